@@ -1,0 +1,302 @@
+"""Is a configuration, or a whole motion, free? The mathematics shared by the CPU and the CUDA kernels.
+
+`certify` answers for one configuration and, beyond yes or no, for how large a part of a motion around it the
+answer holds: each pair of shapes has a clearance and a bound on how fast it can close (packing._reach), so no
+collision can happen before clearance / speed. `motion_valid` bisects a motion with that until it is covered:
+the adaptive checking of Schwarzer, Saha and Latombe (IEEE T-RO 2005), with the bounds of `convex.separation`.
+The fixed samplings of [DL14] (a joint-space step) and [BKF11] (a fixed count) are modes of the same function.
+
+Scratch is passed in, since kernels cannot allocate: `X` (frames and shapes, 12 each), `W` (see convex).
+"""
+
+import math
+
+import numpy as np
+
+from ..device import njit
+from .convex import CYLINDER, ONE, SIMPLEX_SCRATCH, SPHERE, ZERO, separation
+from .packing import (DOF, FINE_SPHERES, FLOATS, FRAME, FRAME_FLOAT_STRIDE, FRAME_FLOATS, FRAME_INT_STRIDE, FRAME_INTS, FRAMES, HALF,
+                      KIND, MOVING, PAIR_INTS, PAIRS, REACH, SHAPE_INT_STRIDE, SHAPE_INTS, SHAPES, SPHERES)
+
+CONTINUOUS, WORKSPACE, JOINT, COUNT = 0, 1, 2, 3  # the modes of MotionCheck
+QUEUE = 256  # intervals of a motion that wait for a check
+FAR = np.float32(1e30)
+COLLIDES = np.float32(-1.0)
+HALF_F = np.float32(0.5)
+
+
+@njit
+def place(q, F, I, X):
+    """Forward kinematics (Craig's modified DH): poses of all frames, then of all shapes, into X, 12 scalars each."""
+    n_frames = I[FRAMES]
+    for f in range(n_frames):
+        ints = I[FRAME_INTS] + f * FRAME_INT_STRIDE
+        row = I[FRAME_FLOATS] + f * FRAME_FLOAT_STRIDE
+        parent = I[ints]
+        value = F[row + 5] * q[I[ints + 1]] + F[row + 6]
+        theta, d = F[row + 3], F[row + 4]
+        if I[ints + 2] != 0:
+            d += value
+        else:
+            theta += value
+        ct, st, ca, sa, a = math.cos(theta), math.sin(theta), F[row], F[row + 1], F[row + 2]
+        T = (ct, -st, ZERO, st * ca, ct * ca, -sa, st * sa, ct * sa, ca, a, -d * sa, d * ca)
+        if I[ints + 3] != 0:
+            T = compose(load(F, row + 7), T)
+        if parent >= 0:
+            T = compose(load(X, parent * 12), T)
+        store(X, f * 12, T)
+    for s in range(I[SHAPES]):
+        record = I[SHAPE_INTS] + s * SHAPE_INT_STRIDE
+        T = load(F, I[record + FLOATS])
+        if I[record + FRAME] >= 0:
+            T = compose(load(X, I[record + FRAME] * 12), T)
+        store(X, (n_frames + s) * 12, T)
+
+
+@njit
+def load(A, i):
+    return (A[i], A[i + 1], A[i + 2], A[i + 3], A[i + 4], A[i + 5], A[i + 6], A[i + 7], A[i + 8], A[i + 9], A[i + 10], A[i + 11])
+
+
+@njit
+def store(A, i, T):
+    for k in range(12):
+        A[i + k] = T[k]
+
+
+@njit
+def compose(P, Q):
+    """P @ Q for poses of 12 scalars."""
+    return (P[0] * Q[0] + P[1] * Q[3] + P[2] * Q[6], P[0] * Q[1] + P[1] * Q[4] + P[2] * Q[7], P[0] * Q[2] + P[1] * Q[5] + P[2] * Q[8],
+            P[3] * Q[0] + P[4] * Q[3] + P[5] * Q[6], P[3] * Q[1] + P[4] * Q[4] + P[5] * Q[7], P[3] * Q[2] + P[4] * Q[5] + P[5] * Q[8],
+            P[6] * Q[0] + P[7] * Q[3] + P[8] * Q[6], P[6] * Q[1] + P[7] * Q[4] + P[8] * Q[7], P[6] * Q[2] + P[7] * Q[5] + P[8] * Q[8],
+            P[0] * Q[9] + P[1] * Q[10] + P[2] * Q[11] + P[9], P[3] * Q[9] + P[4] * Q[10] + P[5] * Q[11] + P[10],
+            P[6] * Q[9] + P[7] * Q[10] + P[8] * Q[11] + P[11])
+
+
+@njit
+def relative(P, Q):
+    """P^-1 @ Q: the pose Q seen from P."""
+    x, y, z = Q[9] - P[9], Q[10] - P[10], Q[11] - P[11]
+    return (P[0] * Q[0] + P[3] * Q[3] + P[6] * Q[6], P[0] * Q[1] + P[3] * Q[4] + P[6] * Q[7], P[0] * Q[2] + P[3] * Q[5] + P[6] * Q[8],
+            P[1] * Q[0] + P[4] * Q[3] + P[7] * Q[6], P[1] * Q[1] + P[4] * Q[4] + P[7] * Q[7], P[1] * Q[2] + P[4] * Q[5] + P[7] * Q[8],
+            P[2] * Q[0] + P[5] * Q[3] + P[8] * Q[6], P[2] * Q[1] + P[5] * Q[4] + P[8] * Q[7], P[2] * Q[2] + P[5] * Q[5] + P[8] * Q[8],
+            P[0] * x + P[3] * y + P[6] * z, P[1] * x + P[4] * y + P[7] * z, P[2] * x + P[5] * y + P[8] * z)
+
+
+@njit
+def distance_to_hull(kind, hx, hy, hz, x, y, z):
+    """Distance of a point from a box, cylinder or sphere about the origin, never more than the true one; 0 inside.
+
+    A polytope is bounded by its box here."""
+    if kind == SPHERE:
+        return max(math.sqrt(x * x + y * y + z * z) - hx, ZERO)
+    dz = max(abs(z) - hz, ZERO)
+    if kind == CYLINDER:
+        dx = max(math.sqrt(x * x + y * y) - hx, ZERO)
+        return math.sqrt(dx * dx + dz * dz)
+    dx, dy = max(abs(x) - hx, ZERO), max(abs(y) - hy, ZERO)
+    return math.sqrt(dx * dx + dy * dy + dz * dz)
+
+
+@njit
+def pair_clearance(FA, IA, a, TA, FB, IB, b, TB, margin, W):
+    """Lower bound of the distance of two placed shapes, or COLLIDES; exact where it is below `margin` (convex.separation).
+
+    First A's covering spheres against B's bounding volume, then the exact search.
+    """
+    kind, h = IB[b + KIND], IB[b + FLOATS] + HALF
+    hx, hy, hz = FB[h], FB[h + 1], FB[h + 2]
+    sphere = IA[a + FLOATS] + SPHERES
+    # the centre of A's coarse sphere in the world, then in B's frame
+    x, y, z = FA[sphere], FA[sphere + 1], FA[sphere + 2]
+    cx = TA[0] * x + TA[1] * y + TA[2] * z + TA[9] - TB[9]
+    cy = TA[3] * x + TA[4] * y + TA[5] * z + TA[10] - TB[10]
+    cz = TA[6] * x + TA[7] * y + TA[8] * z + TA[11] - TB[11]
+    bound = distance_to_hull(kind, hx, hy, hz, TB[0] * cx + TB[3] * cy + TB[6] * cz, TB[1] * cx + TB[4] * cy + TB[7] * cz,
+                             TB[2] * cx + TB[5] * cy + TB[8] * cz) - FA[sphere + 3]
+    if bound > margin and bound > ZERO:
+        return bound
+    T = relative(TB, TA)
+    fine = IA[a + FINE_SPHERES]
+    nearest = FAR
+    nx, ny, nz = T[9], T[10], T[11]
+    if fine == 0:
+        nearest = bound
+    for k in range(fine):
+        sphere += 4
+        x, y, z = FA[sphere], FA[sphere + 1], FA[sphere + 2]
+        px, py, pz = (T[0] * x + T[1] * y + T[2] * z + T[9], T[3] * x + T[4] * y + T[5] * z + T[10],
+                      T[6] * x + T[7] * y + T[8] * z + T[11])
+        d = distance_to_hull(kind, hx, hy, hz, px, py, pz) - FA[sphere + 3]
+        if d < nearest:
+            nearest, nx, ny, nz = d, px, py, pz
+    if nearest > ZERO and nearest > HALF_F * margin:
+        return nearest
+    # from A's nearest part towards B: a first separating vector
+    dx, dy, dz = (min(max(nx, -hx), hx) - nx, min(max(ny, -hy), hy) - ny, min(max(nz, -hz), hz) - nz)
+    if dx * dx + dy * dy + dz * dz < np.float32(1e-10):
+        dx, dy, dz = -T[9], -T[10], -T[11]
+    return max(separation(FA, IA, a, FB, IB, b, T, dx, dy, dz, margin, W), nearest if nearest > ZERO else COLLIDES)
+
+
+@njit
+def certify(q, want, speed, RF, RI, WF, WI, X, W):
+    """COLLIDES, or how far (in units of the motion parameter, at most `want`) the configuration q can move and stay free.
+
+    q: (dof,) float32; speed: (moving shapes + self pairs,) float32, metres that each can close per unit of the
+    motion parameter (`speeds`). With want = 0 this is a plain collision check.
+    """
+    place(q, RF, RI, X)
+    tau = want
+    moving, n_obstacles = RI[MOVING], WI[SHAPES]
+    shapes, first = RI[SHAPE_INTS], RI[FRAMES] * 12
+    for i in range(moving):
+        s = moving - 1 - i  # the hand is likelier to collide than the shoulder
+        TA = load(X, first + 12 * s)
+        v = speed[s]
+        for o in range(n_obstacles):
+            b = WI[SHAPE_INTS] + o * SHAPE_INT_STRIDE
+            c = pair_clearance(RF, RI, shapes + s * SHAPE_INT_STRIDE, TA, WF, WI, b, load(WF, WI[b + FLOATS]), tau * v, W)
+            if c < ZERO:
+                return COLLIDES
+            if c < tau * v:
+                tau = c / v
+    for p in range(RI[PAIRS]):
+        pair = RI[PAIR_INTS] + 2 * p
+        i, j = RI[pair], RI[pair + 1]
+        v = speed[moving + p]
+        c = pair_clearance(RF, RI, shapes + i * SHAPE_INT_STRIDE, load(X, first + 12 * i), RF, RI, shapes + j * SHAPE_INT_STRIDE,
+                           load(X, first + 12 * j), tau * v, W)
+        if c < ZERO:
+            return COLLIDES
+        if c < tau * v:
+            tau = c / v
+    return tau
+
+
+@njit
+def speeds(qa, qb, RF, RI, speed):
+    """Fill `speed` for the straight motion qa -> qb over the parameter 0..1; -> the greatest speed, metres."""
+    dof, n = RI[DOF], RI[MOVING] + RI[PAIRS]
+    greatest = ZERO
+    for s in range(n):
+        v = ZERO
+        for k in range(dof):
+            v += RF[RI[REACH] + s * dof + k] * abs(qb[k] - qa[k])
+        speed[s] = v
+        greatest = max(greatest, v)
+    return greatest
+
+
+@njit
+def interpolate(qa, qb, t, q):
+    for k in range(len(q)):
+        q[k] = qa[k] + t * (qb[k] - qa[k])
+
+
+@njit
+def motion_parts(qa, qb, mode, step, greatest):
+    """Into how many equal parts a sampled motion is cut, for the modes of MotionCheck; `greatest` as `speeds` returns."""
+    if mode == COUNT:
+        return max(int(step), 1)
+    length = greatest
+    if mode == JOINT:
+        length = ZERO
+        for k in range(len(qa)):
+            length += (qb[k] - qa[k]) * (qb[k] - qa[k])
+        length = math.sqrt(length)
+    return max(int(math.ceil(length / step)), 1)
+
+
+@njit
+def motion_valid(qa, qb, mode, step, RF, RI, WF, WI, S):
+    """Is the straight motion qa -> qb free, by the check (mode, step) of MotionCheck? S: scratch, see `scratch_size`."""
+    q, speed, queue, X, W = split_scratch(S, RI)
+    greatest = speeds(qa, qb, RF, RI, speed)
+    if mode == CONTINUOUS:
+        return certified_motion(qa, qb, step, greatest, RF, RI, WF, WI, q, speed, queue, X, W)
+    return sampled_motion(qa, qb, motion_parts(qa, qb, mode, step, greatest), RF, RI, WF, WI, q, speed, X, W)
+
+
+@njit
+def configuration_valid(q, RF, RI, WF, WI, S):
+    _, speed, _, X, W = split_scratch(S, RI)
+    for s in range(len(speed)):
+        speed[s] = ZERO
+    return certify(q, ZERO, speed, RF, RI, WF, WI, X, W) >= ZERO
+
+
+@njit
+def scratch_size(RI):
+    """Length of the float32 scratch that a check of this robot needs."""
+    return RI[DOF] + RI[MOVING] + RI[PAIRS] + 2 * QUEUE + 12 * (RI[FRAMES] + RI[SHAPES]) + SIMPLEX_SCRATCH
+
+
+@njit
+def split_scratch(S, RI):
+    """-> q, speed, queue, X, W: views into the scratch S."""
+    a = RI[DOF]
+    b = a + RI[MOVING] + RI[PAIRS]
+    c = b + 2 * QUEUE
+    d = c + 12 * (RI[FRAMES] + RI[SHAPES])
+    return S[:a], S[a:b], S[b:c], S[c:d], S[d:]
+
+
+@njit
+def certified_motion(qa, qb, tolerance, greatest, RF, RI, WF, WI, q, speed, queue, X, W):
+    """Is the straight motion qa -> qb free all along? True only with a proof: around every checked configuration
+    the clearance covers the way to the next. Motions that keep less than about `tolerance` / 2 metres are refused.
+
+    q (dof,), speed, queue (2 * QUEUE,), X, W: float32 scratch.
+    """
+    interpolate(qa, qb, ONE, q)
+    tau = certify(q, ONE, speed, RF, RI, WF, WI, X, W)
+    if tau < ZERO:
+        return False
+    queue[0], queue[1] = ZERO, ONE - tau
+    head, count = 0, 1 if tau < ONE else 0
+    shortest = tolerance / max(greatest, np.float32(1e-12))
+    while count > 0:
+        # the widest interval first finds collisions early; with the queue nearly full, the newest one keeps it bounded
+        at = head if count < QUEUE - 2 else (head + count - 1) % QUEUE
+        low, high = queue[2 * at], queue[2 * at + 1]
+        if at == head:
+            head = (head + 1) % QUEUE
+        count -= 1
+        if high - low < shortest:
+            return False
+        half = HALF_F * (high - low)
+        middle = low + half
+        interpolate(qa, qb, middle, q)
+        tau = certify(q, half, speed, RF, RI, WF, WI, X, W)
+        if tau < ZERO:
+            return False
+        if tau < half:
+            for side in range(2):
+                place_at = (head + count) % QUEUE
+                queue[2 * place_at] = low if side == 0 else middle + tau
+                queue[2 * place_at + 1] = middle - tau if side == 0 else high
+                count += 1
+    return True
+
+
+@njit
+def sampled_motion(qa, qb, parts, RF, RI, WF, WI, q, speed, X, W):
+    """Are the parts + 1 equally spaced configurations from qa to qb free? Coarse ones are looked at first."""
+    for s in range(len(speed)):
+        speed[s] = ZERO
+    stride = 1
+    while stride * 2 <= parts:
+        stride *= 2
+    first = True
+    while stride > 0:
+        start, step = (0, stride) if first else (stride, 2 * stride)
+        for k in range(start, parts + 1, step):
+            interpolate(qa, qb, np.float32(k) / np.float32(parts), q)
+            if certify(q, ZERO, speed, RF, RI, WF, WI, X, W) < ZERO:
+                return False
+        first = False
+        stride //= 2
+    return True

@@ -1,0 +1,117 @@
+"""Convex shapes: what robots' links and obstacles are made of.
+
+A shape is a polytope (vertices and the edge graph of its hull, as Chung and Wang's search needs), a box,
+a cylinder or a sphere. The last three are exact through their support functions, never tessellated.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from scipy.spatial import ConvexHull, QhullError
+
+from ..errors import ObstacleError
+
+
+class ShapeKind(IntEnum):
+    POLYTOPE = 0
+    BOX = 1
+    CYLINDER = 2
+    SPHERE = 3
+
+
+@dataclass(frozen=True)
+class ConvexShape:
+    """One convex body.
+
+    name: what error texts and pair lists call it
+    kind: ShapeKind
+    pose: (4, 4) T_frame_shape, pose of the shape in the frame it is given in (a DH frame or the world), metres
+    half_extents: (3,) half of the size along the shape's own axes, metres; cylinder (radius, radius,
+        half height) with its axis along z; sphere (radius,) * 3; polytope: of its bounding box about the origin
+    vertices: (V, 3) polytope vertices in the shape's own frame, metres; (0, 3) for the other kinds
+    neighbour_offsets, neighbours: (V + 1,), (E,) int32 edge graph of the hull in CSR
+    """
+
+    name: str
+    kind: ShapeKind
+    pose: np.ndarray
+    half_extents: np.ndarray
+    vertices: np.ndarray
+    neighbour_offsets: np.ndarray
+    neighbours: np.ndarray
+
+    @staticmethod
+    def box(name, size, pose):
+        """size: (3,) full edge lengths, metres; pose: (4, 4)."""
+        size = _positive(name, "size", size, 3)
+        return _primitive(name, ShapeKind.BOX, pose, size / 2)
+
+    @staticmethod
+    def cylinder(name, radius, height, pose):
+        """Axis along the pose's z, centred; metres."""
+        radius, height = _positive(name, "radius", radius, 1)[0], _positive(name, "height", height, 1)[0]
+        return _primitive(name, ShapeKind.CYLINDER, pose, np.array([radius, radius, height / 2]))
+
+    @staticmethod
+    def sphere(name, radius, pose):
+        radius = _positive(name, "radius", radius, 1)[0]
+        return _primitive(name, ShapeKind.SPHERE, pose, np.full(3, radius))
+
+    @staticmethod
+    def convex_hull(name, points, pose):
+        """Hull of points (P, 3) given in the frame of `pose`, metres.
+
+        Raises ObstacleError when the points are not finite or span no volume.
+        """
+        points = np.asarray(points, dtype=np.float64)
+        if points.ndim != 2 or points.shape[1] != 3 or len(points) < 4:
+            raise ObstacleError(f"'{name}': a hull needs at least 4 points of shape (N, 3), got {points.shape}")
+        if not np.isfinite(points).all():
+            raise ObstacleError(f"'{name}': the vertices must be finite")
+        try:
+            hull = ConvexHull(points)
+        except QhullError as error:
+            raise ObstacleError(f"'{name}': the points are flat or coincide, their hull has no volume") from error
+        vertices = points[hull.vertices]
+        number = np.full(len(points), -1)
+        number[hull.vertices] = np.arange(len(vertices))
+        triangles = number[hull.simplices]
+        edges = np.unique(np.concatenate([triangles[:, [a, b]] for a in range(3) for b in range(3) if a != b]), axis=0)
+        offsets = np.searchsorted(edges[:, 0], np.arange(len(vertices) + 1)).astype(np.int32)
+        middle = (vertices.min(0) + vertices.max(0)) / 2
+        pose = check_pose(name, pose)
+        centred = pose.copy()
+        centred[:3, 3] += pose[:3, :3] @ middle
+        return ConvexShape(name, ShapeKind.POLYTOPE, centred, np.ptp(vertices, axis=0) / 2, vertices - middle,
+                           offsets, edges[:, 1].astype(np.int32))
+
+    def moved(self, T_new_frame, name=None):
+        """The same shape seen from another frame: its pose becomes T_new_frame @ pose."""
+        return ConvexShape(name or self.name, self.kind, np.asarray(T_new_frame) @ self.pose, self.half_extents,
+                           self.vertices, self.neighbour_offsets, self.neighbours)
+
+
+def check_pose(name, pose):
+    """A rigid (4, 4) float64 pose, or ObstacleError naming the shape."""
+    pose = np.array(pose, dtype=np.float64)
+    if pose.shape != (4, 4):
+        raise ObstacleError(f"'{name}': the pose must have shape (4, 4), got {pose.shape}")
+    if not np.isfinite(pose).all():
+        raise ObstacleError(f"'{name}': the pose must be finite")
+    R = pose[:3, :3]
+    if np.abs(R @ R.T - np.eye(3)).max() > 1e-4 or np.linalg.det(R) < 0 or np.abs(pose[3] - [0, 0, 0, 1]).max() > 1e-6:
+        raise ObstacleError(f"'{name}': the pose must be a rigid transform (a rotation, a translation, last row 0 0 0 1)")
+    return pose
+
+
+def _positive(name, what, value, count):
+    value = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    if value.shape != (count,) or not np.isfinite(value).all() or (value <= 0).any():
+        raise ObstacleError(f"'{name}': {what} must be {count} finite number{'s' * (count > 1)} above 0 (metres), got {value.tolist()}")
+    return value
+
+
+def _primitive(name, kind, pose, half_extents):
+    none = np.zeros(0, dtype=np.int32)
+    return ConvexShape(name, kind, check_pose(name, pose), half_extents, np.zeros((0, 3)), none, none)

@@ -1,0 +1,95 @@
+"""Which device computes, how compiled code is cached, and page-locked buffers.
+
+`njit` here is numba's with an on-disk cache whose folder is keyed on the sources of the whole package:
+numba itself looks only at the file of the decorated function, so a change in a callee of another module
+would bring an old answer back (GPU_NOTES). CUDA is imported only when a device is asked for.
+"""
+
+import functools
+import hashlib
+import os
+from pathlib import Path
+
+import numba
+
+from .errors import DeviceError
+
+
+def cache_folder():
+    """$XDG_CACHE_HOME/gpu_planners or ~/.cache/gpu_planners."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpu_planners"
+
+
+@functools.cache
+def _numba_cache_folder():
+    if os.environ.get("NUMBA_CACHE_DIR"):
+        return os.environ["NUMBA_CACHE_DIR"]
+    digest = hashlib.sha256(numba.__version__.encode())
+    root = Path(__file__).parent
+    for source in sorted(root.rglob("*.py")):
+        if "nodes" not in source.relative_to(root).parts:
+            digest.update(source.read_bytes())
+    return str(cache_folder() / "numba" / digest.hexdigest()[:16])
+
+
+def njit(function=None, **options):
+    """numba.njit with fused multiply-add allowed and the package-wide cache."""
+    if function is None:
+        return functools.partial(njit, **options)
+    options = {"cache": True, "fastmath": {"contract", "nsz", "arcp"}, "error_model": "numpy", "nogil": True} | options
+    return _with_package_cache(lambda: numba.njit(**options)(function))
+
+
+def cuda_jit(function=None, **options):
+    """numba.cuda.jit with the package-wide cache; imports CUDA."""
+    from numba import cuda
+
+    if function is None:
+        return functools.partial(cuda_jit, **options)
+    return _with_package_cache(lambda: cuda.jit(**({"cache": True, "fastmath": True} | options))(function))
+
+
+def _with_package_cache(decorate):
+    previous = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = _numba_cache_folder()
+    try:
+        return decorate()
+    finally:
+        numba.config.CACHE_DIR = previous
+
+
+@functools.cache
+def cuda_problem():
+    """Why CUDA cannot be used here, or "" when it can."""
+    try:
+        from numba import cuda
+    except Exception as error:  # numba-cuda is absent or does not fit the installed numpy
+        return f"numba's CUDA target does not import: {error}"
+    try:
+        if cuda.is_available() and len(cuda.gpus) > 0:
+            return ""
+    except Exception as error:  # the driver is there but refuses
+        return f"the CUDA driver answered: {error}"
+    return "no CUDA driver or device was found"
+
+
+def resolve_device(device):
+    """"auto", "cpu", "cuda" or "cuda:N" -> "cpu" or "cuda:N".
+
+    Raises DeviceError when the name is unknown or the device is not there; "auto" never raises.
+    """
+    if device == "cpu":
+        return "cpu"
+    if device == "auto":
+        return "cpu" if cuda_problem() else "cuda:0"
+    name, _, number = str(device).partition(":")
+    if name != "cuda" or not (number.isdigit() or device == "cuda"):
+        raise DeviceError(f"unknown device {device!r}: use 'auto', 'cpu', 'cuda' or 'cuda:N'")
+    if cuda_problem():
+        raise DeviceError(f"device {device!r} was asked for, but {cuda_problem()}")
+    from numba import cuda
+
+    index = int(number or 0)
+    if index >= len(cuda.gpus):
+        raise DeviceError(f"device {device!r} was asked for, but this machine has {len(cuda.gpus)} CUDA device(s)")
+    return f"cuda:{index}"

@@ -1,0 +1,26 @@
+"""Errors of gpu_planners: each names what is wrong and what is allowed.
+
+Mistakes in a description (a robot, an obstacle, a setting, a device) raise one of these. A query that
+cannot be answered (a start in collision, no path within the budget) does not raise: it returns a result
+whose `status` says so.
+"""
+
+
+class GpuPlannersError(ValueError):
+    """Base of every error that this package raises on purpose."""
+
+
+class RobotDescriptionError(GpuPlannersError):
+    """A URDF or SRDF cannot be turned into a RobotModel; the text names the element."""
+
+
+class ObstacleError(GpuPlannersError):
+    """An obstacle is malformed (size, pose, vertices) or unknown; the text names it."""
+
+
+class SettingsError(GpuPlannersError):
+    """A setting is unknown or out of range; the text names the field, the value and what is allowed."""
+
+
+class DeviceError(GpuPlannersError):
+    """A device was asked for that is not there or not known."""
