@@ -1,0 +1,277 @@
+"""URDF and SRDF -> RobotModel: the only reader of robot descriptions.
+
+The tree of URDF joints is folded into frames: one for each planning joint and for each joint that mimics one.
+Every other joint is frozen, its transform becomes part of the constant transforms. Safety controllers' soft
+limits and the limits of mimicking joints are not used; the position limits of planning joints are.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import ObstacleError, RobotDescriptionError
+from .decomposition import convex_pieces
+from .mesh_files import find_mesh, load_mesh
+from .modified_dh import derive_rows, rotation_about, transform
+from .robot_model import FRAME_DTYPE, RobotModel
+from .self_collision import candidate_pairs
+from .shapes import ConvexShape
+from .srdf_xml import read_srdf
+from .urdf_xml import LOOSE, MOVING, read_urdf
+
+DEFAULT_ACCELERATION_TIME = 0.5  # s to full speed where no acceleration is given; a URDF has no such limit
+
+
+def load_urdf(urdf, srdf=None, package_dirs=(), joints=None, fixed={}, group=None, velocity=None, acceleration=None):
+    """RobotModel of a URDF.
+
+    urdf, srdf: path, or the XML text itself (starts with "<")
+    package_dirs: where meshes named by package:// or, for a URDF given as text, by relative paths are looked for
+    joints: names of the planning joints in the order of q; default: those of `group`, else every joint that moves
+        and mimics none, in the order of the tree
+    fixed: {joint: value} of joints that are not planned, rad or m; others stay at 0, or at the limit nearest to 0
+    group: an SRDF group that gives the planning joints
+    velocity, acceleration: {joint: limit}, (dof,) or one number; default: the URDF's velocity, and what reaches it
+        in 0.5 s
+    Raises RobotDescriptionError that names the element.
+    """
+    text, base_dir = _read_text(urdf, "URDF")
+    description = read_urdf(text)
+    semantics = None if srdf is None else read_srdf(_read_text(srdf, "SRDF")[0], description)
+    names = _planning_joints(description, semantics, joints, group)
+    values = _frozen_values(description, names, dict(fixed))
+    leaders = {name: leader for name in description.joints if (leader := _leader(description, name, names))}
+    _refuse_loose_joints(description, leaders)
+    kinematics = _fold_tree(description, names, leaders, values)
+    shapes, shape_link = _build_shapes(description, kinematics, base_dir, package_dirs)
+    adjacent = {frozenset((joint.parent, joint.child)) for joint in description.joints.values()}
+    pairs, disabled_pairs = candidate_pairs(kinematics["link_names"], kinematics["link_frame"], shape_link, adjacent,
+                                            (semantics.disabled if semantics else None) or {})
+    limits = _limits(description, names, velocity, acceleration)
+    states = {} if semantics is None else {
+        state: np.array([given[name] for name in names]) for state, given in semantics.states.items()
+        if all(name in given for name in names)}
+    return RobotModel(
+        name=description.name, root_link=description.root, joint_names=names, **limits, **kinematics,
+        shapes=shapes, shape_link=shape_link, shape_frame=kinematics["link_frame"][shape_link],
+        self_collision_pairs=pairs, disabled_pairs=disabled_pairs, named_states=states,
+        tip_link=_tip_link(description, semantics, group, kinematics))
+
+
+def _read_text(source, what):
+    """(text, folder of the file or None)."""
+    if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
+        return source.lstrip("\ufeff \t\r\n"), None
+    path = Path(source).expanduser()
+    try:
+        return path.read_text(encoding="utf-8-sig").lstrip(), path.parent
+    except (OSError, UnicodeDecodeError) as error:
+        raise RobotDescriptionError(f"the {what} '{path}' cannot be read: {error}") from error
+
+
+def _planning_joints(description, semantics, joints, group):
+    known = description.joints
+    if joints is not None and group is not None:
+        raise RobotDescriptionError("give either joints or group, not both")
+    if group is not None:
+        if semantics is None or group not in semantics.groups:
+            groups = "no SRDF was given" if semantics is None else f"its groups: {', '.join(semantics.groups) or 'none'}"
+            raise RobotDescriptionError(f"the SRDF has no group '{group}' ({groups})")
+        joints = semantics.groups[group]
+    elif joints is None and semantics is not None and len(semantics.groups) == 1:
+        joints = next(iter(semantics.groups.values()))
+    elif joints is None:
+        joints = [joint.name for joint in known.values() if joint.type != "fixed" and not joint.mimic]
+    joints = tuple(joints)
+    for name in joints:
+        if name not in known:
+            raise RobotDescriptionError(f"the URDF has no joint '{name}'; its moving joints: "
+                                        + ", ".join(j.name for j in known.values() if j.type in MOVING))
+        if known[name].type not in MOVING:
+            raise RobotDescriptionError(f"joint '{name}' is {known[name].type} and cannot be planned; "
+                                        f"plannable: {', '.join(MOVING)}")
+        if known[name].mimic:
+            raise RobotDescriptionError(f"joint '{name}' mimics '{known[name].mimic[0]}': plan that one")
+        if joints.count(name) > 1:
+            raise RobotDescriptionError(f"joint '{name}' is named twice among the planning joints")
+    if not joints:
+        raise RobotDescriptionError(f"group '{group}' has no joint to plan" if group else "no joint to plan")
+    return joints
+
+
+def _leader(description, name, names):
+    """(planning joint, multiplier, offset) that gives the joint its value, or None when it is frozen."""
+    multiplier, offset = 1.0, 0.0
+    joint = description.joints[name]
+    while joint.mimic and joint.type in MOVING:
+        multiplier, offset = multiplier * joint.mimic[1], multiplier * joint.mimic[2] + offset
+        joint = description.joints[joint.mimic[0]]
+    return (joint.name, multiplier, offset) if joint.name in names else None
+
+
+def _frozen_values(description, names, fixed):
+    """{joint: value} of every joint that is not planned and mimics none."""
+    for name, value in fixed.items():
+        if name not in description.joints:
+            raise RobotDescriptionError(f"fixed joint '{name}' is not a joint of the URDF")
+        joint = description.joints[name]
+        if name in names or joint.mimic:
+            why = f"mimics '{joint.mimic[0]}'" if joint.mimic else "is a planning joint"
+            raise RobotDescriptionError(f"joint '{name}' cannot be fixed at {value}: it {why}")
+        lower, upper = _range(joint)
+        if not np.isfinite(value) or not lower - 1e-6 <= value <= upper + 1e-6:
+            raise RobotDescriptionError(f"joint '{name}' ({joint.type}) cannot be fixed at {value}: "
+                                        f"allowed is {lower:g} to {upper:g}")
+    return {name: float(fixed.get(name, np.clip(0.0, *_range(joint))))
+            for name, joint in description.joints.items() if name not in names and not joint.mimic}
+
+
+def _range(joint):
+    if joint.type in ("revolute", "prismatic"):
+        return joint.limits or (-np.inf, np.inf)
+    return (-np.inf, np.inf) if joint.type == "continuous" else (0.0, 0.0)
+
+
+def _refuse_loose_joints(description, leaders):
+    """Floating and planar joints are only allowed where no planning joint is above or below them."""
+    moved_by = {description.root: frozenset()}
+    for joint in description.joints.values():
+        above = moved_by[joint.parent]
+        moved_by[joint.child] = above | {joint.name}
+        loose = {name for name in above if description.joints[name].type in LOOSE}
+        if joint.type in LOOSE and above & leaders.keys():
+            raise RobotDescriptionError(f"joint '{joint.name}' is {joint.type} and hangs on the planning joints: not plannable")
+        if joint.name in leaders and loose:
+            name = min(loose)
+            raise RobotDescriptionError(f"joint '{name}' is {description.joints[name].type} and carries the planning "
+                                        f"joint '{joint.name}': not plannable")
+
+
+def _motion(joint, value):
+    """(4, 4) motion of a joint at a value."""
+    if joint.type == "prismatic":
+        return transform(p=joint.axis * value)
+    return transform(rotation_about(joint.axis, value)) if joint.type in MOVING else np.eye(4)
+
+
+def _frozen_value(description, name, values):
+    joint = description.joints[name]
+    if joint.mimic and joint.type in MOVING:
+        return joint.mimic[1] * _frozen_value(description, joint.mimic[0], values) + joint.mimic[2]
+    return values.get(name, 0.0)
+
+
+def _fold_tree(description, names, leaders, values):
+    """The kinematic fields of RobotModel. The zero configuration here has every frame's value at 0."""
+    link_pose, link_frame = {description.root: np.eye(4)}, {description.root: -1}
+    moving, T_root_joint = [], []
+    for joint in description.joints.values():
+        pose = link_pose[joint.parent] @ joint.T_parent_joint
+        if joint.name in leaders:
+            link_frame[joint.child] = len(moving)
+            moving.append(joint)
+            T_root_joint.append(pose)
+        else:
+            link_frame[joint.child] = link_frame[joint.parent]
+            pose = pose @ _motion(joint, _frozen_value(description, joint.name, values))
+        link_pose[joint.child] = pose
+    T_root_joint = np.array(T_root_joint)
+    parents = [link_frame[joint.parent] for joint in moving]
+    axes = np.array([T[:3, :3] @ joint.axis for T, joint in zip(T_root_joint, moving)])
+    rows, T_parent_base, T_root_frame = derive_rows(parents, axes, T_root_joint[:, :3, 3], T_root_joint)
+    frames = np.zeros(len(moving), FRAME_DTYPE)
+    for column, name in enumerate(("a", "alpha", "d", "theta")):
+        frames[name] = rows[:, column]
+    frames["prismatic"] = [joint.type == "prismatic" for joint in moving]
+    frames["parent"] = parents
+    frames["joint"] = [names.index(leaders[joint.name][0]) for joint in moving]
+    frames["multiplier"] = [leaders[joint.name][1] for joint in moving]
+    frames["offset"] = [leaders[joint.name][2] for joint in moving]
+    links = tuple(description.links)
+    index = np.array([link_frame[link] for link in links], dtype=np.int32)
+    T_frame_link = np.array([link_pose[link] if f < 0 else np.linalg.inv(T_root_frame[f]) @ link_pose[link]
+                             for link, f in zip(links, index)])
+    return {"frames": frames, "T_parent_base": T_parent_base, "frame_names": tuple(joint.name for joint in moving),
+            "link_names": links, "link_frame": index, "T_frame_link": T_frame_link}
+
+
+def _limits(description, names, velocity, acceleration):
+    joints = [description.joints[name] for name in names]
+    continuous = np.array([joint.type == "continuous" for joint in joints])
+    lower, upper = np.full(len(names), -np.pi), np.full(len(names), np.pi)
+    for i, joint in enumerate(joints):
+        if joint.type == "continuous":
+            continue
+        if joint.limits is None:
+            raise RobotDescriptionError(f"joint '{joint.name}' is {joint.type} and has no <limit>")
+        lower[i], upper[i] = joint.limits
+        if not np.isfinite(joint.limits).all() or not lower[i] < upper[i]:
+            raise RobotDescriptionError(f"joint '{joint.name}': the limits must be finite and the lower one below the "
+                                        f"upper one, got {lower[i]:g} and {upper[i]:g}")
+    speed = _per_joint("velocity", velocity, names, [joint.velocity for joint in joints])
+    reach = _per_joint("acceleration", acceleration, names, speed / DEFAULT_ACCELERATION_TIME)
+    return {"lower": lower, "upper": upper, "continuous": continuous, "velocity": speed, "acceleration": reach}
+
+
+def _per_joint(what, given, names, default):
+    """(dof,) positive limits from {joint: limit}, (dof,), one number or the default."""
+    if isinstance(given, dict):
+        if unknown := given.keys() - set(names):
+            raise RobotDescriptionError(f"{what} is given for '{min(unknown)}', which is not a planning joint")
+        given = [given.get(name, value) for name, value in zip(names, default)]
+    limits = np.array([np.nan if v is None else v for v in (default if given is None else np.atleast_1d(given))], float)
+    if limits.size not in (1, len(names)):
+        raise RobotDescriptionError(f"{what} needs {len(names)} numbers, one for each planning joint, got {limits.size}")
+    limits = np.broadcast_to(limits, len(names)).copy()
+    for name, limit in zip(names, limits):
+        if not (np.isfinite(limit) and limit > 0):
+            raise RobotDescriptionError(f"joint '{name}': the {what} limit must be a finite number above 0, got {limit:g}; "
+                                        f"correct the URDF or give {what}={{'{name}': ...}}")
+    return limits
+
+
+def _build_shapes(description, kinematics, base_dir, package_dirs):
+    """Convex shapes posed in frames, named link_0, link_1, ..., pieces of one mesh link_0#0, link_0#1, ..."""
+    shapes, shape_link = [], []
+    for i, (link, collisions) in enumerate(description.links.items()):
+        for n, collision in enumerate(collisions):
+            what = f"link '{link}'"
+            try:
+                pieces = _pieces(f"{link}_{n}", collision, base_dir, package_dirs, what)
+            except ObstacleError as error:
+                raise RobotDescriptionError(f"{what}: {error}") from error
+            T_frame_collision = kinematics["T_frame_link"][i] @ collision.T_link_collision
+            shapes += [piece.moved(T_frame_collision) for piece in pieces]
+            shape_link += [i] * len(pieces)
+    return tuple(shapes), np.array(shape_link, dtype=np.int32)
+
+
+def _pieces(name, collision, base_dir, package_dirs, what):
+    size, at = collision.size, np.eye(4)
+    if collision.kind == "box":
+        return [ConvexShape.box(name, size, at)]
+    if collision.kind == "cylinder":
+        return [ConvexShape.cylinder(name, size[0], size[1], at)]
+    if collision.kind == "sphere":
+        return [ConvexShape.sphere(name, size[0], at)]
+    path = find_mesh(collision.filename, base_dir, package_dirs, what)
+    return convex_pieces(name, load_mesh(path, size, what), at)
+
+
+def _tip_link(description, semantics, group, kinematics):
+    """The SRDF chain's tip; else the deepest link that is rigid with the last of the deepest planning frames."""
+    frames, names = kinematics["frames"], kinematics["frame_names"]
+    planned = {name for name in names if not description.joints[name].mimic}
+    if semantics:
+        for name in [group] if group else semantics.groups:
+            if name in semantics.tips and set(semantics.groups[name]) == planned:
+                return semantics.tips[name]
+    depth = {description.root: 0}
+    for joint in description.joints.values():
+        depth[joint.child] = depth[joint.parent] + 1
+    frame_depth = []
+    for frame in frames:
+        frame_depth.append(1 + (frame_depth[frame["parent"]] if frame["parent"] >= 0 else 0))
+    last = max((f for f in range(len(frames)) if names[f] in planned), key=lambda f: frame_depth[f])
+    rigid = [link for link, f in zip(kinematics["link_names"], kinematics["link_frame"]) if f == last]
+    return max(rigid, key=lambda link: depth[link])

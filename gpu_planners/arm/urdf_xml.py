@@ -1,0 +1,232 @@
+"""URDF text -> plain records, checked: every error names the element and what is allowed there.
+
+yourdfpy repairs or skips malformed elements; a planner must not plan for half a robot, so this reader is
+strict: it knows the elements that kinematics and collision need and ignores the others (visuals, inertias,
+transmissions, plug-ins).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from lxml import etree
+
+from ..errors import RobotDescriptionError
+from .modified_dh import rotation_about, transform
+
+MOVING = ("revolute", "continuous", "prismatic")
+LOOSE = ("floating", "planar")
+JOINT_TYPES = (*MOVING, "fixed", *LOOSE)
+
+
+@dataclass(frozen=True)
+class Collision:
+    """One collision element: kind "box", "cylinder", "sphere" or "mesh".
+
+    size: box (3,) edge lengths, cylinder (radius, length), sphere (radius,), mesh (3,) scale; metres
+    """
+
+    kind: str
+    T_link_collision: np.ndarray
+    size: np.ndarray
+    filename: str = ""
+
+
+@dataclass(frozen=True)
+class Joint:
+    """One joint. limits: (lower, upper), None where the URDF gives none; mimic: (joint, multiplier, offset) or None."""
+
+    name: str
+    type: str
+    parent: str
+    child: str
+    T_parent_joint: np.ndarray
+    axis: np.ndarray
+    limits: tuple[float, float] | None
+    velocity: float | None
+    mimic: tuple[str, float, float] | None
+
+
+@dataclass(frozen=True)
+class Description:
+    """A checked URDF: links {name: collisions}, joints {name: Joint} parents before children, depth first."""
+
+    name: str
+    root: str
+    links: dict[str, tuple[Collision, ...]]
+    joints: dict[str, Joint]
+
+
+def parse_xml(text, what):
+    """Root element of an XML text; an unexpanded xacro and malformed XML are errors."""
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, huge_tree=True)
+    try:
+        root = etree.fromstring(text.encode(), parser)
+    except etree.XMLSyntaxError as error:
+        raise RobotDescriptionError(f"the {what} is not well-formed XML: {error}") from error
+    if root.tag != "robot":
+        raise RobotDescriptionError(f"the {what}'s root element must be <robot>, got <{root.tag}>")
+    for element in root.iter():
+        if isinstance(element.tag, str) and "xacro" in (etree.QName(element).namespace or ""):
+            raise RobotDescriptionError(f"the {what} has <{element.prefix}:{etree.QName(element).localname}> in line "
+                                        f"{element.sourceline}: expand it with xacro first")
+    return root
+
+
+def read_urdf(text):
+    """URDF text -> Description."""
+    root = parse_xml(text, "URDF")
+    links, joints = {}, {}
+    for element in root.findall("link"):
+        name = _required(element, "name", "a <link>")
+        if name in links:
+            raise RobotDescriptionError(f"link '{name}' is defined twice")
+        links[name] = tuple(_read_collision(child, f"link '{name}'") for child in element.findall("collision"))
+    for element in root.findall("joint"):
+        joint = _read_joint(element)
+        if joint.name in joints:
+            raise RobotDescriptionError(f"joint '{joint.name}' is defined twice")
+        joints[joint.name] = joint
+    if not links:
+        raise RobotDescriptionError("the URDF has no link")
+    root_link, ordered = _order_tree(links, joints)
+    for joint in joints.values():
+        _check_mimic(joint, joints)
+    return Description(root.get("name", "robot"), root_link, links, ordered)
+
+
+def numbers(text, count, what):
+    """`count` finite numbers of an attribute."""
+    try:
+        values = np.array([float(word) for word in text.replace(",", " ").split()])
+    except ValueError:
+        values = np.zeros(0)
+    if len(values) != count or not np.isfinite(values).all():
+        raise RobotDescriptionError(f"{what}: expected {count} finite number{'s' * (count > 1)}, got '{text}'")
+    return values
+
+
+def read_origin(element, what):
+    """(4, 4) of the element's <origin>; the identity when it has none."""
+    origin = element.find("origin")
+    if origin is None:
+        return np.eye(4)
+    x, y, z = numbers(origin.get("rpy", "0 0 0"), 3, f"{what}, <origin rpy>")
+    about = [rotation_about(axis, angle) for axis, angle in zip(np.eye(3), (x, y, z))]
+    return transform(about[2] @ about[1] @ about[0], numbers(origin.get("xyz", "0 0 0"), 3, f"{what}, <origin xyz>"))
+
+
+def _required(element, attribute, what):
+    value = element.get(attribute)
+    if not value:
+        raise RobotDescriptionError(f"{what} in line {element.sourceline} has no attribute '{attribute}'")
+    return value
+
+
+def _read_collision(element, what):
+    geometry = element.find("geometry")
+    shapes = [] if geometry is None else list(geometry)
+    if len(shapes) != 1 or shapes[0].tag not in ("box", "cylinder", "sphere", "mesh"):
+        found = ", ".join(f"<{shape.tag}>" for shape in shapes) or "nothing"
+        raise RobotDescriptionError(f"{what}: a collision geometry is one of <box>, <cylinder>, <sphere>, <mesh>, got {found}")
+    shape = shapes[0]
+    what_shape = f"{what}, collision <{shape.tag}>"
+    if shape.tag == "mesh":
+        filename, scale = _required(shape, "filename", what_shape), shape.get("scale", "1 1 1")
+        size = np.repeat(numbers(scale, 1, f"{what_shape} scale"), 3) if len(scale.split()) == 1 \
+            else numbers(scale, 3, f"{what_shape} scale")
+        bad = (size == 0).any()
+    else:
+        filename = ""
+        attributes = {"box": [("size", 3)], "cylinder": [("radius", 1), ("length", 1)], "sphere": [("radius", 1)]}
+        size = np.concatenate([numbers(_required(shape, key, what_shape), count, f"{what_shape} {key}")
+                               for key, count in attributes[shape.tag]])
+        bad = (size <= 0).any()
+    if bad:
+        raise RobotDescriptionError(f"{what_shape}: sizes must be above 0 (scales not 0), got {size.tolist()}")
+    return Collision(shape.tag, read_origin(element, f"{what}, collision"), size, filename)
+
+
+def _read_joint(element):
+    name = _required(element, "name", "a <joint>")
+    what = f"joint '{name}'"
+    kind = element.get("type")
+    if kind not in JOINT_TYPES:
+        raise RobotDescriptionError(f"{what}: unknown type '{kind}'; known types: {', '.join(JOINT_TYPES)}")
+    ends = []
+    for tag in ("parent", "child"):
+        end = element.find(tag)
+        if end is None:
+            raise RobotDescriptionError(f"{what} has no <{tag}>")
+        ends.append(_required(end, "link", f"{what}, <{tag}>"))
+    axis = np.array([1.0, 0, 0])
+    if kind in MOVING and element.find("axis") is not None:
+        axis = numbers(element.find("axis").get("xyz", "1 0 0"), 3, f"{what}, <axis xyz>")
+        if np.linalg.norm(axis) < 1e-9:
+            raise RobotDescriptionError(f"{what}: the <axis> is zero")
+        axis = axis / np.linalg.norm(axis)
+    limits, velocity = _read_limit(element.find("limit"), kind, what)
+    mimic = element.find("mimic")
+    if mimic is not None:
+        mimic = (_required(mimic, "joint", f"{what}, <mimic>"),
+                 *(numbers(mimic.get(key, default), 1, f"{what}, <mimic {key}>")[0]
+                   for key, default in (("multiplier", "1"), ("offset", "0"))))
+    return Joint(name, kind, *ends, read_origin(element, what), axis, limits, velocity, mimic)
+
+
+def _read_limit(element, kind, what):
+    """((lower, upper) or None, velocity or None); NaN and inverted limits are errors wherever they stand."""
+    if element is None or kind == "fixed":
+        return None, None
+    values = {}
+    for key in ("lower", "upper", "velocity"):
+        text = element.get(key)
+        try:
+            values[key] = None if text is None else float(text)
+        except ValueError:
+            values[key] = np.nan
+        if values[key] is not None and np.isnan(values[key]):
+            raise RobotDescriptionError(f"{what}: limit {key}='{text}' is not a number")
+    lower, upper = values["lower"] or 0.0, values["upper"] or 0.0  # the URDF's default is 0
+    if kind in ("revolute", "prismatic") and lower > upper:
+        raise RobotDescriptionError(f"{what}: the lower limit {lower:g} is above the upper limit {upper:g}")
+    return (lower, upper), values["velocity"]
+
+
+def _order_tree(links, joints):
+    """Root link and the joints, parents before children, depth first in the order of the file."""
+    parent_joint, below = {}, {link: [] for link in links}
+    for joint in joints.values():
+        for link in (joint.parent, joint.child):
+            if link not in links:
+                raise RobotDescriptionError(f"joint '{joint.name}' names the link '{link}', which is not defined")
+        if joint.child in parent_joint:
+            raise RobotDescriptionError(f"link '{joint.child}' is the child of two joints, "
+                                        f"'{parent_joint[joint.child]}' and '{joint.name}': not a tree")
+        parent_joint[joint.child] = joint.name
+        below[joint.parent].append(joint)
+    roots = [link for link in links if link not in parent_joint]
+    if len(roots) > 1:
+        raise RobotDescriptionError(f"the URDF has several root links, one is allowed: {', '.join(roots)}")
+    ordered, stack = {}, [joint for root in roots for joint in reversed(below[root])]
+    while stack:
+        joint = stack.pop()
+        ordered[joint.name] = joint
+        stack += reversed(below[joint.child])
+    if len(ordered) < len(joints):
+        cycle = [name for name in joints if name not in ordered]
+        raise RobotDescriptionError(f"the URDF's joints form a cycle, not a tree: {', '.join(cycle)}")
+    return roots[0], ordered
+
+
+def _check_mimic(joint, joints):
+    seen = [joint.name]
+    while joint.mimic:
+        leader = joint.mimic[0]
+        if leader not in joints:
+            raise RobotDescriptionError(f"joint '{joint.name}' mimics '{leader}', which is not defined")
+        if leader in seen:
+            raise RobotDescriptionError(f"joint '{joint.name}' mimics itself: {' -> '.join([*seen, leader])}")
+        if joints[leader].type in LOOSE:
+            raise RobotDescriptionError(f"joint '{joint.name}' mimics '{leader}', which is {joints[leader].type}")
+        seen.append(leader)
+        joint = joints[leader]
