@@ -1,0 +1,99 @@
+"""Timed paths: limits at dense samples, rest at both ends, and the stated distance from the polyline."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpu_planners.arm.trajectory import time_parameterize
+from gpu_planners.errors import SettingsError
+
+VELOCITY = np.array([2.0, 1.0, 3.0])
+ACCELERATION = np.array([4.0, 2.0, 8.0])
+
+
+def distance_to_polyline(points, path):
+    """(N,) joint-space distance of points (N, dof) from the polyline (K, dof)."""
+    steps = np.diff(path, axis=0)
+    along = np.einsum("nkd,kd->nk", points[:, None] - path[None, :-1], steps) / np.maximum((steps**2).sum(1), 1e-30)
+    nearest = path[:-1] + np.clip(along, 0, 1)[..., None] * steps
+    return np.linalg.norm(points[:, None] - nearest, axis=2).min(axis=1)
+
+
+def check_rules(trajectory, path, deviation, velocity=VELOCITY, acceleration=ACCELERATION):
+    times = trajectory.times
+    assert times[0] == 0 and (np.diff((times * 1e9).astype(np.int64)) > 0).all()
+    assert (trajectory.velocities[[0, -1]] == 0).all() and (trajectory.accelerations[[0, -1]] == 0).all()
+    assert (trajectory.positions[0] == path[0]).all() and (trajectory.positions[-1] == path[-1]).all()
+    q, v, a = trajectory.at(np.linspace(0, trajectory.duration, 2000))
+    assert (np.abs(v) <= velocity * (1 + 1e-6)).all()
+    assert (np.abs(a) <= acceleration * (1 + 1e-5) + 1e-6).all()
+    assert distance_to_polyline(q, path).max() <= deviation + 1e-6
+
+
+@given(st.integers(0, 10**6), st.integers(2, 9), st.sampled_from([0.0, 0.01, 0.1, 5.0]))
+@settings(max_examples=60, deadline=None)
+def test_random_paths(seed, count, deviation):
+    rng = np.random.default_rng(seed)
+    path = rng.uniform(-3, 3, (count, 3)) * rng.choice([1.0, 1e-3], (count, 1))
+    check_rules(time_parameterize(path, VELOCITY, ACCELERATION, deviation=deviation), path, deviation)
+
+
+def test_one_joint_alone_reaches_its_own_limits():
+    trajectory = time_parameterize([[0, 0, 0], [0, 5, 0]], VELOCITY, ACCELERATION)
+    assert np.isclose(np.abs(trajectory.velocities[:, 1]).max(), VELOCITY[1])
+    assert np.isclose(np.abs(trajectory.accelerations[:, 1]).max(), ACCELERATION[1])
+    # trapezium of 5 rad at 1 rad/s and 2 rad/s^2, plus the time that the jerk limit adds
+    assert np.isclose(trajectory.duration, 5 / 1 + 1 / 2 + 0.1)
+
+
+def test_stops_at_corners_unless_told_otherwise():
+    path = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0.0]])
+    stopping, rounded = (time_parameterize(path, VELOCITY, ACCELERATION, deviation=d) for d in (0.0, 0.05))
+    assert any((v == 0).all() or np.abs(v).max() < 1e-9 for v in stopping.velocities[1:-1])
+    assert not any(np.abs(v).max() < 1e-3 for v in rounded.velocities[1:-1])
+    assert rounded.duration < stopping.duration
+
+
+def test_cubic_spline_of_a_controller_follows_the_path_too():
+    from scipy.interpolate import CubicHermiteSpline
+
+    rng = np.random.default_rng(1)
+    path = rng.uniform(-2, 2, (6, 3))
+    trajectory = time_parameterize(path, VELOCITY, ACCELERATION)
+    spline = CubicHermiteSpline(trajectory.times, trajectory.positions, trajectory.velocities)
+    assert distance_to_polyline(spline(np.linspace(0, trajectory.duration, 3000)), path).max() < 1e-6
+
+
+@pytest.mark.parametrize("path", [[[0.1, 0.2, 0.3]], [[0.1, 0.2, 0.3]] * 3])
+def test_standing_still(path):
+    trajectory = time_parameterize(path, VELOCITY, ACCELERATION)
+    assert trajectory.times.tolist() == [0.0] and trajectory.positions.tolist() == [path[0]]
+    assert (trajectory.at([0.0, 1.0])[0] == path[0]).all()
+
+
+def test_repeated_and_straight_points_cost_no_stop():
+    path = np.array([[0, 0, 0], [0, 0, 0], [0.5, 0, 0], [0.5, 0, 0], [1, 0, 0.0], [1, 0, 0]])
+    plain = time_parameterize(path[[0, -1]], VELOCITY, ACCELERATION)
+    assert np.isclose(time_parameterize(path, VELOCITY, ACCELERATION).duration, plain.duration)
+
+
+def test_there_and_back():
+    path = np.array([[0, 0, 0], [1, 0.5, 0], [0, 0, 0.0]])
+    for deviation in (0.0, 0.02):
+        check_rules(time_parameterize(path, VELOCITY, ACCELERATION, deviation=deviation), path, deviation)
+
+
+@pytest.mark.parametrize(("arguments", "word"), [
+    ((np.zeros((0, 3)), VELOCITY, ACCELERATION), "path"),
+    ((np.zeros(3), VELOCITY, ACCELERATION), "path"),
+    (([[0, 0, np.nan]], VELOCITY, ACCELERATION), "row 0"),
+    (([[0, 0, 0]], VELOCITY[:2], ACCELERATION), "velocity"),
+    (([[0, 0, 0]], VELOCITY, -ACCELERATION), "acceleration"),
+    (([[0, 0, 0]], VELOCITY, ACCELERATION, [1, 0, 1]), "jerk"),
+    (([[0, 0, 0]], VELOCITY, ACCELERATION, None, -0.1), "deviation"),
+    (([[0, 0, 0]], VELOCITY, ACCELERATION, None, np.nan), "deviation"),
+])
+def test_bad_input_is_named(arguments, word):
+    with pytest.raises(SettingsError, match=word):
+        time_parameterize(*arguments)
