@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import ObstacleError, RobotDescriptionError
-from .decomposition import convex_pieces
+from ..errors import ObstacleError, RobotDescriptionError, SettingsError
+from .decomposition import DEFAULT_TOLERANCE, convex_pieces
 from .mesh_files import find_mesh, load_mesh
 from .modified_dh import derive_rows, rotation_about, transform
 from .robot_model import FRAME_DTYPE, RobotModel
@@ -22,7 +22,8 @@ from .urdf_xml import LOOSE, MOVING, read_urdf
 DEFAULT_ACCELERATION_TIME = 0.5  # s to full speed where no acceleration is given; a URDF has no such limit
 
 
-def load_urdf(urdf, srdf=None, package_dirs=(), joints=None, fixed={}, group=None, velocity=None, acceleration=None):
+def load_urdf(urdf, srdf=None, package_dirs=(), joints=None, fixed={}, group=None, velocity=None, acceleration=None,
+              hull_tolerance=DEFAULT_TOLERANCE):
     """RobotModel of a URDF.
 
     urdf, srdf: path, or the XML text itself (starts with "<")
@@ -33,8 +34,12 @@ def load_urdf(urdf, srdf=None, package_dirs=(), joints=None, fixed={}, group=Non
     group: an SRDF group that gives the planning joints
     velocity, acceleration: {joint: limit}, (dof,) or one number; default: the URDF's velocity, and what reaches it
         in 0.5 s
+    hull_tolerance: a collision mesh becomes one convex hull unless the hull's surface sticks out from the mesh by more
+        than this, metres; then it is cut into several; inf: always one hull
     Raises RobotDescriptionError that names the element.
     """
+    if not hull_tolerance > 0:
+        raise SettingsError(f"hull_tolerance must be above 0 metres (inf: one hull a mesh), got {hull_tolerance}")
     text, base_dir = _read_text(urdf, "URDF")
     description = read_urdf(text)
     semantics = None if srdf is None else read_srdf(_read_text(srdf, "SRDF")[0], description)
@@ -43,7 +48,7 @@ def load_urdf(urdf, srdf=None, package_dirs=(), joints=None, fixed={}, group=Non
     leaders = {name: leader for name in description.joints if (leader := _leader(description, name, names))}
     _refuse_loose_joints(description, leaders)
     kinematics = _fold_tree(description, names, leaders, values)
-    shapes, shape_link = _build_shapes(description, kinematics, base_dir, package_dirs)
+    shapes, shape_link = _build_shapes(description, kinematics, base_dir, package_dirs, hull_tolerance)
     adjacent = {frozenset((joint.parent, joint.child)) for joint in description.joints.values()}
     pairs, disabled_pairs = candidate_pairs(kinematics["link_names"], kinematics["link_frame"], shape_link, adjacent,
                                             (semantics.disabled if semantics else None) or {})
@@ -230,14 +235,14 @@ def _per_joint(what, given, names, default):
     return limits
 
 
-def _build_shapes(description, kinematics, base_dir, package_dirs):
+def _build_shapes(description, kinematics, base_dir, package_dirs, hull_tolerance):
     """Convex shapes posed in frames, named link_0, link_1, ..., pieces of one mesh link_0#0, link_0#1, ..."""
     shapes, shape_link = [], []
     for i, (link, collisions) in enumerate(description.links.items()):
         for n, collision in enumerate(collisions):
             what = f"link '{link}'"
             try:
-                pieces = _pieces(f"{link}_{n}", collision, base_dir, package_dirs, what)
+                pieces = _pieces(f"{link}_{n}", collision, base_dir, package_dirs, hull_tolerance, what)
             except ObstacleError as error:
                 raise RobotDescriptionError(f"{what}: {error}") from error
             T_frame_collision = kinematics["T_frame_link"][i] @ collision.T_link_collision
@@ -246,7 +251,7 @@ def _build_shapes(description, kinematics, base_dir, package_dirs):
     return tuple(shapes), np.array(shape_link, dtype=np.int32)
 
 
-def _pieces(name, collision, base_dir, package_dirs, what):
+def _pieces(name, collision, base_dir, package_dirs, hull_tolerance, what):
     size, at = collision.size, np.eye(4)
     if collision.kind == "box":
         return [ConvexShape.box(name, size, at)]
@@ -255,7 +260,7 @@ def _pieces(name, collision, base_dir, package_dirs, what):
     if collision.kind == "sphere":
         return [ConvexShape.sphere(name, size[0], at)]
     path = find_mesh(collision.filename, base_dir, package_dirs, what)
-    return convex_pieces(name, load_mesh(path, size, what), at)
+    return convex_pieces(name, load_mesh(path, size, what), at, hull_tolerance)
 
 
 def _tip_link(description, semantics, group, kinematics):
