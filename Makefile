@@ -1,0 +1,40 @@
+# make demo | test | bench set everything up by themselves; `make setup` does only that.
+#   PYTHON=python3.12   the Python to build .venv with (3.10 to 3.13)
+#   ARGS="..."          passed on, for instance: make test ARGS="-k collision -x"
+
+PYTHON ?= python3
+ARGS ?=
+IN_VENV := .venv/bin/python
+
+# .venv brings its own ROS 2: a sourced workspace, or a parent that runs in another such environment,
+# must not leak into it. Of LD_LIBRARY_PATH only the driver's folders stay.
+unexport AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_PREFIX_PATH PYTHONPATH PYTHONHOME VIRTUAL_ENV
+unexport _ROS_WHEELS_BOOTSTRAP_COMPLETE
+empty :=
+driver_folders := $(foreach folder,$(subst :, ,$(LD_LIBRARY_PATH)),\
+  $(if $(findstring nvidia,$(folder))$(findstring cuda,$(folder)),$(folder)))
+export LD_LIBRARY_PATH := $(subst $(empty) $(empty),:,$(strip $(driver_folders)))
+
+.PHONY: help setup demo test bench clean
+
+help:
+	@echo "make demo    plan a motion of a real robot through the real node, and draw it"
+	@echo "make test    run the tests              (make test ARGS=\"-k collision\")"
+	@echo "make bench   measure, with peers, into out/bench"
+	@echo "make setup   only set up .venv          (make setup PYTHON=python3.12)"
+	@echo "make clean   remove .venv and everything built"
+
+setup:
+	@$(PYTHON) tools/setup_environment.py
+
+demo: setup
+	@$(IN_VENV) -m gpu_planners.cli demo $(ARGS)
+
+test: setup
+	@$(IN_VENV) -m pytest $(ARGS)
+
+bench: setup
+	@$(IN_VENV) -m gpu_planners.cli bench $(ARGS)
+
+clean:
+	rm -rf .venv build install log out .pytest_cache .hypothesis .ruff_cache *.egg-info

@@ -1,0 +1,90 @@
+"""Installs gpu_planners by colcon (ament_python) and by pip; the versions it works with are stated here."""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+NAME = "gpu_planners"
+VERSION = re.search(r'^__version__ = "(.+)"', Path(NAME, "__init__.py").read_text(), re.MULTILINE).group(1)
+
+LIBRARIES = [
+    "lxml>=4.9",
+    "numba>=0.61",
+    "numpy>=1.26,<2.5",  # numba-cuda 0.30 does not import with numpy 2.5
+    "pyyaml>=6.0",
+    "rich>=13.0",
+    "ruckig>=0.14",
+    "scipy>=1.11",
+    "toppra>=0.6.3",
+    "tqdm>=4.64",
+    "trimesh[easy]>=4.4",
+    "yourdfpy>=0.0.56",
+]
+
+# ROS 2 Jazzy as wheels. Where ROS 2 is installed, its own packages serve instead: see package.xml.
+ROS_WHEELS = [
+    "ros-jazzy-ament-index-python",
+    "ros-jazzy-diagnostic-msgs",
+    "ros-jazzy-geometry-msgs",
+    "ros-jazzy-rclpy",
+    "ros-jazzy-rmw-fastrtps-cpp",  # rclpy does not import without a middleware
+    "ros-jazzy-sensor-msgs",
+    "ros-jazzy-std-msgs",
+    "ros-jazzy-trajectory-msgs",
+    "ros-jazzy-visualization-msgs",
+]
+
+EXTRAS = {
+    "gpu": ["numba-cuda[cu12]>=0.20"],
+    "mpi": ["mpi4py>=4.0"],
+    "ros": ROS_WHEELS,
+    "test": [
+        "coal>=3.0",
+        "example-robot-data>=4.3",
+        "hypothesis>=6.100",
+        "networkx>=3.0",
+        "pin>=3.0",
+        "pytest>=7.4",
+        "pytest-timeout>=2.2",
+    ],
+    "view": ["matplotlib>=3.7", "viser>=0.2"],
+}
+
+
+def shared_files(*folders):
+    """(destination, files) of every file below the folders, for share/gpu_planners/<the same path>."""
+    destinations = {}
+    for folder in folders:
+        for file in sorted(Path(folder).rglob("*")):
+            if file.is_file() and "__pycache__" not in file.parts:
+                destinations.setdefault(f"share/{NAME}/{file.parent}", []).append(str(file))
+    return list(destinations.items())
+
+
+setup(
+    name=NAME,
+    version=VERSION,
+    description="Collision-free arm motions and many-agent grid paths, on an NVIDIA GPU or the CPU, for ROS 2",
+    long_description=Path("README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    maintainer="gpu_planners maintainers",
+    maintainer_email="maintainer@example.com",
+    packages=find_packages(include=[NAME, f"{NAME}.*"]),
+    python_requires=">=3.10,<3.14",
+    install_requires=LIBRARIES,
+    extras_require=EXTRAS,
+    zip_safe=False,
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
+        (f"share/{NAME}", ["package.xml"]),
+        *shared_files("launch", "config", "urdf"),
+    ],
+    entry_points={
+        "console_scripts": [
+            "gpu-planners = gpu_planners.cli:main",
+            "arm_planner = gpu_planners.nodes.arm_planner_node:main",
+        ],
+    },
+)

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""Makes the virtual environment `.venv` with everything that `make demo`, `make test` and `make bench` need.
+
+Three steps, each done again only when what it depends on has changed:
+  environment   the virtual environment itself
+  packages      gpu_planners (editable) with its libraries, ROS 2 Jazzy and the interface build tools, as wheels
+  interfaces    gpu_planners_msgs, built by colcon into the environment, where Python finds it without sourcing
+Plain standard library, for it runs before anything is installed.
+"""
+
+import argparse
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+STAMPS = VENV / ".stamps"
+LOG = VENV / "setup.log"
+PYTHONS = ((3, 10), (3, 13))
+# A sourced ROS workspace, or a process started from another such environment, must not leak into this one.
+FOREIGN_VARIABLES = (
+    "AMENT_PREFIX_PATH", "CMAKE_PREFIX_PATH", "COLCON_PREFIX_PATH", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH",
+    "VIRTUAL_ENV", "_ROS_WHEELS_BOOTSTRAP_COMPLETE",
+)  # fmt: skip
+
+
+class SetupError(Exception):
+    """Set-up cannot go on; the text says what to do about it."""
+
+
+def digest(*parts):
+    """One key for texts and for the contents of files and folders."""
+    key = hashlib.sha256()
+    for part in parts:
+        files = [part] if isinstance(part, Path) and part.is_file() else []
+        if isinstance(part, Path) and part.is_dir():
+            files = sorted(file for file in part.rglob("*") if file.is_file())
+        for file in files:
+            key.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes())
+        if not isinstance(part, Path):
+            key.update(str(part).encode() + b"\0")
+    return key.hexdigest()
+
+
+def clean_environment(**extra):
+    kept = {name: value for name, value in os.environ.items() if name not in FOREIGN_VARIABLES}
+    return {**kept, "PATH": f"{VENV / 'bin'}{os.pathsep}{kept.get('PATH', os.defpath)}", **extra}
+
+
+def run(command, **extra_environment):
+    """Runs a command with its output in the log; a failure shows the end of the log."""
+    started = time.monotonic()
+    with LOG.open("a") as log:
+        log.write(f"\n$ {' '.join(map(str, command))}\n")
+        log.flush()
+        process = subprocess.Popen(
+            [str(word) for word in command], cwd=ROOT, env=clean_environment(**extra_environment),
+            stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        while process.poll() is None:
+            time.sleep(0.2)
+            if sys.stdout.isatty():
+                print(f"\r  {time.monotonic() - started:4.0f} s", end="", flush=True)
+    if sys.stdout.isatty():
+        print("\r", end="")
+    if process.returncode != 0:
+        tail = "\n".join(LOG.read_text(errors="replace").splitlines()[-30:])
+        raise SetupError(f"{tail}\n\nA set-up command failed (exit code {process.returncode}). Full log: {LOG}")
+
+
+def check_machine():
+    """Names everything that is missing on this machine at once, with the package that brings it."""
+    version = sys.version_info[:2]
+    if not PYTHONS[0] <= version <= PYTHONS[1]:
+        raise SetupError(
+            f"Python {version[0]}.{version[1]} ({sys.executable}) does not serve: 3.10 to 3.13 do. "
+            "Choose one with: make setup PYTHON=python3.12"
+        )
+    name = f"python{version[0]}.{version[1]}"
+    missing = []
+    try:
+        import ensurepip  # noqa: F401
+        import venv  # noqa: F401
+    except ImportError:
+        missing.append(("Python's venv and ensurepip modules", f"{name}-venv"))
+    # Inside a virtual environment, `include` already names the folder of the Python that it was made from.
+    if not Path(sysconfig.get_path("include"), "Python.h").exists():
+        missing.append(("Python.h", f"{name}-dev"))
+    if not any(shutil.which(name) for name in (os.environ.get("CXX", "c++"), "g++", "clang++")):
+        missing.append(("a C++ compiler", "g++"))
+    if not any(shutil.which(name) for name in (os.environ.get("CC", "cc"), "gcc", "clang")):
+        missing.append(("a C compiler", "gcc"))
+    if missing:
+        raise SetupError(
+            "This machine lacks " + ", ".join(what for what, _ in missing) + ". On Debian and Ubuntu:\n"
+            "  sudo apt install " + " ".join(package for _, package in missing)
+        )
+
+
+def has_nvidia_gpu():
+    return Path("/proc/driver/nvidia/version").exists() or Path("/dev/nvidiactl").exists()
+
+
+def make_environment():
+    if VENV.exists() and (VENV / "pyvenv.cfg").exists():
+        shutil.rmtree(VENV)
+    # The log lies in the environment, so this one command runs without it.
+    made = subprocess.run([sys.executable, "-m", "venv", str(VENV)], env=clean_environment(),
+                          capture_output=True, text=True)  # fmt: skip
+    if made.returncode != 0:
+        raise SetupError(f"{made.stdout}{made.stderr}\n{sys.executable} -m venv failed.")
+
+
+def install_packages(extras):
+    run([VENV / "bin/python", "-m", "pip", "install", "--disable-pip-version-check", "--no-input",
+         "-r", "tools/interface_build_requirements.txt", "-e", f".[{','.join(extras)}]"])  # fmt: skip
+    link_shared_folders()
+
+
+def link_shared_folders():
+    """Makes launch, config and urdf files known to the ament index, as links: an edit needs no set-up."""
+    share = VENV / "share/gpu_planners"
+    share.mkdir(parents=True, exist_ok=True)
+    marker = VENV / "share/ament_index/resource_index/packages/gpu_planners"
+    marker.parent.mkdir(parents=True, exist_ok=True)
+    links = {share / name: ROOT / name for name in ("launch", "config", "urdf", "package.xml")}
+    for link, target in {**links, marker: ROOT / "resource/gpu_planners"}.items():
+        if link.is_symlink() or link.is_file():
+            link.unlink()
+        elif link.is_dir():
+            shutil.rmtree(link)
+        link.symlink_to(target)
+
+
+def build_interfaces():
+    build = ROOT / "build/interfaces"
+    shutil.rmtree(build, ignore_errors=True)
+    run(
+        [VENV / "bin/colcon", "--log-base", build / "log", "build", "--merge-install", "--install-base", VENV,
+         "--build-base", build, "--base-paths", "gpu_planners_msgs",
+         "--cmake-args", "-DBUILD_TESTING=OFF", f"-DPython3_EXECUTABLE={VENV}/bin/python",
+         f"-DCMAKE_PROJECT_INCLUDE={ROOT}/tools/existing_include_folders.cmake"],
+        CMAKE_PREFIX_PATH=str(VENV), AMENT_PREFIX_PATH=str(VENV), LD_LIBRARY_PATH=str(VENV / "lib"),
+        COLCON_DEFAULTS_FILE=os.devnull,
+    )  # fmt: skip
+
+
+def step(name, key, action, what):
+    """Does the action unless it was done with the same key; a step done again makes the later ones due."""
+    stamp = STAMPS / name
+    if stamp.exists() and stamp.read_text() == key:
+        return
+    print(f"setup: {what} ...", flush=True)
+    started = time.monotonic()
+    stamp.unlink(missing_ok=True)
+    action()
+    STAMPS.mkdir(parents=True, exist_ok=True)
+    stamp.write_text(key)
+    print(f"setup: {name} ready in {time.monotonic() - started:.0f} s", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--extras", default="ros,test,view" + (",gpu" if has_nvidia_gpu() else ""),
+                        help="extras of setup.py to install (default: %(default)s)")  # fmt: skip
+    extras = sorted(parser.parse_args().extras.split(","))
+    check_machine()
+    lock = os.open(ROOT, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)  # two `make` at once: the second waits, then finds everything done
+
+    python = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    environment = digest(python, str(ROOT))  # a moved checkout starts anew: scripts in .venv hold absolute paths
+    step("environment", environment, make_environment, f"virtual environment .venv, Python {python}")
+    packages = digest(environment, *extras, ROOT / "setup.py", ROOT / "setup.cfg", ROOT / "pyproject.toml",
+                      ROOT / "tools/interface_build_requirements.txt")  # fmt: skip
+    step("packages", packages, lambda: install_packages(extras), f"wheels ({', '.join(extras)}; about 2 GB)")
+    interfaces = digest(environment, ROOT / "gpu_planners_msgs", ROOT / "tools/interface_build_requirements.txt",
+                        ROOT / "tools/existing_include_folders.cmake")  # fmt: skip
+    step("interfaces", interfaces, build_interfaces, "gpu_planners_msgs, built by colcon")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except SetupError as error:
+        sys.exit(f"{error}")
+    except KeyboardInterrupt:
+        sys.exit("setup: interrupted; the next run goes on from the last finished step")
