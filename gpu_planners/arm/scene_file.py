@@ -1,0 +1,150 @@
+"""Scene files: the obstacles around a robot, written in YAML.
+
+    frame: panda_link0                       # optional; default: the root link of the robot
+    obstacles:
+      - {name: table, type: box, size: [1.0, 0.8, 0.05], position: [0.5, 0.0, 0.2], quat_xyzw: [0, 0, 0, 1]}
+      - {name: can, type: cylinder, radius: 0.03, height: 0.12, position: [0.5, 0.1, 0.285]}
+      - {name: ball, type: sphere, radius: 0.05, position: [0.4, -0.2, 0.275]}
+      - {name: wedge, type: convex, vertices: [[0, 0, 0], [0.1, 0, 0], [0, 0.1, 0], [0, 0, 0.1]]}
+      - {name: part, type: mesh, file: part.stl, scale: 0.001}      # relative to the scene file
+
+Lengths in metres; `position` and `quat_xyzw` (x, y, z, w) place the obstacle's own frame in `frame` and
+default to zero and no rotation. A wrong key, type or value is an ObstacleError that names file and obstacle.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import trimesh
+import yaml
+from scipy.spatial.transform import Rotation
+
+from ..errors import ObstacleError
+from .collision_world import CollisionWorld
+
+PLACEMENT = {"name", "type", "position", "quat_xyzw"}
+REQUIRED_KEYS = {
+    "box": {"size"},
+    "cylinder": {"radius", "height"},
+    "sphere": {"radius"},
+    "convex": {"vertices"},
+    "mesh": {"file"},
+}
+OPTIONAL_KEYS = {"mesh": {"scale"}}
+
+
+def load_scene(file, frames=None):
+    """Read a scene file into a new CollisionWorld, poses in the root frame of the robot.
+
+    frames: {frame name: (4, 4) T_root_frame} that the scene's `frame` may name (see `fixed_frames`);
+        None: the file may not name a frame
+    """
+    file = Path(file)
+    document = _read(file)
+    T_root_scene = _scene_frame(file, document.get("frame"), frames)
+    world = CollisionWorld()
+    for index, entry in enumerate(document.get("obstacles") or ()):
+        name = _check_entry(file, index, entry)
+        if name in world.names:
+            raise ObstacleError(f"{file}: obstacle '{name}' is there twice; names must differ")
+        try:
+            T_scene_obstacle = pose_matrix(entry.get("position", (0, 0, 0)), entry.get("quat_xyzw", (0, 0, 0, 1)), name)
+            _add(world, file, name, entry, T_root_scene @ T_scene_obstacle)
+        except ObstacleError as error:
+            raise ObstacleError(f"{file}: {error}") from error
+        except (TypeError, ValueError) as error:
+            raise ObstacleError(f"{file}: obstacle '{name}': a value is not a number or list of numbers: {error}") from error
+    return world
+
+
+def fixed_frames(robot):
+    """{link name: (4, 4) T_root_link} of the root link and every link that is fixed to it."""
+    poses = robot.link_poses(np.clip(np.zeros(robot.dof), robot.lower, robot.upper))
+    frames = {link: poses[link] for link, frame in zip(robot.link_names, robot.link_frame, strict=True) if frame < 0}
+    return {robot.root_link: np.eye(4)} | {link: np.asarray(T, dtype=np.float64).reshape(4, 4) for link, T in frames.items()}
+
+
+def pose_matrix(position, quat_xyzw, name):
+    """(4, 4) pose from a position (3,), metres, and a unit quaternion (4,), x, y, z, w; ObstacleError names `name`."""
+    position, quaternion = np.asarray(position, dtype=np.float64), np.asarray(quat_xyzw, dtype=np.float64)
+    if position.shape != (3,) or not np.isfinite(position).all():
+        raise ObstacleError(f"'{name}': the position must be 3 finite numbers (metres), got {position.tolist()}")
+    if quaternion.shape != (4,) or not np.isfinite(quaternion).all():
+        raise ObstacleError(f"'{name}': the quaternion must be 4 finite numbers x, y, z, w, got {quaternion.tolist()}")
+    if abs(np.linalg.norm(quaternion) - 1) > 1e-2:
+        raise ObstacleError(f"'{name}': the quaternion must have length 1, got {quaternion.tolist()}")
+    pose = np.eye(4)
+    pose[:3, :3] = Rotation.from_quat(quaternion).as_matrix()
+    pose[:3, 3] = position
+    return pose
+
+
+def _read(file):
+    try:
+        document = yaml.safe_load(file.read_text())
+    except OSError as error:
+        raise ObstacleError(f"scene file '{file}' cannot be read: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise ObstacleError(f"scene file '{file}' is not YAML: {error}") from error
+    if not isinstance(document, dict) or not isinstance(document.get("obstacles") or [], list):
+        raise ObstacleError(f"scene file '{file}' must be a mapping with a list 'obstacles' and optionally 'frame'")
+    unknown = set(document) - {"frame", "obstacles"}
+    if unknown:
+        raise ObstacleError(f"{file}: unknown key {_listed(unknown)}; known are 'frame', 'obstacles'")
+    return document
+
+
+def _scene_frame(file, frame, frames):
+    if frame is None:
+        return np.eye(4)
+    if not frames or frame not in frames:
+        raise ObstacleError(f"{file}: frame '{frame}' is not fixed to the robot's root; allowed: {_listed(frames or ())}")
+    return frames[frame]
+
+
+def _check_entry(file, index, entry):
+    """The name of a well-formed entry."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
+        raise ObstacleError(f"{file}: obstacle number {index} must be a mapping with a 'name'")
+    name, kind = entry["name"], entry.get("type")
+    if kind not in REQUIRED_KEYS:
+        raise ObstacleError(f"{file}: obstacle '{name}': unknown type '{kind}'; known are {_listed(REQUIRED_KEYS)}")
+    required = REQUIRED_KEYS[kind]
+    unknown = set(entry) - PLACEMENT - required - OPTIONAL_KEYS.get(kind, set())
+    missing = required - set(entry)
+    if unknown:
+        raise ObstacleError(f"{file}: obstacle '{name}': unknown key {_listed(unknown)} for a {kind}")
+    if missing:
+        raise ObstacleError(f"{file}: obstacle '{name}': a {kind} needs {_listed(missing)}")
+    return name
+
+
+def _add(world, file, name, entry, T_root_obstacle):
+    kind = entry["type"]
+    if kind == "box":
+        world.add_box(name, entry["size"], T_root_obstacle)
+    elif kind == "cylinder":
+        world.add_cylinder(name, entry["radius"], entry["height"], T_root_obstacle)
+    elif kind == "sphere":
+        world.add_sphere(name, entry["radius"], T_root_obstacle)
+    elif kind == "convex":
+        world.add_convex(name, entry["vertices"], T_root_obstacle)
+    else:
+        world.add_mesh(name, _mesh(file, name, entry), T_root_obstacle)
+
+
+def _mesh(file, name, entry):
+    path, scale = file.parent / str(entry["file"]), float(entry.get("scale", 1.0))
+    if not np.isfinite(scale) or scale <= 0:
+        raise ObstacleError(f"'{name}': scale must be a finite number above 0, got {scale}")
+    if not path.is_file():
+        raise ObstacleError(f"'{name}': mesh file '{path}' does not exist")
+    try:
+        mesh = trimesh.load(path, force="mesh")
+    except Exception as error:  # trimesh's readers raise whatever their format's library raises
+        raise ObstacleError(f"'{name}': mesh file '{path}' cannot be read: {error}") from error
+    return mesh.copy().apply_scale(scale)
+
+
+def _listed(names):
+    return ", ".join(f"'{name}'" for name in sorted(map(str, names))) or "none"

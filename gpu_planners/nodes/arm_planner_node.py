@@ -1,0 +1,210 @@
+"""The node arm_planner: parameters, topics and the service ~/plan_motion around the library of gpu_planners.arm.
+
+Callbacks only store or hand on what arrives. One worker thread owns the planning scene and does all planning
+(CUDA contexts belong to one thread), in the order in which things arrive: obstacles published before a request
+are in the scene when it is planned. The service callback waits for that thread, never for the executor.
+"""
+
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.clock import Clock, ClockType
+from rclpy.exceptions import ParameterException
+from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory
+from visualization_msgs.msg import MarkerArray
+
+from gpu_planners_msgs.srv import PlanMotion
+
+from ..errors import GpuPlannersError, SettingsError
+from . import error_codes, parameters
+from .conversions import diagnostics_message, joint_positions
+from .markers import scene_markers
+from .plan_service import Planned, answer, warm_up
+from .planning_scene import PlanningScene, RobotSource
+
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+BEST_EFFORT = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+
+class ArmPlannerNode(Node):
+    def __init__(self, **options):
+        super().__init__("arm_planner", **options)
+        parameters.declare(self)
+        self._values = parameters.values(self)
+        self.add_on_set_parameters_callback(parameters.checker_of_changes(self, self._change_parameters))
+        self._scene = PlanningScene(_robot_source(self._values))
+        self._state = DiagnosticStatus.WARN, "waiting for robot_description"
+        self._obstacle_problem = ""
+        self._joint_state = None, 0.0  # latest message, monotonic time of its arrival
+        self._shown = None  # what the next ~/markers will show: (robot, Planned)
+        self._requests, self._last_answer = 0, ""
+        self._worker = ThreadPoolExecutor(1, "planning")
+        self._trajectories = self.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
+        self._markers = self.create_publisher(MarkerArray, "~/markers", LATCHED)
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        durability = DurabilityPolicy[self._values["obstacles_durability"].upper()]
+        self.create_subscription(JointState, "joint_states", self._take_joint_state, BEST_EFFORT)
+        self.create_subscription(MarkerArray, "~/obstacles", self._take_obstacles, QoSProfile(depth=100, durability=durability))
+        if self._values["robot_description_file"]:
+            self._work(self._load_robot, self._values["robot_description_file"])
+        else:
+            self.create_subscription(String, "robot_description", lambda text: self._work(self._load_robot, text.data), LATCHED)
+        self.create_service(PlanMotion, "~/plan_motion", self._plan_motion, callback_group=MutuallyExclusiveCallbackGroup())
+        steady = Clock(clock_type=ClockType.STEADY_TIME)  # with use_sim_time too, diagnostics come once a second
+        self.create_timer(1.0, self._publish_diagnostics, clock=steady)
+        self.create_timer(0.2, self._publish_markers, clock=steady)
+
+    def close(self):
+        """Stop the worker; a request that is being planned is still answered."""
+        self._worker.shutdown(cancel_futures=True)
+        self.destroy_node()
+
+    def _work(self, job, *arguments):
+        """Run a job on the worker thread; its failure is logged and shown in the diagnostics, and changes nothing else."""
+
+        def run():
+            try:
+                job(*arguments)
+            except GpuPlannersError as error:
+                self._fail(str(error))
+            except Exception as error:  # the worker must live on
+                self._fail(f"internal error: {type(error).__name__}: {error}")
+
+        self._worker.submit(run)
+
+    def _fail(self, text):
+        self._state = DiagnosticStatus.ERROR, text
+        self.get_logger().error(text)
+
+    def _load_robot(self, urdf):
+        self._state = DiagnosticStatus.WARN, "loading the robot"
+        self._scene.load_robot(urdf, self._now())
+        robot = self._scene.robot
+        self.get_logger().info(f"robot '{robot.name}': {robot.dof} planning joints, {len(robot.shapes)} convex shapes, "
+                               f"{len(robot.self_collision_pairs)} self-collision pairs, root link '{robot.root_link}'")
+        self._warm_up()
+
+    def _warm_up(self):
+        """Compile before the first request, which would have to wait for it."""
+        if self._scene.robot is None:
+            return
+        self._state = DiagnosticStatus.WARN, "compiling; a request waits for it"
+        self.get_logger().info("compiling (once on a machine, then from the cache)")
+        started = time.monotonic()
+        device = warm_up(self._scene, self._values)
+        self._show(Planned(np.zeros((0, self._scene.robot.dof)), self._scene.world, self._scene.robot.tip_link))
+        self._state = DiagnosticStatus.OK, "ready"
+        self.get_logger().info(f"ready on {device} after {time.monotonic() - started:.1f} s")
+
+    def _change_parameters(self, values):
+        device_changed = values["device"] != self._values["device"]
+        self._values = values
+        if device_changed:
+            self._work(self._warm_up)
+
+    def _take_joint_state(self, message):
+        self._joint_state = message, time.monotonic()
+
+    def _measured(self):
+        """{joint: position} of joint_states, or None when there was no message lately."""
+        message, arrival = self._joint_state
+        if message is None or time.monotonic() - arrival > self._values["joint_state_timeout_s"]:
+            return None
+        known = (*self._scene.robot.joint_names, *self._scene.other_joints)
+        return joint_positions(message, "joint_states", error_codes.START_STATE_INVALID, known)
+
+    def _take_obstacles(self, message):
+        self._work(self._change_obstacles, message)
+
+    def _change_obstacles(self, message):
+        try:
+            self._scene.change_obstacles(message, self._now())
+            self._obstacle_problem = ""
+        except GpuPlannersError as error:
+            self._obstacle_problem = f"a message on ~/obstacles was refused as a whole: {error}"
+            self.get_logger().error(self._obstacle_problem)
+        if self._scene.robot is not None:
+            self._show(Planned(np.zeros((0, self._scene.robot.dof)), self._scene.world, self._scene.robot.tip_link))
+
+    def _plan_motion(self, request, response):
+        try:
+            return self._worker.submit(self._answer, request, response).result()
+        except Exception as error:  # a callback that raises would end spin() and leave the client waiting
+            response.code, response.message = error_codes.FAILURE, f"internal error: {type(error).__name__}: {error}"
+            return response
+
+    def _answer(self, request, response):
+        self._scene.forget_expired(self._now())
+        planned = answer(self._scene, self._values, request, self._measured, response)
+        if self._obstacle_problem:
+            response.message += f" (warning: {self._obstacle_problem})"
+        self._requests, self._last_answer = self._requests + 1, response.message
+        if planned is None:
+            self.get_logger().warning(f"plan_motion: {response.message}")
+            return response
+        self._trajectories.publish(response.trajectory)
+        self._show(planned)
+        self.get_logger().info(f"plan_motion: {response.message}")
+        return response
+
+    def _show(self, planned):
+        self._shown = self._scene.robot, planned
+
+    def _publish_markers(self):
+        """Markers cost more than planning, so they are made when someone looks."""
+        if self._shown is not None and self._markers.get_subscription_count():
+            (robot, planned), self._shown = self._shown, None
+            self._markers.publish(scene_markers(robot, planned.world, planned.path, planned.tip_link))
+
+    def _publish_diagnostics(self):
+        level, text = self._state
+        if level == DiagnosticStatus.OK and self._obstacle_problem:
+            level, text = DiagnosticStatus.WARN, self._obstacle_problem
+        robot = self._scene.robot
+        values = {"robot": robot.name if robot else "none", "device": self._values["device"], "planner": self._values["planner"],
+                  "obstacles": len(self._scene.world.names), "requests": self._requests, "last answer": self._last_answer}
+        stamp = self.get_clock().now().to_msg()
+        self._diagnostics.publish(diagnostics_message(self.get_fully_qualified_name(), stamp, level, text, values))
+
+    def _now(self):
+        return self.get_clock().now().nanoseconds * 1e-9
+
+
+def _robot_source(values):
+    return RobotSource(srdf=values["srdf_file"] or None, package_dirs=parameters.strings(values["package_dirs"]),
+                       joints=parameters.strings(values["joints"]) or None, group=values["group"] or None,
+                       scene_file=values["scene_file"] or None, world_frame=values["world_frame"])
+
+
+def main(arguments=None):
+    rclpy.init(args=arguments)
+    try:
+        node = ArmPlannerNode()
+    except (SettingsError, ParameterException) as error:
+        rclpy.logging.get_logger("arm_planner").fatal(f"wrong parameter: {error}")
+        rclpy.try_shutdown()
+        return 1
+    executor = MultiThreadedExecutor(num_threads=3)
+    executor.add_node(node)
+    try:
+        executor.spin()
+    except (KeyboardInterrupt, ExternalShutdownException):
+        pass
+    finally:
+        node.close()
+        rclpy.try_shutdown()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,156 @@
+"""Answers one PlanMotion request: conversion, inverse kinematics for pose goals, one solve, timing, conversion."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..arm.collision_world import CollisionWorld
+from ..arm.kinematics import inverse_kinematics
+from ..arm.trajectory import time_parameterize
+from ..errors import GpuPlannersError
+from . import error_codes
+from .conversions import configuration, joint_positions, only_joints, path_message, pose_goal, trajectory_message
+from .error_codes import CODE_OF_STATUS, RequestError, code_of
+from .parameters import PLANNERS, settings
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a request led to, for the markers: path (K, dof) in the world that it was planned in."""
+
+    path: np.ndarray
+    world: object
+    tip_link: str
+
+
+def answer(scene, values, request, measured, response):
+    """Fill the response of a request; returns Planned, or None when there is no motion.
+
+    scene: PlanningScene; values: {parameter name: value}
+    measured: callable that gives {joint: position} of joint_states, or None when there was no message lately
+    Never raises: every failure becomes a code and a text.
+    """
+    try:
+        return _plan(scene, values, request, measured, response)
+    except GpuPlannersError as error:
+        response.code, response.message = code_of(error), str(error)
+    except Exception as error:  # a client must get an answer whatever goes wrong
+        response.code = error_codes.FAILURE
+        response.message = f"internal error: {type(error).__name__}: {error}"
+    response.status = "refused"
+    return None
+
+
+def _plan(scene, values, request, measured, response):
+    robot = scene.require_robot()
+    planner, planner_settings = _planner(values, request)
+    scaling = [_scaling(request, values, name) for name in ("velocity_scaling", "acceleration_scaling")]
+    start_positions = _start(scene, request, measured)
+    scene.place_other_joints(start_positions, values["fixed_joint_tolerance"])
+    robot = scene.robot
+    start = configuration(robot, start_positions, "the start", error_codes.START_STATE_INVALID)
+    turns = 2 * np.pi * np.where(robot.continuous, np.round(start / (2 * np.pi)), 0.0)
+    world = scene.world_for(request)
+    checker = scene.checker_for(world, values["device"], settings(values, "motion_check"))
+    tip_link = values["tip_link"] or robot.tip_link
+    goals, goal_of = _goals(scene, checker, request, start - turns, tip_link, values["ik_solutions"])
+    result = planner.solve(start - turns, goals, checker, planner_settings, seed=request.seed)
+    response.code, response.status = CODE_OF_STATUS[result.status], result.status.value
+    response.planning_time_s, response.samples = float(result.time_s), int(result.samples)
+    response.message = result.message or result.status.value
+    if not result.solved:
+        return None
+    path = result.path + turns  # a continuous joint goes on from where it stands, however often it has turned
+    trajectory = time_parameterize(path, robot.velocity * scaling[0], robot.acceleration * scaling[1])
+    response.path, response.trajectory = path_message(robot, path), trajectory_message(robot, trajectory)
+    response.path_length, response.goal_index = float(result.cost), goal_of[result.goal_index]
+    response.message = (f"solved: {len(path)} waypoints, length {result.cost:.2f}, {trajectory.times[-1]:.2f} s long, "
+                        f"among {len(world.names)} obstacles, planned on {checker.device} in {1e3 * result.time_s:.1f} ms")
+    return Planned(path, world, tip_link)
+
+
+def _planner(values, request):
+    name = request.planner or values["planner"]
+    if name not in PLANNERS:
+        raise RequestError(error_codes.FAILURE, f"unknown planner '{name}'; known are {', '.join(PLANNERS)}")
+    chosen = settings(values, name)
+    if not math.isfinite(request.time_limit_s) or request.time_limit_s < 0:
+        raise RequestError(error_codes.FAILURE, f"time_limit_s is {request.time_limit_s}, it must be 0 or more seconds")
+    return PLANNERS[name], replace(chosen, time_limit_s=request.time_limit_s) if request.time_limit_s else chosen
+
+
+def _scaling(request, values, name):
+    value = getattr(request, name) or values[name]
+    if not 0 < value <= 1:
+        raise RequestError(error_codes.FAILURE, f"{name} is {value}, it must lie in (0, 1]; 0 stands for the parameter")
+    return value
+
+
+def _start(scene, request, measured):
+    """{joint: position} of the request, completed by joint_states for joints that it leaves out and that are not planned."""
+    if request.start.name or request.start.position:
+        code = error_codes.START_STATE_INVALID
+        positions = joint_positions(request.start, "the start", code)
+        only_joints((*scene.robot.joint_names, *scene.other_joints, *scene.mimic_joints), positions, "the start", code)
+        return {name: value for name, value in (measured() or {}).items() if name in scene.other_joints} | positions
+    positions = measured()
+    if positions is None:
+        raise RequestError(error_codes.ROBOT_STATE_STALE, "the request gives no start, and joint_states has brought none lately")
+    return positions
+
+
+def _goals(scene, checker, request, start, tip_link, ik_solutions):
+    """(G, dof) goals, and for each the number of the request's goal that it comes from."""
+    robot, code = scene.robot, error_codes.GOAL_STATE_INVALID
+    goals = []
+    for number, message in enumerate(request.joint_goals):
+        what = f"joint goal {number}"
+        positions = joint_positions(message, what, code)
+        only_joints(robot.joint_names, positions, what, code)
+        goals.append(configuration(robot, positions, what, code))
+    goal_of = list(range(len(goals)))
+    found, problems = [], []
+    for number, message in enumerate(request.pose_goals):
+        T_root_tip = pose_goal(message, scene.frames, f"pose goal {number}")
+        try:
+            solutions = _free_solutions(robot, checker, tip_link, T_root_tip, start, ik_solutions, number)
+        except RequestError as error:  # another goal may still be reached
+            problems.append(error)
+            continue
+        found.extend(solutions)
+        goal_of += [len(request.joint_goals) + number] * len(solutions)
+    if not goals and not found:
+        raise problems[0] if problems else RequestError(error_codes.UNRECOGNIZED_GOAL_TYPE, "the request has no goal: give joint_goals or pose_goals")
+    return np.array(goals + found), goal_of
+
+
+def _free_solutions(robot, checker, tip_link, T_root_tip, start, count, number):
+    """Joint configurations (K, dof) that place the tip link and touch nothing."""
+    if tip_link not in robot.link_names:
+        raise RequestError(error_codes.INVALID_LINK_NAME,
+                           f"parameter tip_link '{tip_link}' is not a link of the robot; its links: {', '.join(robot.link_names)}")
+    solutions = inverse_kinematics(robot, tip_link, T_root_tip, seed_q=start, count=count)
+    if not len(solutions):
+        raise RequestError(error_codes.NO_IK_SOLUTION,
+                           f"pose goal {number}: no joint configuration inside the limits places '{tip_link}' there")
+    free = solutions[checker.configurations_valid(solutions)]
+    if not len(free):
+        first, second = checker.colliding_pairs(solutions[0])[0]
+        raise RequestError(error_codes.GOAL_IN_COLLISION,
+                           f"pose goal {number}: all {len(solutions)} joint configurations found collide; "
+                           f"in the first, '{first}' meets '{second}'")
+    return free
+
+
+def warm_up(scene, values):
+    """Compile what a request needs, by a small one in an empty world; returns the device."""
+    robot, rng = scene.robot, np.random.default_rng(0)
+    checker = scene.checker_for(CollisionWorld(), values["device"], settings(values, "motion_check"))
+    q = rng.uniform(robot.lower, robot.upper, (64, robot.dof))
+    checker.colliding_pairs(q[0])
+    free = q[checker.configurations_valid(q)]
+    if len(free) > 1:
+        chosen = settings(values, values["planner"])
+        PLANNERS[values["planner"]].solve(free[0], free[1:2], checker, replace(chosen, time_limit_s=1.0), seed=0)
+    return checker.device

@@ -1,0 +1,166 @@
+"""The node's knowledge of the world: robot, obstacles and the checker that joins them.
+
+All methods run on the node's one worker thread, so nothing here is locked. Every change is made on the side
+and put in place when it is complete: a refused robot, scene or obstacle leaves all as it was.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from visualization_msgs.msg import Marker
+
+from ..arm import CollisionChecker, CollisionWorld, load_urdf
+from ..arm.scene_file import fixed_frames, load_scene
+from ..arm.urdf_xml import MOVING, read_urdf
+from ..errors import ObstacleError
+from . import error_codes
+from .conversions import add_obstacle, obstacle_name, seconds
+from .error_codes import RequestError
+
+MAX_WAITING = 1000  # obstacle messages kept for a robot that has not come yet
+
+
+@dataclass(frozen=True)
+class RobotSource:
+    """What else, beside the URDF, says how to load the robot: parameters of the node."""
+
+    srdf: str | None
+    package_dirs: tuple[str, ...]
+    joints: tuple[str, ...] | None
+    group: str | None
+    scene_file: str | None
+    world_frame: str
+
+
+class PlanningScene:
+    """Robot, obstacles and checker.
+
+    robot: RobotModel, or None while there is none
+    world: CollisionWorld of the scene file and of the topic, poses in the robot's root frame; never changed in
+        place, so that a checker may keep it
+    frames: {frame: (4, 4) T_root_frame} that messages may name; "" is the root
+    other_joints: {name: (lower, upper)} of the URDF's movable joints that are not planned, rad or m
+    mimic_joints: names of joints that follow another one
+    """
+
+    def __init__(self, source):
+        self.source = source
+        self.robot, self.world, self.frames = None, CollisionWorld(), {}
+        self.other_joints, self.mimic_joints = {}, ()
+        self._urdf, self._fixed = None, {}
+        self._file_world = CollisionWorld()
+        self._markers = {}  # {obstacle name: (marker, end of its life in seconds)} of the topic
+        self._waiting = []
+        self._checker = None
+
+    def load_robot(self, urdf, now):
+        """Take a robot (URDF text, or the path of its file), its scene file, and the obstacles that came before."""
+        if urdf == self._urdf:
+            return
+        robot = self._load(urdf, {})
+        fixed = fixed_frames(robot)
+        frames = fixed | {"": np.eye(4)}
+        if self.source.world_frame:
+            frames[self.source.world_frame] = np.eye(4)
+        file_world = load_scene(self.source.scene_file, fixed) if self.source.scene_file else CollisionWorld()
+        world = _with_markers(file_world, (marker for marker, _ in self._markers.values()), frames)
+        text = urdf if urdf.lstrip().startswith("<") else Path(urdf).expanduser().read_text(encoding="utf-8-sig")
+        joints = [joint for joint in read_urdf(text).joints.values() if joint.type in MOVING]
+        self.mimic_joints = tuple(joint.name for joint in joints if joint.mimic)
+        self.other_joints = {joint.name: joint.limits or (-np.inf, np.inf) for joint in joints
+                             if not joint.mimic and joint.name not in robot.joint_names}
+        self.robot, self.frames, self._file_world, self.world = robot, frames, file_world, world
+        self._urdf, self._fixed, self._checker = urdf, {}, None
+        waiting, self._waiting = self._waiting, []
+        for markers, received in waiting:
+            self.change_obstacles(markers, received)
+        self.forget_expired(now)
+
+    def place_other_joints(self, positions, tolerance):
+        """Follow joints that are not planned (a gripper): the geometry is placed anew when one has moved.
+
+        positions: {joint: rad or m}, measured, so brought into the limits; joints that the robot has not are ignored
+        """
+        fixed = self._fixed | {name: float(np.clip(positions[name], lower, upper))
+                               for name, (lower, upper) in self.other_joints.items() if name in positions}
+        if any(abs(value - self._fixed.get(name, np.clip(0.0, *self.other_joints[name]))) > tolerance
+               for name, value in fixed.items()):
+            self.robot = self._load(self._urdf, fixed)
+            self._fixed, self._checker = fixed, None
+
+    def change_obstacles(self, message, now):
+        """Apply a MarkerArray of the topic (ADD, MODIFY, DELETE, DELETEALL), all of it or nothing.
+
+        DELETEALL removes the markers of its namespace, or all when it names none; those of the scene file stay.
+        now: seconds on the clock of the node, from which lifetimes count
+        """
+        if self.robot is None:
+            self._waiting = [*self._waiting, (message, now)][-MAX_WAITING:]
+            return
+        markers = dict(self._markers)
+        for marker in message.markers:
+            name = obstacle_name(marker)
+            if marker.action == Marker.ADD:
+                lifetime = seconds(marker.lifetime)
+                markers[name] = marker, now + lifetime if lifetime > 0 else np.inf
+            elif marker.action == Marker.DELETE:
+                markers.pop(name, None)
+            elif marker.action == Marker.DELETEALL:
+                markers = {known: kept for known, kept in markers.items() if marker.ns and kept[0].ns != marker.ns}
+            else:
+                raise ObstacleError(f"'{name}': unknown marker action {marker.action}")
+        self._take(markers)
+
+    def forget_expired(self, now):
+        """Drop the topic's obstacles whose lifetime is over; True when there were any."""
+        alive = {name: kept for name, kept in self._markers.items() if kept[1] > now}
+        expired = len(alive) < len(self._markers)
+        if expired:
+            self._take(alive)
+        return expired
+
+    def world_for(self, request):
+        """The obstacles of one PlanMotion request: the scene's and its own."""
+        if not request.obstacles.markers and not request.ignore_scene:
+            return self.world
+        for marker in request.obstacles.markers:
+            if marker.action != Marker.ADD:
+                raise ObstacleError(f"'{obstacle_name(marker)}': a request can only add obstacles, "
+                                    f"but its marker action is {marker.action}")
+        return _with_markers(CollisionWorld() if request.ignore_scene else self.world, request.obstacles.markers, self.frames)
+
+    def checker_for(self, world, device, motion):
+        """CollisionChecker of the robot in this world; the last one serves again while nothing has changed."""
+        robot_and_world, how = (self.robot, world), (device, motion)
+        kept = self._checker
+        if kept is None or kept[1] != how or any(a is not b for a, b in zip(kept[0], robot_and_world, strict=True)):
+            self._checker = robot_and_world, how, CollisionChecker(self.robot, world, device=device, motion=motion)
+        return self._checker[2]
+
+    def require_robot(self):
+        if self.robot is None:
+            raise RequestError(error_codes.COLLISION_CHECKING_UNAVAILABLE,
+                               "there is no robot yet: publish its URDF on robot_description, or set robot_description_file")
+        return self.robot
+
+    def _take(self, markers):
+        """Put the topic's markers in place; only what changed is built again."""
+        world = self.world.copy()
+        for name in self._markers.keys() - markers.keys():
+            world.remove(name)
+        changed = [marker for name, (marker, _) in markers.items() if self._markers.get(name, (None,))[0] is not marker]
+        self.world = _with_markers(world, changed, self.frames)
+        self._markers = markers
+
+    def _load(self, urdf, fixed):
+        source = self.source
+        return load_urdf(urdf, srdf=source.srdf, package_dirs=source.package_dirs, joints=source.joints,
+                         group=source.group, fixed=fixed)
+
+
+def _with_markers(world, markers, frames):
+    world = world.copy()
+    for marker in markers:
+        add_obstacle(world, marker, frames)
+    return world
