@@ -14,7 +14,7 @@ from .decomposition import DEFAULT_TOLERANCE, convex_pieces
 from .mesh_files import find_mesh, load_mesh
 from .modified_dh import derive_rows, rotation_about, transform
 from .robot_model import FRAME_DTYPE, RobotModel
-from .self_collision import candidate_pairs
+from .self_collision import candidate_pairs, with_sampled_pairs
 from .shapes import ConvexShape
 from .srdf_xml import read_srdf
 from .urdf_xml import LOOSE, MOVING, read_urdf
@@ -56,11 +56,12 @@ def load_urdf(urdf, srdf=None, package_dirs=(), joints=None, fixed={}, group=Non
     states = {} if semantics is None else {
         state: np.array([given[name] for name in names]) for state, given in semantics.states.items()
         if all(name in given for name in names)}
-    return RobotModel(
+    robot = RobotModel(
         name=description.name, root_link=description.root, joint_names=names, **limits, **kinematics,
         shapes=shapes, shape_link=shape_link, shape_frame=kinematics["link_frame"][shape_link],
         self_collision_pairs=pairs, disabled_pairs=disabled_pairs, named_states=states,
         tip_link=_tip_link(description, semantics, group, kinematics))
+    return robot if semantics and semantics.disabled is not None else with_sampled_pairs(robot)
 
 
 def _read_text(source, what):
