@@ -15,7 +15,7 @@ import numpy as np
 
 from ..device import njit
 from .convex import CYLINDER, ONE, SIMPLEX_SCRATCH, SPHERE, ZERO, separation
-from .packing import (DOF, FINE_SPHERES, FLOATS, FRAME, FRAME_FLOAT_STRIDE, FRAME_FLOATS, FRAME_INT_STRIDE, FRAME_INTS, FRAMES, HALF,
+from .packing import (BALLS, DOF, FINE_SPHERES, FLOATS, FRAME, FRAME_FLOAT_STRIDE, FRAME_FLOATS, FRAME_INT_STRIDE, FRAME_INTS, FRAMES, HALF,
                       KIND, MOVING, PAIR_INTS, PAIRS, REACH, SHAPE_INT_STRIDE, SHAPE_INTS, SHAPES, SPHERES)
 
 CONTINUOUS, WORKSPACE, JOINT, COUNT = 0, 1, 2, 3  # the modes of MotionCheck
@@ -101,19 +101,23 @@ def distance_to_hull(kind, hx, hy, hz, x, y, z):
 
 
 @njit
-def pair_clearance(FA, IA, a, TA, FB, IB, b, TB, margin, W):
+def ball_centre(F, I, s, T):
+    """World position of the coarse sphere of a shape placed at T."""
+    c = I[s + FLOATS] + SPHERES
+    x, y, z = F[c], F[c + 1], F[c + 2]
+    return (T[0] * x + T[1] * y + T[2] * z + T[9], T[3] * x + T[4] * y + T[5] * z + T[10], T[6] * x + T[7] * y + T[8] * z + T[11])
+
+
+@njit
+def pair_clearance(FA, IA, a, TA, centre, FB, IB, b, TB, margin, W):
     """Lower bound of the distance of two placed shapes, or COLLIDES; exact where it is below `margin` (convex.separation).
 
-    First A's covering spheres against B's bounding volume, then the exact search.
+    centre: of A's coarse sphere, world. First A's covering spheres against B's bounding volume, then the exact search.
     """
     kind, h = IB[b + KIND], IB[b + FLOATS] + HALF
     hx, hy, hz = FB[h], FB[h + 1], FB[h + 2]
     sphere = IA[a + FLOATS] + SPHERES
-    # the centre of A's coarse sphere in the world, then in B's frame
-    x, y, z = FA[sphere], FA[sphere + 1], FA[sphere + 2]
-    cx = TA[0] * x + TA[1] * y + TA[2] * z + TA[9] - TB[9]
-    cy = TA[3] * x + TA[4] * y + TA[5] * z + TA[10] - TB[10]
-    cz = TA[6] * x + TA[7] * y + TA[8] * z + TA[11] - TB[11]
+    cx, cy, cz = centre[0] - TB[9], centre[1] - TB[10], centre[2] - TB[11]
     bound = distance_to_hull(kind, hx, hy, hz, TB[0] * cx + TB[3] * cy + TB[6] * cz, TB[1] * cx + TB[4] * cy + TB[7] * cz,
                              TB[2] * cx + TB[5] * cy + TB[8] * cz) - FA[sphere + 3]
     if bound > margin and bound > ZERO:
@@ -154,11 +158,19 @@ def certify(q, want, speed, RF, RI, WF, WI, X, W):
     shapes, first = RI[SHAPE_INTS], RI[FRAMES] * 12
     for i in range(moving):
         s = moving - 1 - i  # the hand is likelier to collide than the shoulder
+        a = shapes + s * SHAPE_INT_STRIDE
         TA = load(X, first + 12 * s)
+        centre = ball_centre(RF, RI, a, TA)
+        radius = RF[RI[a + FLOATS] + SPHERES + 3]
         v = speed[s]
         for o in range(n_obstacles):
+            ball = WI[BALLS] + 4 * o
+            x, y, z = WF[ball] - centre[0], WF[ball + 1] - centre[1], WF[ball + 2] - centre[2]
+            away = WF[ball + 3] + radius + tau * v
+            if x * x + y * y + z * z > away * away:
+                continue
             b = WI[SHAPE_INTS] + o * SHAPE_INT_STRIDE
-            c = pair_clearance(RF, RI, shapes + s * SHAPE_INT_STRIDE, TA, WF, WI, b, load(WF, WI[b + FLOATS]), tau * v, W)
+            c = pair_clearance(RF, RI, a, TA, centre, WF, WI, b, load(WF, WI[b + FLOATS]), tau * v, W)
             if c < ZERO:
                 return COLLIDES
             if c < tau * v:
@@ -167,7 +179,8 @@ def certify(q, want, speed, RF, RI, WF, WI, X, W):
         pair = RI[PAIR_INTS] + 2 * p
         i, j = RI[pair], RI[pair + 1]
         v = speed[moving + p]
-        c = pair_clearance(RF, RI, shapes + i * SHAPE_INT_STRIDE, load(X, first + 12 * i), RF, RI, shapes + j * SHAPE_INT_STRIDE,
+        a, TA = shapes + i * SHAPE_INT_STRIDE, load(X, first + 12 * i)
+        c = pair_clearance(RF, RI, a, TA, ball_centre(RF, RI, a, TA), RF, RI, shapes + j * SHAPE_INT_STRIDE,
                            load(X, first + 12 * j), tau * v, W)
         if c < ZERO:
             return COLLIDES

@@ -2,10 +2,16 @@
 
 The single-precision kinematics inside collision checks lives with the collision kernels; this one serves
 poses for users, goals and tests.
+
+Inverse kinematics: Levenberg-Marquardt from many starts at once, damped by the residual itself (Sugihara,
+"Solvability-Unconcerned Inverse Kinematics by the Levenberg-Marquardt Method", IEEE T-RO 2011, eq. 22), which
+needs no tuning near singular configurations; joints at a limit that a step would push farther are held.
 """
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
+from ..errors import GpuPlannersError
 from .modified_dh import row_transform
 
 
@@ -52,3 +58,113 @@ def as_configurations(robot, q):
     if q.ndim != 2 or q.shape[1] != robot.dof:
         raise ValueError(f"robot '{robot.name}' has {robot.dof} planning joints, got configurations of shape {q.shape}")
     return q
+
+
+def jacobian(robot, link, q):
+    """(N, 6, dof) geometric Jacobian of a link's origin in the root frame: linear rows (m/s), then angular (rad/s)."""
+    q = as_configurations(robot, q)
+    return _link_jacobian(robot, robot.link_index(link), frame_poses(robot, q))[1]
+
+
+def _link_jacobian(robot, link, poses):
+    """(N, 4, 4) pose of a link and its (N, 6, dof) Jacobian, from the frames' poses (N, F, 4, 4)."""
+    f = robot.link_frame[link]
+    T_root_link = _attached(poses, f, robot.T_frame_link[link])
+    columns = np.zeros((len(poses), 6, robot.dof))
+    while f >= 0:
+        frame = robot.frames[f]
+        axis, column = poses[:, f, :3, 2], columns[:, :, frame["joint"]]  # a view: followers add to their leader
+        if frame["prismatic"]:
+            column[:, :3] += frame["multiplier"] * axis
+        else:
+            column[:, :3] += frame["multiplier"] * np.cross(axis, T_root_link[:, :3, 3] - poses[:, f, :3, 3])
+            column[:, 3:] += frame["multiplier"] * axis
+        f = frame["parent"]
+    return T_root_link, columns
+
+
+POSITION_TOLERANCE = 1e-4  # m
+ROTATION_TOLERANCE = 1e-3  # rad
+CONVERGED = 1e-7  # residual (m and rad together) at which a start stops being improved
+LEAST_DAMPING = 1e-6
+
+
+def inverse_kinematics(robot, link, T_root_link, seed_q=None, count=8, rng_seed=0, starts=256, iterations=100,
+                       distinct=0.05):
+    """Configurations that put a link at a pose, inside the limits: (K, dof), K <= count; (0, dof) when none was found.
+
+    T_root_link: (4, 4) wanted pose in the root frame, metres
+    seed_q: (dof,) configuration to start from and to sort the solutions by (nearest first); default: mid-range
+    starts: how many starting configurations are tried, seed_q and random ones; repeatable for an rng_seed
+    distinct: rad or m by which two solutions must differ in some joint
+    Each solution is within 1e-4 m and 1e-3 rad. Collisions are not looked at.
+    """
+    T_root_link = np.array(T_root_link, dtype=np.float64)
+    if T_root_link.shape != (4, 4) or not np.isfinite(T_root_link).all() \
+            or np.abs(T_root_link[:3, :3] @ T_root_link[:3, :3].T - np.eye(3)).max() > 1e-4 \
+            or np.linalg.det(T_root_link[:3, :3]) < 0:
+        raise GpuPlannersError(f"the goal pose of link '{link}' must be a finite rigid transform of shape (4, 4)")
+    index = robot.link_index(link)
+    rng = np.random.default_rng(rng_seed)
+    first = (robot.lower + robot.upper) / 2 if seed_q is None else as_configurations(robot, seed_q)[0]
+    q = np.concatenate([first[None], rng.uniform(robot.lower, robot.upper, (starts - 1, robot.dof))])
+    q = np.clip(q, *_bounds(robot))
+    unfinished = np.arange(starts)
+    for _ in range(iterations):
+        residual, J = _residual(robot, index, T_root_link, q[unfinished])
+        improve = np.linalg.norm(residual, axis=1) > CONVERGED
+        if not improve.any():
+            break
+        unfinished, residual, J = unfinished[improve], residual[improve], J[improve]
+        q[unfinished] = _step(robot, q[unfinished], residual, J)
+    turns = robot.continuous[None] & (np.abs(q) > np.pi)
+    q = np.where(turns, (q + np.pi) % (2 * np.pi) - np.pi, q)
+    residual, _ = _residual(robot, index, T_root_link, q)
+    good = (np.linalg.norm(residual[:, :3], axis=1) < POSITION_TOLERANCE) \
+        & (np.linalg.norm(residual[:, 3:], axis=1) < ROTATION_TOLERANCE)
+    q = q[good]
+    return _distinct(robot, q[np.argsort(np.linalg.norm(_difference(robot, q, first), axis=1), kind="stable")],
+                     count, distinct)
+
+
+def _residual(robot, link, T_root_goal, q):
+    """(N, 6) what is missing to the goal, metres and rad (rotation vector) in the root frame; (N, 6, dof) Jacobian."""
+    T_root_link, J = _link_jacobian(robot, link, frame_poses(robot, q))
+    turn = T_root_goal[:3, :3] @ T_root_link[:, :3, :3].transpose(0, 2, 1)
+    return np.concatenate([T_root_goal[:3, 3] - T_root_link[:, :3, 3], Rotation.from_matrix(turn).as_rotvec()], axis=1), J
+
+
+def _step(robot, q, residual, J):
+    """One damped step (N, dof) of each start, kept inside the limits."""
+    lower, upper = _bounds(robot)
+    damping = (0.5 * (residual ** 2).sum(axis=1) + LEAST_DAMPING)[:, None, None] * np.eye(robot.dof)
+    for _ in range(2):  # the second time without the joints that the first step pushes out of their limits
+        gradient = np.einsum("nij,ni->nj", J, residual)
+        step = np.linalg.solve(J.transpose(0, 2, 1) @ J + damping, gradient[:, :, None])[:, :, 0]
+        held = ((q <= lower) & (step < 0)) | ((q >= upper) & (step > 0))
+        if not held.any():
+            break
+        J = np.where(held[:, None, :], 0.0, J)
+    return np.clip(q + step, lower, upper)
+
+
+def _bounds(robot):
+    """Limits (dof,), (dof,) for iterating: continuous joints have none."""
+    return np.where(robot.continuous, -np.inf, robot.lower), np.where(robot.continuous, np.inf, robot.upper)
+
+
+def _difference(robot, q, other):
+    """q - other (N, dof), continuous joints the short way round."""
+    difference = q - other
+    return np.where(robot.continuous, (difference + np.pi) % (2 * np.pi) - np.pi, difference)
+
+
+def _distinct(robot, q, count, distance):
+    """The first `count` rows that differ from all earlier ones by more than `distance` in some joint."""
+    chosen = []
+    for row in q:
+        if len(chosen) == count:
+            break
+        if not chosen or np.abs(_difference(robot, np.array(chosen), row)).max(axis=1).min() > distance:
+            chosen.append(row)
+    return np.array(chosen).reshape(-1, robot.dof)

@@ -12,7 +12,7 @@ from .bounds import aligned, covering_spheres
 from .shapes import ShapeKind
 
 # header of the int32 buffer
-DOF, FRAMES, SHAPES, MOVING, PAIRS, FRAME_INTS, SHAPE_INTS, PAIR_INTS, FRAME_FLOATS, REACH = range(10)
+DOF, FRAMES, SHAPES, MOVING, PAIRS, FRAME_INTS, SHAPE_INTS, PAIR_INTS, FRAME_FLOATS, REACH, BALLS = range(11)
 HEADER = 16
 # one frame: int32 parent, joint, prismatic, has_base | float32 cos(alpha), sin(alpha), a, theta, d, multiplier, offset, base (12)
 FRAME_INT_STRIDE, FRAME_FLOAT_STRIDE = 4, 19
@@ -64,9 +64,17 @@ def transform12(T):
 def pack_world(shapes) -> Packed:
     """Obstacles (a sequence of ConvexShape in the world frame)."""
     buffers = _Buffers()
-    records = [_add_shape(buffers, aligned(shape), -1) for shape in shapes]
+    shapes = [aligned(shape) for shape in shapes]
+    records = [_add_shape(buffers, shape, -1) for shape in shapes]
     table = buffers.add_ints(records)
-    return buffers.packed({SHAPES: len(shapes), SHAPE_INTS: table})
+    balls = buffers.add_floats([_ball(shape) for shape in shapes])
+    return buffers.packed({SHAPES: len(shapes), SHAPE_INTS: table, BALLS: balls})
+
+
+def _ball(shape):
+    """(4,) centre in the frame of the shape's pose, radius: the coarse covering sphere."""
+    x, y, z, r = covering_spheres(shape)[0]
+    return [*(shape.pose[:3, :3] @ [x, y, z] + shape.pose[:3, 3]), r]
 
 
 def pack_robot(robot) -> tuple[Packed, np.ndarray]:

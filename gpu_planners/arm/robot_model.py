@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..errors import RobotDescriptionError
 from . import kinematics
 from .shapes import ConvexShape
 
@@ -95,8 +96,9 @@ class RobotModel:
         return kinematics.link_poses(self, q)
 
     def link_index(self, link):
-        """Index of a link by its name; KeyError with the known names when there is none."""
+        """Index of a link by its name; RobotDescriptionError with the known names when there is none."""
         try:
             return self.link_names.index(link)
         except ValueError:
-            raise KeyError(f"robot '{self.name}' has no link '{link}'; its links: {', '.join(self.link_names)}") from None
+            known = ", ".join(self.link_names)
+            raise RobotDescriptionError(f"robot '{self.name}' has no link '{link}'; its links: {known}") from None

@@ -1,0 +1,170 @@
+"""CollisionChecker: the one door between planners and the collision engine, on the CPU or a CUDA device."""
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+
+from ..device import njit, resolve_device
+from ..errors import SettingsError
+from .collision import (CONTINUOUS, COUNT, JOINT, WORKSPACE, ball_centre, configuration_valid, load, motion_valid, pair_clearance, place,
+                        scratch_size, split_scratch)
+from .packing import FLOATS, FRAMES, MOVING, PAIR_INTS, PAIRS, SHAPE_INT_STRIDE, SHAPE_INTS, SHAPES, pack_robot, pack_world
+
+MODES = {"continuous": CONTINUOUS, "workspace": WORKSPACE, "joint": JOINT, "count": COUNT}
+UNITS = {"continuous": "metres", "workspace": "metres", "joint": "rad", "count": "parts"}
+
+
+@dataclass(frozen=True)
+class MotionCheck:
+    """How a straight motion in joint space is checked.
+
+    mode: "continuous": proven free all along; motions that come closer than about step / 2 metres are refused.
+          "workspace": at equal steps so that no point of the robot moves more than `step` metres between two checks.
+          "joint": at equal steps of at most `step` in the joint-space L2 norm ([DL14], definition 1).
+          "count": `step` equal parts, whatever the length ([BKF11], III-B-3).
+    step: metres, metres, rad (or m for prismatic joints), number.
+    """
+
+    mode: str = "continuous"
+    step: float = 1e-3
+
+    def __post_init__(self):
+        if self.mode not in MODES:
+            raise SettingsError(f"MotionCheck.mode is {self.mode!r}; allowed: {', '.join(MODES)}")
+        least = 1 if self.mode == "count" else 1e-5
+        if not (np.isfinite(self.step) and self.step >= least):
+            raise SettingsError(f"MotionCheck.step is {self.step!r}; allowed in mode '{self.mode}': at least {least} {UNITS[self.mode]}")
+
+
+class CollisionChecker:
+    """Exact checks of whole configurations and motions of one robot in one world.
+
+    The world may change between queries: it is uploaded again when its version has changed.
+
+    device: "auto", "cpu", "cuda" or "cuda:N"; raises DeviceError when it is not there.
+    """
+
+    def __init__(self, robot, world, device="auto", motion=MotionCheck()):
+        self.robot, self.world, self.motion = robot, world, motion
+        self.device = resolve_device(device)
+        self.packed_robot, self._shape_order = pack_robot(robot)
+        self._version = None
+        self._packed_world = None
+        self._cuda = None
+        if self.device != "cpu":
+            from .collision_kernels import CudaChecker
+
+            self._cuda = CudaChecker(self.packed_robot, self.device)
+
+    @property
+    def packed_world(self):
+        if self._version != self.world.version:
+            version = self.world.version
+            self._packed_world = pack_world(self.world.shapes)
+            self._version = version
+            if self._cuda:
+                self._cuda.upload_world(self._packed_world)
+        return self._packed_world
+
+    @property
+    def motion_args(self):
+        """(mode, step) as the kernels take them."""
+        return MODES[self.motion.mode], np.float32(self.motion.step)
+
+    def configurations_valid(self, q):
+        """q: (N, dof), rad or m -> (N,) bool: free of collision with the world and of self-collision. Limits are not looked at."""
+        q = self._configurations(q, "q")
+        world = self.packed_world
+        if self._cuda:
+            return self._cuda.configurations_valid(q)
+        valid = np.empty(len(q), dtype=np.bool_)
+        _configurations_valid(q, self._chunks(q), *self.packed_robot, *world, valid)
+        return valid
+
+    def motions_valid(self, q_from, q_to):
+        """(N, dof), (N, dof) -> (N,) bool: is each straight motion free, ends included, by the checker's MotionCheck."""
+        q_from, q_to = self._configurations(q_from, "q_from"), self._configurations(q_to, "q_to")
+        if q_from.shape != q_to.shape:
+            raise ValueError(f"q_from and q_to must have the same shape, got {q_from.shape} and {q_to.shape}")
+        world = self.packed_world
+        if self._cuda:
+            return self._cuda.motions_valid(q_from, q_to, *self.motion_args)
+        valid = np.empty(len(q_from), dtype=np.bool_)
+        _motions_valid(q_from, q_to, self._chunks(q_from), *self.motion_args, *self.packed_robot, *world, valid)
+        return valid
+
+    def colliding_pairs(self, q):
+        """q: (dof,) -> [(name, name), ...]: every pair of a robot shape and an obstacle or another robot shape that meet."""
+        q = self._configurations(np.asarray(q)[None], "q")
+        obstacle, pair = _clearances(q, *self.packed_robot, *self.packed_world, np.float32(0))
+        names = [self.robot.shapes[i].name for i in self._shape_order]
+        obstacles = [shape.name for shape in self.world.shapes]
+        pairs = self._pairs()
+        return ([(names[s], obstacles[o]) for s, o in np.argwhere(obstacle[0] < 0)]
+                + [(names[pairs[p, 0]], names[pairs[p, 1]]) for p in np.flatnonzero(pair[0] < 0)])
+
+    def shape_pair_collisions(self, q):
+        """q: (N, dof) -> (N, P) bool: which of robot.self_collision_pairs meet."""
+        q = self._configurations(q, "q")
+        return _clearances(q, *self.packed_robot, *pack_world(()), np.float32(0))[1] < 0
+
+    def clearances(self, q, up_to=0.1):
+        """q: (N, dof) -> (N,) float32: lower bound of the distance to the nearest collision, metres; negative where in
+        collision. Distances below `up_to` are within a fifth of the true one."""
+        obstacle, pair = _clearances(self._configurations(q, "q"), *self.packed_robot, *self.packed_world, np.float32(up_to))
+        return np.concatenate([obstacle.reshape(len(obstacle), -1), pair], axis=1).min(axis=1, initial=np.float32(np.inf))
+
+    @staticmethod
+    def _chunks(q):
+        """How many pieces the threads share: several each, since early exits make them uneven."""
+        return min(len(q), 8 * numba.get_num_threads())
+
+    def _pairs(self):
+        ints = self.packed_robot.ints
+        return ints[ints[PAIR_INTS]:ints[PAIR_INTS] + 2 * ints[PAIRS]].reshape(-1, 2)
+
+    def _configurations(self, q, name):
+        q = np.ascontiguousarray(q, dtype=np.float32) if not hasattr(q, "__cuda_array_interface__") else q
+        if len(q.shape) != 2 or q.shape[1] != self.robot.dof:
+            raise ValueError(f"{name} must have shape (N, {self.robot.dof}), got {tuple(q.shape)}")
+        return q
+
+
+@njit(parallel=True)
+def _configurations_valid(q, chunks, RF, RI, WF, WI, valid):
+    for c in numba.prange(chunks):
+        S = np.empty(scratch_size(RI), dtype=np.float32)
+        for i in range(c * len(q) // chunks, (c + 1) * len(q) // chunks):
+            valid[i] = configuration_valid(q[i], RF, RI, WF, WI, S)
+
+
+@njit(parallel=True)
+def _motions_valid(qa, qb, chunks, mode, step, RF, RI, WF, WI, valid):
+    for c in numba.prange(chunks):
+        S = np.empty(scratch_size(RI), dtype=np.float32)
+        for i in range(c * len(qa) // chunks, (c + 1) * len(qa) // chunks):
+            valid[i] = motion_valid(qa[i], qb[i], mode, step, RF, RI, WF, WI, S)
+
+
+@njit
+def _clearances(q, RF, RI, WF, WI, margin):
+    """(N, moving, obstacles), (N, pairs): clearance of every pair, by pair_clearance."""
+    S = np.empty(scratch_size(RI), dtype=np.float32)
+    _, _, _, X, W = split_scratch(S, RI)
+    first, shapes = 12 * RI[FRAMES], RI[SHAPE_INTS]
+    obstacle = np.empty((len(q), RI[MOVING], WI[SHAPES]), dtype=np.float32)
+    pair = np.empty((len(q), RI[PAIRS]), dtype=np.float32)
+    for n in range(len(q)):
+        place(q[n], RF, RI, X)
+        for s in range(RI[MOVING]):
+            for o in range(WI[SHAPES]):
+                b = WI[SHAPE_INTS] + o * SHAPE_INT_STRIDE
+                a, TA = shapes + s * SHAPE_INT_STRIDE, load(X, first + 12 * s)
+                obstacle[n, s, o] = pair_clearance(RF, RI, a, TA, ball_centre(RF, RI, a, TA), WF, WI, b, load(WF, WI[b + FLOATS]),
+                                                   margin, W)
+        for p in range(RI[PAIRS]):
+            i, j = RI[RI[PAIR_INTS] + 2 * p], RI[RI[PAIR_INTS] + 2 * p + 1]
+            a, TA = shapes + i * SHAPE_INT_STRIDE, load(X, first + 12 * i)
+            pair[n, p] = pair_clearance(RF, RI, a, TA, ball_centre(RF, RI, a, TA), RF, RI, shapes + j * SHAPE_INT_STRIDE, load(X, first + 12 * j), margin, W)
+    return obstacle, pair

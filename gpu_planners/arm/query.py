@@ -1,0 +1,124 @@
+"""What every planner does before and after its search: look at start and goals, time the query, shorten the path."""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import SettingsError
+from .path import PlanningResult, Status, path_length
+
+
+@dataclass(frozen=True)
+class Query:
+    """A checked query.
+
+    start: (dof,) float64;  goals: (G, dof) float64, the usable ones;  goal_numbers: (G,) their places in the caller's list
+    lower, upper: (dof,) float32 bounds for sampling; for a continuous joint one turn around the start
+    """
+
+    start: np.ndarray
+    goals: np.ndarray
+    goal_numbers: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    began: float
+
+    def elapsed(self):
+        return time.perf_counter() - self.began
+
+    def failed(self, status, message, samples=0):
+        return _failure(self, status, message, samples)
+
+    def solved(self, path, goal, samples):
+        """path: (K, dof); goal: index into self.goals."""
+        path = np.array(path, dtype=np.float64)
+        path[0], path[-1] = self.start, self.goals[goal]
+        return PlanningResult(Status.SOLVED, path, path_length(path), int(self.goal_numbers[goal]), int(samples), self.elapsed())
+
+
+def open_query(start, goals, checker):
+    """-> Query, or the PlanningResult that says what is wrong with start or goals.
+
+    Goals in collision or outside the limits are left out as long as one is usable.
+    """
+    robot = checker.robot
+    began = time.perf_counter()
+    dof = robot.dof
+    none = np.zeros((0, dof))
+    no_query = Query(none, none, none, none, none, began)
+
+    def refuse(status, message):
+        return _failure(no_query, status, message, 0)
+
+    start, problem = _vectors("the start", start, dof, single=True)
+    if problem:
+        return refuse(Status.INVALID_START, problem)
+    goals, problem = _vectors("the goal", goals, dof, single=False)
+    if problem:
+        return refuse(Status.INVALID_GOAL, problem)
+    start = start[0]
+    turn = robot.continuous
+    goals = np.where(turn, start + (goals - start + np.pi) % (2 * np.pi) - np.pi, goals)
+    lower, upper = np.where(turn, start - np.pi, robot.lower), np.where(turn, start + np.pi, robot.upper)
+
+    outside = _outside(robot, start, lower, upper)
+    if outside:
+        return refuse(Status.START_OUT_OF_LIMITS, f"the start is outside the joint limits: {outside}")
+    texts = [_outside(robot, goal, lower, upper) for goal in goals]
+    inside = np.array([not text for text in texts])
+    if not inside.any():
+        return refuse(Status.GOAL_OUT_OF_LIMITS, "outside the joint limits: " + _each("goal", texts))
+    free = checker.configurations_valid(np.concatenate([start[None], goals]))
+    if not free[0]:
+        return refuse(Status.START_IN_COLLISION, f"the start is in collision: {_pairs(checker, start)}")
+    usable = np.flatnonzero(inside & free[1:])
+    if not len(usable):
+        texts = [text or _pairs(checker, goal) for text, goal in zip(texts, goals)]
+        return refuse(Status.GOAL_IN_COLLISION, "in collision: " + _each("goal", texts))
+    return Query(start, goals[usable], usable, lower.astype(np.float32), upper.astype(np.float32), began)
+
+
+def check_setting(settings, field, low, high, integer=False):
+    """Raise SettingsError unless low <= settings.field <= high."""
+    value = getattr(settings, field)
+    kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
+    if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= high:
+        kind = "an integer" if integer else "a number"
+        raise SettingsError(f"{type(settings).__module__.rpartition('.')[2]}.Settings.{field} is {value!r}; "
+                            f"allowed: {kind} from {low} to {high}")
+
+
+def _failure(query, status, message, samples):
+    return PlanningResult(status, np.zeros((0, query.start.shape[-1])), samples=int(samples), time_s=query.elapsed(), message=message)
+
+
+def _vectors(what, value, dof, single):
+    """-> (n, dof) float64 and "", or None and what is wrong."""
+    try:
+        value = np.atleast_2d(np.asarray(value, dtype=np.float64))
+    except (TypeError, ValueError):
+        return None, f"{what} is not an array of numbers"
+    if value.ndim != 2 or value.shape[1] != dof or len(value) == 0 or (single and len(value) != 1):
+        allowed = f"({dof},)" if single else f"({dof},) or (G, {dof})"
+        return None, f"{what} must have shape {allowed}, got {value.shape if len(value) != 1 else value.shape[1:]}"
+    if not np.isfinite(value).all():
+        return None, f"{what} holds a value that is not finite"
+    return value, ""
+
+
+def _outside(robot, q, lower, upper, slack=1e-6):
+    """Names of the joints outside their limits, with value and limits; "" when there are none."""
+    bad = np.flatnonzero((q < lower - slack) | (q > upper + slack))
+    return ", ".join(f"{robot.joint_names[k]} = {q[k]:.4g} (allowed {lower[k]:.4g} to {upper[k]:.4g})" for k in bad)
+
+
+def _pairs(checker, q):
+    pairs = checker.colliding_pairs(q)
+    more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
+    return ", ".join(f"{a} with {b}" for a, b in pairs[:3]) + more
+
+
+def _each(what, texts):
+    shown = [f"{what} {i}: {text}" for i, text in enumerate(texts) if text][:3]
+    return "; ".join(shown) + (f"; and {len(texts) - 3} more" if len(texts) > 3 else "")
