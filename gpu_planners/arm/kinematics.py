@@ -14,6 +14,11 @@ from scipy.spatial.transform import Rotation
 from ..errors import GpuPlannersError
 from .modified_dh import row_transform
 
+POSITION_TOLERANCE = 1e-4  # m
+ROTATION_TOLERANCE = 1e-3  # rad
+CONVERGED = 1e-7  # residual (m and rad together) at which a start stops being improved
+LEAST_DAMPING = 1e-6
+
 
 def frame_poses(robot, q):
     """(N, F, 4, 4) root_T_frame of configurations q (N, dof) or (dof,), rad or m."""
@@ -81,12 +86,6 @@ def _link_jacobian(robot, link, poses):
             column[:, 3:] += frame["multiplier"] * axis
         f = frame["parent"]
     return T_root_link, columns
-
-
-POSITION_TOLERANCE = 1e-4  # m
-ROTATION_TOLERANCE = 1e-3  # rad
-CONVERGED = 1e-7  # residual (m and rad together) at which a start stops being improved
-LEAST_DAMPING = 1e-6
 
 
 def inverse_kinematics(robot, link, T_root_link, seed_q=None, count=8, rng_seed=0, starts=256, iterations=100,
