@@ -44,7 +44,8 @@ def frame_poses(robot, q):
 def link_poses(robot, q):
     """{link: (N, 4, 4)} pose of every link in the root frame."""
     poses = frame_poses(robot, q)
-    return {name: _attached(poses, robot.link_frame[i], robot.T_frame_link[i]) for i, name in enumerate(robot.link_names)}
+    return {name: _attached(poses, robot.link_frame[i], robot.T_frame_link[i])
+            for i, name in enumerate(robot.link_names)}
 
 
 def link_pose(robot, link, q):
@@ -130,7 +131,8 @@ def _residual(robot, link, T_root_goal, q):
     """(N, 6) what is missing to the goal, metres and rad (rotation vector) in the root frame; (N, 6, dof) Jacobian."""
     T_root_link, J = _link_jacobian(robot, link, frame_poses(robot, q))
     turn = T_root_goal[:3, :3] @ T_root_link[:, :3, :3].transpose(0, 2, 1)
-    return np.concatenate([T_root_goal[:3, 3] - T_root_link[:, :3, 3], Rotation.from_matrix(turn).as_rotvec()], axis=1), J
+    shift = T_root_goal[:3, 3] - T_root_link[:, :3, 3]
+    return np.concatenate([shift, Rotation.from_matrix(turn).as_rotvec()], axis=1), J
 
 
 def _step(robot, q, residual, J):

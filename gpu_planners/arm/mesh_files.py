@@ -26,7 +26,8 @@ def find_mesh(filename, base_dir, package_dirs, what):
     elif filename.startswith("file://"):
         candidates = [Path(unquote(urlparse(filename).path))]
     elif "://" in filename:
-        raise RobotDescriptionError(f"{what}: mesh '{filename}' has an unknown scheme; known: package://, file://, a path")
+        raise RobotDescriptionError(f"{what}: mesh '{filename}' has an unknown scheme; "
+                                    "known: package://, file://, a path")
     else:
         candidates = [Path(directory) / filename for directory in (*([base_dir] if base_dir else []), *package_dirs)] \
             or [Path(filename)]
@@ -41,13 +42,23 @@ def _package_candidates(package, rest, base_dir, package_dirs):
     folders = []
     for directory in package_dirs:
         folders += [directory / package, *([directory] if directory.name == package else [])]
-    folders += [Path(prefix) / "share" / package for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(":") if prefix]
-    folders += [Path(prefix) / package for prefix in os.environ.get("ROS_PACKAGE_PATH", "").split(":") if prefix]
+    folders += [Path(prefix, "share", package) for prefix in _search_path("AMENT_PREFIX_PATH")]
+    folders += [Path(prefix, package) for prefix in _search_path("ROS_PACKAGE_PATH")]
     if base_dir:
         above = [Path(base_dir).resolve(), *Path(base_dir).resolve().parents]
-        folders += [folder for folder in above if folder.name == package]
+        folders += [folder for folder in above if folder.name == package or _is_source_of(folder, package)]
         folders += [folder / package for folder in above if (folder / package).is_dir()]
     return [folder / rest for folder in folders]
+
+
+def _search_path(variable):
+    return [entry for entry in os.environ.get(variable, "").split(os.pathsep) if entry]
+
+
+def _is_source_of(folder, package):
+    """A checkout of the package, whatever its folder is called."""
+    manifest = folder / "package.xml"
+    return manifest.is_file() and f"<name>{package}</name>" in manifest.read_text(encoding="utf-8", errors="replace")
 
 
 def load_mesh(path, scale, what):

@@ -78,7 +78,8 @@ def _members(name, elements, description, above, parents):
         what = f"SRDF group '{name}'"
         if child.tag == "joint":
             if child.get("name") not in description.joints:
-                raise RobotDescriptionError(f"{what} names the joint '{child.get('name')}', which the URDF does not have")
+                raise RobotDescriptionError(f"{what} names the joint '{child.get('name')}', "
+                                            "which the URDF does not have")
             members.add(child.get("name"))
         elif child.tag == "link":
             _known_link(child.get("name"), what, description)

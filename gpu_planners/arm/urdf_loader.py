@@ -81,8 +81,8 @@ def _planning_joints(description, semantics, joints, group):
         raise RobotDescriptionError("give either joints or group, not both")
     if group is not None:
         if semantics is None or group not in semantics.groups:
-            groups = "no SRDF was given" if semantics is None else f"its groups: {', '.join(semantics.groups) or 'none'}"
-            raise RobotDescriptionError(f"the SRDF has no group '{group}' ({groups})")
+            known = "no SRDF was given" if semantics is None else f"its groups: {', '.join(semantics.groups) or 'none'}"
+            raise RobotDescriptionError(f"the SRDF has no group '{group}' ({known})")
         joints = semantics.groups[group]
     elif joints is None and semantics is not None and len(semantics.groups) == 1:
         joints = next(iter(semantics.groups.values()))
@@ -146,7 +146,8 @@ def _refuse_loose_joints(description, leaders):
         moved_by[joint.child] = above | {joint.name}
         loose = {name for name in above if description.joints[name].type in LOOSE}
         if joint.type in LOOSE and above & leaders.keys():
-            raise RobotDescriptionError(f"joint '{joint.name}' is {joint.type} and hangs on the planning joints: not plannable")
+            raise RobotDescriptionError(f"joint '{joint.name}' is {joint.type} and hangs on the planning joints: "
+                                        "not plannable")
         if joint.name in leaders and loose:
             name = min(loose)
             raise RobotDescriptionError(f"joint '{name}' is {description.joints[name].type} and carries the planning "
@@ -227,11 +228,11 @@ def _per_joint(what, given, names, default):
         given = [given.get(name, value) for name, value in zip(names, default)]
     limits = np.array([np.nan if v is None else v for v in (default if given is None else np.atleast_1d(given))], float)
     if limits.size not in (1, len(names)):
-        raise RobotDescriptionError(f"{what} needs {len(names)} numbers, one for each planning joint, got {limits.size}")
+        raise RobotDescriptionError(f"{what} needs one number for each of {len(names)} joints, got {limits.size}")
     limits = np.broadcast_to(limits, len(names)).copy()
     for name, limit in zip(names, limits):
         if not (np.isfinite(limit) and limit > 0):
-            raise RobotDescriptionError(f"joint '{name}': the {what} limit must be a finite number above 0, got {limit:g}; "
+            raise RobotDescriptionError(f"joint '{name}': the {what} limit must be finite and above 0, got {limit:g}; "
                                         f"correct the URDF or give {what}={{'{name}': ...}}")
     return limits
 

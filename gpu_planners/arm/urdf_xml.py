@@ -127,7 +127,8 @@ def _read_collision(element, what):
     shapes = [] if geometry is None else list(geometry)
     if len(shapes) != 1 or shapes[0].tag not in ("box", "cylinder", "sphere", "mesh"):
         found = ", ".join(f"<{shape.tag}>" for shape in shapes) or "nothing"
-        raise RobotDescriptionError(f"{what}: a collision geometry is one of <box>, <cylinder>, <sphere>, <mesh>, got {found}")
+        raise RobotDescriptionError(f"{what}: a collision geometry is one of <box>, <cylinder>, <sphere>, <mesh>, "
+                                    f"got {found}")
     shape = shapes[0]
     what_shape = f"{what}, collision <{shape.tag}>"
     if shape.tag == "mesh":
