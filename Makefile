@@ -8,8 +8,9 @@ IN_VENV := .venv/bin/python
 
 # .venv brings its own ROS 2: a sourced workspace, or a parent that runs in another such environment,
 # must not leak into it. Of LD_LIBRARY_PATH only the driver's folders stay.
-unexport AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_PREFIX_PATH PYTHONPATH PYTHONHOME VIRTUAL_ENV
+unexport CMAKE_PREFIX_PATH COLCON_PREFIX_PATH PYTHONPATH PYTHONHOME VIRTUAL_ENV
 unexport _ROS_WHEELS_BOOTSTRAP_COMPLETE
+export AMENT_PREFIX_PATH := $(CURDIR)/.venv
 empty :=
 driver_folders := $(foreach folder,$(subst :, ,$(LD_LIBRARY_PATH)),\
   $(if $(findstring nvidia,$(folder))$(findstring cuda,$(folder)),$(folder)))

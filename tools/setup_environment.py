@@ -152,11 +152,16 @@ def build_interfaces():
     )  # fmt: skip
 
 
-def step(name, key, action, what):
-    """Does the action unless it was done with the same key; a step done again makes the later ones due."""
+def is_done(name, key):
     stamp = STAMPS / name
-    if stamp.exists() and stamp.read_text() == key:
+    return stamp.exists() and stamp.read_text() == key
+
+
+def step(name, key, action, what):
+    """Does the action unless it was done with the same key. Only a finished action leaves its stamp."""
+    if is_done(name, key):
         return
+    stamp = STAMPS / name
     print(f"setup: {what} ...", flush=True)
     started = time.monotonic()
     stamp.unlink(missing_ok=True)
@@ -166,30 +171,44 @@ def step(name, key, action, what):
     print(f"setup: {name} ready in {time.monotonic() - started:.0f} s", flush=True)
 
 
+def plan(extras):
+    """The steps in order: (name, key of what it depends on, action, what it does in words)."""
+    python = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    requirements = ROOT / "tools/interface_build_requirements.txt"
+    environment = digest(python, str(ROOT))  # a moved checkout starts anew: scripts in .venv hold absolute paths
+    packages = digest(environment, *extras, *(ROOT / name for name in ("setup.py", "setup.cfg", "pyproject.toml")),
+                      requirements)  # fmt: skip
+    interfaces = digest(environment, ROOT / "gpu_planners_msgs", requirements,
+                        ROOT / "tools/existing_include_folders.cmake")  # fmt: skip
+    return [
+        ("environment", environment, make_environment, f"virtual environment .venv, Python {python}"),
+        ("packages", packages, lambda: install_packages(extras), f"wheels ({', '.join(extras)}; about 2 GB)"),
+        ("interfaces", interfaces, build_interfaces, "gpu_planners_msgs, built by colcon"),
+    ]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--extras", default="ros,test,view" + (",gpu" if has_nvidia_gpu() else ""),
                         help="extras of setup.py to install (default: %(default)s)")  # fmt: skip
-    extras = sorted(parser.parse_args().extras.split(","))
+    parser.add_argument("--check", action="store_true", help="only name the steps that are due; exit code 1 if any")
+    arguments = parser.parse_args()
+    steps = plan(sorted(arguments.extras.split(",")))
+    if arguments.check:
+        due = [name for name, key, *_ in steps if not is_done(name, key)]
+        sys.exit(f"setup: due: {', '.join(due)}" if due else 0)
+
     check_machine()
     lock = os.open(ROOT, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)  # two `make` at once: the second waits, then finds everything done
-
-    python = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    environment = digest(python, str(ROOT))  # a moved checkout starts anew: scripts in .venv hold absolute paths
-    step("environment", environment, make_environment, f"virtual environment .venv, Python {python}")
-    packages = digest(environment, *extras, ROOT / "setup.py", ROOT / "setup.cfg", ROOT / "pyproject.toml",
-                      ROOT / "tools/interface_build_requirements.txt")  # fmt: skip
-    step("packages", packages, lambda: install_packages(extras), f"wheels ({', '.join(extras)}; about 2 GB)")
-    interfaces = digest(environment, ROOT / "gpu_planners_msgs", ROOT / "tools/interface_build_requirements.txt",
-                        ROOT / "tools/existing_include_folders.cmake")  # fmt: skip
-    step("interfaces", interfaces, build_interfaces, "gpu_planners_msgs, built by colcon")
+    for one in steps:
+        step(*one)
 
 
 if __name__ == "__main__":
     try:
         main()
     except SetupError as error:
-        sys.exit(f"{error}")
+        sys.exit(f"setup: {error}")
     except KeyboardInterrupt:
         sys.exit("setup: interrupted; the next run goes on from the last finished step")

@@ -1,0 +1,149 @@
+"""arm and grid know neither each other nor ROS; what the code imports is what package.xml and setup.py declare."""
+
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from checkout import PACKAGE, ROOT, imports, python_files, setup_arguments, third_party
+
+# Beside these, every name that ends with _msgs or _interfaces is ROS.
+ROS_PACKAGES = {"rclpy", "ament_index_python", "launch", "launch_ros", "tf2_ros", "rosidl_runtime_py", "rcl_interfaces"}
+# Used where they are installed, and said to be missing where they are not (ROS_NOTES).
+OPTIONAL_ROS = {"moveit_msgs", "map_msgs", "tf2_ros", "launch", "launch_ros"}
+# Brought by another distribution of the extra "ros": they are no wheels of that name, or this checkout builds them.
+BROUGHT_ALONG = {"rcl_interfaces", "builtin_interfaces", "gpu_planners_msgs"}
+DISTRIBUTION_OF_IMPORT = {"yaml": "pyyaml", "pinocchio": "pin", "numba_cuda": "numba-cuda", "cuda": "numba-cuda"}
+ROSDEP_KEY = {"pyyaml": "python3-yaml", "trimesh": "python3-trimesh-pip", "yourdfpy": "python3-yourdfpy-pip",
+              "toppra": None, "ruckig": None}  # fmt: skip
+
+IMPORT_WITHOUT_ROS = """
+import importlib, sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        top = name.split(".")[0]
+        if top in {ros!r} or top.endswith(("_msgs", "_interfaces")):
+            raise ImportError("blocked: " + name)
+
+sys.meta_path.insert(0, Blocker())
+sys.path.insert(0, {root!r})
+for name in {names!r}:
+    importlib.import_module(name)
+"""
+
+
+def import_without_ros(*names):
+    code = IMPORT_WITHOUT_ROS.format(ros=ROS_PACKAGES, root=str(ROOT), names=names)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240)
+
+
+def is_ros(name):
+    top = name.split(".")[0]
+    return top in ROS_PACKAGES or top.endswith(("_msgs", "_interfaces"))
+
+
+def module_name(file):
+    parts = file.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def outside_nodes():
+    return python_files(PACKAGE, without=["nodes"])
+
+
+def requirement_name(requirement):
+    return re.match(r"[A-Za-z0-9_.-]+", requirement).group(0).lower()
+
+
+@pytest.fixture(scope="module")
+def setup_keywords():
+    pytest.importorskip("setuptools", reason="reads what setup.py declares")
+    return setup_arguments()
+
+
+@pytest.fixture(scope="module")
+def package_xml():
+    return ElementTree.parse(ROOT / "package.xml").getroot()
+
+
+def test_the_library_imports_where_there_is_no_ros():
+    # Kernel modules need CUDA, which only a machine with the extra "gpu" has.
+    names = [module_name(file) for file in outside_nodes() if not file.stem.endswith("_kernels")]
+    assert "gpu_planners.arm" in names
+    done = import_without_ros(*names)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_blocker_of_the_test_above_blocks():
+    for name in ("rclpy", "sensor_msgs.msg", "gpu_planners_msgs.srv"):
+        assert "blocked" in import_without_ros(name).stderr
+
+
+@pytest.mark.parametrize("file", outside_nodes(), ids=module_name)
+def test_only_nodes_imports_ros(file):
+    assert [name for name, _ in imports(file) if is_ros(name)] == []
+
+
+@pytest.mark.parametrize(("layer", "forbidden"), [("arm", ("grid", "nodes", "cli")), ("grid", ("arm", "nodes", "cli"))])
+def test_no_layer_reaches_back(layer, forbidden):
+    found = [
+        (module_name(file), name)
+        for file in python_files(PACKAGE / layer)
+        for name, _ in imports(file)
+        if any(name == f"gpu_planners.{other}" or name.startswith(f"gpu_planners.{other}.") for other in forbidden)
+    ]
+    assert found == []
+
+
+def test_one_version_everywhere(setup_keywords, package_xml):
+    messages = ElementTree.parse(ROOT / "gpu_planners_msgs/package.xml").getroot()
+    changelog = re.search(r"^(\d+\.\d+\.\d+) ", (ROOT / "CHANGELOG.rst").read_text(), re.MULTILINE).group(1)
+    init = re.search(r'__version__ = "(.+)"', (PACKAGE / "__init__.py").read_text()).group(1)
+    versions = {root.findtext("version") for root in (package_xml, messages)} | {setup_keywords["version"], changelog, init}
+    assert len(versions) == 1, versions
+
+
+def test_package_xml_and_setup_py_name_the_same_libraries(setup_keywords, package_xml):
+    names = [requirement_name(requirement) for requirement in setup_keywords["install_requires"]]
+    expected = {ROSDEP_KEY.get(name, f"python3-{name}") for name in names} - {None}
+    declared = {element.text for element in package_xml.findall("exec_depend") if element.text.startswith("python3-")}
+    assert declared == expected
+
+
+def test_every_library_that_is_imported_is_declared(setup_keywords):
+    libraries = {requirement_name(requirement) for requirement in setup_keywords["install_requires"]}
+    extras = setup_keywords["extras_require"].values()
+    with_extras = libraries | {requirement_name(requirement) for extra in extras for requirement in extra}
+    missing = []
+    for file in python_files(PACKAGE):
+        for top, at_import in third_party(file):
+            declared = libraries if at_import and not file.stem.endswith("_kernels") else with_extras
+            if not is_ros(top) and DISTRIBUTION_OF_IMPORT.get(top, top) not in declared:
+                missing.append((module_name(file), top))
+    assert missing == []
+
+
+def test_every_ros_package_that_is_imported_is_declared(setup_keywords, package_xml):
+    files = [*python_files(PACKAGE / "nodes"), *python_files(ROOT / "launch")]
+    used = {top for file in files for top, _ in third_party(file) if is_ros(top)}
+    assert used, "nodes import no ROS package: this test looks in the wrong place"
+    in_package_xml = {element.text for element in package_xml.findall("exec_depend")}
+    assert used - OPTIONAL_ROS - in_package_xml == set()
+    wheels = {name.removeprefix("ros-jazzy-").replace("-", "_") for name in setup_keywords["extras_require"]["ros"]}
+    assert used - OPTIONAL_ROS - wheels - BROUGHT_ALONG == set()
+
+
+def test_every_interface_package_that_the_messages_use_is_declared():
+    folder = ROOT / "gpu_planners_msgs"
+    used = set()
+    for file in [*folder.rglob("*.srv"), *folder.rglob("*.msg"), *folder.rglob("*.action")]:
+        used |= set(re.findall(r"^(\w+)/\w+", file.read_text(), re.MULTILINE))
+    declared = {element.text for element in ElementTree.parse(folder / "package.xml").getroot().findall("depend")}
+    assert used == declared
+    cmake = (folder / "CMakeLists.txt").read_text()
+    for name in used:
+        assert f"find_package({name} REQUIRED)" in cmake
+    for file in folder.rglob("*.srv"):
+        assert f'"srv/{file.name}"' in cmake

@@ -1,0 +1,196 @@
+"""Set-up, `make` targets, the wheel and the colcon build: what a user meets before anything is planned."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from checkout import PACKAGE, ROOT, copy_checkout
+
+SETUP_SCRIPT = ROOT / "tools" / "setup_environment.py"
+IN_VENV = Path(sys.prefix).resolve() == (ROOT / ".venv").resolve()
+
+
+def run(*command, cwd=ROOT, timeout=240, **environment):
+    return subprocess.run(
+        [str(word) for word in command], cwd=cwd, env={**os.environ, **environment},
+        capture_output=True, text=True, timeout=timeout,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def set_up(tmp_path, monkeypatch):
+    """The set-up script as a module, with its stamps and checkout in a temporary folder."""
+    spec = importlib.util.spec_from_file_location("setup_environment", SETUP_SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(module, "STAMPS", tmp_path / "stamps")
+    return module
+
+
+@pytest.mark.parametrize("target", ["demo", "test", "bench"])
+def test_make_targets_set_up_first(target):
+    if not shutil.which("make"):
+        pytest.skip("make is not installed")
+    lines = run("make", "-n", target, "PYTHON=python-of-choice").stdout.splitlines()
+    assert lines[0] == "python-of-choice tools/setup_environment.py"
+    assert lines[1].startswith(".venv/bin/python -m ")
+
+
+def test_continuous_integration_runs_make_test():
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    assert script.read_text().splitlines()[-1] == "exec make test"
+
+
+def test_a_step_is_done_once_for_one_key(set_up):
+    done = []
+    for key in ("a", "a", "b", "b", "a"):
+        set_up.step("wheels", key, lambda: done.append(1), "wheels")
+    assert len(done) == 3
+
+
+def test_a_failed_step_is_done_again(set_up):
+    def fail():
+        raise set_up.SetupError("no network")
+
+    set_up.step("wheels", "old", lambda: None, "wheels")
+    with pytest.raises(set_up.SetupError):
+        set_up.step("wheels", "new", fail, "wheels")
+    assert not set_up.is_done("wheels", "new")
+    assert not set_up.is_done("wheels", "old")  # a half-done change of the environment is not the old one either
+
+
+def test_the_key_of_a_folder_changes_with_any_file(set_up, tmp_path):
+    folder = tmp_path / "srv"
+    folder.mkdir()
+    (folder / "A.srv").write_text("---\n")
+    keys = [set_up.digest(folder)]
+    (folder / "A.srv").write_text("uint8 x\n---\n")
+    keys.append(set_up.digest(folder))
+    (folder / "B.srv").write_text("---\n")
+    keys.append(set_up.digest(folder))
+    (folder / "B.srv").rename(folder / "C.srv")
+    keys.append(set_up.digest(folder))
+    assert len(set(keys)) == 4
+    assert set_up.digest(folder) == keys[-1]
+
+
+def test_nothing_of_a_sourced_workspace_leaks_into_the_set_up(set_up, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "/opt/ros/jazzy/lib/python3.12/site-packages")
+    monkeypatch.setenv("_ROS_WHEELS_BOOTSTRAP_COMPLETE", "1")
+    environment = set_up.clean_environment(AMENT_PREFIX_PATH="here")
+    assert "PYTHONPATH" not in environment and "_ROS_WHEELS_BOOTSTRAP_COMPLETE" not in environment
+    assert environment["AMENT_PREFIX_PATH"] == "here"
+
+
+def test_an_unsuitable_python_is_refused_in_words(set_up, monkeypatch):
+    monkeypatch.setattr(set_up.sys, "version_info", (3, 8, 0))
+    with pytest.raises(set_up.SetupError, match=r"3\.8.*PYTHON="):
+        set_up.check_machine()
+
+
+@pytest.mark.skipif(not IN_VENV, reason="runs in .venv, where `make setup` has just been")
+def test_the_second_set_up_finds_nothing_to_do():
+    started = time.monotonic()
+    done = run(sys.executable, SETUP_SCRIPT, "--check")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert time.monotonic() - started < 5.0
+
+
+def test_the_command_explains_itself():
+    done = run(sys.executable, "-m", "gpu_planners.cli", "--help")
+    assert done.returncode == 0, done.stderr
+    for command in ("info", "demo", "bench", "view"):
+        assert command in done.stdout
+
+
+@pytest.fixture(scope="module")
+def checkout_copy(tmp_path_factory):
+    return copy_checkout(tmp_path_factory.mktemp("workspace") / "src" / "gpu_planners")
+
+
+def shared_files(root):
+    """What must lie in share/gpu_planners: the package's own list, found apart from setup.py."""
+    files = [root / "package.xml"]
+    for folder in ("launch", "config", "urdf"):
+        files += [p for p in (root / folder).rglob("*") if p.is_file() and "__pycache__" not in p.parts]
+    return {str(file.relative_to(root)) for file in files}
+
+
+@pytest.fixture(scope="module")
+def wheel(checkout_copy, tmp_path_factory):
+    pytest.importorskip("setuptools")
+    if int(version("setuptools").split(".")[0]) < 71:
+        pytest.importorskip("wheel", reason="building a wheel needs setuptools 71 or the package wheel")
+    folder = tmp_path_factory.mktemp("wheel")
+    build = (sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", folder, ".")
+    done = run(*build, cwd=checkout_copy)
+    assert done.returncode == 0, done.stderr
+    (file,) = folder.glob("*.whl")
+    return file
+
+
+def test_the_wheel_holds_the_package_and_its_shared_files(wheel):
+    names = set(zipfile.ZipFile(wheel).namelist())
+    modules = {str(p.relative_to(ROOT)) for p in PACKAGE.rglob("*.py")}
+    assert modules - names == set()
+    share = "/data/share/gpu_planners/"
+    assert {name.split(share)[1] for name in names if share in name} == shared_files(ROOT)
+    assert not [name for name in names if name.startswith(("test/", "benchmarks/", "gpu_planners_msgs/"))]
+
+
+def test_the_installed_wheel_works_outside_the_checkout(wheel, tmp_path):
+    done = run(sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--prefix", tmp_path, wheel)
+    assert done.returncode == 0, done.stderr
+    (site,) = tmp_path.glob("lib/python3*/site-packages")
+    assert (tmp_path / "bin" / "gpu-planners").exists()
+    code = "import gpu_planners.share as s; print(s.__file__); print(s.share_folder())"
+    found = run(sys.executable, "-c", code, cwd=tmp_path, PYTHONPATH=str(site))
+    expected = [site / "gpu_planners" / "share.py", tmp_path / "share" / "gpu_planners"]
+    assert found.stdout.splitlines() == [str(path) for path in expected]
+    done = run(tmp_path / "bin" / "gpu-planners", "--help", cwd=tmp_path, PYTHONPATH=str(site))
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def colcon():
+    colcon = shutil.which("colcon", path=os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")]))
+    if not colcon:
+        pytest.skip("colcon is not installed (make setup installs it)")
+    return colcon
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment"),
+    [
+        (("--base-paths", "src", "src/gpu_planners/gpu_planners_msgs"), {}),
+        ((), {"COLCON_DEFAULTS_FILE": "src/gpu_planners/colcon_defaults.yaml"}),
+    ],
+    ids=["base paths", "defaults file"],
+)
+def test_colcon_finds_both_packages(colcon, checkout_copy, arguments, environment):
+    done = run(colcon, "--log-base", "/dev/null", "list", *arguments, cwd=checkout_copy.parent.parent, **environment)
+    found = sorted(tuple(line.split("\t")) for line in done.stdout.splitlines())
+    assert found == [
+        ("gpu_planners", "src/gpu_planners", "(ros.ament_python)"),
+        ("gpu_planners_msgs", "src/gpu_planners/gpu_planners_msgs", "(ros.ament_cmake)"),
+    ]
+
+
+def test_colcon_installs_executables_and_shared_files(colcon, checkout_copy):
+    workspace = checkout_copy.parent.parent
+    done = run(colcon, "build", "--packages-select", "gpu_planners", cwd=workspace)
+    assert done.returncode == 0, done.stderr
+    prefix = workspace / "install" / "gpu_planners"
+    assert {p.name for p in (prefix / "lib" / "gpu_planners").iterdir()} >= {"arm_planner", "gpu-planners"}
+    assert (prefix / "share" / "ament_index" / "resource_index" / "packages" / "gpu_planners").is_file()
+    missing = [name for name in shared_files(ROOT) if not (prefix / "share" / "gpu_planners" / name).is_file()]
+    assert missing == []
