@@ -56,7 +56,9 @@ def normal_between(z_from, p_from, z_to, p_to, x_hint):
         z = tilt @ z_from
         foot_from, foot_to = p_from, p_to - z * (z @ between)
         x = foot_to - foot_from
-        x = x / np.linalg.norm(x) if np.linalg.norm(x) > 1e-9 else _perpendicular(z, x_hint)
+        distance = np.linalg.norm(x)
+        # squared up again, since the difference of two near points has a rough direction
+        x = _perpendicular(z, x / distance if distance > NEGLIGIBLE else x_hint)
         # a residue of rounding decides no direction: both signs are right, the hint picks one
         return tilt, foot_from, foot_to, x if x @ x_hint > -1e-9 else -x
     x = cross / sine

@@ -1,0 +1,41 @@
+"""Random robot descriptions without shapes: trees of joints of every plannable type, axes and origins anywhere."""
+
+import numpy as np
+
+
+def random_urdf(rng, joints, almost_parallel=False):
+    """URDF text. rng: numpy Generator; joints: how many; almost_parallel: axes tilted by 1e-7 to 1e-2 rad only."""
+    lines = ['<robot name="random">', '<link name="link0"/>']
+    movable = []
+    for i in range(1, joints + 1):
+        parent = i - 1 if rng.random() < 0.7 else rng.integers(0, i)
+        kind = rng.choice(["revolute", "continuous", "prismatic", "fixed"], p=[0.5, 0.15, 0.2, 0.15])
+        mimic = ""
+        if movable and kind != "fixed" and rng.random() < 0.25:
+            mimic = f'<mimic joint="{rng.choice(movable)}" multiplier="{rng.uniform(-2, 2):.3f}" offset="{rng.uniform(-1, 1):.3f}"/>'
+        elif kind != "fixed":
+            movable.append(f"joint{i}")
+        kind = "revolute" if mimic and kind == "continuous" else kind
+        if almost_parallel:
+            rpy, axis = rng.normal(size=3) * 10 ** rng.uniform(-7, -2), np.array([0, 0, 1.0])
+        else:
+            rpy, axis = _angles(rng), _axis(rng)
+        xyz = rng.uniform(-1, 1, 3) * (rng.random(3) < 0.6)
+        lines += [f'<joint name="joint{i}" type="{kind}"><parent link="link{parent}"/><child link="link{i}"/>',
+                  f'<origin xyz="{_text(xyz)}" rpy="{_text(rpy)}"/><axis xyz="{_text(axis)}"/>',
+                  f'<limit lower="-1.5" upper="2" velocity="1" effort="1"/>{mimic}</joint>', f'<link name="link{i}"/>']
+    return "\n".join([*lines, "</robot>"])
+
+
+def _angles(rng):
+    """Right angles half of the time: axes that are parallel, coincide or meet."""
+    return rng.integers(-2, 3, 3) * np.pi / 2 if rng.random() < 0.5 else rng.uniform(-np.pi, np.pi, 3)
+
+
+def _axis(rng):
+    axis = rng.permutation([1.0, 0, 0]) * rng.choice([-1, 1]) if rng.random() < 0.6 else rng.normal(size=3)
+    return axis / np.linalg.norm(axis)
+
+
+def _text(values):
+    return " ".join(repr(float(value)) for value in values)

@@ -1,0 +1,82 @@
+"""Jacobian by finite differences; inverse kinematics re-checked by pinocchio."""
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from benchmarks.problems import missing_data, robot_files
+from gpu_planners.arm.kinematics import inverse_kinematics, jacobian
+from gpu_planners.arm.urdf_loader import load_urdf
+from gpu_planners.errors import GpuPlannersError, RobotDescriptionError
+from random_urdf import random_urdf
+
+needs_data = pytest.mark.skipif(missing_data() is not None, reason=str(missing_data()))
+
+
+@pytest.fixture(scope="module")
+def panda():
+    return load_urdf(*robot_files("panda"))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_jacobian_by_finite_differences(seed):
+    rng = np.random.default_rng(seed)
+    robot = load_urdf(random_urdf(rng, 8))
+    q, h = rng.uniform(robot.lower, robot.upper), 1e-6
+    for link in robot.link_names[-2:]:
+        J = jacobian(robot, link, q)[0]
+        for i, dq in enumerate(np.eye(robot.dof) * h):
+            before, after = robot.link_poses(np.array([q - dq, q + dq]))[link]
+            np.testing.assert_allclose(J[:3, i], (after - before)[:3, 3] / (2 * h), atol=1e-6)
+            turn = Rotation.from_matrix(after[:3, :3] @ before[:3, :3].T).as_rotvec() / (2 * h)
+            np.testing.assert_allclose(J[3:, i], turn, atol=1e-6)
+
+
+@needs_data
+@pytest.mark.parametrize("name", ["panda", "ur5"])
+def test_solutions_reach_the_pose_by_pinocchio(name):
+    oracle = pytest.importorskip("pinocchio_poses")
+    urdf, srdf = robot_files(name)
+    robot = load_urdf(urdf, srdf)
+    rng = np.random.default_rng(0)
+    for goal_q in rng.uniform(robot.lower, robot.upper, (10, robot.dof)):
+        T = oracle.pinocchio_poses(urdf, robot.joint_names, goal_q[None])[robot.tip_link][0]
+        solutions = inverse_kinematics(robot, robot.tip_link, T, seed_q=goal_q + 0.1, count=8)
+        assert len(solutions) >= 1
+        assert (solutions >= robot.lower).all() and (solutions <= robot.upper).all()
+        reached = oracle.pinocchio_poses(urdf, robot.joint_names, solutions)[robot.tip_link]
+        assert np.linalg.norm(reached[:, :3, 3] - T[:3, 3], axis=1).max() < 1e-4
+        assert Rotation.from_matrix(reached[:, :3, :3] @ T[:3, :3].T).magnitude().max() < 1e-3
+        apart = np.abs(solutions[:, None] - solutions[None]).max(axis=2) + np.eye(len(solutions))
+        assert apart.min() > 0.05
+
+
+@needs_data
+def test_a_ur5_pose_has_several_postures():
+    robot = load_urdf(*robot_files("ur5"))
+    T = robot.link_poses([0.3, -1.2, 1.4, -0.9, 1.1, 0.5])["ee_link"][0]
+    solutions = inverse_kinematics(robot, "ee_link", T, count=16)
+    elbow_up, wrist_flipped = solutions[:, 2] > 0, solutions[:, 4] > 0
+    assert len(set(zip(elbow_up, wrist_flipped))) == 4
+
+
+@needs_data
+def test_the_same_seed_gives_the_same_solutions(panda):
+    T = panda.link_poses(panda.named_states["ready"])["panda_hand"][0]
+    first, second = (inverse_kinematics(panda, "panda_hand", T, rng_seed=3) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    nearest = inverse_kinematics(panda, "panda_hand", T, seed_q=panda.named_states["ready"], count=1)
+    np.testing.assert_allclose(nearest[0], panda.named_states["ready"], atol=1e-6)
+
+
+@needs_data
+def test_what_cannot_be_reached_or_is_no_pose(panda):
+    T = np.eye(4)
+    T[0, 3] = 3.0
+    assert inverse_kinematics(panda, "panda_hand", T).shape == (0, 7)
+    assert inverse_kinematics(panda, "panda_link0", T).shape == (0, 7)  # does not move
+    for bad in (np.full((4, 4), np.nan), np.zeros((4, 4)), np.eye(3), 2 * np.eye(4)):
+        with pytest.raises(GpuPlannersError, match="panda_hand"):
+            inverse_kinematics(panda, "panda_hand", bad)
+    with pytest.raises(RobotDescriptionError, match="'gripper'"):
+        inverse_kinematics(panda, "gripper", T)
