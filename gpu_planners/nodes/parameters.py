@@ -1,8 +1,7 @@
 """Every parameter of the arm planner node: declared once, described, with ranges, checked before it is taken.
 
-The planners' settings are parameters too, `<planner>.<field>` for each field of their Settings dataclass, so a
-new setting needs no second declaration. A wrong value is refused with a text that names it, when the node
-starts and when it runs.
+The planners' settings are parameters too: `<planner>.<field>` for each field of their Settings dataclass, with
+its default. A wrong value is refused with a text that names it, when the node starts and when it runs.
 """
 
 from dataclasses import dataclass, fields
@@ -56,6 +55,18 @@ PARAMETERS = (
               "geometry is placed anew, rad or m", 1e-6, 1.0),
 )
 
+# what `ros2 param describe` says of the fields of Settings: text, inclusive range of a number
+SETTING_TEXTS = {
+    "rrt_connect.range": ("Longest motion added to a tree at once, rad (joint-space L2)", 1e-3, 100.0),
+    "rrt_connect.dynamic_domain": ("Radius within which a node that failed to extend still takes samples, rad; 0: any", 0.0, 1000.0),
+    "rrt_connect.max_samples": ("Most configurations drawn", 1, 100_000_000),
+    "rrt_connect.time_limit_s": ("Longest search, seconds", 1e-3, 86_400.0),
+    "rrt_connect.shortcut_rounds": ("Rounds of shortening the path; 0: raw path", 0, 10_000),
+    "prm.time_limit_s": ("Longest search, seconds", 1e-3, 86_400.0),
+    "motion_check.mode": ("How motions are checked: continuous (proven), workspace (metres), joint (rad), count (parts)", None, None),
+    "motion_check.step": ("Its step, in the unit of the mode", 1e-5, 1e6),
+}
+
 
 def declare(node):
     """Declare all parameters on an rclpy node; SettingsError when a given value is wrong."""
@@ -63,10 +74,8 @@ def declare(node):
         node.declare_parameter(parameter.name, parameter.default, _descriptor(parameter))
     for prefix, settings in SETTINGS.items():
         for field in _plain_fields(settings):
-            text = field.metadata.get("description", f"{prefix}: setting '{field.name}' of gpu_planners.arm.{prefix}")
-            low, high = field.metadata.get("range", (None, None))
-            parameter = Parameter(f"{prefix}.{field.name}", field.default, text, low, high)
-            node.declare_parameter(parameter.name, parameter.default, _descriptor(parameter))
+            name = f"{prefix}.{field.name}"
+            node.declare_parameter(name, field.default, _descriptor(Parameter(name, field.default, *SETTING_TEXTS[name])))
     check(values(node))
 
 

@@ -1,0 +1,239 @@
+"""The arm_planner node over real DDS: what a user asks of it, in the small robot's world."""
+
+import numpy as np
+import pytest
+from node_harness import GROUP, LATCHED, ROBOT, RunningNode, joints, marker, pose_goal, request
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
+from scipy.spatial.transform import Rotation
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory
+from visualization_msgs.msg import Marker, MarkerArray
+
+from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
+from gpu_planners.nodes.conversions import seconds
+from gpu_planners_msgs.srv import PlanMotion
+
+SUCCESS = PlanMotion.Response.SUCCESS
+# the arm lies along y of the plate at q = 0; this bar stands in the way of a turn to shoulder = 1
+BAR = dict(position=(-0.62, 0.62, 0.1), scale=(0.1, 0.1, 0.6))
+
+
+@pytest.fixture
+def running():
+    node = RunningNode()
+    yield node
+    node.close()
+
+
+@pytest.fixture
+def start_node():
+    """Starts nodes with other parameters."""
+    nodes = []
+    yield lambda *arguments, **parameters: nodes.append(RunningNode(*arguments, **parameters)) or nodes[-1]
+    for node in nodes:
+        node.close()
+
+
+def end_of(response):
+    return np.array(response.path.points[-1].positions)
+
+
+def test_a_joint_goal(running):
+    sent = running.received(JointTrajectory, "/arm_planner/joint_trajectory")
+    running.wait_until(lambda: running.node._trajectories.get_subscription_count() > 0)
+    response = running.plan(request())
+    assert response.code == SUCCESS and response.status == "solved" and response.message
+    assert response.trajectory.joint_names == GROUP and response.trajectory.header.frame_id == "plate"
+    assert np.allclose(response.path.points[0].positions, 0) and np.allclose(end_of(response), [1.0, 0.5, 0.0], atol=1e-6)
+    assert np.allclose(response.trajectory.points[-1].positions, [1.0, 0.5, 0.0], atol=1e-6)
+    assert response.path_length >= np.hypot(1.0, 0.5) - 1e-5 and response.planning_time_s > 0
+    times = [seconds(point.time_from_start) for point in response.trajectory.points]
+    assert times[0] == 0 and np.all(np.diff(times) > 0)
+    velocities = np.array([point.velocities for point in response.trajectory.points])
+    assert not velocities[0].any() and not velocities[-1].any() and np.all(np.abs(velocities) <= np.array([2, 2, 3]) + 1e-6)
+    running.wait_until(lambda: sent)
+    assert sent[0] == response.trajectory
+
+
+def test_several_goals_name_the_one_reached(running):
+    response = running.plan(request(goals=[(1.0, 0.5, 0.0), (-0.1, 0.0, 0.0)]))
+    assert response.code == SUCCESS
+    assert np.allclose(end_of(response), [(1.0, 0.5, 0.0), (-0.1, 0.0, 0.0)][response.goal_index], atol=1e-6)
+
+
+@pytest.mark.parametrize("frame", ["plate", "", "base", "world"])
+def test_a_pose_goal_in_a_fixed_frame(start_node, frame):
+    running = start_node(world_frame="world", tip_link="hand")
+    robot = load_urdf(ROBOT, joints=GROUP)
+    T_root_goal = robot.link_poses(np.array([0.8, 0.6, -0.4]))["hand"][0]
+    T_root_frame = robot.link_poses(np.zeros(3))["base"][0] if frame == "base" else np.eye(4)
+    T_frame_goal = np.linalg.inv(T_root_frame) @ T_root_goal
+    goal = pose_goal(T_frame_goal[:3, 3], frame, Rotation.from_matrix(T_frame_goal[:3, :3]).as_quat())
+    response = running.plan(request(goals=(), pose_goals=[goal]))
+    assert response.code == SUCCESS, response.message
+    assert np.allclose(robot.link_poses(end_of(response))["hand"][0], T_root_goal, atol=1e-3)
+
+
+def test_the_start_comes_from_joint_states(running):
+    publisher = running.publisher(JointState, "/joint_states")
+    publisher.publish(joints([9.0, 0.2, 0.1, 0.3], ["unheard_of", "elbow", "wrist", "shoulder"]))
+    running.wait_until(lambda: running.node._joint_state[0] is not None)
+    response = running.plan(request(start=None))
+    assert response.code == SUCCESS and np.allclose(response.path.points[0].positions, [0.3, 0.2, 0.1])
+
+
+def test_a_continuous_joint_goes_on_from_where_it_stands(running):
+    response = running.plan(request(start=(4 * np.pi + 0.2, 0.0, 0.0), goals=[(1.0, 0.5, 0.0)]))
+    assert response.code == SUCCESS and np.isclose(response.path.points[0].positions[0], 4 * np.pi + 0.2)
+    assert np.isclose(end_of(response)[0] % (2 * np.pi), 1.0, atol=1e-5)
+
+
+def test_a_gripper_in_joint_states_moves_its_geometry(running):
+    """With the finger pushed out by 0.3 m it meets a ceiling that it does not reach when drawn in."""
+    ceiling = MarkerArray(markers=[marker(position=(0, 0.99, 0.4), scale=(0.4, 0.1, 0.1))])
+    publisher = running.publisher(JointState, "/joint_states")
+
+    def plan_with(slide):
+        publisher.publish(joints([0, 0, 0, slide], [*GROUP, "slide"]))
+        running.wait_until(lambda: running.node._joint_state[0] and running.node._joint_state[0].position[-1] == slide)
+        return running.plan(request(start=None, goals=[(0.1, 0.0, 0.0)], obstacles=ceiling))
+
+    assert plan_with(0.0).code == SUCCESS
+    blocked = plan_with(0.3)
+    assert blocked.code == PlanMotion.Response.START_STATE_IN_COLLISION and "finger" in blocked.message
+    assert plan_with(-1e-5).code == SUCCESS  # a measured value may lie just outside the limits
+
+
+def test_obstacles_of_the_request_are_forgotten_afterwards(running):
+    straight = running.plan(request())
+    around = running.plan(request(obstacles=MarkerArray(markers=[marker(**BAR)])))
+    again = running.plan(request())
+    assert straight.code == around.code == again.code == SUCCESS
+    assert around.path_length > straight.path_length + 0.1 and np.isclose(again.path_length, straight.path_length)
+
+
+def checked_free(response, obstacle):
+    """The path keeps clear of a box obstacle, by dense sampling of a world made anew."""
+    world = CollisionWorld()
+    pose = np.eye(4)
+    pose[:3, 3] = obstacle["position"]
+    world.add_box("bar", obstacle["scale"], pose)
+    path = np.array([point.positions for point in response.path.points])
+    q = np.concatenate([np.linspace(a, b, 200) for a, b in zip(path, path[1:])])
+    return CollisionChecker(load_urdf(ROBOT, joints=GROUP), world, device="cpu").configurations_valid(q).all()
+
+
+def test_obstacles_of_the_topic_are_added_moved_deleted_and_expire(running):
+    publisher = running.publisher(MarkerArray, "/arm_planner/obstacles", 10)
+    straight = running.plan(request()).path_length
+
+    handled = running.node._change_obstacles
+    counts = []
+    running.node._change_obstacles = lambda message: (handled(message), counts.append(1))
+
+    def change(*markers):
+        before = len(counts)
+        publisher.publish(MarkerArray(markers=list(markers)))
+        running.wait_until(lambda: len(counts) > before)
+        response = running.plan(request())
+        assert response.code == SUCCESS, response.message
+        return response
+
+    added = change(marker(**BAR))
+    assert added.path_length > straight + 0.1 and checked_free(added, BAR)
+    assert np.isclose(change(marker(position=(0, 3, 0))).path_length, straight)  # moved away: same name, new pose
+    assert change(marker(**BAR, number=7)).path_length > straight + 0.1
+    assert np.isclose(change(marker(number=7, action=Marker.DELETE)).path_length, straight)
+    assert change(marker(**BAR, number=7)).path_length > straight + 0.1
+    assert change(marker(namespace="other", action=Marker.DELETEALL)).path_length > straight + 0.1
+    assert np.isclose(change(marker(namespace="", action=Marker.DELETEALL)).path_length, straight)
+    short = marker(**BAR)
+    short.lifetime.nanosec = 200_000_000
+    change(short)
+    running.wait_until(lambda: np.isclose(running.plan(request()).path_length, straight), timeout=5)
+
+
+def test_the_scene_file_and_ignore_scene(start_node, tmp_path):
+    scene = tmp_path / "scene.yaml"
+    scene.write_text(f"obstacles: [{{name: bar, type: box, size: {list(BAR['scale'])}, position: {list(BAR['position'])}}}]")
+    running = start_node(scene_file=str(scene))
+    around, straight = running.plan(request()), running.plan(request(ignore_scene=True))
+    assert around.code == straight.code == SUCCESS
+    assert checked_free(around, BAR) and around.path_length > straight.path_length + 0.1
+
+
+def test_obstacles_may_come_before_the_robot(start_node):
+    running = start_node(robot=None)
+    running.publisher(MarkerArray, "/arm_planner/obstacles").publish(MarkerArray(markers=[marker(**BAR)]))
+    running.wait_until(lambda: running.node._scene._waiting)
+    running.publish_robot(ROBOT)
+    assert checked_free(running.plan(request()), BAR)
+
+
+def test_the_same_seed_gives_the_same_path(running):
+    fields = dict(obstacles=MarkerArray(markers=[marker(**BAR)]), seed=5)
+    assert running.plan(request(**fields)).path == running.plan(request(**fields)).path
+
+
+def test_scaling_slows_the_motion(running):
+    fast, slow = running.plan(request()), running.plan(request(velocity_scaling=0.1))
+    assert seconds(slow.trajectory.points[-1].time_from_start) > 2 * seconds(fast.trajectory.points[-1].time_from_start)
+
+
+def test_every_planner_answers_by_its_name(running):
+    from gpu_planners.nodes.parameters import PLANNERS
+
+    for planner in PLANNERS:
+        response = running.plan(request(planner=planner, obstacles=MarkerArray(markers=[marker(**BAR)])))
+        assert response.code == SUCCESS and checked_free(response, BAR), planner
+
+
+def test_markers_show_robot_obstacles_and_tip(running):
+    shown = running.received(MarkerArray, "/arm_planner/markers", LATCHED)
+    running.plan(request(obstacles=MarkerArray(markers=[marker(**BAR)])))
+    running.wait_until(lambda: shown and "tip_path" in {m.ns for m in shown[-1].markers})
+    markers = shown[-1].markers
+    assert markers[0].action == Marker.DELETEALL and {m.header.frame_id for m in markers} == {"plate"}
+    count = {namespace: sum(m.ns == namespace for m in markers) for namespace in ("start", "goal", "obstacles", "tip_path")}
+    assert count == {"start": 4, "goal": 4, "obstacles": 1, "tip_path": 1}
+    assert all(m.scale.x > 0 and np.isclose(np.linalg.norm([m.pose.orientation.x, m.pose.orientation.y, m.pose.orientation.z,
+                                                           m.pose.orientation.w]), 1) for m in markers[1:])
+
+
+def test_diagnostics_say_when_the_node_is_ready(running):
+    statuses = running.received(DiagnosticArray, "/diagnostics")
+    running.wait_until(lambda: statuses and statuses[-1].status[0].level == DiagnosticStatus.OK)
+    status = statuses[-1].status[0]
+    values = {value.key: value.value for value in status.values}
+    assert status.name == "/arm_planner" and status.message == "ready" and values["robot"] == "small"
+
+
+def set_parameter(running, name, value):
+    client = running.client_node.create_client(SetParameters, "/arm_planner/set_parameters")
+    assert client.wait_for_service(10)
+    future = client.call_async(SetParameters.Request(parameters=[Parameter(name, value=value).to_parameter_msg()]))
+    running.wait_until(future.done)
+    return future.result().results[0]
+
+
+@pytest.mark.parametrize("name, value, words", [
+    ("planner", "astar", ["astar", "rrt_connect"]),
+    ("rrt_connect.time_limit_s", -1.0, ["rrt_connect.time_limit_s"]),
+    ("motion_check.mode", "guess", ["guess", "workspace"]),
+    ("motion_check.step", 0.0, ["motion_check.step"]),
+    ("velocity_scaling", 1.5, ["velocity_scaling"]),
+    ("joints", ["elbow"], ["joints"]),
+])
+def test_a_wrong_parameter_is_refused_while_running(running, name, value, words):
+    result = set_parameter(running, name, value)
+    assert not result.successful and all(word in result.reason for word in words), result.reason
+    assert running.plan(request()).code == SUCCESS
+
+
+def test_a_parameter_takes_effect(running):
+    assert set_parameter(running, "velocity_scaling", 0.1).successful
+    assert set_parameter(running, "rrt_connect.shortcut_rounds", 3).successful
+    slow = running.plan(request())
+    assert max(abs(v) for point in slow.trajectory.points for v in point.velocities) <= 0.3 + 1e-6
