@@ -1,0 +1,57 @@
+"""Run the benchmarks: `python -m benchmarks`, `gpu-planners bench` or `make bench`."""
+
+import argparse
+import datetime
+import sys
+from pathlib import Path
+
+from . import arm_checks, arm_planners, machine, report
+from .harness import Context
+from .problems import data_dir
+
+REGISTRY = {benchmark.name: benchmark for benchmark in (*arm_checks.BENCHMARKS, *arm_planners.BENCHMARKS)}
+
+
+def main(arguments=None):
+    """Returns the exit code: 0, or 2 when the data or every device is missing."""
+    options = _options(arguments)
+    try:
+        data = data_dir(options.data)
+    except FileNotFoundError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    devices, missing = machine.devices(options.device)
+    for why in missing.values():
+        print(why, file=sys.stderr)
+    if not devices:
+        return 2
+    context = Context(devices, missing, options.quick, str(data))
+    results = {"machine": machine.describe(), "date": datetime.date.today().isoformat(), "quick": options.quick,
+               "command": " ".join(["python -m benchmarks", *(sys.argv[1:] if arguments is None else arguments)]), "tables": []}
+    folder = Path(options.out)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in options.only or REGISTRY:
+        benchmark = REGISTRY[name]
+        rows = [row.as_dict() for row in benchmark.run(context)]
+        results["tables"].append({"name": name, "title": benchmark.title, "text": benchmark.text, "columns": benchmark.columns, "rows": rows})
+        report.write_json(folder / "results.json", results)  # after each, so that a run cut short keeps what it measured
+    (folder / "results.md").write_text(report.markdown(results), encoding="utf-8")
+    no_plot = report.plot(folder / "results.png", results)
+    print(report.markdown(results))
+    print(no_plot or f"plot: {folder / 'results.png'}")
+    print(f"tables: {folder / 'results.md'}, figures: {folder / 'results.json'}")
+    return 0
+
+
+def _options(arguments):
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure gpu_planners, with its peers in the same run.")
+    parser.add_argument("--device", choices=("cpu", "cuda", "all"), default="all", help="where to run (default: all that are there)")
+    parser.add_argument("--quick", action="store_true", help="few problems and repeats: a look, not a figure to quote")
+    parser.add_argument("--only", nargs="+", choices=tuple(REGISTRY), metavar="NAME", help=f"of {', '.join(REGISTRY)}")
+    parser.add_argument("--out", default="out/bench", help="folder for results.json, results.md and results.png")
+    parser.add_argument("--data", help="folder of the shared data (default: $GPU_PLANNERS_DATA or ../shared/data)")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

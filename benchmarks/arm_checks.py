@@ -1,0 +1,138 @@
+"""How many exact whole-arm checks a second: configurations, and motions, of a Panda among the shared scenes."""
+
+import numpy as np
+
+from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
+
+from . import coal_peer
+from .harness import Benchmark, Row, median, progress, seconds
+from .problems import add_obstacles, load_problems, robot_files
+
+CONTACT = 1e-4  # metres: closer to contact than this, two exact methods may differ by their tolerances
+
+
+def configurations(context):
+    """Rows of configuration checks per second; the figures are medians over one scene of each family."""
+    robot = load_urdf(*robot_files("panda", context.data))
+    scenes = _scenes(context)
+    rows = []
+    for mix, draw in (("random", _random), ("along problem segments", _along_segments)):
+        peer = _coal_rates(context, robot, scenes, draw)
+        best = max(peer["tree"][0], peer["brute"][0]) if peer else None
+        for device, missing in context.asked_for():
+            count = (20_000 if context.quick else 100_000) if device == "cpu" else (2**18 if context.quick else 2**21)
+            rows.append(_measured(mix, device, missing, robot, scenes, draw, count, context, best, peer))
+        rows += _peer_rows(mix, peer, best)
+    rows.append(Row("any", "VAMP, spheres, one core", quoted="6 M/s (DESIGN.md); spheres, not exact"))
+    return rows
+
+
+def motions(context):
+    """Rows of motion checks per second: random steps of 0.5 rad, in every spacing that the checker knows."""
+    from gpu_planners.arm import MotionCheck
+
+    robot = load_urdf(*robot_files("panda", context.data))
+    rows = []
+    checks = {"continuous": MotionCheck(), "workspace, 1 mm": MotionCheck("workspace", 1e-3), "joint step 0.01 rad": MotionCheck("joint", 0.01)}
+    for case, check in checks.items():
+        for device, missing in context.asked_for():
+            if missing:
+                rows.append(Row(case, f"gpu_planners, {device}", note=missing))
+                continue
+            count = (1_000 if context.quick else 5_000) if device == "cpu" else (2**14 if context.quick else 2**17)
+            rates, valid = [], []
+            for problem in progress(_scenes(context), f"motions, {device}"):
+                rng = np.random.default_rng(problem.index)
+                checker = _checker(robot, problem, device, check)
+                q_from = rng.uniform(robot.lower, robot.upper, (3 * count, robot.dof))
+                q_from = q_from[checker.configurations_valid(q_from)][:count]
+                step = rng.normal(size=q_from.shape)
+                q_to = np.clip(q_from + 0.5 * step / np.linalg.norm(step, axis=1, keepdims=True), robot.lower, robot.upper)
+                valid.append(checker.motions_valid(q_from, q_to).mean())
+                taken = seconds(lambda c=checker, a=q_from, b=q_to: c.motions_valid(a, b), 3 if context.quick else 7)
+                rates.append(len(q_from) / median(taken))
+            rows.append(Row(case, f"gpu_planners, {device}", {"rate": median(rates), "lowest": min(rates), "highest": max(rates),
+                                                              "free": float(np.mean(valid))}, rates))
+    return rows
+
+
+def _measured(mix, device, missing, robot, scenes, draw, count, context, best, peer):
+    subject = f"gpu_planners, {device}"
+    if missing:
+        return Row(mix, subject, note=missing)
+    rates, differing = [], 0
+    for number, problem in enumerate(progress(scenes, f"configurations, {device}")):
+        checker = _checker(robot, problem, device)
+        q = draw(robot, problem, count)
+        rates.append(count / median(seconds(lambda c=checker, q=q: c.configurations_valid(q), 5 if context.quick else 15, warm_up=2)))
+        if peer:
+            valid = checker.configurations_valid(peer["q"][number])
+            differing += int((valid[peer["clear"][number]] != peer["valid"][number][peer["clear"][number]]).sum())
+    figures = {"rate": median(rates), "lowest": min(rates), "highest": max(rates)}
+    if peer:
+        figures |= {"ratio": median(rates) / best, "compared": int(sum(c.sum() for c in peer["clear"])), "differing": differing}
+    return Row(mix, subject, figures, rates)
+
+
+def _coal_rates(context, robot, scenes, draw):
+    """{tree, brute: (median rate, rates)}, the verdicts, and where they are clear of contact; None without coal."""
+    if coal_peer.unavailable():
+        return None
+    count = 300 if context.quick else 1500
+    rates, answer = {"tree": [], "brute": []}, {"q": [], "valid": [], "clear": []}
+    for problem in progress(scenes, "coal"):
+        scene = coal_peer.scene("panda", problem.obstacles, context.data)
+        q = draw(robot, problem, count)
+        for kind in rates:
+            valid = coal_peer.validity(scene, broad_phase=kind == "tree")
+            taken = seconds(lambda v=valid, q=q: coal_peer.all_valid(v, q), 3 if context.quick else 5)
+            rates[kind].append(count / median(taken))
+        answer["q"].append(q)
+        answer["valid"].append(coal_peer.all_valid(valid, q))
+        answer["clear"].append(np.array([abs(scene.distance(row)) > CONTACT for row in q]))
+    return answer | {kind: (median(values), values) for kind, values in rates.items()}
+
+
+def _peer_rows(mix, peer, best):
+    if peer is None:
+        return [Row(mix, "coal, one core", note=coal_peer.unavailable())]
+    names = {"tree": "coal, one core, AABB tree", "brute": "coal, one core, pair by pair"}
+    return [Row(mix, names[kind], {"rate": rate, "lowest": min(rates), "highest": max(rates), "ratio": rate / best}, rates)
+            for kind, (rate, rates) in ((kind, peer[kind]) for kind in names)]
+
+
+def _scenes(context):
+    """One problem of each family."""
+    first = {}
+    for problem in load_problems("panda", context.data):
+        first.setdefault(problem.family, problem)
+    return list(first.values())[:3 if context.quick else None]
+
+
+def _checker(robot, problem, device, *motion):
+    return CollisionChecker(robot, add_obstacles(CollisionWorld(), problem.obstacles), device, *motion)
+
+
+def _random(robot, problem, count):
+    return np.random.default_rng(problem.index).uniform(robot.lower, robot.upper, (count, robot.dof))
+
+
+def _along_segments(robot, problem, count):
+    """Configurations on straight lines from the start to the goal and to random ones, as planners check them."""
+    rng = np.random.default_rng(problem.index + 1)
+    ends = np.concatenate([problem.goals, rng.uniform(robot.lower, robot.upper, (count // 50 + 1, robot.dof))])
+    to = np.repeat(ends, 50, axis=0)[:count]
+    share = np.tile(np.linspace(0, 1, 50), len(ends))[:count, None]
+    return problem.start + share * (to - problem.start)
+
+
+RATE = {"rate": "rate", "lowest": "rate", "highest": "rate"}
+
+BENCHMARKS = (
+    Benchmark("configurations", "Configuration checks per second", "Panda hulls among one MotionBenchMaker scene of each family, exact "
+              "verdicts, arrays in host memory before and after; median, lowest and highest over the scenes. Ratio: to coal's better variant "
+              "on one core in the same run. Verdicts are compared with coal's where no pair is within 0.1 mm of contact.",
+              RATE | {"ratio": "ratio", "compared": "count", "differing": "count"}, configurations),
+    Benchmark("motions", "Motion checks per second", "Straight joint-space motions of 0.5 rad from free configurations, the same scenes.",
+              RATE | {"free": "share"}, motions),
+)

@@ -1,0 +1,81 @@
+"""What every benchmark shares: timing with warm-up and repeats, rows of figures, and what a run knows."""
+
+import statistics
+import time
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+from tqdm import tqdm
+
+
+@dataclass(frozen=True)
+class Context:
+    """One run. devices: names for CollisionChecker that are there; missing: {device asked for: why it is not there};
+    quick: few problems and repeats; data: the shared data's folder or None for the default place."""
+
+    devices: tuple
+    missing: dict
+    quick: bool = False
+    data: str | None = None
+
+    def asked_for(self):
+        """Devices in the order of the table: (name, None) or (name, why it is not there)."""
+        return [(device, None) for device in self.devices] + list(self.missing.items())
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table.
+
+    case: what was asked;  subject: who answered, with its device
+    figures: {column: number}, in the columns' units, or empty when the row is skipped or only quoted
+    samples: single measurements behind the figures, for plots
+    note: why it was skipped, or what to know
+    quoted: figures from a source other than this run, as text with their source
+    """
+
+    case: str
+    subject: str
+    figures: dict = field(default_factory=dict)
+    samples: list = field(default_factory=list)
+    note: str = ""
+    quoted: str = ""
+
+    def as_dict(self):
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """name: for --only; title and text: of the table; columns: {column: format}; run(context) -> [Row]"""
+
+    name: str
+    title: str
+    text: str
+    columns: dict
+    run: object
+
+
+def seconds(call, repeats, warm_up=1):
+    """(repeats,) wall seconds of call(), after `warm_up` calls that are not counted."""
+    for _ in range(warm_up):
+        call()
+    taken = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - began)
+    return np.array(taken)
+
+
+def median(values):
+    return float(statistics.median(values)) if len(values) else float("nan")
+
+
+def percentile(values, percent):
+    return float(np.percentile(values, percent)) if len(values) else float("nan")
+
+
+def progress(items, what):
+    """A progress bar in a terminal, silence elsewhere."""
+    return tqdm(items, desc=what, leave=False, disable=None)
