@@ -101,7 +101,8 @@ def test_one_version_everywhere(setup_keywords, package_xml):
     messages = ElementTree.parse(ROOT / "gpu_planners_msgs/package.xml").getroot()
     changelog = re.search(r"^(\d+\.\d+\.\d+) ", (ROOT / "CHANGELOG.rst").read_text(), re.MULTILINE).group(1)
     init = re.search(r'__version__ = "(.+)"', (PACKAGE / "__init__.py").read_text()).group(1)
-    versions = {root.findtext("version") for root in (package_xml, messages)} | {setup_keywords["version"], changelog, init}
+    in_xml = {root.findtext("version") for root in (package_xml, messages)}
+    versions = in_xml | {setup_keywords["version"], changelog, init}
     assert len(versions) == 1, versions
 
 
