@@ -16,7 +16,7 @@ import numpy as np
 from ..device import njit
 from .convex import CYLINDER, ONE, SIMPLEX_SCRATCH, SPHERE, ZERO, separation
 from .packing import (BALLS, DOF, FINE_SPHERES, FLOATS, FRAME, FRAME_FLOAT_STRIDE, FRAME_FLOATS, FRAME_INT_STRIDE, FRAME_INTS, FRAMES, HALF,
-                      KIND, MOVING, PAIR_INTS, PAIRS, REACH, SHAPE_INT_STRIDE, SHAPE_INTS, SHAPES, SPHERES)
+                      KIND, MOVING, OBSTACLE_INTS, OBSTACLES, PAIR_INTS, PAIRS, REACH, SHAPE_INT_STRIDE, SHAPE_INTS, SHAPES, SPHERES, ZEROS)
 
 CONTINUOUS, WORKSPACE, JOINT, COUNT = 0, 1, 2, 3  # the modes of MotionCheck
 QUEUE = 256  # intervals of a motion that wait for a check
@@ -109,31 +109,31 @@ def ball_centre(F, I, s, T):
 
 
 @njit
-def pair_clearance(FA, IA, a, TA, centre, FB, IB, b, TB, margin, W):
+def pair_clearance(F, I, a, TA, centre, b, TB, margin, W):
     """Lower bound of the distance of two placed shapes, or COLLIDES; exact where it is below `margin` (convex.separation).
 
     centre: of A's coarse sphere, world. First A's covering spheres against B's bounding volume, then the exact search.
     """
-    kind, h = IB[b + KIND], IB[b + FLOATS] + HALF
-    hx, hy, hz = FB[h], FB[h + 1], FB[h + 2]
-    sphere = IA[a + FLOATS] + SPHERES
+    kind, h = I[b + KIND], I[b + FLOATS] + HALF
+    hx, hy, hz = F[h], F[h + 1], F[h + 2]
+    sphere = I[a + FLOATS] + SPHERES
     cx, cy, cz = centre[0] - TB[9], centre[1] - TB[10], centre[2] - TB[11]
     bound = distance_to_hull(kind, hx, hy, hz, TB[0] * cx + TB[3] * cy + TB[6] * cz, TB[1] * cx + TB[4] * cy + TB[7] * cz,
-                             TB[2] * cx + TB[5] * cy + TB[8] * cz) - FA[sphere + 3]
+                             TB[2] * cx + TB[5] * cy + TB[8] * cz) - F[sphere + 3]
     if bound > margin and bound > ZERO:
         return bound
     T = relative(TB, TA)
-    fine = IA[a + FINE_SPHERES]
+    fine = I[a + FINE_SPHERES]
     nearest = FAR
     nx, ny, nz = T[9], T[10], T[11]
     if fine == 0:
         nearest = bound
     for k in range(fine):
         sphere += 4
-        x, y, z = FA[sphere], FA[sphere + 1], FA[sphere + 2]
+        x, y, z = F[sphere], F[sphere + 1], F[sphere + 2]
         px, py, pz = (T[0] * x + T[1] * y + T[2] * z + T[9], T[3] * x + T[4] * y + T[5] * z + T[10],
                       T[6] * x + T[7] * y + T[8] * z + T[11])
-        d = distance_to_hull(kind, hx, hy, hz, px, py, pz) - FA[sphere + 3]
+        d = distance_to_hull(kind, hx, hy, hz, px, py, pz) - F[sphere + 3]
         if d < nearest:
             nearest, nx, ny, nz = d, px, py, pz
     if nearest > ZERO and nearest > HALF_F * margin:
@@ -142,46 +142,51 @@ def pair_clearance(FA, IA, a, TA, centre, FB, IB, b, TB, margin, W):
     dx, dy, dz = (min(max(nx, -hx), hx) - nx, min(max(ny, -hy), hy) - ny, min(max(nz, -hz), hz) - nz)
     if dx * dx + dy * dy + dz * dz < np.float32(1e-10):
         dx, dy, dz = -T[9], -T[10], -T[11]
-    return max(separation(FA, IA, a, FB, IB, b, T, dx, dy, dz, margin, W), nearest if nearest > ZERO else COLLIDES)
+    return max(separation(F, I, a, b, T, dx, dy, dz, margin, W), nearest if nearest > ZERO else COLLIDES)
 
 
 @njit
-def certify(q, want, speed, RF, RI, WF, WI, X, W):
+def self_clearance(F, I, p, X, margin, W):
+    """pair_clearance of the self-collision pair p of a robot placed in X."""
+    pair, first = I[PAIR_INTS] + 2 * p, I[FRAMES] * 12
+    i, j = I[pair], I[pair + 1]
+    a, TA = I[SHAPE_INTS] + i * SHAPE_INT_STRIDE, load(X, first + 12 * i)
+    return pair_clearance(F, I, a, TA, ball_centre(F, I, a, TA), I[SHAPE_INTS] + j * SHAPE_INT_STRIDE, load(X, first + 12 * j), margin, W)
+
+
+@njit
+def certify(q, want, speed, F, I, X, W):
     """COLLIDES, or how far (in units of the motion parameter, at most `want`) the configuration q can move and stay free.
 
     q: (dof,) float32; speed: (moving shapes + self pairs,) float32, metres that each can close per unit of the
     motion parameter (`speeds`). With want = 0 this is a plain collision check.
     """
-    place(q, RF, RI, X)
+    place(q, F, I, X)
     tau = want
-    moving, n_obstacles = RI[MOVING], WI[SHAPES]
-    shapes, first = RI[SHAPE_INTS], RI[FRAMES] * 12
+    moving, n_obstacles = I[MOVING], I[OBSTACLES]
+    shapes, first = I[SHAPE_INTS], I[FRAMES] * 12
     for i in range(moving):
         s = moving - 1 - i  # the hand is likelier to collide than the shoulder
         a = shapes + s * SHAPE_INT_STRIDE
         TA = load(X, first + 12 * s)
-        centre = ball_centre(RF, RI, a, TA)
-        radius = RF[RI[a + FLOATS] + SPHERES + 3]
+        centre = ball_centre(F, I, a, TA)
+        radius = F[I[a + FLOATS] + SPHERES + 3]
         v = speed[s]
         for o in range(n_obstacles):
-            ball = WI[BALLS] + 4 * o
-            x, y, z = WF[ball] - centre[0], WF[ball + 1] - centre[1], WF[ball + 2] - centre[2]
-            away = WF[ball + 3] + radius + tau * v
+            ball = I[BALLS] + 4 * o
+            x, y, z = F[ball] - centre[0], F[ball + 1] - centre[1], F[ball + 2] - centre[2]
+            away = F[ball + 3] + radius + tau * v
             if x * x + y * y + z * z > away * away:
                 continue
-            b = WI[SHAPE_INTS] + o * SHAPE_INT_STRIDE
-            c = pair_clearance(RF, RI, a, TA, centre, WF, WI, b, load(WF, WI[b + FLOATS]), tau * v, W)
+            b = I[OBSTACLE_INTS] + o * SHAPE_INT_STRIDE
+            c = pair_clearance(F, I, a, TA, centre, b, load(F, I[b + FLOATS]), tau * v, W)
             if c < ZERO:
                 return COLLIDES
             if c < tau * v:
                 tau = c / v
-    for p in range(RI[PAIRS]):
-        pair = RI[PAIR_INTS] + 2 * p
-        i, j = RI[pair], RI[pair + 1]
+    for p in range(I[PAIRS]):
         v = speed[moving + p]
-        a, TA = shapes + i * SHAPE_INT_STRIDE, load(X, first + 12 * i)
-        c = pair_clearance(RF, RI, a, TA, ball_centre(RF, RI, a, TA), RF, RI, shapes + j * SHAPE_INT_STRIDE,
-                           load(X, first + 12 * j), tau * v, W)
+        c = self_clearance(F, I, p, X, tau * v, W)
         if c < ZERO:
             return COLLIDES
         if c < tau * v:
@@ -190,14 +195,14 @@ def certify(q, want, speed, RF, RI, WF, WI, X, W):
 
 
 @njit
-def speeds(qa, qb, RF, RI, speed):
+def speeds(qa, qb, F, I, speed):
     """Fill `speed` for the straight motion qa -> qb over the parameter 0..1; -> the greatest speed, metres."""
-    dof, n = RI[DOF], RI[MOVING] + RI[PAIRS]
+    dof, n = I[DOF], I[MOVING] + I[PAIRS]
     greatest = ZERO
     for s in range(n):
         v = ZERO
         for k in range(dof):
-            v += RF[RI[REACH] + s * dof + k] * abs(qb[k] - qa[k])
+            v += F[I[REACH] + s * dof + k] * abs(qb[k] - qa[k])
         speed[s] = v
         greatest = max(greatest, v)
     return greatest
@@ -224,48 +229,52 @@ def motion_parts(qa, qb, mode, step, greatest):
 
 
 @njit
-def motion_valid(qa, qb, mode, step, RF, RI, WF, WI, S):
+def motion_valid(qa, qb, mode, step, F, I, S):
     """Is the straight motion qa -> qb free, by the check (mode, step) of MotionCheck? S: scratch, see `scratch_size`."""
-    q, speed, queue, X, W = split_scratch(S, RI)
-    greatest = speeds(qa, qb, RF, RI, speed)
+    q, speed, queue, X, W = split_scratch(S, I)
+    greatest = speeds(qa, qb, F, I, speed)
     if mode == CONTINUOUS:
-        return certified_motion(qa, qb, step, greatest, RF, RI, WF, WI, q, speed, queue, X, W)
-    return sampled_motion(qa, qb, motion_parts(qa, qb, mode, step, greatest), RF, RI, WF, WI, q, speed, X, W)
+        return certified_motion(qa, qb, step, greatest, F, I, q, speed, queue, X, W)
+    return sampled_motion(qa, qb, motion_parts(qa, qb, mode, step, greatest), F, I, q, X, W)
 
 
 @njit
-def configuration_valid(q, RF, RI, WF, WI, S):
-    _, speed, _, X, W = split_scratch(S, RI)
-    for s in range(len(speed)):
-        speed[s] = ZERO
-    return certify(q, ZERO, speed, RF, RI, WF, WI, X, W) >= ZERO
+def configuration_valid(q, F, I, S):
+    _, _, _, X, W = split_scratch(S, I)
+    return free(q, F, I, X, W)
 
 
 @njit
-def scratch_size(RI):
+def free(q, F, I, X, W):
+    """A plain check: nothing of the robot meets anything at q."""
+    return certify(q, ZERO, F[I[ZEROS]:], F, I, X, W) >= ZERO
+
+
+@njit
+def scratch_size(I):
     """Length of the float32 scratch that a check of this robot needs."""
-    return RI[DOF] + RI[MOVING] + RI[PAIRS] + 2 * QUEUE + 12 * (RI[FRAMES] + RI[SHAPES]) + SIMPLEX_SCRATCH
+    return I[DOF] + I[MOVING] + I[PAIRS] + 2 * QUEUE + 12 * (I[FRAMES] + I[SHAPES]) + SIMPLEX_SCRATCH
 
 
 @njit
-def split_scratch(S, RI):
+def split_scratch(S, I):
     """-> q, speed, queue, X, W: views into the scratch S."""
-    a = RI[DOF]
-    b = a + RI[MOVING] + RI[PAIRS]
+    a = I[DOF]
+    b = a + I[MOVING] + I[PAIRS]
     c = b + 2 * QUEUE
-    d = c + 12 * (RI[FRAMES] + RI[SHAPES])
+    d = c + 12 * (I[FRAMES] + I[SHAPES])
     return S[:a], S[a:b], S[b:c], S[c:d], S[d:]
 
 
 @njit
-def certified_motion(qa, qb, tolerance, greatest, RF, RI, WF, WI, q, speed, queue, X, W):
+def certified_motion(qa, qb, tolerance, greatest, F, I, q, speed, queue, X, W):
     """Is the straight motion qa -> qb free all along? True only with a proof: around every checked configuration
     the clearance covers the way to the next. Motions that keep less than about `tolerance` / 2 metres are refused.
 
     q (dof,), speed, queue (2 * QUEUE,), X, W: float32 scratch.
     """
     interpolate(qa, qb, ONE, q)
-    tau = certify(q, ONE, speed, RF, RI, WF, WI, X, W)
+    tau = certify(q, ONE, speed, F, I, X, W)
     if tau < ZERO:
         return False
     queue[0], queue[1] = ZERO, ONE - tau
@@ -283,7 +292,7 @@ def certified_motion(qa, qb, tolerance, greatest, RF, RI, WF, WI, q, speed, queu
         half = HALF_F * (high - low)
         middle = low + half
         interpolate(qa, qb, middle, q)
-        tau = certify(q, half, speed, RF, RI, WF, WI, X, W)
+        tau = certify(q, half, speed, F, I, X, W)
         if tau < ZERO:
             return False
         if tau < half:
@@ -296,10 +305,8 @@ def certified_motion(qa, qb, tolerance, greatest, RF, RI, WF, WI, q, speed, queu
 
 
 @njit
-def sampled_motion(qa, qb, parts, RF, RI, WF, WI, q, speed, X, W):
+def sampled_motion(qa, qb, parts, F, I, q, X, W):
     """Are the parts + 1 equally spaced configurations from qa to qb free? Coarse ones are looked at first."""
-    for s in range(len(speed)):
-        speed[s] = ZERO
     stride = 1
     while stride * 2 <= parts:
         stride *= 2
@@ -308,7 +315,7 @@ def sampled_motion(qa, qb, parts, RF, RI, WF, WI, q, speed, X, W):
         start, step = (0, stride) if first else (stride, 2 * stride)
         for k in range(start, parts + 1, step):
             interpolate(qa, qb, np.float32(k) / np.float32(parts), q)
-            if certify(q, ZERO, speed, RF, RI, WF, WI, X, W) < ZERO:
+            if not free(q, F, I, X, W):
                 return False
         first = False
         stride //= 2

@@ -8,8 +8,8 @@ import numpy as np
 from ..device import njit, resolve_device
 from ..errors import SettingsError
 from .collision import (CONTINUOUS, COUNT, JOINT, WORKSPACE, ball_centre, configuration_valid, load, motion_valid, pair_clearance, place,
-                        scratch_size, split_scratch)
-from .packing import FLOATS, FRAMES, MOVING, PAIR_INTS, PAIRS, SHAPE_INT_STRIDE, SHAPE_INTS, SHAPES, pack_robot, pack_world
+                        scratch_size, self_clearance, split_scratch)
+from .packing import FLOATS, FRAMES, MOVING, OBSTACLE_INTS, OBSTACLES, PAIR_INTS, PAIRS, SHAPE_INT_STRIDE, SHAPE_INTS, pack_robot, pack_scene
 
 MODES = {"continuous": CONTINUOUS, "workspace": WORKSPACE, "joint": JOINT, "count": COUNT}
 UNITS = {"continuous": "metres", "workspace": "metres", "joint": "rad", "count": "parts"}
@@ -50,7 +50,7 @@ class CollisionChecker:
         self.device = resolve_device(device)
         self.packed_robot, self._shape_order = pack_robot(robot)
         self._version = None
-        self._packed_world = None
+        self._packed_scene = None
         self._cuda = None
         if self.device != "cpu":
             from .collision_kernels import CudaChecker
@@ -58,14 +58,14 @@ class CollisionChecker:
             self._cuda = CudaChecker(self.packed_robot, self.device)
 
     @property
-    def packed_world(self):
+    def packed_scene(self):
         if self._version != self.world.version:
             version = self.world.version
-            self._packed_world = pack_world(self.world.shapes)
+            self._packed_scene = pack_scene(self.packed_robot, self.world.shapes)
             self._version = version
             if self._cuda:
-                self._cuda.upload_world(self._packed_world)
-        return self._packed_world
+                self._cuda.upload(self._packed_scene)
+        return self._packed_scene
 
     @property
     def motion_args(self):
@@ -75,11 +75,11 @@ class CollisionChecker:
     def configurations_valid(self, q):
         """q: (N, dof), rad or m -> (N,) bool: free of collision with the world and of self-collision. Limits are not looked at."""
         q = self._configurations(q, "q")
-        world = self.packed_world
+        scene = self.packed_scene
         if self._cuda:
             return self._cuda.configurations_valid(q)
         valid = np.empty(len(q), dtype=np.bool_)
-        _configurations_valid(q, self._chunks(q), *self.packed_robot, *world, valid)
+        _configurations_valid(q, self._chunks(q), *scene, valid)
         return valid
 
     def motions_valid(self, q_from, q_to):
@@ -87,17 +87,17 @@ class CollisionChecker:
         q_from, q_to = self._configurations(q_from, "q_from"), self._configurations(q_to, "q_to")
         if q_from.shape != q_to.shape:
             raise ValueError(f"q_from and q_to must have the same shape, got {q_from.shape} and {q_to.shape}")
-        world = self.packed_world
+        scene = self.packed_scene
         if self._cuda:
             return self._cuda.motions_valid(q_from, q_to, *self.motion_args)
         valid = np.empty(len(q_from), dtype=np.bool_)
-        _motions_valid(q_from, q_to, self._chunks(q_from), *self.motion_args, *self.packed_robot, *world, valid)
+        _motions_valid(q_from, q_to, self._chunks(q_from), *self.motion_args, *scene, valid)
         return valid
 
     def colliding_pairs(self, q):
         """q: (dof,) -> [(name, name), ...]: every pair of a robot shape and an obstacle or another robot shape that meet."""
         q = self._configurations(np.asarray(q)[None], "q")
-        obstacle, pair = _clearances(q, *self.packed_robot, *self.packed_world, np.float32(0))
+        obstacle, pair = _clearances(q, *self.packed_scene, np.float32(0))
         names = [self.robot.shapes[i].name for i in self._shape_order]
         obstacles = [shape.name for shape in self.world.shapes]
         pairs = self._pairs()
@@ -107,12 +107,12 @@ class CollisionChecker:
     def shape_pair_collisions(self, q):
         """q: (N, dof) -> (N, P) bool: which of robot.self_collision_pairs meet."""
         q = self._configurations(q, "q")
-        return _clearances(q, *self.packed_robot, *pack_world(()), np.float32(0))[1] < 0
+        return _clearances(q, *pack_scene(self.packed_robot, ()), np.float32(0))[1] < 0
 
     def clearances(self, q, up_to=0.1):
         """q: (N, dof) -> (N,) float32: lower bound of the distance to the nearest collision, metres; negative where in
         collision. Distances below `up_to` are within a fifth of the true one."""
-        obstacle, pair = _clearances(self._configurations(q, "q"), *self.packed_robot, *self.packed_world, np.float32(up_to))
+        obstacle, pair = _clearances(self._configurations(q, "q"), *self.packed_scene, np.float32(up_to))
         return np.concatenate([obstacle.reshape(len(obstacle), -1), pair], axis=1).min(axis=1, initial=np.float32(np.inf))
 
     @staticmethod
@@ -132,39 +132,36 @@ class CollisionChecker:
 
 
 @njit(parallel=True)
-def _configurations_valid(q, chunks, RF, RI, WF, WI, valid):
+def _configurations_valid(q, chunks, F, I, valid):
     for c in numba.prange(chunks):
-        S = np.empty(scratch_size(RI), dtype=np.float32)
+        S = np.empty(scratch_size(I), dtype=np.float32)
         for i in range(c * len(q) // chunks, (c + 1) * len(q) // chunks):
-            valid[i] = configuration_valid(q[i], RF, RI, WF, WI, S)
+            valid[i] = configuration_valid(q[i], F, I, S)
 
 
 @njit(parallel=True)
-def _motions_valid(qa, qb, chunks, mode, step, RF, RI, WF, WI, valid):
+def _motions_valid(qa, qb, chunks, mode, step, F, I, valid):
     for c in numba.prange(chunks):
-        S = np.empty(scratch_size(RI), dtype=np.float32)
+        S = np.empty(scratch_size(I), dtype=np.float32)
         for i in range(c * len(qa) // chunks, (c + 1) * len(qa) // chunks):
-            valid[i] = motion_valid(qa[i], qb[i], mode, step, RF, RI, WF, WI, S)
+            valid[i] = motion_valid(qa[i], qb[i], mode, step, F, I, S)
 
 
 @njit
-def _clearances(q, RF, RI, WF, WI, margin):
+def _clearances(q, F, I, margin):
     """(N, moving, obstacles), (N, pairs): clearance of every pair, by pair_clearance."""
-    S = np.empty(scratch_size(RI), dtype=np.float32)
-    _, _, _, X, W = split_scratch(S, RI)
-    first, shapes = 12 * RI[FRAMES], RI[SHAPE_INTS]
-    obstacle = np.empty((len(q), RI[MOVING], WI[SHAPES]), dtype=np.float32)
-    pair = np.empty((len(q), RI[PAIRS]), dtype=np.float32)
+    S = np.empty(scratch_size(I), dtype=np.float32)
+    _, _, _, X, W = split_scratch(S, I)
+    first, shapes = 12 * I[FRAMES], I[SHAPE_INTS]
+    obstacle = np.empty((len(q), I[MOVING], I[OBSTACLES]), dtype=np.float32)
+    pair = np.empty((len(q), I[PAIRS]), dtype=np.float32)
     for n in range(len(q)):
-        place(q[n], RF, RI, X)
-        for s in range(RI[MOVING]):
-            for o in range(WI[SHAPES]):
-                b = WI[SHAPE_INTS] + o * SHAPE_INT_STRIDE
+        place(q[n], F, I, X)
+        for s in range(I[MOVING]):
+            for o in range(I[OBSTACLES]):
+                b = I[OBSTACLE_INTS] + o * SHAPE_INT_STRIDE
                 a, TA = shapes + s * SHAPE_INT_STRIDE, load(X, first + 12 * s)
-                obstacle[n, s, o] = pair_clearance(RF, RI, a, TA, ball_centre(RF, RI, a, TA), WF, WI, b, load(WF, WI[b + FLOATS]),
-                                                   margin, W)
-        for p in range(RI[PAIRS]):
-            i, j = RI[RI[PAIR_INTS] + 2 * p], RI[RI[PAIR_INTS] + 2 * p + 1]
-            a, TA = shapes + i * SHAPE_INT_STRIDE, load(X, first + 12 * i)
-            pair[n, p] = pair_clearance(RF, RI, a, TA, ball_centre(RF, RI, a, TA), RF, RI, shapes + j * SHAPE_INT_STRIDE, load(X, first + 12 * j), margin, W)
+                obstacle[n, s, o] = pair_clearance(F, I, a, TA, ball_centre(F, I, a, TA), b, load(F, I[b + FLOATS]), margin, W)
+        for p in range(I[PAIRS]):
+            pair[n, p] = self_clearance(F, I, p, X, margin, W)
     return obstacle, pair

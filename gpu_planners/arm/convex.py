@@ -100,17 +100,17 @@ def support(F, I, s, x, y, z):
 
 
 @njit
-def support_difference(FA, IA, a, FB, IB, b, T, x, y, z):
+def support_difference(F, I, a, b, T, x, y, z):
     """b - a for the point a of A farthest along S and b of B farthest against it; S = (x, y, z) unit, in B's frame."""
-    ax, ay, az = support(FA, IA, a, T[0] * x + T[3] * y + T[6] * z, T[1] * x + T[4] * y + T[7] * z, T[2] * x + T[5] * y + T[8] * z)
-    bx, by, bz = support(FB, IB, b, -x, -y, -z)
+    ax, ay, az = support(F, I, a, T[0] * x + T[3] * y + T[6] * z, T[1] * x + T[4] * y + T[7] * z, T[2] * x + T[5] * y + T[8] * z)
+    bx, by, bz = support(F, I, b, -x, -y, -z)
     return (bx - (T[0] * ax + T[1] * ay + T[2] * az + T[9]),
             by - (T[3] * ax + T[4] * ay + T[5] * az + T[10]),
             bz - (T[6] * ax + T[7] * ay + T[8] * az + T[11]))
 
 
 @njit
-def separation(FA, IA, a, FB, IB, b, T, x, y, z, margin, W):
+def separation(F, I, a, b, T, x, y, z, margin, W):
     """Lower bound of the distance of A and B in metres, or MEET.
 
     T: pose of A in B's frame (12 scalars); (x, y, z): any first guess of a direction from A to B, in B's frame;
@@ -126,7 +126,7 @@ def separation(FA, IA, a, FB, IB, b, T, x, y, z, margin, W):
     best = ZERO
     rx, ry, rz = x, y, z
     for step in range(CHUNG_WANG_STEPS):
-        rx, ry, rz = support_difference(FA, IA, a, FB, IB, b, T, x, y, z)
+        rx, ry, rz = support_difference(F, I, a, b, T, x, y, z)
         gap = x * rx + y * ry + z * rz
         best = max(best, gap)
         if best > enough:
@@ -138,11 +138,11 @@ def separation(FA, IA, a, FB, IB, b, T, x, y, z, margin, W):
         x, y, z = x - factor * rx, y - factor * ry, z - factor * rz
         inverse = ONE / math.sqrt(x * x + y * y + z * z)
         x, y, z = x * inverse, y * inverse, z * inverse
-    return closest(FA, IA, a, FB, IB, b, T, rx, ry, rz, best, enough, W)
+    return closest(F, I, a, b, T, rx, ry, rz, best, enough, W)
 
 
 @njit
-def closest(FA, IA, a, FB, IB, b, T, rx, ry, rz, best, enough, W):
+def closest(F, I, a, b, T, rx, ry, rz, best, enough, W):
     """The Gilbert-Johnson-Keerthi iteration from the difference point r; arguments and answer as `separation`."""
     W[0], W[1], W[2] = rx, ry, rz
     W[12], W[13], W[14] = rx, ry, rz
@@ -154,7 +154,7 @@ def closest(FA, IA, a, FB, IB, b, T, rx, ry, rz, best, enough, W):
             return MEET
         inverse = ONE / distance
         x, y, z = x * inverse, y * inverse, z * inverse
-        rx, ry, rz = support_difference(FA, IA, a, FB, IB, b, T, x, y, z)
+        rx, ry, rz = support_difference(F, I, a, b, T, x, y, z)
         gap = x * rx + y * ry + z * rz
         best = max(best, gap)
         if best > enough or best > GOOD_BOUND * distance:

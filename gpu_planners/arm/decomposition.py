@@ -10,6 +10,7 @@ import hashlib
 import logging
 import os
 import tempfile
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -170,7 +171,7 @@ def _read_cache(key):
     try:
         with np.load(cache_dir() / f"pieces-{key}.npz", allow_pickle=False) as stored:
             pieces = np.split(stored["vertices"], stored["ends"][:-1])
-    except (OSError, KeyError, ValueError, EOFError):  # absent, or cut short by a crash
+    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile):  # absent, or cut short by a crash
         return None
     return pieces if all(len(points) >= 4 and np.isfinite(points).all() for points in pieces) else None
 

@@ -12,7 +12,7 @@ from .bounds import aligned, covering_spheres
 from .shapes import ShapeKind
 
 # header of the int32 buffer
-DOF, FRAMES, SHAPES, MOVING, PAIRS, FRAME_INTS, SHAPE_INTS, PAIR_INTS, FRAME_FLOATS, REACH, BALLS = range(11)
+DOF, FRAMES, SHAPES, MOVING, PAIRS, FRAME_INTS, SHAPE_INTS, PAIR_INTS, FRAME_FLOATS, REACH, ZEROS, OBSTACLES, OBSTACLE_INTS, BALLS = range(14)
 HEADER = 16
 # one frame: int32 parent, joint, prismatic, has_base | float32 cos(alpha), sin(alpha), a, theta, d, multiplier, offset, base (12)
 FRAME_INT_STRIDE, FRAME_FLOAT_STRIDE = 4, 19
@@ -33,9 +33,13 @@ class Packed(NamedTuple):
 
 
 class _Buffers:
-    def __init__(self):
+    def __init__(self, packed=None):
         self.floats, self.ints, self.n_floats, self.n_ints = [], [], 0, 0
-        self.add_ints(np.zeros(HEADER))
+        if packed is None:
+            self.add_ints(np.zeros(HEADER))
+        else:
+            self.add_floats(packed.floats)
+            self.add_ints(packed.ints)
 
     def add_floats(self, values):
         values = np.asarray(values, dtype=np.float32).ravel()
@@ -53,7 +57,7 @@ class _Buffers:
         ints = np.concatenate(self.ints)
         for place, value in header.items():
             ints[place] = value
-        return Packed(np.concatenate(self.floats or [np.zeros(1, np.float32)]), ints)
+        return Packed(np.concatenate(self.floats), ints)
 
 
 def transform12(T):
@@ -61,14 +65,14 @@ def transform12(T):
     return np.concatenate([T[:3, :3].ravel(), T[:3, 3]])
 
 
-def pack_world(shapes) -> Packed:
-    """Obstacles (a sequence of ConvexShape in the world frame)."""
-    buffers = _Buffers()
+def pack_scene(robot: Packed, shapes) -> Packed:
+    """A packed robot followed by obstacles, a sequence of ConvexShape in the world frame."""
+    buffers = _Buffers(robot)
     shapes = [aligned(shape) for shape in shapes]
     records = [_add_shape(buffers, shape, -1) for shape in shapes]
     table = buffers.add_ints(records)
     balls = buffers.add_floats([_ball(shape) for shape in shapes])
-    return buffers.packed({SHAPES: len(shapes), SHAPE_INTS: table, BALLS: balls})
+    return buffers.packed({OBSTACLES: len(shapes), OBSTACLE_INTS: table, BALLS: balls})
 
 
 def _ball(shape):
@@ -98,8 +102,9 @@ def pack_robot(robot) -> tuple[Packed, np.ndarray]:
     moving = int((shape_frame >= 0).sum())
     reach_of_shape = _reach(robot, shapes, shape_frame[order])
     reach = buffers.add_floats(np.concatenate([reach_of_shape[:moving], _pair_reach(robot, reach_of_shape, shape_frame[order], pairs)]))
+    zeros = buffers.add_floats(np.zeros(moving + len(pairs)))
     header = {DOF: robot.dof, FRAMES: len(frames), SHAPES: len(shapes), MOVING: moving, PAIRS: len(pairs), FRAME_INTS: frame_ints,
-              SHAPE_INTS: shape_ints, PAIR_INTS: pair_ints, FRAME_FLOATS: frame_floats, REACH: reach}
+              SHAPE_INTS: shape_ints, PAIR_INTS: pair_ints, FRAME_FLOATS: frame_floats, REACH: reach, ZEROS: zeros}
     return buffers.packed(header), order
 
 

@@ -19,7 +19,7 @@ from .sampling import sample
 from .shortcut import shortcut
 
 CHUNK = 64  # samples between two looks at the clock
-NODES_PER_SAMPLE = 4  # storage; a connection may add several nodes
+FIRST_NODES, ROOM = 4096, 256  # nodes of storage at first; what must be free before a sample is drawn
 ONE, FAR = np.float32(1.0), np.float32(3e38)
 
 
@@ -31,7 +31,7 @@ class Settings:
     shortcut_rounds: rounds of shortening afterwards; 0 returns the raw path
     """
 
-    range: float = 2.0
+    range: float = 0.5
     dynamic_domain: float = 4.0
     max_samples: int = 1_000_000
     time_limit_s: float = 10.0
@@ -53,19 +53,20 @@ def solve(start, goals, checker, settings=Settings(), seed=0):
     query = open_query(start, goals, checker)
     if not isinstance(query, Query):
         return query
-    trees = Trees(query, settings)
+    trees = Trees(query)
     joined = 0
     scratch = np.empty(scratch_size(checker.packed_robot.ints) + 2 * checker.robot.dof + BLOCK, dtype=np.float32)
-    world = checker.packed_world
+    scene = checker.packed_scene
     while not joined:
-        if trees.progress[0] >= settings.max_samples or trees.full:
+        trees.make_room()
+        if trees.progress[0] >= settings.max_samples:
             return query.failed(Status.SAMPLES_EXHAUSTED, f"no path after {trees.progress[0]} samples", trees.progress[0])
         if query.elapsed() > settings.time_limit_s:
             return query.failed(Status.TIMED_OUT, f"no path after {settings.time_limit_s:g} s ({trees.progress[0]} samples)", trees.progress[0])
         until = min(trees.progress[0] + CHUNK, settings.max_samples)
         joined = grow(trees.nodes, trees.parents, trees.domain, trees.counts, trees.progress, until, np.uint64(seed), query.lower,
                       query.upper, np.float32(settings.range), np.float32(settings.dynamic_domain), *checker.motion_args,
-                      *checker.packed_robot, *world, scratch)
+                      *scene, scratch)
     path, goal = trees.path()
     path = shortcut(path, checker, settings.shortcut_rounds, seed)
     return query.solved(path, goal, trees.progress[0])
@@ -78,22 +79,21 @@ class Trees:
     counts (2,) int64; progress (3,) int64: samples drawn, and the two nodes that met
     """
 
-    def __init__(self, query, settings):
+    def __init__(self, query):
         dof, goals = len(query.start), len(query.goals)
-        capacity = NODES_PER_SAMPLE * min(settings.max_samples, 1_000_000) + goals + 1
+        capacity = FIRST_NODES + goals
         self.nodes = np.empty((2, dof, capacity), dtype=np.float32)
-        self.parents = np.empty((2, capacity), dtype=np.int32)
-        self.domain = np.empty((2, capacity), dtype=np.float32)
+        self.parents = np.full((2, capacity), -1, dtype=np.int32)
+        self.domain = np.full((2, capacity), FAR, dtype=np.float32)
         self.counts = np.array([1, goals])
         self.progress = np.zeros(3, dtype=np.int64)
         self.nodes[0, :, 0] = query.start
         self.nodes[1, :, :goals] = query.goals.T
-        self.parents[:, :goals] = -1
-        self.domain[:, :goals] = FAR
 
-    @property
-    def full(self):
-        return self.counts.max() + CHUNK >= self.nodes.shape[2]
+    def make_room(self):
+        if self.counts.max() + ROOM >= self.nodes.shape[2]:
+            self.nodes, self.parents, self.domain = (np.concatenate([a, np.empty_like(a)], axis=-1)
+                                                     for a in (self.nodes, self.parents, self.domain))
 
     def path(self):
         """-> (K, dof), index of the goal at its end."""
@@ -109,11 +109,11 @@ class Trees:
 
 
 @njit
-def grow(nodes, parents, domain, counts, progress, until, seed, lower, upper, reach, radius, mode, step, RF, RI, WF, WI, scratch):
+def grow(nodes, parents, domain, counts, progress, until, seed, lower, upper, reach, radius, mode, step, F, I, scratch):
     """Draw samples until `until` or until the trees meet; -> 1 when they do, progress[1:] naming the two nodes."""
     dof, capacity = nodes.shape[1], nodes.shape[2]
     q, near, distances, S = scratch[:dof], scratch[dof:2 * dof], scratch[2 * dof:2 * dof + BLOCK], scratch[2 * dof + BLOCK:]
-    while progress[0] < until and max(counts[0], counts[1]) + CHUNK < capacity:
+    while progress[0] < until and max(counts[0], counts[1]) + ROOM // 2 < capacity:
         a = 0 if counts[0] <= counts[1] else 1
         sample(seed, progress[0], lower, upper, q)
         progress[0] += 1
@@ -123,18 +123,18 @@ def grow(nodes, parents, domain, counts, progress, until, seed, lower, upper, re
             continue
         take(nodes[a], i, near)
         steer(near, q, distance, reach)
-        if not motion_valid(near, q, mode, step, RF, RI, WF, WI, S):
+        if not motion_valid(near, q, mode, step, F, I, S):
             if radius > 0:
-                domain[a, i] = radius if domain[a, i] == FAR else max(domain[a, i] * np.float32(0.95), reach)
+                domain[a, i] = min(radius, domain[a, i])
             continue
         progress[1 + a] = add(nodes[a], parents[a], domain[a], counts, a, q, i)
         b = 1 - a
         j, squared = nearest(nodes[b], counts[b], q, distances)
         distance = np.sqrt(squared)
-        while counts[b] + CHUNK < capacity:
+        while counts[b] < capacity:
             take(nodes[b], j, near)
             steer(near, q, distance, reach)
-            if not motion_valid(near, q, mode, step, RF, RI, WF, WI, S):
+            if not motion_valid(near, q, mode, step, F, I, S):
                 break
             j = add(nodes[b], parents[b], domain[b], counts, b, q, j)
             if distance <= reach:

@@ -87,7 +87,7 @@ def _planning_joints(description, semantics, joints, group):
     elif joints is None and semantics is not None and len(semantics.groups) == 1:
         joints = next(iter(semantics.groups.values()))
     elif joints is None:
-        joints = [joint.name for joint in known.values() if joint.type != "fixed" and not joint.mimic]
+        joints = [joint.name for joint in known.values() if joint.type in MOVING and not joint.mimic]
     joints = tuple(joints)
     for name in joints:
         if name not in known:
