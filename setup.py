@@ -66,8 +66,6 @@ setup(
     name=NAME,
     version=VERSION,
     description="Collision-free arm motions and many-agent grid paths, on an NVIDIA GPU or the CPU, for ROS 2",
-    long_description=Path("README.md").read_text(encoding="utf-8"),
-    long_description_content_type="text/markdown",
     license="Apache-2.0",
     maintainer="gpu_planners maintainers",
     maintainer_email="maintainer@example.com",
