@@ -12,7 +12,8 @@ def random_urdf(rng, joints, almost_parallel=False):
         kind = rng.choice(["revolute", "continuous", "prismatic", "fixed"], p=[0.5, 0.15, 0.2, 0.15])
         mimic = ""
         if movable and kind != "fixed" and rng.random() < 0.25:
-            mimic = f'<mimic joint="{rng.choice(movable)}" multiplier="{rng.uniform(-2, 2):.3f}" offset="{rng.uniform(-1, 1):.3f}"/>'
+            multiplier, offset = rng.uniform(-2, 2), rng.uniform(-1, 1)
+            mimic = f'<mimic joint="{rng.choice(movable)}" multiplier="{multiplier:.3f}" offset="{offset:.3f}"/>'
         elif kind != "fixed":
             movable.append(f"joint{i}")
         kind = "revolute" if mimic and kind == "continuous" else kind

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from random_urdf import random_urdf
 from scipy.spatial.transform import Rotation
 
 from benchmarks.problems import missing_data, robot_files
 from gpu_planners.arm.kinematics import inverse_kinematics, jacobian
 from gpu_planners.arm.urdf_loader import load_urdf
 from gpu_planners.errors import GpuPlannersError, RobotDescriptionError
-from random_urdf import random_urdf
 
 needs_data = pytest.mark.skipif(missing_data() is not None, reason=str(missing_data()))
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_urdf import random_urdf
 
 from benchmarks.problems import data_dir, load_golden, missing_data, robot_files
 from gpu_planners.arm.modified_dh import row_transform
 from gpu_planners.arm.urdf_loader import load_urdf
 from gpu_planners.errors import RobotDescriptionError
-from random_urdf import random_urdf
 
 needs_data = pytest.mark.skipif(missing_data() is not None, reason=str(missing_data()))
 TOLERANCE = 1e-9  # double precision; the collision engine's single precision has its own test

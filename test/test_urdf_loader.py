@@ -1,0 +1,249 @@
+"""What load_urdf reads and refuses: joints, groups, meshes, primitives, and every bad input by its name."""
+
+import shutil
+
+import numpy as np
+import pytest
+import trimesh
+
+from gpu_planners.arm.shapes import ShapeKind
+from gpu_planners.arm.urdf_loader import load_urdf
+from gpu_planners.errors import RobotDescriptionError, SettingsError
+
+LIMIT = '<limit lower="-1" upper="2" velocity="1.5" effort="1"/>'
+
+
+def joint(name, parent, child, kind="revolute", inside=LIMIT, axis="0 0 1", xyz="0 0 1"):
+    return (f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
+            f'<origin xyz="{xyz}"/><axis xyz="{axis}"/>{inside}</joint>')
+
+
+def links(*names):
+    return "".join(f'<link name="{name}"/>' for name in names)
+
+
+def robot(*parts):
+    return '<?xml version="1.0" encoding="utf-8"?><robot name="arm">' + "".join(parts) + "</robot>"
+
+
+def with_shape(geometry, extra=""):
+    """A two-link arm whose moving link has one collision element."""
+    return robot('<link name="base"/><link name="tip"><collision>', f"{extra}<geometry>{geometry}</geometry>",
+                 "</collision></link>", joint("j1", "base", "tip"))
+
+
+GRIPPER = robot(
+    links("base", "arm", "hand", "left", "right", "pad"), joint("shoulder", "base", "arm"),
+    joint("lift", "arm", "hand", "prismatic", '<limit lower="0.1" upper="0.5" velocity="1" effort="1"/>'),
+    joint("grip", "hand", "left", "prismatic", '<limit lower="0" upper="0.04" velocity="1" effort="1"/>', "0 1 0"),
+    joint("follow", "hand", "right", "prismatic",
+          LIMIT + '<mimic joint="grip" multiplier="-1" offset="0.01"/>', "0 1 0"),
+    joint("twist", "right", "pad", "revolute", LIMIT + '<mimic joint="follow" multiplier="10"/>'))
+
+
+def test_followers_of_a_planned_joint_are_frames():
+    arm = load_urdf(GRIPPER)
+    assert arm.joint_names == ("shoulder", "lift", "grip")
+    assert arm.frame_names == ("shoulder", "lift", "grip", "follow", "twist")
+    twist = arm.frames[4]
+    assert twist["joint"] == 2 and twist["multiplier"] == -10 and twist["offset"] == pytest.approx(0.1)
+    right = arm.link_poses([0, 0.2, 0.03])["right"][0]
+    np.testing.assert_allclose(right[:3, 3], [0, -0.02, 3 + 0.2], atol=1e-12)
+
+
+def test_followers_of_a_frozen_joint_are_constants():
+    arm = load_urdf(GRIPPER, joints=["shoulder"], fixed={"grip": 0.03})
+    assert arm.frame_names == ("shoulder",)
+    poses = arm.link_poses([0.0])
+    # lift stands at its lower limit, the value nearest to 0
+    np.testing.assert_allclose(poses["right"][0, :3, 3], [0, -0.02, 3 + 0.1], atol=1e-12)
+    np.testing.assert_allclose(poses["pad"][0, :2, 0], [np.cos(-0.2), np.sin(-0.2)], atol=1e-12)
+
+
+def test_limits_velocity_and_acceleration():
+    text = robot(links("a", "b", "c"), joint("turn", "a", "b", "continuous", '<limit velocity="2" effort="1"/>'),
+                 joint("bend", "b", "c"))
+    arm = load_urdf(text)
+    np.testing.assert_array_equal(arm.continuous, [True, False])
+    np.testing.assert_allclose(arm.lower, [-np.pi, -1])
+    np.testing.assert_allclose(arm.upper, [np.pi, 2])
+    np.testing.assert_allclose(arm.velocity, [2, 1.5])
+    np.testing.assert_allclose(arm.acceleration, [4, 3])
+    arm = load_urdf(text, velocity={"bend": 0.5}, acceleration=7)
+    np.testing.assert_allclose(arm.velocity, [2, 0.5])
+    np.testing.assert_allclose(arm.acceleration, [7, 7])
+
+
+SRDF = """<robot name="arm">
+  <group name="arm"><chain base_link="base" tip_link="hand"/></group>
+  <group name="fingers"><link name="left"/><joint name="follow"/></group>
+  <group name="all"><group name="arm"/><group name="fingers"/></group>
+  <group_state name="up" group="arm"><joint name="shoulder" value="0.5"/><joint name="lift" value="0.2"/></group_state>
+  <group_state name="half" group="arm"><joint name="shoulder" value="0.5"/></group_state>
+  <disable_collisions link1="hand" link2="base" reason="Never"/>
+</robot>"""
+
+
+@pytest.mark.parametrize("group, joints", [("arm", ("shoulder", "lift")), ("fingers", ("grip",)),
+                                           ("all", ("shoulder", "lift", "grip"))])
+def test_groups(group, joints):
+    arm = load_urdf(GRIPPER, SRDF, group=group)
+    assert arm.joint_names == joints
+    if group == "arm":
+        assert arm.tip_link == "hand" and arm.named_states.keys() == {"up"}
+        np.testing.assert_allclose(arm.named_states["up"], [0.5, 0.2])
+
+
+def test_the_only_group_is_the_default():
+    srdf = '<robot name="arm"><group name="g"><joint name="lift"/></group></robot>'
+    assert load_urdf(GRIPPER, srdf).joint_names == ("lift",)
+
+
+def test_primitives_keep_their_kind_and_place():
+    box = load_urdf(with_shape('<box size="0.2 0.4 0.6"/>', '<origin xyz="0.1 0 0" rpy="0 0 1"/>')).shapes[0]
+    assert box.kind == ShapeKind.BOX
+    np.testing.assert_allclose(box.half_extents, [0.1, 0.2, 0.3])
+    np.testing.assert_allclose(box.pose[:3, 3], [0.1, 0, 0], atol=1e-12)
+    cylinder = load_urdf(with_shape('<cylinder radius="0.1" length="1"/>')).shapes[0]
+    assert cylinder.kind == ShapeKind.CYLINDER
+    np.testing.assert_allclose(cylinder.half_extents, [0.1, 0.1, 0.5])
+    assert load_urdf(with_shape('<sphere radius="0.1"/>')).shapes[0].kind == ShapeKind.SPHERE
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package folder "my_arm" with a 1 x 2 x 3 box as a mesh in millimetres."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "my_arm" / "meshes"
+    folder.mkdir(parents=True)
+    trimesh.creation.box((1000, 2000, 3000)).export(folder / "box.stl")
+    return tmp_path / "my_arm"
+
+
+@pytest.mark.parametrize("name", ["package://my_arm/meshes/box.stl", "meshes/box.stl", "file://{folder}/meshes/box.stl"])
+def test_meshes_are_found_from_a_file_and_from_text(package, name):
+    text = with_shape(f'<mesh filename="{name.format(folder=package)}" scale="0.001 0.001 -0.001"/>')
+    (package / "arm.urdf").write_text(text)
+    for arm in (load_urdf(package / "arm.urdf"), load_urdf(text, package_dirs=[package.parent, package])):
+        assert len(arm.shapes[0].vertices) == 8
+        np.testing.assert_allclose(arm.shapes[0].half_extents, [0.5, 1, 1.5])
+
+
+def test_meshes_are_found_in_ros_prefixes_and_checkouts(package, tmp_path, monkeypatch):
+    text = with_shape('<mesh filename="package://my_arm/meshes/box.stl" scale="0.001 0.001 0.001"/>')
+    prefix = tmp_path / "install"
+    shutil.copytree(package, prefix / "share" / "my_arm")
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(prefix))
+    assert len(load_urdf(text).shapes) == 1
+    monkeypatch.delenv("AMENT_PREFIX_PATH")
+    checkout = package.rename(tmp_path / "some_branch")
+    (checkout / "package.xml").write_text("<package><name>my_arm</name></package>")
+    (checkout / "arm.urdf").write_text(text)
+    assert len(load_urdf(checkout / "arm.urdf").shapes) == 1
+
+
+def test_several_collision_elements_get_names_of_their_own():
+    text = robot('<link name="base"/><link name="tip">',
+                 *['<collision><geometry><sphere radius="0.1"/></geometry></collision>'] * 2, "</link>",
+                 joint("j1", "base", "tip"))
+    assert [shape.name for shape in load_urdf(text).shapes] == ["tip_0", "tip_1"]
+
+
+PLAIN = robot(links("base", "tip"), joint("j1", "base", "tip"))
+NAN = '<limit lower="nan" upper="1" velocity="1" effort="1"/>'
+
+BAD = {
+    "malformed": ("<robot name='x'><link", "well-formed"),
+    "not a robot": ("<sdf/>", "<sdf>"),
+    "no link": (robot(), "no link"),
+    "xacro": ('<robot name="x" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:arm/></robot>', "xacro:arm"),
+    "link twice": (robot(links("a", "a")), "'a' is defined twice"),
+    "joint twice": (robot(links("a", "b", "c"), joint("j", "a", "b"), joint("j", "b", "c")), "'j' is defined"),
+    "unknown type": (robot(links("a", "b"), joint("j", "a", "b", "hinge")), "'j'.*'hinge'"),
+    "no parent": (robot(links("a", "b"), '<joint name="j" type="fixed"><child link="b"/></joint>'), "'j' has no <parent>"),
+    "unknown link": (robot(links("a"), joint("j", "a", "b")), "'j'.*'b'"),
+    "two roots": (robot(links("a", "b", "c"), joint("j", "a", "b")), "several root.*a, c"),
+    "two parents": (robot(links("a", "b", "c"), joint("j", "a", "c"), joint("k", "b", "c")), "'c'.*'j'.*'k'"),
+    "cycle": (robot(links("a", "b"), joint("j", "a", "b"), joint("k", "b", "a")), "cycle.*j, k"),
+    "cycle aside": (robot(links("r", "a", "b"), joint("j", "a", "b"), joint("k", "b", "a")), "cycle.*j, k"),
+    "nan limit": (robot(links("a", "b"), joint("j", "a", "b", inside=NAN)), "'j'.*lower='nan'"),
+    "word limit": (robot(links("a", "b"), joint("j", "a", "b", inside=NAN.replace("nan", "low"))), "'j'.*lower='low'"),
+    "infinite limit": (robot(links("a", "b"), joint("j", "a", "b", inside=NAN.replace("nan", "-inf"))), "'j'.*finite"),
+    "inverted limits": (robot(links("a", "b"), joint("j", "a", "b", inside=NAN.replace("nan", "3"))), "'j'.*3.*above"),
+    "empty limits": (robot(links("a", "b"), joint("j", "a", "b", inside=NAN.replace("nan", "1"))), "1 and 1"),
+    "no limit": (robot(links("a", "b"), joint("j", "a", "b", inside="")), "'j'.*no <limit>"),
+    "no velocity": (robot(links("a", "b"), joint("j", "a", "b", inside='<limit lower="0" upper="1"/>')), "'j'.*velocity"),
+    "zero axis": (robot(links("a", "b"), joint("j", "a", "b", axis="0 0 0")), "'j'.*axis"),
+    "nan axis": (robot(links("a", "b"), joint("j", "a", "b", axis="0 nan 1")), "'j'.*axis"),
+    "bad origin": (robot(links("a", "b"), joint("j", "a", "b", xyz="0 0")), "'j'.*origin xyz"),
+    "mimics unknown": (robot(links("a", "b"), joint("j", "a", "b", inside=LIMIT + '<mimic joint="k"/>')), "'k'"),
+    "mimics itself": (robot(links("a", "b"), joint("j", "a", "b", inside=LIMIT + '<mimic joint="j"/>')), "'j'.*itself"),
+    "floating": (robot(links("a", "b", "c"), joint("f", "a", "b", "floating"), joint("j", "b", "c")), "'f' is floating"),
+    "hanging": (robot(links("a", "b", "c"), joint("j", "a", "b"), joint("f", "b", "c", "floating")), "'f' is floating"),
+    "planar": (robot(links("a", "b", "c"), joint("p", "a", "b", "planar"), joint("j", "b", "c")), "'p' is planar"),
+    "missing mesh": (with_shape('<mesh filename="nowhere.stl"/>'), "'tip'.*'nowhere.stl' is missing"),
+    "missing package": (with_shape('<mesh filename="package://nobody/x.stl"/>'), "'tip'.*package://nobody/x.stl"),
+    "mesh scheme": (with_shape('<mesh filename="http://x/y.stl"/>'), "'tip'.*http"),
+    "zero scale": (with_shape('<mesh filename="x.stl" scale="0 1 1"/>'), "'tip'.*scales not 0"),
+    "no filename": (with_shape("<mesh/>"), "'tip'.*'filename'"),
+    "zero box": (with_shape('<box size="1 0 1"/>'), "'tip'.*box"),
+    "negative radius": (with_shape('<sphere radius="-1"/>'), "'tip'.*sphere"),
+    "unknown geometry": (with_shape("<torus/>"), "'tip'.*<torus>"),
+    "no geometry": (with_shape(""), "'tip'.*nothing"),
+    "nothing to plan": (robot(links("a", "b"), joint("j", "a", "b", "fixed")), "no joint to plan"),
+}
+
+
+@pytest.mark.parametrize("text, words", BAD.values(), ids=BAD.keys())
+def test_bad_urdf_is_named(text, words):
+    with pytest.raises(RobotDescriptionError, match=f"(?s){words}"):
+        load_urdf(text)
+
+
+BAD_ARGUMENTS = {
+    "unknown joint": (dict(joints=["elbow"]), "'elbow'.*shoulder"),
+    "joint twice": (dict(joints=["lift", "lift"]), "'lift'.*twice"),
+    "follower planned": (dict(joints=["follow"]), "'follow' mimics 'grip'"),
+    "no joints": (dict(joints=[]), "no joint to plan"),
+    "unknown fixed": (dict(fixed={"elbow": 0}), "'elbow'"),
+    "fixed follower": (dict(fixed={"follow": 0}), "'follow'.*mimics"),
+    "fixed and planned": (dict(fixed={"lift": 0.2}), "'lift'.*planning"),
+    "fixed outside": (dict(joints=["lift"], fixed={"grip": 1}), "'grip'.*0 to 0.04"),
+    "fixed nan": (dict(joints=["lift"], fixed={"grip": np.nan}), "'grip'"),
+    "group without srdf": (dict(group="arm"), "'arm'.*no SRDF"),
+    "unknown group": (dict(srdf=SRDF, group="leg"), "'leg'.*arm, fingers, all"),
+    "joints and group": (dict(srdf=SRDF, group="arm", joints=["lift"]), "not both"),
+    "velocity": (dict(velocity={"elbow": 1}), "'elbow'"),
+    "zero acceleration": (dict(acceleration=0), "'shoulder'.*acceleration"),
+    "accelerations": (dict(acceleration=[1, 2]), "3 joints"),
+    "bad srdf": (dict(srdf="<robot"), "SRDF"),
+    "srdf link": (dict(srdf=SRDF.replace('tip_link="hand"', 'tip_link="foot"')), "'arm'.*'foot'"),
+    "srdf joint": (dict(srdf=SRDF.replace('name="follow"', 'name="lead"')), "'fingers'.*'lead'"),
+    "srdf group": (dict(srdf=SRDF.replace('group name="arm"/', 'group name="leg"/')), "'leg'"),
+    "srdf recursion": (dict(srdf=SRDF.replace('group name="arm"/', 'group name="all"/')), "'all' contains itself"),
+    "srdf value": (dict(srdf=SRDF.replace('"0.2"', '"x"')), "'up'.*'lift'"),
+}
+
+
+@pytest.mark.parametrize("arguments, words", BAD_ARGUMENTS.values(), ids=BAD_ARGUMENTS.keys())
+def test_bad_arguments_are_named(arguments, words):
+    with pytest.raises(RobotDescriptionError, match=f"(?s){words}"):
+        load_urdf(GRIPPER, **arguments)
+
+
+def test_bad_files_are_named(package):
+    with pytest.raises(RobotDescriptionError, match="absent.urdf"):
+        load_urdf(package / "absent.urdf")
+    (package / "meshes" / "broken.stl").write_text("solid nothing\nendsolid")
+    (package / "meshes" / "flat.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nv 1 1 0\nf 1 2 3\nf 2 4 3\n")
+    for mesh in ("broken.stl", "flat.obj"):
+        with pytest.raises(RobotDescriptionError, match="'tip'"):
+            load_urdf(with_shape(f'<mesh filename="meshes/{mesh}"/>'), package_dirs=[package])
+    with pytest.raises(SettingsError, match="hull_tolerance"):
+        load_urdf(PLAIN, hull_tolerance=0)
+
+
+def test_a_loose_joint_beside_the_arm_is_left_at_zero():
+    text = robot(links("base", "tip", "cup"), joint("j1", "base", "tip"), joint("f", "base", "cup", "floating"))
+    arm = load_urdf(text)
+    assert arm.joint_names == ("j1",) and arm.link_frame.tolist() == [-1, 0, -1]
