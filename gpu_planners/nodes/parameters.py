@@ -49,7 +49,7 @@ PARAMETERS = (
     Parameter("planner", "rrt_connect", "Planner of requests that name none", choices=tuple(PLANNERS)),
     Parameter("velocity_scaling", 1.0, "Fraction of the velocity limits that motions use", 1e-3, 1.0),
     Parameter("acceleration_scaling", 1.0, "Fraction of the acceleration limits that motions use", 1e-3, 1.0),
-    Parameter("ik_solutions", 8, "Most joint solutions tried for each pose goal", 1, 256),
+    Parameter("ik_solutions", 8, "Most collision-free joint solutions used for each pose goal, nearest to the start first", 1, 256),
     Parameter("joint_state_timeout_s", 2.0, "Oldest joint_states that a motion may start from, seconds", 0.01, 3600.0),
     Parameter("fixed_joint_tolerance", 0.002, "Move of a joint that is not planned (a gripper) after which its collision "
               "geometry is placed anew, rad or m", 1e-6, 1.0),
@@ -62,7 +62,11 @@ SETTING_TEXTS = {
     "rrt_connect.max_samples": ("Most configurations drawn", 1, 100_000_000),
     "rrt_connect.time_limit_s": ("Longest search, seconds", 1e-3, 86_400.0),
     "rrt_connect.shortcut_rounds": ("Rounds of shortening the path; 0: raw path", 0, 10_000),
+    "prm.batch": ("Configurations drawn between two looks at the roadmap", 1, 1_000_000),
+    "prm.neighbour_factor": ("Neighbours tried for each node, as a fraction of PRM*'s number", 0.01, 100.0),
+    "prm.max_samples": ("Most configurations drawn", 1, 100_000_000),
     "prm.time_limit_s": ("Longest search, seconds", 1e-3, 86_400.0),
+    "prm.shortcut_rounds": ("Rounds of shortening the path; 0: raw path", 0, 10_000),
     "motion_check.mode": ("How motions are checked: continuous (proven), workspace (metres), joint (rad), count (parts)", None, None),
     "motion_check.step": ("Its step, in the unit of the mode", 1e-5, 1e6),
 }

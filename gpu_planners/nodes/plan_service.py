@@ -57,7 +57,7 @@ def _plan(scene, values, request, measured, response):
     goals, goal_of = _goals(scene, checker, request, start - turns, tip_link, values["ik_solutions"])
     result = planner.solve(start - turns, goals, checker, planner_settings, seed=request.seed)
     response.code, response.status = CODE_OF_STATUS[result.status], result.status.value
-    response.planning_time_s, response.samples = float(result.time_s), int(result.samples)
+    response.planning_time_s, response.samples, response.device = float(result.time_s), int(result.samples), checker.device
     response.message = result.message or result.status.value
     if not result.solved:
         return None
@@ -126,11 +126,11 @@ def _goals(scene, checker, request, start, tip_link, ik_solutions):
 
 
 def _free_solutions(robot, checker, tip_link, T_root_tip, start, count, number):
-    """Joint configurations (K, dof) that place the tip link and touch nothing."""
+    """At most `count` joint configurations (K, dof) that place the tip link and touch nothing, nearest to the start first."""
     if tip_link not in robot.link_names:
         raise RequestError(error_codes.INVALID_LINK_NAME,
                            f"parameter tip_link '{tip_link}' is not a link of the robot; its links: {', '.join(robot.link_names)}")
-    solutions = inverse_kinematics(robot, tip_link, T_root_tip, seed_q=start, count=count)
+    solutions = inverse_kinematics(robot, tip_link, T_root_tip, seed_q=start, count=4 * count)  # many of them may collide
     if not len(solutions):
         raise RequestError(error_codes.NO_IK_SOLUTION,
                            f"pose goal {number}: no joint configuration inside the limits places '{tip_link}' there")
@@ -140,7 +140,7 @@ def _free_solutions(robot, checker, tip_link, T_root_tip, start, count, number):
         raise RequestError(error_codes.GOAL_IN_COLLISION,
                            f"pose goal {number}: all {len(solutions)} joint configurations found collide; "
                            f"in the first, '{first}' meets '{second}'")
-    return free
+    return free[:count]
 
 
 def warm_up(scene, values):
