@@ -82,7 +82,8 @@ setup(
     entry_points={
         "console_scripts": [
             "gpu-planners = gpu_planners.cli:main",
-            "arm_planner = gpu_planners.nodes.arm_planner_node:main",
+            "arm_planner = gpu_planners.nodes:arm_planner",
+            "arm_planner_demo = gpu_planners.nodes:arm_planner_demo",
         ],
     },
 )

@@ -42,7 +42,7 @@ def start(context):
     repeat = given.pop("repeat")
     planner = IncludeLaunchDescription(PythonLaunchDescriptionSource(str(SHARE / "launch" / "arm_planner.launch.py")),
                                        launch_arguments=given.items())
-    client = Node(package="gpu_planners", executable="demo", namespace=given["namespace"], output="screen",
+    client = Node(package="gpu_planners", executable="arm_planner_demo", namespace=given["namespace"], output="screen",
                   arguments=["--no-node", *(["--repeat"] if repeat == "true" else [])])
     return [planner, client]
 

@@ -15,6 +15,9 @@ OPTIONAL_ROS = {"moveit_msgs", "map_msgs", "tf2_ros", "launch", "launch_ros"}
 # Brought by another distribution of the extra "ros": they are no wheels of that name, or this checkout builds them.
 BROUGHT_ALONG = {"rcl_interfaces", "builtin_interfaces", "gpu_planners_msgs"}
 DISTRIBUTION_OF_IMPORT = {"yaml": "pyyaml", "pinocchio": "pin", "numba_cuda": "numba-cuda", "cuda": "numba-cuda"}
+# Modules that are imported only where the extra that they need is asked for.
+NEEDS_EXTRA = {"gpu_planners.arm.browser_view": "view"}
+MODULES_OF_EXTRAS = {"coal", "mpi4py", "matplotlib", "numba_cuda", "pinocchio", "viser"}
 ROSDEP_KEY = {"pyyaml": "python3-yaml", "trimesh": "python3-trimesh-pip", "yourdfpy": "python3-yourdfpy-pip",
               "toppra": None, "ruckig": None}  # fmt: skip
 
@@ -24,7 +27,7 @@ import importlib, sys
 class Blocker:
     def find_spec(self, name, path=None, target=None):
         top = name.split(".")[0]
-        if top in {ros!r} or top.endswith(("_msgs", "_interfaces")):
+        if top in {blocked!r} or top.endswith(("_msgs", "_interfaces")):
             raise ImportError("blocked: " + name)
 
 sys.meta_path.insert(0, Blocker())
@@ -34,8 +37,8 @@ for name in {names!r}:
 """
 
 
-def import_without_ros(*names):
-    code = IMPORT_WITHOUT_ROS.format(ros=ROS_PACKAGES, root=str(ROOT), names=names)
+def import_without_ros(*names, blocked=ROS_PACKAGES):
+    code = IMPORT_WITHOUT_ROS.format(blocked=set(blocked), root=str(ROOT), names=names)
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240)
 
 
@@ -53,6 +56,10 @@ def outside_nodes():
     return python_files(PACKAGE, without=["nodes"])
 
 
+def needs_extra(file):
+    return module_name(file) in NEEDS_EXTRA or file.stem.endswith("_kernels")
+
+
 def requirement_name(requirement):
     return re.match(r"[A-Za-z0-9_.-]+", requirement).group(0).lower()
 
@@ -68,11 +75,10 @@ def package_xml():
     return ElementTree.parse(ROOT / "package.xml").getroot()
 
 
-def test_the_library_imports_where_there_is_no_ros():
-    # Kernel modules need CUDA, which only a machine with the extra "gpu" has.
-    names = [module_name(file) for file in outside_nodes() if not file.stem.endswith("_kernels")]
+def test_the_library_imports_where_there_is_neither_ros_nor_any_extra():
+    names = [module_name(file) for file in outside_nodes() if not needs_extra(file)]
     assert "gpu_planners.arm" in names
-    done = import_without_ros(*names)
+    done = import_without_ros(*names, blocked=ROS_PACKAGES | MODULES_OF_EXTRAS)
     assert done.returncode == 0, done.stderr
 
 
@@ -120,7 +126,7 @@ def test_every_library_that_is_imported_is_declared(setup_keywords):
     missing = []
     for file in python_files(PACKAGE):
         for top, at_import in third_party(file):
-            declared = libraries if at_import and not file.stem.endswith("_kernels") else with_extras
+            declared = libraries if at_import and not needs_extra(file) else with_extras
             if not is_ros(top) and DISTRIBUTION_OF_IMPORT.get(top, top) not in declared:
                 missing.append((module_name(file), top))
     assert missing == []

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -112,6 +113,15 @@ def test_the_command_explains_itself():
         assert command in done.stdout
 
 
+@pytest.mark.parametrize("absent", ["rclpy", "gpu_planners_msgs"])
+def test_a_node_without_ros_says_what_is_missing(absent):
+    code = f"import sys; sys.modules['{absent}'] = None; import gpu_planners.nodes as n; n.arm_planner()"
+    done = run(sys.executable, "-c", code)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert f"'{absent}'" in done.stderr or (absent != "rclpy" and "'rclpy'" in done.stderr)
+
+
 @pytest.fixture(scope="module")
 def checkout_copy(tmp_path_factory):
     return copy_checkout(tmp_path_factory.mktemp("workspace") / "src" / "gpu_planners")
@@ -185,12 +195,17 @@ def test_colcon_finds_both_packages(colcon, checkout_copy, arguments, environmen
     ]
 
 
-def test_colcon_installs_executables_and_shared_files(colcon, checkout_copy):
-    workspace = checkout_copy.parent.parent
-    done = run(colcon, "build", "--packages-select", "gpu_planners", cwd=workspace)
+@pytest.mark.parametrize("arguments", [(), ("--symlink-install",)], ids=["plain", "symlink-install"])
+def test_colcon_installs_executables_and_shared_files(colcon, checkout_copy, tmp_path, arguments):
+    places = ("--build-base", tmp_path / "build", "--install-base", tmp_path / "install")
+    only = ("--packages-select", "gpu_planners")
+    done = run(colcon, "--log-base", "/dev/null", "build", *only, *places, *arguments, cwd=checkout_copy.parent.parent)
     assert done.returncode == 0, done.stderr
-    prefix = workspace / "install" / "gpu_planners"
-    assert {p.name for p in (prefix / "lib" / "gpu_planners").iterdir()} >= {"arm_planner", "gpu-planners"}
+    prefix = tmp_path / "install" / "gpu_planners"
+    executables = {p.name for p in (prefix / "lib" / "gpu_planners").iterdir()}
+    launched = {name for file in (ROOT / "launch").glob("*.launch.py")
+                for name in re.findall(r'package="gpu_planners", executable="([^"]+)"', file.read_text())}  # fmt: skip
+    assert launched and executables >= launched | {"gpu-planners"}
     assert (prefix / "share" / "ament_index" / "resource_index" / "packages" / "gpu_planners").is_file()
     missing = [name for name in shared_files(ROOT) if not (prefix / "share" / "gpu_planners" / name).is_file()]
     assert missing == []

@@ -10,6 +10,7 @@ from geometry_msgs.msg import PoseStamped
 from sensor_msgs.msg import JointState
 
 from ..errors import GpuPlannersError
+from ..share import share_folder
 from gpu_planners_msgs.srv import PlanMotion
 
 PANDA = Path("example-robot-data/robots/panda_description")
@@ -63,12 +64,7 @@ def demo_robot():
 
 def scene_file():
     """The demo's scene, in the checkout or where the package is installed."""
-    checkout = Path(__file__).resolve().parents[2] / "config" / "scenes" / SCENE
-    if checkout.is_file():
-        return checkout
-    from ament_index_python.packages import get_package_share_directory
-
-    return Path(get_package_share_directory("gpu_planners")) / "config" / "scenes" / SCENE
+    return share_folder() / "config" / "scenes" / SCENE
 
 
 def message_of(request, start, seed):
