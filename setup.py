@@ -16,10 +16,7 @@ LIBRARIES = [
     "rich>=13.0",
     "ruckig>=0.14",
     "scipy>=1.11",
-    "toppra>=0.6.3",
-    "tqdm>=4.64",
     "trimesh[easy]>=4.4",
-    "yourdfpy>=0.0.56",
 ]
 
 # ROS 2 Jazzy as wheels. Where ROS 2 is installed, its own packages serve instead: see package.xml.
@@ -36,6 +33,7 @@ ROS_WHEELS = [
 ]
 
 EXTRAS = {
+    "bench": ["coal>=3.0", "matplotlib>=3.7", "ompl>=1.7", "pin>=3.0", "tqdm>=4.64"],
     "gpu": ["numba-cuda[cu12]>=0.20"],
     "mpi": ["mpi4py>=4.0"],
     "ros": ROS_WHEELS,
@@ -43,7 +41,6 @@ EXTRAS = {
         "coal>=3.0",
         "example-robot-data>=4.3",
         "hypothesis>=6.100",
-        "networkx>=3.0",
         "pin>=3.0",
         "pytest>=7.4",
         "pytest-timeout>=2.2",

@@ -17,9 +17,8 @@ BROUGHT_ALONG = {"rcl_interfaces", "builtin_interfaces", "gpu_planners_msgs"}
 DISTRIBUTION_OF_IMPORT = {"yaml": "pyyaml", "pinocchio": "pin", "numba_cuda": "numba-cuda", "cuda": "numba-cuda"}
 # Modules that are imported only where the extra that they need is asked for.
 NEEDS_EXTRA = {"gpu_planners.arm.browser_view": "view"}
-MODULES_OF_EXTRAS = {"coal", "mpi4py", "matplotlib", "numba_cuda", "pinocchio", "viser"}
-ROSDEP_KEY = {"pyyaml": "python3-yaml", "trimesh": "python3-trimesh-pip", "yourdfpy": "python3-yourdfpy-pip",
-              "toppra": None, "ruckig": None}  # fmt: skip
+MODULES_OF_EXTRAS = {"coal", "mpi4py", "matplotlib", "numba_cuda", "ompl", "pinocchio", "tqdm", "viser"}
+ROSDEP_KEY = {"pyyaml": "python3-yaml", "trimesh": "python3-trimesh-pip", "ruckig": None}
 
 IMPORT_WITHOUT_ROS = """
 import importlib, sys
@@ -130,6 +129,11 @@ def test_every_library_that_is_imported_is_declared(setup_keywords):
             if not is_ros(top) and DISTRIBUTION_OF_IMPORT.get(top, top) not in declared:
                 missing.append((module_name(file), top))
     assert missing == []
+
+
+def test_every_declared_library_is_imported(setup_keywords):
+    used = {DISTRIBUTION_OF_IMPORT.get(top, top) for file in python_files(PACKAGE) for top, _ in third_party(file)}
+    assert {requirement_name(requirement) for requirement in setup_keywords["install_requires"]} - used == set()
 
 
 def test_every_ros_package_that_is_imported_is_declared(setup_keywords, package_xml):

@@ -189,7 +189,7 @@ def plan(extras):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--extras", default="ros,test,view" + (",gpu" if has_nvidia_gpu() else ""),
+    parser.add_argument("--extras", default="bench,ros,test,view" + (",gpu" if has_nvidia_gpu() else ""),
                         help="extras of setup.py to install (default: %(default)s)")  # fmt: skip
     parser.add_argument("--check", action="store_true", help="only name the steps that are due; exit code 1 if any")
     arguments = parser.parse_args()
