@@ -158,7 +158,9 @@ def test_the_wheel_holds_the_package_and_its_shared_files(wheel):
 
 
 def test_the_installed_wheel_works_outside_the_checkout(wheel, tmp_path):
-    done = run(sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--prefix", tmp_path, wheel)
+    # Without --ignore-installed, pip would take gpu_planners out of the environment that runs the tests.
+    apart = ("--ignore-installed", "--no-deps", "--no-index", "--prefix", tmp_path)
+    done = run(sys.executable, "-m", "pip", "install", *apart, wheel)
     assert done.returncode == 0, done.stderr
     (site,) = tmp_path.glob("lib/python3*/site-packages")
     assert (tmp_path / "bin" / "gpu-planners").exists()
