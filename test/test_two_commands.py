@@ -113,6 +113,13 @@ def test_the_command_explains_itself():
         assert command in done.stdout
 
 
+def test_the_python_example_of_the_readme_runs(tmp_path):
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    done = run(sys.executable, "-c", example, cwd=tmp_path, PYTHONPATH=str(ROOT))
+    assert done.returncode == 0, done.stderr
+    assert "SOLVED" in done.stdout.upper()
+
+
 @pytest.mark.parametrize("absent", ["rclpy", "gpu_planners_msgs"])
 def test_a_node_without_ros_says_what_is_missing(absent):
     code = f"import sys; sys.modules['{absent}'] = None; import gpu_planners.nodes as n; n.arm_planner()"
