@@ -19,9 +19,9 @@ def read_path(file, dof):
     """(K, dof) of a file: .npy, or text with one configuration a row, separated by commas or blanks."""
     try:
         path = np.load(file, allow_pickle=False) if Path(file).suffix == ".npy" else _read_text(file)
+        path = np.atleast_2d(np.asarray(path, dtype=np.float64))
     except ValueError as error:
         raise SettingsError(f"'{file}' holds no table of numbers: {error}") from error
-    path = np.atleast_2d(np.asarray(path, dtype=np.float64))
     if path.ndim != 2 or path.shape[1] != dof or not np.isfinite(path).all():
         raise SettingsError(f"'{file}' must hold finite rows of {dof} joint values, it has shape {path.shape}")
     return path
@@ -67,7 +67,7 @@ def wait(server):
 
 def _read_text(file):
     text = Path(file).read_text(encoding="utf-8")
-    return np.loadtxt(text.replace(",", " ").splitlines(), ndmin=2)
+    return [[float(value) for value in row.replace(",", " ").split()] for row in text.splitlines() if row.strip()]
 
 
 def _add_controls(server, robot, bodies, places):

@@ -6,7 +6,8 @@ collision can happen before clearance / speed. `motion_valid` bisects a motion w
 the adaptive checking of Schwarzer, Saha and Latombe (IEEE T-RO 2005), with the bounds of `convex.separation`.
 The fixed samplings of [DL14] (a joint-space step) and [BKF11] (a fixed count) are modes of the same function.
 
-Scratch is passed in, since kernels cannot allocate: `X` (frames and shapes, 12 each), `W` (see convex).
+Scratch is passed in, since kernels cannot allocate: `X` (frames, shapes and balls, see
+`place`), `W` (the simplex of convex, then the pairs in the sieve).
 """
 
 import math
@@ -15,20 +16,47 @@ import numpy as np
 
 from ..device import njit
 from .convex import CYLINDER, ONE, SIMPLEX_SCRATCH, SPHERE, ZERO, separation
-from .packing import (BALLS, DOF, FINE_SPHERES, FLOATS, FRAME, FRAME_FLOAT_STRIDE, FRAME_FLOATS, FRAME_INT_STRIDE, FRAME_INTS, FRAMES, HALF,
-                      KIND, MOVING, OBSTACLE_INTS, OBSTACLES, PAIR_INTS, PAIRS, REACH, SHAPE_INT_STRIDE, SHAPE_INTS, SHAPES, SPHERES, ZEROS)
+from .packing import (
+    BALLS,
+    DOF,
+    FINE_SPHERES,
+    FLOATS,
+    FRAME,
+    FRAME_FLOAT_STRIDE,
+    FRAME_FLOATS,
+    FRAME_INT_STRIDE,
+    FRAME_INTS,
+    FRAMES,
+    HALF,
+    KIND,
+    MOVING,
+    OBSTACLE_INTS,
+    OBSTACLES,
+    PAIR_INTS,
+    PAIRS,
+    REACH,
+    SHAPE_INT_STRIDE,
+    SHAPE_INTS,
+    SHAPES,
+    SPHERES,
+    ZEROS,
+)
 
 CONTINUOUS, WORKSPACE, JOINT, COUNT = 0, 1, 2, 3  # the modes of MotionCheck
 QUEUE = 256  # intervals of a motion that wait for a check
 FAR = np.float32(1e30)
+SIEVE = 64  # pairs that pass a sieve together
+SIEVE_SCRATCH = SIMPLEX_SCRATCH + SIEVE
 COLLIDES = np.float32(-1.0)
 HALF_F = np.float32(0.5)
 
 
 @njit
 def place(q, F, I, X):
-    """Forward kinematics (Craig's modified DH): poses of all frames, then of all shapes, into X, 12 scalars each."""
+    """Forward kinematics (Craig's modified DH) into X: poses of all frames, then of all shapes, 12 scalars each,
+    then the coarse sphere of each shape in the world, 4 scalars."""
     n_frames = I[FRAMES]
+    balls = 12 * (n_frames + I[SHAPES])
     for f in range(n_frames):
         ints = I[FRAME_INTS] + f * FRAME_INT_STRIDE
         row = I[FRAME_FLOATS] + f * FRAME_FLOAT_STRIDE
@@ -52,6 +80,12 @@ def place(q, F, I, X):
         if I[record + FRAME] >= 0:
             T = compose(load(X, I[record + FRAME] * 12), T)
         store(X, (n_frames + s) * 12, T)
+        c = I[record + FLOATS] + SPHERES
+        x, y, z, ball = F[c], F[c + 1], F[c + 2], balls + 4 * s
+        X[ball] = T[0] * x + T[1] * y + T[2] * z + T[9]
+        X[ball + 1] = T[3] * x + T[4] * y + T[5] * z + T[10]
+        X[ball + 2] = T[6] * x + T[7] * y + T[8] * z + T[11]
+        X[ball + 3] = F[c + 3]
 
 
 @njit
@@ -101,57 +135,57 @@ def distance_to_hull(kind, hx, hy, hz, x, y, z):
 
 
 @njit
-def ball_centre(F, I, s, T):
-    """World position of the coarse sphere of a shape placed at T."""
-    c = I[s + FLOATS] + SPHERES
-    x, y, z = F[c], F[c + 1], F[c + 2]
-    return (T[0] * x + T[1] * y + T[2] * z + T[9], T[3] * x + T[4] * y + T[5] * z + T[10], T[6] * x + T[7] * y + T[8] * z + T[11])
+def pose_of_obstacle(o, F, I):
+    return load(F, I[I[OBSTACLE_INTS] + o * SHAPE_INT_STRIDE + FLOATS])
 
 
 @njit
-def pair_clearance(F, I, a, TA, centre, b, TB, margin, W):
-    """Lower bound of the distance of two placed shapes, or COLLIDES; exact where it is below `margin` (convex.separation).
+def pair(code, F, I, X):
+    """A pair of shapes by its number: moving shape x obstacle first, then self pairs.
 
-    centre: of A's coarse sphere, world. First A's covering spheres against B's bounding volume, then the exact search.
+    -> records a and b, pose of A in B's frame, and which entry of `speed` is the pair's.
     """
+    obstacles, first = I[OBSTACLES], 12 * I[FRAMES]
+    p = code - I[MOVING] * obstacles
+    if p < 0:
+        i, o = code // obstacles, code % obstacles
+        b = I[OBSTACLE_INTS] + o * SHAPE_INT_STRIDE
+        TB = pose_of_obstacle(o, F, I)
+        v = i
+    else:
+        i, j = I[I[PAIR_INTS] + 2 * p], I[I[PAIR_INTS] + 2 * p + 1]
+        b = I[SHAPE_INTS] + j * SHAPE_INT_STRIDE
+        TB = load(X, first + 12 * j)
+        v = I[MOVING] + p
+    return I[SHAPE_INTS] + i * SHAPE_INT_STRIDE, b, relative(TB, load(X, first + 12 * i)), v
+
+
+@njit
+def bounding_distance(F, I, a, b, T):
+    """Lower bound of the distance of A and B by A's covering spheres and B's bounding volume; can be negative."""
     kind, h = I[b + KIND], I[b + FLOATS] + HALF
     hx, hy, hz = F[h], F[h + 1], F[h + 2]
-    sphere = I[a + FLOATS] + SPHERES
-    cx, cy, cz = centre[0] - TB[9], centre[1] - TB[10], centre[2] - TB[11]
-    bound = distance_to_hull(kind, hx, hy, hz, TB[0] * cx + TB[3] * cy + TB[6] * cz, TB[1] * cx + TB[4] * cy + TB[7] * cz,
-                             TB[2] * cx + TB[5] * cy + TB[8] * cz) - F[sphere + 3]
-    if bound > margin and bound > ZERO:
-        return bound
-    T = relative(TB, TA)
-    fine = I[a + FINE_SPHERES]
-    nearest = FAR
-    nx, ny, nz = T[9], T[10], T[11]
-    if fine == 0:
-        nearest = bound
-    for k in range(fine):
-        sphere += 4
-        x, y, z = F[sphere], F[sphere + 1], F[sphere + 2]
-        px, py, pz = (T[0] * x + T[1] * y + T[2] * z + T[9], T[3] * x + T[4] * y + T[5] * z + T[10],
-                      T[6] * x + T[7] * y + T[8] * z + T[11])
-        d = distance_to_hull(kind, hx, hy, hz, px, py, pz) - F[sphere + 3]
-        if d < nearest:
-            nearest, nx, ny, nz = d, px, py, pz
-    if nearest > ZERO and nearest > HALF_F * margin:
-        return nearest
-    # from A's nearest part towards B: a first separating vector
-    dx, dy, dz = (min(max(nx, -hx), hx) - nx, min(max(ny, -hy), hy) - ny, min(max(nz, -hz), hz) - nz)
-    if dx * dx + dy * dy + dz * dz < np.float32(1e-10):
-        dx, dy, dz = -T[9], -T[10], -T[11]
-    return max(separation(F, I, a, b, T, dx, dy, dz, margin, W), nearest if nearest > ZERO else COLLIDES)
+    sphere, fine = I[a + FLOATS] + SPHERES, I[a + FINE_SPHERES]
+    bound = FAR
+    for k in range(max(fine, 1)):
+        at = sphere + 4 * (k + 1 if fine > 0 else 0)
+        x, y, z = F[at], F[at + 1], F[at + 2]
+        bound = min(bound, distance_to_hull(kind, hx, hy, hz, T[0] * x + T[1] * y + T[2] * z + T[9], T[3] * x + T[4] * y + T[5] * z + T[10],
+                                            T[6] * x + T[7] * y + T[8] * z + T[11]) - F[at + 3])
+    return bound
 
 
 @njit
-def self_clearance(F, I, p, X, margin, W):
-    """pair_clearance of the self-collision pair p of a robot placed in X."""
-    pair, first = I[PAIR_INTS] + 2 * p, I[FRAMES] * 12
-    i, j = I[pair], I[pair + 1]
-    a, TA = I[SHAPE_INTS] + i * SHAPE_INT_STRIDE, load(X, first + 12 * i)
-    return pair_clearance(F, I, a, TA, ball_centre(F, I, a, TA), I[SHAPE_INTS] + j * SHAPE_INT_STRIDE, load(X, first + 12 * j), margin, W)
+def exact_distance(F, I, a, b, T, margin, W):
+    """convex.separation with a first separating vector from A's centre to the nearest point of B's box."""
+    h = I[b + FLOATS] + HALF
+    c = I[a + FLOATS] + SPHERES
+    x, y, z = F[c], F[c + 1], F[c + 2]
+    cx, cy, cz = T[0] * x + T[1] * y + T[2] * z + T[9], T[3] * x + T[4] * y + T[5] * z + T[10], T[6] * x + T[7] * y + T[8] * z + T[11]
+    dx, dy, dz = (min(max(cx, -F[h]), F[h]) - cx, min(max(cy, -F[h + 1]), F[h + 1]) - cy, min(max(cz, -F[h + 2]), F[h + 2]) - cz)
+    if dx * dx + dy * dy + dz * dz < np.float32(1e-10):
+        dx, dy, dz = -cx, -cy, -cz
+    return separation(F, I, a, b, T, dx, dy, dz, margin, W)
 
 
 @njit
@@ -160,38 +194,69 @@ def certify(q, want, speed, F, I, X, W):
 
     q: (dof,) float32; speed: (moving shapes + self pairs,) float32, metres that each can close per unit of the
     motion parameter (`speeds`). With want = 0 this is a plain collision check.
+
+    Three sieves, one after the other over all pairs, so that the threads of a warp stay together: spheres around
+    both; covering spheres against a bounding volume; the exact search.
     """
     place(q, F, I, X)
     tau = want
-    moving, n_obstacles = I[MOVING], I[OBSTACLES]
-    shapes, first = I[SHAPE_INTS], I[FRAMES] * 12
-    for i in range(moving):
-        s = moving - 1 - i  # the hand is likelier to collide than the shoulder
-        a = shapes + s * SHAPE_INT_STRIDE
-        TA = load(X, first + 12 * s)
-        centre = ball_centre(F, I, a, TA)
-        radius = F[I[a + FLOATS] + SPHERES + 3]
-        v = speed[s]
-        for o in range(n_obstacles):
-            ball = I[BALLS] + 4 * o
-            x, y, z = F[ball] - centre[0], F[ball + 1] - centre[1], F[ball + 2] - centre[2]
-            away = F[ball + 3] + radius + tau * v
-            if x * x + y * y + z * z > away * away:
-                continue
-            b = I[OBSTACLE_INTS] + o * SHAPE_INT_STRIDE
-            c = pair_clearance(F, I, a, TA, centre, b, load(F, I[b + FLOATS]), tau * v, W)
-            if c < ZERO:
+    moving, obstacles = I[MOVING], I[OBSTACLES]
+    balls = 12 * (I[FRAMES] + I[SHAPES])
+    s, o, p = moving - 1 if obstacles > 0 else -1, 0, 0  # the hand first: it is likelier to collide than the shoulder
+    done = False
+    while not done:
+        count = 0
+        while count < SIEVE:
+            if s >= 0:
+                A, B = balls + 4 * s, I[BALLS] + 4 * o
+                x, y, z = F[B] - X[A], F[B + 1] - X[A + 1], F[B + 2] - X[A + 2]
+                away = F[B + 3] + X[A + 3] + tau * speed[s]
+                code = s * obstacles + o
+                o += 1
+                if o == obstacles:
+                    o, s = 0, s - 1
+            elif p < I[PAIRS]:
+                A, B = balls + 4 * I[I[PAIR_INTS] + 2 * p], balls + 4 * I[I[PAIR_INTS] + 2 * p + 1]
+                x, y, z = X[B] - X[A], X[B + 1] - X[A + 1], X[B + 2] - X[A + 2]
+                away = X[B + 3] + X[A + 3] + tau * speed[moving + p]
+                code = moving * obstacles + p
+                p += 1
+            else:
+                done = True
+                break
+            if x * x + y * y + z * z <= away * away:
+                W[SIMPLEX_SCRATCH + count] = code
+                count += 1
+        kept = 0
+        for k in range(count):
+            code = int(W[SIMPLEX_SCRATCH + k])
+            a, b, T, i = pair(code, F, I, X)
+            margin = tau * speed[i]
+            bound = bounding_distance(F, I, a, b, T)
+            if bound <= ZERO or bound < HALF_F * margin:
+                W[SIMPLEX_SCRATCH + kept] = code
+                kept += 1
+            elif bound < margin:
+                tau = bound / speed[i]
+        for k in range(kept):
+            a, b, T, i = pair(int(W[SIMPLEX_SCRATCH + k]), F, I, X)
+            margin = tau * speed[i]
+            distance = exact_distance(F, I, a, b, T, margin, W)
+            if distance < ZERO:
                 return COLLIDES
-            if c < tau * v:
-                tau = c / v
-    for p in range(I[PAIRS]):
-        v = speed[moving + p]
-        c = self_clearance(F, I, p, X, tau * v, W)
-        if c < ZERO:
-            return COLLIDES
-        if c < tau * v:
-            tau = c / v
+            if distance < margin:
+                tau = distance / speed[i]
     return tau
+
+
+@njit
+def pair_distances(q, F, I, X, W, margin, distances):
+    """Lower bound of the distance of every pair, or COLLIDES, into distances; tight below `margin` (convex.separation)."""
+    place(q, F, I, X)
+    for code in range(len(distances)):
+        a, b, T, _ = pair(code, F, I, X)
+        bound = bounding_distance(F, I, a, b, T)
+        distances[code] = bound if bound > margin else exact_distance(F, I, a, b, T, margin, W)
 
 
 @njit
@@ -253,7 +318,7 @@ def free(q, F, I, X, W):
 @njit
 def scratch_size(I):
     """Length of the float32 scratch that a check of this robot needs."""
-    return I[DOF] + I[MOVING] + I[PAIRS] + 2 * QUEUE + 12 * (I[FRAMES] + I[SHAPES]) + SIMPLEX_SCRATCH
+    return I[DOF] + I[MOVING] + I[PAIRS] + 2 * QUEUE + 12 * I[FRAMES] + 16 * I[SHAPES] + SIEVE_SCRATCH
 
 
 @njit
@@ -262,7 +327,7 @@ def split_scratch(S, I):
     a = I[DOF]
     b = a + I[MOVING] + I[PAIRS]
     c = b + 2 * QUEUE
-    d = c + 12 * (I[FRAMES] + I[SHAPES])
+    d = c + 12 * I[FRAMES] + 16 * I[SHAPES]
     return S[:a], S[a:b], S[b:c], S[c:d], S[d:]
 
 

@@ -7,9 +7,18 @@ import numpy as np
 
 from ..device import njit, resolve_device
 from ..errors import SettingsError
-from .collision import (CONTINUOUS, COUNT, JOINT, WORKSPACE, ball_centre, configuration_valid, load, motion_valid, pair_clearance, place,
-                        scratch_size, self_clearance, split_scratch)
-from .packing import FLOATS, FRAMES, MOVING, OBSTACLE_INTS, OBSTACLES, PAIR_INTS, PAIRS, SHAPE_INT_STRIDE, SHAPE_INTS, pack_robot, pack_scene
+from .collision import (
+    CONTINUOUS,
+    COUNT,
+    JOINT,
+    WORKSPACE,
+    configuration_valid,
+    motion_valid,
+    pair_distances,
+    scratch_size,
+    split_scratch,
+)
+from .packing import MOVING, OBSTACLES, PAIR_INTS, PAIRS, pack_robot, pack_scene
 
 MODES = {"continuous": CONTINUOUS, "workspace": WORKSPACE, "joint": JOINT, "count": COUNT}
 UNITS = {"continuous": "metres", "workspace": "metres", "joint": "rad", "count": "parts"}
@@ -97,32 +106,30 @@ class CollisionChecker:
     def colliding_pairs(self, q):
         """q: (dof,) -> [(name, name), ...]: every pair of a robot shape and an obstacle or another robot shape that meet."""
         q = self._configurations(np.asarray(q)[None], "q")
-        obstacle, pair = _clearances(q, *self.packed_scene, np.float32(0))
+        meets = np.flatnonzero(_pair_distances(q, *self.packed_scene, np.float32(0))[0] < 0)
         names = [self.robot.shapes[i].name for i in self._shape_order]
         obstacles = [shape.name for shape in self.world.shapes]
-        pairs = self._pairs()
-        return ([(names[s], obstacles[o]) for s, o in np.argwhere(obstacle[0] < 0)]
-                + [(names[pairs[p, 0]], names[pairs[p, 1]]) for p in np.flatnonzero(pair[0] < 0)])
+        ints = self.packed_robot.ints
+        self_pairs = ints[ints[PAIR_INTS]:ints[PAIR_INTS] + 2 * ints[PAIRS]].reshape(-1, 2)
+        first_self = ints[MOVING] * len(obstacles)
+        return [(names[m // len(obstacles)], obstacles[m % len(obstacles)]) if m < first_self
+                else tuple(names[i] for i in self_pairs[m - first_self]) for m in meets]
 
     def shape_pair_collisions(self, q):
         """q: (N, dof) -> (N, P) bool: which of robot.self_collision_pairs meet."""
         q = self._configurations(q, "q")
-        return _clearances(q, *pack_scene(self.packed_robot, ()), np.float32(0))[1] < 0
+        return _pair_distances(q, *pack_scene(self.packed_robot, ()), np.float32(0)) < 0
 
     def clearances(self, q, up_to=0.1):
         """q: (N, dof) -> (N,) float32: lower bound of the distance to the nearest collision, metres; negative where in
         collision. Distances below `up_to` are within a fifth of the true one."""
-        obstacle, pair = _clearances(self._configurations(q, "q"), *self.packed_scene, np.float32(up_to))
-        return np.concatenate([obstacle.reshape(len(obstacle), -1), pair], axis=1).min(axis=1, initial=np.float32(np.inf))
+        distances = _pair_distances(self._configurations(q, "q"), *self.packed_scene, np.float32(up_to))
+        return distances.min(axis=1, initial=np.float32(np.inf))
 
     @staticmethod
     def _chunks(q):
         """How many pieces the threads share: several each, since early exits make them uneven."""
         return min(len(q), 8 * numba.get_num_threads())
-
-    def _pairs(self):
-        ints = self.packed_robot.ints
-        return ints[ints[PAIR_INTS]:ints[PAIR_INTS] + 2 * ints[PAIRS]].reshape(-1, 2)
 
     def _configurations(self, q, name):
         q = np.ascontiguousarray(q, dtype=np.float32) if not hasattr(q, "__cuda_array_interface__") else q
@@ -148,20 +155,11 @@ def _motions_valid(qa, qb, chunks, mode, step, F, I, valid):
 
 
 @njit
-def _clearances(q, F, I, margin):
-    """(N, moving, obstacles), (N, pairs): clearance of every pair, by pair_clearance."""
+def _pair_distances(q, F, I, margin):
+    """(N, moving * obstacles + pairs): see collision.pair_distances."""
     S = np.empty(scratch_size(I), dtype=np.float32)
     _, _, _, X, W = split_scratch(S, I)
-    first, shapes = 12 * I[FRAMES], I[SHAPE_INTS]
-    obstacle = np.empty((len(q), I[MOVING], I[OBSTACLES]), dtype=np.float32)
-    pair = np.empty((len(q), I[PAIRS]), dtype=np.float32)
+    distances = np.empty((len(q), I[MOVING] * I[OBSTACLES] + I[PAIRS]), dtype=np.float32)
     for n in range(len(q)):
-        place(q[n], F, I, X)
-        for s in range(I[MOVING]):
-            for o in range(I[OBSTACLES]):
-                b = I[OBSTACLE_INTS] + o * SHAPE_INT_STRIDE
-                a, TA = shapes + s * SHAPE_INT_STRIDE, load(X, first + 12 * s)
-                obstacle[n, s, o] = pair_clearance(F, I, a, TA, ball_centre(F, I, a, TA), b, load(F, I[b + FLOATS]), margin, W)
-        for p in range(I[PAIRS]):
-            pair[n, p] = self_clearance(F, I, p, X, margin, W)
-    return obstacle, pair
+        pair_distances(q[n], F, I, X, W, margin, distances[n])
+    return distances

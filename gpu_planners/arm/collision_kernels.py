@@ -10,8 +10,7 @@ import numpy as np
 from numba import cuda, float32, int32
 
 from ..device import cuda_jit
-from .collision import CONTINUOUS, HALF_F, ZERO, certify, free, interpolate, motion_parts
-from .convex import SIMPLEX_SCRATCH
+from .collision import CONTINUOUS, HALF_F, SIEVE_SCRATCH, ZERO, certify, free, interpolate, motion_parts
 from .packing import DOF, FRAMES, MOVING, PAIRS, REACH, SHAPES
 
 WARP = 32
@@ -31,7 +30,7 @@ class CudaChecker:
             self._stream = cuda.stream()
         ints = packed_robot.ints
         self._dof = int(ints[DOF])
-        sizes = (self._dof, 12 * (ints[FRAMES] + ints[SHAPES]), ints[MOVING] + ints[PAIRS])
+        sizes = (self._dof, 12 * ints[FRAMES] + 16 * ints[SHAPES], ints[MOVING] + ints[PAIRS])
         self._configurations, self._motions = _kernels(*(_round_up(int(n)) for n in sizes))
         self._scene = None
         self._buffers = {}
@@ -94,7 +93,7 @@ def _kernels(n_q, n_poses, n_speeds):
     @cuda_jit
     def configurations(q, F, I, valid):
         X = cuda.local.array(n_poses, float32)
-        W = cuda.local.array(SIMPLEX_SCRATCH, float32)
+        W = cuda.local.array(SIEVE_SCRATCH, float32)
         i = cuda.grid(1)
         if i < len(valid):
             valid[i] = free(q[i], F, I, X, W)
@@ -102,7 +101,7 @@ def _kernels(n_q, n_poses, n_speeds):
     @cuda_jit
     def motions(q_from, q_to, mode, step, F, I, valid):
         X = cuda.local.array(n_poses, float32)
-        W = cuda.local.array(SIMPLEX_SCRATCH, float32)
+        W = cuda.local.array(SIEVE_SCRATCH, float32)
         q = cuda.local.array(n_q, float32)
         speeds = cuda.shared.array(all_speeds, float32)
         waiting = cuda.shared.array(ALL_WAITING, float32)

@@ -1,7 +1,7 @@
 """CollisionWorld: named obstacles, each one or several convex shapes in the world frame (the root frame of the robot)."""
 
-from .shapes import ConvexShape, check_pose
 from ..errors import ObstacleError
+from .shapes import ConvexShape, check_pose
 
 
 class CollisionWorld:
