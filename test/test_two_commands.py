@@ -40,7 +40,9 @@ def set_up(tmp_path, monkeypatch):
 def test_make_targets_set_up_first(target):
     if not shutil.which("make"):
         pytest.skip("make is not installed")
-    lines = run("make", "-n", target, "PYTHON=python-of-choice").stdout.splitlines()
+    # These tests may themselves run under make, whose flags would be handed on.
+    words = ("make", "-n", "--no-print-directory", target, "PYTHON=python-of-choice")
+    lines = run(*words, MAKEFLAGS="", MAKELEVEL="0").stdout.splitlines()
     assert lines[0] == "python-of-choice tools/setup_environment.py"
     assert lines[1].startswith(".venv/bin/python -m ")
 
