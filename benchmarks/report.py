@@ -80,7 +80,7 @@ def plot(file, results):
         axes.set_title(tables[name]["title"], fontsize=12, weight="bold", loc="left")
         axes.spines[["top", "right"]].set_visible(False)
     machine = results["machine"]
-    figure.suptitle(f"{machine['cpu']}, {machine['cores']} cores; {machine['gpu'] or 'no GPU'}", fontsize=9, color="#666666", x=0.01, ha="left")
+    figure.supxlabel(f"{machine['cpu']}, {machine['cores']} cores; {machine['gpu'] or 'no GPU'}", fontsize=9, color="#666666", x=0.01, ha="left")
     figure.savefig(file, dpi=130)
     return None
 
@@ -94,8 +94,9 @@ def _bars(axes, rows):
     axes.set_yticks(range(len(rows)), [f"{row['subject']}\n{row['case']}" for row in rows][::-1], fontsize=8)
     axes.set_xscale("log")
     axes.set_xlabel("per second (bar: median, line: lowest to highest scene)")
-    for y, value in enumerate(values):
-        axes.annotate(number(value, "rate"), (value, y), (-4, 0), textcoords="offset points", va="center", ha="right", fontsize=8, color="white")
+    axes.margins(x=0.12)
+    for y, (value, row) in enumerate(zip(values, rows[::-1], strict=True)):
+        axes.annotate(number(value, "rate"), (max(row["samples"]), y), (5, 0), textcoords="offset points", va="center", fontsize=8)
 
 
 def _curves(axes, rows):
@@ -106,4 +107,4 @@ def _curves(axes, rows):
     axes.set_xlabel("planning with shortening, ms")
     axes.set_ylabel("share of solved problems")
     axes.grid(alpha=0.25)
-    axes.legend(fontsize=8, loc="lower right", frameon=False)
+    axes.legend(fontsize=8, loc="upper left", framealpha=0.9)

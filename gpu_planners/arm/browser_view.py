@@ -45,13 +45,13 @@ def show(robot, world, path=None, host="127.0.0.1", port=8080):
     places = along_path(path, STEPS) if len(path) > 1 else path
     if len(places) > 1:
         tips = robot.link_poses(places)[robot.tip_link][:, :3, 3]
-        server.scene.add_spline_catmull_rom("/end_effector_path", tips[::8], line_width=4.0, color=(143, 84, 158))
+        server.scene.add_spline_catmull_rom("/end_effector_path", tips[::8], thickness=0.008, color=(143, 84, 158))
     _place(robot, bodies, places[0])
     _add_controls(server, robot, bodies, places)
 
     @server.on_client_connect
     def _look(client):
-        client.camera.position, client.camera.look_at = (1.9, -1.5, 1.3), (0.3, 0.0, 0.35)
+        client.camera.position, client.camera.look_at = (1.5, -1.2, 1.1), (0.3, 0.0, 0.35)
 
     return server
 
