@@ -30,22 +30,30 @@ def aligned(shape: ConvexShape) -> ConvexShape:
                        vertices - middle, shape.neighbour_offsets, shape.neighbours)
 
 
+def ball(shape: ConvexShape) -> np.ndarray:
+    """(4,) float64 x, y, z, r in the shape's frame: a sphere around all of it."""
+    a, b, c = shape.half_extents
+    if shape.kind == ShapeKind.POLYTOPE:
+        return _enclosing_sphere(shape.vertices)
+    radius = {ShapeKind.SPHERE: a, ShapeKind.CYLINDER: np.hypot(a, c), ShapeKind.BOX: np.sqrt(a * a + b * b + c * c)}[shape.kind]
+    return np.array([0, 0, 0, radius + PAD])
+
+
 def covering_spheres(shape: ConvexShape) -> np.ndarray:
-    """(1 + K, 4) float64 x, y, z, r in the shape's frame: one sphere around all of it, then K smaller
-    ones that cover it together (K = 0 where one is as good), one for each slice along its longest axis."""
+    """(1 + K, 4) float64 x, y, z, r in the shape's frame: `ball`, then K smaller ones that cover it together (K = 0
+    where one is as good), one for each slice along its longest axis."""
     h = shape.half_extents
-    if shape.kind == ShapeKind.SPHERE:
-        return np.array([[0, 0, 0, h[0] + PAD]])
     axis = int(np.argmax(h))
     across = np.sort(h)[1]
     count = int(np.clip(np.ceil(1.5 * h[axis] / across), 1, MAX_SPHERES))
+    spheres = [ball(shape)]
+    if shape.kind == ShapeKind.SPHERE or count == 1:
+        return np.array(spheres)
     corners, edges = _corners_and_edges(shape)
-    spheres = [_enclosing_sphere(corners)]
     cuts = np.linspace(-h[axis], h[axis], count + 1)
-    if count > 1:
-        for low, high in zip(cuts[:-1], cuts[1:]):
-            inside = corners[(corners[:, axis] >= low) & (corners[:, axis] <= high)]
-            spheres.append(_enclosing_sphere(np.concatenate([inside, _section(edges, axis, low), _section(edges, axis, high)])))
+    for low, high in zip(cuts[:-1], cuts[1:]):
+        inside = corners[(corners[:, axis] >= low) & (corners[:, axis] <= high)]
+        spheres.append(_enclosing_sphere(np.concatenate([inside, _section(edges, axis, low), _section(edges, axis, high)])))
     return np.array(spheres)
 
 
@@ -78,7 +86,7 @@ def _section(edges, axis, at):
 def _enclosing_sphere(points):
     """A nearly smallest sphere around points, (4,): Badoiu and Clarkson's iteration; it always contains them."""
     centre = (points.min(0) + points.max(0)) / 2
-    for i in range(2, 300):
+    for i in range(2, 100):
         farthest = points[np.argmax(((points - centre) ** 2).sum(1))]
         centre = centre + (farthest - centre) / i
     return np.append(centre, np.sqrt(((points - centre) ** 2).sum(1).max()) + PAD)

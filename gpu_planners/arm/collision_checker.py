@@ -58,6 +58,7 @@ class CollisionChecker:
         self.robot, self.world, self.motion = robot, world, motion
         self.device = resolve_device(device)
         self.packed_robot, self._shape_order = pack_robot(robot)
+        self._warm = False
         self._version = None
         self._packed_scene = None
         self._cuda = None
@@ -75,6 +76,14 @@ class CollisionChecker:
             if self._cuda:
                 self._cuda.upload(self._packed_scene)
         return self._packed_scene
+
+    def warm_up(self):
+        """Compile the checks, or load them from the cache, so that no query is charged for it. Seconds once, then nothing."""
+        if not self._warm:
+            q = np.zeros((1, self.robot.dof))
+            self.configurations_valid(q)
+            self.motions_valid(q, q)
+            self._warm = True
 
     @property
     def motion_args(self):

@@ -1,6 +1,9 @@
 """CollisionWorld: named obstacles, each one or several convex shapes in the world frame (the root frame of the robot)."""
 
+import trimesh
+
 from ..errors import ObstacleError
+from .decomposition import convex_pieces
 from .shapes import ConvexShape, check_pose
 
 
@@ -40,9 +43,12 @@ class CollisionWorld:
 
     def add_mesh(self, name, mesh, pose):
         """mesh: trimesh.Trimesh or a file that trimesh reads, metres; convex pieces that cover it (see decomposition)."""
-        from .decomposition import convex_pieces, load_mesh
-
-        self._put(name, tuple(convex_pieces(name, load_mesh(mesh), check_pose(name, pose))))
+        if not isinstance(mesh, trimesh.Trimesh):
+            try:
+                mesh = trimesh.load(mesh, force="mesh")
+            except Exception as error:  # trimesh raises whatever its readers raise
+                raise ObstacleError(f"'{name}': the mesh {mesh} cannot be read: {error}") from error
+        self._put(name, tuple(convex_pieces(name, mesh, check_pose(name, pose))))
 
     def remove(self, name):
         if name not in self._obstacles:

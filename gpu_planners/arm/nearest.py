@@ -27,3 +27,14 @@ def nearest(nodes, count, q, distances):
             if distances[i] < best:
                 best, index = distances[i], first + i
     return index, best
+
+
+@njit
+def nearest_each(nodes, count, q):
+    """`nearest` for every row of q (n, dof) -> (n,) int64, (n,) float32 distances."""
+    index, distance = np.empty(len(q), dtype=np.int64), np.empty(len(q), dtype=np.float32)
+    scratch = np.empty(BLOCK, dtype=np.float32)
+    for i in range(len(q)):
+        index[i], squared = nearest(nodes, count, q[i], scratch)
+        distance[i] = np.sqrt(squared)
+    return index, distance

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .bounds import aligned, covering_spheres
+from .bounds import aligned, ball, covering_spheres
 from .shapes import ShapeKind
 
 # header of the int32 buffer
-DOF, FRAMES, SHAPES, MOVING, PAIRS, FRAME_INTS, SHAPE_INTS, PAIR_INTS, FRAME_FLOATS, REACH, ZEROS, OBSTACLES, OBSTACLE_INTS, BALLS = range(14)
+(DOF, FRAMES, SHAPES, MOVING, PAIRS, FRAME_INTS, SHAPE_INTS, PAIR_INTS, FRAME_FLOATS, REACH, ZEROS,
+ OBSTACLES, OBSTACLE_INTS, BALLS) = range(14)
 HEADER = 16
 # one frame: int32 parent, joint, prismatic, has_base | float32 cos(alpha), sin(alpha), a, theta, d, multiplier, offset, base (12)
 FRAME_INT_STRIDE, FRAME_FLOAT_STRIDE = 4, 19
@@ -69,16 +70,11 @@ def pack_scene(robot: Packed, shapes) -> Packed:
     """A packed robot followed by obstacles, a sequence of ConvexShape in the world frame."""
     buffers = _Buffers(robot)
     shapes = [aligned(shape) for shape in shapes]
-    records = [_add_shape(buffers, shape, -1) for shape in shapes]
+    own_balls = [ball(shape) for shape in shapes]
+    records = [_add_shape(buffers, shape, -1, own[None]) for shape, own in zip(shapes, own_balls)]
     table = buffers.add_ints(records)
-    balls = buffers.add_floats([_ball(shape) for shape in shapes])
+    balls = buffers.add_floats([[*(s.pose[:3, :3] @ own[:3] + s.pose[:3, 3]), own[3]] for s, own in zip(shapes, own_balls)])
     return buffers.packed({OBSTACLES: len(shapes), OBSTACLE_INTS: table, BALLS: balls})
-
-
-def _ball(shape):
-    """(4,) centre in the frame of the shape's pose, radius: the coarse covering sphere."""
-    x, y, z, r = covering_spheres(shape)[0]
-    return [*(shape.pose[:3, :3] @ [x, y, z] + shape.pose[:3, 3]), r]
 
 
 def pack_robot(robot) -> tuple[Packed, np.ndarray]:
@@ -94,7 +90,7 @@ def pack_robot(robot) -> tuple[Packed, np.ndarray]:
         [np.cos(f["alpha"]), np.sin(f["alpha"]), f["a"], f["theta"], f["d"], f["multiplier"], f["offset"], *transform12(T)]
         for f, T in zip(frames, robot.T_parent_base)])
     shapes = [aligned(robot.shapes[i]) for i in order]
-    records = [_add_shape(buffers, shape, shape_frame[i]) for shape, i in zip(shapes, order)]
+    records = [_add_shape(buffers, shape, shape_frame[i], covering_spheres(shape)) for shape, i in zip(shapes, order)]
     shape_ints = buffers.add_ints(records)
     # the first shape of a pair is the one whose spheres are tested against the other's box: let it be a moving one
     pairs = np.sort(place[np.asarray(robot.self_collision_pairs, dtype=int).reshape(-1, 2)], axis=1)
@@ -108,8 +104,7 @@ def pack_robot(robot) -> tuple[Packed, np.ndarray]:
     return buffers.packed(header), order
 
 
-def _add_shape(buffers, shape, frame):
-    spheres = covering_spheres(shape)
+def _add_shape(buffers, shape, frame, spheres):
     floats = buffers.add_floats(np.concatenate([transform12(shape.pose), shape.half_extents, spheres.ravel()]))
     record = [shape.kind, frame, floats, 0, 0, 0, -1, len(spheres) - 1]
     vertices = shape.vertices

@@ -42,8 +42,9 @@ def open_query(start, goals, checker):
 
     Goals in collision or outside the limits are left out as long as one is usable.
     """
-    robot = checker.robot
+    checker.warm_up()
     began = time.perf_counter()
+    robot = checker.robot
     dof = robot.dof
     none = np.zeros((0, dof))
     no_query = Query(none, none, none, none, none, began)

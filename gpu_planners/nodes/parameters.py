@@ -59,6 +59,7 @@ PARAMETERS = (
 SETTING_TEXTS = {
     "rrt_connect.range": ("Longest motion added to a tree at once, rad (joint-space L2)", 1e-3, 100.0),
     "rrt_connect.dynamic_domain": ("Radius within which a node that failed to extend still takes samples, rad; 0: any", 0.0, 1000.0),
+    "rrt_connect.batch": ("Samples per round on CUDA; the CPU takes one at a time", 1, 100_000),
     "rrt_connect.max_samples": ("Most configurations drawn", 1, 100_000_000),
     "rrt_connect.time_limit_s": ("Longest search, seconds", 1e-3, 86_400.0),
     "rrt_connect.shortcut_rounds": ("Rounds of shortening the path; 0: raw path", 0, 10_000),

@@ -1,0 +1,158 @@
+"""convex.separation against coal, for random pairs of every kind of shape, and the shapes themselves."""
+
+import numpy as np
+import pytest
+from gpu_planners.arm.bounds import aligned, covering_spheres
+from gpu_planners.arm.convex import SIMPLEX_SCRATCH, separation, table_cell
+from gpu_planners.arm.packing import FLOATS, HEADER, OBSTACLE_INTS, SHAPE_INT_STRIDE, Packed, _table_directions, pack_scene
+from gpu_planners.arm.shapes import ConvexShape, ShapeKind
+from gpu_planners.device import njit
+from gpu_planners.errors import ObstacleError
+from scipy.spatial.transform import Rotation
+
+GREY = 1e-4  # metres from contact where float32 may decide either way
+KINDS = ["box", "cylinder", "sphere", "convex_hull"]
+NO_ROBOT = Packed(np.zeros(1, np.float32), np.zeros(HEADER, np.int32))
+
+
+def random_pose(rng, spread):
+    T = np.eye(4)
+    T[:3, :3] = Rotation.random(random_state=rng).as_matrix()
+    T[:3, 3] = rng.normal(0, spread, 3)
+    return T
+
+
+def random_shape(rng, kind, spread=0.25):
+    pose = random_pose(rng, spread)
+    if kind == "box":
+        return ConvexShape.box("b", rng.uniform(0.02, 0.5, 3), pose)
+    if kind == "cylinder":
+        return ConvexShape.cylinder("c", rng.uniform(0.01, 0.2), rng.uniform(0.02, 0.6), pose)
+    if kind == "sphere":
+        return ConvexShape.sphere("s", rng.uniform(0.01, 0.2), pose)
+    points = rng.normal(0, 1, (rng.integers(4, 150), 3)) * rng.uniform(0.02, 0.2, 3)
+    return ConvexShape.convex_hull("p", points, pose)
+
+
+def coal_body(coal, shape):
+    h = shape.half_extents
+    pose = coal.Transform3s(shape.pose[:3, :3], shape.pose[:3, 3])
+    if shape.kind == ShapeKind.BOX:
+        return coal.Box(*(2 * h)), pose
+    if shape.kind == ShapeKind.CYLINDER:
+        return coal.Cylinder(h[0], 2 * h[2]), pose
+    if shape.kind == ShapeKind.SPHERE:
+        return coal.Sphere(h[0]), pose
+    points = coal.StdVec_Vec3s()
+    points.extend(list(shape.vertices))
+    return coal.Convex.convexHull(points, False, None), pose
+
+
+def separations(shapes, pairs, margin):
+    """Separation of pairs of shapes, each started from the direction between their centres."""
+    packed = pack_scene(NO_ROBOT, shapes)
+    relative = []
+    for i, j in pairs:  # the packed shape may have been turned to its tight box: use the pose that was packed
+        record = packed.ints[OBSTACLE_INTS] + np.array([i, j]) * SHAPE_INT_STRIDE
+        T = [np.eye(4), np.eye(4)]
+        for pose, r in zip(T, record):
+            at = packed.ints[r + FLOATS]
+            pose[:3, :3], pose[:3, 3] = packed.floats[at:at + 9].reshape(3, 3), packed.floats[at + 9:at + 12]
+        M = np.linalg.inv(T[1]) @ T[0]
+        relative.append(np.concatenate([M[:3, :3].ravel(), M[:3, 3]]))
+    return _separations(*packed, np.array(pairs), np.array(relative, dtype=np.float32), np.float32(margin))
+
+
+@njit
+def _separations(F, I, pairs, T, margin):
+    W = np.empty(SIMPLEX_SCRATCH, dtype=np.float32)
+    result = np.empty(len(pairs), dtype=np.float32)
+    for k in range(len(pairs)):
+        a, b = I[OBSTACLE_INTS] + pairs[k, 0] * SHAPE_INT_STRIDE, I[OBSTACLE_INTS] + pairs[k, 1] * SHAPE_INT_STRIDE
+        t = T[k]
+        pose = (t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7], t[8], t[9], t[10], t[11])
+        result[k] = separation(F, I, a, b, pose, -t[9], -t[10], -t[11], margin, W)
+    return result
+
+
+@pytest.mark.parametrize("first", KINDS)
+@pytest.mark.parametrize("second", KINDS)
+def test_separation_agrees_with_coal(first, second):
+    coal = pytest.importorskip("coal")
+    rng = np.random.default_rng([KINDS.index(first), KINDS.index(second)])
+    n, grey = 400, 0
+    shapes = [random_shape(rng, first) for _ in range(n)] + [random_shape(rng, second) for _ in range(n)]
+    pairs = np.stack([np.arange(n), np.arange(n) + n], axis=1)
+    plain, bound = separations(shapes, pairs, 0.0), separations(shapes, pairs, 10.0)
+    bodies = [coal_body(coal, shape) for shape in shapes]
+    meeting = 0
+    for k in range(n):
+        result = coal.DistanceResult()
+        distance = coal.distance(*bodies[k], *bodies[n + k], coal.DistanceRequest(), result)
+        if abs(distance) < GREY:
+            grey += 1
+            continue
+        assert (plain[k] < 0) == (distance < 0), f"pair {k}: coal says {distance} m, separation {plain[k]}"
+        meeting += distance < 0
+        if distance > 0:
+            assert bound[k] <= distance + 1e-5, f"pair {k}: the bound {bound[k]} is above the distance {distance}"
+            assert bound[k] >= 0.79 * distance - 1e-5, f"pair {k}: the bound {bound[k]} is far below the distance {distance}"
+    assert grey < 10 and 20 < meeting < n - 20
+
+
+def test_covering_spheres_cover():
+    rng = np.random.default_rng(1)
+    for kind in KINDS:
+        for _ in range(20):
+            shape = aligned(random_shape(rng, kind))
+            inside = _points_inside(rng, shape)
+            spheres = covering_spheres(shape)
+            gaps = np.linalg.norm(inside[:, None] - spheres[None, :, :3], axis=2) - spheres[:, 3]
+            assert gaps[:, 0].max() <= 1e-9
+            if len(spheres) > 1:
+                assert gaps[:, 1:].min(axis=1).max() <= 1e-9
+
+
+def _points_inside(rng, shape):
+    if shape.kind == ShapeKind.POLYTOPE:
+        weights = rng.dirichlet(np.full(len(shape.vertices), 0.1), 500)
+        return np.concatenate([weights @ shape.vertices, shape.vertices])
+    p = rng.uniform(-1, 1, (3000, 3))
+    if shape.kind == ShapeKind.CYLINDER:
+        p[:, :2] /= np.maximum(1, np.linalg.norm(p[:, :2], axis=1))[:, None]
+    if shape.kind == ShapeKind.SPHERE:
+        p /= np.maximum(1, np.linalg.norm(p, axis=1))[:, None]
+    return p * shape.half_extents
+
+
+def test_turning_to_the_tight_box_keeps_the_body():
+    rng = np.random.default_rng(2)
+    shape = random_shape(rng, "convex_hull")
+    turned = aligned(shape)
+    before, after = (s.vertices @ s.pose[:3, :3].T + s.pose[:3, 3] for s in (shape, turned))
+    assert np.allclose(before, after, atol=1e-12)
+    assert np.abs(turned.vertices).max(axis=0) == pytest.approx(turned.half_extents)
+
+
+def test_direction_table_and_lookup_agree():
+    cells = [table_cell(*d) for d in _table_directions().astype(np.float32)]
+    assert cells == list(range(6 * 64))
+
+
+@pytest.mark.parametrize(("make", "word"), [
+    (lambda: ConvexShape.box("crate", [1, 0, 1], np.eye(4)), "size"),
+    (lambda: ConvexShape.box("crate", [1, 1], np.eye(4)), "size"),
+    (lambda: ConvexShape.cylinder("crate", -1, 1, np.eye(4)), "radius"),
+    (lambda: ConvexShape.cylinder("crate", 1, np.nan, np.eye(4)), "height"),
+    (lambda: ConvexShape.sphere("crate", 0, np.eye(4)), "radius"),
+    (lambda: ConvexShape.sphere("crate", 1, np.full((4, 4), np.inf)), "finite"),
+    (lambda: ConvexShape.sphere("crate", 1, 2 * np.eye(4)), "rigid"),
+    (lambda: ConvexShape.sphere("crate", 1, np.eye(3)), "(4, 4)"),
+    (lambda: ConvexShape.convex_hull("crate", [[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]], np.eye(4)), "flat"),
+    (lambda: ConvexShape.convex_hull("crate", np.zeros((3, 3)), np.eye(4)), "4 points"),
+    (lambda: ConvexShape.convex_hull("crate", np.full((5, 3), np.nan), np.eye(4)), "finite"),
+])
+def test_malformed_shapes_are_refused_by_name(make, word):
+    with pytest.raises(ObstacleError, match="crate") as caught:
+        make()
+    assert word in str(caught.value)
