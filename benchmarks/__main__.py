@@ -26,15 +26,24 @@ def main(arguments=None):
     if not devices:
         return 2
     context = Context(devices, missing, options.quick, str(data))
-    results = {"machine": machine.describe(), "date": datetime.date.today().isoformat(), "quick": options.quick,
-               "command": " ".join(["python -m benchmarks", *(sys.argv[1:] if arguments is None else arguments)]), "tables": []}
+    results = {
+        "machine": machine.describe(),
+        "date": datetime.date.today().isoformat(),
+        "quick": options.quick,
+        "command": " ".join(["python -m benchmarks", *(sys.argv[1:] if arguments is None else arguments)]),
+        "tables": [],
+    }
     folder = Path(options.out)
     folder.mkdir(parents=True, exist_ok=True)
     for name in options.only or REGISTRY:
         benchmark = REGISTRY[name]
         rows = [row.as_dict() for row in benchmark.run(context)]
-        results["tables"].append({"name": name, "title": benchmark.title, "text": benchmark.text, "columns": benchmark.columns, "rows": rows})
-        report.write_json(folder / "results.json", results)  # after each, so that a run cut short keeps what it measured
+        results["tables"].append(
+            {"name": name, "title": benchmark.title, "text": benchmark.text, "columns": benchmark.columns, "rows": rows}
+        )
+        report.write_json(
+            folder / "results.json", results
+        )  # after each, so that a run cut short keeps what it measured
     (folder / "results.md").write_text(report.markdown(results), encoding="utf-8")
     no_plot = report.plot(folder / "results.png", results)
     print(report.markdown(results))
@@ -44,8 +53,12 @@ def main(arguments=None):
 
 
 def _options(arguments):
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure gpu_planners, with its peers in the same run.")
-    parser.add_argument("--device", choices=("cpu", "cuda", "all"), default="all", help="where to run (default: all that are there)")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Measure gpu_planners, with its peers in the same run."
+    )
+    parser.add_argument(
+        "--device", choices=("cpu", "cuda", "all"), default="all", help="where to run (default: all that are there)"
+    )
     parser.add_argument("--quick", action="store_true", help="few problems and repeats: a look, not a figure to quote")
     parser.add_argument("--only", nargs="+", choices=tuple(REGISTRY), metavar="NAME", help=f"of {', '.join(REGISTRY)}")
     parser.add_argument("--out", default="out/bench", help="folder for results.json, results.md and results.png")

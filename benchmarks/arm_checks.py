@@ -33,7 +33,11 @@ def motions(context):
 
     robot = load_urdf(*robot_files("panda", context.data))
     rows = []
-    checks = {"continuous": MotionCheck(), "workspace, 1 mm": MotionCheck("workspace", 1e-3), "joint step 0.01 rad": MotionCheck("joint", 0.01)}
+    checks = {
+        "continuous": MotionCheck(),
+        "workspace, 1 mm": MotionCheck("workspace", 1e-3),
+        "joint step 0.01 rad": MotionCheck("joint", 0.01),
+    }
     for case, check in checks.items():
         for device, missing in context.asked_for():
             if missing:
@@ -47,12 +51,20 @@ def motions(context):
                 q_from = rng.uniform(robot.lower, robot.upper, (3 * count, robot.dof))
                 q_from = q_from[checker.configurations_valid(q_from)][:count]
                 step = rng.normal(size=q_from.shape)
-                q_to = np.clip(q_from + 0.5 * step / np.linalg.norm(step, axis=1, keepdims=True), robot.lower, robot.upper)
+                q_to = np.clip(
+                    q_from + 0.5 * step / np.linalg.norm(step, axis=1, keepdims=True), robot.lower, robot.upper
+                )
                 valid.append(checker.motions_valid(q_from, q_to).mean())
                 taken = seconds(lambda c=checker, a=q_from, b=q_to: c.motions_valid(a, b), 3 if context.quick else 7)
                 rates.append(len(q_from) / median(taken))
-            rows.append(Row(case, f"gpu_planners, {device}", {"rate": median(rates), "lowest": min(rates), "highest": max(rates),
-                                                              "free": float(np.mean(valid))}, rates))
+            rows.append(
+                Row(
+                    case,
+                    f"gpu_planners, {device}",
+                    {"rate": median(rates), "lowest": min(rates), "highest": max(rates), "free": float(np.mean(valid))},
+                    rates,
+                )
+            )
     return rows
 
 
@@ -64,13 +76,20 @@ def _measured(mix, device, missing, robot, scenes, draw, count, context, best, p
     for number, problem in enumerate(progress(scenes, f"configurations, {device}")):
         checker = _checker(robot, problem, device)
         q = draw(robot, problem, count)
-        rates.append(count / median(seconds(lambda c=checker, q=q: c.configurations_valid(q), 5 if context.quick else 15, warm_up=2)))
+        rates.append(
+            count
+            / median(seconds(lambda c=checker, q=q: c.configurations_valid(q), 5 if context.quick else 15, warm_up=2))
+        )
         if peer:
             valid = checker.configurations_valid(peer["q"][number])
             differing += int((valid[peer["clear"][number]] != peer["valid"][number][peer["clear"][number]]).sum())
     figures = {"rate": median(rates), "lowest": min(rates), "highest": max(rates)}
     if peer:
-        figures |= {"ratio": median(rates) / best, "compared": int(sum(c.sum() for c in peer["clear"])), "differing": differing}
+        figures |= {
+            "ratio": median(rates) / best,
+            "compared": int(sum(c.sum() for c in peer["clear"])),
+            "differing": differing,
+        }
     return Row(mix, subject, figures, rates)
 
 
@@ -97,8 +116,10 @@ def _peer_rows(mix, peer, best):
     if peer is None:
         return [Row(mix, "coal, one core", note=coal_peer.unavailable())]
     names = {"tree": "coal, one core, AABB tree", "brute": "coal, one core, pair by pair"}
-    return [Row(mix, names[kind], {"rate": rate, "lowest": min(rates), "highest": max(rates), "ratio": rate / best}, rates)
-            for kind, (rate, rates) in ((kind, peer[kind]) for kind in names)]
+    return [
+        Row(mix, names[kind], {"rate": rate, "lowest": min(rates), "highest": max(rates), "ratio": rate / best}, rates)
+        for kind, (rate, rates) in ((kind, peer[kind]) for kind in names)
+    ]
 
 
 def _scenes(context):
@@ -106,7 +127,7 @@ def _scenes(context):
     first = {}
     for problem in load_problems("panda", context.data):
         first.setdefault(problem.family, problem)
-    return list(first.values())[:3 if context.quick else None]
+    return list(first.values())[: 3 if context.quick else None]
 
 
 def _checker(robot, problem, device, *motion):
@@ -129,10 +150,20 @@ def _along_segments(robot, problem, count):
 RATE = {"rate": "rate", "lowest": "rate", "highest": "rate"}
 
 BENCHMARKS = (
-    Benchmark("configurations", "Configuration checks per second", "Panda hulls among one MotionBenchMaker scene of each family, exact "
-              "verdicts, arrays in host memory before and after; median, lowest and highest over the scenes. Ratio: to coal's better variant "
-              "on one core in the same run. Verdicts are compared with coal's where no pair is within 0.1 mm of contact.",
-              RATE | {"ratio": "ratio", "compared": "count", "differing": "count"}, configurations),
-    Benchmark("motions", "Motion checks per second", "Straight joint-space motions of 0.5 rad from free configurations, the same scenes.",
-              RATE | {"free": "share"}, motions),
+    Benchmark(
+        "configurations",
+        "Configuration checks per second",
+        "Panda hulls among one MotionBenchMaker scene of each family, exact "
+        "verdicts, arrays in host memory before and after; median, lowest and highest over the scenes. "
+        "Ratio: to coal's better variant on one core in the same run. Verdicts are compared with coal's where no pair is within 0.1 mm of contact.",
+        RATE | {"ratio": "ratio", "compared": "count", "differing": "count"},
+        configurations,
+    ),
+    Benchmark(
+        "motions",
+        "Motion checks per second",
+        "Straight joint-space motions of 0.5 rad from free configurations, the same scenes.",
+        RATE | {"free": "share"},
+        motions,
+    ),
 )

@@ -16,15 +16,18 @@ from .problems import add_obstacles, data_dir, load_problems, robot_files
 
 SPACING = 0.001  # metres between two looks of the independent checker
 QUOTED = (
-    ("VAMP, spheres, one core", "plan 64 us median, 899 us p95; with shortening 222, 1545 us; length 7.82 raw, 4.87 shortened; "
-     "37 of 139 shortened paths penetrate the hulls (DESIGN.md)"),
+    (
+        "VAMP, spheres, one core",
+        "plan 64 us median, 899 us p95; with shortening 222, 1545 us; length 7.82 raw, 4.87 shortened; "
+        "37 of 139 shortened paths penetrate the hulls (DESIGN.md)",
+    ),
     ("pRRTC, spheres, H200", "kernel 0.97 ms median, 1.68 p95; wall 9.05, 12.8 ms; length 5.93 raw (DESIGN.md)"),
 )
 
 
 def rrt_connect(context):
     """Rows of RRT-Connect on every problem, with OMPL's on coal as the peer on a subset."""
-    problems = load_problems("panda", context.data)[::10 if context.quick else 1]
+    problems = load_problems("panda", context.data)[:: 10 if context.quick else 1]
     rows = [_planned("rrt_connect", problems, device, missing, context) for device, missing in context.asked_for()]
     rows.append(_ompl(10 if not context.quick else 50, context))
     return rows + [Row("quoted", subject, quoted=text) for subject, text in QUOTED]
@@ -32,7 +35,7 @@ def rrt_connect(context):
 
 def prm(context):
     """Rows of PRM on a subset of the problems."""
-    problems = load_problems("panda", context.data)[::50 if context.quick else 10]
+    problems = load_problems("panda", context.data)[:: 50 if context.quick else 10]
     return [_planned("prm", problems, device, missing, context) for device, missing in context.asked_for()]
 
 
@@ -88,13 +91,21 @@ def _warm_up(module, checker, problem, settings):
 def _row(case, subject, runs, context):
     solved = [run for run in runs if run.raw.solved and run.short.solved]
     times, short_times = [run.raw_s for run in solved], [run.short_s for run in solved]
-    figures = {"solved": f"{len(solved)}/{len(runs)}", "plan_ms": 1e3 * median(times), "plan_p95_ms": 1e3 * percentile(times, 95),
-               "short_ms": 1e3 * median(short_times), "short_p95_ms": 1e3 * percentile(short_times, 95),
-               "length": median([run.raw.cost for run in solved]), "short_length": median([run.short.cost for run in solved]),
-               "scene_ms": 1e3 * median([run.scene_s for run in runs])}
+    figures = {
+        "solved": f"{len(solved)}/{len(runs)}",
+        "plan_ms": 1e3 * median(times),
+        "plan_p95_ms": 1e3 * percentile(times, 95),
+        "short_ms": 1e3 * median(short_times),
+        "short_p95_ms": 1e3 * percentile(short_times, 95),
+        "length": median([run.raw.cost for run in solved]),
+        "short_length": median([run.short.cost for run in solved]),
+        "scene_ms": 1e3 * median([run.scene_s for run in runs]),
+    }
     note = coal_peer.unavailable() or ""
     if not note:
-        free = [_hull_valid(run.problem, (run.raw.path, run.short.path), context) for run in progress(solved, "re-check")]
+        free = [
+            _hull_valid(run.problem, (run.raw.path, run.short.path), context) for run in progress(solved, "re-check")
+        ]
         figures["valid"] = f"{sum(free)}/{len(solved)}"
     return Row(case, subject, figures, short_times, note and f"paths not re-checked: {note.removeprefix('skipped: ')}")
 
@@ -107,7 +118,15 @@ def _hull_valid(problem, paths, context):
 def _ompl(every, context):
     """OMPL in a process of its own: one core, and its messages kept out of the table."""
     subject = "OMPL RRT-Connect on coal, one core"
-    command = [sys.executable, "-m", "benchmarks.ompl_peer", "--every", str(every), "--data", str(data_dir(context.data))]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.ompl_peer",
+        "--every",
+        str(every),
+        "--data",
+        str(data_dir(context.data)),
+    ]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=900)
     except subprocess.TimeoutExpired:
@@ -116,20 +135,48 @@ def _ompl(every, context):
         return Row("subset", subject, note=(answer.stderr.strip().splitlines() or ["skipped: it failed"])[-1])
     runs = json.loads(answer.stdout)
     solved = [run for run in runs if run["solved"]]
-    valid = sum(_hull_valid(problem, (np.array(run["path"]), np.array(run["short_path"])), context)
-                for run, problem in zip(runs, load_problems("panda", context.data)[::every], strict=True) if run["solved"])
+    valid = sum(
+        _hull_valid(problem, (np.array(run["path"]), np.array(run["short_path"])), context)
+        for run, problem in zip(runs, load_problems("panda", context.data)[::every], strict=True)
+        if run["solved"]
+    )
     plan, short = [run["plan_s"] for run in solved], [run["short_s"] for run in solved]
-    figures = {"solved": f"{len(solved)}/{len(runs)}", "valid": f"{valid}/{len(solved)}", "plan_ms": 1e3 * median(plan),
-               "plan_p95_ms": 1e3 * percentile(plan, 95), "short_ms": 1e3 * median(short), "short_p95_ms": 1e3 * percentile(short, 95),
-               "length": median([run["length"] for run in solved]), "short_length": median([run["short_length"] for run in solved])}
-    return Row(f"{len(runs)} problems", subject, figures, short, "its motions are checked at steps of 1 % of the space's extent")
+    figures = {
+        "solved": f"{len(solved)}/{len(runs)}",
+        "valid": f"{valid}/{len(solved)}",
+        "plan_ms": 1e3 * median(plan),
+        "plan_p95_ms": 1e3 * percentile(plan, 95),
+        "short_ms": 1e3 * median(short),
+        "short_p95_ms": 1e3 * percentile(short, 95),
+        "length": median([run["length"] for run in solved]),
+        "short_length": median([run["short_length"] for run in solved]),
+    }
+    return Row(
+        f"{len(runs)} problems",
+        subject,
+        figures,
+        short,
+        "its motions are checked at steps of 1 % of the space's extent",
+    )
 
 
-COLUMNS = {"solved": "text", "valid": "text", "plan_ms": "ms", "plan_p95_ms": "ms", "short_ms": "ms", "short_p95_ms": "ms",
-           "length": "length", "short_length": "length", "scene_ms": "ms"}
-TEXT = ("MotionBenchMaker Panda problems, seed 0, warm; wall time of solve() without and with shortening, median and 95th percentile over the "
-        "solved problems. Valid: both paths are free by coal on the hulls, followed at 1 mm. New scene: time until a changed world is ready. "
-        "Length: joint-space L2.")
+COLUMNS = {
+    "solved": "text",
+    "valid": "text",
+    "plan_ms": "ms",
+    "plan_p95_ms": "ms",
+    "short_ms": "ms",
+    "short_p95_ms": "ms",
+    "length": "length",
+    "short_length": "length",
+    "scene_ms": "ms",
+}
+TEXT = (
+    "MotionBenchMaker Panda problems, seed 0, warm; wall time of solve() without and with shortening, median and "
+    "95th percentile over the solved problems. Valid: both paths are free by coal on the hulls, followed at 1 mm. "
+    "New scene: time until a changed world is ready. "
+    "Length: joint-space L2."
+)
 
 BENCHMARKS = (
     Benchmark("rrt_connect", "RRT-Connect", TEXT, COLUMNS, rrt_connect),

@@ -19,7 +19,7 @@ def unavailable():
         import coal  # noqa: F401
         import pinocchio  # noqa: F401
     except ImportError as error:
-        return f"skipped: {error.name} is not installed (extra `test`)"
+        return f"skipped: {error.name} is not installed (extra `bench`)"
     return None
 
 

@@ -5,7 +5,6 @@ import time
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
-from tqdm import tqdm
 
 
 @dataclass(frozen=True)
@@ -77,5 +76,9 @@ def percentile(values, percent):
 
 
 def progress(items, what):
-    """A progress bar in a terminal, silence elsewhere."""
+    """A progress bar in a terminal, silence elsewhere and on a bare machine without tqdm."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return items
     return tqdm(items, desc=what, leave=False, disable=None)

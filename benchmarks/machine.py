@@ -14,9 +14,14 @@ def describe():
     """{cpu, cores, memory_gib, gpu, driver, system, python, versions} of this machine."""
     gpu, driver = graphics_card()
     return {
-        "cpu": _cpu_model(), "cores": len(os.sched_getaffinity(0)), "memory_gib": round(_memory_gib()),
-        "gpu": gpu, "driver": driver, "system": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(), "versions": versions(),
+        "cpu": _cpu_model(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(_memory_gib()),
+        "gpu": gpu,
+        "driver": driver,
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "versions": versions(),
     }
 
 
@@ -36,8 +41,13 @@ def versions():
 def graphics_card():
     """(name, driver version) of the first NVIDIA GPU, or (None, None)."""
     try:
-        answer = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
-                                capture_output=True, text=True, timeout=20, check=True).stdout
+        answer = subprocess.run(
+            ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=True,
+        ).stdout
     except (OSError, subprocess.SubprocessError):
         return None, None
     first = answer.strip().splitlines()[:1]

@@ -1,4 +1,7 @@
-"""OMPL's RRT-Connect with coal's checks on the same hulls, as a process that prints JSON: `python -m benchmarks.ompl_peer`."""
+"""OMPL's RRT-Connect with coal's checks on the same hulls, as a process that prints JSON:
+
+python -m benchmarks.ompl_peer
+"""
 
 import argparse
 import json
@@ -21,10 +24,10 @@ def main():
     try:
         import ompl  # noqa: F401
     except ImportError:
-        sys.exit("skipped: ompl is not installed (pip install ompl)")
+        sys.exit("skipped: ompl is not installed (extra `bench`)")
     if coal_peer.unavailable():
         sys.exit(coal_peer.unavailable())
-    problems = load_problems("panda", arguments.data)[::arguments.every]
+    problems = load_problems("panda", arguments.data)[:: arguments.every]
     print(json.dumps([solve(problem, arguments.data) for problem in problems]))
 
 
@@ -56,8 +59,15 @@ def solve(problem, data):
     setup.simplifySolution()
     short_s = time.perf_counter() - began
     short_path = _path(setup, dof)
-    return {"solved": True, "plan_s": plan_s, "short_s": short_s, "length": _length(path), "short_length": _length(short_path),
-            "path": path.tolist(), "short_path": short_path.tolist()}
+    return {
+        "solved": True,
+        "plan_s": plan_s,
+        "short_s": short_s,
+        "length": _length(path),
+        "short_length": _length(short_path),
+        "path": path.tolist(),
+        "short_path": short_path.tolist(),
+    }
 
 
 def _row(state, dof):

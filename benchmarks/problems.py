@@ -54,7 +54,9 @@ def data_dir(path=None):
         if (candidate / "motion_bench_maker").is_dir():
             return candidate.resolve()
     looked = ", ".join(str(c) for c in candidates)
-    raise FileNotFoundError(f"the shared data is not there (looked at {looked}); set {ENVIRONMENT_VARIABLE} to its folder")
+    raise FileNotFoundError(
+        f"the shared data is not there (looked at {looked}); set {ENVIRONMENT_VARIABLE} to its folder"
+    )
 
 
 def missing_data():
@@ -76,8 +78,12 @@ def load_problems(robot, root=None, families=None):
     """All problems of "panda" or "ur5" in the order of the file, a list of Problem."""
     with open(data_dir(root) / "motion_bench_maker" / f"{robot}.json") as file:
         content = json.load(file)
-    return [_problem(content["joint_names"], family, raw)
-            for family, raws in content["problems"].items() if families is None or family in families for raw in raws]
+    return [
+        _problem(content["joint_names"], family, raw)
+        for family, raws in content["problems"].items()
+        if families is None or family in families
+        for raw in raws
+    ]
 
 
 def load_golden(root=None):
@@ -90,9 +96,11 @@ def pose_of(obstacle):
     """(4, 4) T_root_obstacle of one obstacle dict."""
     x, y, z, w = np.asarray(obstacle["quat_xyzw"]) / np.linalg.norm(obstacle["quat_xyzw"])
     pose = np.eye(4)
-    pose[:3, :3] = [[1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-                    [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-                    [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]]
+    pose[:3, :3] = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+        [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+        [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+    ]
     pose[:3, 3] = obstacle["position"]
     return pose
 
@@ -117,6 +125,15 @@ def add_obstacles(world, obstacles):
 
 def _problem(joint_names, family, raw):
     length = raw.get("aorrtc_ref_length")
-    return Problem(family, raw["index"], tuple(joint_names), raw["obstacles"], np.array(raw["start"]),
-                   np.atleast_2d(raw["goals"]), raw["other_joints"], bool(raw["valid_hull"]["start"]),
-                   bool(raw["valid_hull"]["goal"]), np.nan if length is None else float(length))
+    return Problem(
+        family,
+        raw["index"],
+        tuple(joint_names),
+        raw["obstacles"],
+        np.array(raw["start"]),
+        np.atleast_2d(raw["goals"]),
+        raw["other_joints"],
+        bool(raw["valid_hull"]["start"]),
+        bool(raw["valid_hull"]["goal"]),
+        np.nan if length is None else float(length),
+    )

@@ -3,10 +3,26 @@
 import json
 import math
 
-HEADINGS = {"case": "case", "subject": "who", "rate": "median /s", "lowest": "lowest /s", "highest": "highest /s", "ratio": "x coal",
-            "compared": "compared", "differing": "differing", "free": "free", "solved": "solved", "valid": "valid",
-            "plan_ms": "plan, ms", "plan_p95_ms": "p95", "short_ms": "shortened, ms", "short_p95_ms": "p95", "length": "length",
-            "short_length": "shortened", "scene_ms": "new scene, ms"}
+HEADINGS = {
+    "case": "case",
+    "subject": "who",
+    "rate": "median /s",
+    "lowest": "lowest /s",
+    "highest": "highest /s",
+    "ratio": "x coal",
+    "compared": "compared",
+    "differing": "differing",
+    "free": "free",
+    "solved": "solved",
+    "valid": "valid",
+    "plan_ms": "plan, ms",
+    "plan_p95_ms": "p95",
+    "short_ms": "shortened, ms",
+    "short_p95_ms": "p95",
+    "length": "length",
+    "short_length": "shortened",
+    "scene_ms": "new scene, ms",
+}
 
 
 def write_json(file, results):
@@ -29,8 +45,11 @@ def machine_line(results):
     machine = results["machine"]
     gpu = f"{machine['gpu']} (driver {machine['driver']})" if machine["gpu"] else "no GPU"
     packages = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
-    return (f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB; {gpu}; {machine['system']}, Python {machine['python']}; "
-            f"{packages}. Run of {results['date']}{', quick' if results['quick'] else ''}: `{results['command']}`.")
+    return (
+        f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB; {gpu}; "
+        f"{machine['system']}, Python {machine['python']}; "
+        f"{packages}. Run of {results['date']}{', quick' if results['quick'] else ''}: `{results['command']}`."
+    )
 
 
 def number(value, kind):
@@ -44,8 +63,13 @@ def number(value, kind):
             if value >= size:
                 return f"{value / size:.3g} {unit}"
         return f"{value:.3g}"
-    return {"count": f"{value:d}" if isinstance(value, int) else f"{value:g}", "ratio": f"{value:.2f}" if value < 10 else f"{value:.1f}",
-            "share": f"{100 * value:.0f} %", "ms": f"{value:.3g}" if value < 100 else f"{value:.0f}", "length": f"{value:.2f}"}[kind]
+    return {
+        "count": f"{value:d}" if isinstance(value, int) else f"{value:g}",
+        "ratio": f"{value:.2f}" if value < 10 else f"{value:.1f}",
+        "share": f"{100 * value:.0f} %",
+        "ms": f"{value:.3g}" if value < 100 else f"{value:.0f}",
+        "length": f"{value:.2f}",
+    }[kind]
 
 
 def _table(table):
@@ -53,9 +77,16 @@ def _table(table):
     quoted, notes = (any(row[key] for row in table["rows"]) for key in ("quoted", "note"))
     head = [HEADINGS["case"], HEADINGS["subject"], *(HEADINGS[column] for column in columns)]
     head += ["**quoted, not measured here**"] * quoted + ["note"] * notes
-    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * 2 + " ---: |" * len(columns) + " --- |" * (quoted + notes)]
+    lines = [
+        "| " + " | ".join(head) + " |",
+        "|" + " --- |" * 2 + " ---: |" * len(columns) + " --- |" * (quoted + notes),
+    ]
     for row in table["rows"]:
-        cells = [row["case"], row["subject"], *(number(row["figures"].get(column), kind) if row["figures"] else "" for column, kind in columns.items())]
+        cells = [
+            row["case"],
+            row["subject"],
+            *(number(row["figures"].get(column), kind) if row["figures"] else "" for column, kind in columns.items()),
+        ]
         cells += [row["quoted"]] * quoted + [row["note"]] * notes
         lines.append("| " + " | ".join(cells) + " |")
     return lines
@@ -69,7 +100,11 @@ def plot(file, results):
     except ImportError:
         return "no plot: matplotlib is not installed (extra `view`)"
     tables = {table["name"]: table for table in results["tables"]}
-    shown = [name for name in ("configurations", "motions", "rrt_connect", "prm") if any(row["samples"] for row in tables.get(name, {"rows": ()})["rows"])]
+    shown = [
+        name
+        for name in ("configurations", "motions", "rrt_connect", "prm")
+        if any(row["samples"] for row in tables.get(name, {"rows": ()})["rows"])
+    ]
     if not shown:
         return "no plot: nothing was measured"
     figure = Figure(figsize=(6.4 * len(shown), 4.6), layout="constrained")
@@ -80,15 +115,23 @@ def plot(file, results):
         axes.set_title(tables[name]["title"], fontsize=12, weight="bold", loc="left")
         axes.spines[["top", "right"]].set_visible(False)
     machine = results["machine"]
-    figure.supxlabel(f"{machine['cpu']}, {machine['cores']} cores; {machine['gpu'] or 'no GPU'}", fontsize=9, color="#666666", x=0.01, ha="left")
+    figure.supxlabel(
+        f"{machine['cpu']}, {machine['cores']} cores; {machine['gpu'] or 'no GPU'}",
+        fontsize=9,
+        color="#666666",
+        x=0.01,
+        ha="left",
+    )
     figure.savefig(file, dpi=130)
     return None
 
 
 def _bars(axes, rows):
     values = [row["figures"]["rate"] for row in rows][::-1]
-    spread = [[v - min(row["samples"]) for v, row in zip(values, rows[::-1], strict=True)],
-              [max(row["samples"]) - v for v, row in zip(values, rows[::-1], strict=True)]]
+    spread = [
+        [v - min(row["samples"]) for v, row in zip(values, rows[::-1], strict=True)],
+        [max(row["samples"]) - v for v, row in zip(values, rows[::-1], strict=True)],
+    ]
     colours = ["#1876a8" if row["subject"].startswith("gpu_planners") else "#b9bfc7" for row in rows][::-1]
     axes.barh(range(len(rows)), values, color=colours, xerr=spread, error_kw={"ecolor": "#444444", "lw": 1})
     axes.set_yticks(range(len(rows)), [f"{row['subject']}\n{row['case']}" for row in rows][::-1], fontsize=8)
@@ -96,13 +139,20 @@ def _bars(axes, rows):
     axes.set_xlabel("per second (bar: median, line: lowest to highest scene)")
     axes.margins(x=0.12)
     for y, (value, row) in enumerate(zip(values, rows[::-1], strict=True)):
-        axes.annotate(number(value, "rate"), (max(row["samples"]), y), (5, 0), textcoords="offset points", va="center", fontsize=8)
+        axes.annotate(
+            number(value, "rate"), (max(row["samples"]), y), (5, 0), textcoords="offset points", va="center", fontsize=8
+        )
 
 
 def _curves(axes, rows):
     for row in rows:
         times = sorted(1e3 * t for t in row["samples"])
-        axes.step(times, [(i + 1) / len(times) for i in range(len(times))], where="post", label=f"{row['subject']} ({row['case']})")
+        axes.step(
+            times,
+            [(i + 1) / len(times) for i in range(len(times))],
+            where="post",
+            label=f"{row['subject']} ({row['case']})",
+        )
     axes.set_xscale("log")
     axes.set_xlabel("planning with shortening, ms")
     axes.set_ylabel("share of solved problems")

@@ -1,6 +1,6 @@
 """Write docs/benchmarks.md from the results of one or several machines:
 
-    python -m benchmarks.write_docs out/bench/results.json other_machine/results.json
+python -m benchmarks.write_docs out/bench/results.json other_machine/results.json
 """
 
 import argparse

@@ -24,7 +24,8 @@ EXTRAS = {  # extra of setup.py: (modules that show that it is there, what it is
     "gpu": (("numba_cuda",), "CUDA kernels"),
     "ros": (("rclpy",), "the nodes and the demo"),
     "view": (("matplotlib", "viser"), "pictures and the browser view"),
-    "test": (("pytest", "hypothesis", "pinocchio", "coal"), "tests and the benchmarks' peers"),
+    "test": (("pytest", "hypothesis", "pinocchio", "coal"), "tests"),
+    "bench": (("pinocchio", "coal", "ompl"), "the benchmarks' peers"),
 }
 
 
@@ -63,7 +64,9 @@ def demo(_options, rest):
     try:
         module = importlib.import_module("gpu_planners.nodes.demo")
     except ModuleNotFoundError as error:
-        raise MissingError(f"the demo needs '{error.name}': from a checkout run `make demo`, which sets everything up") from error
+        raise MissingError(
+            f"the demo needs '{error.name}': from a checkout run `make demo`, which sets everything up"
+        ) from error
     return module.main(rest)
 
 
@@ -71,9 +74,13 @@ def bench(_options, rest):
     """The benchmarks of the checkout that this package runs from: arguments are passed on."""
     root = Path(__file__).resolve().parent.parent
     if not (root / "benchmarks" / "__main__.py").is_file():
-        raise MissingError("the benchmarks are in the source tree, not in the installed package: run `make bench` in a checkout")
+        raise MissingError(
+            "the benchmarks are in the source tree, not in the installed package: run `make bench` in a checkout"
+        )
     sys.path.insert(0, str(root))
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(root), os.environ.get("PYTHONPATH"))))  # for the peers' processes
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        filter(None, (str(root), os.environ.get("PYTHONPATH")))
+    )  # for the peers' processes
     return importlib.import_module("benchmarks.__main__").main(rest)
 
 
@@ -94,16 +101,22 @@ def view(options, _rest):
     if options.path:
         path = browser_view.read_path(options.path, robot.dof)
     server = browser_view.show(robot, world, path, host=options.host, port=options.port)
-    Console().print(f"{robot.name} is at [bold]http://{options.host}:{server.get_port()}[/]; Ctrl-C ends it", highlight=False)
+    Console().print(
+        f"{robot.name} is at [bold]http://{options.host}:{server.get_port()}[/]; Ctrl-C ends it", highlight=False
+    )
     browser_view.wait(server)
 
 
 def _parser():
-    parser = argparse.ArgumentParser(prog="gpu-planners", description="Collision-free arm motions, on an NVIDIA GPU or the CPU.")
+    parser = argparse.ArgumentParser(
+        prog="gpu-planners", description="Collision-free arm motions, on an NVIDIA GPU or the CPU."
+    )
     parser.add_argument("--version", action="version", version=f"gpu_planners {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="info | demo | bench | view")
     commands.add_parser("info", help="versions, devices, extras and data that are there").set_defaults(run=info)
-    commands.add_parser("demo", help="plan a motion of a real robot through the real node, and draw it", add_help=False).set_defaults(run=demo)
+    commands.add_parser(
+        "demo", help="plan a motion of a real robot through the real node, and draw it", add_help=False
+    ).set_defaults(run=demo)
     commands.add_parser("bench", help="measure, with peers in the same run", add_help=False).set_defaults(run=bench)
     viewer = commands.add_parser("view", help="show a robot, a scene and a path in the browser")
     viewer.add_argument("urdf", type=_file)
@@ -136,17 +149,26 @@ def _device_table():
 
     for device in cuda.gpus:
         name = device.name.decode() if isinstance(device.name, bytes) else device.name
-        table.add_row(f"cuda:{device.id}", f"{name}, compute capability {'.'.join(map(str, device.compute_capability))}")
+        table.add_row(
+            f"cuda:{device.id}", f"{name}, compute capability {'.'.join(map(str, device.compute_capability))}"
+        )
     return table
 
 
 def _software_table():
-    table = Table("package", "version", title=f"gpu_planners {__version__} on Python {platform.python_version()}", title_justify="left")
+    table = Table(
+        "package",
+        "version",
+        title=f"gpu_planners {__version__} on Python {platform.python_version()}",
+        title_justify="left",
+    )
     for name in LIBRARIES:
         table.add_row(name, _version(name) or "[red]missing[/]")
     for extra, (modules, purpose) in EXTRAS.items():
         missing = [module for module in modules if importlib.util.find_spec(module) is None]
-        state = f"[yellow]{', '.join(missing)} missing[/]: pip install 'gpu_planners\\[{extra}]'" if missing else "there"
+        state = (
+            f"[yellow]{', '.join(missing)} missing[/]: pip install 'gpu_planners\\[{extra}]'" if missing else "there"
+        )
         table.add_row(f"extra {extra} ({purpose})", state)
     interfaces = importlib.util.find_spec("gpu_planners_msgs")
     built = interfaces is not None and interfaces.origin is not None  # the source folder is a namespace without origin
@@ -160,7 +182,11 @@ def _data_table():
     folders = [Path(given)] if given else [root.parent / "shared" / "data", root / "shared" / "data"]
     found = next((folder for folder in folders if (folder / "motion_bench_maker").is_dir()), None)
     table = Table("data of tests and benchmarks", title="Data", title_justify="left")
-    table.add_row(str(found) if found else f"[yellow]not found[/]: looked at {', '.join(map(str, folders))}; set GPU_PLANNERS_DATA")
+    table.add_row(
+        str(found)
+        if found
+        else f"[yellow]not found[/]: looked at {', '.join(map(str, folders))}; set GPU_PLANNERS_DATA"
+    )
     return table
 
 

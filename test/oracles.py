@@ -32,7 +32,9 @@ class CoalScene:
     self_pairs: [(link, link)] in place of the SRDF's
     """
 
-    def __init__(self, urdf, srdf, obstacles, mesh_dir=None, decomposition=None, joints=None, fixed=None, self_pairs=None):
+    def __init__(
+        self, urdf, srdf, obstacles, mesh_dir=None, decomposition=None, joints=None, fixed=None, self_pairs=None
+    ):
         urdf = Path(urdf)
         self._tree = _Tree(urdf)
         self.model = pin.buildModelFromUrdf(str(urdf))
@@ -45,10 +47,14 @@ class CoalScene:
         links = self._add_links(Path(mesh_dir or urdf.parent), decomposition or {})
         self._add_pairs(links, self._add_obstacles(obstacles), srdf, self_pairs)
         self.geometry_data = pin.GeometryData(self.geometry)
-        self.pair_names = [(self.geometry.geometryObjects[p.first].name, self.geometry.geometryObjects[p.second].name)
-                           for p in self.geometry.collisionPairs]
+        self.pair_names = [
+            (self.geometry.geometryObjects[p.first].name, self.geometry.geometryObjects[p.second].name)
+            for p in self.geometry.collisionPairs
+        ]
         rates = [self._joint_rates(body) for body in range(self.geometry.ngeoms)]
-        self._reach = np.array([self._pair_reach(rates[p.first], rates[p.second]) for p in self.geometry.collisionPairs])
+        self._reach = np.array(
+            [self._pair_reach(rates[p.first], rates[p.second]) for p in self.geometry.collisionPairs]
+        )
 
     def in_collision(self, q):
         """q: (dof,) -> bool, True where two bodies touch or overlap."""
@@ -61,7 +67,7 @@ class CoalScene:
 
     def self_distance(self, q):
         """As `distance`, over the self-collision pairs only."""
-        return float(self.pair_distances(q)[self.obstacle_pairs:].min(initial=np.inf))
+        return float(self.pair_distances(q)[self.obstacle_pairs :].min(initial=np.inf))
 
     def pair_distances(self, q):
         """q: (dof,) -> (P,) signed distances, metres, in the order of `pair_names` (obstacle pairs first)."""
@@ -121,13 +127,13 @@ class CoalScene:
 
     def _full(self, q):
         """Planning values (dof,) -> pinocchio's configuration, mimic joints followed."""
-        values = {**self._fixed, **dict(zip(self.joint_names, np.asarray(q, dtype=float)))}
+        values = {**self._fixed, **dict(zip(self.joint_names, np.asarray(q, dtype=float), strict=True))}
         full = pin.neutral(self.model)
         for number, name in enumerate(self.model.names):
             if number == 0:
                 continue
             value, joint = self._tree.value(name, values), self.model.joints[number]
-            full[joint.idx_q:joint.idx_q + joint.nq] = value if joint.nq == 1 else (np.cos(value), np.sin(value))
+            full[joint.idx_q : joint.idx_q + joint.nq] = value if joint.nq == 1 else (np.cos(value), np.sin(value))
         return full
 
     def _add_links(self, mesh_dir, decomposition):
@@ -136,8 +142,10 @@ class CoalScene:
         for link, number, element in self._tree.collisions():
             if decomposition.get(link) is not None and decomposition[link] != "mesh":
                 if number == 0:
-                    added += [(self._add(f"{link}_{k}", link, np.eye(4), _hull(piece), np.asarray(piece)), link)
-                              for k, piece in enumerate(decomposition[link])]
+                    added += [
+                        (self._add(f"{link}_{k}", link, np.eye(4), _hull(piece), np.asarray(piece)), link)
+                        for k, piece in enumerate(decomposition[link])
+                    ]
                 continue
             body, points = _collision_body(element, mesh_dir, raw=decomposition.get(link) == "mesh")
             added.append((self._add(f"{link}_{number}", link, _origin(element.find("origin")), body, points), link))
@@ -147,7 +155,9 @@ class CoalScene:
         frame = self.model.frames[self.model.getFrameId(link, pin.FrameType.BODY)]
         placement = frame.placement * pin.SE3(np.array(T_link_body))
         index = self.geometry.addGeometryObject(pin.GeometryObject(name, frame.parentJoint, placement, body))
-        self._radius[index] = np.linalg.norm(np.asarray(points) @ placement.rotation.T + placement.translation, axis=1).max()
+        self._radius[index] = np.linalg.norm(
+            np.asarray(points) @ placement.rotation.T + placement.translation, axis=1
+        ).max()
         return index
 
     def _add_obstacles(self, obstacles):
@@ -168,7 +178,7 @@ class CoalScene:
         wanted = None if self_pairs is None else {frozenset(pair) for pair in self_pairs}
         disabled = _disabled(srdf) if srdf else None
         for a, (body_a, link_a) in enumerate(links):
-            for body_b, link_b in links[a + 1:]:
+            for body_b, link_b in links[a + 1 :]:
                 pair = frozenset((link_a, link_b))
                 if self._moves[link_a] == self._moves[link_b]:
                     continue
@@ -211,8 +221,11 @@ class _Tree:
         self.parent_joint = {joint.find("child").get("link"): joint for joint in self.joints.values()}
 
     def free_joints(self):
-        return [name for name, joint in self.joints.items()
-                if joint.get("type") in ("revolute", "continuous", "prismatic") and joint.find("mimic") is None]
+        return [
+            name
+            for name, joint in self.joints.items()
+            if joint.get("type") in ("revolute", "continuous", "prismatic") and joint.find("mimic") is None
+        ]
 
     def leader(self, name):
         """(name, multiplier) of the joint whose value a joint follows; itself when it follows none."""
@@ -226,18 +239,24 @@ class _Tree:
         mimic = self.joints[name].find("mimic")
         if mimic is None:
             return values.get(name, 0.0)
-        return float(mimic.get("multiplier", 1)) * self.value(mimic.get("joint"), values) + float(mimic.get("offset", 0))
+        return float(mimic.get("multiplier", 1)) * self.value(mimic.get("joint"), values) + float(
+            mimic.get("offset", 0)
+        )
 
     def limits(self, name):
         limit = self.joints[name].find("limit")
-        return np.array([float(limit.get("lower", 0)), float(limit.get("upper", 0))]) if limit is not None else np.zeros(2)
+        return (
+            np.array([float(limit.get("lower", 0)), float(limit.get("upper", 0))]) if limit is not None else np.zeros(2)
+        )
 
     def moving_groups(self, planning):
         """{link: name of the nearest joint above it that the planning joints move, None where nothing moves it}."""
         groups = {}
         for link in self.root.findall("link"):
             joint = self.parent_joint.get(link.get("name"))
-            while joint is not None and (joint.get("type") == "fixed" or self.leader(joint.get("name"))[0] not in planning):
+            while joint is not None and (
+                joint.get("type") == "fixed" or self.leader(joint.get("name"))[0] not in planning
+            ):
                 joint = self.parent_joint.get(joint.find("parent").get("link"))
             groups[link.get("name")] = None if joint is None else joint.get("name")
         return groups
@@ -270,7 +289,9 @@ def _collision_body(element, mesh_dir, raw):
     """(coal geometry, points that bound it) of one <collision>, in the frame of its <origin>."""
     shape = element.find("geometry")[0]
     if shape.tag != "mesh":
-        return _primitive(shape.tag, {key: np.array([float(v) for v in value.split()]) for key, value in shape.attrib.items()})
+        return _primitive(
+            shape.tag, {key: np.array([float(v) for v in value.split()]) for key, value in shape.attrib.items()}
+        )
     return _mesh_body(_mesh_file(shape.get("filename"), mesh_dir), shape.get("scale", "1 1 1"), raw)
 
 
@@ -283,7 +304,7 @@ def _mesh_body(file, scale, raw):
 
 def _mesh_file(name, mesh_dir):
     if name.startswith("package://"):
-        name = name[len("package://"):]
+        name = name[len("package://") :]
         return mesh_dir / name if (mesh_dir / name).exists() else mesh_dir / name.split("/", 1)[1]
     return mesh_dir / name.removeprefix("file://")
 
@@ -292,7 +313,9 @@ def _obstacle_body(obstacle):
     if obstacle["type"] == "convex":
         return _hull(obstacle["vertices"]), None
     keys = {"box": ["size"], "cylinder": ["radius", "height"], "sphere": ["radius"]}[obstacle["type"]]
-    return _primitive(obstacle["type"], {("length" if key == "height" else key): np.atleast_1d(obstacle[key]) for key in keys})
+    return _primitive(
+        obstacle["type"], {("length" if key == "height" else key): np.atleast_1d(obstacle[key]) for key in keys}
+    )
 
 
 def _primitive(kind, sizes):

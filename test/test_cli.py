@@ -19,7 +19,9 @@ def test_info_names_devices_and_extras(capsys):
 
 
 def test_version_and_help_as_a_process():
-    answer = subprocess.run([sys.executable, "-m", "gpu_planners.cli", "--version"], capture_output=True, text=True, timeout=120)
+    answer = subprocess.run(
+        [sys.executable, "-m", "gpu_planners.cli", "--version"], capture_output=True, text=True, timeout=120
+    )
     assert answer.returncode == 0 and __version__ in answer.stdout
 
 

@@ -24,11 +24,14 @@ def box(x, colour, opacity=1.0):
     return Layer(triangles, np.tile(colour, (len(triangles), 1)), opacity)
 
 
-@pytest.mark.parametrize(("shape", "volume"), [
-    (ConvexShape.box("b", [1, 2, 3], np.eye(4)), 6.0),
-    (ConvexShape.cylinder("c", 0.5, 2.0, np.eye(4)), np.pi / 2),
-    (ConvexShape.sphere("s", 1.0, np.eye(4)), 4 / 3 * np.pi),
-])
+@pytest.mark.parametrize(
+    ("shape", "volume"),
+    [
+        (ConvexShape.box("b", [1, 2, 3], np.eye(4)), 6.0),
+        (ConvexShape.cylinder("c", 0.5, 2.0, np.eye(4)), np.pi / 2),
+        (ConvexShape.sphere("s", 1.0, np.eye(4)), 4 / 3 * np.pi),
+    ],
+)
 def test_triangles_face_outwards_and_enclose_the_volume(shape, volume):
     triangles = shape_triangles(shape)
     enclosed = np.einsum("ni,ni->n", triangles[:, 0], np.cross(triangles[:, 1], triangles[:, 2])).sum() / 6

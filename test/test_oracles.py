@@ -5,8 +5,9 @@ import pytest
 
 pytest.importorskip("pinocchio", reason="the oracles need pinocchio and coal (extra `test`)")
 
-from benchmarks.problems import load_golden, load_problems, missing_data, robot_files  # noqa: E402
 from oracles import CoalScene  # noqa: E402
+
+from benchmarks.problems import load_golden, load_problems, missing_data, robot_files  # noqa: E402
 
 pytestmark = pytest.mark.skipif(missing_data() is not None, reason=missing_data() or "")
 
@@ -20,7 +21,7 @@ def test_reproduces_the_golden_panda():
     np.testing.assert_allclose(distances, golden["min_self_distance"][every], atol=1e-6)
     problems = {(p.family, p.index): p for p in load_problems("panda")}
     compared, scenes = 0, {}
-    for i, key in enumerate(zip(golden["family"].tolist(), golden["index"].tolist())):
+    for i, key in enumerate(zip(golden["family"].tolist(), golden["index"].tolist(), strict=True)):
         if key not in problems:  # golden scenes with an odd index are not in the shared set
             continue
         if key not in scenes:

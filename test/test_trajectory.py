@@ -84,16 +84,19 @@ def test_there_and_back():
         check_rules(time_parameterize(path, VELOCITY, ACCELERATION, deviation=deviation), path, deviation)
 
 
-@pytest.mark.parametrize(("arguments", "word"), [
-    ((np.zeros((0, 3)), VELOCITY, ACCELERATION), "path"),
-    ((np.zeros(3), VELOCITY, ACCELERATION), "path"),
-    (([[0, 0, np.nan]], VELOCITY, ACCELERATION), "row 0"),
-    (([[0, 0, 0]], VELOCITY[:2], ACCELERATION), "velocity"),
-    (([[0, 0, 0]], VELOCITY, -ACCELERATION), "acceleration"),
-    (([[0, 0, 0]], VELOCITY, ACCELERATION, [1, 0, 1]), "jerk"),
-    (([[0, 0, 0]], VELOCITY, ACCELERATION, None, -0.1), "deviation"),
-    (([[0, 0, 0]], VELOCITY, ACCELERATION, None, np.nan), "deviation"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ((np.zeros((0, 3)), VELOCITY, ACCELERATION), "path"),
+        ((np.zeros(3), VELOCITY, ACCELERATION), "path"),
+        (([[0, 0, np.nan]], VELOCITY, ACCELERATION), "row 0"),
+        (([[0, 0, 0]], VELOCITY[:2], ACCELERATION), "velocity"),
+        (([[0, 0, 0]], VELOCITY, -ACCELERATION), "acceleration"),
+        (([[0, 0, 0]], VELOCITY, ACCELERATION, [1, 0, 1]), "jerk"),
+        (([[0, 0, 0]], VELOCITY, ACCELERATION, None, -0.1), "deviation"),
+        (([[0, 0, 0]], VELOCITY, ACCELERATION, None, np.nan), "deviation"),
+    ],
+)
 def test_bad_input_is_named(arguments, word):
     with pytest.raises(SettingsError, match=word):
         time_parameterize(*arguments)

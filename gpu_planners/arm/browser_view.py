@@ -37,11 +37,20 @@ def show(robot, world, path=None, host="127.0.0.1", port=8080):
     server.gui.configure_theme(dark_mode=False, show_logo=False, show_share_button=False)
     server.scene.set_up_direction("+z")
     lowest = min([shape_triangles(shape)[..., 2].min() for shape in world.shapes] + [0.0])
-    server.scene.add_grid("/ground", width=4, height=4, position=(0, 0, float(lowest)), cell_color=(225, 228, 232), section_color=(200, 204, 210))
+    server.scene.add_grid(
+        "/ground",
+        width=4,
+        height=4,
+        position=(0, 0, float(lowest)),
+        cell_color=(225, 228, 232),
+        section_color=(200, 204, 210),
+    )
     for shape in world.shapes:
         _add_mesh(server, f"/obstacles/{shape.name}", shape, OBSTACLE, opacity=0.6)
-    bodies = [_add_mesh(server, f"/robot/{i}_{shape.name}", shape, START if frame >= 0 else BASE)
-              for i, (shape, frame) in enumerate(zip(robot.shapes, robot.shape_frame, strict=True))]
+    bodies = [
+        _add_mesh(server, f"/robot/{i}_{shape.name}", shape, START if frame >= 0 else BASE)
+        for i, (shape, frame) in enumerate(zip(robot.shapes, robot.shape_frame, strict=True))
+    ]
     places = along_path(path, STEPS) if len(path) > 1 else path
     if len(places) > 1:
         tips = robot.link_poses(places)[robot.tip_link][:, :3, 3]
@@ -103,8 +112,14 @@ def _values(robot, q):
 
 def _add_mesh(server, name, shape, colour, opacity=None):
     triangles = shape_triangles(shape)
-    return server.scene.add_mesh_simple(name, triangles.reshape(-1, 3).astype(np.float32), np.arange(3 * len(triangles)).reshape(-1, 3),
-                                        color=tuple(int(255 * c) for c in colour), opacity=opacity, flat_shading=True)
+    return server.scene.add_mesh_simple(
+        name,
+        triangles.reshape(-1, 3).astype(np.float32),
+        np.arange(3 * len(triangles)).reshape(-1, 3),
+        color=tuple(int(255 * c) for c in colour),
+        opacity=opacity,
+        flat_shading=True,
+    )
 
 
 def _place(robot, bodies, q):

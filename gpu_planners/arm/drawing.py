@@ -19,8 +19,18 @@ OBSTACLE, BASE = np.array([0.62, 0.66, 0.71]), np.array([0.35, 0.38, 0.43])
 OBSTACLE_OPACITY = 0.5
 
 
-def draw_path(robot, world, path, file, title=None, subtitle=None, configurations=6, size=(1500, 1000), azimuth=None,
-              elevation=0.45):
+def draw_path(
+    robot,
+    world,
+    path,
+    file,
+    title=None,
+    subtitle=None,
+    configurations=6,
+    size=(1500, 1000),
+    azimuth=None,
+    elevation=0.45,
+):
     """Write a picture of a path among obstacles, in the format of the file's name (png, jpg, pdf).
 
     robot: RobotModel;  world: CollisionWorld;  path: (K, dof) rad or m, one row draws the robot alone
@@ -41,7 +51,10 @@ def draw_path(robot, world, path, file, title=None, subtitle=None, configuration
     file = Path(file)
 
     poses = along_path(path, max(2, configurations) if len(path) > 1 else 1)
-    arms = [_arm_layer(robot, q, _mix(k, len(poses)), 1.0 if k in (0, len(poses) - 1) else 0.32) for k, q in enumerate(poses)]
+    arms = [
+        _arm_layer(robot, q, _mix(k, len(poses)), 1.0 if k in (0, len(poses) - 1) else 0.32)
+        for k, q in enumerate(poses)
+    ]
     fixed = _robot_triangles(robot, path[0], moving=False)
     obstacles = [_layer(shape_triangles(shape), _tint(i), OBSTACLE_OPACITY) for i, shape in enumerate(world.shapes)]
     solid = _joined([arms[0], arms[-1], _layer(fixed, BASE)])
@@ -93,8 +106,11 @@ def shape_triangles(shape):
 def _robot_triangles(robot, q, moving):
     """(T, 3, 3) of the shapes that move, or of those fixed to the root, in the root frame."""
     frames = robot.frame_poses(q[None])[0]
-    parts = [shape_triangles(shape) if frame < 0 else _moved(shape_triangles(shape), frames[frame])
-             for shape, frame in zip(robot.shapes, robot.shape_frame, strict=True) if (frame >= 0) == moving]
+    parts = [
+        shape_triangles(shape) if frame < 0 else _moved(shape_triangles(shape), frames[frame])
+        for shape, frame in zip(robot.shapes, robot.shape_frame, strict=True)
+        if (frame >= 0) == moving
+    ]
     return np.concatenate(parts) if parts else np.zeros((0, 3, 3))
 
 
@@ -108,18 +124,23 @@ def _layer(triangles, colour, opacity=1.0):
 
 def _joined(layers):
     """One layer of several that share an opacity."""
-    return replace(layers[0], triangles=np.concatenate([layer.triangles for layer in layers]),
-                   colours=np.concatenate([layer.colours for layer in layers]))
+    return replace(
+        layers[0],
+        triangles=np.concatenate([layer.triangles for layer in layers]),
+        colours=np.concatenate([layer.colours for layer in layers]),
+    )
 
 
 def _tip_path(robot, path, radius=0.007, sides=10):
-    """Layer of the end effector's path, seen through what hides it: a tube coloured from start to goal, a ball at each end."""
+    """Layer of the end effector's path, seen through what hides it: a tube from start to goal colour, balls at its ends."""
     points = robot.link_poses(along_path(path, 300))[robot.tip_link][:, :3, 3]
     moved = np.r_[True, np.linalg.norm(np.diff(points, axis=0), axis=1) > 1e-5]
     points, share = points[moved], np.linspace(0, 1, len(moved))[moved]
     ends = [(points[0], START)] if len(path) == 1 else [(points[0], START), (points[-1], GOAL)]
-    balls = [Layer(t, np.tile(0.85 * colour, (len(t), 1)), 1.0, casts_shadow=False, shows_through=0.45)
-             for t, colour in ((_sphere_triangles(centre, 2.2 * radius), colour) for centre, colour in ends)]
+    balls = [
+        Layer(t, np.tile(0.85 * colour, (len(t), 1)), 1.0, casts_shadow=False, shows_through=0.45)
+        for t, colour in ((_sphere_triangles(centre, 2.2 * radius), colour) for centre, colour in ends)
+    ]
     if len(points) < 2:
         return _joined(balls)
     along = np.gradient(points, axis=0)
@@ -174,13 +195,34 @@ def _write_texts(figure, robot, world, path, title, subtitle):
     count = len(world.names)
     length = np.linalg.norm(np.diff(path, axis=0), axis=1).sum()
     figure.text(0.025, 0.955, title or robot.name, fontsize=19, weight="bold", color="#20242b", va="center")
-    figure.text(0.025, 0.918, subtitle or f"{count} obstacle{'s' * (count != 1)}, {len(path)} waypoints, path length {length:.2f}",
-                fontsize=12.5, color="#555d68", va="center")
-    marks = [("start", START), ("goal", GOAL), ("obstacles", OBSTACLE)] if len(path) > 1 else [("robot", START), ("obstacles", OBSTACLE)]
-    handles = [Line2D([], [], marker="s", linestyle="", markersize=11, color=colour, label=label) for label, colour in marks]
+    figure.text(
+        0.025,
+        0.918,
+        subtitle or f"{count} obstacle{'s' * (count != 1)}, {len(path)} waypoints, path length {length:.2f}",
+        fontsize=12.5,
+        color="#555d68",
+        va="center",
+    )
+    marks = (
+        [("start", START), ("goal", GOAL), ("obstacles", OBSTACLE)]
+        if len(path) > 1
+        else [("robot", START), ("obstacles", OBSTACLE)]
+    )
+    handles = [
+        Line2D([], [], marker="s", linestyle="", markersize=11, color=colour, label=label) for label, colour in marks
+    ]
     handles.insert(-1, Line2D([], [], linewidth=3, color=HALFWAY, label="end-effector path"))
-    figure.legend(handles=handles, loc="upper right", bbox_to_anchor=(0.985, 0.985), frameon=False, fontsize=12, ncols=len(handles),
-                  columnspacing=1.4, handletextpad=0.4, labelcolor="#30353d")
+    figure.legend(
+        handles=handles,
+        loc="upper right",
+        bbox_to_anchor=(0.985, 0.985),
+        frameon=False,
+        fontsize=12,
+        ncols=len(handles),
+        columnspacing=1.4,
+        handletextpad=0.4,
+        labelcolor="#30353d",
+    )
 
 
 def _mix(k, count):
@@ -190,7 +232,9 @@ def _mix(k, count):
 def _gradient(share):
     """(..., 3) colour at a share 0..1 of the path: start, a violet half way (the plain mean is mud), goal."""
     share = np.asarray(share)
-    return np.stack([np.interp(share, [0, 0.5, 1], [a, b, c]) for a, b, c in zip(START, HALFWAY, GOAL, strict=True)], axis=-1)
+    return np.stack(
+        [np.interp(share, [0, 0.5, 1], [a, b, c]) for a, b, c in zip(START, HALFWAY, GOAL, strict=True)], axis=-1
+    )
 
 
 def _tint(i):
@@ -209,7 +253,9 @@ def _sphere_triangles(centre, radius):
     points = _sphere_points(200)
     hull = ConvexHull(points)
     triangles = points[hull.simplices]
-    inward = (np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0]) * triangles.mean(1)).sum(1) < 0
+    inward = (np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0]) * triangles.mean(1)).sum(
+        1
+    ) < 0
     triangles[inward] = triangles[inward][:, ::-1]
     return centre + radius * triangles
 

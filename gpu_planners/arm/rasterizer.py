@@ -83,7 +83,7 @@ def render(layers, camera, size, ground=0.0):
     picture = _background(camera, width, height, ground, _Shadow(layers, ground))
     band = 100
     for top in range(0, height, band):
-        part = picture[top:top + band]
+        part = picture[top : top + band]
         inverse = np.zeros((len(layers), s * len(part) + 2, s * width), np.float32)
         index = np.zeros(inverse.shape, np.int32)
         for k, triangles in enumerate(projected):
@@ -178,7 +178,11 @@ def _blend(picture, inverse, index, colours, normals, first, opacity, through):
                     g += a * (colours[colour, 1] - g)
                     b += a * (colours[colour, 2] - b)
                 red, green, blue = red + r, green + g, blue + b
-            picture[row, column, 0], picture[row, column, 1], picture[row, column, 2] = red / s**2, green / s**2, blue / s**2
+            picture[row, column, 0], picture[row, column, 1], picture[row, column, 2] = (
+                red / s**2,
+                green / s**2,
+                blue / s**2,
+            )
 
 
 @njit
@@ -238,7 +242,9 @@ class _Shadow:
     def at(self, x, y):
         column, row = ((x - self.low[0]) * self.scale).astype(int), ((y - self.low[1]) * self.scale).astype(int)
         inside = (column >= 0) & (row >= 0) & (column < len(self.mask)) & (row < len(self.mask))
-        return np.where(inside, self.mask[np.clip(row, 0, len(self.mask) - 1), np.clip(column, 0, len(self.mask) - 1)], 0)
+        return np.where(
+            inside, self.mask[np.clip(row, 0, len(self.mask) - 1), np.clip(column, 0, len(self.mask) - 1)], 0
+        )
 
 
 def _background(camera, width, height, ground, shadow):
@@ -252,7 +258,7 @@ def _background(camera, width, height, ground, shadow):
     reach = np.where(hits, (ground - camera.eye[2]) / np.where(hits, ray[..., 2], -1.0), 0)
     x, y = camera.eye[0] + reach * ray[..., 0], camera.eye[1] + reach * ray[..., 1]
     away = np.hypot(x - camera.target[0], y - camera.target[1])
-    fade = np.where(hits, np.exp(-(away / (0.75 * camera.distance)) ** 2), 0)
+    fade = np.where(hits, np.exp(-((away / (0.75 * camera.distance)) ** 2)), 0)
     colour = sky * (1 - fade[..., None]) + np.array([0.955, 0.958, 0.962]) * fade[..., None]
     per_pixel = reach / scale  # metres
     for spacing, strength in ((0.25, 0.05), (1.0, 0.10)):

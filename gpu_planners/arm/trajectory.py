@@ -148,13 +148,25 @@ class _Knots:
 
     def add_line(self, pieces, i):
         start, direction = self.rows[-1][1], pieces.directions[i]
-        profile = _profile(pieces.lengths[i], pieces.speeds[i], pieces.speeds[i + 1], pieces.speed_limit[i],
-                           pieces.acceleration[i], pieces.jerk[i])
+        profile = _profile(
+            pieces.lengths[i],
+            pieces.speeds[i],
+            pieces.speeds[i + 1],
+            pieces.speed_limit[i],
+            pieces.acceleration[i],
+            pieces.jerk[i],
+        )
         for step, position, speed, acceleration in profile:
             self._add(step, start + position * direction, speed * direction, acceleration * direction)
 
     def add_corner(self, pieces, i):
-        start, u, turn, cut, speed = self.rows[-1][1], pieces.directions[i], pieces.turns[i], pieces.cut[i], pieces.speeds[i + 1]
+        start, u, turn, cut, speed = (
+            self.rows[-1][1],
+            pieces.directions[i],
+            pieces.turns[i],
+            pieces.cut[i],
+            pieces.speeds[i + 1],
+        )
         count = 4  # so that the cubic spline of a controller without accelerations follows closely too
         for x in np.arange(1, count + 1) / count:
             position = start + 2 * cut * (u * x + turn * (x**3 - x**4 / 2))
@@ -181,8 +193,10 @@ def _profile(length, speed_from, speed_to, speed_limit, acceleration, jerk):
     query.max_velocity, query.max_acceleration, query.max_jerk = [speed_limit], [acceleration], [jerk]
     outcome = ruckig.Ruckig(1).calculate(query, result)
     if outcome not in (ruckig.Result.Working, ruckig.Result.Finished):
-        raise SettingsError(f"no timing found for a segment of length {length:.3g} under speed {speed_limit:.3g}, "
-                            f"acceleration {acceleration:.3g}, jerk {jerk:.3g}: {outcome}")
+        raise SettingsError(
+            f"no timing found for a segment of length {length:.3g} under speed {speed_limit:.3g}, "
+            f"acceleration {acceleration:.3g}, jerk {jerk:.3g}: {outcome}"
+        )
     profile = result.profiles[0][0]
     return list(zip(profile.t, profile.p[1:], profile.v[1:], profile.a[1:], strict=True))
 

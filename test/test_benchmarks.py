@@ -1,0 +1,129 @@
+"""The benchmark harness: rows where a device or a peer is missing, figures as text, and the written page."""
+
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks import arm_checks, machine, problems, report, write_docs
+from benchmarks.harness import Context, seconds
+
+needs_data = pytest.mark.skipif(problems.missing_data() is not None, reason=problems.missing_data() or "")
+
+
+def results(rows):
+    columns = {"rate": "rate", "ratio": "ratio"}
+    table = {"name": "configurations", "title": "Checks", "text": "What.", "columns": columns, "rows": rows}
+    return {
+        "machine": machine.describe(),
+        "date": "2026-01-01",
+        "quick": True,
+        "command": "python -m benchmarks",
+        "tables": [table],
+    }
+
+
+ROWS = [
+    {
+        "case": "random",
+        "subject": "gpu_planners, cpu",
+        "figures": {"rate": 2.5e6, "ratio": 6.25},
+        "samples": [2e6, 3e6],
+        "note": "",
+        "quoted": "",
+    },
+    {
+        "case": "random",
+        "subject": "gpu_planners, cuda",
+        "figures": {},
+        "samples": [],
+        "note": "no device: none",
+        "quoted": "",
+    },
+    {"case": "any", "subject": "VAMP", "figures": {}, "samples": [], "note": "", "quoted": "6 M/s"},
+]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "text"),
+    [
+        (2.5e6, "rate", "2.5 M"),
+        (39_000.0, "rate", "39 k"),
+        (3.1e8, "rate", "310 M"),
+        (6.25, "ratio", "6.25"),
+        (0.0156, "ms", "0.0156"),
+        (752.4, "ms", "752"),
+        (4.837, "length", "4.84"),
+        (0.92, "share", "92 %"),
+        (900, "count", "900"),
+        ("35/35", "text", "35/35"),
+        (float("nan"), "ms", "-"),
+        (None, "ms", "-"),
+    ],
+)
+def test_figures_as_text(value, kind, text):
+    assert report.number(value, kind) == text
+
+
+def test_the_page_marks_quoted_figures_and_missing_devices(tmp_path):
+    file = tmp_path / "results.json"
+    report.write_json(file, results(ROWS))
+    page = tmp_path / "docs" / "page.md"
+    write_docs.main([str(file), "--out", str(page)])
+    text = page.read_text()
+    assert (
+        "quoted, not measured here" in text
+        and "no device" in text
+        and "2.5 M" in text
+        and machine.describe()["cpu"] in text
+    )
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    assert len({line.count("|") for line in table}) == 1
+
+
+def test_plot(tmp_path):
+    pytest.importorskip("matplotlib", reason="plots need matplotlib (extra `view`)")
+    assert report.plot(tmp_path / "plot.png", results(ROWS)) is None
+    assert (tmp_path / "plot.png").stat().st_size > 5000
+    assert "nothing" in report.plot(tmp_path / "none.png", results(ROWS[1:]))
+
+
+def test_timing_leaves_the_warm_up_out():
+    calls = []
+    assert len(seconds(lambda: calls.append(1), 3, warm_up=2)) == 3 and len(calls) == 5
+
+
+def test_missing_device_is_a_row_and_a_message(monkeypatch):
+    there, missing = machine.devices("all")
+    assert "cpu" in there and set(missing) <= {"cuda"}
+    context = Context((), {"cuda": "no device: none"}, quick=True)
+    assert context.asked_for() == [("cuda", "no device: none")]
+
+
+def test_a_wrong_data_folder_ends_with_2(tmp_path, capsys):
+    assert command.main(["--data", str(tmp_path)]) == 2
+    assert str(tmp_path) in capsys.readouterr().err
+
+
+@needs_data
+def test_configurations_agree_with_coal(tmp_path):
+    """The whole way through, on few configurations: compared with coal where it is installed."""
+    assert command.main(["--quick", "--device", "cpu", "--only", "configurations", "--out", str(tmp_path)]) == 0
+    rows = json.loads((tmp_path / "results.json").read_text())["tables"][0]["rows"]
+    ours = [row for row in rows if row["subject"] == "gpu_planners, cpu"]
+    assert len(ours) == 2 and all(row["figures"]["rate"] > 0 for row in ours)
+    if any(row["subject"].startswith("coal") and row["figures"] for row in rows):
+        assert all(row["figures"]["compared"] > 500 and row["figures"]["differing"] == 0 for row in ours)
+
+
+@needs_data
+def test_configurations_along_segments_start_at_the_start():
+    problem = problems.load_problems("panda")[0]
+
+    class Robot:
+        lower, upper, dof = np.full(7, -1.0), np.full(7, 1.0), 7
+
+    q = arm_checks._along_segments(Robot, problem, 120)
+    assert q.shape == (120, 7)
+    np.testing.assert_allclose(q[[0, 49]], [problem.start, problem.goals[0]])
