@@ -155,7 +155,8 @@ BENCHMARKS = (
         "Configuration checks per second",
         "Panda hulls among one MotionBenchMaker scene of each family, exact "
         "verdicts, arrays in host memory before and after; median, lowest and highest over the scenes. "
-        "Ratio: to coal's better variant on one core in the same run. Verdicts are compared with coal's where no pair is within 0.1 mm of contact.",
+        "Ratio: to coal's better variant on one core in the same run. "
+        "Verdicts are compared with coal's where no pair is within 0.1 mm of contact.",
         RATE | {"ratio": "ratio", "compared": "count", "differing": "count"},
         configurations,
     ),

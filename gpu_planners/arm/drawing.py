@@ -132,7 +132,7 @@ def _joined(layers):
 
 
 def _tip_path(robot, path, radius=0.007, sides=10):
-    """Layer of the end effector's path, seen through what hides it: a tube from start to goal colour, balls at its ends."""
+    """Layer of the end effector's path, seen through what hides it: a tube with a ball at each end."""
     points = robot.link_poses(along_path(path, 300))[robot.tip_link][:, :3, 3]
     moved = np.r_[True, np.linalg.norm(np.diff(points, axis=0), axis=1) > 1e-5]
     points, share = points[moved], np.linspace(0, 1, len(moved))[moved]
