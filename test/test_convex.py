@@ -65,7 +65,7 @@ def separations(shapes, pairs, margin):
 
 @njit
 def _separations(F, I, pairs, T, margin):
-    W = np.empty(SIMPLEX_SCRATCH, dtype=np.float32)
+    W = np.empty(SIMPLEX_SCRATCH, dtype=np.float64)
     result = np.empty(len(pairs), dtype=np.float32)
     for k in range(len(pairs)):
         a, b = I[OBSTACLE_INTS] + pairs[k, 0] * SHAPE_INT_STRIDE, I[OBSTACLE_INTS] + pairs[k, 1] * SHAPE_INT_STRIDE

@@ -6,8 +6,8 @@ collision can happen before clearance / speed. `motion_valid` bisects a motion w
 the adaptive checking of Schwarzer, Saha and Latombe (IEEE T-RO 2005), with the bounds of `convex.separation`.
 The fixed samplings of [DL14] (a joint-space step) and [BKF11] (a fixed count) are modes of the same function.
 
-Scratch is passed in, since kernels cannot allocate: `X` (frames, shapes and balls, see
-`place`), `W` (the simplex of convex, then the pairs in the sieve).
+Scratch is passed in, since kernels cannot allocate: `X` float32 (see `place`, then the pairs in the sieve), `W`
+float64 (see convex).
 """
 
 import math
@@ -46,7 +46,6 @@ CONTINUOUS, WORKSPACE, JOINT, COUNT = 0, 1, 2, 3  # the modes of MotionCheck
 QUEUE = 256  # intervals of a motion that wait for a check
 FAR = np.float32(1e30)
 SIEVE = 64  # pairs that pass a sieve together
-SIEVE_SCRATCH = SIMPLEX_SCRATCH + SIEVE
 COLLIDES = np.float32(-1.0)
 HALF_F = np.float32(0.5)
 
@@ -202,6 +201,7 @@ def certify(q, want, speed, F, I, X, W):
     tau = want
     moving, obstacles = I[MOVING], I[OBSTACLES]
     balls = 12 * (I[FRAMES] + I[SHAPES])
+    sieve = balls + 4 * I[SHAPES]
     s, o, p = moving - 1 if obstacles > 0 else -1, 0, 0  # the hand first: it is likelier to collide than the shoulder
     done = False
     while not done:
@@ -225,21 +225,21 @@ def certify(q, want, speed, F, I, X, W):
                 done = True
                 break
             if x * x + y * y + z * z <= away * away:
-                W[SIMPLEX_SCRATCH + count] = code
+                X[sieve + count] = code
                 count += 1
         kept = 0
         for k in range(count):
-            code = int(W[SIMPLEX_SCRATCH + k])
+            code = int(X[sieve + k])
             a, b, T, i = pair(code, F, I, X)
             margin = tau * speed[i]
             bound = bounding_distance(F, I, a, b, T)
             if bound <= ZERO or bound < HALF_F * margin:
-                W[SIMPLEX_SCRATCH + kept] = code
+                X[sieve + kept] = code
                 kept += 1
             elif bound < margin:
                 tau = bound / speed[i]
         for k in range(kept):
-            a, b, T, i = pair(int(W[SIMPLEX_SCRATCH + k]), F, I, X)
+            a, b, T, i = pair(int(X[sieve + k]), F, I, X)
             margin = tau * speed[i]
             distance = exact_distance(F, I, a, b, T, margin, W)
             if distance < ZERO:
@@ -295,18 +295,12 @@ def motion_parts(qa, qb, mode, step, greatest):
 
 @njit
 def motion_valid(qa, qb, mode, step, F, I, S):
-    """Is the straight motion qa -> qb free, by the check (mode, step) of MotionCheck? S: scratch, see `scratch_size`."""
-    q, speed, queue, X, W = split_scratch(S, I)
+    """Is the straight motion qa -> qb free, by the check (mode, step) of MotionCheck? S: `make_scratch`."""
+    q, speed, queue, X, W = S
     greatest = speeds(qa, qb, F, I, speed)
     if mode == CONTINUOUS:
         return certified_motion(qa, qb, step, greatest, F, I, q, speed, queue, X, W)
     return sampled_motion(qa, qb, motion_parts(qa, qb, mode, step, greatest), F, I, q, X, W)
-
-
-@njit
-def configuration_valid(q, F, I, S):
-    _, _, _, X, W = split_scratch(S, I)
-    return free(q, F, I, X, W)
 
 
 @njit
@@ -316,19 +310,16 @@ def free(q, F, I, X, W):
 
 
 @njit
-def scratch_size(I):
-    """Length of the float32 scratch that a check of this robot needs."""
-    return I[DOF] + I[MOVING] + I[PAIRS] + 2 * QUEUE + 12 * I[FRAMES] + 16 * I[SHAPES] + SIEVE_SCRATCH
+def poses_size(I):
+    """Length of the scratch X of this robot."""
+    return 12 * I[FRAMES] + 16 * I[SHAPES] + SIEVE
 
 
 @njit
-def split_scratch(S, I):
-    """-> q, speed, queue, X, W: views into the scratch S."""
-    a = I[DOF]
-    b = a + I[MOVING] + I[PAIRS]
-    c = b + 2 * QUEUE
-    d = c + 12 * I[FRAMES] + 16 * I[SHAPES]
-    return S[:a], S[a:b], S[b:c], S[c:d], S[d:]
+def make_scratch(I):
+    """CPU only: -> q, speed, queue, X, W for one thread."""
+    return (np.empty(I[DOF], dtype=np.float32), np.empty(I[MOVING] + I[PAIRS], dtype=np.float32),
+            np.empty(2 * QUEUE, dtype=np.float32), np.empty(poses_size(I), dtype=np.float32), np.empty(SIMPLEX_SCRATCH, dtype=np.float64))
 
 
 @njit
@@ -340,11 +331,11 @@ def certified_motion(qa, qb, tolerance, greatest, F, I, q, speed, queue, X, W):
     """
     interpolate(qa, qb, ONE, q)
     tau = certify(q, ONE, speed, F, I, X, W)
-    if tau < ZERO:
-        return False
     queue[0], queue[1] = ZERO, ONE - tau
     head, count = 0, 1 if tau < ONE else 0
     shortest = tolerance / max(greatest, np.float32(1e-12))
+    if tau < ONE and tau < HALF_F * shortest:
+        return False
     while count > 0:
         # the widest interval first finds collisions early; with the queue nearly full, the newest one keeps it bounded
         at = head if count < QUEUE - 2 else (head + count - 1) % QUEUE
@@ -352,15 +343,13 @@ def certified_motion(qa, qb, tolerance, greatest, F, I, q, speed, queue, X, W):
         if at == head:
             head = (head + 1) % QUEUE
         count -= 1
-        if high - low < shortest:
-            return False
         half = HALF_F * (high - low)
         middle = low + half
         interpolate(qa, qb, middle, q)
         tau = certify(q, half, speed, F, I, X, W)
-        if tau < ZERO:
-            return False
         if tau < half:
+            if tau < HALF_F * shortest:  # in collision, or too close to it
+                return False
             for side in range(2):
                 place_at = (head + count) % QUEUE
                 queue[2 * place_at] = low if side == 0 else middle + tau

@@ -12,11 +12,10 @@ from .collision import (
     COUNT,
     JOINT,
     WORKSPACE,
-    configuration_valid,
+    free,
+    make_scratch,
     motion_valid,
     pair_distances,
-    scratch_size,
-    split_scratch,
 )
 from .packing import MOVING, OBSTACLES, PAIR_INTS, PAIRS, pack_robot, pack_scene
 
@@ -150,15 +149,15 @@ class CollisionChecker:
 @njit(parallel=True)
 def _configurations_valid(q, chunks, F, I, valid):
     for c in numba.prange(chunks):
-        S = np.empty(scratch_size(I), dtype=np.float32)
+        _, _, _, X, W = make_scratch(I)
         for i in range(c * len(q) // chunks, (c + 1) * len(q) // chunks):
-            valid[i] = configuration_valid(q[i], F, I, S)
+            valid[i] = free(q[i], F, I, X, W)
 
 
 @njit(parallel=True)
 def _motions_valid(qa, qb, chunks, mode, step, F, I, valid):
     for c in numba.prange(chunks):
-        S = np.empty(scratch_size(I), dtype=np.float32)
+        S = make_scratch(I)
         for i in range(c * len(qa) // chunks, (c + 1) * len(qa) // chunks):
             valid[i] = motion_valid(qa[i], qb[i], mode, step, F, I, S)
 
@@ -166,8 +165,7 @@ def _motions_valid(qa, qb, chunks, mode, step, F, I, valid):
 @njit
 def _pair_distances(q, F, I, margin):
     """(N, moving * obstacles + pairs): see collision.pair_distances."""
-    S = np.empty(scratch_size(I), dtype=np.float32)
-    _, _, _, X, W = split_scratch(S, I)
+    _, _, _, X, W = make_scratch(I)
     distances = np.empty((len(q), I[MOVING] * I[OBSTACLES] + I[PAIRS]), dtype=np.float32)
     for n in range(len(q)):
         pair_distances(q[n], F, I, X, W, margin, distances[n])

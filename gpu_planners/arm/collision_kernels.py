@@ -7,11 +7,12 @@ seven array arguments; buffers for requests and answers are page-locked, grow by
 import functools
 
 import numpy as np
-from numba import cuda, float32, int32
+from numba import cuda, float32, float64, int32
 
 from ..device import cuda_jit
-from .collision import CONTINUOUS, HALF_F, SIEVE_SCRATCH, ZERO, certify, free, interpolate, motion_parts
-from .packing import DOF, FRAMES, MOVING, PAIRS, REACH, SHAPES
+from .collision import CONTINUOUS, HALF_F, ZERO, certify, free, interpolate, motion_parts, poses_size
+from .convex import SIMPLEX_SCRATCH
+from .packing import DOF, MOVING, PAIRS, REACH
 
 WARP = 32
 THREADS = 128
@@ -30,7 +31,7 @@ class CudaChecker:
             self._stream = cuda.stream()
         ints = packed_robot.ints
         self._dof = int(ints[DOF])
-        sizes = (self._dof, 12 * ints[FRAMES] + 16 * ints[SHAPES], ints[MOVING] + ints[PAIRS])
+        sizes = (self._dof, poses_size(ints), ints[MOVING] + ints[PAIRS])
         self._configurations, self._motions = _kernels(*(_round_up(int(n)) for n in sizes))
         self._scene = None
         self._buffers = {}
@@ -93,7 +94,7 @@ def _kernels(n_q, n_poses, n_speeds):
     @cuda_jit
     def configurations(q, F, I, valid):
         X = cuda.local.array(n_poses, float32)
-        W = cuda.local.array(SIEVE_SCRATCH, float32)
+        W = cuda.local.array(SIMPLEX_SCRATCH, float64)
         i = cuda.grid(1)
         if i < len(valid):
             valid[i] = free(q[i], F, I, X, W)
@@ -101,7 +102,7 @@ def _kernels(n_q, n_poses, n_speeds):
     @cuda_jit
     def motions(q_from, q_to, mode, step, F, I, valid):
         X = cuda.local.array(n_poses, float32)
-        W = cuda.local.array(SIEVE_SCRATCH, float32)
+        W = cuda.local.array(SIMPLEX_SCRATCH, float64)
         q = cuda.local.array(n_q, float32)
         speeds = cuda.shared.array(all_speeds, float32)
         waiting = cuda.shared.array(ALL_WAITING, float32)
@@ -148,7 +149,7 @@ def warp_motion_valid(qa, qb, mode, step, F, I, q, X, W, speed, waiting, lane):
             interpolate(qa, qb, middle, q)
             tau = certify(q, half, speed, F, I, X, W)
             split = tau >= ZERO and tau < half
-            refused = tau < ZERO or (split and half - tau < shortest)
+            refused = tau < ZERO or (split and tau < HALF_F * shortest)
         if cuda.any_sync(ALL, refused):
             return False
         splitting = cuda.ballot_sync(ALL, split)

@@ -4,7 +4,8 @@ Chung and Wang (VRST 1996, as used in [DL14] section 2.4) look for a separating 
 farthest along S and b the point of B farthest against it, S separates when S.(b - a) > 0; otherwise S is
 reflected about r = b - a and tried again. It settles nearly every pair at once, but near contact it can wander:
 after CHUNG_WANG_STEPS the distance algorithm of Gilbert, Johnson and Keerthi (1988) decides, on the same support
-functions. Where even that is undecided at float32 precision the answer is "they meet".
+functions. Its simplex is in float64: in float32 the direction to a thin simplex a millimetre away is off by enough
+to miss the separation. Where even that is undecided the answer is "they meet".
 
 Departure from [DL14]: the separation S.(b - a) of a unit vector is a lower bound of the distance; it is
 returned, so that motions can be certified between checks.
@@ -24,7 +25,7 @@ from .shapes import ShapeKind
 
 CHUNG_WANG_STEPS = 4
 GJK_STEPS = 40
-SIMPLEX_SCRATCH = 16  # float32 scratch of `separation`: four points and the closest one
+SIMPLEX_SCRATCH = 16  # float64 scratch of `separation`: four points and the closest one
 
 BOX, CYLINDER, SPHERE = int(ShapeKind.BOX), int(ShapeKind.CYLINDER), int(ShapeKind.SPHERE)
 ZERO, HALF_, ONE, TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0)
@@ -114,7 +115,7 @@ def separation(F, I, a, b, T, x, y, z, margin, W):
     """Lower bound of the distance of A and B in metres, or MEET.
 
     T: pose of A in B's frame (12 scalars); (x, y, z): any first guess of a direction from A to B, in B's frame;
-    margin: the search stops at the first bound above it; W: (SIMPLEX_SCRATCH,) float32 scratch.
+    margin: the search stops at the first bound above it; W: (SIMPLEX_SCRATCH,) float64 scratch.
     A bound below `margin` is within GOOD_BOUND of the true distance, or below float32's resolution.
     """
     length = math.sqrt(x * x + y * y + z * z)
@@ -147,13 +148,11 @@ def closest(F, I, a, b, T, rx, ry, rz, best, enough, W):
     W[0], W[1], W[2] = rx, ry, rz
     W[12], W[13], W[14] = rx, ry, rz
     n = 1
-    for step in range(GJK_STEPS):
-        x, y, z = W[12], W[13], W[14]
-        distance = math.sqrt(x * x + y * y + z * z)
+    for _ in range(GJK_STEPS):
+        distance = math.sqrt(W[12] * W[12] + W[13] * W[13] + W[14] * W[14])
         if distance < ROUNDING:
             return MEET
-        inverse = ONE / distance
-        x, y, z = x * inverse, y * inverse, z * inverse
+        x, y, z = np.float32(W[12] / distance), np.float32(W[13] / distance), np.float32(W[14] / distance)
         rx, ry, rz = support_difference(F, I, a, b, T, x, y, z)
         gap = x * rx + y * ry + z * rz
         best = max(best, gap)

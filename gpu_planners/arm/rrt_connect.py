@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..device import njit
-from .collision import motion_valid, scratch_size
+from .collision import make_scratch, motion_valid
 from .nearest import BLOCK, nearest, nearest_each
 from .path import Status
 from .query import Query, check_setting, open_query
@@ -35,7 +35,7 @@ class Settings:
     shortcut_rounds: rounds of shortening afterwards; 0 returns the raw path
     """
 
-    range: float = 0.5
+    range: float = 1.0
     dynamic_domain: float = 4.0
     batch: int = 128
     max_samples: int = 1_000_000
@@ -87,10 +87,9 @@ def _warm_up(checker):
 def _grow_on_cpu(trees, query, checker, settings, seed):
     trees.make_room(ROOM)
     until = min(trees.progress[0] + CHUNK, settings.max_samples)
-    scratch = np.empty(scratch_size(checker.packed_robot.ints) + 2 * checker.robot.dof + BLOCK, dtype=np.float32)
     trees.met = grow(trees.nodes, trees.parents, trees.domain, trees.counts, trees.progress, until, np.uint64(seed), query.lower,
                      query.upper, np.float32(settings.range), np.float32(settings.dynamic_domain), *checker.motion_args,
-                     *checker.packed_scene, scratch)
+                     *checker.packed_scene)
 
 
 def grow_batch(trees, query, checker, settings, seed):
@@ -189,10 +188,11 @@ class Trees:
 
 
 @njit
-def grow(nodes, parents, domain, counts, progress, until, seed, lower, upper, reach, radius, mode, step, F, I, scratch):
+def grow(nodes, parents, domain, counts, progress, until, seed, lower, upper, reach, radius, mode, step, F, I):
     """Draw samples until `until` or until the trees meet; -> 1 when they do, progress[1:] naming the two nodes."""
     dof, capacity = nodes.shape[1], nodes.shape[2]
-    q, near, distances, S = scratch[:dof], scratch[dof:2 * dof], scratch[2 * dof:2 * dof + BLOCK], scratch[2 * dof + BLOCK:]
+    q, near, distances = np.empty(dof, dtype=np.float32), np.empty(dof, dtype=np.float32), np.empty(BLOCK, dtype=np.float32)
+    S = make_scratch(I)
     while progress[0] < until and max(counts[0], counts[1]) + ROOM // 2 < capacity:
         a = 0 if counts[0] <= counts[1] else 1
         sample(seed, progress[0], lower, upper, q)
