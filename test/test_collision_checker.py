@@ -1,0 +1,184 @@
+"""CollisionChecker against coal on MotionBenchMaker scenes, and its motions against dense checks."""
+
+import numpy as np
+import pytest
+from gpu_planners.arm import CollisionChecker, CollisionWorld, MotionCheck, load_urdf
+from gpu_planners.errors import DeviceError, ObstacleError, SettingsError
+
+from benchmarks.problems import add_obstacles, load_golden, load_problems, missing_data, robot_files
+
+needs_data = pytest.mark.skipif(missing_data() is not None, reason=str(missing_data()))
+GREY = 1e-4  # metres from contact where float32 may decide either way
+
+
+@pytest.fixture(scope="module")
+def panda():
+    return load_urdf(*robot_files("panda"))
+
+
+def checker_of(robot, problem, motion=MotionCheck()):
+    return CollisionChecker(robot, add_obstacles(CollisionWorld(), problem.obstacles), "cpu", motion)
+
+
+@needs_data
+def test_configurations_agree_with_coal(panda):
+    """Random, near the problems' ends, and picked on the edge between free and colliding, where mistakes would be."""
+    pytest.importorskip("coal")
+    from oracles import CoalScene
+
+    rng, compared, grey = np.random.default_rng(0), 0, 0
+    for problem in load_problems("panda")[::10]:
+        checker, scene = checker_of(panda, problem), CoalScene(*robot_files("panda"), problem.obstacles)
+        q = rng.uniform(panda.lower, panda.upper, (10_000, 7))
+        edge = checker.configurations_valid(q) != checker.configurations_valid(q + rng.normal(0, 0.003, q.shape))
+        ends = np.concatenate([problem.start[None], problem.goals])
+        q = np.concatenate([q[:40], q[edge][:40], ends, ends[rng.integers(len(ends), size=40)] + rng.normal(0, 0.2, (40, 7))])
+        distance = np.array([scene.distance(x) for x in q])
+        free, clear = checker.configurations_valid(q), checker.clearances(q, up_to=0.1)
+        sure = np.abs(distance) > GREY
+        wrong = np.flatnonzero(sure & (free != (distance > 0)))
+        assert not len(wrong), f"{problem.name}: coal says {distance[wrong]} m, the checker {free[wrong]}"
+        assert (clear[sure & free] <= distance[sure & free] + 1e-5).all()
+        near = sure & free & (distance < 0.09)
+        assert (clear[near] >= 0.75 * distance[near] - 1e-5).all()
+        compared, grey = compared + sure.sum(), grey + (~sure).sum()
+    print(f"{compared} configurations compared with coal, {grey} within {GREY} m of contact left out")
+    assert compared > 3000 and grey < 400
+
+
+@needs_data
+def test_golden_configurations(panda):
+    """Self-collision distances of the golden set, which were computed without any obstacle of ours."""
+    golden = load_golden()
+    checker = CollisionChecker(panda, CollisionWorld(), "cpu")
+    distance = golden["min_self_distance"]
+    sure = np.abs(distance) > GREY
+    assert (checker.configurations_valid(golden["q"]) == (distance > 0))[sure].all()
+    assert sure.sum() > 800
+
+
+@needs_data
+def test_colliding_pairs_name_the_offenders(panda):
+    checker = CollisionChecker(panda, CollisionWorld(), "cpu")
+    q = panda.named_states["ready"]
+    assert checker.colliding_pairs(q) == []
+    checker.world.add_sphere("ball", 0.05, panda.link_poses(q)["panda_hand"].reshape(4, 4))
+    assert ("panda_hand_0", "ball") in checker.colliding_pairs(q)
+    assert not checker.configurations_valid(q[None])[0]
+    checker.world.clear()
+    assert checker.configurations_valid(q[None])[0]
+
+
+@needs_data
+def test_continuous_motions_are_free_however_densely_one_looks(panda):
+    """What is called free is free at 2000 places; what is refused comes within the step of contact somewhere."""
+    rng, accepted, refused = np.random.default_rng(5), 0, 0
+    for problem in load_problems("panda")[::50]:
+        checker = checker_of(panda, problem)
+        a = rng.uniform(panda.lower, panda.upper, (400, 7))
+        a = a[checker.configurations_valid(a)]
+        b = np.clip(a + rng.normal(0, 0.3, a.shape), panda.lower, panda.upper)
+        valid = checker.motions_valid(a, b)
+        for start, end, free in zip(a, b, valid):
+            clear = checker.clearances(start + np.linspace(0, 1, 2000)[:, None] * (end - start), up_to=0.01).min()
+            if free:
+                assert clear > 0
+            else:
+                assert clear < checker.motion.step, f"refused although {clear} m free everywhere"
+        accepted, refused = accepted + valid.sum(), refused + (~valid).sum()
+    assert accepted > 100 and refused > 100
+
+
+@needs_data
+@pytest.mark.parametrize(("motion", "parts_of"), [
+    (MotionCheck("joint", 0.05), lambda a, b: np.ceil(np.linalg.norm(b - a) / 0.05)),
+    (MotionCheck("count", 20), lambda a, b: 20),
+], ids=["joint", "count"])
+def test_sampled_motions_look_where_they_say(panda, motion, parts_of):
+    checker = checker_of(panda, load_problems("panda")[0], motion)
+    rng = np.random.default_rng(6)
+    a = rng.uniform(panda.lower, panda.upper, (500, 7)).astype(np.float32)
+    b = a + rng.normal(0, 0.3, a.shape).astype(np.float32)
+    valid = checker.motions_valid(a, b)
+    free = [checker.configurations_valid(x + np.linspace(0, 1, int(parts_of(x, y)) + 1)[:, None] * (y - x)).all() for x, y in zip(a, b)]
+    assert (valid != free).sum() <= 1  # one may be within rounding of contact
+    assert 0.1 < valid.mean() < 0.9
+
+
+@needs_data
+def test_workspace_steps_bound_every_point(panda):
+    """A thin plate that a motion crosses is never jumped over: steps are shorter than hand and plate are thick together."""
+    checker = CollisionChecker(panda, CollisionWorld(), "cpu", MotionCheck("workspace", 0.02))
+    start = panda.named_states["ready"]
+    end = start + np.array([1.2, 0, 0, 0, 0, 0, 0])
+    assert checker.motions_valid(start[None], end[None])[0]
+    hand = panda.link_poses(start + np.array([0.613, 0, 0, 0, 0, 0, 0]))["panda_hand"].reshape(4, 4)
+    checker.world.add_box("plate", [0.02, 0.02, 0.002], hand)
+    assert not checker.motions_valid(start[None], end[None])[0]
+
+
+@needs_data
+def test_no_point_moves_faster_than_its_bound(panda):
+    """packing.REACH, on which all certificates rest: points of every shape, over random short motions."""
+    from gpu_planners.arm.packing import DOF, MOVING, REACH
+
+    checker = CollisionChecker(panda, CollisionWorld(), "cpu")
+    floats, ints = checker.packed_robot
+    reach = floats[ints[REACH]:][:ints[MOVING] * ints[DOF]].reshape(ints[MOVING], ints[DOF])
+    rng = np.random.default_rng(7)
+    q = rng.uniform(panda.lower, panda.upper, (300, 7))
+    dq = rng.normal(0, 0.2, q.shape) * (rng.random(q.shape) < 0.5)
+    before, after = panda.frame_poses(q), panda.frame_poses(q + dq)
+    tightest = 0.0
+    for row, s in zip(reach, checker._shape_order):
+        shape, f = panda.shapes[s], panda.shape_frame[s]
+        points = np.column_stack([shape.vertices @ shape.pose[:3, :3].T + shape.pose[:3, 3], np.ones(len(shape.vertices))])
+        moved = np.linalg.norm(((after[:, f] - before[:, f]) @ points.T)[:, :3], axis=1).max(axis=1)
+        bound = np.abs(dq) @ row
+        assert (moved <= bound + 1e-9).all()
+        tightest = max(tightest, (moved[bound > 0] / bound[bound > 0]).max())
+    assert tightest > 0.5  # a bound that is never nearly reached would be wrong in the other way
+
+
+def test_world_replaces_refuses_and_counts():
+    world = CollisionWorld()
+    world.add_box("table", [1, 1, 0.1], np.eye(4))
+    version = world.version
+    with pytest.raises(ObstacleError, match="table"):
+        world.add_box("table", [1, -1, 0.1], np.eye(4))
+    assert world.version == version and len(world.shapes) == 1
+    world.add_sphere("table", 0.3, np.eye(4))
+    assert world.names == ("table",) and world.version > version
+    with pytest.raises(ObstacleError, match="chair.*table"):
+        world.remove("chair")
+    with pytest.raises(ObstacleError, match="name"):
+        world.add_sphere("", 0.3, np.eye(4))
+    with pytest.raises(ObstacleError, match="part"):
+        world.add_mesh("part", "/nowhere/part.stl", np.eye(4))
+
+
+@needs_data
+def test_bad_requests_say_what_is_allowed(panda):
+    with pytest.raises(DeviceError, match="auto"):
+        CollisionChecker(panda, CollisionWorld(), "gpu")
+    with pytest.raises(SettingsError, match="continuous, workspace, joint, count"):
+        MotionCheck("fast")
+    with pytest.raises(SettingsError, match="step"):
+        MotionCheck("workspace", 0.0)
+    with pytest.raises(SettingsError, match="step"):
+        MotionCheck("joint", float("nan"))
+    checker = CollisionChecker(panda, CollisionWorld(), "cpu")
+    with pytest.raises(ValueError, match=r"\(N, 7\)"):
+        checker.configurations_valid(np.zeros(7))
+    with pytest.raises(ValueError, match="same shape"):
+        checker.motions_valid(np.zeros((2, 7)), np.zeros((3, 7)))
+
+
+def test_cuda_asked_for_where_there_is_none():
+    from gpu_planners.device import cuda_problem, resolve_device
+
+    if not cuda_problem():
+        pytest.skip("there is a CUDA device here")
+    assert resolve_device("auto") == "cpu"
+    with pytest.raises(DeviceError, match="cuda"):
+        resolve_device("cuda")

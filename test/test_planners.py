@@ -1,0 +1,162 @@
+"""rrt_connect and prm: every path re-checked by coal, bad queries named, answers repeatable."""
+
+import numpy as np
+import pytest
+from gpu_planners.arm import CollisionChecker, CollisionWorld, Status, load_urdf, prm, rrt_connect
+from gpu_planners.arm.path import path_length
+from gpu_planners.errors import SettingsError
+
+from benchmarks.problems import add_obstacles, load_problems, missing_data, robot_files
+
+pytestmark = pytest.mark.skipif(missing_data() is not None, reason=str(missing_data()))
+PLANNERS = pytest.mark.parametrize("planner", [rrt_connect, prm], ids=["rrt_connect", "prm"])
+
+
+@pytest.fixture(scope="module")
+def panda():
+    return load_urdf(*robot_files("panda"))
+
+
+@pytest.fixture(scope="module")
+def ur5():
+    return load_urdf(*robot_files("ur5"), joints=load_problems("ur5")[0].joint_names)
+
+
+def solve_all(robot, name, problems, planner, settings):
+    """Solve and re-check by coal at 1 mm; -> costs."""
+    pytest.importorskip("coal")
+    from oracles import CoalScene
+
+    unsolved, colliding, costs = [], [], []
+    for problem in problems:
+        checker = CollisionChecker(robot, add_obstacles(CollisionWorld(), problem.obstacles), "cpu")
+        result = planner.solve(problem.start, problem.goals, checker, settings, seed=1)
+        if not result.solved:
+            unsolved.append(f"{problem.name}: {result.message}")
+            continue
+        assert np.array_equal(result.path[0], problem.start)
+        assert np.allclose(result.path[-1], problem.goals[result.goal_index])
+        assert result.cost == pytest.approx(path_length(result.path)) and result.message == ""
+        pieces = pieces_of(robot) if name == "ur5" else None
+        scene = CoalScene(*robot_files(name), problem.obstacles, decomposition=pieces, joints=problem.joint_names)
+        hit = scene.first_collision(result.path, spacing=0.001)
+        if hit is not None:
+            colliding.append(f"{problem.name}: {hit}")
+        costs.append(result.cost)
+    assert not unsolved, unsolved
+    assert not colliding, colliding
+    return np.array(costs)
+
+
+@pytest.mark.timeout(1800)
+def test_rrt_connect_solves_every_panda_problem(panda):
+    problems = load_problems("panda")
+    costs = solve_all(panda, "panda", problems, rrt_connect, rrt_connect.Settings(time_limit_s=60))
+    assert len(costs) == 350
+    print(f"350 solved, median length {np.median(costs):.2f} rad")
+    assert np.median(costs) < 5.5
+
+
+@pytest.mark.timeout(1800)
+def test_rrt_connect_solves_every_ur5_problem(ur5):
+    costs = solve_all(ur5, "ur5", load_problems("ur5"), rrt_connect, rrt_connect.Settings(time_limit_s=60))
+    assert len(costs) == 350
+
+
+def test_prm_solves_problems(panda):
+    problems = [p for p in load_problems("panda") if p.family in ("bookshelf_thin", "box", "table_under_pick")][::15]
+    assert len(solve_all(panda, "panda", problems, prm, prm.Settings(time_limit_s=60))) == len(problems) > 5
+
+
+@PLANNERS
+def test_same_seed_same_path(panda, planner):
+    problem = load_problems("panda", families=("box",))[0]
+    checker = CollisionChecker(panda, add_obstacles(CollisionWorld(), problem.obstacles), "cpu")
+    one, two, other = (planner.solve(problem.start, problem.goals, checker, seed=s) for s in (4, 4, 5))
+    assert one.solved and np.array_equal(one.path, two.path) and one.samples == two.samples
+    assert other.solved and not np.array_equal(one.path, other.path)
+
+
+@PLANNERS
+def test_batched_rounds_find_the_same_kind_of_path(panda, planner, monkeypatch):
+    """The rounds that CUDA uses, here with the checker of the CPU."""
+    if planner is prm:
+        pytest.skip("prm has one way only")
+    monkeypatch.setattr(rrt_connect, "_grow_on_cpu", rrt_connect.grow_batch)
+    problems = load_problems("panda")[::50]
+    assert len(solve_all(panda, "panda", problems, rrt_connect, rrt_connect.Settings(batch=16, time_limit_s=60))) == len(problems)
+
+
+@PLANNERS
+def test_several_goals_some_unusable(panda, planner):
+    problem = load_problems("panda", families=("box",))[0]
+    checker = CollisionChecker(panda, add_obstacles(CollisionWorld(), problem.obstacles), "cpu")
+    outside = np.full(7, 9.0)
+    result = planner.solve(problem.start, np.stack([outside, problem.goals[0]]), checker)
+    assert result.solved and result.goal_index == 1
+    assert np.allclose(result.path[-1], problem.goals[0])
+
+
+@PLANNERS
+@pytest.mark.parametrize(("start", "goals", "status", "word"), [
+    (np.zeros(6), None, Status.INVALID_START, "(7,)"),
+    (np.full(7, np.nan), None, Status.INVALID_START, "finite"),
+    ("home", None, Status.INVALID_START, "numbers"),
+    (None, np.zeros((0, 7)), Status.INVALID_GOAL, "(G, 7)"),
+    (None, np.zeros((2, 8)), Status.INVALID_GOAL, "(G, 7)"),
+    (None, [np.inf] * 7, Status.INVALID_GOAL, "finite"),
+    (np.full(7, 8.0), None, Status.START_OUT_OF_LIMITS, "panda_joint1 = 8"),
+    (None, np.full(7, 8.0), Status.GOAL_OUT_OF_LIMITS, "panda_joint1 = 8"),
+], ids=lambda x: x.name if isinstance(x, Status) else "")
+def test_bad_queries_are_named(panda, planner, start, goals, status, word):
+    ready = panda.named_states["ready"]
+    checker = CollisionChecker(panda, CollisionWorld(), "cpu")
+    result = planner.solve(ready if start is None else start, ready if goals is None else goals, checker)
+    assert result.status is status and word in result.message
+    assert len(result.path) == 0 and result.goal_index == -1 and result.cost == np.inf
+
+
+@PLANNERS
+def test_collisions_of_the_ends_name_the_pair(panda, planner):
+    ready = panda.named_states["ready"]
+    checker = CollisionChecker(panda, CollisionWorld(), "cpu")
+    checker.world.add_sphere("ball", 0.06, panda.link_poses(ready)["panda_hand"].reshape(4, 4))
+    away = ready + np.array([1.0, 0, 0, 0, 0, 0, 0])
+    at_start, at_goal = planner.solve(ready, away, checker), planner.solve(away, ready, checker)
+    assert at_start.status is Status.START_IN_COLLISION and "panda_hand_0 with ball" in at_start.message
+    assert at_goal.status is Status.GOAL_IN_COLLISION and "panda_hand_0 with ball" in at_goal.message
+
+
+@PLANNERS
+def test_budgets_end_the_search(panda, planner):
+    problem = load_problems("panda", families=("cage",))[0]
+    checker = CollisionChecker(panda, add_obstacles(CollisionWorld(), problem.obstacles), "cpu")
+    few = planner.solve(problem.start, problem.goals, checker, planner.Settings(max_samples=3))
+    assert few.status is Status.SAMPLES_EXHAUSTED and few.samples == 3 and "3 samples" in few.message
+    checker.world.add_sphere("wall", 3.0, np.eye(4) + np.eye(4)[:, 3:] @ np.array([[0, 0, 0, 0]]))
+    assert planner.solve(problem.start, problem.goals, checker).status is Status.START_IN_COLLISION
+
+
+def test_start_is_the_goal(panda):
+    ready = panda.named_states["ready"]
+    checker = CollisionChecker(panda, CollisionWorld(), "cpu")
+    result = rrt_connect.solve(ready, ready, checker)
+    assert result.solved and result.cost == 0.0
+
+
+@pytest.mark.parametrize(("module", "field", "value"), [
+    (rrt_connect, "range", 0.0), (rrt_connect, "range", float("nan")), (rrt_connect, "max_samples", 0), (rrt_connect, "max_samples", 1.5),
+    (rrt_connect, "time_limit_s", -1.0), (rrt_connect, "batch", True), (prm, "batch", 0), (prm, "neighbour_factor", "many"),
+])
+def test_settings_refuse_by_name(module, field, value):
+    with pytest.raises(SettingsError, match=f"{field} is .*allowed"):
+        module.Settings(**{field: value})
+
+
+def pieces_of(robot):
+    """{link: [(P, 3) points in the link frame]} of the robot's convex pieces, for the oracle."""
+    pieces = {}
+    for shape, link in zip(robot.shapes, robot.shape_link):
+        T = np.linalg.inv(robot.T_frame_link[link]) @ shape.pose
+        pieces.setdefault(robot.link_names[link], []).append(shape.vertices @ T[:3, :3].T + T[:3, 3])
+    return pieces
