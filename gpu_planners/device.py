@@ -41,12 +41,13 @@ def njit(function=None, **options):
 
 
 def cuda_jit(function=None, **options):
-    """numba.cuda.jit with the package-wide cache; imports CUDA."""
+    """numba.cuda.jit with the package-wide cache; imports CUDA. No fast mathematics: its square roots and divisions make the
+    exact search call pairs half a millimetre apart colliding."""
     from numba import cuda
 
     if function is None:
         return functools.partial(cuda_jit, **options)
-    return _with_package_cache(lambda: cuda.jit(**({"cache": True, "fastmath": True} | options))(function))
+    return _with_package_cache(lambda: cuda.jit(**({"cache": True} | options))(function))
 
 
 def _with_package_cache(decorate):
