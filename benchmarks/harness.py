@@ -31,6 +31,7 @@ class Row:
     samples: single measurements behind the figures, for plots
     note: why it was skipped, or what to know
     quoted: figures from a source other than this run, as text with their source
+    unchecked: {problem: [path, ...]} that wait for the re-checker, which this machine lacks
     """
 
     case: str
@@ -39,6 +40,7 @@ class Row:
     samples: list = field(default_factory=list)
     note: str = ""
     quoted: str = ""
+    unchecked: dict = field(default_factory=dict)
 
     def as_dict(self):
         return asdict(self)

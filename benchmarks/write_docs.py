@@ -1,4 +1,4 @@
-"""Write docs/benchmarks.md from the results of one or several machines:
+"""Write docs/benchmarks.md from the results of one or several machines, re-checking paths where theirs had no coal:
 
 python -m benchmarks.write_docs out/bench/results.json other_machine/results.json
 """
@@ -6,7 +6,7 @@ python -m benchmarks.write_docs out/bench/results.json other_machine/results.jso
 import argparse
 from pathlib import Path
 
-from . import report
+from . import arm_planners, report
 
 HEAD = """# Benchmarks
 
@@ -18,10 +18,13 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", nargs="+", type=Path)
     parser.add_argument("--out", type=Path, default=Path("docs/benchmarks.md"))
+    parser.add_argument("--data", help="folder of the shared data, for paths that are still to be re-checked")
     options = parser.parse_args(arguments)
     parts = [HEAD]
     for file in options.results:
         results = report.read_json(file)
+        for table in results["tables"]:
+            table["rows"] = [arm_planners.recheck(row, options.data) for row in table["rows"]]
         name = results["machine"]["gpu"] or f"{results['machine']['cpu']}, {results['machine']['cores']} cores"
         parts.append(report.markdown(results, title=name).replace("\n## ", "\n### ").replace("# ", "## ", 1))
     options.out.parent.mkdir(parents=True, exist_ok=True)
