@@ -233,9 +233,10 @@ def certify(q, want, speed, F, I, X, W):
             a, b, T, i = pair(code, F, I, X)
             margin = tau * speed[i]
             bound = bounding_distance(F, I, a, b, T)
-            if bound <= ZERO or bound < HALF_F * margin:
-                X[sieve + kept] = code
-                kept += 1
+            if bound <= ZERO or bound < HALF_F * want * speed[i]:
+                if bound <= margin:
+                    X[sieve + kept] = code
+                    kept += 1
             elif bound < margin:
                 tau = bound / speed[i]
         for k in range(kept):
@@ -330,10 +331,10 @@ def certified_motion(qa, qb, tolerance, greatest, F, I, q, speed, queue, X, W):
     q (dof,), speed, queue (2 * QUEUE,), X, W: float32 scratch.
     """
     interpolate(qa, qb, ONE, q)
-    tau = certify(q, ONE, speed, F, I, X, W)
+    shortest = tolerance / max(greatest, np.float32(1e-12))
+    tau = certify(q, max(ONE, shortest), speed, F, I, X, W)
     queue[0], queue[1] = ZERO, ONE - tau
     head, count = 0, 1 if tau < ONE else 0
-    shortest = tolerance / max(greatest, np.float32(1e-12))
     if tau < ONE and tau < HALF_F * shortest:
         return False
     while count > 0:
@@ -346,7 +347,7 @@ def certified_motion(qa, qb, tolerance, greatest, F, I, q, speed, queue, X, W):
         half = HALF_F * (high - low)
         middle = low + half
         interpolate(qa, qb, middle, q)
-        tau = certify(q, half, speed, F, I, X, W)
+        tau = certify(q, max(half, shortest), speed, F, I, X, W)  # a smaller question would get a coarser answer
         if tau < half:
             if tau < HALF_F * shortest:  # in collision, or too close to it
                 return False

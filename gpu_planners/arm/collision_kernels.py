@@ -147,7 +147,7 @@ def warp_motion_valid(qa, qb, mode, step, F, I, q, X, W, speed, waiting, lane):
             half = HALF_F * (high - low)
             middle = low + half
             interpolate(qa, qb, middle, q)
-            tau = certify(q, half, speed, F, I, X, W)
+            tau = certify(q, max(half, shortest), speed, F, I, X, W)
             split = tau >= ZERO and tau < half
             refused = tau < ZERO or (split and tau < HALF_F * shortest)
         if cuda.any_sync(ALL, refused):
