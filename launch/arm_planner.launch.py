@@ -24,6 +24,7 @@ ARGUMENTS = {
     "params_file": (str(SHARE / "config" / "arm_planner.yaml"), "Parameters of the node"),
     "log_level": ("info", "debug, info, warn, error or fatal"),
     "rviz": ("false", "Start RViz with the planner's view"),
+    "fixed_frame": ("", "Root link of the robot, in which RViz shows all; empty: panda_link0"),
     "device": ("", "auto, cpu, cuda or cuda:N"),
     "urdf": ("", "URDF file; empty: the topic robot_description"),
     "srdf": ("", "SRDF file with groups and disabled collisions"),
@@ -46,9 +47,9 @@ def start_nodes(context):
     planner = Node(
         package="gpu_planners", executable="arm_planner", name="arm_planner", namespace=given["namespace"], output="screen",
         parameters=[given["params_file"], parameters], arguments=["--ros-args", "--log-level", given["log_level"]])
-    rviz = Node(
-        package="rviz2", executable="rviz2", name="rviz2", namespace=given["namespace"],
-        arguments=["-d", str(SHARE / "config" / "arm_planner.rviz")], condition=IfCondition(given["rviz"]))
+    view = ["-d", str(SHARE / "config" / "arm_planner.rviz"), *(["-f", given["fixed_frame"]] if given["fixed_frame"] else [])]
+    rviz = Node(package="rviz2", executable="rviz2", name="rviz2", namespace=given["namespace"], arguments=view,
+                condition=IfCondition(given["rviz"]))
     return [planner, rviz]
 
 

@@ -24,6 +24,7 @@ ARGUMENTS = {
     "params_file": (str(SHARE / "config" / "arm_planner.yaml"), "Parameters of the planner"),
     "log_level": ("info", "debug, info, warn, error or fatal"),
     "rviz": ("true", "Start RViz with the planner's view"),
+    "fixed_frame": ("", "Root link of the robot, in which RViz shows all; empty: panda_link0"),
     "device": ("", "auto, cpu, cuda or cuda:N"),
     "urdf": ("", "URDF file; empty: the Panda of example-robot-data"),
     "srdf": ("", "SRDF file; empty: the one of the Panda"),

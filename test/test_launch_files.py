@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from checkout import setup_arguments
 
 ROOT = Path(__file__).resolve().parent.parent
+PARAMETER_FILE = ROOT / "config/arm_planner.yaml"
 FILES = sorted((ROOT / "launch").glob("arm_planner.launch.py")) + sorted((ROOT / "launch").glob("demo.launch.py"))
 USUAL_ARGUMENTS = {"namespace", "use_sim_time", "params_file", "log_level", "rviz", "device", "urdf", "srdf", "scene"}
 
@@ -37,33 +39,67 @@ def flat(tree, prefix=""):
     return names
 
 
-def test_the_parameter_file_names_declared_parameters_with_their_types():
+def declared_parameters():
     pytest.importorskip("rclpy", reason="ROS 2 is not installed")
     from gpu_planners.nodes import parameters
 
-    declared = {p.name: p.default for p in parameters.PARAMETERS}
-    declared |= {f"{prefix}.{field.name}": field.default for prefix, kind in parameters.SETTINGS.items()
-                 for field in parameters._plain_fields(kind)}
-    given = yaml.safe_load((ROOT / "config/arm_planner.yaml").read_text())["/**"]["arm_planner"]["ros__parameters"]
-    for name, value in flat(given).items():
-        assert name in declared and type(value) is type(declared[name]), name
-        assert value == declared[name], f"{name}: the file and the default differ"
-    parameters.check(declared)
+    settings = {f"{prefix}.{field.name}": field.default for prefix, kind in parameters.SETTINGS.items()
+                for field in parameters._plain_fields(kind)}
+    assert settings.keys() == parameters.SETTING_TEXTS.keys()
+    return {p.name: p.default for p in parameters.PARAMETERS} | settings
 
 
-def test_every_setting_of_the_planners_is_described():
+def test_the_parameter_file_holds_every_parameter_with_its_default():
+    declared = declared_parameters()
+    given = {}
+    for name, value in yaml.safe_load(PARAMETER_FILE.read_text())["/**"]["arm_planner"]["ros__parameters"].items():
+        given |= {f"{name}.{field}": inner for field, inner in value.items()} if isinstance(value, dict) else {name: value}
+    assert given == declared
+    assert {name: type(value) for name, value in given.items()} == {name: type(value) for name, value in declared.items()}
+
+
+@pytest.mark.parametrize("namespace", ["", "/cell/left"])
+def test_the_node_takes_the_parameter_file(tmp_path, namespace):
+    declared = declared_parameters()
+    import rclpy
+    from gpu_planners.nodes.arm_planner_node import ArmPlannerNode
+
+    changed = {"planner": ("rrt_connect", "prm"), "max_samples": ("200000", "1234")}
+    text = PARAMETER_FILE.read_text()
+    for name, (default, value) in changed.items():
+        text = text.replace(f'{name}: "{default}"', f'{name}: "{value}"').replace(f"{name}: {default}\n", f"{name}: {value}\n")
+    (tmp_path / "changed.yaml").write_text(text)
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    for file, expected in ((PARAMETER_FILE, declared), (tmp_path / "changed.yaml", declared | {"planner": "prm", "prm.max_samples": 1234})):
+        node = ArmPlannerNode(context=context, namespace=namespace, cli_args=["--ros-args", "--params-file", str(file)])
+        assert node._values == expected
+        node.close()
+    rclpy.shutdown(context=context)
+
+
+def test_the_rviz_view_shows_what_the_node_publishes():
     pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-    from gpu_planners.nodes import parameters
+    import rclpy
+    from gpu_planners.nodes.arm_planner_node import ArmPlannerNode
 
-    fields = {f"{prefix}.{field.name}" for prefix, kind in parameters.SETTINGS.items() for field in parameters._plain_fields(kind)}
-    assert fields == set(parameters.SETTING_TEXTS)
+    document = yaml.safe_load((ROOT / "config/arm_planner.rviz").read_text())["Visualization Manager"]
+    assert document["Global Options"]["Fixed Frame"] == "panda_link0"
+    topics = [display["Topic"] for display in document["Displays"] if "Topic" in display]
+    assert topics and all(topic["Durability Policy"] == "Transient Local" for topic in topics)
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    node = ArmPlannerNode(context=context)
+    published = dict(node.get_publisher_names_and_types_by_node("arm_planner", "/"))
+    kinds = [published[f"/{topic['Value']}"] for topic in topics]
+    node.close()
+    rclpy.shutdown(context=context)
+    assert kinds == [["visualization_msgs/msg/MarkerArray"]]
 
 
-def test_the_rviz_view_shows_the_planners_markers():
-    for file in (ROOT / "config").glob("*.rviz"):
-        displays = yaml.safe_load(file.read_text())["Visualization Manager"]["Displays"]
-        topics = [display["Topic"] for display in displays if display["Class"] == "rviz_default_plugins/MarkerArray"]
-        assert topics[0]["Value"] == "arm_planner/markers" and topics[0]["Durability Policy"] == "Transient Local"
+def test_launch_files_parameters_and_views_are_installed():
+    installed = {file for _, files in setup_arguments()["data_files"] for file in files}
+    assert installed >= {"config/arm_planner.yaml", "config/arm_planner.rviz", *(f"launch/{file.name}" for file in FILES)}
 
 
 def module_of(file):

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import trimesh
 
-from gpu_planners.arm.scene_file import load_scene, pose_matrix
+from gpu_planners.arm import load_urdf
+from gpu_planners.arm.scene_file import fixed_frames, load_scene, pose_matrix
 from gpu_planners.arm.shapes import ShapeKind
 from gpu_planners.errors import ObstacleError
 
 SCENES = Path(__file__).resolve().parent.parent / "config" / "scenes"
+URDF = SCENES.parent.parent / "urdf"
 
 TURNED_FRAME = pose_matrix([1.0, 2.0, 3.0], [0, 0, np.sqrt(0.5), np.sqrt(0.5)], "frame")  # 90 degrees about z
 
