@@ -43,7 +43,7 @@ def start_nodes(context):
                   for name, parameter in PARAMETER_OF_ARGUMENT.items() if given[name]}
     if given["package_dir"]:
         parameters["package_dirs"] = [given["package_dir"]]
-    parameters["use_sim_time"] = ParameterValue(given["use_sim_time"], value_type=bool)
+    parameters["use_sim_time"] = ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool)
     planner = Node(
         package="gpu_planners", executable="arm_planner", name="arm_planner", namespace=given["namespace"], output="screen",
         parameters=[given["params_file"], parameters], arguments=["--ros-args", "--log-level", given["log_level"]])
