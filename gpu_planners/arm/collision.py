@@ -339,7 +339,7 @@ def certified_motion(qa, qb, tolerance, greatest, F, I, q, speed, queue, X, W):
         return False
     while count > 0:
         # the widest interval first finds collisions early; with the queue nearly full, the newest one keeps it bounded
-        at = head if count < QUEUE - 2 else (head + count - 1) % QUEUE
+        at = head if count < QUEUE - 32 else (head + count - 1) % QUEUE
         low, high = queue[2 * at], queue[2 * at + 1]
         if at == head:
             head = (head + 1) % QUEUE
