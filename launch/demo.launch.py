@@ -8,13 +8,13 @@ The Panda comes from the package example-robot-data (pip install example-robot-d
 from pathlib import Path
 
 from ament_index_python.packages import get_package_share_directory
-from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription, OpaqueFunction
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
 from gpu_planners.nodes.demo_scene import demo_robot
+from launch import LaunchDescription
 
 SHARE = Path(get_package_share_directory("gpu_planners"))
 
@@ -39,16 +39,29 @@ def start(context):
     given = {name: LaunchConfiguration(name).perform(context) for name in ARGUMENTS}
     if not given["urdf"]:
         robot = demo_robot()
-        given |= {"urdf": str(robot.urdf), "srdf": str(robot.srdf), "package_dir": str(robot.package_dir), "group": robot.group}
+        given |= {
+            "urdf": str(robot.urdf),
+            "srdf": str(robot.srdf),
+            "package_dir": str(robot.package_dir),
+            "group": robot.group,
+        }
     repeat = given.pop("repeat")
-    planner = IncludeLaunchDescription(PythonLaunchDescriptionSource(str(SHARE / "launch" / "arm_planner.launch.py")),
-                                       launch_arguments=given.items())
-    client = Node(package="gpu_planners", executable="arm_planner_demo", namespace=given["namespace"], output="screen",
-                  arguments=["--no-node", *(["--repeat"] if repeat == "true" else [])])
+    planner = IncludeLaunchDescription(
+        PythonLaunchDescriptionSource(str(SHARE / "launch" / "arm_planner.launch.py")), launch_arguments=given.items()
+    )
+    client = Node(
+        package="gpu_planners",
+        executable="arm_planner_demo",
+        namespace=given["namespace"],
+        output="screen",
+        arguments=["--no-node", *(["--repeat"] if repeat == "true" else [])],
+    )
     return [planner, client]
 
 
 def generate_launch_description():
-    arguments = [DeclareLaunchArgument(name, default_value=default, description=text)
-                 for name, (default, text) in ARGUMENTS.items()]
+    arguments = [
+        DeclareLaunchArgument(name, default_value=default, description=text)
+        for name, (default, text) in ARGUMENTS.items()
+    ]
     return LaunchDescription([*arguments, OpaqueFunction(function=start)])

@@ -126,8 +126,15 @@ def pose_goal(position, frame="plate", orientation=(0.0, 0.0, 0.0, 1.0)):
     return message
 
 
-def marker(kind=Marker.CUBE, position=(0.0, 2.0, 0.1), scale=(0.1, 0.1, 0.1), frame="plate", number=0, namespace="test",
-           action=Marker.ADD):
+def marker(
+    kind=Marker.CUBE,
+    position=(0.0, 2.0, 0.1),
+    scale=(0.1, 0.1, 0.1),
+    frame="plate",
+    number=0,
+    namespace="test",
+    action=Marker.ADD,
+):
     message = Marker(type=kind, ns=namespace, id=number, action=action)
     message.header.frame_id = frame
     message.pose.position.x, message.pose.position.y, message.pose.position.z = map(float, position)

@@ -1,9 +1,11 @@
 """The arm_planner node over real DDS: what a user asks of it, in the small robot's world."""
 
+import threading
+
 import numpy as np
 import pytest
-from node_harness import GROUP, LATCHED, ROBOT, RunningNode, joints, marker, pose_goal, request
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from node_harness import GROUP, LATCHED, ROBOT, RunningNode, joints, marker, pose_goal, request
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from scipy.spatial.transform import Rotation
@@ -46,13 +48,19 @@ def test_a_joint_goal(running):
     response = running.plan(request())
     assert response.code == SUCCESS and response.status == "solved" and response.message
     assert response.trajectory.joint_names == GROUP and response.trajectory.header.frame_id == "plate"
-    assert np.allclose(response.path.points[0].positions, 0) and np.allclose(end_of(response), [1.0, 0.5, 0.0], atol=1e-6)
+    assert np.allclose(response.path.points[0].positions, 0) and np.allclose(
+        end_of(response), [1.0, 0.5, 0.0], atol=1e-6
+    )
     assert np.allclose(response.trajectory.points[-1].positions, [1.0, 0.5, 0.0], atol=1e-6)
     assert response.path_length >= np.hypot(1.0, 0.5) - 1e-5 and response.planning_time_s > 0
     times = [seconds(point.time_from_start) for point in response.trajectory.points]
     assert times[0] == 0 and np.all(np.diff(times) > 0)
     velocities = np.array([point.velocities for point in response.trajectory.points])
-    assert not velocities[0].any() and not velocities[-1].any() and np.all(np.abs(velocities) <= np.array([2, 2, 3]) + 1e-6)
+    assert (
+        not velocities[0].any()
+        and not velocities[-1].any()
+        and np.all(np.abs(velocities) <= np.array([2, 2, 3]) + 1e-6)
+    )
     running.wait_until(lambda: sent)
     assert sent[0] == response.trajectory
 
@@ -157,7 +165,9 @@ def test_obstacles_of_the_topic_are_added_moved_deleted_and_expire(running):
 
 def test_the_scene_file_and_ignore_scene(start_node, tmp_path):
     scene = tmp_path / "scene.yaml"
-    scene.write_text(f"obstacles: [{{name: bar, type: box, size: {list(BAR['scale'])}, position: {list(BAR['position'])}}}]")
+    scene.write_text(
+        f"obstacles: [{{name: bar, type: box, size: {list(BAR['scale'])}, position: {list(BAR['position'])}}}]"
+    )
     running = start_node(scene_file=str(scene))
     around, straight = running.plan(request()), running.plan(request(ignore_scene=True))
     assert around.code == straight.code == SUCCESS
@@ -196,10 +206,17 @@ def test_markers_show_robot_obstacles_and_tip(running):
     running.wait_until(lambda: shown and "tip_path" in {m.ns for m in shown[-1].markers})
     markers = shown[-1].markers
     assert markers[0].action == Marker.DELETEALL and {m.header.frame_id for m in markers} == {"plate"}
-    count = {namespace: sum(m.ns == namespace for m in markers) for namespace in ("start", "goal", "obstacles", "tip_path")}
+    count = {
+        namespace: sum(m.ns == namespace for m in markers) for namespace in ("start", "goal", "obstacles", "tip_path")
+    }
     assert count == {"start": 4, "goal": 4, "obstacles": 1, "tip_path": 1}
-    assert all(m.scale.x > 0 and np.isclose(np.linalg.norm([m.pose.orientation.x, m.pose.orientation.y, m.pose.orientation.z,
-                                                           m.pose.orientation.w]), 1) for m in markers[1:])
+    assert all(
+        m.scale.x > 0
+        and np.isclose(
+            np.linalg.norm([m.pose.orientation.x, m.pose.orientation.y, m.pose.orientation.z, m.pose.orientation.w]), 1
+        )
+        for m in markers[1:]
+    )
 
 
 def test_diagnostics_say_when_the_node_is_ready(running):
@@ -218,14 +235,17 @@ def set_parameter(running, name, value):
     return future.result().results[0]
 
 
-@pytest.mark.parametrize("name, value, words", [
-    ("planner", "astar", ["astar", "rrt_connect"]),
-    ("rrt_connect.time_limit_s", -1.0, ["rrt_connect.time_limit_s"]),
-    ("motion_check.mode", "guess", ["guess", "workspace"]),
-    ("motion_check.step", 0.0, ["motion_check.step"]),
-    ("velocity_scaling", 1.5, ["velocity_scaling"]),
-    ("joints", ["elbow"], ["joints"]),
-])
+@pytest.mark.parametrize(
+    "name, value, words",
+    [
+        ("planner", "astar", ["astar", "rrt_connect"]),
+        ("rrt_connect.time_limit_s", -1.0, ["rrt_connect.time_limit_s"]),
+        ("motion_check.mode", "guess", ["guess", "workspace"]),
+        ("motion_check.step", 0.0, ["motion_check.step"]),
+        ("velocity_scaling", 1.5, ["velocity_scaling"]),
+        ("joints", ["elbow"], ["joints"]),
+    ],
+)
 def test_a_wrong_parameter_is_refused_while_running(running, name, value, words):
     result = set_parameter(running, name, value)
     assert not result.successful and all(word in result.reason for word in words), result.reason
@@ -237,3 +257,13 @@ def test_a_parameter_takes_effect(running):
     assert set_parameter(running, "rrt_connect.shortcut_rounds", 3).successful
     slow = running.plan(request())
     assert max(abs(v) for point in slow.trajectory.points for v in point.velocities) <= 0.3 + 1e-6
+
+
+def test_stopping_does_not_wait_for_a_long_job(start_node):
+    node = start_node(robot=None).node
+    end = threading.Event()
+    node._work(end.wait)
+    node._work(lambda: None)
+    assert not node.close(patience_s=0.05)
+    end.set()
+    assert node.close()

@@ -16,8 +16,11 @@ USUAL_ARGUMENTS = {"namespace", "use_sim_time", "params_file", "log_level", "rvi
 
 def declared_arguments(file):
     """Keys of the table ARGUMENTS, read from the source, so that it needs no ROS installation."""
-    table = next(node.value for node in ast.parse(file.read_text()).body
-                 if isinstance(node, ast.Assign) and node.targets[0].id == "ARGUMENTS")
+    table = next(
+        node.value
+        for node in ast.parse(file.read_text()).body
+        if isinstance(node, ast.Assign) and node.targets[0].id == "ARGUMENTS"
+    )
     return {key.value for key in table.keys}
 
 
@@ -43,8 +46,11 @@ def declared_parameters():
     pytest.importorskip("rclpy", reason="ROS 2 is not installed")
     from gpu_planners.nodes import parameters
 
-    settings = {f"{prefix}.{field.name}": field.default for prefix, kind in parameters.SETTINGS.items()
-                for field in parameters._plain_fields(kind)}
+    settings = {
+        f"{prefix}.{field.name}": field.default
+        for prefix, kind in parameters.SETTINGS.items()
+        for field in parameters._plain_fields(kind)
+    }
     assert settings.keys() == parameters.SETTING_TEXTS.keys()
     return {p.name: p.default for p in parameters.PARAMETERS} | settings
 
@@ -53,25 +59,35 @@ def test_the_parameter_file_holds_every_parameter_with_its_default():
     declared = declared_parameters()
     given = {}
     for name, value in yaml.safe_load(PARAMETER_FILE.read_text())["/**"]["arm_planner"]["ros__parameters"].items():
-        given |= {f"{name}.{field}": inner for field, inner in value.items()} if isinstance(value, dict) else {name: value}
+        given |= (
+            {f"{name}.{field}": inner for field, inner in value.items()} if isinstance(value, dict) else {name: value}
+        )
     assert given == declared
-    assert {name: type(value) for name, value in given.items()} == {name: type(value) for name, value in declared.items()}
+    assert {name: type(value) for name, value in given.items()} == {
+        name: type(value) for name, value in declared.items()
+    }
 
 
 @pytest.mark.parametrize("namespace", ["", "/cell/left"])
 def test_the_node_takes_the_parameter_file(tmp_path, namespace):
     declared = declared_parameters()
     import rclpy
+
     from gpu_planners.nodes.arm_planner_node import ArmPlannerNode
 
     changed = {"planner": ("rrt_connect", "prm"), "max_samples": ("200000", "1234")}
     text = PARAMETER_FILE.read_text()
     for name, (default, value) in changed.items():
-        text = text.replace(f'{name}: "{default}"', f'{name}: "{value}"').replace(f"{name}: {default}\n", f"{name}: {value}\n")
+        text = text.replace(f'{name}: "{default}"', f'{name}: "{value}"').replace(
+            f"{name}: {default}\n", f"{name}: {value}\n"
+        )
     (tmp_path / "changed.yaml").write_text(text)
     context = rclpy.Context()
     rclpy.init(context=context)
-    for file, expected in ((PARAMETER_FILE, declared), (tmp_path / "changed.yaml", declared | {"planner": "prm", "prm.max_samples": 1234})):
+    for file, expected in (
+        (PARAMETER_FILE, declared),
+        (tmp_path / "changed.yaml", declared | {"planner": "prm", "prm.max_samples": 1234}),
+    ):
         node = ArmPlannerNode(context=context, namespace=namespace, cli_args=["--ros-args", "--params-file", str(file)])
         assert node._values == expected
         node.close()
@@ -81,6 +97,7 @@ def test_the_node_takes_the_parameter_file(tmp_path, namespace):
 def test_the_rviz_view_shows_what_the_node_publishes():
     pytest.importorskip("rclpy", reason="ROS 2 is not installed")
     import rclpy
+
     from gpu_planners.nodes.arm_planner_node import ArmPlannerNode
 
     document = yaml.safe_load((ROOT / "config/arm_planner.rviz").read_text())["Visualization Manager"]
@@ -99,7 +116,11 @@ def test_the_rviz_view_shows_what_the_node_publishes():
 
 def test_launch_files_parameters_and_views_are_installed():
     installed = {file for _, files in setup_arguments()["data_files"] for file in files}
-    assert installed >= {"config/arm_planner.yaml", "config/arm_planner.rviz", *(f"launch/{file.name}" for file in FILES)}
+    assert installed >= {
+        "config/arm_planner.yaml",
+        "config/arm_planner.rviz",
+        *(f"launch/{file.name}" for file in FILES),
+    }
 
 
 def module_of(file):
@@ -112,9 +133,13 @@ def module_of(file):
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_the_launch_description_is_made(file):
     # not "launch": the folder of that name would be found as a namespace package
-    pytest.importorskip("launch_ros.actions", reason="launch and launch_ros are not among the ROS wheels; they come with a ROS installation")
-    import launch
+    pytest.importorskip(
+        "launch_ros.actions",
+        reason="launch and launch_ros are not among the ROS wheels; they come with a ROS installation",
+    )
     from launch.actions import DeclareLaunchArgument, OpaqueFunction
+
+    import launch
 
     module = module_of(file)
     description = module.generate_launch_description()

@@ -40,12 +40,15 @@ def test_values_of_joints_that_do_not_matter_are_not_looked_at():
     assert conversions.joint_positions(message, "it", -26, known=("a", "b")) == {"a": 3, "b": 1}
 
 
-@pytest.mark.parametrize("message, words", [
-    (JointState(name=["a", "b"], position=[1.0]), ["2 joint names", "1 positions"]),
-    (joints([1, 2], ["a", "a"]), ["'a' twice"]),
-    (joints([1, np.nan], ["a", "b"]), ["'b'", "nan"]),
-    (joints([1, np.inf], ["a", "b"]), ["'b'", "inf"]),
-])
+@pytest.mark.parametrize(
+    "message, words",
+    [
+        (JointState(name=["a", "b"], position=[1.0]), ["2 joint names", "1 positions"]),
+        (joints([1, 2], ["a", "a"]), ["'a' twice"]),
+        (joints([1, np.nan], ["a", "b"]), ["'b'", "nan"]),
+        (joints([1, np.inf], ["a", "b"]), ["'b'", "inf"]),
+    ],
+)
 def test_malformed_joint_states_are_named(message, words):
     with pytest.raises(RequestError) as error:
         conversions.joint_positions(message, "joint goal 3", error_codes.GOAL_STATE_INVALID)
@@ -66,11 +69,14 @@ def test_pose_goals_are_moved_to_the_root_frame():
     assert np.allclose(T_root_goal[:3, :3], T_ROOT_SHELF[:3, :3])
 
 
-@pytest.mark.parametrize("message, code, words", [
-    (pose_goal([0, 0, 0], "moon"), -21, ["'moon'", "'base'", "'shelf'"]),
-    (pose_goal([0, np.nan, 0], "base"), -27, ["pose goal 0", "position"]),
-    (pose_goal([0, 0, 0], "base", (0, 0, 0, 0)), -27, ["pose goal 0", "quaternion"]),
-])
+@pytest.mark.parametrize(
+    "message, code, words",
+    [
+        (pose_goal([0, 0, 0], "moon"), -21, ["'moon'", "'base'", "'shelf'"]),
+        (pose_goal([0, np.nan, 0], "base"), -27, ["pose goal 0", "position"]),
+        (pose_goal([0, 0, 0], "base", (0, 0, 0, 0)), -27, ["pose goal 0", "quaternion"]),
+    ],
+)
 def test_bad_pose_goals_are_named(message, code, words):
     with pytest.raises(RequestError) as error:
         conversions.pose_goal(message, FRAMES, "pose goal 0")
@@ -108,18 +114,21 @@ def test_triangle_lists_are_scaled_and_placed():
     assert np.allclose(sorted(corners.tolist()), sorted([[1, 3, 3], [1, 5, 3], [0, 3, 3], [1, 3, 4]]), atol=1e-6)
 
 
-@pytest.mark.parametrize("message, words", [
-    (marker(scale=(0, 1, 1)), ["'test/0'", "CUBE", "0.0"]),
-    (marker(scale=(1, -1, 1)), ["-1.0"]),
-    (marker(scale=(1, np.nan, 1)), ["nan"]),
-    (marker(position=(0, 0, np.inf)), ["position"]),
-    (marker(Marker.SPHERE, scale=(1, 1, 2)), ["SPHERE", "round"]),
-    (marker(Marker.CYLINDER, scale=(1, 2, 2)), ["CYLINDER", "round"]),
-    (marker(Marker.ARROW), ["type 0", "CUBE"]),
-    (tetrahedron(0.0), ["'test/0'"]),
-    (tetrahedron(np.nan), ["finite"]),
-    (marker(Marker.TRIANGLE_LIST), ["3 points"]),
-])
+@pytest.mark.parametrize(
+    "message, words",
+    [
+        (marker(scale=(0, 1, 1)), ["'test/0'", "CUBE", "0.0"]),
+        (marker(scale=(1, -1, 1)), ["-1.0"]),
+        (marker(scale=(1, np.nan, 1)), ["nan"]),
+        (marker(position=(0, 0, np.inf)), ["position"]),
+        (marker(Marker.SPHERE, scale=(1, 1, 2)), ["SPHERE", "round"]),
+        (marker(Marker.CYLINDER, scale=(1, 2, 2)), ["CYLINDER", "round"]),
+        (marker(Marker.ARROW), ["type 0", "CUBE"]),
+        (tetrahedron(0.0), ["'test/0'"]),
+        (tetrahedron(np.nan), ["finite"]),
+        (marker(Marker.TRIANGLE_LIST), ["3 points"]),
+    ],
+)
 def test_bad_obstacles_are_named(message, words):
     message.header.frame_id = ""
     world = CollisionWorld()

@@ -25,14 +25,17 @@ def scene_of(tmp_path, text, frames=None):
 
 def test_every_type_of_obstacle(tmp_path):
     trimesh.creation.box([1000.0, 1000.0, 1000.0]).export(tmp_path / "part.stl")
-    world = scene_of(tmp_path, """
+    world = scene_of(
+        tmp_path,
+        """
 obstacles:
   - {name: table, type: box, size: [1.0, 0.8, 0.05], position: [0.5, 0.0, 0.2], quat_xyzw: [0, 0, 1, 0]}
   - {name: can, type: cylinder, radius: 0.03, height: 0.12, position: [0.5, 0.1, 0.285]}
   - {name: ball, type: sphere, radius: 0.05}
   - {name: wedge, type: convex, vertices: [[0, 0, 0], [0.1, 0, 0], [0, 0.1, 0], [0, 0, 0.1]]}
   - {name: part, type: mesh, file: part.stl, scale: 0.001, position: [0, 0, 1]}
-""")
+""",
+    )
     assert world.names == ("table", "can", "ball", "wedge", "part")
     table, can, ball, wedge, *part = world.shapes
     assert table.kind == ShapeKind.BOX and np.allclose(table.half_extents, [0.5, 0.4, 0.025])
@@ -41,7 +44,9 @@ obstacles:
     assert ball.kind == ShapeKind.SPHERE and np.allclose(ball.pose, np.eye(4))
     assert len(wedge.vertices) == 4
     corners = np.concatenate([shape.vertices @ shape.pose[:3, :3].T + shape.pose[:3, 3] for shape in part])
-    assert np.allclose(corners.min(0), [-0.5, -0.5, 0.5], atol=1e-6) and np.allclose(corners.max(0), [0.5, 0.5, 1.5], atol=1e-6)
+    assert np.allclose(corners.min(0), [-0.5, -0.5, 0.5], atol=1e-6) and np.allclose(
+        corners.max(0), [0.5, 0.5, 1.5], atol=1e-6
+    )
 
 
 def test_poses_are_moved_from_the_named_frame_to_the_root(tmp_path):
@@ -54,27 +59,33 @@ def test_a_scene_may_be_empty(tmp_path):
     assert scene_of(tmp_path, "obstacles: []").names == ()
 
 
-@pytest.mark.parametrize("text, words", [
-    ("[1, 2]", ["mapping"]),
-    ("obstacles: {a: 1}", ["list 'obstacles'"]),
-    ("obstacles: [", ["not YAML"]),
-    ("{objects: []}", ["'objects'", "'obstacles'"]),
-    ("{frame: moon, obstacles: []}", ["'moon'", "'base'"]),
-    ("{obstacles: [{type: box}]}", ["number 0", "name"]),
-    ("{obstacles: [{name: a, type: torus}]}", ["'a'", "'torus'", "'box'"]),
-    ("{obstacles: [{name: a, type: box, size: [1, 1, 1], colour: red}]}", ["'a'", "'colour'"]),
-    ("{obstacles: [{name: a, type: cylinder, radius: 1}]}", ["'a'", "'height'"]),
-    ("{obstacles: [{name: a, type: box, size: [1, 0, 1]}]}", ["'a'", "size"]),
-    ("{obstacles: [{name: a, type: box, size: [1, x, 1]}]}", ["'a'"]),
-    ("{obstacles: [{name: a, type: sphere, radius: -1}]}", ["'a'", "radius"]),
-    ("{obstacles: [{name: a, type: sphere, radius: .nan}]}", ["'a'", "radius"]),
-    ("{obstacles: [{name: a, type: sphere, radius: 1, position: [0, 0, .inf]}]}", ["'a'", "position"]),
-    ("{obstacles: [{name: a, type: sphere, radius: 1, position: [0, 0]}]}", ["'a'", "position"]),
-    ("{obstacles: [{name: a, type: sphere, radius: 1, quat_xyzw: [0, 0, 0, 0]}]}", ["'a'", "quaternion"]),
-    ("{obstacles: [{name: a, type: convex, vertices: [[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]]}]}", ["'a'", "volume"]),
-    ("{obstacles: [{name: a, type: mesh, file: gone.stl}]}", ["'a'", "gone.stl"]),
-    ("{obstacles: [{name: a, type: sphere, radius: 1}, {name: a, type: sphere, radius: 1}]}", ["'a'", "twice"]),
-])
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("[1, 2]", ["mapping"]),
+        ("obstacles: {a: 1}", ["list 'obstacles'"]),
+        ("obstacles: [", ["not YAML"]),
+        ("{objects: []}", ["'objects'", "'obstacles'"]),
+        ("{frame: moon, obstacles: []}", ["'moon'", "'base'"]),
+        ("{obstacles: [{type: box}]}", ["number 0", "name"]),
+        ("{obstacles: [{name: a, type: torus}]}", ["'a'", "'torus'", "'box'"]),
+        ("{obstacles: [{name: a, type: box, size: [1, 1, 1], colour: red}]}", ["'a'", "'colour'"]),
+        ("{obstacles: [{name: a, type: cylinder, radius: 1}]}", ["'a'", "'height'"]),
+        ("{obstacles: [{name: a, type: box, size: [1, 0, 1]}]}", ["'a'", "size"]),
+        ("{obstacles: [{name: a, type: box, size: [1, x, 1]}]}", ["'a'"]),
+        ("{obstacles: [{name: a, type: sphere, radius: -1}]}", ["'a'", "radius"]),
+        ("{obstacles: [{name: a, type: sphere, radius: .nan}]}", ["'a'", "radius"]),
+        ("{obstacles: [{name: a, type: sphere, radius: 1, position: [0, 0, .inf]}]}", ["'a'", "position"]),
+        ("{obstacles: [{name: a, type: sphere, radius: 1, position: [0, 0]}]}", ["'a'", "position"]),
+        ("{obstacles: [{name: a, type: sphere, radius: 1, quat_xyzw: [0, 0, 0, 0]}]}", ["'a'", "quaternion"]),
+        (
+            "{obstacles: [{name: a, type: convex, vertices: [[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]]}]}",
+            ["'a'", "volume"],
+        ),
+        ("{obstacles: [{name: a, type: mesh, file: gone.stl}]}", ["'a'", "gone.stl"]),
+        ("{obstacles: [{name: a, type: sphere, radius: 1}, {name: a, type: sphere, radius: 1}]}", ["'a'", "twice"]),
+    ],
+)
 def test_mistakes_are_named(tmp_path, text, words):
     with pytest.raises(ObstacleError) as error:
         scene_of(tmp_path, text, {"base": np.eye(4)})
@@ -90,5 +101,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 @pytest.mark.parametrize("file", sorted(SCENES.glob("*.yaml")), ids=lambda file: file.stem)
 def test_scenes_of_the_package_load(file):
-    frames = fixed_frames(load_urdf(URDF / "dl14_arm.urdf", package_dirs=[URDF.parent])) if file.stem == "dl14" else None
+    frames = (
+        fixed_frames(load_urdf(URDF / "dl14_arm.urdf", package_dirs=[URDF.parent])) if file.stem == "dl14" else None
+    )
     assert load_scene(file, frames).names

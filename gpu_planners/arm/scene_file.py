@@ -53,7 +53,9 @@ def load_scene(file, frames=None):
         except ObstacleError as error:
             raise ObstacleError(f"{file}: {error}") from error
         except (TypeError, ValueError) as error:
-            raise ObstacleError(f"{file}: obstacle '{name}': a value is not a number or list of numbers: {error}") from error
+            raise ObstacleError(
+                f"{file}: obstacle '{name}': a value is not a number or list of numbers: {error}"
+            ) from error
     return world
 
 
@@ -61,7 +63,9 @@ def fixed_frames(robot):
     """{link name: (4, 4) T_root_link} of the root link and every link that is fixed to it."""
     poses = robot.link_poses(np.clip(np.zeros(robot.dof), robot.lower, robot.upper))
     frames = {link: poses[link] for link, frame in zip(robot.link_names, robot.link_frame, strict=True) if frame < 0}
-    return {robot.root_link: np.eye(4)} | {link: np.asarray(T, dtype=np.float64).reshape(4, 4) for link, T in frames.items()}
+    return {robot.root_link: np.eye(4)} | {
+        link: np.asarray(T, dtype=np.float64).reshape(4, 4) for link, T in frames.items()
+    }
 
 
 def pose_matrix(position, quat_xyzw, name):
@@ -98,7 +102,9 @@ def _scene_frame(file, frame, frames):
     if frame is None:
         return np.eye(4)
     if not frames or frame not in frames:
-        raise ObstacleError(f"{file}: frame '{frame}' is not fixed to the robot's root; allowed: {_listed(frames or ())}")
+        raise ObstacleError(
+            f"{file}: frame '{frame}' is not fixed to the robot's root; allowed: {_listed(frames or ())}"
+        )
     return frames[frame]
 
 

@@ -5,7 +5,11 @@ Callbacks only store or hand on what arrives. One worker thread owns the plannin
 are in the scene when it is planned. The service callback waits for that thread, never for the executor.
 """
 
+import contextlib
+import signal
+import os
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -34,6 +38,7 @@ from .planning_scene import PlanningScene, RobotSource
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 BEST_EFFORT = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+PATIENCE_S = 2.0  # for the job under way when the node is told to stop; ros2 launch sends SIGTERM after 5 s
 
 
 class ArmPlannerNode(Node):
@@ -42,39 +47,57 @@ class ArmPlannerNode(Node):
         parameters.declare(self)
         self._values = parameters.values(self)
         self.add_on_set_parameters_callback(parameters.checker_of_changes(self, self._change_parameters))
-        self._scene = PlanningScene(_robot_source(self._values))
+        self._scene = PlanningScene(RobotSource.of_parameters(self._values))
         self._state = DiagnosticStatus.WARN, "waiting for robot_description"
         self._obstacle_problem = ""
         self._joint_state = None, 0.0  # latest message, monotonic time of its arrival
         self._shown = None  # what the next ~/markers will show: (robot, Planned)
         self._requests, self._last_answer = 0, ""
-        self._worker = ThreadPoolExecutor(1, "planning")
+        self._worker, self._busy = ThreadPoolExecutor(1, "planning"), threading.Lock()
         self._trajectories = self.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
         self._markers = self.create_publisher(MarkerArray, "~/markers", LATCHED)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         durability = DurabilityPolicy[self._values["obstacles_durability"].upper()]
         self.create_subscription(JointState, "joint_states", self._take_joint_state, BEST_EFFORT)
-        self.create_subscription(MarkerArray, "~/obstacles", self._take_obstacles, QoSProfile(depth=100, durability=durability))
+        self.create_subscription(
+            MarkerArray,
+            "~/obstacles",
+            lambda message: self._work(self._change_obstacles, message),
+            QoSProfile(depth=100, durability=durability),
+        )
         if self._values["robot_description_file"]:
             self._work(self._load_robot, self._values["robot_description_file"])
         else:
-            self.create_subscription(String, "robot_description", lambda text: self._work(self._load_robot, text.data), LATCHED)
-        self.create_service(PlanMotion, "~/plan_motion", self._plan_motion, callback_group=MutuallyExclusiveCallbackGroup())
+            self.create_subscription(
+                String, "robot_description", lambda text: self._work(self._load_robot, text.data), LATCHED
+            )
+        self.create_service(
+            PlanMotion, "~/plan_motion", self._plan_motion, callback_group=MutuallyExclusiveCallbackGroup()
+        )
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # with use_sim_time too, diagnostics come once a second
         self.create_timer(1.0, self._publish_diagnostics, clock=steady)
         self.create_timer(0.2, self._publish_markers, clock=steady)
 
-    def close(self):
-        """Stop the worker; a request that is being planned is still answered."""
-        self._worker.shutdown(cancel_futures=True)
+    def close(self, patience_s=-1.0):
+        """Stop when the job under way is done; False when it was not within patience_s seconds (negative: wait for it).
+
+        A compilation, for one, cannot be interrupted.
+        """
+        self._worker.shutdown(wait=False, cancel_futures=True)
+        if not self._busy.acquire(timeout=patience_s):
+            return False
+        self._busy.release()
+        self._worker.shutdown()
         self.destroy_node()
+        return True
 
     def _work(self, job, *arguments):
         """Run a job on the worker thread; its failure is logged and shown in the diagnostics, and changes nothing else."""
 
         def run():
             try:
-                job(*arguments)
+                with self._busy:
+                    job(*arguments)
             except GpuPlannersError as error:
                 self._fail(str(error))
             except Exception as error:  # the worker must live on
@@ -90,8 +113,10 @@ class ArmPlannerNode(Node):
         self._state = DiagnosticStatus.WARN, "loading the robot"
         self._scene.load_robot(urdf, self._now())
         robot = self._scene.robot
-        self.get_logger().info(f"robot '{robot.name}': {robot.dof} planning joints, {len(robot.shapes)} convex shapes, "
-                               f"{len(robot.self_collision_pairs)} self-collision pairs, root link '{robot.root_link}'")
+        self.get_logger().info(
+            f"robot '{robot.name}': {robot.dof} planning joints, {len(robot.shapes)} convex shapes, "
+            f"{len(robot.self_collision_pairs)} self-collision pairs, root link '{robot.root_link}'"
+        )
         self._warm_up()
 
     def _warm_up(self):
@@ -102,7 +127,7 @@ class ArmPlannerNode(Node):
         self.get_logger().info("compiling (once on a machine, then from the cache)")
         started = time.monotonic()
         device = warm_up(self._scene, self._values)
-        self._show(Planned(np.zeros((0, self._scene.robot.dof)), self._scene.world, self._scene.robot.tip_link))
+        self._show_obstacles()
         self._state = DiagnosticStatus.OK, "ready"
         self.get_logger().info(f"ready on {device} after {time.monotonic() - started:.1f} s")
 
@@ -123,9 +148,6 @@ class ArmPlannerNode(Node):
         known = (*self._scene.robot.joint_names, *self._scene.other_joints)
         return joint_positions(message, "joint_states", error_codes.START_STATE_INVALID, known)
 
-    def _take_obstacles(self, message):
-        self._work(self._change_obstacles, message)
-
     def _change_obstacles(self, message):
         try:
             self._scene.change_obstacles(message, self._now())
@@ -133,32 +155,35 @@ class ArmPlannerNode(Node):
         except GpuPlannersError as error:
             self._obstacle_problem = f"a message on ~/obstacles was refused as a whole: {error}"
             self.get_logger().error(self._obstacle_problem)
-        if self._scene.robot is not None:
-            self._show(Planned(np.zeros((0, self._scene.robot.dof)), self._scene.world, self._scene.robot.tip_link))
+        self._show_obstacles()
 
     def _plan_motion(self, request, response):
         try:
-            return self._worker.submit(self._answer, request, response).result()
+            return self._worker.submit(self._answer_alone, request, response).result()
         except Exception as error:  # a callback that raises would end spin() and leave the client waiting
             response.code, response.message = error_codes.FAILURE, f"internal error: {type(error).__name__}: {error}"
             return response
 
+    def _answer_alone(self, request, response):
+        with self._busy:
+            return self._answer(request, response)
+
     def _answer(self, request, response):
         self._scene.forget_expired(self._now())
         planned = answer(self._scene, self._values, request, self._measured, response)
-        if self._obstacle_problem:
-            response.message += f" (warning: {self._obstacle_problem})"
+        response.message += f" (warning: {self._obstacle_problem})" if self._obstacle_problem else ""
         self._requests, self._last_answer = self._requests + 1, response.message
         if planned is None:
             self.get_logger().warning(f"plan_motion: {response.message}")
             return response
         self._trajectories.publish(response.trajectory)
-        self._show(planned)
+        self._shown = self._scene.robot, planned
         self.get_logger().info(f"plan_motion: {response.message}")
         return response
 
-    def _show(self, planned):
-        self._shown = self._scene.robot, planned
+    def _show_obstacles(self):
+        if (robot := self._scene.robot) is not None:
+            self._shown = robot, Planned(np.zeros((0, robot.dof)), self._scene.world, robot.tip_link)
 
     def _publish_markers(self):
         """Markers cost more than planning, so they are made when someone looks."""
@@ -171,19 +196,19 @@ class ArmPlannerNode(Node):
         if level == DiagnosticStatus.OK and self._obstacle_problem:
             level, text = DiagnosticStatus.WARN, self._obstacle_problem
         robot = self._scene.robot
-        values = {"robot": robot.name if robot else "none", "device": self._values["device"], "planner": self._values["planner"],
-                  "obstacles": len(self._scene.world.names), "requests": self._requests, "last answer": self._last_answer}
+        values = {
+            "robot": robot.name if robot else "none",
+            "device": self._values["device"],
+            "planner": self._values["planner"],
+            "obstacles": len(self._scene.world.names),
+            "requests": self._requests,
+            "last answer": self._last_answer,
+        }
         stamp = self.get_clock().now().to_msg()
         self._diagnostics.publish(diagnostics_message(self.get_fully_qualified_name(), stamp, level, text, values))
 
     def _now(self):
         return self.get_clock().now().nanoseconds * 1e-9
-
-
-def _robot_source(values):
-    return RobotSource(srdf=values["srdf_file"] or None, package_dirs=parameters.strings(values["package_dirs"]),
-                       joints=parameters.strings(values["joints"]) or None, group=values["group"] or None,
-                       scene_file=values["scene_file"] or None, world_frame=values["world_frame"])
 
 
 def main(arguments=None):
@@ -196,13 +221,11 @@ def main(arguments=None):
         return 1
     executor = MultiThreadedExecutor(num_threads=3)
     executor.add_node(node)
-    try:
+    with contextlib.suppress(KeyboardInterrupt, ExternalShutdownException):
         executor.spin()
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
-    finally:
-        node.close()
-        rclpy.try_shutdown()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ros2 launch sends a second one, which would break the clean-up
+    node.close()
+    rclpy.try_shutdown()
     return 0
 
 

@@ -17,8 +17,12 @@ from ..errors import ObstacleError
 from . import error_codes
 from .error_codes import RequestError
 
-MARKER_TYPES = {Marker.CUBE: "CUBE", Marker.CYLINDER: "CYLINDER", Marker.SPHERE: "SPHERE",
-                Marker.TRIANGLE_LIST: "TRIANGLE_LIST"}
+MARKER_TYPES = {
+    Marker.CUBE: "CUBE",
+    Marker.CYLINDER: "CYLINDER",
+    Marker.SPHERE: "SPHERE",
+    Marker.TRIANGLE_LIST: "TRIANGLE_LIST",
+}
 
 
 def joint_positions(message, what, code, known=None):
@@ -45,7 +49,9 @@ def configuration(robot, positions, what, code):
     """(dof,) the planning joints' values of {joint name: position}, in the order of robot.joint_names."""
     missing = [name for name in robot.joint_names if name not in positions]
     if missing:
-        raise RequestError(code, f"{what} lacks {_listed(missing, 'joint')}; the planner plans {_listed(robot.joint_names, 'joint')}")
+        raise RequestError(
+            code, f"{what} lacks {_listed(missing, 'joint')}; the planner plans {_listed(robot.joint_names, 'joint')}"
+        )
     return np.array([positions[name] for name in robot.joint_names])
 
 
@@ -53,7 +59,9 @@ def only_joints(allowed, positions, what, code):
     """Refuse a joint that is not among the allowed ones."""
     unknown = [name for name in positions if name not in allowed]
     if unknown:
-        raise RequestError(code, f"{what} has unknown {_listed(unknown, 'joint')}; known are {_listed(allowed, 'joint')}")
+        raise RequestError(
+            code, f"{what} has unknown {_listed(unknown, 'joint')}; known are {_listed(allowed, 'joint')}"
+        )
 
 
 def frame_transform(frames, frame, what):
@@ -63,8 +71,10 @@ def frame_transform(frames, frame, what):
     """
     if frame not in frames:
         allowed = _listed([name for name in frames if name], "frame")
-        raise RequestError(error_codes.FRAME_TRANSFORM_FAILURE,
-                           f"{what} is given in frame '{frame}', which is not fixed to the robot's root; allowed: {allowed}")
+        raise RequestError(
+            error_codes.FRAME_TRANSFORM_FAILURE,
+            f"{what} is given in frame '{frame}', which is not fixed to the robot's root; allowed: {allowed}",
+        )
     return frames[frame]
 
 
@@ -130,11 +140,19 @@ def trajectory_message(robot, trajectory):
     velocity is exactly 0; anything else would be rejected by the controller, so it is an error here.
     """
     message = _empty_trajectory(robot)
-    for t, q, v, a in zip(trajectory.times, trajectory.positions, trajectory.velocities, trajectory.accelerations, strict=True):
-        message.points.append(JointTrajectoryPoint(positions=q.tolist(), velocities=v.tolist(), accelerations=a.tolist(),
-                                                   time_from_start=duration_message(t)))
+    for t, q, v, a in zip(
+        trajectory.times, trajectory.positions, trajectory.velocities, trajectory.accelerations, strict=True
+    ):
+        message.points.append(
+            JointTrajectoryPoint(
+                positions=q.tolist(),
+                velocities=v.tolist(),
+                accelerations=a.tolist(),
+                time_from_start=duration_message(t),
+            )
+        )
     times = [seconds(point.time_from_start) for point in message.points]
-    if any(after <= before for before, after in zip(times, times[1:])) or np.any(trajectory.velocities[-1] != 0):
+    if any(after <= before for before, after in zip(times, times[1:], strict=False)) or np.any(trajectory.velocities[-1] != 0):
         raise RequestError(error_codes.FAILURE, "the timed trajectory breaks the rules of joint trajectory controllers")
     return message
 
@@ -159,15 +177,19 @@ def _pose(pose, name):
 def _scale(marker, name):
     scale = np.array([marker.scale.x, marker.scale.y, marker.scale.z])
     if not np.isfinite(scale).all() or (scale <= 0).any():
-        raise ObstacleError(f"'{name}': the scale of a {MARKER_TYPES[marker.type]} must be 3 finite numbers above 0, "
-                            f"got {scale.tolist()}")
+        raise ObstacleError(
+            f"'{name}': the scale of a {MARKER_TYPES[marker.type]} must be 3 finite numbers above 0, "
+            f"got {scale.tolist()}"
+        )
     return scale
 
 
 def _same(name, kind, values, axes):
     if np.ptp(values) > 1e-6 * np.max(values):
-        raise ObstacleError(f"'{name}': a {kind} obstacle must be round, its scale in {axes} equal; got {values.tolist()}. "
-                            "Send an elliptic one as TRIANGLE_LIST")
+        raise ObstacleError(
+            f"'{name}': a {kind} obstacle must be round, its scale in {axes} equal; got {values.tolist()}. "
+            "Send an elliptic one as TRIANGLE_LIST"
+        )
 
 
 def _triangles(marker, name, scale):
@@ -186,6 +208,6 @@ def _empty_trajectory(robot):
 
 
 def _listed(names, noun):
-    """"joint 'a'" or "joints 'a', 'b'"."""
+    """ "joint 'a'" or "joints 'a', 'b'"."""
     names = [f"'{name}'" for name in names]
     return f"{noun}{'s' * (len(names) != 1)} {', '.join(names) or 'none'}"

@@ -1,6 +1,6 @@
 """The demo: starts the node arm_planner as a process of its own, asks it over DDS, checks and draws the answers.
 
-    make demo                 or     python -m gpu_planners.nodes.demo --help
+make demo                 or     python -m gpu_planners.nodes.demo --help
 """
 
 import argparse
@@ -17,6 +17,8 @@ from rclpy.node import Node
 from rich.console import Console
 from rich.table import Table
 
+from gpu_planners_msgs.srv import PlanMotion
+
 from ..arm import load_urdf
 from ..arm.drawing import draw_path
 from ..arm.scene_file import fixed_frames, load_scene
@@ -24,7 +26,6 @@ from ..errors import GpuPlannersError
 from . import demo_scene
 from .conversions import seconds
 from .demo_checks import CoalCheck, broken_rules
-from gpu_planners_msgs.srv import PlanMotion
 
 PATIENCE_S = 300.0  # the first start on a machine compiles
 
@@ -65,11 +66,21 @@ class NodeProcess:
         self.log_file, self._process = Path(self._log.name), None
         if options.no_node:
             return
-        parameters = {"robot_description_file": files.urdf, "srdf_file": files.srdf, "package_dirs": f"['{files.package_dir}']",
-                      "group": files.group, "tip_link": files.tip_link, "scene_file": scene, "device": options.device}
+        parameters = {
+            "robot_description_file": files.urdf,
+            "srdf_file": files.srdf,
+            "package_dirs": f"['{files.package_dir}']",
+            "group": files.group,
+            "tip_link": files.tip_link,
+            "scene_file": scene,
+            "device": options.device,
+        }
         assignments = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
-        self._process = subprocess.Popen([sys.executable, "-m", "gpu_planners.nodes.arm_planner_node", "--ros-args", *assignments],
-                                         stdout=self._log, stderr=subprocess.STDOUT)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "gpu_planners.nodes.arm_planner_node", "--ros-args", *assignments],
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+        )
 
     def __enter__(self):
         return self
@@ -136,8 +147,16 @@ def _report(console, files, scene, answers, options):
     except ImportError:
         coal_check = None
     table = Table(title="Requests to arm_planner/plan_motion", title_justify="left", title_style="bold")
-    for column, justify in (("request", "left"), ("answer", "left"), ("planning", "right"), ("round trip", "right"), ("path", "right"),
-                            ("motion", "right"), ("controller's rules", "left"), ("checked by coal", "left")):
+    for column, justify in (
+        ("request", "left"),
+        ("answer", "left"),
+        ("planning", "right"),
+        ("round trip", "right"),
+        ("path", "right"),
+        ("motion", "right"),
+        ("controller's rules", "left"),
+        ("checked by coal", "left"),
+    ):
         table.add_column(column, justify=justify)
     all_passed, longest = True, None
     for request, response, round_trip in answers:
@@ -146,17 +165,39 @@ def _report(console, files, scene, answers, options):
         all_passed &= passed and expected
         if response.code == PlanMotion.Response.SUCCESS:
             duration = seconds(response.trajectory.points[-1].time_from_start)
-            table.add_row(request.title, "[green]solved[/]", f"{1e3 * response.planning_time_s:.1f} ms", f"{1e3 * round_trip:.0f} ms",
-                          f"{response.path_length:.2f} rad", f"{duration:.1f} s", rules, collisions)
+            table.add_row(
+                request.title,
+                "[green]solved[/]",
+                f"{1e3 * response.planning_time_s:.1f} ms",
+                f"{1e3 * round_trip:.0f} ms",
+                f"{response.path_length:.2f} rad",
+                f"{duration:.1f} s",
+                rules,
+                collisions,
+            )
             if longest is None or response.path_length > longest.path_length:
                 longest = response
         else:
-            table.add_row(request.title, f"[{'yellow' if expected else 'red'}]refused, code {response.code}[/]", "", f"{1e3 * round_trip:.0f} ms",
-                          "", "", "", "")
+            table.add_row(
+                request.title,
+                f"[{'yellow' if expected else 'red'}]refused, code {response.code}[/]",
+                "",
+                f"{1e3 * round_trip:.0f} ms",
+                "",
+                "",
+                "",
+                "",
+            )
     facts = Table(show_header=False, box=None)
-    for row in (("robot", f"{robot.name}: {robot.dof} joints, {len(robot.shapes)} convex shapes, "
-                          f"{len(robot.self_collision_pairs)} self-collision pairs"),
-                ("scene", f"{scene.name}: {len(world.names)} obstacles"), ("device", next((response.device for _, response, _ in answers if response.device), "unknown"))):
+    for row in (
+        (
+            "robot",
+            f"{robot.name}: {robot.dof} joints, {len(robot.shapes)} convex shapes, "
+            f"{len(robot.self_collision_pairs)} self-collision pairs",
+        ),
+        ("scene", f"{scene.name}: {len(world.names)} obstacles"),
+        ("device", next((response.device for _, response, _ in answers if response.device), "unknown")),
+    ):
         facts.add_row(*row)
     console.print(facts, table, sep="\n")
     for request, response, _ in answers:
@@ -187,13 +228,16 @@ def _path(response):
 
 
 def _say_what_next(console):
-    console.print("""
+    console.print(
+        """
 What to try next
   another seed, another device        make demo ARGS="--seed 3 --device cpu"
   your own robot, as a node           .venv/bin/arm_planner --ros-args -p robot_description_file:=robot.urdf -p scene_file:=scene.yaml
   with RViz, where ROS 2 is installed ros2 launch gpu_planners demo.launch.py
   how fast it is                      make bench
-  the library without ROS             README.md, "Plan from Python\"""", soft_wrap=True)
+  the library without ROS             README.md, "Plan from Python\"""",
+        soft_wrap=True,
+    )
 
 
 def _isolate():
@@ -203,7 +247,9 @@ def _isolate():
 
 
 def _options(arguments):
-    parser = argparse.ArgumentParser(prog="make demo", description="Plan motions of a real robot through the real node.")
+    parser = argparse.ArgumentParser(
+        prog="make demo", description="Plan motions of a real robot through the real node."
+    )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the planner (default: %(default)s)")
     parser.add_argument("--picture", default="out/demo.png", help="file of the picture (default: %(default)s)")

@@ -38,10 +38,14 @@ class CoalCheck:
 
     def collisions(self, path):
         """Check the polyline path (K, dof) densely: (number of configurations, number of them that collide)."""
-        q = np.concatenate([np.linspace(a, b, 1 + int(np.ceil(np.linalg.norm(b - a) / SPACING))) for a, b in zip(path, path[1:])])
+        q = np.concatenate(
+            [np.linspace(a, b, 1 + int(np.ceil(np.linalg.norm(b - a) / SPACING))) for a, b in zip(path, path[1:], strict=False)]
+        )
         frames = self._robot.frame_poses(q)
-        poses = [(frames[:, f] if f >= 0 else np.broadcast_to(np.eye(4), (len(q), 4, 4))) @ shape.pose
-                 for shape, f in zip(self._robot.shapes, self._robot.shape_frame, strict=True)]
+        poses = [
+            (frames[:, f] if f >= 0 else np.broadcast_to(np.eye(4), (len(q), 4, 4))) @ shape.pose
+            for shape, f in zip(self._robot.shapes, self._robot.shape_frame, strict=True)
+        ]
         collides = np.zeros(len(q), dtype=bool)
         for i in self._moving:
             for body, pose in self._obstacles:
@@ -55,8 +59,14 @@ class CoalCheck:
         distance = np.linalg.norm(poses_one[:, :3, 3] - poses_other[:, :3, 3], axis=1)
         for n in np.flatnonzero((distance <= one[1] + other[1]) & ~collides):
             result = self._coal.CollisionResult()
-            self._coal.collide(one[0], self._transform(poses_one[n]), other[0], self._transform(poses_other[n]),
-                               self._coal.CollisionRequest(), result)
+            self._coal.collide(
+                one[0],
+                self._transform(poses_one[n]),
+                other[0],
+                self._transform(poses_other[n]),
+                self._coal.CollisionRequest(),
+                result,
+            )
             collides[n] = result.isCollision()
 
     def _transform(self, pose):

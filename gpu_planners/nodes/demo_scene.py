@@ -9,9 +9,10 @@ from pathlib import Path
 from geometry_msgs.msg import PoseStamped
 from sensor_msgs.msg import JointState
 
+from gpu_planners_msgs.srv import PlanMotion
+
 from ..errors import GpuPlannersError
 from ..share import share_folder
-from gpu_planners_msgs.srv import PlanMotion
 
 PANDA = Path("example-robot-data/robots/panda_description")
 SCENE = "panda_table_shelf.yaml"
@@ -34,7 +35,7 @@ class DemoRobot:
 
 @dataclass(frozen=True)
 class DemoRequest:
-    """One question of the demo: either a position of the gripper (x, y, z in the root frame, metres) or joint values (7,)."""
+    """One question of the demo: a position of the gripper (x, y, z in the root frame, metres) or joint values (7,)."""
 
     title: str
     gripper_at: tuple[float, ...] = ()

@@ -13,8 +13,12 @@ START_COLOUR = ColorRGBA(r=0.2, g=0.5, b=0.9, a=0.45)
 GOAL_COLOUR = ColorRGBA(r=0.2, g=0.8, b=0.3, a=0.45)
 OBSTACLE_COLOUR = ColorRGBA(r=0.85, g=0.5, b=0.2, a=0.8)
 TIP_COLOUR = ColorRGBA(r=0.9, g=0.1, b=0.5, a=1.0)
-MARKER_TYPE = {ShapeKind.BOX: Marker.CUBE, ShapeKind.CYLINDER: Marker.CYLINDER, ShapeKind.SPHERE: Marker.SPHERE,
-               ShapeKind.POLYTOPE: Marker.TRIANGLE_LIST}
+MARKER_TYPE = {
+    ShapeKind.BOX: Marker.CUBE,
+    ShapeKind.CYLINDER: Marker.CYLINDER,
+    ShapeKind.SPHERE: Marker.SPHERE,
+    ShapeKind.POLYTOPE: Marker.TRIANGLE_LIST,
+}
 TIP_STEP = 0.02  # rad or m of joint motion between two points of the end effector's line
 
 
@@ -24,9 +28,13 @@ def scene_markers(robot, world, path, tip_link):
     path: (K, dof), or (0, dof) to show the obstacles only
     """
     markers = [Marker(action=Marker.DELETEALL)]
-    markers += [shape_marker(shape, shape.pose, "obstacles", i, OBSTACLE_COLOUR) for i, shape in enumerate(world.shapes)]
+    markers += [
+        shape_marker(shape, shape.pose, "obstacles", i, OBSTACLE_COLOUR) for i, shape in enumerate(world.shapes)
+    ]
     if len(path):
-        markers += robot_markers(robot, path[0], "start", START_COLOUR) + robot_markers(robot, path[-1], "goal", GOAL_COLOUR)
+        markers += robot_markers(robot, path[0], "start", START_COLOUR) + robot_markers(
+            robot, path[-1], "goal", GOAL_COLOUR
+        )
         markers.append(_tip_line(robot, path, tip_link))
     for marker in markers:
         marker.header.frame_id = robot.root_link
@@ -36,8 +44,14 @@ def scene_markers(robot, world, path, tip_link):
 def robot_markers(robot, q, namespace, colour):
     """One marker for each convex shape of the robot at q (dof,)."""
     T_root_frames = robot.frame_poses(q)[0]
-    poses = [(T_root_frames[f] if f >= 0 else np.eye(4)) @ shape.pose for shape, f in zip(robot.shapes, robot.shape_frame, strict=True)]
-    return [shape_marker(shape, pose, namespace, i, colour) for i, (shape, pose) in enumerate(zip(robot.shapes, poses, strict=True))]
+    poses = [
+        (T_root_frames[f] if f >= 0 else np.eye(4)) @ shape.pose
+        for shape, f in zip(robot.shapes, robot.shape_frame, strict=True)
+    ]
+    return [
+        shape_marker(shape, pose, namespace, i, colour)
+        for i, (shape, pose) in enumerate(zip(robot.shapes, poses, strict=True))
+    ]
 
 
 def shape_marker(shape, T_root_shape, namespace, number, colour):
@@ -66,7 +80,7 @@ def _outward_triangles(vertices):
 
 
 def _tip_line(robot, path, tip_link):
-    pieces = [np.linspace(a, b, max(2, int(np.linalg.norm(b - a) / TIP_STEP))) for a, b in zip(path, path[1:])]
+    pieces = [np.linspace(a, b, max(2, int(np.linalg.norm(b - a) / TIP_STEP))) for a, b in zip(path, path[1:], strict=False)]
     positions = robot.link_poses(np.concatenate([path[:1], *pieces]))[tip_link][:, :3, 3]
     marker = Marker(ns="tip_path", id=0, type=Marker.LINE_STRIP, action=Marker.ADD, color=TIP_COLOUR)
     marker.scale.x = 0.01

@@ -36,29 +36,51 @@ class Parameter:
 
 PARAMETERS = (
     Parameter("robot_description_file", "", "URDF file; empty: wait for the topic robot_description", read_only=True),
-    Parameter("srdf_file", "", "SRDF file with groups and disabled collisions; empty: pairs found by sampling", read_only=True),
+    Parameter(
+        "srdf_file", "", "SRDF file with groups and disabled collisions; empty: pairs found by sampling", read_only=True
+    ),
     Parameter("package_dirs", [""], "Folders that hold the packages of package:// mesh paths", read_only=True),
     Parameter("group", "", "SRDF group to plan; empty: `joints`, or the only group", read_only=True),
     Parameter("joints", [""], "Joints to plan, in the order of q; empty: those of `group`", read_only=True),
     Parameter("tip_link", "", "Link that pose goals place; empty: the group's tip", read_only=True),
     Parameter("world_frame", "", "A further name of the root frame, for instance 'world'", read_only=True),
     Parameter("scene_file", "", "YAML file of obstacles that are always there", read_only=True),
-    Parameter("obstacles_durability", "volatile", "QoS durability of the subscription ~/obstacles",
-              choices=("volatile", "transient_local"), read_only=True),
+    Parameter(
+        "obstacles_durability",
+        "volatile",
+        "QoS durability of the subscription ~/obstacles",
+        choices=("volatile", "transient_local"),
+        read_only=True,
+    ),
     Parameter("device", "auto", "Where to compute: auto, cpu, cuda or cuda:N"),
     Parameter("planner", "rrt_connect", "Planner of requests that name none", choices=tuple(PLANNERS)),
     Parameter("velocity_scaling", 1.0, "Fraction of the velocity limits that motions use", 1e-3, 1.0),
     Parameter("acceleration_scaling", 1.0, "Fraction of the acceleration limits that motions use", 1e-3, 1.0),
-    Parameter("ik_solutions", 8, "Most collision-free joint solutions used for each pose goal, nearest to the start first", 1, 256),
+    Parameter(
+        "ik_solutions",
+        8,
+        "Most collision-free joint solutions used for each pose goal, nearest to the start first",
+        1,
+        256,
+    ),
     Parameter("joint_state_timeout_s", 2.0, "Oldest joint_states that a motion may start from, seconds", 0.01, 3600.0),
-    Parameter("fixed_joint_tolerance", 0.002, "Move of a joint that is not planned (a gripper) after which its collision "
-              "geometry is placed anew, rad or m", 1e-6, 1.0),
+    Parameter(
+        "fixed_joint_tolerance",
+        0.002,
+        "Move of a joint that is not planned (a gripper) after which its collision geometry is placed anew, rad or m",
+        1e-6,
+        1.0,
+    ),
 )
 
 # what `ros2 param describe` says of the fields of Settings: text, inclusive range of a number
 SETTING_TEXTS = {
     "rrt_connect.range": ("Longest motion added to a tree at once, rad (joint-space L2)", 1e-3, 100.0),
-    "rrt_connect.dynamic_domain": ("Radius within which a node that failed to extend still takes samples, rad; 0: any", 0.0, 1000.0),
+    "rrt_connect.dynamic_domain": (
+        "Radius within which a node that failed to extend still takes samples, rad; 0: any",
+        0.0,
+        1000.0,
+    ),
     "rrt_connect.batch": ("Samples per round on CUDA; the CPU takes one at a time", 1, 100_000),
     "rrt_connect.max_samples": ("Most configurations drawn", 1, 100_000_000),
     "rrt_connect.time_limit_s": ("Longest search, seconds", 1e-3, 86_400.0),
@@ -68,7 +90,11 @@ SETTING_TEXTS = {
     "prm.max_samples": ("Most configurations drawn", 1, 100_000_000),
     "prm.time_limit_s": ("Longest search, seconds", 1e-3, 86_400.0),
     "prm.shortcut_rounds": ("Rounds of shortening the path; 0: raw path", 0, 10_000),
-    "motion_check.mode": ("How motions are checked: continuous (proven), workspace (metres), joint (rad), count (parts)", None, None),
+    "motion_check.mode": (
+        "How motions are checked: continuous (proven), workspace (metres), joint (rad), count (parts)",
+        None,
+        None,
+    ),
     "motion_check.step": ("Its step, in the unit of the mode", 1e-5, 1e6),
 }
 
@@ -80,13 +106,17 @@ def declare(node):
     for prefix, settings in SETTINGS.items():
         for field in _plain_fields(settings):
             name = f"{prefix}.{field.name}"
-            node.declare_parameter(name, field.default, _descriptor(Parameter(name, field.default, *SETTING_TEXTS[name])))
+            node.declare_parameter(
+                name, field.default, _descriptor(Parameter(name, field.default, *SETTING_TEXTS[name]))
+            )
     check(values(node))
 
 
 def values(node):
     """{name: value} of every parameter."""
-    names = [p.name for p in PARAMETERS] + [f"{prefix}.{field.name}" for prefix, kind in SETTINGS.items() for field in _plain_fields(kind)]
+    names = [p.name for p in PARAMETERS] + [
+        f"{prefix}.{field.name}" for prefix, kind in SETTINGS.items() for field in _plain_fields(kind)
+    ]
     return {name: node.get_parameter(name).value for name in names}
 
 
@@ -105,7 +135,9 @@ def check(values):
     """SettingsError when a value, or a combination of values, is impossible."""
     for parameter in PARAMETERS:
         if parameter.choices and values[parameter.name] not in parameter.choices:
-            raise SettingsError(f"parameter '{parameter.name}' is '{values[parameter.name]}'; allowed: {', '.join(parameter.choices)}")
+            raise SettingsError(
+                f"parameter '{parameter.name}' is '{values[parameter.name]}'; allowed: {', '.join(parameter.choices)}"
+            )
     for prefix in SETTINGS:
         settings(values, prefix)
 
@@ -141,5 +173,7 @@ def _descriptor(parameter):
         if isinstance(parameter.default, int):
             descriptor.integer_range = [IntegerRange(from_value=int(parameter.low), to_value=int(parameter.high))]
         else:
-            descriptor.floating_point_range = [FloatingPointRange(from_value=float(parameter.low), to_value=float(parameter.high))]
+            descriptor.floating_point_range = [
+                FloatingPointRange(from_value=float(parameter.low), to_value=float(parameter.high))
+            ]
     return descriptor

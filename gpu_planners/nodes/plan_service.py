@@ -57,7 +57,11 @@ def _plan(scene, values, request, measured, response):
     goals, goal_of = _goals(scene, checker, request, start - turns, tip_link, values["ik_solutions"])
     result = planner.solve(start - turns, goals, checker, planner_settings, seed=request.seed)
     response.code, response.status = CODE_OF_STATUS[result.status], result.status.value
-    response.planning_time_s, response.samples, response.device = float(result.time_s), int(result.samples), checker.device
+    response.planning_time_s, response.samples, response.device = (
+        float(result.time_s),
+        int(result.samples),
+        checker.device,
+    )
     response.message = result.message or result.status.value
     if not result.solved:
         return None
@@ -65,8 +69,10 @@ def _plan(scene, values, request, measured, response):
     trajectory = time_parameterize(path, robot.velocity * scaling[0], robot.acceleration * scaling[1])
     response.path, response.trajectory = path_message(robot, path), trajectory_message(robot, trajectory)
     response.path_length, response.goal_index = float(result.cost), goal_of[result.goal_index]
-    response.message = (f"solved: {len(path)} waypoints, length {result.cost:.2f}, {trajectory.times[-1]:.2f} s long, "
-                        f"among {len(world.names)} obstacles, planned on {checker.device} in {1e3 * result.time_s:.1f} ms")
+    response.message = (
+        f"solved: {len(path)} waypoints, length {result.cost:.2f}, {trajectory.times[-1]:.2f} s long, "
+        f"among {len(world.names)} obstacles, planned on {checker.device} in {1e3 * result.time_s:.1f} ms"
+    )
     return Planned(path, world, tip_link)
 
 
@@ -88,7 +94,7 @@ def _scaling(request, values, name):
 
 
 def _start(scene, request, measured):
-    """{joint: position} of the request, completed by joint_states for joints that it leaves out and that are not planned."""
+    """{joint: position} of the request, completed by joint_states for joints that are not planned."""
     if request.start.name or request.start.position:
         code = error_codes.START_STATE_INVALID
         positions = joint_positions(request.start, "the start", code)
@@ -96,7 +102,9 @@ def _start(scene, request, measured):
         return {name: value for name, value in (measured() or {}).items() if name in scene.other_joints} | positions
     positions = measured()
     if positions is None:
-        raise RequestError(error_codes.ROBOT_STATE_STALE, "the request gives no start, and joint_states has brought none lately")
+        raise RequestError(
+            error_codes.ROBOT_STATE_STALE, "the request gives no start, and joint_states has brought none lately"
+        )
     return positions
 
 
@@ -121,25 +129,39 @@ def _goals(scene, checker, request, start, tip_link, ik_solutions):
         found.extend(solutions)
         goal_of += [len(request.joint_goals) + number] * len(solutions)
     if not goals and not found:
-        raise problems[0] if problems else RequestError(error_codes.UNRECOGNIZED_GOAL_TYPE, "the request has no goal: give joint_goals or pose_goals")
+        raise (
+            problems[0]
+            if problems
+            else RequestError(
+                error_codes.UNRECOGNIZED_GOAL_TYPE, "the request has no goal: give joint_goals or pose_goals"
+            )
+        )
     return np.array(goals + found), goal_of
 
 
 def _free_solutions(robot, checker, tip_link, T_root_tip, start, count, number):
-    """At most `count` joint configurations (K, dof) that place the tip link and touch nothing, nearest to the start first."""
+    """At most `count` configurations (K, dof) that place the tip link and touch nothing, nearest to the start first."""
     if tip_link not in robot.link_names:
-        raise RequestError(error_codes.INVALID_LINK_NAME,
-                           f"parameter tip_link '{tip_link}' is not a link of the robot; its links: {', '.join(robot.link_names)}")
-    solutions = inverse_kinematics(robot, tip_link, T_root_tip, seed_q=start, count=4 * count)  # many of them may collide
+        raise RequestError(
+            error_codes.INVALID_LINK_NAME,
+            f"parameter tip_link '{tip_link}' is not a link of the robot; its links: {', '.join(robot.link_names)}",
+        )
+    solutions = inverse_kinematics(
+        robot, tip_link, T_root_tip, seed_q=start, count=4 * count
+    )  # many of them may collide
     if not len(solutions):
-        raise RequestError(error_codes.NO_IK_SOLUTION,
-                           f"pose goal {number}: no joint configuration inside the limits places '{tip_link}' there")
+        raise RequestError(
+            error_codes.NO_IK_SOLUTION,
+            f"pose goal {number}: no joint configuration inside the limits places '{tip_link}' there",
+        )
     free = solutions[checker.configurations_valid(solutions)]
     if not len(free):
         first, second = checker.colliding_pairs(solutions[0])[0]
-        raise RequestError(error_codes.GOAL_IN_COLLISION,
-                           f"pose goal {number}: all {len(solutions)} joint configurations found collide; "
-                           f"in the first, '{first}' meets '{second}'")
+        raise RequestError(
+            error_codes.GOAL_IN_COLLISION,
+            f"pose goal {number}: all {len(solutions)} joint configurations found collide; "
+            f"in the first, '{first}' meets '{second}'",
+        )
     return free[:count]
 
 

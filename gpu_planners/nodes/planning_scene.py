@@ -17,6 +17,7 @@ from ..errors import ObstacleError
 from . import error_codes
 from .conversions import add_obstacle, obstacle_name, seconds
 from .error_codes import RequestError
+from .parameters import strings
 
 MAX_WAITING = 1000  # obstacle messages kept for a robot that has not come yet
 
@@ -31,6 +32,18 @@ class RobotSource:
     group: str | None
     scene_file: str | None
     world_frame: str
+
+    @staticmethod
+    def of_parameters(values):
+        """values: {parameter name: value}; an empty text or list means "not given"."""
+        return RobotSource(
+            srdf=values["srdf_file"] or None,
+            package_dirs=strings(values["package_dirs"]),
+            joints=strings(values["joints"]) or None,
+            group=values["group"] or None,
+            scene_file=values["scene_file"] or None,
+            world_frame=values["world_frame"],
+        )
 
 
 class PlanningScene:
@@ -68,8 +81,11 @@ class PlanningScene:
         text = urdf if urdf.lstrip().startswith("<") else Path(urdf).expanduser().read_text(encoding="utf-8-sig")
         joints = [joint for joint in read_urdf(text).joints.values() if joint.type in MOVING]
         self.mimic_joints = tuple(joint.name for joint in joints if joint.mimic)
-        self.other_joints = {joint.name: joint.limits or (-np.inf, np.inf) for joint in joints
-                             if not joint.mimic and joint.name not in robot.joint_names}
+        self.other_joints = {
+            joint.name: joint.limits or (-np.inf, np.inf)
+            for joint in joints
+            if not joint.mimic and joint.name not in robot.joint_names
+        }
         self.robot, self.frames, self._file_world, self.world = robot, frames, file_world, world
         self._urdf, self._fixed, self._checker = urdf, {}, None
         waiting, self._waiting = self._waiting, []
@@ -82,10 +98,15 @@ class PlanningScene:
 
         positions: {joint: rad or m}, measured, so brought into the limits; joints that the robot has not are ignored
         """
-        fixed = self._fixed | {name: float(np.clip(positions[name], lower, upper))
-                               for name, (lower, upper) in self.other_joints.items() if name in positions}
-        if any(abs(value - self._fixed.get(name, np.clip(0.0, *self.other_joints[name]))) > tolerance
-               for name, value in fixed.items()):
+        fixed = self._fixed | {
+            name: float(np.clip(positions[name], lower, upper))
+            for name, (lower, upper) in self.other_joints.items()
+            if name in positions
+        }
+        if any(
+            abs(value - self._fixed.get(name, np.clip(0.0, *self.other_joints[name]))) > tolerance
+            for name, value in fixed.items()
+        ):
             self.robot = self._load(self._urdf, fixed)
             self._fixed, self._checker = fixed, None
 
@@ -126,9 +147,13 @@ class PlanningScene:
             return self.world
         for marker in request.obstacles.markers:
             if marker.action != Marker.ADD:
-                raise ObstacleError(f"'{obstacle_name(marker)}': a request can only add obstacles, "
-                                    f"but its marker action is {marker.action}")
-        return _with_markers(CollisionWorld() if request.ignore_scene else self.world, request.obstacles.markers, self.frames)
+                raise ObstacleError(
+                    f"'{obstacle_name(marker)}': a request can only add obstacles, "
+                    f"but its marker action is {marker.action}"
+                )
+        return _with_markers(
+            CollisionWorld() if request.ignore_scene else self.world, request.obstacles.markers, self.frames
+        )
 
     def checker_for(self, world, device, motion):
         """CollisionChecker of the robot in this world; the last one serves again while nothing has changed."""
@@ -140,8 +165,10 @@ class PlanningScene:
 
     def require_robot(self):
         if self.robot is None:
-            raise RequestError(error_codes.COLLISION_CHECKING_UNAVAILABLE,
-                               "there is no robot yet: publish its URDF on robot_description, or set robot_description_file")
+            raise RequestError(
+                error_codes.COLLISION_CHECKING_UNAVAILABLE,
+                "there is no robot yet: publish its URDF on robot_description, or set robot_description_file",
+            )
         return self.robot
 
     def _take(self, markers):
@@ -155,8 +182,14 @@ class PlanningScene:
 
     def _load(self, urdf, fixed):
         source = self.source
-        return load_urdf(urdf, srdf=source.srdf, package_dirs=source.package_dirs, joints=source.joints,
-                         group=source.group, fixed=fixed)
+        return load_urdf(
+            urdf,
+            srdf=source.srdf,
+            package_dirs=source.package_dirs,
+            joints=source.joints,
+            group=source.group,
+            fixed=fixed,
+        )
 
 
 def _with_markers(world, markers, frames):
