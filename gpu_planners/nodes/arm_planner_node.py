@@ -224,7 +224,9 @@ def main(arguments=None):
     with contextlib.suppress(KeyboardInterrupt, ExternalShutdownException):
         executor.spin()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ros2 launch sends a second one, which would break the clean-up
-    node.close()
+    if not node.close(PATIENCE_S):
+        sys.stdout.flush()
+        os._exit(0)  # a normal exit would wait for the worker thread
     rclpy.try_shutdown()
     return 0
 
