@@ -161,7 +161,7 @@ def _report(console, files, scene, answers, options):
     all_passed, longest = True, None
     for request, response, round_trip in answers:
         passed, rules, collisions = _checks(robot, coal_check, response)
-        expected = response.code == PlanMotion.Response.SUCCESS or "impossible" in request.title
+        expected = (response.code == PlanMotion.Response.SUCCESS) == request.possible
         all_passed &= passed and expected
         if response.code == PlanMotion.Response.SUCCESS:
             duration = seconds(response.trajectory.points[-1].time_from_start)
@@ -235,7 +235,7 @@ What to try next
   your own robot, as a node           .venv/bin/arm_planner --ros-args -p robot_description_file:=robot.urdf -p scene_file:=scene.yaml
   with RViz, where ROS 2 is installed ros2 launch gpu_planners demo.launch.py
   how fast it is                      make bench
-  the library without ROS             README.md, "Plan from Python\"""",
+  the library without ROS             README.md, "In Python, without ROS\"""",
         soft_wrap=True,
     )
 

@@ -40,13 +40,14 @@ class DemoRequest:
     title: str
     gripper_at: tuple[float, ...] = ()
     joint_goal: tuple[float, ...] = ()
+    possible: bool = True
 
 
 REQUESTS = (
     DemoRequest("reach into the upper compartment", gripper_at=(0.66, 0.00, 0.60)),
     DemoRequest("from there into the lower one", gripper_at=(0.66, 0.10, 0.20)),
     DemoRequest("back to the ready position", joint_goal=READY),
-    DemoRequest("into the top of the shelf (impossible)", gripper_at=(0.66, 0.00, 0.77)),
+    DemoRequest("into the top of the shelf (impossible)", gripper_at=(0.66, 0.00, 0.77), possible=False),
 )
 
 
