@@ -193,7 +193,7 @@ def _sort_layers(inverse, y, x, order):
         depth = inverse[layer, y, x]
         if depth > 0:
             k = count
-            while k > 0 and inverse[order[k - 1], y, x] > depth:
+            while k > 0 and NEARER * inverse[order[k - 1], y, x] > depth:  # coinciding: the first stays on top
                 order[k] = order[k - 1]
                 k -= 1
             order[k] = layer
