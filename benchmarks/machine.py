@@ -11,12 +11,13 @@ PACKAGES = ("numpy", "numba", "numba-cuda", "scipy", "trimesh", "ruckig", "pin",
 
 
 def describe():
-    """{cpu, cores, memory_gib, gpu, driver, system, python, versions} of this machine."""
+    """{cpu, cores, memory_gib, load, gpu, driver, system, python, versions} of this machine."""
     gpu, driver = graphics_card()
     return {
         "cpu": _cpu_model(),
         "cores": len(os.sched_getaffinity(0)),
         "memory_gib": round(_memory_gib()),
+        "load": round(os.getloadavg()[0], 1),  # before the run: above 0 others share the cores
         "gpu": gpu,
         "driver": driver,
         "system": f"{platform.system()} {platform.machine()}",

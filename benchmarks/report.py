@@ -48,7 +48,8 @@ def machine_line(results):
     return (
         f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB; {gpu}; "
         f"{machine['system']}, Python {machine['python']}; "
-        f"{packages}. Run of {results['date']}{', quick' if results['quick'] else ''}: `{results['command']}`."
+        f"{packages}. Run of {results['date']}{', quick' if results['quick'] else ''}: `{results['command']}`"
+        f"{f', load average {load} before it' if (load := machine.get('load')) is not None else ''}."
     )
 
 
