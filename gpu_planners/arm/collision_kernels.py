@@ -5,6 +5,7 @@ seven array arguments; buffers for requests and answers are page-locked, grow by
 """
 
 import functools
+import warnings
 
 import numpy as np
 from numba import cuda, float32, float64, int32
@@ -13,6 +14,9 @@ from ..device import cuda_jit
 from .collision import CONTINUOUS, HALF_F, ZERO, certify, free, interpolate, motion_parts, poses_size
 from .convex import SIMPLEX_SCRATCH
 from .packing import DOF, MOVING, PAIRS, REACH
+
+# single queries are small by nature; numba would warn at every launch
+warnings.filterwarnings("ignore", message=".*Grid size .* low occupancy")
 
 WARP = 32
 THREADS = 128
