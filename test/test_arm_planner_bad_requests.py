@@ -5,6 +5,7 @@ Over real DDS; what the node knew before a bad request it knows after it.
 
 import numpy as np
 import pytest
+from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import Point
 from node_harness import GROUP, LATCHED, ROBOT, RunningNode, joints, marker, pose_goal, request
 from rclpy.parameter import Parameter
@@ -230,11 +231,7 @@ def test_a_bad_robot_is_named_and_a_good_one_taken(text, word):
         from std_msgs.msg import String
 
         running.publisher(String, "/robot_description", LATCHED).publish(String(data=text))
-        running.wait_until(
-            lambda: (
-                running.node._state[1] != "waiting for robot_description" and running.node._worker._work_queue.empty()
-            )
-        )
+        running.wait_until(lambda: running.node._state[0] == DiagnosticStatus.ERROR)
         running.wait_until(lambda: word in running.node._state[1], timeout=5)
         assert running.plan(request()).code == codes.COLLISION_CHECKING_UNAVAILABLE
         running.publish_robot(ROBOT)

@@ -262,8 +262,8 @@ def test_a_parameter_takes_effect(running):
 def test_stopping_does_not_wait_for_a_long_job(start_node):
     node = start_node(robot=None).node
     end = threading.Event()
-    node._work(end.wait)
-    node._work(lambda: None)
+    node._worker.do(end.wait)
+    node._worker.do(lambda: None)
     assert not node.close(patience_s=0.05)
     end.set()
     assert node.close()

@@ -5,21 +5,13 @@ Callbacks only store or hand on what arrives. One worker thread owns the plannin
 are in the scene when it is planned. The service callback waits for that thread, never for the executor.
 """
 
-import contextlib
-import signal
-import os
 import sys
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.clock import Clock, ClockType
-from rclpy.exceptions import ParameterException
-from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
@@ -29,16 +21,17 @@ from visualization_msgs.msg import MarkerArray
 
 from gpu_planners_msgs.srv import PlanMotion
 
-from ..errors import GpuPlannersError, SettingsError
+from ..errors import GpuPlannersError
 from . import error_codes, parameters
 from .conversions import diagnostics_message, joint_positions
 from .markers import scene_markers
 from .plan_service import Planned, answer, warm_up
 from .planning_scene import PlanningScene, RobotSource
+from .process import run
+from .worker import Worker
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 BEST_EFFORT = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
-PATIENCE_S = 2.0  # for the job under way when the node is told to stop; ros2 launch sends SIGTERM after 5 s
 
 
 class ArmPlannerNode(Node):
@@ -53,7 +46,7 @@ class ArmPlannerNode(Node):
         self._joint_state = None, 0.0  # latest message, monotonic time of its arrival
         self._shown = None  # what the next ~/markers will show: (robot, Planned)
         self._requests, self._last_answer = 0, ""
-        self._worker, self._busy = ThreadPoolExecutor(1, "planning"), threading.Lock()
+        self._worker = Worker(self._fail)
         self._trajectories = self.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
         self._markers = self.create_publisher(MarkerArray, "~/markers", LATCHED)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
@@ -62,14 +55,14 @@ class ArmPlannerNode(Node):
         self.create_subscription(
             MarkerArray,
             "~/obstacles",
-            lambda message: self._work(self._change_obstacles, message),
+            lambda message: self._worker.do(self._change_obstacles, message),
             QoSProfile(depth=100, durability=durability),
         )
         if self._values["robot_description_file"]:
-            self._work(self._load_robot, self._values["robot_description_file"])
+            self._worker.do(self._load_robot, self._values["robot_description_file"])
         else:
             self.create_subscription(
-                String, "robot_description", lambda text: self._work(self._load_robot, text.data), LATCHED
+                String, "robot_description", lambda text: self._worker.do(self._load_robot, text.data), LATCHED
             )
         self.create_service(
             PlanMotion, "~/plan_motion", self._plan_motion, callback_group=MutuallyExclusiveCallbackGroup()
@@ -79,31 +72,11 @@ class ArmPlannerNode(Node):
         self.create_timer(0.2, self._publish_markers, clock=steady)
 
     def close(self, patience_s=-1.0):
-        """Stop when the job under way is done; False when it was not within patience_s seconds (negative: wait for it).
-
-        A compilation, for one, cannot be interrupted.
-        """
-        self._worker.shutdown(wait=False, cancel_futures=True)
-        if not self._busy.acquire(timeout=patience_s):
-            return False
-        self._busy.release()
-        self._worker.shutdown()
-        self.destroy_node()
-        return True
-
-    def _work(self, job, *arguments):
-        """Run a job on the worker thread; its failure is logged and shown in the diagnostics, and changes nothing else."""
-
-        def run():
-            try:
-                with self._busy:
-                    job(*arguments)
-            except GpuPlannersError as error:
-                self._fail(str(error))
-            except Exception as error:  # the worker must live on
-                self._fail(f"internal error: {type(error).__name__}: {error}")
-
-        self._worker.submit(run)
+        """Stop; False when the job under way has not ended within patience_s seconds (negative: wait for it)."""
+        stopped = self._worker.stop(patience_s)
+        if stopped:
+            self.destroy_node()
+        return stopped
 
     def _fail(self, text):
         self._state = DiagnosticStatus.ERROR, text
@@ -135,7 +108,7 @@ class ArmPlannerNode(Node):
         device_changed = values["device"] != self._values["device"]
         self._values = values
         if device_changed:
-            self._work(self._warm_up)
+            self._worker.do(self._warm_up)
 
     def _take_joint_state(self, message):
         self._joint_state = message, time.monotonic()
@@ -159,14 +132,10 @@ class ArmPlannerNode(Node):
 
     def _plan_motion(self, request, response):
         try:
-            return self._worker.submit(self._answer_alone, request, response).result()
+            return self._worker.call(self._answer, request, response)
         except Exception as error:  # a callback that raises would end spin() and leave the client waiting
             response.code, response.message = error_codes.FAILURE, f"internal error: {type(error).__name__}: {error}"
             return response
-
-    def _answer_alone(self, request, response):
-        with self._busy:
-            return self._answer(request, response)
 
     def _answer(self, request, response):
         self._scene.forget_expired(self._now())
@@ -212,23 +181,7 @@ class ArmPlannerNode(Node):
 
 
 def main(arguments=None):
-    rclpy.init(args=arguments)
-    try:
-        node = ArmPlannerNode()
-    except (SettingsError, ParameterException) as error:
-        rclpy.logging.get_logger("arm_planner").fatal(f"wrong parameter: {error}")
-        rclpy.try_shutdown()
-        return 1
-    executor = MultiThreadedExecutor(num_threads=3)
-    executor.add_node(node)
-    with contextlib.suppress(KeyboardInterrupt, ExternalShutdownException):
-        executor.spin()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ros2 launch sends a second one, which would break the clean-up
-    if not node.close(PATIENCE_S):
-        sys.stdout.flush()
-        os._exit(0)  # a normal exit would wait for the worker thread
-    rclpy.try_shutdown()
-    return 0
+    return run(ArmPlannerNode, "arm_planner", arguments)
 
 
 if __name__ == "__main__":

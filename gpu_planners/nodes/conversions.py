@@ -152,7 +152,9 @@ def trajectory_message(robot, trajectory):
             )
         )
     times = [seconds(point.time_from_start) for point in message.points]
-    if any(after <= before for before, after in zip(times, times[1:], strict=False)) or np.any(trajectory.velocities[-1] != 0):
+    if any(after <= before for before, after in zip(times, times[1:], strict=False)) or np.any(
+        trajectory.velocities[-1] != 0
+    ):
         raise RequestError(error_codes.FAILURE, "the timed trajectory breaks the rules of joint trajectory controllers")
     return message
 

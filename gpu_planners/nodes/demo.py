@@ -232,7 +232,7 @@ def _say_what_next(console):
         """
 What to try next
   another seed, another device        make demo ARGS="--seed 3 --device cpu"
-  your own robot, as a node           .venv/bin/arm_planner --ros-args -p robot_description_file:=robot.urdf -p scene_file:=scene.yaml
+  your own robot, as a node           .venv/bin/arm_planner --ros-args -p robot_description_file:=robot.urdf
   with RViz, where ROS 2 is installed ros2 launch gpu_planners demo.launch.py
   how fast it is                      make bench
   the library without ROS             README.md, "In Python, without ROS\"""",

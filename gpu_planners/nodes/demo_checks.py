@@ -39,7 +39,10 @@ class CoalCheck:
     def collisions(self, path):
         """Check the polyline path (K, dof) densely: (number of configurations, number of them that collide)."""
         q = np.concatenate(
-            [np.linspace(a, b, 1 + int(np.ceil(np.linalg.norm(b - a) / SPACING))) for a, b in zip(path, path[1:], strict=False)]
+            [
+                np.linspace(a, b, 1 + int(np.ceil(np.linalg.norm(b - a) / SPACING)))
+                for a, b in zip(path, path[1:], strict=False)
+            ]
         )
         frames = self._robot.frame_poses(q)
         poses = [

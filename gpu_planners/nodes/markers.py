@@ -80,7 +80,9 @@ def _outward_triangles(vertices):
 
 
 def _tip_line(robot, path, tip_link):
-    pieces = [np.linspace(a, b, max(2, int(np.linalg.norm(b - a) / TIP_STEP))) for a, b in zip(path, path[1:], strict=False)]
+    pieces = [
+        np.linspace(a, b, max(2, int(np.linalg.norm(b - a) / TIP_STEP))) for a, b in zip(path, path[1:], strict=False)
+    ]
     positions = robot.link_poses(np.concatenate([path[:1], *pieces]))[tip_link][:, :3, 3]
     marker = Marker(ns="tip_path", id=0, type=Marker.LINE_STRIP, action=Marker.ADD, color=TIP_COLOUR)
     marker.scale.x = 0.01

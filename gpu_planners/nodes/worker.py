@@ -1,0 +1,49 @@
+"""The one thread that plans: CUDA contexts belong to one thread, and jobs must keep the order in which they came."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from ..errors import GpuPlannersError
+
+
+class Worker:
+    """Runs jobs one after another on a thread of its own.
+
+    on_failure: called on that thread with the text of a failed job that nobody waits for
+    """
+
+    def __init__(self, on_failure):
+        self._on_failure = on_failure
+        self._thread, self._busy = ThreadPoolExecutor(1, "planning"), threading.Lock()
+
+    def do(self, job, *arguments):
+        """Queue a job; its failure is reported and changes nothing else."""
+        self._thread.submit(self._run_reporting, job, arguments)
+
+    def call(self, job, *arguments):
+        """Queue a job and wait for what it returns or raises. Not to be called on the worker's thread."""
+        return self._thread.submit(self._run, job, arguments).result()
+
+    def stop(self, patience_s=-1.0):
+        """Drop what is queued; False when the job under way has not ended within patience_s seconds (negative: wait).
+
+        A compilation, for one, cannot be interrupted.
+        """
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        if not self._busy.acquire(timeout=patience_s):
+            return False
+        self._busy.release()
+        self._thread.shutdown()
+        return True
+
+    def _run(self, job, arguments):
+        with self._busy:
+            return job(*arguments)
+
+    def _run_reporting(self, job, arguments):
+        try:
+            self._run(job, arguments)
+        except GpuPlannersError as error:
+            self._on_failure(str(error))
+        except Exception as error:  # the thread must live on
+            self._on_failure(f"internal error: {type(error).__name__}: {error}")
