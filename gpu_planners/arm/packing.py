@@ -1,7 +1,7 @@
-"""Robots and worlds as two flat buffers each, float32 and int32, that every kernel reads.
+"""A robot and its obstacles as one float32 and one int32 buffer, which every kernel reads.
 
-A CUDA launch pays for each array argument (GPU_NOTES), so all constant data of a robot, and all of a world,
-travel as one pair of arrays with offsets in a header. The names below are those offsets.
+A CUDA launch pays for each array argument, so all constant data travel as one pair of arrays with offsets in a
+header: the robot first, obstacles appended. The names below are those offsets.
 """
 
 from typing import NamedTuple

@@ -23,7 +23,7 @@ from .shortcut import shortcut
 
 CHUNK = 64  # samples between two looks at the clock
 FIRST_NODES, ROOM = 4096, 256  # nodes of storage at first; what must be free before a sample is drawn
-ONE, FAR = np.float32(1.0), np.float32(3e38)
+FAR = np.float32(3e38)
 
 
 @dataclass(frozen=True)
