@@ -215,7 +215,7 @@ def test_colcon_installs_executables_and_shared_files(colcon, checkout_copy, tmp
     prefix = tmp_path / "install" / "gpu_planners"
     executables = {p.name for p in (prefix / "lib" / "gpu_planners").iterdir()}
     launched = {name for file in (ROOT / "launch").glob("*.launch.py")
-                for name in re.findall(r'package="gpu_planners", executable="([^"]+)"', file.read_text())}  # fmt: skip
+                for name in re.findall(r'package="gpu_planners",\s+executable="([^"]+)"', file.read_text())}  # fmt: skip
     assert launched and executables >= launched | {"gpu-planners"}
     assert (prefix / "share" / "ament_index" / "resource_index" / "packages" / "gpu_planners").is_file()
     missing = [name for name in shared_files(ROOT) if not (prefix / "share" / "gpu_planners" / name).is_file()]
