@@ -67,6 +67,10 @@ class CollisionChecker:
             self._cuda = CudaChecker(self.packed_robot, self.device)
 
     @property
+    def version(self):
+        return self.world.version
+
+    @property
     def packed_scene(self):
         if self._version != self.world.version:
             version = self.world.version

@@ -18,6 +18,7 @@ class Status(Enum):
     GOAL_IN_COLLISION = "goal in collision"
     TIMED_OUT = "time limit reached"
     SAMPLES_EXHAUSTED = "sample limit reached"
+    WORLD_CHANGED = "world changed during the query"
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class PlanningResult:
 
     status: how the query ended; only SOLVED carries a path
     path: (K, dof) float64 configurations from start to goal, rad or m; (0, dof) when there is none
-    cost: joint-space length of the path (L2 norm over segments); inf when there is none
+    cost: joint-space length of the path (L2 norm over segments, weighted by Settings.weights); inf when there is none
     goal_index: which of the given goals was reached; -1 when none
     samples: configurations drawn
     time_s: wall time of the solve, seconds
@@ -46,6 +47,6 @@ class PlanningResult:
         return self.status is Status.SOLVED
 
 
-def path_length(path):
-    """Joint-space length of a path (K, dof): sum of the Euclidean lengths of its segments."""
-    return float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())
+def path_length(path, weights=1.0):
+    """Joint-space length of a path (K, dof): sum over segments of sqrt(sum of weight * change squared); weights (dof,)."""
+    return float(np.linalg.norm(np.diff(path, axis=0) * np.sqrt(weights), axis=1).sum())

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 from scipy.spatial import cKDTree
 
 from .path import Status
-from .query import Query, check_setting, open_query
+from .query import Query, check_budgets, check_setting, open_query
 from .sampling import samples
 from .shortcut import shortcut
 
@@ -24,6 +24,7 @@ class Settings:
     neighbour_factor: a node is tried with neighbour_factor * e (1 + 1 / dof) log(n) neighbours; 1 is PRM*'s constant
     max_samples: configurations drawn at most;  time_limit_s: seconds for the search at most
     shortcut_rounds: rounds of shortening afterwards; 0 returns the raw path
+    weights: one number per joint for the cost of a motion, sqrt(sum of weight * change squared); none: 1 each
     """
 
     batch: int = 256
@@ -31,13 +32,12 @@ class Settings:
     max_samples: int = 200_000
     time_limit_s: float = 10.0
     shortcut_rounds: int = 12
+    weights: tuple = ()
 
     def __post_init__(self):
         check_setting(self, "batch", 1, 1_000_000, integer=True)
         check_setting(self, "neighbour_factor", 0.01, 100.0)
-        check_setting(self, "max_samples", 1, 100_000_000, integer=True)
-        check_setting(self, "time_limit_s", 1e-3, 86_400.0)
-        check_setting(self, "shortcut_rounds", 0, 10_000, integer=True)
+        check_budgets(self)
 
 
 def solve(start, goals, checker, settings=Settings(), seed=0):
@@ -45,7 +45,7 @@ def solve(start, goals, checker, settings=Settings(), seed=0):
 
     -> PlanningResult. The same seed, settings and device give the same path unless the time limit ends the search.
     """
-    query = open_query(start, goals, checker)
+    query = open_query(start, goals, checker, settings.weights)
     if not isinstance(query, Query):
         return query
     roadmap = Roadmap(query)

@@ -15,6 +15,7 @@ class Query:
 
     start: (dof,) float64;  goals: (G, dof) float64, the usable ones;  goal_numbers: (G,) their places in the caller's list
     lower, upper: (dof,) float32 bounds for sampling; for a continuous joint one turn around the start
+    weights: (dof,) float32: the cost of a motion is sqrt(sum of weight * change squared)
     """
 
     start: np.ndarray
@@ -22,7 +23,10 @@ class Query:
     goal_numbers: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
+    weights: np.ndarray
     began: float
+    checker: object = None
+    version: object = None
 
     def elapsed(self):
         return time.perf_counter() - self.began
@@ -32,22 +36,28 @@ class Query:
 
     def solved(self, path, goal, samples):
         """path: (K, dof); goal: index into self.goals."""
+        if self.checker.version != self.version:
+            return self.failed(Status.WORLD_CHANGED, "obstacles changed while the path was searched; ask again", samples)
         path = np.array(path, dtype=np.float64)
         path[0], path[-1] = self.start, self.goals[goal]
-        return PlanningResult(Status.SOLVED, path, path_length(path), int(self.goal_numbers[goal]), int(samples), self.elapsed())
+        return PlanningResult(Status.SOLVED, path, path_length(path, self.weights), int(self.goal_numbers[goal]), int(samples), self.elapsed())
 
 
-def open_query(start, goals, checker):
+def open_query(start, goals, checker, weights=()):
     """-> Query, or the PlanningResult that says what is wrong with start or goals.
+
+    weights: one positive number per joint, or none for 1 each; raises SettingsError when their number is another
 
     Goals in collision or outside the limits are left out as long as one is usable.
     """
     checker.warm_up()
     began = time.perf_counter()
-    robot = checker.robot
+    robot, version = checker.robot, checker.version
     dof = robot.dof
     none = np.zeros((0, dof))
-    no_query = Query(none, none, none, none, none, began)
+    no_query = Query(none, none, none, none, none, none, began)
+    if len(weights) not in (0, dof):
+        raise SettingsError(f"weights has {len(weights)} numbers; allowed: none, or one for each of the {dof} joints")
 
     def refuse(status, message):
         return _failure(no_query, status, message, 0)
@@ -77,7 +87,8 @@ def open_query(start, goals, checker):
     if not len(usable):
         texts = [text or _pairs(checker, goal) for text, goal in zip(texts, goals)]
         return refuse(Status.GOAL_IN_COLLISION, "in collision: " + _each("goal", texts))
-    return Query(start, goals[usable], usable, lower.astype(np.float32), upper.astype(np.float32), began)
+    weights = np.asarray(weights if len(weights) else np.ones(dof), dtype=np.float32)
+    return Query(start, goals[usable], usable, lower.astype(np.float32), upper.astype(np.float32), weights, began, checker, version)
 
 
 def check_setting(settings, field, low, high, integer=False):
@@ -88,6 +99,16 @@ def check_setting(settings, field, low, high, integer=False):
         kind = "an integer" if integer else "a number"
         raise SettingsError(f"{type(settings).__module__.rpartition('.')[2]}.Settings.{field} is {value!r}; "
                             f"allowed: {kind} from {low} to {high}")
+
+
+def check_budgets(settings):
+    """The settings that all planners share."""
+    check_setting(settings, "max_samples", 1, 100_000_000, integer=True)
+    check_setting(settings, "time_limit_s", 1e-3, 86_400.0)
+    check_setting(settings, "shortcut_rounds", 0, 10_000, integer=True)
+    for k, weight in enumerate(settings.weights):
+        if not (np.isfinite(weight) and weight > 0):
+            raise SettingsError(f"{type(settings).__module__.rpartition('.')[2]}.Settings.weights[{k}] is {weight!r}; allowed: positive numbers")
 
 
 def _failure(query, status, message, samples):

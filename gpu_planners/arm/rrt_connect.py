@@ -17,7 +17,7 @@ from ..device import njit
 from .collision import make_scratch, motion_valid
 from .nearest import BLOCK, nearest, nearest_each
 from .path import Status
-from .query import Query, check_setting, open_query
+from .query import Query, check_budgets, check_setting, open_query
 from .sampling import sample, samples
 from .shortcut import shortcut
 
@@ -33,6 +33,7 @@ class Settings:
     batch: samples per round on CUDA; the CPU takes one at a time
     max_samples: configurations drawn at most;  time_limit_s: seconds for the search at most
     shortcut_rounds: rounds of shortening afterwards; 0 returns the raw path
+    weights: one number per joint for the cost of a motion, sqrt(sum of weight * change squared); none: 1 each
     """
 
     range: float = 1.0
@@ -41,14 +42,13 @@ class Settings:
     max_samples: int = 1_000_000
     time_limit_s: float = 10.0
     shortcut_rounds: int = 12
+    weights: tuple = ()
 
     def __post_init__(self):
         check_setting(self, "range", 1e-3, 100.0)
         check_setting(self, "dynamic_domain", 0.0, 1000.0)
         check_setting(self, "batch", 1, 100_000, integer=True)
-        check_setting(self, "max_samples", 1, 100_000_000, integer=True)
-        check_setting(self, "time_limit_s", 1e-3, 86_400.0)
-        check_setting(self, "shortcut_rounds", 0, 10_000, integer=True)
+        check_budgets(self)
 
 
 def solve(start, goals, checker, settings=Settings(), seed=0):
@@ -57,7 +57,7 @@ def solve(start, goals, checker, settings=Settings(), seed=0):
     -> PlanningResult. The same seed, settings and device give the same path unless the time limit ends the search.
     """
     _warm_up(checker)
-    query = open_query(start, goals, checker)
+    query = open_query(start, goals, checker, settings.weights)
     if not isinstance(query, Query):
         return query
     trees = Trees(query)
@@ -78,7 +78,7 @@ def _warm_up(checker):
     """Compile `grow`, or load it from the cache, before the clock of a query starts."""
     if checker.device == "cpu" and not grow.signatures:
         q = np.zeros((1, checker.robot.dof))
-        nothing = Query(q[0], q, np.zeros(1), q[0].astype(np.float32), q[0].astype(np.float32), 0.0)
+        nothing = Query(q[0], q, np.zeros(1), q[0].astype(np.float32), q[0].astype(np.float32), q[0].astype(np.float32), 0.0)
         trees = Trees(nothing)
         trees.progress[0] = 1
         _grow_on_cpu(trees, nothing, checker, Settings(max_samples=1), 0)

@@ -1,0 +1,59 @@
+"""The operations of `team` on CUDA: importing this module gives them to kernels. A worker is a warp."""
+
+import numpy as np
+from numba import cuda
+from numba.cuda.extending import overload
+
+from .team import any_lane, least_lane, sum_lanes, sync_lanes, sync_team
+
+WARP = 32
+ALL = np.uint32(0xFFFFFFFF)
+TURN = -0x80000000  # the bit of a barrier that flips when everybody has arrived
+
+
+@overload(any_lane, target="cuda")
+def _any_lane(flag):
+    return lambda flag: cuda.any_sync(ALL, flag)
+
+
+@overload(least_lane, target="cuda")
+def _least_lane(value, index):
+    def least(value, index):
+        for offset in (16, 8, 4, 2, 1):
+            other, at = cuda.shfl_xor_sync(ALL, value, offset), cuda.shfl_xor_sync(ALL, index, offset)
+            if other < value or (other == value and at < index):
+                value, index = other, at
+        return value, index
+
+    return least
+
+
+@overload(sum_lanes, target="cuda")
+def _sum_lanes(value):
+    def total(value):
+        for offset in (16, 8, 4, 2, 1):
+            value += cuda.shfl_xor_sync(ALL, value, offset)
+        return value
+
+    return total
+
+
+@overload(sync_lanes, target="cuda")
+def _sync_lanes():
+    return lambda: cuda.syncwarp()
+
+
+@overload(sync_team, target="cuda")
+def _sync_team(N, at, member, members):
+    def sync(N, at, member, members):
+        cuda.syncthreads()
+        if members > 1 and cuda.threadIdx.x == 0:
+            cuda.threadfence()
+            arrive = 1 if member > 0 else TURN - (members - 1)
+            old = cuda.atomic.add(N, at, np.int32(arrive))
+            while ((old ^ cuda.ldcv(N, at)) & TURN) == 0:
+                pass
+            cuda.threadfence()
+        cuda.syncthreads()
+
+    return sync
