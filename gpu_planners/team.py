@@ -7,7 +7,7 @@ A planner's compiled code is written for *workers*, each of several *lanes*, tha
         best, index = least_lane(best, index)      # every lane gets the answer
     sync_team(N, at, member, members)              # all workers have written before anybody reads
 
-On CUDA a worker is a warp of 32 lanes and a team is some blocks of one cooperative launch (`team_cuda` defines the
+On CUDA a worker is a warp of 32 lanes and a team is some blocks of one cooperative launch (`team_kernels` defines the
 operations there). On the CPU there is one worker with one lane, and the operations below do nothing. The work of a
 round never depends on the number of workers or lanes, so both give the same answer up to rounding.
 """
