@@ -1,0 +1,216 @@
+"""The planar arm of [BKF11]: links in a chain, as line segments, among axis-aligned rectangles.
+
+A link meets a rectangle unless (III-B-3) both its ends lie beyond one of the four lines along the rectangle's edges, or
+all corners lie on one side of the line along the link. The paper finds that side by the heights of the line at the
+rectangle's left and right, which a vertical link does not have; here it is the sign of a cross product. Touching counts
+as meeting.
+
+A motion is cut into m equal parts and checked at their m + 1 ends: the paper's theta_j = theta_1 + (j / m) (theta_2 -
+theta_1) with j = 0 .. m, both ends included, which it leaves open. Joint angles are relative to the link before. They
+stay in [-pi, pi], as the paper samples them, and motions do not wrap around. Links may cross each other, as in the paper.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from ..device import njit
+from ..errors import ObstacleError, RobotDescriptionError, SettingsError
+from ..team import any_lane, lane_count
+from . import space
+from .collision import JOINT, WORKSPACE
+from .collision_checker import MODES, MotionCheck
+from .packing import Packed
+from .plane_checker import POINT, PlaneChecker
+
+ZERO, ONE, HALF = np.float32(0), np.float32(1), np.float32(0.5)
+DOF, OBSTACLES = 0, 1  # header of the int32 buffer; float32: base (2,), lengths (dof,), rectangles (RECTANGLE each)
+LENGTHS, RECTANGLE = 2, 4  # a rectangle: centre x, y, half width, half height
+TWO_OVER_PI = np.float32(0.636619772)
+S_3, S_5, S_7 = np.float32(-1.6666654611e-1), np.float32(8.3321608736e-3), np.float32(-1.9515295891e-4)
+C_4, C_6, C_8 = np.float32(4.166664568298827e-2), np.float32(-1.388731625493765e-3), np.float32(2.443315711809948e-5)
+QUARTER_1, QUARTER_2, QUARTER_3 = np.float32(1.5703125), np.float32(4.837513e-4), np.float32(7.54979e-8)  # pi/2 in three parts
+
+
+@dataclass(frozen=True)
+class PlanarArm:
+    """lengths: (dof,) of the links, metres;  base: (2,) of the first joint, metres. Limits are -pi and pi, rad."""
+
+    lengths: np.ndarray
+    base: tuple = (0.0, 0.0)
+    lower: np.ndarray = field(init=False)
+    upper: np.ndarray = field(init=False)
+    continuous: np.ndarray = field(init=False)
+
+    def __post_init__(self):
+        lengths = np.atleast_1d(np.asarray(self.lengths, dtype=np.float64))
+        if lengths.ndim != 1 or not len(lengths) or not (np.isfinite(lengths) & (lengths > 0)).all():
+            raise RobotDescriptionError(f"PlanarArm.lengths is {self.lengths!r}; allowed: positive numbers, one for each link")
+        if np.shape(self.base) != (2,) or not np.isfinite(self.base).all():
+            raise RobotDescriptionError(f"PlanarArm.base is {self.base!r}; allowed: two numbers")
+        full = np.full(len(lengths), np.pi)
+        for name, value in (("lengths", lengths), ("lower", -full), ("upper", full), ("continuous", np.zeros(len(lengths), dtype=bool))):
+            object.__setattr__(self, name, value)
+
+    @property
+    def dof(self):
+        return len(self.lengths)
+
+    @property
+    def joint_names(self):
+        return tuple(f"joint_{k + 1}" for k in range(self.dof))
+
+    def points(self, q):
+        """q: (N, dof) -> (N, dof + 1, 2) float64: the base and the outer end of each link, metres."""
+        angles = np.cumsum(np.atleast_2d(q), axis=1)
+        ends = np.cumsum(self.lengths[:, None] * np.stack([np.cos(angles), np.sin(angles)], axis=2), axis=1)
+        return np.concatenate([np.zeros((len(angles), 1, 2)), ends], axis=1) + self.base
+
+
+def equal_links(dof, reach=1.0, base=(0.0, 0.0)):
+    """-> PlanarArm of `dof` equal links, `reach` metres long in all, as in [BKF11]."""
+    return PlanarArm(np.full(dof, reach / dof), base)
+
+
+def nine_link_scene():
+    """-> (PlanarArm, rectangles (4, 4), start (9,), goal (9,)): nine links and four obstacles as in [BKF11].
+
+    The paper does not print its obstacles and ends: these are ours. The arm, 1 m long, lies stretched to the right and is
+    to lie to the left; on the way three rectangles above or one below leave it no room unless it folds.
+    """
+    rectangles = np.array([[0.40, 0.30, 0.60, 0.50], [-0.10, 0.45, 0.10, 0.70], [-0.60, 0.30, -0.40, 0.50], [-0.15, -0.60, 0.15, -0.40]])
+    start, goal = np.zeros(9), np.zeros(9)
+    goal[0] = 3.0
+    return equal_links(9), rectangles, start, goal
+
+
+class PlanarScratch(NamedTuple):
+    """Names the space to `motion_free`; a check keeps nothing. nothing: (1,) float32"""
+
+    nothing: np.ndarray
+
+
+class PlanarChecker(PlaneChecker):
+    """Checks of a PlanarArm among rectangles: see `space` for what a checker has.
+
+    obstacles: (O, 4) xmin, ymin, xmax, ymax, metres
+    device: "auto", "cpu", "cuda" or "cuda:N"
+    motion: modes "count" ([BKF11]: 100 parts), "joint" (rad) and "workspace" (metres)
+    """
+
+    def __init__(self, robot, obstacles=(), device="auto", motion=MotionCheck("count", 100)):
+        if motion.mode == "continuous":
+            raise SettingsError("MotionCheck.mode is 'continuous'; allowed for a planar arm: count, joint, workspace")
+        self.motion = motion
+        super().__init__(robot, device, space.PLANAR, PlanarScratch(np.zeros(1, dtype=np.float32)))
+        self.set_obstacles(obstacles)
+
+    def set_obstacles(self, obstacles):
+        """Replace all rectangles, (O, 4) xmin, ymin, xmax, ymax in metres."""
+        given = np.asarray(obstacles, dtype=np.float64).reshape(-1, 4) if np.size(obstacles) % 4 == 0 else None
+        if given is None or not np.isfinite(given).all() or (given[:, :2] > given[:, 2:]).any():
+            raise ObstacleError(f"rectangles are {obstacles!r}; allowed: rows of xmin, ymin, xmax, ymax, with xmin <= xmax and ymin <= ymax")
+        self.obstacles = given
+        centres_and_halves = np.concatenate([given[:, :2] + given[:, 2:], given[:, 2:] - given[:, :2]], axis=1) / 2
+        floats = np.concatenate([self.robot.base, self.robot.lengths, centres_and_halves.ravel()]).astype(np.float32)
+        self._set_scene(Packed(floats, np.array([self.robot.dof, len(given)], dtype=np.int32)))
+
+    @property
+    def motion_args(self):
+        """(mode, step) as the compiled code takes them."""
+        return MODES[self.motion.mode], np.float32(self.motion.step)
+
+    def colliding_pairs(self, q):
+        """q: (dof,) -> [("link_i", "obstacle_j"), ...], both counted from 1."""
+        alone = [PlanarChecker(self.robot, [rectangle], "cpu") for rectangle in self.obstacles]
+        pairs = []
+        for j, checker in enumerate(alone):
+            for i in range(self.robot.dof):
+                head = PlanarArm(self.robot.lengths[:i + 1], self.robot.base)
+                if not PlanarChecker(head, checker.obstacles, "cpu").configurations_valid(np.asarray(q)[None, :i + 1])[0]:
+                    pairs.append((f"link_{i + 1}", f"obstacle_{j + 1}"))
+        return pairs
+
+
+@njit
+def sine_cosine(x):
+    """-> sin(x), cos(x) of a float32 up to some hundreds, within 2e-7: Cephes' polynomials after three-part reduction.
+
+    The same arithmetic on both targets, and one reduction for both functions.
+    """
+    n = np.int32(x * TWO_OVER_PI + (HALF if x >= ZERO else -HALF))
+    whole = np.float32(n)
+    r = ((x - whole * QUARTER_1) - whole * QUARTER_2) - whole * QUARTER_3
+    z = r * r
+    s = r + r * z * (S_3 + z * (S_5 + z * S_7))
+    c = ONE - HALF * z + z * z * (C_4 + z * (C_6 + z * C_8))
+    if n & 1:
+        s, c = c, -s
+    if n & 2:
+        s, c = -s, -c
+    return s, c
+
+
+@njit
+def free_between(qa, qb, t, F, I):
+    """Does no link meet a rectangle at qa + t (qb - qa)?"""
+    dof, obstacles = I[DOF], I[OBSTACLES]
+    x, y, angle = F[0], F[1], ZERO
+    for k in range(dof):
+        angle += qa[k] + t * (qb[k] - qa[k])
+        s, c = sine_cosine(angle)
+        half = HALF * F[LENGTHS + k]
+        dx, dy = half * c, half * s
+        x, y = x + dx, y + dy  # the link's middle; (dx, dy): from there to its end
+        wide, high = abs(dx), abs(dy)
+        for o in range(obstacles):
+            row = LENGTHS + dof + RECTANGLE * o
+            mx, my, hx, hy = F[row] - x, F[row + 1] - y, F[row + 2], F[row + 3]
+            if abs(mx) <= hx + wide and abs(my) <= hy + high and abs(mx * dy - my * dx) <= hx * high + hy * wide:
+                return False
+        x, y = x + dx, y + dy
+    return True
+
+
+@njit
+def motion_free(qa, qb, mode, step, F, I, S, lane):
+    """As space.motion_free. The points are taken from the end on, widely spread ones first."""
+    parts = motion_parts(qa, qb, mode, step, F, I)
+    turns = (parts >> 5) + 1
+    for first in range(0, turns << 5, lane_count()):
+        i = first + lane
+        k = parts - (reversed_bits(i & 31) * turns + (i >> 5))
+        if any_lane(k >= 0 and not free_between(qa, qb, np.float32(k) / np.float32(max(parts, 1)), F, I)):
+            return False
+    return True
+
+
+@njit
+def reversed_bits(i):
+    """The five bits of i in the opposite order."""
+    return (i & 1) << 4 | (i & 2) << 2 | i & 4 | (i & 8) >> 2 | (i & 16) >> 4
+
+
+@njit
+def motion_parts(qa, qb, mode, step, F, I):
+    """Into how many equal parts a motion is cut, by the modes of MotionCheck."""
+    if mode == JOINT:
+        length = ZERO
+        for k in range(len(qa)):
+            length += (qb[k] - qa[k]) * (qb[k] - qa[k])
+        return max(int(math.ceil(math.sqrt(length) / step)), 1)
+    if mode == WORKSPACE:  # no point moves farther than each joint's angle times what lies beyond it
+        beyond, travel = ZERO, ZERO
+        for i in range(I[DOF]):
+            k = I[DOF] - 1 - i
+            beyond += F[LENGTHS + k]
+            travel += beyond * abs(qb[k] - qa[k])
+        return max(int(math.ceil(travel / step)), 1)
+    if mode == POINT:
+        return 0
+    return max(int(step), 1)
+
+
+space.register(PlanarScratch, "cpu", motion_free)

@@ -1,0 +1,78 @@
+"""What the checkers of planar.py and image_space.py share: batches of motions on the CPU and on CUDA, and the scene there.
+
+A configuration is checked as a motion that does not move (mode POINT).
+"""
+
+import numba
+import numpy as np
+
+from ..device import njit, resolve_device
+from . import space
+
+POINT = -1  # mode of a motion whose first end alone is looked at
+ZERO = np.float32(0)
+
+
+class PlaneChecker:
+    """robot: with dof, joint_names, lower, upper, continuous;  kind: of space;  scratch: NamedTuple that names the space
+
+    Subclasses give `motion_args` and `colliding_pairs`, and call `_set_scene` when obstacles change.
+    """
+
+    def __init__(self, robot, device, kind, scratch):
+        self.robot, self.device = robot, resolve_device(device)
+        self.version, self.packed_scene = 0, None
+        self.scratch_sizes = (kind, max(8, -(-robot.dof // 8) * 8))
+        self._scratch, self._warm = scratch, False
+        self._cuda = None
+        if self.device != "cpu":
+            from .plane_kernels import CudaPlane
+
+            self._cuda = CudaPlane(robot.dof, self.scratch_sizes, self.device)
+
+    def _set_scene(self, packed):
+        self.packed_scene = packed
+        self.version += 1
+        if self._cuda:
+            self._cuda.upload(packed)
+
+    def device_scene(self):
+        """(floats, ints) of the packed scene on the CUDA device."""
+        return self._cuda.scene
+
+    def new_scratch(self):
+        """What one CPU thread of compiled code needs for a check."""
+        return self._scratch
+
+    def warm_up(self):
+        """Compile the checks, or load them from the cache, so that no query is charged for it."""
+        if not self._warm:
+            q = np.zeros((1, self.robot.dof))
+            self.motions_valid(q, q)
+            self._warm = True
+
+    def configurations_valid(self, q):
+        """q: (N, dof) -> (N,) bool: free of collision. Limits are not looked at."""
+        return self._run(q, q, POINT, ZERO)
+
+    def motions_valid(self, q_from, q_to):
+        """(N, dof), (N, dof) -> (N,) bool: is each straight motion free, ends included."""
+        return self._run(q_from, q_to, *self.motion_args)
+
+    def _run(self, q_from, q_to, mode, step):
+        q_from, q_to = (np.ascontiguousarray(q, dtype=np.float32) for q in (q_from, q_to))
+        for q in (q_from, q_to):
+            if q.ndim != 2 or q.shape[1] != self.robot.dof or len(q) != len(q_from):
+                raise ValueError(f"configurations must have shape (N, {self.robot.dof}), got {q_from.shape} and {q_to.shape}")
+        if self._cuda:
+            return self._cuda.motions_valid(q_from, q_to, mode, step)
+        valid = np.empty(len(q_from), dtype=np.bool_)
+        _motions_valid(q_from, q_to, min(len(q_from), 8 * numba.get_num_threads()), mode, step, *self.packed_scene, self._scratch, valid)
+        return valid
+
+
+@njit(parallel=True)
+def _motions_valid(qa, qb, chunks, mode, step, F, I, S, valid):
+    for c in numba.prange(chunks):
+        for i in range(c * len(qa) // chunks, (c + 1) * len(qa) // chunks):
+            valid[i] = space.motion_free(qa[i], qb[i], mode, step, F, I, S, 0)
