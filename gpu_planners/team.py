@@ -15,9 +15,24 @@ round never depends on the number of workers or lanes, so both give the same ans
 from numba.extending import overload
 
 
+def lane_count():
+    """How many lanes a worker has: 1 or 32, a constant of the target."""
+    return 1
+
+
 def any_lane(flag):
     """Is the flag true in any lane of the worker?"""
     return flag
+
+
+def rank_lanes(flag):
+    """-> how many of the lanes before this one have the flag, and how many of all."""
+    return 0, int(flag)
+
+
+def greatest_lane(value):
+    """The greatest float32 value of the worker's lanes."""
+    return value
 
 
 def least_lane(value, index):
@@ -30,6 +45,11 @@ def sum_lanes(value):
     return value
 
 
+def lower(A, i, value):
+    """A[i] = min(A[i], value), also where several lanes do it at once. A: float32"""
+    A[i] = min(A[i], value)
+
+
 def sync_lanes():
     """What the lanes of the worker have written is seen by all of them."""
 
@@ -39,6 +59,29 @@ def sync_team(N, at, member, members):
 
     N: int32 array whose entry `at` is the team's barrier, 0 at first; member: this block's number in the team
     """
+
+
+@overload(lane_count, target="cpu")
+def _lane_count():
+    return lambda: 1
+
+
+@overload(rank_lanes, target="cpu")
+def _rank_lanes(flag):
+    return lambda flag: (0, 1 if flag else 0)
+
+
+@overload(greatest_lane, target="cpu")
+def _greatest_lane(value):
+    return lambda value: value
+
+
+@overload(lower, target="cpu")
+def _lower(A, i, value):
+    def implementation(A, i, value):
+        A[i] = min(A[i], value)
+
+    return implementation
 
 
 @overload(any_lane, target="cpu")

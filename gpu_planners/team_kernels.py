@@ -4,11 +4,43 @@ import numpy as np
 from numba import cuda
 from numba.cuda.extending import overload
 
-from .team import any_lane, least_lane, sum_lanes, sync_lanes, sync_team
+from .team import any_lane, greatest_lane, lane_count, least_lane, lower, rank_lanes, sum_lanes, sync_lanes, sync_team
 
 WARP = 32
 ALL = np.uint32(0xFFFFFFFF)
 TURN = -0x80000000  # the bit of a barrier that flips when everybody has arrived
+
+
+@overload(lane_count, target="cuda")
+def _lane_count():
+    return lambda: WARP
+
+
+@overload(rank_lanes, target="cuda")
+def _rank_lanes(flag):
+    def rank(flag):
+        votes = cuda.ballot_sync(ALL, flag)
+        return cuda.popc(votes & cuda.lanemask_lt()), cuda.popc(votes)
+
+    return rank
+
+
+@overload(greatest_lane, target="cuda")
+def _greatest_lane(value):
+    def greatest(value):
+        for offset in (16, 8, 4, 2, 1):
+            value = max(value, cuda.shfl_xor_sync(ALL, value, offset))
+        return value
+
+    return greatest
+
+
+@overload(lower, target="cuda")
+def _lower(A, i, value):
+    def implementation(A, i, value):
+        cuda.atomic.min(A, i, value)
+
+    return implementation
 
 
 @overload(any_lane, target="cuda")

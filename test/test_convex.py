@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from gpu_planners.arm.bounds import aligned, covering_spheres
-from gpu_planners.arm.convex import SIMPLEX_SCRATCH, separation, table_cell
-from gpu_planners.arm.packing import FLOATS, HEADER, OBSTACLE_INTS, SHAPE_INT_STRIDE, Packed, _table_directions, pack_scene
+from gpu_planners.arm.convex import separation, table_cell
+from gpu_planners.arm.packing import FLOATS, HEADER, OBSTACLE_INTS, SHAPE_INT_STRIDE, Packed, pack_scene
 from gpu_planners.arm.shapes import ConvexShape, ShapeKind
+from gpu_planners.arm.support_table import support_table
 from gpu_planners.device import njit
 from gpu_planners.errors import ObstacleError
 from scipy.spatial.transform import Rotation
@@ -65,13 +66,12 @@ def separations(shapes, pairs, margin):
 
 @njit
 def _separations(F, I, pairs, T, margin):
-    W = np.empty(SIMPLEX_SCRATCH, dtype=np.float64)
     result = np.empty(len(pairs), dtype=np.float32)
     for k in range(len(pairs)):
         a, b = I[OBSTACLE_INTS] + pairs[k, 0] * SHAPE_INT_STRIDE, I[OBSTACLE_INTS] + pairs[k, 1] * SHAPE_INT_STRIDE
         t = T[k]
         pose = (t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7], t[8], t[9], t[10], t[11])
-        result[k] = separation(F, I, a, b, pose, -t[9], -t[10], -t[11], margin, W)
+        result[k] = separation(F, I, a, b, pose, -t[9], -t[10], -t[11], margin)
     return result
 
 
@@ -134,9 +134,18 @@ def test_turning_to_the_tight_box_keeps_the_body():
     assert np.abs(turned.vertices).max(axis=0) == pytest.approx(turned.half_extents)
 
 
-def test_direction_table_and_lookup_agree():
-    cells = [table_cell(*d) for d in _table_directions().astype(np.float32)]
-    assert cells == list(range(6 * 64))
+@pytest.mark.parametrize("count", [4, 30, 300])
+def test_the_support_table_holds_the_farthest_vertex_of_every_direction(count):
+    rng = np.random.default_rng(count)
+    vertices = ConvexShape.convex_hull("p", rng.normal(0, 1, (count, 3)) * [0.02, 0.1, 0.3], np.eye(4)).vertices
+    cells, candidates = support_table(vertices)
+    directions = np.concatenate([rng.normal(0, 1, (5000, 3)), rng.integers(-8, 9, (5000, 3))])  # the latter on cell borders
+    directions = directions[directions.any(axis=1)].astype(np.float32)
+    farthest = (directions @ vertices.T).max(axis=1)
+    for direction, far in zip(directions, farthest):
+        first, number = cells[table_cell(*direction)]
+        assert (vertices[candidates[first:first + number]] @ direction).max() == pytest.approx(far, abs=1e-7 * float(np.abs(direction).max()))
+    assert cells[:, 1].mean() < 4  # a table that keeps every vertex would be right, and of no use
 
 
 @pytest.mark.parametrize(("make", "word"), [

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpu_planners.arm.collision import make_scratch, place
+from gpu_planners.arm.collision import new_scratch, place
 from gpu_planners.arm.packing import FRAMES, pack_robot
 from gpu_planners.arm.urdf_loader import load_urdf
 from gpu_planners.device import njit
@@ -14,7 +14,7 @@ oracle = pytest.importorskip("pinocchio_poses", reason="pinocchio (pip install p
 @njit
 def frames_of(q, F, I):
     poses = np.empty((len(q), 12 * I[FRAMES]), dtype=np.float32)
-    _, _, _, X, _ = make_scratch(I)
+    X = new_scratch(I).X
     for n in range(len(q)):
         place(q[n], F, I, X)
         poses[n] = X[:12 * I[FRAMES]]

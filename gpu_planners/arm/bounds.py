@@ -5,7 +5,7 @@ They only prove that two shapes are apart; what they cannot separate goes to `co
 
 import numpy as np
 import trimesh
-from scipy.spatial import QhullError
+from scipy.spatial import ConvexHull, QhullError
 
 from .shapes import ConvexShape, ShapeKind
 
@@ -40,8 +40,31 @@ def ball(shape: ConvexShape) -> np.ndarray:
 
 
 def covering_spheres(shape: ConvexShape) -> np.ndarray:
-    """(1 + K, 4) float64 x, y, z, r in the shape's frame: `ball`, then K smaller ones that cover it together (K = 0
-    where one is as good), one for each slice along its longest axis."""
+    """(1 + K, 5) float64 x, y, z, r, inner in the shape's frame: `ball`, then K smaller ones that cover it together (K = 0
+    where one is as good), one for each slice along its longest axis. A ball of radius `inner` about the same centre
+    lies inside the shape; -1 where the centre does not."""
+    spheres = _covering_spheres(shape)
+    inner = _inner_radii(shape, spheres[:, :3]) - PAD
+    return np.column_stack([spheres, np.where(inner > 0, inner, -1.0)])
+
+
+def _inner_radii(shape, points):
+    """(N,) distance of points (N, 3) inside the shape from its surface; negative outside."""
+    h, x = shape.half_extents, np.abs(points)
+    if shape.kind == ShapeKind.POLYTOPE:
+        try:
+            planes = ConvexHull(shape.vertices).equations
+        except QhullError:
+            return np.full(len(points), -1.0)
+        return -(points @ planes[:, :3].T + planes[:, 3]).max(axis=1)
+    if shape.kind == ShapeKind.SPHERE:
+        return h[0] - np.linalg.norm(points, axis=1)
+    if shape.kind == ShapeKind.CYLINDER:
+        return np.minimum(h[0] - np.hypot(x[:, 0], x[:, 1]), h[2] - x[:, 2])
+    return (h - x).min(axis=1)
+
+
+def _covering_spheres(shape):
     h = shape.half_extents
     axis = int(np.argmax(h))
     across = np.sort(h)[1]

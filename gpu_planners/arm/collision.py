@@ -1,21 +1,24 @@
 """Is a configuration, or a whole motion, free? The mathematics shared by the CPU and the CUDA kernels.
 
-`certify` answers for one configuration and, beyond yes or no, for how large a part of a motion around it the
+`certify` answers for one configuration a lane and, beyond yes or no, for how large a part of a motion around it the
 answer holds: each pair of shapes has a clearance and a bound on how fast it can close (packing._reach), so no
-collision can happen before clearance / speed. `motion_valid` bisects a motion with that until it is covered:
-the adaptive checking of Schwarzer, Saha and Latombe (IEEE T-RO 2005), with the bounds of `convex.separation`.
+collision can happen before clearance / speed. `motion_valid` covers a motion with such parts: the adaptive
+checking of Schwarzer, Saha and Latombe (IEEE T-RO 2005), with the bounds of `convex.separation`.
 The fixed samplings of [DL14] (a joint-space step) and [BKF11] (a fixed count) are modes of the same function.
 
-Scratch is passed in, since kernels cannot allocate: `X` float32 (see `place`, then the pairs in the sieve), `W`
-float64 (see convex).
+The code is written for the lanes of a worker (`team`): on CUDA the 32 lanes of a warp check 32 configurations and
+share the exact searches; on the CPU there is one lane. Scratch is passed in, since kernels cannot allocate.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from ..device import njit
-from .convex import CYLINDER, ONE, SIMPLEX_SCRATCH, SPHERE, ZERO, separation
+from ..team import any_lane, greatest_lane, lane_count, lower, rank_lanes, sync_lanes
+from . import space
+from .convex import CYLINDER, ONE, POLYTOPE, SPHERE, TWO, ZERO, separation
 from .packing import (
     BALLS,
     DOF,
@@ -38,24 +41,51 @@ from .packing import (
     SHAPE_INT_STRIDE,
     SHAPE_INTS,
     SHAPES,
+    SPHERE_STRIDE,
     SPHERES,
-    ZEROS,
 )
 
 CONTINUOUS, WORKSPACE, JOINT, COUNT = 0, 1, 2, 3  # the modes of MotionCheck
-QUEUE = 256  # intervals of a motion that wait for a check
+QUEUE = 512  # parts of a motion that wait for a check
 FAR = np.float32(1e30)
-SIEVE = 64  # pairs that pass a sieve together
+SIEVE, RUN = 64, 32  # pairs of a configuration that pass the first sieve together; pairs between two looks at their number
+ITEM = 14  # scalars of a pair that waits for the exact search: relative pose, number, lane
 COLLIDES = np.float32(-1.0)
 HALF_F = np.float32(0.5)
+SURE = np.float32(1e-5)  # metres: so deep an inner ball must reach before it proves a collision
+
+
+class ArmScratch(NamedTuple):
+    """What one worker needs to check an arm. Arrays that the lanes share: speed (moving shapes + self pairs,), waiting
+    (2 * QUEUE,), tau (lanes,), items (2 * ITEM * lanes,). One for each lane: q (dof,), X (poses_size,). All float32."""
+
+    speed: np.ndarray
+    waiting: np.ndarray
+    tau: np.ndarray
+    items: np.ndarray
+    q: np.ndarray
+    X: np.ndarray
+
+
+@njit
+def new_scratch(I):
+    """CPU only: the scratch of one thread."""
+    return ArmScratch(np.empty(I[MOVING] + I[PAIRS], dtype=np.float32), np.empty(2 * QUEUE, dtype=np.float32),
+                      np.empty(1, dtype=np.float32), np.empty(2 * ITEM, dtype=np.float32), np.empty(I[DOF], dtype=np.float32),
+                      np.empty(poses_size(I), dtype=np.float32))
+
+
+@njit
+def poses_size(I):
+    """Length of the scratch X of this robot."""
+    return 12 * I[FRAMES] + 3 * I[SHAPES] + SIEVE
 
 
 @njit
 def place(q, F, I, X):
-    """Forward kinematics (Craig's modified DH) into X: poses of all frames, then of all shapes, 12 scalars each,
-    then the coarse sphere of each shape in the world, 4 scalars."""
+    """Forward kinematics (Craig's modified DH) into X: poses of all frames, 12 scalars each, then the centre of the
+    coarse sphere of each shape, all in the world."""
     n_frames = I[FRAMES]
-    balls = 12 * (n_frames + I[SHAPES])
     for f in range(n_frames):
         ints = I[FRAME_INTS] + f * FRAME_INT_STRIDE
         row = I[FRAME_FLOATS] + f * FRAME_FLOAT_STRIDE
@@ -75,16 +105,21 @@ def place(q, F, I, X):
         store(X, f * 12, T)
     for s in range(I[SHAPES]):
         record = I[SHAPE_INTS] + s * SHAPE_INT_STRIDE
-        T = load(F, I[record + FLOATS])
-        if I[record + FRAME] >= 0:
-            T = compose(load(X, I[record + FRAME] * 12), T)
-        store(X, (n_frames + s) * 12, T)
-        c = I[record + FLOATS] + SPHERES
-        x, y, z, ball = F[c], F[c + 1], F[c + 2], balls + 4 * s
+        c, ball = I[record + FLOATS] + SPHERES, 12 * n_frames + 3 * s
+        T = shape_pose(record, F, I, X)
+        x, y, z = F[c], F[c + 1], F[c + 2]
         X[ball] = T[0] * x + T[1] * y + T[2] * z + T[9]
         X[ball + 1] = T[3] * x + T[4] * y + T[5] * z + T[10]
         X[ball + 2] = T[6] * x + T[7] * y + T[8] * z + T[11]
-        X[ball + 3] = F[c + 3]
+
+
+@njit
+def shape_pose(record, F, I, X):
+    """Pose in the world of one of the robot's shapes, after `place`."""
+    T = load(F, I[record + FLOATS])
+    if I[record + FRAME] >= 0:
+        T = compose(load(X, I[record + FRAME] * 12), T)
+    return T
 
 
 @njit
@@ -134,48 +169,75 @@ def distance_to_hull(kind, hx, hy, hz, x, y, z):
 
 
 @njit
-def pose_of_obstacle(o, F, I):
-    return load(F, I[I[OBSTACLE_INTS] + o * SHAPE_INT_STRIDE + FLOATS])
+def distance_to_obstacle(o, x, y, z, F, I):
+    """`distance_to_hull` of a point of the world."""
+    record = I[OBSTACLE_INTS] + o * SHAPE_INT_STRIDE
+    at = I[record + FLOATS]
+    x, y, z, h = x - F[at + 9], y - F[at + 10], z - F[at + 11], at + HALF
+    return distance_to_hull(I[record + KIND], F[h], F[h + 1], F[h + 2], F[at] * x + F[at + 3] * y + F[at + 6] * z,
+                            F[at + 1] * x + F[at + 4] * y + F[at + 7] * z, F[at + 2] * x + F[at + 5] * y + F[at + 8] * z)
 
 
 @njit
-def pair(code, F, I, X):
-    """A pair of shapes by its number: moving shape x obstacle first, then self pairs.
+def pair(code, F, I):
+    """A pair of shapes by its number, moving shape x obstacle first, then self pairs.
 
-    -> records a and b, pose of A in B's frame, and which entry of `speed` is the pair's.
+    -> records of A and B, and which entry of `speed` is the pair's.
     """
-    obstacles, first = I[OBSTACLES], 12 * I[FRAMES]
+    obstacles = I[OBSTACLES]
     p = code - I[MOVING] * obstacles
     if p < 0:
-        i, o = code // obstacles, code % obstacles
-        b = I[OBSTACLE_INTS] + o * SHAPE_INT_STRIDE
-        TB = pose_of_obstacle(o, F, I)
-        v = i
-    else:
-        i, j = I[I[PAIR_INTS] + 2 * p], I[I[PAIR_INTS] + 2 * p + 1]
-        b = I[SHAPE_INTS] + j * SHAPE_INT_STRIDE
-        TB = load(X, first + 12 * j)
-        v = I[MOVING] + p
-    return I[SHAPE_INTS] + i * SHAPE_INT_STRIDE, b, relative(TB, load(X, first + 12 * i)), v
+        i = code // obstacles
+        return I[SHAPE_INTS] + i * SHAPE_INT_STRIDE, I[OBSTACLE_INTS] + (code - i * obstacles) * SHAPE_INT_STRIDE, i
+    i, j = I[I[PAIR_INTS] + 2 * p], I[I[PAIR_INTS] + 2 * p + 1]
+    return I[SHAPE_INTS] + i * SHAPE_INT_STRIDE, I[SHAPE_INTS] + j * SHAPE_INT_STRIDE, I[MOVING] + p
+
+
+@njit
+def relative_pose(a, b, F, I, X):
+    """Pose of A in B's frame, after `place`; B may be an obstacle (its frame is -1, the world)."""
+    return relative(shape_pose(b, F, I, X), shape_pose(a, F, I, X))
 
 
 @njit
 def bounding_distance(F, I, a, b, T):
-    """Lower bound of the distance of A and B by A's covering spheres and B's bounding volume; can be negative."""
+    """Lower bound of the distance of A and B by A's covering spheres and B's bounding volume; can be negative.
+
+    COLLIDES when a ball inside A proves that they meet. T: pose of A in B's frame
+    """
     kind, h = I[b + KIND], I[b + FLOATS] + HALF
     hx, hy, hz = F[h], F[h + 1], F[h + 2]
     sphere, fine = I[a + FLOATS] + SPHERES, I[a + FINE_SPHERES]
     bound = FAR
     for k in range(max(fine, 1)):
-        at = sphere + 4 * (k + 1 if fine > 0 else 0)
+        at = sphere + SPHERE_STRIDE * (k + 1 if fine > 0 else 0)
         x, y, z = F[at], F[at + 1], F[at + 2]
-        bound = min(bound, distance_to_hull(kind, hx, hy, hz, T[0] * x + T[1] * y + T[2] * z + T[9], T[3] * x + T[4] * y + T[5] * z + T[10],
-                                            T[6] * x + T[7] * y + T[8] * z + T[11]) - F[at + 3])
+        distance = distance_to_hull(kind, hx, hy, hz, T[0] * x + T[1] * y + T[2] * z + T[9], T[3] * x + T[4] * y + T[5] * z + T[10],
+                                    T[6] * x + T[7] * y + T[8] * z + T[11])
+        if kind != POLYTOPE and distance < F[at + 4] - SURE:
+            return COLLIDES
+        bound = min(bound, max(distance - F[at + 3], ZERO))
     return bound
 
 
 @njit
-def exact_distance(F, I, a, b, T, margin, W):
+def inner_balls_meet(F, I, a, b, T):
+    """Do balls inside A and inside B overlap? Then they collide. T: pose of A in B's frame"""
+    of_a, of_b = I[a + FLOATS] + SPHERES, I[b + FLOATS] + SPHERES
+    for k in range(I[a + FINE_SPHERES] + 1):
+        A = of_a + SPHERE_STRIDE * k
+        u, v, w = F[A], F[A + 1], F[A + 2]
+        x, y, z = T[0] * u + T[1] * v + T[2] * w + T[9], T[3] * u + T[4] * v + T[5] * w + T[10], T[6] * u + T[7] * v + T[8] * w + T[11]
+        for m in range(I[b + FINE_SPHERES] + 1):
+            B = of_b + SPHERE_STRIDE * m
+            u, v, w, reach = F[B] - x, F[B + 1] - y, F[B + 2] - z, F[A + 4] + F[B + 4] - SURE
+            if min(F[A + 4], F[B + 4]) > ZERO and u * u + v * v + w * w < reach * reach:
+                return True
+    return False
+
+
+@njit
+def exact_distance(F, I, a, b, T, margin):
     """convex.separation with a first separating vector from A's centre to the nearest point of B's box."""
     h = I[b + FLOATS] + HALF
     c = I[a + FLOATS] + SPHERES
@@ -184,99 +246,166 @@ def exact_distance(F, I, a, b, T, margin, W):
     dx, dy, dz = (min(max(cx, -F[h]), F[h]) - cx, min(max(cy, -F[h + 1]), F[h + 1]) - cy, min(max(cz, -F[h + 2]), F[h + 2]) - cz)
     if dx * dx + dy * dy + dz * dz < np.float32(1e-10):
         dx, dy, dz = -cx, -cy, -cz
-    return separation(F, I, a, b, T, dx, dy, dz, margin, W)
+    if I[b + KIND] == POLYTOPE and inner_balls_meet(F, I, a, b, T):
+        return COLLIDES
+    return separation(F, I, a, b, T, dx, dy, dz, margin)
 
 
 @njit
-def certify(q, want, speed, F, I, X, W):
+def certify(active, q, want, stop, F, I, S, lane):
     """COLLIDES, or how far (in units of the motion parameter, at most `want`) the configuration q can move and stay free.
 
-    q: (dof,) float32; speed: (moving shapes + self pairs,) float32, metres that each can close per unit of the
-    motion parameter (`speeds`). With want = 0 this is a plain collision check.
+    active: does this lane have a configuration; q: its (dof,) float32; S.speed: metres that each pair can close per unit
+    of the motion parameter (`speeds`); stop: return as soon as any lane's configuration collides (the other lanes'
+    answers are void then). With want = 0 this is a plain collision check.
 
-    Three sieves, one after the other over all pairs, so that the threads of a warp stay together: spheres around
-    both; covering spheres against a bounding volume; the exact search.
+    Three sieves, one after the other over many pairs, so that the lanes stay together: a sphere around A against a sphere
+    and a box around B; spheres that cover A against that box; the exact search, for which the lanes share what is left.
     """
-    place(q, F, I, X)
-    tau = want
+    X, tau, speed = S.X, S.tau, S.speed
     moving, obstacles = I[MOVING], I[OBSTACLES]
-    balls = 12 * (I[FRAMES] + I[SHAPES])
-    sieve = balls + 4 * I[SHAPES]
-    s, o, p = moving - 1 if obstacles > 0 else -1, 0, 0  # the hand first: it is likelier to collide than the shoulder
-    done = False
-    while not done:
-        count = 0
-        while count < SIEVE:
-            if s >= 0:
-                A, B = balls + 4 * s, I[BALLS] + 4 * o
-                x, y, z = F[B] - X[A], F[B + 1] - X[A + 1], F[B + 2] - X[A + 2]
-                away = F[B + 3] + X[A + 3] + tau * speed[s]
-                code = s * obstacles + o
-                o += 1
-                if o == obstacles:
-                    o, s = 0, s - 1
-            elif p < I[PAIRS]:
-                A, B = balls + 4 * I[I[PAIR_INTS] + 2 * p], balls + 4 * I[I[PAIR_INTS] + 2 * p + 1]
-                x, y, z = X[B] - X[A], X[B + 1] - X[A + 1], X[B + 2] - X[A + 2]
-                away = X[B + 3] + X[A + 3] + tau * speed[moving + p]
-                code = moving * obstacles + p
-                p += 1
-            else:
-                done = True
-                break
-            if x * x + y * y + z * z <= away * away:
-                X[sieve + count] = code
-                count += 1
-        kept = 0
-        for k in range(count):
-            code = int(X[sieve + k])
-            a, b, T, i = pair(code, F, I, X)
-            margin = tau * speed[i]
-            bound = bounding_distance(F, I, a, b, T)
-            if bound <= ZERO or bound < HALF_F * want * speed[i]:
-                if bound <= margin:
-                    X[sieve + kept] = code
-                    kept += 1
-            elif bound < margin:
-                tau = bound / speed[i]
-        for k in range(kept):
-            a, b, T, i = pair(int(X[sieve + k]), F, I, X)
-            margin = tau * speed[i]
-            distance = exact_distance(F, I, a, b, T, margin, W)
+    balls, sieve = 12 * I[FRAMES], 12 * I[FRAMES] + 3 * I[SHAPES]
+    tau[lane] = want if active else COLLIDES
+    if active:
+        place(q, F, I, X)
+    count, waiting = 0, 0
+    for row in range(moving + 1):
+        s = moving - 1 - row  # the hand first: it is likelier to collide than the shoulder
+        n = obstacles if s >= 0 else I[PAIRS]
+        for first in range(0, max(n, 1), RUN):
+            last = min(first + RUN, n)
+            reach = tau[lane]
+            if reach >= ZERO:
+                if s >= 0:
+                    A = balls + 3 * s
+                    ax, ay, az = X[A], X[A + 1], X[A + 2]
+                    around = ball_radius(s, F, I) + reach * speed[s]
+                    for o in range(first, last):
+                        B = I[BALLS] + 4 * o
+                        x, y, z, away = F[B] - ax, F[B + 1] - ay, F[B + 2] - az, F[B + 3] + around
+                        if x * x + y * y + z * z <= away * away and distance_to_obstacle(o, ax, ay, az, F, I) <= around:
+                            X[sieve + count] = s * obstacles + o
+                            count += 1
+                else:
+                    for p in range(first, last):
+                        i, j = I[I[PAIR_INTS] + 2 * p], I[I[PAIR_INTS] + 2 * p + 1]
+                        A, B = balls + 3 * i, balls + 3 * j
+                        x, y, z = X[B] - X[A], X[B + 1] - X[A + 1], X[B + 2] - X[A + 2]
+                        away = reach * speed[moving + p] + ball_radius(i, F, I) + ball_radius(j, F, I)
+                        if x * x + y * y + z * z <= away * away:
+                            X[sieve + count] = moving * obstacles + p
+                            count += 1
+            done = s < 0 and last == n
+            if done or any_lane(count > SIEVE - RUN):
+                waiting = settle(count, waiting, done, want, F, I, S, lane)
+                count = 0
+                if stop and any_lane(active and tau[lane] < ZERO):
+                    return tau[lane]
+    return tau[lane]
+
+
+@njit
+def ball_radius(s, F, I):
+    """Radius of the coarse sphere of one of the robot's shapes."""
+    return F[I[I[SHAPE_INTS] + s * SHAPE_INT_STRIDE + FLOATS] + SPHERES + 3]
+
+
+@njit
+def settle(count, waiting, done, want, F, I, S, lane):
+    """The second sieve over the `count` pairs that this lane found near; the exact search whenever there is a pair for
+    every lane, and at the end when nothing else is to come (done). -> how many pairs still wait for the search."""
+    X, tau, speed, items = S.X, S.tau, S.speed, S.items
+    sieve, lanes = 12 * I[FRAMES] + 3 * I[SHAPES], lane_count()
+    k = 0
+    while True:
+        near = any_lane(k < count)
+        if near:
+            keep, code = False, 0
+            T = identity()
+            if k < count and tau[lane] >= ZERO:
+                code = int(X[sieve + k])
+                a, b, i = pair(code, F, I)
+                T = relative_pose(a, b, F, I, X)
+                bound = bounding_distance(F, I, a, b, T)
+                if bound < ZERO:
+                    tau[lane] = COLLIDES
+                elif bound == ZERO or bound < HALF_F * want * speed[i]:
+                    keep = bound <= tau[lane] * speed[i]
+                elif bound < tau[lane] * speed[i]:
+                    tau[lane] = bound / speed[i]
+            rank, total = rank_lanes(keep)
+            if keep:
+                slot = waiting + rank
+                for j in range(12):
+                    items[2 * lanes * j + slot] = T[j]
+                items[2 * lanes * 12 + slot] = code
+                items[2 * lanes * 13 + slot] = lane
+            waiting += total
+            k += 1
+        elif not (done and waiting > 0):
+            return waiting
+        if not near or waiting >= lanes:
+            waiting = search(waiting, F, I, S, lane)
+
+
+@njit
+def search(waiting, F, I, S, lane):
+    """The exact search for the last of the waiting pairs, one a lane; -> how many are left."""
+    tau, speed, items = S.tau, S.speed, S.items
+    lanes = lane_count()
+    slot = waiting - 1 - lane
+    sync_lanes()
+    if slot >= 0:
+        owner = int(items[2 * lanes * 13 + slot])
+        reach = tau[owner]
+        if reach >= ZERO:
+            T = (items[slot], items[2 * lanes + slot], items[4 * lanes + slot], items[6 * lanes + slot], items[8 * lanes + slot],
+                 items[10 * lanes + slot], items[12 * lanes + slot], items[14 * lanes + slot], items[16 * lanes + slot],
+                 items[18 * lanes + slot], items[20 * lanes + slot], items[22 * lanes + slot])
+            a, b, i = pair(int(items[2 * lanes * 12 + slot]), F, I)
+            margin = reach * speed[i]
+            distance = exact_distance(F, I, a, b, T, margin)
             if distance < ZERO:
-                return COLLIDES
-            if distance < margin:
-                tau = distance / speed[i]
-    return tau
+                lower(tau, owner, COLLIDES)
+            elif distance < margin:
+                lower(tau, owner, distance / speed[i])
+    sync_lanes()
+    return max(waiting - lanes, 0)
 
 
 @njit
-def pair_distances(q, F, I, X, W, margin, distances):
-    """Lower bound of the distance of every pair, or COLLIDES, into distances; tight below `margin` (convex.separation)."""
-    place(q, F, I, X)
+def identity():
+    return (ONE, ZERO, ZERO, ZERO, ONE, ZERO, ZERO, ZERO, ONE, ZERO, ZERO, ZERO)
+
+
+@njit
+def pair_distances(q, F, I, S, margin, distances):
+    """CPU only: lower bound of the distance of every pair, or COLLIDES, into distances; tight below `margin`."""
+    place(q, F, I, S.X)
     for code in range(len(distances)):
-        a, b, T, _ = pair(code, F, I, X)
+        a, b, _ = pair(code, F, I)
+        T = relative_pose(a, b, F, I, S.X)
         bound = bounding_distance(F, I, a, b, T)
-        distances[code] = bound if bound > margin else exact_distance(F, I, a, b, T, margin, W)
+        distances[code] = bound if bound < ZERO or bound > margin else exact_distance(F, I, a, b, T, margin)
 
 
 @njit
-def speeds(qa, qb, F, I, speed):
+def speeds(qa, qb, F, I, speed, lane):
     """Fill `speed` for the straight motion qa -> qb over the parameter 0..1; -> the greatest speed, metres."""
-    dof, n = I[DOF], I[MOVING] + I[PAIRS]
-    greatest = ZERO
-    for s in range(n):
+    dof, greatest = I[DOF], ZERO
+    for s in range(lane, I[MOVING] + I[PAIRS], lane_count()):
         v = ZERO
         for k in range(dof):
             v += F[I[REACH] + s * dof + k] * abs(qb[k] - qa[k])
         speed[s] = v
         greatest = max(greatest, v)
-    return greatest
+    sync_lanes()
+    return greatest_lane(greatest)
 
 
 @njit
 def interpolate(qa, qb, t, q):
-    for k in range(len(q)):
+    for k in range(len(qa)):
         q[k] = qa[k] + t * (qb[k] - qa[k])
 
 
@@ -295,83 +424,88 @@ def motion_parts(qa, qb, mode, step, greatest):
 
 
 @njit
-def motion_valid(qa, qb, mode, step, F, I, S):
-    """Is the straight motion qa -> qb free, by the check (mode, step) of MotionCheck? S: `make_scratch`."""
-    q, speed, queue, X, W = S
-    greatest = speeds(qa, qb, F, I, speed)
-    if mode == CONTINUOUS:
-        return certified_motion(qa, qb, step, greatest, F, I, q, speed, queue, X, W)
-    return sampled_motion(qa, qb, motion_parts(qa, qb, mode, step, greatest), F, I, q, X, W)
+def free(active, q, F, I, S, stop, lane):
+    """A plain check: nothing of the robot meets anything at q. `S.speed` must be zero."""
+    return certify(active, q, ZERO, stop, F, I, S, lane) >= ZERO
 
 
 @njit
-def free(q, F, I, X, W):
-    """A plain check: nothing of the robot meets anything at q."""
-    return certify(q, ZERO, F[I[ZEROS]:], F, I, X, W) >= ZERO
+def clear_speeds(I, speed, lane):
+    """For plain checks."""
+    for s in range(lane, I[MOVING] + I[PAIRS], lane_count()):
+        speed[s] = ZERO
+    sync_lanes()
 
 
 @njit
-def poses_size(I):
-    """Length of the scratch X of this robot."""
-    return 12 * I[FRAMES] + 16 * I[SHAPES] + SIEVE
+def motion_valid(qa, qb, mode, step, F, I, S, lane):
+    """Is the straight motion qa -> qb, (dof,) float32, free, by the check (mode, step) of MotionCheck?
 
-
-@njit
-def make_scratch(I):
-    """CPU only: -> q, speed, queue, X, W for one thread."""
-    return (np.empty(I[DOF], dtype=np.float32), np.empty(I[MOVING] + I[PAIRS], dtype=np.float32),
-            np.empty(2 * QUEUE, dtype=np.float32), np.empty(poses_size(I), dtype=np.float32), np.empty(SIMPLEX_SCRATCH, dtype=np.float64))
-
-
-@njit
-def certified_motion(qa, qb, tolerance, greatest, F, I, q, speed, queue, X, W):
-    """Is the straight motion qa -> qb free all along? True only with a proof: around every checked configuration
-    the clearance covers the way to the next. Motions that keep less than about `tolerance` / 2 metres are refused.
-
-    q (dof,), speed, queue (2 * QUEUE,), X, W: float32 scratch.
+    Continuous: True only with a proof that it is free all along. It is cut into as many parts as there are lanes, each
+    checked at its middle, the last one at the motion's end; what the clearance there does not cover waits as one or two
+    smaller parts. Motions that keep less than about step / 2 metres are refused.
+    Sampled: the parts + 1 equally spaced configurations are checked, coarse ones first.
     """
-    interpolate(qa, qb, ONE, q)
-    shortest = tolerance / max(greatest, np.float32(1e-12))
-    tau = certify(q, max(ONE, shortest), speed, F, I, X, W)
-    queue[0], queue[1] = ZERO, ONE - tau
-    head, count = 0, 1 if tau < ONE else 0
-    if tau < ONE and tau < HALF_F * shortest:
-        return False
-    while count > 0:
-        # the widest interval first finds collisions early; with the queue nearly full, the newest one keeps it bounded
-        at = head if count < QUEUE - 32 else (head + count - 1) % QUEUE
-        low, high = queue[2 * at], queue[2 * at + 1]
-        if at == head:
-            head = (head + 1) % QUEUE
-        count -= 1
-        half = HALF_F * (high - low)
-        middle = low + half
-        interpolate(qa, qb, middle, q)
-        tau = certify(q, max(half, shortest), speed, F, I, X, W)  # a smaller question would get a coarser answer
-        if tau < half:
-            if tau < HALF_F * shortest:  # in collision, or too close to it
+    lanes, waiting = lane_count(), S.waiting
+    greatest = speeds(qa, qb, F, I, S.speed, lane)
+    sampled = mode != CONTINUOUS
+    shortest = step / max(greatest, np.float32(1e-12))
+    half = ONE / np.float32(2 * lanes - 1)
+    middle = ONE - TWO * half * np.float32(lane)
+    active, head, count = True, 0, 0
+    parts, stride, first, apart = 1, 1, 0, 1
+    if sampled:
+        parts = motion_parts(qa, qb, mode, step, greatest)
+        clear_speeds(I, S.speed, lane)
+        while stride * 2 <= parts:
+            stride *= 2
+        apart = stride
+    while True:
+        if sampled:
+            k = first + lane * apart
+            active = k <= parts
+            middle = np.float32(min(k, parts)) / np.float32(parts)
+        interpolate(qa, qb, middle, S.q)
+        want = ZERO if sampled else max(half, shortest)  # a smaller question would get a coarser answer
+        tau = certify(active, S.q, want, True, F, I, S, lane)
+        if any_lane(active and tau < ZERO):
+            return False
+        sync_lanes()
+        if sampled:
+            first += apart * lanes
+            if first > parts:
+                if stride == 1:
+                    return True
+                stride //= 2
+                first, apart = stride, 2 * stride
+            continue
+        split = active and tau < half
+        if any_lane(split and tau < HALF_F * shortest):
+            return False
+        for side in range(2):
+            more = split and (side == 0 or middle + tau < ONE)
+            rank, total = rank_lanes(more)
+            if count + total > QUEUE:
                 return False
-            for side in range(2):
-                place_at = (head + count) % QUEUE
-                queue[2 * place_at] = low if side == 0 else middle + tau
-                queue[2 * place_at + 1] = middle - tau if side == 0 else high
-                count += 1
-    return True
+            if more:
+                at = 2 * ((head + count + rank) % QUEUE)
+                waiting[at] = middle - half if side == 0 else middle + tau
+                waiting[at + 1] = middle - tau if side == 0 else min(middle + half, ONE)
+            count += total
+        if count == 0:
+            return True
+        sync_lanes()
+        # the widest parts first find collisions early; with the queue half full, the newest ones keep it bounded
+        taken = min(count, lanes)
+        oldest = count < QUEUE // 2
+        active = lane < taken
+        if active:
+            at = 2 * ((head + lane if oldest else head + count - taken + lane) % QUEUE)
+            half = HALF_F * (waiting[at + 1] - waiting[at])
+            middle = waiting[at] + half
+        if oldest:
+            head = (head + taken) % QUEUE
+        count -= taken
 
 
-@njit
-def sampled_motion(qa, qb, parts, F, I, q, X, W):
-    """Are the parts + 1 equally spaced configurations from qa to qb free? Coarse ones are looked at first."""
-    stride = 1
-    while stride * 2 <= parts:
-        stride *= 2
-    first = True
-    while stride > 0:
-        start, step = (0, stride) if first else (stride, 2 * stride)
-        for k in range(start, parts + 1, step):
-            interpolate(qa, qb, np.float32(k) / np.float32(parts), q)
-            if not free(q, F, I, X, W):
-                return False
-        first = False
-        stride //= 2
-    return True
+space.register(ArmScratch, "cpu", motion_valid)

@@ -12,9 +12,10 @@ from .collision import (
     COUNT,
     JOINT,
     WORKSPACE,
+    clear_speeds,
     free,
-    make_scratch,
     motion_valid,
+    new_scratch,
     pair_distances,
 )
 from .packing import MOVING, OBSTACLES, PAIR_INTS, PAIRS, pack_robot, pack_scene
@@ -93,6 +94,20 @@ class CollisionChecker:
         """(mode, step) as the kernels take them."""
         return MODES[self.motion.mode], np.float32(self.motion.step)
 
+    def new_scratch(self):
+        """What one CPU thread of compiled code needs for a check."""
+        return new_scratch(self.packed_robot.ints)
+
+    @property
+    def scratch_sizes(self):
+        """(kind of space, sizes...): what a CUDA kernel must allocate for a check."""
+        return self._cuda.scratch_sizes
+
+    def device_scene(self):
+        """(floats, ints) of the packed scene on the CUDA device."""
+        self.packed_scene
+        return self._cuda.scene
+
     def configurations_valid(self, q):
         """q: (N, dof), rad or m -> (N,) bool: free of collision with the world and of self-collision. Limits are not looked at."""
         q = self._configurations(q, "q")
@@ -153,24 +168,25 @@ class CollisionChecker:
 @njit(parallel=True)
 def _configurations_valid(q, chunks, F, I, valid):
     for c in numba.prange(chunks):
-        _, _, _, X, W = make_scratch(I)
+        S = new_scratch(I)
+        clear_speeds(I, S.speed, 0)
         for i in range(c * len(q) // chunks, (c + 1) * len(q) // chunks):
-            valid[i] = free(q[i], F, I, X, W)
+            valid[i] = free(True, q[i], F, I, S, False, 0)
 
 
 @njit(parallel=True)
 def _motions_valid(qa, qb, chunks, mode, step, F, I, valid):
     for c in numba.prange(chunks):
-        S = make_scratch(I)
+        S = new_scratch(I)
         for i in range(c * len(qa) // chunks, (c + 1) * len(qa) // chunks):
-            valid[i] = motion_valid(qa[i], qb[i], mode, step, F, I, S)
+            valid[i] = motion_valid(qa[i], qb[i], mode, step, F, I, S, 0)
 
 
 @njit
 def _pair_distances(q, F, I, margin):
     """(N, moving * obstacles + pairs): see collision.pair_distances."""
-    _, _, _, X, W = make_scratch(I)
+    S = new_scratch(I)
     distances = np.empty((len(q), I[MOVING] * I[OBSTACLES] + I[PAIRS]), dtype=np.float32)
     for n in range(len(q)):
-        pair_distances(q[n], F, I, X, W, margin, distances[n])
+        pair_distances(q[n], F, I, S, margin, distances[n])
     return distances

@@ -1,4 +1,4 @@
-"""CUDA: thin kernels around `collision.py`. A thread checks a configuration, a warp checks a motion.
+"""CUDA: thin kernels around `collision.py`. A lane checks a configuration, a warp checks a motion.
 
 Kernels are compiled for the size of the robot (local arrays need constants) and kept. Launches take four to
 seven array arguments; buffers for requests and answers are page-locked, grow by doubling and are used again.
@@ -8,26 +8,30 @@ import functools
 import warnings
 
 import numpy as np
-from numba import cuda, float32, float64, int32
+from numba import cuda, float32, int32
+from numba.cuda.extending import overload
 
 from ..device import cuda_jit
-from .collision import CONTINUOUS, HALF_F, ZERO, certify, free, interpolate, motion_parts, poses_size
-from .convex import SIMPLEX_SCRATCH
-from .packing import DOF, MOVING, PAIRS, REACH
+from ..team_kernels import WARP
+from . import space
+from .collision import ITEM, QUEUE, ArmScratch, clear_speeds, free, motion_valid, poses_size
+from .packing import DOF, MOVING, PAIRS
 
 # single queries are small by nature; numba would warn at every launch
 warnings.filterwarnings("ignore", message=".*Grid size .* low occupancy")
+space.register(ArmScratch, "cuda", motion_valid, overload)
 
-WARP = 32
 THREADS = 128
 WARPS = THREADS // WARP
-WAITING = 512  # intervals of a motion that wait for a lane; more than a motion can need (32 lanes, 14 halvings)
-ALL_WAITING = WARPS * 2 * WAITING
-ALL = np.uint32(0xFFFFFFFF)
+REGISTERS = 128  # a lane's at most, so that 16 warps fit on a multiprocessor
+ALL_WAITING, ALL_ITEMS = WARPS * 2 * QUEUE, WARPS * 2 * ITEM * WARP
 
 
 class CudaChecker:
-    """Checks on one CUDA device. Not for several threads at once."""
+    """Checks on one CUDA device. Not for several threads at once.
+
+    scene: (floats, ints) on the device;  scratch_sizes: see space
+    """
 
     def __init__(self, packed_robot, device):
         self._index = int(device.partition(":")[2])
@@ -36,14 +40,15 @@ class CudaChecker:
         ints = packed_robot.ints
         self._dof = int(ints[DOF])
         sizes = (self._dof, poses_size(ints), ints[MOVING] + ints[PAIRS])
-        self._configurations, self._motions = _kernels(*(_round_up(int(n)) for n in sizes))
-        self._scene = None
+        self.scratch_sizes = (space.ARM, *(_round_up(int(n)) for n in sizes))
+        self._configurations, self._motions = _kernels(*self.scratch_sizes[1:])
+        self.scene = None
         self._buffers = {}
 
     def upload(self, scene):
         """Bring a packed scene to the device: the only time that constant data travels."""
         with cuda.gpus[self._index]:
-            self._scene = cuda.to_device(scene.floats, self._stream), cuda.to_device(scene.ints, self._stream)
+            self.scene = cuda.to_device(scene.floats, self._stream), cuda.to_device(scene.ints, self._stream)
             self._stream.synchronize()
 
     def configurations_valid(self, q):
@@ -60,7 +65,7 @@ class CudaChecker:
         with cuda.gpus[self._index]:
             on_device = [self._upload(f"in{k}", q) for k, q in enumerate(inputs)]
             answer, host_answer = self._buffer("out", n, 1, np.bool_)
-            kernel[(n + per_block - 1) // per_block, THREADS, self._stream](*on_device, *scalars, *self._scene, answer[:n])
+            kernel[(n + per_block - 1) // per_block, THREADS, self._stream](*on_device, *scalars, *self.scene, answer[:n])
             answer[:n].copy_to_host(host_answer[:n], self._stream)
             self._stream.synchronize()
             return host_answer[:n].copy()
@@ -95,97 +100,34 @@ def _kernels(n_q, n_poses, n_speeds):
 
     all_speeds = WARPS * n_speeds
 
-    @cuda_jit
+    @cuda_jit(max_registers=REGISTERS)
     def configurations(q, F, I, valid):
-        X = cuda.local.array(n_poses, float32)
-        W = cuda.local.array(SIMPLEX_SCRATCH, float64)
-        i = cuda.grid(1)
-        if i < len(valid):
-            valid[i] = free(q[i], F, I, X, W)
-
-    @cuda_jit
-    def motions(q_from, q_to, mode, step, F, I, valid):
-        X = cuda.local.array(n_poses, float32)
-        W = cuda.local.array(SIMPLEX_SCRATCH, float64)
-        q = cuda.local.array(n_q, float32)
-        speeds = cuda.shared.array(all_speeds, float32)
-        waiting = cuda.shared.array(ALL_WAITING, float32)
+        speed = cuda.shared.array(all_speeds, float32)
+        tau = cuda.shared.array(THREADS, float32)
+        items = cuda.shared.array(ALL_ITEMS, float32)
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
+        S = ArmScratch(speed[warp * n_speeds:(warp + 1) * n_speeds], speed[:1], tau[warp * WARP:], items[warp * 2 * ITEM * WARP:],
+                       cuda.local.array(n_q, float32), cuda.local.array(n_poses, float32))
+        clear_speeds(I, S.speed, lane)
+        i = cuda.grid(1)
+        active = i < len(valid)
+        is_free = free(active, q[min(i, len(valid) - 1)], F, I, S, False, lane)
+        if active:
+            valid[i] = is_free
+
+    @cuda_jit(max_registers=REGISTERS)
+    def motions(q_from, q_to, mode, step, F, I, valid):
+        speed = cuda.shared.array(all_speeds, float32)
+        waiting = cuda.shared.array(ALL_WAITING, float32)
+        tau = cuda.shared.array(THREADS, float32)
+        items = cuda.shared.array(ALL_ITEMS, float32)
+        warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
+        S = ArmScratch(speed[warp * n_speeds:(warp + 1) * n_speeds], waiting[warp * 2 * QUEUE:], tau[warp * WARP:],
+                       items[warp * 2 * ITEM * WARP:], cuda.local.array(n_q, float32), cuda.local.array(n_poses, float32))
         i = cuda.blockIdx.x * WARPS + warp
         if i < len(valid):
-            qa, qb = q_from[i], q_to[i]
-            result = warp_motion_valid(qa, qb, mode, step, F, I, q[:len(qa)], X, W, speeds[warp * n_speeds:],
-                                       waiting[warp * 2 * WAITING:], lane)
+            is_free = motion_valid(q_from[i], q_to[i], mode, step, F, I, S, lane)
             if lane == 0:
-                valid[i] = result
+                valid[i] = is_free
 
     return configurations, motions
-
-
-@cuda_jit(device=True, cache=False)
-def warp_motion_valid(qa, qb, mode, step, F, I, q, X, W, speed, waiting, lane):
-    """`collision.motion_valid` by the 32 lanes of a warp; every lane gets the answer.
-
-    q, X, W: scratch of the lane; speed, waiting: shared scratch of the warp.
-    """
-    greatest = warp_speeds(qa, qb, F, I, speed, lane)
-    if mode != CONTINUOUS:
-        parts = motion_parts(qa, qb, mode, step, greatest)
-        rounds = (parts + WARP) // WARP
-        for r in range(rounds):
-            k = lane * rounds + r
-            hit = False
-            if k <= parts:
-                interpolate(qa, qb, float32(k) / float32(parts), q)
-                hit = not free(q, F, I, X, W)
-            if cuda.any_sync(ALL, hit):
-                return False
-        return True
-    shortest = step / max(greatest, float32(1e-12))
-    low, high = float32(lane) / float32(WARP), float32(lane + 1) / float32(WARP)
-    active, count = True, 0
-    while True:
-        refused, split = False, False
-        middle, tau = low, low
-        if active:
-            half = HALF_F * (high - low)
-            middle = low + half
-            interpolate(qa, qb, middle, q)
-            tau = certify(q, max(half, shortest), speed, F, I, X, W)
-            split = tau >= ZERO and tau < half
-            refused = tau < ZERO or (split and tau < HALF_F * shortest)
-        if cuda.any_sync(ALL, refused):
-            return False
-        splitting = cuda.ballot_sync(ALL, split)
-        added = 2 * cuda.popc(splitting)
-        if count + added > WAITING:
-            return False
-        if split:
-            at = 2 * (count + 2 * cuda.popc(splitting & ((1 << lane) - 1)))
-            waiting[at], waiting[at + 1] = low, middle - tau
-            waiting[at + 2], waiting[at + 3] = middle + tau, high
-        count += added
-        if count == 0:
-            return True
-        cuda.syncwarp()
-        active = lane < count
-        if active:
-            low, high = waiting[2 * (count - 1 - lane)], waiting[2 * (count - 1 - lane) + 1]
-        count -= min(count, WARP)
-        cuda.syncwarp()
-
-
-@cuda_jit(device=True, cache=False)
-def warp_speeds(qa, qb, F, I, speed, lane):
-    """`collision.speeds`, a lane for each shape or pair; -> the greatest, for every lane."""
-    dof, greatest = I[DOF], ZERO
-    for s in range(lane, I[MOVING] + I[PAIRS], WARP):
-        v = ZERO
-        for k in range(dof):
-            v += F[I[REACH] + s * dof + k] * abs(qb[k] - qa[k])
-        speed[s] = v
-        greatest = max(greatest, v)
-    for offset in (16, 8, 4, 2, 1):
-        greatest = max(greatest, cuda.shfl_xor_sync(ALL, greatest, offset))
-    cuda.syncwarp()
-    return greatest

@@ -10,20 +10,22 @@ import numpy as np
 
 from .bounds import aligned, ball, covering_spheres
 from .shapes import ShapeKind
+from .support_table import support_table
 
 # header of the int32 buffer
-(DOF, FRAMES, SHAPES, MOVING, PAIRS, FRAME_INTS, SHAPE_INTS, PAIR_INTS, FRAME_FLOATS, REACH, ZEROS,
- OBSTACLES, OBSTACLE_INTS, BALLS) = range(14)
+(DOF, FRAMES, SHAPES, MOVING, PAIRS, FRAME_INTS, SHAPE_INTS, PAIR_INTS, FRAME_FLOATS, REACH,
+ OBSTACLES, OBSTACLE_INTS, BALLS) = range(13)
 HEADER = 16
 # one frame: int32 parent, joint, prismatic, has_base | float32 cos(alpha), sin(alpha), a, theta, d, multiplier, offset, base (12)
 FRAME_INT_STRIDE, FRAME_FLOAT_STRIDE = 4, 19
-# one shape: int32 kind, frame, floats, vertex count, vertices, edges, direction table (-1: none), fine spheres
-SHAPE_INT_STRIDE = 8
-KIND, FRAME, FLOATS, VERTEX_COUNT, VERTICES, EDGES, TABLE, FINE_SPHERES = range(SHAPE_INT_STRIDE)
-# its float32 record: pose (12), half extents (3), covering spheres (4 each, the coarse one first)
-HALF, SPHERES = 12, 15
-TABLE_CELLS = 8  # a direction is looked up on a cube whose faces have 8 x 8 cells
-BRUTE_FORCE = 12  # polytopes with no more vertices are searched without the table
+# one shape: int32 kind, frame, floats, vertex count, vertices, support table (-1: none), fine spheres
+SHAPE_INT_STRIDE = 7
+KIND, FRAME, FLOATS, VERTEX_COUNT, VERTICES, TABLE, FINE_SPHERES = range(SHAPE_INT_STRIDE)
+# its float32 record: pose (12), half extents (3), covering spheres (SPHERE_STRIDE each, the coarse one first)
+HALF, SPHERES, SPHERE_STRIDE = 12, 15, 5
+# an entry of the support table: number of candidate vertices, and above COUNT_BITS where their coordinates begin
+COUNT_BITS = 8
+BRUTE_FORCE = 8  # polytopes with no more vertices are searched without the table
 
 
 class Packed(NamedTuple):
@@ -71,7 +73,7 @@ def pack_scene(robot: Packed, shapes) -> Packed:
     buffers = _Buffers(robot)
     shapes = [aligned(shape) for shape in shapes]
     own_balls = [ball(shape) for shape in shapes]
-    records = [_add_shape(buffers, shape, -1, own[None]) for shape, own in zip(shapes, own_balls)]
+    records = [_add_shape(buffers, shape, -1, np.append(own, -1.0)[None]) for shape, own in zip(shapes, own_balls)]
     table = buffers.add_ints(records)
     balls = buffers.add_floats([[*(s.pose[:3, :3] @ own[:3] + s.pose[:3, 3]), own[3]] for s, own in zip(shapes, own_balls)])
     return buffers.packed({OBSTACLES: len(shapes), OBSTACLE_INTS: table, BALLS: balls})
@@ -98,35 +100,23 @@ def pack_robot(robot) -> tuple[Packed, np.ndarray]:
     moving = int((shape_frame >= 0).sum())
     reach_of_shape = _reach(robot, shapes, shape_frame[order])
     reach = buffers.add_floats(np.concatenate([reach_of_shape[:moving], _pair_reach(robot, reach_of_shape, shape_frame[order], pairs)]))
-    zeros = buffers.add_floats(np.zeros(moving + len(pairs)))
     header = {DOF: robot.dof, FRAMES: len(frames), SHAPES: len(shapes), MOVING: moving, PAIRS: len(pairs), FRAME_INTS: frame_ints,
-              SHAPE_INTS: shape_ints, PAIR_INTS: pair_ints, FRAME_FLOATS: frame_floats, REACH: reach, ZEROS: zeros}
+              SHAPE_INTS: shape_ints, PAIR_INTS: pair_ints, FRAME_FLOATS: frame_floats, REACH: reach}
     return buffers.packed(header), order
 
 
 def _add_shape(buffers, shape, frame, spheres):
     floats = buffers.add_floats(np.concatenate([transform12(shape.pose), shape.half_extents, spheres.ravel()]))
-    record = [shape.kind, frame, floats, 0, 0, 0, -1, len(spheres) - 1]
-    vertices = shape.vertices
+    record = [shape.kind, frame, floats, 0, 0, -1, len(spheres) - 1]
     if shape.kind == ShapeKind.POLYTOPE:
-        record[VERTEX_COUNT] = len(vertices)
-        record[VERTICES] = buffers.add_floats(vertices)
-        neighbours = np.column_stack([vertices[shape.neighbours], shape.neighbours])
-        first_edge = buffers.add_floats(neighbours)
-        record[EDGES] = buffers.add_ints(first_edge + 4 * shape.neighbour_offsets)
-        if len(vertices) > BRUTE_FORCE:
-            record[TABLE] = buffers.add_ints(np.argmax(_table_directions() @ vertices.T, axis=1))
+        record[VERTEX_COUNT] = len(shape.vertices)
+        record[VERTICES] = buffers.add_floats(shape.vertices)
+        if len(shape.vertices) > BRUTE_FORCE:
+            cells, candidates = support_table(shape.vertices)
+            if cells[:, 1].max() < 1 << COUNT_BITS:
+                first = buffers.add_floats(shape.vertices[candidates])
+                record[TABLE] = buffers.add_ints((first + 3 * cells[:, 0] << COUNT_BITS) + cells[:, 1])
     return record
-
-
-def _table_directions():
-    """(6 * 64, 3): the middle of each cell, in the order of `convex.table_cell`."""
-    c = (np.arange(TABLE_CELLS) + 0.5) * (2 / TABLE_CELLS) - 1
-    u, v = [g.ravel() for g in np.meshgrid(c, c, indexing="ij")]
-    one = np.ones_like(u)
-    faces = [np.stack(np.roll([sign * one, u, v], axis, axis=0), axis=1) for axis in range(3) for sign in (1, -1)]
-    directions = np.concatenate(faces)
-    return directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
 
 def _path_to_root(frames, f):

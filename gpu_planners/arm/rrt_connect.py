@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..device import njit
-from .collision import make_scratch, motion_valid
+from .collision import motion_valid, new_scratch
 from .nearest import BLOCK, nearest, nearest_each
 from .path import Status
 from .query import Query, check_budgets, check_setting, open_query
@@ -192,7 +192,7 @@ def grow(nodes, parents, domain, counts, progress, until, seed, lower, upper, re
     """Draw samples until `until` or until the trees meet; -> 1 when they do, progress[1:] naming the two nodes."""
     dof, capacity = nodes.shape[1], nodes.shape[2]
     q, near, distances = np.empty(dof, dtype=np.float32), np.empty(dof, dtype=np.float32), np.empty(BLOCK, dtype=np.float32)
-    S = make_scratch(I)
+    S = new_scratch(I)
     while progress[0] < until and max(counts[0], counts[1]) + ROOM // 2 < capacity:
         a = 0 if counts[0] <= counts[1] else 1
         sample(seed, progress[0], lower, upper, q)
@@ -203,7 +203,7 @@ def grow(nodes, parents, domain, counts, progress, until, seed, lower, upper, re
             continue
         take(nodes[a], i, near)
         steer(near, q, distance, reach)
-        if not motion_valid(near, q, mode, step, F, I, S):
+        if not motion_valid(near, q, mode, step, F, I, S, 0):
             if radius > 0:
                 domain[a, i] = min(radius, domain[a, i])
             continue
@@ -214,7 +214,7 @@ def grow(nodes, parents, domain, counts, progress, until, seed, lower, upper, re
         while counts[b] < capacity:
             take(nodes[b], j, near)
             steer(near, q, distance, reach)
-            if not motion_valid(near, q, mode, step, F, I, S):
+            if not motion_valid(near, q, mode, step, F, I, S, 0):
                 break
             j = add(nodes[b], parents[b], domain[b], counts, b, q, j)
             if distance <= reach:
