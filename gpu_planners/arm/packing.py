@@ -4,6 +4,7 @@ A CUDA launch pays for each array argument, so all constant data travel as one p
 header: the robot first, obstacles appended. The names below are those offsets.
 """
 
+import weakref
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,9 @@ HALF, SPHERES, SPHERE_STRIDE = 12, 15, 5
 # an entry of the support table: number of candidate vertices, and above COUNT_BITS where their coordinates begin
 COUNT_BITS = 8
 BRUTE_FORCE = 8  # polytopes with no more vertices are searched without the table
+
+
+_packed_robots = weakref.WeakKeyDictionary()
 
 
 class Packed(NamedTuple):
@@ -80,7 +84,16 @@ def pack_scene(robot: Packed, shapes) -> Packed:
 
 
 def pack_robot(robot) -> tuple[Packed, np.ndarray]:
-    """-> (Packed, order): shapes that move come first; order[i] is the packed shape i's index in robot.shapes."""
+    """-> (Packed, order): shapes that move come first; order[i] is the packed shape i's index in robot.shapes.
+
+    Packing takes most of a second and is done once for each RobotModel.
+    """
+    if robot not in _packed_robots:
+        _packed_robots[robot] = _pack_robot(robot)
+    return _packed_robots[robot]
+
+
+def _pack_robot(robot):
     buffers = _Buffers()
     frames = robot.frames
     shape_frame = np.asarray(robot.shape_frame)
