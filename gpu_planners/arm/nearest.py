@@ -1,40 +1,47 @@
-"""Nearest neighbours in joint space (L2) by scanning: trees of a query are small, and a scan vectorises."""
+"""Nearest node of a tree in joint space (L2) by scanning: trees of a query are small, and a scan uses all lanes.
+
+Nodes lie in blocks of BLOCK, one row a joint: coordinate k of node i is nodes[place(i, k, dof)].
+"""
 
 import numpy as np
+from numba.extending import overload
 
 from ..device import njit
 
-BLOCK = 128  # nodes per step of the scan: their distances stay in registers and the first-level cache
+BLOCK = 128
 FAR = np.float32(3e38)
-
-
-@njit(fastmath=True)
-def nearest(nodes, count, q, distances):
-    """Index and squared distance of the node closest to q.
-
-    nodes: (dof, capacity) float32, one row a joint, so that the scan runs along memory; distances: (BLOCK,) scratch.
-    """
-    best, index = FAR, -1
-    for first in range(0, count, BLOCK):
-        n = min(BLOCK, count - first)
-        distances[:n] = np.float32(0)
-        for k in range(nodes.shape[0]):
-            row, qk = nodes[k], q[k]
-            for i in range(n):
-                d = row[first + i] - qk
-                distances[i] += d * d
-        for i in range(n):
-            if distances[i] < best:
-                best, index = distances[i], first + i
-    return index, best
+ZERO = np.float32(0)
 
 
 @njit
-def nearest_each(nodes, count, q):
-    """`nearest` for every row of q (n, dof) -> (n,) int64, (n,) float32 distances."""
-    index, distance = np.empty(len(q), dtype=np.int64), np.empty(len(q), dtype=np.float32)
-    scratch = np.empty(BLOCK, dtype=np.float32)
-    for i in range(len(q)):
-        index[i], squared = nearest(nodes, count, q[i], scratch)
-        distance[i] = np.sqrt(squared)
-    return index, distance
+def place(i, k, dof):
+    return (i // BLOCK * dof + k) * BLOCK + i % BLOCK
+
+
+def nearest(nodes, count, q, distances, lane):
+    """-> (number, squared distance) of the node closest to q among the first `count`; the first of equals.
+
+    nodes: float32 in blocks; q: (dof,) float32; distances: (BLOCK,) float32 scratch. All lanes of the worker get the answer.
+    """
+    raise NotImplementedError("compiled code only")
+
+
+@overload(nearest, target="cpu", jit_options={"fastmath": True, "error_model": "numpy"})
+def _nearest(nodes, count, q, distances, lane):
+    def scan(nodes, count, q, distances, lane):
+        best, index, dof = FAR, -1, len(q)
+        for first in range(0, count, BLOCK):
+            n = min(BLOCK, count - first)
+            distances[:n] = ZERO
+            for k in range(dof):
+                at, qk = (first // BLOCK * dof + k) * BLOCK, q[k]
+                row = nodes[at:at + n]
+                for i in range(n):
+                    d = row[i] - qk
+                    distances[i] += d * d
+            for i in range(n):
+                if distances[i] < best:
+                    best, index = distances[i], first + i
+        return index, best
+
+    return scan

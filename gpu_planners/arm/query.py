@@ -1,7 +1,7 @@
 """What every planner does before and after its search: look at start and goals, time the query, shorten the path."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,22 +31,35 @@ class Query:
     def elapsed(self):
         return time.perf_counter() - self.began
 
+    def start_collides(self):
+        return self.failed(Status.START_IN_COLLISION, f"the start is in collision: {_pairs(self.checker, self.start)}")
+
+    def goals_collide(self):
+        texts = [f"goal {number}: {_pairs(self.checker, goal)}" for number, goal in zip(self.goal_numbers[:3], self.goals)]
+        more = f"; and {len(self.goals) - 3} more" if len(self.goals) > 3 else ""
+        return self.failed(Status.GOAL_IN_COLLISION, "in collision: " + "; ".join(texts) + more)
+
     def failed(self, status, message, samples=0):
         return _failure(self, status, message, samples)
 
-    def solved(self, path, goal, samples):
-        """path: (K, dof); goal: index into self.goals."""
+    def solved(self, path, goal, samples, at_goal=True, history=()):
+        """path: (K, dof); goal: index into self.goals; at_goal: does the path end there, or only near it."""
         if self.checker.version != self.version:
             return self.failed(Status.WORLD_CHANGED, "obstacles changed while the path was searched; ask again", samples)
         path = np.array(path, dtype=np.float64)
-        path[0], path[-1] = self.start, self.goals[goal]
-        return PlanningResult(Status.SOLVED, path, path_length(path, self.weights), int(self.goal_numbers[goal]), int(samples), self.elapsed())
+        path[0] = self.start
+        if at_goal:
+            path[-1] = self.goals[goal]
+        return PlanningResult(Status.SOLVED, path, path_length(path, self.weights), int(self.goal_numbers[goal]), int(samples), self.elapsed(),
+                              history=np.array(history, dtype=np.float64).reshape(-1, 3))
 
 
-def open_query(start, goals, checker, weights=()):
+def open_query(start, goals, checker, weights=(), check=True):
     """-> Query, or the PlanningResult that says what is wrong with start or goals.
 
     weights: one positive number per joint, or none for 1 each; raises SettingsError when their number is another
+    check: look for collisions of start and goals; a planner that does it itself answers with Query.start_collides and
+        Query.goals_collide
 
     Goals in collision or outside the limits are left out as long as one is usable.
     """
@@ -80,15 +93,17 @@ def open_query(start, goals, checker, weights=()):
     inside = np.array([not text for text in texts])
     if not inside.any():
         return refuse(Status.GOAL_OUT_OF_LIMITS, "outside the joint limits: " + _each("goal", texts))
-    free = checker.configurations_valid(np.concatenate([start[None], goals]))
-    if not free[0]:
-        return refuse(Status.START_IN_COLLISION, f"the start is in collision: {_pairs(checker, start)}")
-    usable = np.flatnonzero(inside & free[1:])
-    if not len(usable):
-        texts = [text or _pairs(checker, goal) for text, goal in zip(texts, goals)]
-        return refuse(Status.GOAL_IN_COLLISION, "in collision: " + _each("goal", texts))
+    usable = np.flatnonzero(inside)
     weights = np.asarray(weights if len(weights) else np.ones(dof), dtype=np.float32)
-    return Query(start, goals[usable], usable, lower.astype(np.float32), upper.astype(np.float32), weights, began, checker, version)
+    query = Query(start, goals[usable], usable, lower.astype(np.float32), upper.astype(np.float32), weights, began, checker, version)
+    if not check:
+        return query
+    free = checker.configurations_valid(np.concatenate([start[None], query.goals]))
+    if not free[0]:
+        return query.start_collides()
+    if not free[1:].any():
+        return query.goals_collide()
+    return replace(query, goals=query.goals[free[1:]], goal_numbers=usable[free[1:]])
 
 
 def check_setting(settings, field, low, high, integer=False):

@@ -1,53 +1,57 @@
 """RRT-Connect (Kuffner and LaValle, ICRA 2000): two trees, from the start and from all goals, that grow towards
 samples and then towards each other until they meet.
 
-Departures: nodes farther than `range` are approached in steps of that length, each proven free as a whole; the
-smaller tree is extended; a node that failed to extend takes only samples near it (the dynamic domain of Yershova
-et al., ICRA 2005).
+Departures: straight ways from the start to the goals come first; a round takes `batch` samples against the trees as they
+are when it begins; nodes farther than `range` are approached in steps of that length, each proven free as a whole; one
+sample extends the smaller tree, several extend both; a node that failed to extend takes only samples near it (the dynamic
+domain of Yershova et al., ICRA 2005).
 
-On the CPU one thread takes a sample at a time, compiled (`grow`). On CUDA a round takes `batch` samples: all their
-extensions are checked in one launch, then all steps of all connections in another (`grow_batch`).
+The search and the shortening of the path are compiled code, one source for the CPU and CUDA (`rrt_connect_search`). On
+CUDA `solve` is one launch that all multiprocessors share, `solve_batch` one launch with a block for each problem at work.
 """
 
-from dataclasses import dataclass
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..device import njit
-from .collision import motion_valid, new_scratch
-from .nearest import BLOCK, nearest, nearest_each
+from ..errors import SettingsError
+from . import rrt_connect_search as core
+from .nearest import BLOCK
 from .path import Status
 from .query import Query, check_budgets, check_setting, open_query
-from .sampling import sample, samples
-from .shortcut import shortcut
 
-CHUNK = 64  # samples between two looks at the clock
-FIRST_NODES, ROOM = 4096, 256  # nodes of storage at first; what must be free before a sample is drawn
-FAR = np.float32(3e38)
+CHUNK = 64  # samples between two looks at the clock, on the CPU
+NODES = 1 << 18  # of a tree, at most
 
 
 @dataclass(frozen=True)
 class Settings:
     """range: longest motion added at once, joint-space L2, rad
     dynamic_domain: radius in rad within which a node that failed to extend still takes samples; 0: no restriction
-    batch: samples per round on CUDA; the CPU takes one at a time
-    max_samples: configurations drawn at most;  time_limit_s: seconds for the search at most
-    shortcut_rounds: rounds of shortening afterwards; 0 returns the raw path
+    batch: samples of a round; 0: one on the CPU, 256 on CUDA, 4 for each problem of a batch on CUDA
+    restarts: searches after the first, each with samples of its own; the shortest path counts
+    max_samples: configurations drawn at most in a search;  time_limit_s: seconds for the query at most
+    shortcut_rounds: passes of shortening afterwards; 0 returns the raw path
     weights: one number per joint for the cost of a motion, sqrt(sum of weight * change squared); none: 1 each
     """
 
     range: float = 1.0
     dynamic_domain: float = 4.0
-    batch: int = 128
+    batch: int = 0
+    restarts: int = 0
     max_samples: int = 1_000_000
     time_limit_s: float = 10.0
-    shortcut_rounds: int = 12
+    shortcut_rounds: int = 3
     weights: tuple = ()
 
     def __post_init__(self):
         check_setting(self, "range", 1e-3, 100.0)
         check_setting(self, "dynamic_domain", 0.0, 1000.0)
-        check_setting(self, "batch", 1, 100_000, integer=True)
+        check_setting(self, "batch", 0, 4096, integer=True)
+        check_setting(self, "restarts", 0, 100_000, integer=True)
         check_budgets(self)
 
 
@@ -56,196 +60,137 @@ def solve(start, goals, checker, settings=Settings(), seed=0):
 
     -> PlanningResult. The same seed, settings and device give the same path unless the time limit ends the search.
     """
-    _warm_up(checker)
-    query = open_query(start, goals, checker, settings.weights)
+    engine = _engine(checker)
+    query = open_query(start, goals, checker, settings.weights, check=False)
     if not isinstance(query, Query):
         return query
-    trees = Trees(query)
-    advance = grow_batch if checker.device != "cpu" else _grow_on_cpu
-    while not trees.met:
-        drawn = trees.progress[0]
-        if drawn >= settings.max_samples:
-            return query.failed(Status.SAMPLES_EXHAUSTED, f"no path after {drawn} samples", drawn)
-        if query.elapsed() > settings.time_limit_s:
-            return query.failed(Status.TIMED_OUT, f"no path after {settings.time_limit_s:g} s ({drawn} samples)", drawn)
-        advance(trees, query, checker, settings, seed)
-    path, goal = trees.path()
-    path = shortcut(path, checker, settings.shortcut_rounds, seed)
-    return query.solved(path, goal, trees.progress[0])
+    return engine.solve(query, checker, settings, seed)
 
 
-def _warm_up(checker):
-    """Compile `grow`, or load it from the cache, before the clock of a query starts."""
-    if checker.device == "cpu" and not grow.signatures:
-        q = np.zeros((1, checker.robot.dof))
-        nothing = Query(q[0], q, np.zeros(1), q[0].astype(np.float32), q[0].astype(np.float32), q[0].astype(np.float32), 0.0)
-        trees = Trees(nothing)
-        trees.progress[0] = 1
-        _grow_on_cpu(trees, nothing, checker, Settings(max_samples=1), 0)
+def write_request(R, K, query, settings, batch, seed, checker, capacity):
+    """Fill the request of one query: rows R and K, see rrt_connect_search."""
+    mode, step = checker.motion_args
+    low, high = halves(seed)
+    K[:core.STATUS + 1] = (len(query.start), len(query.goals), batch, settings.max_samples, low, high, mode, settings.shortcut_rounds, 1,
+                           capacity, 0, 0, core.SEARCHING)
+    R[:core.VECTORS] = step, settings.range, settings.dynamic_domain
+    R[core.VECTORS:request_size(query)] = np.concatenate([query.lower, query.upper, query.weights, query.start, query.goals.ravel()])
 
 
-def _grow_on_cpu(trees, query, checker, settings, seed):
-    trees.make_room(ROOM)
-    until = min(trees.progress[0] + CHUNK, settings.max_samples)
-    trees.met = grow(trees.nodes, trees.parents, trees.domain, trees.counts, trees.progress, until, np.uint64(seed), query.lower,
-                     query.upper, np.float32(settings.range), np.float32(settings.dynamic_domain), *checker.motion_args,
-                     *checker.packed_scene)
+def halves(seed):
+    """A seed as two int32 that are not negative; bits beyond 62 are folded in."""
+    seed = int(seed)
+    seed = (seed ^ (seed >> 62)) & ((1 << 62) - 1)
+    return seed & 0x7FFFFFFF, seed >> 31
 
 
-def grow_batch(trees, query, checker, settings, seed):
-    """One round: extend the smaller tree towards a batch of samples, then connect the other tree to every new node."""
-    a = 0 if trees.counts[0] <= trees.counts[1] else 1
-    b = 1 - a
-    count = min(settings.batch, settings.max_samples - trees.progress[0])
-    q = samples(np.uint64(seed), trees.progress[0], count, query.lower, query.upper)
-    trees.progress[0] += count
-    near, distance = trees.nearest(a, q)
-    taken = distance <= trees.domain[a, near]
-    q, near, distance = q[taken], near[taken], distance[taken]
-    base = trees.nodes[a][:, near].T
-    q = base + np.minimum(1, settings.range / np.maximum(distance, 1e-9))[:, None].astype(np.float32) * (q - base)
-    free = checker.motions_valid(base, q)
-    if settings.dynamic_domain:
-        blocked = near[~free]
-        trees.domain[a, blocked] = np.minimum(trees.domain[a, blocked], np.float32(settings.dynamic_domain))
-    q = q[free]
-    first = trees.add(a, q, near[free])
-    if not len(q):
-        return
-    near, distance = trees.nearest(b, q)
-    steps = np.maximum(1, np.ceil(distance / settings.range)).astype(int)
-    owner = np.repeat(np.arange(len(q)), steps)
-    step = np.arange(len(owner)) - np.repeat(np.cumsum(steps) - steps, steps)
-    base = trees.nodes[b][:, near].T
-    part = (1 / steps)[owner, None].astype(np.float32)
-    delta = q[owner] - base[owner]
-    q_to = np.where((step + 1 == steps[owner])[:, None], q[owner], base[owner] + (step + 1)[:, None] * part * delta).astype(np.float32)
-    q_from = np.where((step == 0)[:, None], base[owner], np.roll(q_to, 1, axis=0))
-    free = checker.motions_valid(q_from, q_to)
-    reached = np.minimum.reduceat(np.where(free, steps[owner], step), np.cumsum(steps) - steps)
-    kept = step < reached[owner]
-    starts = np.cumsum(reached) - reached
-    parents = np.where(step[kept] == 0, near[owner[kept]], trees.counts[b] + np.arange(kept.sum()) - 1)
-    first_kept = trees.add(b, q_to[kept], parents)
-    joined = np.flatnonzero(reached == steps)
-    if len(joined):
-        best = joined[0]
-        trees.progress[1 + a] = first + best
-        trees.progress[1 + b] = first_kept + starts[best] + reached[best] - 1
-        trees.met = True
+def request_size(query):
+    """Length of R for a query."""
+    return core.VECTORS + (4 + len(query.goals)) * len(query.start)
 
 
-class Trees:
-    """The two trees of a query in flat arrays: tree 0 from the start, tree 1 from the goals.
-
-    nodes (2, dof, capacity) float32; parents (2, capacity) int32, -1 at roots; domain (2, capacity) float32;
-    counts (2,) int64; progress (3,) int64: samples drawn, and the two nodes that met
-    """
-
-    def __init__(self, query):
-        dof, goals = len(query.start), len(query.goals)
-        capacity = FIRST_NODES + goals
-        self.nodes = np.empty((2, dof, capacity), dtype=np.float32)
-        self.parents = np.full((2, capacity), -1, dtype=np.int32)
-        self.domain = np.full((2, capacity), FAR, dtype=np.float32)
-        self.counts = np.array([1, goals])
-        self.progress = np.zeros(3, dtype=np.int64)
-        self.met = False
-        self.nodes[0, :, 0] = query.start
-        self.nodes[1, :, :goals] = query.goals.T
-
-    def make_room(self, room):
-        """Storage for `room` more nodes in each tree."""
-        while self.counts.max() + room >= self.nodes.shape[2]:
-            self.nodes, self.parents, self.domain = (np.concatenate([a, np.empty_like(a)], axis=-1)
-                                                     for a in (self.nodes, self.parents, self.domain))
-
-    def nearest(self, tree, q):
-        """-> for each q (n, dof) the number of the closest node of a tree, and its distance."""
-        return nearest_each(self.nodes[tree], self.counts[tree], q)
-
-    def add(self, tree, q, parents):
-        """Append nodes q (n, dof); -> the number of the first one."""
-        self.make_room(len(q))
-        first = self.counts[tree]
-        self.nodes[tree, :, first:first + len(q)] = q.T
-        self.parents[tree, first:first + len(q)] = parents
-        self.domain[tree, first:first + len(q)] = FAR
-        self.counts[tree] += len(q)
-        return first
-
-    def path(self):
-        """-> (K, dof), index of the goal at its end."""
-        chains = []
-        for tree in range(2):
-            node, chain = self.progress[1 + tree], []
-            while node >= 0:
-                chain.append(node)
-                node = self.parents[tree, node]
-            chains.append(chain)
-        outward = self.nodes[0][:, chains[0][::-1]]
-        return np.concatenate([outward, self.nodes[1][:, chains[1][1:]]], axis=1).T, chains[1][-1]
+def read_answer(K, P, query, settings):
+    """-> PlanningResult of a search that has ended."""
+    status, samples = K[core.STATUS], int(K[core.SAMPLES])
+    if status == core.SOLVED:
+        at, dof = K[core.PATH_AT], len(query.start)
+        return query.solved(P[at:at + K[core.LENGTH] * dof].reshape(-1, dof), K[core.GOAL], samples)
+    if status == core.START_COLLIDES:
+        return query.start_collides()
+    if status == core.GOALS_COLLIDE:
+        return query.goals_collide()
+    if status in (core.EXHAUSTED, core.SEARCHING):
+        return query.failed(Status.SAMPLES_EXHAUSTED, f"no path after {samples} samples", samples)
+    if status == core.FULL:
+        return query.failed(Status.SAMPLES_EXHAUSTED, f"no path after {samples} samples, which fill a tree of {NODES} nodes", samples)
+    return query.failed(Status.TIMED_OUT, f"no path after {settings.time_limit_s:g} s ({samples} samples)", samples)
 
 
-@njit
-def grow(nodes, parents, domain, counts, progress, until, seed, lower, upper, reach, radius, mode, step, F, I):
-    """Draw samples until `until` or until the trees meet; -> 1 when they do, progress[1:] naming the two nodes."""
-    dof, capacity = nodes.shape[1], nodes.shape[2]
-    q, near, distances = np.empty(dof, dtype=np.float32), np.empty(dof, dtype=np.float32), np.empty(BLOCK, dtype=np.float32)
-    S = new_scratch(I)
-    while progress[0] < until and max(counts[0], counts[1]) + ROOM // 2 < capacity:
-        a = 0 if counts[0] <= counts[1] else 1
-        sample(seed, progress[0], lower, upper, q)
-        progress[0] += 1
-        i, squared = nearest(nodes[a], counts[a], q, distances)
-        distance = np.sqrt(squared)
-        if distance > domain[a, i]:
-            continue
-        take(nodes[a], i, near)
-        steer(near, q, distance, reach)
-        if not motion_valid(near, q, mode, step, F, I, S, 0):
-            if radius > 0:
-                domain[a, i] = min(radius, domain[a, i])
-            continue
-        progress[1 + a] = add(nodes[a], parents[a], domain[a], counts, a, q, i)
-        b = 1 - a
-        j, squared = nearest(nodes[b], counts[b], q, distances)
-        distance = np.sqrt(squared)
-        while counts[b] < capacity:
-            take(nodes[b], j, near)
-            steer(near, q, distance, reach)
-            if not motion_valid(near, q, mode, step, F, I, S, 0):
+class _CpuEngine:
+    """One thread searches, CHUNK samples at a time. Memory is only touched as far as trees grow."""
+
+    def __init__(self):
+        self._warm = set()
+
+    def warm_up(self, checker):
+        """Compile the search for a kind of checker, or load it from the cache, before the clock of a query starts."""
+        kind = type(checker.new_scratch())
+        if kind not in self._warm:
+            self._warm.add(kind)
+            q = np.zeros((1, checker.robot.dof))
+            f = q[0].astype(np.float32)
+            self.solve(Query(q[0], q, np.zeros(1, dtype=int), f, f, f + 1, 0.0, checker, checker.version), checker, Settings(max_samples=1), 0)
+
+    def solve(self, query, checker, settings, seed):
+        batch = settings.batch or 1
+        dof, capacity = len(query.start), -(-(NODES + len(query.goals)) // BLOCK) * BLOCK
+        floats, ints = core.state_sizes(dof, capacity, batch, 1)
+        A, N = np.empty(floats, dtype=np.float32), np.empty(ints, dtype=np.int32)
+        R, K = np.empty(request_size(query), dtype=np.float32), np.empty(core.INTS, dtype=np.int32)
+        P, N[core.STOP] = np.empty(core.CORNERS * dof, dtype=np.float32), 0
+        write_request(R, K, query, settings, batch, seed, checker, capacity)
+        scratch, scene = checker.new_scratch(), checker.packed_scene
+        K[core.UNTIL] = 0
+        while K[core.STATUS] == core.SEARCHING and K[core.UNTIL] < settings.max_samples:
+            if query.elapsed() > settings.time_limit_s:
+                K[core.STATUS] = core.STOPPED
                 break
-            j = add(nodes[b], parents[b], domain[b], counts, b, q, j)
-            if distance <= reach:
-                progress[1 + b] = j
-                return 1
-            take(nodes[a], progress[1 + a], q)
-            distance -= reach
-    return 0
+            K[core.UNTIL] = min(K[core.UNTIL] + CHUNK, settings.max_samples)
+            _solve(R, K, P, *scene, A, N, scratch)
+            K[core.FRESH] = 0
+        return read_answer(K, P, query, settings)
+
+
+_cpu = _CpuEngine()
+
+
+def _engine(checker):
+    checker.warm_up()
+    if checker.device == "cpu":
+        engine = _cpu
+    else:
+        from .rrt_connect_kernels import engine_on
+
+        engine = engine_on(checker)
+    engine.warm_up(checker)
+    return engine
 
 
 @njit
-def take(nodes, i, q):
-    for k in range(len(q)):
-        q[k] = nodes[k, i]
+def _solve(R, K, P, F, I, A, N, S):
+    dof = K[core.DOF]
+    qa, qb, distances = np.empty(dof, dtype=np.float32), np.empty(dof, dtype=np.float32), np.empty(BLOCK, dtype=np.float32)
+    core.solve_one(R, K, P, F, I, A, N, S, qa, qb, distances, 0, 1, 0, 0, 1)
 
 
-@njit
-def steer(near, q, distance, reach):
-    """Move q along the line from `near` so that it is at most `reach` away."""
-    if distance > reach:
-        t = reach / distance
-        for k in range(len(q)):
-            q[k] = near[k] + t * (q[k] - near[k])
+def solve_batch(starts, goals, checkers, settings=Settings(), seed=0):
+    """Many problems in one call: on CUDA a launch with a block for each problem at work, on the CPU a thread.
 
+    starts: (n, dof) or a sequence of (dof,);  goals: for each problem as `solve` takes them
+    checkers: one for all, or one for each problem, all on the same device and for robots of the same size
+    settings: for all; time_limit_s counts for the whole call;  seed: problem i is searched with seed + i
 
-@njit
-def add(nodes, parents, domain, counts, tree, q, parent):
-    n = counts[tree]
-    for k in range(len(q)):
-        nodes[k, n] = q[k]
-    parents[n] = parent
-    domain[n] = FAR
-    counts[tree] = n + 1
-    return n
+    -> list of n PlanningResult: each problem has its own status, a bad one does not touch the others. Their time_s is that
+    of the whole call. Raises SettingsError when the numbers of starts, goals and checkers differ.
+    """
+    starts, goals = list(starts), list(goals)
+    checkers = list(checkers) if isinstance(checkers, (list, tuple)) else [checkers] * len(starts)
+    if not len(starts) == len(goals) == len(checkers):
+        raise SettingsError(f"solve_batch got {len(starts)} starts, {len(goals)} goals and {len(checkers)} checkers; allowed: as many of each, "
+                            "or one checker for all")
+    if not starts:
+        return []
+    if len({(checker.device, checker.robot.dof, checker.device == "cpu" or checker.scratch_sizes) for checker in checkers}) > 1:
+        raise SettingsError("solve_batch got checkers of different devices or robots; allowed: one device, robots of one size")
+    seeds = range(int(seed), int(seed) + len(starts))
+    if checkers[0].device == "cpu":
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            return list(pool.map(lambda p: solve(*p[:3], settings, p[3]), zip(starts, goals, checkers, seeds)))
+    engine = _engine(checkers[0])
+    results = [open_query(*problem, settings.weights, check=False) for problem in zip(starts, goals, checkers)]
+    asked = [i for i, query in enumerate(results) if isinstance(query, Query)]
+    if asked:
+        answers = engine.solve_many([results[i] for i in asked], [checkers[i] for i in asked], settings, [seeds[i] for i in asked])
+        for i, answer in zip(asked, answers):
+            results[i] = engine.solve(results[i], checkers[i], settings, seeds[i]) if answer is None else answer
+    return results

@@ -1,52 +1,241 @@
 """Shorten a path by replacing stretches of it with straight motions.
 
-Rounds of many candidates at once, so that they fill a GPU: each candidate cuts from one point of the path to
-another (Geraerts and Overmars, IJRR 2007, section 4.1); those that are free and do not overlap are applied, the
-most saving ones first.
+A pass lays POINTS points along the path, its corners among them, and finds the shortest way through them in which each
+leg is a straight motion that is free, or a stretch of the path as it is. It is the best of all combinations of cuts
+between these points, where the usual rounds of random cuts (Geraerts and Overmars, IJRR 2007, section 4.1) apply them one
+by one. Legs are checked when the shortest way needs them; a team with many workers checks all at once, to the same end.
 """
+
+import math
 
 import numpy as np
 
-CANDIDATES = 24
-LEAST_SAVING = 1e-3  # of the path's length
+from ..device import njit
+from ..team import lane_count, least_lane, sync_lanes, sync_team
+from .sampling import uniform01
+from .space import motion_free
+
+POINTS, HALF = 32, 16
+EAGER = 128  # a team with so many workers checks all legs at once
+UNKNOWN, FREE, BLOCKED = range(3)
+LEAST_SAVING = np.float32(1e-3)  # of the path's length: two passes that save less are the last
+PER_LEG = np.float32(1e-4)  # of the path's length, added to every leg: of equal ways the one with fewer corners
+FAR, ZERO, ONE = np.float32(3e38), np.float32(0), np.float32(1)
+CUTS = np.uint64(0x5851F42D4C957F2D)  # sets the points of a pass apart from the samples of the same seed
 
 
-def shortcut(path, checker, rounds, seed):
-    """path: (K, dof) -> a path with the same ends, no longer and free by the checker's MotionCheck."""
-    rng = np.random.default_rng([seed, 1])
-    path = np.asarray(path, dtype=np.float64)
-    for _ in range(rounds):
-        if len(path) < 3:
+def shorten_sizes(dof, corners, workers):
+    """-> lengths of the float32 and int32 scratch of `shorten`, for paths of at most `corners` corners with their cuts."""
+    return 2 * corners * dof + corners + POINTS * (dof + 2 + POINTS + workers), 8 + POINTS * (POINTS + 2 + 2 * workers)
+
+
+@njit
+def shorten(length, corners, passes, weights, seed, mode, step, F, I, A, M, N, barrier, S, worker, workers, lane, member, members):
+    """Shorten the path A[:length * dof]; corners: room for them, at least length + POINTS; A, M: see `shorten_sizes`.
+
+    weights: (dof,) float32 of the cost; seed: uint64; mode, step, F, I, S: see space; N[barrier]: the team's barrier
+    -> where in A the result begins, its number of corners
+    """
+    dof = len(weights)
+    at, other = 0, corners * dof
+    arc = 2 * corners * dof
+    points = arc + corners
+    raw = points + POINTS * dof
+    s = raw + POINTS
+    cost = s + POINTS
+    best = cost + POINTS * POINTS + worker * POINTS
+    legs, segment, following = 8, 8 + POINTS * POINTS, 8 + POINTS * (POINTS + 1)
+    before = following + POINTS + worker * 2 * POINTS
+    idle = 0
+    for number in range(passes):
+        if length < 3 or length + POINTS > corners:
             break
-        lengths = np.linalg.norm(np.diff(path, axis=0), axis=1)
-        at = np.concatenate([[0.0], np.cumsum(lengths)])
-        cuts = np.sort(rng.uniform(0, at[-1], (CANDIDATES, 2)), axis=1)
-        corners = rng.random((CANDIDATES, 2)) < 0.3  # some cuts begin or end at a corner
-        nearest_corner = at[np.abs(cuts[:, :, None] - at).argmin(axis=2)]
-        cuts = np.where(corners, nearest_corner, cuts)
-        q_from, q_to = point_at(path, at, cuts[:, 0]), point_at(path, at, cuts[:, 1])
-        savings = cuts[:, 1] - cuts[:, 0] - np.linalg.norm(q_to - q_from, axis=1)
-        useful = np.flatnonzero(savings > LEAST_SAVING * at[-1])
-        if not len(useful):
-            continue
-        useful = useful[checker.motions_valid(q_from[useful], q_to[useful])]
-        path = _apply(path, at, cuts, q_from, q_to, useful[np.argsort(-savings[useful], kind="stable")])
-    return path
+        if worker == 0:
+            lay(length, at, arc, points, raw, s, cost, legs, segment, number, weights, seed, A, M, lane)
+        sync_team(N, barrier, member, members)
+        total = A[arc + length - 1]
+        count, missing = POINTS * POINTS, 1  # all legs
+        if workers < EAGER:  # only those of the shortest way
+            count, missing = shortest(total, cost, best, legs, before, A, M, lane)
+            sync_team(N, barrier, member, members)
+        while missing > 0:
+            for item in range(worker, count, workers):
+                leg = item if workers >= EAGER else int(M[before + POINTS + item])
+                i, j = points + leg // POINTS * dof, points + leg % POINTS * dof
+                if i < j and M[legs + leg] == UNKNOWN:
+                    is_free = motion_free(A[i:i + dof], A[j:j + dof], mode, step, F, I, S, lane)
+                    if lane == 0:
+                        M[legs + leg] = FREE if is_free else BLOCKED
+                    sync_lanes()
+            sync_team(N, barrier, member, members)
+            count, missing = shortest(total, cost, best, legs, before, A, M, lane)
+            if workers < EAGER:
+                sync_team(N, barrier, member, members)
+        shorter = A[best + POINTS - 1]
+        if worker == 0:
+            rebuild(at, other, dof, arc, points, s, segment, following, before, A, M, lane)
+        sync_team(N, barrier, member, members)
+        length = int(M[0])
+        at, other = other, at
+        idle = idle + 1 if shorter > (ONE - LEAST_SAVING) * total else 0
+        if idle == 2:
+            break
+    return at, length
 
 
-def point_at(path, at, s):
-    """Points (n, dof) at the arc lengths s (n,) of a path whose corners are at the arc lengths `at` (K,)."""
-    i = np.clip(np.searchsorted(at, s, side="right") - 1, 0, len(path) - 2)
-    t = (s - at[i]) / np.maximum(at[i + 1] - at[i], 1e-12)
-    return path[i] + t[:, None] * (path[i + 1] - path[i])
+@njit
+def lay(length, at, arc, points, raw, s, cost, legs, segment, number, weights, seed, A, M, lane):
+    """The points of a pass, and what is known of the legs between them."""
+    dof, lanes = len(weights), lane_count()
+    for i in range(lane, length - 1, lanes):
+        A[arc + i + 1] = distance(A, at + i * dof, at + (i + 1) * dof, weights)
+    sync_lanes()
+    if lane == 0:
+        A[arc] = ZERO
+        for i in range(1, length):
+            A[arc + i] += A[arc + i - 1]
+    sync_lanes()
+    total = A[arc + length - 1]
+    kept = min(length, HALF)
+    for c in range(lane, POINTS, lanes):
+        if c < kept:
+            A[raw + c] = A[arc + c * (length - 1) // (kept - 1)]
+        else:
+            A[raw + c] = total * (np.float32(c - kept) + uniform01(seed ^ CUTS, number, c)) / np.float32(POINTS - kept)
+    sync_lanes()
+    for c in range(lane, POINTS, lanes):
+        value, rank = A[raw + c], 0
+        for d in range(POINTS):
+            if A[raw + d] < value or (A[raw + d] == value and d < c):
+                rank += 1
+        i = 0
+        while i < length - 2 and A[arc + i + 1] <= value:
+            i += 1
+        t = min((value - A[arc + i]) / max(A[arc + i + 1] - A[arc + i], np.float32(1e-12)), ONE)
+        for k in range(dof):
+            p = A[at + i * dof + k]
+            A[points + rank * dof + k] = p + t * (A[at + (i + 1) * dof + k] - p)
+        A[s + rank], M[segment + rank] = value, i
+    sync_lanes()
+    for leg in range(lane, POINTS * POINTS, lanes):
+        i, j = leg // POINTS, leg % POINTS
+        if i < j:
+            along, straight = A[s + j] - A[s + i], distance(A, points + i * dof, points + j * dof, weights)
+            if j == i + 1 or A[s + j] <= A[arc + M[segment + i] + 1]:
+                M[legs + leg], A[cost + leg] = FREE, along
+            else:
+                M[legs + leg], A[cost + leg] = UNKNOWN if along - straight > PER_LEG * total else BLOCKED, straight
 
 
-def _apply(path, at, cuts, q_from, q_to, order):
-    taken = []
-    for c in order:
-        if all(cuts[c, 1] <= cuts[d, 0] or cuts[c, 0] >= cuts[d, 1] for d in taken):
-            taken.append(c)
-    for c in sorted(taken, key=lambda c: -cuts[c, 0]):  # from the end, so that arc lengths before stay true
-        path = np.concatenate([path[at < cuts[c, 0] - 1e-9], q_from[c][None], q_to[c][None], path[at > cuts[c, 1] + 1e-9]])
-        at = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(path, axis=0), axis=1))])
-    return path
+@njit
+def distance(A, a, b, weights):
+    """Weighted distance of the configurations at a and b."""
+    squared = ZERO
+    for k in range(len(weights)):
+        d = A[b + k] - A[a + k]
+        squared += weights[k] * d * d
+    return math.sqrt(squared)
+
+
+@njit
+def shortest(total, cost, best, legs, before, A, M, lane):
+    """The shortest way to each point if unknown legs were free; the legs of the way to the last one go to M[before + POINTS:].
+
+    -> number of these legs, and how many of them are unknown
+    """
+    sync_lanes()
+    if lane == 0:
+        A[best] = ZERO
+    sync_lanes()
+    for j in range(1, POINTS):
+        least, index = FAR, -1
+        for i in range(lane, j, lane_count()):
+            if M[legs + i * POINTS + j] != BLOCKED:
+                c = A[best + i] + A[cost + i * POINTS + j] + PER_LEG * total
+                if c < least:
+                    least, index = c, i
+        least, index = least_lane(least, index)
+        if lane == 0:
+            A[best + j], M[before + j] = least, index
+        sync_lanes()
+    j, count, missing = POINTS - 1, 0, 0
+    while j > 0:
+        i = int(M[before + j])
+        if M[legs + i * POINTS + j] == UNKNOWN:
+            missing += 1
+        if lane == 0:
+            M[before + POINTS + count] = i * POINTS + j
+        j, count = i, count + 1
+    sync_lanes()
+    return count, missing
+
+
+@njit
+def rebuild(at, other, dof, arc, points, s, segment, following, before, A, M, lane):
+    """Write the shortest way, and its number of corners to M[0]."""
+    sync_lanes()
+    if lane == 0:
+        j = POINTS - 1
+        while j > 0:
+            M[following + M[before + j]] = j
+            j = M[before + j]
+    sync_lanes()
+    i, count, written = 0, 1, True
+    copy(A, points, other, dof, lane)
+    while i < POINTS - 1:
+        j, now = int(M[following + i]), False
+        if j == i + 1 or A[s + j] <= A[arc + M[segment + i] + 1]:  # along the path as it is
+            for corner in range(M[segment + i] + 1, M[segment + j] + 1):
+                if A[arc + corner] > A[s + i] and A[arc + corner] <= A[s + j]:
+                    copy(A, at + corner * dof, other + count * dof, dof, lane)
+                    count, now = count + 1, A[arc + corner] == A[s + j]
+        else:
+            if not written:
+                copy(A, points + i * dof, other + count * dof, dof, lane)
+                count += 1
+            copy(A, points + j * dof, other + count * dof, dof, lane)
+            count, now = count + 1, True
+        i, written = j, now
+    if not written:
+        copy(A, points + i * dof, other + count * dof, dof, lane)
+        count += 1
+    if lane == 0:
+        M[0] = count
+
+
+@njit
+def copy(A, a, b, dof, lane):
+    for k in range(lane, dof, lane_count()):
+        A[b + k] = A[a + k]
+
+
+def shortcut(path, checker, passes, seed, weights=None):
+    """path: (K, dof) -> a path with the same ends, no longer and free by the checker's MotionCheck.
+
+    weights: (dof,) of the cost; none: 1 each
+    """
+    path = np.asarray(path, dtype=np.float64)
+    if passes == 0 or len(path) < 3:
+        return path
+    length, dof = path.shape
+    corners = length + POINTS
+    weights = np.ones(dof, dtype=np.float32) if weights is None else np.asarray(weights, dtype=np.float32)
+    seed = np.uint64(seed)
+    if checker.device == "cpu":
+        floats, ints = shorten_sizes(dof, 2 * corners, 1)
+        A, M, N = np.empty(floats, dtype=np.float32), np.empty(ints, dtype=np.int32), np.zeros(1, dtype=np.int32)
+        A[:length * dof] = path.ravel()
+        at, length = _shorten_on_cpu(length, 2 * corners, passes, weights, seed, *checker.motion_args, *checker.packed_scene, A, M, N,
+                                     checker.new_scratch())
+        shorter = A[at:at + length * dof].reshape(length, dof).astype(np.float64)
+    else:
+        from .rrt_connect_kernels import shorten_on_cuda
+
+        shorter = shorten_on_cuda(path, checker, passes, weights, seed)
+    shorter[0], shorter[-1] = path[0], path[-1]
+    return shorter
+
+
+@njit
+def _shorten_on_cpu(length, corners, passes, weights, seed, mode, step, F, I, A, M, N, S):
+    return shorten(length, corners, passes, weights, seed, np.int32(mode), step, F, I, A, M, N, 0, S, 0, 1, 0, 0, 1)

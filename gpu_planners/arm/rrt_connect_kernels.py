@@ -1,0 +1,235 @@
+"""CUDA: kernels around rrt_connect_search and shortcut. Requests and answers lie in page-locked memory that both sides see."""
+
+import functools
+import threading
+import time
+
+import numpy as np
+from numba import cuda, float32
+from numba.cuda.extending import overload
+
+from ..device import cuda_jit
+from ..team import least_lane, sync_team
+from ..team_kernels import WARP
+from . import collision_kernels, plane_kernels, space  # the latter two register their checks
+from . import rrt_connect_search as core
+from .collision import ITEM, QUEUE, ArmScratch
+from .image_space import ImageScratch
+from .nearest import BLOCK, FAR, ZERO, nearest
+from .planar import PlanarScratch
+from .query import Query
+from .rrt_connect import NODES, Settings, halves, read_answer, request_size, write_request
+from .shortcut import POINTS, shorten, shorten_sizes
+
+THREADS = 128
+WARPS = THREADS // WARP
+REGISTERS = collision_kernels.REGISTERS
+ALL_WAITING, ALL_ITEMS = WARPS * 2 * QUEUE, WARPS * 2 * ITEM * WARP
+BLOCKS_FOR_ONE, BLOCKS_FOR_MANY = 1, 4  # on each multiprocessor
+BATCH_FOR_ONE, BATCH_FOR_MANY = 256, 4
+NODES_FOR_MANY = 8192  # of a tree; a problem that needs more is solved by itself afterwards
+del plane_kernels
+
+
+@overload(nearest, target="cuda")
+def _nearest(nodes, count, q, distances, lane):
+    def scan(nodes, count, q, distances, lane):
+        best, index, dof = FAR, -1, len(q)
+        for i in range(lane, count, WARP):
+            squared, at = ZERO, i // BLOCK * dof * BLOCK + i % BLOCK
+            for k in range(dof):
+                d = nodes[at + k * BLOCK] - q[k]
+                squared += d * d
+            if squared < best:
+                best, index = squared, i
+        best, index = least_lane(best, index)
+        return index, best
+
+    return scan
+
+
+@functools.cache
+def _kernels(dof, kind, n_q, n_poses=8, n_speeds=8):
+    """-> kernels (solve one, solve many, shorten) for `dof` joints and a checker's scratch_sizes."""
+    all_speeds = WARPS * n_speeds
+    arm, planar = space.ARM, space.PLANAR
+
+    @cuda.jit(device=True, inline="always")
+    def scratch(warp):
+        if kind == arm:
+            speed = cuda.shared.array(all_speeds, float32)
+            waiting = cuda.shared.array(ALL_WAITING, float32)
+            tau = cuda.shared.array(THREADS, float32)
+            items = cuda.shared.array(ALL_ITEMS, float32)
+            S = ArmScratch(speed[warp * n_speeds:(warp + 1) * n_speeds], waiting[warp * 2 * QUEUE:], tau[warp * WARP:],
+                           items[warp * 2 * ITEM * WARP:], cuda.local.array(n_q, float32), cuda.local.array(n_poses, float32))
+        elif kind == planar:
+            S = PlanarScratch(cuda.local.array(1, float32))
+        else:
+            S = ImageScratch(cuda.local.array(1, float32))
+        return S
+
+    @cuda_jit(max_registers=REGISTERS)
+    def solve_one(R, K, P, F, I, A, N):
+        warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
+        S = scratch(warp)
+        qa, qb = cuda.local.array(dof, float32), cuda.local.array(dof, float32)
+        core.solve_one(R, K, P, F, I, A, N, S, qa, qb, qa, cuda.blockIdx.x * WARPS + warp, cuda.gridDim.x * WARPS, lane,
+                       cuda.blockIdx.x, cuda.gridDim.x)
+
+    @cuda_jit(max_registers=REGISTERS)
+    def solve_many(R, K, P, Q, F, I, A, N):
+        warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
+        S = scratch(warp)
+        qa, qb = cuda.local.array(dof, float32), cuda.local.array(dof, float32)
+        core.solve_many(R, K, P, Q, F, I, A[cuda.blockIdx.x], N[cuda.blockIdx.x], S, qa, qb, qa, warp, WARPS, lane)
+
+    @cuda_jit(max_registers=REGISTERS)
+    def shorten_one(R, K, F, I, A, N):
+        warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
+        S = scratch(warp)
+        worker, workers = cuda.blockIdx.x * WARPS + warp, cuda.gridDim.x * WARPS
+        for k in range(worker * WARP + lane, K[0] * dof, workers * WARP):
+            A[k] = R[1 + dof + k]
+        sync_team(N, 0, cuda.blockIdx.x, cuda.gridDim.x)
+        at, length = shorten(K[0], K[1], K[2], R[1:1 + dof], np.uint64(K[3]) | np.uint64(K[4]) << np.uint64(31), np.int32(K[5]), R[0], F, I,
+                             A, N[1:], N, 0, S, worker, workers, lane, cuda.blockIdx.x, cuda.gridDim.x)
+        if worker == 0:
+            for k in range(lane, length * dof, WARP):
+                R[1 + dof + k] = A[at + k]
+            if lane == 0:
+                K[6] = length
+
+    return solve_one, solve_many, shorten_one
+
+
+def mapped(shape, dtype):
+    """Page-locked memory that host and device see. A kernel takes it whole: views of it have no address on the device."""
+    return cuda.mapped_array(shape, dtype)
+
+
+class CudaEngine:
+    """Solves on one device, one call at a time, for robots of one size. Buffers grow by doubling and are used again."""
+
+    def __init__(self, device, dof, scratch_sizes):
+        self._index = int(device.partition(":")[2])
+        self._dof = dof
+        self._one, self._many, self._shorten = _kernels(dof, *scratch_sizes)
+        self._lock = threading.Lock()
+        self._held, self._warm, self._scenes = {}, False, ((), None)
+        with cuda.gpus[self._index]:
+            self._multiprocessors = cuda.get_current_device().MULTIPROCESSOR_COUNT
+            self._stream, self._signal = cuda.stream(), cuda.stream()
+            self._done = cuda.event(timing=False)
+
+    def warm_up(self, checker):
+        """Compile, or load from the cache, so that no query is charged for it."""
+        if not self._warm:
+            self._warm = True
+            q = np.zeros((1, self._dof))
+            f = q[0].astype(np.float32)
+            query = Query(q[0], q, np.zeros(1, dtype=int), f, f, f + 1, 0.0, checker, checker.version)
+            self.solve(query, checker, Settings(max_samples=1), 0)
+            self.solve_many([query], [checker], Settings(max_samples=1), [0])
+            self.shorten(np.zeros((3, self._dof)), checker, 1, f + 1, 0)
+
+    def solve(self, query, checker, settings, seed):
+        """-> PlanningResult"""
+        batch, workers = settings.batch or BATCH_FOR_ONE, BLOCKS_FOR_ONE * self._multiprocessors * WARPS
+        capacity = -(-(NODES + len(query.goals)) // BLOCK) * BLOCK
+        floats, ints = core.state_sizes(self._dof, capacity, batch, workers)
+        with self._lock, cuda.gpus[self._index]:
+            scene = checker.device_scene()
+            R, K = self._buffer("R", request_size(query), np.float32, mapped), self._buffer("K", core.INTS, np.int32, mapped)
+            P = self._buffer("P", core.CORNERS * self._dof, np.float32, mapped)
+            A, N = self._buffer("A", floats, np.float32, cuda.device_array), self._buffer("N", ints, np.int32, zeros)
+            write_request(R, K, query, settings, batch, seed, checker, capacity)
+            self._one[BLOCKS_FOR_ONE * self._multiprocessors, THREADS, self._stream](R, K, P, *scene, A, N)
+            self._wait(N, core.STOP, query.began + settings.time_limit_s)
+            return read_answer(K, P, query, settings)
+
+    def solve_many(self, queries, checkers, settings, seeds):
+        """-> list of PlanningResult; those for which there was no room have status FULL in K"""
+        n, batch, blocks = len(queries), settings.batch or BATCH_FOR_MANY, BLOCKS_FOR_MANY * self._multiprocessors
+        goals = max(len(query.goals) for query in queries)
+        capacity = -(-(NODES_FOR_MANY + goals) // BLOCK) * BLOCK
+        floats, ints = core.state_sizes(self._dof, capacity, batch, WARPS)
+        with self._lock, cuda.gpus[self._index]:
+            F, I, places = self._scene(checkers)
+            size = core.VECTORS + (4 + goals) * self._dof
+            R, K = self._buffer(("Rs", size), n, np.float32, mapped, size), self._buffer("Ks", n, np.int32, mapped, core.INTS)
+            P, Q = self._buffer("Ps", n * 32 * self._dof, np.float32, mapped), self._buffer("Q", 3, np.int32, zeros)
+            A = self._buffer("As", blocks * floats, np.float32, cuda.device_array)[:blocks * floats].reshape(blocks, floats)
+            N = self._buffer("Ns", blocks * ints, np.int32, zeros)[:blocks * ints].reshape(blocks, ints)
+            for i in range(n):
+                write_request(R[i], K[i], queries[i], settings, batch, seeds[i], checkers[i], capacity)
+            K[:n, [core.SCENE_FLOATS, core.SCENE_INTS]] = places
+            Q.copy_to_device(np.array([0, 0, n, 0], dtype=np.int32), self._stream)
+            self._many[min(blocks, n), THREADS, self._stream](R, K, P, Q, F, I, A, N)
+            self._wait(Q, core.STOP_ALL, queries[0].began + settings.time_limit_s)
+            return [None if K[i, core.STATUS] == core.FULL else read_answer(K[i], P, queries[i], settings) for i in range(n)]
+
+    def shorten(self, path, checker, passes, weights, seed):
+        """`shortcut` of a path (K, dof) -> (K', dof) float32"""
+        length, dof = path.shape
+        corners, workers = 2 * (length + POINTS), BLOCKS_FOR_ONE * self._multiprocessors * WARPS
+        floats, ints = shorten_sizes(dof, corners, workers)
+        with self._lock, cuda.gpus[self._index]:
+            mode, step = checker.motion_args
+            R, K = self._buffer("shorten R", 1 + (1 + corners) * dof, np.float32, mapped), self._buffer("shorten K", 8, np.int32, mapped)
+            A, N = self._buffer("shorten A", floats, np.float32, cuda.device_array), self._buffer("shorten N", 1 + ints, np.int32, zeros)
+            R[0], R[1:1 + dof], R[1 + dof:1 + dof + path.size] = step, weights, path.ravel()
+            K[:7] = length, corners, passes, *halves(seed), mode, 0
+            self._shorten[BLOCKS_FOR_ONE * self._multiprocessors, THREADS, self._stream](R, K, *checker.device_scene(), A, N)
+            self._stream.synchronize()
+            return R[1 + dof:1 + dof + K[6] * dof].reshape(-1, dof)
+
+    def _wait(self, N, stop, until):
+        """Let the launch end, by itself or, at the time `until`, because it finds N[stop] set."""
+        self._done.record(self._stream)
+        while not self._done.query():
+            if time.perf_counter() > until:
+                N[stop:stop + 1].copy_to_device(np.ones(1, dtype=np.int32), self._signal)
+                self._stream.synchronize()
+                N[stop:stop + 1].copy_to_device(np.zeros(1, dtype=np.int32), self._signal)
+                self._signal.synchronize()
+        self._stream.synchronize()
+
+    def _scene(self, checkers):
+        """All scenes one after the other on the device, and where each problem's begins, (n, 2)."""
+        distinct = list({id(checker): checker for checker in checkers}.values())
+        scenes = [checker.packed_scene for checker in distinct]
+        if self._scenes[0] != tuple(map(id, scenes)):
+            F, I = (cuda.to_device(np.concatenate(part)) for part in zip(*scenes))
+            ends = np.cumsum([[0, 0]] + [[len(scene.floats), len(scene.ints)] for scene in scenes], axis=0)
+            self._scenes = tuple(map(id, scenes)), (scenes, F, I, {id(checker): end for checker, end in zip(distinct, ends)})
+        _, F, I, places = self._scenes[1]
+        return F, I, [places[id(checker)] for checker in checkers]
+
+    def _buffer(self, name, n, dtype, make, columns=None):
+        """An array of at least n entries or rows, as `make` allocates it."""
+        held = self._held.get(name)
+        if held is None or len(held) < n:
+            rows = 1 << int(n - 1).bit_length()
+            held = self._held[name] = make(rows if columns is None else (rows, columns), dtype)
+        return held
+
+
+def zeros(n, dtype):
+    return cuda.to_device(np.zeros(n, dtype))
+
+
+@functools.cache
+def _engine(device, dof, scratch_sizes):
+    return CudaEngine(device, dof, scratch_sizes)
+
+
+def engine_on(checker):
+    """The engine for a checker; checkers of robots of one size share it."""
+    return _engine(checker.device, checker.robot.dof, checker.scratch_sizes)
+
+
+def shorten_on_cuda(path, checker, passes, weights, seed):
+    engine = engine_on(checker)
+    engine.warm_up(checker)
+    return engine.shorten(path, checker, passes, weights, seed).astype(np.float64)
