@@ -208,7 +208,7 @@ def search(R, K, F, I, T, N, H, stop, S, qa, qb, distances, mode, step, seed, we
                                      qa, qb, distances, lane)
                     ask = parent >= 0
             else:
-                ask = part < peek(T.reached, w)  # an earlier part may be known to be blocked
+                ask = part < sum_lanes(peek(T.reached, w) if lane == 0 else 0)  # an earlier part may be known to be blocked
                 if ask:
                     between(that, T.target[w], T.q[w * dof:], part, T.steps[w], qa)
                     between(that, T.target[w], T.q[w * dof:], part + 1, T.steps[w], qb)
