@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
-from gpu_planners.arm import CollisionChecker, CollisionWorld, MotionCheck, load_urdf, prm, rrt_connect
+from gpu_planners.arm import CollisionChecker, CollisionWorld, MotionCheck, Status, load_urdf, prm, rrt_connect
+from gpu_planners.arm.path import path_length
+from gpu_planners.arm.shortcut import shortcut
 from gpu_planners.device import cuda_problem
 
 from benchmarks.problems import add_obstacles, load_problems, missing_data, robot_files
@@ -97,3 +99,60 @@ def test_requests_of_any_size(robot, problems):
     whole = gpu.configurations_valid(q)
     parts = np.concatenate([gpu.configurations_valid(q[i:j]) for i, j in [(0, 1), (1, 130), (130, 5000)]])
     assert np.array_equal(whole, parts)
+
+
+def test_a_batch_answers_each_problem(robot, problems):
+    """Bad problems between good ones, in distinct scenes; twice the same."""
+    both = [checkers(robot, problem) for problem in problems]
+    gpus = [gpu for _, gpu in both]
+    starts, goals = [p.start for p in problems], [p.goals for p in problems]
+    starts[1], goals[2] = np.full(7, 8.0), np.full((1, 7), np.nan)
+    goals[3] = np.concatenate([np.full((1, 7), 9.0), goals[3]])
+    one, two = (rrt_connect.solve_batch(starts, goals, gpus, rrt_connect.Settings(time_limit_s=30), seed=5) for _ in range(2))
+    assert one[1].status is Status.START_OUT_OF_LIMITS and one[2].status is Status.INVALID_GOAL and one[3].goal_index == 1
+    for i, (result, again, (cpu, _)) in enumerate(zip(one, two, both)):
+        assert np.array_equal(result.path, again.path)
+        if i not in (1, 2):
+            assert result.solved, result.message
+            assert np.array_equal(result.path[0], starts[i]) and np.array_equal(result.path[-1], goals[i][result.goal_index])
+            dense = np.concatenate([a + np.linspace(0, 1, 200)[:, None] * (b - a) for a, b in zip(result.path, result.path[1:])])
+            assert cpu.configurations_valid(dense).all()
+
+
+def test_many_problems_share_a_scene(robot, problems):
+    """More problems than blocks; every goal is reached."""
+    _, gpu = checkers(robot, problems[0])
+    q = np.random.default_rng(0).uniform(robot.lower, robot.upper, (4000, robot.dof))
+    q = q[gpu.configurations_valid(q)][:2000]
+    results = rrt_connect.solve_batch(q[0::2], q[1::2], gpu, rrt_connect.Settings(max_samples=300, time_limit_s=20))
+    solved = [i for i, result in enumerate(results) if result.solved]
+    assert len(results) == len(q) // 2 and len(solved) > len(results) // 2
+    assert all(result.solved or result.status is Status.SAMPLES_EXHAUSTED for result in results)
+    a = np.concatenate([results[i].path[:-1] for i in solved])
+    b = np.concatenate([results[i].path[1:] for i in solved])
+    assert gpu.motions_valid(a, b).mean() > 0.999  # a motion that grazes may be judged otherwise as a whole
+
+
+def test_collisions_and_time_limits_are_named(robot, problems):
+    _, gpu = checkers(robot, problems[0])
+    start, goals = problems[0].start, problems[0].goals
+    gpu.world.add_sphere("in the hand", 0.05, robot.link_poses(start)["panda_hand"].reshape(4, 4))
+    blocked = rrt_connect.solve(start, goals, gpu)
+    assert blocked.status is Status.START_IN_COLLISION and "in the hand" in blocked.message
+    assert rrt_connect.solve(goals[0], start, gpu).status is Status.GOAL_IN_COLLISION
+    gpu.world.remove("in the hand")
+    cage = rrt_connect.Settings(range=0.002, time_limit_s=0.05)
+    limited = rrt_connect.solve(start, goals, gpu, cage)
+    assert limited.status is Status.TIMED_OUT and "0.05 s" in limited.message and limited.time_s < 2.0
+    assert rrt_connect.solve(start, goals, gpu).solved
+    few = rrt_connect.solve(start, goals, gpu, rrt_connect.Settings(max_samples=3, range=0.01))
+    assert few.status is Status.SAMPLES_EXHAUSTED and few.samples == 3
+
+
+def test_shortening_agrees_with_the_cpu(robot, problems):
+    """All legs at once or those that matter: the same shortest way, up to rounding."""
+    for problem in problems[:6]:
+        cpu, gpu = checkers(robot, problem)
+        raw = rrt_connect.solve(problem.start, problem.goals, cpu, rrt_connect.Settings(shortcut_rounds=0), seed=1).path
+        on_cpu, on_gpu = (path_length(shortcut(raw, checker, 1, seed=1)) for checker in (cpu, gpu))
+        assert on_gpu == pytest.approx(on_cpu, rel=0.02)

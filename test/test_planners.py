@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from gpu_planners.arm import CollisionChecker, CollisionWorld, Status, load_urdf, prm, rrt_connect
 from gpu_planners.arm.path import path_length
+from gpu_planners.arm.shortcut import shortcut
 from gpu_planners.errors import SettingsError
 
 from benchmarks.problems import add_obstacles, load_problems, missing_data, robot_files
@@ -77,11 +78,85 @@ def test_same_seed_same_path(panda, planner):
     assert other.solved and not np.array_equal(one.path, other.path)
 
 
-def test_batched_rounds_solve_as_well(panda, monkeypatch):
-    """The rounds that CUDA uses, here with the checker of the CPU."""
-    monkeypatch.setattr(rrt_connect, "_grow_on_cpu", rrt_connect.grow_batch)
+@pytest.mark.parametrize("settings", [{"batch": 16}, {"batch": 3, "shortcut_rounds": 0}, {"dynamic_domain": 0.0, "range": 0.5}], ids=str)
+def test_other_settings_solve_as_well(panda, settings):
+    """Rounds of many samples are what CUDA takes."""
     problems = load_problems("panda")[::50]
-    assert len(solve_all(panda, "panda", problems, rrt_connect, rrt_connect.Settings(batch=16, time_limit_s=60))) == len(problems)
+    assert len(solve_all(panda, "panda", problems, rrt_connect, rrt_connect.Settings(time_limit_s=60, **settings))) == len(problems)
+
+
+def test_a_batch_answers_each_problem(panda):
+    """Good and bad problems in distinct scenes: each has the answer that it has alone."""
+    problems = load_problems("panda", families=("box", "table_pick"))[:8:2]
+    checkers = [CollisionChecker(panda, add_obstacles(CollisionWorld(), p.obstacles), "cpu") for p in problems]
+    starts, goals = [p.start for p in problems], [p.goals for p in problems]
+    starts[1] = np.full(7, 8.0)
+    goals[2] = np.full((1, 7), np.nan)
+    results = rrt_connect.solve_batch(starts, goals, checkers, seed=5)
+    alone = [rrt_connect.solve(*p, seed=5 + i) for i, p in enumerate(zip(starts, goals, checkers))]
+    assert [r.status for r in results] == [Status.SOLVED, Status.START_OUT_OF_LIMITS, Status.INVALID_GOAL, Status.SOLVED]
+    for result, expected in zip(results, alone):
+        assert result.status is expected.status and result.message == expected.message
+        assert np.array_equal(result.path, expected.path)
+    assert rrt_connect.solve_batch([], [], checkers[0]) == []
+    with pytest.raises(SettingsError, match="4 starts, 3 goals"):
+        rrt_connect.solve_batch(starts, goals[:3], checkers)
+
+
+def test_restarts_find_shorter_paths(panda):
+    problem = load_problems("panda", families=("cage",))[0]
+    checker = CollisionChecker(panda, add_obstacles(CollisionWorld(), problem.obstacles), "cpu")
+    once = rrt_connect.solve(problem.start, problem.goals, checker, seed=1)
+    best = rrt_connect.solve(problem.start, problem.goals, checker, rrt_connect.Settings(restarts=12, time_limit_s=60), seed=1)
+    assert best.cost < once.cost and best.samples > once.samples
+    assert best.history[0, 2] == once.cost and best.history[-1, 2] == best.cost
+    assert (np.diff(best.history, axis=0)[:, :2] >= 0).all() and (np.diff(best.history[:, 2]) < 0).all()
+
+
+def test_weights_count_in_the_cost(panda):
+    problem = load_problems("panda", families=("cage",))[0]
+    checker = CollisionChecker(panda, add_obstacles(CollisionWorld(), problem.obstacles), "cpu")
+    weights = (100.0, 1, 1, 1, 1, 1, 1)
+    plain, heavy = (rrt_connect.solve(problem.start, problem.goals, checker, rrt_connect.Settings(weights=w, restarts=8), seed=1)
+                    for w in ((), weights))
+    assert heavy.cost == pytest.approx(path_length(heavy.path, np.array(weights)))
+    assert heavy.cost < path_length(plain.path, np.array(weights))
+
+
+def test_a_world_that_changes_during_the_query(panda, monkeypatch):
+    problem = load_problems("panda", families=("cage",))[0]
+    checker = CollisionChecker(panda, add_obstacles(CollisionWorld(), problem.obstacles), "cpu")
+    write = rrt_connect.write_request
+
+    def meddle(*args):
+        checker.world.add_sphere("late", 0.01, np.eye(4))
+        return write(*args)
+
+    rrt_connect.solve(problem.start, problem.goals, checker)  # compiled before the meddling
+    monkeypatch.setattr(rrt_connect, "write_request", meddle)
+    result = rrt_connect.solve(problem.start, problem.goals, checker)
+    assert result.status is Status.WORLD_CHANGED and "again" in result.message and len(result.path) == 0
+
+
+def test_shortening_keeps_the_ends_and_never_lengthens(panda):
+    problem = load_problems("panda", families=("cage",))[0]
+    checker = CollisionChecker(panda, add_obstacles(CollisionWorld(), problem.obstacles), "cpu")
+    raw = rrt_connect.solve(problem.start, problem.goals, checker, rrt_connect.Settings(shortcut_rounds=0), seed=2).path
+    lengths = []
+    for passes in (0, 1, 2, 10):
+        path = shortcut(raw, checker, passes, seed=0)
+        assert np.array_equal(path[0], raw[0]) and np.array_equal(path[-1], raw[-1])
+        assert checker.motions_valid(path[:-1], path[1:]).all()
+        lengths.append(path_length(path))
+    assert lengths[0] == path_length(raw) and (np.diff(lengths) <= 0).all() and lengths[-1] < 0.95 * lengths[0]
+
+
+def test_shortening_finds_the_straight_line(panda):
+    """Without obstacles the shortest way is known."""
+    checker = CollisionChecker(panda, CollisionWorld(), "cpu")
+    ready = panda.named_states["ready"]
+    detour = np.stack([ready, *(ready + np.random.default_rng(0).normal(0, 0.1, (50, 7))), ready + 0.2])
+    assert len(shortcut(detour, checker, 3, seed=0)) == 2
 
 
 @PLANNERS

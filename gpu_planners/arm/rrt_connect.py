@@ -24,6 +24,7 @@ from .path import Status
 from .query import Query, check_budgets, check_setting, open_query
 
 CHUNK = 64  # samples between two looks at the clock, on the CPU
+RESTART = 1 << 40  # between the seeds of restarts
 NODES = 1 << 18  # of a tree, at most
 
 
@@ -32,7 +33,7 @@ class Settings:
     """range: longest motion added at once, joint-space L2, rad
     dynamic_domain: radius in rad within which a node that failed to extend still takes samples; 0: no restriction
     batch: samples of a round; 0: one on the CPU, 256 on CUDA, 4 for each problem of a batch on CUDA
-    restarts: searches after the first, each with samples of its own; the shortest path counts
+    restarts: searches after the first, each with samples of its own, while time is left; the shortest path counts
     max_samples: configurations drawn at most in a search;  time_limit_s: seconds for the query at most
     shortcut_rounds: passes of shortening afterwards; 0 returns the raw path
     weights: one number per joint for the cost of a motion, sqrt(sum of weight * change squared); none: 1 each
@@ -58,13 +59,27 @@ class Settings:
 def solve(start, goals, checker, settings=Settings(), seed=0):
     """Plan from start (dof,) to the goal that is reached first of goals, (dof,) or (G, dof); rad or m.
 
-    -> PlanningResult. The same seed, settings and device give the same path unless the time limit ends the search.
+    -> PlanningResult; with restarts its history tells how the cost fell. The same seed, settings and device give the same
+    path unless the time limit ends the search.
     """
     engine = _engine(checker)
     query = open_query(start, goals, checker, settings.weights, check=False)
     if not isinstance(query, Query):
         return query
-    return engine.solve(query, checker, settings, seed)
+    best = engine.solve(query, checker, settings, seed)
+    if not settings.restarts or not best.solved:
+        return best
+    samples, history = best.samples, [(best.samples, best.time_s, best.cost)]
+    for i in range(1, settings.restarts + 1):
+        again = engine.solve(query, checker, settings, int(seed) + i * RESTART)
+        samples += again.samples
+        if again.status in (Status.TIMED_OUT, Status.WORLD_CHANGED):
+            best = best if again.status is Status.TIMED_OUT else again
+            break
+        if again.cost < best.cost:
+            best = again
+            history.append((samples, again.time_s, again.cost))
+    return replace(best, samples=samples, time_s=query.elapsed(), history=np.array(history))
 
 
 def write_request(R, K, query, settings, batch, seed, checker, capacity):
