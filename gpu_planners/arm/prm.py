@@ -15,12 +15,13 @@ import numpy as np
 from ..errors import SettingsError
 from .path import Status
 from .prm_trees import Trees, growth_of
+from .prm_versions import grow_by_version
 from .query import Query, check_budgets, check_setting, open_query
 from .roadmap import FREE, Roadmap
 from .sampling import samples
 from .shortcut import shortcut
 
-BATCH = {"cpu": 32, "cuda": 2048}  # where Settings.batch is 0
+BATCH, BATCH_BY_VERSION = {"cpu": 32, "cuda": 2048}, {"cpu": 256, "cuda": 2048}  # where Settings.batch is 0
 TRIED_AMONG, MOST_TRIED = 1000, 16  # a growing graph tries as many neighbours as one of so many nodes; at most
 BUILD_BATCH = 1024  # configurations of a roadmap drawn at once
 
@@ -30,7 +31,7 @@ class Settings:
     """radius: d_0: a new node lies at most so far from the graph, and is tried with nodes within it, joint-space L2, rad
     near: share of samples that are moved to within the radius of the graph; the others count only where they fall near it
     neighbour_factor: a node is tried with neighbour_factor * e (1 + 1 / dof) log(n) neighbours; 1 is PRM*'s constant
-    batch: samples between two looks at the graph; 0: 32 on the CPU, 2048 on CUDA
+    batch: samples between two looks at the graph; 0: 32 on the CPU (256 in versions 1 to 3), 2048 on CUDA
     lazy: check motions inside a tree, or of a roadmap, only where the shortest path needs them
     version: 0: all of the search compiled; 1, 2, 3: the parallelizations of [DL14] 3.2 over `workers` workers
     roadmap_nodes: configurations that `build` keeps
@@ -85,7 +86,7 @@ def solve(start, goals, checker, settings=Settings(), seed=0, roadmap=None):
     if roadmap is not None:
         path, goal = _through(roadmap, query, checker, settings)
     if path is None:
-        path, goal, drawn, problem = _grow(query, checker, settings, seed)
+        path, goal, drawn, problem = _search(query, checker, settings, seed)
         if problem:
             return query.failed(*problem, drawn)
         if roadmap is not None:
@@ -99,6 +100,8 @@ def build(checker, settings=Settings(), seed=0):
     """
     checker.warm_up()
     began, robot = time.perf_counter(), checker.robot
+    if len(settings.weights) not in (0, robot.dof):
+        raise SettingsError(f"weights has {len(settings.weights)} numbers; allowed: none, or one for each of the {robot.dof} joints")
     lower, upper = (np.asarray(bound, dtype=np.float32) for bound in (robot.lower, robot.upper))
     roadmap = Roadmap(lower, upper, settings.weights or np.ones(robot.dof), checker.version)
     while len(roadmap.nodes) < settings.roadmap_nodes:
@@ -113,11 +116,13 @@ def build(checker, settings=Settings(), seed=0):
     return roadmap
 
 
-def _grow(query, checker, settings, seed):
-    """-> path (K, dof), number of its goal, samples, None; or the status and message that say why there is none as the last."""
-    dof = len(query.start)
-    batch = settings.batch or BATCH[checker.device.partition(":")[0]]
-    tried = min(settings.neighbours(TRIED_AMONG, dof), MOST_TRIED)
+def _search(query, checker, settings, seed):
+    """-> path (K, dof), number of its goal, samples, None; or as the last the status and message that say why there is none."""
+    device = "cpu" if checker.device == "cpu" else "cuda"
+    batch = settings.batch or (BATCH_BY_VERSION if settings.version else BATCH)[device]
+    tried = min(settings.neighbours(TRIED_AMONG, len(query.start)), MOST_TRIED)
+    if settings.version:
+        return grow_by_version(query, checker, settings, seed, batch, tried)
     trees = Trees(checker, query, batch, tried, settings.radius, settings.near, settings.lazy, seed)
     while not trees.met:
         if trees.drawn >= settings.max_samples:

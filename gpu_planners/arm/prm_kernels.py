@@ -37,13 +37,19 @@ class CudaGrowth(Growth):
     def _allocate(self, n_A, n_N, n_G, n_H):
         with cuda.gpus[self._index]:
             self._A, self._N = cuda.device_array(n_A, np.float32), cuda.to_device(np.zeros(n_N, dtype=np.int32))
-            self.G, self.H = cuda.mapped_array(n_G, np.float32), cuda.mapped_array(n_H, np.int32)
+            self._G, self._H = cuda.mapped_array(n_G, np.float32), cuda.mapped_array(n_H, np.int32)
+        self.G, self.H = _host_view(self._G), _host_view(self._H)
 
     def grow(self, checker, ask):
         with cuda.gpus[self._index]:
             scene = checker.device_scene()
-            self._kernel[self._blocks, THREADS, self._stream](*ask, self._A, self._N, self.G, self.H, *scene)
+            self._kernel[self._blocks, THREADS, self._stream](*ask, self._A, self._N, self._G, self._H, *scene)
             self._stream.synchronize()
+
+
+def _host_view(mapped):
+    """The memory of a mapped array as a plain array: compiled code of the host takes the device's kind for another type."""
+    return np.ndarray(mapped.shape, mapped.dtype, buffer=mapped.gpu_data)
 
 
 @functools.cache

@@ -51,14 +51,14 @@ class Graph:
 class Roadmap(Graph):
     """As Graph, the lower node of an edge first.
 
-    weights: (dof,) float32 of the lengths;  version: of the world that the states are true for;  drawn: samples so far
+    weights: (dof,) float32 of the lengths;  version: of the world that the states are true for;  drawn: samples so far;  blocks: the index of the nodes
     """
 
     def __init__(self, lower, upper, weights, version):
         self.weights, self.version, self.drawn = np.asarray(weights, dtype=np.float32), version, 0
         super().__init__(np.zeros((0, len(lower)), dtype=np.float32), np.zeros((0, 2), dtype=np.int32),
                          np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.int8))
-        self._blocks = new_blocks(lower, upper, (np.asarray(upper) - lower).max() / 16)
+        self.blocks = new_blocks(lower, upper, (np.asarray(upper) - lower).max() / 16)
 
     def add_nodes(self, q):
         """Append free configurations (N, dof); -> the number of the first one."""
@@ -66,8 +66,8 @@ class Roadmap(Graph):
         first = len(self.nodes)
         self.nodes = np.concatenate([self.nodes, q])
         self.node_states = np.concatenate([self.node_states, np.full(len(q), FREE, dtype=np.int8)])
-        self._blocks = with_room(self._blocks, len(q))
-        insert_all(self._blocks, first, q)
+        self.blocks = with_room(self.blocks, len(q))
+        insert_all(self.blocks, first, q)
         return first
 
     def add_edges(self, edges, states):
@@ -81,7 +81,7 @@ class Roadmap(Graph):
 
     def nearest(self, q, count, reach=FAR):
         """q (N, dof) -> (N, count) int32 nodes within `reach` by their distance, -1 where there are no more."""
-        return nearest_each(self._blocks, np.ascontiguousarray(q, dtype=np.float32), np.float32(reach), count)
+        return nearest_each(self.blocks, np.ascontiguousarray(q, dtype=np.float32), np.float32(reach), count)
 
     def connect(self, first, count, checker, lazy):
         """Try to join every node from `first` on with its `count` nearest nodes."""
