@@ -1,6 +1,6 @@
 """What a planner returns: a named status, and the path when there is one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 import numpy as np
@@ -32,6 +32,7 @@ class PlanningResult:
     samples: configurations drawn
     time_s: wall time of the solve, seconds
     message: one sentence that names the offender; empty when solved
+    history: (H, 3) float64 of planners that go on after the first path: samples, seconds and cost each time it got better
     """
 
     status: Status
@@ -41,6 +42,7 @@ class PlanningResult:
     samples: int = 0
     time_s: float = 0.0
     message: str = ""
+    history: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
 
     @property
     def solved(self):

@@ -34,13 +34,16 @@ class Query:
     def failed(self, status, message, samples=0):
         return _failure(self, status, message, samples)
 
-    def solved(self, path, goal, samples):
-        """path: (K, dof); goal: index into self.goals."""
+    def solved(self, path, goal, samples, at_goal=True, history=()):
+        """path: (K, dof); goal: index into self.goals; at_goal: does the path end there, or only near it."""
         if self.checker.version != self.version:
             return self.failed(Status.WORLD_CHANGED, "obstacles changed while the path was searched; ask again", samples)
         path = np.array(path, dtype=np.float64)
-        path[0], path[-1] = self.start, self.goals[goal]
-        return PlanningResult(Status.SOLVED, path, path_length(path, self.weights), int(self.goal_numbers[goal]), int(samples), self.elapsed())
+        path[0] = self.start
+        if at_goal:
+            path[-1] = self.goals[goal]
+        return PlanningResult(Status.SOLVED, path, path_length(path, self.weights), int(self.goal_numbers[goal]), int(samples), self.elapsed(),
+                              history=np.array(history, dtype=np.float64).reshape(-1, 3))
 
 
 def open_query(start, goals, checker, weights=()):
