@@ -2,7 +2,6 @@
 
 import math
 
-import numba
 import numpy as np
 import pytest
 from plane_oracle import along, arm_meets_boxes
@@ -48,16 +47,7 @@ def test_no_worse_than_the_serial_reference(batch):
         assert ours < 1.01 * reference_cost
 
 
-@pytest.fixture
-def one_thread():
-    """Calls that check few motions are slow when threads must wake up on a busy machine."""
-    threads = numba.get_num_threads()
-    numba.set_num_threads(1)
-    yield
-    numba.set_num_threads(threads)
-
-
-def test_no_worse_than_the_serial_reference_on_an_arm(one_thread):
+def test_no_worse_than_the_serial_reference_on_an_arm():
     arm, boxes = equal_links(3), np.array([[0.3, 0.2, 0.5, 0.6], [-0.5, 0.3, -0.2, 0.5]])
     start, goal, full = np.zeros(3), np.array([2.8, 0.3, 0.0]), np.full(3, np.pi)
     checker = PlanarChecker(arm, boxes, "cpu")
