@@ -50,6 +50,17 @@ def lower(A, i, value):
     A[i] = min(A[i], value)
 
 
+def add(N, i, value):
+    """N[i] += value, also where several workers do it at once; -> what it was before. N: int32"""
+    N[i] += value
+    return N[i] - value
+
+
+def peek(N, i):
+    """N[i] as it is now, though another worker or the host may be writing it. N: int32 in the device's memory"""
+    return N[i]
+
+
 def sync_lanes():
     """What the lanes of the worker have written is seen by all of them."""
 
@@ -82,6 +93,20 @@ def _lower(A, i, value):
         A[i] = min(A[i], value)
 
     return implementation
+
+
+@overload(add, target="cpu")
+def _add(N, i, value):
+    def implementation(N, i, value):
+        N[i] += value
+        return N[i] - value
+
+    return implementation
+
+
+@overload(peek, target="cpu")
+def _peek(N, i):
+    return lambda N, i: N[i]
 
 
 @overload(any_lane, target="cpu")

@@ -4,7 +4,7 @@ import numpy as np
 from numba import cuda
 from numba.cuda.extending import overload
 
-from .team import any_lane, greatest_lane, lane_count, least_lane, lower, rank_lanes, sum_lanes, sync_lanes, sync_team
+from .team import add, any_lane, greatest_lane, lane_count, least_lane, lower, peek, rank_lanes, sum_lanes, sync_lanes, sync_team
 
 WARP = 32
 ALL = np.uint32(0xFFFFFFFF)
@@ -41,6 +41,19 @@ def _lower(A, i, value):
         cuda.atomic.min(A, i, value)
 
     return implementation
+
+
+@overload(add, target="cuda")
+def _add(N, i, value):
+    def implementation(N, i, value):
+        return cuda.atomic.add(N, i, np.int32(value))
+
+    return implementation
+
+
+@overload(peek, target="cuda")
+def _peek(N, i):
+    return lambda N, i: cuda.atomic.add(N, i, np.int32(0))  # as in sync_team
 
 
 @overload(any_lane, target="cuda")
@@ -83,7 +96,7 @@ def _sync_team(N, at, member, members):
             cuda.threadfence()
             arrive = 1 if member > 0 else TURN - (members - 1)
             old = cuda.atomic.add(N, at, np.int32(arrive))
-            while ((old ^ cuda.ldcv(N, at)) & TURN) == 0:
+            while ((old ^ cuda.atomic.add(N, at, np.int32(0))) & TURN) == 0:  # an atomic: numba lets LLVM move a volatile load
                 pass
             cuda.threadfence()
         cuda.syncthreads()

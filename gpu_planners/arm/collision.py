@@ -457,7 +457,7 @@ def motion_valid(qa, qb, mode, step, F, I, S, lane):
     if sampled:
         parts = motion_parts(qa, qb, mode, step, greatest)
         clear_speeds(I, S.speed, lane)
-        while stride * 2 <= parts:
+        while stride * 2 * lanes <= parts:
             stride *= 2
         apart = stride
     while True:
