@@ -21,7 +21,6 @@ from .path import Status
 from .roadmap import FREE, Roadmap
 from .sampling import sample, uniform01
 
-
 ROUNDED = np.float32(1.0001)  # a sample that was moved to the radius is within it, whatever the rounding
 
 
