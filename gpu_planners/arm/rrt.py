@@ -16,7 +16,7 @@ class Settings:
     goal_radius: a path may end so close to a goal, in units of cost; 0: it ends at the goal
     goal_bias: share of the samples that are drawn at a goal not reached yet, one of a round at most
     stop_at_first: end with the first path; otherwise at the budget, with the cheapest
-    batch: samples of a round at most; 0: 64 on the CPU, 1024 on CUDA. The first rounds are smaller, 32 and up
+    batch: samples of a round at most; 0: 64 on the CPU, 2048 on CUDA. The first rounds are smaller, 32 and up
     max_samples: configurations drawn at most;  time_limit_s: seconds for the search at most
     shortcut_rounds: rounds of shortening afterwards; 0 returns the raw path
     weights: one number per joint for the cost of a motion, sqrt(sum of weight * change squared); none: 1 each

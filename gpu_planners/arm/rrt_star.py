@@ -19,7 +19,7 @@ class Settings:
     goal_radius: a path may end so close to a goal, in units of cost; 0: it ends at the goal
     goal_bias: share of the samples that are drawn at a goal not reached yet, one of a round at most
     informed: once a path is known, draw only where a shorter one may pass
-    batch: samples of a round at most; 0: 64 on the CPU, 1024 on CUDA. The first rounds are smaller, 32 and up
+    batch: samples of a round at most; 0: 64 on the CPU, 2048 on CUDA. The first rounds are smaller, 32 and up
     max_samples: configurations drawn;  time_limit_s: seconds for the search at most. Both are used up
     shortcut_rounds: rounds of shortening afterwards; 0 returns the path of the tree
     weights: one number per joint for the cost of a motion, sqrt(sum of weight * change squared); none: 1 each

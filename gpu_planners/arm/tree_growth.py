@@ -37,8 +37,6 @@ from .tree_buffers import (
     RANGE,
     ROOT,
     STAR,
-    TILE,
-    TILES,
     UNREACHED,
     ZERO,
     between,
@@ -48,7 +46,9 @@ from .tree_buffers import (
     place,
 )
 from .tree_sampling import draw, log_ellipsoid
+from .tree_scan import scan
 
+SPREAD = 997  # workers between two offers of a sample: a prime, so that they are spread evenly
 LEAST_ROUND, SHARE = 32, 4  # a round takes the SHARE-th part of the samples so far, at least LEAST_ROUND, `batch` at most
 ONE, TWO = np.float32(1), np.float32(2)
 BETTER = np.float32(1 - 1e-6)  # a new parent saves more than rounding
@@ -81,7 +81,9 @@ def grow(T, rounds, seed, mode, step, F, I, S, q, p, worker, workers, lane, memb
             sync_team(T.N, BARRIER, member, members)
         for b in range(worker, batch, workers):
             if T.N[T.joined + b] >= 0:
-                offer(T, b, low, high, reach, mode, step, F, I, S, q, p, lane)
+                offer(T, b, low, high, reach, q, lane)
+        sync_team(T.N, BARRIER, member, members)
+        check_offers(T, batch, mode, step, F, I, S, q, p, worker, workers, lane)
         sync_team(T.N, BARRIER, member, members)
         for turn in range(2):
             for b in range(worker, batch, workers):
@@ -171,59 +173,6 @@ def extend(T, b, n, drawn, batch, reach, seed, mode, step, F, I, S, q, p, lane):
 
 
 @njit
-def scan(T, q, low, high, reach2, b, m, lane):
-    """Look at the nodes low <= i < high; -> the nearest to the scaled q, its squared distance, and m plus how many lie
-    within the squared radius reach2. Those are written to the near nodes of sample b after the m that are there."""
-    dof = T.N[DOF]
-    index, best = -1, FAR
-    if lane_count() == 1:
-        squared = T.A[T.squared:T.squared + TILE]
-        for tile in range(low // TILE, (high + TILE - 1) // TILE):
-            squared[:] = ZERO
-            for k in range(dof):
-                at, qk = T.x + (tile * dof + k) * TILE, q[k]
-                row = T.A[at:at + TILE]
-                for j in range(TILE):
-                    d = row[j] - qk
-                    squared[j] += d * d
-            for j in range(TILE):
-                if squared[j] < best or squared[j] <= reach2:
-                    index, best, m = consider(T, tile * TILE + j, squared[j], low, high, reach2, b, m, index, best)
-        return index, best, m
-    size = dof * TILE
-    for tile in range(low // TILE, (high + TILE - 1) // TILE, TILES):
-        s0, s1, s2, s3 = ZERO, ZERO, ZERO, ZERO
-        for k in range(dof):
-            at, qk = T.x + tile * size + k * TILE + lane, q[k]
-            d0, d1, d2, d3 = T.A[at] - qk, T.A[at + size] - qk, T.A[at + 2 * size] - qk, T.A[at + 3 * size] - qk
-            s0, s1, s2, s3 = s0 + d0 * d0, s1 + d1 * d1, s2 + d2 * d2, s3 + d3 * d3
-        i = tile * TILE + lane
-        index, best, m = consider(T, i, s0, low, high, reach2, b, m, index, best)
-        index, best, m = consider(T, i + TILE, s1, low, high, reach2, b, m, index, best)
-        index, best, m = consider(T, i + 2 * TILE, s2, low, high, reach2, b, m, index, best)
-        index, best, m = consider(T, i + 3 * TILE, s3, low, high, reach2, b, m, index, best)
-    best, index = least_lane(best, index)
-    sync_lanes()
-    return index, best, m
-
-
-@njit
-def consider(T, i, squared, low, high, reach2, b, m, index, best):
-    """Node i of a scan, at a squared distance; -> index, best, m as they are then."""
-    there = low <= i and i < high and (i < T.N[GOALS] or i >= first_node(T))
-    if there and squared < best and (i >= first_node(T) or T.N[T.parent + i] != UNREACHED):
-        index, best = i, squared
-    close = there and squared <= reach2
-    if any_lane(close):
-        before, count = rank_lanes(close)
-        if close and m + before < NEAR:
-            T.N[T.near + b * NEAR + m + before] = i
-            T.A[T.near_edge + b * NEAR + m + before] = math.sqrt(squared)
-        m += count
-    return index, best, m
-
-
-@njit
 def choose_parent(T, b, i, length, m, star, mode, step, F, I, S, q, p, lane):
     """-> the near node through which q costs least and the length of the motion from there, or NONE when its nearest node i,
     `length` away, does not reach it. Near nodes are tried in the order of cost, so that few motions are checked; those
@@ -297,7 +246,7 @@ def region_of(T, i):
 
 
 @njit
-def offer(T, b, low, high, reach, mode, step, F, I, S, q, p, lane):
+def offer(T, b, low, high, reach, q, lane):
     """The node of sample b offers itself as parent to its near nodes and those of low .. high, where that makes them cheaper:
     the rewiring of algorithm 3 of [BKF11]. RRT offers it only to goals that are not reached yet."""
     v = T.N[T.joined + b]
@@ -324,20 +273,41 @@ def offer(T, b, low, high, reach, mode, step, F, I, S, q, p, lane):
     if lane == 0:
         T.N[T.near_count + b] = kept
     sync_lanes()
-    fetch(T, v, q)
-    for j in range(b * NEAR, b * NEAR + kept):
-        u = T.N[T.near + j]
-        if any_lane(T.A[T.offered + u] < T.A[T.near_cost + j]):
-            free = False
+
+
+@njit
+def check_offers(T, batch, mode, step, F, I, S, q, p, worker, workers, lane):
+    """Which offers have a free motion. All workers share all offers: the j-th of sample b is for worker b + j SPREAD."""
+    for first in range(0, batch, workers):
+        for base in range(0, NEAR, lane_count()):
+            if workers == 1 and base >= T.N[T.near_count + first]:
+                break
+            j = base + lane
+            b = first + (worker + j * (workers - SPREAD % workers)) % workers
+            there = b < batch and T.N[T.joined + b] >= 0 and j < T.N[T.near_count + b]
+            before, count = rank_lanes(there)
+            for turn in range(count):
+                _, mine = least_lane(ZERO if there and before == turn else ONE, j)
+                check_offer(T, first + (worker + mine * (workers - SPREAD % workers)) % workers, mine, mode, step, F, I, S, q, p, lane)
+
+
+@njit
+def check_offer(T, b, j, mode, step, F, I, S, q, p, lane):
+    """Let the node of offer j know it, if the motion is free and no better offer is known there."""
+    at = b * NEAR + j
+    u, cost = T.N[T.near + at], T.A[T.near_cost + at]
+    free = False
+    if not any_lane(T.A[T.offered + u] < cost):
+        fetch(T, T.N[T.joined + b], q)
+        fetch(T, u, p)
+        free = space.motion_free(q, p, mode, step, F, I, S, lane)
+    sync_lanes()
+    if lane == 0:
+        if free:
+            lower(T.A, T.offered + u, cost)
         else:
-            fetch(T, u, p)
-            free = space.motion_free(q, p, mode, step, F, I, S, lane)
-        if lane == 0:
-            if free:
-                lower(T.A, T.offered + u, T.A[T.near_cost + j])
-            else:
-                T.N[T.near + j] = NONE
-        sync_lanes()
+            T.N[T.near + at] = NONE
+    sync_lanes()
 
 
 @njit

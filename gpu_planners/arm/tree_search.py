@@ -13,6 +13,7 @@ from .shortcut import shortcut
 from .tree_growth import grow
 
 LOOK = 64  # samples between two looks at the clock on the CPU, or one round
+CUDA_BATCH = 2048  # fills an H200
 FIRST_NODES = 1 << 14  # room at first
 
 
@@ -84,7 +85,7 @@ class TreeSearch:
         dof, goals = len(query.start), len(query.goals)
         self.query, self.checker, self.seed = query, checker, np.uint64(seed)
         on_cpu = checker.device == "cpu"
-        self.batch = min(settings.batch or (LOOK if on_cpu else 1024), max(settings.max_samples, 1))
+        self.batch = min(settings.batch or (LOOK if on_cpu else CUDA_BATCH), max(settings.max_samples, 1))
         self.rounds = max(1, LOOK // self.batch) if on_cpu else max(8, 512 // self.batch)
         self.drawn, self.cost = 0, np.inf
         scale = np.sqrt(query.weights.astype(np.float64))
