@@ -22,7 +22,6 @@ from .sampling import samples
 from .shortcut import shortcut
 
 BATCH, BATCH_BY_VERSION = {"cpu": 32, "cuda": 2048}, {"cpu": 256, "cuda": 2048}  # where Settings.batch is 0
-TRIED_AMONG, MOST_TRIED = 1000, 16  # a growing graph tries as many neighbours as one of so many nodes; at most
 BUILD_BATCH = 1024  # configurations of a roadmap drawn at once
 
 
@@ -30,7 +29,8 @@ BUILD_BATCH = 1024  # configurations of a roadmap drawn at once
 class Settings:
     """radius: d_0: a new node lies at most so far from the graph, and is tried with nodes within it, joint-space L2, rad
     near: share of samples that are moved to within the radius of the graph; the others count only where they fall near it
-    neighbour_factor: a node is tried with neighbour_factor * e (1 + 1 / dof) log(n) neighbours; 1 is PRM*'s constant
+    connections: nodes within the radius that a new node is tried with, besides the one that it came from
+    neighbour_factor: a node of a roadmap is tried with neighbour_factor * e (1 + 1 / dof) log(n) others; 1 is PRM*'s constant
     batch: samples between two looks at the graph; 0: 32 on the CPU (256 in versions 1 to 3), 2048 on CUDA
     lazy: check motions inside a tree, or of a roadmap, only where the shortest path needs them
     version: 0: all of the search compiled; 1, 2, 3: the parallelizations of [DL14] 3.2 over `workers` workers
@@ -42,6 +42,7 @@ class Settings:
 
     radius: float = 1.0
     near: float = 1.0
+    connections: int = 3
     neighbour_factor: float = 0.5
     batch: int = 0
     lazy: bool = False
@@ -56,6 +57,7 @@ class Settings:
     def __post_init__(self):
         check_setting(self, "radius", 1e-3, 100.0)
         check_setting(self, "near", 0.0, 1.0)
+        check_setting(self, "connections", 1, 64, integer=True)
         check_setting(self, "neighbour_factor", 0.01, 100.0)
         check_setting(self, "batch", 0, 1_000_000, integer=True)
         if not isinstance(self.lazy, bool):
@@ -66,7 +68,7 @@ class Settings:
         check_budgets(self)
 
     def neighbours(self, n, dof):
-        """Neighbours that a node is tried with in a graph of n nodes."""
+        """Neighbours that a node of a roadmap of n nodes is tried with."""
         return int(np.ceil(self.neighbour_factor * np.e * (1 + 1 / dof) * np.log(max(n, 2))))
 
 
@@ -120,10 +122,9 @@ def _search(query, checker, settings, seed):
     """-> path (K, dof), number of its goal, samples, None; or as the last the status and message that say why there is none."""
     device = "cpu" if checker.device == "cpu" else "cuda"
     batch = settings.batch or (BATCH_BY_VERSION if settings.version else BATCH)[device]
-    tried = min(settings.neighbours(TRIED_AMONG, len(query.start)), MOST_TRIED)
     if settings.version:
-        return grow_by_version(query, checker, settings, seed, batch, tried)
-    trees = Trees(checker, query, batch, tried, settings.radius, settings.near, settings.lazy, seed)
+        return grow_by_version(query, checker, settings, seed, batch)
+    trees = Trees(checker, query, batch, settings.connections, settings.radius, settings.near, settings.lazy, seed)
     while not trees.met:
         if trees.drawn >= settings.max_samples:
             return None, -1, trees.drawn, (Status.SAMPLES_EXHAUSTED, f"no path after {trees.drawn} samples")

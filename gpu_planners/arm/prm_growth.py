@@ -1,11 +1,11 @@
 """The first phase of [DL14] algorithm 1, compiled for a team (see `team`): two trees of nodes, one around the start and one
 around the goals, grow until a motion joins them.
 
-A round draws `batch` samples, every other one for the same tree, and meets at three barriers:
+A round draws `batch` samples, every other one for the same tree, and has two barriers:
     A   a sample of p_G: a uniform draw is moved to at most `radius` from the tree's node nearest to it. It becomes a node
         if the motion from there is free; then its nearest nodes of both trees within `radius` are looked up.
+    B   beside A, the new nodes of the round before are tried with such neighbours: the overlap of [DL14]'s version 3.
     -   new nodes are numbered in the order of their samples and stored.
-    B   every new node is tried with those neighbours, all pairs of the round side by side.
 Nodes that no motion joins to the graph are dropped, so that it always has these two components ([DL14] section 3). p_G
 thus prefers nodes with much unexplored space around them; `near` < 1 leaves that share of the draws where it is.
 
@@ -25,7 +25,6 @@ from .space import motion_free
 
 CLASSES = 32  # neighbours are the nearest nodes among the nearest of each residue class of node numbers
 NONE, UNTRIED = -1, -2  # entries of neighbours: no edge; UNTRIED - node: an edge that nobody has checked
-ROOTS, SAMPLE, CONNECT = range(3)  # phases
 N_BARRIER, N_MET, N_FIRST = 0, 1, 4  # N: the team's barrier, did the trees meet, the node that each sample came from, see `places`
 H_MET, H_COUNTS, H_DRAWN, H_FIRST = 0, 1, 3, 4  # H: met, nodes of both trees, samples drawn, parents, neighbours
 ZERO, ONE, FAR = np.float32(0), np.float32(1), np.float32(3e38)
@@ -59,7 +58,7 @@ class Ask(NamedTuple):
 @njit
 def sizes(dof, batch, tried, capacity, workers):
     """Lengths of A, N, G, H."""
-    return (2 * dof * (capacity + 1) + batch * dof + 2 * CLASSES * workers, N_FIRST + batch * (tried + 2) + 2 * CLASSES * workers,
+    return (2 * dof * (capacity + 1) + batch * dof + 2 * CLASSES * workers, N_FIRST + batch * (2 * tried + 2) + 2 * CLASSES * workers,
             2 * dof * (capacity + 1), H_FIRST + 2 * capacity * (tried + 1))
 
 
@@ -70,45 +69,55 @@ def grow(ask, A, N, G, H, F, I, S, qa, qb, worker, workers, lane, member, member
     G: lower, upper (dof,) each, then nodes (2, capacity, dof), the roots in place;  H: H_MET...H_DRAWN, parents (2, capacity),
     neighbours (2, capacity, tried);  qa, qb: (dof,) float32 scratch of the lane
     """
-    batch, capacity = ask.batch, ask.capacity
-    n0, n1, drawn, met, more0, more1, phase = ask.counts_0, ask.counts_1, ask.drawn, 0, 0, 0, SAMPLE
+    batch, capacity, tried = ask.batch, ask.capacity, ask.tried
+    n0, n1, drawn, met = ask.counts_0, ask.counts_1, ask.drawn, 0
+    old0, old1, more0, pairs, turn = n0, n1, 0, 0, 0  # counts before the last new nodes, how many of tree 0, pairs to try
+    roots = ask.first == 1
     if ask.first > 0:
         plant(ask, A, N, G, n0, n1, worker, workers, lane)
         sync_team(N, N_BARRIER, member, members)
-        phase = ROOTS if ask.first == 1 else SAMPLE
+        if roots:
+            pairs = n1
     while True:
-        if phase == SAMPLE and (met != 0 or drawn >= ask.until or max(n0, n1) + (batch + 1) // 2 > capacity):
+        room = max(n0, n1) + (batch + 1) // 2 <= capacity
+        count = min(batch, ask.until - drawn) if room else 0
+        if pairs + count == 0:
             break
-        count = min(batch, ask.until - drawn)
-        tasks = count if phase == SAMPLE else n1 if phase == ROOTS else (more0 + more1) * ask.tried
-        for task in range(worker, tasks, workers):  # one place for all motions: compiled once, it stays in the instruction cache
-            if phase == SAMPLE:
-                other = propose(ask, A, task & 1, n0 if task & 1 == 0 else n1, drawn + task, qa, qb, lane)
-                wanted = other >= 0
+        for task in range(worker, pairs + count, workers):
+            i, wanted = task - pairs, True
+            if i >= 0:
+                node, other = 0, propose(ask, A, i & 1, n0 if i & 1 == 0 else n1, drawn + i, qa, qb, lane)
             else:
-                node, other = pair(ask, A, N, phase, task, n0, n1, more0, qa, qb, lane)
-                wanted = other >= 0 and (ask.lazy == 0 or phase == ROOTS or (node >= capacity) != (other >= capacity))
-            is_free = wanted and motion_free(qa, qb, ask.mode, ask.step, F, I, S, lane)
-            if phase == SAMPLE:
+                node, other = pair(ask, A, N, roots, task, old0, old1, more0, turn, qa, qb, lane)
+                wanted = ask.lazy == 0 or roots or (node >= capacity) != (other >= capacity)
+            is_free = wanted and other >= 0
+            looks = 0 if i >= 0 else 1
+            while is_free and looks < 2:  # most samples are in collision themselves: they are looked at before their motions
+                is_free = motion_free(qb if looks == 0 else qa, qb, ask.mode, ask.step, F, I, S, lane)
+                looks += 1
+            if i >= 0:
                 if is_free:
-                    keep(ask, A, N, task, other, n0, n1, qb, worker, lane)
+                    keep(ask, A, N, i, other, n0, n1, 1 - turn, qb, worker, lane)
                 if lane == 0:
-                    N[N_FIRST + task] = other if is_free else NONE
+                    N[N_FIRST + i] = other if is_free else NONE
             elif lane == 0:
                 untried = UNTRIED - other if other >= 0 and not wanted else NONE
-                H[H_FIRST + 2 * capacity + node * ask.tried + (0 if phase == ROOTS else task % ask.tried)] = other if is_free else untried
+                H[H_FIRST + 2 * capacity + node * tried + (0 if roots else task % tried)] = other if is_free else untried
                 if is_free and (node >= capacity) != (other >= capacity):
                     N[N_MET] = 1
         sync_team(N, N_BARRIER, member, members)
-        if phase == SAMPLE:
-            more0, more1 = rank(N, 0, count, lane), rank(N, 1, count, lane)
-            for task in range(worker, count, workers):
-                if N[N_FIRST + task] >= 0:
-                    store(ask, A, N, G, H, task, n0, n1, more0, lane)
+        met, drawn, roots, pairs = N[N_MET], drawn + count, False, 0
+        if met != 0:
+            break
+        if count > 0:
+            old0, old1, turn = n0, n1, 1 - turn
+            more0 = rank(N, 0, count, lane)
+            n0, n1 = n0 + more0, n1 + rank(N, 1, count, lane)
+            pairs = (more0 + n1 - old1) * tried
+            for i in range(worker, count, workers):
+                if N[N_FIRST + i] >= 0:
+                    store(ask, A, N, G, H, i, old0, old1, more0, lane)
             sync_team(N, N_BARRIER, member, members)
-            phase, drawn = CONNECT, drawn + count
-        else:
-            met, n0, n1, more0, more1, phase = N[N_MET], n0 + more0, n1 + more1, 0, 0, SAMPLE
     if worker == 0 and lane == 0:
         H[H_MET], H[H_COUNTS], H[H_COUNTS + 1], H[H_DRAWN] = met, n0, n1, drawn
 
@@ -116,10 +125,10 @@ def grow(ask, A, N, G, H, F, I, S, qa, qb, worker, workers, lane, member, member
 @njit
 def places(ask):
     """Where things begin. A: nodes (2, dof, capacity), samples (batch, dof), distances (workers, 2 CLASSES); N: samples that
-    became nodes (batch,), neighbours of the samples (batch, tried), numbers (workers, 2 CLASSES)."""
+    became nodes (batch,), neighbours of the samples (2, batch, tried) of two rounds in turn, numbers (workers, 2 CLASSES)."""
     drafts = 2 * ask.dof * (ask.capacity + 1)
     new = N_FIRST + ask.batch
-    return 2 * ask.dof, drafts, drafts + ask.batch * ask.dof, new, new + ask.batch, new + ask.batch * (ask.tried + 1)
+    return 2 * ask.dof, drafts, drafts + ask.batch * ask.dof, new, new + ask.batch, new + ask.batch * (2 * ask.tried + 1)
 
 
 @njit
@@ -137,17 +146,17 @@ def plant(ask, A, N, G, n0, n1, worker, workers, lane):
 
 
 @njit
-def pair(ask, A, N, phase, task, n0, n1, more0, qa, qb, lane):
+def pair(ask, A, N, roots, task, old0, old1, more0, turn, qa, qb, lane):
     """-> the new node and the neighbour of it (NONE: there is none) that are a task, their places into qa, qb.
 
-    In the phase ROOTS: goal number `task` and the start."""
-    if phase == ROOTS:
+    roots: goal number `task` and the start"""
+    if roots:
         node, other = ask.capacity + task, 0
     else:
         _, _, _, new, near, _ = places(ask)
         i = task // ask.tried
-        node = n0 + i if i < more0 else ask.capacity + n1 + i - more0
-        other = N[near + N[new + i] * ask.tried + task % ask.tried]
+        node = old0 + i if i < more0 else ask.capacity + old1 + i - more0
+        other = N[near + (turn * ask.batch + N[new + i]) * ask.tried + task % ask.tried]
     if other >= 0:
         fetch(ask, A, node, qa)
         fetch(ask, A, other, qb)
@@ -155,13 +164,13 @@ def pair(ask, A, N, phase, task, n0, n1, more0, qa, qb, lane):
 
 
 @njit
-def keep(ask, A, N, task, parent, n0, n1, q, worker, lane):
-    """A sample that becomes a node: its place and its neighbours, until it has a number."""
+def keep(ask, A, N, i, parent, n0, n1, turn, q, worker, lane):
+    """Sample i becomes a node: its place and its neighbours, until it has a number."""
     _, drafts, distances, _, near, numbers = places(ask)
     for k in range(lane, ask.dof, lane_count()):
-        A[drafts + task * ask.dof + k] = q[k]
-    neighbours(ask, A, N, distances + 2 * CLASSES * worker, numbers + 2 * CLASSES * worker, near + task * ask.tried, task & 1, parent,
-               n0, n1, q, lane)
+        A[drafts + i * ask.dof + k] = q[k]
+    neighbours(ask, A, N, distances + 2 * CLASSES * worker, numbers + 2 * CLASSES * worker, near + (turn * ask.batch + i) * ask.tried,
+               i & 1, parent, n0, n1, q, lane)
 
 
 @njit

@@ -24,13 +24,13 @@ from .sampling import sample, uniform01
 ROUNDED = np.float32(1.0001)  # a sample that was moved to the radius is within it, whatever the rounding
 
 
-def grow_by_version(query, checker, settings, seed, batch, tried):
+def grow_by_version(query, checker, settings, seed, batch):
     """-> path (K, dof), number of its goal, samples, None; or as the last the status and message that say why there is none.
 
-    settings: of prm;  batch: samples a round, of all workers together;  tried: neighbours tried in each tree
+    settings: of prm;  batch: samples a round, of all workers together
     """
     work = partial({1: _own_samples, 2: _same_samples, 3: _same_samples}[settings.version], query=query, settings=settings,
-                   seed=np.uint64(seed), batch=batch, tried=tried)
+                   seed=np.uint64(seed), batch=batch)
     with ThreadPoolExecutor(1) as device:
         def ask(graph, pairs):
             """pairs: (P, 2) a configuration (dof,) and a node each -> Future of (P,) bool"""
@@ -96,9 +96,9 @@ def _ended(exchange, graph, drawn, query, settings):
     return None
 
 
-def _own_samples(exchange, ask, query, settings, seed, batch, tried):
+def _own_samples(exchange, ask, query, settings, seed, batch):
     """Version 1."""
-    graph, drawn, edges = _Graph(query, tried), 0, []
+    graph, drawn, edges = _Graph(query, settings.connections), 0, []
     graph.join_goals(exchange, ask)
     while not graph.met:
         ended = _ended(exchange, graph, drawn, query, settings)
@@ -121,11 +121,11 @@ def _own_samples(exchange, ask, query, settings, seed, batch, tried):
     return graph.answer(drawn)
 
 
-def _same_samples(exchange, ask, query, settings, seed, batch, tried):
+def _same_samples(exchange, ask, query, settings, seed, batch):
     """Versions 2 and 3."""
     at_once = 2 if settings.version == 3 else 1
     size = max(1, batch // at_once)
-    graph, drawn, under_way = _Graph(query, tried), 0, deque()
+    graph, drawn, under_way = _Graph(query, settings.connections), 0, deque()
     graph.join_goals(exchange, ask)
     while not graph.met:
         if not under_way:
