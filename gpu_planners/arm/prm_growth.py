@@ -27,7 +27,8 @@ CLASSES = 32  # neighbours are the nearest nodes among the nearest of each resid
 NONE, UNTRIED = -1, -2  # entries of neighbours: no edge; UNTRIED - node: an edge that nobody has checked
 N_BARRIER, N_MET, N_FIRST = 0, 1, 4  # N: the team's barrier, did the trees meet, the node that each sample came from, see `places`
 H_MET, H_COUNTS, H_DRAWN, H_FIRST = 0, 1, 3, 4  # H: met, nodes of both trees, samples drawn, parents, neighbours
-ZERO, ONE, FAR = np.float32(0), np.float32(1), np.float32(3e38)
+POINT = -1  # mode of a motion that does not move: two looks at most, in every space
+ZERO, FAR = np.float32(0), np.float32(3e38)
 
 
 class Ask(NamedTuple):
@@ -91,10 +92,12 @@ def grow(ask, A, N, G, H, F, I, S, qa, qb, worker, workers, lane, member, member
                 node, other = pair(ask, A, N, roots, task, old0, old1, more0, turn, qa, qb, lane)
                 wanted = ask.lazy == 0 or roots or (node >= capacity) != (other >= capacity)
             is_free = wanted and other >= 0
-            looks = 0 if i >= 0 else 1
-            while is_free and looks < 2:  # most samples are in collision themselves: they are looked at before their motions
-                is_free = motion_free(qb if looks == 0 else qa, qb, ask.mode, ask.step, F, I, S, lane)
-                looks += 1
+            look = i >= 0 and lane_count() > 1  # most samples are in collision: a warp looks at them before their motions
+            while is_free:
+                is_free = motion_free(qb if look else qa, qb, POINT if look else ask.mode, ask.step, F, I, S, lane)
+                if not look:
+                    break
+                look = False
             if i >= 0:
                 if is_free:
                     keep(ask, A, N, i, other, n0, n1, 1 - turn, qb, worker, lane)
