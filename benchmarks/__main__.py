@@ -5,11 +5,11 @@ import datetime
 import sys
 from pathlib import Path
 
-from . import arm_checks, arm_planners, machine, report
+from . import arm_checks, arm_planners, dl14, machine, planar_arm, report
 from .harness import Context
 from .problems import data_dir
 
-REGISTRY = {benchmark.name: benchmark for benchmark in (*arm_checks.BENCHMARKS, *arm_planners.BENCHMARKS)}
+REGISTRY = {benchmark.name: benchmark for benchmark in (*arm_checks.BENCHMARKS, *arm_planners.BENCHMARKS, *dl14.BENCHMARKS, *planar_arm.BENCHMARKS)}
 
 
 def main(arguments=None):

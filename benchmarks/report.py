@@ -22,6 +22,15 @@ HEADINGS = {
     "length": "length",
     "short_length": "shortened",
     "scene_ms": "new scene, ms",
+    "samples": "samples",
+    "million_ms": "10^6, ms",
+    "motion_us": "per motion, us",
+    "time_ms": "time, ms",
+    "over_rrt": "over RRT",
+    "check_share": "share of checks",
+    "cost_2500": "cost at 2,500",
+    "cost_10000": "cost at 10,000",
+    "cost_40000": "cost at 40,000",
 }
 
 

@@ -218,7 +218,8 @@ def test_start_is_the_goal(panda):
 
 @pytest.mark.parametrize(("module", "field", "value"), [
     (rrt_connect, "range", 0.0), (rrt_connect, "range", float("nan")), (rrt_connect, "max_samples", 0), (rrt_connect, "max_samples", 1.5),
-    (rrt_connect, "time_limit_s", -1.0), (rrt_connect, "batch", True), (prm, "batch", 0), (prm, "neighbour_factor", "many"),
+    (rrt_connect, "time_limit_s", -1.0), (rrt_connect, "batch", True), (prm, "batch", -1), (prm, "neighbour_factor", "many"),
+    (prm, "lazy", 1), (prm, "near", 1.5), (prm, "radius", 0.0), (prm, "version", 4), (prm, "workers", 0), (prm, "roadmap_nodes", 0),
 ])
 def test_settings_refuse_by_name(module, field, value):
     with pytest.raises(SettingsError, match=f"{field} is .*allowed"):

@@ -9,6 +9,7 @@ import numpy as np
 from ..device import njit, resolve_device
 from . import space
 
+FEW = 64  # motions that one thread checks sooner than several wake up
 POINT = -1  # mode of a motion whose first end alone is looked at
 ZERO = np.float32(0)
 
@@ -47,8 +48,9 @@ class PlaneChecker:
     def warm_up(self):
         """Compile the checks, or load them from the cache, so that no query is charged for it."""
         if not self._warm:
-            q = np.zeros((1, self.robot.dof))
-            self.motions_valid(q, q)
+            for n in (1, FEW + 1):
+                q = np.zeros((n, self.robot.dof))
+                self.motions_valid(q, q)
             self._warm = True
 
     def configurations_valid(self, q):
@@ -67,12 +69,20 @@ class PlaneChecker:
         if self._cuda:
             return self._cuda.motions_valid(q_from, q_to, mode, step)
         valid = np.empty(len(q_from), dtype=np.bool_)
-        _motions_valid(q_from, q_to, min(len(q_from), 8 * numba.get_num_threads()), mode, step, *self.packed_scene, self._scratch, valid)
+        if len(valid) <= FEW:
+            _check(q_from, q_to, 0, len(valid), mode, step, *self.packed_scene, self._scratch, valid)
+        else:
+            _check_all(q_from, q_to, min(len(valid), 8 * numba.get_num_threads()), mode, step, *self.packed_scene, self._scratch, valid)
         return valid
 
 
+@njit
+def _check(qa, qb, first, last, mode, step, F, I, S, valid):
+    for i in range(first, last):
+        valid[i] = space.motion_free(qa[i], qb[i], mode, step, F, I, S, 0)
+
+
 @njit(parallel=True)
-def _motions_valid(qa, qb, chunks, mode, step, F, I, S, valid):
+def _check_all(qa, qb, chunks, mode, step, F, I, S, valid):
     for c in numba.prange(chunks):
-        for i in range(c * len(qa) // chunks, (c + 1) * len(qa) // chunks):
-            valid[i] = space.motion_free(qa[i], qb[i], mode, step, F, I, S, 0)
+        _check(qa, qb, c * len(qa) // chunks, (c + 1) * len(qa) // chunks, mode, step, F, I, S, valid)

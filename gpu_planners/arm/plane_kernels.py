@@ -2,15 +2,17 @@
 
 import functools
 
-from numba import cuda, float32
+import numpy as np
+from numba import cuda, float32, int32
 from numba.cuda.extending import overload
 
 from ..device import cuda_jit
 from ..team_kernels import WARP
 from . import image_space, planar, space
-from .collision_kernels import WARPS, CudaChecker
+from .collision_kernels import THREADS, WARPS, CudaChecker
 from .image_space import ImageScratch
 from .planar import PlanarScratch
+from .plane_checker import FEW
 
 space.register(PlanarScratch, "cuda", planar.motion_free, overload)
 space.register(ImageScratch, "cuda", image_space.motion_free, overload)
@@ -26,6 +28,19 @@ class CudaPlane(CudaChecker):
         self._dof, self.scratch_sizes = dof, scratch_sizes
         self._motions = _motions(scratch_sizes[0])
         self.scene, self._buffers = None, {}
+        with cuda.gpus[self._index]:  # small requests stay in the host's memory, which saves the copies
+            self._few = *(cuda.mapped_array((FEW, dof), np.float32) for _ in range(2)), cuda.mapped_array(FEW, np.bool_)
+
+    def motions_valid(self, q_from, q_to, mode, step):
+        n = len(q_from)
+        if not 0 < n <= FEW:
+            return super().motions_valid(q_from, q_to, mode, step)
+        mapped_from, mapped_to, valid = self._few
+        with cuda.gpus[self._index]:
+            mapped_from[:n], mapped_to[:n] = q_from, q_to
+            self._motions[(n + WARPS - 1) // WARPS, THREADS, self._stream](*self._few[:2], int32(mode), step, *self.scene, valid)
+            self._stream.synchronize()
+            return np.array(valid[:n])
 
 
 @functools.cache

@@ -1,112 +1,153 @@
-"""PRM (Kavraki et al., IEEE T-RA 1996) for one query, as [DL14] algorithm 1: a roadmap grown around start and
-goals until they are connected, then the shortest path on it.
+"""PRM as [DL14] algorithm 1: a graph grown around start and goals until they are connected, then its shortest path.
 
-Departures: nodes come in batches, drawn uniformly, so that their checks fill all cores or a GPU; each is tried
-with its k nearest nodes, k growing as PRM* asks (Karaman and Frazzoli, IJRR 2011).
+`solve` grows two trees (prm_growth), compiled as a whole: one thread on the CPU, one kernel on CUDA. `Settings.version`
+1 to 3 are the paper's own parallelizations (prm_versions). `build` makes a roadmap for many queries.
+
+Departures: p_G moves a uniform draw to the nearest node, so that nodes with much unexplored space around them are
+preferred; a new node is tried with its nearest neighbours within the radius, not with all.
 """
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components, dijkstra
-from scipy.spatial import cKDTree
 
+from ..errors import SettingsError
 from .path import Status
+from .prm_trees import Trees, growth_of
+from .prm_versions import grow_by_version
 from .query import Query, check_budgets, check_setting, open_query
+from .roadmap import FREE, Roadmap
 from .sampling import samples
 from .shortcut import shortcut
+
+BATCH, BATCH_BY_VERSION = {"cpu": 32, "cuda": 2048}, {"cpu": 256, "cuda": 2048}  # where Settings.batch is 0
+BUILD_BATCH = 1024  # configurations of a roadmap drawn at once
 
 
 @dataclass(frozen=True)
 class Settings:
-    """batch: configurations drawn between two looks at the graph
-    neighbour_factor: a node is tried with neighbour_factor * e (1 + 1 / dof) log(n) neighbours; 1 is PRM*'s constant
+    """radius: d_0: a new node lies at most so far from the graph, and is tried with nodes within it, joint-space L2, rad
+    near: share of samples that are moved to within the radius of the graph; the others count only where they fall near it
+    connections: nodes within the radius that a new node is tried with, besides the one that it came from
+    neighbour_factor: a node of a roadmap is tried with neighbour_factor * e (1 + 1 / dof) log(n) others; 1 is PRM*'s constant
+    batch: samples between two looks at the graph; 0: 32 on the CPU (256 in versions 1 to 3), 2048 on CUDA
+    lazy: check motions inside a tree, or of a roadmap, only where the shortest path needs them
+    version: 0: all of the search compiled; 1, 2, 3: the parallelizations of [DL14] 3.2 over `workers` workers
+    roadmap_nodes: configurations that `build` keeps
     max_samples: configurations drawn at most;  time_limit_s: seconds for the search at most
     shortcut_rounds: rounds of shortening afterwards; 0 returns the raw path
     weights: one number per joint for the cost of a motion, sqrt(sum of weight * change squared); none: 1 each
     """
 
-    batch: int = 256
+    radius: float = 1.0
+    near: float = 1.0
+    connections: int = 3
     neighbour_factor: float = 0.5
-    max_samples: int = 200_000
+    batch: int = 0
+    lazy: bool = False
+    version: int = 0
+    workers: int = 1
+    roadmap_nodes: int = 2000
+    max_samples: int = 1_000_000
     time_limit_s: float = 10.0
     shortcut_rounds: int = 12
     weights: tuple = ()
 
     def __post_init__(self):
-        check_setting(self, "batch", 1, 1_000_000, integer=True)
+        check_setting(self, "radius", 1e-3, 100.0)
+        check_setting(self, "near", 0.0, 1.0)
+        check_setting(self, "connections", 1, 64, integer=True)
         check_setting(self, "neighbour_factor", 0.01, 100.0)
+        check_setting(self, "batch", 0, 1_000_000, integer=True)
+        if not isinstance(self.lazy, bool):
+            raise SettingsError(f"prm.Settings.lazy is {self.lazy!r}; allowed: true or false")
+        check_setting(self, "version", 0, 3, integer=True)
+        check_setting(self, "workers", 1, 64, integer=True)
+        check_setting(self, "roadmap_nodes", 1, 1_000_000, integer=True)
         check_budgets(self)
 
+    def neighbours(self, n, dof):
+        """Neighbours that a node of a roadmap of n nodes is tried with."""
+        return int(np.ceil(self.neighbour_factor * np.e * (1 + 1 / dof) * np.log(max(n, 2))))
 
-def solve(start, goals, checker, settings=Settings(), seed=0):
-    """Plan from start (dof,) to the goal that is nearest along the roadmap of goals, (dof,) or (G, dof); rad or m.
+
+def solve(start, goals, checker, settings=Settings(), seed=0, roadmap=None):
+    """Plan from start (dof,) to the goal that is nearest along the graph of goals, (dof,) or (G, dof); rad or m.
+
+    roadmap: as `build` made it: searched first, checked again where obstacles have changed, and extended by the path where
+        it has none; for the weights it was built with
 
     -> PlanningResult. The same seed, settings and device give the same path unless the time limit ends the search.
     """
+    growth_of(checker)  # compile before the clock starts
     query = open_query(start, goals, checker, settings.weights)
     if not isinstance(query, Query):
         return query
-    roadmap = Roadmap(query)
-    drawn = 0
-    roadmap.connect(0, checker, settings)
-    while not (connected := roadmap.connected_goals()).any():
-        if drawn >= settings.max_samples:
-            return query.failed(Status.SAMPLES_EXHAUSTED, f"no path after {drawn} samples", drawn)
-        if query.elapsed() > settings.time_limit_s:
-            return query.failed(Status.TIMED_OUT, f"no path after {settings.time_limit_s:g} s ({drawn} samples)", drawn)
-        count = min(settings.batch, settings.max_samples - drawn)
-        q = samples(np.uint64(seed), drawn, count, query.lower, query.upper)
-        drawn += count
-        q = q[checker.configurations_valid(q)]
-        first = roadmap.add(q)
-        roadmap.connect(first, checker, settings)
-    path, goal = roadmap.shortest_path(connected)
+    path, goal, drawn = None, -1, 0
+    if roadmap is not None:
+        path, goal = _through(roadmap, query, checker, settings)
+    if path is None:
+        path, goal, drawn, problem = _search(query, checker, settings, seed)
+        if problem:
+            return query.failed(*problem, drawn)
+        if roadmap is not None:
+            _remember(roadmap, path)
     return query.solved(shortcut(path, checker, settings.shortcut_rounds, seed), goal, drawn)
 
 
-class Roadmap:
-    """nodes: (n, dof) float64, the start first, then the goals; edges: (m, 2) int, lengths: (m,) joint-space L2."""
+def build(checker, settings=Settings(), seed=0):
+    """-> Roadmap of `settings.roadmap_nodes` free configurations, drawn uniformly, each tried with its nearest ones, whatever
+    the radius. It ends early at max_samples or time_limit_s. A continuous joint has the turn around zero.
+    """
+    checker.warm_up()
+    began, robot = time.perf_counter(), checker.robot
+    if len(settings.weights) not in (0, robot.dof):
+        raise SettingsError(f"weights has {len(settings.weights)} numbers; allowed: none, or one for each of the {robot.dof} joints")
+    lower, upper = (np.asarray(bound, dtype=np.float32) for bound in (robot.lower, robot.upper))
+    roadmap = Roadmap(lower, upper, settings.weights or np.ones(robot.dof), checker.version)
+    while len(roadmap.nodes) < settings.roadmap_nodes:
+        count = min(BUILD_BATCH, settings.max_samples - roadmap.drawn)
+        if count == 0 or time.perf_counter() - began > settings.time_limit_s:
+            break
+        q = samples(np.uint64(seed), roadmap.drawn, count, lower, upper)
+        roadmap.drawn += count
+        q = q[checker.configurations_valid(q)][:settings.roadmap_nodes - len(roadmap.nodes)]
+        first = roadmap.add_nodes(q)
+        roadmap.connect(first, settings.neighbours(len(roadmap.nodes), robot.dof), checker, settings.lazy)
+    return roadmap
 
-    def __init__(self, query):
-        self.nodes = np.concatenate([query.start[None], query.goals])
-        self.goals = len(query.goals)
-        self.edges = np.zeros((0, 2), dtype=int)
-        self.lengths = np.zeros(0)
 
-    def add(self, q):
-        """Append configurations; -> the number of the first one."""
-        self.nodes = np.concatenate([self.nodes, q])
-        return len(self.nodes) - len(q)
+def _search(query, checker, settings, seed):
+    """-> path (K, dof), number of its goal, samples, None; or as the last the status and message that say why there is none."""
+    device = "cpu" if checker.device == "cpu" else "cuda"
+    batch = settings.batch or (BATCH_BY_VERSION if settings.version else BATCH)[device]
+    if settings.version:
+        return grow_by_version(query, checker, settings, seed, batch)
+    trees = Trees(checker, query, batch, settings.connections, settings.radius, settings.near, settings.lazy, seed)
+    while not trees.met:
+        if trees.drawn >= settings.max_samples:
+            return None, -1, trees.drawn, (Status.SAMPLES_EXHAUSTED, f"no path after {trees.drawn} samples")
+        if query.elapsed() > settings.time_limit_s:
+            return None, -1, trees.drawn, (Status.TIMED_OUT, f"no path after {settings.time_limit_s:g} s ({trees.drawn} samples)")
+        trees.grow(settings.max_samples)
+    graph, first_goal = trees.graph(query.weights)
+    chain = graph.shortest_path(0, first_goal + np.arange(len(query.goals)), checker)
+    return graph.nodes[chain], chain[-1] - first_goal, trees.drawn, None
 
-    def connect(self, first, checker, settings):
-        """Try to connect every node from `first` on with its nearest nodes."""
-        n, dof = self.nodes.shape
-        k = int(np.ceil(settings.neighbour_factor * np.e * (1 + 1 / dof) * np.log(n))) + 1
-        if first == n:
-            return
-        _, near = cKDTree(self.nodes).query(self.nodes[first:], k=min(k + 1, n))
-        pairs = np.stack([np.repeat(np.arange(first, n), near.shape[1]), near.ravel()], axis=1)
-        pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
-        pairs = pairs[checker.motions_valid(self.nodes[pairs[:, 0]], self.nodes[pairs[:, 1]])]
-        self.edges = np.concatenate([self.edges, pairs])
-        self.lengths = np.concatenate([self.lengths, np.linalg.norm(self.nodes[pairs[:, 0]] - self.nodes[pairs[:, 1]], axis=1)])
 
-    def connected_goals(self):
-        """(G,) bool: which goals the start reaches."""
-        _, component = connected_components(self._graph(), directed=False)
-        return component[1:1 + self.goals] == component[0]
+def _through(roadmap, query, checker, settings):
+    """-> path (K, dof) through a roadmap and the number of its goal, or None, -1."""
+    roadmap.revalidate(checker, settings.lazy)
+    dof, ends = len(query.start), len(query.goals) + 1
+    near = settings.neighbours(len(roadmap.nodes), dof)
+    with roadmap.visitors(np.concatenate([query.start[None], query.goals]), near, checker, settings.lazy) as first:
+        chain = roadmap.shortest_path(first, first + np.arange(1, ends), checker)
+        return (roadmap.nodes[chain], chain[-1] - first - 1) if chain else (None, -1)
 
-    def shortest_path(self, connected):
-        """-> (K, dof) path to the nearest of the connected goals, and its number."""
-        distance, previous = dijkstra(self._graph(), directed=False, indices=0, return_predecessors=True)
-        goal = int(np.argmin(np.where(connected, distance[1:1 + self.goals], np.inf)))
-        chain = [1 + goal]
-        while chain[-1] != 0:
-            chain.append(previous[chain[-1]])
-        return self.nodes[chain[::-1]], goal
 
-    def _graph(self):
-        n = len(self.nodes)
-        return coo_array((self.lengths, (self.edges[:, 0], self.edges[:, 1])), shape=(n, n)).tocsr()
+def _remember(roadmap, path):
+    """A roadmap learns the path that it lacked."""
+    first = roadmap.add_nodes(path)
+    numbers = np.arange(first, len(roadmap.nodes))
+    roadmap.add_edges(np.stack([numbers[:-1], numbers[1:]], axis=1), np.full(len(path) - 1, FREE))

@@ -1,0 +1,104 @@
+"""The scene of [DL14]: its PRM from start to path, and its indicator function, beside the paper's figures and its code's."""
+
+from pathlib import Path
+
+import numpy as np
+
+from gpu_planners.arm import CollisionChecker, MotionCheck, load_urdf, prm
+from gpu_planners.arm.scene_file import fixed_frames, load_scene
+
+from .harness import Benchmark, Row, median, percentile, progress, seconds
+
+ROOT = Path(__file__).resolve().parent.parent
+START, GOAL, STEP, RADIUS = np.zeros(4), np.full(4, 3.0), 0.01, 1.0
+MILLION = 1_000_000
+PLAN, SINGLE, EDGES = "start to path", "indicator, random configurations", "indicator, edges of at most 1 rad at steps of 0.01"
+SEARCHES = {
+    "": {},
+    ", lazy": {"lazy": True},
+    ", version 1": {"version": 1},
+    ", version 2": {"version": 2},
+    ", version 3": {"version": 3},
+    ", version 3, 4 workers": {"version": 3, "workers": 4},
+}
+QUOTED = (
+    (PLAN, "[DL14], 1 and 4 K20m", "version 1: 6864, 869 ms; 2: 2136, 1677 ms; 3: 2492, 942 ms (paper, table 1)"),
+    (PLAN, "[DL14], 16 CPU threads", "version 3: 9936 ms (paper, table 1)"),
+    (PLAN, "its code, H200", "0.87, 0.92, 1.13, 6.8, 19.4 s for 5 seeds (DESIGN.md)"),
+    (EDGES, "[DL14], 1 and 4 K20m", "version 1: 1070, 149 ms; 2: 337, 279 ms; 3: 130, 52 ms for 10^6 (paper, table 1; time of the whole search)"),
+    (EDGES, "[DL14], 16 CPU threads", "1012 ms for 10^6 (paper, table 1)"),
+)
+
+
+def dl14(context):
+    """Rows of the search by version, of the indicator function, and the quoted ones."""
+    rows = []
+    for device, missing in context.asked_for():
+        if missing:
+            rows.append(Row(PLAN, f"gpu_planners, {device}", note=missing))
+            continue
+        robot = load_urdf(ROOT / "urdf" / "dl14_arm.urdf", ROOT / "urdf" / "dl14_arm.srdf")
+        world = load_scene(ROOT / "config" / "scenes" / "dl14.yaml", fixed_frames(robot))
+        checker = CollisionChecker(robot, world, device, MotionCheck("joint", STEP))
+        for name, settings in progress(SEARCHES.items(), f"dl14, {device}"):
+            rows.append(_search(checker, f"gpu_planners, {device}{name}", settings, context))
+        proven = CollisionChecker(robot, world, device)
+        rows.append(_search(proven, f"gpu_planners, {device}, lazy, proven free all along", {"lazy": True}, context))
+        rows += _indicator(checker, f"gpu_planners, {device}", context)
+    return rows + [Row(case, subject, quoted=text) for case, subject, text in QUOTED]
+
+
+def _search(checker, subject, settings, context):
+    settings = prm.Settings(radius=RADIUS, shortcut_rounds=0, time_limit_s=60, **settings)
+    results, taken = [], []
+    for seed in range(3 if context.quick else 10):
+        results.append(prm.solve(START, GOAL, checker, settings, seed))
+        repeats = 1 if checker.device == "cpu" else 9
+        taken.append(median(seconds(lambda s=seed: prm.solve(START, GOAL, checker, settings, s), repeats, warm_up=1)))
+    solved = [result for result in results if result.solved]
+    figures = {
+        "solved": f"{len(solved)}/{len(results)}",
+        "plan_ms": 1e3 * median(taken),
+        "plan_p95_ms": 1e3 * percentile(taken, 95),
+        "samples": int(median([result.samples for result in solved])) if solved else 0,
+        "length": median([result.cost for result in solved]),
+    }
+    return Row(PLAN, subject, figures, taken)
+
+
+def _indicator(checker, subject, context):
+    robot, count = checker.robot, MILLION // (10 if context.quick and checker.device == "cpu" else 1)
+    rng = np.random.default_rng(0)
+    q = rng.uniform(robot.lower, robot.upper, (count, 4)).astype(np.float32)
+    repeats = 3 if checker.device == "cpu" else 15
+    single = seconds(lambda: checker.configurations_valid(q), repeats, 2) * MILLION / count
+    a = q[checker.configurations_valid(q)][:count // 50]
+    to = rng.normal(size=a.shape)
+    b = np.clip(a + rng.uniform(0, RADIUS, (len(a), 1)) * to / np.linalg.norm(to, axis=1, keepdims=True), robot.lower, robot.upper)
+    steps = np.ceil(np.linalg.norm(b - a, axis=1) / STEP) + 1
+    edges = seconds(lambda: checker.motions_valid(a, b), repeats, 2) * MILLION / steps.sum()
+    return [
+        Row(case, subject, {"million_ms": 1e3 * median(taken), "free": float(free)}, list(taken))
+        for case, taken, free in (
+            (SINGLE, single, checker.configurations_valid(q).mean()),
+            (EDGES, edges, checker.motions_valid(a, b).mean()),
+        )
+    ]
+
+
+COLUMNS = {
+    "solved": "text",
+    "plan_ms": "ms",
+    "plan_p95_ms": "ms",
+    "samples": "count",
+    "length": "length",
+    "million_ms": "ms",
+    "free": "share",
+}
+TEXT = (
+    "The four-axis arm and narrow passage of [DL14] from (0,0,0,0) to (3,3,3,3), step 0.01 and radius 1.0 in joint space, "
+    "warm; wall time of solve(), median and 95th percentile over 10 seeds. Indicator: arrays in host memory before and after, "
+    "time for 10^6 evaluations; along edges an evaluation is one of their steps, also where an earlier one ended the check."
+)
+
+BENCHMARKS = (Benchmark("dl14", "The scene of Demmeler and Liebmann", TEXT, COLUMNS, dl14),)

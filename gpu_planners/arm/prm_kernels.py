@@ -1,0 +1,81 @@
+"""CUDA: the kernel around `prm_growth.grow`. One launch grows the trees; a warp takes a sample or a motion."""
+
+import functools
+
+import numpy as np
+from numba import cuda, float32
+
+from ..device import cuda_jit
+from ..team_kernels import WARP
+from . import collision_kernels, plane_kernels, space  # register their checks
+from .collision import ITEM, QUEUE, ArmScratch
+from .image_space import ImageScratch
+from .planar import PlanarScratch
+from .prm_growth import Ask, grow
+from .prm_trees import Growth
+
+THREADS = 128
+WARPS = THREADS // WARP
+BLOCKS_PER_MULTIPROCESSOR = 4
+REGISTERS = collision_kernels.REGISTERS
+ALL_WAITING, ALL_ITEMS = WARPS * 2 * QUEUE, WARPS * 2 * ITEM * WARP
+del plane_kernels
+
+
+class CudaGrowth(Growth):
+    """A launch of as many blocks as run at once. G and H are page-locked memory that host and device see."""
+
+    def __init__(self, checker):
+        super().__init__()
+        self._index = int(checker.device.partition(":")[2])
+        self._kernel = _kernel(*checker.scratch_sizes)
+        with cuda.gpus[self._index]:
+            self._blocks = BLOCKS_PER_MULTIPROCESSOR * cuda.get_current_device().MULTIPROCESSOR_COUNT
+            self._stream = cuda.stream()
+        self.workers = self._blocks * WARPS
+
+    def _allocate(self, n_A, n_N, n_G, n_H):
+        with cuda.gpus[self._index]:
+            self._A, self._N = cuda.device_array(n_A, np.float32), cuda.to_device(np.zeros(n_N, dtype=np.int32))
+            self._G, self._H = cuda.mapped_array(n_G, np.float32), cuda.mapped_array(n_H, np.int32)
+        self.G, self.H = _host_view(self._G), _host_view(self._H)
+
+    def grow(self, checker, ask):
+        with cuda.gpus[self._index]:
+            scene = checker.device_scene()
+            self._kernel[self._blocks, THREADS, self._stream](*ask, self._A, self._N, self._G, self._H, *scene)
+            self._stream.synchronize()
+
+
+def _host_view(mapped):
+    """The memory of a mapped array as a plain array: compiled code of the host takes the device's kind for another type."""
+    return np.ndarray(mapped.shape, mapped.dtype, buffer=mapped.gpu_data)
+
+
+@functools.cache
+def _kernel(kind, n_q, n_poses=8, n_speeds=8):
+    """The kernel for a kind of space (`space.ARM`...) and sizes of its scratch."""
+    all_speeds = WARPS * n_speeds
+    arm, planar = space.ARM, space.PLANAR
+
+    @cuda_jit(max_registers=REGISTERS)
+    def prm_growth(dof, first, counts_0, counts_1, drawn, until, batch, tried, capacity, lazy, seed, mode, step, radius, near,
+                   A, N, G, H, F, I):
+        warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
+        ask = Ask(dof, first, counts_0, counts_1, drawn, until, batch, tried, capacity, lazy, seed, mode, step, radius, near)
+        qa, qb = cuda.local.array(n_q, float32)[:dof], cuda.local.array(n_q, float32)[:dof]
+        if kind == arm:
+            speed = cuda.shared.array(all_speeds, float32)
+            waiting = cuda.shared.array(ALL_WAITING, float32)
+            tau = cuda.shared.array(THREADS, float32)
+            items = cuda.shared.array(ALL_ITEMS, float32)
+            S = ArmScratch(speed[warp * n_speeds:(warp + 1) * n_speeds], waiting[warp * 2 * QUEUE:], tau[warp * WARP:],
+                           items[warp * 2 * ITEM * WARP:], cuda.local.array(n_q, float32), cuda.local.array(n_poses, float32))
+        elif kind == planar:
+            S = PlanarScratch(cuda.local.array(1, float32))
+        else:
+            S = ImageScratch(cuda.local.array(1, float32))
+        grow(ask, A, N, G, H, F, I, S, qa, qb, cuda.blockIdx.x * WARPS + warp, cuda.gridDim.x * WARPS, lane, cuda.blockIdx.x,
+             cuda.gridDim.x)
+
+    return prm_growth

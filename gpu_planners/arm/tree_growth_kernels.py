@@ -1,0 +1,113 @@
+"""CUDA: the kernel around `tree_growth.grow`. One launch takes some rounds; a warp takes a sample."""
+
+import functools
+
+import numpy as np
+from numba import cuda, float32
+
+from ..device import cuda_jit
+from ..team_kernels import WARP
+from . import collision_kernels, plane_kernels, space  # register their checks
+from . import tree_buffers as tree
+from .collision import ITEM, QUEUE, ArmScratch
+from .image_space import ImageScratch
+from .planar import PlanarScratch
+from .tree_growth import grow
+from .tree_search import Buffers
+
+THREADS = 128
+WARPS = THREADS // WARP
+BLOCKS_PER_MULTIPROCESSOR = 4
+REGISTERS = collision_kernels.REGISTERS
+ALL_WAITING, ALL_ITEMS = WARPS * 2 * QUEUE, WARPS * 2 * ITEM * WARP
+del plane_kernels
+
+
+@functools.cache
+def cuda_buffers(device, scratch_sizes):
+    """The buffers for a device and a kind of space: made once, kept, and grown when a query needs more."""
+    return CudaBuffers(device, scratch_sizes)
+
+
+class CudaBuffers(Buffers):
+    """On a CUDA device, with page-locked twins. One query at a time."""
+
+    def __init__(self, device, scratch_sizes):
+        self._index = int(device.partition(":")[2])
+        self._kernel = _kernel(*scratch_sizes)
+        self._A = self._N = None
+        with cuda.gpus[self._index]:
+            multiprocessors = cuda.get_current_device().MULTIPROCESSOR_COUNT
+            self._blocks = min(BLOCKS_PER_MULTIPROCESSOR * multiprocessors, tree.WORKERS // WARPS)
+            self._stream = cuda.stream()
+
+    def begin(self, checker, floats, ints):
+        self._checker, self._scene = checker, checker.device_scene()
+        sizes = self.sizes(ints)
+        with cuda.gpus[self._index]:
+            if self._A is None or len(self._A) < sizes[0] or len(self._N) < sizes[1]:
+                self._allocate(sizes)
+            self._host_A[:len(floats)], self._host_N[:len(ints)] = floats, ints
+            self._A[:len(floats)].copy_to_device(self._host_A[:len(floats)], self._stream)
+            self._N[:len(ints)].copy_to_device(self._host_N[:len(ints)], self._stream)
+        self.floats, self.ints = self._host_A[:len(floats)], self._host_N[:tree.INT_HEAD]
+
+    def make_room(self, nodes):
+        if nodes > self.ints[tree.CAPACITY]:
+            kept, floats, head = self.nodes(), self.floats.copy(), self.ints.copy()
+            head[tree.CAPACITY] = self.larger(nodes)
+            self.begin(self._checker, floats, head)
+            self.put(kept, self._host_tree())
+            with cuda.gpus[self._index]:
+                self._A.copy_to_device(self._host_A, self._stream)
+                self._N.copy_to_device(self._host_N, self._stream)
+
+    def grow(self, rounds, seed):
+        with cuda.gpus[self._index]:
+            self._kernel[self._blocks, THREADS, self._stream](self._A, self._N, rounds, seed, *self._checker.motion_args, *self._scene)
+            self._A[:tree.FLOAT_HEAD].copy_to_host(self._host_A[:tree.FLOAT_HEAD], self._stream)
+            self._N[:tree.INT_HEAD].copy_to_host(self._host_N[:tree.INT_HEAD], self._stream)
+            self._stream.synchronize()
+
+    def tree(self):
+        with cuda.gpus[self._index]:
+            self._A.copy_to_host(self._host_A, self._stream)
+            self._N.copy_to_host(self._host_N, self._stream)
+            self._stream.synchronize()
+        return self._host_tree()
+
+    def _allocate(self, sizes):
+        """Room for twice as much as asked, so that few queries allocate."""
+        floats, ints = 2 * sizes[0], 2 * sizes[1]
+        self._A, self._N = cuda.device_array(floats, np.float32), cuda.device_array(ints, np.int32)
+        self._host_A, self._host_N = cuda.pinned_array(floats, np.float32), cuda.pinned_array(ints, np.int32)
+
+    def _host_tree(self):
+        return tree.tree_of(self._host_A, self._host_N)
+
+
+@functools.cache
+def _kernel(kind, n_q, n_poses=8, n_speeds=8):
+    """The kernel for a kind of space (`space.ARM`...) and sizes of its scratch."""
+    all_speeds = WARPS * n_speeds
+    arm, planar = space.ARM, space.PLANAR
+
+    @cuda_jit(max_registers=REGISTERS)
+    def tree_growth(A, N, rounds, seed, mode, step, F, I):
+        warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
+        q, p = cuda.local.array(n_q, float32)[:N[tree.DOF]], cuda.local.array(n_q, float32)[:N[tree.DOF]]
+        if kind == arm:
+            speed = cuda.shared.array(all_speeds, float32)
+            waiting = cuda.shared.array(ALL_WAITING, float32)
+            tau = cuda.shared.array(THREADS, float32)
+            items = cuda.shared.array(ALL_ITEMS, float32)
+            S = ArmScratch(speed[warp * n_speeds:(warp + 1) * n_speeds], waiting[warp * 2 * QUEUE:], tau[warp * WARP:],
+                           items[warp * 2 * ITEM * WARP:], cuda.local.array(n_q, float32), cuda.local.array(n_poses, float32))
+        elif kind == planar:
+            S = PlanarScratch(cuda.local.array(1, float32))
+        else:
+            S = ImageScratch(cuda.local.array(1, float32))
+        grow(tree.tree_of(A, N), rounds, seed, mode, step, F, I, S, q, p, cuda.blockIdx.x * WARPS + warp,
+                  cuda.gridDim.x * WARPS, lane, cuda.blockIdx.x, cuda.gridDim.x)
+
+    return tree_growth
