@@ -4,7 +4,19 @@ import numpy as np
 from numba import cuda
 from numba.cuda.extending import overload
 
-from .team import add, any_lane, greatest_lane, lane_count, least_lane, lower, peek, rank_lanes, sum_lanes, sync_lanes, sync_team
+from .team import (
+    add,
+    any_lane,
+    greatest_lane,
+    lane_count,
+    least_lane,
+    lower,
+    peek,
+    rank_lanes,
+    sum_lanes,
+    sync_lanes,
+    sync_team,
+)
 
 WARP = 32
 ALL = np.uint32(0xFFFFFFFF)

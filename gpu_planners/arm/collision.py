@@ -297,7 +297,7 @@ def certify(active, q, want, stop, F, I, S, lane):
                             count += 1
             done = s < 0 and last == n
             if done or any_lane(count > SIEVE - RUN):
-                waiting = settle(count, waiting, done, want, F, I, S, lane)
+                waiting = settle(count, waiting, done, want, stop and active, F, I, S, lane)
                 count = 0
                 if stop and any_lane(active and tau[lane] < ZERO):
                     return tau[lane]
@@ -311,7 +311,7 @@ def ball_radius(s, F, I):
 
 
 @njit
-def settle(count, waiting, done, want, F, I, S, lane):
+def settle(count, waiting, done, want, ends, F, I, S, lane):
     """The second sieve over the `count` pairs that this lane found near; the exact search whenever there is a pair for
     every lane, and at the end when nothing else is to come (done). -> how many pairs still wait for the search."""
     X, tau, speed, items = S.X, S.tau, S.speed, S.items
@@ -346,6 +346,8 @@ def settle(count, waiting, done, want, F, I, S, lane):
             return waiting
         if not near or waiting >= lanes:
             waiting = search(waiting, F, I, S, lane)
+        if any_lane(ends and tau[lane] < ZERO):  # nobody will ask for the rest
+            return waiting
 
 
 @njit
