@@ -165,3 +165,13 @@ def test_more_nodes_than_there_was_room(device):
     while small.drawn < 20_000:
         small.advance()
     assert all(np.array_equal(a, b) for a, b in zip(nodes, small.nodes()))
+
+
+@pytest.mark.parametrize("device", DEVICES[1:])
+def test_cuda_does_what_the_cpu_does(device):
+    """Rounding apart, the tree does not depend on who works on it."""
+    arm, boxes, start, goal = nine_link_scene()
+    settings = rrt_star.Settings(max_samples=5000, batch=256, informed=False, **PLAIN)
+    for seed in range(4):
+        on_cpu, on_cuda = (rrt_star.solve(start, goal, PlanarChecker(arm, boxes, d), settings, seed) for d in ("cpu", device))
+        assert on_cuda.cost == pytest.approx(on_cpu.cost, rel=1e-4)
