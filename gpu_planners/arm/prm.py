@@ -49,7 +49,7 @@ class Settings:
     version: int = 0
     workers: int = 1
     roadmap_nodes: int = 2000
-    max_samples: int = 1_000_000
+    max_samples: int = 200_000
     time_limit_s: float = 10.0
     shortcut_rounds: int = 12
     weights: tuple = ()
