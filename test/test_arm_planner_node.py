@@ -1,11 +1,13 @@
 """The arm_planner node over real DDS: what a user asks of it, in the small robot's world."""
 
 import threading
+from dataclasses import fields
 
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from node_harness import GROUP, LATCHED, ROBOT, RunningNode, joints, marker, pose_goal, request
+from rcl_interfaces.msg import ParameterType
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from scipy.spatial.transform import Rotation
@@ -15,6 +17,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
 from gpu_planners.nodes.conversions import seconds
+from gpu_planners.nodes.demo_checks import CoalCheck
 from gpu_planners_msgs.srv import PlanMotion
 
 SUCCESS = PlanMotion.Response.SUCCESS
@@ -133,6 +136,15 @@ def checked_free(response, obstacle):
     return CollisionChecker(load_urdf(ROBOT, joints=GROUP), world, device="cpu").configurations_valid(q).all()
 
 
+def collisions_by_coal(response, obstacle):
+    """How many configurations along the path meet a box obstacle or the robot itself, by coal."""
+    world, pose = CollisionWorld(), np.eye(4)
+    pose[:3, 3] = obstacle["position"]
+    world.add_box("bar", obstacle["scale"], pose)
+    path = np.array([point.positions for point in response.path.points])
+    return CoalCheck(load_urdf(ROBOT, joints=GROUP), world).collisions(path)[1]
+
+
 def test_obstacles_of_the_topic_are_added_moved_deleted_and_expire(running):
     publisher = running.publisher(MarkerArray, "/arm_planner/obstacles", 10)
     straight = running.plan(request()).path_length
@@ -192,12 +204,62 @@ def test_scaling_slows_the_motion(running):
     assert seconds(slow.trajectory.points[-1].time_from_start) > 2 * seconds(fast.trajectory.points[-1].time_from_start)
 
 
-def test_every_planner_answers_by_its_name(running):
-    from gpu_planners.nodes.parameters import PLANNERS
+PLANNER_NAMES = ["rrt_connect", "prm", "rrt", "rrt_star"]
 
-    for planner in PLANNERS:
-        response = running.plan(request(planner=planner, obstacles=MarkerArray(markers=[marker(**BAR)])))
-        assert response.code == SUCCESS and checked_free(response, BAR), planner
+
+@pytest.mark.parametrize("planner", PLANNER_NAMES)
+def test_every_planner_answers_by_its_name(start_node, planner):
+    pytest.importorskip("coal")
+    running = start_node(**{"planner": "prm", f"{planner}.max_samples": 3000})
+    response = running.plan(request(planner=planner, obstacles=MarkerArray(markers=[marker(**BAR)])))
+    assert response.code == SUCCESS, response.message
+    assert np.allclose(end_of(response), [1.0, 0.5, 0.0], atol=1e-6) and collisions_by_coal(response, BAR) == 0
+    assert collisions_by_coal(running.plan(request(planner=planner)), BAR) > 0  # without the bar it is in the way
+
+
+@pytest.mark.parametrize("planner", PLANNER_NAMES)
+def test_a_planner_that_finds_nothing_says_so_in_time(start_node, planner):
+    cage = [
+        marker(position=(-0.3 * np.cos(a), 0.3 * np.sin(a), 0.1), scale=(0.03, 0.03, 0.5), number=i)
+        for i, a in enumerate((np.pi / 4, 3 * np.pi / 4 + 0.2, 5 * np.pi / 4, 7 * np.pi / 4))
+    ]
+    walled_in = dict(goals=[(1.6, 0.0, 0.0)], obstacles=MarkerArray(markers=cage), planner=planner)
+    running = start_node(**{f"{planner}.max_samples": 100_000_000})
+    late = running.plan(request(time_limit_s=0.1, **walled_in))
+    assert late.code == PlanMotion.Response.TIMED_OUT and "0.1 s" in late.message
+    assert set_parameter(running, f"{planner}.max_samples", 5).successful
+    short = running.plan(request(**walled_in))
+    assert short.code == PlanMotion.Response.PLANNING_FAILED and "sample" in short.message
+
+
+@pytest.mark.parametrize("planner", PLANNER_NAMES)
+def test_weights_of_the_wrong_number_are_answered(start_node, planner):
+    running = start_node(**{f"{planner}.weights": [1.0, 2.0]})
+    response = running.plan(request(planner=planner))
+    assert response.code == PlanMotion.Response.FAILURE and all(word in response.message for word in ("weights", "2", "3"))
+    for wrong in ([1.0, -1.0, 1.0], [0.0, 1.0, 1.0], [float("nan"), 1.0, 1.0]):
+        refused = set_parameter(running, f"{planner}.weights", wrong)
+        assert not refused.successful and "weights" in refused.reason
+    assert set_parameter(running, f"{planner}.weights", [4.0, 1.0, 1.0]).successful
+    weighted = running.plan(request(planner=planner))
+    assert weighted.code == SUCCESS and np.isclose(weighted.path_length, np.hypot(2 * 1.0, 0.5), rtol=1e-3)
+
+
+def test_every_setting_is_a_described_parameter(running):
+    """Each field of each planner's Settings; the ends of its range are values that the Settings take."""
+    from gpu_planners.arm import prm, rrt, rrt_connect, rrt_star
+
+    for name, planner in zip(PLANNER_NAMES, (rrt_connect, prm, rrt, rrt_star), strict=True):
+        for field in fields(planner.Settings):
+            descriptor = running.node.describe_parameter(f"{name}.{field.name}")
+            value = running.node.get_parameter(f"{name}.{field.name}").value
+            assert len(descriptor.description) > 10
+            assert tuple(value) == field.default if field.name == "weights" else value == field.default
+            ranges = [*descriptor.integer_range, *descriptor.floating_point_range]
+            number = type(field.default) in (int, float)
+            assert len(ranges) == number and (field.name != "weights" or descriptor.type == ParameterType.PARAMETER_DOUBLE_ARRAY)
+            for end in (r for interval in ranges for r in (interval.from_value, interval.to_value)):
+                assert getattr(planner.Settings(**{field.name: end}), field.name) == end
 
 
 def test_markers_show_robot_obstacles_and_tip(running):
@@ -242,6 +304,8 @@ def set_parameter(running, name, value):
         ("rrt_connect.time_limit_s", -1.0, ["rrt_connect.time_limit_s"]),
         ("motion_check.mode", "guess", ["guess", "workspace"]),
         ("motion_check.step", 0.0, ["motion_check.step"]),
+        ("rrt.range", 1e-6, ["rrt", "range"]),
+        ("rrt_star.weights", [1.0, -2.0, 1.0], ["weights", "-2"]),
         ("velocity_scaling", 1.5, ["velocity_scaling"]),
         ("joints", ["elbow"], ["joints"]),
     ],

@@ -46,13 +46,7 @@ def declared_parameters():
     pytest.importorskip("rclpy", reason="ROS 2 is not installed")
     from gpu_planners.nodes import parameters
 
-    settings = {
-        f"{prefix}.{field.name}": field.default
-        for prefix, kind in parameters.SETTINGS.items()
-        for field in parameters._plain_fields(kind)
-    }
-    assert settings.keys() == parameters.SETTING_TEXTS.keys()
-    return {p.name: p.default for p in parameters.PARAMETERS} | settings
+    return {p.name: p.default for p in parameters.PARAMETERS} | parameters.setting_defaults()
 
 
 def test_the_parameter_file_holds_every_parameter_with_its_default():
@@ -75,7 +69,7 @@ def test_the_node_takes_the_parameter_file(tmp_path, namespace):
 
     from gpu_planners.nodes.arm_planner_node import ArmPlannerNode
 
-    changed = {"planner": ("rrt_connect", "prm"), "max_samples": ("200000", "1234")}
+    changed = {"planner": ("rrt_connect", "prm"), "roadmap_nodes": ("2000", "1234")}
     text = PARAMETER_FILE.read_text()
     for name, (default, value) in changed.items():
         text = text.replace(f'{name}: "{default}"', f'{name}: "{value}"').replace(
@@ -86,7 +80,7 @@ def test_the_node_takes_the_parameter_file(tmp_path, namespace):
     rclpy.init(context=context)
     for file, expected in (
         (PARAMETER_FILE, declared),
-        (tmp_path / "changed.yaml", declared | {"planner": "prm", "prm.max_samples": 1234}),
+        (tmp_path / "changed.yaml", declared | {"planner": "prm", "prm.roadmap_nodes": 1234}),
     ):
         node = ArmPlannerNode(context=context, namespace=namespace, cli_args=["--ros-args", "--params-file", str(file)])
         assert node._values == expected

@@ -152,14 +152,26 @@ def test_time_limit_ends_with_the_best_so_far():
     assert result.solved and result.samples < 10_000_000
 
 
-def test_more_nodes_than_there_was_room():
+@pytest.mark.parametrize("device", DEVICES)
+def test_more_nodes_than_there_was_room(device):
     """The buffers grow during a query, and the tree stays the same."""
-    checker = walled()
-    search = grown(checker, START, GOAL, rrt_star.Settings(max_samples=20_000, batch=1024, **PLAIN))
-    small = TreeSearch(search.query, checker, rrt_star.Settings(max_samples=20_000, batch=1024, **PLAIN), 0, True, 1.1, False)
+    checker, settings = walled(device), rrt_star.Settings(max_samples=20_000, batch=1024, **PLAIN)
+    search = grown(checker, START, GOAL, settings)
+    nodes = search.nodes()
+    small = TreeSearch(search.query, checker, settings, 0, True, 1.1, False)
     head = small.buffers.ints.copy()
     head[tree_buffers.CAPACITY] = 64
     small.buffers.begin(checker, small.buffers.floats.copy(), head)
     while small.drawn < 20_000:
         small.advance()
-    assert all(np.array_equal(a, b) for a, b in zip(search.nodes(), small.nodes()))
+    assert all(np.array_equal(a, b) for a, b in zip(nodes, small.nodes()))
+
+
+@pytest.mark.parametrize("device", DEVICES[1:])
+def test_cuda_does_what_the_cpu_does(device):
+    """Rounding apart, the tree does not depend on who works on it."""
+    arm, boxes, start, goal = nine_link_scene()
+    settings = rrt_star.Settings(max_samples=5000, batch=256, informed=False, **PLAIN)
+    for seed in range(4):
+        on_cpu, on_cuda = (rrt_star.solve(start, goal, PlanarChecker(arm, boxes, d), settings, seed) for d in ("cpu", device))
+        assert on_cuda.cost == pytest.approx(on_cpu.cost, rel=1e-4)

@@ -28,6 +28,7 @@ from .plane_checker import POINT, PlaneChecker
 ZERO, ONE, HALF = np.float32(0), np.float32(1), np.float32(0.5)
 DOF, OBSTACLES = 0, 1  # header of the int32 buffer; float32: base (2,), lengths (dof,), rectangles (RECTANGLE each)
 LENGTHS, RECTANGLE = 2, 4  # a rectangle: centre x, y, half width, half height
+U_1, U_2, U_3 = np.uintp(1), np.uintp(2), np.uintp(3)
 TWO_OVER_PI = np.float32(0.636619772)
 S_3, S_5, S_7 = np.float32(-1.6666654611e-1), np.float32(8.3321608736e-3), np.float32(-1.9515295891e-4)
 C_4, C_6, C_8 = np.float32(4.166664568298827e-2), np.float32(-1.388731625493765e-3), np.float32(2.443315711809948e-5)
@@ -166,8 +167,8 @@ def free_between(qa, qb, t, F, I):
         x, y = x + dx, y + dy  # the link's middle; (dx, dy): from there to its end
         wide, high = abs(dx), abs(dy)
         for o in range(obstacles):
-            row = LENGTHS + dof + RECTANGLE * o
-            mx, my, hx, hy = F[row] - x, F[row + 1] - y, F[row + 2], F[row + 3]
+            row = np.uintp(LENGTHS + dof + RECTANGLE * o)  # unsigned: no test for negative indices
+            mx, my, hx, hy = F[row] - x, F[row + U_1] - y, F[row + U_2], F[row + U_3]
             if abs(mx) <= hx + wide and abs(my) <= hy + high and abs(mx * dy - my * dx) <= hx * high + hy * wide:
                 return False
         x, y = x + dx, y + dy

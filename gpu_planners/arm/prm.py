@@ -21,7 +21,7 @@ from .roadmap import FREE, Roadmap
 from .sampling import samples
 from .shortcut import shortcut
 
-BATCH, BATCH_BY_VERSION = {"cpu": 32, "cuda": 2048}, {"cpu": 256, "cuda": 2048}  # where Settings.batch is 0
+BATCH, BATCH_BY_VERSION = {"cpu": 32, "cuda": 512}, {"cpu": 256, "cuda": 512}  # where Settings.batch is 0
 BUILD_BATCH = 1024  # configurations of a roadmap drawn at once
 
 
@@ -31,8 +31,8 @@ class Settings:
     near: share of samples that are moved to within the radius of the graph; the others count only where they fall near it
     connections: nodes within the radius that a new node is tried with, besides the one that it came from
     neighbour_factor: a node of a roadmap is tried with neighbour_factor * e (1 + 1 / dof) log(n) others; 1 is PRM*'s constant
-    batch: samples between two looks at the graph; 0: 32 on the CPU (256 in versions 1 to 3), 2048 on CUDA
-    lazy: check motions inside a tree, or of a roadmap, only where the shortest path needs them
+    batch: samples between two looks at the graph; 0: 32 on the CPU (256 in versions 1 to 3), 512 on CUDA; long searches gain from 2048 there
+    lazy: check motions inside a tree (version 0), or of a roadmap, only where the shortest path needs them
     version: 0: all of the search compiled; 1, 2, 3: the parallelizations of [DL14] 3.2 over `workers` workers
     roadmap_nodes: configurations that `build` keeps
     max_samples: configurations drawn at most;  time_limit_s: seconds for the search at most
@@ -49,7 +49,7 @@ class Settings:
     version: int = 0
     workers: int = 1
     roadmap_nodes: int = 2000
-    max_samples: int = 1_000_000
+    max_samples: int = 200_000
     time_limit_s: float = 10.0
     shortcut_rounds: int = 12
     weights: tuple = ()

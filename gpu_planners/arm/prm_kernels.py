@@ -30,9 +30,10 @@ class CudaGrowth(Growth):
         self._index = int(checker.device.partition(":")[2])
         self._kernel = _kernel(*checker.scratch_sizes)
         with cuda.gpus[self._index]:
-            self._blocks = BLOCKS_PER_MULTIPROCESSOR * cuda.get_current_device().MULTIPROCESSOR_COUNT
+            self._most_blocks = BLOCKS_PER_MULTIPROCESSOR * cuda.get_current_device().MULTIPROCESSOR_COUNT
             self._stream = cuda.stream()
-        self.workers = self._blocks * WARPS
+        self.workers = self._most_blocks * WARPS
+        self._blocks = None
 
     def _allocate(self, n_A, n_N, n_G, n_H):
         with cuda.gpus[self._index]:
@@ -43,8 +44,12 @@ class CudaGrowth(Growth):
     def grow(self, checker, ask):
         with cuda.gpus[self._index]:
             scene = checker.device_scene()
-            self._kernel[self._blocks, THREADS, self._stream](*ask, self._A, self._N, self._G, self._H, *scene)
+            # one block at first; then as many as are there at once, since they wait for each other
+            self._kernel[self._blocks or 1, THREADS, self._stream](*ask, self._A, self._N, self._G, self._H, *scene)
             self._stream.synchronize()
+            if self._blocks is None:
+                at_once = min(compiled.max_cooperative_grid_blocks(THREADS) for compiled in self._kernel.overloads.values())
+                self._blocks = max(1, min(self._most_blocks, at_once))
 
 
 def _host_view(mapped):

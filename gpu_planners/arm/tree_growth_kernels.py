@@ -70,11 +70,12 @@ class CudaBuffers(Buffers):
             self._stream.synchronize()
 
     def tree(self):
-        with cuda.gpus[self._index]:
-            self._A.copy_to_host(self._host_A, self._stream)
-            self._N.copy_to_host(self._host_N, self._stream)
+        T = self._host_tree()
+        with cuda.gpus[self._index]:  # what belongs to nodes: the beginning of both
+            self._A[:T.new_x].copy_to_host(self._host_A[:T.new_x], self._stream)
+            self._N[:T.joined].copy_to_host(self._host_N[:T.joined], self._stream)
             self._stream.synchronize()
-        return self._host_tree()
+        return T
 
     def _allocate(self, sizes):
         """Room for twice as much as asked, so that few queries allocate."""

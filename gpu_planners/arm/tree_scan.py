@@ -3,9 +3,13 @@ vector registers. Nodes lie in tiles, so that both read consecutive numbers."""
 
 import math
 
+import numpy as np
+
 from ..device import njit
 from ..team import any_lane, lane_count, least_lane, rank_lanes, sync_lanes
 from .tree_buffers import DOF, FAR, GOALS, NEAR, TILE, TILES, UNREACHED, ZERO, first_node
+
+ROW, TWO_ROWS, THREE_ROWS = np.uintp(TILE), np.uintp(2 * TILE), np.uintp(3 * TILE)  # unsigned: no test for negative indices
 
 
 @njit
@@ -31,18 +35,19 @@ def scan(T, q, low, high, reach2, b, m, lane):
     size = dof * TILE
     for tile in range(low // TILE, (high + TILE - 1) // TILE, TILES):
         s0, s1, s2, s3 = ZERO, ZERO, ZERO, ZERO
-        at = T.x + tile * size + lane
+        a0 = np.uintp(T.x + tile * size + lane)
+        a1, a2, a3 = a0 + np.uintp(size), a0 + np.uintp(2 * size), a0 + np.uintp(3 * size)
         for k in range(0, dof - 2, 3):
             q0, q1, q2 = q[k], q[k + 1], q[k + 2]
-            s0 += squares(T, at, q0, q1, q2)
-            s1 += squares(T, at + size, q0, q1, q2)
-            s2 += squares(T, at + 2 * size, q0, q1, q2)
-            s3 += squares(T, at + 3 * size, q0, q1, q2)
-            at += 3 * TILE
+            s0 += squares(T, a0, q0, q1, q2)
+            s1 += squares(T, a1, q0, q1, q2)
+            s2 += squares(T, a2, q0, q1, q2)
+            s3 += squares(T, a3, q0, q1, q2)
+            a0, a1, a2, a3 = a0 + THREE_ROWS, a1 + THREE_ROWS, a2 + THREE_ROWS, a3 + THREE_ROWS
         for k in range(dof - dof % 3, dof):
-            d0, d1, d2, d3 = T.A[at] - q[k], T.A[at + size] - q[k], T.A[at + 2 * size] - q[k], T.A[at + 3 * size] - q[k]
+            d0, d1, d2, d3 = T.A[a0] - q[k], T.A[a1] - q[k], T.A[a2] - q[k], T.A[a3] - q[k]
             s0, s1, s2, s3 = s0 + d0 * d0, s1 + d1 * d1, s2 + d2 * d2, s3 + d3 * d3
-            at += TILE
+            a0, a1, a2, a3 = a0 + ROW, a1 + ROW, a2 + ROW, a3 + ROW
         i = tile * TILE + lane
         index, best, m = consider(T, i, s0, low, high, reach2, b, m, index, best)
         index, best, m = consider(T, i + TILE, s1, low, high, reach2, b, m, index, best)
@@ -56,7 +61,7 @@ def scan(T, q, low, high, reach2, b, m, lane):
 @njit
 def squares(T, at, q0, q1, q2):
     """Squared distance in three joints."""
-    d0, d1, d2 = T.A[at] - q0, T.A[at + TILE] - q1, T.A[at + 2 * TILE] - q2
+    d0, d1, d2 = T.A[at] - q0, T.A[at + ROW] - q1, T.A[at + TWO_ROWS] - q2
     return d0 * d0 + d1 * d1 + d2 * d2
 
 

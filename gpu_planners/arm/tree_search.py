@@ -14,7 +14,7 @@ from .tree_growth import grow
 
 LOOK = 64  # samples between two looks at the clock on the CPU, or one round
 CUDA_BATCH = 2048  # fills an H200
-FIRST_NODES = 1 << 14  # room at first
+FIRST_NODES = 1 << 17  # room at first, 7 MB for an arm of nine links
 
 
 def check_tree_settings(settings, flag):

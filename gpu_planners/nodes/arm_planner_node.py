@@ -99,7 +99,7 @@ class ArmPlannerNode(Node):
         self._state = DiagnosticStatus.WARN, "compiling; a request waits for it"
         self.get_logger().info("compiling (once on a machine, then from the cache)")
         started = time.monotonic()
-        device = warm_up(self._scene, self._values)
+        device = warm_up(self._scene, self._values, self._values["planner"])
         self._show_obstacles()
         self._state = DiagnosticStatus.OK, "ready"
         self.get_logger().info(f"ready on {device} after {time.monotonic() - started:.1f} s")

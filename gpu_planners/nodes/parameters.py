@@ -9,11 +9,12 @@ from dataclasses import dataclass, fields
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
 from rclpy.parameter import Parameter as RclParameter
 
-from ..arm import prm, rrt_connect
+from ..arm import prm, rrt, rrt_connect, rrt_star
 from ..arm.collision_checker import MotionCheck
 from ..errors import SettingsError
 
-PLANNERS = {"rrt_connect": rrt_connect, "prm": prm}
+PLANNERS = {"rrt_connect": rrt_connect, "prm": prm, "rrt": rrt, "rrt_star": rrt_star}
+DOUBLES = RclParameter.Type.DOUBLE_ARRAY
 SETTINGS = {name: planner.Settings for name, planner in PLANNERS.items()} | {"motion_check": MotionCheck}
 
 
@@ -73,27 +74,49 @@ PARAMETERS = (
     ),
 )
 
+TREE_TEXTS = {  # rrt and rrt_star
+    "range": ("Longest motion added at once, in units of cost (rad); 0: samples are approached all the way", 0.0, 1e4),
+    "goal_radius": ("A path may end so close to a goal, in units of cost (rad); 0: it ends at the goal", 0.0, 1e4),
+    "goal_bias": ("Share of the samples that are drawn at a goal not reached yet", 0.0, 1.0),
+    "batch": ("Samples of a round at most; 0: 64 on the CPU, 2048 on CUDA", 0, 1 << 14),
+}
+SHARED_TEXTS = {  # every planner
+    "max_samples": ("Most configurations drawn", 1, 100_000_000),
+    "time_limit_s": ("Longest search, seconds", 1e-3, 86_400.0),
+    "shortcut_rounds": ("Rounds of shortening the path; 0: raw path", 0, 10_000),
+    "weights": ("One positive number per joint: a motion costs sqrt(sum of weight * change squared); empty: 1 each",),
+}
 # what `ros2 param describe` says of the fields of Settings: text, inclusive range of a number
 SETTING_TEXTS = {
+    f"{planner}.{field}": text
+    for planner, texts in zip(PLANNERS, ({}, {}, TREE_TEXTS, TREE_TEXTS), strict=True)
+    for field, text in (texts | SHARED_TEXTS).items()
+} | {
     "rrt_connect.range": ("Longest motion added to a tree at once, rad (joint-space L2)", 1e-3, 100.0),
     "rrt_connect.dynamic_domain": (
         "Radius within which a node that failed to extend still takes samples, rad; 0: any",
         0.0,
         1000.0,
     ),
-    "rrt_connect.batch": ("Samples per round on CUDA; the CPU takes one at a time", 1, 100_000),
-    "rrt_connect.max_samples": ("Most configurations drawn", 1, 100_000_000),
-    "rrt_connect.time_limit_s": ("Longest search, seconds", 1e-3, 86_400.0),
-    "rrt_connect.shortcut_rounds": ("Rounds of shortening the path; 0: raw path", 0, 10_000),
-    "prm.batch": ("Configurations drawn between two looks at the roadmap", 1, 1_000_000),
-    "prm.neighbour_factor": ("Neighbours tried for each node, as a fraction of PRM*'s number", 0.01, 100.0),
-    "prm.max_samples": ("Most configurations drawn", 1, 100_000_000),
-    "prm.time_limit_s": ("Longest search, seconds", 1e-3, 86_400.0),
-    "prm.shortcut_rounds": ("Rounds of shortening the path; 0: raw path", 0, 10_000),
+    "rrt_connect.batch": ("Samples of a round; 0: 1 on the CPU, 256 on CUDA", 0, 4096),
+    "rrt_connect.restarts": ("Searches after the first while time is left; the shortest path counts", 0, 100_000),
+    "rrt_connect.max_samples": ("Most configurations drawn in a search", 1, 100_000_000),
+    "rrt_connect.shortcut_rounds": ("Passes of shortening the path; 0: raw path", 0, 10_000),
+    "prm.radius": ("A node lies at most so far from the graph and is tried with nodes within it, rad", 1e-3, 100.0),
+    "prm.near": ("Share of the samples that are moved to within the radius of the graph", 0.0, 1.0),
+    "prm.connections": ("Nodes that a new node is tried with, besides the one that it came from", 1, 64),
+    "prm.neighbour_factor": ("Neighbours of a node of a kept roadmap, as a fraction of PRM*'s number", 0.01, 100.0),
+    "prm.batch": ("Samples between two looks at the graph; 0: chosen by device", 0, 1_000_000),
+    "prm.lazy": ("Check motions inside a tree only where the shortest path needs them",),
+    "prm.version": ("0: all of the search compiled; 1, 2, 3: the parallelizations of [DL14] over `workers`", 0, 3),
+    "prm.workers": ("Workers of versions 1 to 3", 1, 64),
+    "prm.roadmap_nodes": ("Configurations of a kept roadmap, which requests do not use", 1, 1_000_000),
+    "rrt.stop_at_first": ("End with the first path; otherwise at the budget, with the cheapest",),
+    "rrt_star.radius_factor": ("Near nodes lie within this times Karaman and Frazzoli's least radius", 0.01, 100.0),
+    "rrt_star.informed": ("Once a path is known, draw only where a shorter one may pass",),
+    "rrt_star.max_samples": ("Configurations drawn; all of them, unless the time limit comes first", 1, 100_000_000),
     "motion_check.mode": (
         "How motions are checked: continuous (proven), workspace (metres), joint (rad), count (parts)",
-        None,
-        None,
     ),
     "motion_check.step": ("Its step, in the unit of the mode", 1e-5, 1e6),
 }
@@ -103,27 +126,37 @@ def declare(node):
     """Declare all parameters on an rclpy node; SettingsError when a given value is wrong."""
     for parameter in PARAMETERS:
         node.declare_parameter(parameter.name, parameter.default, _descriptor(parameter))
-    for prefix, settings in SETTINGS.items():
-        for field in _plain_fields(settings):
-            name = f"{prefix}.{field.name}"
-            node.declare_parameter(
-                name, field.default, _descriptor(Parameter(name, field.default, *SETTING_TEXTS[name]))
-            )
+    for name, default in setting_defaults().items():
+        descriptor = _descriptor(Parameter(name, default, *SETTING_TEXTS[name]))
+        if default != []:
+            node.declare_parameter(name, default, descriptor)
+        elif node.declare_parameter(name, DOUBLES, descriptor).type_ != DOUBLES:  # an empty list has no type in ROS
+            node.set_parameters([RclParameter(name, DOUBLES, [])])
     check(values(node))
 
 
 def values(node):
     """{name: value} of every parameter."""
-    names = [p.name for p in PARAMETERS] + [
-        f"{prefix}.{field.name}" for prefix, kind in SETTINGS.items() for field in _plain_fields(kind)
-    ]
+    names = (*(p.name for p in PARAMETERS), *setting_defaults())
     return {name: node.get_parameter(name).value for name in names}
+
+
+def setting_defaults():
+    """{"<planner>.<field>": default} of every field of every Settings, a tuple as the list that ROS has for it."""
+    return {
+        f"{prefix}.{field.name}": list(field.default) if isinstance(field.default, tuple) else field.default
+        for prefix, kind in SETTINGS.items()
+        for field in fields(kind)
+    }
 
 
 def settings(values, prefix):
     """The frozen Settings of a planner (or MotionCheck) from parameter values; they validate themselves."""
     kind = SETTINGS[prefix]
-    return kind(**{field.name: values[f"{prefix}.{field.name}"] for field in _plain_fields(kind)})
+    given = {field.name: values[f"{prefix}.{field.name}"] for field in fields(kind)}
+    return kind(
+        **{name: value if isinstance(value, bool | int | float | str) else tuple(value) for name, value in given.items()}
+    )
 
 
 def strings(value):
@@ -158,11 +191,6 @@ def checker_of_changes(node, accepted):
         return SetParametersResult(successful=True)
 
     return callback
-
-
-def _plain_fields(settings):
-    """Fields that a ROS parameter can hold."""
-    return [field for field in fields(settings) if isinstance(field.default, bool | int | float | str)]
 
 
 def _descriptor(parameter):

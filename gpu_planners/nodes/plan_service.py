@@ -44,7 +44,7 @@ def answer(scene, values, request, measured, response):
 
 def _plan(scene, values, request, measured, response):
     robot = scene.require_robot()
-    planner, planner_settings = _planner(values, request)
+    name, planner_settings = _planner(values, request)
     scaling = [_scaling(request, values, name) for name in ("velocity_scaling", "acceleration_scaling")]
     start_positions = _start(scene, request, measured)
     scene.place_other_joints(start_positions, values["fixed_joint_tolerance"])
@@ -55,7 +55,9 @@ def _plan(scene, values, request, measured, response):
     checker = scene.checker_for(world, values["device"], settings(values, "motion_check"))
     tip_link = values["tip_link"] or robot.tip_link
     goals, goal_of = _goals(scene, checker, request, start - turns, tip_link, values["ik_solutions"])
-    result = planner.solve(start - turns, goals, checker, planner_settings, seed=request.seed)
+    if (name, checker.device) not in scene.warm_planners:
+        warm_up(scene, values, name)
+    result = PLANNERS[name].solve(start - turns, goals, checker, planner_settings, seed=request.seed)
     response.code, response.status = CODE_OF_STATUS[result.status], result.status.value
     response.planning_time_s, response.samples, response.device = (
         float(result.time_s),
@@ -83,7 +85,7 @@ def _planner(values, request):
     chosen = settings(values, name)
     if not math.isfinite(request.time_limit_s) or request.time_limit_s < 0:
         raise RequestError(error_codes.FAILURE, f"time_limit_s is {request.time_limit_s}, it must be 0 or more seconds")
-    return PLANNERS[name], replace(chosen, time_limit_s=request.time_limit_s) if request.time_limit_s else chosen
+    return name, replace(chosen, time_limit_s=request.time_limit_s) if request.time_limit_s else chosen
 
 
 def _scaling(request, values, name):
@@ -165,14 +167,14 @@ def _free_solutions(robot, checker, tip_link, T_root_tip, start, count, number):
     return free[:count]
 
 
-def warm_up(scene, values):
-    """Compile what a request needs, by a small one in an empty world; returns the device."""
+def warm_up(scene, values, planner):
+    """Compile what a request to a planner needs, by a small one in an empty world; returns the device."""
     robot, rng = scene.robot, np.random.default_rng(0)
     checker = scene.checker_for(CollisionWorld(), values["device"], settings(values, "motion_check"))
     q = rng.uniform(robot.lower, robot.upper, (64, robot.dof))
     checker.colliding_pairs(q[0])
     free = q[checker.configurations_valid(q)]
     if len(free) > 1:
-        chosen = settings(values, values["planner"])
-        PLANNERS[values["planner"]].solve(free[0], free[1:2], checker, replace(chosen, time_limit_s=1.0), seed=0)
+        PLANNERS[planner].solve(free[0], free[1:2], checker, PLANNERS[planner].Settings(max_samples=256, time_limit_s=1.0))
+    scene.warm_planners.add((planner, checker.device))
     return checker.device

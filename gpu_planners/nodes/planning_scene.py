@@ -55,6 +55,7 @@ class PlanningScene:
     frames: {frame: (4, 4) T_root_frame} that messages may name; "" is the root
     other_joints: {name: (lower, upper)} of the URDF's movable joints that are not planned, rad or m
     mimic_joints: names of joints that follow another one
+    warm_planners: {(planner, device)} that are compiled for the robot
     """
 
     def __init__(self, source):
@@ -65,7 +66,7 @@ class PlanningScene:
         self._file_world = CollisionWorld()
         self._markers = {}  # {obstacle name: (marker, end of its life in seconds)} of the topic
         self._waiting = []
-        self._checker = None
+        self._checker, self.warm_planners = None, set()
 
     def load_robot(self, urdf, now):
         """Take a robot (URDF text, or the path of its file), its scene file, and the obstacles that came before."""
@@ -87,7 +88,7 @@ class PlanningScene:
             if not joint.mimic and joint.name not in robot.joint_names
         }
         self.robot, self.frames, self._file_world, self.world = robot, frames, file_world, world
-        self._urdf, self._fixed, self._checker = urdf, {}, None
+        self._urdf, self._fixed, self._checker, self.warm_planners = urdf, {}, None, set()
         waiting, self._waiting = self._waiting, []
         for markers, received in waiting:
             self.change_obstacles(markers, received)
