@@ -7,6 +7,7 @@ from numba.cuda.extending import overload
 from .team import (
     add,
     any_lane,
+    from_lane,
     greatest_lane,
     lane_count,
     least_lane,
@@ -16,6 +17,7 @@ from .team import (
     sum_lanes,
     sync_lanes,
     sync_team,
+    vote_lanes,
 )
 
 WARP = 32
@@ -26,6 +28,16 @@ TURN = -0x80000000  # the bit of a barrier that flips when everybody has arrived
 @overload(lane_count, target="cuda")
 def _lane_count():
     return lambda: WARP
+
+
+@overload(vote_lanes, target="cuda")
+def _vote_lanes(flag):
+    return lambda flag: np.int64(cuda.ballot_sync(ALL, flag)) & np.int64(0xFFFFFFFF)
+
+
+@overload(from_lane, target="cuda")
+def _from_lane(value, lane):
+    return lambda value, lane: cuda.shfl_sync(ALL, value, lane)
 
 
 @overload(rank_lanes, target="cuda")
