@@ -18,7 +18,7 @@ from .image_space import ImageScratch
 from .nearest import BLOCK, FAR, ZERO, nearest
 from .planar import PlanarScratch
 from .query import Query
-from .rrt_connect import NODES, Settings, halves, read_answer, request_size, write_request
+from .rrt_connect import NODES, Settings, halves, read_answer, read_answers, request_size, write_request, write_requests
 from .shortcut import POINTS, shorten, shorten_sizes
 
 THREADS = 128
@@ -149,7 +149,7 @@ class CudaEngine:
             return read_answer(K, P, query, settings)
 
     def solve_many(self, queries, checkers, settings, seeds):
-        """-> list of PlanningResult; those for which there was no room have status FULL in K"""
+        """-> list of PlanningResult, None for those that need more room than there is in a batch"""
         n, batch, blocks = len(queries), settings.batch or BATCH_FOR_MANY, BLOCKS_FOR_MANY * self._multiprocessors
         goals = max(len(query.goals) for query in queries)
         capacity = -(-(NODES_FOR_MANY + goals) // BLOCK) * BLOCK
@@ -161,13 +161,12 @@ class CudaEngine:
             P, Q = self._buffer("Ps", n * 32 * self._dof, np.float32, mapped), self._buffer("Q", 3, np.int32, zeros)
             A = self._buffer("As", blocks * floats, np.float32, cuda.device_array)[:blocks * floats].reshape(blocks, floats)
             N = self._buffer("Ns", blocks * ints, np.int32, zeros)[:blocks * ints].reshape(blocks, ints)
-            for i in range(n):
-                write_request(R[i], K[i], queries[i], settings, batch, seeds[i], checkers[i], capacity)
+            write_requests(R, K, queries, checkers, settings, batch, seeds, capacity)
             K[:n, [core.SCENE_FLOATS, core.SCENE_INTS]] = places
             Q.copy_to_device(np.array([0, 0, n, 0], dtype=np.int32), self._stream)
             self._many[min(blocks, n), THREADS, self._stream](R, K, P, Q, F, I, A, N)
             self._wait(Q, core.STOP_ALL, queries[0].began + settings.time_limit_s)
-            return [None if K[i, core.STATUS] == core.FULL else read_answer(K[i], P, queries[i], settings) for i in range(n)]
+            return read_answers(K, P, queries, settings)
 
     def shorten(self, path, checker, passes, weights, seed):
         """`shortcut` of a path (K, dof) -> (K', dof) float32"""
