@@ -325,7 +325,8 @@ def gather(active, at, want, F, I, S, lane):
         return UNRELATED
     _, others = rank_lanes(active)
     middle = others // 2
-    far = greatest_lane(abs(at - from_lane(at, middle)) + want if active else ZERO)
+    place_there = from_lane(at, middle)
+    far = greatest_lane(abs(at - place_there) + want if active else ZERO)
     if lane == middle:
         for k in range(3 * I[SHAPES]):
             S.speed[I[MOVING] + I[PAIRS] + k] = S.X[12 * I[FRAMES] + k]
