@@ -12,6 +12,7 @@ LIBRARIES = [
     "lxml>=4.9",
     "numba>=0.61",
     "numpy>=1.26,<2.5",  # numba-cuda 0.30 does not import with numpy 2.5
+    "pillow>=9.0",
     "pyyaml>=6.0",
     "rich>=13.0",
     "ruckig>=0.14",

@@ -18,6 +18,7 @@ from gpu_planners.errors import GpuPlannersError
 from gpu_planners.nodes.conversions import trajectory_message
 from gpu_planners.nodes.demo_checks import CoalCheck, broken_rules
 from gpu_planners.nodes.demo_scene import demo_robot
+from gpu_planners.nodes.parameters import PLANNERS
 
 PATH = np.array([[0, 0, 0], [1, 0.5, 0.2]])
 
@@ -76,7 +77,12 @@ def test_the_demo_runs_checks_and_draws(tmp_path):
     command = [sys.executable, "-m", "gpu_planners.nodes.demo", "--device", "cpu", "--picture", str(picture)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=280)
     assert run.returncode == 0, run.stdout + run.stderr
-    for word in ("panda", "12 obstacles", "cpu", "solved", "refused, code -12", "shelf_top", "What to try next"):
+    for word in ("panda", "12 obstacles", "cpu", "solved", "refused, code -12", "shelf_top", "Every planner", "What to try next"):
         assert word in run.stdout
-    assert "collide]" not in run.stdout and run.stdout.count("kept") == 3
+    assert "poses collide" not in run.stdout and run.stdout.count("kept") == 3
+    rows = {words[1]: words for words in map(str.split, run.stdout.splitlines()) if len(words) > 1 and words[1] in PLANNERS}
+    assert rows.keys() == PLANNERS.keys() and all("solved" in row and "free" in row for row in rows.values())
+    for row in rows.values():  # ... │ raw time ms │ raw length rad │ time ms │ length rad │
+        raw, short = (float(row[i - 1]) for i, word in enumerate(row) if word == "rad")
+        assert 0 < short <= raw
     assert picture.stat().st_size > 20_000

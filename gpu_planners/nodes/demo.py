@@ -13,7 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import rclpy
+from rcl_interfaces.srv import SetParameters
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rich.console import Console
 from rich.table import Table
 
@@ -26,6 +28,8 @@ from ..errors import GpuPlannersError
 from . import demo_scene
 from .conversions import seconds
 from .demo_checks import CoalCheck, broken_rules
+from .demo_planners import ask_planners
+from .demo_planners import table as table_of_planners
 
 PATIENCE_S = 300.0  # the first start on a machine compiles
 
@@ -41,14 +45,17 @@ def main(arguments=None):
         rclpy.init(args=options.ros_arguments)
         with NodeProcess(files, scene, options) as process:
             client = DemoClient(process)
-            with console.status("loading and compiling; the first time on a machine this takes a minute"):
+            with console.status("loading and compiling; the first time on a machine this takes a minute or two"):
                 client.wait_until_ready()
-            while True:
-                answers = client.ask_all(options.seed)
-                if not options.repeat:
-                    break
+            while options.repeat:
+                client.ask_all(options.seed)
                 options.seed += 1
-        return _report(console, files, scene, answers, options)
+            answers = client.ask_all(options.seed)
+            with console.status("asking every planner; the first time on a machine each is compiled"):
+                compared, start = demo_scene.COMPARED, answers[0][1].path.points
+                start = start[-1].positions if start else demo_scene.READY
+                planners = ask_planners(client, compared, start, options.seed, may_set=not options.no_node)
+        return _report(console, files, scene, answers, planners, options)
     except GpuPlannersError as error:
         console.print(f"[bold red]demo: {error}[/]")
         return 1
@@ -105,6 +112,7 @@ class DemoClient:
         self._process = process
         self._node = Node("arm_planner_demo")
         self._client = self._node.create_client(PlanMotion, "arm_planner/plan_motion")
+        self._parameters = self._node.create_client(SetParameters, "arm_planner/set_parameters")
 
     def wait_until_ready(self):
         """Return when the node has answered a first request, which it does once it has loaded and compiled."""
@@ -113,7 +121,7 @@ class DemoClient:
             self._process.require_alive()
             if time.monotonic() > end:
                 raise GpuPlannersError("no node offers arm_planner/plan_motion; start one, or leave out --no-node")
-        answer, _ = self._ask(demo_scene.message_of(demo_scene.REQUESTS[0], demo_scene.READY, 0))
+        answer, _ = self.ask(demo_scene.message_of(demo_scene.REQUESTS[0], demo_scene.READY, 0))
         if answer.code == PlanMotion.Response.COLLISION_CHECKING_UNAVAILABLE:
             raise GpuPlannersError(f"the node answered: {answer.message}")
 
@@ -121,24 +129,32 @@ class DemoClient:
         """[(DemoRequest, response, round trip in seconds)]; each motion starts where the one before ended."""
         answers, start = [], demo_scene.READY
         for request in demo_scene.REQUESTS:
-            response, round_trip = self._ask(demo_scene.message_of(request, start, seed))
+            response, round_trip = self.ask(demo_scene.message_of(request, start, seed))
             answers.append((request, response, round_trip))
             if response.path.points:
                 start = response.path.points[-1].positions
         return answers
 
-    def _ask(self, message):
+    def ask(self, message):
+        """(PlanMotion response, round trip in seconds)."""
         started = time.monotonic()
-        future = self._client.call_async(message)
+        return self._wait_for(self._client.call_async(message)), time.monotonic() - started
+
+    def set_parameter(self, name, value):
+        parameters = [Parameter(name, value=value).to_parameter_msg()]
+        self._wait_for(self._parameters.call_async(SetParameters.Request(parameters=parameters)))
+
+    def _wait_for(self, future):
+        end = time.monotonic() + PATIENCE_S
         while not future.done():
             rclpy.spin_once(self._node, timeout_sec=0.1)
             self._process.require_alive()
-            if time.monotonic() > started + PATIENCE_S:
+            if time.monotonic() > end:
                 raise GpuPlannersError(f"the node has not answered for {PATIENCE_S:.0f} s")
-        return future.result(), time.monotonic() - started
+        return future.result()
 
 
-def _report(console, files, scene, answers, options):
+def _report(console, files, scene, answers, planners, options):
     """Print the tables, draw the longest motion; 0 when every motion passed its checks."""
     robot = load_urdf(files.urdf, srdf=files.srdf, package_dirs=[files.package_dir], group=files.group)
     world = load_scene(scene, fixed_frames(robot))
@@ -158,7 +174,8 @@ def _report(console, files, scene, answers, options):
         ("checked by coal", "left"),
     ):
         table.add_column(column, justify=justify)
-    all_passed, longest = True, None
+    comparison, all_passed = table_of_planners(demo_scene.COMPARED, planners, lambda r: _checks(robot, coal_check, r))
+    longest = None
     for request, response, round_trip in answers:
         passed, rules, collisions = _checks(robot, coal_check, response)
         expected = (response.code == PlanMotion.Response.SUCCESS) == request.possible
@@ -199,7 +216,7 @@ def _report(console, files, scene, answers, options):
         ("device", next((response.device for _, response, _ in answers if response.device), "unknown")),
     ):
         facts.add_row(*row)
-    console.print(facts, table, sep="\n")
+    console.print(facts, table, comparison, sep="\n")
     for request, response, _ in answers:
         if response.code != PlanMotion.Response.SUCCESS:
             console.print(f"[yellow]'{request.title}' was refused:[/] {response.message}", soft_wrap=True)
@@ -234,6 +251,7 @@ What to try next
   another seed, another device        make demo ARGS="--seed 3 --device cpu"
   your own robot, as a node           .venv/bin/arm_planner --ros-args -p robot_description_file:=robot.urdf
   with RViz, where ROS 2 is installed ros2 launch gpu_planners demo.launch.py
+  another planner                     the field `planner` of a request, or .venv/bin/arm_planner --ros-args -p planner:=prm
   how fast it is                      make bench
   the library without ROS             README.md, "In Python, without ROS\"""",
         soft_wrap=True,

@@ -49,6 +49,7 @@ REQUESTS = (
     DemoRequest("back to the ready position", joint_goal=READY),
     DemoRequest("into the top of the shelf (impossible)", gripper_at=(0.66, 0.00, 0.77), possible=False),
 )
+COMPARED = REQUESTS[1]  # what every planner is asked, from where REQUESTS[0] ends
 
 
 def demo_robot():

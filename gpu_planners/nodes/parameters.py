@@ -83,7 +83,7 @@ TREE_TEXTS = {  # rrt and rrt_star
 SHARED_TEXTS = {  # every planner
     "max_samples": ("Most configurations drawn", 1, 100_000_000),
     "time_limit_s": ("Longest search, seconds", 1e-3, 86_400.0),
-    "shortcut_rounds": ("Rounds of shortening the path; 0: raw path", 0, 10_000),
+    "shortcut_rounds": ("Passes of shortening the path; 0: raw path", 0, 10_000),
     "weights": ("One positive number per joint: a motion costs sqrt(sum of weight * change squared); empty: 1 each",),
 }
 # what `ros2 param describe` says of the fields of Settings: text, inclusive range of a number
@@ -101,7 +101,6 @@ SETTING_TEXTS = {
     "rrt_connect.batch": ("Samples of a round; 0: 1 on the CPU, 256 on CUDA", 0, 4096),
     "rrt_connect.restarts": ("Searches after the first while time is left; the shortest path counts", 0, 100_000),
     "rrt_connect.max_samples": ("Most configurations drawn in a search", 1, 100_000_000),
-    "rrt_connect.shortcut_rounds": ("Passes of shortening the path; 0: raw path", 0, 10_000),
     "prm.radius": ("A node lies at most so far from the graph and is tried with nodes within it, rad", 1e-3, 100.0),
     "prm.near": ("Share of the samples that are moved to within the radius of the graph", 0.0, 1.0),
     "prm.connections": ("Nodes that a new node is tried with, besides the one that it came from", 1, 64),
