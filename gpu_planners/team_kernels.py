@@ -25,6 +25,14 @@ ALL = np.uint32(0xFFFFFFFF)
 TURN = -0x80000000  # the bit of a barrier that flips when everybody has arrived
 
 
+def team_blocks(kernel, threads, most):
+    """How many blocks, at most `most`, a launch may have whose blocks wait for each other: those that run at once.
+
+    Before the kernel's first launch, when that is not known, one.
+    """
+    return max(1, min([most, *(compiled.max_cooperative_grid_blocks(threads) for compiled in kernel.overloads.values())])) if kernel.overloads else 1
+
+
 @overload(lane_count, target="cuda")
 def _lane_count():
     return lambda: WARP

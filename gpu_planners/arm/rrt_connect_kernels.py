@@ -10,7 +10,7 @@ from numba.cuda.extending import overload
 
 from ..device import cuda_jit
 from ..team import least_lane, sync_team
-from ..team_kernels import WARP
+from ..team_kernels import WARP, team_blocks
 from . import collision_kernels, plane_kernels, space  # the latter two register their checks
 from . import rrt_connect_search as core
 from .collision import ITEM, QUEUE, ArmScratch
@@ -26,7 +26,7 @@ WARPS = THREADS // WARP
 REGISTERS = collision_kernels.REGISTERS
 ALL_WAITING, ALL_ITEMS = WARPS * 2 * QUEUE, WARPS * 2 * ITEM * WARP
 BLOCKS_FOR_ONE, BLOCKS_FOR_MANY = 1, 4  # on each multiprocessor
-BATCH_FOR_ONE, BATCH_FOR_MANY = 256, 4
+BATCH_FOR_ONE, BATCH_FOR_MANY = 128, 4
 NODES_FOR_MANY = 8192  # of a tree; a problem that needs more is solved by itself afterwards
 del plane_kernels
 
@@ -144,7 +144,8 @@ class CudaEngine:
             P = self._buffer("P", core.CORNERS * self._dof, np.float32, mapped)
             A, N = self._buffer("A", floats, np.float32, cuda.device_array), self._buffer("N", ints, np.int32, zeros)
             write_request(R, K, query, settings, batch, seed, checker, capacity)
-            self._one[BLOCKS_FOR_ONE * self._multiprocessors, THREADS, self._stream](R, K, P, *scene, A, N)
+            blocks = team_blocks(self._one, THREADS, BLOCKS_FOR_ONE * self._multiprocessors)
+            self._one[blocks, THREADS, self._stream](R, K, P, *scene, A, N)
             self._wait(N, core.STOP, query.began + settings.time_limit_s)
             return read_answer(K, P, query, settings)
 
@@ -179,7 +180,8 @@ class CudaEngine:
             A, N = self._buffer("shorten A", floats, np.float32, cuda.device_array), self._buffer("shorten N", 1 + ints, np.int32, zeros)
             R[0], R[1:1 + dof], R[1 + dof:1 + dof + path.size] = step, weights, path.ravel()
             K[:7] = length, corners, passes, *halves(seed), mode, 0
-            self._shorten[BLOCKS_FOR_ONE * self._multiprocessors, THREADS, self._stream](R, K, *checker.device_scene(), A, N)
+            blocks = team_blocks(self._shorten, THREADS, BLOCKS_FOR_ONE * self._multiprocessors)
+            self._shorten[blocks, THREADS, self._stream](R, K, *checker.device_scene(), A, N)
             self._stream.synchronize()
             return R[1 + dof:1 + dof + K[6] * dof].reshape(-1, dof)
 
