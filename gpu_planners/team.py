@@ -25,6 +25,16 @@ def any_lane(flag):
     return flag
 
 
+def vote_lanes(flag):
+    """-> int64, bit i set where the flag is true in lane i of the worker."""
+    return int(flag)
+
+
+def from_lane(value, lane):
+    """A float32 value of another lane of the worker."""
+    return value
+
+
 def rank_lanes(flag):
     """-> how many of the lanes before this one have the flag, and how many of all."""
     return 0, int(flag)
@@ -75,6 +85,16 @@ def sync_team(N, at, member, members):
 @overload(lane_count, target="cpu")
 def _lane_count():
     return lambda: 1
+
+
+@overload(vote_lanes, target="cpu")
+def _vote_lanes(flag):
+    return lambda flag: 1 if flag else 0
+
+
+@overload(from_lane, target="cpu")
+def _from_lane(value, lane):
+    return lambda value, lane: value
 
 
 @overload(rank_lanes, target="cpu")

@@ -4,16 +4,48 @@ import numpy as np
 from numba import cuda
 from numba.cuda.extending import overload
 
-from .team import add, any_lane, greatest_lane, lane_count, least_lane, lower, peek, rank_lanes, sum_lanes, sync_lanes, sync_team
+from .team import (
+    add,
+    any_lane,
+    from_lane,
+    greatest_lane,
+    lane_count,
+    least_lane,
+    lower,
+    peek,
+    rank_lanes,
+    sum_lanes,
+    sync_lanes,
+    sync_team,
+    vote_lanes,
+)
 
 WARP = 32
 ALL = np.uint32(0xFFFFFFFF)
 TURN = -0x80000000  # the bit of a barrier that flips when everybody has arrived
 
 
+def team_blocks(kernel, threads, most):
+    """How many blocks, at most `most`, a launch may have whose blocks wait for each other: those that run at once.
+
+    Before the kernel's first launch, when that is not known, one.
+    """
+    return max(1, min([most, *(compiled.max_cooperative_grid_blocks(threads) for compiled in kernel.overloads.values())])) if kernel.overloads else 1
+
+
 @overload(lane_count, target="cuda")
 def _lane_count():
     return lambda: WARP
+
+
+@overload(vote_lanes, target="cuda")
+def _vote_lanes(flag):
+    return lambda flag: np.int64(cuda.ballot_sync(ALL, flag)) & np.int64(0xFFFFFFFF)
+
+
+@overload(from_lane, target="cuda")
+def _from_lane(value, lane):
+    return lambda value, lane: cuda.shfl_sync(ALL, value, lane)
 
 
 @overload(rank_lanes, target="cuda")

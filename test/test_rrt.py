@@ -54,6 +54,14 @@ def test_a_range_bounds_the_motions():
         assert free_by_oracle(result.path[:-1], result.path[1:]).all()
 
 
+def test_shortening_lowers_the_weighted_cost():
+    weights = (9.0, 1.0)
+    for seed in range(4):
+        raw, short = (rrt.solve(START, GOAL, walled(), rrt.Settings(weights=weights, shortcut_rounds=rounds), seed) for rounds in (0, 12))
+        assert short.cost < raw.cost and short.cost == pytest.approx(path_length(short.path, weights))
+        assert free_by_oracle(short.path[:-1], short.path[1:]).all()
+
+
 def test_rrt_stops_at_the_first_path_unless_told_otherwise():
     first = rrt.solve(START, GOAL, walled(), rrt.Settings(max_samples=4000, **PLAIN))
     all_drawn = rrt.solve(START, GOAL, walled(), rrt.Settings(max_samples=4000, stop_at_first=False, **PLAIN))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..device import njit
-from ..team import any_lane, greatest_lane, lane_count, lower, rank_lanes, sync_lanes
+from ..team import any_lane, from_lane, greatest_lane, lane_count, lower, rank_lanes, sync_lanes, vote_lanes
 from . import space
 from .convex import CYLINDER, ONE, POLYTOPE, SPHERE, TWO, ZERO, separation
 from .packing import (
@@ -51,12 +51,14 @@ FAR = np.float32(1e30)
 SIEVE, RUN = 64, 32  # pairs of a configuration that pass the first sieve together; pairs between two looks at their number
 ITEM = 14  # scalars of a pair that waits for the exact search: relative pose, number, lane
 COLLIDES = np.float32(-1.0)
+UNRELATED = np.float32(-1.0)  # instead of a place on a motion
+ALL = 0xFFFFFFFF
 HALF_F = np.float32(0.5)
 SURE = np.float32(1e-5)  # metres: so deep an inner ball must reach before it proves a collision
 
 
 class ArmScratch(NamedTuple):
-    """What one worker needs to check an arm. Arrays that the lanes share: speed (moving shapes + self pairs,), waiting
+    """What one worker needs to check an arm. Arrays that the lanes share: speed (`speeds_size`,), waiting
     (2 * QUEUE,), tau (lanes,), items (2 * ITEM * lanes,). One for each lane: q (dof,), X (poses_size,). All float32."""
 
     speed: np.ndarray
@@ -70,7 +72,7 @@ class ArmScratch(NamedTuple):
 @njit
 def new_scratch(I):
     """CPU only: the scratch of one thread."""
-    return ArmScratch(np.empty(I[MOVING] + I[PAIRS], dtype=np.float32), np.empty(2 * QUEUE, dtype=np.float32),
+    return ArmScratch(np.empty(speeds_size(I), dtype=np.float32), np.empty(2 * QUEUE, dtype=np.float32),
                       np.empty(1, dtype=np.float32), np.empty(2 * ITEM, dtype=np.float32), np.empty(I[DOF], dtype=np.float32),
                       np.empty(poses_size(I), dtype=np.float32))
 
@@ -79,6 +81,12 @@ def new_scratch(I):
 def poses_size(I):
     """Length of the scratch X of this robot."""
     return 12 * I[FRAMES] + 3 * I[SHAPES] + SIEVE
+
+
+@njit
+def speeds_size(I):
+    """Length of the scratch `speed`: a number for each moving shape and self pair, then the centres of all shapes' balls."""
+    return I[MOVING] + I[PAIRS] + 3 * I[SHAPES]
 
 
 @njit
@@ -252,15 +260,17 @@ def exact_distance(F, I, a, b, T, margin):
 
 
 @njit
-def certify(active, q, want, stop, F, I, S, lane):
+def certify(active, q, at, want, stop, F, I, S, lane):
     """COLLIDES, or how far (in units of the motion parameter, at most `want`) the configuration q can move and stay free.
 
-    active: does this lane have a configuration; q: its (dof,) float32; S.speed: metres that each pair can close per unit
+    active: does this lane have a configuration (those that do come first); q: its (dof,) float32; at: where on a motion that
+    all lanes share it lies, or UNRELATED; S.speed: metres that each pair can close per unit
     of the motion parameter (`speeds`); stop: return as soon as any lane's configuration collides (the other lanes'
     answers are void then). With want = 0 this is a plain collision check.
 
     Three sieves, one after the other over many pairs, so that the lanes stay together: a sphere around A against a sphere
     and a box around B; spheres that cover A against that box; the exact search, for which the lanes share what is left.
+    Before the first, the lanes of a motion share out its pairs and drop those that are too far apart for all of them.
     """
     X, tau, speed = S.X, S.tau, S.speed
     moving, obstacles = I[MOVING], I[OBSTACLES]
@@ -268,12 +278,14 @@ def certify(active, q, want, stop, F, I, S, lane):
     tau[lane] = want if active else COLLIDES
     if active:
         place(q, F, I, X)
+    spread = gather(active, at, want, F, I, S, lane)
     count, waiting = 0, 0
     for row in range(moving + 1):
         s = moving - 1 - row  # the hand first: it is likelier to collide than the shoulder
         n = obstacles if s >= 0 else I[PAIRS]
         for first in range(0, max(n, 1), RUN):
             last = min(first + RUN, n)
+            matter = ALL if spread < ZERO else vote_lanes(first + lane < last and may_meet(s, first + lane, spread, F, I, S))
             reach = tau[lane]
             if reach >= ZERO:
                 if s >= 0:
@@ -281,27 +293,63 @@ def certify(active, q, want, stop, F, I, S, lane):
                     ax, ay, az = X[A], X[A + 1], X[A + 2]
                     around = ball_radius(s, F, I) + reach * speed[s]
                     for o in range(first, last):
-                        B = I[BALLS] + 4 * o
-                        x, y, z, away = F[B] - ax, F[B + 1] - ay, F[B + 2] - az, F[B + 3] + around
-                        if x * x + y * y + z * z <= away * away and distance_to_obstacle(o, ax, ay, az, F, I) <= around:
-                            X[sieve + count] = s * obstacles + o
-                            count += 1
+                        if matter >> (o - first) & 1:
+                            B = I[BALLS] + 4 * o
+                            x, y, z, away = F[B] - ax, F[B + 1] - ay, F[B + 2] - az, F[B + 3] + around
+                            if x * x + y * y + z * z <= away * away and distance_to_obstacle(o, ax, ay, az, F, I) <= around:
+                                X[sieve + count] = s * obstacles + o
+                                count += 1
                 else:
                     for p in range(first, last):
-                        i, j = I[I[PAIR_INTS] + 2 * p], I[I[PAIR_INTS] + 2 * p + 1]
-                        A, B = balls + 3 * i, balls + 3 * j
-                        x, y, z = X[B] - X[A], X[B + 1] - X[A + 1], X[B + 2] - X[A + 2]
-                        away = reach * speed[moving + p] + ball_radius(i, F, I) + ball_radius(j, F, I)
-                        if x * x + y * y + z * z <= away * away:
-                            X[sieve + count] = moving * obstacles + p
-                            count += 1
+                        if matter >> (p - first) & 1:
+                            i, j = I[I[PAIR_INTS] + 2 * p], I[I[PAIR_INTS] + 2 * p + 1]
+                            A, B = balls + 3 * i, balls + 3 * j
+                            x, y, z = X[B] - X[A], X[B + 1] - X[A + 1], X[B + 2] - X[A + 2]
+                            away = reach * speed[moving + p] + ball_radius(i, F, I) + ball_radius(j, F, I)
+                            if x * x + y * y + z * z <= away * away:
+                                X[sieve + count] = moving * obstacles + p
+                                count += 1
             done = s < 0 and last == n
             if done or any_lane(count > SIEVE - RUN):
-                waiting = settle(count, waiting, done, want, F, I, S, lane)
+                waiting = settle(count, waiting, done, want, stop and active, F, I, S, lane)
                 count = 0
                 if stop and any_lane(active and tau[lane] < ZERO):
                     return tau[lane]
     return tau[lane]
+
+
+@njit
+def gather(active, at, want, F, I, S, lane):
+    """Share the ball centres of the lane in the middle; -> how far on the motion any lane looks from there, or UNRELATED."""
+    if lane_count() == 1:
+        return UNRELATED
+    _, others = rank_lanes(active)
+    middle = others // 2
+    place_there = from_lane(at, middle)
+    far = greatest_lane(abs(at - place_there) + want if active else ZERO)
+    if lane == middle:
+        for k in range(3 * I[SHAPES]):
+            S.speed[I[MOVING] + I[PAIRS] + k] = S.X[12 * I[FRAMES] + k]
+    sync_lanes()
+    return UNRELATED if any_lane(active and at < ZERO) else far
+
+
+@njit
+def may_meet(s, k, spread, F, I, S):
+    """Can shape s and obstacle k (or, where s < 0, the shapes of self pair k) be near each other within `spread` of the place on
+    the motion whose ball centres `gather` shared?"""
+    C, moving = I[MOVING] + I[PAIRS], I[MOVING]
+    if s >= 0:
+        A, B = C + 3 * s, I[BALLS] + 4 * k
+        ax, ay, az = S.speed[A], S.speed[A + 1], S.speed[A + 2]
+        around = ball_radius(s, F, I) + spread * S.speed[s] + SURE
+        x, y, z, away = F[B] - ax, F[B + 1] - ay, F[B + 2] - az, F[B + 3] + around
+        return x * x + y * y + z * z <= away * away and distance_to_obstacle(k, ax, ay, az, F, I) <= around
+    i, j = I[I[PAIR_INTS] + 2 * k], I[I[PAIR_INTS] + 2 * k + 1]
+    A, B = C + 3 * i, C + 3 * j
+    x, y, z = S.speed[B] - S.speed[A], S.speed[B + 1] - S.speed[A + 1], S.speed[B + 2] - S.speed[A + 2]
+    away = spread * S.speed[moving + k] + ball_radius(i, F, I) + ball_radius(j, F, I) + SURE
+    return x * x + y * y + z * z <= away * away
 
 
 @njit
@@ -311,7 +359,7 @@ def ball_radius(s, F, I):
 
 
 @njit
-def settle(count, waiting, done, want, F, I, S, lane):
+def settle(count, waiting, done, want, ends, F, I, S, lane):
     """The second sieve over the `count` pairs that this lane found near; the exact search whenever there is a pair for
     every lane, and at the end when nothing else is to come (done). -> how many pairs still wait for the search."""
     X, tau, speed, items = S.X, S.tau, S.speed, S.items
@@ -346,6 +394,8 @@ def settle(count, waiting, done, want, F, I, S, lane):
             return waiting
         if not near or waiting >= lanes:
             waiting = search(waiting, F, I, S, lane)
+        if any_lane(ends and tau[lane] < ZERO):  # nobody will ask for the rest
+            return waiting
 
 
 @njit
@@ -426,7 +476,7 @@ def motion_parts(qa, qb, mode, step, greatest):
 @njit
 def free(active, q, F, I, S, stop, lane):
     """A plain check: nothing of the robot meets anything at q. `S.speed` must be zero."""
-    return certify(active, q, ZERO, stop, F, I, S, lane) >= ZERO
+    return certify(active, q, UNRELATED, ZERO, stop, F, I, S, lane) >= ZERO
 
 
 @njit
@@ -456,7 +506,6 @@ def motion_valid(qa, qb, mode, step, F, I, S, lane):
     parts, stride, first, apart = 1, 1, 0, 1
     if sampled:
         parts = motion_parts(qa, qb, mode, step, greatest)
-        clear_speeds(I, S.speed, lane)
         while stride * 2 * lanes <= parts:
             stride *= 2
         apart = stride
@@ -467,7 +516,7 @@ def motion_valid(qa, qb, mode, step, F, I, S, lane):
             middle = np.float32(min(k, parts)) / np.float32(parts)
         interpolate(qa, qb, middle, S.q)
         want = ZERO if sampled else max(half, shortest)  # a smaller question would get a coarser answer
-        tau = certify(active, S.q, want, True, F, I, S, lane)
+        tau = certify(active, S.q, middle, want, True, F, I, S, lane)
         if any_lane(active and tau < ZERO):
             return False
         sync_lanes()

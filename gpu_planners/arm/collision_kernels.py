@@ -14,8 +14,8 @@ from numba.cuda.extending import overload
 from ..device import cuda_jit
 from ..team_kernels import WARP
 from . import space
-from .collision import ITEM, QUEUE, ArmScratch, clear_speeds, free, motion_valid, poses_size
-from .packing import DOF, MOVING, PAIRS
+from .collision import ITEM, QUEUE, ArmScratch, clear_speeds, free, motion_valid, poses_size, speeds_size
+from .packing import DOF
 
 # single queries are small by nature; numba would warn at every launch
 warnings.filterwarnings("ignore", message=".*Grid size .* low occupancy")
@@ -39,7 +39,7 @@ class CudaChecker:
             self._stream = cuda.stream()
         ints = packed_robot.ints
         self._dof = int(ints[DOF])
-        sizes = (self._dof, poses_size(ints), ints[MOVING] + ints[PAIRS])
+        sizes = (self._dof, poses_size(ints), speeds_size(ints))
         self.scratch_sizes = (space.ARM, *(_round_up(int(n)) for n in sizes))
         self._configurations, self._motions = _kernels(*self.scratch_sizes[1:])
         self.scene = None

@@ -111,9 +111,9 @@ def separation(F, I, a, b, T, x, y, z, margin):
         x, y, z = ZERO, ZERO, ONE
     enough = margin + ROUNDING
     best = ZERO
-    # the simplex of Gilbert, Johnson and Keerthi: n of the points p0 to p3, and v, the point of their hull closest to the origin
+    # the simplex of Gilbert, Johnson and Keerthi: n of the points p0 to p2, and v, the point of their hull closest to the origin
     n = 0
-    p0 = p1 = p2 = p3 = v = (ZERO_, ZERO_, ZERO_)
+    p0 = p1 = p2 = v = (ZERO_, ZERO_, ZERO_)
     for step in range(CHUNG_WANG_STEPS + GJK_STEPS):
         rx, ry, rz = support_difference(F, I, a, b, T, x, y, z)
         gap = x * rx + y * ry + z * rz

@@ -6,7 +6,7 @@ import numpy as np
 from numba import cuda, float32
 
 from ..device import cuda_jit
-from ..team_kernels import WARP
+from ..team_kernels import WARP, team_blocks
 from . import collision_kernels, plane_kernels, space  # register their checks
 from .collision import ITEM, QUEUE, ArmScratch
 from .image_space import ImageScratch
@@ -33,7 +33,6 @@ class CudaGrowth(Growth):
             self._most_blocks = BLOCKS_PER_MULTIPROCESSOR * cuda.get_current_device().MULTIPROCESSOR_COUNT
             self._stream = cuda.stream()
         self.workers = self._most_blocks * WARPS
-        self._blocks = None
 
     def _allocate(self, n_A, n_N, n_G, n_H):
         with cuda.gpus[self._index]:
@@ -44,12 +43,9 @@ class CudaGrowth(Growth):
     def grow(self, checker, ask):
         with cuda.gpus[self._index]:
             scene = checker.device_scene()
-            # one block at first; then as many as are there at once, since they wait for each other
-            self._kernel[self._blocks or 1, THREADS, self._stream](*ask, self._A, self._N, self._G, self._H, *scene)
+            blocks = team_blocks(self._kernel, THREADS, self._most_blocks)
+            self._kernel[blocks, THREADS, self._stream](*ask, self._A, self._N, self._G, self._H, *scene)
             self._stream.synchronize()
-            if self._blocks is None:
-                at_once = min(compiled.max_cooperative_grid_blocks(THREADS) for compiled in self._kernel.overloads.values())
-                self._blocks = max(1, min(self._most_blocks, at_once))
 
 
 def _host_view(mapped):

@@ -42,15 +42,16 @@ class Query:
     def failed(self, status, message, samples=0):
         return _failure(self, status, message, samples)
 
-    def solved(self, path, goal, samples, at_goal=True, history=()):
-        """path: (K, dof); goal: index into self.goals; at_goal: does the path end there, or only near it."""
+    def solved(self, path, goal, samples, at_goal=True, history=(), cost=None):
+        """path: (K, dof); goal: index into self.goals; at_goal: does the path end there, or only near it; cost: if it is known."""
         if self.checker.version != self.version:
             return self.failed(Status.WORLD_CHANGED, "obstacles changed while the path was searched; ask again", samples)
         path = np.array(path, dtype=np.float64)
         path[0] = self.start
         if at_goal:
             path[-1] = self.goals[goal]
-        return PlanningResult(Status.SOLVED, path, path_length(path, self.weights), int(self.goal_numbers[goal]), int(samples), self.elapsed(),
+        cost = path_length(path, self.weights) if cost is None else cost
+        return PlanningResult(Status.SOLVED, path, cost, int(self.goal_numbers[goal]), int(samples), self.elapsed(),
                               history=np.array(history, dtype=np.float64).reshape(-1, 3))
 
 
@@ -104,6 +105,27 @@ def open_query(start, goals, checker, weights=(), check=True):
     if not free[1:].any():
         return query.goals_collide()
     return replace(query, goals=query.goals[free[1:]], goal_numbers=usable[free[1:]])
+
+
+def open_queries(starts, goals, checkers, weights=()):
+    """`open_query` without the collision check, for many problems of robots with the same joints -> list."""
+    began = time.perf_counter()
+    robot = checkers[0].robot
+    try:
+        q, g = np.array(starts, dtype=np.float64), np.array(goals, dtype=np.float64)
+    except ValueError:  # of several shapes
+        q = g = np.zeros(0)
+    if g.ndim == 2:
+        g = g[:, None]
+    n, dof = len(checkers), robot.dof
+    plain = np.zeros(n, dtype=bool)
+    if q.shape == (n, dof) and g.ndim == 3 and g.shape[::2] == (n, dof) and len(weights) in (0, dof) and not robot.continuous.any():
+        inside = ((q >= robot.lower) & (q <= robot.upper)).all(axis=1) & ((g >= robot.lower) & (g <= robot.upper)).all(axis=(1, 2))
+        plain = inside & [checker.robot is robot for checker in checkers]
+    lower, upper = robot.lower.astype(np.float32), robot.upper.astype(np.float32)
+    weight, numbers = np.asarray(weights if len(weights) else np.ones(dof), dtype=np.float32), np.arange(g.shape[1] if g.ndim == 3 else 0)
+    return [Query(q[i], g[i], numbers, lower, upper, weight, began, checkers[i], checkers[i].version) if plain[i]
+            else open_query(starts[i], goals[i], checkers[i], weights, check=False) for i in range(n)]
 
 
 def check_setting(settings, field, low, high, integer=False):

@@ -21,7 +21,7 @@ from ..errors import SettingsError
 from . import rrt_connect_search as core
 from .nearest import BLOCK
 from .path import Status
-from .query import Query, check_budgets, check_setting, open_query
+from .query import Query, check_budgets, check_setting, open_queries, open_query
 
 CHUNK = 64  # samples between two looks at the clock, on the CPU
 RESTART = 1 << 40  # between the seeds of restarts
@@ -32,7 +32,7 @@ NODES = 1 << 18  # of a tree, at most
 class Settings:
     """range: longest motion added at once, joint-space L2, rad
     dynamic_domain: radius in rad within which a node that failed to extend still takes samples; 0: no restriction
-    batch: samples of a round; 0: one on the CPU, 256 on CUDA, 4 for each problem of a batch on CUDA
+    batch: samples of a round; 0: one on the CPU, 128 on CUDA, 4 for each problem of a batch on CUDA
     restarts: searches after the first, each with samples of its own, while time is left; the shortest path counts
     max_samples: configurations drawn at most in a search;  time_limit_s: seconds for the query at most
     shortcut_rounds: passes of shortening afterwards; 0 returns the raw path
@@ -92,6 +92,26 @@ def write_request(R, K, query, settings, batch, seed, checker, capacity):
     R[core.VECTORS:request_size(query)] = np.concatenate([query.lower, query.upper, query.weights, query.start, query.goals.ravel()])
 
 
+def write_requests(R, K, queries, checkers, settings, batch, seeds, capacity):
+    """The same for many queries: the first rows of R and K."""
+    n, dof = len(queries), len(queries[0].start)
+    kinds = np.array([checker.motion_args for checker in checkers])
+    K[:n, core.DOF], K[:n, core.GOALS], K[:n, core.BATCH], K[:n, core.UNTIL] = dof, [len(q.goals) for q in queries], batch, settings.max_samples
+    K[:n, [core.SEED, core.SEED_HIGH]] = [halves(seed) for seed in seeds]
+    K[:n, core.MODE], K[:n, core.ROUNDS], K[:n, core.FRESH] = kinds[:, 0], settings.shortcut_rounds, 1
+    K[:n, core.CAPACITY], K[:n, core.STATUS] = capacity, core.SEARCHING
+    R[:n, core.STEP], R[:n, core.RANGE], R[:n, core.RADIUS] = kinds[:, 1], settings.range, settings.dynamic_domain
+    at = core.VECTORS
+    for field in ("lower", "upper", "weights", "start"):
+        R[:n, at:at + dof] = [getattr(query, field) for query in queries]
+        at += dof
+    if len({len(query.goals) for query in queries}) == 1:
+        R[:n, at:] = np.array([query.goals for query in queries]).reshape(n, -1)
+    else:
+        for row, query in zip(R, queries):
+            row[at:at + query.goals.size] = query.goals.ravel()
+
+
 def halves(seed):
     """A seed as two int32 that are not negative; bits beyond 62 are folded in."""
     seed = int(seed)
@@ -119,6 +139,26 @@ def read_answer(K, P, query, settings):
     if status == core.FULL:
         return query.failed(Status.SAMPLES_EXHAUSTED, f"no path after {samples} samples, which fill a tree of {NODES} nodes", samples)
     return query.failed(Status.TIMED_OUT, f"no path after {settings.time_limit_s:g} s ({samples} samples)", samples)
+
+
+def read_answers(K, P, queries, settings):
+    """The same for many queries: -> list; None where a tree or the paths found no room."""
+    dof = len(queries[0].start)
+    K = K[:len(queries)].copy()
+    solved = K[:, core.STATUS] == core.SOLVED
+    end = int((K[solved, core.PATH_AT] + K[solved, core.LENGTH] * dof).max(initial=0))
+    paths = P[:end].astype(np.float64).reshape(-1, dof)
+    first = K[:, core.PATH_AT] // dof
+    last = first + K[:, core.LENGTH]
+    costs = np.zeros(len(paths) + 1)
+    costs[2:] = np.cumsum(np.linalg.norm(np.diff(paths, axis=0) * np.sqrt(queries[0].weights), axis=1))
+    results = []
+    for k, query, i, j in zip(K.tolist(), queries, first.tolist(), last.tolist()):
+        if k[core.STATUS] == core.SOLVED:
+            results.append(query.solved(paths[i:j], k[core.GOAL], k[core.SAMPLES], cost=float(costs[j] - costs[i + 1])))
+        else:
+            results.append(None if k[core.STATUS] == core.FULL else read_answer(k, P, query, settings))
+    return results
 
 
 class _CpuEngine:
@@ -202,7 +242,7 @@ def solve_batch(starts, goals, checkers, settings=Settings(), seed=0):
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             return list(pool.map(lambda p: solve(*p[:3], settings, p[3]), zip(starts, goals, checkers, seeds)))
     engine = _engine(checkers[0])
-    results = [open_query(*problem, settings.weights, check=False) for problem in zip(starts, goals, checkers)]
+    results = open_queries(starts, goals, checkers, settings.weights)
     asked = [i for i, query in enumerate(results) if isinstance(query, Query)]
     if asked:
         answers = engine.solve_many([results[i] for i in asked], [checkers[i] for i in asked], settings, [seeds[i] for i in asked])

@@ -10,7 +10,7 @@ from numba.cuda.extending import overload
 
 from ..device import cuda_jit
 from ..team import least_lane, sync_team
-from ..team_kernels import WARP
+from ..team_kernels import WARP, team_blocks
 from . import collision_kernels, plane_kernels, space  # the latter two register their checks
 from . import rrt_connect_search as core
 from .collision import ITEM, QUEUE, ArmScratch
@@ -18,7 +18,7 @@ from .image_space import ImageScratch
 from .nearest import BLOCK, FAR, ZERO, nearest
 from .planar import PlanarScratch
 from .query import Query
-from .rrt_connect import NODES, Settings, halves, read_answer, request_size, write_request
+from .rrt_connect import NODES, Settings, halves, read_answer, read_answers, request_size, write_request, write_requests
 from .shortcut import POINTS, shorten, shorten_sizes
 
 THREADS = 128
@@ -26,7 +26,7 @@ WARPS = THREADS // WARP
 REGISTERS = collision_kernels.REGISTERS
 ALL_WAITING, ALL_ITEMS = WARPS * 2 * QUEUE, WARPS * 2 * ITEM * WARP
 BLOCKS_FOR_ONE, BLOCKS_FOR_MANY = 1, 4  # on each multiprocessor
-BATCH_FOR_ONE, BATCH_FOR_MANY = 256, 4
+BATCH_FOR_ONE, BATCH_FOR_MANY = 128, 4
 NODES_FOR_MANY = 8192  # of a tree; a problem that needs more is solved by itself afterwards
 del plane_kernels
 
@@ -144,12 +144,13 @@ class CudaEngine:
             P = self._buffer("P", core.CORNERS * self._dof, np.float32, mapped)
             A, N = self._buffer("A", floats, np.float32, cuda.device_array), self._buffer("N", ints, np.int32, zeros)
             write_request(R, K, query, settings, batch, seed, checker, capacity)
-            self._one[BLOCKS_FOR_ONE * self._multiprocessors, THREADS, self._stream](R, K, P, *scene, A, N)
+            blocks = team_blocks(self._one, THREADS, BLOCKS_FOR_ONE * self._multiprocessors)
+            self._one[blocks, THREADS, self._stream](R, K, P, *scene, A, N)
             self._wait(N, core.STOP, query.began + settings.time_limit_s)
             return read_answer(K, P, query, settings)
 
     def solve_many(self, queries, checkers, settings, seeds):
-        """-> list of PlanningResult; those for which there was no room have status FULL in K"""
+        """-> list of PlanningResult, None for those that need more room than there is in a batch"""
         n, batch, blocks = len(queries), settings.batch or BATCH_FOR_MANY, BLOCKS_FOR_MANY * self._multiprocessors
         goals = max(len(query.goals) for query in queries)
         capacity = -(-(NODES_FOR_MANY + goals) // BLOCK) * BLOCK
@@ -161,13 +162,12 @@ class CudaEngine:
             P, Q = self._buffer("Ps", n * 32 * self._dof, np.float32, mapped), self._buffer("Q", 3, np.int32, zeros)
             A = self._buffer("As", blocks * floats, np.float32, cuda.device_array)[:blocks * floats].reshape(blocks, floats)
             N = self._buffer("Ns", blocks * ints, np.int32, zeros)[:blocks * ints].reshape(blocks, ints)
-            for i in range(n):
-                write_request(R[i], K[i], queries[i], settings, batch, seeds[i], checkers[i], capacity)
+            write_requests(R, K, queries, checkers, settings, batch, seeds, capacity)
             K[:n, [core.SCENE_FLOATS, core.SCENE_INTS]] = places
             Q.copy_to_device(np.array([0, 0, n, 0], dtype=np.int32), self._stream)
             self._many[min(blocks, n), THREADS, self._stream](R, K, P, Q, F, I, A, N)
             self._wait(Q, core.STOP_ALL, queries[0].began + settings.time_limit_s)
-            return [None if K[i, core.STATUS] == core.FULL else read_answer(K[i], P, queries[i], settings) for i in range(n)]
+            return read_answers(K, P, queries, settings)
 
     def shorten(self, path, checker, passes, weights, seed):
         """`shortcut` of a path (K, dof) -> (K', dof) float32"""
@@ -180,7 +180,8 @@ class CudaEngine:
             A, N = self._buffer("shorten A", floats, np.float32, cuda.device_array), self._buffer("shorten N", 1 + ints, np.int32, zeros)
             R[0], R[1:1 + dof], R[1 + dof:1 + dof + path.size] = step, weights, path.ravel()
             K[:7] = length, corners, passes, *halves(seed), mode, 0
-            self._shorten[BLOCKS_FOR_ONE * self._multiprocessors, THREADS, self._stream](R, K, *checker.device_scene(), A, N)
+            blocks = team_blocks(self._shorten, THREADS, BLOCKS_FOR_ONE * self._multiprocessors)
+            self._shorten[blocks, THREADS, self._stream](R, K, *checker.device_scene(), A, N)
             self._stream.synchronize()
             return R[1 + dof:1 + dof + K[6] * dof].reshape(-1, dof)
 

@@ -6,7 +6,7 @@ import numpy as np
 from numba import cuda, float32
 
 from ..device import cuda_jit
-from ..team_kernels import WARP
+from ..team_kernels import WARP, team_blocks
 from . import collision_kernels, plane_kernels, space  # register their checks
 from . import tree_buffers as tree
 from .collision import ITEM, QUEUE, ArmScratch
@@ -38,7 +38,7 @@ class CudaBuffers(Buffers):
         self._A = self._N = None
         with cuda.gpus[self._index]:
             multiprocessors = cuda.get_current_device().MULTIPROCESSOR_COUNT
-            self._blocks = min(BLOCKS_PER_MULTIPROCESSOR * multiprocessors, tree.WORKERS // WARPS)
+            self._most_blocks = min(BLOCKS_PER_MULTIPROCESSOR * multiprocessors, tree.WORKERS // WARPS)
             self._stream = cuda.stream()
 
     def begin(self, checker, floats, ints):
@@ -64,7 +64,8 @@ class CudaBuffers(Buffers):
 
     def grow(self, rounds, seed):
         with cuda.gpus[self._index]:
-            self._kernel[self._blocks, THREADS, self._stream](self._A, self._N, rounds, seed, *self._checker.motion_args, *self._scene)
+            blocks = team_blocks(self._kernel, THREADS, self._most_blocks)
+            self._kernel[blocks, THREADS, self._stream](self._A, self._N, rounds, seed, *self._checker.motion_args, *self._scene)
             self._A[:tree.FLOAT_HEAD].copy_to_host(self._host_A[:tree.FLOAT_HEAD], self._stream)
             self._N[:tree.INT_HEAD].copy_to_host(self._host_N[:tree.INT_HEAD], self._stream)
             self._stream.synchronize()

@@ -52,7 +52,7 @@ def plan(start, goals, checker, settings, seed, star, radius_factor=1.0, informe
             return query.failed(Status.SAMPLES_EXHAUSTED, f"no path after {search.drawn} samples", search.drawn)
         return query.failed(Status.TIMED_OUT, f"no path after {settings.time_limit_s:g} s ({search.drawn} samples)", search.drawn)
     path, goal, at_goal = search.path()
-    path = shortcut(path, checker, settings.shortcut_rounds, seed)
+    path = shortcut(path, checker, settings.shortcut_rounds, seed, query.weights)
     return query.solved(path, goal, search.drawn, at_goal, history)
 
 
