@@ -3,13 +3,15 @@
 import argparse
 import datetime
 import sys
+import time
 from pathlib import Path
 
-from . import arm_checks, arm_planners, dl14, machine, planar_arm, report
+from . import arm_batches, arm_checks, arm_lengths, arm_planners, dl14, machine, planar_arm, report
 from .harness import Context
 from .problems import data_dir
 
-REGISTRY = {benchmark.name: benchmark for benchmark in (*arm_checks.BENCHMARKS, *arm_planners.BENCHMARKS, *dl14.BENCHMARKS, *planar_arm.BENCHMARKS)}
+MODULES = (arm_checks, arm_planners, arm_batches, arm_lengths, dl14, planar_arm)
+REGISTRY = {benchmark.name: benchmark for module in MODULES for benchmark in module.BENCHMARKS}
 
 
 def main(arguments=None):
@@ -35,8 +37,9 @@ def main(arguments=None):
     }
     folder = Path(options.out)
     folder.mkdir(parents=True, exist_ok=True)
+    print(report.machine_line(results), end="\n\n", flush=True)
     for name in options.only or REGISTRY:
-        benchmark = REGISTRY[name]
+        benchmark, began = REGISTRY[name], time.perf_counter()
         rows = [row.as_dict() for row in benchmark.run(context)]
         results["tables"].append(
             {"name": name, "title": benchmark.title, "text": benchmark.text, "columns": benchmark.columns, "rows": rows}
@@ -44,9 +47,9 @@ def main(arguments=None):
         report.write_json(
             folder / "results.json", results
         )  # after each, so that a run cut short keeps what it measured
+        print(report.section(results["tables"][-1]), f"({name}: {time.perf_counter() - began:.0f} s)\n", sep="\n", flush=True)
     (folder / "results.md").write_text(report.markdown(results), encoding="utf-8")
     no_plot = report.plot(folder / "results.png", results)
-    print(report.markdown(results))
     print(no_plot or f"plot: {folder / 'results.png'}")
     print(f"tables: {folder / 'results.md'}, figures: {folder / 'results.json'}")
     return 0

@@ -44,6 +44,7 @@ def motions(context):
                 rows.append(Row(case, f"gpu_planners, {device}", note=missing))
                 continue
             count = (1_000 if context.quick else 5_000) if device == "cpu" else (2**14 if context.quick else 2**17)
+            count //= 10 if device == "cpu" and check.mode == "workspace" else 1
             rates, valid = [], []
             for problem in progress(_scenes(context), f"motions, {device}"):
                 rng = np.random.default_rng(problem.index)
@@ -55,7 +56,7 @@ def motions(context):
                     q_from + 0.5 * step / np.linalg.norm(step, axis=1, keepdims=True), robot.lower, robot.upper
                 )
                 valid.append(checker.motions_valid(q_from, q_to).mean())
-                taken = seconds(lambda c=checker, a=q_from, b=q_to: c.motions_valid(a, b), 3 if context.quick else 7)
+                taken = seconds(lambda c=checker, a=q_from, b=q_to: c.motions_valid(a, b), 3 if context.quick or device == "cpu" else 7)
                 rates.append(len(q_from) / median(taken))
             rows.append(
                 Row(
@@ -97,7 +98,7 @@ def _coal_rates(context, robot, scenes, draw):
     """{tree, brute: (median rate, rates)}, the verdicts, and where they are clear of contact; None without coal."""
     if coal_peer.unavailable():
         return None
-    count = 300 if context.quick else 1500
+    count = 300 if context.quick else 800
     rates, answer = {"tree": [], "brute": []}, {"q": [], "valid": [], "clear": []}
     for problem in progress(scenes, "coal"):
         scene = coal_peer.scene("panda", problem.obstacles, context.data)

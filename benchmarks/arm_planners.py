@@ -1,9 +1,13 @@
 """Planners on the shared Panda problems: solved, valid by an independent checker, time and path length."""
 
+import functools
 import json
+import multiprocessing
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from importlib import import_module
 
 import numpy as np
@@ -14,7 +18,8 @@ from . import coal_peer
 from .harness import Benchmark, Row, median, percentile, progress
 from .problems import add_obstacles, data_dir, load_problems, robot_files
 
-UNCHECKED = "paths not re-checked: coal is not installed"
+UNCHECKED = "paths not re-checked here: coal is not installed"
+LONGEST_S = 3.0  # of a search
 SPACING = 0.001  # metres between two looks of the independent checker
 QUOTED = (
     (
@@ -26,34 +31,56 @@ QUOTED = (
 )
 
 
+@dataclass(frozen=True)
+class Arm:
+    """A robot of the shared data with its problems, each mesh as one hull, as the re-checker has it."""
+
+    name: str
+    robot: object
+    problems: list
+
+    @property
+    def case(self):
+        return f"{ROBOT_NAMES[self.name]}, {len(self.problems)} problems"
+
+    def key(self, problem):
+        return f"{self.name}/{problem.name}"
+
+
+ROBOT_NAMES = {"panda": "Panda", "ur5": "UR5"}
+
+
+def arm_of(name, context, every=1):
+    """Arm of every n-th problem whose start and goal are free on the hulls."""
+    usable = [problem for problem in load_problems(name, context.data) if problem.hull_valid_start and problem.hull_valid_goal]
+    return Arm(name, load_urdf(*robot_files(name, context.data), hull_tolerance=np.inf), usable[::every])
+
+
 def rrt_connect(context):
     """Rows of RRT-Connect on every problem, with OMPL's on coal as the peer on a subset."""
-    problems = load_problems("panda", context.data)[:: 10 if context.quick else 1]
-    rows = [_planned("rrt_connect", problems, device, missing, context) for device, missing in context.asked_for()]
-    rows.append(_ompl(10 if not context.quick else 50, context))
-    return rows + [Row("quoted", subject, quoted=text) for subject, text in QUOTED]
+    rows = []
+    for name, every in (("panda", 1), ("ur5", 5)):
+        arm = arm_of(name, context, every * (10 if context.quick else 1))
+        rows += [_planned("rrt_connect", arm, device, missing, context) for device, missing in context.asked_for()]
+    return [*rows, ompl_row(context), *(Row("Panda", subject, quoted=text) for subject, text in QUOTED)]
 
 
 def prm(context):
     """Rows of PRM on a subset of the problems."""
-    problems = load_problems("panda", context.data)[:: 50 if context.quick else 25]
-    return [_planned("prm", problems, device, missing, context) for device, missing in context.asked_for()]
+    arm = arm_of("panda", context, 50 if context.quick else 10)
+    return [_planned("prm", arm, device, missing, context) for device, missing in context.asked_for()]
 
 
-def _planned(planner, problems, device, missing, context):
-    case, subject = f"{len(problems)} problems", f"gpu_planners, {device}"
+def _planned(planner, arm, device, missing, context):
+    subject = f"gpu_planners, {device}"
     if missing:
-        return Row(case, subject, note=missing)
-    try:
-        module = import_module(f"gpu_planners.arm.{planner}")
-    except ModuleNotFoundError as error:
-        return Row(case, subject, note=f"skipped: {error}")
-    robot, world = load_urdf(*robot_files("panda", context.data)), CollisionWorld()
-    checker = CollisionChecker(robot, world, device)
-    plain, shortened = module.Settings(shortcut_rounds=0), module.Settings()
-    _warm_up(module, checker, problems[0], (plain, shortened))
+        return Row(arm.case, subject, note=missing)
+    module, world = import_module(f"gpu_planners.arm.{planner}"), CollisionWorld()
+    checker = CollisionChecker(arm.robot, world, device)
+    plain, shortened = module.Settings(shortcut_rounds=0, time_limit_s=LONGEST_S), module.Settings(time_limit_s=LONGEST_S)
+    warm_up(module, checker, arm.problems[0], plain, shortened)
     runs = []
-    for problem in progress(problems, f"{planner}, {device}"):
+    for problem in progress(arm.problems, f"{planner}, {device}"):
         world.clear()
         add_obstacles(world, problem.obstacles)
         began = time.perf_counter()
@@ -62,7 +89,7 @@ def _planned(planner, problems, device, missing, context):
         raw = _timed(module, problem, checker, plain, context)
         short = _timed(module, problem, checker, shortened, context) if raw[0].solved else raw
         runs.append(_Run(problem, scene_s, *raw, *short))
-    return _row(case, subject, runs, context)
+    return _row(arm, subject, runs, context)
 
 
 class _Run:
@@ -76,7 +103,7 @@ class _Run:
 def _timed(module, problem, checker, settings, context):
     """(result, median wall seconds); a problem that is not solved is not tried again."""
     taken, result = [], None
-    for _ in range(1 if context.quick else 3):
+    for _ in range(1 if context.quick or checker.device == "cpu" else 3):
         began = time.perf_counter()
         result = module.solve(problem.start, problem.goals, checker, settings, seed=0)
         taken.append(time.perf_counter() - began)
@@ -85,13 +112,14 @@ def _timed(module, problem, checker, settings, context):
     return result, median(taken)
 
 
-def _warm_up(module, checker, problem, settings):
+def warm_up(module, checker, problem, *settings):
+    """Compile, and let every buffer be made."""
     add_obstacles(checker.world, problem.obstacles)
     for each in settings:
         module.solve(problem.start, problem.goals, checker, each, seed=0)
 
 
-def _row(case, subject, runs, context):
+def _row(arm, subject, runs, context):
     solved = [run for run in runs if run.raw.solved and run.short.solved]
     times, short_times = [run.raw_s for run in solved], [run.short_s for run in solved]
     figures = {
@@ -104,9 +132,15 @@ def _row(case, subject, runs, context):
         "short_length": median([run.short.cost for run in solved]),
         "scene_ms": 1e3 * median([run.scene_s for run in runs]),
     }
-    paths = {run.problem.name: [run.raw.path.tolist(), run.short.path.tolist()] for run in solved}
-    row = Row(case, subject, figures, short_times, UNCHECKED, unchecked=paths).as_dict()
-    return Row(**recheck(row, context.data))
+    paths = {arm.key(run.problem): [run.short.path] for run in solved}
+    return checked_row(arm.case, subject, figures, short_times, paths, context)
+
+
+def checked_row(case, subject, figures, samples, paths, context, note=""):
+    """A Row whose paths {Arm.key: [(K, dof)]} are re-checked, or kept for a machine that can."""
+    unchecked = {key: [path.tolist() for path in each] for key, each in paths.items()}
+    note = "; ".join(filter(None, (UNCHECKED if unchecked else "", note)))
+    return Row(**recheck(Row(case, subject, figures, samples, note, unchecked=unchecked).as_dict(), context.data))
 
 
 def recheck(row, data=None):
@@ -114,20 +148,29 @@ def recheck(row, data=None):
     results and re-checked elsewhere. row: dict as in the results."""
     if not row.get("unchecked") or coal_peer.unavailable():
         return row
-    problems = {problem.name: problem for problem in load_problems("panda", data)}
-    free = [
-        _hull_valid(problems[name], [np.array(path) for path in paths], data)
-        for name, paths in progress(row["unchecked"].items(), "re-check")
-    ]
+    problems = {f"{robot}/{problem.name}": problem for robot in ROBOT_NAMES for problem in load_problems(robot, data)}
+    names = list(row["unchecked"])
+    free = _hulls_valid([name.split("/")[0] for name in names], [problems[name] for name in names], list(row["unchecked"].values()), data)
     figures = row["figures"] | {"valid": f"{sum(free)}/{len(free)}"}
-    return row | {"figures": figures, "note": row["note"].removeprefix(UNCHECKED), "unchecked": {}}
+    return row | {"figures": figures, "note": row["note"].removeprefix(UNCHECKED).removeprefix("; "), "unchecked": {}}
 
 
-def _hull_valid(problem, paths, data):
-    scene = coal_peer.scene("panda", problem.obstacles, data)
-    return all(scene.first_collision(path, SPACING) is None for path in paths)
+def _hulls_valid(robots, problems, paths, data):
+    """[is every path of a problem free by coal], on all cores."""
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
+        return list(progress(pool.map(_hull_valid, robots, problems, paths, [data] * len(paths), chunksize=8), "re-check"))
 
 
+def _hull_valid(robot, problem, paths, data):
+    scene = coal_peer.scene(robot, problem.obstacles, data)
+    return all(scene.first_collision(np.array(path), SPACING) is None for path in paths)
+
+
+def ompl_row(context):
+    return _ompl(10 if not context.quick else 50, context)
+
+
+@functools.cache
 def _ompl(every, context):
     """OMPL in a process of its own: one core, and its messages kept out of the table."""
     subject = "OMPL RRT-Connect on coal, one core"
@@ -143,16 +186,13 @@ def _ompl(every, context):
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=900)
     except subprocess.TimeoutExpired:
-        return Row("subset", subject, note="skipped: it took longer than 15 minutes")
+        return Row("Panda, subset", subject, note="skipped: it took longer than 15 minutes")
     if answer.returncode:
-        return Row("subset", subject, note=(answer.stderr.strip().splitlines() or ["skipped: it failed"])[-1])
+        return Row("Panda, subset", subject, note=(answer.stderr.strip().splitlines() or ["skipped: it failed"])[-1])
     runs = json.loads(answer.stdout)
     solved = [run for run in runs if run["solved"]]
-    valid = sum(
-        _hull_valid(problem, (np.array(run["path"]), np.array(run["short_path"])), context.data)
-        for run, problem in zip(runs, load_problems("panda", context.data)[::every], strict=True)
-        if run["solved"]
-    )
+    problems = [problem for run, problem in zip(runs, load_problems("panda", context.data)[::every], strict=True) if run["solved"]]
+    valid = sum(_hulls_valid(["panda"] * len(solved), problems, [(run["path"], run["short_path"]) for run in solved], context.data))
     plan, short = [run["plan_s"] for run in solved], [run["short_s"] for run in solved]
     figures = {
         "solved": f"{len(solved)}/{len(runs)}",
@@ -163,9 +203,11 @@ def _ompl(every, context):
         "short_p95_ms": 1e3 * percentile(short, 95),
         "length": median([run["length"] for run in solved]),
         "short_length": median([run["short_length"] for run in solved]),
+        "mean_ms": 1e3 * float(np.mean(plan)),
+        "short_mean_ms": 1e3 * float(np.mean(short)),
     }
     return Row(
-        f"{len(runs)} problems",
+        f"Panda, {len(runs)} problems",
         subject,
         figures,
         short,
@@ -185,8 +227,8 @@ COLUMNS = {
     "scene_ms": "ms",
 }
 TEXT = (
-    "MotionBenchMaker Panda problems, seed 0, warm; wall time of solve() without and with shortening, median and "
-    "95th percentile over the solved problems. Valid: both paths are free by coal on the hulls, followed at 1 mm. "
+    "MotionBenchMaker problems, one hull a mesh, seed 0, warm; wall time of solve() without and with shortening, median and "
+    "95th percentile over the solved problems. Valid: the shortened path (of OMPL both) is free by coal, followed at 1 mm. "
     "New scene: time until a changed world is ready. "
     "Length: joint-space L2."
 )

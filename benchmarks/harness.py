@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Context:
     """One run. devices: names for CollisionChecker that are there; missing: {device asked for: why it is not there};
     quick: few problems and repeats; data: the shared data's folder or None for the default place."""

@@ -26,6 +26,10 @@ HEADINGS = {
     "million_ms": "10^6, ms",
     "motion_us": "per motion, us",
     "time_ms": "time, ms",
+    "time_p95_ms": "p95",
+    "plans": "raw plans/s",
+    "short_plans": "shortened plans/s",
+    "over_reference": "over reference",
     "over_rrt": "over RRT",
     "check_share": "share of checks",
     "cost_2500": "cost at 2,500",
@@ -45,9 +49,12 @@ def read_json(file):
 def markdown(results, title="Benchmarks"):
     """The whole report of one run as Markdown."""
     lines = [f"# {title}", "", machine_line(results), ""]
-    for table in results["tables"]:
-        lines += [f"## {table['title']}", "", table["text"], "", *_table(table), ""]
-    return "\n".join(lines)
+    return "\n".join(lines + [section(table) for table in results["tables"]])
+
+
+def section(table):
+    """One benchmark's table as Markdown."""
+    return "\n".join([f"## {table['title']}", "", table["text"], "", *_table(table), ""])
 
 
 def machine_line(results):
