@@ -82,12 +82,12 @@ def solve(start, goals, checker, settings=Settings(), seed=0):
     return replace(best, samples=samples, time_s=query.elapsed(), history=np.array(history))
 
 
-def write_request(R, K, query, settings, batch, seed, checker, capacity):
+def write_request(R, K, query, settings, batch, split, seed, checker, capacity):
     """Fill the request of one query: rows R and K, see rrt_connect_search."""
     mode, step = checker.motion_args
     low, high = halves(seed)
     K[:core.STATUS + 1] = (len(query.start), len(query.goals), batch, settings.max_samples, low, high, mode, settings.shortcut_rounds, 1,
-                           limit_us(query, settings), capacity, 0, 0, core.SEARCHING)
+                           limit_us(query, settings), split, capacity, 0, 0, core.SEARCHING)
     R[:core.VECTORS] = step, settings.range, settings.dynamic_domain
     R[core.VECTORS:request_size(query)] = np.concatenate([query.lower, query.upper, query.weights, query.start, query.goals.ravel()])
 
@@ -99,7 +99,8 @@ def write_requests(R, K, queries, checkers, settings, batch, seeds, capacity):
     K[:n, core.DOF], K[:n, core.GOALS], K[:n, core.BATCH], K[:n, core.UNTIL] = dof, [len(q.goals) for q in queries], batch, settings.max_samples
     K[:n, [core.SEED, core.SEED_HIGH]] = [halves(seed) for seed in seeds]
     K[:n, core.MODE], K[:n, core.ROUNDS], K[:n, core.FRESH] = kinds[:, 0], settings.shortcut_rounds, 1
-    K[:n, core.LIMIT], K[:n, core.CAPACITY], K[:n, core.STATUS] = limit_us(queries[0], settings), capacity, core.SEARCHING
+    K[:n, core.LIMIT], K[:n, core.SPLIT] = limit_us(queries[0], settings), 1
+    K[:n, core.CAPACITY], K[:n, core.STATUS] = capacity, core.SEARCHING
     R[:n, core.STEP], R[:n, core.RANGE], R[:n, core.RADIUS] = kinds[:, 1], settings.range, settings.dynamic_domain
     at = core.VECTORS
     for field in ("lower", "upper", "weights", "start"):
@@ -188,7 +189,7 @@ class _CpuEngine:
         A, N = np.empty(floats, dtype=np.float32), np.empty(ints, dtype=np.int32)
         R, K = np.empty(request_size(query), dtype=np.float32), np.empty(core.INTS, dtype=np.int32)
         P = np.empty(core.CORNERS * dof, dtype=np.float32)
-        write_request(R, K, query, settings, batch, seed, checker, capacity)
+        write_request(R, K, query, settings, batch, 1, seed, checker, capacity)
         scratch, scene = checker.new_scratch(), checker.packed_scene
         K[core.UNTIL] = 0
         while K[core.STATUS] == core.SEARCHING and K[core.UNTIL] < settings.max_samples:

@@ -24,7 +24,8 @@ THREADS = 128
 WARPS = THREADS // WARP
 REGISTERS = collision_kernels.REGISTERS
 ALL_WAITING, ALL_ITEMS = WARPS * 2 * QUEUE, WARPS * 2 * ITEM * WARP
-BLOCKS_FOR_ONE, BLOCKS_FOR_MANY = 1, 4  # on each multiprocessor
+BLOCKS_FOR_ONE, BLOCKS_FOR_MANY = 2, 4  # on each multiprocessor
+SPLIT = 4  # warps that share a motion of a single query: a round lasts as long as its longest check
 BATCH_FOR_ONE, BATCH_FOR_MANY = 128, 4
 NODES_FOR_MANY = 8192  # of a tree; a problem that needs more is solved by itself afterwards
 del plane_kernels
@@ -87,12 +88,13 @@ def _kernels(dof, kind, n_q, n_poses=8, n_speeds=8):
     def shorten_one(R, K, F, I, A, N):
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
         S = scratch(warp)
+        qa, qb = cuda.local.array(dof, float32), cuda.local.array(dof, float32)
         worker, workers = cuda.blockIdx.x * WARPS + warp, cuda.gridDim.x * WARPS
         for k in range(worker * WARP + lane, K[0] * dof, workers * WARP):
             A[k] = R[1 + dof + k]
         sync_team(N, 0, cuda.blockIdx.x, cuda.gridDim.x)
-        at, length = shorten(K[0], K[1], K[2], R[1:1 + dof], np.uint64(K[3]) | np.uint64(K[4]) << np.uint64(31), np.int32(K[5]), R[0], F, I,
-                             A, N[1:], N, 0, S, worker, workers, lane, cuda.blockIdx.x, cuda.gridDim.x)
+        at, length = shorten(K[0], K[1], K[2], R[1:1 + dof], np.uint64(K[3]) | np.uint64(K[4]) << np.uint64(31), K[7], np.int32(K[5]), R[0], F, I,
+                             A, N[1:], N, 0, S, qa, qb, worker, workers, lane, cuda.blockIdx.x, cuda.gridDim.x)
         if worker == 0:
             for k in range(lane, length * dof, WARP):
                 R[1 + dof + k] = A[at + k]
@@ -141,7 +143,7 @@ class CudaEngine:
             R, K = self._buffer("R", request_size(query), np.float32, mapped), self._buffer("K", core.INTS, np.int32, mapped)
             P = self._buffer("P", core.CORNERS * self._dof, np.float32, mapped)
             A, N = self._buffer("A", floats, np.float32, cuda.device_array), self._buffer("N", ints, np.int32, zeros)
-            write_request(R, K, query, settings, batch, seed, checker, capacity)
+            write_request(R, K, query, settings, batch, SPLIT, seed, checker, capacity)
             blocks = team_blocks(self._one, THREADS, BLOCKS_FOR_ONE * self._multiprocessors)
             self._one[blocks, THREADS, self._stream](R, K, P, *scene, A, N)
             self._stream.synchronize()
@@ -177,7 +179,7 @@ class CudaEngine:
             R, K = self._buffer("shorten R", 1 + (1 + corners) * dof, np.float32, mapped), self._buffer("shorten K", 8, np.int32, mapped)
             A, N = self._buffer("shorten A", floats, np.float32, cuda.device_array), self._buffer("shorten N", 1 + ints, np.int32, zeros)
             R[0], R[1:1 + dof], R[1 + dof:1 + dof + path.size] = step, weights, path.ravel()
-            K[:7] = length, corners, passes, *halves(seed), mode, 0
+            K[:8] = length, corners, passes, *halves(seed), mode, 0, SPLIT
             blocks = team_blocks(self._shorten, THREADS, BLOCKS_FOR_ONE * self._multiprocessors)
             self._shorten[blocks, THREADS, self._stream](R, K, *checker.device_scene(), A, N)
             self._stream.synchronize()

@@ -2,8 +2,10 @@
 
 A round takes `batch` samples, all against the trees as they are when it begins:
 
-    extend    worker w: draw a sample, find the nearest node of one tree, step towards the sample, prove that step;
-    connect   the straight way from the new node to the nearest node of the other tree, in steps that any worker may take;
+    propose   draw a sample, find the nearest node of one tree, step towards the sample;
+    extend    prove that step;
+    grow      find the nearest node of the other tree;
+    connect   the straight way from the new node to the nearest node of the other tree, in steps that any worker may prove;
     append    new nodes get their places by counting, in the order of the samples, so that the trees never depend on timing.
 
 Half of a round's samples extend one tree, half the other; a round of one sample extends the smaller tree.
@@ -23,10 +25,11 @@ from .space import motion_free
 
 # how a search ended, or SEARCHING when it may go on
 SEARCHING, SOLVED, EXHAUSTED, FULL, STOPPED, START_COLLIDES, GOALS_COLLIDE = range(7)
-# the int32 request, and the answer from STATUS on; LIMIT: microseconds, looked at on CUDA; SCENE_FLOATS, SCENE_INTS: where the scene begins in F and I
-(DOF, GOALS, BATCH, UNTIL, SEED, SEED_HIGH, MODE, ROUNDS, FRESH, LIMIT, CAPACITY, SCENE_FLOATS, SCENE_INTS,
- STATUS, GOAL, SAMPLES, LENGTH, PATH_AT) = range(18)
-INTS = 18
+# the int32 request, and the answer from STATUS on; LIMIT: microseconds, looked at on CUDA; SPLIT: how many
+# workers share a motion; SCENE_FLOATS, SCENE_INTS: where the scene begins in F and I
+(DOF, GOALS, BATCH, UNTIL, SEED, SEED_HIGH, MODE, ROUNDS, FRESH, LIMIT, SPLIT, CAPACITY, SCENE_FLOATS, SCENE_INTS,
+ STATUS, GOAL, SAMPLES, LENGTH, PATH_AT) = range(19)
+INTS = 19
 # the float32 request: step of the check, longest motion, radius of the dynamic domain, then (dof,) each: lower, upper,
 # weights, start, and the goals
 STEP, RANGE, RADIUS, VECTORS = range(4)
@@ -37,9 +40,9 @@ TAKEN, WRITTEN, ASKED = range(3)  # what all teams of solve_many share
 TRIES = 8  # samples a slot draws until one lies in the domain of its nearest node
 AWAY = np.float32(1e18)  # where goals in collision are put
 ZERO, ONE = np.float32(0), np.float32(1)
-PLANT, EXTEND, CONNECT = range(3)  # what the workers are at
+PLANT, PROPOSE, EXTEND, GROW, CONNECT = range(5)  # what the workers are at
 # what became of a slot's sample
-LOST, BLOCKED, GROWN = 0, 1, 2
+LOST, BLOCKED, PROPOSED, GROWN = range(4)
 
 
 class Trees(NamedTuple):
@@ -158,8 +161,8 @@ def plan(R, K, F, I, A, N, began, S, qa, qb, distances, worker, workers, lane, m
     length = int(N[PATH_LENGTH])
     if length == 0:
         return FULL, 0, 0
-    at, length = shorten(length, CORNERS, int(K[ROUNDS]), weights, seed, mode, step, F, I, B, M, N, BARRIER, S, worker, workers, lane, member,
-                         members)
+    at, length = shorten(length, CORNERS, int(K[ROUNDS]), weights, seed, int(K[SPLIT]), mode, step, F, I, B, M, N, BARRIER, S, qa, qb,
+                         worker, workers, lane, member, members)
     return SOLVED, a + at, length
 
 
@@ -172,8 +175,8 @@ def search(R, K, F, I, T, N, began, S, qa, qb, distances, mode, step, seed, weig
     """
     dof, capacity, batch, until, goals = len(qa), int(K[CAPACITY]), int(K[BATCH]), int(K[UNTIL]), int(K[GOALS])
     reach, radius, low, high = T.head[RANGE], T.head[RADIUS], T.head[VECTORS:VECTORS + dof], T.head[VECTORS + dof:VECTORS + 2 * dof]
-    limit = 1000 * np.int64(K[LIMIT])
-    phase, items = EXTEND, batch
+    limit, split = 1000 * np.int64(K[LIMIT]), int(K[SPLIT])
+    phase, items = PROPOSE, batch
     first = -1  # the goal from which on the straight ways to the start are tried; -1: all were tried
     if K[FRESH] != 0:
         phase, items, first = PLANT, goals + 1, 0
@@ -181,12 +184,12 @@ def search(R, K, F, I, T, N, began, S, qa, qb, distances, mode, step, seed, weig
             N[DRAWN], N[COUNT], N[COUNT + 1], N[GOOD], N[START_FREE] = 0, 1, goals, 0, 0
         sync_team(N, BARRIER, member, members)
     drawn, count_a, count_b = int(N[DRAWN]), int(N[COUNT]), int(N[COUNT + 1])
-    if phase == EXTEND and drawn >= until:
+    if phase == PROPOSE and drawn >= until:
         return SEARCHING, 0, False
     sync_team(N, BARRIER, member, members)
     smaller, straight, halt = 0, False, False
     while True:
-        if phase == EXTEND:
+        if phase == PROPOSE:
             smaller, straight = 0 if count_a <= count_b else 1, first >= 0
             if worker == 0 and lane == 0:
                 N[HALT] = 1 if clock_ns() - began > limit else 0
@@ -194,37 +197,45 @@ def search(R, K, F, I, T, N, began, S, qa, qb, distances, mode, step, seed, weig
             w, part = item % batch, item // batch
             tree = tree_of(w, smaller, straight)
             this, that = T.nodes[tree * capacity * dof:], T.nodes[(1 - tree) * capacity * dof:]
-            parent, ask = 0, True
+            q, ask = T.q[w * dof:(w + 1) * dof], False
             if phase == PLANT:
+                ask = True
                 for k in range(dof):
                     qa[k] = R[VECTORS + (3 + item) * dof + k]
                     qb[k] = qa[k]
-            elif phase == EXTEND:
-                ask = False
+            elif phase == PROPOSE:
                 if lane == 0:
                     T.fate[w], T.steps[w], T.reached[w] = LOST, 0, 0
                 if straight:
                     join(T, w, first, goals, dof, capacity, reach, this, that, qa, qb, lane)
                 elif drawn + w < until:
-                    parent = propose(T, (drawn + w) * TRIES, seed, low, high, reach, this, count_a if tree == 0 else count_b, tree * capacity,
-                                     qa, qb, distances, lane)
-                    ask = parent >= 0
-            else:
-                ask = part < sum_lanes(peek(T.reached, w) if lane == 0 else 0)  # an earlier part may be known to be blocked
+                    propose(T, w, (drawn + w) * TRIES, seed, low, high, reach, this, count_a if tree == 0 else count_b, tree * capacity, qa, qb,
+                            distances, lane)
+            elif phase == EXTEND:  # another part may be known to be blocked; one lane looks, so that all agree
+                ask = sum_lanes(peek(T.fate, w) if lane == 0 else 0) == PROPOSED
                 if ask:
-                    between(that, T.target[w], T.q[w * dof:], part, T.steps[w], qa)
-                    between(that, T.target[w], T.q[w * dof:], part + 1, T.steps[w], qb)
+                    between(this, T.parent[w], q, part, split, qa)
+                    between(this, T.parent[w], q, part + 1, split, qb)
+            elif phase == GROW:
+                if T.fate[w] == PROPOSED:
+                    for k in range(dof):
+                        qb[k] = q[k]
+                    target, squared = nearest(that, count_b if tree == 0 else count_a, qb, distances, lane)
+                    fill(T, w, T.parent[w], target, squared, reach, qb, lane)
+            else:
+                ask = part // split < sum_lanes(peek(T.reached, w) if lane == 0 else 0)
+                if ask:
+                    between(that, T.target[w], q, part, T.steps[w] * split, qa)
+                    between(that, T.target[w], q, part + 1, T.steps[w] * split, qb)
             if ask:
                 is_free = motion_free(qa, qb, mode, step, F, I, S, lane)
                 if phase == PLANT:
                     plant(T, N, item, is_free, qa, capacity, lane)
-                elif phase == EXTEND:
-                    if lane == 0:
-                        T.fate[w], T.parent[w] = BLOCKED, parent
-                    if is_free:
-                        grow(T, w, parent, that, count_b if tree == 0 else count_a, reach, qb, distances, lane)
                 elif not is_free and lane == 0:
-                    lower(T.reached, w, part)
+                    if phase == EXTEND:
+                        T.fate[w] = BLOCKED
+                    else:
+                        lower(T.reached, w, part // split)
             sync_lanes()
         sync_team(N, BARRIER, member, members)
         if phase == PLANT:
@@ -232,13 +243,17 @@ def search(R, K, F, I, T, N, began, S, qa, qb, distances, mode, step, seed, weig
                 return START_COLLIDES, 0, False
             if N[GOOD] == 0:
                 return GOALS_COLLIDE, 0, False
-            phase, items = EXTEND, batch
+            phase, items = PROPOSE, batch
+        elif phase == PROPOSE and not straight:
+            phase, items = EXTEND, batch * split
         elif phase == EXTEND:
+            phase, items = GROW, batch
+        elif phase != CONNECT:
             halt = N[HALT] != 0
             most = ZERO
             for w in range(lane, batch, lane_count()):
                 most = max(most, np.float32(T.steps[w]))
-            phase, items = CONNECT, int(greatest_lane(most)) * batch
+            phase, items = CONNECT, int(greatest_lane(most)) * split * batch
         else:
             new_a, new_b, winner = outcome(T, batch, smaller, straight, dof, capacity, weights, lane)
             if not straight:
@@ -260,7 +275,7 @@ def search(R, K, F, I, T, N, began, S, qa, qb, distances, mode, step, seed, weig
                 return STOPPED, 0, False
             if first < 0 and drawn >= until:
                 return SEARCHING, 0, False
-            phase, items = EXTEND, batch
+            phase, items = PROPOSE, batch
 
 
 @njit
@@ -290,11 +305,8 @@ def join(T, w, first, goals, dof, capacity, reach, this, that, qa, qb, lane):
 
 
 @njit
-def propose(T, number, seed, low, high, reach, nodes, count, offset, qa, qb, distances, lane):
-    """Draw samples from `number` on until one lies in the domain of its nearest node, which goes to qa; the step to qb.
-
-    -> the node, or -1
-    """
+def propose(T, w, number, seed, low, high, reach, nodes, count, offset, qa, qb, distances, lane):
+    """Draw samples for slot w, from `number` on, until one lies in the domain of its nearest node; the step from there."""
     for t in range(TRIES):
         sample(seed, number + t, low, high, qb)
         parent, squared = nearest(nodes, count, qb, distances, lane)
@@ -302,15 +314,11 @@ def propose(T, number, seed, low, high, reach, nodes, count, offset, qa, qb, dis
         if distance <= T.domain[offset + parent]:
             load(nodes, parent, qa)
             steer(qa, qb, distance, reach)
-            return parent
-    return -1
-
-
-@njit
-def grow(T, w, parent, that, count, reach, q, distances, lane):
-    """Slot w has a new node q; it is to be connected with the nearest node of the other tree."""
-    target, squared = nearest(that, count, q, distances, lane)
-    fill(T, w, parent, target, squared, reach, q, lane)
+            for k in range(lane, len(qb), lane_count()):
+                T.q[w * len(qb) + k] = qb[k]
+            if lane == 0:
+                T.fate[w], T.parent[w] = PROPOSED, parent
+            return
 
 
 @njit

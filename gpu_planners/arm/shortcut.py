@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from ..device import njit
-from ..team import lane_count, least_lane, sync_lanes, sync_team
+from ..team import lane_count, least_lane, peek, sum_lanes, sync_lanes, sync_team
 from .sampling import uniform01
 from .space import motion_free
 
@@ -30,10 +30,12 @@ def shorten_sizes(dof, corners, workers):
 
 
 @njit
-def shorten(length, corners, passes, weights, seed, mode, step, F, I, A, M, N, barrier, S, worker, workers, lane, member, members):
+def shorten(length, corners, passes, weights, seed, split, mode, step, F, I, A, M, N, barrier, S, qa, qb, worker, workers, lane, member,
+            members):
     """Shorten the path A[:length * dof]; corners: room for them, at least length + POINTS; A, M: see `shorten_sizes`.
 
-    weights: (dof,) float32 of the cost; seed: uint64; mode, step, F, I, S: see space; N[barrier]: the team's barrier
+    weights: (dof,) float32 of the cost; seed: uint64; split: how many workers share a leg; mode, step, F, I, S: see space; N[barrier]:
+    the team's barrier; qa, qb: (dof,) float32 of each lane
     -> where in A the result begins, its number of corners
     """
     dof = len(weights)
@@ -59,18 +61,31 @@ def shorten(length, corners, passes, weights, seed, mode, step, F, I, A, M, N, b
             count, missing = shortest(total, cost, best, legs, before, A, M, lane)
             sync_team(N, barrier, member, members)
         while missing > 0:
-            for item in range(worker, count, workers):
-                leg = item if workers >= EAGER else int(M[before + POINTS + item])
+            for item in range(worker, count * split, workers):
+                leg, part = item % count, item // count
+                if workers < EAGER:
+                    leg = int(M[before + POINTS + leg])
                 i, j = points + leg // POINTS * dof, points + leg % POINTS * dof
-                if i < j and M[legs + leg] == UNKNOWN:
-                    is_free = motion_free(A[i:i + dof], A[j:j + dof], mode, step, F, I, S, lane)
-                    if lane == 0:
-                        M[legs + leg] = FREE if is_free else BLOCKED
+                # another part may be known to be blocked; one lane looks, so that all agree
+                if i < j and sum_lanes(peek(M, legs + leg) if lane == 0 else 0) == UNKNOWN:
+                    for k in range(dof):
+                        qa[k] = A[i + k] + np.float32(part) / np.float32(split) * (A[j + k] - A[i + k])
+                        qb[k] = A[j + k] if part + 1 == split else A[i + k] + np.float32(part + 1) / np.float32(split) * (A[j + k] - A[i + k])
+                    if not motion_free(qa, qb, mode, step, F, I, S, lane) and lane == 0:
+                        M[legs + leg] = BLOCKED
                     sync_lanes()
             sync_team(N, barrier, member, members)
+            if workers < EAGER:
+                for item in range(worker, count, workers):
+                    leg = int(M[before + POINTS + item])
+                    if lane == 0 and M[legs + leg] == UNKNOWN:
+                        M[legs + leg] = FREE
+                sync_team(N, barrier, member, members)
             count, missing = shortest(total, cost, best, legs, before, A, M, lane)
             if workers < EAGER:
                 sync_team(N, barrier, member, members)
+            else:
+                missing = 0  # legs that are not blocked are free
         shorter = A[best + POINTS - 1]
         if worker == 0:
             rebuild(at, other, dof, arc, points, s, segment, following, before, A, M, lane)
@@ -238,4 +253,5 @@ def shortcut(path, checker, passes, seed, weights=None):
 
 @njit
 def _shorten_on_cpu(length, corners, passes, weights, seed, mode, step, F, I, A, M, N, S):
-    return shorten(length, corners, passes, weights, seed, np.int32(mode), step, F, I, A, M, N, 0, S, 0, 1, 0, 0, 1)
+    qa, qb = np.empty(len(weights), dtype=np.float32), np.empty(len(weights), dtype=np.float32)
+    return shorten(length, corners, passes, weights, seed, 1, np.int32(mode), step, F, I, A, M, N, 0, S, qa, qb, 0, 1, 0, 0, 1)
