@@ -32,7 +32,7 @@ NODES = 1 << 18  # of a tree, at most
 class Settings:
     """range: longest motion added at once, joint-space L2, rad
     dynamic_domain: radius in rad within which a node that failed to extend still takes samples; 0: no restriction
-    batch: samples of a round; 0: one on the CPU, 128 on CUDA, 4 for each problem of a batch on CUDA
+    batch: samples of a round; 0: one on the CPU, 64 on CUDA, 4 for each problem of a batch on CUDA
     restarts: searches after the first, each with samples of its own, while time is left; the shortest path counts
     max_samples: configurations drawn at most in a search;  time_limit_s: seconds for the query at most
     shortcut_rounds: passes of shortening afterwards; 0 returns the raw path

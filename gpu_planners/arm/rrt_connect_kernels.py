@@ -24,9 +24,9 @@ THREADS = 128
 WARPS = THREADS // WARP
 REGISTERS = collision_kernels.REGISTERS
 ALL_WAITING, ALL_ITEMS = WARPS * 2 * QUEUE, WARPS * 2 * ITEM * WARP
-BLOCKS_FOR_ONE, BLOCKS_FOR_MANY = 2, 4  # on each multiprocessor
-SPLIT = 4  # warps that share a motion of a single query: a round lasts as long as its longest check
-BATCH_FOR_ONE, BATCH_FOR_MANY = 128, 4
+BLOCKS_FOR_ONE, BLOCKS_FOR_MANY = 1, 4  # on each multiprocessor
+SPLIT = 8  # warps that share a motion of a single query: a round lasts as long as its longest check
+BATCH_FOR_ONE, BATCH_FOR_MANY = 64, 4
 NODES_FOR_MANY = 8192  # of a tree; a problem that needs more is solved by itself afterwards
 del plane_kernels
 
