@@ -150,3 +150,15 @@ def test_paths_wait_for_a_machine_with_coal(monkeypatch):
     if not arm_planners.coal_peer.unavailable():
         again = arm_planners.recheck(row.as_dict())
         assert again["figures"]["valid"] == "1/1" and again["note"] == "slow" and not again["unchecked"]
+
+
+def test_runs_of_one_machine_become_one_chapter(tmp_path):
+    files = [tmp_path / f"{number}.json" for number in range(3)]
+    for file, name, subject in zip(files, ("checks", "batch", "batch"), ("one", "two", "three"), strict=True):
+        content = results([ROWS[0] | {"subject": subject}])
+        content["tables"][0] |= {"name": name, "title": name}
+        report.write_json(file, content | {"command": f"run {subject}"})
+    write_docs.main([*map(str, files), "--out", str(tmp_path / "page.md")])
+    text = (tmp_path / "page.md").read_text()
+    assert text.count("\n## ") == 1 and text.count("### ") == 2 and "| one |" in text and "| three |" in text and "| two |" not in text
+    assert all(f"`run {subject}`" in text for subject in ("one", "two", "three"))
