@@ -1,12 +1,14 @@
 """The operations of `team` on CUDA: importing this module gives them to kernels. A worker is a warp."""
 
 import numpy as np
-from numba import cuda
-from numba.cuda.extending import overload
+from llvmlite import ir
+from numba import cuda, types
+from numba.cuda.extending import intrinsic, overload
 
 from .team import (
     add,
     any_lane,
+    clock_ns,
     from_lane,
     greatest_lane,
     lane_count,
@@ -81,6 +83,20 @@ def _add(N, i, value):
         return cuda.atomic.add(N, i, np.int32(value))
 
     return implementation
+
+
+@intrinsic
+def _global_timer(context):
+    def read(context, builder, signature, arguments):
+        wide = ir.IntType(64)
+        return builder.call(ir.InlineAsm(ir.FunctionType(wide, []), "mov.u64 $0, %globaltimer;", "=l", side_effect=True), [])
+
+    return types.int64(), read
+
+
+@overload(clock_ns, target="cuda")
+def _clock_ns():
+    return lambda: _global_timer()
 
 
 @overload(peek, target="cuda")

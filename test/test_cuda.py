@@ -136,11 +136,12 @@ def test_many_problems_share_a_scene(robot, problems):
 def test_collisions_and_time_limits_are_named(robot, problems):
     _, gpu = checkers(robot, problems[0])
     start, goals = problems[0].start, problems[0].goals
-    gpu.world.add_sphere("in the hand", 0.05, robot.link_poses(start)["panda_hand"].reshape(4, 4))
-    blocked = rrt_connect.solve(start, goals, gpu)
-    assert blocked.status is Status.START_IN_COLLISION and "in the hand" in blocked.message
-    assert rrt_connect.solve(goals[0], start, gpu).status is Status.GOAL_IN_COLLISION
-    gpu.world.remove("in the hand")
+    free = CollisionChecker(robot, CollisionWorld(), "cuda")
+    ready, turned = robot.named_states["ready"], robot.named_states["ready"] + np.eye(7)[0]
+    free.world.add_sphere("ball", 0.06, robot.link_poses(ready)["panda_hand"].reshape(4, 4))
+    blocked = rrt_connect.solve(ready, turned, free)
+    assert blocked.status is Status.START_IN_COLLISION and "panda_hand_0 with ball" in blocked.message
+    assert rrt_connect.solve(turned, ready, free).status is Status.GOAL_IN_COLLISION
     cage = rrt_connect.Settings(range=0.002, time_limit_s=0.05)
     limited = rrt_connect.solve(start, goals, gpu, cage)
     assert limited.status is Status.TIMED_OUT and "0.05 s" in limited.message and limited.time_s < 2.0

@@ -87,7 +87,7 @@ def write_request(R, K, query, settings, batch, seed, checker, capacity):
     mode, step = checker.motion_args
     low, high = halves(seed)
     K[:core.STATUS + 1] = (len(query.start), len(query.goals), batch, settings.max_samples, low, high, mode, settings.shortcut_rounds, 1,
-                           capacity, 0, 0, core.SEARCHING)
+                           limit_us(query, settings), capacity, 0, 0, core.SEARCHING)
     R[:core.VECTORS] = step, settings.range, settings.dynamic_domain
     R[core.VECTORS:request_size(query)] = np.concatenate([query.lower, query.upper, query.weights, query.start, query.goals.ravel()])
 
@@ -99,7 +99,7 @@ def write_requests(R, K, queries, checkers, settings, batch, seeds, capacity):
     K[:n, core.DOF], K[:n, core.GOALS], K[:n, core.BATCH], K[:n, core.UNTIL] = dof, [len(q.goals) for q in queries], batch, settings.max_samples
     K[:n, [core.SEED, core.SEED_HIGH]] = [halves(seed) for seed in seeds]
     K[:n, core.MODE], K[:n, core.ROUNDS], K[:n, core.FRESH] = kinds[:, 0], settings.shortcut_rounds, 1
-    K[:n, core.CAPACITY], K[:n, core.STATUS] = capacity, core.SEARCHING
+    K[:n, core.LIMIT], K[:n, core.CAPACITY], K[:n, core.STATUS] = limit_us(queries[0], settings), capacity, core.SEARCHING
     R[:n, core.STEP], R[:n, core.RANGE], R[:n, core.RADIUS] = kinds[:, 1], settings.range, settings.dynamic_domain
     at = core.VECTORS
     for field in ("lower", "upper", "weights", "start"):
@@ -110,6 +110,11 @@ def write_requests(R, K, queries, checkers, settings, batch, seeds, capacity):
     else:
         for row, query in zip(R, queries):
             row[at:at + query.goals.size] = query.goals.ravel()
+
+
+def limit_us(query, settings):
+    """Microseconds that are left for a query."""
+    return int(1e6 * min(max(settings.time_limit_s - query.elapsed(), 0.0), 2000.0))
 
 
 def halves(seed):
@@ -182,7 +187,7 @@ class _CpuEngine:
         floats, ints = core.state_sizes(dof, capacity, batch, 1)
         A, N = np.empty(floats, dtype=np.float32), np.empty(ints, dtype=np.int32)
         R, K = np.empty(request_size(query), dtype=np.float32), np.empty(core.INTS, dtype=np.int32)
-        P, N[core.STOP] = np.empty(core.CORNERS * dof, dtype=np.float32), 0
+        P = np.empty(core.CORNERS * dof, dtype=np.float32)
         write_request(R, K, query, settings, batch, seed, checker, capacity)
         scratch, scene = checker.new_scratch(), checker.packed_scene
         K[core.UNTIL] = 0

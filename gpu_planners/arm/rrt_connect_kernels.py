@@ -2,7 +2,6 @@
 
 import functools
 import threading
-import time
 
 import numpy as np
 from numba import cuda, float32
@@ -119,8 +118,7 @@ class CudaEngine:
         self._held, self._warm, self._scenes = {}, False, ((), None)
         with cuda.gpus[self._index]:
             self._multiprocessors = cuda.get_current_device().MULTIPROCESSOR_COUNT
-            self._stream, self._signal = cuda.stream(), cuda.stream()
-            self._done = cuda.event(timing=False)
+            self._stream = cuda.stream()
 
     def warm_up(self, checker):
         """Compile, or load from the cache, so that no query is charged for it."""
@@ -146,7 +144,7 @@ class CudaEngine:
             write_request(R, K, query, settings, batch, seed, checker, capacity)
             blocks = team_blocks(self._one, THREADS, BLOCKS_FOR_ONE * self._multiprocessors)
             self._one[blocks, THREADS, self._stream](R, K, P, *scene, A, N)
-            self._wait(N, core.STOP, query.began + settings.time_limit_s)
+            self._stream.synchronize()
             return read_answer(K, P, query, settings)
 
     def solve_many(self, queries, checkers, settings, seeds):
@@ -159,14 +157,14 @@ class CudaEngine:
             F, I, places = self._scene(checkers)
             size = core.VECTORS + (4 + goals) * self._dof
             R, K = self._buffer(("Rs", size), n, np.float32, mapped, size), self._buffer("Ks", n, np.int32, mapped, core.INTS)
-            P, Q = self._buffer("Ps", n * 32 * self._dof, np.float32, mapped), self._buffer("Q", 3, np.int32, zeros)
+            P, Q = self._buffer("Ps", n * 32 * self._dof, np.float32, mapped), self._buffer("Q", 4, np.int32, zeros)
             A = self._buffer("As", blocks * floats, np.float32, cuda.device_array)[:blocks * floats].reshape(blocks, floats)
             N = self._buffer("Ns", blocks * ints, np.int32, zeros)[:blocks * ints].reshape(blocks, ints)
             write_requests(R, K, queries, checkers, settings, batch, seeds, capacity)
             K[:n, [core.SCENE_FLOATS, core.SCENE_INTS]] = places
             Q.copy_to_device(np.array([0, 0, n, 0], dtype=np.int32), self._stream)
             self._many[min(blocks, n), THREADS, self._stream](R, K, P, Q, F, I, A, N)
-            self._wait(Q, core.STOP_ALL, queries[0].began + settings.time_limit_s)
+            self._stream.synchronize()
             return read_answers(K, P, queries, settings)
 
     def shorten(self, path, checker, passes, weights, seed):
@@ -184,17 +182,6 @@ class CudaEngine:
             self._shorten[blocks, THREADS, self._stream](R, K, *checker.device_scene(), A, N)
             self._stream.synchronize()
             return R[1 + dof:1 + dof + K[6] * dof].reshape(-1, dof)
-
-    def _wait(self, N, stop, until):
-        """Let the launch end, by itself or, at the time `until`, because it finds N[stop] set."""
-        self._done.record(self._stream)
-        while not self._done.query():
-            if time.perf_counter() > until:
-                N[stop:stop + 1].copy_to_device(np.ones(1, dtype=np.int32), self._signal)
-                self._stream.synchronize()
-                N[stop:stop + 1].copy_to_device(np.zeros(1, dtype=np.int32), self._signal)
-                self._signal.synchronize()
-        self._stream.synchronize()
 
     def _scene(self, checkers):
         """All scenes one after the other on the device, and where each problem's begins, (n, 2)."""

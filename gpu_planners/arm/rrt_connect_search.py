@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..device import njit
-from ..team import add, greatest_lane, lane_count, least_lane, lower, peek, sum_lanes, sync_lanes, sync_team
+from ..team import add, clock_ns, greatest_lane, lane_count, least_lane, lower, peek, sum_lanes, sync_lanes, sync_team
 from .nearest import FAR, nearest, place
 from .sampling import sample
 from .shortcut import POINTS, shorten, shorten_sizes
@@ -23,17 +23,17 @@ from .space import motion_free
 
 # how a search ended, or SEARCHING when it may go on
 SEARCHING, SOLVED, EXHAUSTED, FULL, STOPPED, START_COLLIDES, GOALS_COLLIDE = range(7)
-# the int32 request, and the answer from STATUS on; SCENE_FLOATS, SCENE_INTS: where the scene begins in F and I
-(DOF, GOALS, BATCH, UNTIL, SEED, SEED_HIGH, MODE, ROUNDS, FRESH, CAPACITY, SCENE_FLOATS, SCENE_INTS,
- STATUS, GOAL, SAMPLES, LENGTH, PATH_AT) = range(17)
-INTS = 17
+# the int32 request, and the answer from STATUS on; LIMIT: microseconds, looked at on CUDA; SCENE_FLOATS, SCENE_INTS: where the scene begins in F and I
+(DOF, GOALS, BATCH, UNTIL, SEED, SEED_HIGH, MODE, ROUNDS, FRESH, LIMIT, CAPACITY, SCENE_FLOATS, SCENE_INTS,
+ STATUS, GOAL, SAMPLES, LENGTH, PATH_AT) = range(18)
+INTS = 18
 # the float32 request: step of the check, longest motion, radius of the dynamic domain, then (dof,) each: lower, upper,
 # weights, start, and the goals
 STEP, RANGE, RADIUS, VECTORS = range(4)
 CORNERS = 1024  # of a path, at most
 # the int32 state that outlives a call, then the trees and slots
-BARRIER, DRAWN, COUNT, GOOD, HALT, START_FREE, ROOT, PATH_LENGTH, PROBLEM, STOP, STATE = 0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 16
-TAKEN, WRITTEN, ASKED, STOP_ALL = range(4)  # what all teams of solve_many share
+BARRIER, DRAWN, COUNT, GOOD, HALT, START_FREE, ROOT, PATH_LENGTH, PROBLEM, STATE = 0, 1, 2, 4, 5, 6, 7, 8, 9, 16
+TAKEN, WRITTEN, ASKED = range(3)  # what all teams of solve_many share
 TRIES = 8  # samples a slot draws until one lies in the domain of its nearest node
 AWAY = np.float32(1e18)  # where goals in collision are put
 ZERO, ONE = np.float32(0), np.float32(1)
@@ -85,11 +85,11 @@ def open_state(A, N, dof, capacity, batch):
 def solve_one(R, K, P, F, I, A, N, S, qa, qb, distances, worker, workers, lane, member, members):
     """Answer the request R, K in K[STATUS:]; the path goes to P, (K[LENGTH], dof).
 
-    F, I: the scene; A, N: the state (`state_sizes`), N[BARRIER] and N[STOP] zero
-    at first, another N[STOP] ends the search; S: the worker's scratch of the checker, qa, qb:
+    F, I: the scene; A, N: the state (`state_sizes`), N[BARRIER] zero at first; S:
+    the worker's scratch of the checker, qa, qb:
     (dof,) float32 of each lane, distances: see `nearest`
     """
-    status, at, length = plan(R, K, F, I, A, N, N, STOP, S, qa, qb, distances, worker, workers, lane, member, members)
+    status, at, length = plan(R, K, F, I, A, N, clock_ns(), S, qa, qb, distances, worker, workers, lane, member, members)
     if worker == 0:
         for k in range(lane, length * len(qa), lane_count()):
             P[k] = A[at + k]
@@ -102,9 +102,10 @@ def solve_one(R, K, P, F, I, A, N, S, qa, qb, distances, worker, workers, lane, 
 def solve_many(R, K, P, Q, F, I, A, N, S, qa, qb, distances, worker, workers, lane):
     """Answer requests, the rows of R and K, one after the other until all are taken; the team is one of many.
 
-    P: room for all paths; Q: int32: how many requests and how much of P are TAKEN and WRITTEN, zero at first, the number of
-    requests ASKED, and STOP_ALL. A path for which there is no room counts as FULL.
+    P: room for all paths; Q: int32: how many requests and how much of P are TAKEN and WRITTEN, zero at first, and the number
+    of requests ASKED. A path for which there is no room counts as FULL.
     """
+    began = clock_ns()
     while True:
         if worker == 0 and lane == 0:
             N[PROBLEM] = add(Q, TAKEN, 1)
@@ -114,7 +115,7 @@ def solve_many(R, K, P, Q, F, I, A, N, S, qa, qb, distances, worker, workers, la
         if p >= Q[ASKED]:
             return
         k = K[p]
-        status, at, length = plan(R[p], k, F[k[SCENE_FLOATS]:], I[k[SCENE_INTS]:], A, N, Q, STOP_ALL, S, qa, qb, distances,
+        status, at, length = plan(R[p], k, F[k[SCENE_FLOATS]:], I[k[SCENE_INTS]:], A, N, began, S, qa, qb, distances,
                                   worker, workers, lane, 0, 1)
         if worker == 0:
             size, out = length * len(qa), 0
@@ -136,8 +137,8 @@ def answer(K, N, status, length):
 
 
 @njit
-def plan(R, K, F, I, A, N, H, stop, S, qa, qb, distances, worker, workers, lane, member, members):
-    """Search, until H[stop] is set, and shorten the path; -> status, where in A the path begins, its number of corners."""
+def plan(R, K, F, I, A, N, began, S, qa, qb, distances, worker, workers, lane, member, members):
+    """Search, and shorten the path; began: clock_ns() from when on the limit counts; -> status, where in A the path begins, its number of corners."""
     dof, capacity, batch = len(qa), int(K[CAPACITY]), int(K[BATCH])
     T, a, n = open_state(A, N, dof, capacity, batch)
     if worker == 0:
@@ -147,7 +148,7 @@ def plan(R, K, F, I, A, N, H, stop, S, qa, qb, distances, worker, workers, lane,
     weights = T.head[VECTORS + 2 * dof:]
     seed = np.uint64(K[SEED]) | np.uint64(K[SEED_HIGH]) << np.uint64(31)
     mode, step = np.int32(K[MODE]), T.head[STEP]
-    status, winner, direct = search(R, K, F, I, T, N, H, stop, S, qa, qb, distances, mode, step, seed, weights, worker, workers, lane, member, members)
+    status, winner, direct = search(R, K, F, I, T, N, began, S, qa, qb, distances, mode, step, seed, weights, worker, workers, lane, member, members)
     if status != SOLVED:
         return status, 0, 0
     B, M = A[a:], N[n:]
@@ -163,7 +164,7 @@ def plan(R, K, F, I, A, N, H, stop, S, qa, qb, distances, worker, workers, lane,
 
 
 @njit
-def search(R, K, F, I, T, N, H, stop, S, qa, qb, distances, mode, step, seed, weights, worker, workers, lane, member, members):
+def search(R, K, F, I, T, N, began, S, qa, qb, distances, mode, step, seed, weights, worker, workers, lane, member, members):
     """-> status, the slot whose connection joined the trees, and is it a straight way from the start to a goal.
 
     Goes on where it stopped, unless K[FRESH]. The check of a motion is called in one place, whatever it is for: it is most
@@ -171,6 +172,7 @@ def search(R, K, F, I, T, N, H, stop, S, qa, qb, distances, mode, step, seed, we
     """
     dof, capacity, batch, until, goals = len(qa), int(K[CAPACITY]), int(K[BATCH]), int(K[UNTIL]), int(K[GOALS])
     reach, radius, low, high = T.head[RANGE], T.head[RADIUS], T.head[VECTORS:VECTORS + dof], T.head[VECTORS + dof:VECTORS + 2 * dof]
+    limit = 1000 * np.int64(K[LIMIT])
     phase, items = EXTEND, batch
     first = -1  # the goal from which on the straight ways to the start are tried; -1: all were tried
     if K[FRESH] != 0:
@@ -187,7 +189,7 @@ def search(R, K, F, I, T, N, H, stop, S, qa, qb, distances, mode, step, seed, we
         if phase == EXTEND:
             smaller, straight = 0 if count_a <= count_b else 1, first >= 0
             if worker == 0 and lane == 0:
-                N[HALT] = peek(H, stop)
+                N[HALT] = 1 if clock_ns() - began > limit else 0
         for item in range(worker, items, workers):
             w, part = item % batch, item // batch
             tree = tree_of(w, smaller, straight)
