@@ -4,10 +4,11 @@ import argparse
 import datetime
 import sys
 import time
+import traceback
 from pathlib import Path
 
 from . import arm_batches, arm_checks, arm_lengths, arm_planners, dl14, machine, planar_arm, report
-from .harness import Context
+from .harness import Context, Row
 from .problems import data_dir
 
 MODULES = (arm_checks, arm_planners, arm_batches, arm_lengths, dl14, planar_arm)
@@ -15,7 +16,7 @@ REGISTRY = {benchmark.name: benchmark for module in MODULES for benchmark in mod
 
 
 def main(arguments=None):
-    """Returns the exit code: 0, or 2 when the data or every device is missing."""
+    """Returns the exit code: 0; 1 when a benchmark failed; 2 when the data or every device is missing."""
     options = _options(arguments)
     try:
         data = data_dir(options.data)
@@ -35,12 +36,16 @@ def main(arguments=None):
         "command": " ".join(["python -m benchmarks", *(sys.argv[1:] if arguments is None else arguments)]),
         "tables": [],
     }
-    folder = Path(options.out)
+    folder, failed = Path(options.out), 0
     folder.mkdir(parents=True, exist_ok=True)
     print(report.machine_line(results), end="\n\n", flush=True)
     for name in options.only or REGISTRY:
         benchmark, began = REGISTRY[name], time.perf_counter()
-        rows = [row.as_dict() for row in benchmark.run(context)]
+        try:
+            rows = [row.as_dict() for row in benchmark.run(context)]
+        except Exception as error:  # the other benchmarks are still worth their time
+            traceback.print_exc()
+            rows, failed = [Row("all", name, note=f"failed: {type(error).__name__}: {error}").as_dict()], 1
         results["tables"].append(
             {"name": name, "title": benchmark.title, "text": benchmark.text, "columns": benchmark.columns, "rows": rows}
         )
@@ -52,7 +57,7 @@ def main(arguments=None):
     no_plot = report.plot(folder / "results.png", results)
     print(no_plot or f"plot: {folder / 'results.png'}")
     print(f"tables: {folder / 'results.md'}, figures: {folder / 'results.json'}")
-    return 0
+    return failed
 
 
 def _options(arguments):

@@ -157,8 +157,12 @@ def recheck(row, data=None):
 
 def _hulls_valid(robots, problems, paths, data):
     """[is every path of a problem free by coal], on all cores."""
-    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
-        return list(progress(pool.map(_hull_valid, robots, problems, paths, [data] * len(paths), chunksize=8), "re-check"))
+    return list(progress(_processes().map(_hull_valid, robots, problems, paths, [data] * len(paths), chunksize=4), "re-check"))
+
+
+@functools.cache
+def _processes():
+    return ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))
 
 
 def _hull_valid(robot, problem, paths, data):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import arm_checks, machine, problems, report, write_docs
+from benchmarks import arm_checks, arm_planners, machine, problems, report, write_docs
 from benchmarks.harness import Context, seconds
 
 needs_data = pytest.mark.skipif(problems.missing_data() is not None, reason=problems.missing_data() or "")
@@ -127,3 +127,38 @@ def test_configurations_along_segments_start_at_the_start():
     q = arm_checks._along_segments(Robot, problem, 120)
     assert q.shape == (120, 7)
     np.testing.assert_allclose(q[[0, 49]], [problem.start, problem.goals[0]])
+
+
+@needs_data
+def test_paths_are_rechecked_by_coal():
+    pytest.importorskip("coal")
+    problem = problems.load_problems("panda")[0]
+    standing, straight = [problem.start, problem.start], [problem.start, problem.goals[0]]
+    row = arm_planners.checked_row("case", "who", {}, [], {"panda/" + problem.name: [np.array(standing)]}, Context((), {}))
+    assert row.figures["valid"] == "1/1" and not row.unchecked and row.note == ""
+    row = arm_planners.checked_row("case", "who", {}, [], {"panda/" + problem.name: [np.array(standing), np.array(straight)]}, Context((), {}))
+    assert row.figures["valid"] == "0/1"
+
+
+@needs_data
+def test_paths_wait_for_a_machine_with_coal(monkeypatch):
+    problem = problems.load_problems("ur5", families=["box"])[0]
+    monkeypatch.setattr(arm_planners.coal_peer, "unavailable", lambda: "skipped: coal is not installed")
+    row = arm_planners.checked_row("case", "who", {}, [], {"ur5/" + problem.name: [np.array([problem.start] * 2)]}, Context((), {}), "slow")
+    assert "valid" not in row.figures and "not re-checked here" in row.note and row.unchecked
+    monkeypatch.undo()
+    if not arm_planners.coal_peer.unavailable():
+        again = arm_planners.recheck(row.as_dict())
+        assert again["figures"]["valid"] == "1/1" and again["note"] == "slow" and not again["unchecked"]
+
+
+def test_runs_of_one_machine_become_one_chapter(tmp_path):
+    files = [tmp_path / f"{number}.json" for number in range(3)]
+    for file, name, subject in zip(files, ("checks", "batch", "batch"), ("one", "two", "three"), strict=True):
+        content = results([ROWS[0] | {"subject": subject}])
+        content["tables"][0] |= {"name": name, "title": name}
+        report.write_json(file, content | {"command": f"run {subject}"})
+    write_docs.main([*map(str, files), "--out", str(tmp_path / "page.md")])
+    text = (tmp_path / "page.md").read_text()
+    assert text.count("\n## ") == 1 and text.count("### ") == 2 and "| one |" in text and "| three |" in text and "| two |" not in text
+    assert all(f"`run {subject}`" in text for subject in ("one", "two", "three"))

@@ -14,7 +14,8 @@ ROS_PACKAGES = {"rclpy", "ament_index_python", "launch", "launch_ros", "tf2_ros"
 OPTIONAL_ROS = {"moveit_msgs", "map_msgs", "tf2_ros", "launch", "launch_ros"}
 # Brought by another distribution of the extra "ros": they are no wheels of that name, or this checkout builds them.
 BROUGHT_ALONG = {"rcl_interfaces", "builtin_interfaces", "gpu_planners_msgs"}
-DISTRIBUTION_OF_IMPORT = {"PIL": "pillow", "yaml": "pyyaml", "pinocchio": "pin", "numba_cuda": "numba-cuda", "cuda": "numba-cuda"}
+# llvmlite is a part of numba: each of its versions needs one of llvmlite.
+DISTRIBUTION_OF_IMPORT = {"PIL": "pillow", "llvmlite": "numba", "yaml": "pyyaml", "pinocchio": "pin", "numba_cuda": "numba-cuda", "cuda": "numba-cuda"}
 # Modules that are imported only where the extra that they need is asked for.
 NEEDS_EXTRA = {"gpu_planners.arm.browser_view": "view"}
 MODULES_OF_EXTRAS = {"coal", "mpi4py", "matplotlib", "numba_cuda", "ompl", "pinocchio", "tqdm", "viser"}

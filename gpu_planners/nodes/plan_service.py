@@ -74,7 +74,7 @@ def _plan(scene, values, request, measured, response):
     response.path_length, response.goal_index = float(result.cost), goal_of[result.goal_index]
     response.message = (
         f"solved: {len(path)} waypoints, length {result.cost:.2f}, {trajectory.times[-1]:.2f} s long, "
-        f"among {len(world.names)} obstacles, planned on {checker.device} in {1e3 * result.time_s:.1f} ms"
+        f"among {len(world.names)} obstacles, by {name} on {checker.device} in {1e3 * result.time_s:.1f} ms"
     )
     return Planned(path, world, tip_link)
 
