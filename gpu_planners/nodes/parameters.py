@@ -98,7 +98,7 @@ SETTING_TEXTS = {
         0.0,
         1000.0,
     ),
-    "rrt_connect.batch": ("Samples of a round; 0: 1 on the CPU, 256 on CUDA", 0, 4096),
+    "rrt_connect.batch": ("Samples of a round; 0: 1 on the CPU, 64 on CUDA", 0, 4096),
     "rrt_connect.restarts": ("Searches after the first while time is left; the shortest path counts", 0, 100_000),
     "rrt_connect.max_samples": ("Most configurations drawn in a search", 1, 100_000_000),
     "prm.radius": ("A node lies at most so far from the graph and is tried with nodes within it, rad", 1e-3, 100.0),
