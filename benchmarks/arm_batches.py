@@ -21,7 +21,7 @@ def batches(context):
                 continue
             checkers = [CollisionChecker(arm.robot, add_obstacles(CollisionWorld(), problem.obstacles), device)
                         for problem in progress(arm.problems, f"scenes, {device}")]  # fmt: skip
-            for times in (1, SEEDS_AT_ONCE) if device != "cpu" else (1,):
+            for times in (1, SEEDS_AT_ONCE) if device != "cpu" and name == "panda" else (1,):
                 rows.append(_batch(arm, checkers, device, times, context))
     ompl = ompl_row(context)
     if ompl.figures:
@@ -38,7 +38,7 @@ def _batch(arm, checkers, device, times, context):
     checkers, problems = checkers * times, arm.problems * times
     starts, goals = [problem.start for problem in problems], [problem.goals for problem in problems]
     figures, results, rates = {}, {}, {}
-    repeats = 1 if context.quick or device == "cpu" else 7
+    repeats = 1 if context.quick or device == "cpu" else 3
     for kind, settings in (("plans", rrt_connect.Settings(shortcut_rounds=0, time_limit_s=60.0)),
                            ("short_plans", rrt_connect.Settings(time_limit_s=60.0))):  # fmt: skip
         rrt_connect.solve_batch(starts[:4], goals[:4], checkers[:4], settings)

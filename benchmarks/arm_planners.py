@@ -140,6 +140,7 @@ def checked_row(case, subject, figures, samples, paths, context, note=""):
     """A Row whose paths {Arm.key: [(K, dof)]} are re-checked, or kept for a machine that can."""
     unchecked = {key: [path.tolist() for path in each] for key, each in paths.items()}
     note = "; ".join(filter(None, (UNCHECKED if unchecked else "", note)))
+    print(f"{case}, {subject}: {figures}", file=sys.stderr, flush=True)
     return Row(**recheck(Row(case, subject, figures, samples, note, unchecked=unchecked).as_dict(), context.data))
 
 
