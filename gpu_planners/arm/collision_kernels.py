@@ -91,7 +91,7 @@ class CudaChecker:
 
 def _round_up(n):
     """Few sizes, so that robots share compiled kernels."""
-    return max(8, -(-n // 64) * 64 if n > 16 else -(-n // 8) * 8)
+    return -(-n // 256) * 256 if n > 16 else max(8, -(-n // 8) * 8)
 
 
 @functools.cache

@@ -49,8 +49,8 @@ def _nearest(nodes, count, q, distances, lane):
 
 
 @functools.cache
-def _kernels(dof, kind, n_q, n_poses=8, n_speeds=8):
-    """-> kernels (solve one, solve many, shorten) for `dof` joints and a checker's scratch_sizes."""
+def _kernels(kind, n_q, n_poses=8, n_speeds=8):
+    """-> kernels (solve one, solve many, shorten) for a checker's scratch_sizes."""
     all_speeds = WARPS * n_speeds
     arm, planar = space.ARM, space.PLANAR
 
@@ -73,7 +73,8 @@ def _kernels(dof, kind, n_q, n_poses=8, n_speeds=8):
     def solve_one(R, K, P, F, I, A, N):
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
         S = scratch(warp)
-        qa, qb = cuda.local.array(dof, float32), cuda.local.array(dof, float32)
+        dof = K[core.DOF]
+        qa, qb = cuda.local.array(n_q, float32)[:dof], cuda.local.array(n_q, float32)[:dof]
         core.solve_one(R, K, P, F, I, A, N, S, qa, qb, qa, cuda.blockIdx.x * WARPS + warp, cuda.gridDim.x * WARPS, lane,
                        cuda.blockIdx.x, cuda.gridDim.x)
 
@@ -81,14 +82,16 @@ def _kernels(dof, kind, n_q, n_poses=8, n_speeds=8):
     def solve_many(R, K, P, Q, F, I, A, N):
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
         S = scratch(warp)
-        qa, qb = cuda.local.array(dof, float32), cuda.local.array(dof, float32)
+        dof = K[0, core.DOF]
+        qa, qb = cuda.local.array(n_q, float32)[:dof], cuda.local.array(n_q, float32)[:dof]
         core.solve_many(R, K, P, Q, F, I, A[cuda.blockIdx.x], N[cuda.blockIdx.x], S, qa, qb, qa, warp, WARPS, lane)
 
     @cuda_jit(max_registers=REGISTERS)
     def shorten_one(R, K, F, I, A, N):
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
         S = scratch(warp)
-        qa, qb = cuda.local.array(dof, float32), cuda.local.array(dof, float32)
+        dof = K[8]
+        qa, qb = cuda.local.array(n_q, float32)[:dof], cuda.local.array(n_q, float32)[:dof]
         worker, workers = cuda.blockIdx.x * WARPS + warp, cuda.gridDim.x * WARPS
         for k in range(worker * WARP + lane, K[0] * dof, workers * WARP):
             A[k] = R[1 + dof + k]
@@ -115,7 +118,7 @@ class CudaEngine:
     def __init__(self, device, dof, scratch_sizes):
         self._index = int(device.partition(":")[2])
         self._dof = dof
-        self._one, self._many, self._shorten = _kernels(dof, *scratch_sizes)
+        self._one, self._many, self._shorten = _kernels(*scratch_sizes)
         self._lock = threading.Lock()
         self._held, self._warm, self._scenes = {}, False, ((), None)
         with cuda.gpus[self._index]:
@@ -176,10 +179,10 @@ class CudaEngine:
         floats, ints = shorten_sizes(dof, corners, workers)
         with self._lock, cuda.gpus[self._index]:
             mode, step = checker.motion_args
-            R, K = self._buffer("shorten R", 1 + (1 + corners) * dof, np.float32, mapped), self._buffer("shorten K", 8, np.int32, mapped)
+            R, K = self._buffer("shorten R", 1 + (1 + corners) * dof, np.float32, mapped), self._buffer("shorten K", 16, np.int32, mapped)
             A, N = self._buffer("shorten A", floats, np.float32, cuda.device_array), self._buffer("shorten N", 1 + ints, np.int32, zeros)
             R[0], R[1:1 + dof], R[1 + dof:1 + dof + path.size] = step, weights, path.ravel()
-            K[:8] = length, corners, passes, *halves(seed), mode, 0, SPLIT
+            K[:9] = length, corners, passes, *halves(seed), mode, 0, SPLIT, dof
             blocks = team_blocks(self._shorten, THREADS, BLOCKS_FOR_ONE * self._multiprocessors)
             self._shorten[blocks, THREADS, self._stream](R, K, *checker.device_scene(), A, N)
             self._stream.synchronize()
