@@ -115,8 +115,9 @@ def test_the_command_explains_itself():
         assert command in done.stdout
 
 
-def test_the_python_example_of_the_readme_runs(tmp_path):
-    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+def test_the_python_examples_of_the_readme_run(tmp_path):
+    """One after the other: the second goes on with the names of the first."""
+    example = "\n".join(re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL))
     done = run(sys.executable, "-c", example, cwd=tmp_path, PYTHONPATH=str(ROOT))
     assert done.returncode == 0, done.stderr
     assert "SOLVED" in done.stdout.upper()

@@ -36,7 +36,7 @@ class Settings:
     version: 0: all of the search compiled; 1, 2, 3: the parallelizations of [DL14] 3.2 over `workers` workers
     roadmap_nodes: configurations that `build` keeps
     max_samples: configurations drawn at most;  time_limit_s: seconds for the search at most
-    shortcut_rounds: rounds of shortening afterwards; 0 returns the raw path
+    shortcut_rounds: passes of shortening afterwards; 0 returns the raw path
     weights: one number per joint for the cost of a motion, sqrt(sum of weight * change squared); none: 1 each
     """
 
@@ -51,7 +51,7 @@ class Settings:
     roadmap_nodes: int = 2000
     max_samples: int = 200_000
     time_limit_s: float = 10.0
-    shortcut_rounds: int = 12
+    shortcut_rounds: int = 3
     weights: tuple = ()
 
     def __post_init__(self):
@@ -93,7 +93,7 @@ def solve(start, goals, checker, settings=Settings(), seed=0, roadmap=None):
             return query.failed(*problem, drawn)
         if roadmap is not None:
             _remember(roadmap, path)
-    return query.solved(shortcut(path, checker, settings.shortcut_rounds, seed), goal, drawn)
+    return query.solved(shortcut(path, checker, settings.shortcut_rounds, seed, query.weights), goal, drawn)
 
 
 def build(checker, settings=Settings(), seed=0):

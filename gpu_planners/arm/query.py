@@ -7,6 +7,7 @@ import numpy as np
 
 from ..errors import SettingsError
 from .path import PlanningResult, Status, path_length
+from .shortcut import warm_up
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ def open_query(start, goals, checker, weights=(), check=True):
     Goals in collision or outside the limits are left out as long as one is usable.
     """
     checker.warm_up()
+    if check:  # otherwise the planner compiles its own
+        warm_up(checker)
     began = time.perf_counter()
     robot, version = checker.robot, checker.version
     dof = robot.dof

@@ -18,7 +18,7 @@ class Settings:
     stop_at_first: end with the first path; otherwise at the budget, with the cheapest
     batch: samples of a round at most; 0: 64 on the CPU, 2048 on CUDA. The first rounds are smaller, 32 and up
     max_samples: configurations drawn at most;  time_limit_s: seconds for the search at most
-    shortcut_rounds: rounds of shortening afterwards; 0 returns the raw path
+    shortcut_rounds: passes of shortening afterwards; 0 returns the raw path
     weights: one number per joint for the cost of a motion, sqrt(sum of weight * change squared); none: 1 each
     """
 
@@ -29,7 +29,7 @@ class Settings:
     batch: int = 0
     max_samples: int = 1_000_000
     time_limit_s: float = 10.0
-    shortcut_rounds: int = 12
+    shortcut_rounds: int = 3
     weights: tuple = ()
 
     def __post_init__(self):

@@ -11,6 +11,7 @@ CUDA `solve` is one launch that all multiprocessors share, `solve_batch` one lau
 """
 
 import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -173,14 +174,12 @@ class _CpuEngine:
     def __init__(self):
         self._warm = set()
 
-    def warm_up(self, checker):
+    def warm_up(self, checker, many=False):
         """Compile the search for a kind of checker, or load it from the cache, before the clock of a query starts."""
         kind = type(checker.new_scratch())
         if kind not in self._warm:
             self._warm.add(kind)
-            q = np.zeros((1, checker.robot.dof))
-            f = q[0].astype(np.float32)
-            self.solve(Query(q[0], q, np.zeros(1, dtype=int), f, f, f + 1, 0.0, checker, checker.version), checker, Settings(max_samples=1), 0)
+            self.solve(dry_query(checker), checker, Settings(max_samples=1), 0)
 
     def solve(self, query, checker, settings, seed):
         batch = settings.batch or 1
@@ -205,7 +204,14 @@ class _CpuEngine:
 _cpu = _CpuEngine()
 
 
-def _engine(checker):
+def dry_query(checker):
+    """A query to warm up with."""
+    q = np.zeros((1, checker.robot.dof))
+    f = q[0].astype(np.float32)
+    return Query(q[0], q, np.zeros(1, dtype=int), f, f, f + 1, time.perf_counter(), checker, checker.version)
+
+
+def _engine(checker, many=False):
     checker.warm_up()
     if checker.device == "cpu":
         engine = _cpu
@@ -213,7 +219,7 @@ def _engine(checker):
         from .rrt_connect_kernels import engine_on
 
         engine = engine_on(checker)
-    engine.warm_up(checker)
+    engine.warm_up(checker, many)
     return engine
 
 
@@ -247,7 +253,7 @@ def solve_batch(starts, goals, checkers, settings=Settings(), seed=0):
     if checkers[0].device == "cpu":
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             return list(pool.map(lambda p: solve(*p[:3], settings, p[3]), zip(starts, goals, checkers, seeds)))
-    engine = _engine(checkers[0])
+    engine = _engine(checkers[0], many=True)
     results = open_queries(starts, goals, checkers, settings.weights)
     asked = [i for i, query in enumerate(results) if isinstance(query, Query)]
     if asked:

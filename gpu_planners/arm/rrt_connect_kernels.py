@@ -16,8 +16,7 @@ from .collision import ITEM, QUEUE, ArmScratch
 from .image_space import ImageScratch
 from .nearest import BLOCK, FAR, ZERO, nearest
 from .planar import PlanarScratch
-from .query import Query
-from .rrt_connect import NODES, Settings, halves, read_answer, read_answers, request_size, write_request, write_requests
+from .rrt_connect import NODES, Settings, dry_query, halves, read_answer, read_answers, request_size, write_request, write_requests
 from .shortcut import POINTS, shorten, shorten_sizes
 
 THREADS = 128
@@ -120,21 +119,20 @@ class CudaEngine:
         self._dof = dof
         self._one, self._many, self._shorten = _kernels(*scratch_sizes)
         self._lock = threading.Lock()
-        self._held, self._warm, self._scenes = {}, False, ((), None)
+        self._held, self._warm, self._scenes = {}, set(), ((), None)
         with cuda.gpus[self._index]:
             self._multiprocessors = cuda.get_current_device().MULTIPROCESSOR_COUNT
             self._stream = cuda.stream()
 
-    def warm_up(self, checker):
-        """Compile, or load from the cache, so that no query is charged for it."""
-        if not self._warm:
-            self._warm = True
-            q = np.zeros((1, self._dof))
-            f = q[0].astype(np.float32)
-            query = Query(q[0], q, np.zeros(1, dtype=int), f, f, f + 1, 0.0, checker, checker.version)
-            self.solve(query, checker, Settings(max_samples=1), 0)
-            self.solve_many([query], [checker], Settings(max_samples=1), [0])
-            self.shorten(np.zeros((3, self._dof)), checker, 1, f + 1, 0)
+    def warm_up(self, checker, many=False):
+        """Compile what solve or solve_many runs, or load it from the cache, so that no query is charged for it."""
+        if many not in self._warm:
+            self._warm.add(many)
+            query = dry_query(checker)
+            if many:
+                self.solve_many([query], [checker], Settings(max_samples=1), [0])
+            else:
+                self.solve(query, checker, Settings(max_samples=1), 0)
 
     def solve(self, query, checker, settings, seed):
         """-> PlanningResult"""
@@ -220,9 +218,3 @@ def _engine(device, dof, scratch_sizes):
 def engine_on(checker):
     """The engine for a checker; checkers of robots of one size share it."""
     return _engine(checker.device, checker.robot.dof, checker.scratch_sizes)
-
-
-def shorten_on_cuda(path, checker, passes, weights, seed):
-    engine = engine_on(checker)
-    engine.warm_up(checker)
-    return engine.shorten(path, checker, passes, weights, seed).astype(np.float64)

@@ -21,7 +21,7 @@ class Settings:
     informed: once a path is known, draw only where a shorter one may pass
     batch: samples of a round at most; 0: 64 on the CPU, 2048 on CUDA. The first rounds are smaller, 32 and up
     max_samples: configurations drawn;  time_limit_s: seconds for the search at most. Both are used up
-    shortcut_rounds: rounds of shortening afterwards; 0 returns the path of the tree
+    shortcut_rounds: passes of shortening afterwards; 0 returns the path of the tree
     weights: one number per joint for the cost of a motion, sqrt(sum of weight * change squared); none: 1 each
     """
 
@@ -33,7 +33,7 @@ class Settings:
     batch: int = 0
     max_samples: int = 10_000
     time_limit_s: float = 10.0
-    shortcut_rounds: int = 12
+    shortcut_rounds: int = 3
     weights: tuple = ()
 
     def __post_init__(self):

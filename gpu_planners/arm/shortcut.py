@@ -244,11 +244,22 @@ def shortcut(path, checker, passes, seed, weights=None):
                                      checker.new_scratch())
         shorter = A[at:at + length * dof].reshape(length, dof).astype(np.float64)
     else:
-        from .rrt_connect_kernels import shorten_on_cuda
+        from .rrt_connect_kernels import engine_on
 
-        shorter = shorten_on_cuda(path, checker, passes, weights, seed)
+        shorter = engine_on(checker).shorten(path, checker, passes, weights, seed).astype(np.float64)
     shorter[0], shorter[-1] = path[0], path[-1]
     return shorter
+
+
+def warm_up(checker):
+    """Compile `shortcut` for a kind of checker, or load it from the cache, before the clock of a query starts."""
+    kind = checker.device, type(checker.new_scratch()) if checker.device == "cpu" else checker.scratch_sizes
+    if kind not in _warm:
+        _warm.add(kind)
+        shortcut(np.zeros((3, checker.robot.dof)), checker, 1, 0)
+
+
+_warm = set()
 
 
 @njit
