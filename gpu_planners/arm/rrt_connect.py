@@ -34,7 +34,8 @@ class Settings:
     """range: longest motion added at once, joint-space L2, rad
     dynamic_domain: radius in rad within which a node that failed to extend still takes samples; 0: no restriction
     batch: samples of a round; 0: one on the CPU, 64 on CUDA, 4 for each problem of a batch on CUDA
-    restarts: searches after the first, each with samples of its own, while time is left; the shortest path counts
+    restarts: searches after the first, each with samples of its own, while time is left; the shortest path counts. solve_batch
+        makes none
     max_samples: configurations drawn at most in a search;  time_limit_s: seconds for the query at most
     shortcut_rounds: passes of shortening afterwards; 0 returns the raw path
     weights: one number per joint for the cost of a motion, sqrt(sum of weight * change squared); none: 1 each
@@ -249,7 +250,7 @@ def solve_batch(starts, goals, checkers, settings=Settings(), seed=0):
         return []
     if len({(checker.device, checker.robot.dof, checker.device == "cpu" or checker.scratch_sizes) for checker in checkers}) > 1:
         raise SettingsError("solve_batch got checkers of different devices or robots; allowed: one device, robots of one size")
-    seeds = range(int(seed), int(seed) + len(starts))
+    seeds, settings = range(int(seed), int(seed) + len(starts)), replace(settings, restarts=0)
     if checkers[0].device == "cpu":
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             return list(pool.map(lambda p: solve(*p[:3], settings, p[3]), zip(starts, goals, checkers, seeds)))
