@@ -1,5 +1,6 @@
 """Answers one PlanMotion request: conversion, inverse kinematics for pose goals, one solve, timing, conversion."""
 
+import gc
 import math
 from dataclasses import dataclass, replace
 
@@ -179,4 +180,6 @@ def warm_up(scene, values, planner):
         shortcut(free[[0, 1, 0]], checker, 1, 0)
         PLANNERS[planner].solve(free[0], free[1:2], checker, PLANNERS[planner].Settings(max_samples=256, time_limit_s=1.0))
     scene.warm_planners.add((planner, checker.device))
+    gc.collect()
+    gc.freeze()  # what the compiler leaves behind stays: to look through it again took a fifth of a second of some requests
     return checker.device
