@@ -236,10 +236,11 @@ def solve_batch(starts, goals, checkers, settings=Settings(), seed=0):
 
     starts: (n, dof) or a sequence of (dof,);  goals: for each problem as `solve` takes them
     checkers: one for all, or one for each problem, all on the same device and for robots of the same size
-    settings: for all; time_limit_s counts for the whole call;  seed: problem i is searched with seed + i
+    settings: for all;  seed: problem i is searched with seed + i
 
-    -> list of n PlanningResult: each problem has its own status, a bad one does not touch the others. Their time_s is that
-    of the whole call. Raises SettingsError when the numbers of starts, goals and checkers differ.
+    -> list of n PlanningResult: each problem has its own status, a bad one does not touch the others. time_limit_s and their
+    time_s count for the whole call on CUDA, for each problem on the CPU. Raises SettingsError when the numbers of starts,
+    goals and checkers differ.
     """
     starts, goals = list(starts), list(goals)
     checkers = list(checkers) if isinstance(checkers, (list, tuple)) else [checkers] * len(starts)

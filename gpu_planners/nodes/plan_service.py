@@ -8,7 +8,6 @@ import numpy as np
 
 from ..arm.collision_world import CollisionWorld
 from ..arm.kinematics import inverse_kinematics
-from ..arm.shortcut import shortcut
 from ..arm.trajectory import time_parameterize
 from ..errors import GpuPlannersError
 from . import error_codes
@@ -177,7 +176,6 @@ def warm_up(scene, values, planner):
     checker.colliding_pairs(q[0])
     free = q[checker.configurations_valid(q)]
     if len(free) > 1:
-        shortcut(free[[0, 1, 0]], checker, 1, 0)
         PLANNERS[planner].solve(free[0], free[1:2], checker, PLANNERS[planner].Settings(max_samples=256, time_limit_s=1.0))
     scene.warm_planners.add((planner, checker.device))
     gc.collect()
