@@ -24,3 +24,7 @@ class SettingsError(GpuPlannersError):
 
 class DeviceError(GpuPlannersError):
     """A device was asked for that is not there or not known."""
+
+
+class GridMapError(GpuPlannersError):
+    """A grid map, or a file or message that holds one, is malformed; the text names the tile, the field or the value."""

@@ -1,0 +1,165 @@
+"""Paths of many agents: a status for each, and steps packed into words.
+
+A step is a move code of 2 bits (4-connected) or 4 bits (8-connected). An agent's steps are counted from its goal: the step
+that enters the goal is number 0, in the lowest bits of the agent's first word. Agents that meet on their way to one goal
+have the same words up to where they meet, which the CPU copies and the transfer from a GPU takes as they are.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numba import prange
+
+from ..device import njit
+
+ROW_STEP = np.array([-1, 0, 1, 0, -1, 1, 1, -1], np.int32)  # of move codes 0..7: north, east, south, west, and the diagonals
+COL_STEP = np.array([0, 1, 0, -1, 1, 1, -1, -1], np.int32)  # north-east, south-east, south-west, north-west
+WORD_BITS = 32
+
+
+class AgentStatus(IntEnum):
+    """How one agent's query ended."""
+
+    SOLVED = 0
+    NO_PATH = 1
+    START_OUTSIDE = 2
+    GOAL_OUTSIDE = 3
+    START_BLOCKED = 4
+    GOAL_BLOCKED = 5
+    START_NOT_FINITE = 6
+    GOAL_NOT_FINITE = 7
+    OUT_OF_MEMORY = 8
+    LOOP = 9
+    STEP_LIMIT = 10
+    TIMED_OUT = 11
+
+
+STATUS_TEXT = {
+    AgentStatus.SOLVED: "a path was found",
+    AgentStatus.NO_PATH: "no path leads from the start to the goal",
+    AgentStatus.START_OUTSIDE: "the start lies outside the map",
+    AgentStatus.GOAL_OUTSIDE: "the goal lies outside the map",
+    AgentStatus.START_BLOCKED: "the start lies on a blocked tile",
+    AgentStatus.GOAL_BLOCKED: "the goal lies on a blocked tile",
+    AgentStatus.START_NOT_FINITE: "the start has a coordinate that is not finite",
+    AgentStatus.GOAL_NOT_FINITE: "the goal has a coordinate that is not finite",
+    AgentStatus.OUT_OF_MEMORY: "the paths of all agents do not fit into the memory allowed",
+    AgentStatus.LOOP: "the search ran into a loop of border tiles",
+    AgentStatus.STEP_LIMIT: "the agent used up its moves before it reached the goal",
+    AgentStatus.TIMED_OUT: "the time limit was reached",
+}
+
+
+def step_bits(connectivity):
+    """Bits that a packed step takes."""
+    return 2 if connectivity == 4 else 4
+
+
+@dataclass(frozen=True)
+class PathSet:
+    """Answer of a plan for N agents.
+
+    starts: (N, 2) int32 [row, col]; meaningful where status is SOLVED
+    status: (N,) uint8 values of AgentStatus
+    cost: (N,) float64 in tile lengths, start tile not counted; inf where there is no path
+    length: (N,) int32 steps; 0 where there is no path
+    first: (N,) int64 index of the agent's first word
+    words: (W,) uint32 packed steps, counted from the goal
+    bits: bits a step takes
+    time_s: wall time of the plan in seconds
+    """
+
+    starts: np.ndarray
+    status: np.ndarray
+    cost: np.ndarray
+    length: np.ndarray
+    first: np.ndarray
+    words: np.ndarray
+    bits: int
+    time_s: float = 0.0
+
+    @staticmethod
+    def of_moves(starts, status, cost, moves, offsets, connectivity):
+        """Paths from move codes: moves[offsets[i]:offsets[i + 1]] are agent i's, (M,) uint8 from start to goal; offsets (N + 1,)."""
+        length = np.diff(offsets).astype(np.int32)
+        bits = step_bits(connectivity)
+        first, total = first_words(length, bits)
+        words = np.zeros(total, np.uint32)
+        _pack(np.asarray(moves, np.uint8), np.asarray(offsets, np.int64), first, words, bits)
+        return PathSet(np.asarray(starts, np.int32), np.asarray(status, np.uint8), np.asarray(cost, float), length, first, words, bits)
+
+    def __len__(self):
+        return len(self.status)
+
+    @property
+    def solved(self):
+        """(N,) bool"""
+        return self.status == AgentStatus.SOLVED
+
+    def path(self, i):
+        """-> (K, 2) int32 tiles [row, col] from start to goal, both included; (0, 2) where there is none."""
+        return self.paths(range(len(self))[i])[0]
+
+    def paths(self, agents=None):
+        """All tiles of some agents' paths, one after the other.
+
+        agents: indices; None: all
+        -> tiles (T, 2) int32, offsets (len(agents) + 1,) int64: agent agents[j]'s path is tiles[offsets[j]:offsets[j + 1]]
+        """
+        agents = np.arange(len(self)) if agents is None else np.atleast_1d(np.asarray(agents, np.int64))
+        offsets = np.zeros(len(agents) + 1, np.int64)
+        np.cumsum(np.where(self.solved[agents], self.length[agents] + 1, 0), out=offsets[1:])
+        tiles = np.empty((offsets[-1], 2), np.int32)
+        _expand(self.starts, self.first, self.words, self.bits, agents, offsets, tiles)
+        return tiles, offsets
+
+    def message(self, i):
+        """What status i means, a sentence."""
+        return STATUS_TEXT[AgentStatus(self.status[i])]
+
+    @property
+    def nbytes(self):
+        """Host memory of the set in bytes."""
+        return sum(a.nbytes for a in (self.starts, self.status, self.cost, self.length, self.first, self.words))
+
+
+def first_words(length, bits):
+    """Where each agent's words begin, and how many there are. length: (N,) steps -> (N,) int64, int"""
+    ends = np.cumsum(-(-length.astype(np.int64) * bits // WORD_BITS))
+    return np.concatenate([[0], ends[:-1]]).astype(np.int64), int(ends[-1]) if len(ends) else 0
+
+
+@njit
+def put_step(words, first, number, code, bits):
+    """Write step `number`, counted from the goal; the words are zero before."""
+    per_word = WORD_BITS // bits
+    words[first + number // per_word] |= np.uint32(code) << np.uint32(bits * (number % per_word))
+
+
+@njit
+def get_step(words, first, number, bits):
+    """-> move code of step `number`, counted from the goal."""
+    per_word = WORD_BITS // bits
+    return np.int32(words[first + number // per_word] >> np.uint32(bits * (number % per_word))) & ((1 << bits) - 1)
+
+
+@njit
+def _pack(moves, offsets, first, words, bits):
+    for i in range(len(first)):
+        for number in range(offsets[i + 1] - offsets[i]):
+            put_step(words, first[i], number, moves[offsets[i + 1] - 1 - number], bits)
+
+
+@njit(parallel=True)
+def _expand(starts, first, words, bits, agents, offsets, tiles):
+    for j in prange(len(agents)):
+        begin, end = offsets[j], offsets[j + 1]
+        if end > begin:
+            row, col = starts[agents[j], 0], starts[agents[j], 1]
+            tiles[begin, 0], tiles[begin, 1] = row, col
+            for k in range(begin + 1, end):
+                code = get_step(words, first[agents[j]], end - 1 - k, bits)
+                row += ROW_STEP[code]
+                col += COL_STEP[code]
+                tiles[k, 0], tiles[k, 1] = row, col
