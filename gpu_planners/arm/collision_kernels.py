@@ -8,23 +8,17 @@ import functools
 import warnings
 
 import numpy as np
-from numba import cuda, float32, int32
-from numba.cuda.extending import overload
+from numba import cuda, int32
 
 from ..device import cuda_jit
 from ..team_kernels import WARP
 from . import space
-from .collision import ITEM, QUEUE, ArmScratch, clear_speeds, free, motion_valid, poses_size, speeds_size
+from .collision import clear_speeds, free, motion_valid, poses_size, speeds_size
 from .packing import DOF
+from .warp_scratch import REGISTERS, THREADS, WARPS, warp_scratch
 
 # single queries are small by nature; numba would warn at every launch
 warnings.filterwarnings("ignore", message=".*Grid size .* low occupancy")
-space.register(ArmScratch, "cuda", motion_valid, overload)
-
-THREADS = 128
-WARPS = THREADS // WARP
-REGISTERS = 128  # a lane's at most, so that 16 warps fit on a multiprocessor
-ALL_WAITING, ALL_ITEMS = WARPS * 2 * QUEUE, WARPS * 2 * ITEM * WARP
 
 
 class CudaChecker:
@@ -97,17 +91,12 @@ def _round_up(n):
 @functools.cache
 def _kernels(n_q, n_poses, n_speeds):
     """-> (configurations, motions) for robots of at most n_q joints, n_poses pose scalars and n_speeds speeds."""
-
-    all_speeds = WARPS * n_speeds
+    scratch = warp_scratch(space.ARM, n_q, n_poses, n_speeds)
 
     @cuda_jit(max_registers=REGISTERS)
     def configurations(q, F, I, valid):
-        speed = cuda.shared.array(all_speeds, float32)
-        tau = cuda.shared.array(THREADS, float32)
-        items = cuda.shared.array(ALL_ITEMS, float32)
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
-        S = ArmScratch(speed[warp * n_speeds:(warp + 1) * n_speeds], speed[:1], tau[warp * WARP:], items[warp * 2 * ITEM * WARP:],
-                       cuda.local.array(n_q, float32), cuda.local.array(n_poses, float32))
+        S = scratch(warp)
         clear_speeds(I, S.speed, lane)
         i = cuda.grid(1)
         active = i < len(valid)
@@ -117,13 +106,8 @@ def _kernels(n_q, n_poses, n_speeds):
 
     @cuda_jit(max_registers=REGISTERS)
     def motions(q_from, q_to, mode, step, F, I, valid):
-        speed = cuda.shared.array(all_speeds, float32)
-        waiting = cuda.shared.array(ALL_WAITING, float32)
-        tau = cuda.shared.array(THREADS, float32)
-        items = cuda.shared.array(ALL_ITEMS, float32)
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
-        S = ArmScratch(speed[warp * n_speeds:(warp + 1) * n_speeds], waiting[warp * 2 * QUEUE:], tau[warp * WARP:],
-                       items[warp * 2 * ITEM * WARP:], cuda.local.array(n_q, float32), cuda.local.array(n_poses, float32))
+        S = scratch(warp)
         i = cuda.blockIdx.x * WARPS + warp
         if i < len(valid):
             is_free = motion_valid(q_from[i], q_to[i], mode, step, F, I, S, lane)
