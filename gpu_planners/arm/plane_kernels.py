@@ -8,9 +8,8 @@ from numba import cuda, int32
 from ..device import cuda_jit
 from ..team_kernels import WARP
 from . import space
-from .collision_kernels import CudaChecker
+from .collision_kernels import THREADS, WARPS, CudaChecker, warp_scratch
 from .plane_checker import FEW
-from .warp_scratch import THREADS, WARPS, warp_scratch
 
 
 class CudaPlane(CudaChecker):

@@ -7,9 +7,9 @@ from numba import cuda, float32
 
 from ..device import cuda_jit
 from ..team_kernels import WARP, team_blocks
+from .collision_kernels import REGISTERS, THREADS, WARPS, warp_scratch
 from .prm_growth import Ask, grow
 from .prm_trees import Growth
-from .warp_scratch import REGISTERS, THREADS, WARPS, warp_scratch
 
 BLOCKS_PER_MULTIPROCESSOR = 4
 

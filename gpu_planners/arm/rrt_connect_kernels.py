@@ -11,10 +11,10 @@ from ..device import cuda_jit
 from ..team import least_lane, sync_team
 from ..team_kernels import WARP, team_blocks
 from . import rrt_connect_search as core
+from .collision_kernels import REGISTERS, THREADS, WARPS, warp_scratch
 from .nearest import BLOCK, FAR, ZERO, nearest
 from .rrt_connect import NODES, Settings, dry_query, halves, read_answer, read_answers, request_size, write_request, write_requests
 from .shortcut import POINTS, shorten, shorten_sizes
-from .warp_scratch import REGISTERS, THREADS, WARPS, warp_scratch
 
 BLOCKS_FOR_ONE, BLOCKS_FOR_MANY = 1, 4  # on each multiprocessor
 SPLIT = 8  # warps that share a motion of a single query: a round lasts as long as its longest check

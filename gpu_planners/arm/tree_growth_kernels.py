@@ -8,9 +8,9 @@ from numba import cuda, float32
 from ..device import cuda_jit
 from ..team_kernels import WARP, team_blocks
 from . import tree_buffers as tree
+from .collision_kernels import REGISTERS, THREADS, WARPS, warp_scratch
 from .tree_growth import grow
 from .tree_search import Buffers
-from .warp_scratch import REGISTERS, THREADS, WARPS, warp_scratch
 
 BLOCKS_PER_MULTIPROCESSOR = 4
 
