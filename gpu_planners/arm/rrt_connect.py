@@ -95,21 +95,17 @@ def write_request(R, K, query, settings, batch, split, seed, checker, capacity):
 
 
 def write_requests(R, K, queries, checkers, settings, batch, seeds, capacity):
-    """The same for many queries: the first rows of R and K."""
-    n, dof = len(queries), len(queries[0].start)
-    kinds = np.array([checker.motion_args for checker in checkers])
-    K[:n, core.DOF], K[:n, core.GOALS], K[:n, core.BATCH], K[:n, core.UNTIL] = dof, [len(q.goals) for q in queries], batch, settings.max_samples
-    K[:n, [core.SEED, core.SEED_HIGH]] = [halves(seed) for seed in seeds]
-    K[:n, core.MODE], K[:n, core.ROUNDS], K[:n, core.FRESH] = kinds[:, 0], settings.shortcut_rounds, 1
-    K[:n, core.LIMIT], K[:n, core.SPLIT] = limit_us(queries[0], settings), 1
-    K[:n, core.CAPACITY], K[:n, core.STATUS] = capacity, core.SEARCHING
-    R[:n, core.STEP], R[:n, core.RANGE], R[:n, core.RADIUS] = kinds[:, 1], settings.range, settings.dynamic_domain
-    at = core.VECTORS
+    """The same for many queries: the first rows of R and K. What they share is written once."""
+    n, dof, at = len(queries), len(queries[0].start), core.VECTORS
+    write_request(R[0], K[0], queries[0], settings, batch, 1, seeds[0], checkers[0], capacity)
+    R[1:n, :at], K[1:n] = R[0, :at], K[0]
+    K[:n, core.GOALS], K[:n, [core.SEED, core.SEED_HIGH]] = [len(query.goals) for query in queries], [halves(seed) for seed in seeds]
+    K[:n, core.MODE], R[:n, core.STEP] = np.array([checker.motion_args for checker in checkers]).T
     for field in ("lower", "upper", "weights", "start"):
         R[:n, at:at + dof] = [getattr(query, field) for query in queries]
         at += dof
     if len({len(query.goals) for query in queries}) == 1:
-        R[:n, at:] = np.array([query.goals for query in queries]).reshape(n, -1)
+        R[:n, at:at + queries[0].goals.size] = np.array([query.goals for query in queries]).reshape(n, -1)
     else:
         for row, query in zip(R, queries):
             row[at:at + query.goals.size] = query.goals.ravel()
@@ -132,17 +128,17 @@ def request_size(query):
     return core.VECTORS + (4 + len(query.goals)) * len(query.start)
 
 
-def read_answer(K, P, query, settings):
-    """-> PlanningResult of a search that has ended."""
+def read_answer(K, P, query, settings, cost=None):
+    """-> PlanningResult of a search that has ended; cost: of the path, if it is known."""
     status, samples = K[core.STATUS], int(K[core.SAMPLES])
     if status == core.SOLVED:
         at, dof = K[core.PATH_AT], len(query.start)
-        return query.solved(P[at:at + K[core.LENGTH] * dof].reshape(-1, dof), K[core.GOAL], samples)
+        return query.solved(P[at:at + K[core.LENGTH] * dof].reshape(-1, dof), K[core.GOAL], samples, cost=cost)
     if status == core.START_COLLIDES:
         return query.start_collides()
     if status == core.GOALS_COLLIDE:
         return query.goals_collide()
-    if status in (core.EXHAUSTED, core.SEARCHING):
+    if status == core.SEARCHING:
         return query.failed(Status.SAMPLES_EXHAUSTED, f"no path after {samples} samples", samples)
     if status == core.FULL:
         return query.failed(Status.SAMPLES_EXHAUSTED, f"no path after {samples} samples, which fill a tree of {NODES} nodes", samples)
@@ -150,23 +146,17 @@ def read_answer(K, P, query, settings):
 
 
 def read_answers(K, P, queries, settings):
-    """The same for many queries: -> list; None where a tree or the paths found no room."""
+    """The same for many queries: -> list; None where a tree or the paths found no room. All costs are added up at once."""
     dof = len(queries[0].start)
     K = K[:len(queries)].copy()
     solved = K[:, core.STATUS] == core.SOLVED
-    end = int((K[solved, core.PATH_AT] + K[solved, core.LENGTH] * dof).max(initial=0))
-    paths = P[:end].astype(np.float64).reshape(-1, dof)
-    first = K[:, core.PATH_AT] // dof
-    last = first + K[:, core.LENGTH]
-    costs = np.zeros(len(paths) + 1)
-    costs[2:] = np.cumsum(np.linalg.norm(np.diff(paths, axis=0) * np.sqrt(queries[0].weights), axis=1))
-    results = []
-    for k, query, i, j in zip(K.tolist(), queries, first.tolist(), last.tolist()):
-        if k[core.STATUS] == core.SOLVED:
-            results.append(query.solved(paths[i:j], k[core.GOAL], k[core.SAMPLES], cost=float(costs[j] - costs[i + 1])))
-        else:
-            results.append(None if k[core.STATUS] == core.FULL else read_answer(k, P, query, settings))
-    return results
+    at, length = K[:, core.PATH_AT] // dof * solved, K[:, core.LENGTH] * solved
+    P = P[:(at + length).max() * dof].astype(np.float64)
+    so_far = np.zeros(len(P) // dof + 2)
+    so_far[2:-1] = np.cumsum(np.linalg.norm(np.diff(P.reshape(-1, dof), axis=0) * np.sqrt(queries[0].weights), axis=1))
+    costs = so_far[at + length] - so_far[at + 1]
+    return [None if k[core.STATUS] == core.FULL else read_answer(k, P, query, settings, cost)
+            for k, query, cost in zip(K.tolist(), queries, costs.tolist())]
 
 
 class _CpuEngine:
