@@ -14,6 +14,7 @@ import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 import numpy as np
 
@@ -36,7 +37,7 @@ class Settings:
     batch: samples of a round; 0: one on the CPU, 64 on CUDA, 4 for each problem of a batch on CUDA
     restarts: searches after the first, each with samples of its own, while time is left; the shortest path counts. solve_batch
         makes none
-    max_samples: configurations drawn at most in a search;  time_limit_s: seconds for the query at most
+    max_samples: configurations drawn at most in a search;  time_limit_s: seconds for the query, or the whole batch, at most
     shortcut_rounds: passes of shortening afterwards; 0 returns the raw path
     weights: one number per joint for the cost of a motion, sqrt(sum of weight * change squared); none: 1 each
     """
@@ -177,7 +178,7 @@ class _CpuEngine:
         dof, capacity = len(query.start), -(-(NODES + len(query.goals)) // BLOCK) * BLOCK
         floats, ints = core.state_sizes(dof, capacity, batch, 1)
         A, N = np.empty(floats, dtype=np.float32), np.empty(ints, dtype=np.int32)
-        R, K = np.empty(request_size(query), dtype=np.float32), np.empty(core.INTS, dtype=np.int32)
+        R, K = np.empty(request_size(query), dtype=np.float32), np.zeros(core.INTS, dtype=np.int32)
         P = np.empty(core.CORNERS * dof, dtype=np.float32)
         write_request(R, K, query, settings, batch, 1, seed, checker, capacity)
         scratch, scene = checker.new_scratch(), checker.packed_scene
@@ -191,6 +192,10 @@ class _CpuEngine:
             K[core.FRESH] = 0
         return read_answer(K, P, query, settings)
 
+    def solve_many(self, queries, checkers, settings, seeds):
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            return list(pool.map(self.solve, queries, checkers, repeat(settings), seeds))
+
 
 _cpu = _CpuEngine()
 
@@ -203,6 +208,7 @@ def dry_query(checker):
 
 
 def _engine(checker, many=False):
+    """The engine for a checker, warm for it."""
     checker.warm_up()
     if checker.device == "cpu":
         engine = _cpu
@@ -228,9 +234,8 @@ def solve_batch(starts, goals, checkers, settings=Settings(), seed=0):
     checkers: one for all, or one for each problem, all on the same device and for robots of the same size
     settings: for all;  seed: problem i is searched with seed + i
 
-    -> list of n PlanningResult: each problem has its own status, a bad one does not touch the others. time_limit_s and their
-    time_s count for the whole call on CUDA, for each problem on the CPU. Raises SettingsError when the numbers of starts,
-    goals and checkers differ.
+    -> list of n PlanningResult: each problem has its own status, a bad one does not touch the others. time_limit_s is for the
+    whole call, and time_s counts from its beginning. Raises SettingsError when the numbers of starts, goals and checkers differ.
     """
     starts, goals = list(starts), list(goals)
     checkers = list(checkers) if isinstance(checkers, (list, tuple)) else [checkers] * len(starts)
@@ -242,10 +247,8 @@ def solve_batch(starts, goals, checkers, settings=Settings(), seed=0):
     if len({(checker.device, checker.robot.dof, checker.device == "cpu" or checker.scratch_sizes) for checker in checkers}) > 1:
         raise SettingsError("solve_batch got checkers of different devices or robots; allowed: one device, robots of one size")
     seeds, settings = range(int(seed), int(seed) + len(starts)), replace(settings, restarts=0)
-    if checkers[0].device == "cpu":
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return list(pool.map(lambda p: solve(*p[:3], settings, p[3]), zip(starts, goals, checkers, seeds)))
-    engine = _engine(checkers[0], many=True)
+    for checker in {type(checker): checker for checker in checkers}.values():  # one of each kind, which have one engine
+        engine = _engine(checker, many=True)
     results = open_queries(starts, goals, checkers, settings.weights)
     asked = [i for i, query in enumerate(results) if isinstance(query, Query)]
     if asked:
