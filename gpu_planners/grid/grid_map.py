@@ -1,0 +1,262 @@
+"""GridMap: integer tile costs on a regular grid, 4- or 8-connected, and where the grid lies in the map frame.
+
+[CE12] III-A: tiles are states, an integer is the cost of moving into a tile. Here it is an uint8, 0 is an obstacle, and a
+diagonal step (8-connected) costs sqrt(2) times as much and needs both orthogonal neighbours free.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..errors import GridMapError
+
+HIGHEST_COST = 255
+UNKNOWN_COST = {"free": 1, "blocked": 0}
+
+
+@dataclass(frozen=True, eq=False)
+class GridMap:
+    """A map. It does not change: `changed` and `inflated` give new ones.
+
+    costs: (rows, cols) uint8, or what converts to it exactly: 0 blocked, 1..255 cost of entering the tile, per tile length
+    connectivity: 4 or 8; 8: a diagonal step only when both orthogonal neighbours are free
+    resolution: metres a tile
+    origin: (x, y, yaw) metres and rad, the pose in the map frame of the outer corner of tile (0, 0); x grows with the
+        columns, y with the rows, as in nav_msgs/OccupancyGrid
+    """
+
+    costs: np.ndarray
+    connectivity: int = 8
+    resolution: float = 1.0
+    origin: tuple = (0.0, 0.0, 0.0)
+
+    def __post_init__(self):
+        if self.connectivity not in (4, 8):
+            raise GridMapError(f"connectivity is {self.connectivity!r}; allowed: 4 or 8")
+        object.__setattr__(self, "resolution", _number("resolution", self.resolution))
+        if self.resolution <= 0:
+            raise GridMapError(f"resolution is {self.resolution!r}; allowed: above 0 (metres a tile)")
+        try:
+            origin = tuple(_number("origin", value) for value in self.origin)
+        except TypeError:
+            origin = ()
+        if len(origin) != 3:
+            raise GridMapError(f"origin is {self.origin!r}; allowed: three numbers x, y (metres), yaw (rad)")
+        object.__setattr__(self, "origin", origin)
+        costs = _as_costs(self.costs)
+        costs.flags.writeable = False
+        object.__setattr__(self, "costs", costs)
+
+    @classmethod
+    def from_occupancy(
+        cls,
+        data,
+        resolution=1.0,
+        origin=(0.0, 0.0, 0.0),
+        connectivity=8,
+        shape=None,
+        unknown="blocked",
+        occupied_from=65,
+        free_below=1,
+        highest_cost=1,
+    ):
+        """A map from the values of nav_msgs/OccupancyGrid.
+
+        data: (rows, cols) int8, or (rows * cols,) with `shape`: -1 unknown, 0 free .. 100 occupied
+        unknown: "free", "blocked" or a cost 1..255
+        occupied_from: values from here on (1..100) are blocked
+        free_below, highest_cost: values below free_below cost 1; those from there to occupied_from - 1 rise evenly to highest_cost
+        """
+        data = _as_tiles(data, shape, "data")
+        _refuse(data, (data < -1) | (data > 100), "data", "-1 (unknown), 0 .. 100")
+        return cls(
+            _occupancy_costs(unknown, occupied_from, free_below, highest_cost)[data.astype(np.int8).view(np.uint8)],
+            connectivity,
+            resolution,
+            origin,
+        )
+
+    @property
+    def shape(self):
+        return self.costs.shape
+
+    @property
+    def rows(self):
+        return self.costs.shape[0]
+
+    @property
+    def cols(self):
+        return self.costs.shape[1]
+
+    @cached_property
+    def blocked(self):
+        """(rows, cols) bool"""
+        blocked = self.costs == 0
+        blocked.flags.writeable = False
+        return blocked
+
+    @property
+    def uniform_cost(self):
+        """The one cost of all free tiles; 0 when they differ or none is free."""
+        used = np.flatnonzero(self._counts[1:])
+        return int(used[0]) + 1 if len(used) == 1 else 0
+
+    @property
+    def least_cost(self):
+        """The least cost of a free tile; 0 when none is free."""
+        used = np.flatnonzero(self._counts[1:])
+        return int(used[0]) + 1 if len(used) else 0
+
+    @cached_property
+    def _counts(self):
+        """(256,) tiles of each cost"""
+        return np.bincount(self.costs.ravel(), minlength=HIGHEST_COST + 1)
+
+    def tiles_of(self, points):
+        """Tiles that points lie in. points: (N, 2) x, y metres in the map frame
+        -> (N, 2) float64 [row, col], whole numbers; outside of the map where the point is, NaN stays NaN"""
+        points = _as_pairs(points, "points")
+        x, y, cos, sin = self._frame
+        dx, dy = points[:, 0] - x, points[:, 1] - y
+        with np.errstate(invalid="ignore"):
+            return np.floor(np.stack([cos * dy - sin * dx, cos * dx + sin * dy], axis=1) / self.resolution)
+
+    def centres_of(self, tiles):
+        """Centres of tiles. tiles: (N, 2) [row, col] -> (N, 2) float64 x, y metres in the map frame"""
+        tiles = (_as_pairs(tiles, "tiles") + 0.5) * self.resolution
+        x, y, cos, sin = self._frame
+        return np.stack([x + cos * tiles[:, 1] - sin * tiles[:, 0], y + sin * tiles[:, 1] + cos * tiles[:, 0]], axis=1)
+
+    @property
+    def _frame(self):
+        x, y, yaw = self.origin
+        return x, y, np.cos(yaw), np.sin(yaw)
+
+    def inflated(self, radius):
+        """A map where each tile is blocked whose centre is nearer than radius (metres) to a blocked tile's centre."""
+        if not (np.isfinite(radius) and radius >= 0):
+            raise GridMapError(f"radius is {radius!r}; allowed: 0 or more metres, finite")
+        reach = radius / self.resolution * (1 - 1e-9)  # three tiles of 0.1 m are not nearer than 0.3 m
+        if reach <= 1 or not self.blocked.any():
+            return self
+        from scipy.ndimage import distance_transform_edt
+
+        return self._with(np.where(distance_transform_edt(~self.blocked) < reach, np.uint8(0), self.costs))
+
+    def changed(self, rows, cols, costs):
+        """A map with some tiles replaced. rows, cols: (M,) integers; costs: (M,), or one for all; the last one of a tile counts"""
+        rows, cols, costs = self.change(rows, cols, costs)
+        new = self.costs.copy()
+        new[rows, cols] = costs
+        grid = self._with(new)
+        if "_counts" in self.__dict__:
+            touched = np.unique(rows * self.cols + cols)
+            counts = self._counts - np.bincount(self.costs.ravel()[touched], minlength=HIGHEST_COST + 1)
+            grid.__dict__["_counts"] = counts + np.bincount(new.ravel()[touched], minlength=HIGHEST_COST + 1)
+        return grid
+
+    def change(self, rows, cols, costs):
+        """What `changed` takes, checked -> rows (M,) int64, cols (M,) int64, costs (M,) uint8. Errors name the tile."""
+        rows, cols, costs = np.atleast_1d(rows), np.atleast_1d(cols), np.asarray(costs)
+        if rows.ndim != 1 or rows.shape != cols.shape or costs.shape not in ((), rows.shape):
+            raise GridMapError(
+                f"changed tiles have rows {rows.shape}, cols {cols.shape}, costs {costs.shape}; allowed: (M,) each, costs also one number"
+            )
+        for name, index in (("rows", rows), ("cols", cols)):
+            if len(index) and not np.issubdtype(index.dtype, np.integer):
+                raise GridMapError(f"changed tiles have {name} of type {index.dtype}; allowed: integers")
+        outside = np.flatnonzero((rows < 0) | (rows >= self.rows) | (cols < 0) | (cols >= self.cols))
+        if len(outside):
+            raise GridMapError(
+                f"changed tile {outside[0]} is ({rows[outside[0]]}, {cols[outside[0]]}); "
+                f"allowed: rows 0 .. {self.rows - 1}, cols 0 .. {self.cols - 1}"
+            )
+        costs = np.broadcast_to(costs, rows.shape)
+        bad = np.flatnonzero(_not_a_cost(costs))
+        if len(bad):
+            tile = f"({rows[bad[0]]}, {cols[bad[0]]})"
+            raise GridMapError(f"changed tile {tile} gets the cost {costs[bad[0]]}; allowed: whole numbers 0 .. {HIGHEST_COST}")
+        return rows.astype(np.int64), cols.astype(np.int64), costs.astype(np.uint8)
+
+    def _with(self, costs):
+        """The same grid with other costs, which nobody else holds: not copied."""
+        grid = object.__new__(GridMap)
+        costs.flags.writeable = False
+        grid.__dict__.update(
+            costs=costs, connectivity=self.connectivity, resolution=self.resolution, origin=self.origin
+        )
+        return grid
+
+
+def _number(name, value):
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not np.isfinite(number):
+        raise GridMapError(f"{name} is {value!r}; allowed: finite numbers")
+    return number
+
+
+def _as_tiles(values, shape, name):
+    """values as a numeric array (rows, cols); flat ones take `shape`."""
+    values = np.asarray(values)
+    if values.dtype.kind not in "biuf":
+        raise GridMapError(f"{name} has the type {values.dtype}; allowed: numbers")
+    if shape is not None:
+        rows, cols = shape
+        if rows < 1 or cols < 1:
+            raise GridMapError(f"the map is empty: {rows} rows, {cols} cols; allowed: at least one each")
+        if values.shape not in ((rows * cols,), (rows, cols)):
+            raise GridMapError(f"{name} has the shape {values.shape}; allowed: ({rows * cols},) for {rows} rows and {cols} cols")
+        values = values.reshape(rows, cols)
+    if values.ndim != 2:
+        raise GridMapError(f"{name} has the shape {values.shape}; allowed: (rows, cols)")
+    if values.size == 0:
+        raise GridMapError(f"the map is empty: {name} has the shape {values.shape}; allowed: at least one row and one column")
+    return values
+
+
+def _as_costs(costs):
+    """-> (rows, cols) uint8, contiguous, a copy"""
+    costs = _as_tiles(costs, None, "costs")
+    if costs.dtype != np.uint8:
+        _refuse(costs, _not_a_cost(costs), "costs", f"whole numbers 0 (blocked) .. {HIGHEST_COST}")
+    return np.array(costs, dtype=np.uint8, order="C")
+
+
+def _not_a_cost(values):
+    return ~((values >= 0) & (values <= HIGHEST_COST) & (values == np.floor(values)))
+
+
+def _refuse(values, bad, name, allowed):
+    if bad.any():
+        row, col = np.unravel_index(np.argmax(bad), bad.shape)
+        raise GridMapError(f"{name} at tile ({row}, {col}) is {values[row, col]}; allowed: {allowed}")
+
+
+def _as_pairs(values, name):
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim != 2 or values.shape[1] != 2:
+        raise GridMapError(f"{name} has the shape {values.shape}; allowed: (N, 2)")
+    return values
+
+
+def _occupancy_costs(unknown, occupied_from, free_below, highest_cost):
+    """(256,) uint8 costs of the int8 values of an OccupancyGrid, read as uint8."""
+    cost = UNKNOWN_COST.get(unknown) if isinstance(unknown, str) else unknown
+    for name, value, low, high, words in (
+        ("unknown", cost if cost is not None else unknown, 0, HIGHEST_COST, "'free', 'blocked' or a cost "),
+        ("occupied_from", occupied_from, 1, 100, ""),
+        ("free_below", free_below, 0, occupied_from, ""),
+        ("highest_cost", highest_cost, 1, HIGHEST_COST, ""),
+    ):
+        if isinstance(value, (bool, str)) or not isinstance(value, (int, np.integer)) or not low <= value <= high:
+            raise GridMapError(f"{name} is {value!r}; allowed: {words}{low} .. {high}")
+    value = np.arange(occupied_from)
+    rise = np.clip(value - free_below + 1, 0, None) / max(occupied_from - free_below, 1)
+    costs = np.zeros(256, np.uint8)
+    costs[:occupied_from] = np.rint(1 + rise * (highest_cost - 1))
+    costs[255] = cost
+    return costs
