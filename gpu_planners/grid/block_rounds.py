@@ -162,6 +162,7 @@ def field_functions(layout, size, connectivity):
         sync_team(N, BARRIER, place.member, place.members)
         if seeds > 0:
             k = rounds(True, k, epoch, width, blocks, M, V, E, goals, Q, N, S, lane, place)
+            sync_team(N, BARRIER, place.member, place.members)  # all have seen the empty list
             if lane == 0:
                 for j in range(place.worker, N[TOUCHED_COUNT], place.workers):
                     enlist(Q[TOUCHED, j], k, Q, N)
