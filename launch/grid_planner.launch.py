@@ -43,7 +43,7 @@ def start_nodes(context):
     given = {name: LaunchConfiguration(name).perform(context) for name in ARGUMENTS}
     # a file name that looks like a number must stay a text, and the radius 1 a number with a point
     parameters = {
-        parameter: ParameterValue(given[name], value_type=kind)
+        parameter: ParameterValue(kind(given[name]), value_type=kind)
         for name, (parameter, kind) in PARAMETER_OF_ARGUMENT.items()
         if given[name]
     }

@@ -29,7 +29,7 @@ ROOMS = """
 
 class RunningNode(running_node.RunningNode):
     def __init__(self, occupancy="ROOMS", **parameters):
-        parameters = {"device": "cpu", "algorithm": "astar"} | parameters
+        parameters = {"device": "cpu", "algorithm": "exact"} | parameters
         super().__init__(GridPlannerNode, "grid_planner", (PlanAgents, "plan_agents"), parameters, threads=6)
         assert self.client.wait_for_service(10)
         self._map_publishers = {}

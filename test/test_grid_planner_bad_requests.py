@@ -63,7 +63,7 @@ BAD_AGENTS = {
 
 
 @pytest.mark.parametrize("case", BAD_AGENTS)
-@pytest.mark.parametrize("algorithm", ["exact", "astar"])
+@pytest.mark.parametrize("algorithm", ["exact"])
 def test_a_bad_agent_has_a_code_and_a_text(running, case, algorithm):
     message, code, text = BAD_AGENTS[case]
     message.algorithm, message.path_agents = algorithm, [0]

@@ -77,6 +77,8 @@ def _options(arguments):
     grid.add_argument("--agents", type=int, default=10_000, help="how many agents (default: %(default)s)")
     grid.add_argument("--grid-picture", default="out/demo_grid.png", help="file of the picture (default: %(default)s)")
     options, options.ros_arguments = parser.parse_known_args(arguments)
+    if options.ros_arguments and options.ros_arguments[0] != "--ros-args":
+        parser.error(f"unknown arguments: {' '.join(options.ros_arguments)}")
     return options
 
 

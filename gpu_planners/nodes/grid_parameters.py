@@ -1,14 +1,32 @@
 """The parameters of the node grid_planner, with the settings of every algorithm as `<algorithm>.<field>`."""
 
+import importlib
+import importlib.util
+import re
+
 from rclpy.exceptions import InvalidTopicNameException
 from rclpy.validate_full_topic_name import validate_full_topic_name
 
 from ..errors import SettingsError
+from ..grid import planner as _planner
 from .parameters import Parameter, ParameterSet, strings
 
-ALGORITHMS = ("exact", "pba_star", "rtaa_star", "astar")
-SETTINGS = {}
-SETTING_TEXTS = {}
+# TEMPORARY until all have come
+ALGORITHMS = {n: m for n, m in _planner.ALGORITHMS.items() if importlib.util.find_spec(f"gpu_planners.grid.{m[0]}")}
+SETTINGS = {name: importlib.import_module(f"..grid.{module}", __package__).Settings for name, (module, _) in ALGORITHMS.items()}
+RANGES = {  # inclusive, of those settings that are numbers
+    "exact.memory_limit_bytes": (1, 2**62),
+}
+
+
+def _setting_texts():
+    """{"<algorithm>.<field>": (description, low, high)}; descriptions from the Settings' own docstrings, "field: text" lines."""
+    texts = {}
+    for algorithm, kind in SETTINGS.items():
+        for name, text in re.findall(r"^\s*(\w+): (.+(?:\n\s*(?!\w+: )\S.*)*)", kind.__doc__ or "", re.MULTILINE):
+            texts[f"{algorithm}.{name}"] = (" ".join(text.split()), *RANGES.get(f"{algorithm}.{name}", ()))
+    return texts
+
 
 PARAMETERS = (
     Parameter("map_file", "", "Map to begin with: a map_server .yaml or a MovingAI .map; empty: wait for the topic map", read_only=True),
@@ -27,7 +45,7 @@ PARAMETERS = (
     Parameter("connectivity", 8, "Neighbours of a cell, 8 without cutting corners", choices=(4, 8), read_only=True),
     Parameter("robots", [""], "Robots in the order of the agents: agent i's path goes to /<robot>/plan", read_only=True),
     Parameter("device", "auto", "Where to compute: auto, cpu, cuda or cuda:N"),
-    Parameter("algorithm", "exact", "Algorithm of requests that name none", choices=ALGORITHMS),
+    Parameter("algorithm", "exact", "Algorithm of requests that name none", choices=tuple(ALGORITHMS)),
     Parameter("block_size", 32, "Tiles of a planning block's side", choices=(4, 8, 16, 32)),
     Parameter("footprint_radius", 0.0, "Radius of the robots, metres: cells nearer to an obstacle are blocked", 0.0, 1000.0),
     Parameter("replan", True, "Plan again when the map or the starts change, not only for new goals (on the topics)"),
@@ -70,8 +88,8 @@ def plan_topics(values):
 
 
 def settings_of(values, algorithm):
-    """The Settings of an algorithm from parameter values; None where it has none."""
-    return GRID_PARAMETERS.settings(values, algorithm) if algorithm in SETTINGS else None
+    """The Settings of an algorithm from parameter values."""
+    return GRID_PARAMETERS.settings(values, algorithm)
 
 
-GRID_PARAMETERS = ParameterSet(PARAMETERS, SETTINGS, SETTING_TEXTS, _check)
+GRID_PARAMETERS = ParameterSet(PARAMETERS, SETTINGS, _setting_texts(), _check)
