@@ -2,5 +2,6 @@
 
 from .agents import AgentStatus, PathSet
 from .grid_map import GridMap
+from .planner import BlockPlanner
 
-__all__ = ["AgentStatus", "GridMap", "PathSet"]
+__all__ = ["AgentStatus", "BlockPlanner", "GridMap", "PathSet"]
