@@ -1,4 +1,4 @@
-"""Runs the real grid_planner node on small maps, for tests; and paths checked by means of their own."""
+"""Runs the real grid_planner node on small maps, for tests."""
 
 import array
 
@@ -93,35 +93,3 @@ def request(starts=((0, 0),), goals=((9, 9),), frame="map", **fields):
     return PlanAgents.Request(
         starts=poses([centre(*tile) for tile in starts], frame), goals=poses([centre(*tile) for tile in goals], frame), **fields
     )
-
-
-def assert_is_path(tiles, free, start, goal, connectivity=8):
-    """Every step goes to a free neighbour, no diagonal cuts a corner. free: (rows, cols) bool"""
-    assert tiles[0].tolist() == list(start) and tiles[-1].tolist() == list(goal)
-    assert all(free[row, col] for row, col in tiles)
-    for (row, col), (dr, dc) in zip(tiles, np.diff(tiles, axis=0), strict=False):
-        assert max(abs(dr), abs(dc)) == 1
-        if dr and dc:
-            assert connectivity == 8 and free[row + dr, col] and free[row, col + dc]
-
-
-def dijkstra_costs(costs, goal, connectivity):
-    """(rows, cols) cost to the goal [row, col] in tile lengths, by scipy on an explicit graph; inf where there is no path."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import dijkstra
-
-    costs = np.asarray(costs)
-    free, number = costs > 0, np.arange(costs.size).reshape(costs.shape)
-    begins, ends, weights = [], [], []
-    for row, col in np.argwhere(free):
-        for dr, dc in [(-1, 0), (1, 0), (0, -1), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)][:connectivity]:
-            r, c = row + dr, col + dc
-            if not (0 <= r < costs.shape[0] and 0 <= c < costs.shape[1] and free[r, c]):
-                continue
-            if dr and dc and not (free[r, col] and free[row, c]):
-                continue
-            begins.append(number[r, c])  # reversed: from the goal outwards
-            ends.append(number[row, col])
-            weights.append(float(costs[r, c]) * np.hypot(dr, dc))
-    graph = coo_array((weights, (begins, ends)), shape=(costs.size, costs.size)).tocsr()
-    return dijkstra(graph, indices=number[tuple(goal)]).reshape(costs.shape)

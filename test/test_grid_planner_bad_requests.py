@@ -16,6 +16,7 @@ from gpu_planners.device import cuda_problem
 from gpu_planners.errors import SettingsError
 from gpu_planners.nodes import grid_codes as codes
 from gpu_planners.nodes.grid_conversions import path_set_of
+from gpu_planners.nodes.grid_parameters import ALGORITHMS
 
 NAN, INF = float("nan"), float("inf")
 BLOCKED, OUTSIDE, CLOSED_ROOM = (9 - 1, 3), (4, 10), (5, 4)
@@ -63,7 +64,7 @@ BAD_AGENTS = {
 
 
 @pytest.mark.parametrize("case", BAD_AGENTS)
-@pytest.mark.parametrize("algorithm", ["exact"])
+@pytest.mark.parametrize("algorithm", ["exact", "astar"])
 def test_a_bad_agent_has_a_code_and_a_text(running, case, algorithm):
     message, code, text = BAD_AGENTS[case]
     message.algorithm, message.path_agents = algorithm, [0]
@@ -107,7 +108,7 @@ BAD_REQUESTS = {
     "odd points": (with_points(start_points=[1.0], goal_points=[1.0, 1.0]), codes.INVALID_REQUEST, ["start_points", "1 numbers"]),
     "starts twice": (both_kinds(), codes.INVALID_REQUEST, ["starts twice"]),
     "another frame": (request(frame="moon"), codes.TF_ERROR, ["'moon'", "'map'", "the starts"]),
-    "unknown algorithm": (request(algorithm="theta"), codes.INVALID_PLANNER, ["'theta'", "exact", "pba_star", "rtaa_star", "astar"]),
+    "unknown algorithm": (request(algorithm="theta"), codes.INVALID_PLANNER, ["'theta'", *ALGORITHMS]),
     "path of an agent that is not there": (request(path_agents=[1]), codes.INVALID_REQUEST, ["path_agents", "agent 1", "0 to 0"]),
 }
 
@@ -122,7 +123,7 @@ def test_a_bad_request_is_named_and_the_next_one_answered(running, case):
 
 
 def test_an_error_inside_is_answered_too(running, monkeypatch):
-    planner = running.node._scene.planner("astar")
+    planner = running.node._scene.planner("exact")
     for error, code in ((RuntimeError("the device fell off"), codes.UNKNOWN), (MemoryError("too much"), codes.OUT_OF_MEMORY)):
 
         def fail(*_, error=error):

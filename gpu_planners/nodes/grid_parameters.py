@@ -2,7 +2,6 @@
 
 import importlib
 import importlib.util
-import re
 
 from rclpy.exceptions import InvalidTopicNameException
 from rclpy.validate_full_topic_name import validate_full_topic_name
@@ -14,18 +13,18 @@ from .parameters import Parameter, ParameterSet, strings
 # TEMPORARY until all have come
 ALGORITHMS = {n: m for n, m in _planner.ALGORITHMS.items() if importlib.util.find_spec(f"gpu_planners.grid.{m[0]}")}
 SETTINGS = {name: importlib.import_module(f"..grid.{module}", __package__).Settings for name, (module, _) in ALGORITHMS.items()}
-RANGES = {  # inclusive, of those settings that are numbers
-    "exact.memory_limit_bytes": (1, 2**62),
+# what `ros2 param describe` says of the fields of Settings: text, inclusive range of a number
+SETTING_TEXTS = {
+    "exact.memory_limit_bytes": ("Bound on the memory of all fields together; goals beyond it are planned in batches", 1, 2**62),
+    "pba_star.loops": ("What is done about loops of border tiles: avoid them while moving, or raise their heuristics",),
+    "pba_star.most_rounds": ("Rounds of raising heuristics", 1, 2**31 - 1),
+    "pba_star.memory_mb": ("Bound on the memory for heuristics and links of distinct goals, MB", 1, 2**31 - 1),
+    "rtaa_star.lookahead": ("States that one search closes; 3 in the paper", 1, 256),
+    "rtaa_star.most_moves": ("Moves that an agent may make; 0: 16 times (rows + columns)", 0, 2**31 - 1),
+    "rtaa_star.table_size": ("Tiles whose heuristics an agent remembers, a power of two", 16, 65536),
+    "rtaa_star.memory_mb": ("Bound on the memory for tables and moves, MB; agents beyond it go in batches", 1, 2**20),
+    "astar.time_limit_s": ("Longest plan, seconds; agents whose search has not begun by then are timed out",),
 }
-
-
-def _setting_texts():
-    """{"<algorithm>.<field>": (description, low, high)}; descriptions from the Settings' own docstrings, "field: text" lines."""
-    texts = {}
-    for algorithm, kind in SETTINGS.items():
-        for name, text in re.findall(r"^\s*(\w+): (.+(?:\n\s*(?!\w+: )\S.*)*)", kind.__doc__ or "", re.MULTILINE):
-            texts[f"{algorithm}.{name}"] = (" ".join(text.split()), *RANGES.get(f"{algorithm}.{name}", ()))
-    return texts
 
 
 PARAMETERS = (
@@ -92,4 +91,4 @@ def settings_of(values, algorithm):
     return GRID_PARAMETERS.settings(values, algorithm)
 
 
-GRID_PARAMETERS = ParameterSet(PARAMETERS, SETTINGS, _setting_texts(), _check)
+GRID_PARAMETERS = ParameterSet(PARAMETERS, SETTINGS, SETTING_TEXTS, _check)
