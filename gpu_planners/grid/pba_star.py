@@ -13,9 +13,10 @@ The pieces may lead in circles, and then there is no path. The paper names two t
   16; paper 33, 45, 62 %); without the rule there are none. The lengths in table I are shorter than the Manhattan
   distance of the two corners, so they cannot be those of 4-connected paths; no variant of an 8-connected search that
   we tried gives both its counts and its lengths.
-- loops="raise": the heuristic of a loop's border tiles is raised, by 1, 2, 4... tiles each time the tile is in a loop, and
-  the blocks that see them search again, until no loop is left, `most_rounds` are over or all tiles of the loops left have been
-  raised 16 times, as in parts of the map that are cut off from the goal. Here an agent may turn back, and most paths are found.
+- loops="raise": the heuristic of a loop's border tiles is raised, by 1, 1, 2, 2, 4, 4... tiles each time the tile is in a
+  loop, and the blocks that see them search again, until no loop is left, `most_rounds` are over or all tiles of the loops left
+  have been raised 96 times, as in parts of the map that are cut off from the goal. Here an agent may turn back, and most paths
+  are found. Raises of one tile each take more rounds, greater ones lead to longer paths.
 
 Ties of f are broken by greater g, then by the lower row, then column. On 8-connected maps the searches count in units of
 2**-20 tile lengths; the costs of the answer are exact.
@@ -24,7 +25,6 @@ Ties of f are broken by greater g, then by the lower row, then column. On 8-conn
 import time
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numba import prange
 
@@ -61,7 +61,7 @@ TIMES = "upload", "border_to_border", "start_to_border", "reconstruction", "tran
 class Settings:
     """loops: "avoid" or "raise", see above
     most_rounds: rounds of raising
-    memory_mb: bound on the memory for heuristics and links of distinct goals, MB; one goal is always taken, and the rest in batches
+    memory_mb: bound on the memory for heuristics and links of distinct goals, MB; one goal is always taken, others in batches
     """
 
     loops: str = "avoid"
@@ -135,7 +135,7 @@ class PbaStar:
         began = time.perf_counter()
         self.last_times = dict.fromkeys(TIMES, 0.0)
         starts = np.ascontiguousarray(starts, np.int32)
-        from_tile, to_tile = (np.asarray(t[:, 0], np.int32) << 16 | np.asarray(t[:, 1], np.int32) for t in (starts, np.asarray(goals)))
+        from_tile, to_tile = packed(starts), packed(goals)
         if len(to_tile) and (to_tile == to_tile[0]).all():
             distinct, of_goal = to_tile[:1], np.zeros(len(to_tile), np.int32)
         else:
@@ -148,8 +148,8 @@ class PbaStar:
         else:
             order = np.argsort(of_goal, kind="stable")
             ends = np.searchsorted(of_goal[order], np.arange(0, len(distinct) + at_once, at_once))
-            parts = [self._plan_batch(distinct[j * at_once:(j + 1) * at_once], from_tile[order[a:b]], of_goal[order[a:b]] - j * at_once)
-                     for j, (a, b) in enumerate(zip(ends[:-1], ends[1:]))]
+            parts = [self._plan_batch(distinct[j:j + at_once], from_tile[order[a:b]], of_goal[order[a:b]] - j)
+                     for j, a, b in zip(range(0, len(distinct), at_once), ends[:-1], ends[1:])]
         status, length, straight, diagonal, first, words = _joined(parts)
         if order is not None:
             back = np.empty(len(order), np.int64)
@@ -157,7 +157,8 @@ class PbaStar:
             status, length, straight, diagonal, first = (a[back] for a in (status, length, straight, diagonal, first))
         cost = straight + diagonal * np.sqrt(2.0) if self._grid.connectivity == 8 else straight.astype(float)
         cost[status != SOLVED] = np.inf
-        return PathSet(starts, status, cost, length, first, words, step_bits(self._grid.connectivity), time.perf_counter() - began)
+        bits = step_bits(self._grid.connectivity)
+        return PathSet(starts, status, cost, length, first, words, bits, time.perf_counter() - began)
 
     def _goals_at_once(self):
         B = self._blocks
@@ -173,12 +174,18 @@ class PbaStar:
         return self._searches.paths(starts, of_goal, self.last_times)
 
 
+def packed(tiles):
+    """(N, 2) [row, col] -> (N,) int32, row << 16 | column"""
+    tiles = np.asarray(tiles, np.int32)
+    return tiles[:, 0] << 16 | tiles[:, 1]
+
+
 def _joined(parts):
     """Answers of batches, as one."""
     if len(parts) == 1:
         return parts[0]
     if not parts:
-        return np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint32)
+        return tuple(np.zeros(0, dtype) for dtype in (np.uint8, np.int32, np.int64, np.int64, np.int64, np.uint32))
     before = np.cumsum([0] + [len(part[-1]) for part in parts[:-1]])
     shifted = [(*part[:4], part[4] + offset, part[5]) for part, offset in zip(parts, before)]
     return tuple(np.concatenate(columns) for columns in zip(*shifted))
@@ -235,7 +242,8 @@ class CpuSearches:
     def _search(self):
         jobs = np.flatnonzero(self._todo).astype(np.int32)
         while True:
-            _border_to_border(self._costs, self._H, self._goals, jobs, self._links, self._arena, self._used, self._page_words, self._blocks)
+            _border_to_border(self._costs, self._H, self._goals, jobs, self._links, self._arena, self._used, self._page_words,
+                              self._blocks)
             if self._used.max() <= self._page_words:
                 return
             self._page_words = 2 * int(self._used.max())  # all again, in a greater arena

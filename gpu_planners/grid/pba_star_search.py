@@ -5,7 +5,8 @@ numbered row << (shift + 1) | column, row and column 0..n+1, so that no index is
 row << 16 | column.
 
 A search's memory is two int64 arrays: `nodes`, one word for each tile of the window (stamp of the search, g, closed, move that
-led there), which need not be cleared between searches, with the last stamp after them, and `heap`, a binary heap of keys (f, then greater g, then tile).
+led there), which need not be cleared between searches, with the last stamp after them, and `heap`, a binary heap of keys
+(f, then greater g, then tile).
 
 A *link* is what a search found, four int32: the tile where it ended (-1: none), its moves (packed as in PathSet, counted from
 the end; where they do not fit into 32 bits, the number of their first word in the arena), steps << 19 | cost of the straight
@@ -30,7 +31,8 @@ LINK = 4
 STEPS_SHIFT = 19
 STRAIGHT_MASK = (1 << STEPS_SHIFT) - 1
 F_MOST = (1 << 40) - 1  # of a key; only heuristics raised many times come there
-MOST_RAISES = 16  # of one border tile: by 1, 2, 4... tiles of the least cost
+MOST_RAISES = 96  # of one border tile
+MOST_DOUBLINGS = 12  # of the amount it is raised by
 SOLVED, NO_PATH, LOOP = int(AgentStatus.SOLVED), int(AgentStatus.NO_PATH), int(AgentStatus.LOOP)
 
 
@@ -196,10 +198,10 @@ def begin(start, nodes, heap):
 
 
 @njit
-def search(window, h, base, width, start, goal, to_border, barred, B, nodes, heap, size, stamp):
+def search(window, h, base, width, last_row, last_col, start, goal, to_border, barred, B, nodes, heap, size, stamp):
     """Go on with an A* until it takes a tile where it ends from the open list.
 
-    window, h: of tile (row, column) of the window at base + row * width + column
+    window, h: of tile (row, column) of the window at base + row * width + column; the map ends at last_row, last_col
     goal: tile of the window or -1; to_border: end at border tiles of the block, instead of at tiles of neighbouring blocks
     barred: the neighbouring block (of `outside`) where the search may not end; 0: none
     -> the tile, or -1 when the open list is empty; size of the heap. The path can be read from nodes.
@@ -228,6 +230,8 @@ def search(window, h, base, width, start, goal, to_border, barred, B, nodes, hea
         g = (node >> G_SHIFT) & G_MASK
         for k in range(B.moves):
             to = tile + (ROW_STEP[k] << stride_shift) + COL_STEP[k]
+            if to >> stride_shift > last_row or to & mask > last_col:
+                continue
             cost = step_cost(window, base, width, tile, to, k, B)
             if cost == 0:
                 continue
@@ -313,7 +317,7 @@ def search_from_border(number, block, goal, window, h, B, nodes, heap, links, li
     With B.avoid the search goes on to the first tile of another neighbouring block, if the tile can be entered from the first.
     links_at: of the links of this goal
     """
-    stride_shift = B.shift + 1
+    stride_shift, last, width = B.shift + 1, (1 << B.shift) + 1, 2 << B.shift
     row, col = border_tile(number, B)
     start = (row + 1) << stride_shift | (col + 1)
     at = (links_at + (np.int64(block) * B.ring + number) * (1 + B.avoid)) * LINK
@@ -324,16 +328,16 @@ def search_from_border(number, block, goal, window, h, B, nodes, heap, links, li
     if window[start] == 0 or start == in_window:
         return
     stamp = begin(start, nodes, heap)
-    found, size = search(window, h, 0, 1 << stride_shift, start, in_window, False, 0, B, nodes, heap, 1, stamp)
-    put_link(links, at, block, found, start, window, 0, 1 << stride_shift, B, nodes, arena, used, page, page_words)
+    found, size = search(window, h, 0, width, last, last, start, in_window, False, 0, B, nodes, heap, 1, stamp)
+    put_link(links, at, block, found, start, window, 0, width, B, nodes, arena, used, page, page_words)
     if B.avoid == 0 or found < 0 or found == in_window:
         return
     first = outside(found, 1 << B.shift, stride_shift)
     for k in range(B.moves):
         to = start + (ROW_STEP[k] << stride_shift) + COL_STEP[k]
-        if outside(to, 1 << B.shift, stride_shift) == first and step_cost(window, 0, 1 << stride_shift, start, to, k, B) > 0:
-            found, size = search(window, h, 0, 1 << stride_shift, start, in_window, False, first, B, nodes, heap, size, stamp)
-            put_link(links, at + LINK, block, found, start, window, 0, 1 << stride_shift, B, nodes, arena, used, page, page_words)
+        if outside(to, 1 << B.shift, stride_shift) == first and step_cost(window, 0, width, start, to, k, B) > 0:
+            found, size = search(window, h, 0, width, last, last, start, in_window, False, first, B, nodes, heap, size, stamp)
+            put_link(links, at + LINK, block, found, start, window, 0, width, B, nodes, arena, used, page, page_words)
             return
 
 
@@ -342,9 +346,11 @@ def search_from_start(start, goal, costs, H, H_at, B, nodes, heap, links, at, ar
     """Start-to-border: the link of one agent, to the first border tile of its block or the goal, by the map in global memory."""
     block = block_of(start, B)
     base = (((block // B.block_cols) << B.shift) - 1) * np.int64(B.cols) + ((block % B.block_cols) << B.shift) - 1
+    last_row, last_col = B.rows - ((block // B.block_cols) << B.shift), B.cols - ((block % B.block_cols) << B.shift)
     tile = window_tile(start, block, B)
     stamp = begin(tile, nodes, heap)
-    found, _ = search(costs, H[H_at:], base, B.cols, tile, window_tile(goal, block, B), True, 0, B, nodes, heap, 1, stamp)
+    found, _ = search(costs, H[H_at:], base, B.cols, last_row, last_col, tile, window_tile(goal, block, B), True, 0, B,
+                      nodes, heap, 1, stamp)
     put_link(links, at, block, found, tile, costs, base, B.cols, B, nodes, arena, used, page, page_words)
 
 
@@ -442,7 +448,7 @@ def raise_tile(i, H, links_per_goal, raises, todo, B):
     row, col = border_tile(link % B.ring, B)
     row += (block // B.block_cols) << B.shift
     col += (block % B.block_cols) << B.shift
-    H[(of_goal * B.rows + row) * B.cols + col] += np.int64(B.h_cost) * B.one << raises[i]
+    H[(of_goal * B.rows + row) * B.cols + col] += np.int64(B.h_cost) * B.one << min(np.int64(raises[i]) >> 1, MOST_DOUBLINGS)
     raises[i] += 1
     mark_seen(row, col, todo[of_goal * n_blocks:], B)
 
