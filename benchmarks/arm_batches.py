@@ -2,7 +2,7 @@
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, rrt_connect
 
-from .arm_planners import arm_of, checked_row, ompl_row
+from .arm_planners import arm_of, checked_row, ompl_row, solved_figures
 from .harness import Benchmark, Row, median, progress, seconds
 from .problems import add_obstacles
 
@@ -47,11 +47,7 @@ def _batch(arm, checkers, device, times, context):
         rates[kind] = len(problems) / seconds(call, repeats, warm_up=int(device != "cpu"))
         figures[kind] = median(rates[kind])
     both = [(problem, raw, short) for problem, raw, short in zip(problems, *results.values(), strict=True) if raw.solved and short.solved]
-    figures |= {
-        "solved": f"{len(both)}/{len(problems)}",
-        "length": median([raw.cost for _, raw, _ in both]),
-        "short_length": median([short.cost for _, _, short in both]),
-    }
+    figures |= solved_figures(len(problems), length=[raw.cost for _, raw, _ in both], short_length=[short.cost for _, _, short in both])
     paths = {arm.key(problem): [raw.path, short.path] for problem, raw, short in both[:len(arm.problems):RECHECKED]}
     case = arm.case if times == 1 else f"{arm.case} x {times} seeds"
     return checked_row(case, f"gpu_planners, {device}", figures, list(map(float, rates["short_plans"])), paths, context)

@@ -6,9 +6,8 @@ import numpy as np
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, rrt_connect, rrt_star
 
-from .arm_planners import QUOTED, arm_of, checked_row, warm_up
-from .harness import Benchmark, Row, median, percentile, progress
-from .problems import add_obstacles
+from .arm_planners import QUOTED, arm_of, checked_row, in_turn, solved_figures, time_figures, warm_up
+from .harness import Benchmark, Row
 
 MANY = 100_000
 ASKED = (  # who, planner, settings, every n-th problem
@@ -35,27 +34,18 @@ def lengths(context):
 
 
 def _planned(arm, subject, module, settings, device, context):
-    world = CollisionWorld()
-    checker = CollisionChecker(arm.robot, world, device)
+    checker = CollisionChecker(arm.robot, CollisionWorld(), device)
     warm_up(module, checker, arm.problems[0], module.Settings(max_samples=2048), settings)
     solved, taken = [], []
-    for problem in progress(arm.problems, subject):
-        world.clear()
-        add_obstacles(world, problem.obstacles)
-        checker.configurations_valid(problem.start[None])
+    for problem, _ in in_turn(arm, checker, subject):
         began = time.perf_counter()
         result = module.solve(problem.start, problem.goals, checker, settings, seed=0)
         if result.solved:
             taken.append(time.perf_counter() - began)
             solved.append((problem, result))
-    costs = [result.cost for _, result in solved]
-    figures = {
-        "solved": f"{len(solved)}/{len(arm.problems)}",
-        "time_ms": 1e3 * median(taken),
-        "time_p95_ms": 1e3 * percentile(taken, 95),
-        "short_length": median(costs),
-        "over_reference": float(np.nanmedian([result.cost / problem.reference_length for problem, result in solved])) if solved else np.nan,
-    }
+    over = [result.cost / problem.reference_length for problem, result in solved]
+    figures = solved_figures(len(arm.problems), short_length=[result.cost for _, result in solved]) | time_figures(time=taken)
+    figures["over_reference"] = float(np.nanmedian(over)) if solved else np.nan
     paths = {arm.key(problem): [result.path] for problem, result in solved}
     return checked_row(arm.case, subject, figures, taken, paths, context)
 

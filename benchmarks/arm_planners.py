@@ -76,21 +76,25 @@ def _planned(planner, arm, device, missing, context):
     subject = f"gpu_planners, {device}"
     if missing:
         return Row(arm.case, subject, note=missing)
-    module, world = import_module(f"gpu_planners.arm.{planner}"), CollisionWorld()
-    checker = CollisionChecker(arm.robot, world, device)
+    module, checker = import_module(f"gpu_planners.arm.{planner}"), CollisionChecker(arm.robot, CollisionWorld(), device)
     plain, shortened = module.Settings(shortcut_rounds=0, time_limit_s=LONGEST_S), module.Settings(time_limit_s=LONGEST_S)
     warm_up(module, checker, arm.problems[0], plain, shortened)
     runs = []
-    for problem in progress(arm.problems, f"{planner}, {device}"):
-        world.clear()
-        add_obstacles(world, problem.obstacles)
-        began = time.perf_counter()
-        checker.configurations_valid(problem.start[None])
-        scene_s = time.perf_counter() - began
+    for problem, scene_s in in_turn(arm, checker, f"{planner}, {device}"):
         raw = _timed(module, problem, checker, plain, context)
         short = _timed(module, problem, checker, shortened, context) if raw[0].solved else raw
         runs.append(_Run(problem, scene_s, *raw, *short))
     return _row(arm, subject, runs, context)
+
+
+def in_turn(arm, checker, what):
+    """Each problem when its scene is the checker's and ready, and the seconds until it was."""
+    for problem in progress(arm.problems, what):
+        checker.world.clear()
+        add_obstacles(checker.world, problem.obstacles)
+        began = time.perf_counter()
+        checker.configurations_valid(problem.start[None])
+        yield problem, time.perf_counter() - began
 
 
 class _Run:
@@ -125,18 +129,21 @@ def warm_up(module, checker, problem, *settings):
 def _row(arm, subject, runs, context):
     solved = [run for run in runs if run.raw.solved and run.short.solved]
     times, short_times = [run.raw_s for run in solved], [run.short_s for run in solved]
-    figures = {
-        "solved": f"{len(solved)}/{len(runs)}",
-        "plan_ms": 1e3 * median(times),
-        "plan_p95_ms": 1e3 * percentile(times, 95),
-        "short_ms": 1e3 * median(short_times),
-        "short_p95_ms": 1e3 * percentile(short_times, 95),
-        "length": median([run.raw.cost for run in solved]),
-        "short_length": median([run.short.cost for run in solved]),
-        "scene_ms": 1e3 * median([run.scene_s for run in runs]),
-    }
+    figures = solved_figures(len(runs), length=[run.raw.cost for run in solved], short_length=[run.short.cost for run in solved])
+    figures |= time_figures(plan=times, short=short_times) | {"scene_ms": 1e3 * median([run.scene_s for run in runs])}
     paths = {arm.key(run.problem): [run.short.path] for run in solved}
     return checked_row(arm.case, subject, figures, short_times, paths, context)
+
+
+def solved_figures(asked, **costs):
+    """How many problems of those asked are solved, and the median of their costs, under the name given to each list."""
+    return {"solved": f"{len(next(iter(costs.values())))}/{asked}"} | {name: median(each) for name, each in costs.items()}
+
+
+def time_figures(**taken):
+    """NAME_ms and NAME_p95_ms, median and 95th percentile, of each list of seconds."""
+    middle = {f"{name}_ms": 1e3 * median(each) for name, each in taken.items()}
+    return middle | {f"{name}_p95_ms": 1e3 * percentile(each, 95) for name, each in taken.items()}
 
 
 def checked_row(case, subject, figures, samples, paths, context, note=""):
@@ -202,18 +209,9 @@ def _ompl(every, context):
     problems = [problem for run, problem in zip(runs, load_problems("panda", context.data)[::every], strict=True) if run["solved"]]
     valid = sum(_hulls_valid(["panda"] * len(solved), problems, [(run["path"], run["short_path"]) for run in solved], context.data))
     plan, short = [run["plan_s"] for run in solved], [run["short_s"] for run in solved]
-    figures = {
-        "solved": f"{len(solved)}/{len(runs)}",
-        "valid": f"{valid}/{len(solved)}",
-        "plan_ms": 1e3 * median(plan),
-        "plan_p95_ms": 1e3 * percentile(plan, 95),
-        "short_ms": 1e3 * median(short),
-        "short_p95_ms": 1e3 * percentile(short, 95),
-        "length": median([run["length"] for run in solved]),
-        "short_length": median([run["short_length"] for run in solved]),
-        "mean_ms": 1e3 * float(np.mean(plan)),
-        "short_mean_ms": 1e3 * float(np.mean(short)),
-    }
+    figures = solved_figures(len(runs), length=[run["length"] for run in solved], short_length=[run["short_length"] for run in solved])
+    figures |= time_figures(plan=plan, short=short) | {"valid": f"{valid}/{len(solved)}"}
+    figures |= {"mean_ms": 1e3 * float(np.mean(plan)), "short_mean_ms": 1e3 * float(np.mean(short))}
     return Row(
         f"Panda, {len(runs)} problems",
         subject,

@@ -8,16 +8,55 @@ A planner's compiled code is written for *workers*, each of several *lanes*, tha
     sync_team(N, at, member, members)              # all workers have written before anybody reads
 
 On CUDA a worker is a warp of 32 lanes and a team is some blocks of one cooperative launch (`team_kernels` defines the
-operations there). On the CPU there is one worker with one lane, and the operations below do nothing. The work of a
-round never depends on the number of workers or lanes, so both give the same answer up to rounding.
+operations there). On the CPU a worker has one lane and is a thread of its own, a member of the team by itself; exchanges
+between lanes do nothing there. The work of a round never depends on the number of workers or lanes, so both give the
+same answer up to rounding.
 """
 
-from numba.extending import overload
+import functools
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, overload
+
+TURN = -0x80000000  # the bit of a barrier that flips when everybody has arrived
+SPINS = 2000  # looks at a barrier before the thread lets others run
+
+
+def run_team(members, work):
+    """Call work(member) for each member on a thread of its own, the first one on this thread; work must release the GIL.
+
+    Raises what a member raised. All members run at once, since they may wait for each other.
+    """
+    if members == 1:
+        work(0)
+        return
+    with _POOL_LOCK:
+        futures = [_pool(members).submit(work, member) for member in range(1, members)]
+        work(0)
+        for future in futures:
+            future.result()
+
+
+_POOL_LOCK = threading.Lock()
+
+
+@functools.cache
+def _pool(members):
+    return ThreadPoolExecutor(members - 1, thread_name_prefix="team")
 
 
 def lane_count():
     """How many lanes a worker has: 1 or 32, a constant of the target."""
     return 1
+
+
+def lane_range(begin, end, lane):
+    """This lane's part of range(begin, end); the CPU's compiler sees that it is all of it."""
+    return range(begin, end)
 
 
 def any_lane(flag):
@@ -66,6 +105,24 @@ def add(N, i, value):
     return N[i] - value
 
 
+def raise_to(N, i, value):
+    """N[i] = max(N[i], value), also where several workers do it at once; -> what it was before. N: int32"""
+    N[i], before = max(N[i], value), N[i]
+    return before
+
+
+def join_bits(A, i, bits):
+    """A[i] |= bits, also where several lanes of a worker do it at once. A: uint32"""
+    A[i] |= bits
+
+
+def put_at_bits(A, bits, value, lane):
+    """A[i] = value for every set bit i of a uint32 that all lanes of the worker have. A: int32"""
+    for i in range(32):
+        if bits >> i & 1:
+            A[i] = value
+
+
 def clock_ns():
     """Nanoseconds since some moment, on CUDA; 0 on the CPU, where the caller of compiled code looks at the time."""
     return 0
@@ -90,6 +147,11 @@ def sync_team(N, at, member, members):
 @overload(lane_count, target="cpu")
 def _lane_count():
     return lambda: 1
+
+
+@overload(lane_range, target="cpu")
+def _lane_range(begin, end, lane):
+    return lambda begin, end, lane: range(begin, end)
 
 
 @overload(vote_lanes, target="cpu")
@@ -120,11 +182,56 @@ def _lower(A, i, value):
     return implementation
 
 
+def _atomic(operation):
+    @intrinsic
+    def change(context, N, i, value):
+        def build(context, builder, signature, arguments):
+            array, index, amount = arguments
+            struct = context.make_array(signature.args[0])(context, builder, value=array)
+            at = cgutils.get_item_pointer(context, builder, signature.args[0], struct, [index], wraparound=False)
+            return builder.atomic_rmw(operation, at, amount, "seq_cst")
+
+        return types.int32(N, types.intp, types.int32), build
+
+    return change
+
+
+_atomic_add, _atomic_max = _atomic("add"), _atomic("max")
+_sched_yield = types.ExternalFunction("sched_yield", types.int32())
+
+
 @overload(add, target="cpu")
 def _add(N, i, value):
-    def implementation(N, i, value):
-        N[i] += value
-        return N[i] - value
+    return lambda N, i, value: _atomic_add(N, i, np.int32(value))
+
+
+@overload(raise_to, target="cpu")
+def _raise_to(N, i, value):
+    return lambda N, i, value: _atomic_max(N, i, np.int32(value))
+
+
+@overload(join_bits, target="cpu")
+def _join_bits(A, i, bits):
+    def implementation(A, i, bits):
+        A[i] |= bits
+
+    return implementation
+
+
+@intrinsic
+def _lowest_bit(context, bits):
+    def build(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], cgutils.true_bit)
+
+    return types.uint32(types.uint32), build
+
+
+@overload(put_at_bits, target="cpu")
+def _put_at_bits(A, bits, value, lane):
+    def implementation(A, bits, value, lane):
+        while bits != 0:
+            A[np.intp(_lowest_bit(np.uint32(bits)))] = value
+            bits = np.uint32(bits & (bits - np.uint32(1)))
 
     return implementation
 
@@ -161,4 +268,14 @@ def _sync_lanes():
 
 @overload(sync_team, target="cpu")
 def _sync_team(N, at, member, members):
-    return lambda N, at, member, members: None
+    def sync(N, at, member, members):
+        if members > 1:
+            arrive = 1 if member > 0 else TURN - (members - 1)
+            old = _atomic_add(N, at, np.int32(arrive))
+            spins = 0
+            while ((old ^ _atomic_add(N, at, np.int32(0))) & TURN) == 0:
+                spins += 1
+                if spins > SPINS:
+                    _sched_yield()
+
+    return sync

@@ -6,15 +6,20 @@ from numba import cuda, types
 from numba.cuda.extending import intrinsic, overload
 
 from .team import (
+    TURN,
     add,
     any_lane,
     clock_ns,
     from_lane,
     greatest_lane,
+    join_bits,
     lane_count,
+    lane_range,
     least_lane,
     lower,
     peek,
+    put_at_bits,
+    raise_to,
     rank_lanes,
     sum_lanes,
     sync_lanes,
@@ -24,7 +29,6 @@ from .team import (
 
 WARP = 32
 ALL = np.uint32(0xFFFFFFFF)
-TURN = -0x80000000  # the bit of a barrier that flips when everybody has arrived
 
 
 def team_blocks(kernel, threads, most):
@@ -38,6 +42,11 @@ def team_blocks(kernel, threads, most):
 @overload(lane_count, target="cuda")
 def _lane_count():
     return lambda: WARP
+
+
+@overload(lane_range, target="cuda")
+def _lane_range(begin, end, lane):
+    return lambda begin, end, lane: range(begin + lane, end, WARP)
 
 
 @overload(vote_lanes, target="cuda")
@@ -81,6 +90,28 @@ def _lower(A, i, value):
 def _add(N, i, value):
     def implementation(N, i, value):
         return cuda.atomic.add(N, i, np.int32(value))
+
+    return implementation
+
+
+@overload(raise_to, target="cuda")
+def _raise_to(N, i, value):
+    return lambda N, i, value: cuda.atomic.max(N, i, np.int32(value))
+
+
+@overload(join_bits, target="cuda")
+def _join_bits(A, i, bits):
+    def implementation(A, i, bits):
+        cuda.atomic.or_(A, i, np.uint32(bits))
+
+    return implementation
+
+
+@overload(put_at_bits, target="cuda")
+def _put_at_bits(A, bits, value, lane):
+    def implementation(A, bits, value, lane):
+        if (bits >> np.uint32(lane)) & np.uint32(1):
+            A[lane] = value
 
     return implementation
 

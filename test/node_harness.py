@@ -1,30 +1,13 @@
-"""Runs the real arm_planner node over real DDS for tests, each on a domain of its own, with a small robot."""
+"""Runs the real arm_planner node with a small robot, for tests."""
 
-import itertools
-import os
-import threading
-import time
-
-os.environ.setdefault("ROS_PYTHON_CHECK_FIELDS", "1")  # Jazzy otherwise accepts wrong field types
-
-import pytest
-
-rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-pytest.importorskip("gpu_planners_msgs.srv", reason="gpu_planners_msgs is not built: run make setup")
-
+import running_node
 from geometry_msgs.msg import PoseStamped
-from rclpy.executors import MultiThreadedExecutor, SingleThreadedExecutor
-from rclpy.node import Node
-from rclpy.parameter import Parameter
-from rclpy.qos import DurabilityPolicy, QoSProfile
+from running_node import LATCHED
 from sensor_msgs.msg import JointState
 from visualization_msgs.msg import Marker
 
 from gpu_planners.nodes.arm_planner_node import ArmPlannerNode
 from gpu_planners_msgs.srv import PlanMotion
-
-LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-_domains = itertools.count(os.getpid() % 80)
 
 # Three revolute joints and a gripper finger that is not planned; the base stands on a plate turned by 90 degrees.
 ROBOT = """<robot name="small">
@@ -48,21 +31,10 @@ ROBOT = """<robot name="small">
 GROUP = ["shoulder", "elbow", "wrist"]
 
 
-class RunningNode:
-    """The node under test and a client node, each with its own executor thread, as in two processes."""
-
+class RunningNode(running_node.RunningNode):
     def __init__(self, robot=ROBOT, **parameters):
-        self.context = rclpy.Context()
-        rclpy.init(context=self.context, domain_id=next(_domains) % 100 + 1)
         parameters = {"joints": GROUP, "device": "cpu"} | parameters
-        overrides = [Parameter(name, value=value) for name, value in parameters.items()]
-        self.node = ArmPlannerNode(context=self.context, parameter_overrides=overrides)
-        self.client_node = Node("client", context=self.context)
-        self.client = self.client_node.create_client(PlanMotion, "/arm_planner/plan_motion")
-        self._executors = [MultiThreadedExecutor(3, context=self.context), SingleThreadedExecutor(context=self.context)]
-        for executor, node in zip(self._executors, (self.node, self.client_node)):
-            executor.add_node(node)
-            threading.Thread(target=executor.spin, daemon=True).start()
+        super().__init__(ArmPlannerNode, "arm_planner", (PlanMotion, "plan_motion"), parameters)
         if robot:
             self.publish_robot(robot)
         assert self.client.wait_for_service(10)
@@ -73,36 +45,6 @@ class RunningNode:
         self._robot_publisher = self.client_node.create_publisher(String, "/robot_description", LATCHED)
         self._robot_publisher.publish(String(data=text))
         self.wait_until(lambda: self.node._scene.robot is not None)
-
-    def plan(self, request, timeout=60):
-        future = self.client.call_async(request)
-        self.wait_until(future.done, timeout)
-        return future.result()
-
-    def wait_until(self, condition, timeout=60):
-        end = time.monotonic() + timeout
-        while not condition():
-            assert time.monotonic() < end, "timed out"
-            time.sleep(0.005)
-
-    def received(self, kind, topic, qos=10):
-        """List that grows with every message of a topic."""
-        messages = []
-        self.client_node.create_subscription(kind, topic, messages.append, qos)
-        return messages
-
-    def publisher(self, kind, topic, qos=10):
-        """Publisher that the node is already connected to."""
-        publisher = self.client_node.create_publisher(kind, topic, qos)
-        self.wait_until(lambda: publisher.get_subscription_count() > 0)
-        return publisher
-
-    def close(self):
-        for executor in self._executors:
-            executor.shutdown(timeout_sec=5)
-        self.node.close()
-        self.client_node.destroy_node()
-        rclpy.shutdown(context=self.context)
 
 
 def joints(positions, names=GROUP):

@@ -221,8 +221,8 @@ def test_a_bad_robot_is_named_and_a_good_one_taken(text, word):
         from std_msgs.msg import String
 
         running.publisher(String, "/robot_description", LATCHED).publish(String(data=text))
-        running.wait_until(lambda: running.node._state[0] == DiagnosticStatus.ERROR)
-        running.wait_until(lambda: word in running.node._state[1], timeout=5)
+        running.wait_until(lambda: running.node._state.level == DiagnosticStatus.ERROR)
+        running.wait_until(lambda: word in running.node._state.text, timeout=5)
         assert running.plan(request()).code == codes.COLLISION_CHECKING_UNAVAILABLE
         running.publish_robot(ROBOT)
         assert running.plan(request()).code == codes.SUCCESS
@@ -245,13 +245,13 @@ def test_no_cuda_device_though_one_was_asked_for():
 def test_a_bad_obstacle_message_changes_nothing_and_is_reported(running):
     publisher = running.publisher(MarkerArray, "/arm_planner/obstacles")
     publisher.publish(obstacles(marker(**BLOCK), marker(number=1, scale=(0, 1, 1))))
-    running.wait_until(lambda: running.node._obstacle_problem)
+    running.wait_until(lambda: running.node._state.problem)
     response = running.plan(request())
     assert (
         response.code == codes.SUCCESS and "'test/1'" in response.message
     )  # the whole message was refused, and this says so
     publisher.publish(obstacles(marker(namespace="", action=Marker.DELETEALL)))
-    running.wait_until(lambda: not running.node._obstacle_problem)
+    running.wait_until(lambda: not running.node._state.problem)
     assert "'test/1'" not in running.plan(request()).message
 
 

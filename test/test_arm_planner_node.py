@@ -8,8 +8,6 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from node_harness import GROUP, LATCHED, ROBOT, RunningNode, joints, marker, pose_goal, request
 from rcl_interfaces.msg import ParameterType
-from rcl_interfaces.srv import SetParameters
-from rclpy.parameter import Parameter
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
@@ -227,7 +225,7 @@ def test_a_planner_that_finds_nothing_says_so_in_time(start_node, planner):
     running = start_node(**{f"{planner}.max_samples": 100_000_000})
     late = running.plan(request(time_limit_s=0.1, **walled_in))
     assert late.code == PlanMotion.Response.TIMED_OUT and "0.1 s" in late.message
-    assert set_parameter(running, f"{planner}.max_samples", 5).successful
+    assert running.set_parameter(f"{planner}.max_samples", 5).successful
     short = running.plan(request(**walled_in))
     assert short.code == PlanMotion.Response.PLANNING_FAILED and "sample" in short.message
 
@@ -238,9 +236,9 @@ def test_weights_of_the_wrong_number_are_answered(start_node, planner):
     response = running.plan(request(planner=planner))
     assert response.code == PlanMotion.Response.FAILURE and all(word in response.message for word in ("weights", "2", "3"))
     for wrong in ([1.0, -1.0, 1.0], [0.0, 1.0, 1.0], [float("nan"), 1.0, 1.0]):
-        refused = set_parameter(running, f"{planner}.weights", wrong)
+        refused = running.set_parameter(f"{planner}.weights", wrong)
         assert not refused.successful and "weights" in refused.reason
-    assert set_parameter(running, f"{planner}.weights", [4.0, 1.0, 1.0]).successful
+    assert running.set_parameter(f"{planner}.weights", [4.0, 1.0, 1.0]).successful
     weighted = running.plan(request(planner=planner))
     assert weighted.code == SUCCESS and np.isclose(weighted.path_length, np.hypot(2 * 1.0, 0.5), rtol=1e-3)
 
@@ -289,14 +287,6 @@ def test_diagnostics_say_when_the_node_is_ready(running):
     assert status.name == "/arm_planner" and status.message == "ready" and values["robot"] == "small"
 
 
-def set_parameter(running, name, value):
-    client = running.client_node.create_client(SetParameters, "/arm_planner/set_parameters")
-    assert client.wait_for_service(10)
-    future = client.call_async(SetParameters.Request(parameters=[Parameter(name, value=value).to_parameter_msg()]))
-    running.wait_until(future.done)
-    return future.result().results[0]
-
-
 @pytest.mark.parametrize(
     "name, value, words",
     [
@@ -311,14 +301,14 @@ def set_parameter(running, name, value):
     ],
 )
 def test_a_wrong_parameter_is_refused_while_running(running, name, value, words):
-    result = set_parameter(running, name, value)
+    result = running.set_parameter(name, value)
     assert not result.successful and all(word in result.reason for word in words), result.reason
     assert running.plan(request()).code == SUCCESS
 
 
 def test_a_parameter_takes_effect(running):
-    assert set_parameter(running, "velocity_scaling", 0.1).successful
-    assert set_parameter(running, "rrt_connect.shortcut_rounds", 3).successful
+    assert running.set_parameter("velocity_scaling", 0.1).successful
+    assert running.set_parameter("rrt_connect.shortcut_rounds", 3).successful
     slow = running.plan(request())
     assert max(abs(v) for point in slow.trajectory.points for v in point.velocities) <= 0.3 + 1e-6
 

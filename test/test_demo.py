@@ -15,10 +15,10 @@ from gpu_planners.arm import CollisionWorld, load_urdf
 from gpu_planners.arm.scene_file import pose_matrix
 from gpu_planners.arm.trajectory import time_parameterize
 from gpu_planners.errors import GpuPlannersError
+from gpu_planners.nodes.arm_parameters import PLANNERS
 from gpu_planners.nodes.conversions import trajectory_message
 from gpu_planners.nodes.demo_checks import CoalCheck, broken_rules
 from gpu_planners.nodes.demo_scene import demo_robot
-from gpu_planners.nodes.parameters import PLANNERS
 
 PATH = np.array([[0, 0, 0], [1, 0.5, 0.2]])
 

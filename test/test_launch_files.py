@@ -44,9 +44,9 @@ def flat(tree, prefix=""):
 
 def declared_parameters():
     pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-    from gpu_planners.nodes import parameters
+    from gpu_planners.nodes.arm_parameters import ARM_PARAMETERS
 
-    return {p.name: p.default for p in parameters.PARAMETERS} | parameters.setting_defaults()
+    return {p.name: p.default for p in ARM_PARAMETERS.parameters} | ARM_PARAMETERS.setting_defaults()
 
 
 def test_the_parameter_file_holds_every_parameter_with_its_default():

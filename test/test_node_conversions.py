@@ -17,7 +17,7 @@ from gpu_planners.arm.shapes import ShapeKind
 from gpu_planners.arm.trajectory import time_parameterize
 from gpu_planners.errors import DeviceError, ObstacleError
 from gpu_planners.nodes import conversions, error_codes
-from gpu_planners.nodes.error_codes import RequestError
+from gpu_planners.nodes.request_error import RequestError
 from gpu_planners_msgs.srv import PlanMotion
 
 T_ROOT_SHELF = np.eye(4)

@@ -1,8 +1,11 @@
 """rrt_connect and prm: every path re-checked by coal, bad queries named, answers repeatable."""
 
+import os
+
 import numpy as np
 import pytest
 from gpu_planners.arm import CollisionChecker, CollisionWorld, Status, load_urdf, prm, rrt_connect
+from gpu_planners.arm.image_space import ImageChecker
 from gpu_planners.arm.path import path_length
 from gpu_planners.arm.shortcut import shortcut
 from gpu_planners.errors import SettingsError
@@ -99,8 +102,19 @@ def test_a_batch_answers_each_problem(panda):
         assert result.status is expected.status and result.message == expected.message
         assert np.array_equal(result.path, expected.path)
     assert rrt_connect.solve_batch([], [], checkers[0]) == []
+    assert rrt_connect.solve_batch([None, starts[0]], goals[:1] * 2, checkers[0])[0].status is Status.INVALID_START
     with pytest.raises(SettingsError, match="4 starts, 3 goals"):
         rrt_connect.solve_batch(starts, goals[:3], checkers)
+
+
+def test_the_time_limit_is_for_a_whole_batch():
+    """Problems that no thread takes up in time draw no sample."""
+    n = 2 * os.cpu_count()
+    checker = ImageChecker(np.tile(np.arange(21) != 10, (21, 1)), device="cpu")  # a wall across
+    settings = rrt_connect.Settings(max_samples=100_000_000, time_limit_s=0.2, dynamic_domain=0.0)
+    results = rrt_connect.solve_batch([[2.5, 10.5]] * n, [[18.5, 10.5]] * n, checker, settings)
+    assert {result.status for result in results} == {Status.TIMED_OUT}
+    assert results[0].samples > 0 and results[-1].samples == 0
 
 
 def test_restarts_find_shorter_paths(panda):

@@ -1,4 +1,5 @@
-"""CUDA: thin kernels around `collision.py`. A lane checks a configuration, a warp checks a motion.
+"""CUDA: thin kernels around `collision.py`: a lane checks a configuration, a warp a motion. And what other kernels need to
+check motions in any space: `space.motion_free` on the device, and the scratch of a warp.
 
 Kernels are compiled for the size of the robot (local arrays need constants) and kept. Launches take four to
 seven array arguments; buffers for requests and answers are page-locked, grow by doubling and are used again.
@@ -13,15 +14,19 @@ from numba.cuda.extending import overload
 
 from ..device import cuda_jit
 from ..team_kernels import WARP
-from . import space
+from . import image_space, planar, space
 from .collision import ITEM, QUEUE, ArmScratch, clear_speeds, free, motion_valid, poses_size, speeds_size
+from .image_space import ImageScratch
 from .packing import DOF
+from .planar import PlanarScratch
 
 # single queries are small by nature; numba would warn at every launch
 warnings.filterwarnings("ignore", message=".*Grid size .* low occupancy")
 space.register(ArmScratch, "cuda", motion_valid, overload)
+space.register(PlanarScratch, "cuda", planar.motion_free, overload)
+space.register(ImageScratch, "cuda", image_space.motion_free, overload)
 
-THREADS = 128
+THREADS = 128  # of a block
 WARPS = THREADS // WARP
 REGISTERS = 128  # a lane's at most, so that 16 warps fit on a multiprocessor
 ALL_WAITING, ALL_ITEMS = WARPS * 2 * QUEUE, WARPS * 2 * ITEM * WARP
@@ -95,19 +100,41 @@ def _round_up(n):
 
 
 @functools.cache
+def warp_scratch(kind, n_q, n_poses=8, n_speeds=8):
+    """-> device function scratch(warp): the scratch for a checker's `scratch_sizes` of warp 0...WARPS - 1 of the block.
+
+    What the lanes of a warp share lies in shared memory, the rest in local arrays of each lane.
+    """
+    all_speeds = WARPS * n_speeds
+    arm, plane = space.ARM, space.PLANAR
+
+    @cuda.jit(device=True, inline="always")
+    def scratch(warp):
+        if kind == arm:
+            speed = cuda.shared.array(all_speeds, float32)
+            waiting = cuda.shared.array(ALL_WAITING, float32)
+            tau = cuda.shared.array(THREADS, float32)
+            items = cuda.shared.array(ALL_ITEMS, float32)
+            S = ArmScratch(speed[warp * n_speeds:(warp + 1) * n_speeds], waiting[warp * 2 * QUEUE:], tau[warp * WARP:],
+                           items[warp * 2 * ITEM * WARP:], cuda.local.array(n_q, float32), cuda.local.array(n_poses, float32))
+        elif kind == plane:
+            S = PlanarScratch(cuda.local.array(1, float32))
+        else:
+            S = ImageScratch(cuda.local.array(1, float32))
+        return S
+
+    return scratch
+
+
+@functools.cache
 def _kernels(n_q, n_poses, n_speeds):
     """-> (configurations, motions) for robots of at most n_q joints, n_poses pose scalars and n_speeds speeds."""
-
-    all_speeds = WARPS * n_speeds
+    scratch = warp_scratch(space.ARM, n_q, n_poses, n_speeds)
 
     @cuda_jit(max_registers=REGISTERS)
     def configurations(q, F, I, valid):
-        speed = cuda.shared.array(all_speeds, float32)
-        tau = cuda.shared.array(THREADS, float32)
-        items = cuda.shared.array(ALL_ITEMS, float32)
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
-        S = ArmScratch(speed[warp * n_speeds:(warp + 1) * n_speeds], speed[:1], tau[warp * WARP:], items[warp * 2 * ITEM * WARP:],
-                       cuda.local.array(n_q, float32), cuda.local.array(n_poses, float32))
+        S = scratch(warp)
         clear_speeds(I, S.speed, lane)
         i = cuda.grid(1)
         active = i < len(valid)
@@ -117,13 +144,8 @@ def _kernels(n_q, n_poses, n_speeds):
 
     @cuda_jit(max_registers=REGISTERS)
     def motions(q_from, q_to, mode, step, F, I, valid):
-        speed = cuda.shared.array(all_speeds, float32)
-        waiting = cuda.shared.array(ALL_WAITING, float32)
-        tau = cuda.shared.array(THREADS, float32)
-        items = cuda.shared.array(ALL_ITEMS, float32)
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
-        S = ArmScratch(speed[warp * n_speeds:(warp + 1) * n_speeds], waiting[warp * 2 * QUEUE:], tau[warp * WARP:],
-                       items[warp * 2 * ITEM * WARP:], cuda.local.array(n_q, float32), cuda.local.array(n_poses, float32))
+        S = scratch(warp)
         i = cuda.blockIdx.x * WARPS + warp
         if i < len(valid):
             is_free = motion_valid(q_from[i], q_to[i], mode, step, F, I, S, lane)

@@ -3,19 +3,13 @@
 import functools
 
 import numpy as np
-from numba import cuda, float32, int32
-from numba.cuda.extending import overload
+from numba import cuda, int32
 
 from ..device import cuda_jit
 from ..team_kernels import WARP
-from . import image_space, planar, space
-from .collision_kernels import THREADS, WARPS, CudaChecker
-from .image_space import ImageScratch
-from .planar import PlanarScratch
+from . import space
+from .collision_kernels import THREADS, WARPS, CudaChecker, warp_scratch
 from .plane_checker import FEW
-
-space.register(PlanarScratch, "cuda", planar.motion_free, overload)
-space.register(ImageScratch, "cuda", image_space.motion_free, overload)
 
 
 class CudaPlane(CudaChecker):
@@ -26,7 +20,7 @@ class CudaPlane(CudaChecker):
         with cuda.gpus[self._index]:
             self._stream = cuda.stream()
         self._dof, self.scratch_sizes = dof, scratch_sizes
-        self._motions = _motions(scratch_sizes[0])
+        self._motions = _motions(*scratch_sizes)
         self.scene, self._buffers = None, {}
         with cuda.gpus[self._index]:  # small requests stay in the host's memory, which saves the copies
             self._few = *(cuda.mapped_array((FEW, dof), np.float32) for _ in range(2)), cuda.mapped_array(FEW, np.bool_)
@@ -44,15 +38,15 @@ class CudaPlane(CudaChecker):
 
 
 @functools.cache
-def _motions(kind):
-    scratch = {space.PLANAR: PlanarScratch, space.IMAGE: ImageScratch}[kind]
+def _motions(*scratch_sizes):
+    scratch = warp_scratch(*scratch_sizes)
 
     @cuda_jit
     def motions(q_from, q_to, mode, step, F, I, valid):
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
         i = cuda.blockIdx.x * WARPS + warp
         if i < len(valid):
-            is_free = space.motion_free(q_from[i], q_to[i], mode, step, F, I, scratch(cuda.local.array(1, float32)), lane)
+            is_free = space.motion_free(q_from[i], q_to[i], mode, step, F, I, scratch(warp), lane)
             if lane == 0:
                 valid[i] = is_free
 

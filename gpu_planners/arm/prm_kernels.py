@@ -7,19 +7,11 @@ from numba import cuda, float32
 
 from ..device import cuda_jit
 from ..team_kernels import WARP, team_blocks
-from . import collision_kernels, plane_kernels, space  # register their checks
-from .collision import ITEM, QUEUE, ArmScratch
-from .image_space import ImageScratch
-from .planar import PlanarScratch
+from .collision_kernels import REGISTERS, THREADS, WARPS, warp_scratch
 from .prm_growth import Ask, grow
 from .prm_trees import Growth
 
-THREADS = 128
-WARPS = THREADS // WARP
 BLOCKS_PER_MULTIPROCESSOR = 4
-REGISTERS = collision_kernels.REGISTERS
-ALL_WAITING, ALL_ITEMS = WARPS * 2 * QUEUE, WARPS * 2 * ITEM * WARP
-del plane_kernels
 
 
 class CudaGrowth(Growth):
@@ -56,8 +48,7 @@ def _host_view(mapped):
 @functools.cache
 def _kernel(kind, n_q, n_poses=8, n_speeds=8):
     """The kernel for a kind of space (`space.ARM`...) and sizes of its scratch."""
-    all_speeds = WARPS * n_speeds
-    arm, planar = space.ARM, space.PLANAR
+    scratch = warp_scratch(kind, n_q, n_poses, n_speeds)
 
     @cuda_jit(max_registers=REGISTERS)
     def prm_growth(dof, first, counts_0, counts_1, drawn, until, batch, tried, capacity, lazy, seed, mode, step, radius, near,
@@ -65,18 +56,7 @@ def _kernel(kind, n_q, n_poses=8, n_speeds=8):
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
         ask = Ask(dof, first, counts_0, counts_1, drawn, until, batch, tried, capacity, lazy, seed, mode, step, radius, near)
         qa, qb = cuda.local.array(n_q, float32)[:dof], cuda.local.array(n_q, float32)[:dof]
-        if kind == arm:
-            speed = cuda.shared.array(all_speeds, float32)
-            waiting = cuda.shared.array(ALL_WAITING, float32)
-            tau = cuda.shared.array(THREADS, float32)
-            items = cuda.shared.array(ALL_ITEMS, float32)
-            S = ArmScratch(speed[warp * n_speeds:(warp + 1) * n_speeds], waiting[warp * 2 * QUEUE:], tau[warp * WARP:],
-                           items[warp * 2 * ITEM * WARP:], cuda.local.array(n_q, float32), cuda.local.array(n_poses, float32))
-        elif kind == planar:
-            S = PlanarScratch(cuda.local.array(1, float32))
-        else:
-            S = ImageScratch(cuda.local.array(1, float32))
-        grow(ask, A, N, G, H, F, I, S, qa, qb, cuda.blockIdx.x * WARPS + warp, cuda.gridDim.x * WARPS, lane, cuda.blockIdx.x,
+        grow(ask, A, N, G, H, F, I, scratch(warp), qa, qb, cuda.blockIdx.x * WARPS + warp, cuda.gridDim.x * WARPS, lane, cuda.blockIdx.x,
              cuda.gridDim.x)
 
     return prm_growth

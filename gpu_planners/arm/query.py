@@ -116,7 +116,7 @@ def open_queries(starts, goals, checkers, weights=()):
     robot = checkers[0].robot
     try:
         q, g = np.array(starts, dtype=np.float64), np.array(goals, dtype=np.float64)
-    except ValueError:  # of several shapes
+    except (TypeError, ValueError):  # of several shapes, or no numbers
         q = g = np.zeros(0)
     if g.ndim == 2:
         g = g[:, None]

@@ -14,6 +14,7 @@ import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 import numpy as np
 
@@ -36,7 +37,7 @@ class Settings:
     batch: samples of a round; 0: one on the CPU, 64 on CUDA, 4 for each problem of a batch on CUDA
     restarts: searches after the first, each with samples of its own, while time is left; the shortest path counts. solve_batch
         makes none
-    max_samples: configurations drawn at most in a search;  time_limit_s: seconds for the query at most
+    max_samples: configurations drawn at most in a search;  time_limit_s: seconds for the query, or the whole batch, at most
     shortcut_rounds: passes of shortening afterwards; 0 returns the raw path
     weights: one number per joint for the cost of a motion, sqrt(sum of weight * change squared); none: 1 each
     """
@@ -95,21 +96,17 @@ def write_request(R, K, query, settings, batch, split, seed, checker, capacity):
 
 
 def write_requests(R, K, queries, checkers, settings, batch, seeds, capacity):
-    """The same for many queries: the first rows of R and K."""
-    n, dof = len(queries), len(queries[0].start)
-    kinds = np.array([checker.motion_args for checker in checkers])
-    K[:n, core.DOF], K[:n, core.GOALS], K[:n, core.BATCH], K[:n, core.UNTIL] = dof, [len(q.goals) for q in queries], batch, settings.max_samples
-    K[:n, [core.SEED, core.SEED_HIGH]] = [halves(seed) for seed in seeds]
-    K[:n, core.MODE], K[:n, core.ROUNDS], K[:n, core.FRESH] = kinds[:, 0], settings.shortcut_rounds, 1
-    K[:n, core.LIMIT], K[:n, core.SPLIT] = limit_us(queries[0], settings), 1
-    K[:n, core.CAPACITY], K[:n, core.STATUS] = capacity, core.SEARCHING
-    R[:n, core.STEP], R[:n, core.RANGE], R[:n, core.RADIUS] = kinds[:, 1], settings.range, settings.dynamic_domain
-    at = core.VECTORS
+    """The same for many queries: the first rows of R and K. What they share is written once."""
+    n, dof, at = len(queries), len(queries[0].start), core.VECTORS
+    write_request(R[0], K[0], queries[0], settings, batch, 1, seeds[0], checkers[0], capacity)
+    R[1:n, :at], K[1:n] = R[0, :at], K[0]
+    K[:n, core.GOALS], K[:n, [core.SEED, core.SEED_HIGH]] = [len(query.goals) for query in queries], [halves(seed) for seed in seeds]
+    K[:n, core.MODE], R[:n, core.STEP] = np.array([checker.motion_args for checker in checkers]).T
     for field in ("lower", "upper", "weights", "start"):
         R[:n, at:at + dof] = [getattr(query, field) for query in queries]
         at += dof
     if len({len(query.goals) for query in queries}) == 1:
-        R[:n, at:] = np.array([query.goals for query in queries]).reshape(n, -1)
+        R[:n, at:at + queries[0].goals.size] = np.array([query.goals for query in queries]).reshape(n, -1)
     else:
         for row, query in zip(R, queries):
             row[at:at + query.goals.size] = query.goals.ravel()
@@ -132,17 +129,17 @@ def request_size(query):
     return core.VECTORS + (4 + len(query.goals)) * len(query.start)
 
 
-def read_answer(K, P, query, settings):
-    """-> PlanningResult of a search that has ended."""
+def read_answer(K, P, query, settings, cost=None):
+    """-> PlanningResult of a search that has ended; cost: of the path, if it is known."""
     status, samples = K[core.STATUS], int(K[core.SAMPLES])
     if status == core.SOLVED:
         at, dof = K[core.PATH_AT], len(query.start)
-        return query.solved(P[at:at + K[core.LENGTH] * dof].reshape(-1, dof), K[core.GOAL], samples)
+        return query.solved(P[at:at + K[core.LENGTH] * dof].reshape(-1, dof), K[core.GOAL], samples, cost=cost)
     if status == core.START_COLLIDES:
         return query.start_collides()
     if status == core.GOALS_COLLIDE:
         return query.goals_collide()
-    if status in (core.EXHAUSTED, core.SEARCHING):
+    if status == core.SEARCHING:
         return query.failed(Status.SAMPLES_EXHAUSTED, f"no path after {samples} samples", samples)
     if status == core.FULL:
         return query.failed(Status.SAMPLES_EXHAUSTED, f"no path after {samples} samples, which fill a tree of {NODES} nodes", samples)
@@ -150,23 +147,17 @@ def read_answer(K, P, query, settings):
 
 
 def read_answers(K, P, queries, settings):
-    """The same for many queries: -> list; None where a tree or the paths found no room."""
+    """The same for many queries: -> list; None where a tree or the paths found no room. All costs are added up at once."""
     dof = len(queries[0].start)
     K = K[:len(queries)].copy()
     solved = K[:, core.STATUS] == core.SOLVED
-    end = int((K[solved, core.PATH_AT] + K[solved, core.LENGTH] * dof).max(initial=0))
-    paths = P[:end].astype(np.float64).reshape(-1, dof)
-    first = K[:, core.PATH_AT] // dof
-    last = first + K[:, core.LENGTH]
-    costs = np.zeros(len(paths) + 1)
-    costs[2:] = np.cumsum(np.linalg.norm(np.diff(paths, axis=0) * np.sqrt(queries[0].weights), axis=1))
-    results = []
-    for k, query, i, j in zip(K.tolist(), queries, first.tolist(), last.tolist()):
-        if k[core.STATUS] == core.SOLVED:
-            results.append(query.solved(paths[i:j], k[core.GOAL], k[core.SAMPLES], cost=float(costs[j] - costs[i + 1])))
-        else:
-            results.append(None if k[core.STATUS] == core.FULL else read_answer(k, P, query, settings))
-    return results
+    at, length = K[:, core.PATH_AT] // dof * solved, K[:, core.LENGTH] * solved
+    P = P[:(at + length).max() * dof].astype(np.float64)
+    so_far = np.zeros(len(P) // dof + 2)
+    so_far[2:-1] = np.cumsum(np.linalg.norm(np.diff(P.reshape(-1, dof), axis=0) * np.sqrt(queries[0].weights), axis=1))
+    costs = so_far[at + length] - so_far[at + 1]
+    return [None if k[core.STATUS] == core.FULL else read_answer(k, P, query, settings, cost)
+            for k, query, cost in zip(K.tolist(), queries, costs.tolist())]
 
 
 class _CpuEngine:
@@ -187,7 +178,7 @@ class _CpuEngine:
         dof, capacity = len(query.start), -(-(NODES + len(query.goals)) // BLOCK) * BLOCK
         floats, ints = core.state_sizes(dof, capacity, batch, 1)
         A, N = np.empty(floats, dtype=np.float32), np.empty(ints, dtype=np.int32)
-        R, K = np.empty(request_size(query), dtype=np.float32), np.empty(core.INTS, dtype=np.int32)
+        R, K = np.empty(request_size(query), dtype=np.float32), np.zeros(core.INTS, dtype=np.int32)
         P = np.empty(core.CORNERS * dof, dtype=np.float32)
         write_request(R, K, query, settings, batch, 1, seed, checker, capacity)
         scratch, scene = checker.new_scratch(), checker.packed_scene
@@ -201,6 +192,10 @@ class _CpuEngine:
             K[core.FRESH] = 0
         return read_answer(K, P, query, settings)
 
+    def solve_many(self, queries, checkers, settings, seeds):
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            return list(pool.map(self.solve, queries, checkers, repeat(settings), seeds))
+
 
 _cpu = _CpuEngine()
 
@@ -213,6 +208,7 @@ def dry_query(checker):
 
 
 def _engine(checker, many=False):
+    """The engine for a checker, warm for it."""
     checker.warm_up()
     if checker.device == "cpu":
         engine = _cpu
@@ -238,9 +234,8 @@ def solve_batch(starts, goals, checkers, settings=Settings(), seed=0):
     checkers: one for all, or one for each problem, all on the same device and for robots of the same size
     settings: for all;  seed: problem i is searched with seed + i
 
-    -> list of n PlanningResult: each problem has its own status, a bad one does not touch the others. time_limit_s and their
-    time_s count for the whole call on CUDA, for each problem on the CPU. Raises SettingsError when the numbers of starts,
-    goals and checkers differ.
+    -> list of n PlanningResult: each problem has its own status, a bad one does not touch the others. time_limit_s is for the
+    whole call, and time_s counts from its beginning. Raises SettingsError when the numbers of starts, goals and checkers differ.
     """
     starts, goals = list(starts), list(goals)
     checkers = list(checkers) if isinstance(checkers, (list, tuple)) else [checkers] * len(starts)
@@ -252,10 +247,8 @@ def solve_batch(starts, goals, checkers, settings=Settings(), seed=0):
     if len({(checker.device, checker.robot.dof, checker.device == "cpu" or checker.scratch_sizes) for checker in checkers}) > 1:
         raise SettingsError("solve_batch got checkers of different devices or robots; allowed: one device, robots of one size")
     seeds, settings = range(int(seed), int(seed) + len(starts)), replace(settings, restarts=0)
-    if checkers[0].device == "cpu":
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return list(pool.map(lambda p: solve(*p[:3], settings, p[3]), zip(starts, goals, checkers, seeds)))
-    engine = _engine(checkers[0], many=True)
+    for checker in {type(checker): checker for checker in checkers}.values():  # one of each kind, which have one engine
+        engine = _engine(checker, many=True)
     results = open_queries(starts, goals, checkers, settings.weights)
     asked = [i for i, query in enumerate(results) if isinstance(query, Query)]
     if asked:

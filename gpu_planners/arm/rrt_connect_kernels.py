@@ -10,24 +10,16 @@ from numba.cuda.extending import overload
 from ..device import cuda_jit
 from ..team import least_lane, sync_team
 from ..team_kernels import WARP, team_blocks
-from . import collision_kernels, plane_kernels, space  # the latter two register their checks
 from . import rrt_connect_search as core
-from .collision import ITEM, QUEUE, ArmScratch
-from .image_space import ImageScratch
+from .collision_kernels import REGISTERS, THREADS, WARPS, warp_scratch
 from .nearest import BLOCK, FAR, ZERO, nearest
-from .planar import PlanarScratch
 from .rrt_connect import NODES, Settings, dry_query, halves, read_answer, read_answers, request_size, write_request, write_requests
 from .shortcut import POINTS, shorten, shorten_sizes
 
-THREADS = 128
-WARPS = THREADS // WARP
-REGISTERS = collision_kernels.REGISTERS
-ALL_WAITING, ALL_ITEMS = WARPS * 2 * QUEUE, WARPS * 2 * ITEM * WARP
 BLOCKS_FOR_ONE, BLOCKS_FOR_MANY = 1, 4  # on each multiprocessor
 SPLIT = 8  # warps that share a motion of a single query: a round lasts as long as its longest check
 BATCH_FOR_ONE, BATCH_FOR_MANY = 64, 4
 NODES_FOR_MANY = 8192  # of a tree; a problem that needs more is solved by itself afterwards
-del plane_kernels
 
 
 @overload(nearest, target="cuda")
@@ -50,23 +42,7 @@ def _nearest(nodes, count, q, distances, lane):
 @functools.cache
 def _kernels(kind, n_q, n_poses=8, n_speeds=8):
     """-> kernels (solve one, solve many, shorten) for a checker's scratch_sizes."""
-    all_speeds = WARPS * n_speeds
-    arm, planar = space.ARM, space.PLANAR
-
-    @cuda.jit(device=True, inline="always")
-    def scratch(warp):
-        if kind == arm:
-            speed = cuda.shared.array(all_speeds, float32)
-            waiting = cuda.shared.array(ALL_WAITING, float32)
-            tau = cuda.shared.array(THREADS, float32)
-            items = cuda.shared.array(ALL_ITEMS, float32)
-            S = ArmScratch(speed[warp * n_speeds:(warp + 1) * n_speeds], waiting[warp * 2 * QUEUE:], tau[warp * WARP:],
-                           items[warp * 2 * ITEM * WARP:], cuda.local.array(n_q, float32), cuda.local.array(n_poses, float32))
-        elif kind == planar:
-            S = PlanarScratch(cuda.local.array(1, float32))
-        else:
-            S = ImageScratch(cuda.local.array(1, float32))
-        return S
+    scratch = warp_scratch(kind, n_q, n_poses, n_speeds)
 
     @cuda_jit(max_registers=REGISTERS)
     def solve_one(R, K, P, F, I, A, N):

@@ -24,7 +24,7 @@ from .shortcut import POINTS, shorten, shorten_sizes
 from .space import motion_free
 
 # how a search ended, or SEARCHING when it may go on
-SEARCHING, SOLVED, EXHAUSTED, FULL, STOPPED, START_COLLIDES, GOALS_COLLIDE = range(7)
+SEARCHING, SOLVED, FULL, STOPPED, START_COLLIDES, GOALS_COLLIDE = range(6)
 # the int32 request, and the answer from STATUS on; LIMIT: microseconds, looked at on CUDA; SPLIT: how many
 # workers share a motion; SCENE_FLOATS, SCENE_INTS: where the scene begins in F and I
 (DOF, GOALS, BATCH, UNTIL, SEED, SEED_HIGH, MODE, ROUNDS, FRESH, LIMIT, SPLIT, CAPACITY, SCENE_FLOATS, SCENE_INTS,

@@ -7,20 +7,12 @@ from numba import cuda, float32
 
 from ..device import cuda_jit
 from ..team_kernels import WARP, team_blocks
-from . import collision_kernels, plane_kernels, space  # register their checks
 from . import tree_buffers as tree
-from .collision import ITEM, QUEUE, ArmScratch
-from .image_space import ImageScratch
-from .planar import PlanarScratch
+from .collision_kernels import REGISTERS, THREADS, WARPS, warp_scratch
 from .tree_growth import grow
 from .tree_search import Buffers
 
-THREADS = 128
-WARPS = THREADS // WARP
 BLOCKS_PER_MULTIPROCESSOR = 4
-REGISTERS = collision_kernels.REGISTERS
-ALL_WAITING, ALL_ITEMS = WARPS * 2 * QUEUE, WARPS * 2 * ITEM * WARP
-del plane_kernels
 
 
 @functools.cache
@@ -91,25 +83,13 @@ class CudaBuffers(Buffers):
 @functools.cache
 def _kernel(kind, n_q, n_poses=8, n_speeds=8):
     """The kernel for a kind of space (`space.ARM`...) and sizes of its scratch."""
-    all_speeds = WARPS * n_speeds
-    arm, planar = space.ARM, space.PLANAR
+    scratch = warp_scratch(kind, n_q, n_poses, n_speeds)
 
     @cuda_jit(max_registers=REGISTERS)
     def tree_growth(A, N, rounds, seed, mode, step, F, I):
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
         q, p = cuda.local.array(n_q, float32)[:N[tree.DOF]], cuda.local.array(n_q, float32)[:N[tree.DOF]]
-        if kind == arm:
-            speed = cuda.shared.array(all_speeds, float32)
-            waiting = cuda.shared.array(ALL_WAITING, float32)
-            tau = cuda.shared.array(THREADS, float32)
-            items = cuda.shared.array(ALL_ITEMS, float32)
-            S = ArmScratch(speed[warp * n_speeds:(warp + 1) * n_speeds], waiting[warp * 2 * QUEUE:], tau[warp * WARP:],
-                           items[warp * 2 * ITEM * WARP:], cuda.local.array(n_q, float32), cuda.local.array(n_poses, float32))
-        elif kind == planar:
-            S = PlanarScratch(cuda.local.array(1, float32))
-        else:
-            S = ImageScratch(cuda.local.array(1, float32))
-        grow(tree.tree_of(A, N), rounds, seed, mode, step, F, I, S, q, p, cuda.blockIdx.x * WARPS + warp,
-                  cuda.gridDim.x * WARPS, lane, cuda.blockIdx.x, cuda.gridDim.x)
+        grow(tree.tree_of(A, N), rounds, seed, mode, step, F, I, scratch(warp), q, p, cuda.blockIdx.x * WARPS + warp,
+             cuda.gridDim.x * WARPS, lane, cuda.blockIdx.x, cuda.gridDim.x)
 
     return tree_growth

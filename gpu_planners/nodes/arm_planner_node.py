@@ -9,11 +9,8 @@ import sys
 import time
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
@@ -22,41 +19,38 @@ from visualization_msgs.msg import MarkerArray
 from gpu_planners_msgs.srv import PlanMotion
 
 from ..errors import GpuPlannersError
-from . import error_codes, parameters
-from .conversions import diagnostics_message, joint_positions
+from . import error_codes
+from .arm_parameters import ARM_PARAMETERS
+from .conversions import joint_positions
+from .diagnostics import OK, WARN, Diagnostics, steady_clock
 from .markers import scene_markers
 from .plan_service import Planned, answer, warm_up
 from .planning_scene import PlanningScene, RobotSource
 from .process import run
+from .qos import BEST_EFFORT, LATCHED, of_durability
 from .worker import Worker
-
-LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-BEST_EFFORT = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 class ArmPlannerNode(Node):
     def __init__(self, **options):
         super().__init__("arm_planner", **options)
-        parameters.declare(self)
-        self._values = parameters.values(self)
-        self.add_on_set_parameters_callback(parameters.checker_of_changes(self, self._change_parameters))
+        ARM_PARAMETERS.declare(self)
+        self._values = ARM_PARAMETERS.values(self)
+        self.add_on_set_parameters_callback(ARM_PARAMETERS.checker_of_changes(self, self._change_parameters))
         self._scene = PlanningScene(RobotSource.of_parameters(self._values))
-        self._state = DiagnosticStatus.WARN, "waiting for robot_description"
-        self._obstacle_problem = ""
+        self._state = Diagnostics(self, "waiting for robot_description", self._facts)
         self._joint_state = None, 0.0  # latest message, monotonic time of its arrival
         self._shown = None  # what the next ~/markers will show: (robot, Planned)
         self._requests, self._last_answer = 0, ""
-        self._worker = Worker(self._fail)
+        self._worker = Worker(self._state.fail)
         self._trajectories = self.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
         self._markers = self.create_publisher(MarkerArray, "~/markers", LATCHED)
-        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        durability = DurabilityPolicy[self._values["obstacles_durability"].upper()]
         self.create_subscription(JointState, "joint_states", self._take_joint_state, BEST_EFFORT)
         self.create_subscription(
             MarkerArray,
             "~/obstacles",
             lambda message: self._worker.do(self._change_obstacles, message),
-            QoSProfile(depth=100, durability=durability),
+            of_durability(self._values["obstacles_durability"], depth=100),
         )
         if self._values["robot_description_file"]:
             self._worker.do(self._load_robot, self._values["robot_description_file"])
@@ -67,9 +61,7 @@ class ArmPlannerNode(Node):
         self.create_service(
             PlanMotion, "~/plan_motion", self._plan_motion, callback_group=MutuallyExclusiveCallbackGroup()
         )
-        steady = Clock(clock_type=ClockType.STEADY_TIME)  # with use_sim_time too, diagnostics come once a second
-        self.create_timer(1.0, self._publish_diagnostics, clock=steady)
-        self.create_timer(0.2, self._publish_markers, clock=steady)
+        self.create_timer(0.2, self._publish_markers, clock=steady_clock())
 
     def close(self, patience_s=-1.0):
         """Stop; False when the job under way has not ended within patience_s seconds (negative: wait for it)."""
@@ -78,12 +70,8 @@ class ArmPlannerNode(Node):
             self.destroy_node()
         return stopped
 
-    def _fail(self, text):
-        self._state = DiagnosticStatus.ERROR, text
-        self.get_logger().error(text)
-
     def _load_robot(self, urdf):
-        self._state = DiagnosticStatus.WARN, "loading the robot"
+        self._state.say(WARN, "loading the robot")
         self._scene.load_robot(urdf, self._now())
         robot = self._scene.robot
         self.get_logger().info(
@@ -96,12 +84,12 @@ class ArmPlannerNode(Node):
         """Compile before the first request, which would have to wait for it."""
         if self._scene.robot is None:
             return
-        self._state = DiagnosticStatus.WARN, "compiling; a request waits for it"
+        self._state.say(WARN, "compiling; a request waits for it")
         self.get_logger().info("compiling (once on a machine, then from the cache)")
         started = time.monotonic()
         device = warm_up(self._scene, self._values, self._values["planner"])
         self._show_obstacles()
-        self._state = DiagnosticStatus.OK, "ready"
+        self._state.say(OK, "ready")
         self.get_logger().info(f"ready on {device} after {time.monotonic() - started:.1f} s")
 
     def _change_parameters(self, values):
@@ -124,10 +112,9 @@ class ArmPlannerNode(Node):
     def _change_obstacles(self, message):
         try:
             self._scene.change_obstacles(message, self._now())
-            self._obstacle_problem = ""
+            self._state.set_problem("obstacles", "")
         except GpuPlannersError as error:
-            self._obstacle_problem = f"a message on ~/obstacles was refused as a whole: {error}"
-            self.get_logger().error(self._obstacle_problem)
+            self._state.set_problem("obstacles", f"a message on ~/obstacles was refused as a whole: {error}")
         self._show_obstacles()
 
     def _plan_motion(self, request, response):
@@ -140,7 +127,7 @@ class ArmPlannerNode(Node):
     def _answer(self, request, response):
         self._scene.forget_expired(self._now())
         planned = answer(self._scene, self._values, request, self._measured, response)
-        response.message += f" (warning: {self._obstacle_problem})" if self._obstacle_problem else ""
+        response.message += f" (warning: {self._state.problem})" if self._state.problem else ""
         self._requests, self._last_answer = self._requests + 1, response.message
         if planned is None:
             self.get_logger().warning(f"plan_motion: {response.message}")
@@ -160,12 +147,9 @@ class ArmPlannerNode(Node):
             (robot, planned), self._shown = self._shown, None
             self._markers.publish(scene_markers(robot, planned.world, planned.path, planned.tip_link))
 
-    def _publish_diagnostics(self):
-        level, text = self._state
-        if level == DiagnosticStatus.OK and self._obstacle_problem:
-            level, text = DiagnosticStatus.WARN, self._obstacle_problem
+    def _facts(self):
         robot = self._scene.robot
-        values = {
+        return {
             "robot": robot.name if robot else "none",
             "device": self._values["device"],
             "planner": self._values["planner"],
@@ -173,8 +157,6 @@ class ArmPlannerNode(Node):
             "requests": self._requests,
             "last answer": self._last_answer,
         }
-        stamp = self.get_clock().now().to_msg()
-        self._diagnostics.publish(diagnostics_message(self.get_fully_qualified_name(), stamp, level, text, values))
 
     def _now(self):
         return self.get_clock().now().nanoseconds * 1e-9

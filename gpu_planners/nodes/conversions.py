@@ -1,4 +1,4 @@
-"""Messages to types and back, as pure functions: joint states, poses, obstacle markers, trajectories, diagnostics.
+"""Messages to types and back, as pure functions: joint states, poses, obstacle markers, trajectories.
 
 Every failure is a RequestError (or an ObstacleError from the world) whose text names the offender.
 """
@@ -8,14 +8,13 @@ import math
 import numpy as np
 import trimesh
 from builtin_interfaces.msg import Duration
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from visualization_msgs.msg import Marker
 
 from ..arm.scene_file import pose_matrix
 from ..errors import ObstacleError
 from . import error_codes
-from .error_codes import RequestError
+from .request_error import RequestError
 
 MARKER_TYPES = {
     Marker.CUBE: "CUBE",
@@ -156,18 +155,6 @@ def trajectory_message(robot, trajectory):
         trajectory.velocities[-1] != 0
     ):
         raise RequestError(error_codes.FAILURE, "the timed trajectory breaks the rules of joint trajectory controllers")
-    return message
-
-
-def diagnostics_message(name, stamp, level, text, values):
-    """DiagnosticArray with one status.
-
-    level: DiagnosticStatus.OK, WARN or ERROR; values: {key: printable}
-    """
-    status = DiagnosticStatus(level=level, name=name, message=text, hardware_id=str(values.get("device", "")))
-    status.values = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
-    message = DiagnosticArray(status=[status])
-    message.header.stamp = stamp
     return message
 
 

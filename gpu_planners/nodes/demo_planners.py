@@ -7,7 +7,7 @@ from rich.table import Table
 from gpu_planners_msgs.srv import PlanMotion
 
 from . import demo_scene
-from .parameters import PLANNERS, setting_defaults
+from .arm_parameters import ARM_PARAMETERS, PLANNERS
 
 TIME_LIMIT_S = 4.0
 KINDS = {"rrt_connect": "two trees", "prm": "two graphs", "rrt": "one tree", "rrt_star": "optimising tree"}
@@ -65,7 +65,7 @@ def _raw(client, planner, request, start, seed):
     name = f"{planner}.shortcut_rounds"
     client.set_parameter(name, 0)
     response = client.ask(_message(planner, request, start, seed))[0]
-    client.set_parameter(name, setting_defaults()[name])
+    client.set_parameter(name, ARM_PARAMETERS.setting_defaults()[name])
     return response
 
 

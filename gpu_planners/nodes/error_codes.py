@@ -4,7 +4,8 @@ The numbers are written out here because moveit_msgs need not be installed.
 """
 
 from ..arm.path import Status
-from ..errors import DeviceError, GpuPlannersError, ObstacleError, RobotDescriptionError
+from ..errors import DeviceError, ObstacleError, RobotDescriptionError
+from . import request_error
 
 SUCCESS = 1
 FAILURE = 99999
@@ -43,19 +44,6 @@ CODE_OF_ERROR = {
 }
 
 
-class RequestError(GpuPlannersError):
-    """A request that cannot be answered.
-
-    code: the value of MoveItErrorCodes that the answer carries
-    """
-
-    def __init__(self, code, text):
-        super().__init__(text)
-        self.code = code
-
-
 def code_of(error):
     """The code that answers an exception."""
-    if isinstance(error, RequestError):
-        return error.code
-    return next((code for kind, code in CODE_OF_ERROR.items() if isinstance(error, kind)), FAILURE)
+    return request_error.code_of(error, CODE_OF_ERROR, FAILURE)

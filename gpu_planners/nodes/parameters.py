@@ -1,28 +1,24 @@
-"""Every parameter of the arm planner node: declared once, described, with ranges, checked before it is taken.
+"""Parameters of a node: declared once, described, with ranges, checked before they are taken.
 
-The planners' settings are parameters too: `<planner>.<field>` for each field of their Settings dataclass, with
-its default. A wrong value is refused with a text that names it, when the node starts and when it runs.
+The settings of planners are parameters too: `<prefix>.<field>` for each field of a Settings dataclass, with its default.
+A wrong value is refused with a text that names it, when the node starts and when it runs.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
 from rclpy.parameter import Parameter as RclParameter
 
-from ..arm import prm, rrt, rrt_connect, rrt_star
-from ..arm.collision_checker import MotionCheck
 from ..errors import SettingsError
 
-PLANNERS = {"rrt_connect": rrt_connect, "prm": prm, "rrt": rrt, "rrt_star": rrt_star}
 DOUBLES = RclParameter.Type.DOUBLE_ARRAY
-SETTINGS = {name: planner.Settings for name, planner in PLANNERS.items()} | {"motion_check": MotionCheck}
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of the node.
+    """One parameter of a node.
 
-    low, high: inclusive range of a number; choices: the values that a string may have
+    low, high: inclusive range of a number; choices: the values that a string or whole number may have
     read_only: taken at start only
     """
 
@@ -31,131 +27,84 @@ class Parameter:
     description: str
     low: float | None = None
     high: float | None = None
-    choices: tuple[str, ...] = ()
+    choices: tuple = ()
     read_only: bool = False
 
 
-PARAMETERS = (
-    Parameter("robot_description_file", "", "URDF file; empty: wait for the topic robot_description", read_only=True),
-    Parameter(
-        "srdf_file", "", "SRDF file with groups and disabled collisions; empty: pairs found by sampling", read_only=True
-    ),
-    Parameter("package_dirs", [""], "Folders that hold the packages of package:// mesh paths", read_only=True),
-    Parameter("group", "", "SRDF group to plan; empty: `joints`, or the only group", read_only=True),
-    Parameter("joints", [""], "Joints to plan, in the order of q; empty: those of `group`", read_only=True),
-    Parameter("tip_link", "", "Link that pose goals place; empty: the group's tip", read_only=True),
-    Parameter("world_frame", "", "A further name of the root frame, for instance 'world'", read_only=True),
-    Parameter("scene_file", "", "YAML file of obstacles that are always there", read_only=True),
-    Parameter(
-        "obstacles_durability",
-        "volatile",
-        "QoS durability of the subscription ~/obstacles",
-        choices=("volatile", "transient_local"),
-        read_only=True,
-    ),
-    Parameter("device", "auto", "Where to compute: auto, cpu, cuda or cuda:N"),
-    Parameter("planner", "rrt_connect", "Planner of requests that name none", choices=tuple(PLANNERS)),
-    Parameter("velocity_scaling", 1.0, "Fraction of the velocity limits that motions use", 1e-3, 1.0),
-    Parameter("acceleration_scaling", 1.0, "Fraction of the acceleration limits that motions use", 1e-3, 1.0),
-    Parameter(
-        "ik_solutions",
-        8,
-        "Most collision-free joint solutions used for each pose goal, nearest to the start first",
-        1,
-        256,
-    ),
-    Parameter("joint_state_timeout_s", 2.0, "Oldest joint_states that a motion may start from, seconds", 0.01, 3600.0),
-    Parameter(
-        "fixed_joint_tolerance",
-        0.002,
-        "Move of a joint that is not planned (a gripper) after which its collision geometry is placed anew, rad or m",
-        1e-6,
-        1.0,
-    ),
-)
+@dataclass(frozen=True)
+class ParameterSet:
+    """All parameters of a node.
 
-TREE_TEXTS = {  # rrt and rrt_star
-    "range": ("Longest motion added at once, in units of cost (rad); 0: samples are approached all the way", 0.0, 1e4),
-    "goal_radius": ("A path may end so close to a goal, in units of cost (rad); 0: it ends at the goal", 0.0, 1e4),
-    "goal_bias": ("Share of the samples that are drawn at a goal not reached yet", 0.0, 1.0),
-    "batch": ("Samples of a round at most; 0: 64 on the CPU, 2048 on CUDA", 0, 1 << 14),
-}
-SHARED_TEXTS = {  # every planner
-    "max_samples": ("Most configurations drawn", 1, 100_000_000),
-    "time_limit_s": ("Longest search, seconds", 1e-3, 86_400.0),
-    "shortcut_rounds": ("Passes of shortening the path; 0: raw path", 0, 10_000),
-    "weights": ("One positive number per joint: a motion costs sqrt(sum of weight * change squared); empty: 1 each",),
-}
-# what `ros2 param describe` says of the fields of Settings: text, inclusive range of a number
-SETTING_TEXTS = {
-    f"{planner}.{field}": text
-    for planner, texts in zip(PLANNERS, ({}, {}, TREE_TEXTS, TREE_TEXTS), strict=True)
-    for field, text in (texts | SHARED_TEXTS).items()
-} | {
-    "rrt_connect.range": ("Longest motion added to a tree at once, rad (joint-space L2)", 1e-3, 100.0),
-    "rrt_connect.dynamic_domain": (
-        "Radius within which a node that failed to extend still takes samples, rad; 0: any",
-        0.0,
-        1000.0,
-    ),
-    "rrt_connect.batch": ("Samples of a round; 0: 1 on the CPU, 64 on CUDA", 0, 4096),
-    "rrt_connect.restarts": ("Searches after the first while time is left; the shortest path counts", 0, 100_000),
-    "rrt_connect.max_samples": ("Most configurations drawn in a search", 1, 100_000_000),
-    "prm.radius": ("A node lies at most so far from the graph and is tried with nodes within it, rad", 1e-3, 100.0),
-    "prm.near": ("Share of the samples that are moved to within the radius of the graph", 0.0, 1.0),
-    "prm.connections": ("Nodes that a new node is tried with, besides the one that it came from", 1, 64),
-    "prm.neighbour_factor": ("Neighbours of a node of a kept roadmap, as a fraction of PRM*'s number", 0.01, 100.0),
-    "prm.batch": ("Samples between two looks at the graph; 0: chosen by device", 0, 1_000_000),
-    "prm.lazy": ("Check motions inside a tree only where the shortest path needs them",),
-    "prm.version": ("0: all of the search compiled; 1, 2, 3: the parallelizations of [DL14] over `workers`", 0, 3),
-    "prm.workers": ("Workers of versions 1 to 3", 1, 64),
-    "prm.roadmap_nodes": ("Configurations of a kept roadmap, which requests do not use", 1, 1_000_000),
-    "rrt.stop_at_first": ("End with the first path; otherwise at the budget, with the cheapest",),
-    "rrt_star.radius_factor": ("Near nodes lie within this times Karaman and Frazzoli's least radius", 0.01, 100.0),
-    "rrt_star.informed": ("Once a path is known, draw only where a shorter one may pass",),
-    "rrt_star.max_samples": ("Configurations drawn; all of them, unless the time limit comes first", 1, 100_000_000),
-    "motion_check.mode": (
-        "How motions are checked: continuous (proven), workspace (metres), joint (rad), count (parts)",
-    ),
-    "motion_check.step": ("Its step, in the unit of the mode", 1e-5, 1e6),
-}
+    settings_kinds: {prefix: Settings dataclass}, which validates itself
+    setting_texts: {"<prefix>.<field>": (description, low, high)} for `ros2 param describe`
+    further_check: called with {name: value} of all; raises SettingsError
+    """
 
+    parameters: tuple[Parameter, ...]
+    settings_kinds: dict = field(default_factory=dict)
+    setting_texts: dict = field(default_factory=dict)
+    further_check: object = None
 
-def declare(node):
-    """Declare all parameters on an rclpy node; SettingsError when a given value is wrong."""
-    for parameter in PARAMETERS:
-        node.declare_parameter(parameter.name, parameter.default, _descriptor(parameter))
-    for name, default in setting_defaults().items():
-        descriptor = _descriptor(Parameter(name, default, *SETTING_TEXTS[name]))
-        if default != []:
-            node.declare_parameter(name, default, descriptor)
-        elif node.declare_parameter(name, DOUBLES, descriptor).type_ != DOUBLES:  # an empty list has no type in ROS
-            node.set_parameters([RclParameter(name, DOUBLES, [])])
-    check(values(node))
+    def declare(self, node):
+        """Declare all parameters on an rclpy node; SettingsError when a given value is wrong."""
+        for parameter in self.parameters:
+            node.declare_parameter(parameter.name, parameter.default, _descriptor(parameter))
+        for name, default in self.setting_defaults().items():
+            descriptor = _descriptor(Parameter(name, default, *self.setting_texts[name]))
+            if default != []:
+                node.declare_parameter(name, default, descriptor)
+            elif node.declare_parameter(name, DOUBLES, descriptor).type_ != DOUBLES:  # an empty list has no type in ROS
+                node.set_parameters([RclParameter(name, DOUBLES, [])])
+        self.check(self.values(node))
 
+    def values(self, node):
+        """{name: value} of every parameter."""
+        names = (*(p.name for p in self.parameters), *self.setting_defaults())
+        return {name: node.get_parameter(name).value for name in names}
 
-def values(node):
-    """{name: value} of every parameter."""
-    names = (*(p.name for p in PARAMETERS), *setting_defaults())
-    return {name: node.get_parameter(name).value for name in names}
+    def setting_defaults(self):
+        """{"<prefix>.<field>": default} of every field of every Settings, a tuple as the list that ROS has for it."""
+        return {
+            f"{prefix}.{setting.name}": list(setting.default) if isinstance(setting.default, tuple) else setting.default
+            for prefix, kind in self.settings_kinds.items()
+            for setting in fields(kind)
+        }
 
+    def settings(self, values, prefix):
+        """The frozen Settings of a prefix from parameter values; they validate themselves."""
+        kind = self.settings_kinds[prefix]
+        given = {setting.name: values[f"{prefix}.{setting.name}"] for setting in fields(kind)}
+        return kind(
+            **{name: value if isinstance(value, bool | int | float | str) else tuple(value) for name, value in given.items()}
+        )
 
-def setting_defaults():
-    """{"<planner>.<field>": default} of every field of every Settings, a tuple as the list that ROS has for it."""
-    return {
-        f"{prefix}.{field.name}": list(field.default) if isinstance(field.default, tuple) else field.default
-        for prefix, kind in SETTINGS.items()
-        for field in fields(kind)
-    }
+    def check(self, values):
+        """SettingsError when a value, or a combination of values, is impossible."""
+        for parameter in self.parameters:
+            if parameter.choices and values[parameter.name] not in parameter.choices:
+                allowed = ", ".join(map(str, parameter.choices))
+                raise SettingsError(f"parameter '{parameter.name}' is '{values[parameter.name]}'; allowed: {allowed}")
+        for prefix in self.settings_kinds:
+            self.settings(values, prefix)
+        if self.further_check is not None:
+            self.further_check(values)
 
+    def checker_of_changes(self, node, accepted):
+        """Callback for add_on_set_parameters_callback: refuse what `check` refuses, else hand on the new values.
 
-def settings(values, prefix):
-    """The frozen Settings of a planner (or MotionCheck) from parameter values; they validate themselves."""
-    kind = SETTINGS[prefix]
-    given = {field.name: values[f"{prefix}.{field.name}"] for field in fields(kind)}
-    return kind(
-        **{name: value if isinstance(value, bool | int | float | str) else tuple(value) for name, value in given.items()}
-    )
+        accepted: called with {name: value} of all parameters as they will be
+        """
+
+        def callback(changes: list[RclParameter]):
+            proposed = self.values(node) | {change.name: change.value for change in changes}
+            try:
+                self.check(proposed)
+            except (SettingsError, TypeError) as error:
+                return SetParametersResult(successful=False, reason=str(error))
+            accepted(proposed)
+            return SetParametersResult(successful=True)
+
+        return callback
 
 
 def strings(value):
@@ -163,39 +112,10 @@ def strings(value):
     return tuple(text for text in value if text)
 
 
-def check(values):
-    """SettingsError when a value, or a combination of values, is impossible."""
-    for parameter in PARAMETERS:
-        if parameter.choices and values[parameter.name] not in parameter.choices:
-            raise SettingsError(
-                f"parameter '{parameter.name}' is '{values[parameter.name]}'; allowed: {', '.join(parameter.choices)}"
-            )
-    for prefix in SETTINGS:
-        settings(values, prefix)
-
-
-def checker_of_changes(node, accepted):
-    """Callback for add_on_set_parameters_callback: refuse what `check` refuses, else hand on the new values.
-
-    accepted: called with {name: value} of all parameters as they will be
-    """
-
-    def callback(changes: list[RclParameter]):
-        proposed = values(node) | {change.name: change.value for change in changes}
-        try:
-            check(proposed)
-        except (SettingsError, TypeError) as error:
-            return SetParametersResult(successful=False, reason=str(error))
-        accepted(proposed)
-        return SetParametersResult(successful=True)
-
-    return callback
-
-
 def _descriptor(parameter):
     descriptor = ParameterDescriptor(description=parameter.description, read_only=parameter.read_only)
     if parameter.choices:
-        descriptor.additional_constraints = f"one of {', '.join(parameter.choices)}"
+        descriptor.additional_constraints = f"one of {', '.join(map(str, parameter.choices))}"
     if parameter.low is not None:
         if isinstance(parameter.default, int):
             descriptor.integer_range = [IntegerRange(from_value=int(parameter.low), to_value=int(parameter.high))]

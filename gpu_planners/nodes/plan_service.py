@@ -11,9 +11,10 @@ from ..arm.kinematics import inverse_kinematics
 from ..arm.trajectory import time_parameterize
 from ..errors import GpuPlannersError
 from . import error_codes
+from .arm_parameters import ARM_PARAMETERS, PLANNERS
 from .conversions import configuration, joint_positions, only_joints, path_message, pose_goal, trajectory_message
-from .error_codes import CODE_OF_STATUS, RequestError, code_of
-from .parameters import PLANNERS, settings
+from .error_codes import CODE_OF_STATUS, code_of
+from .request_error import RequestError
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def _plan(scene, values, request, measured, response):
     start = configuration(robot, start_positions, "the start", error_codes.START_STATE_INVALID)
     turns = 2 * np.pi * np.where(robot.continuous, np.round(start / (2 * np.pi)), 0.0)
     world = scene.world_for(request)
-    checker = scene.checker_for(world, values["device"], settings(values, "motion_check"))
+    checker = scene.checker_for(world, values["device"], ARM_PARAMETERS.settings(values, "motion_check"))
     tip_link = values["tip_link"] or robot.tip_link
     goals, goal_of = _goals(scene, checker, request, start - turns, tip_link, values["ik_solutions"])
     if (name, checker.device) not in scene.warm_planners:
@@ -83,7 +84,7 @@ def _planner(values, request):
     name = request.planner or values["planner"]
     if name not in PLANNERS:
         raise RequestError(error_codes.FAILURE, f"unknown planner '{name}'; known are {', '.join(PLANNERS)}")
-    chosen = settings(values, name)
+    chosen = ARM_PARAMETERS.settings(values, name)
     if not math.isfinite(request.time_limit_s) or request.time_limit_s < 0:
         raise RequestError(error_codes.FAILURE, f"time_limit_s is {request.time_limit_s}, it must be 0 or more seconds")
     return name, replace(chosen, time_limit_s=request.time_limit_s) if request.time_limit_s else chosen
@@ -171,7 +172,7 @@ def _free_solutions(robot, checker, tip_link, T_root_tip, start, count, number):
 def warm_up(scene, values, planner):
     """Compile what a request to a planner needs, by a small one in an empty world; returns the device."""
     robot, rng = scene.robot, np.random.default_rng(0)
-    checker = scene.checker_for(CollisionWorld(), values["device"], settings(values, "motion_check"))
+    checker = scene.checker_for(CollisionWorld(), values["device"], ARM_PARAMETERS.settings(values, "motion_check"))
     q = rng.uniform(robot.lower, robot.upper, (64, robot.dof))
     checker.colliding_pairs(q[0])
     free = q[checker.configurations_valid(q)]

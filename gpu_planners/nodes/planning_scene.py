@@ -16,8 +16,8 @@ from ..arm.urdf_xml import MOVING, read_urdf
 from ..errors import ObstacleError
 from . import error_codes
 from .conversions import add_obstacle, obstacle_name, seconds
-from .error_codes import RequestError
 from .parameters import strings
+from .request_error import RequestError
 
 MAX_WAITING = 1000  # obstacle messages kept for a robot that has not come yet
 

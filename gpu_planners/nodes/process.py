@@ -14,10 +14,11 @@ from ..errors import SettingsError
 PATIENCE_S = 2.0  # for the job under way when the node is told to stop; ros2 launch sends SIGTERM after 5 s
 
 
-def run(make_node, name, arguments=None):
+def run(make_node, name, arguments=None, threads=3):
     """Run a node until it is told to stop; the exit code of the process.
 
     make_node: called without arguments; the node's close(patience_s) says whether all work has ended
+    threads: of the executor; callbacks that wait for an answer take one each
     """
     rclpy.init(args=arguments)
     try:
@@ -26,7 +27,7 @@ def run(make_node, name, arguments=None):
         rclpy.logging.get_logger(name).fatal(f"wrong parameter: {error}")
         rclpy.try_shutdown()
         return 1
-    executor = MultiThreadedExecutor(num_threads=3)
+    executor = MultiThreadedExecutor(num_threads=threads)
     executor.add_node(node)
     with contextlib.suppress(KeyboardInterrupt, ExternalShutdownException):
         executor.spin()

@@ -1,0 +1,335 @@
+"""`exact`: complete and optimal cost-to-go fields of many goals, and paths down them.
+
+[CE12] searches inside planning blocks and joins what it finds at their borders; its joints can lead in circles, so paths are
+lost. Here the blocks stay and the search is an exact relaxation (`block_rounds`): no path is lost, none is longer than need be.
+"""
+
+import functools
+import os
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..device import njit
+from ..errors import SettingsError
+from ..team import run_team
+from . import block_rounds as rounds
+from .agents import AgentStatus, PathSet, first_words, step_bits
+from .bit_blocks import FAR, bit_operations, bit_scratch
+from .blocks import Blocks
+from .descent import walk_functions
+from .value_blocks import NEVER, unit_of, value_scratch
+
+SHARED_TILES = 1 << 26  # maps with more tiles are walked by each agent for itself: a word for each tile would be too much
+
+
+@dataclass(frozen=True)
+class Settings:
+    """memory_limit_bytes: of all fields together; goals beyond it are planned in further batches"""
+
+    memory_limit_bytes: int = 2 << 30
+
+    def __post_init__(self):
+        if not (isinstance(self.memory_limit_bytes, int) and self.memory_limit_bytes > 0):
+            raise SettingsError(f"memory_limit_bytes is {self.memory_limit_bytes!r}: use a whole number above 0")
+
+
+@dataclass
+class FieldArrays:
+    """What the compiled code works on; shapes in `block_rounds`. On CUDA the arrays lie on the device."""
+
+    M: np.ndarray
+    V: np.ndarray
+    E: np.ndarray
+    directions: np.ndarray
+    Q: np.ndarray
+    N: np.ndarray
+
+
+@dataclass(frozen=True)
+class FieldShape:
+    """Of a map's fields: layout BITS or VALUES, the blocks, connectivity."""
+
+    layout: int
+    blocks: Blocks
+    connectivity: int
+
+    @staticmethod
+    def of(grid, block_size):
+        layout = rounds.BITS if grid.uniform_cost and grid.connectivity == 4 else rounds.VALUES
+        return FieldShape(layout, Blocks(*grid.shape, block_size), grid.connectivity)
+
+    @property
+    def padded(self):
+        """Rows and columns of the arrays of `value_blocks`."""
+        return (self.blocks.height - 2) * self.blocks.size + 2, (self.blocks.width - 2) * self.blocks.size + 2
+
+    def map_array(self, grid):
+        """M of a map."""
+        if self.layout == rounds.BITS:
+            return self.blocks.free_rows(grid.costs > 0)
+        cost = np.zeros(self.padded, np.uint8)
+        cost[1 : grid.rows + 1, 1 : grid.cols + 1] = grid.costs
+        return cost
+
+    def change_map(self, M, grid, rows, cols):
+        """Bring some tiles (N,) of M up to date -> the first and the last row of M that changed"""
+        if self.layout == rounds.BITS:
+            block, tile = self.blocks.of_tiles(rows, cols)
+            _set_bits(M, block, tile, grid.costs[rows, cols] > 0)
+            return block.min(), block.max()
+        M[rows + 1, cols + 1] = grid.costs[rows, cols]
+        return rows.min() + 1, rows.max() + 1
+
+    def field_shapes(self, slots):
+        """-> {name: (shape, type)} of the arrays of so many fields"""
+        size, items = self.blocks.size, slots * self.blocks.count
+        bits = self.layout == rounds.BITS
+        return {
+            "V": ((items, 2, size), np.uint32) if bits else ((slots, *self.padded), np.int64),
+            "E": ((items, 4, size) if bits else (1, 1, 1), np.int32),
+            "directions": ((items, size * size // 8), np.uint32),
+            "Q": ((5, items), np.int32),
+        }
+
+    @property
+    def field_bytes(self):
+        """Memory of one field."""
+        return sum(int(np.prod(shape, dtype=np.int64)) * np.dtype(kind).itemsize for shape, kind in self.field_shapes(1).values())
+
+
+def request(epoch, live, new=(), seeds=()):
+    """R of `update_fields`. new: slots to plan from scratch; seeds: blocks to repair in all `live` slots."""
+    return np.array([epoch, len(new), live, len(seeds), *new, *seeds], np.int32)
+
+
+class CpuFields:
+    """Fields on the CPU. Not for several threads at once."""
+
+    def __init__(self, shape):
+        self.shape = shape
+        self.members = len(os.sched_getaffinity(0))
+        make = bit_scratch if shape.layout == rounds.BITS else value_scratch
+        self._scratch = [make(shape.blocks.size) for _ in range(self.members)]
+        self._update = rounds.field_functions(shape.layout, shape.blocks.size, shape.connectivity)
+        self._count, self._write = walk_functions(shape.blocks.size)
+        self._arrays = None
+
+    def allocate(self, slots):
+        """Room for so many fields; those there were are lost."""
+        arrays = {name: np.zeros(shape, kind) for name, (shape, kind) in self.shape.field_shapes(slots).items()}
+        N = np.zeros(8, np.int32)
+        N[rounds.ROUND] = 1
+        self._arrays = FieldArrays(M=None, N=N, **arrays)
+
+    def set_map(self, grid):
+        """Before fields are made."""
+        self._map = self.shape.map_array(grid)
+
+    def change_map(self, grid, rows, cols):
+        """Before fields are repaired."""
+        self.shape.change_map(self._map, grid, rows, cols)
+
+    def update(self, R, goals):
+        """Run `update_fields`."""
+        a, blocks = self._arrays, self.shape.blocks
+
+        def work(member):
+            place = rounds.Place(member, self.members, member, self.members)
+            self._update(
+                blocks.width, blocks.count, self._map, a.V, a.E, a.directions, goals, R, a.Q, a.N, self._scratch[member], 0, place
+            )
+
+        run_team(self.members, work)
+
+    def descend(self, starts, slots, bits):
+        """Paths of agents. starts: (N, 2) int32; slots: (N,) int32 -> length (N,) int32, -1 without a path; first; words"""
+        n = len(starts)
+        blocks, directions = self.shape.blocks, self._arrays.directions
+        length, met, shared = (np.empty(n, np.int32) for _ in range(3))
+        cuts = np.linspace(0, n, self.members + 1).astype(int)
+        sharing = blocks.rows * blocks.cols <= SHARED_TILES
+
+        def count(member):
+            known = np.zeros((blocks.rows, blocks.cols) if sharing else (0, 0), np.int64)
+            part = cuts[member], cuts[member + 1]
+            self._count(*part, starts, slots, blocks.width, blocks.count, directions, known, length, met, shared)
+
+        run_team(self.members, count)
+        first, total = first_words(np.maximum(length, 0), bits)
+        words = np.zeros(total, np.uint32)
+
+        def write(member):
+            part = cuts[member], cuts[member + 1]
+            self._write(
+                *part, starts, slots, blocks.width, blocks.count, directions, length, met, shared, first, bits, words
+            )
+
+        run_team(self.members, write)
+        return length, first, words
+
+    def values_at(self, tiles, slots):
+        """VALUES only: (N,) int64 cost-to-go of tiles (N, 2) in units."""
+        return self._arrays.V[slots, tiles[:, 0] + 1, tiles[:, 1] + 1]
+
+    def field(self, slot):
+        """-> V, E, M of one slot, on the host"""
+        a = self._arrays
+        if self.shape.layout == rounds.VALUES:
+            return a.V[slot], None, self._map
+        items = slice(slot * self.shape.blocks.count, (slot + 1) * self.shape.blocks.count)
+        return a.V[items], a.E[items], self._map
+
+
+class Exact:
+    """The algorithm `exact` of `planner.BlockPlanner`. Fields are kept for goals that come again."""
+
+    def __init__(self, grid, block_size, device, settings=None):
+        self.grid, self.device = grid, device
+        self.settings = settings or Settings()
+        self.block_size = block_size
+        self._open()
+
+    def _open(self):
+        """An engine for the map's layout, without any field."""
+        self.shape = FieldShape.of(self.grid, self.block_size)
+        if self.device == "cpu":
+            self._fields = CpuFields(self.shape)
+        else:
+            from .block_kernels import CudaFields
+
+            self._fields = CudaFields(self.shape, self.device)
+        self._fields.set_map(self.grid)
+        self._most = max(1, self.settings.memory_limit_bytes // self.shape.field_bytes)
+        self._slot_of = OrderedDict()  # goal (row, col) -> slot; the goal used last comes last
+        self._goals = np.zeros((0, 4), np.int32)
+        self._epoch = 0
+
+    def plan(self, starts, goals):
+        """Paths of agents from free tiles to free tiles. starts, goals: (N, 2) int32 -> PathSet"""
+        n = len(starts)
+        bits = step_bits(self.grid.connectivity)
+        if n and (goals == goals[0]).all():
+            cost, length, first, words = self._plan_batch(starts, np.zeros(n, np.int64), goals[:1], bits)
+        else:
+            keys, which = np.unique(goals[:, 0].astype(np.int64) * self.grid.cols + goals[:, 1], return_inverse=True)
+            distinct = np.column_stack(np.divmod(keys, self.grid.cols)).astype(np.int32)
+            cost, length, first = np.empty(n), np.empty(n, np.int32), np.empty(n, np.int64)
+            parts, begin = [np.zeros(0, np.uint32)], 0
+            order = np.argsort(which, kind="stable")
+            cuts = np.searchsorted(which[order], np.arange(0, len(keys) + self._most, self._most))
+            for k, (a, b) in enumerate(zip(cuts[:-1], cuts[1:])):
+                agents, goal = order[a:b], k * self._most
+                cost[agents], length[agents], first[agents], words = self._plan_batch(
+                    starts[agents], which[agents] - goal, distinct[goal : goal + self._most], bits
+                )
+                first[agents] += begin
+                begin += len(words)
+                parts.append(words)
+            words = np.concatenate(parts)
+        found = length >= 0
+        status = np.where(found, AgentStatus.SOLVED, AgentStatus.NO_PATH).astype(np.uint8)
+        return PathSet(starts, status, np.where(found, cost, np.inf), np.maximum(length, 0), first, words, bits)
+
+    def _plan_batch(self, starts, which, goals, bits):
+        """Agents whose goals' fields fit in at once. which: (N,) index into goals -> cost, length, first, words"""
+        slots = self._slots(goals)[which].astype(np.int32)
+        starts = np.ascontiguousarray(starts, np.int32)
+        length, first, words = self._fields.descend(starts, slots, bits)
+        if self.shape.layout == rounds.BITS:
+            cost = length.astype(float) * self.grid.uniform_cost
+        else:
+            cost = self._fields.values_at(starts, slots) / unit_of(self.grid.connectivity)
+        return cost, length, first, words
+
+    def _slots(self, goals):
+        """Slots of the fields of some goals (G, 2), at most `_most`; planned where they are not there. -> (G,) int64"""
+        wanted = [tuple(goal) for goal in goals.tolist()]
+        if len(wanted) > len(self._goals):
+            slots = min(self._most, max(len(wanted), 2 * len(self._goals)))
+            self._fields.allocate(slots)
+            self._slot_of.clear()
+            self._goals = np.zeros((slots, 4), np.int32)
+        for goal in wanted:
+            if goal in self._slot_of:
+                self._slot_of.move_to_end(goal)
+        new = [goal for goal in wanted if goal not in self._slot_of]
+        if new:
+            free = [slot for slot in range(len(self._goals)) if not self._goals[slot, rounds.GOAL_USED]][: len(new)]
+            while len(free) < len(new):
+                free.append(self._slot_of.popitem(last=False)[1])
+            for goal, slot in zip(new, free):
+                self._slot_of[goal] = slot
+                self._goals[slot] = *self.shape.blocks.of_tiles(*goal), sum(goal) & 1, 1
+            self._epoch += 1
+            self._fields.update(request(self._epoch, len(self._goals), new=free), self._goals)
+        return np.array([self._slot_of[goal] for goal in wanted])
+
+    def update(self, grid, rows, cols):
+        """The map has changed at some tiles (N,): repair the fields that there are."""
+        goals = list(self._slot_of)
+        self.grid = grid
+        if FieldShape.of(grid, self.block_size) != self.shape:
+            self._open()
+            return
+        if len(rows) == 0:
+            return
+        self._fields.change_map(grid, rows, cols)
+        for goal in goals:
+            if grid.costs[goal] == 0:
+                self._goals[self._slot_of.pop(goal), rounds.GOAL_USED] = 0
+        if self._slot_of:
+            near = [(rows + i, cols + j) for i in (-1, 0, 1) for j in (-1, 0, 1)]
+            around = np.unique(np.concatenate([_inside(r, c, grid) for r, c in near]))
+            blocks = np.unique(self.shape.blocks.of_tiles(*np.divmod(around, grid.cols))[0])
+            self._epoch += 1
+            self._fields.update(request(self._epoch, len(self._goals), seeds=blocks), self._goals)
+
+    def field(self, goal):
+        """Cost-to-go to a goal (row, col) of every tile: (rows, cols) float64 in tile lengths, inf where no path leads."""
+        slot = int(self._slots(np.array([goal]))[0])
+        V, E, M = self._fields.field(slot)
+        rows, cols = self.grid.shape
+        if self.shape.layout == rounds.VALUES:
+            values = V[1 : rows + 1, 1 : cols + 1]
+            return np.where(values < NEVER, values / unit_of(self.grid.connectivity), np.inf)
+        steps = _expand_bits(self.shape.blocks, E, M, self._goals[slot])
+        return np.where(steps < FAR, steps.astype(float) * self.grid.uniform_cost, np.inf)
+
+
+@njit
+def _set_bits(M, blocks, tiles, free):
+    size = M.shape[1]
+    for i in range(len(blocks)):
+        bit = np.uint32(1) << np.uint32(tiles[i] % size)
+        row = tiles[i] // size
+        M[blocks[i], row] = M[blocks[i], row] | bit if free[i] else M[blocks[i], row] & ~bit
+
+
+def _inside(rows, cols, grid):
+    """Those of some tiles that lie on the map, as row * cols + col."""
+    inside = (rows >= 0) & (rows < grid.rows) & (cols >= 0) & (cols < grid.cols)
+    return rows[inside] * grid.cols + cols[inside]
+
+
+def _expand_bits(blocks, E, M, goal):
+    """Distances of all tiles (rows, cols) int32 from those of the border tiles."""
+    out = np.full((blocks.count, blocks.size * blocks.size), FAR, np.int32)
+    _expander(blocks.size)(blocks.inner(), blocks.width, goal, M, E, bit_scratch(blocks.size), out)
+    out = out.reshape(blocks.height, blocks.width, blocks.size, blocks.size).transpose(0, 2, 1, 3)
+    out = out.reshape(blocks.height * blocks.size, blocks.width * blocks.size)
+    return out[blocks.size : blocks.size + blocks.rows, blocks.size : blocks.size + blocks.cols]
+
+
+@functools.cache
+def _expander(size):
+    flood = bit_operations(size)[3]
+
+    @njit
+    def expand(inner, width, goal, M, E, S, out):
+        for block in inner:
+            seed = goal[rounds.GOAL_TILE] if goal[rounds.GOAL_BLOCK] == block else -1
+            flood(block, block, width, seed, M, E, S, out[block], 0)
+
+    return expand

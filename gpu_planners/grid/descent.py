@@ -1,0 +1,81 @@
+"""Paths of agents down a field: they follow the directions of the tiles from their starts to the goal.
+
+On the CPU agents that meet on the way to one goal walk the rest only once: since steps are counted from the goal, the rest
+of a path is a copy of the first words of the other one's (`agents`). On CUDA (`block_kernels`) each agent has a thread.
+"""
+
+import functools
+
+import numpy as np
+
+from ..device import njit
+from .agents import WORD_BITS, put_step
+from .bit_blocks import AT_GOAL, NOWHERE
+
+AGENT = 32  # known: bits from here on are an agent's index + 1, those below its steps to go
+
+
+@functools.cache
+def walk_functions(size):
+    """-> count_steps, write_steps for blocks of this size, on the CPU."""
+
+    @njit
+    def code_at(row, col, slot, width, blocks, directions):
+        """-> direction code of a tile"""
+        block = (row // size + 1) * width + col // size + 1
+        tile = row % size * size + col % size
+        return np.int64((directions[slot * blocks + block, tile // 8] >> np.uint32(4 * (tile % 8))) & np.uint32(15))
+
+    @njit
+    def move(row, col, code):
+        return row + (-1, 0, 1, 0, -1, 1, 1, -1)[code], col + (0, 1, 0, -1, 1, 1, -1, -1)[code]
+
+    @njit
+    def joins(row, col, slot, slots, known):
+        """-> the agent met at a tile, on its way to the same goal, or -1; its steps to go from there"""
+        if known.size == 0 or known[row, col] == 0:
+            return -1, 0
+        other = np.int64(known[row, col] >> AGENT) - 1
+        return (other, np.int64(known[row, col] & 0xFFFFFFFF)) if slots[other] == slots[slot] else (-1, 0)
+
+    @njit
+    def count_steps(begin, end, starts, slots, width, blocks, directions, known, length, met, shared):
+        """Agents begin to end: length (N,) int32 of their paths, -1 without one; met, shared (N,) int32: whom each one
+        joins first (-1: nobody) and how many steps before the goal. known: (rows, cols) int64 zeros, or of size 0: no sharing."""
+        for i in range(begin, end):
+            slot = slots[i]
+            row, col = starts[i, 0], starts[i, 1]
+            steps = 0
+            while True:
+                other, rest = joins(row, col, i, slots, known)
+                code = code_at(row, col, slot, width, blocks, directions)
+                if other >= 0 or code >= AT_GOAL:
+                    break
+                row, col = move(row, col, code)
+                steps += 1
+            met[i], shared[i] = other, rest
+            length[i] = -1 if code == NOWHERE else steps + rest
+            if known.size > 0 and code != NOWHERE:
+                row, col = starts[i, 0], starts[i, 1]
+                for number in range(steps):
+                    known[row, col] = ((i + 1) << AGENT) | (length[i] - number)
+                    row, col = move(row, col, code_at(row, col, slot, width, blocks, directions))
+
+    @njit
+    def write_steps(begin, end, starts, slots, width, blocks, directions, length, met, shared, first, bits, words):
+        """Words of agents begin to end, zero before; those whom an agent joins come before it."""
+        per_word = WORD_BITS // bits
+        for i in range(begin, end):
+            if length[i] > 0:
+                row, col = starts[i, 0], starts[i, 1]
+                for number in range(length[i] - 1, shared[i] - 1, -1):
+                    code = code_at(row, col, slots[i], width, blocks, directions)
+                    put_step(words, first[i], number, code, bits)
+                    row, col = move(row, col, code)
+                if met[i] >= 0:
+                    source, full, rest = first[met[i]], shared[i] // per_word, shared[i] % per_word
+                    words[first[i] : first[i] + full] = words[source : source + full]
+                    if rest > 0:
+                        words[first[i] + full] |= words[source + full] & np.uint32((1 << (rest * bits)) - 1)
+
+    return count_steps, write_steps

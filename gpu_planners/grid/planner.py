@@ -1,0 +1,133 @@
+"""BlockPlanner: paths of many agents on one map, by the algorithm that is named."""
+
+import importlib
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from ..device import njit, resolve_device
+from ..errors import GridMapError, SettingsError
+from .agents import AgentStatus, PathSet, step_bits
+from .blocks import BLOCK_SIZES
+
+ALGORITHMS = {
+    "exact": ("block_field", "Exact"),
+    "pba_star": ("pba_star", "PbaStar"),
+    "rtaa_star": ("rtaa_star", "RtaaStar"),
+    "astar": ("astar", "Astar"),
+}
+
+
+class BlockPlanner:
+    """Plans many agents at once; keeps what does not change between plans.
+
+    grid: GridMap
+    algorithm: "exact" (complete, optimal; the default), "pba_star" and "rtaa_star" ([CE12]), "astar" (sequential, CPU)
+    block_size: side of a planning block in tiles: 4, 8, 16 or 32
+    device: "auto", "cpu", "cuda" or "cuda:N"
+    settings: the `Settings` of the algorithm's module; None: its defaults
+
+    Raises SettingsError, DeviceError. Not for several threads at once.
+    """
+
+    def __init__(self, grid, algorithm="exact", block_size=32, device="auto", settings=None):
+        if algorithm not in ALGORITHMS:
+            raise SettingsError(f"algorithm is {algorithm!r}: use one of {', '.join(ALGORITHMS)}")
+        if isinstance(block_size, bool) or block_size not in BLOCK_SIZES:
+            raise SettingsError(f"block_size is {block_size!r}: use one of {', '.join(map(str, BLOCK_SIZES))}")
+        self.grid, self.algorithm = grid, algorithm
+        self.device = resolve_device(device)
+        module, name = ALGORITHMS[algorithm]
+        module = importlib.import_module(f".{module}", __package__)
+        if settings is not None and not isinstance(settings, module.Settings):
+            raise SettingsError(f"settings of {algorithm} are a {module.__name__}.Settings, not a {type(settings).__name__}")
+        self._engine = getattr(module, name)(grid, int(block_size), self.device, settings or module.Settings())
+
+    def plan(self, starts, goals):
+        """Paths from starts to goals.
+
+        starts: (N, 2) [row, col]; goals: (2,) for all, or (N, 2). Numbers that are not whole are rounded down.
+        -> PathSet of N agents; one that cannot be answered has a status that says why, and does not disturb the others
+        """
+        began = time.perf_counter()
+        starts = _as_tiles(starts, "starts")
+        goals = _as_tiles(goals, "goals")
+        if len(goals) not in (1, len(starts)):
+            raise GridMapError(f"goals has {len(goals)} rows; allowed: one goal (2,), or {len(starts)}, one for each start")
+        status = np.empty(len(starts), np.uint8)
+        tiles = np.empty((len(starts), 4), np.int32)
+        _check_agents(starts, goals, self.grid.costs, status, tiles)
+        valid = status == AgentStatus.SOLVED
+        if valid.all():
+            paths = self._engine.plan(np.ascontiguousarray(tiles[:, :2]), np.ascontiguousarray(tiles[:, 2:]))
+        else:
+            paths = self._plan_valid(np.flatnonzero(valid), tiles, status)
+        return replace(paths, time_s=time.perf_counter() - began)
+
+    def _plan_valid(self, valid, tiles, status):
+        """The paths of the agents `valid` among those that have a status already."""
+        n = len(status)
+        some = self._engine.plan(np.ascontiguousarray(tiles[valid, :2]), np.ascontiguousarray(tiles[valid, 2:]))
+        cost, length, first = np.full(n, np.inf), np.zeros(n, np.int32), np.zeros(n, np.int64)
+        status[valid], cost[valid], length[valid], first[valid] = some.status, some.cost, some.length, some.first
+        return PathSet(np.ascontiguousarray(tiles[:, :2]), status, cost, length, first, some.words, step_bits(self.grid.connectivity))
+
+    def update(self, rows, cols, costs):
+        """Tiles that have changed. rows, cols: (M,) int; costs: (M,) or one, 0 blocked. `plan` then equals planning from scratch.
+
+        Raises GridMapError and leaves all as it was where a tile lies outside or a cost is not allowed.
+        """
+        rows, cols = np.atleast_1d(rows), np.atleast_1d(cols)
+        grid = self.grid.changed(rows, cols, costs)
+        changed = grid.costs[rows, cols] != self.grid.costs[rows, cols]
+        self.grid = grid
+        self._engine.update(grid, rows[changed].astype(np.int64), cols[changed].astype(np.int64))
+
+    def field(self, goal):
+        """Cost-to-go of every tile to a goal (row, col), by `exact`: (rows, cols) float64 in tile lengths, inf without a path.
+
+        Raises SettingsError for another algorithm, GridMapError for a goal that is no free tile of the map.
+        """
+        if self.algorithm != "exact":
+            raise SettingsError(f"algorithm is {self.algorithm!r}: only 'exact' has fields")
+        row, col = (int(x) for x in goal)
+        if not (0 <= row < self.grid.rows and 0 <= col < self.grid.cols and self.grid.costs[row, col]):
+            raise GridMapError(f"goal ({row}, {col}) is not a free tile of the {self.grid.rows} x {self.grid.cols} map")
+        return self._engine.field((row, col))
+
+
+def _as_tiles(tiles, name):
+    try:
+        array = np.asarray(tiles)
+        if array.dtype.kind not in "iuf":
+            array = array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise GridMapError(f"{name} is not an array of numbers; allowed: (N, 2) [row, col]") from None
+    if array.size == 0:
+        array = array.reshape(0, 2)
+    array = array[None] if array.ndim == 1 else array
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise GridMapError(f"{name} has shape {np.shape(tiles)}; allowed: (N, 2) [row, col]")
+    return np.ascontiguousarray(array)
+
+
+@njit
+def _check_agents(starts, goals, costs, status, tiles):
+    """status: (N,) of each agent; tiles: (N, 4) start and goal, where they lie on the map."""
+    rows, cols = costs.shape
+    for i in range(len(starts)):
+        status[i] = 0
+        for part in range(2):
+            row, col = (goals[i % len(goals), 0], goals[i % len(goals), 1]) if part else (starts[i, 0], starts[i, 1])
+            bad = 0
+            if not (np.isfinite(row) and np.isfinite(col)):
+                bad = 6
+            elif not (0 <= row < rows and 0 <= col < cols):
+                bad = 2
+            else:
+                tiles[i, 2 * part], tiles[i, 2 * part + 1] = np.int32(row), np.int32(col)
+                if costs[np.int64(row), np.int64(col)] == 0:
+                    bad = 4
+            if bad > 0 and status[i] == 0:
+                status[i] = bad + part

@@ -1,0 +1,236 @@
+"""Blocks of weighted and 8-connected maps: exact relaxation by sweeps in four directions until nothing changes.
+
+Costs are integers, so that every order of relaxation ends at the same values: tile costs on 4-connected maps, multiples of
+2**-32 tile lengths on 8-connected ones, where sqrt(2) is off by 1e-11.
+
+Arrays, padded by one blocked tile on every side (tile (r, c) of the map is [r + 1, c + 1]) and to whole blocks:
+    cost (rows, cols) uint8             of entering a tile; 0 blocked
+    value (goals, rows, cols) int64     cost-to-go in units; NEVER where the goal is not reached
+"""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from ..device import njit
+from ..team import any_lane, lane_range, sync_lanes
+from .bit_blocks import AT_GOAL, CHANGED, NOWHERE
+
+NEVER = np.int64(1) << np.int64(62)
+STRAIGHT_8 = 1 << 32  # units of a tile length on 8-connected maps
+DIAGONAL_8 = 6074001000  # round(sqrt(2) * 2**32)
+
+
+def unit_of(connectivity):
+    """Units of a tile length."""
+    return 1 if connectivity == 4 else STRAIGHT_8
+
+
+class ValueScratch(NamedTuple):
+    """What a worker needs: a block with the tiles around it.
+
+    value: (B + 2, B + 2) int64
+    cost: (B + 2, B + 2) uint8
+    """
+
+    value: np.ndarray
+    cost: np.ndarray
+
+
+def value_scratch(size):
+    """CPU only: the scratch of one thread."""
+    return ValueScratch(np.zeros((size + 2, size + 2), np.int64), np.zeros((size + 2, size + 2), np.uint8))
+
+
+@functools.cache
+def value_operations(size, connectivity):
+    """-> relax, withdraw, direct for blocks of this size; each is called by all lanes of a worker."""
+    straight, diagonal = unit_of(connectivity), DIAGONAL_8
+    moves = connectivity
+
+    @njit
+    def load(block, slot, width, cost, value, S, lane):
+        """-> row and column of the block's corner in the padded arrays, one tile outside the block"""
+        row, col = (block // width - 1) * size, (block % width - 1) * size
+        for r in range(size + 2):
+            for c in lane_range(0, size + 2, lane):
+                S.value[r, c] = value[slot, row + r, col + c]
+                S.cost[r, c] = cost[row + r, col + c]
+        sync_lanes()
+        return row, col
+
+    @njit
+    def through(S, r, c, dr, dc):
+        """Cost-to-go of tile (r, c) by way of its neighbour (r + dr, c + dc); NEVER where that is no move. The tile is free."""
+        price = np.int64(S.cost[r + dr, c + dc])
+        if price == 0:
+            return NEVER
+        if dr != 0 and dc != 0:
+            if S.cost[r + dr, c] == 0 or S.cost[r, c + dc] == 0:
+                return NEVER
+            return S.value[r + dr, c + dc] + price * diagonal
+        return S.value[r + dr, c + dc] + price * straight
+
+    @njit
+    def best_of_row(S, r, c, dr):
+        """The least of `through` by the neighbours in row r + dr (dr not 0)."""
+        best = through(S, r, c, dr, 0)
+        if connectivity == 8:
+            best = min(best, through(S, r, c, dr, -1), through(S, r, c, dr, 1))
+        return best
+
+    @njit
+    def best_of_col(S, r, c, dc):
+        best = through(S, r, c, 0, dc)
+        if connectivity == 8:
+            best = min(best, through(S, r, c, -1, dc), through(S, r, c, 1, dc))
+        return best
+
+    @njit
+    def lower_tile(S, r, c, value):
+        if value < S.value[r, c]:
+            S.value[r, c] = value
+            return True
+        return False
+
+    @njit
+    def sweep(S, lane):
+        """Rows down and up, columns right and left. -> did any tile of this lane get better?"""
+        better = False
+        for k in range(2 * size):
+            r, dr = (k + 1, -1) if k < size else (2 * size - k, 1)
+            for c in lane_range(1, size + 1, lane):
+                if S.cost[r, c] != 0:
+                    better |= lower_tile(S, r, c, best_of_row(S, r, c, dr))
+            sync_lanes()
+        for k in range(2 * size):
+            c, dc = (k + 1, -1) if k < size else (2 * size - k, 1)
+            for r in lane_range(1, size + 1, lane):
+                if S.cost[r, c] != 0:
+                    better |= lower_tile(S, r, c, best_of_col(S, r, c, dc))
+            sync_lanes()
+        return better
+
+    @njit
+    def store(row, col, slot, value, S, lane):
+        changed = False
+        for r in range(1, size + 1):
+            for c in lane_range(1, size + 1, lane):
+                if value[slot, row + r, col + c] != S.value[r, c]:
+                    value[slot, row + r, col + c] = S.value[r, c]
+                    changed = True
+        return np.int32(CHANGED) if any_lane(changed) else np.int32(0)
+
+    @njit
+    def relax(block, slot, width, seed, cost, value, S, lane):
+        """Exact values inside a block, given the tiles around it.
+
+        -> bits of the neighbours (move codes) that get better by it, and CHANGED when anything did
+        """
+        row, col = load(block, slot, width, cost, value, S, lane)
+        if seed >= 0 and lane == 0:
+            S.value[1 + seed // size, 1 + seed % size] = np.int64(0)
+        sync_lanes()
+        while any_lane(sweep(S, lane)):
+            pass
+        answer = store(row, col, slot, value, S, lane)
+        north, east, south, west = False, False, False, False
+        for i in lane_range(1, size + 1, lane):
+            north |= S.cost[0, i] != 0 and inner_of_row(S, 0, i, 1) < S.value[0, i]
+            south |= S.cost[size + 1, i] != 0 and inner_of_row(S, size + 1, i, -1) < S.value[size + 1, i]
+            west |= S.cost[i, 0] != 0 and inner_of_col(S, i, 0, 1) < S.value[i, 0]
+            east |= S.cost[i, size + 1] != 0 and inner_of_col(S, i, size + 1, -1) < S.value[i, size + 1]
+        answer |= np.int32(1 * any_lane(north) + 2 * any_lane(east) + 4 * any_lane(south) + 8 * any_lane(west))
+        if connectivity == 8:
+            far = size + 1
+            answer |= np.int32(16 * corner(S, 0, far, 1, -1) + 32 * corner(S, far, far, -1, -1))
+            answer |= np.int32(64 * corner(S, far, 0, -1, 1) + 128 * corner(S, 0, 0, 1, 1))
+        sync_lanes()
+        return answer
+
+    @njit
+    def inner_of_row(S, r, c, dr):
+        """The least of `through` by the block's own tiles in row r + dr, for tile (r, c) just outside."""
+        best = through(S, r, c, dr, 0)
+        if connectivity == 8 and c > 1:
+            best = min(best, through(S, r, c, dr, -1))
+        if connectivity == 8 and c < size:
+            best = min(best, through(S, r, c, dr, 1))
+        return best
+
+    @njit
+    def inner_of_col(S, r, c, dc):
+        best = through(S, r, c, 0, dc)
+        if connectivity == 8 and r > 1:
+            best = min(best, through(S, r, c, -1, dc))
+        if connectivity == 8 and r < size:
+            best = min(best, through(S, r, c, 1, dc))
+        return best
+
+    @njit
+    def corner(S, r, c, dr, dc):
+        return 1 if S.cost[r, c] != 0 and through(S, r, c, dr, dc) < S.value[r, c] else 0
+
+    @njit
+    def best_move(S, r, c):
+        """-> least of `through` over all moves, and the first move that has it"""
+        best, move = through(S, r, c, -1, 0), 0
+        for k in range(1, moves):
+            dr = (0, 0, 1, 0, -1, 1, 1, -1)[k]
+            dc = (0, 1, 0, -1, 1, 1, -1, -1)[k]
+            by = through(S, r, c, dr, dc)
+            if by < best:
+                best, move = by, k
+        return best, move
+
+    @njit
+    def withdraw(block, slot, width, seed, cost, value, S, lane):
+        """Take back the values that no neighbour supports any more; they fall along supports, so there are no circles.
+
+        -> bits of the neighbours that touch a tile taken back, and CHANGED when there is one
+        """
+        row, col = load(block, slot, width, cost, value, S, lane)
+        again = True
+        while again:
+            again = False
+            for k in range(2 * size):
+                r = k + 1 if k < size else 2 * size - k
+                for c in lane_range(1, size + 1, lane):
+                    if S.value[r, c] < NEVER and (r - 1) * size + c - 1 != seed:
+                        if S.cost[r, c] == 0 or best_move(S, r, c)[0] > S.value[r, c]:
+                            S.value[r, c] = NEVER
+                            again = True
+                sync_lanes()
+            again = any_lane(again)
+        north, east, south, west = False, False, False, False
+        for i in lane_range(1, size + 1, lane):
+            north |= value[slot, row + 1, col + i] != S.value[1, i]
+            south |= value[slot, row + size, col + i] != S.value[size, i]
+            west |= value[slot, row + i, col + 1] != S.value[i, 1]
+            east |= value[slot, row + i, col + size] != S.value[i, size]
+        north, east, south, west = any_lane(north), any_lane(east), any_lane(south), any_lane(west)
+        answer = np.int32(1 * north + 2 * east + 4 * south + 8 * west)
+        if connectivity == 8:
+            answer |= np.int32(16 * (north & east) + 32 * (south & east) + 64 * (south & west) + 128 * (north & west))
+        return answer | store(row, col, slot, value, S, lane)
+
+    @njit
+    def direct(item, block, slot, width, seed, cost, value, directions, S, lane):
+        """directions[item]: a code of 4 bits for each tile: the first of the best moves, AT_GOAL, NOWHERE."""
+        load(block, slot, width, cost, value, S, lane)
+        for w in lane_range(0, size * size // 8, lane):
+            word = np.uint32(0)
+            for k in range(8):
+                tile = 8 * w + k
+                r, c = tile // size + 1, tile % size + 1
+                code = NOWHERE
+                if tile == seed:
+                    code = AT_GOAL
+                elif S.value[r, c] < NEVER:
+                    code = best_move(S, r, c)[1]
+                word |= np.uint32(code) << np.uint32(4 * k)
+            directions[item, w] = word
+        sync_lanes()
+
+    return relax, withdraw, direct
