@@ -125,11 +125,16 @@ def error_text(error):
 
 
 def warm_up(scene, algorithm):
-    """Compile what a request needs, by a small one on the present map; returns the device."""
-    planner = scene.planner(algorithm)
-    free = np.argwhere(~scene.grid.blocked[:, :])[:2].astype(float)
+    """Compile what requests and changes of the map need, by small ones on the present map; returns the device."""
+    planner, grid = scene.planner(algorithm), scene.grid
+    free = np.argwhere(~grid.blocked)[:2]
     if len(free):
         planner.plan(free, free[0]).path(0)
+        planner.plan(free, free)
+        row, col = free[-1]
+        for cost in (0, grid.costs[row, col]):
+            planner.update([row], [col], cost)
+            planner.plan(free, free[0])
     gc.collect()
     gc.freeze()  # what the compiler leaves behind stays: to look through it again takes a fifth of a second
     return planner.device

@@ -13,7 +13,7 @@ from rich.table import Table
 from gpu_planners_msgs.srv import PlanAgents
 
 from ..grid import GridMap
-from ..grid.drawing import draw_paths
+from ..grid.drawing import draw_map
 from ..grid.generated_maps import caves_and_rooms, random_free_tiles
 from . import grid_codes
 from .demo_grid_checks import broken_paths, costs_to_goal
@@ -164,9 +164,19 @@ def _report(console, maps, cases, answers, options):
     last = answers[-1][0]
     if any(last.codes):
         console.print(f"[yellow]'{cases[-1].title}':[/] {last.message}", soft_wrap=True)
-    picture = draw_paths(drawn[0], options.grid_picture, drawn[1], field=drawn[2])
-    console.print(f"\npicture of the map, the costs to the goal and some of the paths: [bold]{picture}[/]", soft_wrap=True)
+    picture = _draw(*drawn, options)
+    console.print(f"\npicture of the map, the costs to the goal and all paths to it: [bold]{picture}[/]", soft_wrap=True)
     return 0 if all_passed else 1
+
+
+def _draw(grid, paths, field, options):
+    tiles, offsets = paths.paths()
+    upside_down = options.map and options.map.endswith(".map")  # MovingAI's row 0 is the uppermost
+    image = draw_map(grid, field, np.split(tiles, offsets[1:-1]), row_0_below=not upside_down)
+    file = Path(options.grid_picture)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    image.save(file)
+    return file
 
 
 def _check(grid, case, paths, seed):

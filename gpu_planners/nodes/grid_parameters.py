@@ -1,17 +1,14 @@
 """The parameters of the node grid_planner, with the settings of every algorithm as `<algorithm>.<field>`."""
 
 import importlib
-import importlib.util
 
 from rclpy.exceptions import InvalidTopicNameException
 from rclpy.validate_full_topic_name import validate_full_topic_name
 
 from ..errors import SettingsError
-from ..grid import planner as _planner
+from ..grid.planner import ALGORITHMS
 from .parameters import Parameter, ParameterSet, strings
 
-# TEMPORARY until all have come
-ALGORITHMS = {n: m for n, m in _planner.ALGORITHMS.items() if importlib.util.find_spec(f"gpu_planners.grid.{m[0]}")}
 SETTINGS = {name: importlib.import_module(f"..grid.{module}", __package__).Settings for name, (module, _) in ALGORITHMS.items()}
 # what `ros2 param describe` says of the fields of Settings: text, inclusive range of a number
 SETTING_TEXTS = {

@@ -8,7 +8,6 @@ of services wait for that thread, never for the executor.
 import sys
 import time
 
-from geometry_msgs.msg import PoseArray
 from nav_msgs.msg import OccupancyGrid, Path
 from nav_msgs.srv import GetPlan
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
@@ -21,7 +20,7 @@ from . import agent_planning, grid_codes
 from .agent_planning import error_text
 from .diagnostics import OK, WARN, Diagnostics, steady_clock
 from .frames import Frames
-from .grid_conversions import pose_of, poses_of
+from .grid_conversions import pose_of
 from .grid_parameters import GRID_PARAMETERS
 from .grid_scene import GridScene
 from .nav2_action import ComputePathToPose
@@ -30,6 +29,7 @@ from .plan_publishers import PlanPublishers
 from .process import run
 from .qos import of_durability
 from .request_error import RequestError
+from .topic_agents import TopicAgents
 from .worker import Worker
 
 
@@ -40,12 +40,11 @@ class GridPlannerNode(Node):
         self._values = GRID_PARAMETERS.values(self)
         self.add_on_set_parameters_callback(GRID_PARAMETERS.checker_of_changes(self, self._change_parameters))
         self._scene, self._frames = GridScene(self._values), Frames(self)
-        self._poses = {"starts": None, "goals": None}  # latest of the topics
-        self._goals_are_new, self._replan_queued, self._warm = False, False, set()
-        self._requests, self._last_answer = 0, ""
+        self._warm, self._requests, self._last_answer = set(), 0, ""
         self._state = Diagnostics(self, "waiting for a map", self._facts)
         self._worker = Worker(self._state.fail)
         self._outputs = PlanPublishers(self, self._values)
+        self._topics = TopicAgents(self, self._worker, self._state, lambda *poses: self._tell(self._plan(*poses), "topics"))
         self._subscribe()
         for kind, name, callback in ((PlanAgents, "plan_agents", self._plan_agents), (GetPlan, "get_plan", self._get_plan)):
             self.create_service(kind, f"~/{name}", callback, callback_group=MutuallyExclusiveCallbackGroup())
@@ -65,19 +64,15 @@ class GridPlannerNode(Node):
         if self._values["map_file"]:
             self._worker.do(self._change_map, self._scene.load_file, self._values["map_file"])
         else:
-            qos = of_durability(self._values["map_durability"], depth=1)
-            self._listen(OccupancyGrid, "map", lambda message: (self._change_map, self._scene.take_map, message), qos)
+            self._listen(OccupancyGrid, "map", self._scene.take_map, of_durability(self._values["map_durability"], depth=1))
         map_msgs, missing = optional_module("map_msgs.msg", "topic map_updates")
         if missing:
             self.get_logger().info(missing)
         else:
-            update = map_msgs.OccupancyGridUpdate
-            self._listen(update, "map_updates", lambda message: (self._change_map, self._scene.take_update, message))
-        self._listen(PoseArray, "~/starts", lambda message: (self._take_poses, "starts", message))
-        self._listen(PoseArray, "~/goals", lambda message: (self._take_poses, "goals", message))
+            self._listen(map_msgs.OccupancyGridUpdate, "map_updates", self._scene.take_update)
 
-    def _listen(self, kind, topic, job, qos=10):
-        self.create_subscription(kind, topic, lambda message: self._worker.do(*job(message)), qos)
+    def _listen(self, kind, topic, change, qos=10):
+        self.create_subscription(kind, topic, lambda message: self._worker.do(self._change_map, change, message), qos)
 
     def _change_parameters(self, values):
         self._values = values
@@ -104,7 +99,7 @@ class GridPlannerNode(Node):
         grid = self._scene.grid
         if grid is None:
             return
-        key = tuple(self._values[name] for name in ("algorithm", "device", "block_size")) + (grid.uniform_cost,)
+        key = tuple(self._values[name] for name in ("algorithm", "device", "block_size")) + (bool(grid.uniform_cost),)
         if key not in self._warm:
             self._state.say(WARN, "compiling; a request waits for it")
             started = time.monotonic()
@@ -115,30 +110,7 @@ class GridPlannerNode(Node):
         self._state.say(OK, "ready")
         if changed:
             self._outputs.show_map(grid, self._scene.header())
-            self._plan_again()
-
-    def _take_poses(self, name, message):
-        self._poses[name] = poses_of(message)
-        self._goals_are_new |= name == "goals"
-        self._plan_again()
-
-    def _plan_again(self):
-        """Plan for the topics' starts and goals after what is queued now, once for all of it."""
-        wanted = self._values["replan"] or self._goals_are_new
-        if wanted and None not in self._poses.values() and not self._replan_queued:
-            self._replan_queued = True
-            self._worker.do(self._plan_topics)
-
-    def _plan_topics(self):
-        self._replan_queued = False
-        try:
-            plan = self._plan(self._poses["starts"], self._poses["goals"])
-        except GpuPlannersError as error:
-            self._state.set_problem("topics", f"the starts and goals of the topics: {error}")
-            return
-        self._goals_are_new = False
-        self._state.set_problem("topics", "")
-        self._tell(plan, "topics")
+            self._topics.plan_again()
 
     def _plan(self, starts, goals, algorithm="", tolerance=0.0):
         algorithm = algorithm or self._values["algorithm"]
