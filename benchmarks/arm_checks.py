@@ -5,7 +5,7 @@ import numpy as np
 from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
 
 from . import coal_peer
-from .harness import Benchmark, Row, median, progress, seconds
+from .harness import Benchmark, Row, median, places, progress, seconds
 from .problems import add_obstacles, load_problems, robot_files
 
 CONTACT = 1e-4  # metres: closer to contact than this, two exact methods may differ by their tolerances
@@ -21,7 +21,7 @@ def configurations(context):
         best = max(peer["tree"][0], peer["brute"][0]) if peer else None
         for device, missing in context.asked_for():
             count = (20_000 if context.quick else 100_000) if device == "cpu" else (2**18 if context.quick else 2**21)
-            rows.append(_measured(mix, device, missing, robot, scenes, draw, count, context, best, peer))
+            rows += _measured(mix, device, missing, robot, scenes, draw, count, context, best, peer)
         rows += _peer_rows(mix, peer, best)
     rows.append(Row("any", "VAMP, spheres, one core", quoted="6 M/s (DESIGN.md); spheres, not exact"))
     return rows
@@ -45,7 +45,7 @@ def motions(context):
                 continue
             count = (1_000 if context.quick else 5_000) if device == "cpu" else (2**14 if context.quick else 2**17)
             count //= 10 if device == "cpu" and check.mode == "workspace" else 1
-            rates, valid = [], []
+            rates, valid = {}, []
             for problem in progress(_scenes(context), f"motions, {device}"):
                 rng = np.random.default_rng(problem.index)
                 checker = _checker(robot, problem, device, check)
@@ -56,42 +56,44 @@ def motions(context):
                     q_from + 0.5 * step / np.linalg.norm(step, axis=1, keepdims=True), robot.lower, robot.upper
                 )
                 valid.append(checker.motions_valid(q_from, q_to).mean())
-                taken = seconds(lambda c=checker, a=q_from, b=q_to: c.motions_valid(a, b), 3 if context.quick or device == "cpu" else 7)
-                rates.append(len(q_from) / median(taken))
-            rows.append(
-                Row(
-                    case,
-                    f"gpu_planners, {device}",
-                    {"rate": median(rates), "lowest": min(rates), "highest": max(rates), "free": float(np.mean(valid))},
-                    rates,
-                )
-            )
+                for where, ends in places(device, q_from, q_to):
+                    taken = seconds(lambda c=checker, e=ends: c.motions_valid(*e), 3 if context.quick or device == "cpu" else 7)
+                    rates.setdefault(where, []).append(len(q_from) / median(taken))
+            rows += [
+                Row(case, f"gpu_planners, {device}{where}", _spread(each) | {"free": float(np.mean(valid))}, each)
+                for where, each in rates.items()
+            ]
     return rows
 
 
 def _measured(mix, device, missing, robot, scenes, draw, count, context, best, peer):
     subject = f"gpu_planners, {device}"
     if missing:
-        return Row(mix, subject, note=missing)
-    rates, differing = [], 0
+        return [Row(mix, subject, note=missing)]
+    rates, differing = {}, 0
     for number, problem in enumerate(progress(scenes, f"configurations, {device}")):
         checker = _checker(robot, problem, device)
-        q = draw(robot, problem, count)
-        rates.append(
-            count
-            / median(seconds(lambda c=checker, q=q: c.configurations_valid(q), 5 if context.quick else 15, warm_up=2))
-        )
+        for where, (q,) in places(device, draw(robot, problem, count)):
+            taken = seconds(lambda c=checker, q=q: c.configurations_valid(q), 5 if context.quick else 15, warm_up=2)
+            rates.setdefault(where, []).append(count / median(taken))
         if peer:
             valid = checker.configurations_valid(peer["q"][number])
             differing += int((valid[peer["clear"][number]] != peer["valid"][number][peer["clear"][number]]).sum())
-    figures = {"rate": median(rates), "lowest": min(rates), "highest": max(rates)}
-    if peer:
-        figures |= {
-            "ratio": median(rates) / best,
-            "compared": int(sum(c.sum() for c in peer["clear"])),
-            "differing": differing,
-        }
-    return Row(mix, subject, figures, rates)
+    rows = []
+    for where, each in rates.items():
+        figures = _spread(each)
+        if peer:
+            figures |= {
+                "ratio": median(each) / best,
+                "compared": int(sum(c.sum() for c in peer["clear"])),
+                "differing": differing,
+            }
+        rows.append(Row(mix, subject + where, figures, each))
+    return rows
+
+
+def _spread(rates):
+    return {"rate": median(rates), "lowest": min(rates), "highest": max(rates)}
 
 
 def _coal_rates(context, robot, scenes, draw):
@@ -118,7 +120,7 @@ def _peer_rows(mix, peer, best):
         return [Row(mix, "coal, one core", note=coal_peer.unavailable())]
     names = {"tree": "coal, one core, AABB tree", "brute": "coal, one core, pair by pair"}
     return [
-        Row(mix, names[kind], {"rate": rate, "lowest": min(rates), "highest": max(rates), "ratio": rate / best}, rates)
+        Row(mix, names[kind], _spread(rates) | {"ratio": rate / best}, rates)
         for kind, (rate, rates) in ((kind, peer[kind]) for kind in names)
     ]
 
@@ -155,7 +157,7 @@ BENCHMARKS = (
         "configurations",
         "Configuration checks per second",
         "Panda hulls among one MotionBenchMaker scene of each family, exact "
-        "verdicts, arrays in host memory before and after; median, lowest and highest over the scenes. "
+        "verdicts, float32 arrays in host memory unless a row says otherwise, verdicts to host memory; median, lowest and highest over the scenes. "
         "Ratio: to coal's better variant on one core in the same run. "
         "Verdicts are compared with coal's where no pair is within 0.1 mm of contact.",
         RATE | {"ratio": "ratio", "compared": "count", "differing": "count"},
@@ -164,7 +166,7 @@ BENCHMARKS = (
     Benchmark(
         "motions",
         "Motion checks per second",
-        "Straight joint-space motions of 0.5 rad from free configurations, the same scenes.",
+        "Straight joint-space motions of 0.5 rad from free configurations, the same scenes, float32 arrays likewise.",
         RATE | {"free": "share"},
         motions,
     ),

@@ -8,7 +8,7 @@ import numpy as np
 from gpu_planners.arm import CollisionChecker, MotionCheck, load_urdf, prm
 from gpu_planners.arm.scene_file import fixed_frames, load_scene
 
-from .harness import Benchmark, Row, median, percentile, progress, seconds
+from .harness import Benchmark, Row, median, percentile, places, progress, seconds
 
 ROOT = Path(__file__).resolve().parent.parent
 START, GOAL, STEP, RADIUS = np.zeros(4), np.full(4, 3.0), 0.01, 1.0
@@ -79,19 +79,19 @@ def _indicator(checker, subject, context):
     rng = np.random.default_rng(0)
     q = rng.uniform(robot.lower, robot.upper, (count, 4)).astype(np.float32)
     repeats = 3 if checker.device == "cpu" else 15
-    single = seconds(lambda: checker.configurations_valid(q), repeats, 2) * MILLION / count
     a = q[checker.configurations_valid(q)][:count // 50]
     to = rng.normal(size=a.shape)
     b = np.clip(a + rng.uniform(0, RADIUS, (len(a), 1)) * to / np.linalg.norm(to, axis=1, keepdims=True), robot.lower, robot.upper)
     steps = np.ceil(np.linalg.norm(b - a, axis=1) / STEP) + 1
-    edges = seconds(lambda: checker.motions_valid(a, b), repeats, 2) * MILLION / steps.sum()
-    return [
-        Row(case, subject, {"million_ms": 1e3 * median(taken), "free": float(free)}, list(taken))
-        for case, taken, free in (
-            (SINGLE, single, checker.configurations_valid(q).mean()),
-            (EDGES, edges, checker.motions_valid(a, b).mean()),
-        )
-    ]
+    rows = []
+    for case, check, arrays, evaluations in (
+        (SINGLE, checker.configurations_valid, (q,), count),
+        (EDGES, checker.motions_valid, (a, b), steps.sum()),
+    ):
+        for where, each in places(checker.device, *arrays):
+            taken = seconds(lambda check=check, each=each: check(*each), repeats, 2) * MILLION / evaluations
+            rows.append(Row(case, subject + where, {"million_ms": 1e3 * median(taken), "free": float(check(*arrays).mean())}, list(taken)))
+    return rows
 
 
 COLUMNS = {
@@ -105,7 +105,7 @@ COLUMNS = {
 }
 TEXT = (
     "The four-axis arm and narrow passage of [DL14] from (0,0,0,0) to (3,3,3,3), step 0.01 and radius 1.0 in joint space, "
-    "2048 samples a round on CUDA, warm; wall time of solve(), median and 95th percentile over 10 seeds (5 on the CPU). Indicator: arrays in host memory before and after, "
+    "2048 samples a round on CUDA, warm; wall time of solve(), median and 95th percentile over 10 seeds (5 on the CPU). Indicator: float32 arrays in host memory unless a row says otherwise, "
     "time for 10^6 evaluations; along edges an evaluation is one of their steps, also where an earlier one ended the check."
 )
 

@@ -69,6 +69,18 @@ def seconds(call, repeats, warm_up=1):
     return np.array(taken)
 
 
+def places(device, *arrays):
+    """How the arrays can reach a checker: [(words for the row's subject, float32 arrays)], in the host's memory and, for
+    CUDA, in the device's before the clock starts."""
+    arrays = [np.ascontiguousarray(array, dtype=np.float32) for array in arrays]
+    if device == "cpu":
+        return [("", arrays)]
+    from numba import cuda
+
+    with cuda.gpus[int(device.partition(":")[2] or 0)]:
+        return [("", arrays), (", arrays on the device", [cuda.to_device(array) for array in arrays])]
+
+
 def median(values):
     return float(statistics.median(values)) if len(values) else float("nan")
 

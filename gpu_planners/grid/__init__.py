@@ -2,6 +2,17 @@
 
 from .agents import AgentStatus, PathSet
 from .grid_map import GridMap
+from .map_files import load_map_yaml, save_map_yaml
+from .movingai import load_movingai_map, load_movingai_scen
 from .planner import BlockPlanner
 
-__all__ = ["AgentStatus", "BlockPlanner", "GridMap", "PathSet"]
+__all__ = [
+    "AgentStatus",
+    "BlockPlanner",
+    "GridMap",
+    "PathSet",
+    "load_map_yaml",
+    "load_movingai_map",
+    "load_movingai_scen",
+    "save_map_yaml",
+]

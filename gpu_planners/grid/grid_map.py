@@ -146,7 +146,7 @@ class GridMap:
 
     def changed(self, rows, cols, costs):
         """A map with some tiles replaced. rows, cols: (M,) integers; costs: (M,), or one for all; the last one of a tile counts"""
-        rows, cols, costs = self.change(rows, cols, costs)
+        rows, cols, costs = self._checked(rows, cols, costs)
         new = self.costs.copy()
         new[rows, cols] = costs
         grid = self._with(new)
@@ -156,7 +156,7 @@ class GridMap:
             grid.__dict__["_counts"] = counts + np.bincount(new.ravel()[touched], minlength=HIGHEST_COST + 1)
         return grid
 
-    def change(self, rows, cols, costs):
+    def _checked(self, rows, cols, costs):
         """What `changed` takes, checked -> rows (M,) int64, cols (M,) int64, costs (M,) uint8. Errors name the tile."""
         rows, cols, costs = np.atleast_1d(rows), np.atleast_1d(cols), np.asarray(costs)
         if rows.ndim != 1 or rows.shape != cols.shape or costs.shape not in ((), rows.shape):

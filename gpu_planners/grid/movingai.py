@@ -1,0 +1,133 @@
+"""MovingAI's benchmark files: .map and .scen (Sturtevant, Benchmarks for Grid-Based Pathfinding, 2012).
+
+Ground agents, as the published lengths have it: '.' and 'G' are free, 'S' (swamp) is entered from the ground and free too;
+'@', 'O' and 'T' are blocked, and so is 'W' (water), which only is entered from water. Row 0 is the first line of the map.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import GridMapError
+from .grid_map import GridMap
+
+TERRAIN = {**dict.fromkeys(b".GS", 1), **dict.fromkeys(b"@OTW", 0)}
+NO_TERRAIN = 255
+COST_OF_LETTER = np.array([TERRAIN.get(letter, NO_TERRAIN) for letter in range(256)], np.uint8)
+
+
+@dataclass(frozen=True, eq=False)
+class Scenarios:
+    """Queries of one .scen file.
+
+    map_name: as the file gives it;  map_shape: (rows, cols)
+    buckets: (N,) int32
+    starts, goals: (N, 2) int32 [row, col] (the file has x, y)
+    lengths: (N,) float64 of a shortest path, tile lengths, 8-connected without cutting corners
+    precisions: (N,) float64: how far a length may be off, by the digits it is printed with
+    """
+
+    map_name: str
+    map_shape: tuple
+    buckets: np.ndarray
+    starts: np.ndarray
+    goals: np.ndarray
+    lengths: np.ndarray
+    precisions: np.ndarray
+
+    def __len__(self):
+        return len(self.lengths)
+
+
+def load_movingai_map(path, connectivity=8):
+    """.map file -> GridMap with cost 1 on free tiles. GridMapError names the file and line of what is wrong."""
+    path, lines = _lines(path)
+    sizes = {}
+    for number, (line, expected) in enumerate(zip([*lines, *[b""] * 4], (b"type", b"height", b"width", b"map"), strict=False), 1):
+        words = line.split()
+        if words[:1] != [expected] or len(words) != (1 if expected == b"map" else 2):
+            allowed = {b"type": "'type octile'", b"map": "'map'"}.get(expected, f"'{expected.decode()} N'")
+            raise GridMapError(f"{path}, line {number}: {_shown(line)}; allowed: {allowed}")
+        if expected in (b"height", b"width"):
+            if not words[1].isdigit() or int(words[1]) == 0:
+                raise GridMapError(f"{path}, line {number}: {_shown(line)}; allowed: a whole number above 0")
+            sizes[expected] = int(words[1])
+    rows, cols = sizes[b"height"], sizes[b"width"]
+    body = lines[4:]
+    while len(body) > rows and not body[-1].strip():
+        body.pop()
+    if len(body) != rows:
+        raise GridMapError(f"{path}: {len(body)} lines below 'map'; allowed: the {rows} of its height")
+    for i, line in enumerate(body):
+        if len(line) != cols:
+            raise GridMapError(f"{path}, line {i + 5}: {len(line)} tiles; allowed: the {cols} of its width")
+    costs = COST_OF_LETTER[np.frombuffer(b"".join(body), np.uint8)].reshape(rows, cols)
+    if (costs == NO_TERRAIN).any():
+        row, col = np.unravel_index(np.argmax(costs == NO_TERRAIN), costs.shape)
+        raise GridMapError(f"{path}, line {row + 5}: tile {col} is {_shown(body[row][col : col + 1])}; allowed: . G S free, @ O T W blocked")
+    return GridMap(costs, connectivity)
+
+
+def load_movingai_scen(path):
+    """.scen file -> Scenarios. GridMapError names the file and line of what is wrong."""
+    path, lines = _lines(path)
+    if not lines or lines[0].split()[:1] != [b"version"]:
+        raise GridMapError(f"{path}, line 1: {_shown(lines[0] if lines else b'')}; allowed: 'version 1'")
+    rows, printed, first = [], [], None
+    for number, line in enumerate(lines[1:], 2):
+        if not line.strip():
+            continue
+        words = line.split(b"\t") if b"\t" in line else line.split()
+        try:
+            bucket, name, *sizes, length = words
+            values = [int(bucket), *map(int, sizes), float(length)]
+            if len(values) != 8 or not 0 <= values[-1] < np.inf:
+                raise ValueError
+        except ValueError:
+            raise GridMapError(
+                f"{path}, line {number}: {_shown(line)}; allowed: bucket, map, width, height, start x, y, goal x, y, length"
+            ) from None
+        first = first or (name, *values[1:3])
+        if (name, *values[1:3]) != first:
+            raise GridMapError(f"{path}, line {number}: another map or size than the lines before; allowed: one map a file")
+        width, height, start_x, start_y, goal_x, goal_y = values[1:7]
+        if not (0 <= start_x < width and 0 <= goal_x < width and 0 <= start_y < height and 0 <= goal_y < height):
+            raise GridMapError(f"{path}, line {number}: start or goal outside of the map; allowed: x 0 .. {width - 1}, y 0 .. {height - 1}")
+        rows.append(values)
+        printed.append(length)
+    if first is None:
+        raise GridMapError(f"{path}: no scenario; allowed: one a line")
+    table = np.array([row[:7] for row in rows], np.int32)
+    lengths = np.array([row[7] for row in rows])
+    return Scenarios(
+        first[0].decode(errors="replace"),
+        (int(first[2]), int(first[1])),
+        table[:, 0],
+        table[:, [4, 3]],
+        table[:, [6, 5]],
+        lengths,
+        _precisions(printed, lengths),
+    )
+
+
+def _precisions(printed, lengths):
+    """Half a unit of the last digit: a fixed number of decimals, or at least 6 digits without trailing zeros."""
+    decimals = [len(text.strip().partition(b".")[2]) for text in printed]
+    if min(decimals) == max(decimals) > 0:
+        return np.full(len(lengths), 0.5 * 10.0 ** -decimals[0])
+    digits = max(6, *(len(text.strip().replace(b".", b"").lstrip(b"0")) for text in printed))
+    whole = np.floor(np.log10(np.maximum(lengths, 1))).astype(int) + 1
+    return 0.5 * 10.0 ** (whole - digits)
+
+
+def _lines(path):
+    path = Path(path)
+    try:
+        return path, path.read_bytes().splitlines()
+    except OSError as error:
+        raise GridMapError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _shown(line):
+    return repr(line[:60].decode(errors="replace"))
