@@ -283,7 +283,8 @@ def _kernels(shift, moves):
 
     @cuda_jit(max_registers=REGISTERS)
     def border_to_border(costs, H, N, links, arena, scratch, goals, page_words, B):
-        window, h = cuda.shared.array(window_tiles, uint8), cuda.shared.array(window_tiles, h_type)
+        window = cuda.shared.array(window_tiles, uint8)
+        h = cuda.shared.array(window_tiles, h_type)
         own = cuda.grid(1) * int64(scratch_size)
         nodes, heap = scratch[own:own + nodes_size], scratch[own + nodes_size:own + scratch_size]
         G = fixed(B)
