@@ -54,7 +54,7 @@ def start(context):
         executable="arm_planner_demo",
         namespace=given["namespace"],
         output="screen",
-        arguments=["--no-node", *(["--repeat"] if repeat == "true" else [])],
+        arguments=["--only", "arm", "--no-node", *(["--repeat"] if repeat == "true" else [])],
     )
     return [planner, client]
 

@@ -69,13 +69,14 @@ def check_paths(grid, paths, starts, goals, agents=None):
     """Every solved agent's path, or those of `agents`, by check_path; its stated cost and length are its path's."""
     starts = np.asarray(starts)
     goals = np.broadcast_to(goals, starts.shape)
-    for i in range(len(starts)) if agents is None else agents:
+    agents = np.arange(len(starts)) if agents is None else np.asarray(agents)
+    tiles, offsets = paths.paths(agents)
+    for i, begin, end in zip(agents, offsets[:-1], offsets[1:], strict=True):
         if not paths.solved[i]:
-            assert len(paths.path(i)) == 0 and paths.length[i] == 0 and np.isinf(paths.cost[i])
+            assert begin == end and paths.length[i] == 0 and np.isinf(paths.cost[i])
             continue
-        path = paths.path(i)
-        cost = check_path(grid.costs, grid.connectivity, path, starts[i], goals[i])
-        assert abs(cost - paths.cost[i]) <= 1e-9 * max(1, cost) and paths.length[i] == len(path) - 1
+        cost = check_path(grid.costs, grid.connectivity, tiles[begin:end], starts[i], goals[i])
+        assert abs(cost - paths.cost[i]) <= 1e-9 * max(1, cost) and paths.length[i] == end - begin - 1
 
 
 def random_costs(rng, rows, cols, blocked, highest):

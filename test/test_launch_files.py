@@ -9,9 +9,21 @@ import yaml
 from checkout import setup_arguments
 
 ROOT = Path(__file__).resolve().parent.parent
-PARAMETER_FILE = ROOT / "config/arm_planner.yaml"
-FILES = sorted((ROOT / "launch").glob("arm_planner.launch.py")) + sorted((ROOT / "launch").glob("demo.launch.py"))
-USUAL_ARGUMENTS = {"namespace", "use_sim_time", "params_file", "log_level", "rviz", "device", "urdf", "srdf", "scene"}
+FILES = sorted((ROOT / "launch").glob("*.launch.py"))
+USUAL_ARGUMENTS = {"namespace", "use_sim_time", "params_file", "log_level", "rviz", "device"}
+ROBOT_ARGUMENTS = {"urdf", "srdf", "scene"}
+NODES = ("arm_planner", "grid_planner")
+CHANGED = {  # parameter: (its default in the file, another value)
+    "arm_planner": {"planner": ('"rrt_connect"', '"prm"'), "prm.roadmap_nodes": ("2000", "1234")},
+    "grid_planner": {"algorithm": ('"exact"', '"astar"'), "footprint_radius": ("0.0", "0.35")},
+}
+SHOWN = {  # fixed frame of the RViz view, types of its topics
+    "arm_planner": ("panda_link0", ["visualization_msgs/msg/MarkerArray"]),
+    "grid_planner": (
+        "map",
+        ["nav_msgs/msg/OccupancyGrid", "visualization_msgs/msg/MarkerArray", "sensor_msgs/msg/PointCloud2", "nav_msgs/msg/Path"],
+    ),
+}
 
 
 def declared_arguments(file):
@@ -26,7 +38,8 @@ def declared_arguments(file):
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_the_usual_arguments_are_there(file):
-    assert declared_arguments(file) >= USUAL_ARGUMENTS
+    grid = file.name.startswith("grid")
+    assert declared_arguments(file) >= USUAL_ARGUMENTS | ({"map"} if grid else ROBOT_ARGUMENTS)
 
 
 def test_the_demo_passes_on_every_argument_of_the_planner():
@@ -42,20 +55,26 @@ def flat(tree, prefix=""):
     return names
 
 
-def declared_parameters():
+def parameter_file(name):
+    return ROOT / f"config/{name}.yaml"
+
+
+def node_and_parameters(name):
+    """Class of a node, {parameter: default}"""
     pytest.importorskip("rclpy", reason="ROS 2 is not installed")
-    from gpu_planners.nodes.arm_parameters import ARM_PARAMETERS
+    if name == "arm_planner":
+        from gpu_planners.nodes.arm_parameters import ARM_PARAMETERS as declared
+        from gpu_planners.nodes.arm_planner_node import ArmPlannerNode as kind
+    else:
+        from gpu_planners.nodes.grid_parameters import GRID_PARAMETERS as declared
+        from gpu_planners.nodes.grid_planner_node import GridPlannerNode as kind
+    return kind, {p.name: p.default for p in declared.parameters} | declared.setting_defaults()
 
-    return {p.name: p.default for p in ARM_PARAMETERS.parameters} | ARM_PARAMETERS.setting_defaults()
 
-
-def test_the_parameter_file_holds_every_parameter_with_its_default():
-    declared = declared_parameters()
-    given = {}
-    for name, value in yaml.safe_load(PARAMETER_FILE.read_text())["/**"]["arm_planner"]["ros__parameters"].items():
-        given |= (
-            {f"{name}.{field}": inner for field, inner in value.items()} if isinstance(value, dict) else {name: value}
-        )
+@pytest.mark.parametrize("name", NODES)
+def test_the_parameter_file_holds_every_parameter_with_its_default(name):
+    _, declared = node_and_parameters(name)
+    given = flat(yaml.safe_load(parameter_file(name).read_text())["/**"][name]["ros__parameters"])
     assert given == declared
     assert {name: type(value) for name, value in given.items()} == {
         name: type(value) for name, value in declared.items()
@@ -63,56 +82,51 @@ def test_the_parameter_file_holds_every_parameter_with_its_default():
 
 
 @pytest.mark.parametrize("namespace", ["", "/cell/left"])
-def test_the_node_takes_the_parameter_file(tmp_path, namespace):
-    declared = declared_parameters()
+@pytest.mark.parametrize("name", NODES)
+def test_the_node_takes_the_parameter_file(tmp_path, name, namespace):
+    kind, declared = node_and_parameters(name)
     import rclpy
 
-    from gpu_planners.nodes.arm_planner_node import ArmPlannerNode
-
-    changed = {"planner": ("rrt_connect", "prm"), "roadmap_nodes": ("2000", "1234")}
-    text = PARAMETER_FILE.read_text()
-    for name, (default, value) in changed.items():
-        text = text.replace(f'{name}: "{default}"', f'{name}: "{value}"').replace(
-            f"{name}: {default}\n", f"{name}: {value}\n"
-        )
+    text, changed = parameter_file(name).read_text(), {}
+    for parameter, (default, value) in CHANGED[name].items():
+        line = f" {parameter.split('.')[-1]}: {default}\n"
+        assert line in text
+        text, changed[parameter] = text.replace(line, line.replace(default, value)), yaml.safe_load(value)
     (tmp_path / "changed.yaml").write_text(text)
     context = rclpy.Context()
     rclpy.init(context=context)
-    for file, expected in (
-        (PARAMETER_FILE, declared),
-        (tmp_path / "changed.yaml", declared | {"planner": "prm", "prm.roadmap_nodes": 1234}),
-    ):
-        node = ArmPlannerNode(context=context, namespace=namespace, cli_args=["--ros-args", "--params-file", str(file)])
+    for file, expected in ((parameter_file(name), declared), (tmp_path / "changed.yaml", declared | changed)):
+        node = kind(context=context, namespace=namespace, cli_args=["--ros-args", "--params-file", str(file)])
         assert node._values == expected
         node.close()
     rclpy.shutdown(context=context)
 
 
-def test_the_rviz_view_shows_what_the_node_publishes():
-    pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+@pytest.mark.parametrize("name", NODES)
+def test_the_rviz_view_shows_what_the_node_publishes(name):
+    kind, _ = node_and_parameters(name)
     import rclpy
 
-    from gpu_planners.nodes.arm_planner_node import ArmPlannerNode
-
-    document = yaml.safe_load((ROOT / "config/arm_planner.rviz").read_text())["Visualization Manager"]
-    assert document["Global Options"]["Fixed Frame"] == "panda_link0"
+    frame, expected = SHOWN[name]
+    document = yaml.safe_load((ROOT / f"config/{name}.rviz").read_text())["Visualization Manager"]
+    assert document["Global Options"]["Fixed Frame"] == frame
     topics = [display["Topic"] for display in document["Displays"] if "Topic" in display]
-    assert topics and all(topic["Durability Policy"] == "Transient Local" for topic in topics)
     context = rclpy.Context()
     rclpy.init(context=context)
-    node = ArmPlannerNode(context=context)
-    published = dict(node.get_publisher_names_and_types_by_node("arm_planner", "/"))
-    kinds = [published[f"/{topic['Value']}"] for topic in topics]
+    node = kind(context=context)
+    published = dict(node.get_publisher_names_and_types_by_node(name, "/"))
+    assert [published[f"/{topic['Value']}"] for topic in topics] == [[kind] for kind in expected]
+    for topic in topics:
+        (publisher,) = node.get_publishers_info_by_topic(f"/{topic['Value']}")
+        assert publisher.qos_profile.durability.name == topic["Durability Policy"].upper().replace(" ", "_")
     node.close()
     rclpy.shutdown(context=context)
-    assert kinds == [["visualization_msgs/msg/MarkerArray"]]
 
 
 def test_launch_files_parameters_and_views_are_installed():
     installed = {file for _, files in setup_arguments()["data_files"] for file in files}
     assert installed >= {
-        "config/arm_planner.yaml",
-        "config/arm_planner.rviz",
+        *(f"config/{name}.{ending}" for name in NODES for ending in ("yaml", "rviz")),
         *(f"launch/{file.name}" for file in FILES),
     }
 

@@ -7,6 +7,7 @@ import pytest
 from gpu_planners.arm import CollisionChecker, CollisionWorld, Status, load_urdf, prm, rrt_connect
 from gpu_planners.arm.image_space import ImageChecker
 from gpu_planners.arm.path import path_length
+from gpu_planners.arm.query import Query
 from gpu_planners.arm.shortcut import shortcut
 from gpu_planners.errors import SettingsError
 
@@ -125,6 +126,24 @@ def test_restarts_find_shorter_paths(panda):
     assert best.cost < once.cost and best.samples > once.samples
     assert best.history[0, 2] == once.cost and best.history[-1, 2] == best.cost
     assert (np.diff(best.history, axis=0)[:, :2] >= 0).all() and (np.diff(best.history[:, 2]) < 0).all()
+
+
+@pytest.mark.parametrize(("gap", "searches"), [(10, 1), (15, 3)], ids=["straight way", "time limit"])
+def test_restarts_end(gap, searches, monkeypatch):
+    """No search follows where none can find a shorter path, nor after the limit, even if each alone would still be solved."""
+    free = np.tile(np.arange(21) != 10, (21, 1))
+    free[gap] = True
+    checker, asked = ImageChecker(free, device="cpu"), []
+
+    class Engine:
+        def solve(self, query, checker, settings, seed):
+            asked.append(seed)
+            return rrt_connect._cpu.solve(query, checker, rrt_connect.Settings(time_limit_s=60), seed)
+
+    monkeypatch.setattr(rrt_connect, "_engine", lambda checker: Engine())
+    monkeypatch.setattr(Query, "elapsed", lambda query: float(len(asked)))
+    result = rrt_connect.solve([2.5, 10.5], [18.5, 10.5], checker, rrt_connect.Settings(restarts=50, time_limit_s=2.5))
+    assert result.solved and len(asked) == searches
 
 
 def test_weights_count_in_the_cost(panda):

@@ -35,8 +35,8 @@ class Settings:
     """range: longest motion added at once, joint-space L2, rad
     dynamic_domain: radius in rad within which a node that failed to extend still takes samples; 0: no restriction
     batch: samples of a round; 0: one on the CPU, 64 on CUDA, 4 for each problem of a batch on CUDA
-    restarts: searches after the first, each with samples of its own, while time is left; the shortest path counts. solve_batch
-        makes none
+    restarts: searches after the first, each with samples of its own, while time is left and a shorter path is possible; the
+        shortest counts. solve_batch makes none
     max_samples: configurations drawn at most in a search;  time_limit_s: seconds for the query, or the whole batch, at most
     shortcut_rounds: passes of shortening afterwards; 0 returns the raw path
     weights: one number per joint for the cost of a motion, sqrt(sum of weight * change squared); none: 1 each
@@ -73,7 +73,10 @@ def solve(start, goals, checker, settings=Settings(), seed=0):
     if not settings.restarts or not best.solved:
         return best
     samples, history = best.samples, [(best.samples, best.time_s, best.cost)]
+    shortest = np.sqrt(((query.goals - query.start) ** 2 @ query.weights).min())  # of any path: straight to the nearest goal
     for i in range(1, settings.restarts + 1):
+        if best.cost <= (1 + 1e-6) * shortest or query.elapsed() > settings.time_limit_s:
+            break
         again = engine.solve(query, checker, settings, int(seed) + i * RESTART)
         samples += again.samples
         if again.status in (Status.TIMED_OUT, Status.WORLD_CHANGED):

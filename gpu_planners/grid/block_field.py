@@ -144,7 +144,8 @@ class CpuFields:
         run_team(self.members, work)
 
     def descend(self, starts, slots, bits):
-        """Paths of agents. starts: (N, 2) int32; slots: (N,) int32 -> length (N,) int32, -1 without a path; first; words"""
+        """Paths of agents. starts: (N, 2) int32; slots: (N,) int32 -> length (N,) int32, -1 without a path; first (N,) int64;
+        cost-to-go of the starts in units (N,) int64, None of BITS; words"""
         n = len(starts)
         blocks, directions = self.shape.blocks, self._arrays.directions
         length, met, shared = (np.empty(n, np.int32) for _ in range(3))
@@ -167,11 +168,8 @@ class CpuFields:
             )
 
         run_team(self.members, write)
-        return length, first, words
-
-    def values_at(self, tiles, slots):
-        """VALUES only: (N,) int64 cost-to-go of tiles (N, 2) in units."""
-        return self._arrays.V[slots, tiles[:, 0] + 1, tiles[:, 1] + 1]
+        values = self.shape.layout == rounds.VALUES
+        return length, first, self._arrays.V[slots, starts[:, 0] + 1, starts[:, 1] + 1] if values else None, words
 
     def field(self, slot):
         """-> V, E, M of one slot, on the host"""
@@ -236,11 +234,11 @@ class Exact:
         """Agents whose goals' fields fit in at once. which: (N,) index into goals -> cost, length, first, words"""
         slots = self._slots(goals)[which].astype(np.int32)
         starts = np.ascontiguousarray(starts, np.int32)
-        length, first, words = self._fields.descend(starts, slots, bits)
-        if self.shape.layout == rounds.BITS:
-            cost = length.astype(float) * self.grid.uniform_cost
+        length, first, value, words = self._fields.descend(starts, slots, bits)
+        if value is None:
+            cost = length * float(self.grid.uniform_cost)
         else:
-            cost = self._fields.values_at(starts, slots) / unit_of(self.grid.connectivity)
+            cost = value / float(unit_of(self.grid.connectivity))
         return cost, length, first, words
 
     def _slots(self, goals):

@@ -16,19 +16,29 @@ AGENT = 32  # known: bits from here on are an agent's index + 1, those below its
 
 
 @functools.cache
-def walk_functions(size):
-    """-> count_steps, write_steps for blocks of this size, on the CPU."""
+def direction_functions(size):
+    """-> code_at, move for blocks of this size."""
+    shift, mask = size.bit_length() - 1, size - 1
 
     @njit
-    def code_at(row, col, slot, width, blocks, directions):
-        """-> direction code of a tile"""
-        block = (row // size + 1) * width + col // size + 1
-        tile = row % size * size + col % size
-        return np.int64((directions[slot * blocks + block, tile // 8] >> np.uint32(4 * (tile % 8))) & np.uint32(15))
+    def code_at(row, col, base, width, directions):
+        """-> direction code of a tile. base: the first item of the goal's slot"""
+        block = ((row >> shift) + 1) * width + (col >> shift) + 1
+        tile = ((row & mask) << shift) + (col & mask)
+        return np.int32((directions[base + block, tile >> 3] >> np.uint32(4 * (tile & 7))) & np.uint32(15))
 
     @njit
     def move(row, col, code):
-        return row + (-1, 0, 1, 0, -1, 1, 1, -1)[code], col + (0, 1, 0, -1, 1, 1, -1, -1)[code]
+        """The tile that a move code 0 to 7 leads to. The steps + 1 lie in constants, 2 bits for each code."""
+        return row + ((10340 >> (2 * code)) & 3) - 1, col + ((2585 >> (2 * code)) & 3) - 1
+
+    return code_at, move
+
+
+@functools.cache
+def walk_functions(size):
+    """-> count_steps, write_steps for blocks of this size, on the CPU."""
+    code_at, move = direction_functions(size)
 
     @njit
     def joins(row, col, slot, slots, known):
@@ -36,7 +46,7 @@ def walk_functions(size):
         if known.size == 0 or known[row, col] == 0:
             return -1, 0
         other = np.int64(known[row, col] >> AGENT) - 1
-        return (other, np.int64(known[row, col] & 0xFFFFFFFF)) if slots[other] == slots[slot] else (-1, 0)
+        return (other, np.int64(known[row, col] & 0xFFFFFFFF)) if slots[other] == slot else (-1, 0)
 
     @njit
     def count_steps(begin, end, starts, slots, width, blocks, directions, known, length, met, shared):
@@ -44,11 +54,11 @@ def walk_functions(size):
         joins first (-1: nobody) and how many steps before the goal. known: (rows, cols) int64 zeros, or of size 0: no sharing."""
         for i in range(begin, end):
             slot = slots[i]
-            row, col = starts[i, 0], starts[i, 1]
+            row, col = np.int64(starts[i, 0]), np.int64(starts[i, 1])
             steps = 0
             while True:
-                other, rest = joins(row, col, i, slots, known)
-                code = code_at(row, col, slot, width, blocks, directions)
+                other, rest = joins(row, col, slot, slots, known)
+                code = code_at(row, col, slot * blocks, width, directions)
                 if other >= 0 or code >= AT_GOAL:
                     break
                 row, col = move(row, col, code)
@@ -56,10 +66,10 @@ def walk_functions(size):
             met[i], shared[i] = other, rest
             length[i] = -1 if code == NOWHERE else steps + rest
             if known.size > 0 and code != NOWHERE:
-                row, col = starts[i, 0], starts[i, 1]
+                row, col = np.int64(starts[i, 0]), np.int64(starts[i, 1])
                 for number in range(steps):
                     known[row, col] = ((i + 1) << AGENT) | (length[i] - number)
-                    row, col = move(row, col, code_at(row, col, slot, width, blocks, directions))
+                    row, col = move(row, col, code_at(row, col, slot * blocks, width, directions))
 
     @njit
     def write_steps(begin, end, starts, slots, width, blocks, directions, length, met, shared, first, bits, words):
@@ -67,15 +77,17 @@ def walk_functions(size):
         per_word = WORD_BITS // bits
         for i in range(begin, end):
             if length[i] > 0:
-                row, col = starts[i, 0], starts[i, 1]
+                row, col = np.int64(starts[i, 0]), np.int64(starts[i, 1])
                 for number in range(length[i] - 1, shared[i] - 1, -1):
-                    code = code_at(row, col, slots[i], width, blocks, directions)
+                    code = code_at(row, col, slots[i] * blocks, width, directions)
                     put_step(words, first[i], number, code, bits)
                     row, col = move(row, col, code)
                 if met[i] >= 0:
-                    source, full, rest = first[met[i]], shared[i] // per_word, shared[i] % per_word
-                    words[first[i] : first[i] + full] = words[source : source + full]
+                    source, target = first[met[i]], first[i]
+                    full, rest = shared[i] // per_word, shared[i] % per_word
+                    for w in range(full):
+                        words[target + w] = words[source + w]
                     if rest > 0:
-                        words[first[i] + full] |= words[source + full] & np.uint32((1 << (rest * bits)) - 1)
+                        words[target + full] |= words[source + full] & np.uint32((1 << (rest * bits)) - 1)
 
     return count_steps, write_steps

@@ -17,7 +17,7 @@ from ..device import njit
 from ..team import any_lane, lane_range, sync_lanes
 from .bit_blocks import AT_GOAL, CHANGED, NOWHERE
 
-NEVER = np.int64(1) << np.int64(62)
+NEVER = np.int64(1) << np.int64(61)  # three of them can be added
 STRAIGHT_8 = 1 << 32  # units of a tile length on 8-connected maps
 DIAGONAL_8 = 6074001000  # round(sqrt(2) * 2**32)
 
@@ -61,56 +61,65 @@ def value_operations(size, connectivity):
         return row, col
 
     @njit
+    def barrier(S, r, c):
+        """0 of a free tile, else NEVER."""
+        return np.int64(0) if S.cost[r, c] != 0 else NEVER
+
+    @njit
     def through(S, r, c, dr, dc):
-        """Cost-to-go of tile (r, c) by way of its neighbour (r + dr, c + dc); NEVER where that is no move. The tile is free."""
+        """Cost-to-go of tile (r, c) by way of its neighbour (r + dr, c + dc); NEVER or more where that is no move."""
         price = np.int64(S.cost[r + dr, c + dc])
-        if price == 0:
-            return NEVER
+        by = S.value[r + dr, c + dc] + barrier(S, r + dr, c + dc)
         if dr != 0 and dc != 0:
-            if S.cost[r + dr, c] == 0 or S.cost[r, c + dc] == 0:
-                return NEVER
-            return S.value[r + dr, c + dc] + price * diagonal
-        return S.value[r + dr, c + dc] + price * straight
+            return by + price * diagonal + (barrier(S, r + dr, c) | barrier(S, r, c + dc))
+        return by + price * straight
 
     @njit
-    def best_of_row(S, r, c, dr):
-        """The least of `through` by the neighbours in row r + dr (dr not 0)."""
-        best = through(S, r, c, dr, 0)
-        if connectivity == 8:
-            best = min(best, through(S, r, c, dr, -1), through(S, r, c, dr, 1))
-        return best
+    def lower_row(S, r, dr, lane):
+        """Row r gets better by way of row r + dr. -> did a tile of this lane?"""
+        better = np.int64(0)
+        for c in lane_range(1, size + 1, lane):
+            best = through(S, r, c, dr, 0)
+            if connectivity == 8:
+                best = min(best, through(S, r, c, dr, -1), through(S, r, c, dr, 1))
+            before = S.value[r, c]
+            now = max(min(before, best), barrier(S, r, c))
+            S.value[r, c] = now
+            better |= before ^ now
+        return better != 0
 
     @njit
-    def best_of_col(S, r, c, dc):
-        best = through(S, r, c, 0, dc)
-        if connectivity == 8:
-            best = min(best, through(S, r, c, -1, dc), through(S, r, c, 1, dc))
-        return best
+    def lower_col(S, c, dc, lane):
+        """Column c gets better by way of column c + dc."""
+        better = np.int64(0)
+        for r in lane_range(1, size + 1, lane):
+            best = through(S, r, c, 0, dc)
+            if connectivity == 8:
+                best = min(best, through(S, r, c, -1, dc), through(S, r, c, 1, dc))
+            before = S.value[r, c]
+            now = max(min(before, best), barrier(S, r, c))
+            S.value[r, c] = now
+            better |= before ^ now
+        return better != 0
 
     @njit
-    def lower_tile(S, r, c, value):
-        if value < S.value[r, c]:
-            S.value[r, c] = value
-            return True
-        return False
-
-    @njit
-    def sweep(S, lane):
-        """Rows down and up, columns right and left. -> did any tile of this lane get better?"""
-        better = False
-        for k in range(2 * size):
-            r, dr = (k + 1, -1) if k < size else (2 * size - k, 1)
-            for c in lane_range(1, size + 1, lane):
-                if S.cost[r, c] != 0:
-                    better |= lower_tile(S, r, c, best_of_row(S, r, c, dr))
-            sync_lanes()
-        for k in range(2 * size):
-            c, dc = (k + 1, -1) if k < size else (2 * size - k, 1)
-            for r in lane_range(1, size + 1, lane):
-                if S.cost[r, c] != 0:
-                    better |= lower_tile(S, r, c, best_of_col(S, r, c, dc))
-            sync_lanes()
-        return better
+    def settle(S, lane):
+        """Sweep down, right, up and left, until four sweeps in a row have changed nothing."""
+        quiet, turn = 0, 0
+        while quiet < 4:
+            better = False
+            for k in range(size):
+                if turn == 0:
+                    better |= lower_row(S, k + 1, -1, lane)
+                elif turn == 1:
+                    better |= lower_col(S, k + 1, -1, lane)
+                elif turn == 2:
+                    better |= lower_row(S, size - k, 1, lane)
+                else:
+                    better |= lower_col(S, size - k, 1, lane)
+                sync_lanes()
+            quiet = 0 if any_lane(better) else quiet + 1
+            turn = (turn + 1) % 4
 
     @njit
     def store(row, col, slot, value, S, lane):
@@ -132,8 +141,7 @@ def value_operations(size, connectivity):
         if seed >= 0 and lane == 0:
             S.value[1 + seed // size, 1 + seed % size] = np.int64(0)
         sync_lanes()
-        while any_lane(sweep(S, lane)):
-            pass
+        settle(S, lane)
         answer = store(row, col, slot, value, S, lane)
         north, east, south, west = False, False, False, False
         for i in lane_range(1, size + 1, lane):

@@ -23,6 +23,11 @@ def arm_planner_demo():
     return _main_of("demo")
 
 
+def grid_planner():
+    """The executable grid_planner."""
+    return _main_of("grid_planner_node")
+
+
 def _main_of(module):
     try:
         main = importlib.import_module(f"{__name__}.{module}").main

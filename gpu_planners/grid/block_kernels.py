@@ -1,0 +1,310 @@
+"""CUDA: fields (`block_rounds`) in one cooperative launch, and all agents' paths down them (`descent`) in another."""
+
+import functools
+import weakref
+
+import numpy as np
+from numba import cuda, int32, int64, uint8, uint32
+
+from ..device import cuda_jit
+from ..team import sync_team
+from ..team_kernels import ALL, WARP, team_blocks
+from . import block_rounds as rounds
+from .agents import WORD_BITS
+from .bit_blocks import AT_GOAL, EAST, NORTH, NOWHERE, SOUTH, WEST, WINDOW, BitScratch
+from .block_rounds import BITS, VALUES
+from .descent import direction_functions
+from .value_blocks import ValueScratch
+
+THREADS = 128  # a warp to a block of the map
+WARPS = THREADS // WARP
+WALKERS = 256  # threads of a CUDA block that walk, one to an agent
+WALKER_WARPS = WALKERS // WARP
+
+
+@functools.cache
+def _update_kernel(layout, size, connectivity):
+    update_fields = rounds.field_functions(layout, size, connectivity)
+    wide = size + 2
+
+    @cuda_jit
+    def update(width, blocks, M, V, E, directions, goals, R, Q, N):
+        warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
+        if layout == BITS:
+            S = BitScratch(
+                cuda.shared.array((WARPS, 2, wide), uint32)[warp],
+                cuda.shared.array((WARPS, size), uint32)[warp],
+                cuda.shared.array((WARPS, size), uint32)[warp],
+                cuda.shared.array((WARPS, WINDOW, 4), uint32)[warp],
+                cuda.shared.array((WARPS, 4, size), int32)[warp],
+                cuda.shared.array((WARPS, 4, size), int32)[warp],
+            )
+            if lane == 0:
+                for k in range(2):
+                    S.front[k, 0] = uint32(0)
+                    S.front[k, wide - 1] = uint32(0)
+        else:
+            S = ValueScratch(
+                cuda.shared.array((WARPS, wide, wide), int64)[warp],
+                cuda.shared.array((WARPS, wide, wide), uint8)[warp],
+            )
+        member, members = cuda.blockIdx.x, cuda.gridDim.x
+        place = rounds.Place(member * WARPS + warp, members * WARPS, member, members)
+        update_fields(width, blocks, M, V, E, directions, goals, R, Q, N, S, lane, place)
+
+    return update
+
+
+@functools.cache
+def _descend_kernel(layout, size, bits):
+    code_at, move = direction_functions(size)
+    per_word, shift, last = WORD_BITS // bits, size.bit_length() - 1, size - 1
+
+    @cuda.jit(device=True, inline=True)
+    def border_steps(row, col, base, width, E):
+        """Distance of a border tile, -1 of any other. BITS only"""
+        r, c = row & last, col & last
+        item = base + ((row >> shift) + 1) * width + (col >> shift) + 1
+        if r == 0:
+            return E[item, NORTH, c]
+        if r == last:
+            return E[item, SOUTH, c]
+        if c == 0:
+            return E[item, WEST, r]
+        if c == last:
+            return E[item, EAST, r]
+        return int32(-1)
+
+    @cuda.jit(device=True, inline=True)
+    def steps_from(row, col, base, width, E, directions):
+        """How many steps lead from a tile to the goal; -1: none do."""
+        steps = int32(0)
+        code = code_at(row, col, base, width, directions)
+        if code == NOWHERE:
+            return int32(-1)
+        while code != AT_GOAL:
+            if layout == BITS:
+                rest = border_steps(row, col, base, width, E)
+                if rest >= 0:
+                    return steps + rest
+            row, col = move(row, col, code)
+            steps += int32(1)
+            code = code_at(row, col, base, width, directions)
+        return steps
+
+    @cuda.jit(device=True, inline=True)
+    def sum_before(value, sums):
+        """-> sum of the values of the threads before this one, and of all threads of the block. sums: shared (WARPS,)"""
+        lane, warp = cuda.threadIdx.x % WARP, cuda.threadIdx.x // WARP
+        upto = value
+        for k in range(5):
+            other = cuda.shfl_up_sync(ALL, upto, 1 << k)
+            if lane >= 1 << k:
+                upto += other
+        if lane == WARP - 1:
+            sums[warp] = upto
+        cuda.syncthreads()
+        before, total = int64(0), int64(0)
+        for w in range(WALKER_WARPS):
+            if w < warp:
+                before += sums[w]
+            total += sums[w]
+        cuda.syncthreads()
+        return before + upto - value, total
+
+    @cuda_jit
+    def descend(width, blocks, V, E, directions, starts, slots, n, capacity, length, first, value, words, totals, N):
+        """Lengths, costs in units (VALUES only) and packed steps of n agents; `totals` gets the words they take.
+
+        Where those are more than `capacity`, no steps are written. totals: (members + 1,) int64, mapped the last
+        """
+        sums = cuda.shared.array(WALKER_WARPS, int64)
+        member, members = cuda.blockIdx.x, cuda.gridDim.x
+        thread = cuda.threadIdx.x
+        share = (n + members - 1) // members
+        begin, end = member * share, min(n, (member + 1) * share)
+        taken = int64(0)
+        for i in range(begin + thread, end, WALKERS):
+            slot = int64(slots[i])
+            row, col = int64(starts[i, 0]), int64(starts[i, 1])
+            steps = steps_from(row, col, slot * blocks, width, E, directions)
+            length[i] = steps
+            if layout == VALUES:
+                value[i] = V[slot, row + 1, col + 1]
+            taken += (max(steps, 0) + per_word - 1) // per_word
+        _, total = sum_before(taken, sums)
+        if thread == 0:
+            totals[member] = total
+        sync_team(N, 0, member, members)
+        taken = int64(0)
+        every = int64(0)
+        for m in range(thread, members, WALKERS):
+            if m < member:
+                taken += totals[m]
+            every += totals[m]
+        _, base = sum_before(taken, sums)
+        _, every = sum_before(every, sums)
+        if member == 0 and thread == 0:
+            totals[members] = every
+        for chunk in range(begin, end, WALKERS):
+            i = chunk + thread
+            need = int64(0)
+            if i < end:
+                need = int64((max(length[i], 0) + per_word - 1) // per_word)
+            before, total = sum_before(need, sums)
+            if i < end:
+                first[i] = base + before
+            base += total
+        if every <= capacity:
+            for i in range(begin + thread, end, WALKERS):
+                row, col = int64(starts[i, 0]), int64(starts[i, 1])
+                slot_base, at = int64(slots[i]) * blocks, first[i]
+                word = uint32(0)
+                for number in range(length[i] - 1, -1, -1):
+                    code = code_at(row, col, slot_base, width, directions)
+                    word |= uint32(code) << uint32(bits * (number & (per_word - 1)))
+                    if number & (per_word - 1) == 0:
+                        words[at + number // per_word] = word
+                        word = uint32(0)
+                    row, col = move(row, col, code)
+
+    return descend
+
+
+class _Pinned:
+    """Page-locked memory handed out as arrays; what nobody holds any more is used again."""
+
+    def __init__(self):
+        self._free = []
+
+    def array(self, count, kind):
+        """(count,) array of page-locked memory"""
+        size = max(1, count * np.dtype(kind).itemsize)
+        fits = [memory for memory in self._free if memory.nbytes >= size]
+        memory = min(fits, key=lambda m: m.nbytes) if fits else cuda.pinned_array(size + size // 4, np.uint8)
+        self._free = [m for m in self._free if m is not memory]
+        array = np.frombuffer(memoryview(memory), kind, count)  # views of it keep it, and so the memory, alive
+        weakref.finalize(array, self._free_again, memory)
+        return array
+
+    def _free_again(self, memory):
+        self._free = [*self._free[-3:], memory]
+
+
+class CudaFields:
+    """Fields on one CUDA device. Not for several threads at once. The same as `block_field.CpuFields`."""
+
+    def __init__(self, shape, device):
+        self.shape = shape
+        self._index = int(device.partition(":")[2] or 0)
+        self._update = _update_kernel(shape.layout, shape.blocks.size, shape.connectivity)
+        bits = 2 if shape.connectivity == 4 else 4
+        self._descend = _descend_kernel(shape.layout, shape.blocks.size, bits)
+        self._pinned, self._held = _Pinned(), {}
+        with cuda.gpus[self._index]:
+            self._multiprocessors = cuda.get_current_device().MULTIPROCESSOR_COUNT
+            self._stream = cuda.stream()
+
+    def allocate(self, slots):
+        """Room for so many fields; those there were are lost."""
+        with cuda.gpus[self._index]:
+            self._arrays = {}
+            for name, (shape, kind) in self.shape.field_shapes(slots).items():
+                self._arrays[name] = cuda.device_array(shape, kind)
+            N = np.zeros(8, np.int32)
+            N[rounds.ROUND] = 1
+            self._arrays["N"] = cuda.to_device(N)
+            self._arrays["Q"].copy_to_device(np.zeros(self._arrays["Q"].shape, np.int32))
+
+    def set_map(self, grid):
+        """Before fields are made."""
+        self._map = self.shape.map_array(grid)
+        with cuda.gpus[self._index]:
+            self._device_map = cuda.to_device(self._map)
+
+    def change_map(self, grid, rows, cols):
+        """Before fields are repaired."""
+        first, last = self.shape.change_map(self._map, grid, rows, cols)
+        with cuda.gpus[self._index]:
+            self._device_map[first : last + 1].copy_to_device(self._map[first : last + 1], self._stream)
+
+    def update(self, R, goals):
+        """Run `update_fields`."""
+        a, blocks = self._arrays, self.shape.blocks
+        with cuda.gpus[self._index]:
+            on_device = [self._sent("R", R), self._sent("goals", goals)]
+            arguments = (
+                blocks.width, blocks.count, self._device_map, a["V"], a["E"], a["directions"], on_device[1], on_device[0], a["Q"], a["N"]
+            )
+            self._launch(self._update, THREADS, blocks.count, arguments)
+            self._stream.synchronize()
+
+    def descend(self, starts, slots, bits):
+        """Paths of agents. starts: (N, 2) int32; slots: (N,) int32 -> length (N,) int32, -1 without a path; first (N,) int64;
+        cost-to-go of the starts in units (N,) int64, None of BITS; words"""
+        n, a, blocks = len(starts), self._arrays, self.shape.blocks
+        with cuda.gpus[self._index]:
+            starts, slots = self._sent("starts", starts), self._sent("slots", slots)
+            length = self._room("length", n, np.int32)
+            first, value = self._room("first", n, np.int64), self._room("value", n, np.int64)
+            words = self._room("words", 1, np.uint32)
+            N = self._held.setdefault("N", cuda.to_device(np.zeros(1, np.int32)))
+            most = 8 * self._multiprocessors
+            totals = self._room("totals", most + 1, np.int64)
+            for _ in range(2):
+                arguments = (
+                    blocks.width, blocks.count, a["V"], a["E"], a["directions"], starts, slots, n, len(words), length, first, value,
+                    words, totals, N,
+                )
+                members = self._launch(self._descend, WALKERS, -(-n // WALKERS) * WARPS, arguments)
+                total = self._pinned.array(1, np.int64)
+                totals[members : members + 1].copy_to_host(total, self._stream)
+                self._stream.synchronize()
+                if total[0] <= len(words):
+                    break
+                words = self._room("words", int(total[0]), np.uint32)
+            parts = [length[:n], first[:n], value[:n] if self.shape.layout == VALUES else None, words[: int(total[0])]]
+            answers = []
+            for part in parts:
+                answer = None if part is None else self._pinned.array(len(part), part.dtype)
+                if answer is not None and len(answer):
+                    part.copy_to_host(answer, self._stream)
+                answers.append(answer)
+            self._stream.synchronize()
+            return answers
+
+    def field(self, slot):
+        """-> V, E, M of one slot, on the host"""
+        with cuda.gpus[self._index]:
+            if self.shape.layout == VALUES:
+                return self._arrays["V"][slot].copy_to_host(), None, self._map
+            items = slice(slot * self.shape.blocks.count, (slot + 1) * self.shape.blocks.count)
+            return self._arrays["V"][items].copy_to_host(), self._arrays["E"][items].copy_to_host(), self._map
+
+    def _launch(self, kernel, threads, warps, arguments):
+        """Launch blocks that wait for each other, at most a warp to an item -> how many"""
+        if not kernel.overloads:
+            kernel[1, threads, self._stream](*arguments)  # compiles; how many blocks fit is known afterwards
+        per_block = threads // WARP
+        most = team_blocks(kernel, threads, 8 * self._multiprocessors)
+        members = max(1, min(most, -(-warps // per_block)))
+        kernel[members, threads, self._stream](*arguments)
+        return members
+
+    def _room(self, name, count, kind):
+        """A kept device array of at least `count` elements."""
+        held = self._held.get(name)
+        if held is None or len(held) < count:
+            held = self._held[name] = cuda.device_array(count + count // 4, kind)
+        return held
+
+    def _sent(self, name, values):
+        """A kept device array that begins with `values`."""
+        values = np.ascontiguousarray(values)
+        staging = self._held.get((name, "host"))
+        if staging is None or staging.size < values.size:
+            staging = self._held[name, "host"] = cuda.pinned_array(values.size + values.size // 4 + 1, values.dtype)
+            self._held[name] = cuda.device_array(len(staging), values.dtype)
+        staging[: values.size] = values.ravel()
+        self._held[name][: max(1, values.size)].copy_to_device(staging[: max(1, values.size)], self._stream)
+        return self._held[name].reshape(-1) if values.ndim == 1 else self._held[name][: values.size].reshape(values.shape)

@@ -1,0 +1,140 @@
+"""Plans for agents given as poses: conversion, one call of the planner, what is said about the outcome.
+
+Everything here runs on the worker thread, which the scene belongs to.
+"""
+
+import gc
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..grid import AgentStatus, GridMap, PathSet
+from . import grid_codes as codes
+from .grid_conversions import CODES, Poses, fill_paths, geometry_message, path_message, request_poses
+from .request_error import RequestError
+
+NEAR_GOALS = 64  # free tiles about an occupied goal that are tried
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What was planned, on which map. starts: (N, 2) metres; goals: Poses of all agents or of one, both in the map's frame"""
+
+    paths: PathSet
+    grid: GridMap
+    header: object
+    starts: np.ndarray
+    goals: Poses
+    algorithm: str
+    device: str
+    time_s: float
+
+    def path(self, agent):
+        """nav_msgs/Path of an agent; empty where there is none."""
+        goal = self.goals.quaternions[agent if len(self.goals) > 1 else 0]
+        return path_message(self.grid, self.paths.path(agent), self.header, goal)
+
+    def text(self):
+        """How many agents have a path, and for each reason why others have none, how many and the first of them."""
+        status, n = self.paths.status, len(self.paths)
+        solved = int(self.paths.solved.sum())
+        text = f"paths found for {solved} of {n} agents, by {self.algorithm} on {self.device} in {1e3 * self.time_s:.1f} ms"
+        for failure in np.unique(status[status != AgentStatus.SOLVED]):
+            agents = np.flatnonzero(status == failure)
+            first = int(agents[0])
+            goal = self.goals.points[first if len(self.goals) > 1 else 0]
+            text += (
+                f"; {self.paths.message(first)}: {len(agents)} agent{'s' if len(agents) > 1 else ''}, first agent {first} from "
+                f"({self.starts[first, 0]:.2f}, {self.starts[first, 1]:.2f}) to ({goal[0]:.2f}, {goal[1]:.2f})"
+            )
+        return text
+
+    def failure(self, agent=0):
+        """(code, text) of an agent."""
+        return int(CODES[self.paths.status[agent]]), self.paths.message(agent)
+
+
+def plan(scene, frames, starts, goals, algorithm, tolerance=0.0):
+    """Plan of agents, Poses each; one goal serves all. RequestError or another GpuPlannersError says what is wrong.
+
+    tolerance: metres that a single agent's path may end beside a goal that is occupied
+    """
+    if not len(starts) or len(goals) not in (1, len(starts)):
+        raise RequestError(
+            codes.INVALID_REQUEST, f"there are {len(starts)} starts and {len(goals)} goals; allowed: 1 start or more, 1 goal or as many"
+        )
+    planner = scene.planner(algorithm)
+    grid, header = scene.grid, scene.header()
+    starts, goals = frames.to_map(starts, scene.frame, "the starts"), frames.to_map(goals, scene.frame, "the goals")
+    start_points = starts.points[:, :2]
+    start_tiles, goal_tiles = grid.tiles_of(start_points), grid.tiles_of(goals.points[:, :2])
+    if tolerance > 0:
+        goal_tiles = near_goal(planner, grid, start_tiles, goal_tiles, tolerance)
+    started = time.perf_counter()
+    paths = planner.plan(start_tiles, goal_tiles[0] if len(goals) == 1 else goal_tiles)
+    return Plan(paths, grid, header, start_points, goals, algorithm, planner.device, time.perf_counter() - started)
+
+
+def near_goal(planner, grid, start, goal, tolerance):
+    """(1, 2) the goal, or where it is occupied the nearest free tile within the tolerance (metres) that can be reached."""
+    row, col = goal[0]
+    if not (0 <= row < grid.rows and 0 <= col < grid.cols) or not grid.blocked[int(row), int(col)]:
+        return goal
+    reach = tolerance / grid.resolution
+    low = np.maximum(goal[0] - np.ceil(reach), 0).astype(int)
+    high = np.minimum(goal[0] + np.ceil(reach) + 1, grid.shape).astype(int)
+    near = np.argwhere(~grid.blocked[low[0] : high[0], low[1] : high[1]]) + low
+    distance = np.linalg.norm(near - goal[0], axis=1)
+    near = near[np.argsort(distance, kind="stable")][: min((distance <= reach).sum(), NEAR_GOALS)]
+    if not len(near):
+        return goal
+    solved = planner.plan(np.repeat(start, len(near), axis=0), near.astype(float)).solved
+    return near[np.argmax(solved)][None].astype(float) if solved.any() else goal
+
+
+def answer(scene, frames, default_algorithm, request, response):
+    """(response of a PlanAgents request, its Plan or None when it was refused).
+
+    Never raises: every failure becomes a code and a text.
+    """
+    try:
+        starts, goals = request_poses(request, "starts"), request_poses(request, "goals")
+        outside = [agent for agent in request.path_agents if agent >= len(starts)]
+        if outside:
+            raise RequestError(
+                codes.INVALID_REQUEST, f"path_agents names agent {outside[0]}; allowed: 0 to {len(starts) - 1}, the agents of the request"
+            )
+        planned = plan(scene, frames, starts, goals, request.algorithm or default_algorithm)
+        fill_paths(response, planned.paths, not request.without_steps)
+        response.paths = [planned.path(agent) for agent in request.path_agents]
+    except Exception as error:  # a client must get an answer whatever goes wrong
+        return type(response)(code=codes.code_of(error), message=error_text(error)), None
+    response.code, response.message = codes.NONE, planned.text()
+    response.header, response.map = planned.header, geometry_message(planned.grid)
+    response.map.map_load_time = planned.header.stamp
+    response.planning_time_s, response.algorithm, response.device = planned.time_s, planned.algorithm, planned.device
+    return response, planned
+
+
+def error_text(error):
+    """What is said about an exception."""
+    if codes.code_of(error) == codes.UNKNOWN:
+        return f"internal error: {type(error).__name__}: {error}"
+    return str(error) or type(error).__name__
+
+
+def warm_up(scene, algorithm):
+    """Compile what requests and changes of the map need, by small ones on the present map; returns the device."""
+    planner, grid = scene.planner(algorithm), scene.grid
+    free = np.argwhere(~grid.blocked)[:2]
+    if len(free):
+        planner.plan(free, free[0]).path(0)
+        planner.plan(free, free)
+        row, col = free[-1]
+        for cost in (0, grid.costs[row, col]):
+            planner.update([row], [col], cost)
+            planner.plan(free, free[0])
+    gc.collect()
+    gc.freeze()  # what the compiler leaves behind stays: to look through it again takes a fifth of a second
+    return planner.device

@@ -1,0 +1,41 @@
+"""What RViz shows of many paths: one LINE_LIST, in which straight runs of tiles are one line each."""
+
+import numpy as np
+from geometry_msgs.msg import Point
+from std_msgs.msg import ColorRGBA
+from visualization_msgs.msg import Marker, MarkerArray
+
+PATH_COLOUR = ColorRGBA(r=0.13, g=0.45, b=0.85, a=0.8)
+
+
+def paths_markers(grid, paths, header, most_agents, width):
+    """MarkerArray with the paths of at most so many agents, spread evenly over those that have one.
+
+    width: metres; 0: half a tile
+    """
+    marker = Marker(header=header, ns="paths", id=0, type=Marker.LINE_LIST, action=Marker.ADD, color=PATH_COLOUR)
+    marker.scale.x = width or 0.5 * grid.resolution
+    marker.pose.orientation.w = 1.0
+    solved = np.flatnonzero(paths.solved & (paths.length > 0))
+    shown = solved[np.linspace(0, len(solved) - 1, min(most_agents, len(solved))).astype(int)] if len(solved) else solved
+    ends = grid.centres_of(straight_runs(*paths.paths(shown)).reshape(-1, 2))
+    marker.points = [Point(x=x, y=y, z=0.0) for x, y in ends.tolist()]
+    if not marker.points:
+        marker.action = Marker.DELETE
+    return MarkerArray(markers=[marker])
+
+
+def straight_runs(tiles, offsets):
+    """(R, 2, 2) first and last tile of every straight run. tiles (T, 2), offsets (N + 1,): as PathSet.paths gives them"""
+    if len(tiles) < 2:
+        return np.empty((0, 2, 2), np.int32)
+    moves = np.diff(tiles, axis=0)
+    joins = np.ones(len(moves), bool)  # is the pair (k, k + 1) of one path?
+    ends = offsets[1:-1]
+    joins[ends[(ends > 0) & (ends < len(tiles))] - 1] = False
+    turns = np.ones(len(moves), bool)  # does a run begin at k?
+    turns[1:] = (moves[1:] != moves[:-1]).any(axis=1) | ~joins[:-1]
+    begins = np.flatnonzero(turns & joins)
+    last = np.ones(len(moves), bool)  # does a run end at k + 1?
+    last[:-1] = turns[1:]
+    return np.stack([tiles[begins], tiles[np.flatnonzero(last & joins) + 1]], axis=1)

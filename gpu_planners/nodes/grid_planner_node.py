@@ -1,0 +1,183 @@
+"""The node grid_planner: parameters, topics, services and Nav2's action around the library of gpu_planners.grid.
+
+Callbacks only hand on what arrives. One worker thread owns the map and does all planning (CUDA contexts belong to one
+thread), in the order in which things arrive: a map published before a request is the one that is planned on. Callbacks
+of services wait for that thread, never for the executor.
+"""
+
+import sys
+import time
+
+from nav_msgs.msg import OccupancyGrid, Path
+from nav_msgs.srv import GetPlan
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.node import Node
+
+from gpu_planners_msgs.srv import PlanAgents
+
+from ..errors import GpuPlannersError
+from . import agent_planning, grid_codes
+from .agent_planning import error_text
+from .diagnostics import OK, WARN, Diagnostics, steady_clock
+from .frames import Frames
+from .grid_conversions import pose_of
+from .grid_parameters import GRID_PARAMETERS
+from .grid_scene import GridScene
+from .nav2_action import ComputePathToPose
+from .optional import optional_module
+from .plan_publishers import PlanPublishers
+from .process import run
+from .qos import of_durability
+from .request_error import RequestError
+from .topic_agents import TopicAgents
+from .worker import Worker
+
+
+class GridPlannerNode(Node):
+    def __init__(self, **options):
+        super().__init__("grid_planner", **options)
+        GRID_PARAMETERS.declare(self)
+        self._values = GRID_PARAMETERS.values(self)
+        self.add_on_set_parameters_callback(GRID_PARAMETERS.checker_of_changes(self, self._change_parameters))
+        self._scene, self._frames = GridScene(self._values), Frames(self)
+        self._warm, self._requests, self._last_answer = set(), 0, ""
+        self._state = Diagnostics(self, "waiting for a map", self._facts)
+        self._worker = Worker(self._state.fail)
+        self._outputs = PlanPublishers(self, self._values)
+        self._topics = TopicAgents(self, self._worker, self._state, lambda *poses: self._tell(self._plan(*poses), "topics"))
+        self._subscribe()
+        for kind, name, callback in ((PlanAgents, "plan_agents", self._plan_agents), (GetPlan, "get_plan", self._get_plan)):
+            self.create_service(kind, f"~/{name}", callback, callback_group=MutuallyExclusiveCallbackGroup())
+        action = ComputePathToPose(self, lambda *request: self._worker.call(self._path_of_one, *request))
+        for missing in filter(None, (self._frames.missing, action.missing)):
+            self.get_logger().info(missing)
+        self.create_timer(0.2, self._publish_pending, clock=steady_clock())
+
+    def close(self, patience_s=-1.0):
+        """Stop; False when the job under way has not ended within patience_s seconds (negative: wait for it)."""
+        stopped = self._worker.stop(patience_s)
+        if stopped:
+            self.destroy_node()
+        return stopped
+
+    def _subscribe(self):
+        if self._values["map_file"]:
+            self._worker.do(self._change_map, self._scene.load_file, self._values["map_file"])
+        else:
+            self._listen(OccupancyGrid, "map", self._scene.take_map, of_durability(self._values["map_durability"], depth=1))
+        map_msgs, missing = optional_module("map_msgs.msg", "topic map_updates")
+        if missing:
+            self.get_logger().info(missing)
+        else:
+            self._listen(map_msgs.OccupancyGridUpdate, "map_updates", self._scene.take_update)
+
+    def _listen(self, kind, topic, change, qos=10):
+        self.create_subscription(kind, topic, lambda message: self._worker.do(self._change_map, change, message), qos)
+
+    def _change_parameters(self, values):
+        self._values = values
+        self._worker.do(self._configure, values)
+
+    def _configure(self, values):
+        changes = self._scene.changes
+        self._scene.configure(values)
+        self._get_ready(changed=self._scene.changes != changes)
+
+    def _change_map(self, change, source):
+        """change: a method of the scene that takes the map or an update of it"""
+        changes = self._scene.changes
+        try:
+            change(source)
+            self._state.set_problem("map", "")
+        except GpuPlannersError as error:
+            kept = "; the map before it is used" if self._scene.grid is not None else ""
+            self._state.set_problem("map", f"a map or an update of it was refused: {error}{kept}")
+        self._get_ready(changed=self._scene.changes != changes)
+
+    def _get_ready(self, changed):
+        """After a change of map or parameters: compile before the first request, which would have to wait for it; plan anew."""
+        grid = self._scene.grid
+        if grid is None:
+            return
+        key = tuple(self._values[name] for name in ("algorithm", "device", "block_size")) + (bool(grid.uniform_cost),)
+        if key not in self._warm:
+            self._state.say(WARN, "compiling; a request waits for it")
+            started = time.monotonic()
+            device = agent_planning.warm_up(self._scene, self._values["algorithm"])
+            self._warm.add(key)
+            took = time.monotonic() - started
+            self.get_logger().info(f"map of {grid.rows} x {grid.cols} cells, ready on {device} after {took:.1f} s")
+        self._state.say(OK, "ready")
+        if changed:
+            self._outputs.show_map(grid, self._scene.header())
+            self._topics.plan_again()
+
+    def _plan(self, starts, goals, algorithm="", tolerance=0.0):
+        algorithm = algorithm or self._values["algorithm"]
+        return agent_planning.plan(self._scene, self._frames, starts, goals, algorithm, tolerance)
+
+    def _tell(self, plan, what):
+        self._last_answer = plan.text()
+        self.get_logger().info(f"{what}: {self._last_answer}")
+        self._outputs.show(plan, self._values)
+
+    def _plan_agents(self, request, response):
+        try:
+            return self._worker.call(self._answer, request, response)
+        except Exception as error:  # a callback that raises would end spin() and leave the client waiting
+            return PlanAgents.Response(code=grid_codes.UNKNOWN, message=error_text(error))
+
+    def _answer(self, request, response):
+        self._requests += 1
+        response, plan = agent_planning.answer(self._scene, self._frames, self._values["algorithm"], request, response)
+        response.message += f" (warning: {self._state.problem})" if self._state.problem else ""
+        if plan is None:
+            self._last_answer = response.message
+            self.get_logger().warning(f"plan_agents: {response.message}")
+        else:
+            self._tell(plan, "plan_agents")
+        return response
+
+    def _get_plan(self, request, response):
+        try:
+            response.plan = self._worker.call(self._path_of_one, request.start, request.goal, "", float(request.tolerance))
+        except Exception as error:  # GetPlan has no code: an empty path, and the reason in the log and diagnostics
+            self._last_answer = f"code {grid_codes.code_of(error)}: {error_text(error)}"
+            self.get_logger().warning(f"get_plan: {self._last_answer}")
+            response.plan = Path(header=self._scene.header())
+        return response
+
+    def _path_of_one(self, start, goal, algorithm, tolerance=0.0):
+        """nav_msgs/Path between two PoseStamped; start None: from where the robot stands."""
+        self._requests += 1
+        origin = self._frames.origin_of
+        starts = pose_of(start) if start is not None else origin(self._values["robot_frame"], self._scene.frame, "the start")
+        plan = self._plan(starts, pose_of(goal), algorithm, tolerance)
+        self._tell(plan, "path")
+        code, text = plan.failure()
+        if code != grid_codes.NONE:
+            raise RequestError(code, text)
+        return plan.path(0)
+
+    def _publish_pending(self):
+        if self._outputs.wanted:
+            self._worker.do(self._outputs.publish_pending)
+
+    def _facts(self):
+        grid = self._scene.grid
+        return {
+            "map": f"{grid.rows} x {grid.cols} cells of {grid.resolution} m in '{self._scene.frame}'" if grid else "none",
+            "map changes": self._scene.changes,
+            "device": self._values["device"],
+            "algorithm": self._values["algorithm"],
+            "requests": self._requests,
+            "last answer": self._last_answer,
+        }
+
+
+def main(arguments=None):
+    return run(GridPlannerNode, "grid_planner", arguments, threads=6)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""What the node grid_planner publishes: paths as they are planned, and pictures of them where someone looks."""
+
+from nav_msgs.msg import OccupancyGrid, Path
+from sensor_msgs.msg import PointCloud2
+from visualization_msgs.msg import MarkerArray
+
+from .grid_conversions import agents_message, map_message
+from .grid_markers import paths_markers
+from .grid_parameters import plan_topics
+from .qos import LATCHED
+
+
+class PlanPublishers:
+    """All calls on the worker thread: paths are expanded in parallel by Numba, from one thread at a time."""
+
+    def __init__(self, node, values):
+        self._plan = node.create_publisher(Path, "plan", 10)
+        self._robots = [node.create_publisher(Path, topic, 10) for topic in plan_topics(values)]
+        self._latched = {
+            name: node.create_publisher(kind, f"~/{name}", LATCHED)
+            for name, kind in (("paths_markers", MarkerArray), ("agents", PointCloud2), ("map", OccupancyGrid))
+        }
+        self._pending = {}  # name: makes the latest message, which nobody has looked for yet
+
+    def show(self, plan, values):
+        """A Plan: paths go out now, pictures with the next publish_pending."""
+        agent = values["plan_agent"]
+        if agent < len(plan.paths) and self._plan.get_subscription_count():
+            self._plan.publish(plan.path(agent))
+        for agent, publisher in enumerate(self._robots[: len(plan.paths)]):
+            if publisher.get_subscription_count():
+                publisher.publish(plan.path(agent))
+        limits = values["marker_agents"], values["marker_width"]
+        self._pending["paths_markers"] = lambda: paths_markers(plan.grid, plan.paths, plan.header, *limits)
+        self._pending["agents"] = lambda: agents_message(plan.starts, plan.paths, plan.header)
+
+    def show_map(self, grid, header):
+        self._pending["map"] = lambda: map_message(grid, header)
+
+    def publish_pending(self):
+        for name in [name for name in self._pending if self._latched[name].get_subscription_count()]:
+            self._latched[name].publish(self._pending.pop(name)())
+
+    @property
+    def wanted(self):
+        """Is there something that someone looks for?"""
+        return any(self._latched[name].get_subscription_count() for name in list(self._pending))

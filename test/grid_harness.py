@@ -1,0 +1,95 @@
+"""Runs the real grid_planner node on small maps, for tests."""
+
+import array
+
+import numpy as np
+import running_node
+from geometry_msgs.msg import Point, Pose, PoseArray, PoseStamped, Quaternion
+from nav_msgs.msg import OccupancyGrid
+from running_node import LATCHED
+
+from gpu_planners.nodes.grid_planner_node import GridPlannerNode
+from gpu_planners_msgs.srv import PlanAgents
+
+RESOLUTION = 0.5
+# . free, # occupied, ? unknown; the first line is the highest y, as one looks at the map
+ROOMS = """
+..........
+..######..
+..#....#..
+..#....#..
+..#....#..
+..######..
+....??....
+.......###
+.......#.#
+.......###
+"""
+
+
+class RunningNode(running_node.RunningNode):
+    def __init__(self, occupancy="ROOMS", **parameters):
+        parameters = {"device": "cpu", "algorithm": "exact"} | parameters
+        super().__init__(GridPlannerNode, "grid_planner", (PlanAgents, "plan_agents"), parameters, threads=6)
+        assert self.client.wait_for_service(10)
+        self._map_publishers = {}
+        if occupancy is not None:
+            self.publish_map(map_message() if isinstance(occupancy, str) else occupancy)
+
+    def publish_map(self, message, qos=LATCHED):
+        """Publish a map, and return when it was looked at."""
+        seen = []
+        handled = self.node._change_map
+        self.node._change_map = lambda *arguments: (handled(*arguments), seen.append(1))
+        if qos.durability not in self._map_publishers:
+            self._map_publishers[qos.durability] = self.publisher(OccupancyGrid, "/map", qos)
+        self._map_publishers[qos.durability].publish(message)
+        self.wait_until(lambda: seen)
+        self.node._change_map = handled
+
+
+def cells(text=ROOMS):
+    """(rows, cols) int8 occupancy of a drawn map"""
+    rows = text.split()[::-1]
+    return np.array([[{".": 0, "#": 100, "?": -1}[letter] for letter in row] for row in rows], np.int8)
+
+
+def map_message(data=None, resolution=RESOLUTION, origin=(0.0, 0.0, 0.0), frame="map"):
+    data = cells() if data is None else np.asarray(data, np.int8)
+    message = OccupancyGrid(data=array.array("b", data.tobytes()))
+    message.header.frame_id = frame
+    message.info.height, message.info.width = data.shape
+    message.info.resolution = resolution
+    x, y, yaw = origin
+    message.info.origin = pose(x, y, yaw)
+    return message
+
+
+def pose(x, y, yaw=None):
+    """A pose in the plane; without a yaw its orientation is all zeros."""
+    z, w = (0.0, 0.0) if yaw is None else (float(np.sin(yaw / 2)), float(np.cos(yaw / 2)))
+    return Pose(position=Point(x=float(x), y=float(y), z=0.0), orientation=Quaternion(x=0.0, y=0.0, z=z, w=w))
+
+
+def poses(points, frame="map", yaw=None):
+    message = PoseArray(poses=[pose(x, y, yaw) for x, y in points])
+    message.header.frame_id = frame
+    return message
+
+
+def stamped(x, y, yaw=None, frame="map"):
+    message = PoseStamped(pose=pose(x, y, yaw))
+    message.header.frame_id = frame
+    return message
+
+
+def centre(row, col):
+    """Centre of a tile of a map at the origin, metres."""
+    return (col + 0.5) * RESOLUTION, (row + 0.5) * RESOLUTION
+
+
+def request(starts=((0, 0),), goals=((9, 9),), frame="map", **fields):
+    """A PlanAgents request between tiles [row, col]."""
+    return PlanAgents.Request(
+        starts=poses([centre(*tile) for tile in starts], frame), goals=poses([centre(*tile) for tile in goals], frame), **fields
+    )

@@ -1,0 +1,285 @@
+"""Grid messages to types and back: each field, frame and mistake, without a running node."""
+
+import array
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+pytest.importorskip("gpu_planners_msgs.srv", reason="gpu_planners_msgs is not built: run make setup")
+
+from types import SimpleNamespace
+
+from geometry_msgs.msg import Pose, Quaternion
+from grid_harness import map_message, pose, poses, stamped
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nav_msgs.msg import OccupancyGrid
+from std_msgs.msg import Header
+from visualization_msgs.msg import Marker
+
+from gpu_planners.errors import DeviceError, GridMapError, SettingsError
+from gpu_planners.grid import AgentStatus, GridMap, PathSet
+from gpu_planners.grid.agents import COL_STEP, ROW_STEP
+from gpu_planners.nodes import grid_codes, grid_conversions
+from gpu_planners.nodes.frames import Frames
+from gpu_planners.nodes.grid_markers import paths_markers, straight_runs
+from gpu_planners.nodes.request_error import RequestError
+from gpu_planners_msgs.srv import PlanAgents
+
+HEADER = Header(frame_id="map")
+
+
+def path_set(*moves, connectivity=8, status=None):
+    """Paths of agents that start at (10 * i, 20) and go by move codes."""
+    offsets = np.cumsum([0, *map(len, moves)])
+    status = [0] * len(moves) if status is None else status
+    starts = [(10 * i, 20) for i in range(len(moves))]
+    costs = [float(len(m)) if s == 0 else np.inf for m, s in zip(moves, status)]
+    return PathSet.of_moves(starts, status, costs, np.concatenate(moves).astype(np.uint8), offsets, connectivity)
+
+
+def open_grid(**fields):
+    return GridMap(np.ones((100, 60), np.uint8), **fields)
+
+
+def test_a_map_keeps_its_values_and_place():
+    values = np.array([[0, 100, -1], [7, 64, 65]], np.int8)
+    data, resolution, origin = grid_conversions.occupancy(map_message(values, 0.05, (1.0, -2.0, 0.7)))
+    assert data.tolist() == values.tolist() and resolution == 0.05  # float32 in the message
+    assert np.allclose(origin, (1.0, -2.0, 0.7))
+
+
+def test_a_quaternion_of_zeros_is_no_rotation():
+    message = map_message()
+    message.info.origin.orientation = Quaternion(x=0.0, y=0.0, z=0.0, w=0.0)
+    assert grid_conversions.occupancy(message)[2] == (0.0, 0.0, 0.0)
+
+
+def changed(change):
+    message = map_message()
+    change(message)
+    return message
+
+
+@pytest.mark.parametrize(
+    "message, words",
+    [
+        (OccupancyGrid(), ["empty", "width 0", "height 0"]),
+        (changed(lambda m: setattr(m, "data", m.data[:-1])), ["99 cells", "10 * 10"]),
+        (changed(lambda m: setattr(m.info, "resolution", 0.0)), ["resolution", "0.0"]),
+        (changed(lambda m: setattr(m.info, "resolution", float("nan"))), ["resolution", "nan"]),
+        (changed(lambda m: setattr(m.info.origin.position, "x", float("inf"))), ["origin", "finite"]),
+        (changed(lambda m: setattr(m.info.origin, "orientation", Quaternion(x=0.5, y=0.0, z=0.0, w=0.8))), ["tilted", "0.5"]),
+    ],
+)
+def test_malformed_maps_are_named(message, words):
+    with pytest.raises(GridMapError) as error:
+        grid_conversions.occupancy(message)
+    assert all(word in str(error.value) for word in words), str(error.value)
+
+
+def update(x, y, width, height, values):
+    return SimpleNamespace(x=x, y=y, width=width, height=height, data=array.array("b", values))
+
+
+def test_map_updates_lie_where_they_say_or_are_refused():
+    row, col, data = grid_conversions.map_update(update(1, 2, 3, 2, range(6)), (4, 4))
+    assert (row, col, data.tolist()) == (2, 1, [[0, 1, 2], [3, 4, 5]])
+    for message, word in (
+        (update(2, 0, 3, 1, range(3)), "columns 2 to 4"),
+        (update(0, -1, 1, 1, range(1)), "rows -1"),
+        (update(0, 0, 2, 2, range(3)), "3 cells"),
+    ):
+        with pytest.raises(GridMapError, match=word):
+            grid_conversions.map_update(message, (4, 4))
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.lists(st.integers(0, 7), max_size=40), min_size=1, max_size=6), st.sampled_from([4, 8]))
+def test_a_response_gives_the_paths_back(moves, connectivity):
+    moves = [np.array(m, int) % connectivity for m in moves]
+    paths = path_set(*moves, connectivity=connectivity)
+    response = PlanAgents.Response()
+    grid_conversions.fill_paths(response, paths, with_steps=True)
+    back = grid_conversions.path_set_of(response)
+    for i, codes in enumerate(moves):
+        steps = np.stack([ROW_STEP[codes], COL_STEP[codes]], axis=1)
+        expected = np.concatenate([[[10 * i, 20]], np.cumsum(steps, axis=0) + (10 * i, 20)]) if len(codes) else [[10 * i, 20]]
+        assert back.path(i).tolist() == np.asarray(expected).tolist()
+    assert back.cost.tolist() == paths.cost.tolist() and list(response.codes) == [0] * len(moves)
+
+
+def test_codes_costs_and_texts_of_agents_without_a_path():
+    paths = path_set([1], [], [], status=[AgentStatus.SOLVED, AgentStatus.GOAL_BLOCKED, AgentStatus.NO_PATH])
+    response = PlanAgents.Response()
+    grid_conversions.fill_paths(response, paths, with_steps=False)
+    assert list(response.codes) == [0, 206, 208] and list(response.costs) == [1.0, np.inf, np.inf]
+    assert dict(zip(response.text_codes, response.code_texts)) == {0: paths.message(0), 206: paths.message(1), 208: paths.message(2)}
+    assert not response.words and not response.first and not response.start_tiles
+    with pytest.raises(ValueError, match="no steps"):
+        grid_conversions.path_set_of(response)
+
+
+def directions(path):
+    """Unit vectors (K, 2) that the poses look along."""
+    yaw = [2 * np.arctan2(p.pose.orientation.z, p.pose.orientation.w) for p in path.poses]
+    return np.stack([np.cos(yaw), np.sin(yaw)], axis=1)
+
+
+@pytest.mark.parametrize("origin", [(0.0, 0.0, 0.0), (3.0, -1.0, 0.6), (0.0, 2.0, -2.5)])
+def test_poses_of_a_path_look_along_it(origin):
+    grid = open_grid(resolution=0.25, origin=origin)
+    tiles = path_set([1, 1, 4, 5, 2, 6, 3, 7, 0]).path(0)
+    path = grid_conversions.path_message(grid, tiles, HEADER)
+    points = np.array([(p.pose.position.x, p.pose.position.y) for p in path.poses])
+    assert np.allclose(points, grid.centres_of(tiles))
+    steps = np.diff(points, axis=0)
+    assert np.allclose(directions(path)[:-1], steps / np.linalg.norm(steps, axis=1)[:, None])
+    assert np.allclose(directions(path)[-1], directions(path)[-2])
+    assert path.header == HEADER and all(p.header == HEADER for p in path.poses)
+
+
+def test_the_last_pose_looks_as_the_goal_does():
+    tiles = path_set([1, 1]).path(0)
+    goal = grid_conversions.pose_of(stamped(0, 0, yaw=2.0))
+    path = grid_conversions.path_message(open_grid(), tiles, HEADER, goal.quaternions[0])
+    assert np.allclose(directions(path), [(1, 0), (1, 0), (np.cos(2), np.sin(2))])
+    none = grid_conversions.pose_of(stamped(0, 0, yaw=None))
+    assert np.allclose(directions(grid_conversions.path_message(open_grid(), tiles, HEADER, none.quaternions[0])), [(1, 0)] * 3)
+    single = grid_conversions.path_message(open_grid(), path_set([]).path(0), HEADER, goal.quaternions[0])
+    assert np.allclose(directions(single), [(np.cos(2), np.sin(2))])
+    assert grid_conversions.path_message(open_grid(), np.empty((0, 2), int), HEADER).poses == []
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.lists(st.integers(0, 7), max_size=12), min_size=1, max_size=5))
+def test_straight_runs_cover_exactly_the_paths(moves):
+    tiles, offsets = path_set(*[np.array(m, int) for m in moves]).paths()
+    covered = []
+    for (r0, c0), (r1, c1) in straight_runs(tiles, offsets).tolist():
+        n = max(abs(r1 - r0), abs(c1 - c0))
+        assert n > 0 and {abs(r1 - r0), abs(c1 - c0)} <= {0, n}
+        covered += [((r0 + k * (r1 - r0) // n, c0 + k * (c1 - c0) // n), (np.sign(r1 - r0), np.sign(c1 - c0))) for k in range(n)]
+    expected, runs = [], 0
+    for i, codes in enumerate(moves):
+        path = tiles[offsets[i] : offsets[i + 1]].tolist()
+        expected += [(tuple(a), (ROW_STEP[c], COL_STEP[c])) for a, c in zip(path, codes)]
+        runs += sum(1 for k, c in enumerate(codes) if k == 0 or c != codes[k - 1])
+    assert covered == expected and len(straight_runs(tiles, offsets)) == runs
+
+
+def test_markers_are_one_list_of_lines_of_agents_that_have_a_path():
+    paths = path_set([1] * 5, [2] * 3, [], [1, 2], status=[0, 0, 1, 0])
+    (marker,) = paths_markers(open_grid(resolution=0.5), paths, HEADER, 10, 0.0).markers
+    assert marker.type == Marker.LINE_LIST and marker.action == Marker.ADD and marker.scale.x == 0.25
+    assert len(marker.points) == 2 * (1 + 1 + 2)
+    (fewer,) = paths_markers(open_grid(), paths, HEADER, 2, 0.1).markers
+    assert len(fewer.points) == 2 * (1 + 2) and fewer.scale.x == 0.1  # the first and the last
+    (none,) = paths_markers(open_grid(), path_set([], status=[1]), HEADER, 10, 0.0).markers
+    assert none.action == Marker.DELETE and (none.ns, none.id) == (marker.ns, marker.id)
+
+
+def test_the_cloud_of_agents():
+    paths = path_set([1, 1], [], status=[0, AgentStatus.START_BLOCKED])
+    message = grid_conversions.agents_message(np.array([[1.0, 2.0], [3.0, 4.0]]), paths, HEADER)
+    kinds = {field.datatype: kind for field, kind in zip(message.fields, ("<f4", "<f4", "<f4", "<u2", "<u4", "<f4"))}
+    layout = np.dtype(
+        {"names": [f.name for f in message.fields], "formats": [kinds[f.datatype] for f in message.fields],
+         "offsets": [f.offset for f in message.fields], "itemsize": message.point_step}
+    )  # fmt: skip
+    cloud = np.frombuffer(message.data, layout)
+    assert message.width == 2 and message.row_step == len(message.data)
+    assert cloud["x"].tolist() == [1, 3] and cloud["y"].tolist() == [2, 4] and cloud["code"].tolist() == [0, 205]
+    assert cloud["agent"].tolist() == [0, 1] and cloud["cost"].tolist() == [2.0, np.inf]
+
+
+def test_the_shown_map_has_the_place_and_the_costs():
+    costs = np.array([[1, 0, 3], [2, 2, 1]], np.uint8)
+    message = grid_conversions.map_message(GridMap(costs, resolution=0.1, origin=(1.0, 2.0, 0.5)), HEADER)
+    data, resolution, origin = grid_conversions.occupancy(message)
+    assert data.tolist() == [[0, 100, 99], [49, 49, 0]] and resolution == 0.1 and np.allclose(origin, (1.0, 2.0, 0.5))
+    uniform = grid_conversions.map_message(GridMap(np.array([[5, 0]], np.uint8)), HEADER)
+    assert list(uniform.data) == [0, 100]
+
+
+def test_poses_and_points_of_a_request():
+    request = PlanAgents.Request(starts=poses([(1, 2), (3, 4)], "odom", yaw=0.5))
+    request.goal_points = array.array("d", [5.0, 6.0])
+    request.goals.header.frame_id = "map"
+    starts = grid_conversions.request_poses(request, "starts")
+    goals = grid_conversions.request_poses(request, "goals")
+    assert starts.points.tolist() == [[1, 2, 0], [3, 4, 0]] and starts.frame == "odom" and len(starts) == 2
+    assert np.allclose(starts.quaternions, [[0, 0, np.sin(0.25), np.cos(0.25)]] * 2)
+    assert goals.points.tolist() == [[5, 6, 0]] and goals.frame == "map" and not goals.quaternions.any()
+    request.start_points = array.array("d", [1.0, 2.0])
+    with pytest.raises(RequestError, match="starts twice"):
+        grid_conversions.request_poses(request, "starts")
+    request.goal_points = array.array("d", [5.0, 6.0, 7.0])
+    with pytest.raises(RequestError, match="goal_points has 3 numbers"):
+        grid_conversions.request_poses(request, "goals")
+
+
+class FakeTf2:
+    """tf2_ros with one transform, from odom to map: a quarter turn, then 10 m along x."""
+
+    class Buffer:
+        def lookup_transform(self, target, source, time):
+            if (target, source) != ("map", "odom"):
+                raise LookupError(f'"{source}" does not exist')
+            from geometry_msgs.msg import TransformStamped
+
+            answer = TransformStamped()
+            answer.transform.translation.x = 10.0
+            answer.transform.rotation = pose(0, 0, np.pi / 2).orientation
+            return answer
+
+    @staticmethod
+    def TransformListener(buffer, node):
+        return buffer
+
+
+def test_poses_are_transformed_where_tf2_is_there(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "tf2_ros", FakeTf2)
+    frames = Frames(node=None)
+    given = grid_conversions.poses_of(poses([(1, 2)], "odom", yaw=0.0))
+    moved = frames.to_map(given, "map", "the starts")
+    assert np.allclose(moved.points, [[8, 1, 0]]) and np.allclose(moved.quaternions, [[0, 0, np.sqrt(0.5), np.sqrt(0.5)]])
+    without = frames.to_map(grid_conversions.poses_of(poses([(1, 2)], "odom")), "map", "the starts")
+    assert np.allclose(without.points, [[8, 1, 0]]) and not without.quaternions.any()
+    with pytest.raises(RequestError, match="the goals.*'moon'.*does not exist") as error:
+        frames.to_map(grid_conversions.poses_of(poses([(1, 2)], "moon")), "map", "the goals")
+    assert error.value.code == 202
+
+
+def test_without_tf2_only_the_maps_frame_is_known(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "tf2_ros", None)
+    frames = Frames(node=None)
+    for frame in ("map", ""):
+        assert frames.to_map(grid_conversions.poses_of(poses([(1, 2)], frame)), "map", "x").points.tolist() == [[1, 2, 0]]
+    with pytest.raises(RequestError, match="the goals.*'odom'.*'map'.*tf2_ros is not installed") as error:
+        frames.to_map(grid_conversions.poses_of(poses([(1, 2)], "odom")), "map", "the goals")
+    assert error.value.code == 202
+
+
+def test_every_status_has_a_code_of_the_service():
+    assert set(grid_codes.CODE_OF_STATUS) == set(AgentStatus)
+    assert len(set(grid_codes.CODE_OF_STATUS.values())) == len(AgentStatus)
+    constants = {name: value for name, value in vars(grid_codes).items() if name.isupper() and isinstance(value, int)}
+    for name, value in constants.items():
+        assert getattr(PlanAgents.Response, name) == value
+    assert constants["NO_VALID_PATH"] == 208 and constants["START_OUTSIDE_MAP"] == 203  # Nav2's
+
+
+def test_errors_of_the_library_have_codes():
+    assert grid_codes.code_of(GridMapError("x")) == grid_codes.NO_MAP
+    assert grid_codes.code_of(DeviceError("x")) == grid_codes.NO_DEVICE
+    assert grid_codes.code_of(SettingsError("x")) == grid_codes.INVALID_REQUEST
+    assert grid_codes.code_of(MemoryError()) == grid_codes.OUT_OF_MEMORY
+    assert grid_codes.code_of(KeyError("x")) == grid_codes.UNKNOWN
+    assert grid_codes.code_of(RequestError(7, "x")) == 7
+
+
+def test_poses_default_to_no_orientation_given():
+    assert grid_conversions.poses_of(poses([])).points.shape == (0, 3)
+    assert Pose().orientation.w == 1.0  # a client that sets nothing asks for a goal along x

@@ -1,0 +1,249 @@
+"""Every bad request or map is answered with a code and a text, one bad agent does not fail the others, and the node goes on.
+
+Over real DDS; what the node knew before a bad request it knows after it.
+"""
+
+import array
+
+import numpy as np
+import pytest
+from geometry_msgs.msg import PoseArray
+from grid_harness import RunningNode, centre, map_message, poses, request, stamped
+from nav_msgs.msg import OccupancyGrid
+from nav_msgs.srv import GetPlan
+
+from gpu_planners.device import cuda_problem
+from gpu_planners.errors import SettingsError
+from gpu_planners.nodes import grid_codes as codes
+from gpu_planners.nodes.grid_conversions import path_set_of
+from gpu_planners.nodes.grid_parameters import ALGORITHMS
+
+NAN, INF = float("nan"), float("inf")
+BLOCKED, OUTSIDE, CLOSED_ROOM = (9 - 1, 3), (4, 10), (5, 4)
+
+
+@pytest.fixture(scope="module")
+def running():
+    node = RunningNode()
+    node.good_words = node.plan(request()).words
+    yield node
+    node.close()
+
+
+def assert_serves(running):
+    good = running.plan(request())
+    assert good.code == codes.NONE and good.words == running.good_words
+
+
+def with_points(**points):
+    message = request(starts=[], goals=[])
+    for name, values in points.items():
+        setattr(message, name, array.array("d", values))
+    return message
+
+
+def with_pose(name, **position):
+    message = request()
+    for axis, value in position.items():
+        setattr(getattr(message, name).poses[0].position, axis, value)
+    return message
+
+
+BAD_AGENTS = {
+    "start outside": (request(starts=[OUTSIDE]), codes.START_OUTSIDE_MAP, "start lies outside"),
+    "start far outside": (with_pose("starts", x=1e300), codes.START_OUTSIDE_MAP, "start lies outside"),
+    "start left of the map": (with_pose("starts", x=-0.01), codes.START_OUTSIDE_MAP, "start lies outside"),
+    "goal outside": (request(goals=[OUTSIDE]), codes.GOAL_OUTSIDE_MAP, "goal lies outside"),
+    "start on an obstacle": (request(starts=[BLOCKED]), codes.START_OCCUPIED, "start lies on a blocked"),
+    "goal on an obstacle": (request(goals=[BLOCKED]), codes.GOAL_OCCUPIED, "goal lies on a blocked"),
+    "no path": (request(goals=[CLOSED_ROOM]), codes.NO_VALID_PATH, "no path"),
+    "start NaN": (with_pose("starts", y=NAN), codes.START_NOT_FINITE, "start has a coordinate"),
+    "goal infinite": (with_pose("goals", x=INF), codes.GOAL_NOT_FINITE, "goal has a coordinate"),
+    "start NaN as a point": (with_points(start_points=[NAN, 1.0], goal_points=[1.0, 1.0]), codes.START_NOT_FINITE, "start has"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_AGENTS)
+@pytest.mark.parametrize("algorithm", ["exact", "astar"])
+def test_a_bad_agent_has_a_code_and_a_text(running, case, algorithm):
+    message, code, text = BAD_AGENTS[case]
+    message.algorithm, message.path_agents = algorithm, [0]
+    response = running.plan(message)
+    assert response.code == codes.NONE and list(response.codes) == [code]
+    assert text in response.message and "agent 0" in response.message
+    assert text in dict(zip(response.text_codes, response.code_texts))[code]
+    assert response.costs[0] == INF and response.lengths[0] == 0
+    assert response.paths[0].poses == [] and len(path_set_of(response).path(0)) == 0
+    assert_serves(running)
+
+
+def test_bad_agents_do_not_fail_the_others(running):
+    tiles = [(0, 0), OUTSIDE, BLOCKED, CLOSED_ROOM, (0, 1)]
+    message = request(starts=tiles, goals=[(9, 9)] * 5)
+    message.starts.poses.append(poses([(NAN, 0.0)]).poses[0])
+    message.goals.poses.append(poses([centre(0, 0)]).poses[0])
+    response = running.plan(message)
+    assert list(response.codes) == [0, 203, 205, 208, 0, 281]
+    alone = running.plan(request(starts=[(0, 0), (0, 1)], goals=[(9, 9)] * 2))
+    assert [response.costs[0], response.costs[4]] == list(alone.costs)
+    several, single = path_set_of(response), path_set_of(alone)
+    assert several.path(0).tolist() == single.path(0).tolist() and several.path(4).tolist() == single.path(1).tolist()
+    assert "2 of 6" in response.message and set(response.text_codes) == {0, 203, 205, 208, 281}
+
+
+def three_starts():
+    return request(starts=[(0, 0), (0, 1), (0, 2)], goals=[(9, 9), (9, 8)])
+
+
+def both_kinds():
+    message = request()
+    message.start_points = array.array("d", [1.0, 1.0])
+    return message
+
+
+BAD_REQUESTS = {
+    "no start": (request(starts=[]), codes.INVALID_REQUEST, ["0 starts", "1 goals"]),
+    "no goal": (request(goals=[]), codes.INVALID_REQUEST, ["1 starts", "0 goals"]),
+    "two goals for three starts": (three_starts(), codes.INVALID_REQUEST, ["3 starts", "2 goals"]),
+    "odd points": (with_points(start_points=[1.0], goal_points=[1.0, 1.0]), codes.INVALID_REQUEST, ["start_points", "1 numbers"]),
+    "starts twice": (both_kinds(), codes.INVALID_REQUEST, ["starts twice"]),
+    "another frame": (request(frame="moon"), codes.TF_ERROR, ["'moon'", "'map'", "the starts"]),
+    "unknown algorithm": (request(algorithm="theta"), codes.INVALID_PLANNER, ["'theta'", *ALGORITHMS]),
+    "path of an agent that is not there": (request(path_agents=[1]), codes.INVALID_REQUEST, ["path_agents", "agent 1", "0 to 0"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD_REQUESTS)
+def test_a_bad_request_is_named_and_the_next_one_answered(running, case):
+    message, code, words = BAD_REQUESTS[case]
+    response = running.plan(message)
+    assert response.code == code and all(word in response.message for word in words), response.message
+    assert not response.codes and not response.words and not response.paths
+    assert_serves(running)
+
+
+def test_an_error_inside_is_answered_too(running, monkeypatch):
+    planner = running.node._scene.planner("exact")
+    for error, code in ((RuntimeError("the device fell off"), codes.UNKNOWN), (MemoryError("too much"), codes.OUT_OF_MEMORY)):
+
+        def fail(*_, error=error):
+            raise error
+
+        with monkeypatch.context() as patch:
+            patch.setattr(planner, "plan", fail)
+            response = running.plan(request())
+        assert response.code == code and str(error) in response.message
+        assert_serves(running)
+
+
+def test_get_plan_answers_bad_requests_with_an_empty_path(running):
+    client = running.client_node.create_client(GetPlan, "/grid_planner/get_plan")
+    assert client.wait_for_service(10)
+    for start, code in ((stamped(NAN, 0), 281), (stamped(-1, 0), 203), (stamped(*centre(0, 0), frame="moon"), 202)):
+        response = running.call(client, GetPlan.Request(start=start, goal=stamped(*centre(9, 9))))
+        assert response.plan.poses == [] and str(code) in running.node._last_answer
+    assert_serves(running)
+
+
+def spoilt(change):
+    message = map_message()
+    change(message)
+    return message
+
+
+BAD_MAPS = {
+    "empty": (OccupancyGrid(), ["empty", "width 0"]),
+    "too short": (spoilt(lambda m: setattr(m, "data", m.data[:50])), ["50 cells", "100"]),
+    "too long": (spoilt(lambda m: m.data.extend(m.data)), ["200 cells", "100"]),
+    "value out of range": (spoilt(lambda m: m.data.__setitem__(13, 101)), ["101", "(1, 3)"]),
+    "value below -1": (spoilt(lambda m: m.data.__setitem__(0, -2)), ["-2", "(0, 0)"]),
+    "no resolution": (spoilt(lambda m: setattr(m.info, "resolution", 0.0)), ["resolution"]),
+    "origin not finite": (spoilt(lambda m: setattr(m.info.origin.position, "y", NAN)), ["origin"]),
+    "tilted": (spoilt(lambda m: setattr(m.info.origin.orientation, "x", 0.7)), ["tilted"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD_MAPS)
+def test_a_bad_map_is_refused_and_the_one_before_kept(running, case):
+    message, words = BAD_MAPS[case]
+    running.publish_map(message)
+    response = running.plan(request())
+    assert response.code == codes.NONE and response.words == running.good_words
+    assert "warning" in response.message and all(word in response.message for word in words), response.message
+    running.publish_map(map_message())
+    assert "warning" not in running.plan(request()).message
+
+
+def test_no_map_yet_and_a_bad_first_one():
+    running = RunningNode(None)
+    try:
+        response = running.plan(request())
+        assert response.code == codes.NO_MAP and "no map" in response.message and "map_file" in response.message
+        running.publish_map(OccupancyGrid())
+        response = running.plan(request())
+        assert response.code == codes.NO_MAP and "empty" in response.message
+        running.publish_map(map_message())
+        assert running.plan(request()).code == codes.NONE
+    finally:
+        running.close()
+
+
+def test_a_map_without_a_free_cell():
+    running = RunningNode(map_message(np.full((3, 3), 100)))
+    try:
+        response = running.plan(request(starts=[(1, 1)], goals=[(0, 0)]))
+        assert response.code == codes.NONE and list(response.codes) == [codes.START_OCCUPIED]
+    finally:
+        running.close()
+
+
+@pytest.mark.parametrize("name, text, words", [("none.yaml", None, ["none.yaml", "no map file"]), ("bad.map", "type octile\nheight x", ["bad.map"]),
+                                               ("map.txt", "", ["map.txt", ".yaml", ".map"])])  # fmt: skip
+def test_a_bad_map_file_is_named(tmp_path, name, text, words):
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    running = RunningNode(None, map_file=str(tmp_path / name))
+    try:
+        response = running.plan(request())
+        assert response.code == codes.NO_MAP and all(word in response.message for word in words), response.message
+    finally:
+        running.close()
+
+
+def test_bad_topics_are_reported_until_they_are_right(running):
+    starts, goals = (running.publisher(PoseArray, f"/grid_planner/{name}") for name in ("starts", "goals"))
+    starts.publish(poses([centre(0, 0)] * 3))
+    goals.publish(poses([centre(9, 9)] * 2))
+    running.wait_until(lambda: "3 starts and 2 goals" in running.node._state.problem)
+    goals.publish(poses([centre(9, 9)], frame="moon"))
+    running.wait_until(lambda: "'moon'" in running.node._state.problem)
+    goals.publish(poses([centre(9, 9)]))
+    running.wait_until(lambda: not running.node._state.problem)
+    assert_serves(running)
+
+
+@pytest.mark.skipif(not cuda_problem(), reason="this machine has a CUDA device")
+def test_no_cuda_device_though_one_was_asked_for(running):
+    assert running.set_parameter("device", "cuda").successful
+    response = running.plan(request())
+    assert response.code == codes.NO_DEVICE and "'cuda'" in response.message
+    assert running.set_parameter("device", "cpu").successful
+    assert_serves(running)
+
+
+@pytest.mark.parametrize(
+    "parameters, word",
+    [
+        ({"algorithm": "theta"}, "theta"),
+        ({"block_size": 12}, "12"),
+        ({"map_durability": "firm"}, "firm"),
+        ({"unknown": "0"}, "unknown"),
+        ({"connectivity": 6}, "connectivity"),
+        ({"robots": ["red", "/red/"]}, "twice"),
+        ({"robots": ["two words"]}, "robots"),
+        ({"free_below": 80}, "free_below"),
+    ],
+)
+def test_a_wrong_parameter_at_the_start_is_an_error(parameters, word):
+    with pytest.raises(SettingsError, match=word):
+        RunningNode(None, **parameters)
