@@ -52,7 +52,7 @@ class CudaSearches:
         with cuda.gpus[self._index]:
             self._stream = cuda.stream()
             self._multiprocessors = cuda.get_current_device().MULTIPROCESSOR_COUNT
-            self._pool = PinnedPool()
+            self._pool = PinnedPool(cuda.pinned_array)
             self._events = [cuda.event() for _ in range(6)]
             self._head = cuda.pinned_array(GOALS, np.int32)
         self._shift = blocks.shift

@@ -1,18 +1,20 @@
-"""Page-locked host memory that is used again when nobody looks at it any more. Imports CUDA."""
+"""Page-locked host memory that is used again when nobody looks at it any more."""
 
 import sys
 
 import numpy as np
-from numba import cuda
 
 ALONE = [sys.getrefcount(a) for a in [object()]][0]  # references counted to what only a list, and the loop over it, hold
 
 
 class PinnedPool:
-    """Buffers for answers: an answer keeps its buffer as long as any view of it lives."""
+    """Buffers for answers: an answer keeps its buffer as long as any view of it lives.
 
-    def __init__(self):
-        self._buffers = []
+    allocate: (count, dtype) -> array, such as cuda.pinned_array
+    """
+
+    def __init__(self, allocate):
+        self._allocate, self._buffers = allocate, []
 
     def take(self, count, dtype):
         """-> (count,) array in page-locked memory; its content is undefined"""
@@ -24,6 +26,6 @@ class PinnedPool:
         else:
             for small in free:
                 self._buffers = [a for a in self._buffers if a is not small]
-            buffer = cuda.pinned_array(count_bytes + count_bytes // 4, np.uint8)
+            buffer = self._allocate(count_bytes + count_bytes // 4, np.uint8)
             self._buffers.append(buffer)
         return buffer[:int(count) * np.dtype(dtype).itemsize].view(dtype)

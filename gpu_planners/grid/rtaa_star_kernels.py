@@ -32,7 +32,7 @@ class CudaWalks:
         self._most = max(self._memory // 2 // (4 * CHUNK), PAGES)  # the other half is for tables
         self._buffers, self._enough, self._count = {}, 0, 0
         with cuda.gpus[self._index]:
-            self._stream, self._pool = cuda.stream(), PinnedPool()
+            self._stream, self._pool = cuda.stream(), PinnedPool(cuda.pinned_array)
             self._multiprocessors = cuda.get_current_device().MULTIPROCESSOR_COUNT
             self._events = [cuda.event() for _ in range(5)]
             self._head = cuda.pinned_array(USED + PAGES, np.int32)
