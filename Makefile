@@ -19,7 +19,7 @@ export LD_LIBRARY_PATH := $(subst $(empty) $(empty),:,$(strip $(driver_folders))
 .PHONY: help setup demo test bench clean
 
 help:
-	@echo "make demo    plan a motion of a real robot through the real node, and draw it"
+	@echo "make demo    plan through the real nodes: motions of a robot, paths of 10,000 agents; draw them"
 	@echo "make test    run the tests              (make test ARGS=\"-k collision\")"
 	@echo "make bench   measure, with peers, into out/bench"
 	@echo "make setup   only set up .venv          (make setup PYTHON=python3.12)"

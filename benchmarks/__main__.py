@@ -7,11 +7,23 @@ import time
 import traceback
 from pathlib import Path
 
-from . import arm_batches, arm_checks, arm_lengths, arm_planners, dl14, machine, planar_arm, report
+from . import (
+    arm_batches,
+    arm_checks,
+    arm_lengths,
+    arm_planners,
+    dl14,
+    grid_experiments,
+    grid_fields,
+    grid_plots,
+    machine,
+    planar_arm,
+    report,
+)
 from .harness import Context, Row
 from .problems import data_dir
 
-MODULES = (arm_checks, arm_planners, arm_batches, arm_lengths, dl14, planar_arm)
+MODULES = (arm_checks, arm_planners, arm_batches, arm_lengths, dl14, planar_arm, grid_experiments, grid_fields)
 REGISTRY = {benchmark.name: benchmark for module in MODULES for benchmark in module.BENCHMARKS}
 
 
@@ -28,7 +40,7 @@ def main(arguments=None):
         print(why, file=sys.stderr)
     if not devices:
         return 2
-    context = Context(devices, missing, options.quick, str(data))
+    context = Context(devices, missing, options.quick, str(data), options.full)
     results = {
         "machine": machine.describe(),
         "date": datetime.date.today().isoformat(),
@@ -56,6 +68,8 @@ def main(arguments=None):
     (folder / "results.md").write_text(report.markdown(results), encoding="utf-8")
     no_plot = report.plot(folder / "results.png", results)
     print(no_plot or f"plot: {folder / 'results.png'}")
+    if not grid_plots.plot(folder / "grid.png", results):
+        print(f"plot: {folder / 'grid.png'}")
     print(f"tables: {folder / 'results.md'}, figures: {folder / 'results.json'}")
     return failed
 
@@ -68,6 +82,7 @@ def _options(arguments):
         "--device", choices=("cpu", "cuda", "all"), default="all", help="where to run (default: all that are there)"
     )
     parser.add_argument("--quick", action="store_true", help="few problems and repeats: a look, not a figure to quote")
+    parser.add_argument("--full", action="store_true", help="on the CPU too what takes long there")
     parser.add_argument("--only", nargs="+", choices=tuple(REGISTRY), metavar="NAME", help=f"of {', '.join(REGISTRY)}")
     parser.add_argument("--out", default="out/bench", help="folder for results.json, results.md and results.png")
     parser.add_argument("--data", help="folder of the shared data (default: $GPU_PLANNERS_DATA or ../shared/data)")

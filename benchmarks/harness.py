@@ -10,12 +10,14 @@ import numpy as np
 @dataclass(frozen=True, eq=False)
 class Context:
     """One run. devices: names for CollisionChecker that are there; missing: {device asked for: why it is not there};
-    quick: few problems and repeats; data: the shared data's folder or None for the default place."""
+    quick: few problems and repeats; full: on the CPU too what takes long there;
+    data: the shared data's folder or None for the default place."""
 
     devices: tuple
     missing: dict
     quick: bool = False
     data: str | None = None
+    full: bool = False
 
     def asked_for(self):
         """Devices in the order of the table: (name, None) or (name, why it is not there)."""

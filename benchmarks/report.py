@@ -3,6 +3,7 @@
 import json
 import math
 
+GRID_PLANNERS = {"astar": "A\\*", "pba_4": "P-BA\\*-4", "pba_8": "P-BA\\*-8", "pba_16": "P-BA\\*-16", "exact": "exact"}
 HEADINGS = {
     "case": "case",
     "subject": "who",
@@ -35,6 +36,23 @@ HEADINGS = {
     "cost_2500": "cost at 2,500",
     "cost_10000": "cost at 10,000",
     "cost_40000": "cost at 40,000",
+    "field_ms": "field, ms",
+    "agents_ms": "agents, ms",
+    "copy_ms": "copy, ms",
+    "over_rtaa": "x P-RTAA\\*",
+    "memory_mb": "memory, MB",
+    "steps": "mean steps",
+    "over_bfs": "x BFS",
+    "paths_ms": "all paths, ms",
+    "step_rate": "steps/s",
+    "paths_mb": "paths, MB",
+    "repair_ms": "repair, ms",
+    "recompute_ms": "recompute, ms",
+    "over_recompute": "x recompute",
+    "lowest_ratio": "lowest",
+    "identical": "identical",
+    **{f"{name}_length": f"{title} steps" for name, title in GRID_PLANNERS.items()},
+    **{f"{name}_found": f"{title} found" for name, title in GRID_PLANNERS.items()},
 }
 
 

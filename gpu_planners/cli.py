@@ -109,13 +109,13 @@ def view(options, _rest):
 
 def _parser():
     parser = argparse.ArgumentParser(
-        prog="gpu-planners", description="Collision-free arm motions, on an NVIDIA GPU or the CPU."
+        prog="gpu-planners", description="Collision-free arm motions and many-agent grid paths, on an NVIDIA GPU or the CPU."
     )
     parser.add_argument("--version", action="version", version=f"gpu_planners {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="info | demo | bench | view")
     commands.add_parser("info", help="versions, devices, extras and data that are there").set_defaults(run=info)
     commands.add_parser(
-        "demo", help="plan a motion of a real robot through the real node, and draw it", add_help=False
+        "demo", help="plan motions of a real robot and paths of many agents through the real nodes, and draw them", add_help=False
     ).set_defaults(run=demo)
     commands.add_parser("bench", help="measure, with peers in the same run", add_help=False).set_defaults(run=bench)
     viewer = commands.add_parser("view", help="show a robot, a scene and a path in the browser")

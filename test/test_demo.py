@@ -9,12 +9,18 @@ import pytest
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("gpu_planners_msgs.srv", reason="gpu_planners_msgs is not built: run make setup")
 
+from grid_oracle import dijkstra, random_costs
 from node_harness import GROUP, ROBOT
+from PIL import Image
 
 from gpu_planners.arm import CollisionWorld, load_urdf
 from gpu_planners.arm.scene_file import pose_matrix
 from gpu_planners.arm.trajectory import time_parameterize
 from gpu_planners.errors import GpuPlannersError
+from gpu_planners.grid import GridMap, PathSet
+from gpu_planners.grid.generated_maps import cave_map
+from gpu_planners.grid.map_files import save_map_yaml
+from gpu_planners.nodes import demo_grid_checks
 from gpu_planners.nodes.arm_parameters import PLANNERS
 from gpu_planners.nodes.conversions import trajectory_message
 from gpu_planners.nodes.demo_checks import CoalCheck, broken_rules
@@ -74,8 +80,8 @@ def test_the_demo_runs_checks_and_draws(tmp_path):
     except GpuPlannersError as error:
         pytest.skip(str(error))
     picture = tmp_path / "demo.png"
-    command = [sys.executable, "-m", "gpu_planners.nodes.demo", "--device", "cpu", "--picture", str(picture)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    command = [sys.executable, "-m", "gpu_planners.nodes.demo", "--only", "arm", "--device", "cpu"]
+    run = subprocess.run([*command, "--picture", str(picture)], capture_output=True, text=True, timeout=280)
     assert run.returncode == 0, run.stdout + run.stderr
     for word in ("panda", "12 obstacles", "cpu", "solved", "refused, code -12", "shelf_top", "Every planner", "What to try next"):
         assert word in run.stdout
@@ -86,3 +92,62 @@ def test_the_demo_runs_checks_and_draws(tmp_path):
         raw, short = (float(row[i - 1]) for i, word in enumerate(row) if word == "rad")
         assert 0 < short <= raw
     assert picture.stat().st_size > 20_000
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize("kind", ["generated", "map_server", "MovingAI"])
+def test_the_grid_demo_runs_checks_and_draws(tmp_path, kind):
+    grid, options = cave_map(96, 128, seed=3), []
+    if kind == "map_server":
+        save_map_yaml(tmp_path / "caves.yaml", GridMap(grid.costs, resolution=0.1, origin=(1.0, 2.0, 0.4)))
+        options = ["--map", str(tmp_path / "caves.yaml")]
+    elif kind == "MovingAI":
+        rows = ["".join(".@"[int(blocked)] for blocked in row) for row in grid.blocked]
+        (tmp_path / "caves.map").write_text("\n".join(["type octile", "height 96", "width 128", "map", *rows]) + "\n")
+        options = ["--map", str(tmp_path / "caves.map")]
+    picture = tmp_path / "out" / "grid.png"
+    command = [sys.executable, "-m", "gpu_planners.nodes.demo", "--only", "grid", "--device", "cpu", "--agents", "300", "--size", "160"]
+    run = subprocess.run([*command, "--grid-picture", str(picture), *options], capture_output=True, text=True, timeout=280)
+    assert run.returncode == 0, run.stdout + run.stderr
+    size = "160 x 160" if kind == "generated" else "96 x 128"
+    for word in ("all to one goal", "to 15 goals", "obstacles later", "300 equal", "all free", size, "cpu", "exact", "What to try next"):
+        assert word in run.stdout, run.stdout
+    assert "differ" not in run.stdout and "wrong" not in run.stdout
+    assert Image.open(picture).size[0] >= 1000
+
+
+def test_a_wrong_option_of_the_demo_is_named(tmp_path):
+    command = [sys.executable, "-m", "gpu_planners.nodes.demo"]
+    run = subprocess.run([*command, "--agentz", "3"], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 2 and "--agentz" in run.stderr
+    run = subprocess.run([*command, "--only", "grid", "--map", str(tmp_path / "x.map")], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 1 and "x.map" in run.stdout
+
+
+@pytest.mark.parametrize("connectivity", [4, 8])
+def test_the_demos_dijkstra_is_the_oracles(connectivity):
+    costs = random_costs(np.random.default_rng(1), 23, 31, 0.25, 9)
+    goal = np.argwhere(costs)[200]
+    expected = dijkstra(costs, connectivity, goal)[1]
+    assert np.allclose(demo_grid_checks.costs_to_goal(GridMap(costs, connectivity), goal), expected)
+    assert np.isinf(expected).any()
+
+
+def test_broken_paths_on_grids_are_found():
+    costs = np.ones((4, 6), np.uint8)
+    costs[1, 2] = 0
+    grid, start, goal = GridMap(costs), [(0, 0)], [(0, 4)]
+
+    def broken(*moves, cost=None, status=0, grid=grid, goal=goal):
+        length = sum(2**0.5 if move > 3 else 1.0 for move in moves) if cost is None else cost
+        paths = PathSet.of_moves(start, [status], [length], moves, [0, len(moves)], 8)
+        return demo_grid_checks.broken_paths(grid, paths, [0], np.array(start), np.array(goal))
+
+    assert broken(1, 1, 1, 1) == 0
+    assert broken(1, 1, 1, 1, cost=4.5) == 1  # costs something else
+    assert broken(1, 1, 1) == 1  # ends elsewhere
+    assert broken(2, 1, 1, 4, 1) == 1  # through the obstacle
+    assert broken(5, 2, 1, 1, 4, 0) == 0
+    assert broken(2, 1, 5, 1, 4, 0) == 1  # cuts the obstacle's corner
+    assert broken(5, 2, 1, 1, 4, 0, grid=GridMap(costs, 4)) == 1  # diagonals on a 4-connected map
+    assert broken(1, 1, status=1) == 1  # no path at all

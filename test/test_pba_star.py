@@ -4,7 +4,8 @@ import heapq
 
 import numpy as np
 import pytest
-from grid_paths import check_paths, distances_to, random_costs, random_tiles, same_paths, steps_from
+from grid_oracle import check_paths, dijkstra, random_costs
+from grid_paths import random_tiles, same_paths, steps_from
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -78,11 +79,11 @@ def serial_p_ba_star(costs, connectivity, n, start, goal, avoid):
 @pytest.mark.parametrize("n", BLOCK_SIZES)
 def test_agents_walk_as_a_serial_p_ba_star(connectivity, weights, n):
     rng = np.random.default_rng(n)
-    costs = random_costs(rng, (45, 61), 0.12, weights)
+    costs = random_costs(rng, 45, 61, 0.12, weights)
     starts, goals = random_tiles(rng, costs, 40), np.repeat(random_tiles(rng, costs, 4), 10, axis=0)
     starts[0] = goals[0]
     paths = PbaStar(GridMap(costs, connectivity), n).plan(starts, goals)
-    check_paths(paths, costs, connectivity, starts, goals)
+    check_paths(GridMap(costs, connectivity), paths, starts, goals)
     assert paths.solved.any()
     for i, (start, goal) in enumerate(zip(starts.tolist(), goals.tolist())):
         status, tiles = serial_p_ba_star(costs, connectivity, n, tuple(start), tuple(goal), True)
@@ -94,13 +95,13 @@ def test_agents_walk_as_a_serial_p_ba_star(connectivity, weights, n):
 @pytest.mark.parametrize("loops", ["avoid", "raise"])
 def test_paths_can_be_walked_and_cost_no_less_than_dijkstras(connectivity, weights, loops):
     rng = np.random.default_rng(7)
-    costs = random_costs(rng, (70, 50), 0.2, weights)
+    costs = random_costs(rng, 70, 50, 0.2, weights)
     starts, goals = random_tiles(rng, costs, 300), np.repeat(random_tiles(rng, costs, 3), 100, axis=0)
-    distances = {tuple(goal): distances_to(costs, connectivity, goal) for goal in goals[::100]}
+    distances = {tuple(goal): dijkstra(costs, connectivity, goal)[1] for goal in goals[::100]}
     best = np.array([distances[tuple(goal)][tuple(start)] for start, goal in zip(starts, goals)])
     for n in BLOCK_SIZES:
         paths = PbaStar(GridMap(costs, connectivity), n, "cpu", Settings(loops=loops)).plan(starts, goals)
-        check_paths(paths, costs, connectivity, starts, goals)
+        check_paths(GridMap(costs, connectivity), paths, starts, goals)
         assert (paths.cost >= best * (1 - 1e-9)).all()
         assert np.isin(paths.status, [AgentStatus.SOLVED, AgentStatus.NO_PATH, AgentStatus.LOOP]).all()
         if loops == "raise":
@@ -118,7 +119,7 @@ def test_table_1_paths_found(size, obstacles):
     runs = 100 if size < 512 else 20
     rng, found = np.random.default_rng(1), np.zeros(3, int)
     for _ in range(runs):
-        costs = random_costs(rng, (size, size), obstacles)
+        costs = random_costs(rng, size, size, obstacles, 1)
         costs[0, 0] = costs[-1, -1] = 1
         found += [int(PbaStar(GridMap(costs, 4), n).plan([[0, 0]], [[size - 1, size - 1]]).solved[0]) for n in (4, 8, 16)]
     expected = np.array(TABLE_I[size, obstacles][1:]) / 100
@@ -136,7 +137,7 @@ def changes(rng, costs, count):
        loops=st.sampled_from(["avoid", "raise"]))
 def test_update_equals_planning_from_scratch(seed, n, connectivity, loops):
     rng = np.random.default_rng(seed)
-    grid = GridMap(random_costs(rng, (rng.integers(9, 50), rng.integers(9, 50)), 0.15, rng.integers(1, 4)), connectivity)
+    grid = GridMap(random_costs(rng, rng.integers(9, 50), rng.integers(9, 50), 0.15, rng.integers(1, 4)), connectivity)
     if not (grid.costs > 0).any():
         return
     goals = random_tiles(rng, grid.costs, 2)
@@ -155,7 +156,7 @@ def test_update_equals_planning_from_scratch(seed, n, connectivity, loops):
 
 def test_an_unchanged_goal_is_not_searched_again():
     rng = np.random.default_rng(0)
-    costs = random_costs(rng, (64, 64), 0.1)
+    costs = random_costs(rng, 64, 64, 0.1, 1)
     starts, goal = random_tiles(rng, costs, 50), random_tiles(rng, costs, 1).repeat(50, axis=0)
     for loops in ("avoid", "raise"):
         planner = PbaStar(GridMap(costs, 4), 8, "cpu", Settings(loops=loops))
@@ -171,7 +172,7 @@ def test_an_unchanged_goal_is_not_searched_again():
 
 def test_goals_in_batches_and_agents_at_their_goal():
     rng = np.random.default_rng(3)
-    costs = random_costs(rng, (300, 200), 0.1)
+    costs = random_costs(rng, 300, 200, 0.1, 1)
     starts, goals = random_tiles(rng, costs, 60), random_tiles(rng, costs, 60)
     starts[5] = goals[5]
     whole, few = PbaStar(GridMap(costs, 4), 8), PbaStar(GridMap(costs, 4), 8, "cpu", Settings(memory_mb=3))
@@ -188,10 +189,10 @@ def test_long_ways_through_blocks():
     for connectivity in (4, 8):
         for loops in ("avoid", "raise"):
             paths = PbaStar(GridMap(costs, connectivity), 32, "cpu", Settings(loops=loops)).plan(starts, goals)
-            check_paths(paths, costs, connectivity, starts, goals)
+            check_paths(GridMap(costs, connectivity), paths, starts, goals)
             if loops == "raise":
                 assert paths.solved.all()
-                assert paths.cost[0] == distances_to(costs, connectivity, goals[0])[0, 0]
+                assert paths.cost[0] == dijkstra(costs, connectivity, goals[0])[1][0, 0]
 
 
 def test_settings_are_refused():
@@ -209,7 +210,7 @@ def test_settings_are_refused():
 @pytest.mark.parametrize("loops", ["avoid", "raise"])
 def test_cuda_plans_as_the_cpu(connectivity, weights, loops):
     rng = np.random.default_rng(11)
-    grid = GridMap(random_costs(rng, (150, 131), 0.15, weights), connectivity)
+    grid = GridMap(random_costs(rng, 150, 131, 0.15, weights), connectivity)
     starts, goals = random_tiles(rng, grid.costs, 3000), np.repeat(random_tiles(rng, grid.costs, 3), 1000, axis=0)
     for n in BLOCK_SIZES:
         cpu, cuda = (PbaStar(grid, n, device, Settings(loops=loops)) for device in ("cpu", "cuda:0"))

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from grid_paths import check_paths, distances_to, random_costs, random_tiles, same_paths, steps_from
+from grid_oracle import check_paths, dijkstra, random_costs
+from grid_paths import random_tiles, same_paths, steps_from
 
 from gpu_planners.device import cuda_problem
 from gpu_planners.errors import SettingsError
@@ -68,11 +69,11 @@ def comb(rows, cols):
 def test_agents_walk_as_a_serial_rtaa_star(connectivity, weights, lookahead):
     rng = np.random.default_rng(lookahead)
     weight = rng.integers(1, weights + 1, (30, 40)).astype(np.uint8)
-    for costs in (random_costs(rng, (30, 41), 0.25, weights), comb(30, 40) * weight):
+    for costs in (random_costs(rng, 30, 41, 0.25, weights), comb(30, 40) * weight):
         starts, goals = random_tiles(rng, costs, 25), random_tiles(rng, costs, 25)
         starts[0] = goals[0]
         paths = RtaaStar(GridMap(costs, connectivity), 8, "cpu", Settings(lookahead, 400, table_size=16384)).plan(starts, goals)
-        check_paths(paths, costs, connectivity, starts, goals)
+        check_paths(GridMap(costs, connectivity), paths, starts, goals)
         assert paths.solved.sum() > 15
         for i, (start, goal) in enumerate(zip(starts.tolist(), goals.tolist())):
             status, tiles = serial_rtaa_star(costs, connectivity, lookahead, tuple(start), tuple(goal), 400)
@@ -84,12 +85,12 @@ def test_agents_walk_as_a_serial_rtaa_star(connectivity, weights, lookahead):
 @pytest.mark.parametrize("lookahead", [1, 3, 30])
 def test_goals_are_reached_where_there_is_a_way(connectivity, weights, lookahead):
     rng = np.random.default_rng(5)
-    for costs in (random_costs(rng, (60, 50), 0.3, weights), comb(24, 40)):
+    for costs in (random_costs(rng, 60, 50, 0.3, weights), comb(24, 40)):
         starts, goals = random_tiles(rng, costs, 60), random_tiles(rng, costs, 1).repeat(60, axis=0)
-        best = distances_to(costs, connectivity, goals[0])[tuple(starts.T)]
+        best = dijkstra(costs, connectivity, goals[0])[1][tuple(starts.T)]
         planner = RtaaStar(GridMap(costs, connectivity), 8, "cpu", Settings(lookahead, 12000, table_size=8192))
         paths = planner.plan(starts, goals)
-        check_paths(paths, costs, connectivity, starts, goals)
+        check_paths(GridMap(costs, connectivity), paths, starts, goals)
         np.testing.assert_array_equal(paths.solved, np.isfinite(best))
         assert (paths.cost >= best * (1 - 1e-9)).all()
         assert np.isin(paths.status, [AgentStatus.SOLVED, AgentStatus.NO_PATH, AgentStatus.STEP_LIMIT]).all()
@@ -103,7 +104,7 @@ def test_a_full_table_forgets_and_moves_are_bounded():
     assert large.solved.all()
     assert not np.array_equal(small.length, large.length)
     for paths in (small, large):
-        check_paths(paths, costs, 4, starts, goals)
+        check_paths(GridMap(costs, 4), paths, starts, goals)
     few = RtaaStar(GridMap(costs, 4), 8, "cpu", Settings(3, 27, 8192)).plan(starts, goals)
     assert (few.status == AgentStatus.STEP_LIMIT).all() and np.isinf(few.cost).all()
     just = RtaaStar(GridMap(np.ones((3, 71), np.uint8), 4), 8, "cpu", Settings(3, 70)).plan([[1, 0]], [[1, 70]])
@@ -112,7 +113,7 @@ def test_a_full_table_forgets_and_moves_are_bounded():
 
 def test_agents_that_do_not_fit_go_in_batches():
     rng = np.random.default_rng(2)
-    costs = random_costs(rng, (200, 200), 0.25)
+    costs = random_costs(rng, 200, 200, 0.25, 1)
     starts, goals = random_tiles(rng, costs, 20000), random_tiles(rng, costs, 1).repeat(20000, axis=0)
     planner = RtaaStar(GridMap(costs, 4), 8, "cpu", Settings(memory_mb=1))
     runs, run = [], planner._walks.run
@@ -133,12 +134,12 @@ def test_an_agent_whose_moves_fit_nowhere():
     planner._walks._most = 64
     paths = planner.plan(starts, goals)
     assert paths.status.tolist() == [AgentStatus.OUT_OF_MEMORY, AgentStatus.SOLVED]
-    check_paths(paths, costs, 8, starts, goals)
+    check_paths(GridMap(costs, 8), paths, starts, goals)
 
 
 def test_update_takes_the_new_map():
     rng = np.random.default_rng(4)
-    grid = GridMap(random_costs(rng, (50, 50), 0.2), 8)
+    grid = GridMap(random_costs(rng, 50, 50, 0.2, 1), 8)
     planner = RtaaStar(grid)
     starts, goals = random_tiles(rng, grid.costs, 50), random_tiles(rng, grid.costs, 50)
     planner.plan(starts, goals)
@@ -160,7 +161,7 @@ def test_settings_are_refused():
 @pytest.mark.parametrize("lookahead", [1, 3, 20])
 def test_cuda_walks_as_the_cpu(connectivity, weights, lookahead):
     rng = np.random.default_rng(9)
-    grid = GridMap(random_costs(rng, (120, 140), 0.25, weights), connectivity)
+    grid = GridMap(random_costs(rng, 120, 140, 0.25, weights), connectivity)
     starts, goals = random_tiles(rng, grid.costs, 3000), random_tiles(rng, grid.costs, 3000)
     for size in (16, 1024):  # the small table forgets
         cpu, cuda = (RtaaStar(grid, 8, device, Settings(lookahead, 3000, size)) for device in ("cpu", "cuda:0"))

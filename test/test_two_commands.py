@@ -124,8 +124,9 @@ def test_the_python_examples_of_the_readme_run(tmp_path):
 
 
 @pytest.mark.parametrize("absent", ["rclpy", "gpu_planners_msgs"])
-def test_a_node_without_ros_says_what_is_missing(absent):
-    code = f"import sys; sys.modules['{absent}'] = None; import gpu_planners.nodes as n; n.arm_planner()"
+@pytest.mark.parametrize("node", ["arm_planner", "grid_planner"])
+def test_a_node_without_ros_says_what_is_missing(node, absent):
+    code = f"import sys; sys.modules['{absent}'] = None; import gpu_planners.nodes as n; n.{node}()"
     done = run(sys.executable, "-c", code)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr

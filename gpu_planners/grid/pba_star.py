@@ -148,8 +148,10 @@ class PbaStar:
         else:
             order = np.argsort(of_goal, kind="stable")
             ends = np.searchsorted(of_goal[order], np.arange(0, len(distinct) + at_once, at_once))
-            parts = [self._plan_batch(distinct[j:j + at_once], from_tile[order[a:b]], of_goal[order[a:b]] - j)
-                     for j, a, b in zip(range(0, len(distinct), at_once), ends[:-1], ends[1:])]
+            parts = []
+            for j, a, b in zip(range(0, len(distinct), at_once), ends[:-1], ends[1:]):
+                answer = self._plan_batch(distinct[j:j + at_once], from_tile[order[a:b]], of_goal[order[a:b]] - j)
+                parts.append(tuple(map(np.array, answer)))  # copies: what a device answers is in page-locked memory
         status, length, straight, diagonal, first, words = _joined(parts)
         if order is not None:
             back = np.empty(len(order), np.int64)

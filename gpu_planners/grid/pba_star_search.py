@@ -190,7 +190,8 @@ def begin(start, nodes, heap):
     """Begin a search: the start tile alone is open. -> stamp of the search; the heap has one key"""
     last = len(nodes) - 1
     if nodes[last] == MOST_STAMP:
-        nodes[:] = 0
+        for i in range(last + 1):
+            nodes[i] = 0
     nodes[last] += 1
     nodes[start] = nodes[last] << STAMP_SHIFT
     heap[0] = start

@@ -94,8 +94,8 @@ def state_count(lookahead, moves):
 
 @njit
 def search(start, goal, costs, table, table_at, W, F, G, T, P):
-    """One search. F, G: (state_count,) int64 f and g; T: (state_count,) int32 tile; P: (state_count,) int32 state before << 4 | move, ~ of
-    that when closed
+    """One search. F, G: (state_count,) int64 f and g; T: (state_count,) int32 tile; P: (state_count,) int32
+    state before << 4 | move, ~ of that when closed
 
     -> the state s* (-1: nothing is open), how many states there are
     """

@@ -36,7 +36,7 @@ from .rtaa_search import (
     write_moves,
 )
 
-MOST_LOOKAHEAD = 256
+MOST_LOOKAHEAD = 128
 WORKERS = 64  # on the CPU; each has its page of the arena
 MOVES_PER_SIDE = 16  # times rows + cols: the moves an agent may make, unless the settings say
 TIMES = "upload", "search", "reconstruction", "transfer"
@@ -44,7 +44,7 @@ TIMES = "upload", "search", "reconstruction", "transfer"
 
 @dataclass(frozen=True)
 class Settings:
-    """lookahead: states that one search closes, 1..256; 3 in the paper
+    """lookahead: states that one search closes, 1..128; 3 in the paper
     most_moves: an agent may make; 0: 16 times (rows + cols)
     table_size: tiles whose heuristics an agent remembers, a power of two, 16..65536
     memory_mb: bound on the memory for tables and moves, MB; agents that do not fit go in batches
@@ -139,7 +139,7 @@ class RtaaStar:
 
 def chunk_count(agents, most):
     """Chunks of moves to begin with for some agents."""
-    return max(1, min(8 * agents, most))
+    return max(1, min(4 * agents, most))
 
 
 class CpuWalks:

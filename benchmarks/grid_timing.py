@@ -1,0 +1,59 @@
+"""How the grid planners are timed: with nothing kept from the query before, by step."""
+
+import time
+
+import numpy as np
+
+from .harness import median
+
+STEPS = {"field": ("border_to_border",), "agents": ("start_to_border", "search", "reconstruction"), "copy": ("transfer",)}
+
+
+def split_seconds(planner, starts, goal, most=9, enough_s=1.0):
+    """-> (R,) wall seconds of a plan from nothing; {step: median seconds}; the PathSet. Warmed up by one plan; repeated at least
+    twice and at most `most` times, until enough_s have passed.
+
+    The steps are those that the planner measures itself; of one that does not, the plan for a goal whose field is there
+    already tells what the agents take.
+    """
+    taken, steps, paths = [], [], None
+    for repeat in range(most + 1):
+        if len(taken) >= 2 and sum(taken) > enough_s:
+            break
+        forget(planner, goal)
+        began = time.perf_counter()
+        paths = planner.plan(starts, goal)
+        whole = time.perf_counter() - began
+        measured = getattr(planner._engine, "last_times", None)
+        if measured:
+            by_step = {step: sum(measured.get(name, 0.0) for name in names) for step, names in STEPS.items()}
+        else:
+            began = time.perf_counter()
+            planner.plan(starts, goal)
+            agents = time.perf_counter() - began
+            by_step = {"field": whole - agents, "agents": agents}
+        if repeat:
+            taken.append(whole)
+            steps.append(by_step)
+    return np.array(taken), {step: median([each[step] for each in steps]) for step in steps[0]}, paths
+
+
+def forget(planner, goal):
+    """What the planner knows about a goal is to be found again."""
+    if hasattr(planner._engine, "forget"):
+        planner._engine.forget()
+        return
+    costs = planner.grid.costs
+    other = next((row, col) for row in range(len(costs)) for col in np.flatnonzero(costs[row]) if (row, col) != tuple(goal))
+    planner.plan([other], other)  # a planner keeps one field until several goals come in one plan
+
+
+def field_seconds(planner, goals):
+    """(len(goals),) wall seconds until the field of each goal is there, asked for by one agent that stands on it."""
+    taken = []
+    for goal in goals:
+        forget(planner, goal)
+        began = time.perf_counter()
+        planner.plan(goal[None], goal)
+        taken.append(time.perf_counter() - began)
+    return np.array(taken)
