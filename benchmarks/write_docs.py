@@ -13,7 +13,8 @@ from . import arm_planners, report
 HEAD = """# Benchmarks
 
 Measured by `make bench` on the machines named below. The column "quoted, not measured here" holds figures of other
-projects from other machines. This file is written by `python -m benchmarks.write_docs`."""
+projects from other machines. Each chapter says when it was run; README.md, "Figures", what changed since. This file is
+written by `python -m benchmarks.write_docs`."""
 
 
 def main(arguments=None):

@@ -31,12 +31,13 @@ from numba import prange
 from ..device import njit
 from ..errors import GridMapError, SettingsError
 from .agents import PathSet, first_words, step_bits
+from .blocks import BLOCK_SIZES
 from .pba_star_search import (
     DIAGONAL,
     LINK,
     ONE,
     SOLVED,
-    Blocks,
+    Layout,
     heap_size,
     heuristic,
     load_window,
@@ -51,7 +52,6 @@ from .pba_star_search import (
 )
 
 LOOPS = "avoid", "raise"
-BLOCK_SIZES = 4, 8, 16, 32
 PAGES = 64  # of an arena on the CPU
 MOST_SIDE = 1 << 15  # of a map: tiles are packed into 32 bits
 TIMES = "upload", "border_to_border", "start_to_border", "reconstruction", "transfer"
@@ -77,15 +77,15 @@ class Settings:
                 raise SettingsError(f"{name} is {value!r}; allowed: a whole number of at least 1")
 
 
-def blocks_of(grid, block_size, avoid=True):
-    """The planning blocks of a GridMap, for the compiled searches."""
+def layout_of(grid, block_size, avoid):
+    """How a GridMap is cut into planning blocks, for the compiled searches."""
     if block_size not in BLOCK_SIZES:
         raise SettingsError(f"block_size is {block_size!r}; allowed: {', '.join(map(str, BLOCK_SIZES))}")
     if max(grid.shape) > MOST_SIDE:
         raise GridMapError(f"the map has {grid.rows} rows and {grid.cols} cols; pba_star allows {MOST_SIDE} each")
     one, diagonal = (1, 0) if grid.connectivity == 4 else (ONE, DIAGONAL)
     least = max(grid.least_cost, 1)
-    return Blocks(grid.rows, grid.cols, block_size.bit_length() - 1, -(-grid.rows // block_size), -(-grid.cols // block_size),
+    return Layout(grid.rows, grid.cols, block_size.bit_length() - 1, -(-grid.rows // block_size), -(-grid.cols // block_size),
                   4 * block_size - 4, grid.connectivity, one, diagonal, (least * one).bit_length() - 1, int(avoid), least)
 
 
@@ -99,7 +99,7 @@ class PbaStar:
     def __init__(self, grid, block_size=8, device="cpu", settings=None):
         self.settings = settings or Settings()
         self._grid, self._block_size = grid, block_size
-        self._blocks = blocks_of(grid, block_size, self.settings.loops == "avoid")
+        self._blocks = layout_of(grid, block_size, self.settings.loops == "avoid")
         self.last_times = dict.fromkeys(TIMES, 0.0)
         if device == "cpu":
             self._searches = CpuSearches()
@@ -120,7 +120,7 @@ class PbaStar:
 
     def update(self, grid, rows, cols):
         """Some tiles have changed: the blocks whose searches look at them search again, on the next plan."""
-        blocks = blocks_of(grid, self._block_size, self.settings.loops == "avoid")
+        blocks = layout_of(grid, self._block_size, self.settings.loops == "avoid")
         if blocks != self._blocks:
             self._goals = None
         self._grid, self._blocks = grid, blocks

@@ -20,7 +20,7 @@ from .pba_star_search import (
     DIAGONAL,
     LINK,
     ONE,
-    Blocks,
+    Layout,
     heuristic,
     load_window,
     next_of,
@@ -271,7 +271,7 @@ def _kernels(shift, moves):
     @cuda_jit(device=True)
     def fixed(B):
         """B with what is known when the kernels are compiled."""
-        return Blocks(B.rows, B.cols, shift, B.block_rows, B.block_cols, ring, moves, one, diagonal, B.tie_shift, B.avoid,
+        return Layout(B.rows, B.cols, shift, B.block_rows, B.block_cols, ring, moves, one, diagonal, B.tie_shift, B.avoid,
                       B.h_cost)
 
     @cuda_jit

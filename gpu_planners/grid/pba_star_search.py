@@ -36,7 +36,7 @@ MOST_DOUBLINGS = 12  # of the amount it is raised by
 SOLVED, NO_PATH, LOOP = int(AgentStatus.SOLVED), int(AgentStatus.NO_PATH), int(AgentStatus.LOOP)
 
 
-class Blocks(NamedTuple):
+class Layout(NamedTuple):
     """The map and its planning blocks, all int."""
 
     rows: int
