@@ -100,9 +100,10 @@ class FieldShape:
         return sum(int(np.prod(shape, dtype=np.int64)) * np.dtype(kind).itemsize for shape, kind in self.field_shapes(1).values())
 
 
-def request(epoch, live, new=(), seeds=()):
-    """R of `update_fields`. new: slots to plan from scratch; seeds: blocks to repair in all `live` slots."""
-    return np.array([epoch, len(new), live, len(seeds), *new, *seeds], np.int32)
+def request(epoch, live, new=(), seeds=(), relax=(), directions=rounds.CHANGES):
+    """R of `update_fields`. new: slots to plan from scratch; seeds: blocks to repair in all `live` slots; relax: blocks to go on
+    from; directions: NONE, CHANGES, ALL"""
+    return np.array([epoch, len(new), live, len(seeds), len(relax), directions, *new, *seeds, *relax], np.int32)
 
 
 class CpuFields:

@@ -16,10 +16,11 @@ from .block_rounds import BITS, VALUES
 from .descent import direction_functions
 from .value_blocks import ValueScratch
 
-THREADS = 128  # a warp to a block of the map
-WARPS = THREADS // WARP
+WARPS_OF = {BITS: 8, VALUES: 4}  # of a CUDA block, one to a block of the map; shared memory bounds those of VALUES
+BLOCKS_OF = {BITS: 1, VALUES: 4}  # on each multiprocessor: few, since they wait for each other once a round
 WALKERS = 256  # threads of a CUDA block that walk, one to an agent
 WALKER_WARPS = WALKERS // WARP
+WALKERS_OF = 8  # such blocks on each multiprocessor
 
 
 @functools.cache
@@ -94,7 +95,7 @@ def spread_on_warp(size):
 @functools.cache
 def _update_kernel(layout, size, connectivity):
     update_fields = rounds.field_functions(layout, size, connectivity, spread_on_warp)
-    wide = size + 2
+    wide, WARPS = size + 2, WARPS_OF[layout]
 
     @cuda_jit
     def update(width, blocks, M, V, E, directions, goals, R, Q, N):
@@ -163,7 +164,7 @@ def _descend_kernel(layout, size, bits):
 
     @cuda.jit(device=True, inline=True)
     def sum_before(value, sums):
-        """-> sum of the values of the threads before this one, and of all threads of the block. sums: shared (WARPS,)"""
+        """-> sum of the values of the threads before this one, and of all threads of the block. sums: shared (WALKER_WARPS,)"""
         lane, warp = cuda.threadIdx.x % WARP, cuda.threadIdx.x // WARP
         upto = value
         for k in range(5):
@@ -240,6 +241,9 @@ def _descend_kernel(layout, size, bits):
     return descend
 
 
+KEPT = 15  # pieces of page-locked memory that wait to be used again
+
+
 class _Pinned:
     """Page-locked memory handed out as arrays; what nobody holds any more is used again."""
 
@@ -249,7 +253,7 @@ class _Pinned:
     def array(self, count, kind):
         """(count,) array of page-locked memory"""
         size = max(1, count * np.dtype(kind).itemsize)
-        fits = [memory for memory in self._free if memory.nbytes >= size]
+        fits = [memory for memory in self._free if size <= memory.nbytes <= 4 * size + 4096]
         memory = min(fits, key=lambda m: m.nbytes) if fits else cuda.pinned_array(size + size // 4, np.uint8)
         self._free = [m for m in self._free if m is not memory]
         array = np.frombuffer(memoryview(memory), kind, count)  # views of it keep it, and so the memory, alive
@@ -257,7 +261,7 @@ class _Pinned:
         return array
 
     def _free_again(self, memory):
-        self._free = [*self._free[-3:], memory]
+        self._free = [*self._free[-KEPT:], memory]
 
 
 class CudaFields:
@@ -305,7 +309,7 @@ class CudaFields:
             arguments = (
                 blocks.width, blocks.count, self._device_map, a["V"], a["E"], a["directions"], on_device[1], on_device[0], a["Q"], a["N"]
             )
-            self._launch(self._update, THREADS, blocks.count, arguments)
+            self._launch(self._update, WARPS_OF[self.shape.layout], BLOCKS_OF[self.shape.layout], blocks.count, arguments)
             self._stream.synchronize()
 
     def descend(self, starts, slots, bits):
@@ -319,15 +323,14 @@ class CudaFields:
             first, value = self._room("first", n, np.int64), self._room("value", n, np.int64)
             words = self._room("words", 1, np.uint32)
             N = self._held.setdefault("N", cuda.to_device(np.zeros(1, np.int32)))
-            most = 8 * self._multiprocessors
-            totals = self._room("totals", most + 1, np.int64)
+            totals = self._room("totals", WALKERS_OF * self._multiprocessors + 1, np.int64)
             for _ in range(2):
                 arguments = (
                     blocks.width, blocks.count, a["V"], a["E"], a["directions"], starts, slots, last_slot, n, len(words), length, first, value,
                     words, totals, N,
                 )
-                members = self._launch(self._descend, WALKERS, -(-n // WALKERS) * WARPS, arguments)
-                total = self._pinned.array(1, np.int64)
+                members = self._launch(self._descend, WALKER_WARPS, WALKERS_OF, -(-n // WARP), arguments)
+                total = self._held.setdefault("total", cuda.pinned_array(1, np.int64))
                 totals[members : members + 1].copy_to_host(total, self._stream)
                 self._stream.synchronize()
                 if total[0] <= len(words):
@@ -349,14 +352,15 @@ class CudaFields:
             items = slice(slot * self.shape.blocks.count, (slot + 1) * self.shape.blocks.count)
             return self._arrays["V"][items].copy_to_host(), self._arrays["E"][items].copy_to_host(), self._map
 
-    def _launch(self, kernel, threads, warps, arguments):
-        """Launch blocks that wait for each other, at most a warp to an item -> how many"""
+    def _launch(self, kernel, warps, at_once, wanted, arguments):
+        """Launch CUDA blocks of `warps` warps, at most `at_once` on each multiprocessor and `wanted` warps -> how many blocks
+
+        They wait for each other, so that all must run at once.
+        """
         if not kernel.overloads:
-            kernel[1, threads, self._stream](*arguments)  # compiles; how many blocks fit is known afterwards
-        per_block = threads // WARP
-        most = team_blocks(kernel, threads, 8 * self._multiprocessors)
-        members = max(1, min(most, -(-warps // per_block)))
-        kernel[members, threads, self._stream](*arguments)
+            kernel[1, warps * WARP, self._stream](*arguments)  # compiles; how many blocks fit is known afterwards
+        members = max(1, min(team_blocks(kernel, warps * WARP, at_once * self._multiprocessors), -(-wanted // warps)))
+        kernel[members, warps * WARP, self._stream](*arguments)
         return members
 
     def _room(self, name, count, kind):
