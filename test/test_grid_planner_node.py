@@ -206,6 +206,7 @@ def test_get_plan(running):
     check_path(FREE, 8, tiles_of(path), (0, 0), (9, 9))
     last = path.poses[-1].pose.orientation
     assert path.header.frame_id == "map" and np.isclose(2 * np.arctan2(last.z, last.w), 1.5)
+    assert path.header.stamp.sec > 0  # when it was planned, not the map's time
     nothing = get_plan(running, (0, 0), (5, 5))  # a closed room
     assert nothing.poses == [] and nothing.header.frame_id == "map"
     assert "208" in running.node._last_answer and "no path" in running.node._last_answer
@@ -263,6 +264,8 @@ def test_topics_are_planned_again_when_something_changes(start_node):
     assert tiles_of(both["/red/plan"])[-1].tolist() == [20, 5] and tiles_of(both["/fleet/blue/plan"])[-1].tolist() == [20, 1]
     closed = np.full_like(HALL, 100)
     closed[20, :4] = 0
+    assert get_plan(running, (0, 0), (1, 1)).poses and running.wait_until(lambda: len(tiles_of(received["/plan"][-1])) == 2) is None
+    assert received["/red/plan"][-1] == both["/red/plan"]  # a single path is none of the robots'
     none = after(lambda: running.publish_map(map_message(closed)))
     assert none["/red/plan"].poses == [] and none["/fleet/blue/plan"].poses  # one has no path any more, the other has
 

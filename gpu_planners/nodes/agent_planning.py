@@ -19,7 +19,11 @@ NEAR_GOALS = 64  # free tiles about an occupied goal that are tried
 
 @dataclass(frozen=True)
 class Plan:
-    """What was planned, on which map. starts: (N, 2) metres; goals: Poses of all agents or of one, both in the map's frame"""
+    """What was planned, on which map.
+
+    header: frame of the map, time of planning
+    starts: (N, 2) metres; goals: Poses of all agents or of one; both in the map's frame
+    """
 
     paths: PathSet
     grid: GridMap
@@ -111,8 +115,8 @@ def answer(scene, frames, default_algorithm, request, response):
     except Exception as error:  # a client must get an answer whatever goes wrong
         return type(response)(code=codes.code_of(error), message=error_text(error)), None
     response.code, response.message = codes.NONE, planned.text()
-    response.header, response.map = planned.header, geometry_message(planned.grid)
-    response.map.map_load_time = planned.header.stamp
+    response.header, response.map = scene.map_header(), geometry_message(planned.grid)
+    response.map.map_load_time = scene.stamp
     response.planning_time_s, response.algorithm, response.device = planned.time_s, planned.algorithm, planned.device
     return response, planned
 
