@@ -49,7 +49,7 @@ def _speed_ups(axes, rows):
     """times faster than P-RTAA*"""
     for name in dict.fromkeys(name for _, name, _ in rows):
         points = sorted((count, row["figures"]["over_rtaa"]) for count, each, row in rows if each == name)
-        style = {"lw": 2.6, "color": "#1876a8"} if name == "exact" else {"lw": 1.4}
+        style = {"exact": {"lw": 2.6, "color": "#111111"}}.get(name, {"lw": 1.4, "ls": "--" if name.startswith("P-RTAA") else "-"})
         axes.plot(*zip(*points, strict=True), marker="o", ms=4, label=name, **style)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
@@ -73,7 +73,7 @@ def _steps(axes, rows):
                 axes.bar(j + (i - (len(planners) - 1) / 2) * width, value, 0.9 * width, bottom, color=colour, label=label)
                 bottom += value
             axes.text(j + (i - (len(planners) - 1) / 2) * width, bottom, f" {name}", rotation=90, fontsize=6, ha="center", va="bottom")
-    axes.margins(y=0.3)
+    axes.set_ylim(top=1.3 * max(row["figures"]["time_ms"] for _, name, row in rows if name in planners))
     axes.set_xticks(range(len(counts)), [f"{count:,}" for count in counts], fontsize=8, rotation=30)
     axes.set_xlabel("agents; bars stacked: field, agents, copy")
     axes.legend(fontsize=8)

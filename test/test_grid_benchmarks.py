@@ -58,6 +58,9 @@ def test_every_section_on_small_maps(monkeypatch, tmp_path):
     context = Context(("cpu",), {}, quick=True)
     monkeypatch.setattr(grid_fields, "CASES", (grid_fields.Case(64, 4), grid_fields.Case(64, 8)))
     monkeypatch.setattr(grid_experiments, "SIZES", (32,))
+    monkeypatch.setattr(grid_experiments, "RATES", (10, 25))
+    few = {name: planner for name, planner in grid_experiments.PLANNERS.items() if name not in ("P-BA*-4", "P-BA*-32")}
+    monkeypatch.setattr(grid_experiments, "PLANNERS", few)
     tables = []
     for benchmark in grid_fields.BENCHMARKS + grid_experiments.BENCHMARKS:
         rows = [row.as_dict() for row in benchmark.run(context)]

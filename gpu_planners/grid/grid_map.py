@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ..device import njit
 from ..errors import GridMapError
 
 HIGHEST_COST = 255
@@ -111,7 +112,9 @@ class GridMap:
     @cached_property
     def _counts(self):
         """(256,) tiles of each cost"""
-        return np.bincount(self.costs.ravel(), minlength=HIGHEST_COST + 1)
+        counts = np.zeros(HIGHEST_COST + 1, np.int64)
+        _count(self.costs, counts)
+        return counts
 
     def tiles_of(self, points):
         """Tiles that points lie in. points: (N, 2) x, y metres in the map frame
@@ -147,13 +150,10 @@ class GridMap:
     def changed(self, rows, cols, costs):
         """A map with some tiles replaced. rows, cols: (M,) integers; costs: (M,), or one for all; the last one of a tile counts"""
         rows, cols, costs = self._checked(rows, cols, costs)
-        new = self.costs.copy()
-        new[rows, cols] = costs
+        new, counts = self.costs.copy(), self._counts.copy()
+        _replace(new, counts, rows, cols, costs)
         grid = self._with(new)
-        if "_counts" in self.__dict__:
-            touched = np.unique(rows * self.cols + cols)
-            counts = self._counts - np.bincount(self.costs.ravel()[touched], minlength=HIGHEST_COST + 1)
-            grid.__dict__["_counts"] = counts + np.bincount(new.ravel()[touched], minlength=HIGHEST_COST + 1)
+        grid.__dict__["_counts"] = counts
         return grid
 
     def _checked(self, rows, cols, costs):
@@ -187,6 +187,21 @@ class GridMap:
             costs=costs, connectivity=self.connectivity, resolution=self.resolution, origin=self.origin
         )
         return grid
+
+
+@njit
+def _count(costs, counts):
+    for row in range(costs.shape[0]):
+        for col in range(costs.shape[1]):
+            counts[costs[row, col]] += 1
+
+
+@njit
+def _replace(costs, counts, rows, cols, new):
+    for i in range(len(rows)):
+        counts[costs[rows[i], cols[i]]] -= 1
+        costs[rows[i], cols[i]] = new[i]
+        counts[new[i]] += 1
 
 
 def _number(name, value):
