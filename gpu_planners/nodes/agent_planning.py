@@ -85,7 +85,7 @@ def near_goal(planner, grid, start, goal, tolerance):
     row, col = goal[0]
     if not (0 <= row < grid.rows and 0 <= col < grid.cols) or not grid.blocked[int(row), int(col)]:
         return goal
-    reach = tolerance / grid.resolution
+    reach = min(tolerance / grid.resolution, max(grid.shape))
     low = np.maximum(goal[0] - np.ceil(reach), 0).astype(int)
     high = np.minimum(goal[0] + np.ceil(reach) + 1, grid.shape).astype(int)
     near = np.argwhere(~grid.blocked[low[0] : high[0], low[1] : high[1]]) + low
