@@ -111,18 +111,6 @@ def raise_to(N, i, value):
     return before
 
 
-def join_bits(A, i, bits):
-    """A[i] |= bits, also where several lanes of a worker do it at once. A: uint32"""
-    A[i] |= bits
-
-
-def put_at_bits(A, bits, value, lane):
-    """A[i] = value for every set bit i of a uint32 that all lanes of the worker have. A: int32"""
-    for i in range(32):
-        if bits >> i & 1:
-            A[i] = value
-
-
 def clock_ns():
     """Nanoseconds since some moment, on CUDA; 0 on the CPU, where the caller of compiled code looks at the time."""
     return 0
@@ -208,32 +196,6 @@ def _add(N, i, value):
 @overload(raise_to, target="cpu")
 def _raise_to(N, i, value):
     return lambda N, i, value: _atomic_max(N, i, np.int32(value))
-
-
-@overload(join_bits, target="cpu")
-def _join_bits(A, i, bits):
-    def implementation(A, i, bits):
-        A[i] |= bits
-
-    return implementation
-
-
-@intrinsic
-def _lowest_bit(context, bits):
-    def build(context, builder, signature, arguments):
-        return builder.cttz(arguments[0], cgutils.true_bit)
-
-    return types.uint32(types.uint32), build
-
-
-@overload(put_at_bits, target="cpu")
-def _put_at_bits(A, bits, value, lane):
-    def implementation(A, bits, value, lane):
-        while bits != 0:
-            A[np.intp(_lowest_bit(np.uint32(bits)))] = value
-            bits = np.uint32(bits & (bits - np.uint32(1)))
-
-    return implementation
 
 
 @overload(clock_ns, target="cpu")

@@ -12,13 +12,11 @@ from .team import (
     clock_ns,
     from_lane,
     greatest_lane,
-    join_bits,
     lane_count,
     lane_range,
     least_lane,
     lower,
     peek,
-    put_at_bits,
     raise_to,
     rank_lanes,
     sum_lanes,
@@ -97,23 +95,6 @@ def _add(N, i, value):
 @overload(raise_to, target="cuda")
 def _raise_to(N, i, value):
     return lambda N, i, value: cuda.atomic.max(N, i, np.int32(value))
-
-
-@overload(join_bits, target="cuda")
-def _join_bits(A, i, bits):
-    def implementation(A, i, bits):
-        cuda.atomic.or_(A, i, np.uint32(bits))
-
-    return implementation
-
-
-@overload(put_at_bits, target="cuda")
-def _put_at_bits(A, bits, value, lane):
-    def implementation(A, bits, value, lane):
-        if (bits >> np.uint32(lane)) & np.uint32(1):
-            A[lane] = value
-
-    return implementation
 
 
 @intrinsic

@@ -14,9 +14,12 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 from ..device import njit
-from ..team import any_lane, join_bits, lane_range, least_lane, put_at_bits, sync_lanes
+from ..team import any_lane, lane_range, least_lane, sync_lanes
 
 ONE, REACHED = 0, 1
 NORTH, EAST, SOUTH, WEST = 0, 1, 2, 3
@@ -58,20 +61,9 @@ def bit_scratch(size):
 
 
 @functools.cache
-def bit_operations(size):
-    """-> relax, withdraw, direct, flood for blocks of this size; each is called by all lanes of a worker."""
+def side_function(size):
+    """-> side_bit for blocks of this size."""
     last = size - 1
-
-    @njit
-    def outside(item, width, side):
-        """-> the item beyond a side, and its side that touches"""
-        if side == NORTH:
-            return item - width, SOUTH
-        if side == EAST:
-            return item + 1, WEST
-        if side == SOUTH:
-            return item + width, NORTH
-        return item - 1, EAST
 
     @njit
     def side_bit(rows, side, i):
@@ -84,47 +76,65 @@ def bit_operations(size):
             return (rows[i] >> np.uint32(last)) & np.uint32(1)
         return rows[i] & np.uint32(1)
 
+    return side_bit
+
+
+@intrinsic
+def _lowest_bit(context, bits):
+    def build(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], cgutils.true_bit)
+
+    return types.uint32(types.uint32), build
+
+
+@njit
+def _put_at_bits(A, bits, value):
+    """A[i] = value for every set bit i."""
+    while bits != 0:
+        A[np.intp(_lowest_bit(np.uint32(bits)))] = value
+        bits = np.uint32(bits & (bits - np.uint32(1)))
+
+
+@functools.cache
+def spread_on_cpu(size):
+    """-> spread for blocks of this size, by one thread; `block_kernels` has that of a warp."""
+    last, side_bit = size - 1, side_function(size)
+
     @njit
-    def next_arrival(S, level, lane):
+    def next_arrival(S, level):
         """The first time from `level` on that the wave enters an open tile from outside."""
         first = FAR
         for side in range(4):
-            for i in lane_range(0, size, lane):
+            for i in range(size):
                 arrival = S.arrive[side, i]
                 if level <= arrival < first and side_bit(S.open, side, i):
                     first = arrival
-        return least_lane(first, first)[0]
+        return first
 
     @njit
-    def sort_arrivals(S, level, lane):
+    def sort_arrivals(S, level):
         """S.inject of the levels from `level` on."""
-        for k in lane_range(0, WINDOW * 4, lane):
-            S.inject[k // 4, k % 4] = np.uint32(0)
-        sync_lanes()
+        S.inject[:] = np.uint32(0)
         for side in range(4):
-            for i in lane_range(0, size, lane):
+            for i in range(size):
                 after = S.arrive[side, i] - level
                 if 0 <= after < WINDOW:
-                    join_bits(S.inject, (after, side), np.uint32(1) << np.uint32(i))
-        sync_lanes()
+                    S.inject[after, side] |= np.uint32(1) << np.uint32(i)
 
     @njit
     def spread(level, S, out, lane):
         """The wave from `level` on, until all that it can reach is reached. out: (B * B,) int32 distances, or empty"""
         while level < FAR:
-            sort_arrivals(S, level, lane)
+            sort_arrivals(S, level)
+            S.front[1, 0], S.front[1, size + 1] = S.inject[0, NORTH], S.inject[0, SOUTH]
             t = 0
             alive = True
             while alive and t < WINDOW:
                 now, before = t & 1, 1 - (t & 1)
-                if t == 0 and lane == 0:
-                    S.front[before, 0], S.front[before, size + 1] = S.inject[0, NORTH], S.inject[0, SOUTH]
-                if t == 0:
-                    sync_lanes()
                 second = np.uint32(0xFFFFFFFF) if (level + t) & 2 else np.uint32(0)
                 west, east = S.inject[t, WEST], S.inject[t, EAST]
                 seen = np.uint32(0)
-                for r in lane_range(0, size, lane):
+                for r in range(size):
                     f = S.front[before, r + 1]
                     n = (f << np.uint32(1)) | (f >> np.uint32(1)) | S.front[before, r] | S.front[before, r + 2]
                     n |= ((west >> np.uint32(r)) & np.uint32(1)) | (((east >> np.uint32(r)) & np.uint32(1)) << np.uint32(last))
@@ -133,35 +143,56 @@ def bit_operations(size):
                     S.open[r] ^= n
                     S.one[r] |= n & second
                     seen |= n
-                if lane == 0 and t + 1 < WINDOW:  # the next level's arrivals, in the rows beyond the block
+                if t + 1 < WINDOW:  # the next level's arrivals, in the rows beyond the block
                     S.front[now, 0], S.front[now, size + 1] = S.inject[t + 1, NORTH], S.inject[t + 1, SOUTH]
-                alive = any_lane(seen != 0)
-                sync_lanes()
+                alive = seen != 0
                 if alive:
-                    note(level + t, now, seen, S, out, lane)
+                    note(level + t, now, seen, S, out)
                     t += 1
-            level = level + t if alive else next_arrival(S, level + t, lane)
-            if not alive:
-                for r in lane_range(0, size, lane):
-                    S.front[1, r + 1] = np.uint32(0)
-                sync_lanes()
+            if alive:
+                level += t
+            else:
+                level = next_arrival(S, level + t)
+                S.front[1, 1 : size + 1] = np.uint32(0)
 
     @njit
-    def note(distance, now, seen, S, out, lane):
+    def note(distance, now, seen, S, out):
         """Write down the distance of the border tiles reached just now; of all tiles into `out`, unless it is empty."""
-        put_at_bits(S.dist[NORTH], S.front[now, 1], distance, lane)
-        put_at_bits(S.dist[SOUTH], S.front[now, size], distance, lane)
+        _put_at_bits(S.dist[NORTH], S.front[now, 1], distance)
+        _put_at_bits(S.dist[SOUTH], S.front[now, size], distance)
         if seen & np.uint32(1):
-            for i in lane_range(0, size, lane):
+            for i in range(size):
                 S.dist[WEST, i] = distance if S.front[now, i + 1] & np.uint32(1) else S.dist[WEST, i]
         if (seen >> np.uint32(last)) & np.uint32(1):
-            for i in lane_range(0, size, lane):
+            for i in range(size):
                 S.dist[EAST, i] = distance if (S.front[now, i + 1] >> np.uint32(last)) & np.uint32(1) else S.dist[EAST, i]
         if len(out) > 0:
-            for r in lane_range(0, size, lane):
+            for r in range(size):
                 for c in range(size):
                     if (S.front[now, r + 1] >> np.uint32(c)) & np.uint32(1):
                         out[r * size + c] = distance
+
+    return spread
+
+
+@functools.cache
+def bit_operations(size, make_spread=spread_on_cpu):
+    """-> relax, withdraw, direct, flood for blocks of this size; each is called by all lanes of a worker.
+
+    make_spread: size -> spread(level, S, out, lane), see `spread_on_cpu`
+    """
+    last, side_bit, spread = size - 1, side_function(size), make_spread(size)
+
+    @njit
+    def outside(item, width, side):
+        """-> the item beyond a side, and its side that touches"""
+        if side == NORTH:
+            return item - width, SOUTH
+        if side == EAST:
+            return item + 1, WEST
+        if side == SOUTH:
+            return item + width, NORTH
+        return item - 1, EAST
 
     @njit
     def flood(item, block, width, seed, free, edge, S, out, lane):

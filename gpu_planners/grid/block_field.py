@@ -10,12 +10,13 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 import numpy as np
+from numba import prange
 
 from ..device import njit
 from ..errors import SettingsError
 from ..team import run_team
 from . import block_rounds as rounds
-from .agents import AgentStatus, PathSet, first_words, step_bits
+from .agents import PathSet, first_words, step_bits
 from .bit_blocks import FAR, bit_operations, bit_scratch
 from .blocks import Blocks
 from .descent import walk_functions
@@ -144,8 +145,8 @@ class CpuFields:
         run_team(self.members, work)
 
     def descend(self, starts, slots, bits):
-        """Paths of agents. starts: (N, 2) int32; slots: (N,) int32 -> length (N,) int32, -1 without a path; first (N,) int64;
-        cost-to-go of the starts in units (N,) int64, None of BITS; words"""
+        """Paths of agents. starts: (N, 2) int32; slots: (N,) int32, or (1,) for all -> length (N,) int32, -1 without a path; first (N,) int64;
+        cost-to-go of the starts in units (N,) int64, empty of BITS; words"""
         n = len(starts)
         blocks, directions = self.shape.blocks, self._arrays.directions
         length, met, shared = (np.empty(n, np.int32) for _ in range(3))
@@ -169,7 +170,7 @@ class CpuFields:
 
         run_team(self.members, write)
         values = self.shape.layout == rounds.VALUES
-        return length, first, self._arrays.V[slots, starts[:, 0] + 1, starts[:, 1] + 1] if values else None, words
+        return length, first, self._arrays.V[slots, starts[:, 0] + 1, starts[:, 1] + 1] if values else np.zeros(0, np.int64), words
 
     def field(self, slot):
         """-> V, E, M of one slot, on the host"""
@@ -208,41 +209,32 @@ class Exact:
         """Paths of agents from free tiles to free tiles. starts, goals: (N, 2) int32 -> PathSet"""
         n = len(starts)
         bits = step_bits(self.grid.connectivity)
-        if n and (goals == goals[0]).all():
-            cost, length, first, words = self._plan_batch(starts, np.zeros(n, np.int64), goals[:1], bits)
+        if n and (goals.strides[0] == 0 or (goals == goals[0]).all()):
+            length, first, value, words = self._fields.descend(starts, self._slots(goals[:1]), bits)
         else:
             keys, which = np.unique(goals[:, 0].astype(np.int64) * self.grid.cols + goals[:, 1], return_inverse=True)
             distinct = np.column_stack(np.divmod(keys, self.grid.cols)).astype(np.int32)
-            cost, length, first = np.empty(n), np.empty(n, np.int32), np.empty(n, np.int64)
+            length, first, value = np.empty(n, np.int32), np.empty(n, np.int64), np.zeros(n, np.int64)
             parts, begin = [np.zeros(0, np.uint32)], 0
             order = np.argsort(which, kind="stable")
             cuts = np.searchsorted(which[order], np.arange(0, len(keys) + self._most, self._most))
             for k, (a, b) in enumerate(zip(cuts[:-1], cuts[1:])):
-                agents, goal = order[a:b], k * self._most
-                cost[agents], length[agents], first[agents], words = self._plan_batch(
-                    starts[agents], which[agents] - goal, distinct[goal : goal + self._most], bits
-                )
+                agents, batch = order[a:b], slice(k * self._most, (k + 1) * self._most)
+                slots = self._slots(distinct[batch])[which[agents] - batch.start]
+                length[agents], first[agents], values, words = self._fields.descend(starts[agents], slots, bits)
+                if len(values):
+                    value[agents] = values
                 first[agents] += begin
                 begin += len(words)
                 parts.append(words)
             words = np.concatenate(parts)
-        found = length >= 0
-        status = np.where(found, AgentStatus.SOLVED, AgentStatus.NO_PATH).astype(np.uint8)
-        return PathSet(starts, status, np.where(found, cost, np.inf), np.maximum(length, 0), first, words, bits)
-
-    def _plan_batch(self, starts, which, goals, bits):
-        """Agents whose goals' fields fit in at once. which: (N,) index into goals -> cost, length, first, words"""
-        slots = self._slots(goals)[which].astype(np.int32)
-        starts = np.ascontiguousarray(starts, np.int32)
-        length, first, value, words = self._fields.descend(starts, slots, bits)
-        if value is None:
-            cost = length * float(self.grid.uniform_cost)
-        else:
-            cost = value / float(unit_of(self.grid.connectivity))
-        return cost, length, first, words
+        status, cost = np.empty(n, np.uint8), np.empty(n)
+        uniform = self.grid.uniform_cost if self.shape.layout == rounds.BITS else 0
+        _conclude(length, value, uniform, 1 / unit_of(self.grid.connectivity), status, cost)
+        return PathSet(starts, status, cost, length, first, words, bits)
 
     def _slots(self, goals):
-        """Slots of the fields of some goals (G, 2), at most `_most`; planned where they are not there. -> (G,) int64"""
+        """Slots of the fields of some goals (G, 2), at most `_most`; planned where they are not there. -> (G,) int32"""
         wanted = [tuple(goal) for goal in goals.tolist()]
         if len(wanted) > len(self._goals):
             slots = min(self._most, max(len(wanted), 2 * len(self._goals)))
@@ -262,7 +254,7 @@ class Exact:
                 self._goals[slot] = *self.shape.blocks.of_tiles(*goal), sum(goal) & 1, 1
             self._epoch += 1
             self._fields.update(request(self._epoch, len(self._goals), new=free), self._goals)
-        return np.array([self._slot_of[goal] for goal in wanted])
+        return np.array([self._slot_of[goal] for goal in wanted], np.int32)
 
     def update(self, grid, rows, cols):
         """The map has changed at some tiles (N,): repair the fields that there are."""
@@ -278,9 +270,7 @@ class Exact:
             if grid.costs[goal] == 0:
                 self._goals[self._slot_of.pop(goal), rounds.GOAL_USED] = 0
         if self._slot_of:
-            near = [(rows + i, cols + j) for i in (-1, 0, 1) for j in (-1, 0, 1)]
-            around = np.unique(np.concatenate([_inside(r, c, grid) for r, c in near]))
-            blocks = np.unique(self.shape.blocks.of_tiles(*np.divmod(around, grid.cols))[0])
+            blocks = _blocks_near(rows, cols, *grid.shape, self.block_size, self.shape.blocks.width, self.shape.blocks.count)
             self._epoch += 1
             self._fields.update(request(self._epoch, len(self._goals), seeds=blocks), self._goals)
 
@@ -305,10 +295,24 @@ def _set_bits(M, blocks, tiles, free):
         M[blocks[i], row] = M[blocks[i], row] | bit if free[i] else M[blocks[i], row] & ~bit
 
 
-def _inside(rows, cols, grid):
-    """Those of some tiles that lie on the map, as row * cols + col."""
-    inside = (rows >= 0) & (rows < grid.rows) & (cols >= 0) & (cols < grid.cols)
-    return rows[inside] * grid.cols + cols[inside]
+@njit
+def _blocks_near(rows, cols, map_rows, map_cols, size, width, count):
+    """Blocks of some tiles (N,) and of the tiles beside them -> (n,) int32"""
+    near = np.zeros(count, np.bool_)
+    for i in range(len(rows)):
+        for row in range(max(rows[i] - 1, 0), min(rows[i] + 2, map_rows)):
+            for col in range(max(cols[i] - 1, 0), min(cols[i] + 2, map_cols)):
+                near[(row // size + 1) * width + col // size + 1] = True
+    return np.flatnonzero(near).astype(np.int32)
+
+
+@njit(parallel=True)
+def _conclude(length, value, uniform, scale, status, cost):
+    """Status and cost in tile lengths of agents; length: -1 without a path, becomes 0. value: units, where uniform is 0"""
+    for i in prange(len(length)):
+        status[i] = 1 if length[i] < 0 else 0  # NO_PATH, SOLVED
+        cost[i] = np.inf if length[i] < 0 else (length[i] * np.float64(uniform) if uniform > 0 else value[i] * scale)
+        length[i] = max(length[i], 0)
 
 
 def _expand_bits(blocks, E, M, goal):

@@ -6,12 +6,12 @@ import weakref
 import numpy as np
 from numba import cuda, int32, int64, uint8, uint32
 
-from ..device import cuda_jit
-from ..team import sync_team
+from ..device import cuda_jit, njit
+from ..team import least_lane, sync_lanes, sync_team
 from ..team_kernels import ALL, WARP, team_blocks
 from . import block_rounds as rounds
 from .agents import WORD_BITS
-from .bit_blocks import AT_GOAL, EAST, NORTH, NOWHERE, SOUTH, WEST, WINDOW, BitScratch
+from .bit_blocks import AT_GOAL, EAST, FAR, NORTH, NOWHERE, SOUTH, WEST, BitScratch
 from .block_rounds import BITS, VALUES
 from .descent import direction_functions
 from .value_blocks import ValueScratch
@@ -23,8 +23,77 @@ WALKER_WARPS = WALKERS // WARP
 
 
 @functools.cache
+def spread_on_warp(size):
+    """`bit_blocks.spread_on_cpu` for a warp: a row to a lane, all in registers; rows reach each other by shuffles."""
+    last = size - 1
+
+    @njit
+    def spread(level, S, out, lane):
+        """The wave from `level` on, until all that it can reach is reached. `out` is not written."""
+        one, everywhere = uint32(1), uint32(0xFFFFFFFF)
+        row = min(lane, last)
+        own = everywhere if lane < size else uint32(0)
+        open_, bit1, front = uint32(S.open[row] & own), uint32(S.one[row] & own), uint32(S.front[1, row + 1] & own)
+        far = int32(FAR)
+        north = S.arrive[NORTH, row] if lane < size else far
+        east = S.arrive[EAST, row] if lane < size else far
+        south = S.arrive[SOUTH, row] if lane < size else far
+        west = S.arrive[WEST, row] if lane < size else far
+        d_north, d_east, d_south, d_west = S.dist[NORTH, row], S.dist[EAST, row], S.dist[SOUTH, row], S.dist[WEST, row]
+        now = int32(level)
+        while now < far:
+            alive = True
+            while alive:
+                from_north, from_south = cuda.ballot_sync(ALL, north == now), cuda.ballot_sync(ALL, south == now)
+                up = uint32(cuda.shfl_up_sync(ALL, int32(front), 1))
+                down = uint32(cuda.shfl_down_sync(ALL, int32(front), 1))
+                if lane == 0:
+                    up = uint32(from_north)
+                if lane == last:
+                    down = uint32(from_south)
+                new = (front << one) | (front >> one) | up | down
+                if west == now:
+                    new |= one
+                if east == now:
+                    new |= one << uint32(last)
+                front = uint32(new & open_)
+                open_ = uint32(open_ ^ front)
+                if now & int32(2):
+                    bit1 = uint32(bit1 | front)
+                top, bottom = uint32(cuda.shfl_sync(ALL, int32(front), 0)), uint32(cuda.shfl_sync(ALL, int32(front), last))
+                if (top >> uint32(lane)) & one:
+                    d_north = now
+                if (bottom >> uint32(lane)) & one:
+                    d_south = now
+                if front & one:
+                    d_west = now
+                if (front >> uint32(last)) & one:
+                    d_east = now
+                alive = cuda.any_sync(ALL, front != uint32(0))
+                now = int32(now + int32(1))
+            # the wave has died out: on to the next arrival at a tile that is still open
+            least = far
+            top, bottom = uint32(cuda.shfl_sync(ALL, int32(open_), 0)), uint32(cuda.shfl_sync(ALL, int32(open_), last))
+            if north >= now and (top >> uint32(row)) & one:
+                least = min(least, north)
+            if south >= now and (bottom >> uint32(row)) & one:
+                least = min(least, south)
+            if west >= now and open_ & one:
+                least = min(least, west)
+            if east >= now and (open_ >> uint32(last)) & one:
+                least = min(least, east)
+            now = int32(least_lane(least, least)[0])
+        if lane < size:
+            S.open[row], S.one[row] = open_, bit1
+            S.dist[NORTH, row], S.dist[EAST, row], S.dist[SOUTH, row], S.dist[WEST, row] = d_north, d_east, d_south, d_west
+        sync_lanes()
+
+    return spread
+
+
+@functools.cache
 def _update_kernel(layout, size, connectivity):
-    update_fields = rounds.field_functions(layout, size, connectivity)
+    update_fields = rounds.field_functions(layout, size, connectivity, spread_on_warp)
     wide = size + 2
 
     @cuda_jit
@@ -35,7 +104,7 @@ def _update_kernel(layout, size, connectivity):
                 cuda.shared.array((WARPS, 2, wide), uint32)[warp],
                 cuda.shared.array((WARPS, size), uint32)[warp],
                 cuda.shared.array((WARPS, size), uint32)[warp],
-                cuda.shared.array((WARPS, WINDOW, 4), uint32)[warp],
+                cuda.shared.array((WARPS, 1, 4), uint32)[warp],  # only the CPU sorts arrivals
                 cuda.shared.array((WARPS, 4, size), int32)[warp],
                 cuda.shared.array((WARPS, 4, size), int32)[warp],
             )
@@ -113,7 +182,7 @@ def _descend_kernel(layout, size, bits):
         return before + upto - value, total
 
     @cuda_jit
-    def descend(width, blocks, V, E, directions, starts, slots, n, capacity, length, first, value, words, totals, N):
+    def descend(width, blocks, V, E, directions, starts, slots, last_slot, n, capacity, length, first, value, words, totals, N):
         """Lengths, costs in units (VALUES only) and packed steps of n agents; `totals` gets the words they take.
 
         Where those are more than `capacity`, no steps are written. totals: (members + 1,) int64, mapped the last
@@ -125,7 +194,7 @@ def _descend_kernel(layout, size, bits):
         begin, end = member * share, min(n, (member + 1) * share)
         taken = int64(0)
         for i in range(begin + thread, end, WALKERS):
-            slot = int64(slots[i])
+            slot = int64(slots[min(i, last_slot)])
             row, col = int64(starts[i, 0]), int64(starts[i, 1])
             steps = steps_from(row, col, slot * blocks, width, E, directions)
             length[i] = steps
@@ -158,7 +227,7 @@ def _descend_kernel(layout, size, bits):
         if every <= capacity:
             for i in range(begin + thread, end, WALKERS):
                 row, col = int64(starts[i, 0]), int64(starts[i, 1])
-                slot_base, at = int64(slots[i]) * blocks, first[i]
+                slot_base, at = int64(slots[min(i, last_slot)]) * blocks, first[i]
                 word = uint32(0)
                 for number in range(length[i] - 1, -1, -1):
                     code = code_at(row, col, slot_base, width, directions)
@@ -240,10 +309,11 @@ class CudaFields:
             self._stream.synchronize()
 
     def descend(self, starts, slots, bits):
-        """Paths of agents. starts: (N, 2) int32; slots: (N,) int32 -> length (N,) int32, -1 without a path; first (N,) int64;
-        cost-to-go of the starts in units (N,) int64, None of BITS; words"""
+        """Paths of agents. starts: (N, 2) int32; slots: (N,) int32, or (1,) for all -> length (N,) int32, -1 without a path; first (N,) int64;
+        cost-to-go of the starts in units (N,) int64, empty of BITS; words"""
         n, a, blocks = len(starts), self._arrays, self.shape.blocks
         with cuda.gpus[self._index]:
+            last_slot = len(slots) - 1
             starts, slots = self._sent("starts", starts), self._sent("slots", slots)
             length = self._room("length", n, np.int32)
             first, value = self._room("first", n, np.int64), self._room("value", n, np.int64)
@@ -253,7 +323,7 @@ class CudaFields:
             totals = self._room("totals", most + 1, np.int64)
             for _ in range(2):
                 arguments = (
-                    blocks.width, blocks.count, a["V"], a["E"], a["directions"], starts, slots, n, len(words), length, first, value,
+                    blocks.width, blocks.count, a["V"], a["E"], a["directions"], starts, slots, last_slot, n, len(words), length, first, value,
                     words, totals, N,
                 )
                 members = self._launch(self._descend, WALKERS, -(-n // WALKERS) * WARPS, arguments)
@@ -263,13 +333,11 @@ class CudaFields:
                 if total[0] <= len(words):
                     break
                 words = self._room("words", int(total[0]), np.uint32)
-            parts = [length[:n], first[:n], value[:n] if self.shape.layout == VALUES else None, words[: int(total[0])]]
             answers = []
-            for part in parts:
-                answer = None if part is None else self._pinned.array(len(part), part.dtype)
-                if answer is not None and len(answer):
-                    part.copy_to_host(answer, self._stream)
-                answers.append(answer)
+            for part, count in ((length, n), (first, n), (value, n if self.shape.layout == VALUES else 0), (words, int(total[0]))):
+                answers.append(self._pinned.array(count, part.dtype))
+                if count:
+                    part[:count].copy_to_host(answers[-1], self._stream)
             self._stream.synchronize()
             return answers
 

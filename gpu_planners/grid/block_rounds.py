@@ -23,7 +23,7 @@ import numpy as np
 
 from ..device import njit
 from ..team import add, lane_count, raise_to, sync_team
-from .bit_blocks import CHANGED, FAR, ONE, REACHED, bit_operations
+from .bit_blocks import CHANGED, FAR, ONE, REACHED, bit_operations, spread_on_cpu
 from .value_blocks import NEVER, value_operations
 
 BITS, VALUES = 0, 1
@@ -43,9 +43,9 @@ class Place(NamedTuple):
 
 
 @functools.cache
-def field_functions(layout, size, connectivity):
+def field_functions(layout, size, connectivity, make_spread=spread_on_cpu):
     """-> update_fields(width, blocks, M, V, E, directions, goals, R, Q, N, S, lane, place)"""
-    relax_bits, withdraw_bits, direct_bits, _ = bit_operations(size)
+    relax_bits, withdraw_bits, direct_bits, _ = bit_operations(size, make_spread)
     relax_values, withdraw_values, direct_values = value_operations(size, connectivity)
 
     @njit

@@ -46,14 +46,14 @@ def walk_functions(size):
         if known.size == 0 or known[row, col] == 0:
             return -1, 0
         other = np.int64(known[row, col] >> AGENT) - 1
-        return (other, np.int64(known[row, col] & 0xFFFFFFFF)) if slots[other] == slot else (-1, 0)
+        return (other, np.int64(known[row, col] & 0xFFFFFFFF)) if slots[min(other, len(slots) - 1)] == slot else (-1, 0)
 
     @njit
     def count_steps(begin, end, starts, slots, width, blocks, directions, known, length, met, shared):
-        """Agents begin to end: length (N,) int32 of their paths, -1 without one; met, shared (N,) int32: whom each one
+        """Agents begin to end: length (N,) int32 of their paths, -1 without one; slots: (N,) int32, or (1,) for all; met, shared (N,) int32: whom each one
         joins first (-1: nobody) and how many steps before the goal. known: (rows, cols) int64 zeros, or of size 0: no sharing."""
         for i in range(begin, end):
-            slot = slots[i]
+            slot = slots[min(i, len(slots) - 1)]
             row, col = np.int64(starts[i, 0]), np.int64(starts[i, 1])
             steps = 0
             while True:
@@ -77,9 +77,10 @@ def walk_functions(size):
         per_word = WORD_BITS // bits
         for i in range(begin, end):
             if length[i] > 0:
+                base = slots[min(i, len(slots) - 1)] * blocks
                 row, col = np.int64(starts[i, 0]), np.int64(starts[i, 1])
                 for number in range(length[i] - 1, shared[i] - 1, -1):
-                    code = code_at(row, col, slots[i] * blocks, width, directions)
+                    code = code_at(row, col, base, width, directions)
                     put_step(words, first[i], number, code, bits)
                     row, col = move(row, col, code)
                 if met[i] >= 0:

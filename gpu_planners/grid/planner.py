@@ -5,6 +5,7 @@ import time
 from dataclasses import replace
 
 import numpy as np
+from numba import prange
 
 from ..device import njit, resolve_device
 from ..errors import GridMapError, SettingsError
@@ -56,22 +57,20 @@ class BlockPlanner:
         if len(goals) not in (1, len(starts)):
             raise GridMapError(f"goals has {len(goals)} rows; allowed: one goal (2,), or {len(starts)}, one for each start")
         status = np.empty(len(starts), np.uint8)
-        tiles = np.empty((len(starts), 4), np.int32)
-        _check_agents(starts, goals, self.grid.costs, status, tiles)
-        valid = status == AgentStatus.SOLVED
-        if valid.all():
-            paths = self._engine.plan(np.ascontiguousarray(tiles[:, :2]), np.ascontiguousarray(tiles[:, 2:]))
+        start_tiles, goal_tiles = np.empty((len(starts), 2), np.int32), np.empty((len(goals), 2), np.int32)
+        if _check_agents(starts, goals, self.grid.costs, status, start_tiles, goal_tiles):
+            paths = self._engine.plan(start_tiles, np.broadcast_to(goal_tiles, start_tiles.shape))
         else:
-            paths = self._plan_valid(np.flatnonzero(valid), tiles, status)
+            paths = self._plan_valid(np.flatnonzero(status == AgentStatus.SOLVED), start_tiles, goal_tiles, status)
         return replace(paths, time_s=time.perf_counter() - began)
 
-    def _plan_valid(self, valid, tiles, status):
-        """The paths of the agents `valid` among those that have a status already."""
+    def _plan_valid(self, valid, starts, goals, status):
+        """The paths of the agents `valid`; the others have a status already."""
         n = len(status)
-        some = self._engine.plan(np.ascontiguousarray(tiles[valid, :2]), np.ascontiguousarray(tiles[valid, 2:]))
+        some = self._engine.plan(starts[valid], goals[valid] if len(goals) > 1 else np.broadcast_to(goals, (len(valid), 2)))
         cost, length, first = np.full(n, np.inf), np.zeros(n, np.int32), np.zeros(n, np.int64)
         status[valid], cost[valid], length[valid], first[valid] = some.status, some.cost, some.length, some.first
-        return PathSet(np.ascontiguousarray(tiles[:, :2]), status, cost, length, first, some.words, step_bits(self.grid.connectivity))
+        return PathSet(starts, status, cost, length, first, some.words, step_bits(self.grid.connectivity))
 
     def update(self, rows, cols, costs):
         """Tiles that have changed. rows, cols: (M,) int; costs: (M,) or one, 0 blocked. `plan` then equals planning from scratch.
@@ -113,21 +112,32 @@ def _as_tiles(tiles, name):
 
 
 @njit
-def _check_agents(starts, goals, costs, status, tiles):
-    """status: (N,) of each agent; tiles: (N, 4) start and goal, where they lie on the map."""
+def _place(row, col, costs, tiles, i):
+    """What is wrong with a tile: 0 nothing, else START_NOT_FINITE, START_OUTSIDE or START_BLOCKED; tiles[i] is written."""
     rows, cols = costs.shape
-    for i in range(len(starts)):
-        status[i] = 0
-        for part in range(2):
-            row, col = (goals[i % len(goals), 0], goals[i % len(goals), 1]) if part else (starts[i, 0], starts[i, 1])
-            bad = 0
-            if not (np.isfinite(row) and np.isfinite(col)):
-                bad = 6
-            elif not (0 <= row < rows and 0 <= col < cols):
-                bad = 2
-            else:
-                tiles[i, 2 * part], tiles[i, 2 * part + 1] = np.int32(row), np.int32(col)
-                if costs[np.int64(row), np.int64(col)] == 0:
-                    bad = 4
-            if bad > 0 and status[i] == 0:
-                status[i] = bad + part
+    tiles[i, 0], tiles[i, 1] = 0, 0
+    if not (np.isfinite(row) and np.isfinite(col)):
+        return 6
+    if not (0 <= row < rows and 0 <= col < cols):
+        return 2
+    tiles[i, 0], tiles[i, 1] = np.int32(row), np.int32(col)
+    return 0 if costs[tiles[i, 0], tiles[i, 1]] > 0 else 4
+
+
+@njit(parallel=True)
+def _check_agents(starts, goals, costs, status, start_tiles, goal_tiles):
+    """status (N,) of each agent, 0 where it can be planned; tiles [row, col] where they lie on the map. -> are all in order?"""
+    shared = len(goals) == 1
+    of_goal = _place(goals[0, 0], goals[0, 1], costs, goal_tiles, 0) if shared else 0
+    bad = 0
+    for i in prange(len(starts)):
+        wrong = _place(starts[i, 0], starts[i, 1], costs, start_tiles, i)
+        if not shared:
+            wrong_goal = _place(goals[i, 0], goals[i, 1], costs, goal_tiles, i)
+        else:
+            wrong_goal = of_goal
+        if wrong == 0 and wrong_goal > 0:
+            wrong = wrong_goal + 1  # the same fault of the goal
+        status[i] = wrong
+        bad += wrong > 0
+    return bad == 0

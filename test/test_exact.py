@@ -1,0 +1,169 @@
+"""`exact` against a plain Dijkstra, against MovingAI's published lengths, and against itself from scratch after changes."""
+
+import numpy as np
+import pytest
+from grid_oracle import check_paths, dijkstra, random_costs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.problems import data_dir, missing_data
+from gpu_planners.device import cuda_problem
+from gpu_planners.errors import GridMapError, SettingsError
+from gpu_planners.grid import AgentStatus, BlockPlanner, GridMap, load_movingai_map, load_movingai_scen
+from gpu_planners.grid.block_field import Settings
+
+CASES = {
+    "seed": st.integers(0, 2**32 - 1),
+    "rows": st.integers(1, 70),
+    "cols": st.integers(1, 70),
+    "connectivity": st.sampled_from([4, 8]),
+    "highest": st.sampled_from([1, 255]),
+    "blocked": st.sampled_from([0.0, 0.2, 0.4]),
+    "block_size": st.sampled_from([4, 8, 16, 32]),
+}
+
+
+def random_problem(seed, rows, cols, connectivity, highest, blocked):
+    """-> generator, map with a free tile, free tiles"""
+    rng = np.random.default_rng(seed)
+    costs = random_costs(rng, rows, cols, blocked, highest)
+    costs[rng.integers(rows), rng.integers(cols)] = highest
+    return rng, GridMap(costs, connectivity), np.argwhere(costs)
+
+
+def same(a, b):
+    """Are two PathSets equal, bit for bit?"""
+    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in ("status", "cost", "length", "first", "words"))
+
+
+@settings(max_examples=40, deadline=None)
+@given(**CASES)
+def test_fields_are_dijkstras(seed, rows, cols, connectivity, highest, blocked, block_size):
+    rng, grid, free = random_problem(seed, rows, cols, connectivity, highest, blocked)
+    goal = free[rng.integers(len(free))]
+    planner = BlockPlanner(grid, block_size=block_size, device="cpu")
+    expected = dijkstra(grid.costs, connectivity, goal)[1]
+    np.testing.assert_allclose(planner.field(goal), expected, rtol=1e-10)
+    starts = free[rng.integers(len(free), size=40)]
+    paths = planner.plan(starts, goal)
+    assert np.array_equal(paths.solved, np.isfinite(expected[starts[:, 0], starts[:, 1]]))
+    np.testing.assert_allclose(paths.cost, expected[starts[:, 0], starts[:, 1]], rtol=1e-10)
+    check_paths(grid, paths, starts, goal)
+
+
+@settings(max_examples=40, deadline=None)
+@given(**CASES, changes=st.lists(st.integers(1, 120), min_size=1, max_size=4))
+def test_repair_equals_planning_from_scratch(seed, rows, cols, connectivity, highest, blocked, block_size, changes):
+    rng, grid, free = random_problem(seed, rows, cols, connectivity, highest, blocked)
+    goals = free[rng.integers(len(free), size=3)]
+    planner = BlockPlanner(grid, block_size=block_size, device="cpu")
+    for goal in goals:
+        planner.field(goal)
+    for count in changes:
+        row, col = rng.integers(rows, size=count), rng.integers(cols, size=count)
+        planner.update(row, col, random_costs(rng, 1, count, 0.5, highest)[0])
+        scratch = BlockPlanner(planner.grid, block_size=block_size, device="cpu")
+        starts = rng.integers([rows, cols], size=(40, 2))
+        choice = goals[rng.integers(3, size=40)]
+        assert same(planner.plan(starts, choice), scratch.plan(starts, choice))
+        for goal in goals:
+            if planner.grid.costs[tuple(goal)]:
+                assert np.array_equal(planner.field(goal), scratch.field(goal))
+
+
+@pytest.mark.skipif(missing_data() is not None, reason=missing_data() or "")
+@pytest.mark.parametrize("scen", sorted(p.name for p in (data_dir() / "movingai").glob("*.scen")) if missing_data() is None else [])
+def test_published_lengths(scen):
+    """Every scenario of the shared maps that shares a goal with few: 40 goals of each file, all agents that have them."""
+    scenarios = load_movingai_scen(data_dir() / "movingai" / scen)
+    grid = load_movingai_map(data_dir() / "movingai" / scenarios.map_name.split("/")[-1])
+    every = max(1, len(scenarios.goals) // 40)
+    starts, goals, lengths = scenarios.starts[::every], scenarios.goals[::every], scenarios.lengths[::every]
+    paths = BlockPlanner(grid, device="cpu").plan(starts, goals)
+    assert paths.solved.all()
+    assert (np.abs(paths.cost - lengths) <= scenarios.precisions[::every] + 1e-7 * paths.cost).all()
+    check_paths(grid, paths, starts, goals)
+
+
+def test_the_memory_limit_only_splits_the_work():
+    _, grid, free = random_problem(3, 60, 60, 8, 1, 0.2)
+    starts, goals = free[:50], free[-50:]
+    one = BlockPlanner(grid, device="cpu")
+    few = BlockPlanner(grid, device="cpu", settings=Settings(memory_limit_bytes=3 * one._engine.shape.field_bytes))
+    a, b = one.plan(starts, goals), few.plan(starts, goals)
+    assert np.array_equal(a.cost, b.cost) and len(few._engine._goals) == 3
+    check_paths(grid, b, starts, goals)
+
+
+def test_fields_are_kept_for_goals_that_come_again():
+    _, grid, free = random_problem(4, 60, 60, 4, 1, 0.2)
+    planner = BlockPlanner(grid, device="cpu")
+    planner.plan(free[:50], free[-50:])
+    epoch = planner._engine._epoch
+    planner.plan(free[50:100], free[-50:])
+    assert planner._engine._epoch == epoch
+
+
+def test_a_change_of_one_cost_leaves_the_uniform_map():
+    planner = BlockPlanner(GridMap(np.ones((40, 50), np.uint8), 4), device="cpu")
+    assert planner.plan([[0, 0]], [39, 49]).cost[0] == 88
+    planner.update(np.arange(40), np.full(40, 20), 7)
+    assert planner.plan([[0, 0]], [39, 49]).cost[0] == 94
+
+
+def test_each_agent_has_its_own_status():
+    costs = np.ones((8, 8), np.uint8)
+    costs[4], costs[0, 7] = 0, 0
+    starts = [[0, 0], [-1, 0], [0, 8], [0, 7], [np.nan, 0], [0, 0], [0, 0], [0, 0], [0, np.inf], [1, 1], [3, 3]]
+    goals = [[1, 1], [1, 1], [1, 1], [1, 1], [1, 1], [9, 1], [4, 4], [1, np.inf], [np.nan, 1], [7, 7], [3, 3]]
+    paths = BlockPlanner(GridMap(costs), device="cpu").plan(starts, goals)
+    S = AgentStatus
+    assert paths.status.tolist() == [
+        S.SOLVED, S.START_OUTSIDE, S.START_OUTSIDE, S.START_BLOCKED, S.START_NOT_FINITE, S.GOAL_OUTSIDE, S.GOAL_BLOCKED,
+        S.GOAL_NOT_FINITE, S.START_NOT_FINITE, S.NO_PATH, S.SOLVED,
+    ]
+    assert paths.path(0).tolist() == [[0, 0], [1, 1]] and paths.path(10).tolist() == [[3, 3]] and paths.cost[10] == 0
+    assert np.isinf(paths.cost[1:10]).all() and "outside" in paths.message(1)
+
+
+def test_bad_input_names_what_is_allowed():
+    grid = GridMap(np.ones((8, 8), np.uint8))
+    planner = BlockPlanner(grid, device="cpu")
+    with pytest.raises(GridMapError, match=r"starts has shape \(2, 3\)"):
+        planner.plan(np.zeros((2, 3)), [1, 1])
+    with pytest.raises(GridMapError, match="goals has 3 rows; allowed: one goal"):
+        planner.plan(np.zeros((2, 2)), np.zeros((3, 2)))
+    with pytest.raises(GridMapError, match="not an array of numbers"):
+        planner.plan([["a", "b"]], [1, 1])
+    with pytest.raises(SettingsError, match="block_size is 12: use one of 4, 8, 16, 32"):
+        BlockPlanner(grid, block_size=12)
+    with pytest.raises(SettingsError, match="algorithm is 'dijkstra': use one of exact"):
+        BlockPlanner(grid, "dijkstra")
+    with pytest.raises(SettingsError, match="memory_limit_bytes is 0"):
+        Settings(memory_limit_bytes=0)
+    with pytest.raises(GridMapError, match="not a free tile"):
+        planner.field([8, 0])
+    with pytest.raises(GridMapError):
+        planner.update([0, 9], [0, 0], 0)
+    assert planner.grid is grid and planner.plan([[0, 0]], [7, 7]).solved.all()
+    assert len(planner.plan(np.zeros((0, 2)), [1, 1])) == 0
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(bool(cuda_problem()), reason=cuda_problem() or "")
+@pytest.mark.parametrize(("connectivity", "highest", "block_size"), [(4, 1, 32), (4, 1, 8), (4, 255, 32), (8, 1, 32), (8, 255, 16)])
+def test_cuda_equals_cpu(connectivity, highest, block_size):
+    rng, grid, free = random_problem(7, 300, 410, connectivity, highest, 0.25)
+    goals = free[rng.integers(len(free), size=9)]
+    planners = [BlockPlanner(grid, block_size=block_size, device=device) for device in ("cpu", "cuda")]
+    for _ in range(3):
+        starts = rng.integers([300, 410], size=(5000, 2))
+        for choice in (goals[rng.integers(9, size=5000)], goals[0]):
+            a, b = (planner.plan(starts, choice) for planner in planners)
+            assert same(a, b) and a.solved.sum() > 1000
+        row, col = rng.integers(300, size=500), rng.integers(410, size=500)
+        costs = random_costs(rng, 1, 500, 0.5, highest)[0]
+        costs[(row[:, None] == goals[:, 0]).any(1)] = highest  # goals stay free
+        for planner in planners:
+            planner.update(row, col, costs)
+        assert np.array_equal(planners[0].field(goals[1]), planners[1].field(goals[1]))
