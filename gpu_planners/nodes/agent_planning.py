@@ -131,11 +131,11 @@ def error_text(error):
 def warm_up(scene, algorithm):
     """Compile what requests and changes of the map need, by small ones on the present map; returns the device."""
     planner, grid = scene.planner(algorithm), scene.grid
-    free = np.argwhere(~grid.blocked)[:2]
+    free = np.argwhere(~grid.blocked)[:2].astype(float)  # as tiles of points are
     if len(free):
         planner.plan(free, free[0]).path(0)
         planner.plan(free, free)
-        row, col = free[-1]
+        row, col = free[-1].astype(int)
         for cost in (0, grid.costs[row, col]):
             planner.update([row], [col], cost)
             planner.plan(free, free[0])
