@@ -6,7 +6,7 @@ from gpu_planners.grid import BlockPlanner
 from gpu_planners.grid.generated_maps import random_free_tiles, random_map
 
 from .grid_timing import split_seconds
-from .harness import Benchmark, Row, median, progress
+from .harness import Benchmark, Row, median, progress, told
 
 DENSITY = 0.1  # of the maps of figures 5 and 6, which the paper does not state
 ALL_AGENTS = tuple(1 << power for power in range(9, 19))
@@ -84,7 +84,7 @@ def _group(grid, starts, goal, device):
         }
         figures["memory_mb"] = _memory_bytes(planner._engine) / 2**20
         case = f"{grid.rows}x{grid.cols}, {len(starts):,} agents"
-        rows.append(Row(case, f"{name}, {device}", figures, taken.tolist()))
+        rows.append(told(Row(case, f"{name}, {device}", figures, taken.tolist())))
     return rows
 
 
@@ -104,7 +104,7 @@ def table(context):
             for rate in progress(RATES, f"table I, {size}x{size}"):
                 figures = _table_row(size, rate, connectivity, runs)
                 quoted = PAPER_TABLE[size, rate]
-                rows.append(Row(f"{size}x{size}, {rate} %", f"{connectivity}-connected, {runs} runs", figures, quoted=quoted))
+                rows.append(told(Row(f"{size}x{size}, {rate} %", f"{connectivity}-connected, {runs} runs", figures, quoted=quoted)))
     return rows
 
 

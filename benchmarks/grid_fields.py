@@ -10,7 +10,7 @@ from gpu_planners.grid.generated_maps import random_free_tiles, random_map
 
 from . import grid_peers
 from .grid_timing import field_seconds, forget
-from .harness import Benchmark, Row, median, progress, seconds
+from .harness import Benchmark, Row, median, progress, seconds, told
 from .problems import data_dir
 
 AGENTS = 262_144
@@ -92,7 +92,7 @@ def _ours(case, grid, starts, goals, subject, device, reference):
         "paths_mb": paths.nbytes / 2**20,
         "solved": float(paths.solved.mean()),
     }
-    return Row(case.text, subject, figures, taken.tolist())
+    return told(Row(case.text, subject, figures, taken.tolist()))
 
 
 def _from_nothing(planner, starts, goal, repeats):
@@ -120,7 +120,7 @@ def _peers(case, grid, starts, goals, context):
         figures["step_rate"] = steps / median(walks)
         if len(some) == len(starts):
             figures |= {"paths_ms": 1e3 * median(walks), "time_ms": 1e3 * (median(taken) + median(walks))}
-        rows.append(Row(case.text, peer.name, figures, taken.tolist(), "its paths: a byte a step"))
+        rows.append(told(Row(case.text, peer.name, figures, taken.tolist(), "its paths: a byte a step")))
         reference = median(taken)
     if case.size <= 1024 or (context.full and case.size <= 4096):
         peer = grid_peers.scipy_dijkstra(grid)
@@ -193,7 +193,7 @@ def _repaired(case, subject, grid, device, count):
         "lowest_ratio": float(ratio.min()),
         "identical": f"{identical}/{len(ratio)}",
     }
-    return Row(case, subject, figures, repairs)
+    return told(Row(case, subject, figures, repairs))
 
 
 BENCHMARKS = (

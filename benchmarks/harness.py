@@ -1,6 +1,7 @@
 """What every benchmark shares: timing with warm-up and repeats, rows of figures, and what a run knows."""
 
 import statistics
+import sys
 import time
 from dataclasses import asdict, dataclass, field
 
@@ -81,6 +82,12 @@ def places(device, *arrays):
 
     with cuda.gpus[int(device.partition(":")[2] or 0)]:
         return [("", arrays), (", arrays on the device", [cuda.to_device(array) for array in arrays])]
+
+
+def told(row):
+    """The row, after it was printed: a run cut short has told what it measured."""
+    print(f"{row.case}, {row.subject}: {row.figures}", file=sys.stderr, flush=True)
+    return row
 
 
 def median(values):

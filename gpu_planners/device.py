@@ -37,7 +37,7 @@ def njit(function=None, **options):
     if function is None:
         return functools.partial(njit, **options)
     options = {"cache": True, "fastmath": {"contract", "nsz", "arcp"}, "error_model": "numpy", "nogil": True} | options
-    return _with_package_cache(lambda: numba.njit(**options)(function))
+    return _with_stable_key(_with_package_cache(lambda: numba.njit(**options)(function)))
 
 
 def cuda_jit(function=None, **options):
@@ -57,6 +57,30 @@ def _with_package_cache(decorate):
         return decorate()
     finally:
         numba.config.CACHE_DIR = previous
+
+
+def _with_stable_key(dispatcher):
+    """Numba finds a function's compiled code by, among others, a pickle of its closure. One that holds compiled functions is
+    pickled differently in every process, so that all that a factory makes would be compiled anew in each."""
+    cache, closure = dispatcher._cache, dispatcher.py_func.__closure__
+    if closure and hasattr(cache, "_index_key"):
+        cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), _described(dispatcher))
+    return dispatcher
+
+
+def _described(value):
+    """A text that tells closure values apart and is the same in every process. The sources are in the folder's name already."""
+    function = getattr(value, "py_func", value)
+    if hasattr(function, "__code__"):
+        inner = [_described(cell.cell_contents) for cell in function.__closure__ or ()]
+        return f"{function.__module__}.{function.__qualname__}:{function.__code__.co_firstlineno}({', '.join(inner)})"
+    if isinstance(value, type):
+        return f"{value.__module__}.{value.__qualname__}"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_described, value))})"
+    if hasattr(value, "tobytes"):  # numpy shortens long arrays
+        return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+    return f"{type(value).__name__} {value!r}"
 
 
 @functools.cache

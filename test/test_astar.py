@@ -53,7 +53,7 @@ def test_published_lengths(name, every):
     starts, goals = scenarios.starts[chosen], scenarios.goals[chosen]
     paths = plan(grid, starts, goals)
     assert paths.solved.all() and len(paths) >= 14
-    assert (np.abs(paths.cost - scenarios.lengths[chosen]) <= scenarios.precisions[chosen] + 1e-7 * paths.cost).all()
+    assert (np.abs(paths.cost - scenarios.lengths[chosen]) <= scenarios.precisions[chosen]).all()
     check_paths(grid, paths, starts, goals)
 
 

@@ -110,7 +110,7 @@ def test_the_grid_demo_runs_checks_and_draws(tmp_path, kind):
     run = subprocess.run([*command, "--grid-picture", str(picture), *options], capture_output=True, text=True, timeout=280)
     assert run.returncode == 0, run.stdout + run.stderr
     size = "160 x 160" if kind == "generated" else "96 x 128"
-    for word in ("all to one goal", "to 15 goals", "obstacles", "ms from its message", "300 equal", "all free", size, "cpu", "exact", "What to try next"):
+    for word in ("all to one goal", "to 15 goals", "changed map", "obstacles fell", "ms from its message", "300 equal", "all free", size, "cpu", "exact", "What to try next"):
         assert word in run.stdout, run.stdout
     assert "differ" not in run.stdout and "wrong" not in run.stdout
     assert Image.open(picture).size[0] >= 1000

@@ -28,7 +28,7 @@ from visualization_msgs.msg import MarkerArray
 from gpu_planners.grid import GridMap
 from gpu_planners.nodes import grid_codes as codes
 from gpu_planners.nodes.grid_conversions import path_set_of
-from gpu_planners.nodes.grid_parameters import GRID_PARAMETERS
+from gpu_planners.nodes.grid_parameters import ALGORITHMS, GRID_PARAMETERS
 from gpu_planners.nodes.grid_scene import GridScene
 
 FREE = cells() == 0
@@ -75,11 +75,18 @@ def test_paths_are_shortest_and_come_packed_and_in_full(running):
         assert path.header.frame_id == "map" and tiles_of(path).tolist() == paths.path(agent).tolist()
 
 
-@pytest.mark.parametrize("algorithm", ["exact", "astar"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_request_chooses_the_algorithm(running, algorithm):
-    response = running.plan(request(starts=OPEN[:20], goals=OPEN[20:40], algorithm=algorithm))
-    expected = [dijkstra(FREE, 8, goal)[1][tuple(start)] for start, goal in zip(OPEN[:20], OPEN[20:40])]
-    assert response.algorithm == algorithm and np.allclose(response.costs, expected)
+    starts, goals = OPEN[:20], OPEN[20:40]
+    response = running.plan(request(starts=starts, goals=goals, algorithm=algorithm))
+    expected = np.array([dijkstra(FREE, 8, goal)[1][tuple(start)] for start, goal in zip(starts, goals)])
+    assert response.code == codes.NONE and response.algorithm == algorithm
+    if algorithm in ("exact", "astar"):
+        assert np.allclose(response.costs, expected)
+    costs, paths = np.array(response.costs), path_set_of(response)
+    assert np.isfinite(costs).any() and (costs >= expected - 1e-9).all()
+    for agent in np.flatnonzero(np.isfinite(costs)):
+        assert np.isclose(check_path(FREE, 8, paths.path(agent), starts[agent], goals[agent]), costs[agent])
 
 
 def test_points_give_what_poses_give(running):
@@ -206,6 +213,7 @@ def test_get_plan(running):
     check_path(FREE, 8, tiles_of(path), (0, 0), (9, 9))
     last = path.poses[-1].pose.orientation
     assert path.header.frame_id == "map" and np.isclose(2 * np.arctan2(last.z, last.w), 1.5)
+    assert path.header.stamp.sec > 0  # when it was planned, not the map's time
     nothing = get_plan(running, (0, 0), (5, 5))  # a closed room
     assert nothing.poses == [] and nothing.header.frame_id == "map"
     assert "208" in running.node._last_answer and "no path" in running.node._last_answer
@@ -216,8 +224,8 @@ def test_the_tolerance_of_get_plan(running):
     goal = (5, 7)
     assert get_plan(running, (0, 0), goal).poses == []
     assert get_plan(running, (0, 0), goal, tolerance=0.4).poses == []
-    end = tiles_of(get_plan(running, (0, 0), goal, tolerance=0.5))[-1]
-    assert end.tolist() == [5, 8]
+    for tolerance in (0.5, float("inf")):
+        assert tiles_of(get_plan(running, (0, 0), goal, tolerance))[-1].tolist() == [5, 8]
     corner = tiles_of(get_plan(running, (0, 0), (5, 4), tolerance=1.6))  # in the closed room: free, so it is kept
     assert len(corner) == 0
 
@@ -263,6 +271,8 @@ def test_topics_are_planned_again_when_something_changes(start_node):
     assert tiles_of(both["/red/plan"])[-1].tolist() == [20, 5] and tiles_of(both["/fleet/blue/plan"])[-1].tolist() == [20, 1]
     closed = np.full_like(HALL, 100)
     closed[20, :4] = 0
+    assert get_plan(running, (0, 0), (1, 1)).poses and running.wait_until(lambda: len(tiles_of(received["/plan"][-1])) == 2) is None
+    assert received["/red/plan"][-1] == both["/red/plan"]  # a single path is none of the robots'
     none = after(lambda: running.publish_map(map_message(closed)))
     assert none["/red/plan"].poses == [] and none["/fleet/blue/plan"].poses  # one has no path any more, the other has
 

@@ -25,7 +25,7 @@ class Scenarios:
     buckets: (N,) int32
     starts, goals: (N, 2) int32 [row, col] (the file has x, y)
     lengths: (N,) float64 of a shortest path, tile lengths, 8-connected without cutting corners
-    precisions: (N,) float64: how far a length may be off, by the digits it is printed with
+    precisions: (N,) float64: how far a length may be off, by how it is printed and was added up
     """
 
     map_name: str
@@ -112,13 +112,15 @@ def load_movingai_scen(path):
 
 
 def _precisions(printed, lengths):
-    """Half a unit of the last digit: a fixed number of decimals, or at least 6 digits without trailing zeros."""
+    """Half a unit of the last digit (a fixed number of decimals, or at least 6 digits without trailing zeros), and what was lost
+    before: a diagonal step is added as 1.41421356 there."""
+    added = (2**0.5 - 1.41421356) / 2**0.5 * lengths
     decimals = [len(text.strip().partition(b".")[2]) for text in printed]
     if min(decimals) == max(decimals) > 0:
-        return np.full(len(lengths), 0.5 * 10.0 ** -decimals[0])
+        return 0.5 * 10.0 ** -decimals[0] + added
     digits = max(6, *(len(text.strip().replace(b".", b"").lstrip(b"0")) for text in printed))
     whole = np.floor(np.log10(np.maximum(lengths, 1))).astype(int) + 1
-    return 0.5 * 10.0 ** (whole - digits)
+    return 0.5 * 10.0 ** (whole - digits) + added
 
 
 def _lines(path):

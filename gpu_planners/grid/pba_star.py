@@ -135,8 +135,9 @@ class PbaStar:
         began = time.perf_counter()
         self.last_times = dict.fromkeys(TIMES, 0.0)
         starts = np.ascontiguousarray(starts, np.int32)
-        from_tile, to_tile = packed(starts), packed(goals)
-        if len(to_tile) and (to_tile == to_tile[0]).all():
+        from_tile, _ = packed(starts)
+        to_tile, same = packed(np.asarray(goals, np.int32))
+        if same:
             distinct, of_goal = to_tile[:1], np.zeros(len(to_tile), np.int32)
         else:
             distinct, of_goal = np.unique(to_tile, return_inverse=True)
@@ -157,10 +158,8 @@ class PbaStar:
             back = np.empty(len(order), np.int64)
             back[order] = np.arange(len(order))
             status, length, straight, diagonal, first = (a[back] for a in (status, length, straight, diagonal, first))
-        cost = straight + diagonal * np.sqrt(2.0) if self._grid.connectivity == 8 else straight.astype(float)
-        cost[status != SOLVED] = np.inf
         bits = step_bits(self._grid.connectivity)
-        return PathSet(starts, status, cost, length, first, words, bits, time.perf_counter() - began)
+        return PathSet(starts, status, costs_of(status, straight, diagonal), length, first, words, bits, time.perf_counter() - began)
 
     def _goals_at_once(self):
         B = self._blocks
@@ -176,10 +175,24 @@ class PbaStar:
         return self._searches.paths(starts, of_goal, self.last_times)
 
 
+@njit
 def packed(tiles):
-    """(N, 2) [row, col] -> (N,) int32, row << 16 | column"""
-    tiles = np.asarray(tiles, np.int32)
-    return tiles[:, 0] << 16 | tiles[:, 1]
+    """(N, 2) int32 [row, col] -> (N,) int32, row << 16 | column; whether there are some and all are the same"""
+    tile, same = np.empty(len(tiles), np.int32), len(tiles) > 0
+    for i in range(len(tiles)):
+        tile[i] = tiles[i, 0] << 16 | tiles[i, 1]
+        same &= tile[i] == tile[0]
+    return tile, same
+
+
+@njit
+def costs_of(status, straight, diagonal):
+    """(N,) float64 costs in tile lengths, inf where there is no path. straight, diagonal: (N,) int64 of the steps of a kind"""
+    cost = np.full(len(status), np.inf)
+    for i in range(len(status)):
+        if status[i] == SOLVED:
+            cost[i] = straight[i] + np.sqrt(2.0) * diagonal[i]
+    return cost
 
 
 def _joined(parts):

@@ -104,7 +104,7 @@ class CudaSearches:
         n, N = len(self._todo), self._buffers["N"]
         head = self._head
         if again:
-            head[:GOALS] = 0
+            head[:] = 0
         else:
             N[:GOALS].copy_to_host(head, self._stream)
             self._stream.synchronize()
@@ -136,10 +136,12 @@ class CudaSearches:
             self._kernels.raise_loops[blocks, THREADS, self._stream](
                 self._links, *(self._buffers[name] for name in ("N", "J", "H", "raises")), len(self._goals), links, n, B)
             self._launch_border(n)
-            if self._read_head()[JOBS] == 0 or self._overflow():
-                break
-        if B.avoid:
-            self._read_head()
+            jobs = self._read_head()[JOBS]
+            if self._overflow():
+                return False
+            if jobs == 0:
+                return True
+        self._read_head()
         return not self._overflow()
 
     def _launch_border(self, jobs):

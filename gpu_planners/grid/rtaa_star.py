@@ -18,7 +18,7 @@ from numba import prange
 from ..device import njit
 from ..errors import GridMapError, SettingsError
 from .agents import PathSet, first_words, step_bits
-from .pba_star import MOST_SIDE, packed
+from .pba_star import MOST_SIDE, costs_of, packed
 from .rtaa_search import (
     CHUNK,
     DIAGONAL,
@@ -27,7 +27,6 @@ from .rtaa_search import (
     ONE,
     OUT_OF_MEMORY,
     RECORD,
-    SOLVED,
     STATUS,
     STRAIGHT,
     World,
@@ -107,7 +106,7 @@ class RtaaStar:
         began = time.perf_counter()
         self.last_times = dict.fromkeys(TIMES, 0.0)
         starts = np.ascontiguousarray(starts, np.int32)
-        from_tile, to_tile = packed(starts), packed(goals)
+        (from_tile, _), (to_tile, _) = packed(starts), packed(np.asarray(goals, np.int32))
         n = len(starts)
         record, first = np.zeros((n, RECORD), np.int64), np.zeros(n, np.int64)
         parts, total, left, at_once = [], 0, np.arange(n), n
@@ -131,8 +130,7 @@ class RtaaStar:
             left = np.concatenate([failed, rest])
         words = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.uint32), *parts])
         status, length = record[:, STATUS].astype(np.uint8), record[:, LENGTH].astype(np.int32)
-        cost = record[:, STRAIGHT] + record[:, DIAGONALS] * np.sqrt(2.0)
-        cost[status != SOLVED] = np.inf
+        cost = costs_of(status, record[:, STRAIGHT], record[:, DIAGONALS])
         bits = step_bits(self._grid.connectivity)
         return PathSet(starts, status, cost, length, first, words, bits, time.perf_counter() - began)
 

@@ -19,7 +19,11 @@ NEAR_GOALS = 64  # free tiles about an occupied goal that are tried
 
 @dataclass(frozen=True)
 class Plan:
-    """What was planned, on which map. starts: (N, 2) metres; goals: Poses of all agents or of one, both in the map's frame"""
+    """What was planned, on which map.
+
+    header: frame of the map, time of planning
+    starts: (N, 2) metres; goals: Poses of all agents or of one; both in the map's frame
+    """
 
     paths: PathSet
     grid: GridMap
@@ -81,7 +85,7 @@ def near_goal(planner, grid, start, goal, tolerance):
     row, col = goal[0]
     if not (0 <= row < grid.rows and 0 <= col < grid.cols) or not grid.blocked[int(row), int(col)]:
         return goal
-    reach = tolerance / grid.resolution
+    reach = min(tolerance / grid.resolution, max(grid.shape))
     low = np.maximum(goal[0] - np.ceil(reach), 0).astype(int)
     high = np.minimum(goal[0] + np.ceil(reach) + 1, grid.shape).astype(int)
     near = np.argwhere(~grid.blocked[low[0] : high[0], low[1] : high[1]]) + low
@@ -111,8 +115,8 @@ def answer(scene, frames, default_algorithm, request, response):
     except Exception as error:  # a client must get an answer whatever goes wrong
         return type(response)(code=codes.code_of(error), message=error_text(error)), None
     response.code, response.message = codes.NONE, planned.text()
-    response.header, response.map = planned.header, geometry_message(planned.grid)
-    response.map.map_load_time = planned.header.stamp
+    response.header, response.map = scene.map_header(), geometry_message(planned.grid)
+    response.map.map_load_time = scene.stamp
     response.planning_time_s, response.algorithm, response.device = planned.time_s, planned.algorithm, planned.device
     return response, planned
 
@@ -127,11 +131,11 @@ def error_text(error):
 def warm_up(scene, algorithm):
     """Compile what requests and changes of the map need, by small ones on the present map; returns the device."""
     planner, grid = scene.planner(algorithm), scene.grid
-    free = np.argwhere(~grid.blocked)[:2]
+    free = np.argwhere(~grid.blocked)[:2].astype(float)  # as tiles of points are
     if len(free):
         planner.plan(free, free[0]).path(0)
         planner.plan(free, free)
-        row, col = free[-1]
+        row, col = free[-1].astype(int)
         for cost in (0, grid.costs[row, col]):
             planner.update([row], [col], cost)
             planner.plan(free, free[0])

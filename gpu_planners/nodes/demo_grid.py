@@ -117,8 +117,8 @@ def demo_cases(grid, agents, seed):
     return (
         Case("warm-up", starts, goals[-2:], each % 2),
         Case("all to one goal", starts, goals[:1], one),
-        Case(f"the same, {FALLEN} obstacles later", starts, goals[:1], one, map_number=1),
-        Case(f"to {GOALS - 1} goals", starts, goals[1:], each, map_number=1),
+        Case("again, changed map", starts, goals[:1], one, map_number=1),
+        Case(f"to {GOALS - 1} goals on it", starts, goals[1:], each, map_number=1),
     )
 
 

@@ -39,7 +39,7 @@ class GridPlannerNode(Node):
         GRID_PARAMETERS.declare(self)
         self._values = GRID_PARAMETERS.values(self)
         self.add_on_set_parameters_callback(GRID_PARAMETERS.checker_of_changes(self, self._change_parameters))
-        self._scene, self._frames = GridScene(self._values), Frames(self)
+        self._scene, self._frames = GridScene(self._values, lambda: self.get_clock().now().to_msg()), Frames(self)
         self._warm, self._requests, self._last_answer = set(), 0, ""
         self._state = Diagnostics(self, "waiting for a map", self._facts)
         self._worker = Worker(self._state.fail)
@@ -109,16 +109,19 @@ class GridPlannerNode(Node):
             self.get_logger().info(f"map of {grid.rows} x {grid.cols} cells, ready on {device} after {took:.1f} s")
         self._state.say(OK, "ready")
         if changed:
-            self._outputs.show_map(grid, self._scene.header())
+            self._outputs.show_map(grid, self._scene.map_header())
             self._topics.plan_again()
 
     def _plan(self, starts, goals, algorithm="", tolerance=0.0):
         algorithm = algorithm or self._values["algorithm"]
         return agent_planning.plan(self._scene, self._frames, starts, goals, algorithm, tolerance)
 
-    def _tell(self, plan, what):
+    def _say(self, plan, what):
         self._last_answer = plan.text()
         self.get_logger().info(f"{what}: {self._last_answer}")
+
+    def _tell(self, plan, what):
+        self._say(plan, what)
         self._outputs.show(plan, self._values)
 
     def _plan_agents(self, request, response):
@@ -153,11 +156,13 @@ class GridPlannerNode(Node):
         origin = self._frames.origin_of
         starts = pose_of(start) if start is not None else origin(self._values["robot_frame"], self._scene.frame, "the start")
         plan = self._plan(starts, pose_of(goal), algorithm, tolerance)
-        self._tell(plan, "path")
         code, text = plan.failure()
         if code != grid_codes.NONE:
             raise RequestError(code, text)
-        return plan.path(0)
+        self._say(plan, "one path")
+        path = plan.path(0)
+        self._outputs.show_path(path)
+        return path
 
     def _publish_pending(self):
         if self._outputs.wanted:

@@ -46,15 +46,23 @@ class MapReading:
 
 
 class GridScene:
-    """The latest map as it came (`read`) and inflated by the footprint (`grid`), and a planner for each algorithm in use."""
+    """The latest map as it came (`read`) and inflated by the footprint (`grid`), and a planner for each algorithm in use.
 
-    def __init__(self, values):
+    now: gives the time for what is planned, builtin_interfaces/Time
+    """
+
+    def __init__(self, values, now=Time):
         self._reading = MapReading.of_parameters(values)
         self._values, self._planners = values, {}
         self.read = self.grid = None
         self.frame, self.stamp, self.changes = values["map_frame"], Time(), 0
+        self._now = now
 
     def header(self):
+        """Of messages that are made now."""
+        return Header(frame_id=self.frame, stamp=self._now())
+
+    def map_header(self):
         return Header(frame_id=self.frame, stamp=self.stamp)
 
     def load_file(self, path):
@@ -75,12 +83,12 @@ class GridScene:
         if message.header.frame_id not in ("", self.frame):
             raise GridMapError(f"the map update is given in frame '{message.header.frame_id}'; allowed: the map's, '{self.frame}'")
         row, col, data = map_update(message, self.read.shape)
-        self.stamp = message.header.stamp
         if data.size:
             window = slice(row, row + data.shape[0]), slice(col, col + data.shape[1])
             costs = self.read.costs.copy()
             costs[window] = self._reading.grid(data).costs
             self._change(costs, window)
+        self.stamp = message.header.stamp
 
     def configure(self, values):
         """Take other parameters: planners and inflation are made anew where they depend on them."""

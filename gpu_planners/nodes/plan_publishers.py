@@ -22,8 +22,12 @@ class PlanPublishers:
         }
         self._pending = {}  # name: makes the latest message, which nobody has looked for yet
 
+    def show_path(self, path):
+        """nav_msgs/Path of a request for one path, which belongs to no agent of the topics."""
+        self._plan.publish(path)
+
     def show(self, plan, values):
-        """A Plan: paths go out now, pictures with the next publish_pending."""
+        """A Plan of agents: paths go out now, pictures with the next publish_pending."""
         agent = values["plan_agent"]
         if agent < len(plan.paths) and self._plan.get_subscription_count():
             self._plan.publish(plan.path(agent))
