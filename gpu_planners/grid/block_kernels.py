@@ -16,7 +16,7 @@ from .block_rounds import BITS, VALUES
 from .descent import direction_functions
 from .value_blocks import ValueScratch
 
-WARPS_OF = {BITS: 8, VALUES: 4}  # of a CUDA block, one to a block of the map; shared memory bounds those of VALUES
+WARPS_OF = {BITS: 16, VALUES: 4}  # of a CUDA block, one to a block of the map; shared memory bounds those of VALUES
 BLOCKS_OF = {BITS: 1, VALUES: 4}  # on each multiprocessor: few, since they wait for each other once a round
 WALKERS = 256  # threads of a CUDA block that walk, one to an agent
 WALKER_WARPS = WALKERS // WARP
@@ -97,7 +97,7 @@ def _update_kernel(layout, size, connectivity):
     update_fields = rounds.field_functions(layout, size, connectivity, spread_on_warp)
     wide, WARPS = size + 2, WARPS_OF[layout]
 
-    @cuda_jit
+    @cuda_jit(max_registers=65536 // (WARP * WARPS * BLOCKS_OF[layout]))
     def update(width, blocks, M, V, E, directions, goals, R, Q, N):
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
         if layout == BITS:
@@ -119,7 +119,7 @@ def _update_kernel(layout, size, connectivity):
                 cuda.shared.array((WARPS, wide, wide), uint8)[warp],
             )
         member, members = cuda.blockIdx.x, cuda.gridDim.x
-        place = rounds.Place(member * WARPS + warp, members * WARPS, member, members)
+        place = rounds.Place(warp * members + member, members * WARPS, member, members)  # few blocks: each on a multiprocessor of its own
         update_fields(width, blocks, M, V, E, directions, goals, R, Q, N, S, lane, place)
 
     return update
@@ -301,13 +301,16 @@ class CudaFields:
         with cuda.gpus[self._index]:
             self._device_map[first : last + 1].copy_to_device(self._map[first : last + 1], self._stream)
 
-    def update(self, R, goals):
+    def update(self, R):
         """Run `update_fields`."""
         a, blocks = self._arrays, self.shape.blocks
         with cuda.gpus[self._index]:
-            on_device = [self._sent("R", R), self._sent("goals", goals)]
+            sent = self._held.get("R")
+            if sent is None or len(sent) < len(R):
+                sent = self._held["R"] = cuda.mapped_array(2 * len(R), np.int32)
+            sent[: len(R)] = R
             arguments = (
-                blocks.width, blocks.count, self._device_map, a["V"], a["E"], a["directions"], on_device[1], on_device[0], a["Q"], a["N"]
+                blocks.width, blocks.count, self._device_map, a["V"], a["E"], a["directions"], a["goals"], sent, a["Q"], a["N"]
             )
             self._launch(self._update, WARPS_OF[self.shape.layout], BLOCKS_OF[self.shape.layout], blocks.count, arguments)
             self._stream.synchronize()
