@@ -273,7 +273,7 @@ class CudaFields:
         self._update = _update_kernel(shape.layout, shape.blocks.size, shape.connectivity)
         bits = 2 if shape.connectivity == 4 else 4
         self._descend = _descend_kernel(shape.layout, shape.blocks.size, bits)
-        self._pinned, self._held = _Pinned(), {}
+        self._pinned, self._held, self._staged = _Pinned(), {}, {}
         with cuda.gpus[self._index]:
             self._multiprocessors = cuda.get_current_device().MULTIPROCESSOR_COUNT
             self._stream = cuda.stream()
@@ -300,6 +300,30 @@ class CudaFields:
         first, last = self.shape.change_map(self._map, grid, rows, cols)
         with cuda.gpus[self._index]:
             self._device_map[first : last + 1].copy_to_device(self._map[first : last + 1], self._stream)
+
+    def staged(self):
+        """As of `CpuFields`, in page-locked memory."""
+        with cuda.gpus[self._index]:
+            if not self._staged:
+                self._device_map = cuda.device_array(*self.shape.map_shape)
+                self._staged = {name: cuda.pinned_array(a.shape, a.dtype) for name, a in self._state().items()}
+        return self._staged
+
+    def _state(self):
+        return {"M": self._device_map} | {name: self._arrays[name] for name in ("V", "E", "directions")}
+
+    def load(self, *names):
+        """See `staged`."""
+        with cuda.gpus[self._index]:
+            for name in names:
+                self._state()[name].copy_to_device(self._staged[name], self._stream)
+
+    def unload(self, *names):
+        """See `staged`."""
+        with cuda.gpus[self._index]:
+            for name in names:
+                self._state()[name].copy_to_host(self._staged[name], self._stream)
+            self._stream.synchronize()
 
     def update(self, R, goals):
         """Run `update_fields`."""
