@@ -1,7 +1,6 @@
 """CUDA: fields (`block_rounds`) in one cooperative launch, and all agents' paths down them (`descent`) in another."""
 
 import functools
-import weakref
 
 import numpy as np
 from numba import cuda, int32, int64, uint8, uint32
@@ -14,6 +13,7 @@ from .agents import WORD_BITS
 from .bit_blocks import AT_GOAL, EAST, FAR, NORTH, NOWHERE, SOUTH, WEST, BitScratch
 from .block_rounds import BITS, VALUES
 from .descent import direction_functions
+from .pinned import PinnedPool
 from .value_blocks import ValueScratch
 
 WARPS_OF = {BITS: 16, VALUES: 4}  # of a CUDA block, one to a block of the map; shared memory bounds those of VALUES
@@ -241,29 +241,6 @@ def _descend_kernel(layout, size, bits):
     return descend
 
 
-KEPT = 15  # pieces of page-locked memory that wait to be used again
-
-
-class _Pinned:
-    """Page-locked memory handed out as arrays; what nobody holds any more is used again."""
-
-    def __init__(self):
-        self._free = []
-
-    def array(self, count, kind):
-        """(count,) array of page-locked memory"""
-        size = max(1, count * np.dtype(kind).itemsize)
-        fits = [memory for memory in self._free if size <= memory.nbytes <= 4 * size + 4096]
-        memory = min(fits, key=lambda m: m.nbytes) if fits else cuda.pinned_array(size + size // 4, np.uint8)
-        self._free = [m for m in self._free if m is not memory]
-        array = np.frombuffer(memoryview(memory), kind, count)  # views of it keep it, and so the memory, alive
-        weakref.finalize(array, self._free_again, memory)
-        return array
-
-    def _free_again(self, memory):
-        self._free = [*self._free[-KEPT:], memory]
-
-
 class CudaFields:
     """Fields on one CUDA device. Not for several threads at once. The same as `block_field.CpuFields`."""
 
@@ -273,7 +250,7 @@ class CudaFields:
         self._update = _update_kernel(shape.layout, shape.blocks.size, shape.connectivity)
         bits = 2 if shape.connectivity == 4 else 4
         self._descend = _descend_kernel(shape.layout, shape.blocks.size, bits)
-        self._pinned, self._held = _Pinned(), {}
+        self._pinned, self._held, self._staged = PinnedPool(cuda.pinned_array), {}, {}
         with cuda.gpus[self._index]:
             self._multiprocessors = cuda.get_current_device().MULTIPROCESSOR_COUNT
             self._stream = cuda.stream()
@@ -300,6 +277,30 @@ class CudaFields:
         first, last = self.shape.change_map(self._map, grid, rows, cols)
         with cuda.gpus[self._index]:
             self._device_map[first : last + 1].copy_to_device(self._map[first : last + 1], self._stream)
+
+    def staged(self):
+        """As of `CpuFields`, in page-locked memory."""
+        with cuda.gpus[self._index]:
+            if not self._staged:
+                self._device_map = cuda.device_array(*self.shape.map_shape)
+                self._staged = {name: cuda.pinned_array(a.shape, a.dtype) for name, a in self._state().items()}
+        return self._staged
+
+    def _state(self):
+        return {"M": self._device_map} | {name: self._arrays[name] for name in ("V", "E", "directions")}
+
+    def load(self, *names):
+        """See `staged`."""
+        with cuda.gpus[self._index]:
+            for name in names:
+                self._state()[name].copy_to_device(self._staged[name], self._stream)
+
+    def unload(self, *names):
+        """See `staged`."""
+        with cuda.gpus[self._index]:
+            for name in names:
+                self._state()[name].copy_to_host(self._staged[name], self._stream)
+            self._stream.synchronize()
 
     def update(self, R):
         """Run `update_fields`."""
@@ -341,7 +342,7 @@ class CudaFields:
                 words = self._room("words", int(total[0]), np.uint32)
             answers = []
             for part, count in ((length, n), (first, n), (value, n if self.shape.layout == VALUES else 0), (words, int(total[0]))):
-                answers.append(self._pinned.array(count, part.dtype))
+                answers.append(self._pinned.take(count, part.dtype))
                 if count:
                     part[:count].copy_to_host(answers[-1], self._stream)
             self._stream.synchronize()

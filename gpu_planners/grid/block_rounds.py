@@ -81,11 +81,12 @@ def field_functions(layout, size, connectivity, make_spread=spread_on_cpu):
     @njit
     def inner(block, neighbours, width, blocks):
         """Those bits of `neighbours` whose blocks lie on the map."""
-        row, col = block // width, block % width
+        row = np.int64(np.uint32(block) // np.uint32(width))
+        col = block - row * width
         outer = 0
         if row == 1:
             outer |= 1 + 16 + 128
-        if row == blocks // width - 2:
+        if (row + 2) * width == blocks:
             outer |= 4 + 32 + 64
         if col == 1:
             outer |= 8 + 64 + 128
@@ -127,10 +128,9 @@ def field_functions(layout, size, connectivity, make_spread=spread_on_cpu):
                 if withdrawing:
                     if lane == 0 and answer & CHANGED:
                         touch(item, epoch, Q, N)
-                    answer = inner(block, answer, width, blocks)
                 elif lane == 0:
                     Q[DIRTY, item] = epoch
-                call(item, answer, k + 1, width, Q, N, lane)
+                call(item, inner(block, answer, width, blocks), k + 1, width, Q, N, lane)
             if place.worker == 0 and lane == 0:
                 N[COUNT + (k + 2) % 3] = 0
             sync_team(N, BARRIER, place.member, place.members)

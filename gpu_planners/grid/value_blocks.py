@@ -44,21 +44,9 @@ def value_scratch(size):
 
 
 @functools.cache
-def value_operations(size, connectivity):
-    """-> relax, withdraw, direct for blocks of this size; each is called by all lanes of a worker."""
+def step_functions(connectivity):
+    """-> barrier, through: of tiles of S, a ValueScratch or anything with such `value` and `cost`."""
     straight, diagonal = unit_of(connectivity), DIAGONAL_8
-    moves = connectivity
-
-    @njit
-    def load(block, slot, width, cost, value, S, lane):
-        """-> row and column of the block's corner in the padded arrays, one tile outside the block"""
-        row, col = (block // width - 1) * size, (block % width - 1) * size
-        for r in range(size + 2):
-            for c in lane_range(0, size + 2, lane):
-                S.value[r, c] = value[slot, row + r, col + c]
-                S.cost[r, c] = cost[row + r, col + c]
-        sync_lanes()
-        return row, col
 
     @njit
     def barrier(S, r, c):
@@ -73,6 +61,26 @@ def value_operations(size, connectivity):
         if dr != 0 and dc != 0:
             return by + price * diagonal + (barrier(S, r + dr, c) | barrier(S, r, c + dc))
         return by + price * straight
+
+    return barrier, through
+
+
+@functools.cache
+def value_operations(size, connectivity):
+    """-> relax, withdraw, direct for blocks of this size; each is called by all lanes of a worker."""
+    barrier, through = step_functions(connectivity)
+    moves = connectivity
+
+    @njit
+    def load(block, slot, width, cost, value, S, lane):
+        """-> row and column of the block's corner in the padded arrays, one tile outside the block"""
+        row, col = (block // width - 1) * size, (block % width - 1) * size
+        for r in range(size + 2):
+            for c in lane_range(0, size + 2, lane):
+                S.value[r, c] = value[slot, row + r, col + c]
+                S.cost[r, c] = cost[row + r, col + c]
+        sync_lanes()
+        return row, col
 
     @njit
     def lower_row(S, r, dr, lane):
