@@ -7,7 +7,8 @@ in full are kept for the border tiles of a block, which is all that neighbouring
 Arrays, for items = goals x blocks (item = goal's slot x blocks + block):
     free (blocks, B) uint32     bit c of [b, r]: tile (r, c) of the block is free
     wave (items, 2, B) uint32   [i, ONE, r] bit 1 of the distances; [i, REACHED, r] which tiles are reached
-    edge (items, 4, B) int32    distances of the border tiles: north row, east column, south row, west column; FAR
+    edge (items, 4, B) int32    distances of the border tiles: north row, east column, south row, west column; FAR where not
+                                reached, WALL where blocked
 """
 
 import functools
@@ -24,7 +25,8 @@ from ..team import any_lane, lane_range, least_lane, sync_lanes
 ONE, REACHED = 0, 1
 NORTH, EAST, SOUTH, WEST = 0, 1, 2, 3
 FAR = np.int32(0x7FFFFFFF)
-CHANGED = 256  # beside the bits 0 to 7 of neighbours that may get better
+WALL = np.int32(-1)
+CHANGED = 256  # beside the bits 0 to 7 of neighbours
 WINDOW = 64  # levels whose arrivals from outside are sorted at a time
 AT_GOAL, NOWHERE = 8, 15  # direction codes beside the moves 0 to 7
 
@@ -36,8 +38,8 @@ class BitScratch(NamedTuple):
     open: (B,) uint32 free tiles not yet reached
     one: (B,) uint32 bit 1 of the distances
     inject: (WINDOW, 4) uint32 border tiles that the wave enters from outside, by level and side
-    arrive: (4, B) int32 when the wave comes from outside
-    dist: (4, B) int32 distances of border tiles
+    arrive: (4, B) int32 when the wave comes from outside; WALL where it cannot pass
+    dist: (4, B) int32 distances of border tiles, FAR, WALL
     """
 
     front: np.ndarray
@@ -206,11 +208,12 @@ def bit_operations(size, make_spread=spread_on_cpu):
         for side in range(4):
             other, touching = outside(item, width, side)
             for i in lane_range(0, size, lane):
-                arrival = edge[other, touching, i]
-                arrival = arrival + np.int32(1) if arrival < FAR and side_bit(S.open, side, i) else FAR
-                S.arrive[side, i] = arrival
-                S.dist[side, i] = FAR
-                first = min(first, arrival)
+                outer, free_here = edge[other, touching, i], side_bit(S.open, side, i) != 0
+                passable = free_here and outer != WALL
+                S.dist[side, i] = FAR if free_here else WALL
+                S.arrive[side, i] = (outer + np.int32(1) if outer < FAR else FAR) if passable else WALL
+                if passable and outer < FAR:
+                    first = min(first, outer + np.int32(1))
         first = least_lane(first, first)[0]
         if seed >= 0:
             sync_lanes()
@@ -231,30 +234,21 @@ def bit_operations(size, make_spread=spread_on_cpu):
     def relax(item, block, width, seed, free, wave, edge, S, lane):
         """Exact distances inside a block, given its neighbours' border tiles.
 
-        -> bits of the neighbours (0 to 3) that get better by it, and CHANGED when anything did
+        -> bits of the neighbours (0 to 3) that get better by it
         """
         flood(item, block, width, seed, free, edge, S, edge[item, 0, :0], lane)
         answer = np.int32(0)
-        changed = False
         for side in range(4):
-            other, touching = outside(item, width, side)
-            beyond = block + other - item
             better = False
             for i in lane_range(0, size, lane):
                 d = S.dist[side, i]
-                changed |= d != edge[item, side, i]
-                if d < FAR and d + np.int32(1) < edge[other, touching, i]:
-                    better |= side_bit(free[beyond], touching, i) != 0
                 edge[item, side, i] = d
+                better |= d < FAR and d + np.int32(2) < S.arrive[side, i]  # one step to get out, one that `arrive` has added
             if any_lane(better):
                 answer |= np.int32(1 << side)
         for r in lane_range(0, size, lane):
-            reached = free[block, r] & ~S.open[r]
-            changed |= wave[item, REACHED, r] != reached or wave[item, ONE, r] != S.one[r]
             wave[item, ONE, r] = S.one[r]
-            wave[item, REACHED, r] = reached
-        if any_lane(changed):
-            answer |= np.int32(CHANGED)
+            wave[item, REACHED, r] = free[block, r] & ~S.open[r]
         return answer
 
     @njit
@@ -283,8 +277,8 @@ def bit_operations(size, make_spread=spread_on_cpu):
     def withdraw(item, block, width, seed, odd, free, wave, edge, S, lane):
         """Take back the distances of tiles that no nearer neighbour supports any more.
 
-        Distances fall along supports, so there are no circles: what is left is exact. The answer as of `relax`, with the
-        neighbours that touch a tile taken back.
+        Distances fall along supports, so there are no circles: what is left is exact.
+        -> bits of the neighbours (0 to 3) that touch a tile taken back, and CHANGED when there is one
         """
         for r in lane_range(0, size, lane):
             S.open[r] = wave[item, REACHED, r]
@@ -311,9 +305,11 @@ def bit_operations(size, make_spread=spread_on_cpu):
         for side in range(4):
             gone = False
             for i in lane_range(0, size, lane):
-                if side_bit(S.open, side, i) and not side_bit(wave[item, REACHED], side, i):
+                if not side_bit(free[block], side, i):
+                    edge[item, side, i] = WALL
+                elif not side_bit(wave[item, REACHED], side, i):
                     edge[item, side, i] = FAR
-                    gone = True
+                gone |= side_bit(S.open, side, i) != side_bit(wave[item, REACHED], side, i)
             if any_lane(gone):
                 answer |= np.int32(1 << side)
         for r in lane_range(0, size, lane):

@@ -5,6 +5,7 @@ lost. Here the blocks stay and the search is an exact relaxation (`block_rounds`
 """
 
 import functools
+import math
 import os
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -27,7 +28,8 @@ SHARED_TILES = 1 << 26  # maps with more tiles are walked by each agent for itse
 
 @dataclass(frozen=True)
 class Settings:
-    """memory_limit_bytes: of all fields together; goals beyond it are planned in further batches"""
+    """memory_limit_bytes: of all fields together; goals beyond it are planned in further batches. Where not even one field fits,
+    its map is planned piece by piece (`streamed_field`), and the limit holds for a piece with its part of the map."""
 
     memory_limit_bytes: int = 2 << 30
 
@@ -45,6 +47,7 @@ class FieldArrays:
     E: np.ndarray
     directions: np.ndarray
     Q: np.ndarray
+    goals: np.ndarray
     N: np.ndarray
 
 
@@ -66,11 +69,16 @@ class FieldShape:
         """Rows and columns of the arrays of `value_blocks`."""
         return (self.blocks.height - 2) * self.blocks.size + 2, (self.blocks.width - 2) * self.blocks.size + 2
 
+    @property
+    def map_shape(self):
+        """-> shape, type of M"""
+        return ((self.blocks.count, self.blocks.size), np.uint32) if self.layout == rounds.BITS else (self.padded, np.uint8)
+
     def map_array(self, grid):
         """M of a map."""
         if self.layout == rounds.BITS:
             return self.blocks.free_rows(grid.costs > 0)
-        cost = np.zeros(self.padded, np.uint8)
+        cost = np.zeros(*self.map_shape)
         cost[1 : grid.rows + 1, 1 : grid.cols + 1] = grid.costs
         return cost
 
@@ -92,17 +100,29 @@ class FieldShape:
             "E": ((items, 4, size) if bits else (1, 1, 1), np.int32),
             "directions": ((items, size * size // 8), np.uint32),
             "Q": ((5, items), np.int32),
+            "goals": ((slots, 4), np.int32),
         }
 
     @property
     def field_bytes(self):
         """Memory of one field."""
-        return sum(int(np.prod(shape, dtype=np.int64)) * np.dtype(kind).itemsize for shape, kind in self.field_shapes(1).values())
+        return sum(_bytes(shape, kind) for shape, kind in self.field_shapes(1).values())
+
+    @property
+    def bytes_with_map(self):
+        """Memory of one field and of M."""
+        return self.field_bytes + _bytes(*self.map_shape)
 
 
-def request(epoch, live, new=(), seeds=()):
-    """R of `update_fields`. new: slots to plan from scratch; seeds: blocks to repair in all `live` slots."""
-    return np.array([epoch, len(new), live, len(seeds), *new, *seeds], np.int32)
+def _bytes(shape, kind):
+    return math.prod(shape) * np.dtype(kind).itemsize
+
+
+def request(epoch, goals, new=(), seeds=(), relax=(), directions=rounds.CHANGES):
+    """R of `update_fields`. goals: (slots, 4) of all slots; new: slots to plan from scratch; seeds: blocks to repair in all slots;
+    relax: blocks to go on from; directions: NONE, CHANGES, ALL"""
+    header = [epoch, len(new), len(goals), len(seeds), len(relax), directions]
+    return np.concatenate([header, np.ravel(goals), new, seeds, relax]).astype(np.int32)
 
 
 class CpuFields:
@@ -115,7 +135,7 @@ class CpuFields:
         self._scratch = [make(shape.blocks.size) for _ in range(self.members)]
         self._update = rounds.field_functions(shape.layout, shape.blocks.size, shape.connectivity)
         self._count, self._write = walk_functions(shape.blocks.size)
-        self._arrays = None
+        self._map = self._arrays = None
 
     def allocate(self, slots):
         """Room for so many fields; those there were are lost."""
@@ -132,14 +152,28 @@ class CpuFields:
         """Before fields are repaired."""
         self.shape.change_map(self._map, grid, rows, cols)
 
-    def update(self, R, goals):
+    def staged(self):
+        """{name: array} M, V, E, directions of one slot, in place of `set_map`; what is written there counts after `load`, and
+        what was computed lies there after `unload`. Here they are the very arrays that are worked on."""
+        if self._map is None:
+            self._map = np.zeros(*self.shape.map_shape)
+        a = self._arrays
+        return {"M": self._map, "V": a.V, "E": a.E, "directions": a.directions}
+
+    def load(self, *names):
+        """See `staged`."""
+
+    def unload(self, *names):
+        """See `staged`."""
+
+    def update(self, R):
         """Run `update_fields`."""
         a, blocks = self._arrays, self.shape.blocks
 
         def work(member):
             place = rounds.Place(member, self.members, member, self.members)
             self._update(
-                blocks.width, blocks.count, self._map, a.V, a.E, a.directions, goals, R, a.Q, a.N, self._scratch[member], 0, place
+                blocks.width, blocks.count, self._map, a.V, a.E, a.directions, a.goals, R, a.Q, a.N, self._scratch[member], 0, place
             )
 
         run_team(self.members, work)
@@ -181,6 +215,15 @@ class CpuFields:
         return a.V[items], a.E[items], self._map
 
 
+def open_fields(shape, device):
+    """-> CpuFields or CudaFields, for a device "cpu" or "cuda:N" """
+    if device == "cpu":
+        return CpuFields(shape)
+    from .block_kernels import CudaFields
+
+    return CudaFields(shape, device)
+
+
 class Exact:
     """The algorithm `exact` of `planner.BlockPlanner`. Fields are kept for goals that come again."""
 
@@ -193,14 +236,15 @@ class Exact:
     def _open(self):
         """An engine for the map's layout, without any field."""
         self.shape = FieldShape.of(self.grid, self.block_size)
-        if self.device == "cpu":
-            self._fields = CpuFields(self.shape)
+        limit = self.settings.memory_limit_bytes
+        if self.shape.field_bytes <= limit:
+            self._fields = open_fields(self.shape, self.device)
         else:
-            from .block_kernels import CudaFields
+            from .streamed_field import StreamedFields
 
-            self._fields = CudaFields(self.shape, self.device)
+            self._fields = StreamedFields(self.shape, self.device, limit)
         self._fields.set_map(self.grid)
-        self._most = max(1, self.settings.memory_limit_bytes // self.shape.field_bytes)
+        self._most = max(1, limit // self.shape.field_bytes)
         self._slot_of = OrderedDict()  # goal (row, col) -> slot; the goal used last comes last
         self._goals = np.zeros((0, 4), np.int32)
         self._epoch = 0
@@ -253,7 +297,7 @@ class Exact:
                 self._slot_of[goal] = slot
                 self._goals[slot] = *self.shape.blocks.of_tiles(*goal), sum(goal) & 1, 1
             self._epoch += 1
-            self._fields.update(request(self._epoch, len(self._goals), new=free), self._goals)
+            self._fields.update(request(self._epoch, self._goals, new=free))
         return np.array([self._slot_of[goal] for goal in wanted], np.int32)
 
     def update(self, grid, rows, cols):
@@ -272,7 +316,7 @@ class Exact:
         if self._slot_of:
             blocks = _blocks_near(rows, cols, *grid.shape, self.block_size, self.shape.blocks.width, self.shape.blocks.count)
             self._epoch += 1
-            self._fields.update(request(self._epoch, len(self._goals), seeds=blocks), self._goals)
+            self._fields.update(request(self._epoch, self._goals, seeds=blocks))
 
     def field(self, goal):
         """Cost-to-go to a goal (row, col) of every tile: (rows, cols) float64 in tile lengths, inf where no path leads."""

@@ -1,7 +1,6 @@
 """CUDA: fields (`block_rounds`) in one cooperative launch, and all agents' paths down them (`descent`) in another."""
 
 import functools
-import weakref
 
 import numpy as np
 from numba import cuda, int32, int64, uint8, uint32
@@ -14,12 +13,14 @@ from .agents import WORD_BITS
 from .bit_blocks import AT_GOAL, EAST, FAR, NORTH, NOWHERE, SOUTH, WEST, BitScratch
 from .block_rounds import BITS, VALUES
 from .descent import direction_functions
+from .pinned import PinnedPool
 from .value_blocks import ValueScratch
 
-THREADS = 128  # a warp to a block of the map
-WARPS = THREADS // WARP
+WARPS_OF = {BITS: 16, VALUES: 4}  # of a CUDA block, one to a block of the map; shared memory bounds those of VALUES
+BLOCKS_OF = {BITS: 1, VALUES: 4}  # on each multiprocessor: few, since they wait for each other once a round
 WALKERS = 256  # threads of a CUDA block that walk, one to an agent
 WALKER_WARPS = WALKERS // WARP
+WALKERS_OF = 8  # such blocks on each multiprocessor
 
 
 @functools.cache
@@ -94,9 +95,9 @@ def spread_on_warp(size):
 @functools.cache
 def _update_kernel(layout, size, connectivity):
     update_fields = rounds.field_functions(layout, size, connectivity, spread_on_warp)
-    wide = size + 2
+    wide, WARPS = size + 2, WARPS_OF[layout]
 
-    @cuda_jit
+    @cuda_jit(max_registers=65536 // (WARP * WARPS * BLOCKS_OF[layout]))
     def update(width, blocks, M, V, E, directions, goals, R, Q, N):
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
         if layout == BITS:
@@ -118,7 +119,7 @@ def _update_kernel(layout, size, connectivity):
                 cuda.shared.array((WARPS, wide, wide), uint8)[warp],
             )
         member, members = cuda.blockIdx.x, cuda.gridDim.x
-        place = rounds.Place(member * WARPS + warp, members * WARPS, member, members)
+        place = rounds.Place(warp * members + member, members * WARPS, member, members)  # few blocks: each on a multiprocessor of its own
         update_fields(width, blocks, M, V, E, directions, goals, R, Q, N, S, lane, place)
 
     return update
@@ -163,7 +164,7 @@ def _descend_kernel(layout, size, bits):
 
     @cuda.jit(device=True, inline=True)
     def sum_before(value, sums):
-        """-> sum of the values of the threads before this one, and of all threads of the block. sums: shared (WARPS,)"""
+        """-> sum of the values of the threads before this one, and of all threads of the block. sums: shared (WALKER_WARPS,)"""
         lane, warp = cuda.threadIdx.x % WARP, cuda.threadIdx.x // WARP
         upto = value
         for k in range(5):
@@ -240,26 +241,6 @@ def _descend_kernel(layout, size, bits):
     return descend
 
 
-class _Pinned:
-    """Page-locked memory handed out as arrays; what nobody holds any more is used again."""
-
-    def __init__(self):
-        self._free = []
-
-    def array(self, count, kind):
-        """(count,) array of page-locked memory"""
-        size = max(1, count * np.dtype(kind).itemsize)
-        fits = [memory for memory in self._free if memory.nbytes >= size]
-        memory = min(fits, key=lambda m: m.nbytes) if fits else cuda.pinned_array(size + size // 4, np.uint8)
-        self._free = [m for m in self._free if m is not memory]
-        array = np.frombuffer(memoryview(memory), kind, count)  # views of it keep it, and so the memory, alive
-        weakref.finalize(array, self._free_again, memory)
-        return array
-
-    def _free_again(self, memory):
-        self._free = [*self._free[-3:], memory]
-
-
 class CudaFields:
     """Fields on one CUDA device. Not for several threads at once. The same as `block_field.CpuFields`."""
 
@@ -269,7 +250,7 @@ class CudaFields:
         self._update = _update_kernel(shape.layout, shape.blocks.size, shape.connectivity)
         bits = 2 if shape.connectivity == 4 else 4
         self._descend = _descend_kernel(shape.layout, shape.blocks.size, bits)
-        self._pinned, self._held = _Pinned(), {}
+        self._pinned, self._held, self._staged = PinnedPool(cuda.pinned_array), {}, {}
         with cuda.gpus[self._index]:
             self._multiprocessors = cuda.get_current_device().MULTIPROCESSOR_COUNT
             self._stream = cuda.stream()
@@ -297,15 +278,42 @@ class CudaFields:
         with cuda.gpus[self._index]:
             self._device_map[first : last + 1].copy_to_device(self._map[first : last + 1], self._stream)
 
-    def update(self, R, goals):
+    def staged(self):
+        """As of `CpuFields`, in page-locked memory."""
+        with cuda.gpus[self._index]:
+            if not self._staged:
+                self._device_map = cuda.device_array(*self.shape.map_shape)
+                self._staged = {name: cuda.pinned_array(a.shape, a.dtype) for name, a in self._state().items()}
+        return self._staged
+
+    def _state(self):
+        return {"M": self._device_map} | {name: self._arrays[name] for name in ("V", "E", "directions")}
+
+    def load(self, *names):
+        """See `staged`."""
+        with cuda.gpus[self._index]:
+            for name in names:
+                self._state()[name].copy_to_device(self._staged[name], self._stream)
+
+    def unload(self, *names):
+        """See `staged`."""
+        with cuda.gpus[self._index]:
+            for name in names:
+                self._state()[name].copy_to_host(self._staged[name], self._stream)
+            self._stream.synchronize()
+
+    def update(self, R):
         """Run `update_fields`."""
         a, blocks = self._arrays, self.shape.blocks
         with cuda.gpus[self._index]:
-            on_device = [self._sent("R", R), self._sent("goals", goals)]
+            sent = self._held.get("R")
+            if sent is None or len(sent) < len(R):
+                sent = self._held["R"] = cuda.mapped_array(2 * len(R), np.int32)
+            sent[: len(R)] = R
             arguments = (
-                blocks.width, blocks.count, self._device_map, a["V"], a["E"], a["directions"], on_device[1], on_device[0], a["Q"], a["N"]
+                blocks.width, blocks.count, self._device_map, a["V"], a["E"], a["directions"], a["goals"], sent, a["Q"], a["N"]
             )
-            self._launch(self._update, THREADS, blocks.count, arguments)
+            self._launch(self._update, WARPS_OF[self.shape.layout], BLOCKS_OF[self.shape.layout], blocks.count, arguments)
             self._stream.synchronize()
 
     def descend(self, starts, slots, bits):
@@ -319,15 +327,14 @@ class CudaFields:
             first, value = self._room("first", n, np.int64), self._room("value", n, np.int64)
             words = self._room("words", 1, np.uint32)
             N = self._held.setdefault("N", cuda.to_device(np.zeros(1, np.int32)))
-            most = 8 * self._multiprocessors
-            totals = self._room("totals", most + 1, np.int64)
+            totals = self._room("totals", WALKERS_OF * self._multiprocessors + 1, np.int64)
             for _ in range(2):
                 arguments = (
                     blocks.width, blocks.count, a["V"], a["E"], a["directions"], starts, slots, last_slot, n, len(words), length, first, value,
                     words, totals, N,
                 )
-                members = self._launch(self._descend, WALKERS, -(-n // WALKERS) * WARPS, arguments)
-                total = self._pinned.array(1, np.int64)
+                members = self._launch(self._descend, WALKER_WARPS, WALKERS_OF, -(-n // WARP), arguments)
+                total = self._held.setdefault("total", cuda.pinned_array(1, np.int64))
                 totals[members : members + 1].copy_to_host(total, self._stream)
                 self._stream.synchronize()
                 if total[0] <= len(words):
@@ -335,7 +342,7 @@ class CudaFields:
                 words = self._room("words", int(total[0]), np.uint32)
             answers = []
             for part, count in ((length, n), (first, n), (value, n if self.shape.layout == VALUES else 0), (words, int(total[0]))):
-                answers.append(self._pinned.array(count, part.dtype))
+                answers.append(self._pinned.take(count, part.dtype))
                 if count:
                     part[:count].copy_to_host(answers[-1], self._stream)
             self._stream.synchronize()
@@ -349,14 +356,15 @@ class CudaFields:
             items = slice(slot * self.shape.blocks.count, (slot + 1) * self.shape.blocks.count)
             return self._arrays["V"][items].copy_to_host(), self._arrays["E"][items].copy_to_host(), self._map
 
-    def _launch(self, kernel, threads, warps, arguments):
-        """Launch blocks that wait for each other, at most a warp to an item -> how many"""
+    def _launch(self, kernel, warps, at_once, wanted, arguments):
+        """Launch CUDA blocks of `warps` warps, at most `at_once` on each multiprocessor and `wanted` warps -> how many blocks
+
+        They wait for each other, so that all must run at once.
+        """
         if not kernel.overloads:
-            kernel[1, threads, self._stream](*arguments)  # compiles; how many blocks fit is known afterwards
-        per_block = threads // WARP
-        most = team_blocks(kernel, threads, 8 * self._multiprocessors)
-        members = max(1, min(most, -(-warps // per_block)))
-        kernel[members, threads, self._stream](*arguments)
+            kernel[1, warps * WARP, self._stream](*arguments)  # compiles; how many blocks fit is known afterwards
+        members = max(1, min(team_blocks(kernel, warps * WARP, at_once * self._multiprocessors), -(-wanted // warps)))
+        kernel[members, warps * WARP, self._stream](*arguments)
         return members
 
     def _room(self, name, count, kind):

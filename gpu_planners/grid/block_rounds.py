@@ -11,9 +11,11 @@ Arrays: M, V, E are free, wave, edge of `bit_blocks` (layout BITS) or cost, valu
     directions (items, B * B / 8) uint32   codes of 4 bits, tile by tile
     Q (5, items) int32    STAMP: the latest round an item was listed for; DIRTY: the epoch it last changed in; two lists; TOUCHED
     N (8,) int32          the barrier, lengths of lists, the round
-    R (r,) int32          request: EPOCH, NEW, LIVE, SEEDS: how many slots of new goals, slots in all, blocks to repair; from
-                          LISTS on: the new slots, or the blocks
-    goals (slots, 4) int32    block, tile in the block, parity of the distance of a tile with even row and column; in use
+    R (r,) int32          request: EPOCH; NEW: how many slots of new goals; LIVE: slots in all; SEEDS: blocks to repair; RELAX:
+                          blocks to go on from; DIRECT: which directions to write, NONE, CHANGES or ALL; from LISTS on: the
+                          goals of the LIVE slots, the new slots, the blocks to repair, the blocks to go on from
+    goals (slots, 4) int32    block, tile in the block, parity of the distance of a tile with even row and column, in use;
+                          brought up to date from the request
 """
 
 import functools
@@ -22,14 +24,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ..device import njit
-from ..team import add, lane_count, raise_to, sync_team
-from .bit_blocks import CHANGED, FAR, ONE, REACHED, bit_operations, spread_on_cpu
+from ..team import add, lane_count, lane_range, raise_to, sync_team
+from .bit_blocks import CHANGED, FAR, ONE, REACHED, WALL, bit_operations, side_function, spread_on_cpu
 from .value_blocks import NEVER, value_operations
 
 BITS, VALUES = 0, 1
 STAMP, DIRTY, LIST, TOUCHED = 0, 1, 2, 4
 BARRIER, COUNT, ROUND, TOUCHED_COUNT = 0, 1, 4, 5
-EPOCH, NEW, LIVE, SEEDS, LISTS = 0, 1, 2, 3, 4
+EPOCH, NEW, LIVE, SEEDS, RELAX, DIRECT, LISTS = 0, 1, 2, 3, 4, 5, 6
+NONE, CHANGES, ALL = 0, 1, 2
 GOAL_BLOCK, GOAL_TILE, GOAL_PARITY, GOAL_USED = 0, 1, 2, 3
 
 
@@ -46,6 +49,7 @@ class Place(NamedTuple):
 def field_functions(layout, size, connectivity, make_spread=spread_on_cpu):
     """-> update_fields(width, blocks, M, V, E, directions, goals, R, Q, N, S, lane, place)"""
     relax_bits, withdraw_bits, direct_bits, _ = bit_operations(size, make_spread)
+    side_bit = side_function(size)
     relax_values, withdraw_values, direct_values = value_operations(size, connectivity)
 
     @njit
@@ -61,20 +65,45 @@ def field_functions(layout, size, connectivity, make_spread=spread_on_cpu):
             Q[LIST + k % 2, add(N, COUNT + k % 3, 1)] = item
 
     @njit
-    def notify(item, answer, k, width, blocks, epoch, Q, N, lane):
-        """Put the neighbours that an answer of `relax` or `withdraw` names on the list of round k."""
+    def call(item, neighbours, k, width, Q, N, lane):
+        """Put the neighbours of an item whose bits (move codes) are set on the list of round k."""
         around = (-width, 1, width, -1, 1 - width, width + 1, width - 1, -width - 1)
-        for j in range(lane, 8, lane_count()):
-            if (answer >> j) & 1 and on_map(item % blocks + around[j], width, blocks):
+        for j in lane_range(0, 8, lane):
+            if (neighbours >> j) & 1:
                 enlist(item + around[j], k, Q, N)
-        if lane == 0 and answer & CHANGED and raise_to(Q[DIRTY], item, epoch) < epoch:
+
+    @njit
+    def touch(item, epoch, Q, N):
+        """Note that something of an item has been taken back in this epoch."""
+        if raise_to(Q[DIRTY], item, epoch) < epoch:
             Q[TOUCHED, add(N, TOUCHED_COUNT, 1)] = item
 
     @njit
-    def seed_of(item, blocks, goals):
+    def inner(block, neighbours, width, blocks):
+        """Those bits of `neighbours` whose blocks lie on the map."""
+        row = np.int64(np.uint32(block) // np.uint32(width))
+        col = block - row * width
+        outer = 0
+        if row == 1:
+            outer |= 1 + 16 + 128
+        if (row + 2) * width == blocks:
+            outer |= 4 + 32 + 64
+        if col == 1:
+            outer |= 8 + 64 + 128
+        if col == width - 2:
+            outer |= 2 + 16 + 32
+        return neighbours & ~outer
+
+    @njit
+    def split(item, blocks):
+        """-> slot and block of an item"""
+        slot = np.int64(np.uint32(item) // np.uint32(blocks))  # a division of 64 bits is long on CUDA
+        return slot, np.int64(item) - slot * blocks
+
+    @njit
+    def seed_of(slot, block, goals):
         """The goal's tile if the goal lies in this block, else -1."""
-        slot = item // blocks
-        return goals[slot, GOAL_TILE] if goals[slot, GOAL_BLOCK] == item % blocks else -1
+        return goals[slot, GOAL_TILE] if goals[slot, GOAL_BLOCK] == block else -1
 
     @njit
     def rounds(withdrawing, k, epoch, width, blocks, M, V, E, goals, Q, N, S, lane, place):
@@ -82,8 +111,9 @@ def field_functions(layout, size, connectivity, make_spread=spread_on_cpu):
         n = N[COUNT + k % 3]
         while n > 0:
             for w in range(place.worker, n, place.workers):
-                item = Q[LIST + k % 2, w]
-                slot, block, seed = item // blocks, item % blocks, seed_of(item, blocks, goals)
+                item = np.int64(Q[LIST + k % 2, w])
+                slot, block = split(item, blocks)
+                seed = seed_of(slot, block, goals)
                 if layout == BITS:
                     if withdrawing:
                         odd = goals[slot, GOAL_PARITY]
@@ -95,7 +125,12 @@ def field_functions(layout, size, connectivity, make_spread=spread_on_cpu):
                         answer = withdraw_values(block, slot, width, seed, M, V, S, lane)
                     else:
                         answer = relax_values(block, slot, width, seed, M, V, S, lane)
-                notify(item, answer, k + 1, width, blocks, epoch, Q, N, lane)
+                if withdrawing:
+                    if lane == 0 and answer & CHANGED:
+                        touch(item, epoch, Q, N)
+                elif lane == 0:
+                    Q[DIRTY, item] = epoch
+                call(item, inner(block, answer, width, blocks), k + 1, width, Q, N, lane)
             if place.worker == 0 and lane == 0:
                 N[COUNT + (k + 2) % 3] = 0
             sync_team(N, BARRIER, place.member, place.members)
@@ -104,7 +139,7 @@ def field_functions(layout, size, connectivity, make_spread=spread_on_cpu):
         return k
 
     @njit
-    def clear(slot, blocks, epoch, V, E, Q, lane, place):
+    def clear(slot, blocks, epoch, M, V, E, Q, lane, place):
         """A field without any value."""
         lanes = lane_count()
         for b in range(place.worker, blocks, place.workers):
@@ -116,24 +151,25 @@ def field_functions(layout, size, connectivity, make_spread=spread_on_cpu):
                     V[item, ONE, r] = np.uint32(0)
                     V[item, REACHED, r] = np.uint32(0)
                     for side in range(4):
-                        E[item, side, r] = FAR
+                        E[item, side, r] = FAR if side_bit(M[b], side, r) else WALL
         if layout == VALUES:
             for r in range(place.worker, V.shape[1], place.workers):
                 for c in range(lane, V.shape[2], lanes):
                     V[slot, r, c] = NEVER
 
     @njit
-    def direct(slot, epoch, width, blocks, M, V, directions, goals, Q, S, lane, place):
-        """Directions of the blocks in which, or beside which, something changed in this epoch."""
+    def direct(slot, every, epoch, width, blocks, M, V, directions, goals, Q, S, lane, place):
+        """Directions of every block, or of those in which, or beside which, something changed in this epoch."""
         for b in range(place.worker, blocks, place.workers):
             if on_map(b, width, blocks):
                 item = slot * blocks + b
-                dirty = False
-                for row in range(-width, width + 1, width):
-                    for beside in range(-1, 2):
-                        dirty |= Q[DIRTY, item + row + beside] == epoch
+                dirty = every
+                if not every:
+                    for row in range(-width, width + 1, width):
+                        for beside in range(-1, 2):
+                            dirty |= Q[DIRTY, item + row + beside] == epoch
                 if dirty:
-                    seed = seed_of(item, blocks, goals)
+                    seed = seed_of(slot, b, goals)
                     if layout == BITS:
                         direct_bits(item, b, width, seed, goals[slot, GOAL_PARITY], V, directions, S, lane)
                     else:
@@ -141,40 +177,45 @@ def field_functions(layout, size, connectivity, make_spread=spread_on_cpu):
 
     @njit
     def update_fields(width, blocks, M, V, E, directions, goals, R, Q, N, S, lane, place):
-        """Fields of new goals from scratch; or, with SEEDS, all fields after a change of those blocks."""
-        epoch, fresh, live, seeds = R[EPOCH], R[NEW], R[LIVE], R[SEEDS]
-        first = place.worker == 0 and lane == 0
+        """Fields of new goals from scratch; with SEEDS, all fields after a change of those blocks."""
+        epoch, fresh, live, seeds, more = R[EPOCH], R[NEW], R[LIVE], R[SEEDS], R[RELAX]
+        new_list = LISTS + 4 * live
+        seed_list = new_list + fresh
+        more_list = seed_list + seeds
         k = N[ROUND]
-        if first:
+        if place.worker == 0 and lane == 0:
             N[TOUCHED_COUNT] = 0
+        for j in range(place.worker * lane_count() + lane, 4 * live, place.workers * lane_count()):
+            goals[j // 4, j % 4] = R[LISTS + j]
         for j in range(fresh):
-            clear(R[LISTS + j], blocks, epoch, V, E, Q, lane, place)
-        sync_team(N, BARRIER, place.member, place.members)
-        if lane == 0:
-            for j in range(place.worker, fresh, place.workers):
-                enlist(R[LISTS + j] * blocks + goals[R[LISTS + j], GOAL_BLOCK], k, Q, N)
-            for j in range(place.worker, seeds * live, place.workers):
-                if goals[j // seeds, GOAL_USED]:
-                    item = j // seeds * blocks + R[LISTS + j % seeds]
-                    enlist(item, k, Q, N)
-                    if raise_to(Q[DIRTY], item, epoch) < epoch:
-                        Q[TOUCHED, add(N, TOUCHED_COUNT, 1)] = item
+            clear(R[new_list + j], blocks, epoch, M, V, E, Q, lane, place)
         sync_team(N, BARRIER, place.member, place.members)
         if seeds > 0:
+            if lane == 0:
+                for j in range(place.worker, seeds * live, place.workers):
+                    if goals[j // seeds, GOAL_USED]:
+                        enlist(j // seeds * blocks + R[seed_list + j % seeds], k, Q, N)
+                        touch(j // seeds * blocks + R[seed_list + j % seeds], epoch, Q, N)
+            sync_team(N, BARRIER, place.member, place.members)
             k = rounds(True, k, epoch, width, blocks, M, V, E, goals, Q, N, S, lane, place)
             sync_team(N, BARRIER, place.member, place.members)  # all have seen the empty list
-            if lane == 0:
-                for j in range(place.worker, N[TOUCHED_COUNT], place.workers):
-                    enlist(Q[TOUCHED, j], k, Q, N)
-            sync_team(N, BARRIER, place.member, place.members)
+        if lane == 0:
+            for j in range(place.worker, fresh, place.workers):
+                enlist(R[new_list + j] * blocks + goals[R[new_list + j], GOAL_BLOCK], k, Q, N)
+            for j in range(place.worker, N[TOUCHED_COUNT], place.workers):
+                enlist(Q[TOUCHED, j], k, Q, N)
+            for j in range(place.worker, more * live, place.workers):
+                enlist(j // more * blocks + R[more_list + j % more], k, Q, N)
+        sync_team(N, BARRIER, place.member, place.members)
         k = rounds(False, k, epoch, width, blocks, M, V, E, goals, Q, N, S, lane, place)
-        if first:
+        if place.worker == 0 and lane == 0:
             N[ROUND] = k
-        for j in range(fresh):
-            direct(R[LISTS + j], epoch, width, blocks, M, V, directions, goals, Q, S, lane, place)
-        if seeds > 0:
+        if R[DIRECT] == CHANGES:
+            for j in range(fresh):
+                direct(R[new_list + j], True, epoch, width, blocks, M, V, directions, goals, Q, S, lane, place)
+        if R[DIRECT] == ALL or R[DIRECT] == CHANGES and seeds + more > 0:
             for slot in range(live):
                 if goals[slot, GOAL_USED]:
-                    direct(slot, epoch, width, blocks, M, V, directions, goals, Q, S, lane, place)
+                    direct(slot, R[DIRECT] == ALL, epoch, width, blocks, M, V, directions, goals, Q, S, lane, place)
 
     return update_fields

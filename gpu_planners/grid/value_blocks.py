@@ -44,21 +44,9 @@ def value_scratch(size):
 
 
 @functools.cache
-def value_operations(size, connectivity):
-    """-> relax, withdraw, direct for blocks of this size; each is called by all lanes of a worker."""
+def step_functions(connectivity):
+    """-> barrier, through: of tiles of S, a ValueScratch or anything with such `value` and `cost`."""
     straight, diagonal = unit_of(connectivity), DIAGONAL_8
-    moves = connectivity
-
-    @njit
-    def load(block, slot, width, cost, value, S, lane):
-        """-> row and column of the block's corner in the padded arrays, one tile outside the block"""
-        row, col = (block // width - 1) * size, (block % width - 1) * size
-        for r in range(size + 2):
-            for c in lane_range(0, size + 2, lane):
-                S.value[r, c] = value[slot, row + r, col + c]
-                S.cost[r, c] = cost[row + r, col + c]
-        sync_lanes()
-        return row, col
 
     @njit
     def barrier(S, r, c):
@@ -73,6 +61,26 @@ def value_operations(size, connectivity):
         if dr != 0 and dc != 0:
             return by + price * diagonal + (barrier(S, r + dr, c) | barrier(S, r, c + dc))
         return by + price * straight
+
+    return barrier, through
+
+
+@functools.cache
+def value_operations(size, connectivity):
+    """-> relax, withdraw, direct for blocks of this size; each is called by all lanes of a worker."""
+    barrier, through = step_functions(connectivity)
+    moves = connectivity
+
+    @njit
+    def load(block, slot, width, cost, value, S, lane):
+        """-> row and column of the block's corner in the padded arrays, one tile outside the block"""
+        row, col = (block // width - 1) * size, (block % width - 1) * size
+        for r in range(size + 2):
+            for c in lane_range(0, size + 2, lane):
+                S.value[r, c] = value[slot, row + r, col + c]
+                S.cost[r, c] = cost[row + r, col + c]
+        sync_lanes()
+        return row, col
 
     @njit
     def lower_row(S, r, dr, lane):
@@ -135,21 +143,21 @@ def value_operations(size, connectivity):
     def relax(block, slot, width, seed, cost, value, S, lane):
         """Exact values inside a block, given the tiles around it.
 
-        -> bits of the neighbours (move codes) that get better by it, and CHANGED when anything did
+        -> bits of the neighbours (move codes) that get better by it
         """
         row, col = load(block, slot, width, cost, value, S, lane)
         if seed >= 0 and lane == 0:
             S.value[1 + seed // size, 1 + seed % size] = np.int64(0)
         sync_lanes()
         settle(S, lane)
-        answer = store(row, col, slot, value, S, lane)
+        store(row, col, slot, value, S, lane)
         north, east, south, west = False, False, False, False
         for i in lane_range(1, size + 1, lane):
             north |= S.cost[0, i] != 0 and inner_of_row(S, 0, i, 1) < S.value[0, i]
             south |= S.cost[size + 1, i] != 0 and inner_of_row(S, size + 1, i, -1) < S.value[size + 1, i]
             west |= S.cost[i, 0] != 0 and inner_of_col(S, i, 0, 1) < S.value[i, 0]
             east |= S.cost[i, size + 1] != 0 and inner_of_col(S, i, size + 1, -1) < S.value[i, size + 1]
-        answer |= np.int32(1 * any_lane(north) + 2 * any_lane(east) + 4 * any_lane(south) + 8 * any_lane(west))
+        answer = np.int32(1 * any_lane(north) + 2 * any_lane(east) + 4 * any_lane(south) + 8 * any_lane(west))
         if connectivity == 8:
             far = size + 1
             answer |= np.int32(16 * corner(S, 0, far, 1, -1) + 32 * corner(S, far, far, -1, -1))
