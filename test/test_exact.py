@@ -167,3 +167,14 @@ def test_cuda_equals_cpu(connectivity, highest, block_size):
         for planner in planners:
             planner.update(row, col, costs)
         assert np.array_equal(planners[0].field(goals[1]), planners[1].field(goals[1]))
+
+
+def test_prepared_fields_are_only_followed():
+    _, grid, free = random_problem(5, 60, 60, 4, 1, 0.2)
+    planner = BlockPlanner(grid, device="cpu")
+    planner.prepare([*free[:4], [-1, 0], [np.nan, 0]])
+    epoch = planner._engine._epoch
+    assert np.array_equal(planner.plan(free[50:60], free[0]).cost, planner.field(free[0])[tuple(free[50:60].T)])
+    assert planner._engine._epoch == epoch == 1
+    with pytest.raises(SettingsError, match="only 'exact' has fields"):
+        BlockPlanner(grid, "astar").prepare(free[0])

@@ -278,6 +278,16 @@ class Exact:
         _conclude(length, value, uniform, 1 / unit_of(self.grid.connectivity), status, cost)
         return PathSet(starts, status, cost, length, first, words, bits)
 
+    def prepare(self, goals):
+        """Plan the fields of goals (G, 2); of more than fit in at once, the first ones."""
+        if len(goals):
+            self._slots(goals[: self._most])
+
+    def forget(self):
+        """Nothing is kept of the goals planned so far."""
+        self._slot_of.clear()
+        self._goals[:] = 0
+
     def _slots(self, goals):
         """Slots of the fields of some goals (G, 2), at most `_most`; planned where they are not there. -> (G,) int32"""
         wanted = [tuple(goal) for goal in goals.tolist()]

@@ -83,17 +83,31 @@ class BlockPlanner:
         self.grid = grid
         self._engine.update(grid, rows[changed].astype(np.int64), cols[changed].astype(np.int64))
 
+    def prepare(self, goals):
+        """Plan the fields of goals (2,) or (G, 2) now, by `exact`, so that `plan` has only to follow them.
+
+        Goals that are no free tiles are passed over. Raises SettingsError for another algorithm.
+        """
+        self._needs_fields()
+        goals = _as_tiles(goals, "goals")
+        status, tiles = np.empty(len(goals), np.uint8), np.empty((len(goals), 2), np.int32)
+        _check_agents(goals, goals, self.grid.costs, status, tiles, tiles.copy())
+        self._engine.prepare(tiles[status == AgentStatus.SOLVED])
+
     def field(self, goal):
         """Cost-to-go of every tile to a goal (row, col), by `exact`: (rows, cols) float64 in tile lengths, inf without a path.
 
         Raises SettingsError for another algorithm, GridMapError for a goal that is no free tile of the map.
         """
-        if self.algorithm != "exact":
-            raise SettingsError(f"algorithm is {self.algorithm!r}: only 'exact' has fields")
+        self._needs_fields()
         row, col = (int(x) for x in goal)
         if not (0 <= row < self.grid.rows and 0 <= col < self.grid.cols and self.grid.costs[row, col]):
             raise GridMapError(f"goal ({row}, {col}) is not a free tile of the {self.grid.rows} x {self.grid.cols} map")
         return self._engine.field((row, col))
+
+    def _needs_fields(self):
+        if self.algorithm != "exact":
+            raise SettingsError(f"algorithm is {self.algorithm!r}: only 'exact' has fields")
 
 
 def _as_tiles(tiles, name):
