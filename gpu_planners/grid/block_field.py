@@ -47,6 +47,7 @@ class FieldArrays:
     E: np.ndarray
     directions: np.ndarray
     Q: np.ndarray
+    goals: np.ndarray
     N: np.ndarray
 
 
@@ -99,6 +100,7 @@ class FieldShape:
             "E": ((items, 4, size) if bits else (1, 1, 1), np.int32),
             "directions": ((items, size * size // 8), np.uint32),
             "Q": ((5, items), np.int32),
+            "goals": ((slots, 4), np.int32),
         }
 
     @property
@@ -116,10 +118,11 @@ def _bytes(shape, kind):
     return math.prod(shape) * np.dtype(kind).itemsize
 
 
-def request(epoch, live, new=(), seeds=(), relax=(), directions=rounds.CHANGES):
-    """R of `update_fields`. new: slots to plan from scratch; seeds: blocks to repair in all `live` slots; relax: blocks to go on
-    from; directions: NONE, CHANGES, ALL"""
-    return np.array([epoch, len(new), live, len(seeds), len(relax), directions, *new, *seeds, *relax], np.int32)
+def request(epoch, goals, new=(), seeds=(), relax=(), directions=rounds.CHANGES):
+    """R of `update_fields`. goals: (slots, 4) of all slots; new: slots to plan from scratch; seeds: blocks to repair in all slots;
+    relax: blocks to go on from; directions: NONE, CHANGES, ALL"""
+    header = [epoch, len(new), len(goals), len(seeds), len(relax), directions]
+    return np.concatenate([header, np.ravel(goals), new, seeds, relax]).astype(np.int32)
 
 
 class CpuFields:
@@ -163,14 +166,14 @@ class CpuFields:
     def unload(self, *names):
         """See `staged`."""
 
-    def update(self, R, goals):
+    def update(self, R):
         """Run `update_fields`."""
         a, blocks = self._arrays, self.shape.blocks
 
         def work(member):
             place = rounds.Place(member, self.members, member, self.members)
             self._update(
-                blocks.width, blocks.count, self._map, a.V, a.E, a.directions, goals, R, a.Q, a.N, self._scratch[member], 0, place
+                blocks.width, blocks.count, self._map, a.V, a.E, a.directions, a.goals, R, a.Q, a.N, self._scratch[member], 0, place
             )
 
         run_team(self.members, work)
@@ -294,7 +297,7 @@ class Exact:
                 self._slot_of[goal] = slot
                 self._goals[slot] = *self.shape.blocks.of_tiles(*goal), sum(goal) & 1, 1
             self._epoch += 1
-            self._fields.update(request(self._epoch, len(self._goals), new=free), self._goals)
+            self._fields.update(request(self._epoch, self._goals, new=free))
         return np.array([self._slot_of[goal] for goal in wanted], np.int32)
 
     def update(self, grid, rows, cols):
@@ -313,7 +316,7 @@ class Exact:
         if self._slot_of:
             blocks = _blocks_near(rows, cols, *grid.shape, self.block_size, self.shape.blocks.width, self.shape.blocks.count)
             self._epoch += 1
-            self._fields.update(request(self._epoch, len(self._goals), seeds=blocks), self._goals)
+            self._fields.update(request(self._epoch, self._goals, seeds=blocks))
 
     def field(self, goal):
         """Cost-to-go to a goal (row, col) of every tile: (rows, cols) float64 in tile lengths, inf where no path leads."""

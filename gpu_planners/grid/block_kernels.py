@@ -1,7 +1,6 @@
 """CUDA: fields (`block_rounds`) in one cooperative launch, and all agents' paths down them (`descent`) in another."""
 
 import functools
-import weakref
 
 import numpy as np
 from numba import cuda, int32, int64, uint8, uint32
@@ -14,9 +13,10 @@ from .agents import WORD_BITS
 from .bit_blocks import AT_GOAL, EAST, FAR, NORTH, NOWHERE, SOUTH, WEST, BitScratch
 from .block_rounds import BITS, VALUES
 from .descent import direction_functions
+from .pinned import PinnedPool
 from .value_blocks import ValueScratch
 
-WARPS_OF = {BITS: 8, VALUES: 4}  # of a CUDA block, one to a block of the map; shared memory bounds those of VALUES
+WARPS_OF = {BITS: 16, VALUES: 4}  # of a CUDA block, one to a block of the map; shared memory bounds those of VALUES
 BLOCKS_OF = {BITS: 1, VALUES: 4}  # on each multiprocessor: few, since they wait for each other once a round
 WALKERS = 256  # threads of a CUDA block that walk, one to an agent
 WALKER_WARPS = WALKERS // WARP
@@ -97,7 +97,7 @@ def _update_kernel(layout, size, connectivity):
     update_fields = rounds.field_functions(layout, size, connectivity, spread_on_warp)
     wide, WARPS = size + 2, WARPS_OF[layout]
 
-    @cuda_jit
+    @cuda_jit(max_registers=65536 // (WARP * WARPS * BLOCKS_OF[layout]))
     def update(width, blocks, M, V, E, directions, goals, R, Q, N):
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
         if layout == BITS:
@@ -119,7 +119,7 @@ def _update_kernel(layout, size, connectivity):
                 cuda.shared.array((WARPS, wide, wide), uint8)[warp],
             )
         member, members = cuda.blockIdx.x, cuda.gridDim.x
-        place = rounds.Place(member * WARPS + warp, members * WARPS, member, members)
+        place = rounds.Place(warp * members + member, members * WARPS, member, members)  # few blocks: each on a multiprocessor of its own
         update_fields(width, blocks, M, V, E, directions, goals, R, Q, N, S, lane, place)
 
     return update
@@ -241,29 +241,6 @@ def _descend_kernel(layout, size, bits):
     return descend
 
 
-KEPT = 15  # pieces of page-locked memory that wait to be used again
-
-
-class _Pinned:
-    """Page-locked memory handed out as arrays; what nobody holds any more is used again."""
-
-    def __init__(self):
-        self._free = []
-
-    def array(self, count, kind):
-        """(count,) array of page-locked memory"""
-        size = max(1, count * np.dtype(kind).itemsize)
-        fits = [memory for memory in self._free if size <= memory.nbytes <= 4 * size + 4096]
-        memory = min(fits, key=lambda m: m.nbytes) if fits else cuda.pinned_array(size + size // 4, np.uint8)
-        self._free = [m for m in self._free if m is not memory]
-        array = np.frombuffer(memoryview(memory), kind, count)  # views of it keep it, and so the memory, alive
-        weakref.finalize(array, self._free_again, memory)
-        return array
-
-    def _free_again(self, memory):
-        self._free = [*self._free[-KEPT:], memory]
-
-
 class CudaFields:
     """Fields on one CUDA device. Not for several threads at once. The same as `block_field.CpuFields`."""
 
@@ -273,7 +250,7 @@ class CudaFields:
         self._update = _update_kernel(shape.layout, shape.blocks.size, shape.connectivity)
         bits = 2 if shape.connectivity == 4 else 4
         self._descend = _descend_kernel(shape.layout, shape.blocks.size, bits)
-        self._pinned, self._held, self._staged = _Pinned(), {}, {}
+        self._pinned, self._held, self._staged = PinnedPool(cuda.pinned_array), {}, {}
         with cuda.gpus[self._index]:
             self._multiprocessors = cuda.get_current_device().MULTIPROCESSOR_COUNT
             self._stream = cuda.stream()
@@ -325,13 +302,16 @@ class CudaFields:
                 self._state()[name].copy_to_host(self._staged[name], self._stream)
             self._stream.synchronize()
 
-    def update(self, R, goals):
+    def update(self, R):
         """Run `update_fields`."""
         a, blocks = self._arrays, self.shape.blocks
         with cuda.gpus[self._index]:
-            on_device = [self._sent("R", R), self._sent("goals", goals)]
+            sent = self._held.get("R")
+            if sent is None or len(sent) < len(R):
+                sent = self._held["R"] = cuda.mapped_array(2 * len(R), np.int32)
+            sent[: len(R)] = R
             arguments = (
-                blocks.width, blocks.count, self._device_map, a["V"], a["E"], a["directions"], on_device[1], on_device[0], a["Q"], a["N"]
+                blocks.width, blocks.count, self._device_map, a["V"], a["E"], a["directions"], a["goals"], sent, a["Q"], a["N"]
             )
             self._launch(self._update, WARPS_OF[self.shape.layout], BLOCKS_OF[self.shape.layout], blocks.count, arguments)
             self._stream.synchronize()
@@ -362,7 +342,7 @@ class CudaFields:
                 words = self._room("words", int(total[0]), np.uint32)
             answers = []
             for part, count in ((length, n), (first, n), (value, n if self.shape.layout == VALUES else 0), (words, int(total[0]))):
-                answers.append(self._pinned.array(count, part.dtype))
+                answers.append(self._pinned.take(count, part.dtype))
                 if count:
                     part[:count].copy_to_host(answers[-1], self._stream)
             self._stream.synchronize()

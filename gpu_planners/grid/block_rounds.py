@@ -13,8 +13,9 @@ Arrays: M, V, E are free, wave, edge of `bit_blocks` (layout BITS) or cost, valu
     N (8,) int32          the barrier, lengths of lists, the round
     R (r,) int32          request: EPOCH; NEW: how many slots of new goals; LIVE: slots in all; SEEDS: blocks to repair; RELAX:
                           blocks to go on from; DIRECT: which directions to write, NONE, CHANGES or ALL; from LISTS on: the
-                          new slots, the blocks to repair, the blocks to go on from
-    goals (slots, 4) int32    block, tile in the block, parity of the distance of a tile with even row and column; in use
+                          goals of the LIVE slots, the new slots, the blocks to repair, the blocks to go on from
+    goals (slots, 4) int32    block, tile in the block, parity of the distance of a tile with even row and column, in use;
+                          brought up to date from the request
 """
 
 import functools
@@ -178,13 +179,16 @@ def field_functions(layout, size, connectivity, make_spread=spread_on_cpu):
     def update_fields(width, blocks, M, V, E, directions, goals, R, Q, N, S, lane, place):
         """Fields of new goals from scratch; with SEEDS, all fields after a change of those blocks."""
         epoch, fresh, live, seeds, more = R[EPOCH], R[NEW], R[LIVE], R[SEEDS], R[RELAX]
-        seed_list = LISTS + fresh
+        new_list = LISTS + 4 * live
+        seed_list = new_list + fresh
         more_list = seed_list + seeds
         k = N[ROUND]
         if place.worker == 0 and lane == 0:
             N[TOUCHED_COUNT] = 0
+        for j in range(place.worker * lane_count() + lane, 4 * live, place.workers * lane_count()):
+            goals[j // 4, j % 4] = R[LISTS + j]
         for j in range(fresh):
-            clear(R[LISTS + j], blocks, epoch, M, V, E, Q, lane, place)
+            clear(R[new_list + j], blocks, epoch, M, V, E, Q, lane, place)
         sync_team(N, BARRIER, place.member, place.members)
         if seeds > 0:
             if lane == 0:
@@ -197,7 +201,7 @@ def field_functions(layout, size, connectivity, make_spread=spread_on_cpu):
             sync_team(N, BARRIER, place.member, place.members)  # all have seen the empty list
         if lane == 0:
             for j in range(place.worker, fresh, place.workers):
-                enlist(R[LISTS + j] * blocks + goals[R[LISTS + j], GOAL_BLOCK], k, Q, N)
+                enlist(R[new_list + j] * blocks + goals[R[new_list + j], GOAL_BLOCK], k, Q, N)
             for j in range(place.worker, N[TOUCHED_COUNT], place.workers):
                 enlist(Q[TOUCHED, j], k, Q, N)
             for j in range(place.worker, more * live, place.workers):
@@ -208,7 +212,7 @@ def field_functions(layout, size, connectivity, make_spread=spread_on_cpu):
             N[ROUND] = k
         if R[DIRECT] == CHANGES:
             for j in range(fresh):
-                direct(R[LISTS + j], True, epoch, width, blocks, M, V, directions, goals, Q, S, lane, place)
+                direct(R[new_list + j], True, epoch, width, blocks, M, V, directions, goals, Q, S, lane, place)
         if R[DIRECT] == ALL or R[DIRECT] == CHANGES and seeds + more > 0:
             for slot in range(live):
                 if goals[slot, GOAL_USED]:

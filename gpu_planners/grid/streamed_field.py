@@ -124,9 +124,9 @@ class StreamedFields:
         self.allocate, self.set_map, self.change_map = self._host.allocate, self._host.set_map, self._host.change_map
         self.descend, self.field = self._host.descend, self._host.field
 
-    def update(self, R, goals):
-        """Plan the field of slot 0 from nothing, whatever the request. goals: (1, 4), see `block_rounds`"""
-        cut, state, goal = self.cut, self._host.staged(), goals[0]
+    def update(self, R):
+        """Plan the field of slot 0 from nothing, for the goal that the request of `block_rounds` holds."""
+        cut, state, goal = self.cut, self._host.staged(), R[rounds.LISTS : rounds.LISTS + 4]
         if not goal[rounds.GOAL_USED]:
             return
         blocks, bits = cut.shape.blocks, cut.shape.layout == rounds.BITS
@@ -175,7 +175,7 @@ class StreamedFields:
         inside = rows[0] <= row < rows[1] and cols[0] <= col < cols[1]
         goals[0, rounds.GOAL_BLOCK] = (row - rows[0] + 1) * inner.width + col - cols[0] + 1 if inside else -1
         self._epoch += 1
-        self._window.update(request(self._epoch, 1, **asked), goals)
+        self._window.update(request(self._epoch, goals, **asked))
         self._window.unload(*after)
         for name in after:
             _copy(cut.part(state, name, blocks, rows, cols, 0), cut.part(staged, name, inner, *local, 0), self._host.members)
