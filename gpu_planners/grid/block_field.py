@@ -23,7 +23,8 @@ from .blocks import Blocks
 from .descent import walk_functions
 from .value_blocks import NEVER, unit_of, value_scratch
 
-SHARED_TILES = 1 << 26  # maps with more tiles are walked by each agent for itself: a word for each tile would be too much
+SHARED_TILES = 1 << 26  # on larger maps each agent walks for itself: a word for each tile would be too much
+SHARING_AGENTS = 256  # fewer agents hardly meet
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ class CpuFields:
         blocks, directions = self.shape.blocks, self._arrays.directions
         length, met, shared = (np.empty(n, np.int32) for _ in range(3))
         cuts = np.linspace(0, n, self.members + 1).astype(int)
-        sharing = blocks.rows * blocks.cols <= SHARED_TILES
+        sharing = n >= SHARING_AGENTS and blocks.rows * blocks.cols <= SHARED_TILES
 
         def count(member):
             known = np.zeros((blocks.rows, blocks.cols) if sharing else (0, 0), np.int64)

@@ -17,7 +17,7 @@ from .pinned import PinnedPool
 from .value_blocks import ValueScratch
 
 WARPS_OF = {BITS: 16, VALUES: 4}  # of a CUDA block, one to a block of the map; shared memory bounds those of VALUES
-BLOCKS_OF = {BITS: 1, VALUES: 4}  # on each multiprocessor: few, since they wait for each other once a round
+BLOCKS_OF = {BITS: 1, VALUES: 2}  # on each multiprocessor: few, since they wait for each other once a round
 WALKERS = 256  # threads of a CUDA block that walk, one to an agent
 WALKER_WARPS = WALKERS // WARP
 WALKERS_OF = 8  # such blocks on each multiprocessor
@@ -97,7 +97,7 @@ def _update_kernel(layout, size, connectivity):
     update_fields = rounds.field_functions(layout, size, connectivity, spread_on_warp)
     wide, WARPS = size + 2, WARPS_OF[layout]
 
-    @cuda_jit(max_registers=65536 // (WARP * WARPS * BLOCKS_OF[layout]))
+    @cuda_jit(max_registers=min(255, 65536 // (WARP * WARPS * BLOCKS_OF[layout])))
     def update(width, blocks, M, V, E, directions, goals, R, Q, N):
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
         if layout == BITS:
@@ -313,7 +313,8 @@ class CudaFields:
             arguments = (
                 blocks.width, blocks.count, self._device_map, a["V"], a["E"], a["directions"], a["goals"], sent, a["Q"], a["N"]
             )
-            self._launch(self._update, WARPS_OF[self.shape.layout], BLOCKS_OF[self.shape.layout], blocks.count, arguments)
+            warps = WARPS_OF[self.shape.layout]
+            self._launch(self._update, warps, BLOCKS_OF[self.shape.layout], warps * blocks.count, arguments)
             self._stream.synchronize()
 
     def descend(self, starts, slots, bits):
