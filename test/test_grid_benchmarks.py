@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from grid_oracle import dijkstra, random_costs
 
-from benchmarks import grid_experiments, grid_fields, grid_peers, grid_plots, machine, problems, report
+from benchmarks import grid_experiments, grid_fields, grid_peers, grid_plots, grid_streamed, machine, problems, report
 from benchmarks.grid_timing import forget, split_seconds
 from benchmarks.harness import Context
 from gpu_planners.grid import BlockPlanner, GridMap
@@ -57,12 +57,13 @@ def test_forgetting_leaves_the_answers_alone():
 def test_every_section_on_small_maps(monkeypatch, tmp_path):
     context = Context(("cpu",), {}, quick=True)
     monkeypatch.setattr(grid_fields, "CASES", (grid_fields.Case(64, 4), grid_fields.Case(64, 8)))
+    monkeypatch.setattr(grid_streamed, "SMALL", (grid_streamed.Case(700, 1, connectivity=8, one_piece=True),))
     monkeypatch.setattr(grid_experiments, "SIZES", (32,))
     monkeypatch.setattr(grid_experiments, "RATES", (10, 25))
     few = {name: planner for name, planner in grid_experiments.PLANNERS.items() if name not in ("P-BA*-4", "P-BA*-32")}
     monkeypatch.setattr(grid_experiments, "PLANNERS", few)
     tables = []
-    for benchmark in grid_fields.BENCHMARKS + grid_experiments.BENCHMARKS:
+    for benchmark in grid_fields.BENCHMARKS + grid_experiments.BENCHMARKS + grid_streamed.BENCHMARKS:
         rows = [row.as_dict() for row in benchmark.run(context)]
         assert any(row["figures"] for row in rows), benchmark.name
         assert {key for row in rows for key in row["figures"]} <= set(benchmark.columns), benchmark.name

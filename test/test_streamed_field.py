@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gpu_planners.device import cuda_problem
 from gpu_planners.errors import SettingsError
-from gpu_planners.grid import BlockPlanner, GridMap
+from gpu_planners.grid import BlockPlanner, GridMap, streamed_field
 from gpu_planners.grid.block_field import FieldShape, Settings
 from gpu_planners.grid.generated_maps import cave_map, room_map
 from gpu_planners.grid.streamed_field import Cut, StreamedFields
@@ -58,15 +58,23 @@ def assert_same(one, streamed, starts, goal):
 @settings(max_examples=30, deadline=None)
 @given(
     kind=st.sampled_from(sorted(MAPS)),
-    blocks=st.tuples(st.integers(4, 11), st.integers(4, 11)),
+    blocks=st.tuples(st.integers(8, 12), st.integers(8, 12)),
     short=st.tuples(st.integers(0, 7), st.integers(0, 7)),
     sides=st.tuples(st.integers(2, 3), st.integers(2, 3)),
     connectivity=st.sampled_from([4, 8]),
     highest=st.sampled_from([1, 255]),
     block_size=st.sampled_from([4, 8, 32]),
+    overlap=st.sampled_from([2, 8]),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_streamed_fields_are_those_of_one_piece(kind, blocks, short, sides, connectivity, highest, block_size, seed):
+def test_streamed_fields_are_those_of_one_piece(kind, blocks, short, sides, connectivity, highest, block_size, overlap, seed):
+    """Windows of 2 or 3 blocks a side that lie beside each other, or overlap by a block."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streamed_field, "OVERLAP", overlap)
+        compare_with_one_piece(kind, blocks, short, sides, connectivity, highest, block_size, seed)
+
+
+def compare_with_one_piece(kind, blocks, short, sides, connectivity, highest, block_size, seed):
     rng = np.random.default_rng(seed)
     rows, cols = (count * block_size - less * block_size // 8 for count, less in zip(blocks, short, strict=True))
     grid = MAPS[kind](rows, cols, connectivity, seed)
@@ -120,7 +128,7 @@ def test_the_least_limit_is_named(connectivity):
 @pytest.mark.parametrize("connectivity", [4, 8])
 @pytest.mark.parametrize(("rows", "cols"), [(5000, 5000), (200, 9000), (9000, 33)])
 def test_windows_fill_the_limit(rows, cols, connectivity):
-    """Windows cover the map, fit, and fewer rows and columns of windows would not."""
+    """Windows cover the map, fit, and are not many more than the share of the field asks for."""
     shape = FieldShape.of(GridMap(np.ones((rows, cols), np.uint8), connectivity), 32)
     for share in (0.9, 0.3, 0.05):
         cut = Cut.of(shape, int(share * shape.field_bytes))
@@ -129,7 +137,7 @@ def test_windows_fill_the_limit(rows, cols, connectivity):
         for window in range(cut.down * cut.across):
             (top, bottom), (left, right) = cut.place(window)
             covered[top:bottom, left:right] += 1
-        assert (covered == 1).all()
+        assert (covered > 0).all()
         assert cut.down * cut.across <= 2.5 / share + 1
 
 

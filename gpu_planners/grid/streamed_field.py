@@ -2,9 +2,10 @@
 
 The map is cut into windows of whole blocks. A window, with the ring of blocks (BITS) or of tiles (VALUES) that its
 neighbours have around it, is to the inner engine just a smaller map, whose ring it reads and does not work on. What
-a visit makes better on the far side of the window's border is where a visit of the neighbour goes on from. The window with the
+a visit can make better beyond the window's border is where a visit of the neighbour goes on from. The window with the
 least such value is next, until there is none. Then no tile can get better by any of its neighbours, and that state is the
-same however it was reached (`block_rounds`): fields and directions equal those made in one piece, bit for bit.
+same however it was reached (`block_rounds`): fields and directions equal those made in one piece, bit for bit. Windows
+overlap, so that most maps need one visit of each.
 """
 
 import functools
@@ -15,6 +16,7 @@ import numpy as np
 
 from ..device import njit
 from ..errors import SettingsError
+from ..team import run_team
 from . import block_rounds as rounds
 from .bit_blocks import FAR, WALL, side_function
 from .block_field import CpuFields, FieldShape, open_fields, request
@@ -22,6 +24,8 @@ from .blocks import Blocks
 from .value_blocks import NEVER, ValueScratch, step_functions
 
 LEAST_SIDE = 2  # blocks; of a smaller window most would be its ring
+OVERLAP = 8  # windows overlap by this part of a side: a way that wavers along a border need not change windows each time
+COPIERS = 8  # threads that copy: more do not move more
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1), (-1, 1), (1, 1), (1, -1), (-1, -1))
 
 
@@ -30,12 +34,17 @@ class Cut:
     """How a map is cut into windows, row by row.
 
     shape: FieldShape of the map
-    high, wide: blocks of a window; the last ones of a column or row may have fewer
+    high, wide: blocks that windows lie apart, from the first ones at the map's corner
+    margin: blocks that a window reaches further; all windows have one size, so that it is more at the map's sides
     """
 
     shape: FieldShape
     high: int
     wide: int
+
+    @property
+    def margin(self):
+        return min(self.high, self.wide) // OVERLAP
 
     @staticmethod
     def of(shape, limit_bytes):
@@ -62,7 +71,15 @@ class Cut:
     def window(self):
         """FieldShape of a window."""
         size = self.shape.blocks.size
-        return FieldShape(self.shape.layout, Blocks(self.high * size, self.wide * size, size), self.shape.connectivity)
+        return FieldShape(self.shape.layout, Blocks(self._rows * size, self._cols * size, size), self.shape.connectivity)
+
+    @property
+    def _rows(self):
+        return min(self.high + 2 * self.margin, self.shape.blocks.height - 2)
+
+    @property
+    def _cols(self):
+        return min(self.wide + 2 * self.margin, self.shape.blocks.width - 2)
 
     @property
     def down(self):
@@ -77,7 +94,9 @@ class Cut:
     def place(self, window):
         """-> rows, cols of the blocks of a window: (first, end) each, without the ring, the map's first block being 0"""
         row, col = window // self.across * self.high, window % self.across * self.wide
-        return (row, min(row + self.high, self.shape.blocks.height - 2)), (col, min(col + self.wide, self.shape.blocks.width - 2))
+        top = max(0, min(row - self.margin, self.shape.blocks.height - 2 - self._rows))
+        left = max(0, min(col - self.margin, self.shape.blocks.width - 2 - self._cols))
+        return (top, top + self._rows), (left, left + self._cols)
 
     def part(self, arrays, name, blocks, rows, cols, ring):
         """View of one of the arrays M, V, E, directions: the blocks rows x cols, with the ring around them or without (1, 0)."""
@@ -129,6 +148,8 @@ class StreamedFields:
             rows, cols = cut.place(window)
             part = waiting[rows[0] + 1 : rows[1] + 1, cols[0] + 1 : cols[1] + 1]
             row, col = np.nonzero(part)
+            if len(row) == 0:  # a window that overlaps this one has been there
+                continue
             part[:] = False
             relax = (row + 1) * cut.window.blocks.width + col + 1
             self._visit(rows, cols, goal, ("M", *changing), changing, relax=relax, directions=rounds.NONE)
@@ -145,9 +166,9 @@ class StreamedFields:
         """Run `update_fields` in a window, which gets the arrays `before` and gives the arrays `after`."""
         cut, inner, blocks = self.cut, self.cut.window.blocks, self.cut.shape.blocks
         state, staged = self._host.staged(), self._window.staged()
-        local = (0, rows[1] - rows[0]), (0, cols[1] - cols[0])  # beyond them, nothing is reached: a ring of blocked tiles lies between
+        local = (0, rows[1] - rows[0]), (0, cols[1] - cols[0])
         for name in before:
-            np.copyto(cut.part(staged, name, inner, *local, 1), cut.part(state, name, blocks, rows, cols, 1))
+            _copy(cut.part(staged, name, inner, *local, 1), cut.part(state, name, blocks, rows, cols, 1), self._host.members)
         self._window.load(*before)
         row, col = np.divmod(goal[rounds.GOAL_BLOCK], blocks.width) - np.int32(1)
         goals = goal[None].copy()
@@ -157,7 +178,19 @@ class StreamedFields:
         self._window.update(request(self._epoch, goals, **asked))
         self._window.unload(*after)
         for name in after:
-            np.copyto(cut.part(state, name, blocks, rows, cols, 0), cut.part(staged, name, inner, *local, 0))
+            _copy(cut.part(state, name, blocks, rows, cols, 0), cut.part(staged, name, inner, *local, 0), self._host.members)
+
+
+def _copy(to, source, members):
+    """to[:] = source, by several threads."""
+    members = min(members, COPIERS)
+    cuts = np.linspace(0, len(to), members + 1).astype(int)
+
+    def work(member):
+        part = slice(cuts[member], cuts[member + 1])
+        np.copyto(to[part], source[part])
+
+    run_team(members, work)
 
 
 @functools.cache
