@@ -1,7 +1,7 @@
 """Blocks of weighted and 8-connected maps: exact relaxation by sweeps in four directions until nothing changes.
 
 Costs are integers, so that every order of relaxation ends at the same values: tile costs on 4-connected maps, multiples of
-2**-32 tile lengths on 8-connected ones, where sqrt(2) is off by 1e-11.
+2**-32 tile lengths on 8-connected ones, where sqrt(2) is off by 1e-11. A path may cost up to 2**29 tile lengths there.
 
 Arrays, padded by one blocked tile on every side (tile (r, c) of the map is [r + 1, c + 1]) and to whole blocks:
     cost (rows, cols) uint8             of entering a tile; 0 blocked
@@ -69,7 +69,6 @@ def step_functions(connectivity):
 def value_operations(size, connectivity):
     """-> relax, withdraw, direct for blocks of this size; each is called by all lanes of a worker."""
     barrier, through = step_functions(connectivity)
-    moves = connectivity
 
     @njit
     def load(block, slot, width, cost, value, S, lane):
@@ -192,7 +191,7 @@ def value_operations(size, connectivity):
     def best_move(S, r, c):
         """-> least of `through` over all moves, and the first move that has it"""
         best, move = through(S, r, c, -1, 0), 0
-        for k in range(1, moves):
+        for k in range(1, connectivity):
             dr = (0, 0, 1, 0, -1, 1, 1, -1)[k]
             dc = (0, 1, 0, -1, 1, 1, -1, -1)[k]
             by = through(S, r, c, dr, dc)
