@@ -13,7 +13,7 @@ from . import arm_planners, report
 HEAD = """# Benchmarks
 
 Measured by `make bench` on the machines named below. The column "quoted, not measured here" holds figures of other
-projects from other machines. Each chapter says when it was run; README.md, "Figures", what changed since. This file is
+projects from other machines. Each chapter says when it was run. This file is
 written by `python -m benchmarks.write_docs`."""
 
 
