@@ -5,7 +5,7 @@ import pytest
 from grid_oracle import dijkstra, random_costs
 
 from benchmarks import grid_experiments, grid_fields, grid_peers, grid_plots, grid_streamed, machine, problems, report
-from benchmarks.grid_timing import forget, split_seconds
+from benchmarks.grid_timing import split_seconds
 from benchmarks.harness import Context
 from gpu_planners.grid import BlockPlanner, GridMap
 
@@ -48,7 +48,7 @@ def test_forgetting_leaves_the_answers_alone():
     grid, goal = GridMap(np.ones((20, 20)), 8), np.array([0, 0])
     planner = BlockPlanner(grid, device="cpu")
     first = planner.plan([[9, 19]], goal)
-    forget(planner, goal)
+    planner._engine.forget()
     assert np.array_equal(planner.plan([[9, 19]], goal).path(0), first.path(0))
 
 

@@ -25,6 +25,7 @@ from .value_blocks import NEVER, unit_of, value_scratch
 
 SHARED_TILES = 1 << 26  # on larger maps each agent walks for itself: a word for each tile would be too much
 SHARING_AGENTS = 256  # fewer agents hardly meet
+MOST_THREADS = 8  # a round has a few dozen blocks, and all threads wait for each other after it
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ class CpuFields:
 
     def __init__(self, shape):
         self.shape = shape
-        self.members = len(os.sched_getaffinity(0))
+        self.members = min(MOST_THREADS, len(os.sched_getaffinity(0)))
         make = bit_scratch if shape.layout == rounds.BITS else value_scratch
         self._scratch = [make(shape.blocks.size) for _ in range(self.members)]
         self._update = rounds.field_functions(shape.layout, shape.blocks.size, shape.connectivity)
