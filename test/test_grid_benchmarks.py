@@ -41,7 +41,7 @@ def test_a_plan_from_nothing_is_timed_by_step(algorithm):
     starts = np.argwhere(grid.costs)
     taken, steps, paths = split_seconds(BlockPlanner(grid, algorithm, 8, "cpu"), starts, goal, most=3)
     assert len(taken) == 3 and (taken > 0).all() and paths.solved.all()
-    assert {"field", "agents"} <= set(steps) and sum(steps.values()) <= 1.5 * taken.max()
+    assert {"field", "agents"} <= set(steps) and steps["agents"] > 0
 
 
 def test_forgetting_leaves_the_answers_alone():
