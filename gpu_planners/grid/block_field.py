@@ -17,7 +17,7 @@ from ..device import njit
 from ..errors import SettingsError
 from ..team import run_team
 from . import block_rounds as rounds
-from .agents import PathSet, first_words, step_bits
+from .agents import AgentStatus, PathSet, first_words, step_bits
 from .bit_blocks import FAR, bit_operations, bit_scratch
 from .blocks import Blocks
 from .descent import walk_functions
@@ -25,6 +25,7 @@ from .value_blocks import NEVER, unit_of, value_scratch
 
 SHARED_TILES = 1 << 26  # on larger maps each agent walks for itself: a word for each tile would be too much
 SHARING_AGENTS = 256  # fewer agents hardly meet
+SOLVED, NO_PATH = int(AgentStatus.SOLVED), int(AgentStatus.NO_PATH)  # for compiled code
 MOST_THREADS = 8  # a round has a few dozen blocks, and all threads wait for each other after it
 
 
@@ -42,9 +43,8 @@ class Settings:
 
 @dataclass
 class FieldArrays:
-    """What the compiled code works on; shapes in `block_rounds`. On CUDA the arrays lie on the device."""
+    """What the compiled code works on beside the map; shapes in `block_rounds`."""
 
-    M: np.ndarray
     V: np.ndarray
     E: np.ndarray
     directions: np.ndarray
@@ -144,7 +144,7 @@ class CpuFields:
         arrays = {name: np.zeros(shape, kind) for name, (shape, kind) in self.shape.field_shapes(slots).items()}
         N = np.zeros(8, np.int32)
         N[rounds.ROUND] = 1
-        self._arrays = FieldArrays(M=None, N=N, **arrays)
+        self._arrays = FieldArrays(N=N, **arrays)
 
     def set_map(self, grid):
         """Before fields are made."""
@@ -366,7 +366,7 @@ def _blocks_near(rows, cols, map_rows, map_cols, size, width, count):
 def _conclude(length, value, uniform, scale, status, cost):
     """Status and cost in tile lengths of agents; length: -1 without a path, becomes 0. value: units, where uniform is 0"""
     for i in prange(len(length)):
-        status[i] = 1 if length[i] < 0 else 0  # NO_PATH, SOLVED
+        status[i] = NO_PATH if length[i] < 0 else SOLVED
         cost[i] = np.inf if length[i] < 0 else (length[i] * np.float64(uniform) if uniform > 0 else value[i] * scale)
         length[i] = max(length[i], 0)
 

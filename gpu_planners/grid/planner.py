@@ -18,6 +18,8 @@ ALGORITHMS = {
     "rtaa_star": ("rtaa_star", "RtaaStar"),
     "astar": ("astar", "Astar"),
 }
+SOLVED = int(AgentStatus.SOLVED)  # for compiled code, with the statuses of a start; a goal's follow them
+NOT_FINITE, OUTSIDE, BLOCKED = (int(s) for s in (AgentStatus.START_NOT_FINITE, AgentStatus.START_OUTSIDE, AgentStatus.START_BLOCKED))
 
 
 class BlockPlanner:
@@ -127,15 +129,15 @@ def _as_tiles(tiles, name):
 
 @njit
 def _place(row, col, costs, tiles, i):
-    """What is wrong with a tile: 0 nothing, else START_NOT_FINITE, START_OUTSIDE or START_BLOCKED; tiles[i] is written."""
+    """What is wrong with a tile: SOLVED nothing, NOT_FINITE, OUTSIDE, BLOCKED; tiles[i] is written."""
     rows, cols = costs.shape
     tiles[i, 0], tiles[i, 1] = 0, 0
     if not (np.isfinite(row) and np.isfinite(col)):
-        return 6
+        return NOT_FINITE
     if not (0 <= row < rows and 0 <= col < cols):
-        return 2
+        return OUTSIDE
     tiles[i, 0], tiles[i, 1] = np.int32(row), np.int32(col)
-    return 0 if costs[tiles[i, 0], tiles[i, 1]] > 0 else 4
+    return SOLVED if costs[tiles[i, 0], tiles[i, 1]] > 0 else BLOCKED
 
 
 @njit(parallel=True)
