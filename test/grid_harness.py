@@ -30,7 +30,7 @@ ROOMS = """
 class RunningNode(running_node.RunningNode):
     def __init__(self, occupancy="ROOMS", **parameters):
         parameters = {"device": "cpu", "algorithm": "exact"} | parameters
-        super().__init__(GridPlannerNode, "grid_planner", (PlanAgents, "plan_agents"), parameters, threads=6)
+        super().__init__(GridPlannerNode, "grid_planner", (PlanAgents, "plan_agents"), parameters, threads=4)
         assert self.client.wait_for_service(10)
         self._map_publishers = {}
         if occupancy is not None:
@@ -38,14 +38,11 @@ class RunningNode(running_node.RunningNode):
 
     def publish_map(self, message, qos=LATCHED):
         """Publish a map, and return when it was looked at."""
-        seen = []
-        handled = self.node._change_map
-        self.node._change_map = lambda *arguments: (handled(*arguments), seen.append(1))
         if qos.durability not in self._map_publishers:
             self._map_publishers[qos.durability] = self.publisher(OccupancyGrid, "/map", qos)
+        taken = self.node._maps.taken
         self._map_publishers[qos.durability].publish(message)
-        self.wait_until(lambda: seen)
-        self.node._change_map = handled
+        self.wait_until(lambda: self.node._maps.taken > taken)
 
 
 def cells(text=ROOMS):

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 from geometry_msgs.msg import Pose, Quaternion
 from grid_harness import map_message, pose, poses, stamped
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from nav_msgs.msg import OccupancyGrid
 from std_msgs.msg import Header
@@ -23,18 +23,18 @@ from gpu_planners.grid import AgentStatus, GridMap, PathSet
 from gpu_planners.grid.agents import COL_STEP, ROW_STEP
 from gpu_planners.nodes import grid_codes, grid_conversions
 from gpu_planners.nodes.frames import Frames
-from gpu_planners.nodes.grid_markers import paths_markers, straight_runs
+from gpu_planners.nodes.grid_markers import path_lines, paths_markers, straight_runs
 from gpu_planners.nodes.request_error import RequestError
 from gpu_planners_msgs.srv import PlanAgents
 
 HEADER = Header(frame_id="map")
 
 
-def path_set(*moves, connectivity=8, status=None):
-    """Paths of agents that start at (10 * i, 20) and go by move codes."""
+def path_set(*moves, connectivity=8, status=None, apart=10):
+    """Paths of agents that start at (apart * i, 20) and go by move codes."""
     offsets = np.cumsum([0, *map(len, moves)])
     status = [0] * len(moves) if status is None else status
-    starts = [(10 * i, 20) for i in range(len(moves))]
+    starts = [(apart * i, 20) for i in range(len(moves))]
     costs = [float(len(m)) if s == 0 else np.inf for m, s in zip(moves, status)]
     return PathSet.of_moves(starts, status, costs, np.concatenate(moves).astype(np.uint8), offsets, connectivity)
 
@@ -153,9 +153,10 @@ def test_the_last_pose_looks_as_the_goal_does():
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.lists(st.lists(st.integers(0, 7), max_size=12), min_size=1, max_size=5))
-def test_straight_runs_cover_exactly_the_paths(moves):
-    tiles, offsets = path_set(*[np.array(m, int) for m in moves]).paths()
+@given(st.lists(st.lists(st.integers(0, 7), max_size=12), min_size=1, max_size=5), st.integers(1, 3))
+@example([[2], [2]], 2)  # the next path begins where this one would go on
+def test_straight_runs_cover_exactly_the_paths(moves, apart):
+    tiles, offsets = path_set(*[np.array(m, int) for m in moves], apart=apart).paths()
     covered = []
     for (r0, c0), (r1, c1) in straight_runs(tiles, offsets).tolist():
         n = max(abs(r1 - r0), abs(c1 - c0))
@@ -171,12 +172,11 @@ def test_straight_runs_cover_exactly_the_paths(moves):
 
 def test_markers_are_one_list_of_lines_of_agents_that_have_a_path():
     paths = path_set([1] * 5, [2] * 3, [], [1, 2], status=[0, 0, 1, 0])
-    (marker,) = paths_markers(open_grid(resolution=0.5), paths, HEADER, 10, 0.0).markers
-    assert marker.type == Marker.LINE_LIST and marker.action == Marker.ADD and marker.scale.x == 0.25
-    assert len(marker.points) == 2 * (1 + 1 + 2)
-    (fewer,) = paths_markers(open_grid(), paths, HEADER, 2, 0.1).markers
-    assert len(fewer.points) == 2 * (1 + 2) and fewer.scale.x == 0.1  # the first and the last
-    (none,) = paths_markers(open_grid(), path_set([], status=[1]), HEADER, 10, 0.0).markers
+    (marker,) = paths_markers(path_lines(open_grid(resolution=0.5), paths, 10), HEADER, 0.1).markers
+    assert marker.type == Marker.LINE_LIST and marker.action == Marker.ADD and marker.scale.x == 0.1
+    assert [(p.x, p.y) for p in marker.points[:2]] == [(10.25, 0.25), (12.75, 0.25)] and len(marker.points) == 2 * (1 + 1 + 2)
+    assert len(path_lines(open_grid(), paths, 2)) == 2 * (1 + 2)  # the first and the last
+    (none,) = paths_markers(path_lines(open_grid(), path_set([], status=[1]), 10), HEADER, 0.1).markers
     assert none.action == Marker.DELETE and (none.ns, none.id) == (marker.ns, marker.id)
 
 

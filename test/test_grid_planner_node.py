@@ -25,6 +25,7 @@ from nav_msgs.srv import GetPlan
 from sensor_msgs.msg import PointCloud2
 from visualization_msgs.msg import MarkerArray
 
+from gpu_planners.errors import GridMapError
 from gpu_planners.grid import GridMap
 from gpu_planners.nodes import grid_codes as codes
 from gpu_planners.nodes.grid_conversions import path_set_of
@@ -172,33 +173,104 @@ def test_the_footprint_closes_a_narrow_door(start_node):
     assert running.plan(through).costs[0] == 35.0
 
 
+def map_update(row, col, part, frame="map"):
+    """What a map_msgs/OccupancyGridUpdate has."""
+    height, width = part.shape
+    update = SimpleNamespace(x=int(col), y=int(row), width=width, height=height, data=array.array("b", part.tobytes()))
+    update.header = map_message(frame=frame).header
+    return update
+
+
+@pytest.fixture
+def make_scene():
+    """Makes a GridScene with an empty hall, and other parameters than the defaults."""
+
+    def make(**values):
+        defaults = {p.name: p.default for p in GRID_PARAMETERS.parameters} | GRID_PARAMETERS.setting_defaults()
+        scene = GridScene(defaults | {"device": "cpu"} | values)
+        scene.take_map(map_message(HALL))
+        scene.apply()
+        return scene
+
+    return make
+
+
 @pytest.mark.parametrize("radius", [0.0, 0.8])
-def test_changed_maps_are_planned_on_as_if_they_were_new(radius):
-    """Whole maps and updates, with a footprint about changed obstacles: as inflating and planning all anew."""
-    rng, data = np.random.default_rng(4), HALL.copy()
-    values = {p.name: p.default for p in GRID_PARAMETERS.parameters} | GRID_PARAMETERS.setting_defaults()
-    values |= {"device": "cpu", "footprint_radius": radius}
-    scene = GridScene(values)
-    scene.take_map(map_message(data))
+def test_changed_maps_are_planned_on_as_if_they_were_new(make_scene, radius):
+    """Whole maps and updates, some of them at once, with a footprint about changed obstacles: as inflating and planning all anew."""
+    rng, data, scene = np.random.default_rng(4), HALL.copy(), make_scene(footprint_radius=radius)
     planners = {name: scene.planner(name) for name in ("exact", "astar")}
-    for turn in range(12):
+    for turn in range(24):
         row, col = rng.integers(0, 26), rng.integers(0, 36)
         height, width = rng.integers(1, 5, 2)
         part = np.where(rng.random((height, width)) < (0.6 if turn % 3 else 0.0), 100, 0).astype(np.int8)
         data[row : row + height, col : col + width] = part
-        if turn % 2:
+        if turn % 4 == 1:
             scene.take_map(map_message(data))
         else:
-            update = SimpleNamespace(x=col, y=row, width=width, height=height, data=array.array("b", part.tobytes()))
-            update.header = map_message().header
-            scene.take_update(update)
+            scene.take_update(map_update(row, col, part))
+        if turn % 5 in (0, 1):
+            continue  # together with the next one
+        scene.apply()
         expected = GridMap(data == 0, resolution=RESOLUTION).inflated(radius)
         assert np.array_equal(scene.grid.costs, expected.costs)
         free = np.argwhere(~expected.blocked)
         for name, planner in planners.items():
+            if name == "astar" and turn % 3:
+                continue  # told of several changes later
             assert scene.planner(name) is planner  # repaired, not made anew
             found = planner.plan(free.astype(float), free[0].astype(float))
             assert np.allclose(found.cost, dijkstra(expected.costs, 8, free[0])[1][tuple(free.T)])
+
+
+def test_a_refused_update_leaves_the_others(make_scene):
+    scene, part = make_scene(), np.full((2, 3), 100, np.int8)
+    scene.take_update(map_update(4, 5, part))
+    for bad in (map_update(29, 5, part), map_update(4, 5, np.full((1, 1), 101, np.int8)), map_update(4, 5, part, "odom")):
+        with pytest.raises(GridMapError):
+            scene.take_update(bad)
+    scene.take_update(map_update(10, 20, part))
+    scene.apply()
+    assert np.argwhere(scene.grid.blocked).tolist() == [[r, c] for r, c0 in ((4, 5), (5, 5), (10, 20), (11, 20)) for c in range(c0, c0 + 3)]
+
+
+def test_a_planner_is_told_once_of_all_changes_since_it_was_asked_for(make_scene, monkeypatch):
+    scene, told = make_scene(), []
+    planner = scene.planner("exact")
+    update = planner.update
+    monkeypatch.setattr(planner, "update", lambda rows, *rest: (told.append(len(rows)), update(rows, *rest)))
+    for col in range(8):
+        scene.take_update(map_update(3, 2 * col, np.full((1, 1), 100, np.int8)))
+        scene.apply()
+    scene.take_update(map_update(3, 0, np.zeros((1, 1), np.int8)))  # as it was before
+    scene.apply()
+    assert scene.changes == 10 and told == []
+    assert scene.planner("exact") is scene.planner("exact") is planner and told == [7]
+
+
+def test_maps_that_come_in_a_burst_are_one_change(start_node):
+    running = start_node(map_message(HALL))
+    publisher, maps = running.publisher(OccupancyGrid, "/map", LATCHED), running.node._maps
+    busy = threading.Event()
+    running.node._worker.do(busy.wait)
+    data = HALL.copy()
+    for number in range(4):
+        data[:25, 5 * number + 2] = 100
+        publisher.publish(map_message(data if number != 2 else data[:0]))  # one is bad
+        running.wait_until(lambda: len(maps._waiting) == number + 1)
+    asked = running.client.call_async(request(starts=[(3, 0)], goals=[(3, 39)]))
+    busy.set()
+    running.wait_until(asked.done)
+    assert np.isclose(asked.result().costs[0], dijkstra(data == 0, 8, (3, 39))[1][3, 0])
+    assert running.node._scene.changes == 2 and not running.node._state.problem
+
+
+def test_fields_are_repaired_while_nobody_asks(start_node):
+    running = start_node(map_message(HALL))
+    running.plan(request(starts=[(3, 0)], goals=[(3, 39)]))
+    planner = running.node._scene.planner("exact")
+    running.publish_map(map_message(wide_hall()))
+    running.wait_until(lambda: np.array_equal(planner.grid.costs == 0, wide_hall() != 0))
 
 
 def get_plan(running, start, goal, tolerance=0.0):
@@ -462,6 +534,9 @@ def test_nav2s_action(start_node):
         assert (status, result.error_code, result.path.poses) == (GoalStatus.STATUS_ABORTED, code, [])
     busy = threading.Event()
     running.node._worker.do(busy.wait)
+    many = [client.send_goal_async(nav2.ComputePathToPose.Goal(goal=stamped(*centre(9, 9)))) for _ in range(10)]
+    running.wait_until(lambda: all(accepted.done() for accepted in many))
+    assert running.set_parameter("plan_agent", 1).successful  # goals that wait leave the executor its threads
     status, result = ask((0, 0), (9, 9), cancel=busy.set)
     assert status == GoalStatus.STATUS_CANCELED and result.path.poses == []
     assert ask((0, 0), (9, 9))[0] == GoalStatus.STATUS_SUCCEEDED

@@ -8,18 +8,19 @@ from visualization_msgs.msg import Marker, MarkerArray
 PATH_COLOUR = ColorRGBA(r=0.13, g=0.45, b=0.85, a=0.8)
 
 
-def paths_markers(grid, paths, header, most_agents, width):
-    """MarkerArray with the paths of at most so many agents, spread evenly over those that have one.
-
-    width: metres; 0: half a tile
-    """
-    marker = Marker(header=header, ns="paths", id=0, type=Marker.LINE_LIST, action=Marker.ADD, color=PATH_COLOUR)
-    marker.scale.x = width or 0.5 * grid.resolution
-    marker.pose.orientation.w = 1.0
+def path_lines(grid, paths, most_agents):
+    """(2 R, 2) metres: both ends of each line of the paths of at most so many agents, spread evenly over those that have one."""
     solved = np.flatnonzero(paths.solved & (paths.length > 0))
     shown = solved[np.linspace(0, len(solved) - 1, min(most_agents, len(solved))).astype(int)] if len(solved) else solved
-    ends = grid.centres_of(straight_runs(*paths.paths(shown)).reshape(-1, 2))
-    marker.points = [Point(x=x, y=y, z=0.0) for x, y in ends.tolist()]
+    return grid.centres_of(straight_runs(*paths.paths(shown)).reshape(-1, 2))
+
+
+def paths_markers(lines, header, width):
+    """MarkerArray of path_lines. width: metres"""
+    marker = Marker(header=header, ns="paths", id=0, type=Marker.LINE_LIST, action=Marker.ADD, color=PATH_COLOUR)
+    marker.scale.x = width
+    marker.pose.orientation.w = 1.0
+    marker.points = [Point(x=x, y=y, z=0.0) for x, y in lines.tolist()]
     if not marker.points:
         marker.action = Marker.DELETE
     return MarkerArray(markers=[marker])
@@ -33,8 +34,8 @@ def straight_runs(tiles, offsets):
     joins = np.ones(len(moves), bool)  # is the pair (k, k + 1) of one path?
     ends = offsets[1:-1]
     joins[ends[(ends > 0) & (ends < len(tiles))] - 1] = False
-    turns = np.ones(len(moves), bool)  # does a run begin at k?
-    turns[1:] = (moves[1:] != moves[:-1]).any(axis=1) | ~joins[:-1]
+    turns = np.ones(len(moves), bool)  # is the move at k none that goes on with the one before?
+    turns[1:] = (moves[1:] != moves[:-1]).any(axis=1) | (joins[1:] != joins[:-1])
     begins = np.flatnonzero(turns & joins)
     last = np.ones(len(moves), bool)  # does a run end at k + 1?
     last[:-1] = turns[1:]

@@ -1,21 +1,20 @@
 """The node grid_planner: parameters, topics, services and Nav2's action around the library of gpu_planners.grid.
 
 Callbacks only hand on what arrives. One worker thread owns the map and does all planning (CUDA contexts belong to one
-thread), in the order in which things arrive: a map published before a request is the one that is planned on. Callbacks
-of services wait for that thread, never for the executor.
+thread), in the order in which things arrive: a map published before a request is the one that is planned on. Updates that
+come in a burst are taken as one. Callbacks of services wait for that thread, never for the executor.
 """
 
 import sys
 import time
 
-from nav_msgs.msg import OccupancyGrid, Path
+from nav_msgs.msg import Path
 from nav_msgs.srv import GetPlan
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.node import Node
 
 from gpu_planners_msgs.srv import PlanAgents
 
-from ..errors import GpuPlannersError
 from . import agent_planning, grid_codes
 from .agent_planning import error_text
 from .diagnostics import OK, WARN, Diagnostics, steady_clock
@@ -24,13 +23,14 @@ from .grid_conversions import pose_of
 from .grid_parameters import GRID_PARAMETERS
 from .grid_scene import GridScene
 from .nav2_action import ComputePathToPose
-from .optional import optional_module
 from .plan_publishers import PlanPublishers
 from .process import run
-from .qos import of_durability
 from .request_error import RequestError
 from .topic_agents import TopicAgents
+from .topic_maps import TopicMaps
 from .worker import Worker
+
+QUIET_S = 0.5  # without a change of the map
 
 
 class GridPlannerNode(Node):
@@ -41,57 +41,32 @@ class GridPlannerNode(Node):
         self.add_on_set_parameters_callback(GRID_PARAMETERS.checker_of_changes(self, self._change_parameters))
         self._scene, self._frames = GridScene(self._values, lambda: self.get_clock().now().to_msg()), Frames(self)
         self._warm, self._requests, self._last_answer = set(), 0, ""
+        self._changed_at = None  # monotonic time of a change of the map that planners may not have been told of
         self._state = Diagnostics(self, "waiting for a map", self._facts)
         self._worker = Worker(self._state.fail)
-        self._outputs = PlanPublishers(self, self._values)
-        self._topics = TopicAgents(self, self._worker, self._state, lambda *poses: self._tell(self._plan(*poses), "topics"))
-        self._subscribe()
+        self._outputs = PlanPublishers(self, self._values, self._worker, self._state.fail)
+        self._agents = TopicAgents(self, self._worker, self._state, lambda *poses: self._tell(self._plan(*poses), "topics"))
+        self._maps = TopicMaps(self, self._worker, self._state, self._scene, self._get_ready)
         for kind, name, callback in ((PlanAgents, "plan_agents", self._plan_agents), (GetPlan, "get_plan", self._get_plan)):
             self.create_service(kind, f"~/{name}", callback, callback_group=MutuallyExclusiveCallbackGroup())
-        action = ComputePathToPose(self, lambda *request: self._worker.call(self._path_of_one, *request))
-        for missing in filter(None, (self._frames.missing, action.missing)):
+        self._action = ComputePathToPose(self, self._worker, self._path_of_one)
+        for missing in filter(None, (self._frames.missing, self._maps.missing, self._action.missing)):
             self.get_logger().info(missing)
-        self.create_timer(0.2, self._publish_pending, clock=steady_clock())
+        self.create_timer(QUIET_S / 2, self._catch_up, clock=steady_clock())
 
     def close(self, patience_s=-1.0):
         """Stop; False when the job under way has not ended within patience_s seconds (negative: wait for it)."""
-        stopped = self._worker.stop(patience_s)
+        stopped = self._worker.stop(patience_s) and self._outputs.close(patience_s)
         if stopped:
             self.destroy_node()
         return stopped
 
-    def _subscribe(self):
-        if self._values["map_file"]:
-            self._worker.do(self._change_map, self._scene.load_file, self._values["map_file"])
-        else:
-            self._listen(OccupancyGrid, "map", self._scene.take_map, of_durability(self._values["map_durability"], depth=1))
-        map_msgs, missing = optional_module("map_msgs.msg", "topic map_updates")
-        if missing:
-            self.get_logger().info(missing)
-        else:
-            self._listen(map_msgs.OccupancyGridUpdate, "map_updates", self._scene.take_update)
-
-    def _listen(self, kind, topic, change, qos=10):
-        self.create_subscription(kind, topic, lambda message: self._worker.do(self._change_map, change, message), qos)
-
     def _change_parameters(self, values):
-        self._values = values
         self._worker.do(self._configure, values)
 
     def _configure(self, values):
-        changes = self._scene.changes
+        self._values, changes = values, self._scene.changes
         self._scene.configure(values)
-        self._get_ready(changed=self._scene.changes != changes)
-
-    def _change_map(self, change, source):
-        """change: a method of the scene that takes the map or an update of it"""
-        changes = self._scene.changes
-        try:
-            change(source)
-            self._state.set_problem("map", "")
-        except GpuPlannersError as error:
-            kept = "; the map before it is used" if self._scene.grid is not None else ""
-            self._state.set_problem("map", f"a map or an update of it was refused: {error}{kept}")
         self._get_ready(changed=self._scene.changes != changes)
 
     def _get_ready(self, changed):
@@ -109,8 +84,9 @@ class GridPlannerNode(Node):
             self.get_logger().info(f"map of {grid.rows} x {grid.cols} cells, ready on {device} after {took:.1f} s")
         self._state.say(OK, "ready")
         if changed:
+            self._changed_at = time.monotonic()
             self._outputs.show_map(grid, self._scene.map_header())
-            self._topics.plan_again()
+            self._agents.plan_again()
 
     def _plan(self, starts, goals, algorithm="", tolerance=0.0):
         algorithm = algorithm or self._values["algorithm"]
@@ -164,9 +140,11 @@ class GridPlannerNode(Node):
         self._outputs.show_path(path)
         return path
 
-    def _publish_pending(self):
-        if self._outputs.wanted:
-            self._worker.do(self._outputs.publish_pending)
+    def _catch_up(self):
+        """Once the map has not changed for a while, repair what the next request would have to wait for."""
+        if self._changed_at is not None and time.monotonic() - self._changed_at > QUIET_S:
+            self._changed_at = None
+            self._worker.do(self._scene.planner, self._values["algorithm"])
 
     def _facts(self):
         grid = self._scene.grid
@@ -181,7 +159,7 @@ class GridPlannerNode(Node):
 
 
 def main(arguments=None):
-    return run(GridPlannerNode, "grid_planner", arguments, threads=6)
+    return run(GridPlannerNode, "grid_planner", arguments, threads=4)
 
 
 if __name__ == "__main__":

@@ -2,42 +2,42 @@
 
 from geometry_msgs.msg import PoseArray
 
-from ..errors import GpuPlannersError
+from .agent_planning import error_text
 from .grid_conversions import poses_of
 
 
 class TopicAgents:
     """The latest messages on ~/starts and ~/goals. All but the subscriptions runs on the worker thread.
 
-    plan: called with starts and goals (Poses) when a plan is due; may raise a GpuPlannersError
+    plan: called with starts and goals (Poses) when a plan is due; may raise
     state: Diagnostics, told what is wrong with them
     """
 
     def __init__(self, node, worker, state, plan):
         self._node, self._worker, self._state, self._plan = node, worker, state, plan
-        self._poses = {"starts": None, "goals": None}
+        self._messages = {"starts": None, "goals": None}
         self._goals_are_new = self._queued = False
-        for name in self._poses:
+        for name in self._messages:
             node.create_subscription(PoseArray, f"~/{name}", lambda message, name=name: worker.do(self._take, name, message), 10)
 
     def _take(self, name, message):
-        self._poses[name] = poses_of(message)
+        self._messages[name] = message
         self._goals_are_new |= name == "goals"
         self.plan_again()
 
     def plan_again(self):
         """Plan after what is queued now, once for all of it; without the parameter `replan` only for new goals."""
         replan = self._node.get_parameter("replan").value
-        if (replan or self._goals_are_new) and None not in self._poses.values() and not self._queued:
+        if (replan or self._goals_are_new) and None not in self._messages.values() and not self._queued:
             self._queued = True
             self._worker.do(self._plan_now)
 
     def _plan_now(self):
         self._queued = False
         try:
-            self._plan(self._poses["starts"], self._poses["goals"])
-        except GpuPlannersError as error:
-            self._state.set_problem("topics", f"the starts and goals of the topics: {error}")
+            self._plan(*(poses_of(message) for message in self._messages.values()))
+        except Exception as error:  # whatever it is, the next plan may succeed
+            self._state.set_problem("topics", f"the starts and goals of the topics: {error_text(error)}")
             return
         self._goals_are_new = False
         self._state.set_problem("topics", "")

@@ -1,0 +1,54 @@
+"""Maps and their updates that come by topics."""
+
+import collections
+
+from nav_msgs.msg import OccupancyGrid
+
+from ..errors import GpuPlannersError
+from .optional import optional_module
+from .qos import of_durability
+
+
+class TopicMaps:
+    """The topics map and map_updates, or the file that stands for the former. What comes while the worker is busy is one change.
+
+    scene: GridScene; state: Diagnostics, told what is wrong with a map
+    changed: called on the worker with whether the map that is planned on is another one, after all that has come was taken
+    missing: why there is no map_updates; empty when there is
+    taken: number of messages that were looked at
+    """
+
+    def __init__(self, node, worker, state, scene, changed):
+        self._worker, self._state, self._scene, self._changed = worker, state, scene, changed
+        self._waiting, self.taken = collections.deque(), 0
+        values = {name: node.get_parameter(name).value for name in ("map_file", "map_durability")}
+        if values["map_file"]:
+            self._receive(scene.load_file, values["map_file"])
+        else:
+            self._listen(node, OccupancyGrid, "map", scene.take_map, of_durability(values["map_durability"], depth=1))
+        map_msgs, self.missing = optional_module("map_msgs.msg", "topic map_updates")
+        if map_msgs:
+            self._listen(node, map_msgs.OccupancyGridUpdate, "map_updates", scene.take_update)
+
+    def _listen(self, node, kind, topic, take, qos=10):
+        node.create_subscription(kind, topic, lambda message: self._receive(take, message), qos)
+
+    def _receive(self, take, source):
+        self._waiting.append((take, source))
+        self._worker.do(self._take_all)
+
+    def _take_all(self):
+        changes, count = self._scene.changes, 0
+        while self._waiting:
+            take, source = self._waiting.popleft()
+            count += 1
+            try:
+                take(source)
+                self._state.set_problem("map", "")
+            except GpuPlannersError as error:
+                kept = "; the map before it is used" if self._scene.grid is not None else ""
+                self._state.set_problem("map", f"a map or an update of it was refused: {error}{kept}")
+        if count:
+            self._scene.apply()
+            self._changed(self._scene.changes != changes)
+            self.taken += count
