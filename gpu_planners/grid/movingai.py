@@ -52,7 +52,8 @@ def load_movingai_map(path, connectivity=8):
         line = lines[number - 1] if number <= len(lines) else b""
         found = re.fullmatch(expected.replace(" ", r"\s+").replace("N", r"0*([1-9]\d*)").encode(), line.strip())
         if not found:
-            raise GridMapError(f"{path}, line {number}: {_shown(line)}; allowed: '{expected}', N a whole number above 0")
+            which = ", N a whole number above 0" if "N" in expected else ""
+            raise GridMapError(f"{path}, line {number}: {_shown(line)}; allowed: '{expected}'{which}")
         sizes += map(int, found.groups())
     rows, cols = sizes
     body = lines[len(HEADER):]
