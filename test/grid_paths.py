@@ -1,8 +1,9 @@
 """Steps on grids, one at a time in plain Python, and what tests of several planners of paths need."""
 
 import numpy as np
+from grid_oracle import DIAGONAL, STRAIGHT
 
-STEPS = [(-1, 0), (0, 1), (1, 0), (0, -1), (-1, 1), (1, 1), (1, -1), (-1, -1)]
+STEPS = STRAIGHT + DIAGONAL  # in the order of move codes
 
 
 def steps_from(costs, connectivity, row, col):

@@ -26,8 +26,9 @@ def test_terrain(tmp_path, content):
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        (b"type octile", b"octile", "line 1: 'octile'; allowed: 'type octile'"),
-        (b"height 2", b"height two", "line 2: 'height two'; allowed: a whole number"),
+        (b"type octile", b"octile", "line 1: 'octile'; allowed: 'type octile'$"),
+        (b"type octile", b"type tile", "line 1: 'type tile'; allowed: 'type octile'$"),
+        (b"height 2", b"height two", "line 2: 'height two'; allowed: 'height N', N a whole number above 0"),
         (b"height 2", b"width 5", "line 2: 'width 5'; allowed: 'height N'"),
         (b"width 5", b"width 0", "line 3: 'width 0'"),
         (b"map\n", b"", "line 4"),
@@ -69,6 +70,7 @@ def test_precision_of_printed_lengths(tmp_path):
         (b"\t4.41421", b"", "line 2.*allowed: bucket, map, width"),
         (b"4.41421", b"far", "line 2"),
         (b"4.41421", b"nan", "line 2"),
+        (b"3\tmaps", b"3000000000\tmaps", "line 2"),
         (b"5\t2\t1\t0\t2", b"5\t2\t1\t0\t5", "line 3: start or goal outside.*x 0 .. 4, y 0 .. 1"),
         (b"0\tmaps/a.map", b"0\tmaps/b.map", "line 3: another map"),
         (SCEN[10:], b"", "no scenario"),

@@ -181,10 +181,15 @@ def test_goals_in_batches_and_agents_at_their_goal():
     assert len(whole.plan(starts[:0], goals[:0])) == 0
 
 
-def test_long_ways_through_blocks():
-    """A snake in 32x32 blocks: pieces of hundreds of moves, which do not fit into a link."""
+def snake():
+    """A way of 64x64 tiles whose pieces in 32x32 blocks have hundreds of moves, which do not fit into a link."""
     costs = np.ones((64, 64), np.uint8)
     costs[1::4, :-1] = costs[3::4, 1:] = 0
+    return costs
+
+
+def test_long_ways_through_blocks():
+    costs = snake()
     starts, goals = np.array([[0, 0], [62, 0], [20, 20]]), np.full((3, 2), [62, 0])
     for connectivity in (4, 8):
         for loops in ("avoid", "raise"):
@@ -193,6 +198,25 @@ def test_long_ways_through_blocks():
             if loops == "raise":
                 assert paths.solved.all()
                 assert paths.cost[0] == dijkstra(costs, connectivity, goals[0])[1][0, 0]
+
+
+def the_arena_does_not_grow_with_changes(device):
+    costs = snake()
+    starts, goals = np.array([[0, 0], [33, 33]]), np.full((2, 2), [62, 0])
+    planner = PbaStar(GridMap(costs, 4), 32, device, Settings(loops="raise"))
+    planner.plan(starts, goals)
+    words = []
+    for change in range(60):
+        costs[10, 10] = change % 2
+        planner.update(GridMap(costs, 4), [10], [10])
+        paths = planner.plan(starts, goals)
+        words.append(planner._searches._page_words)
+    same_paths(paths, PbaStar(GridMap(costs, 4), 32, device, Settings(loops="raise")).plan(starts, goals))
+    assert words[-1] <= 2 * words[0]
+
+
+def test_the_arena_does_not_grow_with_changes():
+    the_arena_does_not_grow_with_changes("cpu")
 
 
 def test_settings_are_refused():
@@ -226,8 +250,8 @@ def test_cuda_plans_as_the_cpu(connectivity, weights, loops):
 @pytest.mark.gpu
 @CUDA
 def test_cuda_makes_room_for_long_pieces():
-    costs = np.ones((64, 64), np.uint8)
-    costs[1::4, :-1] = costs[3::4, 1:] = 0
+    the_arena_does_not_grow_with_changes("cuda:0")
+    costs = snake()
     rng = np.random.default_rng(0)
     starts, goals = random_tiles(rng, costs, 500), np.full((500, 2), [62, 0])
     cpu, cuda = (PbaStar(GridMap(costs, 8), 32, device, Settings(loops="raise")) for device in ("cpu", "cuda:0"))

@@ -1,8 +1,8 @@
 """Paths of many agents: a status for each, and steps packed into words.
 
 A step is a move code of 2 bits (4-connected) or 4 bits (8-connected). An agent's steps are counted from its goal: the step
-that enters the goal is number 0, in the lowest bits of the agent's first word. Agents that meet on their way to one goal
-have the same words up to where they meet, which the CPU copies and the transfer from a GPU takes as they are.
+that enters the goal is number 0, in the lowest bits of the agent's first word. So agents that take one way to one goal from
+some tile on have the same words up to there.
 """
 
 from dataclasses import dataclass
@@ -51,9 +51,16 @@ STATUS_TEXT = {
 }
 
 
+@njit
 def step_bits(connectivity):
-    """Bits that a packed step takes."""
+    """-> bits that a packed step takes."""
     return 2 if connectivity == 4 else 4
+
+
+@njit
+def word_count(steps, bits):
+    """-> words that packed steps take."""
+    return (steps * bits + WORD_BITS - 1) // WORD_BITS
 
 
 @dataclass(frozen=True)
@@ -104,10 +111,15 @@ class PathSet:
     def paths(self, agents=None):
         """All tiles of some agents' paths, one after the other.
 
-        agents: indices; None: all
+        agents: indices, or (N,) bool; None: all
         -> tiles (T, 2) int32, offsets (len(agents) + 1,) int64: agent agents[j]'s path is tiles[offsets[j]:offsets[j + 1]]
         """
-        agents = np.arange(len(self)) if agents is None else np.atleast_1d(np.asarray(agents, np.int64))
+        if agents is None:
+            agents = np.arange(len(self))
+        elif np.asarray(agents).dtype == bool:
+            agents = np.arange(len(self))[agents]
+        else:
+            agents = np.atleast_1d(np.asarray(agents, np.int64))
         offsets = np.zeros(len(agents) + 1, np.int64)
         np.cumsum(np.where(self.solved[agents], self.length[agents] + 1, 0), out=offsets[1:])
         tiles = np.empty((offsets[-1], 2), np.int32)
@@ -124,10 +136,14 @@ class PathSet:
         return sum(a.nbytes for a in (self.starts, self.status, self.cost, self.length, self.first, self.words))
 
 
+@njit
 def first_words(length, bits):
     """Where each agent's words begin, and how many there are. length: (N,) steps -> (N,) int64, int"""
-    ends = np.cumsum(-(-length.astype(np.int64) * bits // WORD_BITS))
-    return np.concatenate([[0], ends[:-1]]).astype(np.int64), int(ends[-1]) if len(ends) else 0
+    first, total = np.empty(len(length), np.int64), 0
+    for i in range(len(length)):
+        first[i] = total
+        total += word_count(length[i], bits)
+    return first, total
 
 
 @njit

@@ -13,11 +13,13 @@ import numpy as np
 
 from ..device import njit
 from ..errors import SettingsError
-from .agents import COL_STEP, ROW_STEP, WORD_BITS, AgentStatus, PathSet, put_step, step_bits
+from .agents import COL_STEP, ROW_STEP, AgentStatus, PathSet, put_step, step_bits, word_count
+from .packed_tiles import least_cost_between
 from .value_blocks import DIAGONAL_8, STRAIGHT_8, unit_of
 
-LONGEST_CALL_S = 0.02  # between two looks at the clock, while single searches are shorter
-CLOSED = -1
+TILES_A_CALL = 1 << 17  # expanded between two looks at the clock, about 20 ms; the last search goes on to its end
+FIRST_WORDS = 1024  # room for packed steps to begin with, at least
+CLOSED = -1  # a tile's place in the heap
 SOLVED, NO_PATH = int(AgentStatus.SOLVED), int(AgentStatus.NO_PATH)
 
 
@@ -54,74 +56,71 @@ class Astar:
         n, connectivity = len(starts), self._grid.connectivity
         status, g = np.full(n, AgentStatus.TIMED_OUT, np.uint8), np.zeros(n, np.int64)
         length, first = np.zeros(n, np.int32), np.zeros(n, np.int64)
-        words, used = np.zeros(max(1024, n), np.uint32), 0
-        done, at_once, began = 0, 1, time.perf_counter()
+        words, used = np.zeros(max(FIRST_WORDS, n), np.uint32), 0
+        done, began = 0, time.perf_counter()
+        if self._search + n >= np.iinfo(np.int32).max:
+            self._searched[:], self._search = 0, 0
         while done < n and time.perf_counter() - began < self.settings.time_limit_s:
-            before = time.perf_counter()
-            if self._search + n >= np.iinfo(np.int32).max:
-                self._searched[:], self._search = 0, 0
-            end = min(n, done + at_once)
-            words, used = _plan(
-                self._grid.costs, connectivity, self._least, starts, goals, done, end, self._search, self._searched, self._came,
+            before = done
+            done, words, used = _plan(
+                self._grid.costs, connectivity, self._least, starts, goals, before, self._search, self._searched, self._came,
                 self._g, self._place, self._heap, self._heap_f, status, g, length, first, words, used,
             )  # fmt: skip
-            self._search += end - done
-            done = end
-            if time.perf_counter() - before < LONGEST_CALL_S:
-                at_once *= 2
+            self._search += done - before
         cost = np.where(status == AgentStatus.SOLVED, g / unit_of(connectivity), np.inf)
         return PathSet(starts, status, cost, length, first, words[:used].copy(), step_bits(connectivity))
 
 
 @njit
 def _plan(
-    costs, connectivity, least, starts, goals, begin, end, search, searched, came, g, place, heap, heap_f, status, reached, length,
+    costs, connectivity, least, starts, goals, begin, search, searched, came, g, place, heap, heap_f, status, reached, length,
     first, words, used,
 ):  # fmt: skip
-    """Agents begin .. end - 1 -> words, grown where need be, and how many of them are used"""
-    cols = costs.shape[1]
-    bits = 2 if connectivity == 4 else 4
-    per_word = WORD_BITS // bits
-    for i in range(begin, end):
+    """Agents from `begin` on, until TILES_A_CALL tiles are expanded -> the first agent that is left, words, grown where need be,
+    how many of them are used"""
+    cols, bits = costs.shape[1], step_bits(connectivity)
+    i, expanded = begin, 0
+    while i < len(starts) and expanded < TILES_A_CALL:
         start = np.int64(starts[i, 0]) * cols + starts[i, 1]
         goal = np.int64(goals[i, 0]) * cols + goals[i, 1]
         search += 1
-        if not _search(costs, connectivity, least, start, goal, search, searched, came, g, place, heap, heap_f):
-            status[i] = NO_PATH
-            continue
-        status[i] = SOLVED
-        reached[i] = g[goal]
-        first[i] = used
-        tile, steps = goal, 0
-        while tile != start:
-            if used >= len(words):
-                more = np.zeros(2 * len(words), np.uint32)
-                more[: len(words)] = words
-                words = more
-            code = came[tile]
-            put_step(words, first[i], steps, code, bits)
-            steps += 1
-            if steps % per_word == 0:
-                used += 1
-            tile -= ROW_STEP[code] * cols + COL_STEP[code]
-        if steps % per_word != 0:
-            used += 1
-        length[i] = steps
-    return words, used
+        found, count = _search(costs, connectivity, least, start, goal, search, searched, came, g, place, heap, heap_f)
+        expanded += count
+        status[i] = NO_PATH
+        if found:
+            status[i], reached[i], first[i] = SOLVED, g[goal], used
+            tile, steps = goal, 0
+            while tile != start:
+                steps += 1
+                used = first[i] + word_count(steps, bits)
+                if used > len(words):
+                    more = np.zeros(2 * len(words), np.uint32)
+                    more[: len(words)] = words
+                    words = more
+                code = came[tile]
+                put_step(words, first[i], steps - 1, code, bits)
+                tile -= ROW_STEP[code] * cols + COL_STEP[code]
+            length[i] = steps
+        i += 1
+    return i, words, used
 
 
 @njit
 def _search(costs, connectivity, least, start, goal, search, searched, came, g, place, heap, heap_f):
-    """A* from tile start to tile goal, row * cols + col -> is there a path; g and came then lead back from the goal."""
+    """A* from tile start to tile goal, row * cols + col
+
+    -> is there a path, and g and came lead back from the goal; how many tiles the search has looked at
+    """
     rows, cols = costs.shape
     goal_row, goal_col = goal // cols, goal % cols
     straight = np.int64(1) if connectivity == 4 else np.int64(STRAIGHT_8)
     searched[start], g[start] = search, 0
-    size = _push(start, _estimate(start // cols, start % cols, goal_row, goal_col, connectivity, least), g, place, heap, heap_f, 0)
+    size, expanded = _push(start, 0, g, place, heap, heap_f, 0), 0  # the only one: its f does not matter
     while size > 0:
         tile = np.int64(heap[0])
+        expanded += 1
         if tile == goal:
-            return True
+            return True, expanded
         size = _pop(g, place, heap, heap_f, size)
         row, col = tile // cols, tile % cols
         for code in range(connectivity):
@@ -138,23 +137,14 @@ def _search(costs, connectivity, least, start, goal, search, searched, came, g, 
             if known and new >= g[near]:
                 continue
             g[near], came[near] = new, code
-            f = new + _estimate(r, c, goal_row, goal_col, connectivity, least)
+            f = new + least_cost_between(goal_row - r, goal_col - c, connectivity, straight, DIAGONAL_8) * least
             if known:
                 heap_f[place[near]] = f
                 _rise(place[near], g, place, heap, heap_f)
             else:
                 searched[near] = search
                 size = _push(near, f, g, place, heap, heap_f, size)
-    return False
-
-
-@njit
-def _estimate(row, col, goal_row, goal_col, connectivity, least):
-    """Consistent heuristic in units: no path enters a tile for less than `least`."""
-    down, across = abs(goal_row - row), abs(goal_col - col)
-    if connectivity == 4:
-        return np.int64(least) * (down + across)
-    return np.int64(least) * (abs(down - across) * np.int64(STRAIGHT_8) + min(down, across) * np.int64(DIAGONAL_8))
+    return False, expanded
 
 
 @njit

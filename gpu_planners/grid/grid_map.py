@@ -14,6 +14,7 @@ from ..errors import GridMapError
 
 HIGHEST_COST = 255
 UNKNOWN_COST = {"free": 1, "blocked": 0}
+NUMBERS = "biuf"  # kinds of NumPy's types
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,7 @@ class GridMap:
     def __post_init__(self):
         if self.connectivity not in (4, 8):
             raise GridMapError(f"connectivity is {self.connectivity!r}; allowed: 4 or 8")
+        object.__setattr__(self, "connectivity", int(self.connectivity))
         object.__setattr__(self, "resolution", _number("resolution", self.resolution))
         if self.resolution <= 0:
             raise GridMapError(f"resolution is {self.resolution!r}; allowed: above 0 (metres a tile)")
@@ -65,11 +67,12 @@ class GridMap:
         """A map from the values of nav_msgs/OccupancyGrid.
 
         data: (rows, cols) int8, or (rows * cols,) with `shape`: -1 unknown, 0 free .. 100 occupied
-        unknown: "free", "blocked" or a cost 1..255
+        unknown: "free", "blocked" or a cost 0..255, 0 blocked
         occupied_from: values from here on (1..100) are blocked
-        free_below, highest_cost: values below free_below cost 1; those from there to occupied_from - 1 rise evenly to highest_cost
+        free_below, highest_cost: values below free_below (0..occupied_from) cost 1; those from there to occupied_from - 1 rise evenly
+            to highest_cost (1..255)
         """
-        data = _as_tiles(data, shape, "data")
+        data = _as_rows(data, shape, "data")
         _refuse(data, (data < -1) | (data > 100), "data", "-1 (unknown), 0 .. 100")
         return cls(
             _occupancy_costs(unknown, occupied_from, free_below, highest_cost)[data.astype(np.int8).view(np.uint8)],
@@ -138,8 +141,8 @@ class GridMap:
 
     def inflated(self, radius):
         """A map where each tile is blocked whose centre is nearer than radius (metres) to a blocked tile's centre."""
-        if not (np.isfinite(radius) and radius >= 0):
-            raise GridMapError(f"radius is {radius!r}; allowed: 0 or more metres, finite")
+        if _number("radius", radius) < 0:
+            raise GridMapError(f"radius is {radius!r}; allowed: 0 or more metres")
         reach = radius / self.resolution * (1 - 1e-9)  # three tiles of 0.1 m are not nearer than 0.3 m
         if reach <= 1 or not self.blocked.any():
             return self
@@ -149,14 +152,14 @@ class GridMap:
 
     def changed(self, rows, cols, costs):
         """A map with some tiles replaced. rows, cols: (M,) integers; costs: (M,), or one for all; the last one of a tile counts"""
-        rows, cols, costs = self._checked(rows, cols, costs)
+        rows, cols, costs = self._checked_changes(rows, cols, costs)
         new, counts = self.costs.copy(), self._counts.copy()
         _replace(new, counts, rows, cols, costs)
         grid = self._with(new)
         grid.__dict__["_counts"] = counts
         return grid
 
-    def _checked(self, rows, cols, costs):
+    def _checked_changes(self, rows, cols, costs):
         """What `changed` takes, checked -> rows (M,) int64, cols (M,) int64, costs (M,) uint8. Errors name the tile."""
         rows, cols, costs = np.atleast_1d(rows), np.atleast_1d(cols), np.asarray(costs)
         if rows.ndim != 1 or rows.shape != cols.shape or costs.shape not in ((), rows.shape):
@@ -166,6 +169,8 @@ class GridMap:
         for name, index in (("rows", rows), ("cols", cols)):
             if len(index) and not np.issubdtype(index.dtype, np.integer):
                 raise GridMapError(f"changed tiles have {name} of type {index.dtype}; allowed: integers")
+        if costs.dtype.kind not in NUMBERS:
+            raise GridMapError(f"changed tiles have costs of type {costs.dtype}; allowed: numbers")
         outside = np.flatnonzero((rows < 0) | (rows >= self.rows) | (cols < 0) | (cols >= self.cols))
         if len(outside):
             raise GridMapError(
@@ -183,9 +188,7 @@ class GridMap:
         """The same grid with other costs, which nobody else holds: not copied."""
         grid = object.__new__(GridMap)
         costs.flags.writeable = False
-        grid.__dict__.update(
-            costs=costs, connectivity=self.connectivity, resolution=self.resolution, origin=self.origin
-        )
+        grid.__dict__.update(costs=costs, connectivity=self.connectivity, resolution=self.resolution, origin=self.origin)
         return grid
 
 
@@ -214,11 +217,19 @@ def _number(name, value):
     return number
 
 
-def _as_tiles(values, shape, name):
+def _array(values, name, dtype=None):
+    try:
+        array = np.asarray(values, dtype)
+    except (TypeError, ValueError):  # rows of different lengths, texts
+        raise GridMapError(f"{name} is no array of numbers; allowed: numbers in rows of the same length") from None
+    if array.dtype.kind not in NUMBERS:
+        raise GridMapError(f"{name} has the type {array.dtype}; allowed: numbers")
+    return array
+
+
+def _as_rows(values, shape, name):
     """values as a numeric array (rows, cols); flat ones take `shape`."""
-    values = np.asarray(values)
-    if values.dtype.kind not in "biuf":
-        raise GridMapError(f"{name} has the type {values.dtype}; allowed: numbers")
+    values = _array(values, name)
     if shape is not None:
         rows, cols = shape
         if rows < 1 or cols < 1:
@@ -235,7 +246,7 @@ def _as_tiles(values, shape, name):
 
 def _as_costs(costs):
     """-> (rows, cols) uint8, contiguous, a copy"""
-    costs = _as_tiles(costs, None, "costs")
+    costs = _as_rows(costs, None, "costs")
     if costs.dtype != np.uint8:
         _refuse(costs, _not_a_cost(costs), "costs", f"whole numbers 0 (blocked) .. {HIGHEST_COST}")
     return np.array(costs, dtype=np.uint8, order="C")
@@ -252,7 +263,7 @@ def _refuse(values, bad, name, allowed):
 
 
 def _as_pairs(values, name):
-    values = np.asarray(values, dtype=np.float64)
+    values = _array(values, name, np.float64)
     if values.ndim != 2 or values.shape[1] != 2:
         raise GridMapError(f"{name} has the shape {values.shape}; allowed: (N, 2)")
     return values

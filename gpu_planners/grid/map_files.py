@@ -15,7 +15,7 @@ from .grid_map import GridMap
 MODES = ("trinary", "scale", "raw")
 UNKNOWN, FREE, OCCUPIED = -1, 0, 100
 RAW_COSTS = 100  # costs that a raw picture holds: pixels 0 .. 99 for 1 .. 100, pixel 100 is blocked
-FREE_PIXEL, OCCUPIED_PIXEL = 254, 0  # as map_saver writes them
+FREE_PIXEL, OCCUPIED_PIXEL, THRESHOLDS = 254, 0, {"occupied_thresh": 0.65, "free_thresh": 0.25}  # as map_saver writes them
 
 
 def load_map_yaml(path, connectivity=8, **occupancy):
@@ -28,19 +28,12 @@ def read_map_yaml(path):
     """-> data (rows, cols) int8 of an OccupancyGrid, -1 .. 100, row 0 the lowest y; resolution in metres; origin (x, y, yaw)."""
     path = Path(path)
     fields = _read_fields(path)
-    image = Path(_field(path, fields, "image", lambda value: isinstance(value, str) and value, "the picture's file name"))
+    image = _field(path, fields, "image", lambda value: isinstance(value, str) and value, "the picture's file name")
     resolution = _field(path, fields, "resolution", lambda value: _finite(value) and value > 0, "metres a tile, above 0")
-    origin = _field(
-        path,
-        fields,
-        "origin",
-        lambda value: isinstance(value, list) and len(value) == 3 and all(map(_finite, value)),
-        "[x, y, yaw], three finite numbers",
-    )
-    negate = _field(path, fields, "negate", lambda value: isinstance(value, int), "0 or 1")
+    origin = _field(path, fields, "origin", _is_pose, "[x, y, yaw], three finite numbers")
+    negate = _field(path, fields, "negate", lambda value: value in (0, 1), "0 or 1")
     mode = _field(path, {"mode": "trinary"} | fields, "mode", lambda value: value in MODES, ", ".join(MODES))
-    occupied = _field(path, fields, "occupied_thresh", lambda value: _finite(value) and 0 <= value <= 1, "0 .. 1")
-    free = _field(path, fields, "free_thresh", lambda value: _finite(value) and 0 <= value <= 1, "0 .. 1")
+    occupied, free = (_field(path, fields, name, _is_share, "0 .. 1") for name in ("occupied_thresh", "free_thresh"))
     if mode != "raw" and free >= occupied:
         raise GridMapError(f"{path}: free_thresh is {free!r}; allowed: below occupied_thresh, {occupied!r}")
     pixels, full = _read_picture(path.parent / image, path)
@@ -68,15 +61,7 @@ def save_map_yaml(path, grid, picture=".png"):
         mode, pixels = "raw", np.where(grid.blocked, OCCUPIED, grid.costs.astype(int) - 1)
     file = path.with_suffix(picture)
     Image.fromarray(np.ascontiguousarray(pixels[::-1].astype(np.uint8))).save(file)
-    fields = {
-        "image": file.name,
-        "mode": mode,
-        "resolution": grid.resolution,
-        "origin": list(grid.origin),
-        "negate": 0,
-        "occupied_thresh": 0.65,
-        "free_thresh": 0.25,
-    }
+    fields = {"image": file.name, "mode": mode, "resolution": grid.resolution, "origin": list(grid.origin), "negate": 0, **THRESHOLDS}
     path.write_text(yaml.safe_dump(fields, sort_keys=False), encoding="utf-8")
     return file
 
@@ -105,6 +90,14 @@ def _finite(value):
     return isinstance(value, (int, float)) and not isinstance(value, bool) and bool(np.isfinite(value))
 
 
+def _is_share(value):
+    return _finite(value) and 0 <= value <= 1
+
+
+def _is_pose(value):
+    return isinstance(value, list) and len(value) == 3 and all(map(_finite, value))
+
+
 def _read_picture(file, path):
     """-> (rows, cols, channels) pixels: grey, grey and opacity, RGB or RGBA; and the value of full scale."""
     from PIL import Image
@@ -117,7 +110,7 @@ def _read_picture(file, path):
                 see_through = "transparency" in image.info or image.mode.endswith(("A", "a"))
                 image = image.convert("RGBA" if see_through else "L" if image.mode == "1" else "RGB")
             pixels = np.asarray(image)
-    except OSError as error:
+    except (OSError, ValueError, SyntaxError) as error:  # Pillow's, of malformed headers too
         raise GridMapError(f"{path}: image {file} cannot be read: {error}") from error
     finally:
         Image.MAX_IMAGE_PIXELS = limit

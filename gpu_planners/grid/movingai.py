@@ -4,6 +4,7 @@ Ground agents, as the published lengths have it: '.' and 'G' are free, 'S' (swam
 '@', 'O' and 'T' are blocked, and so is 'W' (water), which only is entered from water. Row 0 is the first line of the map.
 """
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +13,11 @@ import numpy as np
 from ..errors import GridMapError
 from .grid_map import GridMap
 
+HEADER = "type octile", "height N", "width N", "map"  # the first lines of a map
 TERRAIN = {**dict.fromkeys(b".GS", 1), **dict.fromkeys(b"@OTW", 0)}
 NO_TERRAIN = 255
+MOST = np.iinfo(np.int32).max
+FILES_DIAGONAL = 1.41421356  # what a diagonal step adds to the lengths in the files
 COST_OF_LETTER = np.array([TERRAIN.get(letter, NO_TERRAIN) for letter in range(256)], np.uint8)
 
 
@@ -43,29 +47,28 @@ class Scenarios:
 def load_movingai_map(path, connectivity=8):
     """.map file -> GridMap with cost 1 on free tiles. GridMapError names the file and line of what is wrong."""
     path, lines = _lines(path)
-    sizes = {}
-    for number, (line, expected) in enumerate(zip([*lines, *[b""] * 4], (b"type", b"height", b"width", b"map"), strict=False), 1):
-        words = line.split()
-        if words[:1] != [expected] or len(words) != (1 if expected == b"map" else 2):
-            allowed = {b"type": "'type octile'", b"map": "'map'"}.get(expected, f"'{expected.decode()} N'")
-            raise GridMapError(f"{path}, line {number}: {_shown(line)}; allowed: {allowed}")
-        if expected in (b"height", b"width"):
-            if not words[1].isdigit() or int(words[1]) == 0:
-                raise GridMapError(f"{path}, line {number}: {_shown(line)}; allowed: a whole number above 0")
-            sizes[expected] = int(words[1])
-    rows, cols = sizes[b"height"], sizes[b"width"]
-    body = lines[4:]
+    sizes = []
+    for number, expected in enumerate(HEADER, 1):
+        line = lines[number - 1] if number <= len(lines) else b""
+        found = re.fullmatch(expected.replace(" ", r"\s+").replace("N", r"0*([1-9]\d*)").encode(), line.strip())
+        if not found:
+            which = ", N a whole number above 0" if "N" in expected else ""
+            raise GridMapError(f"{path}, line {number}: {_shown(line)}; allowed: '{expected}'{which}")
+        sizes += map(int, found.groups())
+    rows, cols = sizes
+    body = lines[len(HEADER):]
     while len(body) > rows and not body[-1].strip():
         body.pop()
     if len(body) != rows:
         raise GridMapError(f"{path}: {len(body)} lines below 'map'; allowed: the {rows} of its height")
     for i, line in enumerate(body):
         if len(line) != cols:
-            raise GridMapError(f"{path}, line {i + 5}: {len(line)} tiles; allowed: the {cols} of its width")
+            raise GridMapError(f"{path}, line {len(HEADER) + 1 + i}: {len(line)} tiles; allowed: the {cols} of its width")
     costs = COST_OF_LETTER[np.frombuffer(b"".join(body), np.uint8)].reshape(rows, cols)
     if (costs == NO_TERRAIN).any():
         row, col = np.unravel_index(np.argmax(costs == NO_TERRAIN), costs.shape)
-        raise GridMapError(f"{path}, line {row + 5}: tile {col} is {_shown(body[row][col : col + 1])}; allowed: . G S free, @ O T W blocked")
+        letter = _shown(body[row][col : col + 1])
+        raise GridMapError(f"{path}, line {len(HEADER) + 1 + row}: tile {col} is {letter}; allowed: . G S free, @ O T W blocked")
     return GridMap(costs, connectivity)
 
 
@@ -82,7 +85,7 @@ def load_movingai_scen(path):
         try:
             bucket, name, *sizes, length = words
             values = [int(bucket), *map(int, sizes), float(length)]
-            if len(values) != 8 or not 0 <= values[-1] < np.inf:
+            if len(values) != 8 or not 0 <= values[-1] < np.inf or max(map(abs, values[:-1])) > MOST:
                 raise ValueError
         except ValueError:
             raise GridMapError(
@@ -113,8 +116,8 @@ def load_movingai_scen(path):
 
 def _precisions(printed, lengths):
     """Half a unit of the last digit (a fixed number of decimals, or at least 6 digits without trailing zeros), and what was lost
-    before: a diagonal step is added as 1.41421356 there."""
-    added = (2**0.5 - 1.41421356) / 2**0.5 * lengths
+    before: a diagonal step is added as FILES_DIAGONAL there."""
+    added = (2**0.5 - FILES_DIAGONAL) / 2**0.5 * lengths
     decimals = [len(text.strip().partition(b".")[2]) for text in printed]
     if min(decimals) == max(decimals) > 0:
         return 0.5 * 10.0 ** -decimals[0] + added

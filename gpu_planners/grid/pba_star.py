@@ -3,8 +3,8 @@
 Border-to-border (III-B): from each border tile of each block an A* inside the block, until it takes a border tile of a
 neighbouring block, or the goal, from the open list. Start-to-border: from each agent's start, until a border tile of its own
 block or the goal. Paths are put together from these pieces on the device (III-C); only they are copied to the host, so the
-paper's copy of the border-to-border step does not exist here. Heuristics are those of the paper (Manhattan, times the least
-cost of a tile), octile on 8-connected maps, kept for the whole map; a planning block's are in shared memory on the GPU.
+paper's copy of the border-to-border step does not exist here. Heuristics are kept for the whole map, a planning block's are in
+shared memory on the GPU (IV): Manhattan as in the paper, octile on 8-connected maps, times the least cost of a tile.
 
 The pieces may lead in circles, and then there is no path. The paper names two treatments and details neither:
 - loops="avoid", during the movement: an agent does not go back into the block that it has just come from; its search goes on
@@ -18,8 +18,9 @@ The pieces may lead in circles, and then there is no path. The paper names two t
   have been raised 96 times, as in parts of the map that are cut off from the goal. Here an agent may turn back, and most paths
   are found. Raises of one tile each take more rounds, greater ones lead to longer paths.
 
-Ties of f are broken by greater g, then by the lower row, then column. On 8-connected maps the searches count in units of
-2**-20 tile lengths; the costs of the answer are exact.
+Ties of f are broken by greater g (rounded down to multiples of the greatest power of two up to the least cost, and cut off at
+2047 of them), then by the lower row, then column. On 8-connected maps the searches count in units of 2**-20 tile lengths; the
+costs of the answer are exact.
 """
 
 import time
@@ -29,14 +30,13 @@ import numpy as np
 from numba import prange
 
 from ..device import njit
-from ..errors import GridMapError, SettingsError
-from .agents import PathSet, first_words, step_bits
+from ..errors import SettingsError
+from .agents import first_words, step_bits
+from .answers import Answers
 from .blocks import BLOCK_SIZES
+from .packed_tiles import check_sides, pack_all
 from .pba_star_search import (
-    DIAGONAL,
     LINK,
-    ONE,
-    SOLVED,
     Layout,
     heap_size,
     heuristic,
@@ -46,6 +46,7 @@ from .pba_star_search import (
     raise_tile,
     search_from_border,
     search_from_start,
+    units_of,
     walk,
     window_size,
     write_moves,
@@ -53,14 +54,15 @@ from .pba_star_search import (
 
 LOOPS = "avoid", "raise"
 PAGES = 64  # of an arena on the CPU
-MOST_SIDE = 1 << 15  # of a map: tiles are packed into 32 bits
+PAGE_WORDS = 1024  # of a page to begin with
+RAISING_BYTES = 9  # of a link with loops="raise": how often it was raised, and two int32 to find loops
 TIMES = "upload", "border_to_border", "start_to_border", "reconstruction", "transfer"
 
 
 @dataclass(frozen=True)
 class Settings:
     """loops: "avoid" or "raise", see above
-    most_rounds: rounds of raising
+    most_rounds: rounds of raising, for "raise"
     memory_mb: bound on the memory for heuristics and links of distinct goals, MB; one goal is always taken, others in batches
     """
 
@@ -81,11 +83,10 @@ def layout_of(grid, block_size, avoid):
     """How a GridMap is cut into planning blocks, for the compiled searches."""
     if block_size not in BLOCK_SIZES:
         raise SettingsError(f"block_size is {block_size!r}; allowed: {', '.join(map(str, BLOCK_SIZES))}")
-    if max(grid.shape) > MOST_SIDE:
-        raise GridMapError(f"the map has {grid.rows} rows and {grid.cols} cols; pba_star allows {MOST_SIDE} each")
-    one, diagonal = (1, 0) if grid.connectivity == 4 else (ONE, DIAGONAL)
+    check_sides(grid, "pba_star")
+    one, diagonal = units_of(grid.connectivity)
     least = max(grid.least_cost, 1)
-    return Layout(grid.rows, grid.cols, block_size.bit_length() - 1, -(-grid.rows // block_size), -(-grid.cols // block_size),
+    return Layout(grid.rows, grid.cols, int(block_size).bit_length() - 1, -(-grid.rows // block_size), -(-grid.cols // block_size),
                   4 * block_size - 4, grid.connectivity, one, diagonal, (least * one).bit_length() - 1, int(avoid), least)
 
 
@@ -106,7 +107,7 @@ class PbaStar:
         else:
             from .pba_star_kernels import CudaSearches
 
-            self._searches = CudaSearches(device, self._blocks)
+            self._searches = CudaSearches(device)
         self._searches.set_map(grid.costs, self._blocks)
         self._goals = None  # whose border-to-border links are there
 
@@ -132,40 +133,27 @@ class PbaStar:
 
     def plan(self, starts, goals):
         """starts, goals: (N, 2) int32 [row, col], free tiles of the map -> PathSet"""
-        began = time.perf_counter()
         self.last_times = dict.fromkeys(TIMES, 0.0)
         starts = np.ascontiguousarray(starts, np.int32)
-        from_tile, _ = packed(starts)
-        to_tile, same = packed(np.asarray(goals, np.int32))
-        if same:
+        from_tile, to_tile = pack_all(starts), pack_all(np.asarray(goals, np.int32))
+        if len(to_tile) and (to_tile == to_tile[0]).all():
             distinct, of_goal = to_tile[:1], np.zeros(len(to_tile), np.int32)
         else:
             distinct, of_goal = np.unique(to_tile, return_inverse=True)
             of_goal = of_goal.astype(np.int32)
-        at_once = self._goals_at_once()
-        if len(distinct) <= at_once:
-            parts = [self._plan_batch(distinct, from_tile, of_goal)] if len(distinct) else []
-            order = None
-        else:
-            order = np.argsort(of_goal, kind="stable")
-            ends = np.searchsorted(of_goal[order], np.arange(0, len(distinct) + at_once, at_once))
-            parts = []
-            for j, a, b in zip(range(0, len(distinct), at_once), ends[:-1], ends[1:]):
-                answer = self._plan_batch(distinct[j:j + at_once], from_tile[order[a:b]], of_goal[order[a:b]] - j)
-                parts.append(tuple(map(np.array, answer)))  # copies: what a device answers is in page-locked memory
-        status, length, straight, diagonal, first, words = _joined(parts)
-        if order is not None:
-            back = np.empty(len(order), np.int64)
-            back[order] = np.arange(len(order))
-            status, length, straight, diagonal, first = (a[back] for a in (status, length, straight, diagonal, first))
-        bits = step_bits(self._grid.connectivity)
-        return PathSet(starts, status, costs_of(status, straight, diagonal), length, first, words, bits, time.perf_counter() - began)
+        at_once, answers = self._goals_at_once(), Answers(len(starts))
+        for j in range(0, len(distinct), at_once):
+            agents = slice(None) if len(distinct) <= at_once else np.flatnonzero((of_goal >= j) & (of_goal < j + at_once))
+            *columns, words = self._plan_batch(distinct[j:j + at_once], from_tile[agents], of_goal[agents] - np.int32(j))
+            answers.put(agents, *columns, words=words)
+        return answers.path_set(starts, self._grid.connectivity)
 
     def _goals_at_once(self):
         B = self._blocks
         links = B.block_rows * B.block_cols * B.ring * (1 + B.avoid)
-        bytes_per_goal = B.rows * B.cols * (4 if B.moves == 4 else 8) + links * (4 * LINK + (0 if B.avoid else 17))
-        return max(1, min(self.settings.memory_mb * 2**20 // bytes_per_goal, 2**31 // (LINK * links)))
+        bytes_per_link = LINK * 4 + (0 if B.avoid else RAISING_BYTES)
+        bytes_per_goal = B.rows * B.cols * (4 if B.moves == 4 else 8) + links * bytes_per_link
+        return max(1, min(int(self.settings.memory_mb) * 2**20 // bytes_per_goal, 2**31 // (LINK * links)))  # links have int32 numbers
 
     def _plan_batch(self, goals, starts, of_goal):
         again = self._goals is None or not np.array_equal(goals, self._goals)
@@ -175,37 +163,6 @@ class PbaStar:
         return self._searches.paths(starts, of_goal, self.last_times)
 
 
-@njit
-def packed(tiles):
-    """(N, 2) int32 [row, col] -> (N,) int32, row << 16 | column; whether there are some and all are the same"""
-    tile, same = np.empty(len(tiles), np.int32), len(tiles) > 0
-    for i in range(len(tiles)):
-        tile[i] = tiles[i, 0] << 16 | tiles[i, 1]
-        same &= tile[i] == tile[0]
-    return tile, same
-
-
-@njit
-def costs_of(status, straight, diagonal):
-    """(N,) float64 costs in tile lengths, inf where there is no path. straight, diagonal: (N,) int64 of the steps of a kind"""
-    cost = np.full(len(status), np.inf)
-    for i in range(len(status)):
-        if status[i] == SOLVED:
-            cost[i] = straight[i] + np.sqrt(2.0) * diagonal[i]
-    return cost
-
-
-def _joined(parts):
-    """Answers of batches, as one."""
-    if len(parts) == 1:
-        return parts[0]
-    if not parts:
-        return tuple(np.zeros(0, dtype) for dtype in (np.uint8, np.int32, np.int64, np.int64, np.int64, np.uint32))
-    before = np.cumsum([0] + [len(part[-1]) for part in parts[:-1]])
-    shifted = [(*part[:4], part[4] + offset, part[5]) for part, offset in zip(parts, before)]
-    return tuple(np.concatenate(columns) for columns in zip(*shifted))
-
-
 class CpuSearches:
     """The steps of P-BA* on the CPU's threads; `CudaSearches` has the same methods.
 
@@ -213,8 +170,7 @@ class CpuSearches:
     """
 
     def __init__(self):
-        self._page_words = self._own_page_words = 1024
-        self._goals = self._links = None
+        self._page_words = self._own_page_words = PAGE_WORDS
         self.memory_bytes = 0
 
     def set_map(self, costs, blocks):
@@ -242,27 +198,30 @@ class CpuSearches:
             self._raises[:] = 0
         self._todo |= self._raised
         self._raised[:] = 0
-        self._search()
+        self._search(again)
         for _ in range(0 if B.avoid else most_rounds):
             self._todo[:] = 0
             _raise_loops(self._links, self._goals, self._H, self._raises, self._todo, B)
             if not self._todo.any():
                 break
             self._raised |= self._todo
-            self._search()
+            self._search(False)
         self._todo[:] = 0
         self.memory_bytes = sum(a.nbytes for a in (self._H, self._links, self._arena, self._raises, self._todo, self._raised))
         times["border_to_border"] += time.perf_counter() - began
 
-    def _search(self):
+    def _search(self, arena_is_empty):
+        """The searches of the blocks of todo. Their links' moves follow those in the arena, which nobody may need any more."""
         jobs = np.flatnonzero(self._todo).astype(np.int32)
         while True:
             _border_to_border(self._costs, self._H, self._goals, jobs, self._links, self._arena, self._used, self._page_words,
                               self._blocks)
             if self._used.max() <= self._page_words:
                 return
-            self._page_words = 2 * int(self._used.max())  # all again, in a greater arena
-            self._arena, self._used[:] = np.empty(PAGES * self._page_words, np.uint32), 0
+            if arena_is_empty:
+                self._page_words = 2 * int(self._used.max())
+                self._arena = np.empty(PAGES * self._page_words, np.uint32)
+            arena_is_empty, self._used[:] = True, 0  # all blocks again, in an arena without what nobody needs
             jobs = np.arange(len(self._todo), dtype=np.int32)
 
     def paths(self, starts, of_goal, times):

@@ -15,57 +15,63 @@ from numba import cuda, int32, int64, uint8
 from ..device import cuda_jit
 from ..team import sync_team
 from ..team_kernels import team_blocks
-from .agents import step_bits
+from .agents import step_bits, word_count
+from .device_buffers import DeviceBuffers
 from .pba_star_search import (
-    DIAGONAL,
     LINK,
-    ONE,
     Layout,
+    heap_size,
     heuristic,
     load_window,
     next_of,
     raise_tile,
     search_from_border,
     search_from_start,
+    units_of,
     walk,
+    window_size,
     write_moves,
 )
 from .pinned import PinnedPool
 from .prefix_kernels import SCAN_THREADS, SUM_THREADS, clear_kernel, place_in_block, scan_kernel
 
 PAGES = 64  # of an arena
+PAGE_WORDS, OWN_PAGE_WORDS = 1024, 256  # of a page to begin with at least, border-to-border and start-to-border
+LINK_WORDS, OWN_LINK_WORDS = (0, 0, 0, 1, 2, 4), (0, 0, 0, 0, 1, 2)  # arena to begin with, words for a link by Layout.shift
+ANSWER_BYTES = 3 * 8 + 4 + 1  # of an agent: see `_answer_parts`
 THREADS = 128
+LOOP_BLOCKS = 8  # thread blocks on each multiprocessor of a kernel that loops over an array
+BARRIER_BLOCKS = 4  # of one with barriers
 RESIDENT = 512  # threads of a multiprocessor that have scratch; on an H200 twice as many are no faster
 REGISTERS = 64
 # the int32 buffer N begins with
 JOBS, BARRIER, TOTAL, USED, OWN_USED, GOALS = 0, 1, 2, 8, 8 + PAGES, 8 + 2 * PAGES
-ALL = -1  # N[JOBS]: every block of every goal
+ALL = -1  # N[JOBS]: every block of every goal; else how many jobs follow the goals in N
 
 
 class CudaSearches:
     """As CpuSearches, on a CUDA device. One plan at a time."""
 
-    def __init__(self, device, blocks):
+    def __init__(self, device):
         self._index = int(device.partition(":")[2])
-        self._buffers = {}
+        self._buffers = DeviceBuffers(cuda.device_array)
         self._page_words = self._own_page_words = 0
         with cuda.gpus[self._index]:
             self._stream = cuda.stream()
             self._multiprocessors = cuda.get_current_device().MULTIPROCESSOR_COUNT
             self._pool = PinnedPool(cuda.pinned_array)
-            self._events = [cuda.event() for _ in range(6)]
+            self._events = [cuda.event() for _ in range(5)]
             self._head = cuda.pinned_array(GOALS, np.int32)
-        self._shift = blocks.shift
 
     @property
     def memory_bytes(self):
-        return sum(a.nbytes for a in self._buffers.values())
+        return self._buffers.nbytes
 
     def set_map(self, costs, blocks):
         self._blocks, self._kernels = blocks, _kernels(blocks.shift, blocks.moves)
         self._ring_threads = -(-blocks.ring // 32) * 32
         with cuda.gpus[self._index]:
-            buffer = self._buffer("costs", costs.size, np.uint8)[:costs.size]
+            buffer = self._buffers.room("costs", costs.size, np.uint8)[:costs.size]
             buffer.copy_to_device(np.ascontiguousarray(costs.reshape(-1)), self._stream)
             self._stream.synchronize()
 
@@ -78,71 +84,69 @@ class CudaSearches:
             if again:
                 self._goals, self._todo = goals, np.ones(len(goals) * n_blocks, np.uint8)
                 links = len(self._todo) * B.ring * (1 + B.avoid)
-                self._page_words = max(self._page_words, 1024, links * (0, 0, 0, 1, 2, 4)[B.shift] // PAGES)
-                self._buffer("H", len(goals) * B.rows * B.cols, np.int32 if B.moves == 4 else np.int64)
-                self._links = self._buffer("links", links * LINK, np.int32)[:links * LINK]
-                self._buffer("N", GOALS + len(goals) + len(self._todo), np.int32)
+                self._page_words = max(self._page_words, PAGE_WORDS, links * LINK_WORDS[B.shift] // PAGES)
+                self._buffers.room("H", len(goals) * B.rows * B.cols, np.int32 if B.moves == 4 else np.int64)
+                self._links = self._buffers.room("links", links * LINK, np.int32)[:links * LINK]
+                self._buffers.room("N", GOALS + len(goals) + len(self._todo), np.int32)
                 if not B.avoid:
-                    self._buffer("J", 2 * links, np.int32)
-                    self._buffer("raises", links + 2 * len(self._todo), np.uint8)
+                    self._buffers.room("J", 2 * links, np.int32)
+                    self._buffers.room("raises", links + 2 * len(self._todo), np.uint8)
             elif not self._todo.any():
                 return
             self._events[0].record(self._stream)
             self._prepare(again)
-            while not self._search(most_rounds):  # again, in a greater arena
-                self._todo[:] = 1
-                self._prepare(True)
+            while not self._search(most_rounds):
+                if again:
+                    self._page_words = _grown(self._most_used(USED))
+                again, self._todo[:] = True, 1  # all again, in an arena that is greater or without what nobody needs any more
+                self._prepare(again)
             self._events[1].record(self._stream)
             self._events[1].synchronize()
             self._todo[:] = 0
         times["border_to_border"] += self._seconds(0)
 
     def _prepare(self, again):
-        """Jobs, goals and heuristics to the device."""
-        B, links = self._blocks, len(self._links) // LINK
-        self._arena = self._buffer("arena", PAGES * self._page_words, np.uint32)
-        n, N = len(self._todo), self._buffers["N"]
-        head = self._head
+        """Jobs, goals and heuristics to the device. again: all jobs, into an empty arena"""
+        B, N, n, links = self._blocks, self._buffers["N"], len(self._todo), len(self._links) // LINK
+        self._arena = self._buffers.room("arena", PAGES * self._page_words, np.uint32)
         if again:
-            head[:] = 0
+            self._head[:] = 0
         else:
-            N[:GOALS].copy_to_host(head, self._stream)
-            self._stream.synchronize()
-        raises = self._buffers.get("raises")
+            self._read_head()
         if not B.avoid:
-            raised = np.zeros(n, np.uint8)
+            raises = self._buffers["raises"]
             if not again:
-                raises[links:links + n].copy_to_host(raised, self._stream)
+                raised = raises[links:links + n].copy_to_host(stream=self._stream)
                 self._stream.synchronize()
                 self._todo |= raised
-            self._kernels.clear[self._multiprocessors * 4, THREADS, self._stream](raises)
-        head[JOBS] = ALL if self._todo.all() else int(self._todo.sum())
-        if head[JOBS] != ALL:
-            jobs = np.flatnonzero(self._todo).astype(np.int32)
-            N[GOALS + len(self._goals):GOALS + len(self._goals) + len(jobs)].copy_to_device(jobs, self._stream)
-        N[:GOALS].copy_to_device(head, self._stream)
-        N[GOALS:GOALS + len(self._goals)].copy_to_device(np.ascontiguousarray(self._goals), self._stream)
+            self._kernels.clear[self._multiprocessors * LOOP_BLOCKS, THREADS, self._stream](raises)
+        jobs = np.flatnonzero(self._todo).astype(np.int32)
+        self._jobs = len(jobs)
+        self._head[JOBS] = ALL if len(jobs) == n else len(jobs)
+        goals_end = GOALS + len(self._goals)
+        if len(jobs) < n:
+            N[goals_end:goals_end + len(jobs)].copy_to_device(jobs, self._stream)
+        N[:GOALS].copy_to_device(self._head, self._stream)
+        N[GOALS:goals_end].copy_to_device(np.ascontiguousarray(self._goals), self._stream)
         if again or not B.avoid:
-            self._kernels.heuristics[self._multiprocessors * 8, THREADS, self._stream](self._buffers["H"], N, len(self._goals), B)
+            self._kernels.heuristics[self._multiprocessors * LOOP_BLOCKS, THREADS, self._stream](
+                self._buffers["H"], N, len(self._goals), B)
         self._stream.synchronize()
 
     def _search(self, most_rounds):
         """The searches of all jobs, and the rounds of raising -> whether the arena was large enough."""
-        B, n = self._blocks, len(self._todo)
-        links = len(self._links) // LINK
-        self._launch_border(len(self._todo) if self._todo.all() else int(self._todo.sum()))
+        B, n, K = self._blocks, len(self._todo), self._kernels
+        self._launch_border(self._jobs)
         for _ in range(0 if B.avoid else most_rounds):
-            blocks = team_blocks(self._kernels.raise_loops, THREADS, self._multiprocessors * 4)
-            self._kernels.raise_loops[blocks, THREADS, self._stream](
-                self._links, *(self._buffers[name] for name in ("N", "J", "H", "raises")), len(self._goals), links, n, B)
+            blocks = team_blocks(K.raise_loops, THREADS, self._multiprocessors * BARRIER_BLOCKS)
+            K.raise_loops[blocks, THREADS, self._stream](self._links, *(self._buffers[name] for name in ("N", "J", "H", "raises")),
+                                                         len(self._goals), len(self._links) // LINK, n, B)
             self._launch_border(n)
-            jobs = self._read_head()[JOBS]
-            if self._overflow():
-                return False
-            if jobs == 0:
-                return True
-        self._read_head()
-        return not self._overflow()
+            if self._read_head()[JOBS] == 0 or self._most_used(USED) > self._page_words:
+                break
+        else:
+            self._read_head()
+        return self._most_used(USED) <= self._page_words
 
     def _launch_border(self, jobs):
         scratch, resident = self._scratch(self._ring_threads)
@@ -155,100 +159,92 @@ class CudaSearches:
         self._stream.synchronize()
         return self._head
 
-    def _overflow(self):
-        most = int(self._head[USED:USED + PAGES].max())
-        if most <= self._page_words:
-            return False
-        self._page_words = most + most // 2
-        return True
+    def _most_used(self, at):
+        """-> words taken of the fullest page. at: USED or OWN_USED, of the head as it was read last"""
+        return int(self._head[at:at + PAGES].max())
 
     def paths(self, starts, of_goal, times):
-        B, n = self._blocks, len(starts)
+        n, shift = len(starts), self._blocks.shift
         with cuda.gpus[self._index]:
-            agents, staged = self._buffer("agents", 2 * n, np.int32)[:2 * n], self._pool.take(2 * n, np.int32)
+            agents, staged = self._buffers.room("agents", 2 * n, np.int32)[:2 * n], self._pool.take(2 * n, np.int32)
             staged[:n], staged[n:] = starts, of_goal
             self._events[0].record(self._stream)
             agents.copy_to_device(staged, self._stream)
             self._events[1].record(self._stream)
-            self._own_page_words = max(self._own_page_words, 256, n * (0, 0, 0, 0, 1, 2)[B.shift] // PAGES)
+            self._own_page_words = max(self._own_page_words, OWN_PAGE_WORDS, n * OWN_LINK_WORDS[shift] // PAGES)
             while not self._start_to_border(agents, n):
+                self._own_page_words = _grown(self._most_used(OWN_USED))
                 self._events[1].record(self._stream)
             self._events[2].record(self._stream)
-            words_of = self._reconstruct(agents, n)
+            total = self._reconstruct(agents, n)
             self._events[3].record(self._stream)
-            answers = self._pool.take(n * 24 + n * 5, np.uint8)
-            words = self._pool.take(words_of, np.uint32)
+            answers, words = self._pool.take(ANSWER_BYTES * n, np.uint8), self._pool.take(total, np.uint32)
             self._buffers["answers"][:len(answers)].copy_to_host(answers, self._stream)
-            if words_of:
-                self._buffers["words"][:words_of].copy_to_host(words, self._stream)
+            if total:
+                self._buffers["words"][:total].copy_to_host(words, self._stream)
             self._events[4].record(self._stream)
             self._events[4].synchronize()
         for i, name in enumerate(("upload", "start_to_border", "reconstruction", "transfer")):
             times[name] += self._seconds(i)
-        wide = answers[:24 * n].view(np.int64)
-        return answers[28 * n:], answers[24 * n:28 * n].view(np.int32), wide[:n], wide[n:2 * n], wide[2 * n:], words
+        wide, length, status = _answer_parts(answers, n)
+        return status, length, wide[:n], wide[n:2 * n], wide[2 * n:], words
 
     def _start_to_border(self, agents, n):
         """-> whether the arena of the agents' own links was large enough"""
         scratch, resident = self._scratch(THREADS)
-        own = self._buffer("own", n * LINK, np.int32)
-        own_arena = self._buffer("own_arena", PAGES * self._own_page_words, np.uint32)
+        own = self._buffers.room("own", n * LINK, np.int32)
+        own_arena = self._buffers.room("own_arena", PAGES * self._own_page_words, np.uint32)
         self._head[OWN_USED:] = 0
         N = self._buffers["N"]
         N[OWN_USED:GOALS].copy_to_device(self._head[OWN_USED:], self._stream)
         self._kernels.start_to_border[min(-(-n // THREADS), resident), THREADS, self._stream](
             agents, self._buffers["costs"], self._buffers["H"], N, own, own_arena, scratch, n, self._own_page_words, self._blocks)
-        most = int(self._read_head()[OWN_USED:].max())
-        if most > self._own_page_words:
-            self._own_page_words = most + most // 2
-            return False
-        return True
+        self._read_head()
+        return self._most_used(OWN_USED) <= self._own_page_words
 
     def _reconstruct(self, agents, n):
         """-> how many words the paths take"""
-        answers = self._buffer("answers", 32 * n, np.uint8)
-        wide, narrow, status = answers[:24 * n].view(np.int64), answers[24 * n:28 * n].view(np.int32), answers[28 * n:29 * n]
+        parts = _answer_parts(self._buffers.room("answers", ANSWER_BYTES * n, np.uint8), n)
         blocks = -(-n // SUM_THREADS)
-        sums = self._buffer("sums", blocks, np.int64)
+        sums = self._buffers.room("sums", blocks, np.int64)
         own, own_arena, N = self._buffers["own"], self._buffers["own_arena"], self._buffers["N"]
         goals, K, B = len(self._goals), self._kernels, self._blocks
-        K.count[blocks, SUM_THREADS, self._stream](own, agents, self._links, N, wide, narrow, status, sums, n, goals, B)
+        K.count[blocks, SUM_THREADS, self._stream](own, agents, self._links, N, *parts, sums, n, goals, B)
         K.scan[1, SCAN_THREADS, self._stream](sums, N, TOTAL, blocks)
         while True:
-            words = self._buffer("words", 1, np.uint32)
-            arrays = own, own_arena, agents, self._links, self._arena, N, wide, narrow, sums, words
-            K.write[blocks, SUM_THREADS, self._stream](*arrays, n, goals, B)
+            words = self._buffers.room("words", 1, np.uint32)
+            K.write[blocks, SUM_THREADS, self._stream](own, own_arena, agents, self._links, self._arena, N, *parts[:2], sums, words,
+                                                       n, goals, B)
             total = int(self._read_head()[TOTAL])
             if total <= len(words):
                 return total
-            self._buffer("words", total, np.uint32)
+            self._buffers.room("words", total, np.uint32)
 
     def _scratch(self, threads):
         """-> the searches' memory, and how many blocks of some threads it is for"""
         resident = self._multiprocessors * RESIDENT // threads
         if "scratch" not in self._buffers:
-            scratch = self._buffer("scratch", self._multiprocessors * RESIDENT * _scratch_size(self._shift), np.int64)
-            self._kernels.clear[self._multiprocessors * 8, THREADS, self._stream](scratch)
+            scratch = self._buffers.room("scratch", self._multiprocessors * RESIDENT * _scratch_size(self._blocks.shift), np.int64)
+            self._kernels.clear[self._multiprocessors * LOOP_BLOCKS, THREADS, self._stream](scratch)
         return self._buffers["scratch"], resident
-
-    def _buffer(self, name, count, dtype):
-        """A kept buffer of at least so many items; its content is lost when it grows."""
-        buffer = self._buffers.get(name)
-        if buffer is None or buffer.size < count:
-            more = 0 if buffer is None else count // 4
-            self._buffers.pop(name, None)
-            del buffer
-            self._buffers[name] = buffer = cuda.device_array(max(count + more, 1), dtype)
-        return buffer
 
     def _seconds(self, i):
         return cuda.event_elapsed_time(self._events[i], self._events[i + 1]) / 1e3
 
 
+def _grown(words):
+    """Of a page that has to hold so many words: half as many more, since the pages are filled differently every time."""
+    return words + words // 2
+
+
+def _answer_parts(answers, n):
+    """Of uint8: costs of straight, costs of diagonal steps, first words (3 * n,) int64; lengths (n,) int32; statuses (n,) uint8"""
+    return answers[:24 * n].view(np.int64), answers[24 * n:28 * n].view(np.int32), answers[28 * n:29 * n]
+
+
 def _scratch_size(shift):
-    """int64 that one thread's search takes."""
-    n = 1 << shift
-    return ((n + 2) << (shift + 1)) + 1 + (n + 2) ** 2
+    """int64 that one thread's search takes: nodes, the last stamp, heap."""
+    return window_size(shift) + 1 + heap_size(shift)
 
 
 class Kernels(NamedTuple):
@@ -265,9 +261,9 @@ class Kernels(NamedTuple):
 @functools.cache
 def _kernels(shift, moves):
     """The kernels for a size of planning blocks and a number of moves."""
-    window_tiles, scratch_size = ((1 << shift) + 2) << (shift + 1), _scratch_size(shift)
+    window_tiles, scratch_size = window_size(shift), _scratch_size(shift)
     nodes_size, ring, bits = window_tiles + 1, 4 * ((1 << shift) - 1), step_bits(moves)
-    one, diagonal = (1, 0) if moves == 4 else (ONE, DIAGONAL)
+    one, diagonal = units_of(moves)
     h_type = int32 if moves == 4 else int64
 
     @cuda_jit(device=True)
@@ -358,7 +354,7 @@ def _kernels(shift, moves):
             own = own_links[LINK * i:LINK * i + LINK]
             status[i], steps, wide[i], wide[n + i] = walk(own, links, links_at, N[GOALS + of_goal], G)
             length[i] = steps
-            words = (steps * bits + 31) // 32
+            words = word_count(steps, bits)
         place = place_in_block(words, sums)
         if i < n:
             wide[2 * n + i] = place

@@ -1,16 +1,17 @@
 """P-BA* [CE12]: the searches inside planning blocks, and the paths along their links. Compiled for a CPU thread and for CUDA.
 
 A search works on a *window*: a block of n x n tiles and the ring of neighbouring tiles around it. Tiles of the window are
-numbered row << (shift + 1) | column, row and column 0..n+1, so that no index is divided. Tiles of the map are packed as
-row << 16 | column.
+numbered row << (shift + 1) | column, row and column 0..n+1, so that no index is divided. Tiles of the map are those of
+`packed_tiles`.
 
 A search's memory is two int64 arrays: `nodes`, one word for each tile of the window (stamp of the search, g, closed, move that
 led there), which need not be cleared between searches, with the last stamp after them, and `heap`, a binary heap of keys
 (f, then greater g, then tile).
 
-A *link* is what a search found, four int32: the tile where it ended (-1: none), its moves (packed as in PathSet, counted from
-the end; where they do not fit into 32 bits, the number of their first word in the arena), steps << 19 | cost of the straight
-steps, cost of the diagonal steps.
+A *link* is what a search found, LINK int32: at END the tile where it ended (-1: none), at MOVES its moves (packed as in PathSet,
+counted from the end; where they do not fit into 32 bits, the number of their first word in the arena), at STEPS their number
+and the cost of the straight ones, at DIAGONALS the cost of the diagonal ones. The arena has pages, so that few workers share
+the counter of a page.
 """
 
 from typing import NamedTuple
@@ -19,21 +20,30 @@ import numpy as np
 
 from ..device import njit
 from ..team import add
-from .agents import COL_STEP, ROW_STEP, WORD_BITS, AgentStatus
+from .agents import COL_STEP, ROW_STEP, WORD_BITS, AgentStatus, step_bits, word_count
+from .packed_tiles import col_of, least_cost_between, pack, row_of
 
 ONE, DIAGONAL = 1 << 20, 1482910  # 8-connected searches: a tile length, a diagonal of sqrt(2), in fixed point
 TILE_BITS, TIE_BITS = 12, 11  # of a key, below f
+TILE_MASK = (1 << TILE_BITS) - 1
 TIE_TOP = (1 << TIE_BITS) - 1
 CLOSED, G_SHIFT, STAMP_SHIFT = 8, 4, 48  # of a node
 G_MASK = (1 << (STAMP_SHIFT - G_SHIFT)) - 1
 MOST_STAMP = (1 << 15) - 1
+MOVE_MASK = 7
+END, MOVES, STEPS, DIAGONALS = range(4)  # of a link
 LINK = 4
-STEPS_SHIFT = 19
+STEPS_SHIFT = 19  # of STEPS: steps << STEPS_SHIFT | cost of the straight ones
 STRAIGHT_MASK = (1 << STEPS_SHIFT) - 1
 F_MOST = (1 << 40) - 1  # of a key; only heuristics raised many times come there
 MOST_RAISES = 96  # of one border tile
 MOST_DOUBLINGS = 12  # of the amount it is raised by
 SOLVED, NO_PATH, LOOP = int(AgentStatus.SOLVED), int(AgentStatus.NO_PATH), int(AgentStatus.LOOP)
+
+
+def units_of(moves):
+    """-> cost of a straight step and of a diagonal one onto a tile of cost 1, as the searches count."""
+    return (1, 0) if moves == 4 else (ONE, DIAGONAL)
 
 
 class Layout(NamedTuple):
@@ -46,7 +56,7 @@ class Layout(NamedTuple):
     block_cols: int
     ring: int  # border tiles of a block
     moves: int  # 4 or 8 of them
-    one: int  # cost of a straight step onto a tile of cost 1
+    one: int  # `units_of`
     diagonal: int
     tie_shift: int  # g >> tie_shift breaks ties
     avoid: int  # 1: an agent does not go back into the block it came from, and each border tile has two links
@@ -67,17 +77,20 @@ def heap_size(shift):
 
 @njit
 def heuristic(row, col, goal, B):
-    """Manhattan distance, octile where diagonals are allowed, times the least cost of a tile."""
-    down, right = abs(row - (goal >> 16)), abs(col - (goal & 0xFFFF))
-    if B.moves == 4:
-        return (down + right) * np.int64(B.h_cost)
-    return (max(down, right) * np.int64(B.one) + min(down, right) * np.int64(B.diagonal - B.one)) * B.h_cost
+    """Of a tile: what a way to the goal costs at least. goal: packed"""
+    return least_cost_between(row - row_of(goal), col - col_of(goal), B.moves, B.one, B.diagonal) * B.h_cost
 
 
 @njit
 def block_of(tile, B):
     """-> number of the block of a packed tile."""
-    return (tile >> 16 >> B.shift) * B.block_cols + ((tile & 0xFFFF) >> B.shift)
+    return (row_of(tile) >> B.shift) * B.block_cols + (col_of(tile) >> B.shift)
+
+
+@njit
+def corner_of(block, B):
+    """-> row, column of the first tile of a block."""
+    return (block // B.block_cols) << B.shift, (block % B.block_cols) << B.shift
 
 
 @njit
@@ -115,18 +128,19 @@ def border_tile(number, B):
 def link_of(tile, B):
     """-> number of the (first) link of a packed tile; -1 when it is no border tile."""
     mask = (1 << B.shift) - 1
-    number = border_number((tile >> 16) & mask, tile & mask, B)
+    number = border_number(row_of(tile) & mask, col_of(tile) & mask, B)
     return -1 if number < 0 else (np.int64(block_of(tile, B)) * B.ring + number) * (1 + B.avoid)
 
 
 @njit
 def load_window(costs, H, H_at, block, B, lane, lanes, window, h):
     """Copy a block's window: costs (0 outside the map) and heuristics. costs: (rows * cols,) uint8; H[H_at:]: of all tiles"""
-    n, stride_shift = 1 << B.shift, B.shift + 1
-    top, left = ((block // B.block_cols) << B.shift) - 1, ((block % B.block_cols) << B.shift) - 1
-    for i in range(lane, (n + 2) << stride_shift, lanes):
-        row, col = top + (i >> stride_shift), left + (i & (2 * n - 1))
-        if 0 <= row < B.rows and 0 <= col < B.cols and (i & (2 * n - 1)) <= n + 1:
+    stride_shift = B.shift + 1
+    mask, last = (1 << stride_shift) - 1, (1 << B.shift) + 1
+    top, left = corner_of(block, B)
+    for i in range(lane, window_size(B.shift), lanes):
+        row, col = top - 1 + (i >> stride_shift), left - 1 + (i & mask)
+        if 0 <= row < B.rows and 0 <= col < B.cols and i & mask <= last:
             at = np.int64(row) * B.cols + col
             window[i], h[i] = costs[at], H[H_at + at]
         else:
@@ -211,7 +225,7 @@ def search(window, h, base, width, last_row, last_col, start, goal, to_border, b
     mask = (1 << stride_shift) - 1
     h_start = np.int64(h[base + (start >> stride_shift) * width + (start & mask)])
     while size > 0:
-        tile = np.int64(heap[0] & ((1 << TILE_BITS) - 1))
+        tile = np.int64(heap[0] & TILE_MASK)
         size -= 1
         _sink(heap, size, heap[size])
         node = nodes[tile]
@@ -246,7 +260,7 @@ def search(window, h, base, width, last_row, last_col, start, goal, to_border, b
             i = size
             if seen and old & CLOSED == 0:  # open: its key goes down
                 i = 0
-                while heap[i] & ((1 << TILE_BITS) - 1) != to:
+                while heap[i] & TILE_MASK != to:
                     i += 1
             else:
                 size += 1
@@ -260,14 +274,14 @@ def put_link(links, at, block, found, start, window, base, width, B, nodes, aren
 
     used: (pages,) int32 words taken of each page of the arena, also counted when they do not fit
     """
+    links[at + END] = -1
     if found < 0:
-        links[at] = -1
         return
-    stride_shift, bits = B.shift + 1, 2 if B.moves == 4 else 4
+    stride_shift, bits = B.shift + 1, step_bits(B.moves)
     mask = (1 << stride_shift) - 1
     steps, straight, diagonal, word, tile = 0, 0, 0, np.uint32(0), found
     while tile != start:
-        k = nodes[tile] & 7
+        k = nodes[tile] & MOVE_MASK
         if steps < WORD_BITS // bits:
             word |= np.uint32(k) << np.uint32(steps * bits)
         cost = np.int32(window[base + (tile >> stride_shift) * width + (tile & mask)])
@@ -278,15 +292,14 @@ def put_link(links, at, block, found, start, window, base, width, B, nodes, aren
         steps += 1
         tile -= (ROW_STEP[k] << stride_shift) + COL_STEP[k]
     if steps * bits > WORD_BITS:
-        words = (steps * bits + WORD_BITS - 1) // WORD_BITS
+        words = word_count(steps, bits)
         first = add(used, page, words)
         if first + words > page_words:
-            links[at] = -1
             return
         first += page * page_words
         tile, word = found, np.uint32(0)
         for number in range(steps):
-            k = nodes[tile] & 7
+            k = nodes[tile] & MOVE_MASK
             place = number * bits % WORD_BITS
             word |= np.uint32(k) << np.uint32(place)
             if place + bits == WORD_BITS or number == steps - 1:
@@ -294,37 +307,36 @@ def put_link(links, at, block, found, start, window, base, width, B, nodes, aren
                 word = np.uint32(0)
             tile -= (ROW_STEP[k] << stride_shift) + COL_STEP[k]
         word = np.uint32(first)
-    row = ((block // B.block_cols) << B.shift) - 1 + (found >> stride_shift)
-    col = ((block % B.block_cols) << B.shift) - 1 + (found & mask)
-    links[at] = row << 16 | col
-    links[at + 1] = np.int32(word)
-    links[at + 2] = steps << STEPS_SHIFT | straight
-    links[at + 3] = diagonal
+    top, left = corner_of(block, B)
+    links[at + END] = pack(top - 1 + (found >> stride_shift), left - 1 + (found & mask))
+    links[at + MOVES] = np.int32(word)
+    links[at + STEPS] = steps << STEPS_SHIFT | straight
+    links[at + DIAGONALS] = diagonal
 
 
 @njit
 def window_tile(tile, block, B):
     """-> tile of a block's window of a packed tile of the map; -1 when the window does not hold it."""
-    row = (tile >> 16) - ((block // B.block_cols) << B.shift) + 1
-    col = (tile & 0xFFFF) - ((block % B.block_cols) << B.shift) + 1
-    n = 1 << B.shift
-    return row << (B.shift + 1) | col if 0 <= row <= n + 1 and 0 <= col <= n + 1 else -1
+    top, left = corner_of(block, B)
+    row, col, last = row_of(tile) - top + 1, col_of(tile) - left + 1, (1 << B.shift) + 1
+    return row << (B.shift + 1) | col if 0 <= row <= last and 0 <= col <= last else -1
 
 
 @njit
 def search_from_border(number, block, goal, window, h, B, nodes, heap, links, links_at, arena, used, page, page_words):
     """Border-to-border: the links of one border tile of a block, to the first tile of a neighbouring block or the goal.
 
-    With B.avoid the search goes on to the first tile of another neighbouring block, if the tile can be entered from the first.
+    With B.avoid the search goes on to the first tile of another neighbouring block, for agents that have come from the first
+    one, if it borders on the tile.
     links_at: of the links of this goal
     """
     stride_shift, last, width = B.shift + 1, (1 << B.shift) + 1, 2 << B.shift
     row, col = border_tile(number, B)
     start = (row + 1) << stride_shift | (col + 1)
     at = (links_at + (np.int64(block) * B.ring + number) * (1 + B.avoid)) * LINK
-    links[at] = -1
+    links[at + END] = -1
     if B.avoid:
-        links[at + LINK] = -1
+        links[at + LINK + END] = -1
     in_window = window_tile(goal, block, B)
     if window[start] == 0 or start == in_window:
         return
@@ -346,11 +358,11 @@ def search_from_border(number, block, goal, window, h, B, nodes, heap, links, li
 def search_from_start(start, goal, costs, H, H_at, B, nodes, heap, links, at, arena, used, page, page_words):
     """Start-to-border: the link of one agent, to the first border tile of its block or the goal, by the map in global memory."""
     block = block_of(start, B)
-    base = (((block // B.block_cols) << B.shift) - 1) * np.int64(B.cols) + ((block % B.block_cols) << B.shift) - 1
-    last_row, last_col = B.rows - ((block // B.block_cols) << B.shift), B.cols - ((block % B.block_cols) << B.shift)
+    top, left = corner_of(block, B)
+    base = (top - 1) * np.int64(B.cols) + left - 1
     tile = window_tile(start, block, B)
     stamp = begin(tile, nodes, heap)
-    found, _ = search(costs, H[H_at:], base, B.cols, last_row, last_col, tile, window_tile(goal, block, B), True, 0, B,
+    found, _ = search(costs, H[H_at:], base, B.cols, B.rows - top, B.cols - left, tile, window_tile(goal, block, B), True, 0, B,
                       nodes, heap, 1, stamp)
     put_link(links, at, block, found, tile, costs, base, B.cols, B, nodes, arena, used, page, page_words)
 
@@ -360,7 +372,7 @@ def next_link(links, links_at, tile, came_from, goal, B):
     """-> place of the link that an agent takes from a border tile, having come from a block (-1: it began in this one)."""
     at = (links_at + link_of(tile, B)) * LINK
     if B.avoid and came_from >= 0:
-        to = links[at]
+        to = links[at + END]
         if to >= 0 and to != goal and block_of(to, B) == came_from:
             at += LINK
     return at
@@ -368,19 +380,19 @@ def next_link(links, links_at, tile, came_from, goal, B):
 
 @njit
 def walk(first, links, links_at, goal, B):
-    """Follow an agent's links. first: of the agent's own
+    """Follow links from the agent's own, `first`.
 
     -> status, steps, cost of straight steps, cost of diagonal steps. A loop is noticed by Brent's algorithm.
     """
-    tile = first[0]
+    tile = first[END]
     if tile < 0:
         return NO_PATH, 0, np.int64(0), np.int64(0)
-    steps = first[2] >> STEPS_SHIFT
-    straight, diagonal = np.int64(first[2] & STRAIGHT_MASK), np.int64(first[3])
+    steps = first[STEPS] >> STEPS_SHIFT
+    straight, diagonal = np.int64(first[STEPS] & STRAIGHT_MASK), np.int64(first[DIAGONALS])
     came_from, marked, marked_from, left, power = -1, -1, -1, 1, 1
     while tile != goal:
         at = next_link(links, links_at, tile, came_from, goal, B)
-        came_from, tile = block_of(tile, B), links[at]
+        came_from, tile = block_of(tile, B), links[at + END]
         if tile < 0:
             return NO_PATH, 0, np.int64(0), np.int64(0)
         if tile == marked and (came_from == marked_from or not B.avoid):
@@ -389,9 +401,9 @@ def walk(first, links, links_at, goal, B):
         if left == 0:
             power *= 2
             left, marked, marked_from = power, tile, came_from
-        steps += links[at + 2] >> STEPS_SHIFT
-        straight += links[at + 2] & STRAIGHT_MASK
-        diagonal += links[at + 3]
+        steps += links[at + STEPS] >> STEPS_SHIFT
+        straight += links[at + STEPS] & STRAIGHT_MASK
+        diagonal += links[at + DIAGONALS]
     return SOLVED, steps, straight, diagonal
 
 
@@ -401,12 +413,12 @@ def write_moves(first, first_arena, links, links_at, goal, B, arena, words, word
 
     first: the agent's own link, with its arena
     """
-    bits = 2 if B.moves == 4 else 4
-    tile, came_from = first[0], -1
+    bits = step_bits(B.moves)
+    tile, came_from = first[END], -1
     end, word = steps * bits, np.uint32(0)  # bits before `end` are still to write; `word` has the bits after it of its word
-    moves, length = np.uint32(first[1]), (first[2] >> STEPS_SHIFT) * bits
+    moves, length = np.uint32(first[MOVES]), (first[STEPS] >> STEPS_SHIFT) * bits  # of a piece; length in bits
     while True:
-        for chunk in range((length + WORD_BITS - 1) // WORD_BITS - 1, -1, -1):  # the piece's words, from the highest
+        for chunk in range(word_count(length, 1) - 1, -1, -1):  # the piece's words, from the highest
             value = moves
             if length > WORD_BITS:
                 value = first_arena[moves + chunk] if came_from < 0 else arena[moves + chunk]
@@ -424,31 +436,30 @@ def write_moves(first, first_arena, links, links_at, goal, B, arena, words, word
         if tile == goal:
             break
         at = next_link(links, links_at, tile, came_from, goal, B)
-        came_from, tile = block_of(tile, B), links[at]
-        moves, length = np.uint32(links[at + 1]), (links[at + 2] >> STEPS_SHIFT) * bits
+        came_from, tile = block_of(tile, B), links[at + END]
+        moves, length = np.uint32(links[at + MOVES]), (links[at + STEPS] >> STEPS_SHIFT) * bits
 
 
 @njit
 def next_of(i, links, links_per_goal, goals, B):
-    """-> the link that follows link i (of all goals' links); -1 after the goal and where there is none."""
+    """-> the link that follows link i (of all goals' links) without B.avoid; -1 after the goal and where there is none."""
     of_goal = i // links_per_goal
-    tile = links[i * LINK]
+    tile = links[i * LINK + END]
     return np.int64(-1) if tile < 0 or tile == goals[of_goal] else of_goal * links_per_goal + link_of(tile, B)
 
 
 @njit
 def raise_tile(i, H, links_per_goal, raises, todo, B):
-    """Raise the heuristic of the border tile of a link that is in a loop, and note the blocks that see it.
+    """Raise the heuristic of the border tile of a link that is in a loop, and note the blocks that see it. Without B.avoid
 
     raises: (links,) uint8, how often; todo: (goals * blocks,) uint8, set to 1
     """
     if raises[i] == MOST_RAISES:
         return
     of_goal, link, n_blocks = i // links_per_goal, i % links_per_goal, B.block_rows * B.block_cols
-    block = link // B.ring
+    top, left = corner_of(link // B.ring, B)
     row, col = border_tile(link % B.ring, B)
-    row += (block // B.block_cols) << B.shift
-    col += (block % B.block_cols) << B.shift
+    row, col = top + row, left + col
     H[(of_goal * B.rows + row) * B.cols + col] += np.int64(B.h_cost) * B.one << min(np.int64(raises[i]) >> 1, MOST_DOUBLINGS)
     raises[i] += 1
     mark_seen(row, col, todo[of_goal * n_blocks:], B)

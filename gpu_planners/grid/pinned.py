@@ -18,14 +18,13 @@ class PinnedPool:
 
     def take(self, count, dtype):
         """-> (count,) array in page-locked memory; its content is undefined"""
-        count_bytes = max(int(count) * np.dtype(dtype).itemsize, 1)
-        free = [a for a in self._buffers if sys.getrefcount(a) == ALONE]  # a view's base is the buffer itself
-        fitting = [a for a in free if a.nbytes >= count_bytes]
+        taken = int(count) * np.dtype(dtype).itemsize
+        free = [sys.getrefcount(a) == ALONE for a in self._buffers]  # a view's base is the buffer itself
+        fitting = [a for a, is_free in zip(self._buffers, free, strict=True) if is_free and a.nbytes >= taken]
         if fitting:
             buffer = min(fitting, key=lambda a: a.nbytes)
         else:
-            for small in free:
-                self._buffers = [a for a in self._buffers if a is not small]
-            buffer = self._allocate(count_bytes + count_bytes // 4, np.uint8)
+            self._buffers = [a for a, is_free in zip(self._buffers, free, strict=True) if not is_free]
+            buffer = self._allocate(max(taken + taken // 4, 1), np.uint8)
             self._buffers.append(buffer)
-        return buffer[:int(count) * np.dtype(dtype).itemsize].view(dtype)
+        return buffer[:taken].view(dtype)

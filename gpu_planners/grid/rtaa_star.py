@@ -1,9 +1,9 @@
 """P-RTAA*: Real-Time Adaptive A* (Koenig & Likhachev 2006) for many agents, one thread each, as [CE12] V compares with.
 
-Each agent walks on its own; `rtaa_search.py` has the algorithm. It walks the whole way to the end of each search (the paper's
-"movements" are not bounded), may pass a tile several times, and its walk is its path. An agent's memory is bounded: what
-it learns is kept in a hash table of fixed size (its docstring says what happens when it is full), and its moves are
-bounded (AgentStatus.STEP_LIMIT). An agent that cannot reach its goal usually finds that out only by its limit.
+Each agent walks on its own; `rtaa_search.py` has the algorithm. It walks the whole way to the end of each search ("movements" of
+Koenig & Likhachev is not bounded), may pass a tile several times, and its walk is its path. An agent's memory is bounded:
+what it learns is kept in a hash table of fixed size, which forgets when it is full, and its moves are bounded
+(AgentStatus.STEP_LIMIT). An agent that cannot reach its goal usually finds that out only by its limit.
 
 Ties of f are broken by greater g, then by the order of generation. On 8-connected maps the searches count in units of 2**-12
 tile lengths; the costs of the answer are exact.
@@ -16,21 +16,21 @@ import numpy as np
 from numba import prange
 
 from ..device import njit
-from ..errors import GridMapError, SettingsError
-from .agents import PathSet, first_words, step_bits
-from .pba_star import MOST_SIDE, costs_of, packed
+from ..errors import SettingsError
+from .agents import first_words, step_bits
+from .answers import Answers
+from .packed_tiles import check_sides, pack_all
 from .rtaa_search import (
     CHUNK,
-    DIAGONAL,
     DIAGONALS,
     LENGTH,
-    ONE,
     OUT_OF_MEMORY,
     RECORD,
     STATUS,
     STRAIGHT,
     World,
     state_count,
+    units_of,
     walk,
     write_moves,
 )
@@ -38,6 +38,7 @@ from .rtaa_search import (
 MOST_LOOKAHEAD = 128
 WORKERS = 64  # on the CPU; each has its page of the arena
 MOVES_PER_SIDE = 16  # times rows + cols: the moves an agent may make, unless the settings say
+CHUNKS_OF_AGENT = 4  # to begin with
 TIMES = "upload", "search", "reconstruction", "transfer"
 
 
@@ -91,60 +92,47 @@ class RtaaStar:
         self._set_map(grid)
 
     def _set_map(self, grid):
-        if max(grid.shape) > MOST_SIDE:
-            raise GridMapError(f"the map has {grid.rows} rows and {grid.cols} cols; rtaa_star allows {MOST_SIDE} each")
-        one, diagonal = (1, 0) if grid.connectivity == 4 else (ONE, DIAGONAL)
+        check_sides(grid, "rtaa_star")
         settings = self.settings
-        most_moves = settings.most_moves or MOVES_PER_SIDE * (grid.rows + grid.cols)
+        most_moves = int(settings.most_moves) or MOVES_PER_SIDE * (grid.rows + grid.cols)
         self._grid = grid
-        self._world = World(grid.rows, grid.cols, grid.connectivity, one, diagonal, max(grid.least_cost, 1), settings.lookahead,
-                            most_moves, settings.table_size.bit_length() - 1)
+        self._world = World(grid.rows, grid.cols, grid.connectivity, *units_of(grid.connectivity), max(grid.least_cost, 1),
+                            int(settings.lookahead), most_moves, int(settings.table_size).bit_length() - 1)
         self._walks.set_map(grid.costs, self._world)
 
     def plan(self, starts, goals):
         """starts, goals: (N, 2) int32 [row, col], free tiles of the map -> PathSet"""
-        began = time.perf_counter()
         self.last_times = dict.fromkeys(TIMES, 0.0)
         starts = np.ascontiguousarray(starts, np.int32)
-        (from_tile, _), (to_tile, _) = packed(starts), packed(np.asarray(goals, np.int32))
-        n = len(starts)
-        record, first = np.zeros((n, RECORD), np.int64), np.zeros(n, np.int64)
-        parts, total, left, at_once = [], 0, np.arange(n), n
+        from_tile, to_tile = pack_all(starts), pack_all(np.asarray(goals, np.int32))
+        left, at_once, answers = np.arange(len(starts)), len(starts), Answers(len(starts))
         while len(left):
             batch, rest = left[:at_once], left[at_once:]
-            whole = len(batch) == n
-            answers, begins, words = self._walks.run(*((a if whole else a[batch]) for a in (from_tile, to_tile)), self.last_times)
-            if whole:
-                record, first = answers, begins
-            else:
-                record[batch], first[batch] = answers, begins + total
-            parts.append(words)
-            total += len(words)
-            failed = batch[answers[:, STATUS] == OUT_OF_MEMORY]
-            if len(failed) == len(batch) and not self._walks.grow():  # no progress: fewer at once, one alone has to fit
-                if len(batch) == 1:
-                    failed = failed[:0]
-                at_once = max(len(batch) // 2, 1)
-            elif len(failed):
-                self._walks.grow()
+            tiles = (from_tile, to_tile) if len(batch) == len(starts) else (from_tile[batch], to_tile[batch])
+            record, first, words = self._walks.run(*tiles, self.last_times)
+            status, length = record[:, STATUS].astype(np.uint8), record[:, LENGTH].astype(np.int32)
+            answers.put(batch, status, length, record[:, STRAIGHT], record[:, DIAGONALS], first, words=words)
+            failed = batch[status == OUT_OF_MEMORY]
+            if len(failed):
+                more = self._walks.grow()
+                if len(failed) == len(batch) and not more:  # no progress: fewer at once; one alone had all there is
+                    at_once = max(len(batch) // 2, 1)
+                    if len(batch) == 1:
+                        failed = failed[:0]
             left = np.concatenate([failed, rest])
-        words = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.uint32), *parts])
-        status, length = record[:, STATUS].astype(np.uint8), record[:, LENGTH].astype(np.int32)
-        cost = costs_of(status, record[:, STRAIGHT], record[:, DIAGONALS])
-        bits = step_bits(self._grid.connectivity)
-        return PathSet(starts, status, cost, length, first, words, bits, time.perf_counter() - began)
+        return answers.path_set(starts, self._grid.connectivity)
 
 
 def chunk_count(agents, most):
     """Chunks of moves to begin with for some agents."""
-    return max(1, min(4 * agents, most))
+    return max(1, min(CHUNKS_OF_AGENT * agents, most))
 
 
 class CpuWalks:
     """Walks on the CPU's threads; `CudaWalks` has the same methods."""
 
     def __init__(self, memory_mb):
-        self._most = max(memory_mb * 2**20 // (4 * CHUNK), WORKERS)
+        self._most = max(int(memory_mb) * 2**20 // (4 * CHUNK), WORKERS)
         self._chunks, self._enough = np.empty(0, np.uint32), 0
         self.memory_bytes = 0
 

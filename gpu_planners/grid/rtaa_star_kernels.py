@@ -11,7 +11,8 @@ from numba import cuda, int32, int64
 
 from .. import team_kernels  # `add` for kernels
 from ..device import cuda_jit
-from .agents import step_bits
+from .agents import step_bits, word_count
+from .device_buffers import DeviceBuffers
 from .pinned import PinnedPool
 from .prefix_kernels import SCAN_THREADS, SUM_THREADS, clear_kernel, place_in_block, scan_kernel
 from .rtaa_search import CHUNK, LENGTH, RECORD, state_count, walk, write_moves
@@ -19,6 +20,7 @@ from .rtaa_star import chunk_count
 
 PAGES = 64  # of the arena of chunks
 THREADS = 128
+CLEAR_THREADS, CLEAR_BLOCKS = 256, 8  # of a block, blocks on each multiprocessor
 del team_kernels
 TOTAL, USED = 0, 8  # places in the int32 buffer N; from USED on, chunks taken of each page
 
@@ -28,9 +30,9 @@ class CudaWalks:
 
     def __init__(self, device, memory_mb):
         self._index = int(device.partition(":")[2])
-        self._memory = memory_mb * 2**20
+        self._memory = int(memory_mb) * 2**20
         self._most = max(self._memory // 2 // (4 * CHUNK), PAGES)  # the other half is for tables
-        self._buffers, self._enough, self._count = {}, 0, 0
+        self._buffers, self._enough, self._count = DeviceBuffers(cuda.device_array), 0, 0
         with cuda.gpus[self._index]:
             self._stream, self._pool = cuda.stream(), PinnedPool(cuda.pinned_array)
             self._multiprocessors = cuda.get_current_device().MULTIPROCESSOR_COUNT
@@ -39,12 +41,12 @@ class CudaWalks:
 
     @property
     def memory_bytes(self):
-        return sum(a.nbytes for a in self._buffers.values())
+        return self._buffers.nbytes
 
     def set_map(self, costs, world):
         self._world, self._kernels = world, _kernels(world.moves, world.lookahead)
         with cuda.gpus[self._index]:
-            buffer = self._buffer("costs", costs.size, np.uint8)[:costs.size]
+            buffer = self._buffers.room("costs", costs.size, np.uint8)[:costs.size]
             buffer.copy_to_device(np.ascontiguousarray(costs.reshape(-1)), self._stream)
             self._stream.synchronize()
 
@@ -54,39 +56,37 @@ class CudaWalks:
         return self._enough > self._count
 
     def run(self, starts, goals, times):
-        n, W, K = len(starts), self._world, self._kernels
-        if n == 0:
-            return np.zeros((0, RECORD), np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint32)
+        n, W, K, room = len(starts), self._world, self._kernels, self._buffers.room
         self._count = max(PAGES, chunk_count(n, self._most), self._enough) // PAGES * PAGES
         threads = max(1, min(n, (self._memory // 2) >> (W.table_bits + 3)))
         blocks = -(-threads // THREADS)
         table_items = threads << W.table_bits
         with cuda.gpus[self._index]:
-            agents, staged = self._buffer("agents", 2 * n, np.int32)[:2 * n], self._pool.take(2 * n, np.int32)
-            tables = self._buffer("tables", table_items, np.int64)[:table_items]
-            chunks, N = self._buffer("chunks", self._count * CHUNK, np.uint32), self._buffer("N", USED + PAGES, np.int32)
+            agents, staged = room("agents", 2 * n, np.int32)[:2 * n], self._pool.take(2 * n, np.int32)
+            tables = room("tables", table_items, np.int64)[:table_items]
+            chunks, N = room("chunks", self._count * CHUNK, np.uint32), room("N", USED + PAGES, np.int32)
             sum_blocks = -(-n // SUM_THREADS)
-            answers, sums = self._buffer("answers", n * (RECORD + 1), np.int64), self._buffer("sums", sum_blocks, np.int64)
+            answers, sums = room("answers", n * (RECORD + 1), np.int64), room("sums", sum_blocks, np.int64)
             staged[:n], staged[n:], self._head[:] = starts, goals, 0
             self._events[0].record(self._stream)
             agents.copy_to_device(staged, self._stream)
             N.copy_to_device(self._head, self._stream)
             self._events[1].record(self._stream)
-            K.clear[self._multiprocessors * 8, 256, self._stream](tables)
+            K.clear[self._multiprocessors * CLEAR_BLOCKS, CLEAR_THREADS, self._stream](tables)
             K.walks[blocks, THREADS, self._stream](agents, self._buffers["costs"], tables, chunks, N, answers, n, threads,
                                                    self._count // PAGES, W)
             self._events[2].record(self._stream)
             K.places[sum_blocks, SUM_THREADS, self._stream](answers, sums, n)
             K.scan[1, SCAN_THREADS, self._stream](sums, N, TOTAL, sum_blocks)
             while True:
-                words = self._buffer("words", 1, np.uint32)
+                words = room("words", 1, np.uint32)
                 K.write[sum_blocks, SUM_THREADS, self._stream](answers, chunks, N, sums, words, n)
                 N.copy_to_host(self._head, self._stream)
                 self._stream.synchronize()
                 total = int(self._head[TOTAL])
                 if total <= len(words):
                     break
-                self._buffer("words", total, np.uint32)
+                room("words", total, np.uint32)
             self._events[3].record(self._stream)
             out, host_words = self._pool.take(n * (RECORD + 1), np.int64), self._pool.take(total, np.uint32)
             answers[:n * (RECORD + 1)].copy_to_host(out, self._stream)
@@ -97,16 +97,6 @@ class CudaWalks:
         for i, name in enumerate(("upload", "search", "reconstruction", "transfer")):
             times[name] += cuda.event_elapsed_time(self._events[i], self._events[i + 1]) / 1e3
         return out[:n * RECORD].reshape(n, RECORD), out[n * RECORD:], host_words
-
-    def _buffer(self, name, count, dtype):
-        """A kept buffer of at least so many items; its content is lost when it grows."""
-        buffer = self._buffers.get(name)
-        if buffer is None or buffer.size < count:
-            more = 0 if buffer is None else count // 4
-            self._buffers.pop(name, None)
-            del buffer
-            self._buffers[name] = buffer = cuda.device_array(max(count + more, 1), dtype)
-        return buffer
 
 
 class Kernels(NamedTuple):
@@ -120,7 +110,7 @@ class Kernels(NamedTuple):
 @functools.cache
 def _kernels(moves, lookahead):
     """The kernels for a number of moves and a lookahead."""
-    states, bits = state_count.py_func(lookahead, moves), step_bits(moves)
+    states, bits = state_count(lookahead, moves), step_bits(moves)
 
     @cuda_jit
     def walks(agents, costs, tables, chunks, N, record, n, threads, page_chunks, W):
@@ -142,7 +132,7 @@ def _kernels(moves, lookahead):
         """record[n * RECORD + i]: words of the agents before i in its thread block"""
         i, words = cuda.grid(1), 0
         if i < n:
-            words = (int32(record[int64(i) * RECORD + LENGTH]) * bits + 31) // 32
+            words = word_count(record[int64(i) * RECORD + LENGTH], bits)
         place = place_in_block(words, sums)
         if i < n:
             record[int64(n) * RECORD + i] = place
