@@ -22,6 +22,22 @@ LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 _domains = itertools.count(os.getpid() % 80)
 
 
+def starter(running_node):
+    """Fixture: a function that starts nodes with other arguments and parameters, which end with the test.
+
+    running_node: a RunningNode class
+    """
+
+    @pytest.fixture
+    def start_node():
+        nodes = []
+        yield lambda *arguments, **parameters: nodes.append(running_node(*arguments, **parameters)) or nodes[-1]
+        for node in nodes:
+            node.close()
+
+    return start_node
+
+
 class RunningNode:
     """The node under test and a client node, each with its own executor thread, as in two processes.
 

@@ -8,6 +8,7 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from node_harness import GROUP, LATCHED, ROBOT, RunningNode, joints, marker, pose_goal, request
 from rcl_interfaces.msg import ParameterType
+from running_node import starter
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
@@ -30,13 +31,7 @@ def running():
     node.close()
 
 
-@pytest.fixture
-def start_node():
-    """Starts nodes with other parameters."""
-    nodes = []
-    yield lambda *arguments, **parameters: nodes.append(RunningNode(*arguments, **parameters)) or nodes[-1]
-    for node in nodes:
-        node.close()
+start_node = starter(RunningNode)
 
 
 def end_of(response):

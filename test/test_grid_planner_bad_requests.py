@@ -11,6 +11,7 @@ from geometry_msgs.msg import PoseArray
 from grid_harness import RunningNode, centre, map_message, poses, request, stamped
 from nav_msgs.msg import OccupancyGrid
 from nav_msgs.srv import GetPlan
+from running_node import starter
 
 from gpu_planners.device import cuda_problem
 from gpu_planners.errors import SettingsError
@@ -20,6 +21,9 @@ from gpu_planners.nodes.grid_parameters import ALGORITHMS
 
 NAN, INF = float("nan"), float("inf")
 BLOCKED, OUTSIDE, CLOSED_ROOM = (9 - 1, 3), (4, 10), (5, 4)
+
+
+start_node = starter(RunningNode)
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +128,11 @@ def test_a_bad_request_is_named_and_the_next_one_answered(running, case):
 
 def test_an_error_inside_is_answered_too(running, monkeypatch):
     planner = running.node._scene.planner("exact")
-    for error, code in ((RuntimeError("the device fell off"), codes.UNKNOWN), (MemoryError("too much"), codes.OUT_OF_MEMORY)):
+    for error, code in (
+        (RuntimeError("the device fell off"), codes.UNKNOWN),
+        (MemoryError("too much"), codes.OUT_OF_MEMORY),
+        (RuntimeError("[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY"), codes.OUT_OF_MEMORY),
+    ):
 
         def fail(*_, error=error):
             raise error
@@ -174,43 +182,34 @@ def test_a_bad_map_is_refused_and_the_one_before_kept(running, case):
     assert "warning" not in running.plan(request()).message
 
 
-def test_no_map_yet_and_a_bad_first_one():
-    running = RunningNode(None)
-    try:
-        response = running.plan(request())
-        assert response.code == codes.NO_MAP and "no map" in response.message and "map_file" in response.message
-        running.publish_map(OccupancyGrid())
-        response = running.plan(request())
-        assert response.code == codes.NO_MAP and "empty" in response.message
-        running.publish_map(map_message())
-        assert running.plan(request()).code == codes.NONE
-    finally:
-        running.close()
+def test_no_map_yet_and_a_bad_first_one(start_node):
+    running = start_node(None)
+    response = running.plan(request())
+    assert response.code == codes.NO_MAP and "no map" in response.message and "map_file" in response.message
+    running.publish_map(OccupancyGrid())
+    response = running.plan(request())
+    assert response.code == codes.NO_MAP and "empty" in response.message
+    running.publish_map(map_message())
+    assert running.plan(request()).code == codes.NONE
 
 
-def test_a_map_without_a_free_cell():
-    running = RunningNode(map_message(np.full((3, 3), 100)))
-    try:
-        response = running.plan(request(starts=[(1, 1)], goals=[(0, 0)]))
-        assert response.code == codes.NONE and list(response.codes) == [codes.START_OCCUPIED]
-    finally:
-        running.close()
+def test_a_map_without_a_free_cell(start_node):
+    running = start_node(map_message(np.full((3, 3), 100)))
+    response = running.plan(request(starts=[(1, 1)], goals=[(0, 0)]))
+    assert response.code == codes.NONE and list(response.codes) == [codes.START_OCCUPIED]
 
 
 @pytest.mark.parametrize("name, text, words", [("none.yaml", None, ["none.yaml", "no map file"]), ("bad.map", "type octile\nheight x", ["bad.map"]),
                                                ("map.txt", "", ["map.txt", ".yaml", ".map"])])  # fmt: skip
-def test_a_bad_map_file_is_named(tmp_path, name, text, words):
+def test_a_bad_map_file_is_named(start_node, tmp_path, name, text, words):
     if text is not None:
         (tmp_path / name).write_text(text)
-    running = RunningNode(None, map_file=str(tmp_path / name))
-    try:
-        response = running.plan(request())
-        assert response.code == codes.NO_MAP and all(word in response.message for word in words), response.message
-    finally:
-        running.close()
+    running = start_node(None, map_file=str(tmp_path / name))
+    response = running.plan(request())
+    assert response.code == codes.NO_MAP and all(word in response.message for word in words), response.message
 
 
-def test_bad_topics_are_reported_until_they_are_right(running):
+def test_bad_topics_are_reported_until_they_are_right(running, monkeypatch):
     starts, goals = (running.publisher(PoseArray, f"/grid_planner/{name}") for name in ("starts", "goals"))
     starts.publish(poses([centre(0, 0)] * 3))
     goals.publish(poses([centre(9, 9)] * 2))
@@ -218,6 +217,12 @@ def test_bad_topics_are_reported_until_they_are_right(running):
     goals.publish(poses([centre(9, 9)], frame="moon"))
     running.wait_until(lambda: "'moon'" in running.node._state.problem)
     goals.publish(poses([centre(9, 9)]))
+    running.wait_until(lambda: not running.node._state.problem)
+    monkeypatch.setattr(running.node._scene.planner("exact"), "plan", None)
+    starts.publish(poses([centre(0, 0)]))
+    running.wait_until(lambda: "internal error: TypeError" in running.node._state.problem)
+    monkeypatch.undo()
+    starts.publish(poses([centre(0, 1)]))
     running.wait_until(lambda: not running.node._state.problem)
     assert_serves(running)
 

@@ -22,6 +22,7 @@ from grid_harness import (
 from grid_oracle import check_path, dijkstra
 from nav_msgs.msg import OccupancyGrid, Path
 from nav_msgs.srv import GetPlan
+from running_node import starter
 from sensor_msgs.msg import PointCloud2
 from visualization_msgs.msg import MarkerArray
 
@@ -44,13 +45,7 @@ def running():
     node.close()
 
 
-@pytest.fixture
-def start_node():
-    """Starts nodes with other maps and parameters."""
-    nodes = []
-    yield lambda *arguments, **parameters: nodes.append(RunningNode(*arguments, **parameters)) or nodes[-1]
-    for node in nodes:
-        node.close()
+start_node = starter(RunningNode)
 
 
 def tiles_of(path, resolution=RESOLUTION):

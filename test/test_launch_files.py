@@ -1,6 +1,5 @@
 """Launch files: every argument is declared, leads to the right parameter, and empty ones leave the file's value."""
 
-import ast
 import importlib.util
 from pathlib import Path
 
@@ -26,25 +25,32 @@ SHOWN = {  # fixed frame of the RViz view, types of its topics
 }
 
 
-def declared_arguments(file):
-    """Keys of the table ARGUMENTS, read from the source, so that it needs no ROS installation."""
-    table = next(
-        node.value
-        for node in ast.parse(file.read_text()).body
-        if isinstance(node, ast.Assign) and node.targets[0].id == "ARGUMENTS"
-    )
-    return {key.value for key in table.keys}
+def module_of(file):
+    """A launch file as a module: it needs no ROS before its description is made."""
+    spec = importlib.util.spec_from_file_location(file.name.replace(".", "_"), file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_the_usual_arguments_are_there(file):
     grid = file.name.startswith("grid")
-    assert declared_arguments(file) >= USUAL_ARGUMENTS | ({"map"} if grid else ROBOT_ARGUMENTS)
+    assert set(module_of(file).ARGUMENTS) >= USUAL_ARGUMENTS | ({"map"} if grid else ROBOT_ARGUMENTS)
 
 
 def test_the_demo_passes_on_every_argument_of_the_planner():
-    planner, demo = (declared_arguments(ROOT / "launch" / f"{name}.launch.py") for name in ("arm_planner", "demo"))
-    assert demo - {"repeat"} == planner
+    planner, demo = (module_of(ROOT / "launch" / f"{name}.launch.py").ARGUMENTS for name in ("arm_planner", "demo"))
+    assert demo.keys() - {"repeat"} == planner.keys()
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_arguments_lead_to_parameters_of_the_node(name):
+    _, declared = node_and_parameters(name)
+    module = module_of(ROOT / "launch" / f"{name}.launch.py")
+    assert module.PARAMETERS.keys() == module.ARGUMENTS.keys() - (USUAL_ARGUMENTS - {"device"}) - {"fixed_frame", "package_dir"}
+    for parameter, kind in module.PARAMETERS.values():
+        assert type(declared[parameter]) is kind
 
 
 def flat(tree, prefix=""):
@@ -131,29 +137,48 @@ def test_launch_files_parameters_and_views_are_installed():
     }
 
 
-def module_of(file):
-    spec = importlib.util.spec_from_file_location(file.name.replace(".", "_"), file)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_the_launch_description_is_made(file):
+@pytest.fixture
+def context():
+    """What a launch file is carried out in."""
     # not "launch": the folder of that name would be found as a namespace package
     pytest.importorskip(
         "launch_ros.actions",
         reason="launch and launch_ros are not among the ROS wheels; they come with a ROS installation",
     )
-    from launch.actions import DeclareLaunchArgument, OpaqueFunction
-
     import launch
+
+    return launch.LaunchContext()
+
+
+def started_by(file, context, **given):
+    """Actions that a launch file starts, with arguments given."""
+    from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
     module = module_of(file)
     description = module.generate_launch_description()
     declared = {entity.name for entity in description.entities if isinstance(entity, DeclareLaunchArgument)}
     assert declared == set(module.ARGUMENTS)
-    context = launch.LaunchContext()
-    context.launch_configurations.update({name: default for name, (default, _) in module.ARGUMENTS.items()})
-    opaque = next(entity for entity in description.entities if isinstance(entity, OpaqueFunction))
-    assert len(opaque.execute(context)) == 2
+    context.launch_configurations.update({name: default for name, (default, _) in module.ARGUMENTS.items()} | given)
+    return next(entity for entity in description.entities if isinstance(entity, OpaqueFunction)).execute(context)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_the_launch_description_is_made(file, context):
+    assert len(started_by(file, context)) == 2
+
+
+@pytest.mark.parametrize(
+    "name, given, expected",
+    [
+        ("grid_planner", {"map": "12", "footprint_radius": "1"}, {"map_file": "12", "footprint_radius": 1.0}),
+        ("arm_planner", {"group": "1", "package_dir": "/a b"}, {"group": "1", "package_dirs": ("/a b",)}),
+    ],
+)
+def test_arguments_keep_the_types_of_their_parameters(context, name, given, expected):
+    from launch_ros.utilities import evaluate_parameters
+
+    node, rviz = started_by(ROOT / "launch" / f"{name}.launch.py", context, use_sim_time="true", namespace="fleet", **given)
+    file, values = evaluate_parameters(context, node._Node__parameters)
+    assert str(file) == str(ROOT / "config" / f"{name}.yaml")
+    assert values == expected | {"use_sim_time": True}
+    assert node._Node__node_namespace == "fleet" and not rviz.condition.evaluate(context)
