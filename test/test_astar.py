@@ -1,5 +1,8 @@
 """A* against a plain Dijkstra, and against the lengths that MovingAI publishes."""
 
+import itertools
+import time
+
 import numpy as np
 import pytest
 from grid_oracle import check_path, check_paths, dijkstra, random_costs
@@ -9,7 +12,7 @@ from hypothesis import strategies as st
 from benchmarks.problems import data_dir, missing_data
 from gpu_planners.errors import SettingsError
 from gpu_planners.grid import AgentStatus, BlockPlanner, GridMap, load_movingai_map, load_movingai_scen
-from gpu_planners.grid.astar import Settings
+from gpu_planners.grid.astar import TILES_A_CALL, Astar, Settings
 
 
 def plan(grid, starts, goals, **settings):
@@ -102,12 +105,21 @@ def test_a_changed_map_is_seen():
     assert planner.plan([[1, 0]], [1, 4]).status[0] == AgentStatus.NO_PATH
 
 
-def test_time_limit():
-    grid = GridMap(np.ones((400, 400)))
-    starts = np.zeros((500, 2), int)
-    paths = plan(grid, starts, [399, 200], time_limit_s=1e-9)
-    assert set(paths.status) <= {AgentStatus.SOLVED, AgentStatus.TIMED_OUT} and paths.status[-1] == AgentStatus.TIMED_OUT
-    check_paths(grid, paths, starts, [399, 200])
+def test_agents_whose_search_has_not_begun_in_time_are_told_so(monkeypatch):
+    ticks = itertools.count()
+    monkeypatch.setattr(time, "perf_counter", lambda: next(ticks))  # a second from one look to the next
+    costs = np.ones((200, 200))
+    costs[198, 199] = costs[199, 198] = 0
+    starts = np.zeros((30, 2), int)
+    goals = np.repeat([[0, 0], [199, 199]], (10, 20), axis=0)  # ten who are there, then those whose search sees every tile in vain
+    searches = 2 * -(-TILES_A_CALL // costs.size)  # of two calls
+    statuses = np.repeat([AgentStatus.SOLVED, AgentStatus.NO_PATH, AgentStatus.TIMED_OUT], (10, searches, 20 - searches))
+    paths = Astar(GridMap(costs, 4), 32, "cpu", Settings(time_limit_s=2.5)).plan(starts, goals)
+    assert paths.status.tolist() == statuses.tolist() and searches < 20
+    check_paths(GridMap(costs, 4), paths, starts, goals)
+
+
+def test_a_bad_time_limit_is_named():
     for limit in (0, -1.0, float("nan"), "long", True):
         with pytest.raises(SettingsError, match="time_limit_s"):
             Settings(time_limit_s=limit)

@@ -67,9 +67,24 @@ def test_largest_component_and_its_tiles():
         random_free_tiles(GridMap([[0]]), 1)
 
 
-def test_bad_sizes_are_named():
-    with pytest.raises(GridMapError, match="density is 1.5; allowed: 0 .. 1"):
-        random_map(3, 3, 1.5)
-    for make in (random_map, *CONNECTED):
-        with pytest.raises(GridMapError, match="empty: 0 rows, 3 cols"):
-            make(0, 3)
+@pytest.mark.parametrize(
+    ("make", "options", "words"),
+    [
+        (random_map, {"density": 1.5}, "density is 1.5; allowed: 0 .. 1"),
+        (random_map, {"free": [(0, 0), (3, -1)]}, r"free tile \(3, -1\) lies outside; allowed: rows 0 .. 3, cols 0 .. 8"),
+        (cave_map, {"fill": float("nan")}, "fill is nan; allowed: 0 .. 1"),
+        (cave_map, {"passages": 0}, "passages is 0; allowed: 1 or more"),
+        (room_map, {"no_door": -0.1}, "no_door is -0.1"),
+        (room_map, {"wall": 0}, "wall is 0; allowed: 1 or more tiles"),
+        (caves_and_rooms, {"room": 0}, "room is 0; allowed: 1 or more tiles"),
+    ],
+)
+def test_bad_options_are_named(make, options, words):
+    with pytest.raises(GridMapError, match=words):
+        make(4, 9, **options)
+
+
+@pytest.mark.parametrize("make", [random_map, *CONNECTED])
+def test_empty_maps_are_refused(make):
+    with pytest.raises(GridMapError, match="empty: 0 rows, 3 cols"):
+        make(0, 3)

@@ -70,6 +70,13 @@ def test_a_large_map_is_thinned():
     assert picture[25, 40].mean() < 60 < picture[25, 20].mean()
 
 
-def test_a_field_of_another_shape_is_refused():
-    with pytest.raises(GridMapError, match=r"field has the shape \(2, 2\); allowed: the map's, \(3, 3\)"):
-        draw_map(GridMap(np.ones((3, 3))), np.ones((2, 2)))
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"field": np.ones((2, 2))}, r"field has the shape \(2, 2\); allowed: the map's, \(3, 3\)"),
+        ({"size": 0}, "size is 0; allowed: 1 or more pixels"),
+    ],
+)
+def test_bad_options_are_named(options, words):
+    with pytest.raises(GridMapError, match=words):
+        draw_map(GridMap(np.ones((3, 3))), **options)

@@ -22,7 +22,8 @@ OPEN = np.ones((3, 5), np.uint8)
         ([[1, -1], [300, 1]], r"tile \(0, 1\) is -1"),
         ([[1, 1.5]], r"tile \(0, 1\) is 1.5"),
         ([[np.nan, 1]], r"tile \(0, 0\) is nan"),
-        ([["a", "b"]], "type"),
+        ([["a", "b"]], "costs has the type <U1; allowed: numbers"),
+        ([[1, 2], [3]], "costs is no array of numbers; allowed: numbers in rows of the same length"),
     ],
 )
 def test_bad_costs_are_named(costs, words):
@@ -49,7 +50,7 @@ def test_bad_fields_are_named(arguments, words):
 
 def test_what_converts_exactly_is_taken_and_kept_from_change():
     given_costs = np.array([[0, 1], [255, 7]])
-    for dtype in (np.uint8, np.int8 if given_costs.max() < 128 else np.int16, np.int64, np.float32):
+    for dtype in (np.uint8, np.int16, np.int64, np.float32):
         costs = given_costs.astype(dtype)
         grid = GridMap(costs)
         costs[0, 0] = 9
@@ -58,6 +59,7 @@ def test_what_converts_exactly_is_taken_and_kept_from_change():
     for array in (grid.costs, grid.blocked):
         with pytest.raises(ValueError, match="read-only"):
             array[0, 0] = 1
+    assert type(GridMap(OPEN, np.int8(4)).connectivity) is type(GridMap(OPEN, 8.0).connectivity) is int
     assert (grid.rows, grid.cols, grid.shape) == (2, 2, (2, 2)) and np.array_equal(grid.blocked, given_costs == 0)
 
 
@@ -85,6 +87,8 @@ def test_points_that_are_not_finite_have_no_tile():
     assert np.isnan(tiles[0, 1]) and tiles[1, 0] == np.inf and tuple(tiles[2]) == (7, -1)
     with pytest.raises(GridMapError, match=r"points has the shape \(2,\); allowed: \(N, 2\)"):
         GridMap(OPEN).tiles_of([1.0, 2.0])
+    with pytest.raises(GridMapError, match="tiles is no array of numbers"):
+        GridMap(OPEN).centres_of([("a", 1)])
 
 
 @settings(deadline=None)
@@ -104,7 +108,7 @@ def test_inflation_by_a_plain_double_loop(seed, rows, cols, tiles):
 def test_inflation_up_to_a_multiple_of_the_resolution():
     grid = GridMap([[0, 1, 1, 1, 1]], resolution=0.1)
     assert grid.inflated(0.1 * 3).costs.tolist() == [[0, 0, 0, 1, 1]]
-    for radius in (-0.1, np.nan, np.inf):
+    for radius in (-0.1, np.nan, np.inf, "wide"):
         with pytest.raises(GridMapError, match="radius"):
             grid.inflated(radius)
 
@@ -136,6 +140,7 @@ def test_changed_tiles_one_after_the_other(seed, count, counted):
         (([1, 2], [1], 1), r"rows \(2,\), cols \(1,\)"),
         (([1, 2], [1, 1], [1, 2, 3]), r"costs \(3,\)"),
         (([0.5], [1], 1), "rows of type float64"),
+        (([0], [1], ["a"]), "costs of type <U1; allowed: numbers"),
     ],
 )
 def test_bad_changes_are_named(change, words):

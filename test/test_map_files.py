@@ -117,6 +117,7 @@ def test_missing_fields_are_named(tmp_path, missing):
         ({"origin": [0, 0]}, r"origin is \[0, 0\]; allowed: \[x, y, yaw\]"),
         ({"origin": [0, float("inf"), 0]}, "origin"),
         ({"negate": "no"}, "negate is 'no'; allowed: 0 or 1"),
+        ({"negate": 2}, "negate is 2; allowed: 0 or 1"),
         ({"mode": "binary"}, "mode is 'binary'; allowed: trinary, scale, raw"),
         ({"occupied_thresh": 65}, "occupied_thresh is 65; allowed: 0 .. 1"),
         ({"free_thresh": 0.7}, "free_thresh is 0.7; allowed: below occupied_thresh, 0.65"),
@@ -132,9 +133,10 @@ def test_bad_files_are_named(tmp_path):
         load_map_yaml(tmp_path / "nowhere.yaml")
     with pytest.raises(GridMapError, match="image .*map.png cannot be read"):
         load_map_yaml(write(tmp_path))
-    (tmp_path / "map.png").write_bytes(b"no picture")
-    with pytest.raises(GridMapError, match="image .*map.png cannot be read"):
-        load_map_yaml(write(tmp_path))
+    for content in (b"no picture", b"P5\n3 2\n0\n" + bytes(6), b"P5\n3 200000000000000\n255\n", b"P5\n3 2\n255\n" + bytes(5)):
+        (tmp_path / "map.png").write_bytes(content)
+        with pytest.raises(GridMapError, match="image .*map.png cannot be read"):
+            load_map_yaml(write(tmp_path))
     for text, words in (("[1, 2", "is not YAML"), ("- 1", "holds list"), ("", "holds NoneType")):
         (tmp_path / "map.yaml").write_text(text)
         with pytest.raises(GridMapError, match=words):

@@ -13,7 +13,9 @@ NEAR_TO_FAR = np.array(  # colours of the field, dark enough for white paths
 GOAL, PATH, AGENT = (255, 255, 255), (255, 255, 255), (120, 235, 255)
 LINES_OF_EQUAL_COST = 18
 MOST_SINGLE_PATHS = 200  # more are drawn as a density
+MOST_GOALS = 1000  # that are marked
 PATHS_AT_ONCE = 1000
+FINER = 3  # a layer's pixels to one of the picture, on a side
 
 
 def draw_map(grid, field=None, paths=None, agents=None, size=1200, row_0_below=False):
@@ -21,10 +23,12 @@ def draw_map(grid, field=None, paths=None, agents=None, size=1200, row_0_below=F
 
     grid: GridMap
     field: (rows, cols) cost-to-go in tile lengths, inf where there is no way; tiles of value 0 are marked as goals
-    paths: list of (K, 2) [row, col]; up to 200 as single lines, more as brightness
+    paths: list of (K, 2) [row, col]; up to MOST_SINGLE_PATHS as single lines, more as brightness
     agents: (N, 2) [row, col], drawn as dots
     row_0_below: row 0 at the bottom of the picture, as RViz shows an OccupancyGrid
     """
+    if not size >= 1:
+        raise GridMapError(f"size is {size!r}; allowed: 1 or more pixels")
     if field is not None and np.shape(field) != grid.shape:
         raise GridMapError(f"field has the shape {np.shape(field)}; allowed: the map's, {grid.shape}")
     scale = size / max(grid.shape)
@@ -34,11 +38,11 @@ def draw_map(grid, field=None, paths=None, agents=None, size=1200, row_0_below=F
     if len(paths) > MOST_SINGLE_PATHS:
         picture = _with_density(picture, paths, scale)
     elif paths:
-        picture = _with_lines(picture, paths, scale, field is None)
+        picture = _with_layer(picture, _draw_lines, paths, scale, field is None)
     if agents is not None and len(agents):
-        picture = _with_dots(picture, agents, scale)
+        picture = _with_layer(picture, _draw_agents, agents, scale)
     if field is not None:
-        picture = _with_goals(picture, np.argwhere(np.asarray(field) == 0)[:1000], scale)
+        picture = _with_layer(picture, _draw_goals, np.argwhere(np.asarray(field) == 0)[:MOST_GOALS], scale, len(picture[0]))
     image = Image.fromarray(picture)
     return image.transpose(Image.Transpose.FLIP_TOP_BOTTOM) if row_0_below else image
 
@@ -52,11 +56,11 @@ def _thinned(grid, size):
 def _background(grid, field, shape, size):
     """(h, w, 3) uint8: free tiles by cost, or by field."""
     costs = grid.costs[_thinned(grid, size)]
-    share = (costs[..., None].astype(np.float32) - 1) / max(int(costs.max()) - 1, 1)
-    colours = np.array(FREE) + (np.array(COSTLY) - FREE) * np.clip(share, 0, 1)
     if field is not None:
-        field = np.asarray(field)[_thinned(grid, size)].astype(np.float32)
-        colours = _field_colours(field)
+        colours = _field_colours(np.asarray(field)[_thinned(grid, size)].astype(np.float32))
+    else:
+        share = (costs[..., None].astype(np.float32) - 1) / max(int(costs.max()) - 1, 1)
+        colours = np.array(FREE) + (np.array(COSTLY) - FREE) * np.clip(share, 0, 1)
     colours[costs == 0] = WALL
     return _resized(colours.astype(np.uint8), shape)
 
@@ -114,23 +118,30 @@ def _with_density(picture, paths, scale):
     return _mixed(picture, PATH, np.clip(1.3 * opacity, 0, 1))
 
 
-def _with_lines(picture, paths, scale, coloured):
-    """Single lines with a dark edge; each has its own colour where no field lies below."""
-    width = float(np.clip(0.35 * scale, 1.4, 5))
-    over = 3
+def _with_layer(picture, draw_things, things, scale, *options):
+    """What draw_things(draw, things, scale, ...) draws, FINER times as fine, over the picture."""
     image = Image.fromarray(picture)
-    layer = Image.new("RGBA", (image.width * over, image.height * over))
-    draw = ImageDraw.Draw(layer)
-    for i, path in enumerate(paths):
-        points = [(x, y) for y, x in ((path + 0.5) * (scale * over)).tolist()]
-        for extra, colour in ((1.6, (20, 22, 30, 150)), (0, _colour(i) if coloured else (*PATH, 245))):
-            thick = max(1, round((width + extra) * over))
-            if len(points) > 1:
-                draw.line(points, fill=colour, width=thick, joint="curve")
-            for end in (points[0], points[-1]):
-                _dot(draw, end, (1.0 * width + extra / 2) * over, colour)
+    layer = Image.new("RGBA", (image.width * FINER, image.height * FINER))
+    draw_things(ImageDraw.Draw(layer), things, scale, *options)
     image.paste(layer := layer.resize(image.size, Image.Resampling.BOX), mask=layer)
     return np.asarray(image)
+
+
+def _points(tiles, scale):
+    """Centres of tiles (K, 2) on a layer -> [(x, y), ...]"""
+    return [(x, y) for y, x in ((np.asarray(tiles, float) + 0.5) * (scale * FINER)).tolist()]
+
+
+def _draw_lines(draw, paths, scale, coloured):
+    """Single lines with a dark edge; each has its own colour where no field lies below."""
+    width = float(np.clip(0.35 * scale, 1.4, 5))
+    for i, path in enumerate(paths):
+        points = _points(path, scale)
+        for extra, colour in ((1.6, (20, 22, 30, 150)), (0, _colour(i) if coloured else (*PATH, 245))):
+            if len(points) > 1:
+                draw.line(points, fill=colour, width=max(1, round((width + extra) * FINER)), joint="curve")
+            for end in (points[0], points[-1]):
+                _dot(draw, end, width + extra / 2, colour)
 
 
 def _colour(i):
@@ -139,31 +150,22 @@ def _colour(i):
     return (*(int(128 + 104 * np.cos(angle - shift)) for shift in (0, 2.09, 4.19)), 245)
 
 
-def _with_dots(picture, agents, scale):
-    over, image = 3, Image.fromarray(picture)
+def _draw_agents(draw, agents, scale):
     radius = float(np.clip(0.42 * scale, 1.3, 7))
-    layer = Image.new("RGBA", (image.width * over, image.height * over))
-    draw = ImageDraw.Draw(layer)
-    for y, x in ((np.asarray(agents, float) + 0.5) * (scale * over)).tolist():
-        _dot(draw, (x, y), (radius + 0.8) * over, (16, 20, 30, 200))
-        _dot(draw, (x, y), radius * over, (*AGENT, 255))
-    image.paste(layer := layer.resize(image.size, Image.Resampling.BOX), mask=layer)
-    return np.asarray(image)
+    for point in _points(agents, scale):
+        _dot(draw, point, radius + 0.8, (16, 20, 30, 200))
+        _dot(draw, point, radius, (*AGENT, 255))
 
 
-def _with_goals(picture, goals, scale):
-    """Rings: wide enough to be found on a large map."""
-    over, image = 3, Image.fromarray(picture)
-    radius = max(0.8 * scale, image.width / (90 if len(goals) < 20 else 250))
-    layer = Image.new("RGBA", (image.width * over, image.height * over))
-    draw = ImageDraw.Draw(layer)
-    for y, x in ((goals + 0.5) * (scale * over)).tolist():
+def _draw_goals(draw, goals, scale, width):
+    """Rings: wide enough to be found on a picture of some width."""
+    radius = max(0.8 * scale, width / (90 if len(goals) < 20 else 250))
+    for point in _points(goals, scale):
         for size, colour in ((1.15, (16, 20, 30, 255)), (1.0, (*GOAL, 255)), (0.62, (214, 40, 57, 255))):
-            _dot(draw, (x, y), size * radius * over, colour)
-    image.paste(layer := layer.resize(image.size, Image.Resampling.BOX), mask=layer)
-    return np.asarray(image)
+            _dot(draw, point, size * radius, colour)
 
 
 def _dot(draw, centre, radius, colour):
-    x, y = centre
+    """radius: in pixels of the picture"""
+    (x, y), radius = centre, radius * FINER
     draw.ellipse((x - radius, y - radius, x + radius, y + radius), fill=colour)

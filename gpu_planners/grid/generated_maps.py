@@ -1,7 +1,7 @@
 """Maps of our own, any size, the same for the same seed: random obstacles, rooms, caves, and caves among rooms.
 
-Only whole-array operations, so that 4096x4096 tiles take seconds. Corners are not cut, so that tiles are connected
-over diagonals only where they are without; components are 4-connected for both connectivities.
+Only whole-array operations, so that 4096x4096 tiles take seconds. Where corners are not cut, tiles that a diagonal connects are
+connected without it too; so components are 4-connected for both connectivities.
 """
 
 import numpy as np
@@ -11,50 +11,58 @@ from ..errors import GridMapError
 from .grid_map import GridMap
 
 TILES_A_TIME = 1 << 24  # random numbers drawn at once
+SHARE_OF_ROCK = 0.45  # before smoothing: caverns that touch, with walls between them
+SMOOTHINGS = 5, 2  # of the coarsest grid of caves, of each finer one
+FLIPPED = 0.12  # share of tiles changed before a finer grid is smoothed
+LEFT_OUT, CLOSED = 0.12, 0.12  # shares of the walls between rooms that are left out, that have no door
 
 
 def random_map(rows, cols, density=0.2, seed=0, connectivity=8, free=()):
     """Each tile is an obstacle with probability `density` ([CE12] V), but the tiles `free`, (K, 2) [row, col]. -> GridMap"""
-    _check(rows, cols, density=density)
+    _check(rows, cols, {"density": density}, {})
+    free = np.asarray(free, int).reshape(-1, 2)
+    outside = free[((free < 0) | (free >= (rows, cols))).any(axis=1)]
+    if len(outside):
+        raise GridMapError(f"free tile {tuple(outside[0].tolist())} lies outside; allowed: rows 0 .. {rows - 1}, cols 0 .. {cols - 1}")
     rng = np.random.default_rng(seed)
     costs = np.empty((rows, cols), np.uint8)
     step = max(1, TILES_A_TIME // cols)
     for row in range(0, rows, step):
         part = costs[row : row + step]
         np.greater_equal(rng.random(part.shape, dtype=np.float32), np.float32(density), out=part.view(bool))
-    for row, col in free:
-        costs[row, col] = 1
+    costs[tuple(free.T)] = 1
     return GridMap(costs, connectivity)
 
 
-def cave_map(rows, cols, seed=0, connectivity=8, passages=16, fill=0.45):
+def cave_map(rows, cols, seed=0, connectivity=8, passages=16, fill=SHARE_OF_ROCK):
     """Caves: random tiles, smoothed by a cellular automaton (a tile becomes rock when 5 of the 9 about it are rock).
 
-    passages: how often caverns follow each other, in tiles;  fill: share of rock before smoothing. Only the largest cave stays open.
+    passages: how far caverns are apart, in tiles;  fill: share of rock before smoothing. Only the largest cave stays open.
     -> GridMap
     """
-    _check(rows, cols, fill=fill)
+    _check(rows, cols, {"fill": fill}, {"passages": passages})
     return GridMap(largest_component(_caves(rows, cols, np.random.default_rng(seed), passages, fill)), connectivity)
 
 
-def room_map(rows, cols, seed=0, connectivity=8, room=24, wall=2, door=3, open_walls=0.12, no_door=0.12):
+def room_map(rows, cols, seed=0, connectivity=8, room=24, wall=2, door=3, open_walls=LEFT_OUT, no_door=CLOSED):
     """Rooms of different sizes, about `room` tiles wide, with walls of `wall` tiles; most have a door of `door` tiles, a share
     `open_walls` of them is left out and a share `no_door` is closed. Only what is connected stays open. -> GridMap"""
-    _check(rows, cols, open_walls=open_walls, no_door=no_door)
+    _check(rows, cols, {"open_walls": open_walls, "no_door": no_door}, {"room": room, "wall": wall, "door": door})
     free = _rooms(rows, cols, np.random.default_rng(seed), room, wall, door, open_walls, no_door)
     return GridMap(largest_component(free), connectivity)
 
 
 def caves_and_rooms(rows, cols, seed=0, connectivity=8, room=None, passages=None):
     """Regions of rooms among caves, all connected: the map of the demo. Rooms and caverns grow with the map. -> GridMap"""
-    _check(rows, cols)
     rng = np.random.default_rng(seed)
     size = min(rows, cols)
-    room, passages = room or max(16, size // 36), passages or max(10, size // 40)
+    room = max(16, size // 36) if room is None else room
+    passages = max(10, size // 40) if passages is None else passages
+    _check(rows, cols, {}, {"room": room, "passages": passages})
     built = _smooth_noise(rows, cols, max(size / 4, 2.0 * room), rng) > 0.05
-    fill = 0.45 + 0.02 * np.clip(_smooth_noise(rows, cols, max(size / 16, 8.0), rng), -1.5, 1.5)
+    fill = SHARE_OF_ROCK + 0.02 * np.clip(_smooth_noise(rows, cols, max(size / 16, 8.0), rng), -1.5, 1.5)
     wall, door = max(2, room // 16), max(3, room // 8)
-    free = np.where(built, _rooms(rows, cols, rng, room, wall, door, 0.12, 0.08), _caves(rows, cols, rng, passages, fill))
+    free = np.where(built, _rooms(rows, cols, rng, room, wall, door, LEFT_OUT, 0.08), _caves(rows, cols, rng, passages, fill))
     return GridMap(largest_component(free), connectivity)
 
 
@@ -84,11 +92,11 @@ def _caves(rows, cols, rng, passages, fill):
     shape = (-(-rows // scale), -(-cols // scale))
     if np.ndim(fill):
         fill = np.asarray(fill)[::scale, ::scale]
-    rock = _smoothed(rng.random(shape) < fill, 5)
+    rock = _smoothed(rng.random(shape) < fill, SMOOTHINGS[0])
     while scale > 1:
         scale //= 2
         rock = rock.repeat(2, axis=0).repeat(2, axis=1)[: -(-rows // scale), : -(-cols // scale)]
-        rock = _smoothed(rock ^ (rng.random(rock.shape, dtype=np.float32) < 0.12), 2)
+        rock = _smoothed(rock ^ (rng.random(rock.shape, dtype=np.float32) < FLIPPED), SMOOTHINGS[1])
     return ~rock
 
 
@@ -153,9 +161,13 @@ def _smooth_noise(rows, cols, length, rng):
     return (noise - noise.mean()) / max(noise.std(), 1e-6)
 
 
-def _check(rows, cols, **shares):
+def _check(rows, cols, shares, sizes):
+    """shares, sizes: {name: value}"""
     if rows < 1 or cols < 1:
         raise GridMapError(f"the map is empty: {rows} rows, {cols} cols; allowed: at least one each")
     for name, share in shares.items():
         if not 0 <= share <= 1:
             raise GridMapError(f"{name} is {share!r}; allowed: 0 .. 1")
+    for name, size in sizes.items():
+        if not size >= 1:
+            raise GridMapError(f"{name} is {size!r}; allowed: 1 or more tiles")
