@@ -22,6 +22,7 @@ from gpu_planners.errors import DeviceError, GridMapError, SettingsError
 from gpu_planners.grid import AgentStatus, GridMap, PathSet
 from gpu_planners.grid.agents import COL_STEP, ROW_STEP
 from gpu_planners.nodes import grid_codes, grid_conversions
+from gpu_planners.nodes.agent_planning import near_goal
 from gpu_planners.nodes.frames import Frames
 from gpu_planners.nodes.grid_markers import path_lines, paths_markers, straight_runs
 from gpu_planners.nodes.request_error import RequestError
@@ -260,6 +261,21 @@ def test_without_tf2_only_the_maps_frame_is_known(monkeypatch):
     with pytest.raises(RequestError, match="the goals.*'odom'.*'map'.*tf2_ros is not installed") as error:
         frames.to_map(grid_conversions.poses_of(poses([(1, 2)], "odom")), "map", "the goals")
     assert error.value.code == 202
+
+
+def test_the_nearest_tile_that_the_start_is_joined_to():
+    """About an occupied goal lie a hundred free tiles of a closed room, which are nearer but cannot be reached."""
+    costs = np.ones((40, 60), np.uint8)
+    costs[10:24, 20:34] = 0
+    costs[11:23, 21:33] = 1
+    costs[17, 27] = 0
+    grid, start, goal = GridMap(costs, resolution=0.1), np.array([[0.0, 0.0]]), np.array([[17.0, 27.0]])
+    for tolerance in (0.71, 5.0):
+        assert near_goal(grid, start, goal, tolerance).tolist() == [[17.0, 34.0]]
+    assert near_goal(grid, start, goal, 0.6).tolist() == goal.tolist()
+    assert near_goal(grid, np.array([[12.0, 22.0]]), goal, 5.0).tolist() == [[16.0, 27.0]]  # from inside
+    for elsewhere in ([[np.nan, 0.0]], [[-1.0, 0.0]], [[10.0, 20.0]]):
+        assert near_goal(grid, np.array(elsewhere), goal, 5.0).tolist() == goal.tolist()
 
 
 def test_every_status_has_a_code_of_the_service():

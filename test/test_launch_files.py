@@ -46,7 +46,7 @@ def test_the_demo_passes_on_every_argument_of_the_planner():
 
 @pytest.mark.parametrize("name", NODES)
 def test_arguments_lead_to_parameters_of_the_node(name):
-    _, declared = node_and_parameters(name)
+    _, declared = node_and_defaults(name)
     module = module_of(ROOT / "launch" / f"{name}.launch.py")
     assert module.PARAMETERS.keys() == module.ARGUMENTS.keys() - (USUAL_ARGUMENTS - {"device"}) - {"fixed_frame", "package_dir"}
     for parameter, kind in module.PARAMETERS.values():
@@ -66,7 +66,7 @@ def parameter_file(name):
 
 
 def node_and_parameters(name):
-    """Class of a node, {parameter: default}"""
+    """Class of a node, its ParameterSet"""
     pytest.importorskip("rclpy", reason="ROS 2 is not installed")
     if name == "arm_planner":
         from gpu_planners.nodes.arm_parameters import ARM_PARAMETERS as declared
@@ -74,12 +74,26 @@ def node_and_parameters(name):
     else:
         from gpu_planners.nodes.grid_parameters import GRID_PARAMETERS as declared
         from gpu_planners.nodes.grid_planner_node import GridPlannerNode as kind
+    return kind, declared
+
+
+def node_and_defaults(name):
+    """Class of a node, {parameter: default}"""
+    kind, declared = node_and_parameters(name)
     return kind, {p.name: p.default for p in declared.parameters} | declared.setting_defaults()
 
 
 @pytest.mark.parametrize("name", NODES)
-def test_the_parameter_file_holds_every_parameter_with_its_default(name):
+def test_the_parameter_file_says_what_the_node_says(name):
     _, declared = node_and_parameters(name)
+    file = " ".join(line.strip(" #") for line in parameter_file(name).read_text().splitlines())
+    texts = [parameter.description for parameter in declared.parameters] + [text for text, *_ in declared.setting_texts.values()]
+    assert [text for text in texts if text not in file] == []
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_the_parameter_file_holds_every_parameter_with_its_default(name):
+    _, declared = node_and_defaults(name)
     given = flat(yaml.safe_load(parameter_file(name).read_text())["/**"][name]["ros__parameters"])
     assert given == declared
     assert {name: type(value) for name, value in given.items()} == {
@@ -90,7 +104,7 @@ def test_the_parameter_file_holds_every_parameter_with_its_default(name):
 @pytest.mark.parametrize("namespace", ["", "/cell/left"])
 @pytest.mark.parametrize("name", NODES)
 def test_the_node_takes_the_parameter_file(tmp_path, name, namespace):
-    kind, declared = node_and_parameters(name)
+    kind, declared = node_and_defaults(name)
     import rclpy
 
     text, changed = parameter_file(name).read_text(), {}

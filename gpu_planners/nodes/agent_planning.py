@@ -8,13 +8,12 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import ndimage
 
 from ..grid import AgentStatus, GridMap, PathSet
 from . import grid_codes as codes
 from .grid_conversions import CODES, Poses, fill_paths, geometry_message, path_message, request_poses
 from .request_error import RequestError
-
-NEAR_GOALS = 64  # free tiles about an occupied goal that are tried
 
 
 @dataclass(frozen=True)
@@ -74,27 +73,30 @@ def plan(scene, frames, starts, goals, algorithm, tolerance=0.0):
     start_points = starts.points[:, :2]
     start_tiles, goal_tiles = grid.tiles_of(start_points), grid.tiles_of(goals.points[:, :2])
     if tolerance > 0:
-        goal_tiles = near_goal(planner, grid, start_tiles, goal_tiles, tolerance)
+        goal_tiles = near_goal(grid, start_tiles, goal_tiles, tolerance)
     started = time.perf_counter()
     paths = planner.plan(start_tiles, goal_tiles[0] if len(goals) == 1 else goal_tiles)
     return Plan(paths, grid, header, start_points, goals, algorithm, planner.device, time.perf_counter() - started)
 
 
-def near_goal(planner, grid, start, goal, tolerance):
-    """(1, 2) the goal, or where it is occupied the nearest free tile within the tolerance (metres) that can be reached."""
-    row, col = goal[0]
-    if not (0 <= row < grid.rows and 0 <= col < grid.cols) or not grid.blocked[int(row), int(col)]:
+def near_goal(grid, start, goal, tolerance):
+    """(1, 2) the goal, or where it is occupied the nearest tile within the tolerance (metres) that the start is joined to.
+
+    start, goal: (1, 2) tiles
+    """
+    inside = [(0 <= tile[0]).all() and (tile[0] < grid.shape).all() for tile in (start, goal)]
+    if not all(inside) or not grid.blocked[tuple(goal[0].astype(int))]:
         return goal
+    parts, _ = ndimage.label(~grid.blocked)  # a diagonal step has two straight ones beside it: 4-connected parts serve for 8 too
+    part = parts[tuple(start[0].astype(int))]
     reach = min(tolerance / grid.resolution, max(grid.shape))
     low = np.maximum(goal[0] - np.ceil(reach), 0).astype(int)
     high = np.minimum(goal[0] + np.ceil(reach) + 1, grid.shape).astype(int)
-    near = np.argwhere(~grid.blocked[low[0] : high[0], low[1] : high[1]]) + low
+    near = np.argwhere((parts[low[0] : high[0], low[1] : high[1]] == part) & (part > 0)) + low
     distance = np.linalg.norm(near - goal[0], axis=1)
-    near = near[np.argsort(distance, kind="stable")][: min((distance <= reach).sum(), NEAR_GOALS)]
-    if not len(near):
+    if not len(near) or distance.min() > reach:
         return goal
-    solved = planner.plan(np.repeat(start, len(near), axis=0), near.astype(float)).solved
-    return near[np.argmax(solved)][None].astype(float) if solved.any() else goal
+    return near[np.argmin(distance)][None].astype(float)
 
 
 def answer(scene, frames, default_algorithm, request, response):

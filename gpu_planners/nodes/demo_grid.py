@@ -12,6 +12,7 @@ from rich.table import Table
 
 from gpu_planners_msgs.srv import PlanAgents
 
+from ..errors import GpuPlannersError
 from ..grid import GridMap
 from ..grid.drawing import draw_map
 from ..grid.generated_maps import caves_and_rooms, random_free_tiles
@@ -91,8 +92,6 @@ class GridClient(NodeClient):
 
 
 def raise_refusal(answer):
-    from ..errors import GpuPlannersError
-
     raise GpuPlannersError(f"the node answered with code {answer.code}: {answer.message}")
 
 

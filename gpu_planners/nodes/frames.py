@@ -1,6 +1,7 @@
 """Poses in the map's frame: through tf2 where tf2_ros is installed, otherwise only the map's own frame is known."""
 
 import numpy as np
+from rclpy.time import Time
 from scipy.spatial.transform import Rotation
 
 from .grid_codes import TF_ERROR
@@ -36,8 +37,6 @@ class Frames:
         """translation (3,), Rotation that move points of a frame to the map's, by the latest transform."""
         if self._buffer is None:
             raise RequestError(TF_ERROR, f"{what}: frame '{frame}' is not the map's frame '{map_frame}', and {self.missing}")
-        from rclpy.time import Time
-
         try:
             transform = self._buffer.lookup_transform(map_frame, frame, Time()).transform
         except Exception as error:  # tf2 has an exception for each cause; each has a text

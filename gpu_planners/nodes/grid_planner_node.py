@@ -17,7 +17,7 @@ from gpu_planners_msgs.srv import PlanAgents
 
 from . import agent_planning, grid_codes
 from .agent_planning import error_text
-from .diagnostics import OK, WARN, Diagnostics, steady_clock
+from .diagnostics import OK, WARN, Diagnostics
 from .frames import Frames
 from .grid_conversions import pose_of
 from .grid_parameters import GRID_PARAMETERS
@@ -30,8 +30,6 @@ from .topic_agents import TopicAgents
 from .topic_maps import TopicMaps
 from .worker import Worker
 
-QUIET_S = 0.5  # without a change of the map
-
 
 class GridPlannerNode(Node):
     def __init__(self, **options):
@@ -41,7 +39,6 @@ class GridPlannerNode(Node):
         self.add_on_set_parameters_callback(GRID_PARAMETERS.checker_of_changes(self, self._change_parameters))
         self._scene, self._frames = GridScene(self._values, lambda: self.get_clock().now().to_msg()), Frames(self)
         self._warm, self._requests, self._last_answer = set(), 0, ""
-        self._changed_at = None  # monotonic time of a change of the map that planners may not have been told of
         self._state = Diagnostics(self, "waiting for a map", self._facts)
         self._worker = Worker(self._state.fail)
         self._outputs = PlanPublishers(self, self._values, self._worker, self._state.fail)
@@ -52,7 +49,6 @@ class GridPlannerNode(Node):
         self._action = ComputePathToPose(self, self._worker, self._path_of_one)
         for missing in filter(None, (self._frames.missing, self._maps.missing, self._action.missing)):
             self.get_logger().info(missing)
-        self.create_timer(QUIET_S / 2, self._catch_up, clock=steady_clock())
 
     def close(self, patience_s=-1.0):
         """Stop; False when the job under way has not ended within patience_s seconds (negative: wait for it)."""
@@ -84,9 +80,9 @@ class GridPlannerNode(Node):
             self.get_logger().info(f"map of {grid.rows} x {grid.cols} cells, ready on {device} after {took:.1f} s")
         self._state.say(OK, "ready")
         if changed:
-            self._changed_at = time.monotonic()
             self._outputs.show_map(grid, self._scene.map_header())
             self._agents.plan_again()
+            self._worker.do(self._scene.planner, self._values["algorithm"])  # repaired now, the next request need not wait for it
 
     def _plan(self, starts, goals, algorithm="", tolerance=0.0):
         algorithm = algorithm or self._values["algorithm"]
@@ -139,12 +135,6 @@ class GridPlannerNode(Node):
         path = plan.path(0)
         self._outputs.show_path(path)
         return path
-
-    def _catch_up(self):
-        """Once the map has not changed for a while, repair what the next request would have to wait for."""
-        if self._changed_at is not None and time.monotonic() - self._changed_at > QUIET_S:
-            self._changed_at = None
-            self._worker.do(self._scene.planner, self._values["algorithm"])
 
     def _facts(self):
         grid = self._scene.grid
