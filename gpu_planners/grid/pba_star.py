@@ -40,6 +40,7 @@ from .pba_star_search import (
     Layout,
     heap_size,
     heuristic,
+    links_of_goal,
     load_window,
     mark_seen,
     next_of,
@@ -150,7 +151,7 @@ class PbaStar:
 
     def _goals_at_once(self):
         B = self._blocks
-        links = B.block_rows * B.block_cols * B.ring * (1 + B.avoid)
+        links = links_of_goal(B)
         bytes_per_link = LINK * 4 + (0 if B.avoid else RAISING_BYTES)
         bytes_per_goal = B.rows * B.cols * (4 if B.moves == 4 else 8) + links * bytes_per_link
         return max(1, min(int(self.settings.memory_mb) * 2**20 // bytes_per_goal, 2**31 // (LINK * links)))  # links have int32 numbers
@@ -187,7 +188,7 @@ class CpuSearches:
             n_blocks = B.block_rows * B.block_cols
             self._goals = goals
             self._H = np.empty(len(goals) * B.rows * B.cols, np.int32 if B.moves == 4 else np.int64)
-            self._links = np.empty(len(goals) * n_blocks * B.ring * (1 + B.avoid) * LINK, np.int32)
+            self._links = np.empty(len(goals) * links_of_goal(B) * LINK, np.int32)
             self._arena, self._used = np.empty(PAGES * self._page_words, np.uint32), np.zeros(PAGES, np.int32)
             self._raises = np.zeros(0 if B.avoid else len(self._links) // LINK, np.uint8)
             self._todo, self._raised = np.ones(len(goals) * n_blocks, np.uint8), np.zeros(len(goals) * n_blocks, np.uint8)
@@ -266,7 +267,6 @@ def _heuristics(H, goals, B):
 def _border_to_border(costs, H, goals, jobs, links, arena, used, page_words, B):
     """jobs: (M,) int32, goal * blocks + block"""
     n_blocks = B.block_rows * B.block_cols
-    links_per_goal = len(links) // (len(goals) * LINK)
     for worker in prange(PAGES):
         nodes, heap = np.zeros(window_size(B.shift) + 1, np.int64), np.empty(heap_size(B.shift), np.int64)
         window, h = np.empty(window_size(B.shift), np.uint8), np.empty(window_size(B.shift), H.dtype)
@@ -274,7 +274,7 @@ def _border_to_border(costs, H, goals, jobs, links, arena, used, page_words, B):
             block, of_goal = jobs[j] % n_blocks, jobs[j] // n_blocks
             load_window(costs, H, np.int64(of_goal) * B.rows * B.cols, block, B, 0, 1, window, h)
             for number in range(B.ring):
-                search_from_border(number, block, goals[of_goal], window, h, B, nodes, heap, links, of_goal * links_per_goal,
+                search_from_border(number, block, goals[of_goal], window, h, B, nodes, heap, links, of_goal * links_of_goal(B),
                                    arena, used, worker, page_words)
 
 
@@ -297,26 +297,24 @@ def _raise_loops(links, goals, H, raises, todo, B):
         j = np.int64(i)
         while j >= 0 and met[j] == 0:
             met[j] = i + 1
-            j = next_of(j, links, n // len(goals), goals, B)
+            j = next_of(j, links, goals, B)
         if j >= 0 and met[j] == i + 1:
             while met[j] == i + 1:
                 met[j] = -1
-                raise_tile(j, H, n // len(goals), raises, todo, B)
-                j = next_of(j, links, n // len(goals), goals, B)
+                raise_tile(j, H, raises, todo, B)
+                j = next_of(j, links, goals, B)
 
 
 @njit(parallel=True)
 def _walk_all(own, of_goal, goals, links, status, length, straight, diagonal, B):
-    links_per_goal = len(links) // (len(goals) * LINK)
     for i in prange(len(own)):
         goal = of_goal[i]
-        status[i], length[i], straight[i], diagonal[i] = walk(own[i], links, goal * links_per_goal, goals[goal], B)
+        status[i], length[i], straight[i], diagonal[i] = walk(own[i], links, goal * links_of_goal(B), goals[goal], B)
 
 
 @njit(parallel=True)
 def _write_all(own, own_arena, of_goal, goals, links, arena, length, first, words, B):
-    links_per_goal = len(links) // (len(goals) * LINK)
     for i in prange(len(own)):
         if length[i] > 0:
             goal = of_goal[i]
-            write_moves(own[i], own_arena, links, goal * links_per_goal, goals[goal], B, arena, words, first[i], length[i])
+            write_moves(own[i], own_arena, links, goal * links_of_goal(B), goals[goal], B, arena, words, first[i], length[i])

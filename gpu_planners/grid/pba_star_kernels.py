@@ -22,6 +22,7 @@ from .pba_star_search import (
     Layout,
     heap_size,
     heuristic,
+    links_of_goal,
     load_window,
     next_of,
     raise_tile,
@@ -83,7 +84,7 @@ class CudaSearches:
         with cuda.gpus[self._index]:
             if again:
                 self._goals, self._todo = goals, np.ones(len(goals) * n_blocks, np.uint8)
-                links = len(self._todo) * B.ring * (1 + B.avoid)
+                links = len(goals) * links_of_goal(B)
                 self._page_words = max(self._page_words, PAGE_WORDS, links * LINK_WORDS[B.shift] // PAGES)
                 self._buffers.room("H", len(goals) * B.rows * B.cols, np.int32 if B.moves == 4 else np.int64)
                 self._links = self._buffers.room("links", links * LINK, np.int32)[:links * LINK]
@@ -208,13 +209,13 @@ class CudaSearches:
         blocks = -(-n // SUM_THREADS)
         sums = self._buffers.room("sums", blocks, np.int64)
         own, own_arena, N = self._buffers["own"], self._buffers["own_arena"], self._buffers["N"]
-        goals, K, B = len(self._goals), self._kernels, self._blocks
-        K.count[blocks, SUM_THREADS, self._stream](own, agents, self._links, N, *parts, sums, n, goals, B)
+        K, B = self._kernels, self._blocks
+        K.count[blocks, SUM_THREADS, self._stream](own, agents, self._links, N, *parts, sums, n, B)
         K.scan[1, SCAN_THREADS, self._stream](sums, N, TOTAL, blocks)
         while True:
             words = self._buffers.room("words", 1, np.uint32)
             K.write[blocks, SUM_THREADS, self._stream](own, own_arena, agents, self._links, self._arena, N, *parts[:2], sums, words,
-                                                       n, goals, B)
+                                                       n, B)
             total = int(self._read_head()[TOTAL])
             if total <= len(words):
                 return total
@@ -296,8 +297,7 @@ def _kernels(shift, moves):
             cuda.syncthreads()
             if cuda.threadIdx.x < ring:
                 search_from_border(cuda.threadIdx.x, block, N[GOALS + of_goal], window, h, G, nodes, heap, links,
-                                   int64(of_goal) * n_blocks * ring * (1 + G.avoid), arena, N[USED:USED + PAGES],
-                                   cuda.blockIdx.x % PAGES, page_words)
+                                   of_goal * links_of_goal(G), arena, N[USED:USED + PAGES], cuda.blockIdx.x % PAGES, page_words)
 
     @cuda_jit(max_registers=REGISTERS)
     def start_to_border(agents, costs, H, N, own_links, arena, scratch, n, page_words, B):
@@ -317,7 +317,7 @@ def _kernels(shift, moves):
         first, step = cuda.grid(1), cuda.gridsize(1)
         goal_tiles, raised, todo = N[GOALS:GOALS + goals], raises[n:n + n_todo], raises[n + n_todo:n + 2 * n_todo]
         for i in range(first, n, step):
-            J[i] = next_of(int64(i), links, n // goals, goal_tiles, G)
+            J[i] = next_of(int64(i), links, goal_tiles, G)
         if first == 0:
             N[JOBS] = 0
         at, other, reach = 0, n, 1
@@ -336,7 +336,7 @@ def _kernels(shift, moves):
         sync_team(N, BARRIER, cuda.blockIdx.x, cuda.gridDim.x)
         for i in range(first, n, step):
             if J[other + i] == 1:
-                raise_tile(int64(i), H, n // goals, raises, todo, G)
+                raise_tile(int64(i), H, raises, todo, G)
         sync_team(N, BARRIER, cuda.blockIdx.x, cuda.gridDim.x)
         for i in range(first, n_todo, step):
             if todo[i] == 1:
@@ -344,13 +344,13 @@ def _kernels(shift, moves):
                 N[GOALS + goals + cuda.atomic.add(N, JOBS, 1)] = i
 
     @cuda_jit
-    def count(own_links, agents, links, N, wide, length, status, sums, n, goals, B):
+    def count(own_links, agents, links, N, wide, length, status, sums, n, B):
         """wide: (3 * n,) int64: straight and diagonal cost, words of the agents before in this thread block; sums: of a block"""
         i, words = cuda.grid(1), 0
         G = fixed(B)
         if i < n:
             of_goal = agents[n + i]
-            links_at = int64(of_goal) * G.block_rows * G.block_cols * ring * (1 + G.avoid)
+            links_at = of_goal * links_of_goal(G)
             own = own_links[LINK * i:LINK * i + LINK]
             status[i], steps, wide[i], wide[n + i] = walk(own, links, links_at, N[GOALS + of_goal], G)
             length[i] = steps
@@ -360,7 +360,7 @@ def _kernels(shift, moves):
             wide[2 * n + i] = place
 
     @cuda_jit
-    def write(own_links, own_arena, agents, links, arena, N, wide, length, sums, words, n, goals, B):
+    def write(own_links, own_arena, agents, links, arena, N, wide, length, sums, words, n, B):
         i = cuda.grid(1)
         G = fixed(B)
         if i < n and N[TOTAL] <= len(words):
@@ -368,7 +368,7 @@ def _kernels(shift, moves):
             first = wide[2 * n + i] + sums[cuda.blockIdx.x]
             wide[2 * n + i] = first
             if length[i] > 0:
-                links_at = int64(of_goal) * G.block_rows * G.block_cols * ring * (1 + G.avoid)
+                links_at = of_goal * links_of_goal(G)
                 own = own_links[LINK * i:LINK * i + LINK]
                 write_moves(own, own_arena, links, links_at, N[GOALS + of_goal], G, arena, words, first, length[i])
 

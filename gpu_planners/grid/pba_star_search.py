@@ -133,6 +133,12 @@ def link_of(tile, B):
 
 
 @njit
+def links_of_goal(B):
+    """-> how many links the border tiles have toward one goal."""
+    return np.int64(B.block_rows) * B.block_cols * B.ring * (1 + B.avoid)
+
+
+@njit
 def load_window(costs, H, H_at, block, B, lane, lanes, window, h):
     """Copy a block's window: costs (0 outside the map) and heuristics. costs: (rows * cols,) uint8; H[H_at:]: of all tiles"""
     stride_shift = B.shift + 1
@@ -441,28 +447,28 @@ def write_moves(first, first_arena, links, links_at, goal, B, arena, words, word
 
 
 @njit
-def next_of(i, links, links_per_goal, goals, B):
+def next_of(i, links, goals, B):
     """-> the link that follows link i (of all goals' links) without B.avoid; -1 after the goal and where there is none."""
-    of_goal = i // links_per_goal
+    of_goal = i // links_of_goal(B)
     tile = links[i * LINK + END]
-    return np.int64(-1) if tile < 0 or tile == goals[of_goal] else of_goal * links_per_goal + link_of(tile, B)
+    return np.int64(-1) if tile < 0 or tile == goals[of_goal] else of_goal * links_of_goal(B) + link_of(tile, B)
 
 
 @njit
-def raise_tile(i, H, links_per_goal, raises, todo, B):
+def raise_tile(i, H, raises, todo, B):
     """Raise the heuristic of the border tile of a link that is in a loop, and note the blocks that see it. Without B.avoid
 
     raises: (links,) uint8, how often; todo: (goals * blocks,) uint8, set to 1
     """
     if raises[i] == MOST_RAISES:
         return
-    of_goal, link, n_blocks = i // links_per_goal, i % links_per_goal, B.block_rows * B.block_cols
+    of_goal, link = i // links_of_goal(B), i % links_of_goal(B)
     top, left = corner_of(link // B.ring, B)
     row, col = border_tile(link % B.ring, B)
     row, col = top + row, left + col
     H[(of_goal * B.rows + row) * B.cols + col] += np.int64(B.h_cost) * B.one << min(np.int64(raises[i]) >> 1, MOST_DOUBLINGS)
     raises[i] += 1
-    mark_seen(row, col, todo[of_goal * n_blocks:], B)
+    mark_seen(row, col, todo[of_goal * B.block_rows * B.block_cols:], B)
 
 
 @njit
