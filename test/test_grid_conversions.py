@@ -15,8 +15,9 @@ from grid_harness import map_message, pose, poses, stamped
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from nav_msgs.msg import OccupancyGrid
+from rclpy.serialization import deserialize_message
 from std_msgs.msg import Header
-from visualization_msgs.msg import Marker
+from visualization_msgs.msg import Marker, MarkerArray
 
 from gpu_planners.errors import DeviceError, GridMapError, SettingsError
 from gpu_planners.grid import AgentStatus, GridMap, PathSet
@@ -24,7 +25,7 @@ from gpu_planners.grid.agents import COL_STEP, ROW_STEP
 from gpu_planners.nodes import grid_codes, grid_conversions
 from gpu_planners.nodes.agent_planning import near_goal
 from gpu_planners.nodes.frames import Frames
-from gpu_planners.nodes.grid_markers import path_lines, paths_markers, straight_runs
+from gpu_planners.nodes.grid_markers import PATH_COLOUR, path_lines, paths_markers, straight_runs
 from gpu_planners.nodes.request_error import RequestError
 from gpu_planners_msgs.srv import PlanAgents
 
@@ -173,11 +174,23 @@ def test_straight_runs_cover_exactly_the_paths(moves, apart):
 
 def test_markers_are_one_list_of_lines_of_agents_that_have_a_path():
     paths = path_set([1] * 5, [2] * 3, [], [1, 2], status=[0, 0, 1, 0])
-    (marker,) = paths_markers(path_lines(open_grid(resolution=0.5), paths, 10), HEADER, 0.1).markers
-    assert marker.type == Marker.LINE_LIST and marker.action == Marker.ADD and marker.scale.x == 0.1
-    assert [(p.x, p.y) for p in marker.points[:2]] == [(10.25, 0.25), (12.75, 0.25)] and len(marker.points) == 2 * (1 + 1 + 2)
+    lines = path_lines(open_grid(resolution=0.5), paths, 10)
+    assert lines[:2].tolist() == [[10.25, 0.25], [12.75, 0.25]] and len(lines) == 2 * (1 + 1 + 2)
     assert len(path_lines(open_grid(), paths, 2)) == 2 * (1 + 2)  # the first and the last
-    (none,) = paths_markers(path_lines(open_grid(), path_set([], status=[1]), 10), HEADER, 0.1).markers
+    assert len(path_lines(open_grid(), path_set([], status=[1]), 10)) == 0
+
+
+@pytest.mark.parametrize("frame", ["map", "a_map", "of the map"])  # of other lengths: other bytes before what is aligned
+def test_markers_are_sent_as_if_each_point_were_a_message(frame):
+    header = Header(frame_id=frame)
+    for count in (2, 6, 1000):
+        lines = np.random.default_rng(count).normal(size=(count, 2))
+        sent = paths_markers(lines, header, 0.1)
+        (marker,) = deserialize_message(sent, MarkerArray).markers
+        assert marker.type == Marker.LINE_LIST and marker.action == Marker.ADD and marker.scale.x == 0.1 and marker.header == header
+        assert [(p.x, p.y, p.z) for p in marker.points] == [(x, y, 0.0) for x, y in lines.tolist()]
+        assert np.isclose(marker.color.b, PATH_COLOUR.b) and marker.colors == [] and marker.mesh_resource == marker.text == ""  # about the points
+    (none,) = deserialize_message(paths_markers(np.empty((0, 2)), header, 0.1), MarkerArray).markers
     assert none.action == Marker.DELETE and (none.ns, none.id) == (marker.ns, marker.id)
 
 

@@ -2,10 +2,12 @@
 
 import numpy as np
 from geometry_msgs.msg import Point
+from rclpy.serialization import serialize_message
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
 PATH_COLOUR = ColorRGBA(r=0.13, g=0.45, b=0.85, a=0.8)
+SAMPLE = np.array([-1.25e-300, 3.75e300, -7.5e-301])  # no other field of a marker has these bytes
 
 
 def path_lines(grid, paths, most_agents):
@@ -16,14 +18,25 @@ def path_lines(grid, paths, most_agents):
 
 
 def paths_markers(lines, header, width):
-    """MarkerArray of path_lines. width: metres"""
-    marker = Marker(header=header, ns="paths", id=0, type=Marker.LINE_LIST, action=Marker.ADD, color=PATH_COLOUR)
+    """visualization_msgs/MarkerArray of path_lines, serialized as it is sent. width: metres
+
+    The points are put between the bytes of a marker with one: as Python objects they would hold up planning, for a quarter of
+    a second in a hundred thousand.
+    """
+    marker = Marker(header=header, ns="paths", id=0, type=Marker.LINE_LIST, color=PATH_COLOUR)
     marker.scale.x = width
     marker.pose.orientation.w = 1.0
-    marker.points = [Point(x=x, y=y, z=0.0) for x, y in lines.tolist()]
-    if not marker.points:
-        marker.action = Marker.DELETE
-    return MarkerArray(markers=[marker])
+    marker.action = Marker.ADD if len(lines) else Marker.DELETE
+    without = serialize_message(MarkerArray(markers=[marker]))
+    if not len(lines):
+        return without
+    marker.points = [Point(x=SAMPLE[0], y=SAMPLE[1], z=SAMPLE[2])]
+    data = serialize_message(MarkerArray(markers=[marker]))
+    first = data.index(SAMPLE.tobytes())
+    count = first - 4 - (len(data) - len(without) - SAMPLE.nbytes)  # CDR: 4 bytes, then what aligns the first point to 8
+    points = np.zeros((len(lines), 3))
+    points[:, :2] = lines
+    return data[:count] + np.uint32(len(points)).tobytes() + data[count + 4 : first] + points.tobytes() + data[first + SAMPLE.nbytes :]
 
 
 def straight_runs(tiles, offsets):

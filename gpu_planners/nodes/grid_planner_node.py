@@ -41,7 +41,7 @@ class GridPlannerNode(Node):
         self._warm, self._requests, self._last_answer = set(), 0, ""
         self._state = Diagnostics(self, "waiting for a map", self._facts)
         self._worker = Worker(self._state.fail)
-        self._outputs = PlanPublishers(self, self._values, self._worker, self._state.fail)
+        self._outputs = PlanPublishers(self, self._values, self._worker)
         self._agents = TopicAgents(self, self._worker, self._state, lambda *poses: self._tell(self._plan(*poses), "topics"))
         self._maps = TopicMaps(self, self._worker, self._state, self._scene, self._get_ready)
         for kind, name, callback in ((PlanAgents, "plan_agents", self._plan_agents), (GetPlan, "get_plan", self._get_plan)):
@@ -52,7 +52,7 @@ class GridPlannerNode(Node):
 
     def close(self, patience_s=-1.0):
         """Stop; False when the job under way has not ended within patience_s seconds (negative: wait for it)."""
-        stopped = self._worker.stop(patience_s) and self._outputs.close(patience_s)
+        stopped = self._worker.stop(patience_s)
         if stopped:
             self.destroy_node()
         return stopped
