@@ -7,7 +7,7 @@ The search is the one that a programmer writes first: a queue in an array, one i
 import numpy as np
 from numba import njit
 
-ROW_STEP, COL_STEP = np.array([-1, 0, 1, 0]), np.array([0, 1, 0, -1])
+from gpu_planners.grid.agents import COL_STEP, ROW_STEP
 
 
 @njit(cache=True)

@@ -1,8 +1,9 @@
 """Kept buffers, with NumPy's memory in place of the device's: what is kept, what grows, what is used again."""
 
 import numpy as np
+import pytest
 
-from gpu_planners.grid.device_buffers import DeviceBuffers
+from gpu_planners.grid.device_buffers import MOST_ITEMS, DeviceBuffers
 from gpu_planners.grid.pinned import PinnedPool
 
 
@@ -23,6 +24,24 @@ def test_the_old_buffer_is_free_before_the_new_one_is_there():
     for count in (10, 20, 40):
         buffers.room("a", count, np.uint8)
     assert held == [0, 0, 0]
+
+
+def test_an_answer_is_written_where_all_of_it_has_room():
+    def writing(count):
+        def write(array):
+            tried.append(len(array))
+            if count <= len(array):
+                array[:count] = 7
+            return count
+
+        return write
+
+    buffers, tried = DeviceBuffers(np.empty), []
+    assert buffers.filled("a", np.uint32, writing(100)) == 100 and (buffers["a"][:100] == 7).all()
+    assert buffers.filled("a", np.uint32, writing(99)) == 99
+    assert len(tried) == 3 and tried[0] == 1 and tried[1] == tried[2] >= 100
+    with pytest.raises(MemoryError, match="a take more than 2147483646 items"):
+        buffers.filled("a", np.uint32, lambda array: MOST_ITEMS + 1)
 
 
 def test_page_locked_memory_is_used_again_when_no_view_is_left():

@@ -16,7 +16,7 @@ from ..device import cuda_jit
 from ..team import sync_team
 from ..team_kernels import team_blocks
 from .agents import step_bits, word_count
-from .device_buffers import DeviceBuffers
+from .device_buffers import MOST_ITEMS, DeviceBuffers
 from .pba_star_search import (
     LINK,
     Layout,
@@ -212,14 +212,13 @@ class CudaSearches:
         K, B = self._kernels, self._blocks
         K.count[blocks, SUM_THREADS, self._stream](own, agents, self._links, N, *parts, sums, n, B)
         K.scan[1, SCAN_THREADS, self._stream](sums, N, TOTAL, blocks)
-        while True:
-            words = self._buffers.room("words", 1, np.uint32)
+
+        def write(words):
             K.write[blocks, SUM_THREADS, self._stream](own, own_arena, agents, self._links, self._arena, N, *parts[:2], sums, words,
                                                        n, B)
-            total = int(self._read_head()[TOTAL])
-            if total <= len(words):
-                return total
-            self._buffers.room("words", total, np.uint32)
+            return int(self._read_head()[TOTAL])
+
+        return self._buffers.filled("words", np.uint32, write)
 
     def _scratch(self, threads):
         """-> the searches' memory, and how many blocks of some threads it is for"""
@@ -363,7 +362,7 @@ def _kernels(shift, moves):
     def write(own_links, own_arena, agents, links, arena, N, wide, length, sums, words, n, B):
         i = cuda.grid(1)
         G = fixed(B)
-        if i < n and N[TOTAL] <= len(words):
+        if i < n and N[TOTAL] <= min(len(words), MOST_ITEMS):
             of_goal = agents[n + i]
             first = wide[2 * n + i] + sums[cuda.blockIdx.x]
             wide[2 * n + i] = first

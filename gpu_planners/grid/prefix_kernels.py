@@ -5,6 +5,7 @@ import functools
 from numba import cuda, int32, int64
 
 from ..device import cuda_jit
+from .device_buffers import MOST_ITEMS
 
 SUM_THREADS, SCAN_THREADS = 256, 1024
 
@@ -41,7 +42,7 @@ def scan_kernel():
 
     @cuda_jit
     def scan(sums, N, at, blocks):
-        """sums: (blocks,) int64, replaced by the sum of those before; N[at]: sum of all, as int32"""
+        """sums: (blocks,) int64, replaced by the sum of those before; N[at]: sum of all, MOST_ITEMS + 1 where it is more"""
         shared = cuda.shared.array(SCAN_THREADS, int64)
         t, before = cuda.threadIdx.x, int64(0)
         for base in range(0, blocks, SCAN_THREADS):
@@ -52,7 +53,7 @@ def scan_kernel():
             before += shared[SCAN_THREADS - 1]
             cuda.syncthreads()
         if t == 0:
-            N[at] = min(before, int64(2**31 - 1))
+            N[at] = min(before, int64(MOST_ITEMS + 1))
 
     return scan
 

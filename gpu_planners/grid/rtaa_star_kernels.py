@@ -12,7 +12,7 @@ from numba import cuda, int32, int64
 from .. import team_kernels  # `add` for kernels
 from ..device import cuda_jit
 from .agents import step_bits, word_count
-from .device_buffers import DeviceBuffers
+from .device_buffers import MOST_ITEMS, DeviceBuffers
 from .pinned import PinnedPool
 from .prefix_kernels import SCAN_THREADS, SUM_THREADS, clear_kernel, place_in_block, scan_kernel
 from .rtaa_search import CHUNK, LENGTH, RECORD, state_count, walk, write_moves
@@ -59,13 +59,11 @@ class CudaWalks:
         n, W, K, room = len(starts), self._world, self._kernels, self._buffers.room
         self._count = max(PAGES, chunk_count(n, self._most), self._enough) // PAGES * PAGES
         threads = max(1, min(n, (self._memory // 2) >> (W.table_bits + 3)))
-        blocks = -(-threads // THREADS)
-        table_items = threads << W.table_bits
+        sum_blocks = -(-n // SUM_THREADS)
         with cuda.gpus[self._index]:
             agents, staged = room("agents", 2 * n, np.int32)[:2 * n], self._pool.take(2 * n, np.int32)
-            tables = room("tables", table_items, np.int64)[:table_items]
+            tables = room("tables", threads << W.table_bits, np.int64)[:threads << W.table_bits]
             chunks, N = room("chunks", self._count * CHUNK, np.uint32), room("N", USED + PAGES, np.int32)
-            sum_blocks = -(-n // SUM_THREADS)
             answers, sums = room("answers", n * (RECORD + 1), np.int64), room("sums", sum_blocks, np.int64)
             staged[:n], staged[n:], self._head[:] = starts, goals, 0
             self._events[0].record(self._stream)
@@ -73,30 +71,29 @@ class CudaWalks:
             N.copy_to_device(self._head, self._stream)
             self._events[1].record(self._stream)
             K.clear[self._multiprocessors * CLEAR_BLOCKS, CLEAR_THREADS, self._stream](tables)
-            K.walks[blocks, THREADS, self._stream](agents, self._buffers["costs"], tables, chunks, N, answers, n, threads,
-                                                   self._count // PAGES, W)
+            K.walks[-(-threads // THREADS), THREADS, self._stream](agents, self._buffers["costs"], tables, chunks, N, answers, n,
+                                                                   threads, self._count // PAGES, W)
             self._events[2].record(self._stream)
             K.places[sum_blocks, SUM_THREADS, self._stream](answers, sums, n)
             K.scan[1, SCAN_THREADS, self._stream](sums, N, TOTAL, sum_blocks)
-            while True:
-                words = room("words", 1, np.uint32)
+
+            def write(words):
                 K.write[sum_blocks, SUM_THREADS, self._stream](answers, chunks, N, sums, words, n)
                 N.copy_to_host(self._head, self._stream)
                 self._stream.synchronize()
-                total = int(self._head[TOTAL])
-                if total <= len(words):
-                    break
-                room("words", total, np.uint32)
+                return int(self._head[TOTAL])
+
+            total = self._buffers.filled("words", np.uint32, write)
             self._events[3].record(self._stream)
-            out, host_words = self._pool.take(n * (RECORD + 1), np.int64), self._pool.take(total, np.uint32)
-            answers[:n * (RECORD + 1)].copy_to_host(out, self._stream)
+            record, words = self._pool.take(n * (RECORD + 1), np.int64), self._pool.take(total, np.uint32)
+            answers[:n * (RECORD + 1)].copy_to_host(record, self._stream)
             if total:
-                words[:total].copy_to_host(host_words, self._stream)
+                self._buffers["words"][:total].copy_to_host(words, self._stream)
             self._events[4].record(self._stream)
             self._events[4].synchronize()
         for i, name in enumerate(("upload", "search", "reconstruction", "transfer")):
             times[name] += cuda.event_elapsed_time(self._events[i], self._events[i + 1]) / 1e3
-        return out[:n * RECORD].reshape(n, RECORD), out[n * RECORD:], host_words
+        return record[:n * RECORD].reshape(n, RECORD), record[n * RECORD:], words
 
 
 class Kernels(NamedTuple):
@@ -140,7 +137,7 @@ def _kernels(moves, lookahead):
     @cuda_jit
     def write(record, chunks, N, sums, words, n):
         i = cuda.grid(1)
-        if i < n and N[TOTAL] <= len(words):
+        if i < n and N[TOTAL] <= min(len(words), MOST_ITEMS):
             first = record[int64(n) * RECORD + i] + sums[cuda.blockIdx.x]
             record[int64(n) * RECORD + i] = first
             write_moves(record, int64(i) * RECORD, chunks, moves, words, first)
