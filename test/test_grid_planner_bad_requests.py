@@ -18,6 +18,7 @@ from gpu_planners.errors import SettingsError
 from gpu_planners.nodes import grid_codes as codes
 from gpu_planners.nodes.grid_conversions import path_set_of
 from gpu_planners.nodes.grid_parameters import ALGORITHMS
+from gpu_planners.nodes.grid_planner_node import main
 
 NAN, INF = float("nan"), float("inf")
 BLOCKED, OUTSIDE, CLOSED_ROOM = (9 - 1, 3), (4, 10), (5, 4)
@@ -252,3 +253,10 @@ def test_no_cuda_device_though_one_was_asked_for(running):
 def test_a_wrong_parameter_at_the_start_is_an_error(parameters, word):
     with pytest.raises(SettingsError, match=word):
         RunningNode(None, **parameters)
+
+
+@pytest.mark.parametrize("given, words", [("block_size:=12", ["'12'", "4, 8, 16, 32"]), ("highest_cost:=300", ["highest_cost", "255"])])
+def test_the_program_ends_with_a_text_on_a_wrong_parameter(capfd, given, words):
+    assert main(["--ros-args", "-p", given]) == 1
+    said = capfd.readouterr().err
+    assert "wrong parameter" in said and all(word in said for word in words)

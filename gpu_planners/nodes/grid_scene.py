@@ -1,7 +1,7 @@
 """The map that is planned on, and the planners that know it. It belongs to the worker thread."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -29,20 +29,12 @@ class MapReading:
 
     @classmethod
     def of_parameters(cls, values):
-        return cls(unknown_cells(values["unknown"]), *(values[name] for name in list(cls.__dataclass_fields__)[1:]))
+        given = {field.name: values[field.name] for field in fields(cls)}
+        return cls(**given | {"unknown": unknown_cells(values["unknown"])})
 
     def grid(self, data, resolution=1.0, origin=(0.0, 0.0, 0.0)):
         """GridMap of occupancy values (rows, cols) int8"""
-        return GridMap.from_occupancy(
-            data,
-            resolution,
-            origin,
-            self.connectivity,
-            unknown=self.unknown,
-            occupied_from=self.occupied_from,
-            free_below=self.free_below,
-            highest_cost=self.highest_cost,
-        )
+        return GridMap.from_occupancy(data, resolution, origin, **asdict(self))
 
 
 class GridScene:
@@ -70,9 +62,7 @@ class GridScene:
         return Header(frame_id=self.frame, stamp=self.stamp)
 
     def load_file(self, path):
-        r = self._reading
-        how = dict(unknown=r.unknown, occupied_from=r.occupied_from, free_below=r.free_below, highest_cost=r.highest_cost)
-        self._collect(load_map(path, r.connectivity, **how))
+        self._collect(load_map(path, **asdict(self._reading)))
 
     def take_map(self, message):
         """nav_msgs/OccupancyGrid. A map that lies where the last one lay counts as a change of its tiles."""
