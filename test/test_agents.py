@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-from grid_oracle import DIAGONAL, STRAIGHT
+from grid_paths import STEPS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpu_planners.grid import AgentStatus, PathSet
-
-STEPS = STRAIGHT + DIAGONAL  # in the order of move codes
 
 
 def random_set(rng, connectivity, lengths, status=AgentStatus.SOLVED):

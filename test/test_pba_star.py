@@ -177,6 +177,7 @@ def test_goals_in_batches_and_agents_at_their_goal():
     starts[5] = goals[5]
     whole, few = PbaStar(GridMap(costs, 4), 8), PbaStar(GridMap(costs, 4), 8, "cpu", Settings(memory_mb=3))
     assert few._goals_at_once() < 60 <= whole._goals_at_once()
+    assert PbaStar(GridMap(costs, 4), np.int8(8), "cpu", Settings(memory_mb=np.int32(2048)))._goals_at_once() == whole._goals_at_once()
     same_paths(whole.plan(starts, goals), few.plan(starts, goals))
     assert len(whole.plan(starts[:0], goals[:0])) == 0
 

@@ -155,6 +155,12 @@ def test_settings_are_refused():
             Settings(**wrong)
 
 
+def test_settings_of_numpys_types_are_taken():
+    few = {"lookahead": np.int8(3), "most_moves": np.uint8(100), "table_size": np.int16(64), "memory_mb": np.int32(4096)}
+    grid, starts, goals = GridMap(np.ones((9, 9), np.uint8)), [[0, 0]], [[8, 5]]
+    same_paths(RtaaStar(grid, 8, "cpu", Settings(**few)).plan(starts, goals), RtaaStar(grid).plan(starts, goals))
+
+
 @pytest.mark.gpu
 @CUDA
 @pytest.mark.parametrize("connectivity, weights", MAPS)

@@ -86,9 +86,9 @@ def layout_of(grid, block_size, avoid):
         raise SettingsError(f"block_size is {block_size!r}; allowed: {', '.join(map(str, BLOCK_SIZES))}")
     check_sides(grid, "pba_star")
     one, diagonal = units_of(grid.connectivity)
-    least = max(grid.least_cost, 1)
-    return Layout(grid.rows, grid.cols, int(block_size).bit_length() - 1, -(-grid.rows // block_size), -(-grid.cols // block_size),
-                  4 * block_size - 4, grid.connectivity, one, diagonal, (least * one).bit_length() - 1, int(avoid), least)
+    size, least = int(block_size), max(grid.least_cost, 1)
+    return Layout(grid.rows, grid.cols, size.bit_length() - 1, -(-grid.rows // size), -(-grid.cols // size), 4 * size - 4,
+                  grid.connectivity, one, diagonal, (least * one).bit_length() - 1, int(avoid), least)
 
 
 class PbaStar:
