@@ -535,3 +535,23 @@ def test_nav2s_action(start_node):
     status, result = ask((0, 0), (9, 9), cancel=busy.set)
     assert status == GoalStatus.STATUS_CANCELED and result.path.poses == []
     assert ask((0, 0), (9, 9))[0] == GoalStatus.STATUS_SUCCEEDED
+
+
+def test_poses_in_other_frames_by_tf2(start_node):
+    tf2_ros = pytest.importorskip("tf2_ros", reason="tf2_ros is not among the ROS wheels; it comes with a ROS installation")
+    from geometry_msgs.msg import TransformStamped
+
+    running = start_node()
+    transform = TransformStamped(child_frame_id="odom")
+    transform.header.frame_id = "map"
+    transform.transform.translation.x, transform.transform.rotation.z, transform.transform.rotation.w = 5.0, np.sqrt(0.5), np.sqrt(0.5)
+    broadcaster = tf2_ros.StaticTransformBroadcaster(running.client_node)  # a quarter turn, then 5 m along x
+    broadcaster.sendTransform(transform)
+    x, y = centre(0, 2)
+    message = request(path_agents=[0])
+    message.starts = poses([(y, 5.0 - x)], frame="odom")
+    running.wait_until(lambda: running.plan(message).code != codes.TF_ERROR)  # until the transform is known
+    response = running.plan(message)
+    check_path(FREE, 8, tiles_of(response.paths[0]), (0, 2), (9, 9))
+    message.starts.header.frame_id = "moon"
+    assert running.plan(message).code == codes.TF_ERROR

@@ -42,7 +42,7 @@ class GridPlannerNode(Node):
         self._state = Diagnostics(self, "waiting for a map", self._facts)
         self._worker = Worker(self._state.fail)
         self._outputs = PlanPublishers(self, self._values, self._worker)
-        self._agents = TopicAgents(self, self._worker, self._state, lambda *poses: self._tell(self._plan(*poses), "topics"))
+        self._agents = TopicAgents(self, self._worker, self._state, self._plan_topics)
         self._maps = TopicMaps(self, self._worker, self._state, self._scene, self._get_ready)
         for kind, name, callback in ((PlanAgents, "plan_agents", self._plan_agents), (GetPlan, "get_plan", self._get_plan)):
             self.create_service(kind, f"~/{name}", callback, callback_group=MutuallyExclusiveCallbackGroup())
@@ -88,13 +88,15 @@ class GridPlannerNode(Node):
         algorithm = algorithm or self._values["algorithm"]
         return agent_planning.plan(self._scene, self._frames, starts, goals, algorithm, tolerance)
 
+    def _plan_topics(self, starts, goals):
+        plan = self._plan(starts, goals)
+        self._last_answer = plan.text()
+        self.get_logger().info(f"topics: {self._last_answer}", throttle_duration_sec=1.0)  # maps may change many times a second
+        self._outputs.show(plan, self._values)
+
     def _say(self, plan, what):
         self._last_answer = plan.text()
         self.get_logger().info(f"{what}: {self._last_answer}")
-
-    def _tell(self, plan, what):
-        self._say(plan, what)
-        self._outputs.show(plan, self._values)
 
     def _plan_agents(self, request, response):
         try:
@@ -110,7 +112,8 @@ class GridPlannerNode(Node):
             self._last_answer = response.message
             self.get_logger().warning(f"plan_agents: {response.message}")
         else:
-            self._tell(plan, "plan_agents")
+            self._say(plan, "plan_agents")
+            self._outputs.show(plan, self._values)
         return response
 
     def _get_plan(self, request, response):
