@@ -16,7 +16,7 @@ from .grid_map import GridMap
 HEADER = "type octile", "height N", "width N", "map"  # the first lines of a map
 TERRAIN = {**dict.fromkeys(b".GS", 1), **dict.fromkeys(b"@OTW", 0)}
 NO_TERRAIN = 255
-MOST = np.iinfo(np.int32).max
+MOST = np.iinfo(np.int32).max  # of a whole number in a .scen file
 FILES_DIAGONAL = 1.41421356  # what a diagonal step adds to the lengths in the files
 COST_OF_LETTER = np.array([TERRAIN.get(letter, NO_TERRAIN) for letter in range(256)], np.uint8)
 
