@@ -486,8 +486,14 @@ def test_map_updates_over_dds(start_node):
     message = updates.OccupancyGridUpdate(x=20, y=0, width=1, height=25, data=array.array("b", [100] * 25))
     running.publisher(updates.OccupancyGridUpdate, "/map_updates").publish(message)
     running.wait_until(lambda: running.node._scene.changes == 2)
+    publisher, taken = running.publisher(updates.OccupancyGridUpdate, "/map_updates", 1000), running.node._maps.taken
     data = HALL.copy()
     data[:25, 20] = 100
+    for row, col in np.ndindex(10, 20):  # a burst of which none is lost
+        data[row, col] = 100 * ((row + col) % 2)
+        publisher.publish(updates.OccupancyGridUpdate(x=col, y=row, width=1, height=1, data=array.array("b", [data[row, col]])))
+    running.wait_until(lambda: running.node._maps.taken == taken + 200)
+    assert np.array_equal(running.node._scene.grid.blocked, data != 0)
     response = running.plan(request(starts=[(14, 2)], goals=[(14, 37)]))
     assert np.isclose(response.costs[0], dijkstra(data == 0, 8, (14, 37))[1][14, 2])
 

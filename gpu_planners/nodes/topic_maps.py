@@ -8,6 +8,8 @@ from ..errors import GpuPlannersError
 from .optional import optional_module
 from .qos import of_durability
 
+UPDATES_DEPTH = 1000  # none of a burst may be lost: what it changed would never be known
+
 
 class TopicMaps:
     """The topics map and map_updates, or the file that stands for the former. What comes while the worker is busy is one change.
@@ -28,9 +30,9 @@ class TopicMaps:
             self._listen(node, OccupancyGrid, "map", scene.take_map, of_durability(values["map_durability"], depth=1))
         map_msgs, self.missing = optional_module("map_msgs.msg", "topic map_updates")
         if map_msgs:
-            self._listen(node, map_msgs.OccupancyGridUpdate, "map_updates", scene.take_update)
+            self._listen(node, map_msgs.OccupancyGridUpdate, "map_updates", scene.take_update, UPDATES_DEPTH)
 
-    def _listen(self, node, kind, topic, take, qos=10):
+    def _listen(self, node, kind, topic, take, qos):
         node.create_subscription(kind, topic, lambda message: self._receive(take, message), qos)
 
     def _receive(self, take, source):
