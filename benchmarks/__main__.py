@@ -16,6 +16,7 @@ from . import (
     grid_experiments,
     grid_fields,
     grid_plots,
+    grid_scenarios,
     grid_streamed,
     machine,
     planar_arm,
@@ -24,7 +25,7 @@ from . import (
 from .harness import Context, Row
 from .problems import data_dir
 
-MODULES = (arm_checks, arm_planners, arm_batches, arm_lengths, dl14, planar_arm, grid_experiments, grid_fields, grid_streamed)
+MODULES = (arm_checks, arm_planners, arm_batches, arm_lengths, dl14, planar_arm, grid_experiments, grid_fields, grid_scenarios, grid_streamed)
 REGISTRY = {benchmark.name: benchmark for module in MODULES for benchmark in module.BENCHMARKS}
 
 

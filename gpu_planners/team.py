@@ -70,7 +70,7 @@ def vote_lanes(flag):
 
 
 def from_lane(value, lane):
-    """A float32 value of another lane of the worker."""
+    """A float32 or int32 value of another lane of the worker."""
     return value
 
 
@@ -109,6 +109,11 @@ def raise_to(N, i, value):
     """N[i] = max(N[i], value), also where several workers do it at once; -> what it was before. N: int32"""
     N[i], before = max(N[i], value), N[i]
     return before
+
+
+def join_bits(bits):
+    """-> int64, the bits of all lanes of the worker; on CUDA lane i may set bit i only."""
+    return bits
 
 
 def clock_ns():
@@ -196,6 +201,11 @@ def _add(N, i, value):
 @overload(raise_to, target="cpu")
 def _raise_to(N, i, value):
     return lambda N, i, value: _atomic_max(N, i, np.int32(value))
+
+
+@overload(join_bits, target="cpu")
+def _join_bits(bits):
+    return lambda bits: np.int64(bits)
 
 
 @overload(clock_ns, target="cpu")

@@ -12,6 +12,7 @@ from .team import (
     clock_ns,
     from_lane,
     greatest_lane,
+    join_bits,
     lane_count,
     lane_range,
     least_lane,
@@ -95,6 +96,11 @@ def _add(N, i, value):
 @overload(raise_to, target="cuda")
 def _raise_to(N, i, value):
     return lambda N, i, value: cuda.atomic.max(N, i, np.int32(value))
+
+
+@overload(join_bits, target="cuda")
+def _join_bits(bits):
+    return lambda bits: np.int64(cuda.ballot_sync(ALL, bits != 0)) & np.int64(0xFFFFFFFF)
 
 
 @intrinsic

@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 from grid_oracle import dijkstra, random_costs
 
-from benchmarks import grid_experiments, grid_fields, grid_peers, grid_plots, grid_streamed, machine, problems, report
+from benchmarks import (
+    grid_experiments,
+    grid_fields,
+    grid_peers,
+    grid_plots,
+    grid_scenarios,
+    grid_streamed,
+    machine,
+    problems,
+    report,
+)
 from benchmarks.grid_timing import split_seconds
 from benchmarks.harness import Context
 from gpu_planners.grid import BlockPlanner, GridMap
@@ -63,7 +73,7 @@ def test_every_section_on_small_maps(monkeypatch, tmp_path):
     few = {name: planner for name, planner in grid_experiments.PLANNERS.items() if name not in ("P-BA*-4", "P-BA*-32")}
     monkeypatch.setattr(grid_experiments, "PLANNERS", few)
     tables = []
-    for benchmark in grid_fields.BENCHMARKS + grid_experiments.BENCHMARKS + grid_streamed.BENCHMARKS:
+    for benchmark in grid_fields.BENCHMARKS + grid_experiments.BENCHMARKS + grid_scenarios.BENCHMARKS + grid_streamed.BENCHMARKS:
         rows = [row.as_dict() for row in benchmark.run(context)]
         assert any(row["figures"] for row in rows), benchmark.name
         assert {key for row in rows for key in row["figures"]} <= set(benchmark.columns), benchmark.name

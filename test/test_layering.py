@@ -17,7 +17,7 @@ BROUGHT_ALONG = {"rcl_interfaces", "builtin_interfaces", "gpu_planners_msgs"}
 # llvmlite is a part of numba: each of its versions needs one of llvmlite.
 DISTRIBUTION_OF_IMPORT = {"PIL": "pillow", "llvmlite": "numba", "yaml": "pyyaml", "pinocchio": "pin", "numba_cuda": "numba-cuda", "cuda": "numba-cuda"}
 # Modules that are imported only where the extra that they need is asked for.
-NEEDS_EXTRA = {"gpu_planners.arm.browser_view": "view"}
+NEEDS_EXTRA = {"gpu_planners.arm.browser_view": "view", "gpu_planners.cuda_stream": "gpu"}
 MODULES_OF_EXTRAS = {"coal", "mpi4py", "matplotlib", "numba_cuda", "ompl", "pinocchio", "tqdm", "viser"}
 ROSDEP_KEY = {"pillow": "python3-pil", "pyyaml": "python3-yaml", "trimesh": "python3-trimesh-pip", "ruckig": None}
 

@@ -17,7 +17,7 @@ from ..device import njit
 from ..errors import SettingsError
 from ..team import run_team
 from . import block_rounds as rounds
-from .agents import AgentStatus, PathSet, first_words, step_bits
+from .agents import MANY, AgentStatus, PathSet, first_words, step_bits
 from .bit_blocks import FAR, bit_operations, bit_scratch
 from .blocks import Blocks
 from .descent import walk_functions
@@ -276,7 +276,7 @@ class Exact:
             words = np.concatenate(parts)
         status, cost = np.empty(n, np.uint8), np.empty(n)
         uniform = self.grid.uniform_cost if self.shape.layout == rounds.BITS else 0
-        _conclude(length, value, uniform, 1 / unit_of(self.grid.connectivity), status, cost)
+        (_conclude_many if n >= MANY else _conclude_few)(length, value, uniform, 1 / unit_of(self.grid.connectivity), status, cost)
         return PathSet(starts, status, cost, length, first, words, bits)
 
     def prepare(self, goals):
@@ -362,13 +362,24 @@ def _blocks_near(rows, cols, map_rows, map_cols, size, width, count):
     return np.flatnonzero(near).astype(np.int32)
 
 
+@njit
+def _conclude(i, length, value, uniform, scale, status, cost):
+    """Status and cost in tile lengths of an agent; length: -1 without a path, becomes 0. value: units, where uniform is 0"""
+    status[i] = NO_PATH if length[i] < 0 else SOLVED
+    cost[i] = np.inf if length[i] < 0 else (length[i] * np.float64(uniform) if uniform > 0 else value[i] * scale)
+    length[i] = max(length[i], 0)
+
+
+@njit
+def _conclude_few(length, value, uniform, scale, status, cost):
+    for i in range(len(length)):
+        _conclude(i, length, value, uniform, scale, status, cost)
+
+
 @njit(parallel=True)
-def _conclude(length, value, uniform, scale, status, cost):
-    """Status and cost in tile lengths of agents; length: -1 without a path, becomes 0. value: units, where uniform is 0"""
+def _conclude_many(length, value, uniform, scale, status, cost):
     for i in prange(len(length)):
-        status[i] = NO_PATH if length[i] < 0 else SOLVED
-        cost[i] = np.inf if length[i] < 0 else (length[i] * np.float64(uniform) if uniform > 0 else value[i] * scale)
-        length[i] = max(length[i], 0)
+        _conclude(i, length, value, uniform, scale, status, cost)
 
 
 def _expand_bits(blocks, E, M, goal):

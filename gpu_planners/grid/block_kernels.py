@@ -5,19 +5,21 @@ import functools
 import numpy as np
 from numba import cuda, int32, int64, uint8, uint32
 
+from ..cuda_stream import CudaStream
 from ..device import cuda_jit, njit
 from ..team import least_lane, sync_lanes, sync_team
 from ..team_kernels import ALL, WARP, team_blocks
 from . import block_rounds as rounds
-from .agents import WORD_BITS
+from .agents import WORD_BITS, step_bits
 from .bit_blocks import AT_GOAL, EAST, FAR, NORTH, NOWHERE, SOUTH, WEST, BitScratch
 from .block_rounds import BITS, VALUES
 from .descent import direction_functions
 from .pinned import PinnedPool
 from .value_blocks import ValueScratch
 
-WARPS_OF = {BITS: 16, VALUES: 4}  # of a CUDA block, one to a block of the map; shared memory bounds those of VALUES
+WARPS_OF = {BITS: 12, VALUES: 4}  # of a CUDA block, one to a block of the map; shared memory bounds those of VALUES
 BLOCKS_OF = {BITS: 1, VALUES: 2}  # on each multiprocessor: few, since they wait for each other once a round
+LEVELS = 4  # of a wave, between two looks whether it has died out
 WALKERS = 256  # threads of a CUDA block that walk, one to an agent
 WALKER_WARPS = WALKERS // WARP
 WALKERS_OF = 8  # such blocks on each multiprocessor
@@ -33,6 +35,7 @@ def spread_on_warp(size):
         """The wave from `level` on, until all that it can reach is reached. `out` is not written."""
         one, everywhere = uint32(1), uint32(0xFFFFFFFF)
         row = min(lane, last)
+        bit, edge = uint32(one << uint32(row)), uint32(one << uint32(last))
         own = everywhere if lane < size else uint32(0)
         open_, bit1, front = uint32(S.open[row] & own), uint32(S.one[row] & own), uint32(S.front[1, row + 1] & own)
         far = int32(FAR)
@@ -45,33 +48,34 @@ def spread_on_warp(size):
         while now < far:
             alive = True
             while alive:
-                from_north, from_south = cuda.ballot_sync(ALL, north == now), cuda.ballot_sync(ALL, south == now)
-                up = uint32(cuda.shfl_up_sync(ALL, int32(front), 1))
-                down = uint32(cuda.shfl_down_sync(ALL, int32(front), 1))
-                if lane == 0:
-                    up = uint32(from_north)
-                if lane == last:
-                    down = uint32(from_south)
-                new = (front << one) | (front >> one) | up | down
-                if west == now:
-                    new |= one
-                if east == now:
-                    new |= one << uint32(last)
-                front = uint32(new & open_)
-                open_ = uint32(open_ ^ front)
-                if now & int32(2):
-                    bit1 = uint32(bit1 | front)
-                top, bottom = uint32(cuda.shfl_sync(ALL, int32(front), 0)), uint32(cuda.shfl_sync(ALL, int32(front), last))
-                if (top >> uint32(lane)) & one:
-                    d_north = now
-                if (bottom >> uint32(lane)) & one:
-                    d_south = now
-                if front & one:
-                    d_west = now
-                if (front >> uint32(last)) & one:
-                    d_east = now
+                for _ in range(LEVELS):
+                    from_north, from_south = cuda.ballot_sync(ALL, north == now), cuda.ballot_sync(ALL, south == now)
+                    up = uint32(cuda.shfl_up_sync(ALL, int32(front), 1))
+                    down = uint32(cuda.shfl_down_sync(ALL, int32(front), 1))
+                    if lane == 0:
+                        up = uint32(from_north)
+                    if lane == last:
+                        down = uint32(from_south)
+                    new = (front << one) | (front >> one) | up | down
+                    if west == now:
+                        new |= one
+                    if east == now:
+                        new |= edge
+                    front = uint32(new & open_)
+                    open_ = uint32(open_ ^ front)
+                    if now & int32(2):
+                        bit1 = uint32(bit1 | front)
+                    top, bottom = uint32(cuda.shfl_sync(ALL, int32(front), 0)), uint32(cuda.shfl_sync(ALL, int32(front), last))
+                    if uint32(top & bit):
+                        d_north = now
+                    if uint32(bottom & bit):
+                        d_south = now
+                    if front & one:
+                        d_west = now
+                    if uint32(front & edge):
+                        d_east = now
+                    now = int32(now + int32(1))
                 alive = cuda.any_sync(ALL, front != uint32(0))
-                now = int32(now + int32(1))
             # the wave has died out: on to the next arrival at a tile that is still open
             least = far
             top, bottom = uint32(cuda.shfl_sync(ALL, int32(open_), 0)), uint32(cuda.shfl_sync(ALL, int32(open_), last))
@@ -97,7 +101,7 @@ def _update_kernel(layout, size, connectivity):
     update_fields = rounds.field_functions(layout, size, connectivity, spread_on_warp)
     wide, WARPS = size + 2, WARPS_OF[layout]
 
-    @cuda_jit(max_registers=min(255, 65536 // (WARP * WARPS * BLOCKS_OF[layout])))
+    @cuda_jit(max_registers=min(255, 65536 // (WARP * WARPS * BLOCKS_OF[layout]) // 8 * 8))
     def update(width, blocks, M, V, E, directions, goals, R, Q, N):
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
         if layout == BITS:
@@ -183,28 +187,35 @@ def _descend_kernel(layout, size, bits):
         return before + upto - value, total
 
     @cuda_jit
-    def descend(width, blocks, V, E, directions, starts, slots, last_slot, n, capacity, length, first, value, words, totals, N):
-        """Lengths, costs in units (VALUES only) and packed steps of n agents; `totals` gets the words they take.
+    def descend(width, blocks, V, E, directions, agents, numbers, words, totals, total, N):
+        """Answers to n agents.
 
-        Where those are more than `capacity`, no steps are written. totals: (members + 1,) int64, mapped the last
+        agents: int32: n, slots - 1, starts [row, col], slots (n, or 1 for all)
+        numbers, words: the same memory, as int64 and as uint32, which gets what `CudaFields.answer` says
+        totals: (members,) int64; total: (1,) int64 words that the steps take. Where these are more than there is room for, no
+        steps are written
         """
         sums = cuda.shared.array(WALKER_WARPS, int64)
         member, members = cuda.blockIdx.x, cuda.gridDim.x
         thread = cuda.threadIdx.x
+        n, last_slot = int64(agents[0]), int64(agents[1])
+        starts, slots = agents[2 : 2 + 2 * n], agents[2 + 2 * n :]
+        head = 2 * n if layout == BITS else 4 * n
+        length, steps_at = words[head : head + n], head + n
         share = (n + members - 1) // members
         begin, end = member * share, min(n, (member + 1) * share)
         taken = int64(0)
         for i in range(begin + thread, end, WALKERS):
             slot = int64(slots[min(i, last_slot)])
-            row, col = int64(starts[i, 0]), int64(starts[i, 1])
+            row, col = int64(starts[2 * i]), int64(starts[2 * i + 1])
             steps = steps_from(row, col, slot * blocks, width, E, directions)
-            length[i] = steps
+            length[i] = uint32(steps)
             if layout == VALUES:
-                value[i] = V[slot, row + 1, col + 1]
+                numbers[n + i] = V[slot, row + 1, col + 1]
             taken += (max(steps, 0) + per_word - 1) // per_word
-        _, total = sum_before(taken, sums)
+        _, whole = sum_before(taken, sums)
         if thread == 0:
-            totals[member] = total
+            totals[member] = whole
         sync_team(N, 0, member, members)
         taken = int64(0)
         every = int64(0)
@@ -215,22 +226,22 @@ def _descend_kernel(layout, size, bits):
         _, base = sum_before(taken, sums)
         _, every = sum_before(every, sums)
         if member == 0 and thread == 0:
-            totals[members] = every
+            total[0] = every
         for chunk in range(begin, end, WALKERS):
             i = chunk + thread
             need = int64(0)
             if i < end:
-                need = int64((max(length[i], 0) + per_word - 1) // per_word)
-            before, total = sum_before(need, sums)
+                need = int64((max(int32(length[i]), 0) + per_word - 1) // per_word)
+            before, whole = sum_before(need, sums)
             if i < end:
-                first[i] = base + before
-            base += total
-        if every <= capacity:
+                numbers[i] = base + before
+            base += whole
+        if steps_at + every <= words.size:
             for i in range(begin + thread, end, WALKERS):
-                row, col = int64(starts[i, 0]), int64(starts[i, 1])
-                slot_base, at = int64(slots[min(i, last_slot)]) * blocks, first[i]
+                row, col = int64(starts[2 * i]), int64(starts[2 * i + 1])
+                slot_base, at = int64(slots[min(i, last_slot)]) * blocks, steps_at + numbers[i]
                 word = uint32(0)
-                for number in range(length[i] - 1, -1, -1):
+                for number in range(int32(length[i]) - 1, -1, -1):
                     code = code_at(row, col, slot_base, width, directions)
                     word |= uint32(code) << uint32(bits * (number & (per_word - 1)))
                     if number & (per_word - 1) == 0:
@@ -248,16 +259,22 @@ class CudaFields:
         self.shape = shape
         self._index = int(device.partition(":")[2] or 0)
         self._update = _update_kernel(shape.layout, shape.blocks.size, shape.connectivity)
-        bits = 2 if shape.connectivity == 4 else 4
-        self._descend = _descend_kernel(shape.layout, shape.blocks.size, bits)
-        self._pinned, self._held, self._staged = PinnedPool(cuda.pinned_array), {}, {}
+        self._descend = _descend_kernel(shape.layout, shape.blocks.size, step_bits(shape.connectivity))
+        self._pinned, self._staged = PinnedPool(cuda.pinned_array), {}
+        self._fitting = {}  # kernel -> how many of its blocks run at once
+        self._request, self._words = np.zeros(0, np.int32), None
         with cuda.gpus[self._index]:
             self._multiprocessors = cuda.get_current_device().MULTIPROCESSOR_COUNT
-            self._stream = cuda.stream()
+            self._stream = CudaStream()
+            self._agents = np.zeros(0, np.int32), None  # page-locked, on the device
+            self._totals = cuda.device_array(WALKERS_OF * self._multiprocessors, np.int64)
+            self._total, self._barrier = cuda.mapped_array(1, np.int64), cuda.to_device(np.zeros(1, np.int32))
+            self._answer(1)
 
     def allocate(self, slots):
         """Room for so many fields; those there were are lost."""
         with cuda.gpus[self._index]:
+            self._stream.clear()
             self._arrays = {}
             for name, (shape, kind) in self.shape.field_shapes(slots).items():
                 self._arrays[name] = cuda.device_array(shape, kind)
@@ -276,7 +293,7 @@ class CudaFields:
         """Before fields are repaired."""
         first, last = self.shape.change_map(self._map, grid, rows, cols)
         with cuda.gpus[self._index]:
-            self._device_map[first : last + 1].copy_to_device(self._map[first : last + 1], self._stream)
+            self._stream.to_device(self._device_map, first * self._map.shape[1], self._map[first : last + 1])
 
     def staged(self):
         """As of `CpuFields`, in page-locked memory."""
@@ -293,61 +310,57 @@ class CudaFields:
         """See `staged`."""
         with cuda.gpus[self._index]:
             for name in names:
-                self._state()[name].copy_to_device(self._staged[name], self._stream)
+                self._state()[name].copy_to_device(self._staged[name], self._stream.numba)
 
     def unload(self, *names):
         """See `staged`."""
         with cuda.gpus[self._index]:
             for name in names:
-                self._state()[name].copy_to_host(self._staged[name], self._stream)
-            self._stream.synchronize()
+                self._state()[name].copy_to_host(self._staged[name], self._stream.numba)
+            self._stream.wait()
 
     def update(self, R):
         """Run `update_fields`."""
         a, blocks = self._arrays, self.shape.blocks
         with cuda.gpus[self._index]:
-            sent = self._held.get("R")
-            if sent is None or len(sent) < len(R):
-                sent = self._held["R"] = cuda.mapped_array(2 * len(R), np.int32)
-            sent[: len(R)] = R
+            if len(self._request) < len(R):
+                self._request = cuda.mapped_array(2 * len(R), np.int32)
+            self._request[: len(R)] = R
             arguments = (
-                blocks.width, blocks.count, self._device_map, a["V"], a["E"], a["directions"], a["goals"], sent, a["Q"], a["N"]
+                blocks.width, blocks.count, self._device_map, a["V"], a["E"], a["directions"], a["goals"], self._request, a["Q"], a["N"]
             )
             warps = WARPS_OF[self.shape.layout]
-            self._launch(self._update, warps, BLOCKS_OF[self.shape.layout], warps * blocks.count, arguments)
-            self._stream.synchronize()
+            self._launch(self._update, warps, BLOCKS_OF[self.shape.layout] * self._multiprocessors, warps * blocks.count, arguments)
+            self._stream.wait()
 
     def descend(self, starts, slots, bits):
         """Paths of agents. starts: (N, 2) int32; slots: (N,) int32, or (1,) for all -> length (N,) int32, -1 without a path; first (N,) int64;
-        cost-to-go of the starts in units (N,) int64, empty of BITS; words"""
+        cost-to-go of the starts in units (N,) int64, empty of BITS; words
+
+        The answer comes from the device in one piece: first, cost-to-go, length, words.
+        """
         n, a, blocks = len(starts), self._arrays, self.shape.blocks
+        values = n if self.shape.layout == VALUES else 0
+        head = 2 * (n + values) + n  # of uint32
         with cuda.gpus[self._index]:
-            last_slot = len(slots) - 1
-            starts, slots = self._sent("starts", starts), self._sent("slots", slots)
-            length = self._room("length", n, np.int32)
-            first, value = self._room("first", n, np.int64), self._room("value", n, np.int64)
-            words = self._room("words", 1, np.uint32)
-            N = self._held.setdefault("N", cuda.to_device(np.zeros(1, np.int32)))
-            totals = self._room("totals", WALKERS_OF * self._multiprocessors + 1, np.int64)
+            agents = self._sent(n, starts, slots)
             for _ in range(2):
+                numbers, words = self._answer(head)
                 arguments = (
-                    blocks.width, blocks.count, a["V"], a["E"], a["directions"], starts, slots, last_slot, n, len(words), length, first, value,
-                    words, totals, N,
+                    blocks.width, blocks.count, a["V"], a["E"], a["directions"], agents, numbers, words, self._totals, self._total, self._barrier
                 )
-                members = self._launch(self._descend, WALKER_WARPS, WALKERS_OF, -(-n // WARP), arguments)
-                total = self._held.setdefault("total", cuda.pinned_array(1, np.int64))
-                totals[members : members + 1].copy_to_host(total, self._stream)
-                self._stream.synchronize()
-                if total[0] <= len(words):
+                most = 1 << max(n - 1, 0).bit_length()  # launches of about so many agents are the same
+                self._launch(self._descend, WALKER_WARPS, WALKERS_OF * self._multiprocessors, -(-most // WARP), arguments)
+                self._stream.wait()
+                if head + self._total[0] <= words.size:
                     break
-                words = self._room("words", int(total[0]), np.uint32)
-            answers = []
-            for part, count in ((length, n), (first, n), (value, n if self.shape.layout == VALUES else 0), (words, int(total[0]))):
-                answers.append(self._pinned.take(count, part.dtype))
-                if count:
-                    part[:count].copy_to_host(answers[-1], self._stream)
-            self._stream.synchronize()
-            return answers
+                self._answer(head + int(self._total[0]))
+            answer = self._pinned.take(head + int(self._total[0]), np.uint32)
+            if len(answer):
+                self._stream.to_host(answer, words)
+            self._stream.wait()
+        numbers = answer[: head - n].view(np.int64)
+        return answer[head - n : head].view(np.int32), numbers[:n], numbers[n:], answer[head:]
 
     def field(self, slot):
         """-> V, E, M of one slot, on the host"""
@@ -357,31 +370,31 @@ class CudaFields:
             items = slice(slot * self.shape.blocks.count, (slot + 1) * self.shape.blocks.count)
             return self._arrays["V"][items].copy_to_host(), self._arrays["E"][items].copy_to_host(), self._map
 
-    def _launch(self, kernel, warps, at_once, wanted, arguments):
-        """Launch CUDA blocks of `warps` warps, at most `at_once` on each multiprocessor and `wanted` warps -> how many blocks
+    def _launch(self, kernel, warps, most, wanted, arguments):
+        """Launch at most `most` CUDA blocks of `warps` warps each, `wanted` warps in all. They wait for each other, so that all must
+        run at once."""
+        if kernel not in self._fitting:
+            kernel[1, warps * WARP, self._stream.numba](*arguments)  # compiles; how many blocks fit is known afterwards
+            self._fitting[kernel] = team_blocks(kernel, warps * WARP, most)
+        self._stream.launch(kernel, max(1, min(self._fitting[kernel], -(-wanted // warps))), warps * WARP, arguments)
 
-        They wait for each other, so that all must run at once.
-        """
-        if not kernel.overloads:
-            kernel[1, warps * WARP, self._stream](*arguments)  # compiles; how many blocks fit is known afterwards
-        members = max(1, min(team_blocks(kernel, warps * WARP, at_once * self._multiprocessors), -(-wanted // warps)))
-        kernel[members, warps * WARP, self._stream](*arguments)
-        return members
+    def _answer(self, words):
+        """-> memory on the device of at least so many words, kept, as int64 and as uint32"""
+        if self._words is None or self._words.size < words:
+            self._stream.clear()  # it holds the old one
+            self._numbers = self._words = None
+            self._numbers = cuda.device_array(words // 2 + words // 8 + 1, np.int64)
+            self._words = self._numbers.view(np.uint32)
+        return self._numbers, self._words
 
-    def _room(self, name, count, kind):
-        """A kept device array of at least `count` elements."""
-        held = self._held.get(name)
-        if held is None or len(held) < count:
-            held = self._held[name] = cuda.device_array(count + count // 4, kind)
-        return held
-
-    def _sent(self, name, values):
-        """A kept device array that begins with `values`."""
-        values = np.ascontiguousarray(values)
-        staging = self._held.get((name, "host"))
-        if staging is None or staging.size < values.size:
-            staging = self._held[name, "host"] = cuda.pinned_array(values.size + values.size // 4 + 1, values.dtype)
-            self._held[name] = cuda.device_array(len(staging), values.dtype)
-        staging[: values.size] = values.ravel()
-        self._held[name][: max(1, values.size)].copy_to_device(staging[: max(1, values.size)], self._stream)
-        return self._held[name].reshape(-1) if values.ndim == 1 else self._held[name][: values.size].reshape(values.shape)
+    def _sent(self, n, starts, slots):
+        """-> `agents` of the kernel, kept"""
+        count = 2 + 2 * n + len(slots)
+        staging, agents = self._agents
+        if len(staging) < count:
+            staging, agents = self._agents = cuda.pinned_array(count + count // 4, np.int32), cuda.device_array(count + count // 4, np.int32)
+        staging[:2] = n, len(slots) - 1
+        staging[2 : 2 + 2 * n] = starts.ravel()
+        staging[2 + 2 * n : count] = slots
+        self._stream.to_device(agents, 0, staging[:count])
+        return agents

@@ -9,7 +9,8 @@ blocks concerned are relaxed. At last each tile of a block where something chang
 
 Arrays: M, V, E are free, wave, edge of `bit_blocks` (layout BITS) or cost, value and nothing of `value_blocks` (VALUES).
     directions (items, B * B / 8) uint32   codes of 4 bits, tile by tile
-    Q (5, items) int32    STAMP: the latest round an item was listed for; DIRTY: the epoch it last changed in; two lists; TOUCHED
+    Q (5, items) int32    STAMP: the latest round an item was listed for; DIRTY: twice the epoch it was last withdrawn from, plus 1 if
+                          it was relaxed since; two lists; TOUCHED
     N (8,) int32          the barrier, lengths of lists, the round
     R (r,) int32          request: EPOCH; NEW: how many slots of new goals; LIVE: slots in all; SEEDS: blocks to repair; RELAX:
                           blocks to go on from; DIRECT: which directions to write, NONE, CHANGES or ALL; from LISTS on: the
@@ -75,7 +76,7 @@ def field_functions(layout, size, connectivity, make_spread=spread_on_cpu):
     @njit
     def touch(item, epoch, Q, N):
         """Note that something of an item has been taken back in this epoch."""
-        if raise_to(Q[DIRTY], item, epoch) < epoch:
+        if raise_to(Q[DIRTY], item, 2 * epoch) < 2 * epoch:
             Q[TOUCHED, add(N, TOUCHED_COUNT, 1)] = item
 
     @njit
@@ -103,15 +104,19 @@ def field_functions(layout, size, connectivity, make_spread=spread_on_cpu):
     @njit
     def seed_of(slot, block, goals):
         """The goal's tile if the goal lies in this block, else -1."""
-        return goals[slot, GOAL_TILE] if goals[slot, GOAL_BLOCK] == block else -1
+        tile, its_block = goals[slot, GOAL_TILE], goals[slot, GOAL_BLOCK]  # both at once: no branch between two reads
+        return tile if its_block == block else np.int32(-1)
 
     @njit
     def rounds(withdrawing, k, epoch, width, blocks, M, V, E, goals, Q, N, S, lane, place):
         """Rounds from k on until a list is empty -> the round after the last."""
-        n = N[COUNT + k % 3]
-        while n > 0:
-            for w in range(place.worker, n, place.workers):
-                item = np.int64(Q[LIST + k % 2, w])
+        while True:
+            w = place.worker
+            item = np.int64(Q[LIST + k % 2, min(w, Q.shape[1] - 1)])  # before the list's length is known: that read takes as long
+            n = N[COUNT + k % 3]
+            if n == 0:
+                return k
+            while w < n:
                 slot, block = split(item, blocks)
                 seed = seed_of(slot, block, goals)
                 if layout == BITS:
@@ -124,19 +129,20 @@ def field_functions(layout, size, connectivity, make_spread=spread_on_cpu):
                     if withdrawing:
                         answer = withdraw_values(block, slot, width, seed, M, V, S, lane)
                     else:
-                        answer = relax_values(block, slot, width, seed, M, V, S, lane)
+                        answer = relax_values(block, slot, width, seed, Q[DIRTY, item] == 2 * epoch, M, V, S, lane)
                 if withdrawing:
                     if lane == 0 and answer & CHANGED:
                         touch(item, epoch, Q, N)
                 elif lane == 0:
-                    Q[DIRTY, item] = epoch
+                    Q[DIRTY, item] = 2 * epoch + 1
                 call(item, inner(block, answer, width, blocks), k + 1, width, Q, N, lane)
+                w += place.workers
+                if w < n:
+                    item = np.int64(Q[LIST + k % 2, w])
             if place.worker == 0 and lane == 0:
                 N[COUNT + (k + 2) % 3] = 0
             sync_team(N, BARRIER, place.member, place.members)
             k += 1
-            n = N[COUNT + k % 3]
-        return k
 
     @njit
     def clear(slot, blocks, epoch, M, V, E, Q, lane, place):
@@ -145,7 +151,7 @@ def field_functions(layout, size, connectivity, make_spread=spread_on_cpu):
         for b in range(place.worker, blocks, place.workers):
             item = slot * blocks + b
             if lane == 0:
-                Q[DIRTY, item] = epoch
+                Q[DIRTY, item] = 2 * epoch + 1
             if layout == BITS:
                 for r in range(lane, size, lanes):
                     V[item, ONE, r] = np.uint32(0)
@@ -167,7 +173,7 @@ def field_functions(layout, size, connectivity, make_spread=spread_on_cpu):
                 if not every:
                     for row in range(-width, width + 1, width):
                         for beside in range(-1, 2):
-                            dirty |= Q[DIRTY, item + row + beside] == epoch
+                            dirty |= Q[DIRTY, item + row + beside] >= 2 * epoch
                 if dirty:
                     seed = seed_of(slot, b, goals)
                     if layout == BITS:

@@ -9,7 +9,7 @@ from numba import prange
 
 from ..device import njit, resolve_device
 from ..errors import GridMapError, SettingsError
-from .agents import AgentStatus, PathSet, step_bits
+from .agents import MANY, AgentStatus, PathSet, step_bits
 from .blocks import BLOCK_SIZES
 
 ALGORITHMS = {
@@ -60,7 +60,8 @@ class BlockPlanner:
             raise GridMapError(f"goals has {len(goals)} rows; allowed: one goal (2,), or {len(starts)}, one for each start")
         status = np.empty(len(starts), np.uint8)
         start_tiles, goal_tiles = np.empty((len(starts), 2), np.int32), np.empty((len(goals), 2), np.int32)
-        if _check_agents(starts, goals, self.grid.costs, status, start_tiles, goal_tiles):
+        check = _check_many if len(starts) >= MANY else _check_few
+        if check(starts, goals, self.grid.costs, status, start_tiles, goal_tiles):
             paths = self._engine.plan(start_tiles, np.broadcast_to(goal_tiles, start_tiles.shape))
         else:
             paths = self._plan_valid(np.flatnonzero(status == AgentStatus.SOLVED), start_tiles, goal_tiles, status)
@@ -93,7 +94,7 @@ class BlockPlanner:
         self._needs_fields()
         goals = _as_tiles(goals, "goals")
         status, tiles = np.empty(len(goals), np.uint8), np.empty((len(goals), 2), np.int32)
-        _check_agents(goals, goals, self.grid.costs, status, tiles, tiles.copy())
+        _check_few(goals, goals, self.grid.costs, status, tiles, tiles.copy())
         self._engine.prepare(tiles[status == AgentStatus.SOLVED])
 
     def field(self, goal):
@@ -140,20 +141,37 @@ def _place(row, col, costs, tiles, i):
     return SOLVED if costs[tiles[i, 0], tiles[i, 1]] > 0 else BLOCKED
 
 
+@njit
+def _check_agent(i, starts, goals, wrong_goal, costs, status, start_tiles, goal_tiles):
+    """status[i], 0 where the agent can be planned; tiles [row, col] where they lie on the map. wrong_goal: of the goal that all share"""
+    wrong = _place(starts[i, 0], starts[i, 1], costs, start_tiles, i)
+    if len(goals) > 1:
+        wrong_goal = _place(goals[i, 0], goals[i, 1], costs, goal_tiles, i)
+    if wrong == 0 and wrong_goal > 0:
+        wrong = wrong_goal + 1  # the same fault of the goal
+    status[i] = wrong
+    return wrong > 0
+
+
+@njit
+def _check_shared(goals, costs, goal_tiles):
+    """What is wrong with the one goal of all, 0 where each agent has its own."""
+    return _place(goals[0, 0], goals[0, 1], costs, goal_tiles, 0) if len(goals) == 1 else 0
+
+
+@njit
+def _check_few(starts, goals, costs, status, start_tiles, goal_tiles):
+    """`_check_agent` of all -> are all in order?"""
+    wrong_goal, bad = _check_shared(goals, costs, goal_tiles), 0
+    for i in range(len(starts)):
+        bad += _check_agent(i, starts, goals, wrong_goal, costs, status, start_tiles, goal_tiles)
+    return bad == 0
+
+
 @njit(parallel=True)
-def _check_agents(starts, goals, costs, status, start_tiles, goal_tiles):
-    """status (N,) of each agent, 0 where it can be planned; tiles [row, col] where they lie on the map. -> are all in order?"""
-    shared = len(goals) == 1
-    of_goal = _place(goals[0, 0], goals[0, 1], costs, goal_tiles, 0) if shared else 0
-    bad = 0
+def _check_many(starts, goals, costs, status, start_tiles, goal_tiles):
+    """`_check_few` by several threads."""
+    wrong_goal, bad = _check_shared(goals, costs, goal_tiles), 0
     for i in prange(len(starts)):
-        wrong = _place(starts[i, 0], starts[i, 1], costs, start_tiles, i)
-        if not shared:
-            wrong_goal = _place(goals[i, 0], goals[i, 1], costs, goal_tiles, i)
-        else:
-            wrong_goal = of_goal
-        if wrong == 0 and wrong_goal > 0:
-            wrong = wrong_goal + 1  # the same fault of the goal
-        status[i] = wrong
-        bad += wrong > 0
+        bad += _check_agent(i, starts, goals, wrong_goal, costs, status, start_tiles, goal_tiles)
     return bad == 0

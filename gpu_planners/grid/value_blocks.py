@@ -1,4 +1,4 @@
-"""Blocks of weighted and 8-connected maps: exact relaxation by sweeps in four directions until nothing changes.
+"""Blocks of weighted and 8-connected maps: exact relaxation by sweeps in four directions, of the lines beside a change only.
 
 Costs are integers, so that every order of relaxation ends at the same values: tile costs on 4-connected maps, multiples of
 2**-32 tile lengths on 8-connected ones, where sqrt(2) is off by 1e-11. A path may cost up to 2**29 tile lengths there.
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..device import njit
-from ..team import any_lane, lane_range, sync_lanes
+from ..team import any_lane, join_bits, lane_range, sync_lanes
 from .bit_blocks import AT_GOAL, CHANGED, NOWHERE
 
 NEVER = np.int64(1) << np.int64(61)  # three of them can be added
@@ -65,10 +65,42 @@ def step_functions(connectivity):
     return barrier, through
 
 
+def _lower_function(size, connectivity, rows):
+    """-> lower, of rows or of columns"""
+    barrier, through = step_functions(connectivity)
+
+    @njit
+    def lower(S, line, step, lane):
+        """The tiles of a line get better by way of the line `step` beside it -> bits of those that do"""
+        better = np.int64(0)
+        for i in lane_range(0, size, lane):
+            if rows:
+                r, c = line + 1, i + 1
+                best = through(S, r, c, step, 0)
+                if connectivity == 8:
+                    best = min(best, through(S, r, c, step, -1), through(S, r, c, step, 1))
+            else:
+                r, c = i + 1, line + 1
+                best = through(S, r, c, 0, step)
+                if connectivity == 8:
+                    best = min(best, through(S, r, c, -1, step), through(S, r, c, 1, step))
+            before = S.value[r, c]
+            best |= barrier(S, r, c)
+            S.value[r, c] = min(before, best)
+            better |= np.int64(best < before) << np.int64(i)
+        better = join_bits(better)
+        sync_lanes()
+        return better
+
+    return lower
+
+
 @functools.cache
 def value_operations(size, connectivity):
     """-> relax, withdraw, direct for blocks of this size; each is called by all lanes of a worker."""
     barrier, through = step_functions(connectivity)
+    every = (1 << size) - 1
+    lower_row, lower_col = _lower_function(size, connectivity, True), _lower_function(size, connectivity, False)
 
     @njit
     def load(block, slot, width, cost, value, S, lane):
@@ -82,51 +114,48 @@ def value_operations(size, connectivity):
         return row, col
 
     @njit
-    def lower_row(S, r, dr, lane):
-        """Row r gets better by way of row r + dr. -> did a tile of this lane?"""
-        better = np.int64(0)
-        for c in lane_range(1, size + 1, lane):
-            best = through(S, r, c, dr, 0)
-            if connectivity == 8:
-                best = min(best, through(S, r, c, dr, -1), through(S, r, c, dr, 1))
-            before = S.value[r, c]
-            now = max(min(before, best), barrier(S, r, c))
-            S.value[r, c] = now
-            better |= before ^ now
-        return better != 0
+    def after(better, line, on, back, side_on, side_back):
+        """A line got better at some tiles: the lines on and back of it, and those across, beside the tiles, may follow."""
+        on, back = (on | 2 << line) & every, back | 1 << line >> 1
+        return on, back, (side_on | better << 1) & every, side_back | better >> 1
 
     @njit
-    def lower_col(S, c, dc, lane):
-        """Column c gets better by way of column c + dc."""
-        better = np.int64(0)
-        for r in lane_range(1, size + 1, lane):
-            best = through(S, r, c, 0, dc)
-            if connectivity == 8:
-                best = min(best, through(S, r, c, -1, dc), through(S, r, c, 1, dc))
-            before = S.value[r, c]
-            now = max(min(before, best), barrier(S, r, c))
-            S.value[r, c] = now
-            better |= before ^ now
-        return better != 0
-
-    @njit
-    def settle(S, lane):
-        """Sweep down, right, up and left, until four sweeps in a row have changed nothing."""
-        quiet, turn = 0, 0
-        while quiet < 4:
-            better = False
-            for k in range(size):
-                if turn == 0:
-                    better |= lower_row(S, k + 1, -1, lane)
-                elif turn == 1:
-                    better |= lower_col(S, k + 1, -1, lane)
-                elif turn == 2:
-                    better |= lower_row(S, size - k, 1, lane)
-                else:
-                    better |= lower_col(S, size - k, 1, lane)
-                sync_lanes()
-            quiet = 0 if any_lane(better) else quiet + 1
-            turn = (turn + 1) % 4
+    def settle(S, south, east, north, west, lane):
+        """Lower rows and columns until no tile gets better. south, ...: bits of the lines that may get better by way of the line
+        before them on the way south, ..."""
+        while south | east | north | west:
+            line = 0
+            while south:
+                if (south >> line) & 1:
+                    south ^= 1 << line
+                    better = lower_row(S, line, -1, lane)
+                    if better:
+                        south, north, east, west = after(better, line, south, north, east, west)
+                line += 1
+            line = 0
+            while east:
+                if (east >> line) & 1:
+                    east ^= 1 << line
+                    better = lower_col(S, line, -1, lane)
+                    if better:
+                        east, west, south, north = after(better, line, east, west, south, north)
+                line += 1
+            line = size - 1
+            while north:
+                if (north >> line) & 1:
+                    north ^= 1 << line
+                    better = lower_row(S, line, 1, lane)
+                    if better:
+                        south, north, east, west = after(better, line, south, north, east, west)
+                line -= 1
+            line = size - 1
+            while west:
+                if (west >> line) & 1:
+                    west ^= 1 << line
+                    better = lower_col(S, line, 1, lane)
+                    if better:
+                        east, west, south, north = after(better, line, east, west, south, north)
+                line -= 1
 
     @njit
     def store(row, col, slot, value, S, lane):
@@ -139,16 +168,20 @@ def value_operations(size, connectivity):
         return np.int32(CHANGED) if any_lane(changed) else np.int32(0)
 
     @njit
-    def relax(block, slot, width, seed, cost, value, S, lane):
-        """Exact values inside a block, given the tiles around it.
+    def relax(block, slot, width, seed, raw, cost, value, S, lane):
+        """Exact values inside a block, given the tiles around it; raw: those inside need not fit each other.
 
         -> bits of the neighbours (move codes) that get better by it
         """
         row, col = load(block, slot, width, cost, value, S, lane)
-        if seed >= 0 and lane == 0:
-            S.value[1 + seed // size, 1 + seed % size] = np.int64(0)
-        sync_lanes()
-        settle(S, lane)
+        first, last = (every, every) if raw else (1, 1 << (size - 1))
+        south, east, north, west = first, first, last, last
+        if seed >= 0:
+            if lane == 0:
+                S.value[1 + seed // size, 1 + seed % size] = np.int64(0)
+            south, north, east, west = after(1 << (seed % size), seed // size, south, north, east, west)
+            sync_lanes()
+        settle(S, south, east, north, west, lane)
         store(row, col, slot, value, S, lane)
         north, east, south, west = False, False, False, False
         for i in lane_range(1, size + 1, lane):
