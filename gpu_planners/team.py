@@ -112,7 +112,7 @@ def raise_to(N, i, value):
 
 
 def join_bits(bits):
-    """-> int64, the bits of all lanes of the worker; on CUDA lane i may set bit i only."""
+    """-> uint32, the bits of all lanes of the worker; on CUDA lane i may set bit i only."""
     return bits
 
 
@@ -205,7 +205,7 @@ def _raise_to(N, i, value):
 
 @overload(join_bits, target="cpu")
 def _join_bits(bits):
-    return lambda bits: np.int64(bits)
+    return lambda bits: np.uint32(bits)
 
 
 @overload(clock_ns, target="cpu")

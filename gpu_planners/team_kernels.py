@@ -100,7 +100,7 @@ def _raise_to(N, i, value):
 
 @overload(join_bits, target="cuda")
 def _join_bits(bits):
-    return lambda bits: np.int64(cuda.ballot_sync(ALL, bits != 0)) & np.int64(0xFFFFFFFF)
+    return lambda bits: np.uint32(cuda.ballot_sync(ALL, bits != 0))
 
 
 @intrinsic

@@ -99,7 +99,7 @@ def spread_on_warp(size):
 @functools.cache
 def _update_kernel(layout, size, connectivity):
     update_fields = rounds.field_functions(layout, size, connectivity, spread_on_warp)
-    wide, WARPS = size + 2, WARPS_OF[layout]
+    wide, pitch, WARPS = size + 2, size + 3, WARPS_OF[layout]  # pitch: the values of a column lie in more banks of shared memory
 
     @cuda_jit(max_registers=min(255, 65536 // (WARP * WARPS * BLOCKS_OF[layout]) // 8 * 8))
     def update(width, blocks, M, V, E, directions, goals, R, Q, N):
@@ -119,7 +119,7 @@ def _update_kernel(layout, size, connectivity):
                     S.front[k, wide - 1] = uint32(0)
         else:
             S = ValueScratch(
-                cuda.shared.array((WARPS, wide, wide), int64)[warp],
+                cuda.shared.array((WARPS, wide, pitch), int64)[warp],
                 cuda.shared.array((WARPS, wide, wide), uint8)[warp],
             )
         member, members = cuda.blockIdx.x, cuda.gridDim.x

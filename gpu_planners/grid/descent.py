@@ -9,9 +9,10 @@ import functools
 import numpy as np
 
 from ..device import njit
-from .agents import WORD_BITS, put_step
+from .agents import MOVES, WORD_BITS, put_step
 from .bit_blocks import AT_GOAL, NOWHERE
 
+ROW_STEPS, COL_STEPS = (sum((move[k] + 1) << (2 * code) for code, move in enumerate(MOVES)) for k in range(2))  # 2 bits each
 AGENT = 32  # known: bits from here on are an agent's index + 1, those below its steps to go
 
 
@@ -29,8 +30,8 @@ def direction_functions(size):
 
     @njit
     def move(row, col, code):
-        """The tile that a move code 0 to 7 leads to. The steps + 1 lie in constants, 2 bits for each code."""
-        return row + ((10340 >> (2 * code)) & 3) - 1, col + ((2585 >> (2 * code)) & 3) - 1
+        """The tile that a move code 0 to 7 leads to."""
+        return row + ((ROW_STEPS >> (2 * code)) & 3) - 1, col + ((COL_STEPS >> (2 * code)) & 3) - 1
 
     return code_at, move
 

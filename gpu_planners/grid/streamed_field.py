@@ -18,6 +18,7 @@ from ..device import njit
 from ..errors import SettingsError
 from ..team import run_team
 from . import block_rounds as rounds
+from .agents import MOVES
 from .bit_blocks import FAR, WALL, side_function
 from .block_field import CpuFields, FieldShape, open_fields, request
 from .blocks import Blocks
@@ -26,7 +27,6 @@ from .value_blocks import NEVER, ValueScratch, step_functions
 LEAST_SIDE = 2  # blocks; of a smaller window most would be its ring
 OVERLAP = 8  # windows overlap by this part of a side: a way that wavers along a border need not change windows each time
 COPIERS = 8  # threads that copy: more do not move more
-MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1), (-1, 1), (1, 1), (1, -1), (-1, -1))
 
 
 @dataclass(frozen=True)

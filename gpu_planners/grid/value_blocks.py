@@ -15,9 +15,11 @@ import numpy as np
 
 from ..device import njit
 from ..team import any_lane, join_bits, lane_range, sync_lanes
+from .agents import MOVES
 from .bit_blocks import AT_GOAL, CHANGED, NOWHERE
 
 NEVER = np.int64(1) << np.int64(61)  # three of them can be added
+ONE = np.uint32(1)
 STRAIGHT_8 = 1 << 32  # units of a tile length on 8-connected maps
 DIAGONAL_8 = 6074001000  # round(sqrt(2) * 2**32)
 
@@ -57,12 +59,17 @@ def step_functions(connectivity):
     def through(S, r, c, dr, dc):
         """Cost-to-go of tile (r, c) by way of its neighbour (r + dr, c + dc); NEVER or more where that is no move."""
         price = np.int64(S.cost[r + dr, c + dc])
-        by = S.value[r + dr, c + dc] + barrier(S, r + dr, c + dc)
+        by = S.value[r + dr, c + dc]  # NEVER of a blocked tile
         if dr != 0 and dc != 0:
             return by + price * diagonal + (barrier(S, r + dr, c) | barrier(S, r, c + dc))
         return by + price * straight
 
     return barrier, through
+
+
+@njit
+def bit_of(line):
+    return np.uint32(ONE << np.uint32(line))
 
 
 def _lower_function(size, connectivity, rows):
@@ -72,7 +79,7 @@ def _lower_function(size, connectivity, rows):
     @njit
     def lower(S, line, step, lane):
         """The tiles of a line get better by way of the line `step` beside it -> bits of those that do"""
-        better = np.int64(0)
+        better = np.uint32(0)
         for i in lane_range(0, size, lane):
             if rows:
                 r, c = line + 1, i + 1
@@ -87,7 +94,7 @@ def _lower_function(size, connectivity, rows):
             before = S.value[r, c]
             best |= barrier(S, r, c)
             S.value[r, c] = min(before, best)
-            better |= np.int64(best < before) << np.int64(i)
+            better = np.uint32(better | np.uint32(best < before) << np.uint32(i))
         better = join_bits(better)
         sync_lanes()
         return better
@@ -99,7 +106,7 @@ def _lower_function(size, connectivity, rows):
 def value_operations(size, connectivity):
     """-> relax, withdraw, direct for blocks of this size; each is called by all lanes of a worker."""
     barrier, through = step_functions(connectivity)
-    every = (1 << size) - 1
+    every = np.uint32((1 << size) - 1)
     lower_row, lower_col = _lower_function(size, connectivity, True), _lower_function(size, connectivity, False)
 
     @njit
@@ -116,8 +123,9 @@ def value_operations(size, connectivity):
     @njit
     def after(better, line, on, back, side_on, side_back):
         """A line got better at some tiles: the lines on and back of it, and those across, beside the tiles, may follow."""
-        on, back = (on | 2 << line) & every, back | 1 << line >> 1
-        return on, back, (side_on | better << 1) & every, side_back | better >> 1
+        bit = bit_of(line)
+        on, side_on = np.uint32((on | bit << ONE) & every), np.uint32((side_on | better << ONE) & every)
+        return on, np.uint32(back | bit >> ONE), side_on, np.uint32(side_back | better >> ONE)
 
     @njit
     def settle(S, south, east, north, west, lane):
@@ -126,32 +134,32 @@ def value_operations(size, connectivity):
         while south | east | north | west:
             line = 0
             while south:
-                if (south >> line) & 1:
-                    south ^= 1 << line
+                if south & bit_of(line):
+                    south = np.uint32(south ^ bit_of(line))
                     better = lower_row(S, line, -1, lane)
                     if better:
                         south, north, east, west = after(better, line, south, north, east, west)
                 line += 1
             line = 0
             while east:
-                if (east >> line) & 1:
-                    east ^= 1 << line
+                if east & bit_of(line):
+                    east = np.uint32(east ^ bit_of(line))
                     better = lower_col(S, line, -1, lane)
                     if better:
                         east, west, south, north = after(better, line, east, west, south, north)
                 line += 1
             line = size - 1
             while north:
-                if (north >> line) & 1:
-                    north ^= 1 << line
+                if north & bit_of(line):
+                    north = np.uint32(north ^ bit_of(line))
                     better = lower_row(S, line, 1, lane)
                     if better:
                         south, north, east, west = after(better, line, south, north, east, west)
                 line -= 1
             line = size - 1
             while west:
-                if (west >> line) & 1:
-                    west ^= 1 << line
+                if west & bit_of(line):
+                    west = np.uint32(west ^ bit_of(line))
                     better = lower_col(S, line, 1, lane)
                     if better:
                         east, west, south, north = after(better, line, east, west, south, north)
@@ -174,12 +182,12 @@ def value_operations(size, connectivity):
         -> bits of the neighbours (move codes) that get better by it
         """
         row, col = load(block, slot, width, cost, value, S, lane)
-        first, last = (every, every) if raw else (1, 1 << (size - 1))
+        first, last = (every, every) if raw else (bit_of(0), bit_of(size - 1))
         south, east, north, west = first, first, last, last
         if seed >= 0:
             if lane == 0:
                 S.value[1 + seed // size, 1 + seed % size] = np.int64(0)
-            south, north, east, west = after(1 << (seed % size), seed // size, south, north, east, west)
+            south, north, east, west = after(bit_of(seed % size), seed // size, south, north, east, west)
             sync_lanes()
         settle(S, south, east, north, west, lane)
         store(row, col, slot, value, S, lane)
@@ -225,9 +233,7 @@ def value_operations(size, connectivity):
         """-> least of `through` over all moves, and the first move that has it"""
         best, move = through(S, r, c, -1, 0), 0
         for k in range(1, connectivity):
-            dr = (0, 0, 1, 0, -1, 1, 1, -1)[k]
-            dc = (0, 1, 0, -1, 1, 1, -1, -1)[k]
-            by = through(S, r, c, dr, dc)
+            by = through(S, r, c, *MOVES[k])
             if by < best:
                 best, move = by, k
         return best, move
