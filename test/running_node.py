@@ -22,6 +22,13 @@ LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 _domains = itertools.count(os.getpid() % 80)
 
 
+def new_context():
+    """A ROS context on a domain of its own."""
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=next(_domains) % 100 + 1)
+    return context
+
+
 def starter(running_node):
     """Fixture: a function that starts nodes with other arguments and parameters, which end with the test.
 
@@ -45,8 +52,7 @@ class RunningNode:
     """
 
     def __init__(self, kind, name, service, parameters, threads=3):
-        self.context, self.name = rclpy.Context(), name
-        rclpy.init(context=self.context, domain_id=next(_domains) % 100 + 1)
+        self.context, self.name = new_context(), name
         overrides = [Parameter(name, value=value) for name, value in parameters.items()]
         self.node = kind(context=self.context, parameter_overrides=overrides)
         self.client_node = Node("client", context=self.context)

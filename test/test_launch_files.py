@@ -106,6 +106,7 @@ def test_the_parameter_file_holds_every_parameter_with_its_default(name):
 def test_the_node_takes_the_parameter_file(tmp_path, name, namespace):
     kind, declared = node_and_defaults(name)
     import rclpy
+    from running_node import new_context
 
     text, changed = parameter_file(name).read_text(), {}
     for parameter, (default, value) in CHANGED[name].items():
@@ -113,8 +114,7 @@ def test_the_node_takes_the_parameter_file(tmp_path, name, namespace):
         assert line in text
         text, changed[parameter] = text.replace(line, line.replace(default, value)), yaml.safe_load(value)
     (tmp_path / "changed.yaml").write_text(text)
-    context = rclpy.Context()
-    rclpy.init(context=context)
+    context = new_context()
     for file, expected in ((parameter_file(name), declared), (tmp_path / "changed.yaml", declared | changed)):
         node = kind(context=context, namespace=namespace, cli_args=["--ros-args", "--params-file", str(file)])
         assert node._values == expected
@@ -126,13 +126,13 @@ def test_the_node_takes_the_parameter_file(tmp_path, name, namespace):
 def test_the_rviz_view_shows_what_the_node_publishes(name):
     kind, _ = node_and_parameters(name)
     import rclpy
+    from running_node import new_context
 
     frame, expected = SHOWN[name]
     document = yaml.safe_load((ROOT / f"config/{name}.rviz").read_text())["Visualization Manager"]
     assert document["Global Options"]["Fixed Frame"] == frame
     topics = [display["Topic"] for display in document["Displays"] if "Topic" in display]
-    context = rclpy.Context()
-    rclpy.init(context=context)
+    context = new_context()
     node = kind(context=context)
     published = dict(node.get_publisher_names_and_types_by_node(name, "/"))
     assert [published[f"/{topic['Value']}"] for topic in topics] == [[kind] for kind in expected]
