@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from benchmarks.problems import data_dir, missing_data
 from gpu_planners.device import cuda_problem
 from gpu_planners.errors import GridMapError, SettingsError
-from gpu_planners.grid import AgentStatus, BlockPlanner, GridMap, load_movingai_map, load_movingai_scen
+from gpu_planners.grid import (
+    AgentStatus,
+    BlockPlanner,
+    GridMap,
+    block_field,
+    block_rounds,
+    load_movingai_map,
+    load_movingai_scen,
+)
 from gpu_planners.grid.block_field import Settings
 
 CASES = {
@@ -52,23 +60,48 @@ def test_fields_are_dijkstras(seed, rows, cols, connectivity, highest, blocked, 
 
 
 @settings(max_examples=20, deadline=None)
-@given(**CASES, changes=st.lists(st.integers(1, 120), min_size=1, max_size=4))
-def test_repair_equals_planning_from_scratch(seed, rows, cols, connectivity, highest, blocked, block_size, changes):
+@given(**CASES, changes=st.lists(st.integers(1, 120), min_size=1, max_size=4), most_repaired=st.sampled_from([0.3, 1.0]))
+def test_repair_equals_planning_from_scratch(seed, rows, cols, connectivity, highest, blocked, block_size, changes, most_repaired):
+    """Fields are repaired when they are asked for: some after each change, all at last."""
     rng, grid, free = random_problem(seed, rows, cols, connectivity, highest, blocked)
     goals = free[rng.integers(len(free), size=3)]
     planner = BlockPlanner(grid, block_size=block_size, device="cpu")
-    for goal in goals:
-        planner.field(goal)
-    for count in changes:
-        row, col = rng.integers(rows, size=count), rng.integers(cols, size=count)
-        planner.update(row, col, random_costs(rng, 1, count, 0.5, highest)[0])
-        scratch = BlockPlanner(planner.grid, block_size=block_size, device="cpu")
-        starts = rng.integers([rows, cols], size=(40, 2))
-        choice = goals[rng.integers(3, size=40)]
-        assert same(planner.plan(starts, choice), scratch.plan(starts, choice))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(block_field, "MOST_REPAIRED", most_repaired)
         for goal in goals:
-            if planner.grid.costs[tuple(goal)]:
-                assert np.array_equal(planner.field(goal), scratch.field(goal))
+            planner.field(goal)
+        for turn, count in enumerate(changes):
+            row, col = rng.integers(rows, size=count), rng.integers(cols, size=count)
+            planner.update(row, col, random_costs(rng, 1, count, 0.5, highest)[0])
+            scratch = BlockPlanner(planner.grid, block_size=block_size, device="cpu")
+            asked = goals if turn == len(changes) - 1 else goals[rng.random(3) < 0.5]
+            starts = rng.integers([rows, cols], size=(40, 2))
+            if len(asked):
+                choice = asked[rng.integers(len(asked), size=40)]
+                assert same(planner.plan(starts, choice), scratch.plan(starts, choice))
+            for goal in asked:
+                if planner.grid.costs[tuple(goal)]:
+                    assert np.array_equal(planner.field(goal), scratch.field(goal))
+
+
+def test_a_change_costs_nothing_until_a_field_is_needed():
+    _, grid, free = random_problem(6, 200, 200, 8, 1, 0.2)
+    planner = BlockPlanner(grid, block_size=4, device="cpu")
+    planner.prepare(free[:3])
+    requests = []
+    update = planner._engine._fields.update
+    planner._engine._fields.update = lambda R: (requests.append(R), update(R))
+    planner.update([100], [100], 1 - grid.costs[100, 100])
+    planner.update([150], [20], 1 - grid.costs[150, 20])
+    assert requests == []
+    planner.prepare(free[1])
+    planner.prepare(free[1])
+    (R,) = requests
+    assert R[block_rounds.NEW] == 0 and 2 <= R[block_rounds.SEEDS] <= 8  # both changes, one field
+    assert R[block_rounds.LISTS :][: 4 * R[block_rounds.LIVE]].reshape(-1, 4)[:, block_rounds.GOAL_USED].sum() == 1
+    planner.update(*np.argwhere(grid.costs)[::7].T, 0)  # too much for a repair
+    planner.prepare(free[2])
+    assert requests[-1][block_rounds.NEW] == 1 and requests[-1][block_rounds.SEEDS] == 0
 
 
 @pytest.mark.skipif(missing_data() is not None, reason=missing_data() or "")

@@ -17,7 +17,7 @@ ROW_STEP = np.array([-1, 0, 1, 0, -1, 1, 1, -1], np.int32)  # of move codes 0..7
 COL_STEP = np.array([0, 1, 0, -1, 1, 1, -1, -1], np.int32)  # north-east, south-east, south-west, north-west
 MOVES = tuple(zip(ROW_STEP.tolist(), COL_STEP.tolist(), strict=True))  # the same as a tuple
 WORD_BITS = 32
-MANY = 4096  # agents; with fewer, several threads take longer to start than they save
+MANY = 65536  # agents; with fewer, several threads take longer to start than they save
 
 
 class AgentStatus(IntEnum):

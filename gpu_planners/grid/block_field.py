@@ -26,6 +26,7 @@ from .value_blocks import NEVER, unit_of, value_scratch
 SHARED_TILES = 1 << 26  # on larger maps each agent walks for itself: a word for each tile would be too much
 SHARING_AGENTS = 256  # fewer agents hardly meet
 SOLVED, NO_PATH = int(AgentStatus.SOLVED), int(AgentStatus.NO_PATH)  # for compiled code
+MOST_REPAIRED = 1 / 16  # changed blocks, of all: with more, planning anew takes less time than a repair (measured on 1024x1024)
 MOST_THREADS = 8  # a round has a few dozen blocks, and all threads wait for each other after it
 
 
@@ -227,7 +228,7 @@ def open_fields(shape, device):
 
 
 class Exact:
-    """The algorithm `exact` of `planner.BlockPlanner`. Fields are kept for goals that come again."""
+    """The algorithm `exact` of `planner.BlockPlanner`. Fields are kept for goals that come again, and repaired then."""
 
     def __init__(self, grid, block_size, device, settings=None):
         self.grid, self.device = grid, device
@@ -249,6 +250,7 @@ class Exact:
         self._most = max(1, limit // self.shape.field_bytes)
         self._slot_of = OrderedDict()  # goal (row, col) -> slot; the goal used last comes last
         self._goals = np.zeros((0, 4), np.int32)
+        self._stale = np.zeros((0, self.shape.blocks.count), np.bool_)  # blocks where the map is not what a slot's field was made for
         self._epoch = 0
 
     def plan(self, starts, goals):
@@ -290,31 +292,46 @@ class Exact:
         self._goals[:] = 0
 
     def _slots(self, goals):
-        """Slots of the fields of some goals (G, 2), at most `_most`; planned where they are not there. -> (G,) int32"""
+        """Slots of the fields of some goals (G, 2), at most `_most`; planned where they are not there, repaired where the map has
+        changed. -> (G,) int32"""
         wanted = [tuple(goal) for goal in goals.tolist()]
         if len(wanted) > len(self._goals):
             slots = min(self._most, max(len(wanted), 2 * len(self._goals)))
             self._fields.allocate(slots)
             self._slot_of.clear()
             self._goals = np.zeros((slots, 4), np.int32)
+            self._stale = np.zeros((slots, self.shape.blocks.count), np.bool_)
         for goal in wanted:
             if goal in self._slot_of:
                 self._slot_of.move_to_end(goal)
         new = [goal for goal in wanted if goal not in self._slot_of]
-        if new:
-            free = [slot for slot in range(len(self._goals)) if not self._goals[slot, rounds.GOAL_USED]][: len(new)]
-            while len(free) < len(new):
-                free.append(self._slot_of.popitem(last=False)[1])
-            for goal, slot in zip(new, free):
-                self._slot_of[goal] = slot
-                self._goals[slot] = *self.shape.blocks.of_tiles(*goal), sum(goal) & 1, 1
-            self._epoch += 1
-            self._fields.update(request(self._epoch, self._goals, new=free))
-        return np.array([self._slot_of[goal] for goal in wanted], np.int32)
+        free = [slot for slot in range(len(self._goals)) if not self._goals[slot, rounds.GOAL_USED]][: len(new)] if new else []
+        while len(free) < len(new):
+            free.append(self._slot_of.popitem(last=False)[1])
+        for goal, slot in zip(new, free):
+            self._slot_of[goal] = slot
+            self._goals[slot] = *self.shape.blocks.of_tiles(*goal), sum(goal) & 1, 1
+        self._stale[free] = False
+        slots = np.array([self._slot_of[goal] for goal in wanted], np.int32)
+        changed = slots[self._stale[slots].any(axis=1)]
+        if len(free) or len(changed):
+            self._bring_up_to_date(free, changed)
+        return slots
+
+    def _bring_up_to_date(self, new, changed):
+        """Plan the fields of new slots, repair those of changed ones."""
+        blocks = np.flatnonzero(self._stale[changed].any(axis=0))
+        if len(blocks) > MOST_REPAIRED * self.shape.blocks.count:
+            new, changed, blocks = [*new, *changed], [], []
+        goals = self._goals.copy()
+        goals[:, rounds.GOAL_USED] = 0
+        goals[[*new, *changed], rounds.GOAL_USED] = 1
+        self._epoch += 1
+        self._fields.update(request(self._epoch, goals, new=new, seeds=blocks))
+        self._stale[[*new, *changed]] = False
 
     def update(self, grid, rows, cols):
-        """The map has changed at some tiles (N,): repair the fields that there are."""
-        goals = list(self._slot_of)
+        """The map has changed at some tiles (N,). Each field is repaired when it is needed again."""
         self.grid = grid
         if FieldShape.of(grid, self.block_size) != self.shape:
             self._open()
@@ -322,13 +339,10 @@ class Exact:
         if len(rows) == 0:
             return
         self._fields.change_map(grid, rows, cols)
-        for goal in goals:
+        for goal in list(self._slot_of):
             if grid.costs[goal] == 0:
                 self._goals[self._slot_of.pop(goal), rounds.GOAL_USED] = 0
-        if self._slot_of:
-            blocks = _blocks_near(rows, cols, *grid.shape, self.block_size, self.shape.blocks.width, self.shape.blocks.count)
-            self._epoch += 1
-            self._fields.update(request(self._epoch, self._goals, seeds=blocks))
+        self._stale[:, _blocks_near(rows, cols, *grid.shape, self.block_size, self.shape.blocks.width, self.shape.blocks.count)] = True
 
     def field(self, goal):
         """Cost-to-go to a goal (row, col) of every tile: (rows, cols) float64 in tile lengths, inf where no path leads."""

@@ -76,7 +76,8 @@ class BlockPlanner:
         return PathSet(starts, status, cost, length, first, some.words, step_bits(self.grid.connectivity))
 
     def update(self, rows, cols, costs):
-        """Tiles that have changed. rows, cols: (M,) int; costs: (M,) or one, 0 blocked. `plan` then equals planning from scratch.
+        """Tiles that have changed. rows, cols: (M,) int; costs: (M,) or one, 0 blocked. `plan` then equals planning from scratch; `exact`
+    repairs a field when it is needed again.
 
         Raises GridMapError and leaves all as it was where a tile lies outside or a cost is not allowed.
         """

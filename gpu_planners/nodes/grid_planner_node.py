@@ -82,7 +82,7 @@ class GridPlannerNode(Node):
         if changed:
             self._outputs.show_map(grid, self._scene.map_header())
             self._agents.plan_again()
-            self._worker.do(self._scene.planner, self._values["algorithm"])  # repaired now, the next request need not wait for it
+            self._worker.do(self._scene.planner, self._values["algorithm"])  # takes the map over now; a field is repaired when it is asked for
 
     def _plan(self, starts, goals, algorithm="", tolerance=0.0):
         algorithm = algorithm or self._values["algorithm"]

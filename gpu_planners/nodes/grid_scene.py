@@ -111,7 +111,7 @@ class GridScene:
             self._planners.clear()
 
     def planner(self, algorithm):
-        """The planner of an algorithm on the present map, with its device; made when it is first asked for, then repaired."""
+        """The planner of an algorithm on the present map, with its device; made when it is first asked for, then changed with the map."""
         if self.grid is None:
             raise RequestError(codes.NO_MAP, "there is no map yet: publish one on the topic map, or give the parameter map_file")
         if algorithm not in ALGORITHMS:
