@@ -15,7 +15,7 @@ from ..device import njit
 
 ROW_STEP = np.array([-1, 0, 1, 0, -1, 1, 1, -1], np.int32)  # of move codes 0..7: north, east, south, west, and the diagonals
 COL_STEP = np.array([0, 1, 0, -1, 1, 1, -1, -1], np.int32)  # north-east, south-east, south-west, north-west
-MOVES = tuple(zip(ROW_STEP.tolist(), COL_STEP.tolist(), strict=True))  # the same as a tuple
+ROW_MOVES, COL_MOVES = tuple(ROW_STEP.tolist()), tuple(COL_STEP.tolist())  # the same, for loops that the compiler unrolls
 WORD_BITS = 32
 MANY = 65536  # agents; with fewer, several threads take longer to start than they save
 

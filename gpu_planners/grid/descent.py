@@ -9,10 +9,10 @@ import functools
 import numpy as np
 
 from ..device import njit
-from .agents import MOVES, WORD_BITS, put_step
+from .agents import COL_MOVES, ROW_MOVES, WORD_BITS, put_step
 from .bit_blocks import AT_GOAL, NOWHERE
 
-ROW_STEPS, COL_STEPS = (sum((move[k] + 1) << (2 * code) for code, move in enumerate(MOVES)) for k in range(2))  # 2 bits each
+ROW_STEPS, COL_STEPS = (sum((step + 1) << (2 * code) for code, step in enumerate(moves)) for moves in (ROW_MOVES, COL_MOVES))  # 2 bits each
 AGENT = 32  # known: bits from here on are an agent's index + 1, those below its steps to go
 
 

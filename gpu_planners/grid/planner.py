@@ -77,7 +77,7 @@ class BlockPlanner:
 
     def update(self, rows, cols, costs):
         """Tiles that have changed. rows, cols: (M,) int; costs: (M,) or one, 0 blocked. `plan` then equals planning from scratch; `exact`
-    repairs a field when it is needed again.
+        repairs a field when it is needed again.
 
         Raises GridMapError and leaves all as it was where a tile lies outside or a cost is not allowed.
         """

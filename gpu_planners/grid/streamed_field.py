@@ -18,7 +18,7 @@ from ..device import njit
 from ..errors import SettingsError
 from ..team import run_team
 from . import block_rounds as rounds
-from .agents import MOVES
+from .agents import COL_MOVES, ROW_MOVES
 from .bit_blocks import FAR, WALL, side_function
 from .block_field import CpuFields, FieldShape, open_fields, request
 from .blocks import Blocks
@@ -245,7 +245,7 @@ def _value_function(size, connectivity):
             return
         best = S.value[r, c]
         for k in range(connectivity):
-            dr, dc = MOVES[k]
+            dr, dc = ROW_MOVES[k], COL_MOVES[k]
             if top * size < r + dr <= bottom * size and left * size < c + dc <= right * size:
                 best = min(best, through(S, r, c, dr, dc))
         if best < S.value[r, c]:

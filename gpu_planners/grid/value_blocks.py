@@ -15,7 +15,7 @@ import numpy as np
 
 from ..device import njit
 from ..team import any_lane, join_bits, lane_range, sync_lanes
-from .agents import MOVES
+from .agents import COL_MOVES, ROW_MOVES
 from .bit_blocks import AT_GOAL, CHANGED, NOWHERE
 
 NEVER = np.int64(1) << np.int64(61)  # three of them can be added
@@ -233,7 +233,7 @@ def value_operations(size, connectivity):
         """-> least of `through` over all moves, and the first move that has it"""
         best, move = through(S, r, c, -1, 0), 0
         for k in range(1, connectivity):
-            by = through(S, r, c, *MOVES[k])
+            by = through(S, r, c, ROW_MOVES[k], COL_MOVES[k])
             if by < best:
                 best, move = by, k
         return best, move
