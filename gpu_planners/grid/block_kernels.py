@@ -374,7 +374,8 @@ class CudaFields:
         """Launch at most `most` CUDA blocks of `warps` warps each, `wanted` warps in all. They wait for each other, so that all must
         run at once."""
         if kernel not in self._fitting:
-            kernel[1, warps * WARP, self._stream.numba](*arguments)  # compiles; how many blocks fit is known afterwards
+            if not kernel.overloads:
+                kernel[1, warps * WARP, self._stream.numba](*arguments)  # compiles; how many blocks fit is known afterwards
             self._fitting[kernel] = team_blocks(kernel, warps * WARP, most)
         self._stream.launch(kernel, max(1, min(self._fitting[kernel], -(-wanted // warps))), warps * WARP, arguments)
 
