@@ -61,10 +61,11 @@ def _with_package_cache(decorate):
 
 def _with_stable_key(dispatcher):
     """Numba finds a function's compiled code by, among others, a pickle of its closure. One that holds compiled functions is
-    pickled differently in every process, so that all that a factory makes would be compiled anew in each."""
-    cache, closure = dispatcher._cache, dispatcher.py_func.__closure__
-    if closure and hasattr(cache, "_index_key"):
-        cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), _described(dispatcher))
+    pickled differently in every process, so that all that a factory makes would be compiled anew in each. Nor does it tell one
+    function's serial code from its parallel code."""
+    cache, parallel = dispatcher._cache, dispatcher.targetoptions.get("parallel", False)
+    if hasattr(cache, "_index_key"):
+        cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), _described(dispatcher), parallel)
     return dispatcher
 
 

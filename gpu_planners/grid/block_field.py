@@ -376,24 +376,15 @@ def _blocks_near(rows, cols, map_rows, map_cols, size, width, count):
     return np.flatnonzero(near).astype(np.int32)
 
 
-@njit
-def _conclude(i, length, value, uniform, scale, status, cost):
-    """Status and cost in tile lengths of an agent; length: -1 without a path, becomes 0. value: units, where uniform is 0"""
-    status[i] = NO_PATH if length[i] < 0 else SOLVED
-    cost[i] = np.inf if length[i] < 0 else (length[i] * np.float64(uniform) if uniform > 0 else value[i] * scale)
-    length[i] = max(length[i], 0)
-
-
-@njit
-def _conclude_few(length, value, uniform, scale, status, cost):
-    for i in range(len(length)):
-        _conclude(i, length, value, uniform, scale, status, cost)
-
-
-@njit(parallel=True)
-def _conclude_many(length, value, uniform, scale, status, cost):
+def _conclude(length, value, uniform, scale, status, cost):
+    """Status and cost in tile lengths of agents; length: -1 without a path, becomes 0. value: units, where uniform is 0"""
     for i in prange(len(length)):
-        _conclude(i, length, value, uniform, scale, status, cost)
+        status[i] = NO_PATH if length[i] < 0 else SOLVED
+        cost[i] = np.inf if length[i] < 0 else (length[i] * np.float64(uniform) if uniform > 0 else value[i] * scale)
+        length[i] = max(length[i], 0)
+
+
+_conclude_few, _conclude_many = njit(_conclude), njit(parallel=True)(_conclude)
 
 
 def _expand_bits(blocks, E, M, goal):

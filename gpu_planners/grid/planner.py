@@ -130,49 +130,39 @@ def _as_tiles(tiles, name):
 
 
 @njit
-def _place(row, col, costs, tiles, i):
-    """What is wrong with a tile: SOLVED nothing, NOT_FINITE, OUTSIDE, BLOCKED; tiles[i] is written."""
+def _fault(row, col, costs):
+    """What is wrong with a tile: SOLVED nothing, NOT_FINITE, OUTSIDE, BLOCKED."""
     rows, cols = costs.shape
-    tiles[i, 0], tiles[i, 1] = 0, 0
     if not (np.isfinite(row) and np.isfinite(col)):
         return NOT_FINITE
     if not (0 <= row < rows and 0 <= col < cols):
         return OUTSIDE
-    tiles[i, 0], tiles[i, 1] = np.int32(row), np.int32(col)
-    return SOLVED if costs[tiles[i, 0], tiles[i, 1]] > 0 else BLOCKED
+    return SOLVED if costs[np.int32(row), np.int32(col)] > 0 else BLOCKED
 
 
 @njit
-def _check_agent(i, starts, goals, wrong_goal, costs, status, start_tiles, goal_tiles):
-    """status[i], 0 where the agent can be planned; tiles [row, col] where they lie on the map. wrong_goal: of the goal that all share"""
-    wrong = _place(starts[i, 0], starts[i, 1], costs, start_tiles, i)
-    if len(goals) > 1:
-        wrong_goal = _place(goals[i, 0], goals[i, 1], costs, goal_tiles, i)
-    if wrong == 0 and wrong_goal > 0:
-        wrong = wrong_goal + 1  # the same fault of the goal
-    status[i] = wrong
-    return wrong > 0
+def _on_map(coordinate, fault):
+    """A coordinate of a tile with this fault, 0 where it lies nowhere on the map."""
+    return np.int32(coordinate) if fault == SOLVED or fault == BLOCKED else np.int32(0)
 
 
-@njit
-def _check_shared(goals, costs, goal_tiles):
-    """What is wrong with the one goal of all, 0 where each agent has its own."""
-    return _place(goals[0, 0], goals[0, 1], costs, goal_tiles, 0) if len(goals) == 1 else 0
-
-
-@njit
-def _check_few(starts, goals, costs, status, start_tiles, goal_tiles):
-    """`_check_agent` of all -> are all in order?"""
-    wrong_goal, bad = _check_shared(goals, costs, goal_tiles), 0
-    for i in range(len(starts)):
-        bad += _check_agent(i, starts, goals, wrong_goal, costs, status, start_tiles, goal_tiles)
-    return bad == 0
-
-
-@njit(parallel=True)
-def _check_many(starts, goals, costs, status, start_tiles, goal_tiles):
-    """`_check_few` by several threads."""
-    wrong_goal, bad = _check_shared(goals, costs, goal_tiles), 0
+def _check_agents(starts, goals, costs, status, start_tiles, goal_tiles):
+    """status (N,) of each agent, 0 where it can be planned; tiles [row, col] where they lie on the map. -> are all in order?"""
+    shared, of_goal, bad = len(goals) == 1, SOLVED, 0
+    if shared:
+        of_goal = _fault(goals[0, 0], goals[0, 1], costs)
+        goal_tiles[0, 0], goal_tiles[0, 1] = _on_map(goals[0, 0], of_goal), _on_map(goals[0, 1], of_goal)
     for i in prange(len(starts)):
-        bad += _check_agent(i, starts, goals, wrong_goal, costs, status, start_tiles, goal_tiles)
+        wrong, wrong_goal = _fault(starts[i, 0], starts[i, 1], costs), of_goal
+        start_tiles[i, 0], start_tiles[i, 1] = _on_map(starts[i, 0], wrong), _on_map(starts[i, 1], wrong)
+        if not shared:
+            wrong_goal = _fault(goals[i, 0], goals[i, 1], costs)
+            goal_tiles[i, 0], goal_tiles[i, 1] = _on_map(goals[i, 0], wrong_goal), _on_map(goals[i, 1], wrong_goal)
+        if wrong == SOLVED and wrong_goal != SOLVED:
+            wrong = wrong_goal + 1  # the same fault of the goal
+        status[i] = wrong
+        bad += wrong != SOLVED
     return bad == 0
+
+
+_check_few, _check_many = njit(_check_agents), njit(parallel=True)(_check_agents)
