@@ -27,6 +27,7 @@ SHARED_TILES = 1 << 26  # on larger maps each agent walks for itself: a word for
 SHARING_AGENTS = 256  # fewer agents hardly meet
 SOLVED, NO_PATH = int(AgentStatus.SOLVED), int(AgentStatus.NO_PATH)  # for compiled code
 MOST_REPAIRED = 1 / 16  # changed blocks, of all: with more, planning anew takes less time than a repair (measured on 1024x1024)
+FEW_REPAIRED = 16  # changed blocks of all fields; one thread is done with fewer before several have met a few dozen times
 MOST_THREADS = 8  # a round has a few dozen blocks, and all threads wait for each other after it
 
 
@@ -172,14 +173,17 @@ class CpuFields:
     def update(self, R):
         """Run `update_fields`."""
         a, blocks = self._arrays, self.shape.blocks
+        used = R[rounds.LISTS :][rounds.GOAL_USED : 4 * R[rounds.LIVE] : 4].sum()
+        few = not R[rounds.NEW] and not R[rounds.RELAX] and used * R[rounds.SEEDS] <= FEW_REPAIRED
+        members = 1 if few else self.members
 
         def work(member):
-            place = rounds.Place(member, self.members, member, self.members)
+            place = rounds.Place(member, members, member, members)
             self._update(
                 blocks.width, blocks.count, self._map, a.V, a.E, a.directions, a.goals, R, a.Q, a.N, self._scratch[member], 0, place
             )
 
-        run_team(self.members, work)
+        run_team(members, work)
 
     def descend(self, starts, slots, bits):
         """Paths of agents. starts: (N, 2) int32; slots: (N,) int32, or (1,) for all -> length (N,) int32, -1 without a path; first (N,) int64;

@@ -19,7 +19,7 @@ NUMBERS = "biuf"  # kinds of NumPy's types
 
 @dataclass(frozen=True, eq=False)
 class GridMap:
-    """A map. It does not change: `changed` and `inflated` give new ones.
+    """A map. It does not change: `changed` and `inflated` give new ones (`WorkingMap` does).
 
     costs: (rows, cols) uint8, or what converts to it exactly: 0 blocked, 1..255 cost of entering the tile, per tile length
     connectivity: 4 or 8; 8: a diagonal step only when both orthogonal neighbours are free
@@ -153,11 +153,9 @@ class GridMap:
     def changed(self, rows, cols, costs):
         """A map with some tiles replaced. rows, cols: (M,) integers; costs: (M,), or one for all; the last one of a tile counts"""
         rows, cols, costs = self._checked_changes(rows, cols, costs)
-        new, counts = self.costs.copy(), self._counts.copy()
-        _replace(new, counts, rows, cols, costs)
-        grid = self._with(new)
-        grid.__dict__["_counts"] = counts
-        return grid
+        new = self.costs.copy()
+        new[rows, cols] = costs
+        return self._with(new)
 
     def _checked_changes(self, rows, cols, costs):
         """What `changed` takes, checked -> rows (M,) int64, cols (M,) int64, costs (M,) uint8. Errors name the tile."""
@@ -190,6 +188,32 @@ class GridMap:
         costs.flags.writeable = False
         grid.__dict__.update(costs=costs, connectivity=self.connectivity, resolution=self.resolution, origin=self.origin)
         return grid
+
+
+class WorkingMap(GridMap):
+    """A map of a planner's own, which changes in place: a change takes no longer on a large map.
+
+    grid: GridMap, which stays as it is
+    """
+
+    def __init__(self, grid):
+        own = grid.costs.copy()
+        costs = own.view()
+        costs.flags.writeable = False  # of the same type for Numba as those of any map
+        self.__dict__.update(vars(grid._with(costs)), costs=costs, _counts=grid._counts.copy(), _own=own)
+
+    def change(self, rows, cols, costs):
+        """Replace tiles; takes and raises what `changed` does -> rows (M,) int64, cols (M,) int64 of those that are different now"""
+        rows, cols, costs = self._checked_changes(rows, cols, costs)
+        before = self.costs[rows, cols]
+        _replace(self._own, self._counts, rows, cols, costs)
+        self.__dict__.pop("blocked", None)
+        different = self.costs[rows, cols] != before
+        return rows[different], cols[different]
+
+    def snapshot(self):
+        """-> GridMap, as it is now"""
+        return self._with(self._own.copy())
 
 
 @njit

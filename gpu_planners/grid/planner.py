@@ -11,6 +11,7 @@ from ..device import njit, resolve_device
 from ..errors import GridMapError, SettingsError
 from .agents import MANY, AgentStatus, PathSet, step_bits
 from .blocks import BLOCK_SIZES
+from .grid_map import WorkingMap
 
 ALGORITHMS = {
     "exact": ("block_field", "Exact"),
@@ -39,13 +40,20 @@ class BlockPlanner:
             raise SettingsError(f"algorithm is {algorithm!r}: use one of {', '.join(ALGORITHMS)}")
         if isinstance(block_size, bool) or block_size not in BLOCK_SIZES:
             raise SettingsError(f"block_size is {block_size!r}: use one of {', '.join(map(str, BLOCK_SIZES))}")
-        self.grid, self.algorithm = grid, algorithm
-        self.device = resolve_device(device)
+        self.algorithm, self.device = algorithm, resolve_device(device)
+        self._map, self._snapshot = grid, grid  # the map that is planned on, and a GridMap like it, None where there is none yet
         module, name = ALGORITHMS[algorithm]
         module = importlib.import_module(f".{module}", __package__)
         if settings is not None and not isinstance(settings, module.Settings):
             raise SettingsError(f"settings of {algorithm} are a {module.__name__}.Settings, not a {type(settings).__name__}")
         self._engine = getattr(module, name)(grid, int(block_size), self.device, settings or module.Settings())
+
+    @property
+    def grid(self):
+        """The map that is planned on, a GridMap. After an update it is copied, once."""
+        if self._snapshot is None:
+            self._snapshot = self._map.snapshot()
+        return self._snapshot
 
     def plan(self, starts, goals):
         """Paths from starts to goals.
@@ -61,7 +69,7 @@ class BlockPlanner:
         status = np.empty(len(starts), np.uint8)
         start_tiles, goal_tiles = np.empty((len(starts), 2), np.int32), np.empty((len(goals), 2), np.int32)
         check = _check_many if len(starts) >= MANY else _check_few
-        if check(starts, goals, self.grid.costs, status, start_tiles, goal_tiles):
+        if check(starts, goals, self._map.costs, status, start_tiles, goal_tiles):
             paths = self._engine.plan(start_tiles, np.broadcast_to(goal_tiles, start_tiles.shape))
         else:
             paths = self._plan_valid(np.flatnonzero(status == AgentStatus.SOLVED), start_tiles, goal_tiles, status)
@@ -73,7 +81,7 @@ class BlockPlanner:
         some = self._engine.plan(starts[valid], goals[valid] if len(goals) > 1 else np.broadcast_to(goals, (len(valid), 2)))
         cost, length, first = np.full(n, np.inf), np.zeros(n, np.int32), np.zeros(n, np.int64)
         status[valid], cost[valid], length[valid], first[valid] = some.status, some.cost, some.length, some.first
-        return PathSet(starts, status, cost, length, first, some.words, step_bits(self.grid.connectivity))
+        return PathSet(starts, status, cost, length, first, some.words, step_bits(self._map.connectivity))
 
     def update(self, rows, cols, costs):
         """Tiles that have changed. rows, cols: (M,) int; costs: (M,) or one, 0 blocked. `plan` then equals planning from scratch; `exact`
@@ -81,11 +89,12 @@ class BlockPlanner:
 
         Raises GridMapError and leaves all as it was where a tile lies outside or a cost is not allowed.
         """
-        rows, cols = np.atleast_1d(rows), np.atleast_1d(cols)
-        grid = self.grid.changed(rows, cols, costs)
-        changed = grid.costs[rows, cols] != self.grid.costs[rows, cols]
-        self.grid = grid
-        self._engine.update(grid, rows[changed].astype(np.int64), cols[changed].astype(np.int64))
+        if not isinstance(self._map, WorkingMap):
+            self._map = WorkingMap(self._map)
+        rows, cols = self._map.change(rows, cols, costs)
+        if len(rows):
+            self._snapshot = None
+            self._engine.update(self._map, rows, cols)
 
     def prepare(self, goals):
         """Plan the fields of goals (2,) or (G, 2) now, by `exact`, so that `plan` has only to follow them.
@@ -95,7 +104,7 @@ class BlockPlanner:
         self._needs_fields()
         goals = _as_tiles(goals, "goals")
         status, tiles = np.empty(len(goals), np.uint8), np.empty((len(goals), 2), np.int32)
-        _check_few(goals, goals, self.grid.costs, status, tiles, tiles.copy())
+        _check_few(goals, goals, self._map.costs, status, tiles, tiles.copy())
         self._engine.prepare(tiles[status == AgentStatus.SOLVED])
 
     def field(self, goal):
@@ -105,8 +114,8 @@ class BlockPlanner:
         """
         self._needs_fields()
         row, col = (int(x) for x in goal)
-        if not (0 <= row < self.grid.rows and 0 <= col < self.grid.cols and self.grid.costs[row, col]):
-            raise GridMapError(f"goal ({row}, {col}) is not a free tile of the {self.grid.rows} x {self.grid.cols} map")
+        if not (0 <= row < self._map.rows and 0 <= col < self._map.cols and self._map.costs[row, col]):
+            raise GridMapError(f"goal ({row}, {col}) is not a free tile of the {self._map.rows} x {self._map.cols} map")
         return self._engine.field((row, col))
 
     def _needs_fields(self):

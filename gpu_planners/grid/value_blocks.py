@@ -107,7 +107,6 @@ def value_operations(size, connectivity):
     """-> relax, withdraw, direct for blocks of this size; each is called by all lanes of a worker."""
     barrier, through = step_functions(connectivity)
     every = np.uint32((1 << size) - 1)
-    lower_row, lower_col = _lower_function(size, connectivity, True), _lower_function(size, connectivity, False)
 
     @njit
     def load(block, slot, width, cost, value, S, lane):
@@ -121,49 +120,48 @@ def value_operations(size, connectivity):
         return row, col
 
     @njit
-    def after(better, line, on, back, side_on, side_back):
-        """A line got better at some tiles: the lines on and back of it, and those across, beside the tiles, may follow."""
-        bit = bit_of(line)
-        on, side_on = np.uint32((on | bit << ONE) & every), np.uint32((side_on | better << ONE) & every)
-        return on, np.uint32(back | bit >> ONE), side_on, np.uint32(side_back | better >> ONE)
+    def beside(better, on, back):
+        """Lines, or their tiles, got better: the lines on and back from there may follow."""
+        return np.uint32((on | better << ONE) & every), np.uint32(back | better >> ONE)
+
+    def sweep_function(rows, step):
+        lower = _lower_function(size, connectivity, rows)
+
+        @njit
+        def sweep(S, ahead, behind, right, left, lane):
+            """Lower lines one after the other, by way of the line before each. Bits of the lines that may get better by way of the line
+            before them: ahead on this way, behind on the way back; right, left: of the lines across, on their ways.
+            -> the same afterwards
+            """
+            line = 0 if step > 0 else size - 1
+            while ahead:
+                bit = bit_of(line)
+                if ahead & bit:
+                    ahead = np.uint32(ahead ^ bit)
+                    better = lower(S, line, -step, lane)
+                    if better:
+                        if step > 0:
+                            ahead, behind = beside(bit, ahead, behind)
+                        else:
+                            behind, ahead = beside(bit, behind, ahead)
+                        right, left = beside(better, right, left)
+                line += step
+            return ahead, behind, right, left
+
+        return sweep
+
+    sweep_south, sweep_north = sweep_function(True, 1), sweep_function(True, -1)
+    sweep_east, sweep_west = sweep_function(False, 1), sweep_function(False, -1)
 
     @njit
     def settle(S, south, east, north, west, lane):
         """Lower rows and columns until no tile gets better. south, ...: bits of the lines that may get better by way of the line
         before them on the way south, ..."""
         while south | east | north | west:
-            line = 0
-            while south:
-                if south & bit_of(line):
-                    south = np.uint32(south ^ bit_of(line))
-                    better = lower_row(S, line, -1, lane)
-                    if better:
-                        south, north, east, west = after(better, line, south, north, east, west)
-                line += 1
-            line = 0
-            while east:
-                if east & bit_of(line):
-                    east = np.uint32(east ^ bit_of(line))
-                    better = lower_col(S, line, -1, lane)
-                    if better:
-                        east, west, south, north = after(better, line, east, west, south, north)
-                line += 1
-            line = size - 1
-            while north:
-                if north & bit_of(line):
-                    north = np.uint32(north ^ bit_of(line))
-                    better = lower_row(S, line, 1, lane)
-                    if better:
-                        south, north, east, west = after(better, line, south, north, east, west)
-                line -= 1
-            line = size - 1
-            while west:
-                if west & bit_of(line):
-                    west = np.uint32(west ^ bit_of(line))
-                    better = lower_col(S, line, 1, lane)
-                    if better:
-                        east, west, south, north = after(better, line, east, west, south, north)
-                line -= 1
+            south, north, east, west = sweep_south(S, south, north, east, west, lane)
+            east, west, south, north = sweep_east(S, east, west, south, north, lane)
+            north, south, east, west = sweep_north(S, north, south, east, west, lane)
+            west, east, south, north = sweep_west(S, west, east, south, north, lane)
 
     @njit
     def store(row, col, slot, value, S, lane):
@@ -187,7 +185,8 @@ def value_operations(size, connectivity):
         if seed >= 0:
             if lane == 0:
                 S.value[1 + seed // size, 1 + seed % size] = np.int64(0)
-            south, north, east, west = after(bit_of(seed % size), seed // size, south, north, east, west)
+            south, north = beside(bit_of(seed // size), south, north)
+            east, west = beside(bit_of(seed % size), east, west)
             sync_lanes()
         settle(S, south, east, north, west, lane)
         store(row, col, slot, value, S, lane)
