@@ -47,6 +47,7 @@ HEADINGS = {
     "memory_mb": "memory, MB",
     "steps": "mean steps",
     "over_bfs": "x BFS",
+    "device_ms": "paths on the device, ms",
     "paths_ms": "all paths, ms",
     "step_rate": "steps/s",
     "paths_mb": "paths, MB",

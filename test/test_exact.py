@@ -60,14 +60,22 @@ def test_fields_are_dijkstras(seed, rows, cols, connectivity, highest, blocked, 
 
 
 @settings(max_examples=20, deadline=None)
-@given(**CASES, changes=st.lists(st.integers(1, 120), min_size=1, max_size=4), most_repaired=st.sampled_from([0.3, 1.0]))
-def test_repair_equals_planning_from_scratch(seed, rows, cols, connectivity, highest, blocked, block_size, changes, most_repaired):
+@given(
+    **CASES,
+    changes=st.lists(st.integers(1, 120), min_size=1, max_size=4),
+    most_repaired=st.sampled_from([0.3, 1.0]),
+    few_repaired=st.sampled_from([0, block_field.FEW_REPAIRED]),
+)
+def test_repair_equals_planning_from_scratch(
+    seed, rows, cols, connectivity, highest, blocked, block_size, changes, most_repaired, few_repaired
+):
     """Fields are repaired when they are asked for: some after each change, all at last."""
     rng, grid, free = random_problem(seed, rows, cols, connectivity, highest, blocked)
     goals = free[rng.integers(len(free), size=3)]
     planner = BlockPlanner(grid, block_size=block_size, device="cpu")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(block_field, "MOST_REPAIRED", most_repaired)
+        patch.setattr(block_field, "FEW_REPAIRED", few_repaired)
         for goal in goals:
             planner.field(goal)
         for turn, count in enumerate(changes):
@@ -182,14 +190,33 @@ def test_bad_input_names_what_is_allowed():
     assert len(planner.plan(np.zeros((0, 2)), [1, 1])) == 0
 
 
+def test_maps_given_and_got_do_not_change():
+    given_map = GridMap(np.ones((8, 8), np.uint8))
+    planner = BlockPlanner(given_map, device="cpu")
+    planner.update([1], [2], 0)
+    got = planner.grid
+    assert got is planner.grid and np.argwhere(got.blocked).tolist() == [[1, 2]]
+    planner.update([1, 3], [2, 4], [5, 0])
+    planner.update([3], [4], 0)  # as it is already
+    assert np.argwhere(planner.grid.blocked).tolist() == [[3, 4]] and planner.grid.costs[1, 2] == 5 and planner.grid.uniform_cost == 0
+    assert np.argwhere(got.blocked).tolist() == [[1, 2]] and not given_map.blocked.any() and given_map.uniform_cost == 1
+    with pytest.raises(GridMapError, match="tile 1 is"):
+        planner.update([0, 9], [0, 0], 7)
+    assert planner.grid.costs[0, 0] == 1
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(bool(cuda_problem()), reason=cuda_problem() or "")
 @pytest.mark.parametrize(("connectivity", "highest", "block_size"), [(4, 1, 32), (4, 1, 8), (4, 255, 32), (8, 1, 32), (8, 255, 16)])
-def test_cuda_equals_cpu(connectivity, highest, block_size):
+def test_cuda_equals_cpu(connectivity, highest, block_size, monkeypatch):
+    from gpu_planners.grid import block_kernels
+
     rng, grid, free = random_problem(7, 300, 410, connectivity, highest, 0.25)
     goals = free[rng.integers(len(free), size=9)]
     planners = [BlockPlanner(grid, block_size=block_size, device=device) for device in ("cpu", "cuda")]
-    for _ in range(3):
+    for most_tiles in (1 << 20, 1 << 20, 0):  # to one goal by words, at last step by step
+        monkeypatch.setattr(block_kernels, "FEW_TILES", most_tiles)
+        monkeypatch.setattr(block_kernels, "MOST_TILES", most_tiles)
         starts = rng.integers([300, 410], size=(5000, 2))
         for choice in (goals[rng.integers(9, size=5000)], goals[0]):
             a, b = (planner.plan(starts, choice) for planner in planners)

@@ -89,11 +89,8 @@ class FieldShape:
     def change_map(self, M, grid, rows, cols):
         """Bring some tiles (N,) of M up to date -> the first and the last row of M that changed"""
         if self.layout == rounds.BITS:
-            block, tile = self.blocks.of_tiles(rows, cols)
-            _set_bits(M, block, tile, grid.costs[rows, cols] > 0)
-            return block.min(), block.max()
-        M[rows + 1, cols + 1] = grid.costs[rows, cols]
-        return rows.min() + 1, rows.max() + 1
+            return _set_bits(M, rows, cols, grid.costs, self.blocks.width)
+        return _set_costs(M, rows, cols, grid.costs)
 
     def field_shapes(self, slots):
         """-> {name: (shape, type)} of the arrays of so many fields"""
@@ -125,8 +122,12 @@ def _bytes(shape, kind):
 def request(epoch, goals, new=(), seeds=(), relax=(), directions=rounds.CHANGES):
     """R of `update_fields`. goals: (slots, 4) of all slots; new: slots to plan from scratch; seeds: blocks to repair in all slots;
     relax: blocks to go on from; directions: NONE, CHANGES, ALL"""
-    header = [epoch, len(new), len(goals), len(seeds), len(relax), directions]
-    return np.concatenate([header, np.ravel(goals), new, seeds, relax]).astype(np.int32)
+    parts = [epoch, len(new), len(goals), len(seeds), len(relax), directions], goals.ravel(), new, seeds, relax
+    R, at = np.empty(sum(map(len, parts)), np.int32), 0
+    for part in parts:
+        R[at : at + len(part)] = part
+        at += len(part)
+    return R
 
 
 class CpuFields:
@@ -324,15 +325,16 @@ class Exact:
 
     def _bring_up_to_date(self, new, changed):
         """Plan the fields of new slots, repair those of changed ones."""
-        blocks = np.flatnonzero(self._stale[changed].any(axis=0))
+        slots = np.array([*new, *changed], np.intp)
+        blocks = np.flatnonzero(self._stale[changed].any(axis=0)) if len(changed) else ()
         if len(blocks) > MOST_REPAIRED * self.shape.blocks.count:
-            new, changed, blocks = [*new, *changed], [], []
+            new, blocks = slots, ()
         goals = self._goals.copy()
         goals[:, rounds.GOAL_USED] = 0
-        goals[[*new, *changed], rounds.GOAL_USED] = 1
+        goals[slots, rounds.GOAL_USED] = 1
         self._epoch += 1
         self._fields.update(request(self._epoch, goals, new=new, seeds=blocks))
-        self._stale[[*new, *changed]] = False
+        self._stale[slots] = False
 
     def update(self, grid, rows, cols):
         """The map has changed at some tiles (N,). Each field is repaired when it is needed again."""
@@ -361,12 +363,22 @@ class Exact:
 
 
 @njit
-def _set_bits(M, blocks, tiles, free):
-    size = M.shape[1]
-    for i in range(len(blocks)):
-        bit = np.uint32(1) << np.uint32(tiles[i] % size)
-        row = tiles[i] // size
-        M[blocks[i], row] = M[blocks[i], row] | bit if free[i] else M[blocks[i], row] & ~bit
+def _set_bits(M, rows, cols, costs, width):
+    size, first, last = M.shape[1], M.shape[0], 0
+    for i in range(len(rows)):
+        block, row, bit = (rows[i] // size + 1) * width + cols[i] // size + 1, rows[i] % size, np.uint32(1) << np.uint32(cols[i] % size)
+        M[block, row] = M[block, row] | bit if costs[rows[i], cols[i]] > 0 else M[block, row] & ~bit
+        first, last = min(first, block), max(last, block)
+    return first, last
+
+
+@njit
+def _set_costs(M, rows, cols, costs):
+    first, last = M.shape[0], 0
+    for i in range(len(rows)):
+        M[rows[i] + 1, cols[i] + 1] = costs[rows[i], cols[i]]
+        first, last = min(first, rows[i] + 1), max(last, rows[i] + 1)
+    return first, last
 
 
 @njit

@@ -13,7 +13,7 @@ from . import block_rounds as rounds
 from .agents import WORD_BITS, step_bits
 from .bit_blocks import AT_GOAL, EAST, FAR, NORTH, NOWHERE, SOUTH, WEST, BitScratch
 from .block_rounds import BITS, VALUES
-from .descent import direction_functions
+from .descent import direction_functions, word_functions
 from .pinned import PinnedPool
 from .value_blocks import ValueScratch
 
@@ -23,6 +23,9 @@ LEVELS = 4  # of a wave, between two looks whether it has died out
 WALKERS = 256  # threads of a CUDA block that walk, one to an agent
 WALKER_WARPS = WALKERS // WARP
 WALKERS_OF = 8  # such blocks on each multiprocessor
+WORDS_OF = 16  # tiles to a walker, whose words it makes
+FEW_TILES, MOST_TILES = 1 << 21, 1 << 26  # words are made for maps of few tiles, and up to most if there are agents for it:
+TILES_OF = 4096  # so many tiles to an agent
 
 
 @functools.cache
@@ -132,7 +135,9 @@ def _update_kernel(layout, size, connectivity):
 @functools.cache
 def _descend_kernel(layout, size, bits):
     code_at, move = direction_functions(size)
+    word_from, landing = word_functions(size, bits)
     per_word, shift, last = WORD_BITS // bits, size.bit_length() - 1, size - 1
+    ends = 0x88888888  # bits set in AT_GOAL and NOWHERE only
 
     @cuda.jit(device=True, inline=True)
     def border_steps(row, col, base, width, E):
@@ -167,6 +172,19 @@ def _descend_kernel(layout, size, bits):
         return steps
 
     @cuda.jit(device=True, inline=True)
+    def steps_by_words(row, col, cols, ahead):
+        """The same, by the words of all tiles. VALUES only"""
+        word = ahead[row * cols + col]
+        if word >> uint32(WORD_BITS - bits) == NOWHERE:
+            return int32(-1)
+        steps = int32(0)
+        while word & uint32(ends) == 0:
+            row, col = landing(row, col, word)
+            steps += int32(per_word)
+            word = ahead[row * cols + col]
+        return int32(steps + cuda.clz(int32(word & uint32(ends))) // bits)
+
+    @cuda.jit(device=True, inline=True)
     def sum_before(value, sums):
         """-> sum of the values of the threads before this one, and of all threads of the block. sums: shared (WALKER_WARPS,)"""
         lane, warp = cuda.threadIdx.x % WARP, cuda.threadIdx.x // WARP
@@ -187,10 +205,11 @@ def _descend_kernel(layout, size, bits):
         return before + upto - value, total
 
     @cuda_jit
-    def descend(width, blocks, V, E, directions, agents, numbers, words, totals, total, N):
+    def descend(width, blocks, V, E, directions, agents, ahead, numbers, words, totals, total, N):
         """Answers to n agents.
 
         agents: int32: n, slots - 1, starts [row, col], slots (n, or 1 for all)
+        ahead: (tiles,) uint32, gets the next steps from each tile of the one slot; or (1,): each agent goes step by step
         numbers, words: the same memory, as int64 and as uint32, which gets what `CudaFields.answer` says
         totals: (members,) int64; total: (1,) int64 words that the steps take. Where these are more than there is room for, no
         steps are written
@@ -204,11 +223,21 @@ def _descend_kernel(layout, size, bits):
         length, steps_at = words[head : head + n], head + n
         share = (n + members - 1) // members
         begin, end = member * share, min(n, (member + 1) * share)
+        by_words, cols = ahead.size > 1, (width - 2) * size
+        if by_words:
+            for tile in range(member * WALKERS + thread, ahead.size, members * WALKERS):
+                row = int64(uint32(tile) // uint32(cols))
+                ahead[tile] = word_from(row, tile - row * cols, int64(slots[0]) * blocks, width, directions)
+            if layout == VALUES:  # else the first who reads them does so after the next time all have met
+                sync_team(N, 0, member, members)
         taken = int64(0)
         for i in range(begin + thread, end, WALKERS):
             slot = int64(slots[min(i, last_slot)])
             row, col = int64(starts[2 * i]), int64(starts[2 * i + 1])
-            steps = steps_from(row, col, slot * blocks, width, E, directions)
+            if layout == VALUES and by_words:
+                steps = steps_by_words(row, col, cols, ahead)
+            else:
+                steps = steps_from(row, col, slot * blocks, width, E, directions)
             length[i] = uint32(steps)
             if layout == VALUES:
                 numbers[n + i] = V[slot, row + 1, col + 1]
@@ -240,14 +269,18 @@ def _descend_kernel(layout, size, bits):
             for i in range(begin + thread, end, WALKERS):
                 row, col = int64(starts[2 * i]), int64(starts[2 * i + 1])
                 slot_base, at = int64(slots[min(i, last_slot)]) * blocks, steps_at + numbers[i]
-                word = uint32(0)
-                for number in range(int32(length[i]) - 1, -1, -1):
+                word, whole = uint32(0), (max(int32(length[i]), 0) // per_word if by_words else 0)
+                for number in range(int32(length[i]) - 1, whole * per_word - 1, -1):
                     code = code_at(row, col, slot_base, width, directions)
                     word |= uint32(code) << uint32(bits * (number & (per_word - 1)))
                     if number & (per_word - 1) == 0:
                         words[at + number // per_word] = word
                         word = uint32(0)
                     row, col = move(row, col, code)
+                for k in range(whole - 1, -1, -1):
+                    word = ahead[row * cols + col]
+                    words[at + k] = word
+                    row, col = landing(row, col, word)
 
     return descend
 
@@ -261,12 +294,14 @@ class CudaFields:
         self._update = _update_kernel(shape.layout, shape.blocks.size, shape.connectivity)
         self._descend = _descend_kernel(shape.layout, shape.blocks.size, step_bits(shape.connectivity))
         self._pinned, self._staged = PinnedPool(cuda.pinned_array), {}
+        self._changed = None  # first and last row of the map that the device does not have as they are
         self._fitting = {}  # kernel -> how many of its blocks run at once
         self._request, self._words = np.zeros(0, np.int32), None
         with cuda.gpus[self._index]:
             self._multiprocessors = cuda.get_current_device().MULTIPROCESSOR_COUNT
             self._stream = CudaStream()
             self._agents = np.zeros(0, np.int32), None  # page-locked, on the device
+            self._ahead = {1: cuda.device_array(1, np.uint32)}  # words, by how many there are
             self._totals = cuda.device_array(WALKERS_OF * self._multiprocessors, np.int64)
             self._total, self._barrier = cuda.mapped_array(1, np.int64), cuda.to_device(np.zeros(1, np.int32))
             self._answer(1)
@@ -285,15 +320,15 @@ class CudaFields:
 
     def set_map(self, grid):
         """Before fields are made."""
-        self._map = self.shape.map_array(grid)
         with cuda.gpus[self._index]:
+            self._map = cuda.pinned_array(*self.shape.map_shape)
+            self._map[:] = self.shape.map_array(grid)
             self._device_map = cuda.to_device(self._map)
 
     def change_map(self, grid, rows, cols):
         """Before fields are repaired."""
         first, last = self.shape.change_map(self._map, grid, rows, cols)
-        with cuda.gpus[self._index]:
-            self._stream.to_device(self._device_map, first * self._map.shape[1], self._map[first : last + 1])
+        self._changed = (min(first, self._changed[0]), max(last, self._changed[1])) if self._changed else (first, last)
 
     def staged(self):
         """As of `CpuFields`, in page-locked memory."""
@@ -326,6 +361,10 @@ class CudaFields:
             if len(self._request) < len(R):
                 self._request = cuda.mapped_array(2 * len(R), np.int32)
             self._request[: len(R)] = R
+            if self._changed:
+                first, last = self._changed
+                self._stream.to_device(self._device_map, first * self._map.shape[1], self._map[first : last + 1])
+                self._changed = None
             arguments = (
                 blocks.width, blocks.count, self._device_map, a["V"], a["E"], a["directions"], a["goals"], self._request, a["Q"], a["N"]
             )
@@ -343,13 +382,13 @@ class CudaFields:
         values = n if self.shape.layout == VALUES else 0
         head = 2 * (n + values) + n  # of uint32
         with cuda.gpus[self._index]:
-            agents = self._sent(n, starts, slots)
+            agents, ahead = self._sent(n, starts, slots), self._words_ahead(n, len(slots))
             for _ in range(2):
                 numbers, words = self._answer(head)
                 arguments = (
-                    blocks.width, blocks.count, a["V"], a["E"], a["directions"], agents, numbers, words, self._totals, self._total, self._barrier
+                    blocks.width, blocks.count, a["V"], a["E"], a["directions"], agents, ahead, numbers, words, self._totals, self._total, self._barrier
                 )
-                most = 1 << max(n - 1, 0).bit_length()  # launches of about so many agents are the same
+                most = max(1 << max(n - 1, 0).bit_length(), ahead.size // WORDS_OF)  # launches of about so many agents are the same
                 self._launch(self._descend, WALKER_WARPS, WALKERS_OF * self._multiprocessors, -(-most // WARP), arguments)
                 self._stream.wait()
                 if head + self._total[0] <= words.size:
@@ -378,6 +417,15 @@ class CudaFields:
                 kernel[1, warps * WARP, self._stream.numba](*arguments)  # compiles; how many blocks fit is known afterwards
             self._fitting[kernel] = team_blocks(kernel, warps * WARP, most)
         self._stream.launch(kernel, max(1, min(self._fitting[kernel], -(-wanted // warps))), warps * WARP, arguments)
+
+    def _words_ahead(self, n, slots):
+        """-> `ahead` of the kernel, kept"""
+        rows, cols = self.shape.padded
+        tiles = (rows - 2) * (cols - 2)
+        count = tiles if slots == 1 and tiles <= max(FEW_TILES, min(MOST_TILES, n * TILES_OF)) else 1
+        if count not in self._ahead:
+            self._ahead[count] = cuda.device_array(count, np.uint32)
+        return self._ahead[count]
 
     def _answer(self, words):
         """-> memory on the device of at least so many words, kept, as int64 and as uint32"""

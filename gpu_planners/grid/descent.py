@@ -1,12 +1,15 @@
 """Paths of agents down a field: they follow the directions of the tiles from their starts to the goal.
 
 On the CPU agents that meet on the way to one goal walk the rest only once: since steps are counted from the goal, the rest
-of a path is a copy of the first words of the other one's (`agents`). On CUDA (`block_kernels`) each agent has a thread.
+of a path is a copy of the first words of the other one's (`agents`). On CUDA (`block_kernels`) each agent has a thread, which
+follows whole words: those of the next steps from each tile, made for all tiles before.
 """
 
 import functools
 
 import numpy as np
+from numba import types
+from numba.extending import intrinsic
 
 from ..device import njit
 from .agents import COL_MOVES, ROW_MOVES, WORD_BITS, put_step
@@ -34,6 +37,46 @@ def direction_functions(size):
         return row + ((ROW_STEPS >> (2 * code)) & 3) - 1, col + ((COL_STEPS >> (2 * code)) & 3) - 1
 
     return code_at, move
+
+
+@intrinsic
+def _bits_set(context, bits):
+    return types.uint32(types.uint32), lambda context, builder, signature, arguments: builder.ctpop(arguments[0])
+
+
+@functools.cache
+def word_functions(size, bits):
+    """-> word_from, landing, for blocks of this size and steps of so many bits."""
+    code_at, move = direction_functions(size)
+    per_word, moves = WORD_BITS // bits, 4 if bits == 2 else 8
+    lowest = np.uint32(sum(1 << (bits * number) for number in range(per_word)))
+
+    @njit
+    def word_from(row, col, base, width, directions):
+        """The next steps from a tile, packed as in a PathSet: the first one in the highest bits. With 4 bits a step, the code AT_GOAL or
+        NOWHERE follows the last one if they are fewer than fit in."""
+        word = np.uint32(0)
+        for number in range(per_word - 1, -1, -1):
+            code = code_at(row, col, base, width, directions)
+            word = np.uint32(word | np.uint32(code & ((1 << bits) - 1)) << np.uint32(bits * number))
+            if code >= AT_GOAL:
+                return word
+            row, col = move(row, col, code)
+        return word
+
+    @njit
+    def landing(row, col, word):
+        """The tile that the steps of a full word lead to."""
+        for code in range(moves):
+            of_code = lowest
+            for j in range(bits):
+                bit = word >> np.uint32(j)
+                of_code = np.uint32(of_code & (bit if (code >> j) & 1 else ~bit))
+            times = np.int64(_bits_set(of_code))
+            row, col = row + ROW_MOVES[code] * times, col + COL_MOVES[code] * times
+        return row, col
+
+    return word_from, landing
 
 
 @functools.cache

@@ -165,22 +165,22 @@ class GridMap:
                 f"changed tiles have rows {rows.shape}, cols {cols.shape}, costs {costs.shape}; allowed: (M,) each, costs also one number"
             )
         for name, index in (("rows", rows), ("cols", cols)):
-            if len(index) and not np.issubdtype(index.dtype, np.integer):
+            if len(index) and index.dtype.kind not in "iu":
                 raise GridMapError(f"changed tiles have {name} of type {index.dtype}; allowed: integers")
         if costs.dtype.kind not in NUMBERS:
             raise GridMapError(f"changed tiles have costs of type {costs.dtype}; allowed: numbers")
-        outside = np.flatnonzero((rows < 0) | (rows >= self.rows) | (cols < 0) | (cols >= self.cols))
-        if len(outside):
-            raise GridMapError(
-                f"changed tile {outside[0]} is ({rows[outside[0]]}, {cols[outside[0]]}); "
-                f"allowed: rows 0 .. {self.rows - 1}, cols 0 .. {self.cols - 1}"
-            )
         costs = np.broadcast_to(costs, rows.shape)
-        bad = np.flatnonzero(_not_a_cost(costs))
-        if len(bad):
-            tile = f"({rows[bad[0]]}, {cols[bad[0]]})"
-            raise GridMapError(f"changed tile {tile} gets the cost {costs[bad[0]]}; allowed: whole numbers 0 .. {HIGHEST_COST}")
-        return rows.astype(np.int64), cols.astype(np.int64), costs.astype(np.uint8)
+        checked = rows.astype(np.int64), cols.astype(np.int64), costs.astype(np.float64)
+        outside, bad = _faults(*checked, *self.shape)
+        if outside >= 0:
+            raise GridMapError(
+                f"changed tile {outside} is ({rows[outside]}, {cols[outside]}); allowed: rows 0 .. {self.rows - 1}, cols 0 .. {self.cols - 1}"
+            )
+        if bad >= 0:
+            raise GridMapError(
+                f"changed tile ({rows[bad]}, {cols[bad]}) gets the cost {costs[bad]}; allowed: whole numbers 0 .. {HIGHEST_COST}"
+            )
+        return *checked[:2], checked[2].astype(np.uint8)
 
     def _with(self, costs):
         """The same grid with other costs, which nobody else holds: not copied."""
@@ -205,10 +205,8 @@ class WorkingMap(GridMap):
     def change(self, rows, cols, costs):
         """Replace tiles; takes and raises what `changed` does -> rows (M,) int64, cols (M,) int64 of those that are different now"""
         rows, cols, costs = self._checked_changes(rows, cols, costs)
-        before = self.costs[rows, cols]
-        _replace(self._own, self._counts, rows, cols, costs)
+        different = _replace(self._own, self._counts, rows, cols, costs)
         self.__dict__.pop("blocked", None)
-        different = self.costs[rows, cols] != before
         return rows[different], cols[different]
 
     def snapshot(self):
@@ -224,11 +222,31 @@ def _count(costs, counts):
 
 
 @njit
+def _faults(rows, cols, costs, map_rows, map_cols):
+    """-> the first index of a tile outside the map, and of a cost that is none; -1 where there is none"""
+    outside, bad = -1, -1
+    for i in range(len(rows) - 1, -1, -1):
+        if not (0 <= rows[i] < map_rows and 0 <= cols[i] < map_cols):
+            outside = i
+        if not (0 <= costs[i] <= HIGHEST_COST and costs[i] == np.floor(costs[i])):
+            bad = i
+    return outside, bad
+
+
+@njit
 def _replace(costs, counts, rows, cols, new):
+    """One tile after the other -> (M,) bool: has the tile another cost than before?"""
+    before = np.empty(len(rows), np.uint8)
+    for i in range(len(rows)):
+        before[i] = costs[rows[i], cols[i]]
     for i in range(len(rows)):
         counts[costs[rows[i], cols[i]]] -= 1
         costs[rows[i], cols[i]] = new[i]
         counts[new[i]] += 1
+    different = np.empty(len(rows), np.bool_)
+    for i in range(len(rows)):
+        different[i] = costs[rows[i], cols[i]] != before[i]
+    return different
 
 
 def _number(name, value):
