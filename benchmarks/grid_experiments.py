@@ -82,15 +82,10 @@ def _group(grid, starts, goal, device):
             "solved": float(paths.solved.mean()),
             "steps": float(paths.length[paths.solved].mean()) if paths.solved.any() else float("nan"),
         }
-        figures["memory_mb"] = _memory_bytes(planner._engine) / 2**20
+        figures["memory_mb"] = planner._engine.memory_bytes / 2**20
         case = f"{grid.rows}x{grid.cols}, {len(starts):,} agents"
         rows.append(told(Row(case, f"{name}, {device}", figures, taken.tolist())))
     return rows
-
-
-def _memory_bytes(engine):
-    """What the planner works on, without the map: buffers of the paper's algorithms, the field of exact."""
-    return engine.memory_bytes if hasattr(engine, "memory_bytes") else engine.shape.field_bytes
 
 
 def table(context):
@@ -132,7 +127,7 @@ BENCHMARKS = (
         f"Random maps with {100 * DENSITY:.0f} % obstacles, cost 1, 4-connected; random free starts. Median wall time of plan() with "
         "nothing kept, paths on the host. Field: border-to-border step of P-BA*, cost-to-go of exact. Agents: start-to-border "
         "step and putting paths together, search of P-RTAA*, descent of exact. Copy: device to host, where it is a step of its own. Memory: "
-        "buffers of P-BA* and P-RTAA*, the field of exact, without the map. "
+        "all that is kept where it is planned, without the map. "
         "P-BA* goes around loops while moving, as the paper's first treatment. On the CPU without --full: few groups.",
         {
             "time_ms": "ms",

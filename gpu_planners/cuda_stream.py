@@ -45,7 +45,8 @@ class CudaStream:
         _check(driver.cuGraphLaunch(graph, self._handle))
 
     def clear(self):
-        """Let go of all arrays."""
+        """Let go of all arrays, after all is done."""
+        self.wait()
         self._last.clear()
         while self._graphs:
             _check(driver.cuGraphExecDestroy(self._graphs.popitem()[1][1]))

@@ -149,6 +149,11 @@ class CpuFields:
         N[rounds.ROUND] = 1
         self._arrays = FieldArrays(N=N, **arrays)
 
+    @property
+    def memory_bytes(self):
+        """What is kept, without the map."""
+        return sum(a.nbytes for a in vars(self._arrays).values()) if self._arrays else 0
+
     def set_map(self, grid):
         """Before fields are made."""
         self._map = self.shape.map_array(grid)
@@ -172,7 +177,7 @@ class CpuFields:
         """See `staged`."""
 
     def update(self, R):
-        """Run `update_fields`."""
+        """Run `update_fields`; it has ended after `wait`, `descend` or `unload`."""
         a, blocks = self._arrays, self.shape.blocks
         used = R[rounds.LISTS :][rounds.GOAL_USED : 4 * R[rounds.LIVE] : 4].sum()
         few = not R[rounds.NEW] and not R[rounds.RELAX] and used * R[rounds.SEEDS] <= FEW_REPAIRED
@@ -185,6 +190,9 @@ class CpuFields:
             )
 
         run_team(members, work)
+
+    def wait(self):
+        """Until fields are there."""
 
     def descend(self, starts, slots, bits):
         """Paths of agents. starts: (N, 2) int32; slots: (N,) int32, or (1,) for all -> length (N,) int32, -1 without a path; first (N,) int64;
@@ -286,10 +294,16 @@ class Exact:
         (_conclude_many if n >= MANY else _conclude_few)(length, value, uniform, 1 / unit_of(self.grid.connectivity), status, cost)
         return PathSet(starts, status, cost, length, first, words, bits)
 
+    @property
+    def memory_bytes(self):
+        """What fields and, on a GPU, buffers for paths take on the device, without the map."""
+        return self._fields.memory_bytes
+
     def prepare(self, goals):
         """Plan the fields of goals (G, 2); of more than fit in at once, the first ones."""
         if len(goals):
             self._slots(goals[: self._most])
+            self._fields.wait()
 
     def forget(self):
         """Nothing is kept of the goals planned so far."""

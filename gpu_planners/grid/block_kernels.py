@@ -173,7 +173,7 @@ def _descend_kernel(layout, size, bits):
 
     @cuda.jit(device=True, inline=True)
     def steps_by_words(row, col, cols, ahead):
-        """The same, by the words of all tiles. VALUES only"""
+        """The same, by the words of all tiles. Only where these say where they end, with 4 bits a step"""
         word = ahead[row * cols + col]
         if word >> uint32(WORD_BITS - bits) == NOWHERE:
             return int32(-1)
@@ -228,13 +228,13 @@ def _descend_kernel(layout, size, bits):
             for tile in range(member * WALKERS + thread, ahead.size, members * WALKERS):
                 row = int64(uint32(tile) // uint32(cols))
                 ahead[tile] = word_from(row, tile - row * cols, int64(slots[0]) * blocks, width, directions)
-            if layout == VALUES:  # else the first who reads them does so after the next time all have met
+            if bits == 4:  # else the first who reads them does so after the next time all have met
                 sync_team(N, 0, member, members)
         taken = int64(0)
         for i in range(begin + thread, end, WALKERS):
             slot = int64(slots[min(i, last_slot)])
             row, col = int64(starts[2 * i]), int64(starts[2 * i + 1])
-            if layout == VALUES and by_words:
+            if bits == 4 and by_words:
                 steps = steps_by_words(row, col, cols, ahead)
             else:
                 steps = steps_from(row, col, slot * blocks, width, E, directions)
@@ -293,7 +293,7 @@ class CudaFields:
         self._index = int(device.partition(":")[2] or 0)
         self._update = _update_kernel(shape.layout, shape.blocks.size, shape.connectivity)
         self._descend = _descend_kernel(shape.layout, shape.blocks.size, step_bits(shape.connectivity))
-        self._pinned, self._staged = PinnedPool(cuda.pinned_array), {}
+        self._pinned, self._staged, self._arrays = PinnedPool(cuda.pinned_array), {}, {}
         self._changed = None  # first and last row of the map that the device does not have as they are
         self._fitting = {}  # kernel -> how many of its blocks run at once
         self._request, self._words = np.zeros(0, np.int32), None
@@ -317,6 +317,12 @@ class CudaFields:
             N[rounds.ROUND] = 1
             self._arrays["N"] = cuda.to_device(N)
             self._arrays["Q"].copy_to_device(np.zeros(self._arrays["Q"].shape, np.int32))
+
+    @property
+    def memory_bytes(self):
+        """See `CpuFields`."""
+        kept = *self._arrays.values(), *self._ahead.values(), self._numbers, self._totals, self._agents[1]
+        return sum(a.nbytes for a in kept if a is not None)
 
     def set_map(self, grid):
         """Before fields are made."""
@@ -355,9 +361,10 @@ class CudaFields:
             self._stream.wait()
 
     def update(self, R):
-        """Run `update_fields`."""
+        """See `CpuFields`."""
         a, blocks = self._arrays, self.shape.blocks
         with cuda.gpus[self._index]:
+            self._stream.wait()  # the request before has been read
             if len(self._request) < len(R):
                 self._request = cuda.mapped_array(2 * len(R), np.int32)
             self._request[: len(R)] = R
@@ -370,6 +377,10 @@ class CudaFields:
             )
             warps = WARPS_OF[self.shape.layout]
             self._launch(self._update, warps, BLOCKS_OF[self.shape.layout] * self._multiprocessors, warps * blocks.count, arguments)
+
+    def wait(self):
+        """See `CpuFields`."""
+        with cuda.gpus[self._index]:
             self._stream.wait()
 
     def descend(self, starts, slots, bits):
@@ -403,6 +414,7 @@ class CudaFields:
 
     def field(self, slot):
         """-> V, E, M of one slot, on the host"""
+        self.wait()
         with cuda.gpus[self._index]:
             if self.shape.layout == VALUES:
                 return self._arrays["V"][slot].copy_to_host(), None, self._map

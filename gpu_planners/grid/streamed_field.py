@@ -122,7 +122,12 @@ class StreamedFields:
         self._window.allocate(1)
         self._epoch = 0
         self.allocate, self.set_map, self.change_map = self._host.allocate, self._host.set_map, self._host.change_map
-        self.descend, self.field = self._host.descend, self._host.field
+        self.descend, self.field, self.wait = self._host.descend, self._host.field, self._host.wait
+
+    @property
+    def memory_bytes(self):
+        """What a window takes on its device, without its map."""
+        return self._window.memory_bytes
 
     def update(self, R):
         """Plan the field of slot 0 from nothing, for the goal that the request of `block_rounds` holds."""
