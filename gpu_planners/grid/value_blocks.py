@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..device import njit
-from ..team import any_lane, join_bits, lane_range, sync_lanes
+from ..team import any_lane, join_bits, lane_count, lane_range, sync_lanes
 from .agents import COL_MOVES, ROW_MOVES
 from .bit_blocks import AT_GOAL, CHANGED, NOWHERE
 
@@ -106,16 +106,21 @@ def _lower_function(size, connectivity, rows):
 def value_operations(size, connectivity):
     """-> relax, withdraw, direct for blocks of this size; each is called by all lanes of a worker."""
     barrier, through = step_functions(connectivity)
-    every = np.uint32((1 << size) - 1)
+    every, wide = np.uint32((1 << size) - 1), size + 2
 
     @njit
     def load(block, slot, width, cost, value, S, lane):
         """-> row and column of the block's corner in the padded arrays, one tile outside the block"""
         row, col = (block // width - 1) * size, (block % width - 1) * size
-        for r in range(size + 2):
-            for c in lane_range(0, size + 2, lane):
-                S.value[r, c] = value[slot, row + r, col + c]
-                S.cost[r, c] = cost[row + r, col + c]
+        if lane_count() == 1:
+            for r in range(wide):
+                for c in range(wide):
+                    S.value[r, c], S.cost[r, c] = value[slot, row + r, col + c], cost[row + r, col + c]
+        else:
+            for tile in range(lane, wide * wide, lane_count()):  # one loop, so that each lane has several reads on their way
+                r = np.int64(np.uint32(tile) // np.uint32(wide))
+                c = tile - r * wide
+                S.value[r, c], S.cost[r, c] = value[slot, row + r, col + c], cost[row + r, col + c]
         sync_lanes()
         return row, col
 
@@ -165,13 +170,9 @@ def value_operations(size, connectivity):
 
     @njit
     def store(row, col, slot, value, S, lane):
-        changed = False
         for r in range(1, size + 1):
             for c in lane_range(1, size + 1, lane):
-                if value[slot, row + r, col + c] != S.value[r, c]:
-                    value[slot, row + r, col + c] = S.value[r, c]
-                    changed = True
-        return np.int32(CHANGED) if any_lane(changed) else np.int32(0)
+                value[slot, row + r, col + c] = S.value[r, c]
 
     @njit
     def relax(block, slot, width, seed, raw, cost, value, S, lane):
@@ -244,18 +245,23 @@ def value_operations(size, connectivity):
         -> bits of the neighbours that touch a tile taken back, and CHANGED when there is one
         """
         row, col = load(block, slot, width, cost, value, S, lane)
-        again = True
-        while again:
-            again = False
-            for k in range(2 * size):
-                r = k + 1 if k < size else 2 * size - k
-                for c in lane_range(1, size + 1, lane):
-                    if S.value[r, c] < NEVER and (r - 1) * size + c - 1 != seed:
-                        if S.cost[r, c] == 0 or best_move(S, r, c)[0] > S.value[r, c]:
-                            S.value[r, c] = NEVER
-                            again = True
+        answer, line, todo = np.int32(0), 0, every
+        while todo:  # rows where something may not be supported
+            if todo & bit_of(line):
+                gone = False
+                for i in lane_range(0, size, lane):
+                    r, c = line + 1, i + 1
+                    if S.value[r, c] < NEVER and line * size + i != seed and (S.cost[r, c] == 0 or best_move(S, r, c)[0] > S.value[r, c]):
+                        S.value[r, c] = NEVER
+                        gone = True
                 sync_lanes()
-            again = any_lane(again)
+                todo = np.uint32(todo ^ bit_of(line))
+                if any_lane(gone):
+                    answer = np.int32(CHANGED)
+                    todo = np.uint32((todo | bit_of(line) | bit_of(line) << ONE | bit_of(line) >> ONE) & every)
+            line = line + 1 if line < size - 1 else 0
+        if answer == 0:
+            return answer
         north, east, south, west = False, False, False, False
         for i in lane_range(1, size + 1, lane):
             north |= value[slot, row + 1, col + i] != S.value[1, i]
@@ -263,10 +269,11 @@ def value_operations(size, connectivity):
             west |= value[slot, row + i, col + 1] != S.value[i, 1]
             east |= value[slot, row + i, col + size] != S.value[i, size]
         north, east, south, west = any_lane(north), any_lane(east), any_lane(south), any_lane(west)
-        answer = np.int32(1 * north + 2 * east + 4 * south + 8 * west)
+        answer |= np.int32(1 * north + 2 * east + 4 * south + 8 * west)
         if connectivity == 8:
             answer |= np.int32(16 * (north & east) + 32 * (south & east) + 64 * (south & west) + 128 * (north & west))
-        return answer | store(row, col, slot, value, S, lane)
+        store(row, col, slot, value, S, lane)
+        return answer
 
     @njit
     def direct(item, block, slot, width, seed, cost, value, directions, S, lane):
