@@ -53,13 +53,14 @@ def step_functions(connectivity):
     @njit
     def barrier(S, r, c):
         """0 of a free tile, else NEVER."""
-        return np.int64(0) if S.cost[r, c] != 0 else NEVER
+        return np.int64(0) if S.cost[np.uintp(r), np.uintp(c)] != 0 else NEVER
 
     @njit
     def through(S, r, c, dr, dc):
         """Cost-to-go of tile (r, c) by way of its neighbour (r + dr, c + dc); NEVER or more where that is no move."""
-        price = np.int64(S.cost[r + dr, c + dc])
-        by = S.value[r + dr, c + dc]  # NEVER of a blocked tile
+        row, col = np.uintp(r + dr), np.uintp(c + dc)  # unsigned: Numba looks whether other indices are negative
+        price = np.int64(S.cost[row, col])
+        by = S.value[row, col]  # NEVER of a blocked tile
         if dr != 0 and dc != 0:
             return by + price * diagonal + (barrier(S, r + dr, c) | barrier(S, r, c + dc))
         return by + price * straight
@@ -77,24 +78,33 @@ def _lower_function(size, connectivity, rows):
     barrier, through = step_functions(connectivity)
 
     @njit
+    def lower_tile(S, line, step, i):
+        """-> does tile i of the line get better?"""
+        if rows:
+            r, c = line + 1, i + 1
+            best = through(S, r, c, step, 0)
+            if connectivity == 8:
+                best = min(best, through(S, r, c, step, -1), through(S, r, c, step, 1))
+        else:
+            r, c = i + 1, line + 1
+            best = through(S, r, c, 0, step)
+            if connectivity == 8:
+                best = min(best, through(S, r, c, -1, step), through(S, r, c, 1, step))
+        at = np.uintp(r), np.uintp(c)
+        before = S.value[at]
+        best |= barrier(S, r, c)
+        S.value[at] = min(before, best)
+        return best < before
+
+    @njit
     def lower(S, line, step, lane):
         """The tiles of a line get better by way of the line `step` beside it -> bits of those that do"""
         better = np.uint32(0)
-        for i in lane_range(0, size, lane):
-            if rows:
-                r, c = line + 1, i + 1
-                best = through(S, r, c, step, 0)
-                if connectivity == 8:
-                    best = min(best, through(S, r, c, step, -1), through(S, r, c, step, 1))
-            else:
-                r, c = i + 1, line + 1
-                best = through(S, r, c, 0, step)
-                if connectivity == 8:
-                    best = min(best, through(S, r, c, -1, step), through(S, r, c, 1, step))
-            before = S.value[r, c]
-            best |= barrier(S, r, c)
-            S.value[r, c] = min(before, best)
-            better = np.uint32(better | np.uint32(best < before) << np.uint32(i))
+        if lane_count() == 1:
+            for i in range(size):
+                better = np.uint32(better | np.uint32(lower_tile(S, line, step, i)) << np.uint32(i))
+        elif lane < size:
+            better = np.uint32(lower_tile(S, line, step, lane))
         better = join_bits(better)
         sync_lanes()
         return better
@@ -120,7 +130,8 @@ def value_operations(size, connectivity):
             for tile in range(lane, wide * wide, lane_count()):  # one loop, so that each lane has several reads on their way
                 r = np.int64(np.uint32(tile) // np.uint32(wide))
                 c = tile - r * wide
-                S.value[r, c], S.cost[r, c] = value[slot, row + r, col + c], cost[row + r, col + c]
+                at, from_row, from_col = (np.uintp(r), np.uintp(c)), np.uintp(row + r), np.uintp(col + c)
+                S.value[at], S.cost[at] = value[np.uintp(slot), from_row, from_col], cost[from_row, from_col]
         sync_lanes()
         return row, col
 
