@@ -152,14 +152,14 @@ def first_words(length, bits):
 def put_step(words, first, number, code, bits):
     """Write step `number`, counted from the goal; the words are zero before."""
     per_word = WORD_BITS // bits
-    words[first + number // per_word] |= np.uint32(code) << np.uint32(bits * (number % per_word))
+    words[np.uintp(first + number // per_word)] |= np.uint32(code) << np.uint32(bits * (number % per_word))
 
 
 @njit
 def get_step(words, first, number, bits):
     """-> move code of step `number`, counted from the goal."""
     per_word = WORD_BITS // bits
-    return np.int32(words[first + number // per_word] >> np.uint32(bits * (number % per_word))) & ((1 << bits) - 1)
+    return np.int32(words[np.uintp(first + number // per_word)] >> np.uint32(bits * (number % per_word))) & ((1 << bits) - 1)
 
 
 @njit

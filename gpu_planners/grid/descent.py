@@ -29,7 +29,8 @@ def direction_functions(size):
         """-> direction code of a tile. base: the first item of the goal's slot"""
         block = ((row >> shift) + 1) * width + (col >> shift) + 1
         tile = ((row & mask) << shift) + (col & mask)
-        return np.int32((directions[base + block, tile >> 3] >> np.uint32(4 * (tile & 7))) & np.uint32(15))
+        word = directions[np.uintp(base + block), np.uintp(tile >> 3)]  # unsigned: Numba looks whether other indices are negative
+        return np.int32((word >> np.uint32(4 * (tile & 7))) & np.uint32(15))
 
     @njit
     def move(row, col, code):
