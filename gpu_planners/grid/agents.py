@@ -17,7 +17,7 @@ ROW_STEP = np.array([-1, 0, 1, 0, -1, 1, 1, -1], np.int32)  # of move codes 0..7
 COL_STEP = np.array([0, 1, 0, -1, 1, 1, -1, -1], np.int32)  # north-east, south-east, south-west, north-west
 ROW_MOVES, COL_MOVES = tuple(ROW_STEP.tolist()), tuple(COL_STEP.tolist())  # the same, for loops that the compiler unrolls
 WORD_BITS = 32
-MANY = 65536  # agents; with fewer, several threads take longer to start than they save
+MANY = 16384  # agents; with fewer, several threads take longer to start, and disturb the others while they wait, than they save
 
 
 class AgentStatus(IntEnum):

@@ -19,7 +19,7 @@ ALGORITHMS = {
     "rtaa_star": ("rtaa_star", "RtaaStar"),
     "astar": ("astar", "Astar"),
 }
-SOLVED = int(AgentStatus.SOLVED)  # for compiled code, with the statuses of a start; a goal's follow them
+SOLVED = int(AgentStatus.SOLVED)  # for compiled code
 NOT_FINITE, OUTSIDE, BLOCKED = (int(s) for s in (AgentStatus.START_NOT_FINITE, AgentStatus.START_OUTSIDE, AgentStatus.START_BLOCKED))
 
 
@@ -66,18 +66,24 @@ class BlockPlanner:
         goals = _as_tiles(goals, "goals")
         if len(goals) not in (1, len(starts)):
             raise GridMapError(f"goals has {len(goals)} rows; allowed: one goal (2,), or {len(starts)}, one for each start")
-        status = np.empty(len(starts), np.uint8)
-        start_tiles, goal_tiles = np.empty((len(starts), 2), np.int32), np.empty((len(goals), 2), np.int32)
-        check = _check_many if len(starts) >= MANY else _check_few
-        if check(starts, goals, self._map.costs, status, start_tiles, goal_tiles):
-            paths = self._engine.plan(start_tiles, np.broadcast_to(goal_tiles, start_tiles.shape))
+        starts, status, starts_good = self._checked(starts)
+        goals, goal_fault, goals_good = self._checked(goals)
+        if starts_good and goals_good:
+            paths = self._engine.plan(starts, np.broadcast_to(goals, starts.shape))
         else:
-            paths = self._plan_valid(np.flatnonzero(status == AgentStatus.SOLVED), start_tiles, goal_tiles, status)
+            of_goal = np.where(goal_fault == SOLVED, SOLVED, goal_fault + 1)  # the statuses of a goal follow those of a start
+            paths = self._plan_valid(starts, goals, np.where(status == SOLVED, of_goal, status).astype(np.uint8))
         return replace(paths, time_s=time.perf_counter() - began)
 
-    def _plan_valid(self, valid, starts, goals, status):
-        """The paths of the agents `valid`; the others have a status already."""
-        n = len(status)
+    def _checked(self, tiles):
+        """-> whole tiles (N, 2) int32, what is wrong with them (N,) uint8 as the status of a start, whether nothing is"""
+        whole, fault = np.empty((len(tiles), 2), np.int32), np.empty(len(tiles), np.uint8)
+        good = (_check_many if len(tiles) >= MANY else _check_few)(tiles, self._map.costs, fault, whole)
+        return whole, fault, good
+
+    def _plan_valid(self, starts, goals, status):
+        """The paths of agents of which some have a status already that says why they cannot be planned."""
+        n, valid = len(status), np.flatnonzero(status == SOLVED)
         some = self._engine.plan(starts[valid], goals[valid] if len(goals) > 1 else np.broadcast_to(goals, (len(valid), 2)))
         cost, length, first = np.full(n, np.inf), np.zeros(n, np.int32), np.zeros(n, np.int64)
         status[valid], cost[valid], length[valid], first[valid] = some.status, some.cost, some.length, some.first
@@ -102,10 +108,8 @@ class BlockPlanner:
         Goals that are no free tiles are passed over. Raises SettingsError for another algorithm.
         """
         self._needs_fields()
-        goals = _as_tiles(goals, "goals")
-        status, tiles = np.empty(len(goals), np.uint8), np.empty((len(goals), 2), np.int32)
-        _check_few(goals, goals, self._map.costs, status, tiles, tiles.copy())
-        self._engine.prepare(tiles[status == AgentStatus.SOLVED])
+        goals, fault, _ = self._checked(_as_tiles(goals, "goals"))
+        self._engine.prepare(goals[fault == SOLVED])
 
     def field(self, goal):
         """Cost-to-go of every tile to a goal (row, col), by `exact`: (rows, cols) float64 in tile lengths, inf without a path.
@@ -138,40 +142,23 @@ def _as_tiles(tiles, name):
     return np.ascontiguousarray(array)
 
 
-@njit
-def _fault(row, col, costs):
-    """What is wrong with a tile: SOLVED nothing, NOT_FINITE, OUTSIDE, BLOCKED."""
-    rows, cols = costs.shape
-    if not (np.isfinite(row) and np.isfinite(col)):
-        return NOT_FINITE
-    if not (0 <= row < rows and 0 <= col < cols):
-        return OUTSIDE
-    return SOLVED if costs[np.int32(row), np.int32(col)] > 0 else BLOCKED
-
-
-@njit
-def _on_map(coordinate, fault):
-    """A coordinate of a tile with this fault, 0 where it lies nowhere on the map."""
-    return np.int32(coordinate) if fault == SOLVED or fault == BLOCKED else np.int32(0)
-
-
-def _check_agents(starts, goals, costs, status, start_tiles, goal_tiles):
-    """status (N,) of each agent, 0 where it can be planned; tiles [row, col] where they lie on the map. -> are all in order?"""
-    shared, of_goal, bad = len(goals) == 1, SOLVED, 0
-    if shared:
-        of_goal = _fault(goals[0, 0], goals[0, 1], costs)
-        goal_tiles[0, 0], goal_tiles[0, 1] = _on_map(goals[0, 0], of_goal), _on_map(goals[0, 1], of_goal)
-    for i in prange(len(starts)):
-        wrong, wrong_goal = _fault(starts[i, 0], starts[i, 1], costs), of_goal
-        start_tiles[i, 0], start_tiles[i, 1] = _on_map(starts[i, 0], wrong), _on_map(starts[i, 1], wrong)
-        if not shared:
-            wrong_goal = _fault(goals[i, 0], goals[i, 1], costs)
-            goal_tiles[i, 0], goal_tiles[i, 1] = _on_map(goals[i, 0], wrong_goal), _on_map(goals[i, 1], wrong_goal)
-        if wrong == SOLVED and wrong_goal != SOLVED:
-            wrong = wrong_goal + 1  # the same fault of the goal
-        status[i] = wrong
+def _check(tiles, costs, fault, whole):
+    """What is wrong with tiles (N, 2): fault (N,): SOLVED nothing, NOT_FINITE, OUTSIDE, BLOCKED. whole (N, 2) int32: the tiles where they
+    lie on the map, else 0. -> are all in order?"""
+    (rows, cols), bad = costs.shape, 0
+    for i in prange(len(tiles)):
+        row, col, wrong = tiles[i, 0], tiles[i, 1], SOLVED
+        if 0 <= row < rows and 0 <= col < cols:
+            r, c = np.int32(row), np.int32(col)
+            whole[i, 0], whole[i, 1] = r, c
+            if costs[np.uintp(r), np.uintp(c)] == 0:
+                wrong = BLOCKED
+        else:
+            whole[i, 0], whole[i, 1] = 0, 0
+            wrong = OUTSIDE if np.isfinite(row) and np.isfinite(col) else NOT_FINITE
+        fault[i] = wrong
         bad += wrong != SOLVED
     return bad == 0
 
 
-_check_few, _check_many = njit(_check_agents), njit(parallel=True)(_check_agents)
+_check_few, _check_many = njit(_check), njit(parallel=True)(_check)
