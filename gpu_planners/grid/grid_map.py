@@ -197,10 +197,8 @@ class WorkingMap(GridMap):
     """
 
     def __init__(self, grid):
-        own = grid.costs.copy()
-        costs = own.view()
-        costs.flags.writeable = False  # of the same type for Numba as those of any map
-        self.__dict__.update(vars(grid._with(costs)), costs=costs, _counts=grid._counts.copy(), _own=own)
+        own = grid.costs.copy()  # `costs` is a view that cannot be written, for Numba of the same type as those of any map
+        self.__dict__.update(vars(grid._with(own.view())), _counts=grid._counts.copy(), _own=own)
 
     def change(self, rows, cols, costs):
         """Replace tiles; takes and raises what `changed` does -> rows (M,) int64, cols (M,) int64 of those that are different now"""
