@@ -20,6 +20,12 @@ WORD_BITS = 32
 MANY = 16384  # agents; with fewer, several threads take longer to start, and disturb the others while they wait, than they save
 
 
+def with_threads(function):
+    """Compile function(array, ...), whose loop over the array is a prange; it takes several threads where the array has MANY items."""
+    few, many = njit(function), njit(parallel=True)(function)
+    return lambda array, *others: (many if len(array) >= MANY else few)(array, *others)
+
+
 class AgentStatus(IntEnum):
     """How one agent's query ended."""
 

@@ -17,7 +17,7 @@ from ..device import njit
 from ..errors import SettingsError
 from ..team import run_team
 from . import block_rounds as rounds
-from .agents import MANY, AgentStatus, PathSet, first_words, step_bits
+from .agents import AgentStatus, PathSet, first_words, step_bits, with_threads
 from .bit_blocks import FAR, bit_operations, bit_scratch
 from .blocks import Blocks
 from .descent import walk_functions
@@ -122,12 +122,8 @@ def _bytes(shape, kind):
 def request(epoch, goals, new=(), seeds=(), relax=(), directions=rounds.CHANGES):
     """R of `update_fields`. goals: (slots, 4) of all slots; new: slots to plan from scratch; seeds: blocks to repair in all slots;
     relax: blocks to go on from; directions: NONE, CHANGES, ALL"""
-    parts = [epoch, len(new), len(goals), len(seeds), len(relax), directions], goals.ravel(), new, seeds, relax
-    R, at = np.empty(sum(map(len, parts)), np.int32), 0
-    for part in parts:
-        R[at : at + len(part)] = part
-        at += len(part)
-    return R
+    header = [epoch, len(new), len(goals), len(seeds), len(relax), directions]
+    return np.concatenate([header, goals.ravel(), new, seeds, relax], dtype=np.int32, casting="unsafe")  # an empty () is of float64
 
 
 class CpuFields:
@@ -291,7 +287,7 @@ class Exact:
             words = np.concatenate(parts)
         status, cost = np.empty(n, np.uint8), np.empty(n)
         uniform = self.grid.uniform_cost if self.shape.layout == rounds.BITS else 0
-        (_conclude_many if n >= MANY else _conclude_few)(length, value, uniform, 1 / unit_of(self.grid.connectivity), status, cost)
+        _conclude(length, value, uniform, 1 / unit_of(self.grid.connectivity), status, cost)
         return PathSet(starts, status, cost, length, first, words, bits)
 
     @property
@@ -356,8 +352,6 @@ class Exact:
         if FieldShape.of(grid, self.block_size) != self.shape:
             self._open()
             return
-        if len(rows) == 0:
-            return
         self._fields.change_map(grid, rows, cols)
         for goal in list(self._slot_of):
             if grid.costs[goal] == 0:
@@ -377,10 +371,16 @@ class Exact:
 
 
 @njit
+def _block_of(row, col, size, width):
+    """The block of a tile, as `Blocks.of_tiles` has it."""
+    return (row // size + 1) * width + col // size + 1
+
+
+@njit
 def _set_bits(M, rows, cols, costs, width):
     size, first, last = M.shape[1], M.shape[0], 0
     for i in range(len(rows)):
-        block, row, bit = (rows[i] // size + 1) * width + cols[i] // size + 1, rows[i] % size, np.uint32(1) << np.uint32(cols[i] % size)
+        block, row, bit = _block_of(rows[i], cols[i], size, width), rows[i] % size, np.uint32(1) << np.uint32(cols[i] % size)
         M[block, row] = M[block, row] | bit if costs[rows[i], cols[i]] > 0 else M[block, row] & ~bit
         first, last = min(first, block), max(last, block)
     return first, last
@@ -402,19 +402,17 @@ def _blocks_near(rows, cols, map_rows, map_cols, size, width, count):
     for i in range(len(rows)):
         for row in range(max(rows[i] - 1, 0), min(rows[i] + 2, map_rows)):
             for col in range(max(cols[i] - 1, 0), min(cols[i] + 2, map_cols)):
-                near[(row // size + 1) * width + col // size + 1] = True
+                near[_block_of(row, col, size, width)] = True
     return np.flatnonzero(near).astype(np.int32)
 
 
+@with_threads
 def _conclude(length, value, uniform, scale, status, cost):
     """Status and cost in tile lengths of agents; length: -1 without a path, becomes 0. value: units, where uniform is 0"""
     for i in prange(len(length)):
         status[i] = NO_PATH if length[i] < 0 else SOLVED
         cost[i] = np.inf if length[i] < 0 else (length[i] * np.float64(uniform) if uniform > 0 else value[i] * scale)
         length[i] = max(length[i], 0)
-
-
-_conclude_few, _conclude_many = njit(_conclude), njit(parallel=True)(_conclude)
 
 
 def _expand_bits(blocks, E, M, goal):

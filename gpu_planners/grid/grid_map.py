@@ -220,13 +220,19 @@ def _count(costs, counts):
 
 
 @njit
+def _is_cost(value):
+    """Is a number a cost? As Python (`py_func`) also of an array, number by number."""
+    return (value >= 0) & (value <= HIGHEST_COST) & (value == np.floor(value))
+
+
+@njit
 def _faults(rows, cols, costs, map_rows, map_cols):
     """-> the first index of a tile outside the map, and of a cost that is none; -1 where there is none"""
     outside, bad = -1, -1
     for i in range(len(rows) - 1, -1, -1):
         if not (0 <= rows[i] < map_rows and 0 <= cols[i] < map_cols):
             outside = i
-        if not (0 <= costs[i] <= HIGHEST_COST and costs[i] == np.floor(costs[i])):
+        if not _is_cost(costs[i]):
             bad = i
     return outside, bad
 
@@ -288,12 +294,8 @@ def _as_costs(costs):
     """-> (rows, cols) uint8, contiguous, a copy"""
     costs = _as_rows(costs, None, "costs")
     if costs.dtype != np.uint8:
-        _refuse(costs, _not_a_cost(costs), "costs", f"whole numbers 0 (blocked) .. {HIGHEST_COST}")
+        _refuse(costs, ~_is_cost.py_func(costs), "costs", f"whole numbers 0 (blocked) .. {HIGHEST_COST}")
     return np.array(costs, dtype=np.uint8, order="C")
-
-
-def _not_a_cost(values):
-    return ~((values >= 0) & (values <= HIGHEST_COST) & (values == np.floor(values)))
 
 
 def _refuse(values, bad, name, allowed):

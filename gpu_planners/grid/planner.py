@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 from numba import prange
 
-from ..device import njit, resolve_device
+from ..device import resolve_device
 from ..errors import GridMapError, SettingsError
-from .agents import MANY, AgentStatus, PathSet, step_bits
+from .agents import AgentStatus, PathSet, step_bits, with_threads
 from .blocks import BLOCK_SIZES
 from .grid_map import WorkingMap
 
@@ -78,7 +78,7 @@ class BlockPlanner:
     def _checked(self, tiles):
         """-> whole tiles (N, 2) int32, what is wrong with them (N,) uint8 as the status of a start, whether nothing is"""
         whole, fault = np.empty((len(tiles), 2), np.int32), np.empty(len(tiles), np.uint8)
-        good = (_check_many if len(tiles) >= MANY else _check_few)(tiles, self._map.costs, fault, whole)
+        good = _check(tiles, self._map.costs, fault, whole)
         return whole, fault, good
 
     def _plan_valid(self, starts, goals, status):
@@ -142,6 +142,7 @@ def _as_tiles(tiles, name):
     return np.ascontiguousarray(array)
 
 
+@with_threads
 def _check(tiles, costs, fault, whole):
     """What is wrong with tiles (N, 2): fault (N,): SOLVED nothing, NOT_FINITE, OUTSIDE, BLOCKED. whole (N, 2) int32: the tiles where they
     lie on the map, else 0. -> are all in order?"""
@@ -159,6 +160,3 @@ def _check(tiles, costs, fault, whole):
         fault[i] = wrong
         bad += wrong != SOLVED
     return bad == 0
-
-
-_check_few, _check_many = njit(_check), njit(parallel=True)(_check)

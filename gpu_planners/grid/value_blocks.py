@@ -258,7 +258,8 @@ def value_operations(size, connectivity):
         row, col = load(block, slot, width, cost, value, S, lane)
         answer, line, todo = np.int32(0), 0, every
         while todo:  # rows where something may not be supported
-            if todo & bit_of(line):
+            bit = bit_of(line)
+            if todo & bit:
                 gone = False
                 for i in lane_range(0, size, lane):
                     r, c = line + 1, i + 1
@@ -266,10 +267,12 @@ def value_operations(size, connectivity):
                         S.value[r, c] = NEVER
                         gone = True
                 sync_lanes()
-                todo = np.uint32(todo ^ bit_of(line))
                 if any_lane(gone):
                     answer = np.int32(CHANGED)
-                    todo = np.uint32((todo | bit_of(line) | bit_of(line) << ONE | bit_of(line) >> ONE) & every)
+                    on, back = beside(bit, todo, todo)
+                    todo = np.uint32(on | back)
+                else:
+                    todo = np.uint32(todo ^ bit)
             line = line + 1 if line < size - 1 else 0
         if answer == 0:
             return answer

@@ -49,7 +49,7 @@ class GridScene:
     def __init__(self, values, now=Time):
         self._reading = MapReading.of_parameters(values)
         self._values, self._now = values, now
-        self._planners, self._behind = {}, {}  # by algorithm; windows of the map that their planners have not been told of
+        self._planners, self._behind = {}, {}  # by algorithm; maps that their planners have, and the windows where `grid` may differ
         self._read = self.grid = None
         self._coming, self._costs, self._window = None, None, None  # collected: a map, costs on it, where it may differ from `_read`
         self.frame, self.stamp, self.changes = values["map_frame"], Time(), 0
@@ -108,7 +108,7 @@ class GridScene:
             self._renew()
         kept = ("device", "block_size", *(name for name in values if "." in name))
         if any(before[name] != values[name] for name in kept):
-            self._planners.clear()
+            self._planners, self._behind = {}, {}
 
     def planner(self, algorithm):
         """The planner of an algorithm on the present map, with its device; made when it is first asked for, then changed with the map."""
@@ -126,9 +126,10 @@ class GridScene:
                 device=resolve_device(self._values["device"]),
                 settings=settings_of(self._values, algorithm),
             )
-        elif (window := self._behind.get(algorithm)) is not None:
-            planner.update(*_differences(planner.grid.costs[window], self.grid.costs[window], window))
-        self._behind[algorithm] = None
+        elif algorithm in self._behind:
+            known, window = self._behind[algorithm]
+            planner.update(*_differences(known.costs[window], self.grid.costs[window], window))
+        self._behind.pop(algorithm, None)
         self._planners[algorithm] = planner
         return planner
 
@@ -140,7 +141,7 @@ class GridScene:
         """A map that has nothing to do with the one before."""
         self.grid = self._read.inflated(self._values["footprint_radius"])
         self.changes += 1
-        self._planners.clear()
+        self._planners, self._behind = {}, {}
 
     def _change(self, before, window):
         """The map as it came has changed inside a window, if at all; bring `grid` up to date."""
@@ -155,9 +156,11 @@ class GridScene:
         inside = tuple(slice(a.start - s.start, a.stop - s.start) for a, s in zip(affected, seen))
         tiles = _differences(self.grid.costs[affected], part[inside], affected)
         if len(tiles[0]):
+            for algorithm in self._planners:
+                known, window = self._behind.get(algorithm, (self.grid, None))
+                self._behind[algorithm] = known, _both(window, affected)
             self.grid = self.grid.changed(*tiles)
             self.changes += 1
-            self._behind = {algorithm: _both(self._behind.get(algorithm), affected) for algorithm in self._planners}
 
 
 def _place(grid):
