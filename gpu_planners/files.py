@@ -35,20 +35,28 @@ def file_path(path, what, error):
         raise error(f"{what} {shown(str(path))} cannot be read: {reason}") from reason
 
 
-def read_file(path, what, error, most=MOST_BYTES):
-    """Bytes of a regular file of at most `most` bytes. what: what the error text calls it."""
+def regular_file(path, what, error, most):
+    """Path of a regular file of at most `most` bytes; pipes and devices are errors. what: what the error text calls it."""
     path = file_path(path, what, error)
     try:
-        regular = stat.S_ISREG(path.stat().st_mode)  # first: to open a pipe waits for its writer
-        content = path.open("rb").read(most + 1) if regular else b""
+        status = path.stat()  # before it is opened: to open a pipe waits for its writer
     except (OSError, ValueError) as reason:  # ValueError: a zero byte in the path
-        text = getattr(reason, "strerror", None) or reason
-        raise error(f"{what} {shown(str(path))} cannot be read: {text}") from reason
-    if not regular:
+        raise error(f"{what} {shown(str(path))} cannot be read: {getattr(reason, 'strerror', None) or reason}") from reason
+    if not stat.S_ISREG(status.st_mode):
         raise error(f"{what} {shown(str(path))} cannot be read: it is not a regular file")
-    if len(content) > most:
-        raise error(f"{what} {shown(str(path))} has more than {most} bytes, the most that is read")
-    return content
+    if status.st_size > most:
+        raise error(f"{what} {shown(str(path))} cannot be read: it has {status.st_size} bytes; allowed: {most}")
+    return path
+
+
+def read_file(path, what, error, most=MOST_BYTES):
+    """Bytes of a regular file of at most `most` bytes."""
+    path = regular_file(path, what, error, most)
+    try:
+        with path.open("rb") as file:
+            return file.read(most)
+    except OSError as reason:
+        raise error(f"{what} {shown(str(path))} cannot be read: {reason.strerror or reason}") from reason
 
 
 def read_text_file(path, what, error, most=MOST_BYTES):

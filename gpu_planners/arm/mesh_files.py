@@ -5,7 +5,7 @@ import os
 import re
 import warnings
 from pathlib import Path
-from urllib.parse import unquote, urlparse
+from urllib.parse import unquote
 
 import numpy as np
 import trimesh
@@ -30,12 +30,12 @@ def find_mesh(filename, base_dir, package_dirs, what):
         and the folders above the URDF file are searched after them
     what: the element, for the error text
     """
-    package_dirs = [Path(directory).expanduser() for directory in package_dirs]
+    package_dirs = [file_path(directory, "a folder of package_dirs", RobotDescriptionError) for directory in package_dirs]
     if filename.startswith("package://"):
         package, _, rest = filename.removeprefix("package://").partition("/")
         candidates = _package_candidates(package, rest, base_dir, package_dirs)
     elif filename.startswith("file://"):
-        candidates = [Path(unquote(urlparse(filename).path))]
+        candidates = [Path(unquote(re.sub("^file://[^/]*", "", filename)))]
     elif "://" in filename:
         raise RobotDescriptionError(f"{what}: mesh '{filename}' has an unknown scheme; "
                                     "known: package://, file://, a path")
@@ -43,7 +43,7 @@ def find_mesh(filename, base_dir, package_dirs, what):
         candidates = [Path(directory) / filename for directory in (*([base_dir] if base_dir else []), *package_dirs)] \
             or [Path(filename)]
     for candidate in candidates:
-        if candidate.is_file():
+        if _is_file(candidate):
             return candidate
     tried = ", ".join(map(str, candidates)) or "nowhere: give package_dirs"
     raise RobotDescriptionError(f"{what}: mesh '{filename}' is missing; looked for {tried}")
@@ -60,6 +60,13 @@ def _package_candidates(package, rest, base_dir, package_dirs):
         folders += [folder for folder in above if folder.name == package or _is_source_of(folder, package)]
         folders += [folder / package for folder in above if (folder / package).is_dir()]
     return [folder / rest for folder in folders]
+
+
+def _is_file(path):
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long, a folder that must not be looked into
+        return False
 
 
 def _search_path(variable):
@@ -118,7 +125,7 @@ def _read(name, content, kind):
         parsed = mesh_loaders[kind](file_obj=io.BytesIO(content), file_type=kind, resolver=None, skip_materials=True)
     parts = parsed["geometry"] if "geometry" in parsed else {"": parsed}
     parts = {part: {"vertices": fields["vertices"], "faces": fields["faces"], "process": False}
-             for part, fields in parts.items() if len(fields.get("faces", ()))}
+             for part, fields in parts.items() if fields.get("faces") is not None and len(fields["faces"])}
     scene = trimesh.load({"geometry": parts, "graph": parsed.get("graph")}, force="scene")
     instances = [scene.graph[node][1] for node in scene.graph.nodes_geometry]
     if sum(len(scene.geometry[part].faces) for part in instances) > MOST_TRIANGLES:

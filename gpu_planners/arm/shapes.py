@@ -95,15 +95,20 @@ class ConvexShape:
                            self.vertices, self.neighbour_offsets, self.neighbours)
 
 
-def check_lengths(name, what, values):
-    """values as a float64 array of any shape, metres: numbers, finite, none beyond GREATEST_LENGTH; or ObstacleError."""
+def check_numbers(name, what, values):
+    """values as a float64 array of any shape, or ObstacleError where they are no real numbers."""
     try:
         array = np.asarray(values)
     except Exception as error:  # ragged lists, and what a foreign __array__ raises
         raise ObstacleError(f"'{name}': {what} must be an array of numbers, got {shown(values)}: {error}") from error
     if array.dtype.kind not in "iuf":
         raise ObstacleError(f"'{name}': {what} must be real numbers, got {shown(values)}")
-    array = array.astype(np.float64)
+    return array.astype(np.float64)
+
+
+def check_lengths(name, what, values):
+    """values as a float64 array of any shape, metres: finite, none beyond GREATEST_LENGTH; or ObstacleError."""
+    array = check_numbers(name, what, values)
     bad = ~(np.abs(array) <= GREATEST_LENGTH)
     if bad.any():
         raise ObstacleError(f"'{name}': {what} must be finite and within +-{GREATEST_LENGTH:g} m, got {array[bad][0]:g}")
