@@ -4,24 +4,36 @@ Every function takes the error class of the caller's package, and raises nothing
 """
 
 import os
+import re
 import stat
 from pathlib import Path
 
 import yaml
 
-MOST_BYTES = 16 * 2**20  # of a description in text: URDF, SRDF, scene, map YAML
+MOST_BYTES = 16 * 2**20  # of a description in text: URDF, SRDF
 MOST_DEPTH = 20  # of lists and mappings inside each other in a YAML file; a scene needs 5
 LONGEST_SCALAR = 1000  # characters of a number or a text in a YAML file
 LONGEST_SHOWN = 200  # characters of a value in an error text
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+    """Safe, and takes 1e-3 for a number, which YAML 1.1 calls a text."""
+
+
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789"))
 
 
 def shown(value):
     """repr of a value for an error text, cut where it is long."""
     try:
-        text = repr(value)
+        return shortened(repr(value))
     except Exception:  # whatever a foreign __repr__ raises; Python's own raises ValueError for an int of 5000 digits
-        text = f"a {type(value).__name__}"
+        return f"a {type(value).__name__}"
+
+
+def shortened(text):
+    """The beginning of a text for an error text."""
+    text = str(text)
     return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + " ..."
 
 
@@ -73,9 +85,9 @@ def read_yaml(path, what, error, most=MOST_BYTES):
     where = f"{what} {shown(str(path))}"
     try:
         problem = _yaml_problem(text)
-        document = None if problem else yaml.load(text, _LOADER)  # a safe loader
+        document = None if problem else yaml.load(text, _Loader)  # a safe loader
     except Exception as reason:  # yaml's constructors raise what int, float and their tables raise
-        raise error(f"{where} is not YAML: {shown(str(reason))[1:-1]}") from reason
+        raise error(f"{where} is not YAML: {shortened(reason)}") from reason
     if problem:
         raise error(f"{where} {problem}")
     return document
@@ -84,7 +96,7 @@ def read_yaml(path, what, error, most=MOST_BYTES):
 def _yaml_problem(text):
     """What makes a YAML text too large to be built, or None; looks at its events, which take no recursion."""
     depth = documents = 0
-    for event in yaml.parse(text, _LOADER):
+    for event in yaml.parse(text, _Loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         line = event.start_mark.line + 1
         documents += isinstance(event, yaml.DocumentStartEvent)

@@ -12,12 +12,14 @@ import trimesh
 from trimesh.exchange.load import mesh_loaders
 
 from ..errors import ObstacleError, RobotDescriptionError
-from ..files import file_path, read_file, shown
+from ..files import file_path, read_file, shortened
 from .shapes import check_lengths
 
 FORMATS = "stl", "obj", "ply", "dae", "off", "glb"  # no archives, and nothing that names further files
 MOST_MESH_BYTES = 128 * 2**20
 MOST_TRIANGLES = 200_000  # of a mesh
+HEADER_COUNT = {"ply": rb"element\s+face\s+(\d{1,18})", "off": rb"OFF\s+\d+\s+(\d{1,18})"}
+TRIANGLE = {"obj": rb"(?m)^[ \t]*f[ \t]", "stl": rb"(?i)\bouter\s+loop\b"}
 RELATIVE_FACE = re.compile(rb"(?m)^f[ \t](?:[^\n]*[ \t/])?(?:-|0+[ \t\r\n/]).*")  # trimesh takes these for other vertices
 
 
@@ -85,7 +87,7 @@ def load_mesh(name, path, scale=1.0):
     name: of the link's shape or the obstacle, for the error text
     Raises ObstacleError: trimesh's own loading drops vertices that are not finite, and every triangle at them.
     """
-    path = file_path(path, f"'{name}': the mesh", ObstacleError)
+    path = file_path(path, f"'{name}': a mesh that is no trimesh.Trimesh", ObstacleError)
     kind = path.suffix.lower().removeprefix(".")
     if kind not in FORMATS:
         raise ObstacleError(f"'{name}': mesh file '{path}' has an unknown format; known: .{', .'.join(FORMATS)}")
@@ -93,7 +95,7 @@ def load_mesh(name, path, scale=1.0):
     try:
         mesh = _read(name, content, kind)
     except Exception as error:  # trimesh's readers raise whatever their format's library raises
-        raise ObstacleError(f"'{name}': mesh file '{path}' cannot be read: {shown(str(error))[1:-1]}") from error
+        raise ObstacleError(f"'{name}': mesh file '{path}' cannot be read: {shortened(error)}") from error
     mesh = trimesh.Trimesh(mesh.vertices * scale, mesh.faces, process=False)
     check_mesh(name, mesh)
     return mesh
@@ -122,10 +124,17 @@ def _read(name, content, kind):
         raise ValueError(f"a face counts its vertices backwards or from 0: {line.group().decode(errors='replace').strip()}")
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="string or file could not be read")  # numpy stops at a word that is no number
-        parsed = mesh_loaders[kind](file_obj=io.BytesIO(content), file_type=kind, resolver=None, skip_materials=True)
+        try:
+            parsed = _parsed(content, kind, ignore_broken=False)
+        except Exception as error:
+            if type(error).__name__ != "DaeBrokenRefError":  # a texture that is not there
+                raise
+            parsed = _parsed(content, kind, ignore_broken=True)
     parts = parsed["geometry"] if "geometry" in parsed else {"": parsed}
     parts = {part: {"vertices": fields["vertices"], "faces": fields["faces"], "process": False}
              for part, fields in parts.items() if fields.get("faces") is not None and len(fields["faces"])}
+    if sum(len(fields["faces"]) for fields in parts.values()) < (count := _declared_triangles(content, kind)):
+        raise ValueError(f"not all of its {count} triangles can be read")
     scene = trimesh.load({"geometry": parts, "graph": parsed.get("graph")}, force="scene")
     instances = [scene.graph[node][1] for node in scene.graph.nodes_geometry]
     if sum(len(scene.geometry[part].faces) for part in instances) > MOST_TRIANGLES:
@@ -134,3 +143,17 @@ def _read(name, content, kind):
         check_mesh(name, part)
         part.merge_vertices()
     return scene.to_mesh()
+
+
+def _parsed(content, kind, ignore_broken):
+    """What trimesh's reader gives: arguments of a Trimesh, or of a Scene with several."""
+    return mesh_loaders[kind](file_obj=io.BytesIO(content), file_type=kind, resolver=None, skip_materials=True,
+                              ignore_broken=ignore_broken)
+
+
+def _declared_triangles(content, kind):
+    """The least number of triangles that a text file, or a file's header, says it has: some readers stop early, silently."""
+    if kind in HEADER_COUNT:
+        found = re.search(HEADER_COUNT[kind], content)
+        return int(found.group(1)) if found else 0
+    return sum(1 for _ in re.finditer(TRIANGLE[kind], content)) if kind in TRIANGLE else 0

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from ..errors import ObstacleError
-from ..files import file_path, read_yaml, shown
+from ..files import file_path, read_yaml, shortened, shown
 from .collision_world import CollisionWorld
 from .mesh_files import load_mesh
 from .shapes import check_lengths, check_numbers
@@ -30,7 +30,7 @@ REQUIRED_KEYS = {
     "mesh": {"file"},
 }
 OPTIONAL_KEYS = {"mesh": {"scale"}}
-MOST_LISTED = 100  # names in an error text
+MOST_BYTES = 4 * 2**20  # of a scene file: 40,000 boxes
 
 
 def load_scene(file, frames=None):
@@ -81,7 +81,7 @@ def pose_matrix(position, quat_xyzw, name):
 
 
 def _read(file):
-    document = read_yaml(file, "scene file", ObstacleError)
+    document = read_yaml(file, "scene file", ObstacleError, MOST_BYTES)
     if not isinstance(document, dict) or not isinstance(document.get("obstacles"), (list, type(None))):
         raise ObstacleError(f"scene file '{file}' must be a mapping with a list 'obstacles' and optionally 'frame'")
     unknown = set(document) - {"frame", "obstacles"}
@@ -141,5 +141,4 @@ def _mesh(file, name, entry):
 
 
 def _listed(names):
-    names = sorted(map(str, names))
-    return ", ".join(f"'{name}'" for name in names[:MOST_LISTED]) + " ..." * (len(names) > MOST_LISTED) or "none"
+    return shortened(", ".join(f"'{name}'" for name in sorted(map(str, names))) or "none")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
 from ..errors import RobotDescriptionError
-from ..files import shown
+from ..files import shortened
 from .urdf_xml import MOST_ELEMENTS, numbers, parse_xml
 
 
@@ -75,12 +75,12 @@ def _subgroups_first(elements):
     """Names of all groups, those that a group names before it; unknown ones and circles are errors."""
     named = {name: {child.get("name") for child in group.findall("group")} for name, group in elements.items()}
     if unknown := set().union(*named.values()) - elements.keys():
-        raise RobotDescriptionError(f"the SRDF has no group '{min(map(str, unknown))}'; its groups: {shown(', '.join(elements))}")
+        raise RobotDescriptionError(f"the SRDF has no group '{min(map(str, unknown))}'; its groups: {shortened(', '.join(elements))}")
     try:
         return list(TopologicalSorter(named).static_order())
     except CycleError as error:
         circle = error.args[1]
-        raise RobotDescriptionError(f"the SRDF's group '{circle[0]}' contains itself: {shown(' in '.join(circle))}") from error
+        raise RobotDescriptionError(f"the SRDF's group '{circle[0]}' contains itself: {shortened(' in '.join(circle))}") from error
 
 
 def _members(name, element, members, description, above):

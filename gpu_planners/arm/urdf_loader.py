@@ -266,10 +266,13 @@ def _per_joint(what, given, names, default):
         given = [given.get(name, value) for name, value in zip(names, default)]
     if given is None:
         given = default
+    values = [given] if np.isscalar(given) else given
     try:
-        limits = np.array([np.nan if value is None else float(value) for value in np.atleast_1d(given)])
-    except (TypeError, ValueError, OverflowError):
-        raise RobotDescriptionError(f"{what} must be numbers, got {shown(given)}") from None
+        limits = np.array([np.nan if value is None else value for value in values])
+    except (TypeError, ValueError):  # no list, ragged lists
+        limits = np.array(None)
+    if limits.dtype.kind not in "iuf" or limits.ndim != 1:
+        raise RobotDescriptionError(f"{what} must be one number or one for each joint, got {shown(given)}")
     if limits.size not in (1, len(names)):
         raise RobotDescriptionError(f"{what} needs one number for each of {len(names)} joints, got {limits.size}")
     limits = np.broadcast_to(limits, len(names)).copy()

@@ -12,7 +12,7 @@ import numpy as np
 from lxml import etree
 
 from ..errors import RobotDescriptionError
-from ..files import LONGEST_SCALAR, shown
+from ..files import LONGEST_SCALAR, shortened, shown
 from ..ranges import GREATEST_LENGTH
 from .modified_dh import rotation_about, transform
 
@@ -187,7 +187,7 @@ def _read_joint(element):
     mimic = element.find("mimic") if kind in MOVING else None
     if mimic is not None:
         mimic = (_required(mimic, "joint", f"{what}, <mimic>"),
-                 *(numbers(mimic.get(key, default), 1, f"{what}, <mimic {key}>")[0]
+                 *(float(numbers(mimic.get(key, default), 1, f"{what}, <mimic {key}>")[0])
                    for key, default in (("multiplier", "1"), ("offset", "0"))))
     return Joint(name, kind, *ends, read_origin(element, what), axis, limits, velocity, mimic)
 
@@ -250,7 +250,7 @@ def _with_mimic_leaders(joints):
                                         for name, joint in joints.items()}).static_order())
     except CycleError as error:
         circle = error.args[1][::-1]
-        raise RobotDescriptionError(f"joint '{circle[0]}' mimics itself: {shown(' -> '.join(circle))}") from error
+        raise RobotDescriptionError(f"joint '{circle[0]}' mimics itself: {shortened(' -> '.join(circle))}") from error
     resolved = {}
     for name in order:  # leaders first
         joint = joints[name]
