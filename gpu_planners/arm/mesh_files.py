@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 import numpy as np
 import trimesh
+from lxml import etree
 from trimesh.exchange.load import mesh_loaders
 
 from ..errors import ObstacleError, RobotDescriptionError
@@ -122,6 +123,8 @@ def _read(name, content, kind):
     """All meshes of a file as one Trimesh with equal vertices merged, every triangle of the file in it."""
     if kind == "obj" and (line := RELATIVE_FACE.search(content)):
         raise ValueError(f"a face counts its vertices backwards or from 0: {line.group().decode(errors='replace').strip()}")
+    if kind == "dae":
+        _refuse_nan_positions(content)
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="string or file could not be read")  # numpy stops at a word that is no number
         try:
@@ -149,6 +152,15 @@ def _parsed(content, kind, ignore_broken):
     """What trimesh's reader gives: arguments of a Trimesh, or of a Scene with several."""
     return mesh_loaders[kind](file_obj=io.BytesIO(content), file_type=kind, resolver=None, skip_materials=True,
                               ignore_broken=ignore_broken)
+
+
+def _refuse_nan_positions(content):
+    """pycollada reads NaN as 0, which is right for the normals and textures of many a .dae, but not for vertices."""
+    root = etree.fromstring(content, etree.XMLParser(resolve_entities=False, no_network=True))
+    positions = {entry.get("source", "")[1:] for entry in root.iterfind(".//{*}vertices/{*}input[@semantic='POSITION']")}
+    for source in root.iterfind(".//{*}source"):
+        if source.get("id") in positions and "nan" in source.findtext("{*}float_array", "").lower():
+            raise ValueError(f"the vertices '{source.get('id')}' must be finite, they hold a NaN")
 
 
 def _declared_triangles(content, kind):
