@@ -66,8 +66,8 @@ class CollisionChecker:
 
     Configurations are (N, dof) numbers, rad or m. Joints that turn freely may have any value: whole turns are taken off in float64.
     Limits are not looked at, but where a joint slides, the bounds behind a proof hold up to 1 mm beyond its limits: farther out
-    nothing is called free. The same goes for motions of more than two turns of a joint. A value that is not finite, or beyond 1e10, is an error
-    that names row and joint; with `not_finite="false"` such rows are not free instead.
+    nothing is called free. The same goes for motions of more than a turn of a joint that has no farther limits. A value that is not
+    finite, or beyond 1e10, is an error that names row and joint; with `not_finite="false"` such rows are not free instead.
     """
 
     def __init__(self, robot, world, device="auto", motion=MotionCheck(), margin=0.0):

@@ -10,7 +10,7 @@ import numpy as np
 from .shapes import ShapeKind
 
 LIMIT_SLACK = 1e-3  # m: how far beyond its limits a prismatic joint may be looked at
-TURNS = 4 * np.pi  # rad: joints that turn are looked at up to here, or up to their limits if these are farther away
+TURNS = 2 * np.pi  # rad: joints that turn are looked at up to here, or up to their limits if these are farther away
 ROUNDOFF = 2.0 ** -24  # of float32, relative
 ROUND_UP = 1 + 1e-5  # a bound on a speed covers its own rounding
 
