@@ -228,7 +228,7 @@ def test_many_turns_of_a_joint_are_taken_off_in_double_precision():
     b = q + np.column_stack([rng.uniform(-0.5, 0.5, 2000), np.zeros(2000)])
     away = np.abs(checker.clearances(q, up_to=1e-3)) > 1e-4
     free, moves = checker.configurations_valid(q), checker.motions_valid(q, b)
-    assert 0.1 < free.mean() < 0.9
+    assert 0.1 < free.mean() < 0.95
     for turns in (1, -3, 1000, 10 ** 9):
         shift = np.array([2 * np.pi * turns, 0])
         assert (checker.configurations_valid(q + shift) == free)[away].all()
@@ -244,7 +244,7 @@ def test_margins_are_kept_from_obstacles(margin):
     rng, refused, frees = np.random.default_rng(8), [], 0
     for k in range(400):
         turn, out = rng.uniform(-3, 3), rng.uniform(0, 0.5)
-        T = at(*rng.uniform(-2, 2, 3))
+        T = at(*rng.uniform(-1.2, 1.2, 2), rng.uniform(-0.8, 0.8))
         T[:3, :3] = Rotation.random(random_state=rng).as_matrix()
         world.clear()
         hull = random_hull(rng, 30, 0.3)
