@@ -13,10 +13,11 @@ import numpy as np
 
 from ..errors import SettingsError
 from ..team import clock_ns
+from . import prm_versions
 from .prm_trees import Trees, growth_of
-from .prm_versions import grow_by_version
 from .query import Query, check_call, check_flag, check_setting, check_shared, in_pieces, open_query
 from .roadmap import FREE, Roadmap
+from .roadmap import warm_up as warm_up_roadmaps
 from .sampling import folded_seed, samples
 from .shortcut import shortcut
 
@@ -86,6 +87,9 @@ def solve(start, goals, checker, settings=Settings(), seed=0, roadmap=None):
     if roadmap is not None and (not isinstance(roadmap, Roadmap) or roadmap.nodes.shape[1] != checker.robot.dof):
         raise SettingsError("roadmap is none of prm.build for a robot of as many joints; allowed: such a one, or None")
     growth_of(checker)  # compile before the clock starts
+    warm_up_roadmaps()
+    if settings.version:
+        prm_versions.warm_up()
     query = open_query(start, goals, checker, settings)
     if not isinstance(query, Query):
         return query
@@ -108,6 +112,7 @@ def build(checker, settings=Settings(), seed=0):
     check_call(checker, settings, Settings)
     seed = folded_seed(seed)
     checker.warm_up()
+    warm_up_roadmaps()
     deadline, robot = clock_ns() + int(1e9 * settings.time_limit_s), checker.robot
     lower, upper = (np.asarray(bound, dtype=np.float32) for bound in (robot.lower, robot.upper))
     roadmap = Roadmap(lower, upper, settings.weights or np.ones(robot.dof), checker.version)
@@ -128,7 +133,7 @@ def _search(query, checker, settings, seed):
     device = "cpu" if checker.device == "cpu" else "cuda"
     batch = settings.batch or (BATCH_BY_VERSION if settings.version else BATCH)[device]
     if settings.version:
-        return grow_by_version(query, checker, settings, seed, batch)
+        return prm_versions.grow_by_version(query, checker, settings, seed, batch)
     trees = Trees(checker, query, batch, settings.connections, settings.radius, settings.near, settings.lazy, seed)
     while not trees.met:
         if trees.drawn >= settings.max_samples or query.late():

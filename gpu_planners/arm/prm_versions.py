@@ -8,6 +8,7 @@ Workers are threads that share one device, which answers one request after the o
 since all append the same nodes in the same order.
 """
 
+import functools
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -15,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from ..device import njit
-from ..team import clock_ns
+from ..team import NEVER, clock_ns
 from .block_index import nearest
 from .exchange import run
 from .query import in_pieces
@@ -23,6 +24,14 @@ from .roadmap import FREE, Roadmap
 from .sampling import sample, uniform01
 
 ROUNDED = np.float32(1.0001)  # a sample that was moved to the radius is within it, whatever the rounding
+
+
+@functools.cache
+def warm_up():
+    """Compile what a version needs, or load it from the cache, before the clock of a query starts."""
+    roadmap, one = Roadmap(*np.array([[0], [1]], dtype=np.float32), (1.0,), 0), np.float32(1)
+    roadmap.add_nodes([[0]])
+    _draw(roadmap.blocks, roadmap.nodes, np.zeros(1, dtype=np.int32), np.uint64(0), 0, 1, *roadmap.nodes, roadmap.nodes[0], one, one, 1, NEVER)
 
 
 def grow_by_version(query, checker, settings, seed, batch):

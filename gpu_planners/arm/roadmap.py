@@ -4,6 +4,7 @@ When the obstacles change it is checked again, not rebuilt: what is blocked stay
 A lazy roadmap checks a motion only when the shortest path needs it (Bohlin and Kavraki, ICRA 2000).
 """
 
+import functools
 from contextlib import contextmanager
 
 import numpy as np
@@ -16,6 +17,17 @@ from .query import in_pieces
 
 FREE, BLOCKED, UNCHECKED = 1, 0, -1
 FAR = 1e18
+
+
+@functools.cache
+def warm_up():
+    """Compile what roadmaps need, or load it from the cache, before the clock of a query starts."""
+    q = np.array([[0], [1]], dtype=np.float32)
+    roadmap = Roadmap(*q, (1.0,), 0)
+    roadmap.nearest(q, 1)
+    roadmap.add_nodes(q)
+    roadmap.add_edges([[0, 1]], [FREE])
+    roadmap.shortest_path(0, [1], None)
 
 
 class Graph:
