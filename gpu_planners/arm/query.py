@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..errors import SettingsError
+from ..errors import SettingsError, shown
 from ..team import NEVER, clock_ns
 from .path import PlanningResult, Status, path_length
 from .shortcut import warm_up
@@ -62,7 +62,7 @@ class Query:
         return self.failed(Status.GOAL_IN_COLLISION, "in collision: " + "; ".join(texts) + more)
 
     def timed_out(self, samples=0):
-        return self.failed(Status.TIMED_OUT, f"no path after {(self.deadline - self.began) / 1e9:g} s ({samples} samples)", samples)
+        return _timed_out(len(self.start), self.began, self.deadline, samples)
 
     def exhausted(self, samples):
         return self.failed(Status.SAMPLES_EXHAUSTED, f"no path after {samples} samples", samples)
@@ -165,11 +165,12 @@ def open_queries(starts, goals, checkers, settings):
     lower, upper, weights = robot.lower.astype(np.float32), robot.upper.astype(np.float32), _weights(settings, dof)
     numbers, queries, timed_out = np.arange(g.shape[1] if g.ndim == 3 else 0), [], None
     for i, checker in enumerate(checkers):
+        if timed_out is None and clock_ns() > deadline:
+            timed_out = _timed_out(dof, began, deadline, 0)  # of all that follow
         if timed_out is not None:
             queries.append(timed_out)
         elif plain[i]:
             queries.append(Query(q[i], g[i], numbers, lower, upper, weights, q[i], g[i], began, deadline, checker, checker.version))
-            timed_out = queries[i].timed_out() if queries[i].late() else None
         else:
             queries.append(open_query(starts[i], goals[i], checker, settings, check=False, began=began))
     return queries
@@ -196,9 +197,9 @@ def check_call(checker, settings, kind):
     """Raise SettingsError unless `checker` is one (see space) and `settings` are of the planner's kind, with weights for this robot."""
     missing = [name for name in CHECKER if not hasattr(checker, name)]
     if missing:
-        raise SettingsError(f"checker is {_shown(checker)}, which has no {missing[0]}; allowed: a CollisionChecker, or what space.py describes")
+        raise SettingsError(f"checker is {shown(checker)}, which has no {missing[0]}; allowed: a CollisionChecker, or what space.py describes")
     if not isinstance(settings, kind):
-        raise SettingsError(f"settings is {_shown(settings)}; allowed: {_module(kind)}.Settings")
+        raise SettingsError(f"settings is {shown(settings)}; allowed: {_module(kind)}.Settings")
     if len(settings.weights) not in (0, checker.robot.dof):
         raise SettingsError(f"weights has {len(settings.weights)} numbers; allowed: none, or one for each of the {checker.robot.dof} joints")
 
@@ -208,7 +209,7 @@ def check_setting(settings, field, low, high, integer=False):
     value = getattr(settings, field)
     if not _between(value, low, high, integer):
         kind = "an integer" if integer else "a number"
-        raise SettingsError(f"{_module(type(settings))}.Settings.{field} is {_shown(value)}; allowed: {kind} from {low} to {high}")
+        raise SettingsError(f"{_module(type(settings))}.Settings.{field} is {shown(value)}; allowed: {kind} from {low} to {high}")
     object.__setattr__(settings, field, int(value) if integer else float(value))
 
 
@@ -216,7 +217,7 @@ def check_flag(settings, field):
     """Raise SettingsError unless settings.field is True or False."""
     value = getattr(settings, field)
     if not isinstance(value, bool):
-        raise SettingsError(f"{_module(type(settings))}.Settings.{field} is {_shown(value)}; allowed: true or false")
+        raise SettingsError(f"{_module(type(settings))}.Settings.{field} is {shown(value)}; allowed: true or false")
 
 
 def check_shared(settings):
@@ -228,34 +229,30 @@ def check_shared(settings):
     weights, name = settings.weights, f"{_module(type(settings))}.Settings.weights"
     weights = weights.tolist() if isinstance(weights, np.ndarray) else weights
     if not isinstance(weights, (tuple, list)):
-        raise SettingsError(f"{name} is {_shown(weights)}; allowed: one positive number for each joint, or none")
+        raise SettingsError(f"{name} is {shown(weights)}; allowed: one positive number for each joint, or none")
     for k, weight in enumerate(weights):
         if not _between(weight, LEAST_WEIGHT, GREATEST_WEIGHT):
-            raise SettingsError(f"{name}[{k}] is {_shown(weight)}; allowed: a number from {LEAST_WEIGHT:g} to {GREATEST_WEIGHT:g}")
+            raise SettingsError(f"{name}[{k}] is {shown(weight)}; allowed: a number from {LEAST_WEIGHT:g} to {GREATEST_WEIGHT:g}")
     object.__setattr__(settings, "weights", tuple(map(float, weights)))
 
 
 def _between(value, low, high, integer=False):
     """Is it a number, and none that is not finite?"""
-    kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
-    return isinstance(value, kinds) and not isinstance(value, bool) and low <= value <= high
+    if isinstance(value, np.generic):
+        value = value.item()  # whose comparisons do not overflow
+    return isinstance(value, int if integer else (int, float)) and not isinstance(value, bool) and low <= value <= high
 
 
 def _module(kind):
     return kind.__module__.rpartition(".")[2]
 
 
-def _shown(value):
-    """A short text of any value."""
-    try:
-        text = repr(value)
-    except Exception:  # an integer of 5000 digits, or what an object of the caller raises
-        text = f"a value of type {type(value).__name__}"
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
 def _weights(settings, dof):
     return np.asarray(settings.weights or np.ones(dof), dtype=np.float32)
+
+
+def _timed_out(dof, began, deadline, samples):
+    return _failure(Status.TIMED_OUT, f"no path after {(deadline - began) / 1e9:g} s ({samples} samples)", dof, began, samples)
 
 
 def _failure(status, message, dof, began, samples=0):
