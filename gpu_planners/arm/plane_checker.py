@@ -6,7 +6,7 @@ A configuration is checked as a motion that does not move (mode POINT).
 import numba
 import numpy as np
 
-from ..device import njit, resolve_device
+from ..device import njit, refuse_forked, resolve_device
 from . import space
 
 FEW = 64  # motions that one thread checks sooner than several wake up
@@ -47,6 +47,7 @@ class PlaneChecker:
 
     def warm_up(self):
         """Compile the checks, or load them from the cache, so that no query is charged for it."""
+        refuse_forked()
         if not self._warm:
             for n in (1, FEW + 1):
                 q = np.zeros((n, self.robot.dof))
@@ -62,6 +63,7 @@ class PlaneChecker:
         return self._run(q_from, q_to, *self.motion_args)
 
     def _run(self, q_from, q_to, mode, step):
+        refuse_forked()
         q_from, q_to = (np.ascontiguousarray(q, dtype=np.float32) for q in (q_from, q_to))
         for q in (q_from, q_to):
             if q.ndim != 2 or q.shape[1] != self.robot.dof or len(q) != len(q_from):
