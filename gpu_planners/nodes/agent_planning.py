@@ -13,7 +13,7 @@ from scipy import ndimage
 from ..grid import AgentStatus, GridMap, PathSet
 from . import grid_codes as codes
 from .grid_conversions import CODES, Poses, fill_paths, geometry_message, path_message, request_poses
-from .request_error import RequestError
+from .request_error import RequestError, check_count, error_text
 
 
 @dataclass(frozen=True)
@@ -121,13 +121,6 @@ def answer(scene, frames, default_algorithm, request, response):
     response.map.map_load_time = scene.stamp
     response.planning_time_s, response.algorithm, response.device = planned.time_s, planned.algorithm, planned.device
     return response, planned
-
-
-def error_text(error):
-    """What is said about an exception."""
-    if codes.code_of(error) == codes.UNKNOWN:
-        return f"internal error: {type(error).__name__}: {error}"
-    return str(error) or type(error).__name__
 
 
 def warm_up(scene, algorithm):

@@ -36,6 +36,15 @@ PARAMETERS = (
         1,
         256,
     ),
+    Parameter("max_goals", 1000, "Most goals of a request, joint goals and pose goals together", 1, 1_000_000),
+    Parameter("max_obstacles", 10_000, "Most obstacles of a message, and of ~/obstacles altogether", 1, 10_000_000),
+    Parameter(
+        "max_triangles",
+        20_000,
+        "Most triangles of a message, and of ~/obstacles altogether, in obstacles that are a TRIANGLE_LIST",
+        1,
+        100_000_000,
+    ),
     Parameter("joint_state_timeout_s", 2.0, "Oldest joint_states that a motion may start from, seconds", 0.01, 3600.0),
     Parameter(
         "fixed_joint_tolerance",

@@ -16,7 +16,6 @@ from rclpy.node import Node
 from gpu_planners_msgs.srv import PlanAgents
 
 from . import agent_planning, grid_codes
-from .agent_planning import error_text
 from .diagnostics import OK, WARN, Diagnostics
 from .frames import Frames
 from .grid_conversions import pose_of
@@ -25,7 +24,7 @@ from .grid_scene import GridScene
 from .nav2_action import ComputePathToPose
 from .plan_publishers import PlanPublishers
 from .process import run
-from .request_error import RequestError
+from .request_error import RequestError, error_text
 from .topic_agents import TopicAgents
 from .topic_maps import TopicMaps
 from .worker import Worker

@@ -2,8 +2,8 @@
 
 from geometry_msgs.msg import PoseArray
 
-from .agent_planning import error_text
 from .grid_conversions import poses_of
+from .request_error import error_text
 
 
 class TopicAgents:
