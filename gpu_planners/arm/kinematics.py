@@ -13,7 +13,7 @@ import time
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from ..errors import GpuPlannersError
+from ..errors import ConfigurationError, GpuPlannersError
 from ..ranges import GREATEST_LENGTH
 from .modified_dh import row_transform
 
@@ -63,10 +63,10 @@ def _attached(poses, frame, T_frame_link):
 
 
 def as_configurations(robot, q):
-    """q as (N, dof) float64, or GpuPlannersError that says what came."""
+    """q as (N, dof) float64, or ConfigurationError that says what came."""
     q = np.atleast_2d(np.asarray(q, dtype=np.float64))
     if q.ndim != 2 or q.shape[1] != robot.dof:
-        raise GpuPlannersError(f"robot '{robot.name}' has {robot.dof} planning joints, got configurations of shape {q.shape}")
+        raise ConfigurationError(f"robot '{robot.name}' has {robot.dof} planning joints, got configurations of shape {q.shape}")
     return q
 
 
@@ -103,7 +103,8 @@ def inverse_kinematics(robot, link, T_root_link, seed_q=None, count=8, rng_seed=
     distinct: rad or m by which two solutions must differ in some joint
     time_limit_s: seconds, looked at between iterations; what was found by then is the answer. Poses share them: each is
         tried from as many starts as the others
-    Each solution is within 1e-4 m and 1e-3 rad. Collisions are not looked at. Raises GpuPlannersError for what is no pose.
+    Each solution is within 1e-4 m and 1e-3 rad. Collisions are not looked at. Raises GpuPlannersError for what is no pose or no
+    configuration.
     """
     until = time.monotonic() + time_limit_s
     goals = _goal_poses(link, T_root_link)
@@ -111,7 +112,7 @@ def inverse_kinematics(robot, link, T_root_link, seed_q=None, count=8, rng_seed=
     rng = np.random.default_rng(rng_seed)
     first = (robot.lower + robot.upper) / 2 if seed_q is None else as_configurations(robot, seed_q)[0]
     if not np.isfinite(first).all():
-        raise GpuPlannersError(f"seed_q must be finite, got {first.tolist()}")
+        raise ConfigurationError(f"seed_q must be finite, got {first.tolist()}")
     q = np.concatenate([first[None], rng.uniform(robot.lower, robot.upper, (starts - 1, robot.dof))])
     q = np.clip(q, *_bounds(robot))
     found = [[] for _ in goals]

@@ -1,7 +1,7 @@
 """The parameters of the node arm_planner, with the settings of every planner as `<planner>.<field>`."""
 
 from ..arm import prm, rrt, rrt_connect, rrt_star
-from ..arm.collision_checker import MotionCheck
+from ..arm.collision_checker import GREATEST_MARGIN, MotionCheck
 from .parameters import Parameter, ParameterSet
 
 PLANNERS = {"rrt_connect": rrt_connect, "prm": prm, "rrt": rrt, "rrt_star": rrt_star}
@@ -29,6 +29,7 @@ PARAMETERS = (
     Parameter("planner", "rrt_connect", "Planner of requests that name none", choices=tuple(PLANNERS)),
     Parameter("velocity_scaling", 1.0, "Fraction of the velocity limits that motions use", 1e-3, 1.0),
     Parameter("acceleration_scaling", 1.0, "Fraction of the acceleration limits that motions use", 1e-3, 1.0),
+    Parameter("margin", 0.0, "Distance kept from obstacles in requests that give none, metres", 0.0, GREATEST_MARGIN),
     Parameter(
         "ik_solutions",
         8,

@@ -11,12 +11,12 @@ from builtin_interfaces.msg import Duration
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from visualization_msgs.msg import Marker
 
+from ..arm.configurations import LARGEST
 from ..arm.scene_file import pose_matrix
 from ..errors import ObstacleError
 from . import error_codes
 from .request_error import RequestError, check_count
 
-FARTHEST_POSITION = 1e10  # rad or m: beyond, a float64 does not tell a turning joint's angle to a millionth
 SHOWN_NAMES = 20  # in a text
 MARKER_TYPES = {
     Marker.CUBE: "CUBE",
@@ -41,9 +41,9 @@ def joint_positions(message, what, code, known=None):
         raise RequestError(code, f"{what} names joint '{twice}' twice")
     given = {name: value for name, value in zip(names, positions, strict=True) if known is None or name in known}
     for name, value in given.items():
-        if not abs(value) <= FARTHEST_POSITION:
+        if not abs(value) <= LARGEST:
             raise RequestError(
-                code, f"{what}: the position of joint '{name}' is {value}; allowed: finite, up to {FARTHEST_POSITION:g} rad or m"
+                code, f"{what}: the position of joint '{name}' is {value}; allowed: finite, up to {LARGEST:g} rad or m"
             )
     return given
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..arm.collision_checker import GREATEST_MARGIN
 from ..arm.collision_world import CollisionWorld
 from ..arm.kinematics import inverse_kinematics
 from ..arm.trajectory import time_parameterize
@@ -48,6 +49,7 @@ def _plan(scene, values, request, measured, response):
     scene.require_robot()
     name, planner_settings = _planner(values, request)
     scaling = [_scaling(request, values, name) for name in ("velocity_scaling", "acceleration_scaling")]
+    margin = _margin(request, values)
     goal_count = len(request.joint_goals) + len(request.pose_goals)
     check_count("goals", goal_count, "max_goals", values, error_codes.FAILURE)
     if (name, resolve_device(values["device"])) not in scene.warm_planners:
@@ -59,7 +61,7 @@ def _plan(scene, values, request, measured, response):
     start = configuration(robot, start_positions, "the start", error_codes.START_STATE_INVALID)
     turns = 2 * np.pi * np.where(robot.continuous, np.round(start / (2 * np.pi)), 0.0)
     world = scene.world_for(request)
-    checker = scene.checker_for(world, values["device"], ARM_PARAMETERS.settings(values, "motion_check"))
+    checker = scene.checker_for(world, values["device"], ARM_PARAMETERS.settings(values, "motion_check"), margin)
     tip_link = values["tip_link"] or robot.tip_link
     goals, goal_of = _goals(scene, checker, request, start - turns, tip_link, values["ik_solutions"], until)
     left = until - time.monotonic()
@@ -84,6 +86,7 @@ def _plan(scene, values, request, measured, response):
         f"solved: {len(path)} waypoints, length {result.cost:.2f}, {trajectory.times[-1]:.2f} s long, "
         f"among {len(world.names)} obstacles, by {name} on {checker.device} in {1e3 * result.time_s:.1f} ms"
     )
+    response.message += f"; {result.message}" if result.message else ""
     return Planned(path, world, tip_link)
 
 
@@ -102,6 +105,16 @@ def _scaling(request, values, name):
     if not LEAST_SCALING <= value <= 1:
         raise RequestError(
             error_codes.FAILURE, f"{name} is {value}; allowed: from {LEAST_SCALING} to 1, or 0 for the parameter's value"
+        )
+    return value
+
+
+def _margin(request, values):
+    value = request.margin or values["margin"]
+    if not 0 <= value <= GREATEST_MARGIN:
+        raise RequestError(
+            error_codes.FAILURE,
+            f"margin is {value}; allowed: from 0 to {GREATEST_MARGIN:g} metres, where 0 stands for the parameter's value",
         )
     return value
 

@@ -162,12 +162,12 @@ class PlanningScene:
             CollisionWorld() if request.ignore_scene else self.world, request.obstacles.markers, self.frames
         )
 
-    def checker_for(self, world, device, motion):
+    def checker_for(self, world, device, motion, margin=0.0):
         """CollisionChecker of the robot in this world; the last one serves again while nothing has changed."""
-        robot_and_world, how = (self.robot, world), (device, motion)
+        robot_and_world, how = (self.robot, world), (device, motion, margin)
         kept = self._checker
         if kept is None or kept[1] != how or any(a is not b for a, b in zip(kept[0], robot_and_world, strict=True)):
-            self._checker = robot_and_world, how, CollisionChecker(self.robot, world, device=device, motion=motion)
+            self._checker = robot_and_world, how, CollisionChecker(self.robot, world, *how)
         return self._checker[2]
 
     def require_robot(self):
