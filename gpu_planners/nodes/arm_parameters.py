@@ -66,6 +66,7 @@ SHARED_TEXTS = {  # every planner
     "max_samples": ("Most configurations drawn", 1, 100_000_000),
     "time_limit_s": ("Longest search, seconds", 1e-3, 86_400.0),
     "shortcut_rounds": ("Passes of shortening the path; 0: raw path", 0, 10_000),
+    "limit_tolerance": ("A start or goal value this far beyond a joint limit is taken to the limit, rad or m", 0.0, 0.1),
     "weights": ("One positive number per joint: a motion costs sqrt(sum of weight * change squared); empty: 1 each",),
 }
 # what `ros2 param describe` says of the fields of Settings: text, inclusive range of a number

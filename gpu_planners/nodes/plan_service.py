@@ -16,7 +16,7 @@ from . import error_codes
 from .arm_parameters import ARM_PARAMETERS, PLANNERS
 from .conversions import configuration, joint_positions, only_joints, path_message, pose_goal, trajectory_message
 from .error_codes import CODE_OF_STATUS, code_of
-from .request_error import RequestError, check_count, error_text
+from .request_error import RequestError, check_count, error_text, one_line
 
 LEAST_SCALING = 1e-3  # of the parameters too
 LEAST_SEARCH_S = 1e-3  # the least time limit of a planner
@@ -75,7 +75,7 @@ def _plan(scene, values, request, measured, response):
         int(result.samples),
         checker.device,
     )
-    response.message = result.message or result.status.value
+    response.message = one_line(result.message) or result.status.value
     if not result.solved:
         return None
     path = result.path + turns  # a continuous joint goes on from where it stands, however often it has turned
@@ -86,7 +86,7 @@ def _plan(scene, values, request, measured, response):
         f"solved: {len(path)} waypoints, length {result.cost:.2f}, {trajectory.times[-1]:.2f} s long, "
         f"among {len(world.names)} obstacles, by {name} on {checker.device} in {1e3 * result.time_s:.1f} ms"
     )
-    response.message += f"; {result.message}" if result.message else ""
+    response.message += f"; {one_line(result.message)}" if result.message else ""
     return Planned(path, world, tip_link)
 
 

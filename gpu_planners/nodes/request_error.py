@@ -29,12 +29,17 @@ def is_out_of_memory(error):
 
 
 def error_text(error):
-    """What is said about an exception, on one printable line."""
+    """What is said about an exception."""
     text = str(error) or type(error).__name__
     if is_out_of_memory(error):
         text = f"out of memory: {text}"
     elif not isinstance(error, GpuPlannersError):
         text = f"internal error: {type(error).__name__}: {text}"
+    return one_line(text)
+
+
+def one_line(text):
+    """A text that may hold what a request holds, fit for an answer and the log: no line breaks or control characters, not too long."""
     shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:LONGEST_TEXT])
     return shown + f" ... ({len(text)} characters)" * (len(text) > LONGEST_TEXT)
 
