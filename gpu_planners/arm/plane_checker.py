@@ -6,7 +6,7 @@ A configuration is checked as a motion that does not move (mode POINT).
 import numba
 import numpy as np
 
-from ..device import njit, resolve_device
+from ..device import njit, refuse_forked, resolve_device
 from . import space
 from .configurations import as_bools, check_policy, narrow_motions
 
@@ -48,6 +48,7 @@ class PlaneChecker:
 
     def warm_up(self):
         """Compile the checks, or load them from the cache, so that no query is charged for it."""
+        refuse_forked()
         if not self._warm:
             for n in (1, FEW + 1):
                 q = np.zeros((n, self.robot.dof))
@@ -66,6 +67,7 @@ class PlaneChecker:
         return self._run({"q_from": q_from, "q_to": q_to}, *self.motion_args, not_finite)
 
     def _run(self, given, mode, step, not_finite):
+        refuse_forked()
         check_policy(not_finite)
         q_from, q_to = narrow_motions(*(2 * list(given.values()))[:2], self.robot)
         if self._cuda:

@@ -11,7 +11,7 @@ from enum import IntEnum
 import numpy as np
 from numba import prange
 
-from ..device import njit
+from ..device import njit, refuse_forked
 
 ROW_STEP = np.array([-1, 0, 1, 0, -1, 1, 1, -1], np.int32)  # of move codes 0..7: north, east, south, west, and the diagonals
 COL_STEP = np.array([0, 1, 0, -1, 1, 1, -1, -1], np.int32)  # north-east, south-east, south-west, north-west
@@ -122,6 +122,7 @@ class PathSet:
         agents: indices, or (N,) bool; None: all
         -> tiles (T, 2) int32, offsets (len(agents) + 1,) int64: agent agents[j]'s path is tiles[offsets[j]:offsets[j + 1]]
         """
+        refuse_forked()
         if agents is None:
             agents = np.arange(len(self))
         elif np.asarray(agents).dtype == bool:

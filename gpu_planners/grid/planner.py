@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numba import prange
 
-from ..device import resolve_device
+from ..device import refuse_forked, resolve_device
 from ..errors import GridMapError, SettingsError
 from .agents import AgentStatus, PathSet, step_bits, with_threads
 from .blocks import BLOCK_SIZES
@@ -32,7 +32,7 @@ class BlockPlanner:
     device: "auto", "cpu", "cuda" or "cuda:N"
     settings: the `Settings` of the algorithm's module; None: its defaults
 
-    Raises SettingsError, DeviceError. Not for several threads at once.
+    Raises SettingsError, DeviceError. Not for several threads at once, nor in a child forked after planning (see device.py).
     """
 
     def __init__(self, grid, algorithm="exact", block_size=32, device="auto", settings=None):
@@ -61,6 +61,7 @@ class BlockPlanner:
         starts: (N, 2) [row, col]; goals: (2,) for all, or (N, 2). Numbers that are not whole are rounded down.
         -> PathSet of N agents; one that cannot be answered has a status that says why, and does not disturb the others
         """
+        refuse_forked()
         began = time.perf_counter()
         starts = _as_tiles(starts, "starts")
         goals = _as_tiles(goals, "goals")
@@ -95,6 +96,7 @@ class BlockPlanner:
 
         Raises GridMapError and leaves all as it was where a tile lies outside or a cost is not allowed.
         """
+        refuse_forked()
         if not isinstance(self._map, WorkingMap):
             self._map = WorkingMap(self._map)
         rows, cols = self._map.change(rows, cols, costs)
@@ -123,6 +125,7 @@ class BlockPlanner:
         return self._engine.field((row, col))
 
     def _needs_fields(self):
+        refuse_forked()
         if self.algorithm != "exact":
             raise SettingsError(f"algorithm is {self.algorithm!r}: only 'exact' has fields")
 
