@@ -65,8 +65,7 @@ def read_file(path, what, error, most=MOST_BYTES):
     """Bytes of a regular file of at most `most` bytes."""
     path = regular_file(path, what, error, most)
     try:
-        with path.open("rb") as file:
-            return file.read(most)
+        return path.read_bytes()
     except OSError as reason:
         raise error(f"{what} {shown(str(path))} cannot be read: {reason.strerror or reason}") from reason
 
