@@ -98,7 +98,7 @@ def test_too_large_files_are_refused_before_they_are_read(tmp_path, reader):
 
 
 @pytest.mark.parametrize("reader", ["urdf", "srdf", "scene", "map", "movingai", "scen"])
-@pytest.mark.parametrize("path", [None, 5, b"<robot/>", b"/tmp/x", [], 1.5, object()], ids=repr)
+@pytest.mark.parametrize("path", [None, 5, b"<robot/>", b"/tmp/x", [], 1.5], ids=repr)
 def test_what_is_no_path_is_refused(reader, path):
     if (reader, path) != ("srdf", None):
         refused(READERS[reader][0], "must be a path", READERS[reader][1], path)
