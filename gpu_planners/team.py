@@ -9,9 +9,11 @@ A planner's compiled code is written for *workers*, each of several *lanes*, tha
 
 On CUDA a worker is a warp of 32 lanes and a team is some blocks of one cooperative launch (`team_kernels` defines the
 operations there). On the CPU a worker has one lane and is a thread of its own, a member of the team by itself; exchanges
-between lanes do nothing there. A worker that is `late` leaves out the rest of its share and raises a flag in memory; all
-read it after the next barrier, so that all stop at the same place. Nobody raises it again before all have read it. The work of a round never depends on the number of workers or lanes, so both give the
+between lanes do nothing there. The work of a round never depends on the number of workers or lanes, so both give the
 same answer up to rounding.
+
+A worker that is `late` leaves out the rest of its share and raises a flag in memory. All read it after the next barrier, so
+that all stop at the same place; nobody may raise it again before all have read it.
 """
 
 import functools

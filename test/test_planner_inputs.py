@@ -37,8 +37,10 @@ def test_any_wrong_type_of_a_setting_is_refused_by_name(planner):
 
 
 @PLANNERS
-@pytest.mark.parametrize("weights", ["12", None, 5, (1.0, "2"), (1.0, None), ((1.0, 2.0),), [[1.0], [2.0]], np.ones((2, 2)), (1.0, np.nan), (1.0, np.inf),
-                                     (1.0, 0.0), (1.0, -1.0), (1.0, 1e-30), (1e30, 1.0), (True, 1.0), (1j, 1.0), {1.0, 2.0}, np.float64(3.0)], ids=str)
+@pytest.mark.parametrize("weights", [
+    "12", None, 5, (1.0, "2"), (1.0, None), ((1.0, 2.0),), [[1.0], [2.0]], np.ones((2, 2)), (1.0, np.nan), (1.0, np.inf), (1.0, 0.0),
+    (1.0, -1.0), (1.0, 1e-30), (1e30, 1.0), (True, 1.0), (1j, 1.0), {1.0, 2.0}, np.float64(3.0),
+], ids=str)
 def test_weights_are_refused_by_name(planner, weights):
     with pytest.raises(SettingsError, match=r"Settings\.weights.* is .*allowed"):
         planner.Settings(weights=weights)
@@ -73,7 +75,8 @@ def test_any_integer_is_a_seed(planner):
 
 
 @PLANNERS
-@pytest.mark.parametrize("seed", [None, "5", 5.0, True, np.float64(5), np.bool_(True), [5], np.array([5, 6]), Strange()], ids=lambda seed: type(seed).__name__)
+@pytest.mark.parametrize("seed", [None, "5", 5.0, True, np.float64(5), np.bool_(True), [5], np.array([5, 6]), Strange()],
+                         ids=lambda seed: type(seed).__name__)
 def test_seeds_that_are_none(planner, seed):
     with pytest.raises(SettingsError, match="seed is .*allowed: an integer"):
         planner.solve(START, GOAL, walled(), seed=seed)
@@ -99,9 +102,9 @@ def test_a_batch_has_the_seeds_of_single_problems():
             assert np.array_equal(result.path, rrt_connect.solve(START, GOAL, walled(), seed=seed + i).path)
 
 
-BAD = ["home", b"home", None, 5, True, 1j, np.array([1j, 2]), [1.0, None], [1.0, "2"], ["1", "2"], np.array([0.1, 0.5], dtype=object), [[0.1, 0.5], [0.1]],
-       [HUGE, 0], [True, False], {"x": 0.1, "y": 0.5}, {0.1, 0.5}, iter([0.1, 0.5]), Strange(), [Strange()] * 2, np.array("0.1"), [[[0.1, 0.5]]],
-       np.array(["NaT", "NaT"], dtype="M8[s]"), [1e400, 0], [np.longdouble("1e4000"), 0], lambda: 0]
+BAD = ["home", b"home", None, 5, True, 1j, np.array([1j, 2]), [1.0, None], [1.0, "2"], ["1", "2"], np.array([0.1, 0.5], dtype=object),
+       [[0.1, 0.5], [0.1]], [HUGE, 0], [True, False], {"x": 0.1, "y": 0.5}, {0.1, 0.5}, iter([0.1, 0.5]), Strange(), [Strange()] * 2,
+       np.array("0.1"), [[[0.1, 0.5]]], np.array(["NaT", "NaT"], dtype="M8[s]"), [1e400, 0], [np.longdouble("1e4000"), 0], lambda: 0]
 
 
 @PLANNERS
@@ -220,3 +223,12 @@ def test_turns_that_float64_cannot_tell_apart_are_refused(planner):
     far = planner.solve([1e300, 0.0], [0.0, 0.0], checker)
     assert far.status is Status.INVALID_START and "x = 1e+300" in far.message and "1e+10" in far.message
     assert planner.solve([0.0, 0.0], [-1e11, 0.0], checker).status is Status.INVALID_GOAL
+
+
+def test_a_connection_of_more_steps_than_there_may_be():
+    """1.4e8 steps of `range`: beyond 2^24 their number was rounded, and some were never checked."""
+    free = np.ones((8, 8), dtype=bool)
+    free[2:6, 2:6] = False
+    checker = ImageChecker(free, (0.0, 0.0), (1e5, 1e5), "cpu")
+    result = rrt_connect.solve([1e3, 1e3], [9.9e4, 1e3], checker, rrt_connect.Settings(range=1e-3, time_limit_s=60))
+    assert result.solved and checker.motions_valid(result.path[:-1], result.path[1:]).all()

@@ -6,12 +6,11 @@ import numpy as np
 
 from ..errors import SettingsError, shown
 from ..team import NEVER, clock_ns
+from .configurations import LARGEST, TURN
 from .path import PlanningResult, Status, path_length
 from .shortcut import warm_up
 
 GREATEST_GOALS = 100_000  # of a query: a millisecond's work each time that something looks at all of them
-GREATEST_ANGLE = 1e10  # rad, of a continuous joint: float64 tells 2e-6 rad apart there
-TURN = 2 * np.pi
 LEAST_WEIGHT, GREATEST_WEIGHT = 1e-6, 1e6
 FIRST_PIECE, PIECE_NS = 4, 5_000_000  # checks between the first two looks at the clock, and for how long then
 CHECKER = ("robot", "warm_up", "configurations_valid", "motions_valid", "colliding_pairs", "new_scratch")
@@ -277,10 +276,10 @@ def _vectors(what, value, robot, single):
         value = value.astype(np.float64)
     if not np.isfinite(value).all():
         return None, f"{what} holds a value that is not finite"
-    far = np.abs(value) > np.where(robot.continuous, GREATEST_ANGLE, np.inf)
+    far = np.abs(value) > np.where(robot.continuous, LARGEST, np.inf)
     if far.any():
         row, k = np.argwhere(far)[0]
-        return None, f"{what} has {robot.joint_names[k]} = {value[row, k]:.6g}; allowed: -{GREATEST_ANGLE:g} to {GREATEST_ANGLE:g} rad"
+        return None, f"{what} has {robot.joint_names[k]} = {value[row, k]:.6g}; allowed: -{LARGEST:g} to {LARGEST:g} rad"
     return value, ""
 
 

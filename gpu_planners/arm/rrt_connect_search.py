@@ -172,8 +172,8 @@ def plan(R, K, F, I, A, N, deadline, S, qa, qb, distances, worker, workers, lane
 def search(R, K, F, I, T, N, deadline, S, qa, qb, distances, mode, step, seed, weights, worker, workers, lane, member, members):
     """-> status, the slot whose connection joined the trees, and is it a straight way from the start to a goal.
 
-    Goes on where it stopped, unless K[FRESH]; a round that the deadline cuts is lost. The check of a motion is called in one place, whatever it is for: it is most
-    of the kernel, and each further place would hold a copy.
+    Goes on where it stopped, unless K[FRESH]; a round that the deadline cuts is lost. The check of a motion is called in one
+    place, whatever it is for: it is most of the kernel, and each further place would hold a copy.
     """
     dof, capacity, batch, until, goals = len(qa), int(K[CAPACITY]), int(K[BATCH]), int(K[UNTIL]), int(K[GOALS])
     reach, radius, low, high = T.head[RANGE], T.head[RADIUS], T.head[VECTORS:VECTORS + dof], T.head[VECTORS + dof:VECTORS + 2 * dof]
