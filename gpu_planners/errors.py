@@ -32,3 +32,12 @@ class DeviceError(GpuPlannersError):
 
 class GridMapError(GpuPlannersError):
     """A grid map, or a file or message that holds one, is malformed; the text names the tile, the field or the value."""
+
+
+def shown(value):
+    """A short text of any value, for an error."""
+    try:
+        text = repr(value)
+    except Exception:  # an integer of 5000 digits, or what an object of the caller raises
+        text = f"a value of type {type(value).__name__}"
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -6,6 +6,7 @@ from grid_paths import STEPS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpu_planners.errors import GridMapError
 from gpu_planners.grid import AgentStatus, PathSet
 
 
@@ -40,8 +41,10 @@ def test_which_agents_are_chosen():
         assert [tiles[a:b].tolist() for a, b in zip(offsets[:-1], offsets[1:])] == [expected[i] for i in np.atleast_1d(indices).astype(int)]
     assert paths.path(-2).tolist() == expected[2] and paths.path(1).shape == (0, 2)
     assert paths.message(1) == "no path leads from the start to the goal" and "loop" in paths.message(3)
-    for wrong in (4, [0, 7], [True]):
-        with pytest.raises(IndexError):
+    for wrong in (4, [0, 7], -5, [True], [1.0], ["a"], [[0, 1]], [2**64], np.array([2**64 - 1], np.uint64), "all"):
+        with pytest.raises(GridMapError, match="agent"):
             paths.paths(wrong)
-    with pytest.raises(IndexError):
-        paths.path(4)
+    for wrong in (4, -5, 1.0, True, None, "1", [1], 2**70):
+        for asked in (paths.path, paths.message):
+            with pytest.raises(GridMapError, match="agent is .*; allowed: whole numbers -4 .. 3"):
+                asked(wrong)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from gpu_planners.grid.device_buffers import MOST_ITEMS, DeviceBuffers
+from gpu_planners.grid.agents import MOST_WORDS
+from gpu_planners.grid.device_buffers import DeviceBuffers
 from gpu_planners.grid.pinned import PinnedPool
 
 
@@ -40,8 +41,8 @@ def test_an_answer_is_written_where_all_of_it_has_room():
     assert buffers.filled("a", np.uint32, writing(100)) == 100 and (buffers["a"][:100] == 7).all()
     assert buffers.filled("a", np.uint32, writing(99)) == 99
     assert len(tried) == 3 and tried[0] == 1 and tried[1] == tried[2] >= 100
-    with pytest.raises(MemoryError, match="a take more than 2147483646 items"):
-        buffers.filled("a", np.uint32, lambda array: MOST_ITEMS + 1)
+    with pytest.raises(MemoryError, match="paths take more than 4294967296 bytes; allowed: fewer agents at once"):
+        buffers.filled("a", np.uint32, lambda array: MOST_WORDS + 1)
 
 
 def test_page_locked_memory_is_used_again_when_no_view_is_left():

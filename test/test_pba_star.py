@@ -62,6 +62,8 @@ def serial_p_ba_star(costs, connectivity, n, start, goal, avoid):
     shift = (least * (one if connectivity == 8 else 1)).bit_length() - 1
     tiles, came_from, met = [start], None, set()
     part = piece(start, None, True)
+    if part is None:
+        return AgentStatus.NO_PATH, []
     while part is not None:
         tiles += part
         tile = tiles[-1]
@@ -72,7 +74,7 @@ def serial_p_ba_star(costs, connectivity, n, start, goal, avoid):
         met.add((tile, came_from))
         left, part = block(tile), piece(tile, came_from if avoid else None, False)
         came_from = left
-    return AgentStatus.NO_PATH, []
+    return AgentStatus.LOOP, []  # only the way back is left
 
 
 @pytest.mark.parametrize("connectivity, weights", MAPS)
@@ -104,6 +106,7 @@ def test_paths_can_be_walked_and_cost_no_less_than_dijkstras(connectivity, weigh
         check_paths(GridMap(costs, connectivity), paths, starts, goals)
         assert (paths.cost >= best * (1 - 1e-9)).all()
         assert np.isin(paths.status, [AgentStatus.SOLVED, AgentStatus.NO_PATH, AgentStatus.LOOP]).all()
+        assert np.isinf(best[paths.status == AgentStatus.NO_PATH]).all()
         if loops == "raise":
             assert paths.solved.sum() >= PbaStar(GridMap(costs, connectivity), n).plan(starts, goals).solved.sum()
             assert paths.solved.sum() >= 0.98 * np.isfinite(best).sum()

@@ -79,7 +79,7 @@ def test_informed_samples_help_and_stay_inside():
 
 def grown(checker, start, goals, settings, star=True, informed=False, seed=0):
     """-> TreeSearch after all of its samples."""
-    search = TreeSearch(open_query(start, goals, checker, settings.weights), checker, settings, seed, star, 1.1, informed)
+    search = TreeSearch(open_query(start, goals, checker, settings), checker, settings, seed, star, 1.1, informed)
     while search.drawn < settings.max_samples:
         search.advance()
     return search

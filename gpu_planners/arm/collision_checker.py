@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from ..device import njit, resolve_device
+from ..device import njit, refuse_forked, resolve_device
 from ..errors import SettingsError
 from .collision import (
     COLLIDES,
@@ -66,8 +66,8 @@ class CollisionChecker:
 
     Configurations are (N, dof) numbers, rad or m. Joints that turn freely may have any value: whole turns are taken off in float64.
     Limits are not looked at, but where a joint slides, the bounds behind a proof hold up to 1 mm beyond its limits: farther out
-    nothing is called free. The same goes for motions of more than two turns of a joint. A value that is not finite, or beyond 1e10, is an error
-    that names row and joint; with `not_finite="false"` such rows are not free instead.
+    nothing is called free. The same goes for motions of more than a turn of a joint that has no farther limits. A value that is not
+    finite, or beyond 1e10, is an error that names row and joint; with `not_finite="false"` such rows are not free instead.
     """
 
     def __init__(self, robot, world, device="auto", motion=MotionCheck(), margin=0.0):
@@ -141,6 +141,7 @@ class CollisionChecker:
 
     def configurations_valid(self, q, not_finite="error"):
         """q: (N, dof) -> (N,) bool: free of self-collision, and of collision with the world in its margin."""
+        refuse_forked()
         check_policy(not_finite)
         narrowed, scene = narrow(q, self.robot, "q", self.device), self.packed_scene
         if self._cuda:
@@ -152,6 +153,7 @@ class CollisionChecker:
 
     def motions_valid(self, q_from, q_to, not_finite="error"):
         """(N, dof), (N, dof) -> (N,) bool: is each straight motion free, ends included, by the checker's MotionCheck."""
+        refuse_forked()
         check_policy(not_finite)
         ends, scene = narrow_motions(q_from, q_to, self.robot, self.device), self.packed_scene
         if self._cuda:
@@ -179,6 +181,7 @@ class CollisionChecker:
     def clearances(self, q, up_to=0.1, not_finite="error"):
         """q: (N, dof) -> (N,) float32: lower bound of the distance to the nearest collision, metres; to obstacles it is what is left
         beyond the margin. -1 where in collision. Distances below `up_to` are within a fifth of the true one."""
+        refuse_forked()
         check_policy(not_finite)
         narrowed, verdicts = narrow(q, self.robot, "q"), np.empty(len(q), dtype=np.uint8)
         nearest = np.empty(len(q), dtype=np.float32)

@@ -25,7 +25,7 @@ def narrow(q, robot, name, device="cpu"):
 
 
 def narrow_motions(q_from, q_to, robot, device="cpu"):
-    """The same for the ends of straight motions: both are turned by the same whole turns."""
+    """The same for the ends of straight motions: both are turned by the same whole turns, their middle to within half a turn of 0."""
     if on_device(q_from, robot, "q_from", device) and on_device(q_to, robot, "q_to", device):
         ends = q_from, q_to
     else:
@@ -35,7 +35,7 @@ def narrow_motions(q_from, q_to, robot, device="cpu"):
         raise ConfigurationError(f"q_from and q_to must have the same shape, got {q_from.shape} and {q_to.shape}")
     if ends[0] is not q_from:
         turning = _turning(robot)
-        _narrow(q_from, q_from, turning, ends[0])
+        _narrow(q_from, q_to, turning, ends[0])
         _narrow(q_to, q_from, turning, ends[1])
     return ends
 
@@ -91,14 +91,13 @@ def _turning(robot):
 
 
 @njit
-def _narrow(q, first, turning, out):
-    """out = q less the whole turns of `first` where one of them is more than a turn from 0."""
+def _narrow(q, other, turning, out):
+    """out = q less the whole turns of the middle between it and `other`, where one of the two is more than a turn from 0."""
     for i in range(len(q)):
         for k in range(q.shape[1]):
-            value, base = np.float64(q[i, k]), np.float64(first[i, k])
-            if not (abs(value) <= LARGEST and abs(base) <= LARGEST):
-                out[i, k] = np.nan
-                continue
-            if turning[k] and max(abs(value), abs(base)) > TURN:
-                value -= TURN * np.round(base / TURN)
+            value, end = np.float64(q[i, k]), np.float64(other[i, k])
+            if not (abs(value) <= LARGEST and abs(end) <= LARGEST):
+                value = np.nan
+            elif turning[k] and max(abs(value), abs(end)) > TURN:
+                value -= TURN * np.round((value + end) / (2 * TURN))
             out[i, k] = value

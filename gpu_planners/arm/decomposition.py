@@ -18,6 +18,7 @@ import numpy as np
 import trimesh
 from scipy.spatial import ConvexHull, QhullError, cKDTree
 
+from .mesh_files import check_mesh
 from .shapes import ConvexShape
 
 log = logging.getLogger(__name__)
@@ -29,6 +30,9 @@ CUTS = np.arange(1, 12) / 12  # where a slab may be cut, as fractions of its wid
 LEAST_GAIN = 0.02  # a cut must save this fraction of the whole mesh's hull volume
 SAMPLE_SPACING = 0.002  # m, of the surface samples that distances are measured to
 MAX_SAMPLES = 100_000
+MAX_FINE_FACES = 30_000  # of a hull, the largest ones, that are looked at in 28 points each; the others in one
+CHUNK = 2**16  # sample-to-facet distances at a time: 512 KiB, which stay in the cache
+MOST_DISTANCES = 10**9  # of samples to facets that `uncovered` computes, a few seconds
 
 
 @dataclass(frozen=True)
@@ -44,8 +48,9 @@ def convex_pieces(name, mesh, pose, tolerance=DEFAULT_TOLERANCE, max_pieces=MAX_
 
     pose: (4, 4) pose of the mesh's frame, metres
     tolerance: m, how far a hull's surface may stick out from the mesh before it is cut; inf keeps one hull
-    Raises ObstacleError when the mesh spans no volume.
+    Raises ObstacleError when the mesh spans no volume, is malformed or larger than mesh_files.MOST_TRIANGLES.
     """
+    check_mesh(name, mesh)
     whole = ConvexShape.convex_hull(name, mesh.vertices, pose)
     if not np.isfinite(tolerance) or max_pieces < 2 or np.ptp(mesh.vertices, axis=0).max() <= tolerance:
         return [whole]
@@ -65,12 +70,23 @@ def hull_excess(mesh):
 
 
 def uncovered(mesh, pieces, slack=1e-6):
-    """Surface samples (N, 3) of the mesh that lie outside every piece [(V, 3), ...] by more than slack, metres."""
-    samples = _surface_samples(mesh)
-    for points in pieces:
-        equations = ConvexHull(points).equations
-        samples = samples[(samples @ equations[:, :3].T + equations[:, 3]).max(axis=1) > slack]
+    """Surface samples (N, 3) of the mesh that lie outside every piece [(V, 3), ...] by more than slack, metres.
+
+    Where the pieces have very many facets not every sample is looked at (MOST_DISTANCES).
+    """
+    samples, facets = _surface_samples(mesh), [ConvexHull(points).equations for points in pieces]
+    samples = samples[::1 + len(samples) * sum(map(len, facets)) // MOST_DISTANCES]
+    for equations in facets:
+        samples = samples[_outside(samples, equations, slack)]
     return samples
+
+
+def _outside(points, equations, slack):
+    """(N,) bool: is a point more than slack outside a hull? A block of points at a time."""
+    rows = max(1, CHUNK // len(equations))
+    blocks = [points[start:start + rows] for start in range(0, len(points), rows)]
+    return np.concatenate([np.zeros(0, bool), *(
+        (block @ equations[:, :3].T + equations[:, 3]).max(axis=1) > slack for block in blocks)])
 
 
 def slab_hulls(mesh, tolerance=DEFAULT_TOLERANCE, max_pieces=MAX_PIECES):
@@ -143,9 +159,13 @@ def _excess(hull, tree, axis, lower, upper):
         faces = faces[~on_cut]
     if not len(faces):
         return 0.0
+    if len(faces) > MAX_FINE_FACES:
+        longest = ((faces - np.roll(faces, 1, axis=1)) ** 2).sum(axis=2).max(axis=1)
+        faces = faces[np.argsort(-longest, kind="stable")]
     # midpoints of a twice-subdivided face: the largest distance is reached in the middle of large faces
     weights = np.array([(i, j, 6 - i - j) for i in range(7) for j in range(7 - i)]) / 6
-    samples = np.einsum("wk,fkx->fwx", weights, faces).reshape(-1, 3)
+    samples = np.einsum("wk,fkx->fwx", weights, faces[:MAX_FINE_FACES]).reshape(-1, 3)
+    samples = np.concatenate([samples, faces[MAX_FINE_FACES:].mean(axis=1)])
     return float(tree.query(samples)[0].max())
 
 

@@ -1,13 +1,24 @@
-"""Mesh references of robot descriptions -> files -> triangle meshes."""
+"""Mesh references of robot descriptions -> files -> triangle meshes, checked; the only place that reads mesh files."""
 
+import io
 import os
+import re
+import warnings
 from pathlib import Path
-from urllib.parse import unquote, urlparse
+from urllib.parse import unquote
 
 import numpy as np
 import trimesh
+from trimesh.exchange.load import mesh_loaders
 
-from ..errors import RobotDescriptionError
+from ..errors import ObstacleError, RobotDescriptionError
+from ..files import file_path, read_file, shown
+from .shapes import check_lengths
+
+FORMATS = "stl", "obj", "ply", "dae", "off", "glb"  # no archives, and nothing that names further files
+MOST_MESH_BYTES = 128 * 2**20
+MOST_TRIANGLES = 200_000  # of a mesh
+RELATIVE_FACE = re.compile(rb"(?m)^f[ \t](?:[^\n]*[ \t/])?(?:-|0+[ \t\r\n/]).*")  # trimesh takes these for other vertices
 
 
 def find_mesh(filename, base_dir, package_dirs, what):
@@ -19,12 +30,12 @@ def find_mesh(filename, base_dir, package_dirs, what):
         and the folders above the URDF file are searched after them
     what: the element, for the error text
     """
-    package_dirs = [Path(directory).expanduser() for directory in package_dirs]
+    package_dirs = [file_path(directory, "a folder of package_dirs", RobotDescriptionError) for directory in package_dirs]
     if filename.startswith("package://"):
         package, _, rest = filename.removeprefix("package://").partition("/")
         candidates = _package_candidates(package, rest, base_dir, package_dirs)
     elif filename.startswith("file://"):
-        candidates = [Path(unquote(urlparse(filename).path))]
+        candidates = [Path(unquote(re.sub("^file://[^/]*", "", filename)))]
     elif "://" in filename:
         raise RobotDescriptionError(f"{what}: mesh '{filename}' has an unknown scheme; "
                                     "known: package://, file://, a path")
@@ -32,7 +43,7 @@ def find_mesh(filename, base_dir, package_dirs, what):
         candidates = [Path(directory) / filename for directory in (*([base_dir] if base_dir else []), *package_dirs)] \
             or [Path(filename)]
     for candidate in candidates:
-        if candidate.is_file():
+        if _is_file(candidate):
             return candidate
     tried = ", ".join(map(str, candidates)) or "nowhere: give package_dirs"
     raise RobotDescriptionError(f"{what}: mesh '{filename}' is missing; looked for {tried}")
@@ -51,6 +62,13 @@ def _package_candidates(package, rest, base_dir, package_dirs):
     return [folder / rest for folder in folders]
 
 
+def _is_file(path):
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long, a folder that must not be looked into
+        return False
+
+
 def _search_path(variable):
     return [entry for entry in os.environ.get(variable, "").split(os.pathsep) if entry]
 
@@ -61,15 +79,58 @@ def _is_source_of(folder, package):
     return manifest.is_file() and f"<name>{package}</name>" in manifest.read_text(encoding="utf-8", errors="replace")
 
 
-def load_mesh(path, scale, what):
-    """trimesh.Trimesh of a file, scaled by scale (3,) (in metres then)."""
+def load_mesh(name, path, scale=1.0):
+    """trimesh.Trimesh of a file, checked, scaled by scale (one number or (3,); in metres then).
+
+    name: of the link's shape or the obstacle, for the error text
+    Raises ObstacleError: trimesh's own loading drops vertices that are not finite, and every triangle at them.
+    """
+    path = file_path(path, f"'{name}': the mesh", ObstacleError)
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in FORMATS:
+        raise ObstacleError(f"'{name}': mesh file '{path}' has an unknown format; known: .{', .'.join(FORMATS)}")
+    content = read_file(path, f"'{name}': mesh file", ObstacleError, MOST_MESH_BYTES)
     try:
-        mesh = trimesh.load(path, force="mesh")
+        mesh = _read(name, content, kind)
     except Exception as error:  # trimesh's readers raise whatever their format's library raises
-        raise RobotDescriptionError(f"{what}: mesh '{path}' cannot be read: {error}") from error
-    vertices = np.asarray(mesh.vertices, dtype=np.float64) * scale
-    if len(vertices) < 4 or len(mesh.faces) == 0:
-        raise RobotDescriptionError(f"{what}: mesh '{path}' has no triangles")
-    if not np.isfinite(vertices).all():
-        raise RobotDescriptionError(f"{what}: mesh '{path}' has vertices that are not finite")
-    return trimesh.Trimesh(vertices, mesh.faces, process=False)
+        raise ObstacleError(f"'{name}': mesh file '{path}' cannot be read: {shown(str(error))[1:-1]}") from error
+    mesh = trimesh.Trimesh(mesh.vertices * scale, mesh.faces, process=False)
+    check_mesh(name, mesh)
+    return mesh
+
+
+def check_mesh(name, mesh):
+    """ObstacleError unless the trimesh.Trimesh has triangles, not too many, of vertices that are there, finite and near."""
+    vertices, faces = mesh.vertices, mesh.faces
+    if np.ndim(vertices) != 2 or np.ndim(faces) != 2 or vertices.shape[1] != 3 or faces.shape[1] != 3:
+        raise ObstacleError(f"'{name}': a mesh needs vertices (V, 3) and triangles (F, 3), "
+                            f"got {np.shape(vertices)} and {np.shape(faces)}")
+    if len(faces) == 0:
+        raise ObstacleError(f"'{name}': the mesh has no triangles")
+    if len(faces) > MOST_TRIANGLES or len(vertices) > 3 * MOST_TRIANGLES:
+        raise ObstacleError(f"'{name}': the mesh has {len(faces)} triangles and {len(vertices)} vertices; allowed: "
+                            f"{MOST_TRIANGLES} triangles and three vertices for each; simplify it")
+    if faces.min() < 0 or faces.max() >= len(vertices):
+        raise ObstacleError(f"'{name}': the mesh has a triangle at vertex {faces.min() if faces.min() < 0 else faces.max()}; "
+                            f"allowed: 0 to {len(vertices) - 1}")
+    check_lengths(name, "the mesh's vertices", vertices)
+
+
+def _read(name, content, kind):
+    """All meshes of a file as one Trimesh with equal vertices merged, every triangle of the file in it."""
+    if kind == "obj" and (line := RELATIVE_FACE.search(content)):
+        raise ValueError(f"a face counts its vertices backwards or from 0: {line.group().decode(errors='replace').strip()}")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="string or file could not be read")  # numpy stops at a word that is no number
+        parsed = mesh_loaders[kind](file_obj=io.BytesIO(content), file_type=kind, resolver=None, skip_materials=True)
+    parts = parsed["geometry"] if "geometry" in parsed else {"": parsed}
+    parts = {part: {"vertices": fields["vertices"], "faces": fields["faces"], "process": False}
+             for part, fields in parts.items() if fields.get("faces") is not None and len(fields["faces"])}
+    scene = trimesh.load({"geometry": parts, "graph": parsed.get("graph")}, force="scene")
+    instances = [scene.graph[node][1] for node in scene.graph.nodes_geometry]
+    if sum(len(scene.geometry[part].faces) for part in instances) > MOST_TRIANGLES:
+        raise ValueError(f"it has more than {MOST_TRIANGLES} triangles; simplify it")
+    for part in scene.geometry.values():
+        check_mesh(name, part)
+        part.merge_vertices()
+    return scene.to_mesh()

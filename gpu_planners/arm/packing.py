@@ -12,13 +12,14 @@ count as meeting, so rounding never calls a contact free. A skin thicker than GR
 
 import functools
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import RobotDescriptionError
 from .bounds import aligned, ball, covering_spheres
+from .modified_dh import row_transform
 from .reach import ROUND_UP, joint_ranges, joint_reach, pair_reach, shape_levers, skin
 from .shapes import ConvexShape, ShapeKind
 from .support_table import support_table
@@ -152,27 +153,24 @@ def pack_robot(robot) -> PackedRobot:
 
 def _pack_robot(robot):
     buffers = _Buffers()
+    robot, origin = _at_its_base(robot)
     frames = robot.frames
     shape_frame = np.asarray(robot.shape_frame)
     order = np.concatenate([np.flatnonzero(shape_frame >= 0), np.flatnonzero(shape_frame < 0)]).astype(int)
     place = np.argsort(order)
-    at_root = frames["parent"] < 0
-    origin = robot.T_parent_base[at_root][:, :3, 3].mean(axis=0)
-    bases = robot.T_parent_base.copy()
-    bases[at_root, :3, 3] -= origin
-    has_base = [not np.allclose(T, np.eye(4), atol=1e-12) for T in bases]
+    has_base = [not np.allclose(T, np.eye(4), atol=1e-12) for T in robot.T_parent_base]
     frame_ints = buffers.add_ints(np.array([[f["parent"], f["joint"], f["prismatic"], b] for f, b in zip(frames, has_base)]))
     frame_floats = buffers.add_floats([
         [np.cos(f["alpha"]), np.sin(f["alpha"]), f["a"], f["theta"], f["d"], f["multiplier"], f["offset"], *transform12(T)]
-        for f, T in zip(frames, bases)])
+        for f, T in zip(frames, robot.T_parent_base)])
     shapes, frame_of, moving = [robot.shapes[i] for i in order], shape_frame[order], int((shape_frame >= 0).sum())
-    levers = [shape_levers(robot, bases, f, shape, origin) for shape, f in zip(shapes, frame_of)]
+    levers = [shape_levers(robot, f, shape) for shape, f in zip(shapes, frame_of)]
     skins = [skin(robot, lever) for lever in levers]
     for shape, lever, thickness in zip(shapes, levers, skins):
         if thickness > GREATEST_SKIN:
             raise RobotDescriptionError(f"'{shape.name}' comes up to {lever.farthest:.4g} m away from the robot's base: single precision holds "
                                         f"it to {1e3 * thickness:.2g} mm; allowed: {1e3 * GREATEST_SKIN:g} mm")
-    records = [_add_shape(buffers, shape, f, thickness, origin) for shape, f, thickness in zip(shapes, frame_of, skins)]
+    records = [_add_shape(buffers, shape, f, thickness) for shape, f, thickness in zip(shapes, frame_of, skins)]
     shape_ints = buffers.add_ints(records)
     # the first shape of a pair is the one whose spheres are tested against the other's box: let it be a moving one
     pairs = np.sort(place[np.asarray(robot.self_collision_pairs, dtype=int).reshape(-1, 2)], axis=1)
@@ -185,13 +183,26 @@ def _pack_robot(robot):
     return PackedRobot(buffers.packed(header), order, origin, max((lever.farthest for lever in levers[:moving]), default=0.0))
 
 
-def _add_shape(buffers, shape, frame, thickness, origin):
+def _at_its_base(robot):
+    """-> the same robot seen from the middle of its first frames, and where that is in the root frame, (3,)."""
+    frames, bases, first = robot.frames.copy(), robot.T_parent_base.copy(), robot.frames["parent"] < 0
+    for f in np.flatnonzero(first):  # what comes before the value of a first joint, which may be a long way, goes into its base
+        bases[f] = bases[f] @ row_transform(*(frames[f][name] for name in ("a", "alpha", "d", "theta")))
+    for name in ("a", "alpha", "d", "theta"):
+        frames[name][first] = 0.0
+    origin = bases[first][:, :3, 3].mean(axis=0)
+    bases[first, :3, 3] -= origin
+    T_base_root = np.eye(4)
+    T_base_root[:3, 3] = -origin
+    shapes = tuple(shape.moved(T_base_root) if f < 0 else shape for shape, f in zip(robot.shapes, robot.shape_frame))
+    return replace(robot, frames=frames, T_parent_base=bases, shapes=shapes), origin
+
+
+def _add_shape(buffers, shape, frame, thickness):
     one = body(shape)
-    spheres, pose = covering_spheres(one.shape), one.shape.pose.copy()
+    spheres = covering_spheres(one.shape)
     spheres[:, 3] += thickness
-    if frame < 0:
-        pose[:3, 3] -= origin
-    floats = buffers.add_floats(np.concatenate([transform12(pose), one.shape.half_extents, [thickness], spheres.ravel()]))
+    floats = buffers.add_floats(np.concatenate([transform12(one.shape.pose), one.shape.half_extents, [thickness], spheres.ravel()]))
     buffers.add_floats(one.floats)
     return shifted(np.array([one.record(frame, len(spheres) - 1)]), floats, buffers.add_ints(one.table))[0]
 

@@ -10,7 +10,7 @@ theta_1) with j = 0 .. m, both ends included, which it leaves open. Joint angles
 stay in [-pi, pi], as the paper samples them, and motions do not wrap around. Links may cross each other, as in the paper.
 
 Coordinates are relative to the base, and rectangles are cut off beyond twice the arm's length, where no link comes. They grow by
-what float32 may misplace a link, 2e-5 of the length of an arm of nine links, so that rounding never calls a contact free.
+a quarter of a millionth of the arm's length, about what float32 misplaces its links; a contact less deep may be called free.
 """
 
 import math
@@ -124,9 +124,9 @@ class PlanarChecker(PlaneChecker):
         if given is None or not np.isfinite(given).all() or (given[:, :2] > given[:, 2:]).any():
             raise ObstacleError(f"rectangles are {obstacles!r}; allowed: rows of xmin, ymin, xmax, ymax, with xmin <= xmax and ymin <= ymax")
         self.obstacles = given
-        length, dof = self.robot.lengths.sum(), self.robot.dof
+        length = self.robot.lengths.sum()
         near = np.clip(given - np.tile(self.robot.base, 2), -2 * length, 2 * length)
-        skin = ROUNDOFF * length * (LARGEST * dof * (dof + 1) / 2 + 8 * dof + 16)  # sums of angles, their sines, sums of links
+        skin = 4 * ROUNDOFF * length
         centres_and_halves = np.concatenate([near[:, :2] + near[:, 2:], near[:, 2:] - near[:, :2] + 2 * skin], axis=1) / 2
         floats = np.concatenate([self.robot.lengths, centres_and_halves.ravel()]).astype(np.float32)
         self._set_scene(Packed(floats, np.array([self.robot.dof, len(given)], dtype=np.int32)))

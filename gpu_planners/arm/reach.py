@@ -10,16 +10,16 @@ import numpy as np
 from .shapes import ShapeKind
 
 LIMIT_SLACK = 1e-3  # m: how far beyond its limits a prismatic joint may be looked at
-TURNS = 4 * np.pi  # rad: joints that turn are looked at up to here, or up to their limits if these are farther away
+TURNS = 2 * np.pi  # rad: joints that turn are looked at up to here, or up to their limits if these are farther away
 ROUNDOFF = 2.0 ** -24  # of float32, relative
 ROUND_UP = 1 + 1e-5  # a bound on a speed covers its own rounding
 
 
 @dataclass(frozen=True)
 class Levers:
-    """Of one shape. farthest: metres from the origin that no point of it exceeds; radius: of its points about its frame's origin, metres
+    """Of one shape. farthest: metres from the root's origin that no point of it exceeds; radius: of its points about its frame's origin, metres
     frames: (n,) the frames that carry it, outermost first; lever: (n,) metres that any point moves at most for a unit of
-    the frame's value (rad or m); origins: (n,) metres of each frame's origin from the origin at most; based: (n,) bool, does a
+    the frame's value (rad or m); origins: (n,) metres of each frame's origin from the root's at most; based: (n,) bool, does a
     constant transform come before its row
     """
 
@@ -41,14 +41,14 @@ def joint_ranges(robot):
     return np.array([np.where(slides, robot.lower - LIMIT_SLACK, -turns), np.where(slides, robot.upper + LIMIT_SLACK, turns)])
 
 
-def shape_levers(robot, bases, f, shape, origin):
-    """-> Levers of a shape in frame f. bases: (F, 4, 4) T_parent_base, of the root's frames from `origin` (3,) on"""
-    radius = _radius_about_frame(shape, origin if f < 0 else np.zeros(3))
+def shape_levers(robot, f, shape):
+    """-> Levers of a shape in frame f, or fixed to the root where f < 0."""
+    radius = _radius_about_frame(shape)
     ranges, path = joint_ranges(robot), _path_to_root(robot.frames, f)
     from_axis = from_origin = radius
     lever, lengths, based = [], [], []
     for g in path:
-        row, base = robot.frames[g], bases[g]
+        row, base = robot.frames[g], robot.T_parent_base[g]
         along = abs(row["d"])
         if row["prismatic"]:
             along = np.abs(row["multiplier"] * ranges[:, row["joint"]] + row["offset"] + row["d"]).max()
@@ -111,9 +111,9 @@ def _path_to_root(frames, f):
     return path
 
 
-def _radius_about_frame(shape, origin):
-    """Greatest distance of the shape's points from `origin` (3,), in the frame that its pose is given in, at most."""
-    centre = shape.pose[:3, 3] - origin
+def _radius_about_frame(shape):
+    """Greatest distance of the shape's points from the origin of the frame that its pose is given in, at most."""
+    centre = shape.pose[:3, 3]
     if shape.kind == ShapeKind.POLYTOPE:
         return np.linalg.norm(shape.vertices @ shape.pose[:3, :3].T + centre, axis=1).max()
     a, b, c = shape.half_extents

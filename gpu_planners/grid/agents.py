@@ -12,11 +12,15 @@ import numpy as np
 from numba import prange
 
 from ..device import njit, refuse_forked
+from ..errors import GridMapError
+from .checks import array_of, whole
 
 ROW_STEP = np.array([-1, 0, 1, 0, -1, 1, 1, -1], np.int32)  # of move codes 0..7: north, east, south, west, and the diagonals
 COL_STEP = np.array([0, 1, 0, -1, 1, 1, -1, -1], np.int32)  # north-east, south-east, south-west, north-west
 ROW_MOVES, COL_MOVES = tuple(ROW_STEP.tolist()), tuple(COL_STEP.tolist())  # the same, for loops that the compiler unrolls
 WORD_BITS = 32
+MOST_WORDS = 1 << 30  # of a plan's paths: 4 GiB. Kernels count in int32, and one more stands for all that is more
+MOST_STEPS = 2**31 - 1  # of a path
 MANY = 16384  # agents; with fewer, several threads take longer to start, and disturb the others while they wait, than they save
 
 
@@ -71,6 +75,12 @@ def word_count(steps, bits):
     return (steps * bits + WORD_BITS - 1) // WORD_BITS
 
 
+def check_words(count):
+    """Raises MemoryError where the paths of a plan take more than MOST_WORDS."""
+    if count > MOST_WORDS:
+        raise MemoryError(f"the paths take more than {4 * MOST_WORDS} bytes; allowed: fewer agents at once")
+
+
 @dataclass(frozen=True)
 class PathSet:
     """Answer of a plan for N agents.
@@ -113,31 +123,45 @@ class PathSet:
         return self.status == AgentStatus.SOLVED
 
     def path(self, i):
-        """-> (K, 2) int32 tiles [row, col] from start to goal, both included; (0, 2) where there is none."""
-        return self.paths(range(len(self))[i])[0]
+        """-> (K, 2) int32 tiles [row, col] from start to goal, both included; (0, 2) where there is none. Raises GridMapError."""
+        return self.paths(self._index(i))[0]
 
     def paths(self, agents=None):
         """All tiles of some agents' paths, one after the other.
 
-        agents: indices, or (N,) bool; None: all
+        agents: indices -N .. N - 1, or (N,) bool; None: all
         -> tiles (T, 2) int32, offsets (len(agents) + 1,) int64: agent agents[j]'s path is tiles[offsets[j]:offsets[j + 1]]
+
+        Raises GridMapError.
         """
         refuse_forked()
-        if agents is None:
-            agents = np.arange(len(self))
-        elif np.asarray(agents).dtype == bool:
-            agents = np.arange(len(self))[agents]
-        else:
-            agents = np.atleast_1d(np.asarray(agents, np.int64))
+        agents = self._indices(agents)
         offsets = np.zeros(len(agents) + 1, np.int64)
-        np.cumsum(np.where(self.solved[agents], self.length[agents] + 1, 0), out=offsets[1:])
+        np.cumsum(np.where(self.solved[agents], self.length[agents].astype(np.int64) + 1, 0), out=offsets[1:])
         tiles = np.empty((offsets[-1], 2), np.int32)
         _expand(self.starts, self.first, self.words, self.bits, agents, offsets, tiles)
         return tiles, offsets
 
     def message(self, i):
-        """What status i means, a sentence."""
-        return STATUS_TEXT[AgentStatus(self.status[i])]
+        """What status i means, a sentence. Raises GridMapError."""
+        return STATUS_TEXT[AgentStatus(self.status[self._index(i)])]
+
+    def _index(self, i):
+        return whole("agent", i, -len(self), len(self) - 1, error=GridMapError)
+
+    def _indices(self, agents):
+        """What `paths` takes -> (M,) int64"""
+        if agents is None:
+            return np.arange(len(self))
+        agents = np.atleast_1d(array_of(agents, "agents"))
+        if agents.dtype == bool and agents.shape == (len(self),):
+            return np.flatnonzero(agents)
+        if agents.ndim != 1 or (len(agents) and agents.dtype.kind not in "iu"):
+            raise GridMapError(f"agents have the shape {agents.shape}, the type {agents.dtype}; allowed: (M,) integers, ({len(self)},) bool")
+        if len(agents):
+            for i in (agents.min(), agents.max()):
+                self._index(i)
+        return agents.astype(np.int64)
 
     @property
     def nbytes(self):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..device import njit
-from .agents import AgentStatus, PathSet, step_bits
+from .agents import AgentStatus, PathSet, check_words, step_bits
 
 SOLVED = int(AgentStatus.SOLVED)
 
@@ -25,6 +25,7 @@ class Answers:
             return
         if self._columns is None:
             self._columns = self._empty()
+        check_words(sum(map(len, self._words)) + len(words))
         *columns, first = columns
         for kept, new in zip(self._columns, (*columns, first + sum(map(len, self._words))), strict=True):
             kept[agents] = new

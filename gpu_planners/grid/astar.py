@@ -6,6 +6,7 @@ Of tiles with one f the one farther from the start goes first, then the one that
 same path.
 """
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -13,7 +14,8 @@ import numpy as np
 
 from ..device import njit
 from ..errors import SettingsError
-from .agents import COL_STEP, ROW_STEP, AgentStatus, PathSet, put_step, step_bits, word_count
+from .agents import COL_STEP, ROW_STEP, AgentStatus, PathSet, check_words, put_step, step_bits, word_count
+from .checks import number
 from .packed_tiles import least_cost_between
 from .value_blocks import DIAGONAL_8, STRAIGHT_8, unit_of
 
@@ -30,8 +32,7 @@ class Settings:
     time_limit_s: float = float("inf")
 
     def __post_init__(self):
-        if isinstance(self.time_limit_s, bool) or not isinstance(self.time_limit_s, (int, float)) or not self.time_limit_s > 0:
-            raise SettingsError(f"time_limit_s is {self.time_limit_s!r}; allowed: a number of seconds above 0")
+        number("time_limit_s", self.time_limit_s, math.ulp(0.0), math.inf, " (seconds)", SettingsError)
 
 
 class Astar:
@@ -67,6 +68,7 @@ class Astar:
                 self._g, self._place, self._heap, self._heap_f, status, g, length, first, words, used,
             )  # fmt: skip
             self._search += done - before
+            check_words(used)
         cost = np.where(status == AgentStatus.SOLVED, g / unit_of(connectivity), np.inf)
         return PathSet(starts, status, cost, length, first, words[:used].copy(), step_bits(connectivity))
 

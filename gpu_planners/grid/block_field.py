@@ -14,12 +14,12 @@ import numpy as np
 from numba import prange
 
 from ..device import njit
-from ..errors import SettingsError
 from ..team import run_team
 from . import block_rounds as rounds
-from .agents import AgentStatus, PathSet, first_words, step_bits, with_threads
+from .agents import AgentStatus, PathSet, check_words, first_words, step_bits, with_threads
 from .bit_blocks import FAR, bit_operations, bit_scratch
 from .blocks import Blocks
+from .checks import whole
 from .descent import walk_functions
 from .value_blocks import NEVER, unit_of, value_scratch
 
@@ -28,6 +28,7 @@ SHARING_AGENTS = 256  # fewer agents hardly meet
 SOLVED, NO_PATH = int(AgentStatus.SOLVED), int(AgentStatus.NO_PATH)  # for compiled code
 MOST_REPAIRED = 1 / 16  # changed blocks, of all: with more, planning anew takes less time than a repair (measured on 1024x1024)
 FEW_REPAIRED = 16  # changed blocks of all fields; one thread is done with fewer before several have met a few dozen times
+MOST_ITEMS = 2**31 - 1  # blocks of all fields together: int32
 MOST_THREADS = 8  # a round has a few dozen blocks, and all threads wait for each other after it
 
 
@@ -39,8 +40,7 @@ class Settings:
     memory_limit_bytes: int = 2 << 30
 
     def __post_init__(self):
-        if not (isinstance(self.memory_limit_bytes, int) and self.memory_limit_bytes > 0):
-            raise SettingsError(f"memory_limit_bytes is {self.memory_limit_bytes!r}: use a whole number above 0")
+        whole("memory_limit_bytes", self.memory_limit_bytes, 1, 2**62)
 
 
 @dataclass
@@ -119,10 +119,10 @@ def _bytes(shape, kind):
     return math.prod(shape) * np.dtype(kind).itemsize
 
 
-def request(epoch, goals, new=(), seeds=(), relax=(), directions=rounds.CHANGES):
+def request(goals, new=(), seeds=(), relax=(), directions=rounds.CHANGES):
     """R of `update_fields`. goals: (slots, 4) of all slots; new: slots to plan from scratch; seeds: blocks to repair in all slots;
     relax: blocks to go on from; directions: NONE, CHANGES, ALL"""
-    header = [epoch, len(new), len(goals), len(seeds), len(relax), directions]
+    header = [len(new), len(goals), len(seeds), len(relax), directions]
     return np.concatenate([header, goals.ravel(), new, seeds, relax], dtype=np.int32, casting="unsafe")  # an empty () is of float64
 
 
@@ -141,9 +141,7 @@ class CpuFields:
     def allocate(self, slots):
         """Room for so many fields; those there were are lost."""
         arrays = {name: np.zeros(shape, kind) for name, (shape, kind) in self.shape.field_shapes(slots).items()}
-        N = np.zeros(8, np.int32)
-        N[rounds.ROUND] = 1
-        self._arrays = FieldArrays(N=N, **arrays)
+        self._arrays = FieldArrays(N=np.zeros(8, np.int32), **arrays)
 
     @property
     def memory_bytes(self):
@@ -206,6 +204,7 @@ class CpuFields:
 
         run_team(self.members, count)
         first, total = first_words(np.maximum(length, 0), bits)
+        check_words(total)
         words = np.zeros(total, np.uint32)
 
         def write(member):
@@ -240,27 +239,26 @@ class Exact:
     """The algorithm `exact` of `planner.BlockPlanner`. Fields are kept for goals that come again, and repaired then."""
 
     def __init__(self, grid, block_size, device, settings=None):
-        self.grid, self.device = grid, device
+        self.device = device
         self.settings = settings or Settings()
         self.block_size = block_size
-        self._open()
+        self._open(grid)
 
-    def _open(self):
+    def _open(self, grid):
         """An engine for the map's layout, without any field."""
-        self.shape = FieldShape.of(self.grid, self.block_size)
-        limit = self.settings.memory_limit_bytes
-        if self.shape.field_bytes <= limit:
-            self._fields = open_fields(self.shape, self.device)
+        shape, limit = FieldShape.of(grid, self.block_size), self.settings.memory_limit_bytes
+        if shape.field_bytes <= limit:
+            fields = open_fields(shape, self.device)
         else:
             from .streamed_field import StreamedFields
 
-            self._fields = StreamedFields(self.shape, self.device, limit)
-        self._fields.set_map(self.grid)
-        self._most = max(1, limit // self.shape.field_bytes)
+            fields = StreamedFields(shape, self.device, limit)
+        fields.set_map(grid)
+        self.grid, self.shape, self._fields = grid, shape, fields
+        self._most = max(1, min(limit // shape.field_bytes, MOST_ITEMS // shape.blocks.count))
         self._slot_of = OrderedDict()  # goal (row, col) -> slot; the goal used last comes last
         self._goals = np.zeros((0, 4), np.int32)
         self._stale = np.zeros((0, self.shape.blocks.count), np.bool_)  # blocks where the map is not what a slot's field was made for
-        self._epoch = 0
 
     def plan(self, starts, goals):
         """Paths of agents from free tiles to free tiles. starts, goals: (N, 2) int32 -> PathSet"""
@@ -283,11 +281,14 @@ class Exact:
                     value[agents] = values
                 first[agents] += begin
                 begin += len(words)
+                check_words(begin)
                 parts.append(words)
             words = np.concatenate(parts)
         status, cost = np.empty(n, np.uint8), np.empty(n)
         uniform = self.grid.uniform_cost if self.shape.layout == rounds.BITS else 0
-        _conclude(length, value, uniform, 1 / unit_of(self.grid.connectivity), status, cost)
+        _conclude(length, value, uniform, status, cost)
+        if not uniform:
+            cost /= unit_of(self.grid.connectivity)  # by NumPy: multiples of the unit become whole numbers
         return PathSet(starts, status, cost, length, first, words, bits)
 
     @property
@@ -342,16 +343,15 @@ class Exact:
         goals = self._goals.copy()
         goals[:, rounds.GOAL_USED] = 0
         goals[slots, rounds.GOAL_USED] = 1
-        self._epoch += 1
-        self._fields.update(request(self._epoch, goals, new=new, seeds=blocks))
+        self._fields.update(request(goals, new=new, seeds=blocks))
         self._stale[slots] = False
 
     def update(self, grid, rows, cols):
         """The map has changed at some tiles (N,). Each field is repaired when it is needed again."""
-        self.grid = grid
         if FieldShape.of(grid, self.block_size) != self.shape:
-            self._open()
+            self._open(grid)
             return
+        self.grid = grid
         self._fields.change_map(grid, rows, cols)
         for goal in list(self._slot_of):
             if grid.costs[goal] == 0:
@@ -407,11 +407,11 @@ def _blocks_near(rows, cols, map_rows, map_cols, size, width, count):
 
 
 @with_threads
-def _conclude(length, value, uniform, scale, status, cost):
-    """Status and cost in tile lengths of agents; length: -1 without a path, becomes 0. value: units, where uniform is 0"""
+def _conclude(length, value, uniform, status, cost):
+    """Status and cost of agents; length: -1 without a path, becomes 0. cost: in tile lengths, where uniform is 0 in units as value"""
     for i in prange(len(length)):
         status[i] = NO_PATH if length[i] < 0 else SOLVED
-        cost[i] = np.inf if length[i] < 0 else (length[i] * np.float64(uniform) if uniform > 0 else value[i] * scale)
+        cost[i] = np.inf if length[i] < 0 else (length[i] * np.float64(uniform) if uniform > 0 else np.float64(value[i]))
         length[i] = max(length[i], 0)
 
 

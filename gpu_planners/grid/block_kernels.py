@@ -10,7 +10,7 @@ from ..device import cuda_jit, njit
 from ..team import least_lane, sync_lanes, sync_team
 from ..team_kernels import ALL, WARP, team_blocks
 from . import block_rounds as rounds
-from .agents import WORD_BITS, step_bits
+from .agents import WORD_BITS, check_words, step_bits
 from .bit_blocks import AT_GOAL, EAST, FAR, NORTH, NOWHERE, SOUTH, WEST, BitScratch
 from .block_rounds import BITS, VALUES
 from .descent import direction_functions, word_functions
@@ -313,9 +313,7 @@ class CudaFields:
             self._arrays = {}
             for name, (shape, kind) in self.shape.field_shapes(slots).items():
                 self._arrays[name] = cuda.device_array(shape, kind)
-            N = np.zeros(8, np.int32)
-            N[rounds.ROUND] = 1
-            self._arrays["N"] = cuda.to_device(N)
+            self._arrays["N"] = cuda.to_device(np.zeros(8, np.int32))
             self._arrays["Q"].copy_to_device(np.zeros(self._arrays["Q"].shape, np.int32))
 
     @property
@@ -402,6 +400,7 @@ class CudaFields:
                 most = max(1 << max(n - 1, 0).bit_length(), ahead.size // WORDS_OF)  # launches of about so many agents are the same
                 self._launch(self._descend, WALKER_WARPS, WALKERS_OF * self._multiprocessors, -(-most // WARP), arguments)
                 self._stream.wait()
+                check_words(int(self._total[0]))
                 if head + self._total[0] <= words.size:
                     break
                 self._answer(head + int(self._total[0]))

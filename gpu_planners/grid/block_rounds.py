@@ -9,12 +9,13 @@ blocks concerned are relaxed. At last each tile of a block where something chang
 
 Arrays: M, V, E are free, wave, edge of `bit_blocks` (layout BITS) or cost, value and nothing of `value_blocks` (VALUES).
     directions (items, B * B / 8) uint32   codes of 4 bits, tile by tile
-    Q (5, items) int32    STAMP: the latest round an item was listed for; DIRTY: twice the epoch it was last withdrawn from, plus 1 if
-                          it was relaxed since; two lists; TOUCHED
-    N (8,) int32          the barrier, lengths of lists, the round
-    R (r,) int32          request: EPOCH; NEW: how many slots of new goals; LIVE: slots in all; SEEDS: blocks to repair; RELAX:
-                          blocks to go on from; DIRECT: which directions to write, NONE, CHANGES or ALL; from LISTS on: the
-                          goals of the LIVE slots, the new slots, the blocks to repair, the blocks to go on from
+    Q (5, items) int32    STAMP: the latest round an item was listed for; DIRTY: twice the epoch (the number of the request) it was
+                          last withdrawn from, plus 1 if it was relaxed since; two lists; TOUCHED
+    N (8,) int32          the barrier, lengths of lists, the round, the epoch; all 0 at first. Rounds and epochs begin anew before
+                          they are too many for int32
+    R (r,) int32          request: NEW: how many slots of new goals; LIVE: slots in all; SEEDS: blocks to repair; RELAX: blocks to
+                          go on from; DIRECT: which directions to write, NONE, CHANGES or ALL; from LISTS on: the goals of the
+                          LIVE slots, the new slots, the blocks to repair, the blocks to go on from
     goals (slots, 4) int32    block, tile in the block, parity of the distance of a tile with even row and column, in use;
                           brought up to date from the request
 """
@@ -31,8 +32,9 @@ from .value_blocks import NEVER, value_operations
 
 BITS, VALUES = 0, 1
 STAMP, DIRTY, LIST, TOUCHED = 0, 1, 2, 4
-BARRIER, COUNT, ROUND, TOUCHED_COUNT = 0, 1, 4, 5
-EPOCH, NEW, LIVE, SEEDS, RELAX, DIRECT, LISTS = 0, 1, 2, 3, 4, 5, 6
+BARRIER, COUNT, ROUND, TOUCHED_COUNT, EPOCH = 0, 1, 4, 5, 6
+NEW, LIVE, SEEDS, RELAX, DIRECT, LISTS = 0, 1, 2, 3, 4, 5
+MOST_COUNTED = 1 << 29  # rounds, epochs: then both begin anew. Four times as many fit, for the rounds of one request
 NONE, CHANGES, ALL = 0, 1, 2
 GOAL_BLOCK, GOAL_TILE, GOAL_PARITY, GOAL_USED = 0, 1, 2, 3
 
@@ -184,13 +186,20 @@ def field_functions(layout, size, connectivity, make_spread=spread_on_cpu):
     @njit
     def update_fields(width, blocks, M, V, E, directions, goals, R, Q, N, S, lane, place):
         """Fields of new goals from scratch; with SEEDS, all fields after a change of those blocks."""
-        epoch, fresh, live, seeds, more = R[EPOCH], R[NEW], R[LIVE], R[SEEDS], R[RELAX]
+        fresh, live, seeds, more = R[NEW], R[LIVE], R[SEEDS], R[RELAX]
         new_list = LISTS + 4 * live
         seed_list = new_list + fresh
         more_list = seed_list + seeds
-        k = N[ROUND]
+        k, epoch = np.int64(N[ROUND]) + 1, np.int64(N[EPOCH]) + 1
+        if max(k, epoch) > MOST_COUNTED:
+            k, epoch = np.int64(1), np.int64(1)
+            for item in range(place.worker * lane_count() + lane, Q.shape[1], place.workers * lane_count()):
+                Q[STAMP, item], Q[DIRTY, item] = 0, 0
+            sync_team(N, BARRIER, place.member, place.members)
         if place.worker == 0 and lane == 0:
             N[TOUCHED_COUNT] = 0
+            for i in range(3):
+                N[COUNT + i] = 0
         for j in range(place.worker * lane_count() + lane, 4 * live, place.workers * lane_count()):
             goals[j // 4, j % 4] = R[LISTS + j]
         for j in range(fresh):
@@ -215,7 +224,7 @@ def field_functions(layout, size, connectivity, make_spread=spread_on_cpu):
         sync_team(N, BARRIER, place.member, place.members)
         k = rounds(False, k, epoch, width, blocks, M, V, E, goals, Q, N, S, lane, place)
         if place.worker == 0 and lane == 0:
-            N[ROUND] = k
+            N[ROUND], N[EPOCH] = k, epoch
         if R[DIRECT] == CHANGES:
             for j in range(fresh):
                 direct(R[new_list + j], True, epoch, width, blocks, M, V, directions, goals, Q, S, lane, place)

@@ -1,6 +1,6 @@
 """Arrays on a CUDA device that are kept between launches and only grow."""
 
-MOST_ITEMS = 2**31 - 2  # of an answer: kernels count in int32, and one more stands for all that is more
+from .agents import check_words
 
 
 class DeviceBuffers:
@@ -31,13 +31,12 @@ class DeviceBuffers:
     def filled(self, name, dtype, write):
         """The array as write(array) has filled it -> how many items it wrote.
 
-        write returns how many there are, and writes nothing where these are more than the array has or MOST_ITEMS.
+        write returns how many there are, and writes nothing where these are more than the array has or MOST_WORDS.
         """
         array = self.room(name, 1, dtype)
         while True:
             count = write(array)
-            if count > MOST_ITEMS:
-                raise MemoryError(f"{name} take more than {MOST_ITEMS} items on the device; allowed: fewer agents at once")
+            check_words(count)
             if count <= len(array):
                 return count
             array = self.room(name, count, dtype)

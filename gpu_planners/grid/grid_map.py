@@ -4,6 +4,7 @@
 diagonal step (8-connected) costs sqrt(2) times as much and needs both orthogonal neighbours free.
 """
 
+import numbers
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,21 +12,28 @@ import numpy as np
 
 from ..device import njit
 from ..errors import GridMapError
+from .checks import array_of, number, shortened, whole
 
 HIGHEST_COST = 255
+RESOLUTIONS = 1e-6, 1e6  # metres a tile
+FARTHEST = 1e9  # metres, of x and y of an origin: there float64 still tells tiles apart
+MOST_TURNED = 1e6  # rad, of an origin's yaw
+MOST_TILES = 2_000_000_000  # of a map: steps, tiles and blocks are counted in int32, with some to spare
 UNKNOWN_COST = {"free": 1, "blocked": 0}
-NUMBERS = "biuf"  # kinds of NumPy's types
 
 
 @dataclass(frozen=True, eq=False)
 class GridMap:
     """A map. It does not change: `changed` and `inflated` give new ones (`WorkingMap` does).
 
-    costs: (rows, cols) uint8, or what converts to it exactly: 0 blocked, 1..255 cost of entering the tile, per tile length
+    costs: (rows, cols) uint8, or what converts to it exactly: 0 blocked, 1..255 cost of entering the tile, per tile length; at
+        most MOST_TILES
     connectivity: 4 or 8; 8: a diagonal step only when both orthogonal neighbours are free
-    resolution: metres a tile
-    origin: (x, y, yaw) metres and rad, the pose in the map frame of the outer corner of tile (0, 0); x grows with the
-        columns, y with the rows, as in nav_msgs/OccupancyGrid
+    resolution: metres a tile, 1e-6..1e6
+    origin: (x, y, yaw) metres (up to 1e9) and rad (up to 1e6), the pose in the map frame of the outer corner of tile (0, 0);
+        x grows with the columns, y with the rows, as in nav_msgs/OccupancyGrid
+
+    Raises GridMapError.
     """
 
     costs: np.ndarray
@@ -34,18 +42,15 @@ class GridMap:
     origin: tuple = (0.0, 0.0, 0.0)
 
     def __post_init__(self):
-        if self.connectivity not in (4, 8):
-            raise GridMapError(f"connectivity is {self.connectivity!r}; allowed: 4 or 8")
+        if not isinstance(self.connectivity, numbers.Real) or self.connectivity not in (4, 8):
+            raise GridMapError(f"connectivity is {shortened(self.connectivity)}; allowed: 4 or 8")
         object.__setattr__(self, "connectivity", int(self.connectivity))
-        object.__setattr__(self, "resolution", _number("resolution", self.resolution))
-        if self.resolution <= 0:
-            raise GridMapError(f"resolution is {self.resolution!r}; allowed: above 0 (metres a tile)")
+        object.__setattr__(self, "resolution", number("resolution", self.resolution, *RESOLUTIONS, " (metres a tile)"))
         try:
-            origin = tuple(_number("origin", value) for value in self.origin)
-        except TypeError:
-            origin = ()
-        if len(origin) != 3:
-            raise GridMapError(f"origin is {self.origin!r}; allowed: three numbers x, y (metres), yaw (rad)")
+            x, y, yaw = self.origin
+        except (TypeError, ValueError):
+            raise GridMapError(f"origin is {shortened(self.origin)}; allowed: three numbers x, y (metres), yaw (rad)") from None
+        origin = *(number("origin", value, -FARTHEST, FARTHEST) for value in (x, y)), number("origin", yaw, -MOST_TURNED, MOST_TURNED)
         object.__setattr__(self, "origin", origin)
         costs = _as_costs(self.costs)
         costs.flags.writeable = False
@@ -73,7 +78,7 @@ class GridMap:
             to highest_cost (1..255)
         """
         data = _as_rows(data, shape, "data")
-        _refuse(data, (data < -1) | (data > 100), "data", "-1 (unknown), 0 .. 100")
+        _refuse_outside(data, -1, 100, "data", "-1 (unknown), 0 .. 100")
         return cls(
             _occupancy_costs(unknown, occupied_from, free_below, highest_cost)[data.astype(np.int8).view(np.uint8)],
             connectivity,
@@ -141,8 +146,7 @@ class GridMap:
 
     def inflated(self, radius):
         """A map where each tile is blocked whose centre is nearer than radius (metres) to a blocked tile's centre."""
-        if _number("radius", radius) < 0:
-            raise GridMapError(f"radius is {radius!r}; allowed: 0 or more metres")
+        radius = number("radius", radius, 0.0, FARTHEST)
         reach = radius / self.resolution * (1 - 1e-9)  # three tiles of 0.1 m are not nearer than 0.3 m
         if reach <= 1 or not self.blocked.any():
             return self
@@ -159,7 +163,8 @@ class GridMap:
 
     def _checked_changes(self, rows, cols, costs):
         """What `changed` takes, checked -> rows (M,) int64, cols (M,) int64, costs (M,) uint8. Errors name the tile."""
-        rows, cols, costs = np.atleast_1d(rows), np.atleast_1d(cols), np.asarray(costs)
+        rows, cols, costs = (array_of(values, f"{name} of changed tiles") for name, values in (("rows", rows), ("cols", cols), ("costs", costs)))
+        rows, cols = np.atleast_1d(rows), np.atleast_1d(cols)
         if rows.ndim != 1 or rows.shape != cols.shape or costs.shape not in ((), rows.shape):
             raise GridMapError(
                 f"changed tiles have rows {rows.shape}, cols {cols.shape}, costs {costs.shape}; allowed: (M,) each, costs also one number"
@@ -167,8 +172,6 @@ class GridMap:
         for name, index in (("rows", rows), ("cols", cols)):
             if len(index) and index.dtype.kind not in "iu":
                 raise GridMapError(f"changed tiles have {name} of type {index.dtype}; allowed: integers")
-        if costs.dtype.kind not in NUMBERS:
-            raise GridMapError(f"changed tiles have costs of type {costs.dtype}; allowed: numbers")
         costs = np.broadcast_to(costs, rows.shape)
         checked = rows.astype(np.int64), cols.astype(np.int64), costs.astype(np.float64)
         outside, bad = _faults(*checked, *self.shape)
@@ -201,11 +204,12 @@ class WorkingMap(GridMap):
         self.__dict__.update(vars(grid._with(own.view())), _counts=grid._counts.copy(), _own=own)
 
     def change(self, rows, cols, costs):
-        """Replace tiles; takes and raises what `changed` does -> rows (M,) int64, cols (M,) int64 of those that are different now"""
+        """Replace tiles; takes and raises what `changed` does
+        -> rows (M,) int64, cols (M,) int64, costs before (M,) uint8 of those that are different now"""
         rows, cols, costs = self._checked_changes(rows, cols, costs)
-        different = _replace(self._own, self._counts, rows, cols, costs)
+        different, before = _replace(self._own, self._counts, rows, cols, costs)
         self.__dict__.pop("blocked", None)
-        return rows[different], cols[different]
+        return rows[different], cols[different], before[different]
 
     def snapshot(self):
         """-> GridMap, as it is now"""
@@ -220,26 +224,20 @@ def _count(costs, counts):
 
 
 @njit
-def _is_cost(value):
-    """Is a number a cost? As Python (`py_func`) also of an array, number by number."""
-    return (value >= 0) & (value <= HIGHEST_COST) & (value == np.floor(value))
-
-
-@njit
 def _faults(rows, cols, costs, map_rows, map_cols):
     """-> the first index of a tile outside the map, and of a cost that is none; -1 where there is none"""
     outside, bad = -1, -1
     for i in range(len(rows) - 1, -1, -1):
         if not (0 <= rows[i] < map_rows and 0 <= cols[i] < map_cols):
             outside = i
-        if not _is_cost(costs[i]):
+        if not (0 <= costs[i] <= HIGHEST_COST and costs[i] == np.floor(costs[i])):
             bad = i
     return outside, bad
 
 
 @njit
 def _replace(costs, counts, rows, cols, new):
-    """One tile after the other -> (M,) bool: has the tile another cost than before?"""
+    """One tile after the other -> (M,) bool: has the tile another cost than before? (M,) uint8 costs before"""
     before = np.empty(len(rows), np.uint8)
     for i in range(len(rows)):
         before[i] = costs[rows[i], cols[i]]
@@ -250,36 +248,19 @@ def _replace(costs, counts, rows, cols, new):
     different = np.empty(len(rows), np.bool_)
     for i in range(len(rows)):
         different[i] = costs[rows[i], cols[i]] != before[i]
-    return different
-
-
-def _number(name, value):
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = np.nan
-    if not np.isfinite(number):
-        raise GridMapError(f"{name} is {value!r}; allowed: finite numbers")
-    return number
-
-
-def _array(values, name, dtype=None):
-    try:
-        array = np.asarray(values, dtype)
-    except (TypeError, ValueError):  # rows of different lengths, texts
-        raise GridMapError(f"{name} is no array of numbers; allowed: numbers in rows of the same length") from None
-    if array.dtype.kind not in NUMBERS:
-        raise GridMapError(f"{name} has the type {array.dtype}; allowed: numbers")
-    return array
+    return different, before
 
 
 def _as_rows(values, shape, name):
     """values as a numeric array (rows, cols); flat ones take `shape`."""
-    values = _array(values, name)
+    values = array_of(values, name)
     if shape is not None:
-        rows, cols = shape
-        if rows < 1 or cols < 1:
-            raise GridMapError(f"the map is empty: {rows} rows, {cols} cols; allowed: at least one each")
+        try:
+            rows, cols = shape
+        except (TypeError, ValueError):
+            raise GridMapError(f"shape is {shortened(shape)}; allowed: (rows, cols)") from None
+        for words, n in (("rows", rows), ("cols", cols)):
+            whole(f"number of {words}", n, 1, MOST_TILES, error=GridMapError)
         if values.shape not in ((rows * cols,), (rows, cols)):
             raise GridMapError(f"{name} has the shape {values.shape}; allowed: ({rows * cols},) for {rows} rows and {cols} cols")
         values = values.reshape(rows, cols)
@@ -287,6 +268,8 @@ def _as_rows(values, shape, name):
         raise GridMapError(f"{name} has the shape {values.shape}; allowed: (rows, cols)")
     if values.size == 0:
         raise GridMapError(f"the map is empty: {name} has the shape {values.shape}; allowed: at least one row and one column")
+    if values.size > MOST_TILES:
+        raise GridMapError(f"the map has {values.shape[0]} x {values.shape[1]} tiles; allowed: at most {MOST_TILES} in all")
     return values
 
 
@@ -294,21 +277,25 @@ def _as_costs(costs):
     """-> (rows, cols) uint8, contiguous, a copy"""
     costs = _as_rows(costs, None, "costs")
     if costs.dtype != np.uint8:
-        _refuse(costs, ~_is_cost.py_func(costs), "costs", f"whole numbers 0 (blocked) .. {HIGHEST_COST}")
+        _refuse_outside(costs, 0, HIGHEST_COST, "costs", f"whole numbers 0 (blocked) .. {HIGHEST_COST}")
     return np.array(costs, dtype=np.uint8, order="C")
 
 
-def _refuse(values, bad, name, allowed):
-    if bad.any():
-        row, col = np.unravel_index(np.argmax(bad), bad.shape)
+def _refuse_outside(values, least, most, name, allowed):
+    """GridMapError where a value is no whole number from least to most."""
+    good = (values >= least) & (values <= most)
+    if values.dtype.kind == "f":
+        good &= values == np.floor(values)
+    if not good.all():
+        row, col = np.unravel_index(np.argmin(good), good.shape)
         raise GridMapError(f"{name} at tile ({row}, {col}) is {values[row, col]}; allowed: {allowed}")
 
 
 def _as_pairs(values, name):
-    values = _array(values, name, np.float64)
+    values = array_of(values, name)
     if values.ndim != 2 or values.shape[1] != 2:
         raise GridMapError(f"{name} has the shape {values.shape}; allowed: (N, 2)")
-    return values
+    return values.astype(np.float64)
 
 
 def _occupancy_costs(unknown, occupied_from, free_below, highest_cost):
@@ -320,8 +307,7 @@ def _occupancy_costs(unknown, occupied_from, free_below, highest_cost):
         ("free_below", free_below, 0, occupied_from, ""),
         ("highest_cost", highest_cost, 1, HIGHEST_COST, ""),
     ):
-        if isinstance(value, (bool, str)) or not isinstance(value, (int, np.integer)) or not low <= value <= high:
-            raise GridMapError(f"{name} is {value!r}; allowed: {words}{low} .. {high}")
+        whole(name, value, low, high, words, GridMapError)
     value = np.arange(occupied_from)
     rise = np.clip(value - free_below + 1, 0, None) / max(occupied_from - free_below, 1)
     costs = np.zeros(256, np.uint8)

@@ -8,7 +8,7 @@ shared memory on the GPU (IV): Manhattan as in the paper, octile on 8-connected 
 
 The pieces may lead in circles, and then there is no path. The paper names two treatments and details neither:
 - loops="avoid", during the movement: an agent does not go back into the block that it has just come from; its search goes on
-  to the first border tile of another block. Circles through more blocks are noticed, and the agent's status is LOOP. This
+  to the first border tile of another block. Where there is none, and in circles through more blocks, the agent's status is LOOP. This
   reproduces the counts of table I on 4-connected maps (60 maps of 512x512, 10 %: 25, 46, 59 % of A*'s paths for blocks of 4, 8,
   16; paper 33, 45, 62 %); without the rule there are none. The lengths in table I are shorter than the Manhattan
   distance of the two corners, so they cannot be those of 4-connected paths; no variant of an 8-connected search that
@@ -31,9 +31,10 @@ from numba import prange
 
 from ..device import njit
 from ..errors import SettingsError
-from .agents import first_words, step_bits
+from .agents import check_words, first_words, step_bits
 from .answers import Answers
 from .blocks import BLOCK_SIZES
+from .checks import shortened, whole
 from .packed_tiles import check_sides, pack_all
 from .pba_star_search import (
     LINK,
@@ -56,6 +57,7 @@ from .pba_star_search import (
 LOOPS = "avoid", "raise"
 PAGES = 64  # of an arena on the CPU
 PAGE_WORDS = 1024  # of a page to begin with
+MOST_PAGE_WORDS = 2**32 // PAGES  # a word's number in the arena is a uint32
 RAISING_BYTES = 9  # of a link with loops="raise": how often it was raised, and two int32 to find loops
 TIMES = "upload", "border_to_border", "start_to_border", "reconstruction", "transfer"
 
@@ -64,7 +66,8 @@ TIMES = "upload", "border_to_border", "start_to_border", "reconstruction", "tran
 class Settings:
     """loops: "avoid" or "raise", see above
     most_rounds: rounds of raising, for "raise"
-    memory_mb: bound on the memory for heuristics and links of distinct goals, MB; one goal is always taken, others in batches
+    memory_mb: bound on the memory for heuristics and links of distinct goals, MB, and again on that for the links' moves; one goal is
+        always taken, others in batches
     """
 
     loops: str = "avoid"
@@ -72,18 +75,16 @@ class Settings:
     memory_mb: int = 2048
 
     def __post_init__(self):
-        if self.loops not in LOOPS:
-            raise SettingsError(f"loops is {self.loops!r}; allowed: 'avoid' or 'raise'")
+        if not isinstance(self.loops, str) or self.loops not in LOOPS:
+            raise SettingsError(f"loops is {shortened(self.loops)}; allowed: 'avoid' or 'raise'")
         for name in ("most_rounds", "memory_mb"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-                raise SettingsError(f"{name} is {value!r}; allowed: a whole number of at least 1")
+            whole(name, getattr(self, name), 1, 2**31 - 1)
 
 
 def layout_of(grid, block_size, avoid):
     """How a GridMap is cut into planning blocks, for the compiled searches."""
     if block_size not in BLOCK_SIZES:
-        raise SettingsError(f"block_size is {block_size!r}; allowed: {', '.join(map(str, BLOCK_SIZES))}")
+        raise SettingsError(f"block_size is {shortened(block_size)}; allowed: {', '.join(map(str, BLOCK_SIZES))}")
     check_sides(grid, "pba_star")
     one, diagonal = units_of(grid.connectivity)
     size, least = int(block_size), max(grid.least_cost, 1)
@@ -104,11 +105,11 @@ class PbaStar:
         self._blocks = layout_of(grid, block_size, self.settings.loops == "avoid")
         self.last_times = dict.fromkeys(TIMES, 0.0)
         if device == "cpu":
-            self._searches = CpuSearches()
+            self._searches = CpuSearches(self.settings.memory_mb)
         else:
             from .pba_star_kernels import CudaSearches
 
-            self._searches = CudaSearches(device)
+            self._searches = CudaSearches(device, self.settings.memory_mb)
         self._searches.set_map(grid.costs, self._blocks)
         self._goals = None  # whose border-to-border links are there
 
@@ -143,10 +144,16 @@ class PbaStar:
             distinct, of_goal = np.unique(to_tile, return_inverse=True)
             of_goal = of_goal.astype(np.int32)
         at_once, answers = self._goals_at_once(), Answers(len(starts))
-        for j in range(0, len(distinct), at_once):
+        j = 0
+        while j < len(distinct):
             agents = slice(None) if len(distinct) <= at_once else np.flatnonzero((of_goal >= j) & (of_goal < j + at_once))
-            *columns, words = self._plan_batch(distinct[j:j + at_once], from_tile[agents], of_goal[agents] - np.int32(j))
+            try:
+                *columns, words = self._plan_batch(distinct[j:j + at_once], from_tile[agents], of_goal[agents] - np.int32(j))
+            except MovesDoNotFit:
+                at_once = min(at_once, len(distinct)) // 2
+                continue
             answers.put(agents, *columns, words=words)
+            j += at_once
         return answers.path_set(starts, self._grid.connectivity)
 
     def _goals_at_once(self):
@@ -164,13 +171,27 @@ class PbaStar:
         return self._searches.paths(starts, of_goal, self.last_times)
 
 
+class MovesDoNotFit(Exception):
+    """The moves of several goals' links take more memory than is allowed: fewer goals at once."""
+
+
+def checked_page(words, goals, memory_mb):
+    """-> words, of each page of an arena for the links toward some goals. Raises MovesDoNotFit, MemoryError where it is one goal"""
+    if goals > 1 and 4 * PAGES * words > memory_mb * 2**20:
+        raise MovesDoNotFit
+    if words > MOST_PAGE_WORDS:
+        raise MemoryError(f"the moves of P-BA*'s links take more than {4 * PAGES * MOST_PAGE_WORDS} bytes; allowed: fewer agents, smaller blocks")
+    return words
+
+
 class CpuSearches:
     """The steps of P-BA* on the CPU's threads; `CudaSearches` has the same methods.
 
     Blocks and agents are dealt out to as many workers as pages of the arena.
     """
 
-    def __init__(self):
+    def __init__(self, memory_mb):
+        self._memory_mb = int(memory_mb)
         self._page_words = self._own_page_words = PAGE_WORDS
         self.memory_bytes = 0
 
@@ -220,7 +241,7 @@ class CpuSearches:
             if self._used.max() <= self._page_words:
                 return
             if arena_is_empty:
-                self._page_words = 2 * int(self._used.max())
+                self._page_words = checked_page(2 * int(self._used.max()), len(self._goals), self._memory_mb)
                 self._arena = np.empty(PAGES * self._page_words, np.uint32)
             arena_is_empty, self._used[:] = True, 0  # all blocks again, in an arena without what nobody needs
             jobs = np.arange(len(self._todo), dtype=np.int32)
@@ -237,12 +258,13 @@ class CpuSearches:
             _start_to_border(starts, of_goal, self._goals, self._costs, self._H, own, own_arena, used, page_words, B)
             if used.max() <= page_words:
                 break
-            self._own_page_words = page_words = 2 * int(used.max())
+            self._own_page_words = page_words = checked_page(2 * int(used.max()), 1, self._memory_mb)
         searched = time.perf_counter()
         status, length = np.empty(n, np.uint8), np.empty(n, np.int32)
         straight, diagonal = np.empty(n, np.int64), np.empty(n, np.int64)
         _walk_all(own, of_goal, self._goals, self._links, status, length, straight, diagonal, B)
         first, total = first_words(length, step_bits(B.moves))
+        check_words(total)
         words = np.empty(total, np.uint32)
         _write_all(own, own_arena, of_goal, self._goals, self._links, self._arena, length, first, words, B)
         times["start_to_border"] += searched - began

@@ -15,8 +15,9 @@ from numba import cuda, int32, int64, uint8
 from ..device import cuda_jit
 from ..team import sync_team
 from ..team_kernels import team_blocks
-from .agents import step_bits, word_count
-from .device_buffers import MOST_ITEMS, DeviceBuffers
+from .agents import MOST_WORDS, step_bits, word_count
+from .device_buffers import DeviceBuffers
+from .pba_star import checked_page
 from .pba_star_search import (
     LINK,
     Layout,
@@ -53,7 +54,8 @@ ALL = -1  # N[JOBS]: every block of every goal; else how many jobs follow the go
 class CudaSearches:
     """As CpuSearches, on a CUDA device. One plan at a time."""
 
-    def __init__(self, device):
+    def __init__(self, device, memory_mb):
+        self._memory_mb = int(memory_mb)
         self._index = int(device.partition(":")[2])
         self._buffers = DeviceBuffers(cuda.device_array)
         self._page_words = self._own_page_words = 0
@@ -98,7 +100,7 @@ class CudaSearches:
             self._prepare(again)
             while not self._search(most_rounds):
                 if again:
-                    self._page_words = _grown(self._most_used(USED))
+                    self._page_words = checked_page(_grown(self._most_used(USED)), len(self._goals), self._memory_mb)
                 again, self._todo[:] = True, 1  # all again, in an arena that is greater or without what nobody needs any more
                 self._prepare(again)
             self._events[1].record(self._stream)
@@ -174,7 +176,7 @@ class CudaSearches:
             self._events[1].record(self._stream)
             self._own_page_words = max(self._own_page_words, OWN_PAGE_WORDS, n * OWN_LINK_WORDS[shift] // PAGES)
             while not self._start_to_border(agents, n):
-                self._own_page_words = _grown(self._most_used(OWN_USED))
+                self._own_page_words = checked_page(_grown(self._most_used(OWN_USED)), 1, self._memory_mb)
                 self._events[1].record(self._stream)
             self._events[2].record(self._stream)
             total = self._reconstruct(agents, n)
@@ -362,7 +364,7 @@ def _kernels(shift, moves):
     def write(own_links, own_arena, agents, links, arena, N, wide, length, sums, words, n, B):
         i = cuda.grid(1)
         G = fixed(B)
-        if i < n and N[TOTAL] <= min(len(words), MOST_ITEMS):
+        if i < n and N[TOTAL] <= min(len(words), MOST_WORDS):
             of_goal = agents[n + i]
             first = wide[2 * n + i] + sums[cuda.blockIdx.x]
             wide[2 * n + i] = first

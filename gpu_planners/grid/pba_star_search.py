@@ -20,7 +20,7 @@ import numpy as np
 
 from ..device import njit
 from ..team import add
-from .agents import COL_STEP, ROW_STEP, WORD_BITS, AgentStatus, step_bits, word_count
+from .agents import COL_STEP, MOST_STEPS, ROW_STEP, WORD_BITS, AgentStatus, step_bits, word_count
 from .packed_tiles import col_of, least_cost_between, pack, row_of
 
 ONE, DIAGONAL = 1 << 20, 1482910  # 8-connected searches: a tile length, a diagonal of sqrt(2), in fixed point
@@ -38,7 +38,7 @@ STRAIGHT_MASK = (1 << STEPS_SHIFT) - 1
 F_MOST = (1 << 40) - 1  # of a key; only heuristics raised many times come there
 MOST_RAISES = 96  # of one border tile
 MOST_DOUBLINGS = 12  # of the amount it is raised by
-SOLVED, NO_PATH, LOOP = int(AgentStatus.SOLVED), int(AgentStatus.NO_PATH), int(AgentStatus.LOOP)
+SOLVED, NO_PATH, LOOP, STEP_LIMIT = (int(AgentStatus[s]) for s in ("SOLVED", "NO_PATH", "LOOP", "STEP_LIMIT"))
 
 
 def units_of(moves):
@@ -388,7 +388,8 @@ def next_link(links, links_at, tile, came_from, goal, B):
 def walk(first, links, links_at, goal, B):
     """Follow links from the agent's own, `first`.
 
-    -> status, steps, cost of straight steps, cost of diagonal steps. A loop is noticed by Brent's algorithm.
+    -> status, steps, cost of straight steps, cost of diagonal steps. A loop is noticed by Brent's algorithm. NO_PATH is proven: the
+    start's tiles do not reach their block's border.
     """
     tile = first[END]
     if tile < 0:
@@ -399,9 +400,7 @@ def walk(first, links, links_at, goal, B):
     while tile != goal:
         at = next_link(links, links_at, tile, came_from, goal, B)
         came_from, tile = block_of(tile, B), links[at + END]
-        if tile < 0:
-            return NO_PATH, 0, np.int64(0), np.int64(0)
-        if tile == marked and (came_from == marked_from or not B.avoid):
+        if tile < 0 or (tile == marked and (came_from == marked_from or not B.avoid)):  # no link: the only way on leads back
             return LOOP, 0, np.int64(0), np.int64(0)
         left -= 1
         if left == 0:
@@ -410,6 +409,8 @@ def walk(first, links, links_at, goal, B):
         steps += links[at + STEPS] >> STEPS_SHIFT
         straight += links[at + STEPS] & STRAIGHT_MASK
         diagonal += links[at + DIAGONALS]
+    if steps > MOST_STEPS:
+        return STEP_LIMIT, 0, np.int64(0), np.int64(0)
     return SOLVED, steps, straight, diagonal
 
 

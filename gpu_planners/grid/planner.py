@@ -1,6 +1,7 @@
 """BlockPlanner: paths of many agents on one map, by the algorithm that is named."""
 
 import importlib
+import numbers
 import time
 from dataclasses import replace
 
@@ -11,7 +12,8 @@ from ..device import refuse_forked, resolve_device
 from ..errors import GridMapError, SettingsError
 from .agents import AgentStatus, PathSet, step_bits, with_threads
 from .blocks import BLOCK_SIZES
-from .grid_map import WorkingMap
+from .checks import array_of, shortened
+from .grid_map import GridMap, WorkingMap
 
 ALGORITHMS = {
     "exact": ("block_field", "Exact"),
@@ -19,6 +21,7 @@ ALGORITHMS = {
     "rtaa_star": ("rtaa_star", "RtaaStar"),
     "astar": ("astar", "Astar"),
 }
+TILE_TYPES = np.int32, np.int64, np.float32, np.float64  # for which code is compiled; others convert to one of them
 SOLVED = int(AgentStatus.SOLVED)  # for compiled code
 NOT_FINITE, OUTSIDE, BLOCKED = (int(s) for s in (AgentStatus.START_NOT_FINITE, AgentStatus.START_OUTSIDE, AgentStatus.START_BLOCKED))
 
@@ -32,14 +35,16 @@ class BlockPlanner:
     device: "auto", "cpu", "cuda" or "cuda:N"
     settings: the `Settings` of the algorithm's module; None: its defaults
 
-    Raises SettingsError, DeviceError. Not for several threads at once, nor in a child forked after planning (see device.py).
+    Raises GridMapError, SettingsError, DeviceError. Not for several threads at once, nor in a child forked after planning (see device.py).
     """
 
     def __init__(self, grid, algorithm="exact", block_size=32, device="auto", settings=None):
-        if algorithm not in ALGORITHMS:
-            raise SettingsError(f"algorithm is {algorithm!r}: use one of {', '.join(ALGORITHMS)}")
-        if isinstance(block_size, bool) or block_size not in BLOCK_SIZES:
-            raise SettingsError(f"block_size is {block_size!r}: use one of {', '.join(map(str, BLOCK_SIZES))}")
+        if not isinstance(grid, GridMap):
+            raise GridMapError(f"grid is a {type(grid).__name__}; allowed: a GridMap")
+        if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
+            raise SettingsError(f"algorithm is {shortened(algorithm)}: use one of {', '.join(ALGORITHMS)}")
+        if not isinstance(block_size, numbers.Real) or block_size not in BLOCK_SIZES:
+            raise SettingsError(f"block_size is {shortened(block_size)}: use one of {', '.join(map(str, BLOCK_SIZES))}")
         self.algorithm, self.device = algorithm, resolve_device(device)
         self._map, self._snapshot = grid, grid  # the map that is planned on, and a GridMap like it, None where there is none yet
         module, name = ALGORITHMS[algorithm]
@@ -60,6 +65,8 @@ class BlockPlanner:
 
         starts: (N, 2) [row, col]; goals: (2,) for all, or (N, 2). Numbers that are not whole are rounded down.
         -> PathSet of N agents; one that cannot be answered has a status that says why, and does not disturb the others
+
+        Raises GridMapError for starts or goals of another shape or type; MemoryError where all paths take more than MOST_WORDS.
         """
         refuse_forked()
         began = time.perf_counter()
@@ -91,18 +98,22 @@ class BlockPlanner:
         return PathSet(starts, status, cost, length, first, some.words, step_bits(self._map.connectivity))
 
     def update(self, rows, cols, costs):
-        """Tiles that have changed. rows, cols: (M,) int; costs: (M,) or one, 0 blocked. `plan` then equals planning from scratch; `exact`
-        repairs a field when it is needed again.
+        """Tiles that have changed. rows, cols: (M,) int; costs: (M,) or one, 0 blocked; the last one of a tile counts. `plan` then
+        equals planning from scratch; `exact` repairs a field when it is needed again.
 
-        Raises GridMapError and leaves all as it was where a tile lies outside or a cost is not allowed.
+        Leaves all as it was and raises GridMapError where a tile lies outside or a cost is not allowed, SettingsError where the
+        costs do not stay uniform and the memory limit of `exact` is too low for weighted ones.
         """
         refuse_forked()
-        if not isinstance(self._map, WorkingMap):
-            self._map = WorkingMap(self._map)
-        rows, cols = self._map.change(rows, cols, costs)
+        changed = self._map if isinstance(self._map, WorkingMap) else WorkingMap(self._map)
+        rows, cols, before = changed.change(rows, cols, costs)
         if len(rows):
-            self._snapshot = None
-            self._engine.update(self._map, rows, cols)
+            try:
+                self._engine.update(changed, rows, cols)
+            except Exception:
+                changed.change(rows, cols, before)
+                raise
+            self._map, self._snapshot = changed, None
 
     def prepare(self, goals):
         """Plan the fields of goals (2,) or (G, 2) now, by `exact`, so that `plan` has only to follow them.
@@ -119,10 +130,10 @@ class BlockPlanner:
         Raises SettingsError for another algorithm, GridMapError for a goal that is no free tile of the map.
         """
         self._needs_fields()
-        row, col = (int(x) for x in goal)
-        if not (0 <= row < self._map.rows and 0 <= col < self._map.cols and self._map.costs[row, col]):
-            raise GridMapError(f"goal ({row}, {col}) is not a free tile of the {self._map.rows} x {self._map.cols} map")
-        return self._engine.field((row, col))
+        tiles, _, good = self._checked(_as_tiles(goal, "goal"))
+        if len(tiles) != 1 or not good:
+            raise GridMapError(f"goal {shortened(goal)} is not a free tile (row, col) of the {self._map.rows} x {self._map.cols} map")
+        return self._engine.field(tuple(tiles[0].tolist()))
 
     def _needs_fields(self):
         refuse_forked()
@@ -131,18 +142,19 @@ class BlockPlanner:
 
 
 def _as_tiles(tiles, name):
-    try:
-        array = np.asarray(tiles)
-        if array.dtype.kind not in "iuf":
-            array = array.astype(np.float64)
-    except (TypeError, ValueError):
-        raise GridMapError(f"{name} is not an array of numbers; allowed: (N, 2) [row, col]") from None
-    if array.size == 0:
+    """tiles as (N, 2), contiguous, of one of TILE_TYPES"""
+    array = array_of(tiles, name)
+    if array.dtype.kind == "b":
+        raise GridMapError(f"{name} has the type bool; allowed: numbers [row, col]")
+    if array.shape == (0,):
         array = array.reshape(0, 2)
     array = array[None] if array.ndim == 1 else array
     if array.ndim != 2 or array.shape[1] != 2:
-        raise GridMapError(f"{name} has shape {np.shape(tiles)}; allowed: (N, 2) [row, col]")
-    return np.ascontiguousarray(array)
+        raise GridMapError(f"{name} has shape {array.shape}; allowed: (N, 2) [row, col]")
+    kind = array.dtype.newbyteorder("=")
+    if kind not in TILE_TYPES:
+        kind = np.int64 if np.can_cast(kind, np.int64) else np.float64
+    return np.ascontiguousarray(array, kind)
 
 
 @with_threads

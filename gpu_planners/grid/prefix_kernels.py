@@ -2,10 +2,10 @@
 
 import functools
 
-from numba import cuda, int32, int64
+from numba import cuda, int64
 
 from ..device import cuda_jit
-from .device_buffers import MOST_ITEMS
+from .agents import MOST_WORDS
 
 SUM_THREADS, SCAN_THREADS = 256, 1024
 
@@ -28,9 +28,9 @@ def sum_up(shared, t, value):
 @cuda_jit(device=True)
 def place_in_block(items, sums):
     """-> how many items the threads before this one have in its thread block; sums (thread blocks,) int64 gets all of them."""
-    shared = cuda.shared.array(SUM_THREADS, int32)
+    shared = cuda.shared.array(SUM_THREADS, int64)
     t = cuda.threadIdx.x
-    total = sum_up(shared, t, int32(items))
+    total = sum_up(shared, t, int64(items))
     if t == SUM_THREADS - 1:
         sums[cuda.blockIdx.x] = total
     return total - items
@@ -42,7 +42,7 @@ def scan_kernel():
 
     @cuda_jit
     def scan(sums, N, at, blocks):
-        """sums: (blocks,) int64, replaced by the sum of those before; N[at]: sum of all, MOST_ITEMS + 1 where it is more"""
+        """sums: (blocks,) int64, replaced by the sum of those before; N[at]: sum of all, MOST_WORDS + 1 where it is more"""
         shared = cuda.shared.array(SCAN_THREADS, int64)
         t, before = cuda.threadIdx.x, int64(0)
         for base in range(0, blocks, SCAN_THREADS):
@@ -53,7 +53,7 @@ def scan_kernel():
             before += shared[SCAN_THREADS - 1]
             cuda.syncthreads()
         if t == 0:
-            N[at] = min(before, int64(MOST_ITEMS + 1))
+            N[at] = min(before, int64(MOST_WORDS + 1))
 
     return scan
 

@@ -17,8 +17,9 @@ from numba import prange
 
 from ..device import njit
 from ..errors import SettingsError
-from .agents import first_words, step_bits
+from .agents import MOST_STEPS, check_words, first_words, step_bits
 from .answers import Answers
+from .checks import whole
 from .packed_tiles import check_sides, pack_all
 from .rtaa_search import (
     CHUNK,
@@ -39,6 +40,7 @@ MOST_LOOKAHEAD = 128
 WORKERS = 64  # on the CPU; each has its page of the arena
 MOVES_PER_SIDE = 16  # times rows + cols: the moves an agent may make, unless the settings say
 CHUNKS_OF_AGENT = 4  # to begin with
+MOST_CHUNKS = 2**32 - 1  # a chunk's number is a uint32, 0 is none
 TIMES = "upload", "search", "reconstruction", "transfer"
 
 
@@ -56,11 +58,9 @@ class Settings:
     memory_mb: int = 4096
 
     def __post_init__(self):
-        for name, low, high in (("lookahead", 1, MOST_LOOKAHEAD), ("most_moves", 0, 2**31 - 1), ("table_size", 16, 65536),
+        for name, low, high in (("lookahead", 1, MOST_LOOKAHEAD), ("most_moves", 0, MOST_STEPS), ("table_size", 16, 65536),
                                 ("memory_mb", 1, 2**20)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not low <= value <= high:
-                raise SettingsError(f"{name} is {value!r}; allowed: whole numbers {low} .. {high}")
+            whole(name, getattr(self, name), low, high)
         if self.table_size & (self.table_size - 1):
             raise SettingsError(f"table_size is {self.table_size}; allowed: a power of two")
 
@@ -132,7 +132,7 @@ class CpuWalks:
     """Walks on the CPU's threads; `CudaWalks` has the same methods."""
 
     def __init__(self, memory_mb):
-        self._most = max(int(memory_mb) * 2**20 // (4 * CHUNK), WORKERS)
+        self._most = max(min(int(memory_mb) * 2**20 // (4 * CHUNK), MOST_CHUNKS), WORKERS)
         self._chunks, self._enough = np.empty(0, np.uint32), 0
         self.memory_bytes = 0
 
@@ -155,6 +155,7 @@ class CpuWalks:
         _walk_all(starts, goals, self._costs, W, self._chunks, used, record)
         walked = time.perf_counter()
         first, total = first_words(record[:, LENGTH], step_bits(W.moves))
+        check_words(total)
         words = np.empty(total, np.uint32)
         _write_all(record, self._chunks, W.moves, words, first)
         times["search"] += walked - began

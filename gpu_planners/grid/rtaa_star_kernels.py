@@ -11,12 +11,12 @@ from numba import cuda, int32, int64
 
 from .. import team_kernels  # `add` for kernels
 from ..device import cuda_jit
-from .agents import step_bits, word_count
-from .device_buffers import MOST_ITEMS, DeviceBuffers
+from .agents import MOST_WORDS, step_bits, word_count
+from .device_buffers import DeviceBuffers
 from .pinned import PinnedPool
 from .prefix_kernels import SCAN_THREADS, SUM_THREADS, clear_kernel, place_in_block, scan_kernel
 from .rtaa_search import CHUNK, LENGTH, RECORD, state_count, walk, write_moves
-from .rtaa_star import chunk_count
+from .rtaa_star import MOST_CHUNKS, chunk_count
 
 PAGES = 64  # of the arena of chunks
 THREADS = 128
@@ -31,7 +31,7 @@ class CudaWalks:
     def __init__(self, device, memory_mb):
         self._index = int(device.partition(":")[2])
         self._memory = int(memory_mb) * 2**20
-        self._most = max(self._memory // 2 // (4 * CHUNK), PAGES)  # the other half is for tables
+        self._most = max(min(self._memory // 2 // (4 * CHUNK), MOST_CHUNKS), PAGES)  # the other half is for tables
         self._buffers, self._enough, self._count = DeviceBuffers(cuda.device_array), 0, 0
         with cuda.gpus[self._index]:
             self._stream, self._pool = cuda.stream(), PinnedPool(cuda.pinned_array)
@@ -137,7 +137,7 @@ def _kernels(moves, lookahead):
     @cuda_jit
     def write(record, chunks, N, sums, words, n):
         i = cuda.grid(1)
-        if i < n and N[TOTAL] <= min(len(words), MOST_ITEMS):
+        if i < n and N[TOTAL] <= min(len(words), MOST_WORDS):
             first = record[int64(n) * RECORD + i] + sums[cuda.blockIdx.x]
             record[int64(n) * RECORD + i] = first
             write_moves(record, int64(i) * RECORD, chunks, moves, words, first)

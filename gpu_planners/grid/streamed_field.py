@@ -120,7 +120,6 @@ class StreamedFields:
         self._host = CpuFields(shape)
         self._window = open_fields(self.cut.window, device)
         self._window.allocate(1)
-        self._epoch = 0
         self.allocate, self.set_map, self.change_map = self._host.allocate, self._host.set_map, self._host.change_map
         self.descend, self.field, self.wait = self._host.descend, self._host.field, self._host.wait
 
@@ -179,8 +178,7 @@ class StreamedFields:
         goals = goal[None].copy()
         inside = rows[0] <= row < rows[1] and cols[0] <= col < cols[1]
         goals[0, rounds.GOAL_BLOCK] = (row - rows[0] + 1) * inner.width + col - cols[0] + 1 if inside else -1
-        self._epoch += 1
-        self._window.update(request(self._epoch, goals, **asked))
+        self._window.update(request(goals, **asked))
         self._window.unload(*after)
         for name in after:
             _copy(cut.part(state, name, blocks, rows, cols, 0), cut.part(staged, name, inner, *local, 0), self._host.members)

@@ -1,7 +1,8 @@
 """Blocks of weighted and 8-connected maps: exact relaxation by sweeps in four directions, of the lines beside a change only.
 
-Costs are integers, so that every order of relaxation ends at the same values: tile costs on 4-connected maps, multiples of
-2**-32 tile lengths on 8-connected ones, where sqrt(2) is off by 1e-11. A path may cost up to 2**29 tile lengths there.
+Costs are integers, so that every order of relaxation ends at the same values: tile costs on 4-connected maps, units of
+1 / STRAIGHT_8 tile lengths on 8-connected ones. DIAGONAL_8 / STRAIGHT_8 is a convergent of sqrt(2), off by 4.7e-14: no
+fraction of smaller numbers is nearer. A path enters a tile once, so that none on a map of MOST_TILES costs NEVER.
 
 Arrays, padded by one blocked tile on every side (tile (r, c) of the map is [r + 1, c + 1]) and to whole blocks:
     cost (rows, cols) uint8             of entering a tile; 0 blocked
@@ -20,8 +21,8 @@ from .bit_blocks import AT_GOAL, CHANGED, NOWHERE
 
 NEVER = np.int64(1) << np.int64(61)  # three of them can be added
 ONE = np.uint32(1)
-STRAIGHT_8 = 1 << 32  # units of a tile length on 8-connected maps
-DIAGONAL_8 = 6074001000  # round(sqrt(2) * 2**32)
+STRAIGHT_8 = 2744210  # units of a tile length on 8-connected maps
+DIAGONAL_8 = 3880899  # of a diagonal; 255 of them fit into 32 bits
 
 
 def unit_of(connectivity):
