@@ -6,8 +6,8 @@ import sys
 PARENT = """
 import os
 import numpy as np
+from gpu_planners.arm import prm, rrt, rrt_connect, rrt_star
 from gpu_planners.arm.planar import PlanarArm, PlanarChecker
-from gpu_planners.device import resolve_device
 from gpu_planners.errors import GpuPlannersError
 from gpu_planners.grid import BlockPlanner, GridMap, PathSet
 
@@ -23,6 +23,8 @@ entries = {
     "a new one": lambda: BlockPlanner(GridMap(np.ones((8, 8), np.uint8)), device="cpu"),
     "warm_up": checker.warm_up,
     "configurations_valid": lambda: checker.configurations_valid(np.zeros((100, 2))),
+    **{planner.__name__: lambda solve=planner.solve: solve([0, 0], [1, 1], checker) for planner in (prm, rrt, rrt_connect, rrt_star)},
+    "solve_batch": lambda: rrt_connect.solve_batch([[0, 0]], [[1, 1]], checker),
     "motions_valid": lambda: checker.motions_valid(np.zeros((100, 2)), np.ones((100, 2))),
 }
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..device import refuse_forked
 from ..errors import SettingsError, shown
 from ..team import NEVER, clock_ns
 from .configurations import LARGEST, TURN
@@ -193,7 +194,11 @@ def dry_query(checker):
 
 
 def check_call(checker, settings, kind):
-    """Raise SettingsError unless `checker` is one (see space) and `settings` are of the planner's kind, with weights for this robot."""
+    """Raise SettingsError unless `checker` is one (see space) and `settings` are of the planner's kind, with weights for this robot.
+
+    GpuPlannersError in a child that was forked too late (see device.py).
+    """
+    refuse_forked()
     missing = [name for name in CHECKER if not hasattr(checker, name)]
     if missing:
         raise SettingsError(f"checker is {shown(checker)}, which has no {missing[0]}; allowed: a CollisionChecker, or what space.py describes")

@@ -94,7 +94,8 @@ def plan(scene, frames, starts, goals, algorithm, tolerance=0.0):
 
 def _check_orientations(goals):
     """RequestError where an orientation is neither a rotation nor zeros, which stand for none."""
-    size = np.linalg.norm(goals.quaternions, axis=1)
+    with np.errstate(over="ignore"):
+        size = np.linalg.norm(goals.quaternions, axis=1)
     wrong = np.flatnonzero(goals.quaternions.any(axis=1) & ~(np.abs(size - 1) <= UNIT))
     if len(wrong):
         raise RequestError(

@@ -49,7 +49,7 @@ class ArmPlannerNode(Node):
         self.create_subscription(
             MarkerArray,
             "~/obstacles",
-            lambda message: self._worker.do(self._change_obstacles, message, self._now()),
+            lambda message: self._worker.do(self._change_obstacles, message),
             of_durability(self._values["obstacles_durability"], depth=100),
         )
         if self._values["robot_description_file"]:
@@ -110,9 +110,10 @@ class ArmPlannerNode(Node):
         known = (*self._scene.robot.joint_names, *self._scene.other_joints)
         return joint_positions(message, "joint_states", error_codes.START_STATE_INVALID, known)
 
-    def _change_obstacles(self, message, received):
+    def _change_obstacles(self, message, received=None):
+        """received: seconds on the node's clock; None: now"""
         try:
-            self._scene.change_obstacles(message, received)
+            self._scene.change_obstacles(message, self._now() if received is None else received)
             self._state.set_problem("obstacles", "")
         except Exception as error:  # whatever it is, the next message may be right
             self._state.set_problem("obstacles", f"a message on ~/obstacles was refused as a whole: {error_text(error)}")

@@ -59,16 +59,14 @@ def _plan(scene, values, request, measured, response):
     scene.place_other_joints(start_positions, values["fixed_joint_tolerance"])
     robot = scene.robot
     start = configuration(robot, start_positions, "the start", error_codes.START_STATE_INVALID)
-    turns = 2 * np.pi * np.where(robot.continuous, np.round(start / (2 * np.pi)), 0.0)
     world = scene.world_for(request)
     checker = scene.checker_for(world, values["device"], ARM_PARAMETERS.settings(values, "motion_check"), margin)
     tip_link = values["tip_link"] or robot.tip_link
-    goals, goal_of = _goals(scene, checker, request, start - turns, tip_link, values["ik_solutions"], until)
-    left = until - time.monotonic()
+    goals, goal_of = _goals(scene, checker, request, start, tip_link, values["ik_solutions"], until)
+    left, late = until - time.monotonic(), f"the time limit of {planner_settings.time_limit_s:g} s was reached"
     if left < LEAST_SEARCH_S:
-        limit = planner_settings.time_limit_s
-        raise RequestError(error_codes.TIMED_OUT, f"the time limit of {limit:g} s was reached before the search began")
-    result = PLANNERS[name].solve(start - turns, goals, checker, replace(planner_settings, time_limit_s=left), seed=request.seed)
+        raise RequestError(error_codes.TIMED_OUT, f"{late} before the search began")
+    result = PLANNERS[name].solve(start, goals, checker, replace(planner_settings, time_limit_s=left), seed=request.seed)
     response.code, response.status = CODE_OF_STATUS[result.status], result.status.value
     response.planning_time_s, response.samples, response.device = (
         float(result.time_s),
@@ -76,9 +74,11 @@ def _plan(scene, values, request, measured, response):
         checker.device,
     )
     response.message = one_line(result.message) or result.status.value
+    if response.code == error_codes.TIMED_OUT:
+        response.message = f"{late}: {response.message}"
     if not result.solved:
         return None
-    path = result.path + turns  # a continuous joint goes on from where it stands, however often it has turned
+    path = result.path
     trajectory = time_parameterize(path, robot.velocity * scaling[0], robot.acceleration * scaling[1])
     response.path, response.trajectory = path_message(robot, path), trajectory_message(robot, trajectory)
     response.path_length, response.goal_index = float(result.cost), goal_of[result.goal_index]
