@@ -11,7 +11,7 @@ from gpu_planners.errors import GpuPlannersError
 
 ACCURACY = 1e-4  # m: what the package states, and refuses to do worse
 NEAR = 2e-6  # m: at ordinary scale (a few metres) nothing that overlaps by more may be called free
-KEPT = 20  # failures of an attack that are kept with their details
+KEPT = 20  # cases of an attack whose first failure is kept with its details
 
 
 class Skipped(Exception):
@@ -54,7 +54,7 @@ class Tally:
 
     def fail(self, text):
         self.wrong += 1
-        if len(self.failures) < KEPT:
+        if len(self.failures) < KEPT and self.number not in (failure["case"] for failure in self.failures):
             self.failures.append({"case": self.number, "reproduce": self.reproduction, "what": text})
 
     @property
@@ -113,7 +113,7 @@ class Run:
 
     def __init__(self, devices, robots=None, folder=None):
         self.devices, self._folder = devices, folder
-        self._only = robots
+        self.only = robots
         self._rigs = {}
 
     @cached_property
@@ -126,28 +126,28 @@ class Run:
     def names(self):
         from .robots import NAMES
 
-        if unknown := set(self._only or ()) - set(NAMES):
+        if unknown := set(self.only or ()) - set(NAMES):
             raise SystemExit(f"no robot is named {', '.join(sorted(unknown))}; there are: {', '.join(NAMES)}")
         return NAMES
 
-    def rig(self, number, **options):
+    def rig(self, number):
         """The Rig whose turn it is in case `number`, kept from then on; raises Skipped where it is not to be had."""
-        name = self.names[number % len(self.names)]
-        if self._only and name not in self._only:
-            raise Skipped("")
-        return self.rig_named(name, **options)
+        return self.rig_named(self.names[number % len(self.names)])
 
-    def rig_named(self, name, **options):
+    def rig_named(self, name, shift=None):
+        """The Rig of a name of ROBOTS, or of a generated robot; shift: where its base is, metres."""
         from .robots import ROBOTS, Rig
 
-        key = (name, *((k, v) for k, v in sorted(options.items())))
+        if self.only and name in ROBOTS and name not in self.only:
+            raise Skipped("")
+        key = name, shift
         if key not in self._rigs:
             urdf = ROBOTS[name].urdf if name in ROBOTS else None
             if urdf and not (Path(self.folder) / urdf).is_file():
                 self._rigs[key] = Skipped(f"{name} is not in the folder of robots")
             else:
                 try:
-                    self._rigs[key] = Rig(name, self.folder, self.devices, **options)
+                    self._rigs[key] = Rig(name, self.folder, self.devices, shift)
                 except GpuPlannersError as error:
                     self._rigs[key] = Skipped(f"{name}: {error}")
         if isinstance(self._rigs[key], Skipped):

@@ -24,7 +24,12 @@ def through_obstacle(rig, rng, tally, checkers=None, margin=0.0):
     q, body = rig.configurations(rng, 1), int(rng.integers(max(rig.oracle.bodies, 1)))
     if not len(q) or not rig.oracle.bodies:
         raise Skipped(f"{rig.name}: no configuration without self-collision was drawn")
-    q, grazing = q[0], rng.random() < 0.3
+    q, grazing, beyond = q[0], rng.random() < 0.3, rng.random() < 0.2
+    if beyond:  # values that no limit holds, and that no bound may rely on
+        inside = q
+        q = q + rng.choice([-1, 1], len(q)) * np.where(rig.prismatic, rng.uniform(1, 8, len(q)), (rng.random(len(q)) < 0.3) * rig.spread)
+        moved = [np.linalg.norm(a[1][1] - b[1][1]) for a, b in zip(rig.oracle.placed(inside), rig.oracle.placed(q), strict=True)]
+        body = int(rng.choice(np.argsort(moved)[-3:]))  # one that it moves out far
     if grazing:
         obstacle = rig.oracle.touching(q, body, random_obstacle(rng, kinds=("box", "cylinder", "sphere", "convex")), direction(rng),
                                        margin + 10 ** rng.uniform(-5, -2.3))  # fmt: skip
@@ -33,7 +38,7 @@ def through_obstacle(rig, rng, tally, checkers=None, margin=0.0):
         thin = (speck, rod, blade)[rng.integers(3)]
         obstacle = thin(rng, point + margin * 0.9 * normal, 10 ** rng.uniform(-4.3, -3))
     rig.put([obstacle])
-    q_from, q_to, at = motions_through(rig, rng, q)
+    q_from, q_to, at = motions_through(rig, rng, q, inside=not beyond and rng.random() < 0.7)
     _judge(rig, tally, checkers, q_from, q_to, at, [obstacle], lambda rows: rig.oracle.gaps(rows, [obstacle]) - margin,
            str(obstacle), densely=grazing)  # fmt: skip
 
@@ -44,14 +49,15 @@ def through_self_collision(rig, rng, tally):
     if not len(q):
         raise Skipped(f"{rig.name}: no self-collision was drawn")
     rig.put([])
-    q_from, q_to, at = motions_through(rig, rng, q[0], free=False)
+    q_from, q_to, at = motions_through(rig, rng, q[0], inside=rng.random() < 0.5, free=False)
     _judge(rig, tally, rig.checkers, q_from, q_to, at, [], rig.oracle.self_gaps, "self-collision", densely=False)
 
 
-def motions_through(rig, rng, q, free=True):
+def motions_through(rig, rng, q, inside, free=True):
     """(q_from, q_to) (N, dof) of motions that pass through q (dof,), and where they do: (N,) in 0..1.
 
-    Short or long; some keep the limits, some go beyond them, some turn continuous joints several times.
+    Short or long; some turn continuous joints several times.
+    inside: only motions within the limits
     free: only motions that are proven free where there is no obstacle, so that the obstacle alone can decide
     """
     robot, n = rig.robot, 4 * MOTIONS if free else MOTIONS
@@ -59,12 +65,12 @@ def motions_through(rig, rng, q, free=True):
     v *= rig.spread * 10 ** rng.uniform(-2.5, 0, (n, 1))
     at = np.where(rng.random(n) < 0.2, rng.choice([0.0, 1.0], n), rng.random(n))
     q_from, q_to = q - at[:, None] * v, q + (1 - at)[:, None] * v
-    style = rng.random()
-    if style < 0.7:  # within the limits
-        inside = ((q_from >= robot.lower) & (q_from <= robot.upper) & (q_to >= robot.lower) & (q_to <= robot.upper)).all(axis=1)
-        q_from, q_to, at = q_from[inside], q_to[inside], at[inside]
-    elif style < 0.85 and robot.continuous.any():
-        turns = 2 * np.pi * rng.integers(-3, 4, (n, robot.dof)) * robot.continuous
+    ends = np.stack([q_from, q_to])
+    if inside:
+        kept = ((ends >= robot.lower) & (ends <= robot.upper) | robot.continuous).all(axis=(0, 2))
+        q_from, q_to, at = q_from[kept], q_to[kept], at[kept]
+    if rng.random() < 0.3:
+        turns = 2 * np.pi * rng.integers(-3, 4, robot.dof) * robot.continuous
         q_from, q_to = q_from + turns, q_to + turns
     if free and len(q_from):
         valid = _allowed(lambda rows: rig.bare.motions_valid(q_from[rows], q_to[rows]), len(q_from))

@@ -107,7 +107,7 @@ class Oracle:
             geometry = self._bodies[self.raw][body][1]
             self._triangles[body] = None
             if isinstance(geometry, coal.BVHModelBase):
-                corners = [list(geometry.tri_indices(i)) for i in range(geometry.num_tris)]
+                corners = [[triangle[0], triangle[1], triangle[2]] for triangle in map(geometry.tri_indices, range(geometry.num_tris))]
                 self._triangles[body] = np.asarray(geometry.vertices())[corners]
         return self._triangles[body]
 

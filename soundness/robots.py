@@ -58,7 +58,7 @@ class Rig:
     shift: (3,) metres by which a fixed joint moves the robot away from the origin of the root frame
     """
 
-    def __init__(self, name, folder, devices, shift=None, **options):
+    def __init__(self, name, folder, devices, shift=None):
         self.name, self.devices = name, devices
         description = ROBOTS.get(name, Description(None))
         if description.urdf:
@@ -82,12 +82,19 @@ class Rig:
         self.robot = load_urdf(urdf, package_dirs=[share], joints=planned, fixed=fixed, velocity=1.0)
         self.oracle = Oracle(urdf, share, self.robot, fixed)
         self.world = CollisionWorld()
-        self.checkers = self.checkers_of(self.world, **options)
+        self.checkers = self.checkers_of(self.world)
         self.bare = CollisionChecker(self.robot, CollisionWorld(), "cpu")
+        self._with_margin = {}
 
     def checkers_of(self, world, **options):
         """{device: CollisionChecker}"""
         return {device: CollisionChecker(self.robot, world, device, **options) for device in self.devices}
+
+    def with_margin(self, margin):
+        """{device: CollisionChecker} of the rig's world that keep `margin` metres from obstacles."""
+        if margin not in self._with_margin:
+            self._with_margin[margin] = self.checkers_of(self.world, margin=margin)
+        return self._with_margin[margin]
 
     def put(self, obstacles):
         """Make these [Obstacle] all that the world holds, named 0, 1, ..."""
@@ -99,6 +106,11 @@ class Rig:
     def spread(self):
         """(dof,) how far each joint can go."""
         return self.robot.upper - self.robot.lower
+
+    @cached_property
+    def prismatic(self):
+        """(dof,) bool"""
+        return self.robot.dh["prismatic"]
 
     def configurations(self, rng, count, free=True):
         """(N, dof) float64 within the limits, N <= count; free: without self-collision, by the checker on the CPU."""
