@@ -18,6 +18,10 @@ class ObstacleError(GpuPlannersError):
     """An obstacle is malformed (size, pose, vertices) or unknown; the text names it."""
 
 
+class ConfigurationError(GpuPlannersError):
+    """Joint values have the wrong shape or type or are not finite; the text names the row and the joint."""
+
+
 class SettingsError(GpuPlannersError):
     """A setting is unknown or out of range; the text names the field, the value and what is allowed."""
 

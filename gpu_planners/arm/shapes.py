@@ -20,9 +20,9 @@ class ShapeKind(IntEnum):
     SPHERE = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ConvexShape:
-    """One convex body.
+    """One convex body. Equal only to itself, so that what is packed of it can be kept with it.
 
     name: what error texts and pair lists call it
     kind: ShapeKind
