@@ -11,10 +11,17 @@ import numpy as np
 from oracles import CoalScene
 from scipy.optimize import minimize_scalar
 
-REQUEST = coal.DistanceRequest(True, 0.0, 0.0)  # nearest points; no error allowed
-REQUEST.enable_signed_distance = True
-REQUEST.gjk_tolerance = REQUEST.epa_tolerance = 1e-9
-REQUEST.gjk_max_iterations = REQUEST.epa_max_iterations = 1000
+
+def _request(tolerance):
+    request = coal.DistanceRequest(True, 0.0, 0.0)  # nearest points; no error allowed
+    request.enable_signed_distance = True
+    request.gjk_tolerance = request.epa_tolerance = tolerance
+    request.gjk_max_iterations = request.epa_max_iterations = 1000
+    return request
+
+
+REQUESTS = tuple(_request(tolerance) for tolerance in (1e-9, 1e-6, 1e-4))
+ABSURD = -1e3  # m: what coal answers where it could not find how deep an overlap is
 
 
 @dataclass(frozen=True)
@@ -32,8 +39,11 @@ class Ball:
 
 def distance(a, T_a, b, T_b):
     """Signed distance of two coal geometries at poses (R, t), and from a to b the unit vector it is measured along."""
-    result = coal.DistanceResult()
-    d = coal.distance(a, coal.Transform3s(*T_a), b, coal.Transform3s(*T_b), REQUEST, result)
+    for request in REQUESTS:
+        result = coal.DistanceResult()
+        d = coal.distance(a, coal.Transform3s(*T_a), b, coal.Transform3s(*T_b), request, result)
+        if d > ABSURD:
+            break
     return d, np.asarray(result.normal).ravel()
 
 
