@@ -41,17 +41,21 @@ def main(arguments=None):
     options = _options(arguments)
     run = Run(("cpu",) if options.device == "cpu" else ("cpu", options.device), options.robots, options.robots_folder)
     attacks = [attack_named(name) for name in options.only]
-    tallies = {attack.name: Tally(attack.name, options.seed) for attack in attacks}
+    by_name = {attack.name: attack for attack in attacks}
+    tallies = {name: Tally(name, options.seed, options.device) for name in by_name}
     began, following = time.perf_counter(), dict.fromkeys(tallies, options.first_case)
+    compiling = dict.fromkeys(tallies, 0.0)  # seconds of an attack's first case: it compiles, or loads what is compiled
     with Table(attacks, tallies) as table:
         try:
             if options.case is not None:
                 for attack in attacks:
                     run_case(run, attack, tallies[attack.name], options.case)
             while options.case is None and not (options.seconds and time.perf_counter() - began > options.seconds):
-                attack = min(attacks, key=lambda attack: (tallies[attack.name].seconds, following[attack.name]))
-                run_case(run, attack, tallies[attack.name], following[attack.name])
-                following[attack.name] += 1
+                tally = min(tallies.values(), key=lambda tally: tally.seconds - compiling[tally.name])
+                run_case(run, by_name[tally.name], tally, following[tally.name])
+                following[tally.name] += 1
+                if tally.cases == 1 and not compiling[tally.name]:
+                    compiling[tally.name] = tally.seconds
                 table.update()
         except KeyboardInterrupt:
             pass

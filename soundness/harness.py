@@ -39,6 +39,7 @@ class Tally:
 
     name: str
     seed: int
+    device: str = "cpu"
     number: int = 0
     cases: int = 0
     checks: int = 0
@@ -59,7 +60,8 @@ class Tally:
 
     @property
     def reproduction(self):
-        return f"python -m soundness --only {self.name} --seed {self.seed} --case {self.number}"
+        device = "" if self.device == "cpu" else f" --device {self.device}"
+        return f"python -m soundness --only {self.name} --seed {self.seed} --case {self.number}{device}"
 
     def verdicts(self, robot, free, gaps, what, allowed=NEAR, widest=None):
         """Compare verdicts with the true gaps.
@@ -144,14 +146,14 @@ class Run:
         if key not in self._rigs:
             urdf = ROBOTS[name].urdf if name in ROBOTS else None
             if urdf and not (Path(self.folder) / urdf).is_file():
-                self._rigs[key] = Skipped(f"{name} is not in the folder of robots")
+                self._rigs[key] = f"{name} is not in the folder of robots"
             else:
                 try:
                     self._rigs[key] = Rig(name, self.folder, self.devices, shift)
                 except GpuPlannersError as error:
-                    self._rigs[key] = Skipped(f"{name}: {error}")
-        if isinstance(self._rigs[key], Skipped):
-            raise self._rigs[key]
+                    self._rigs[key] = f"{name}: {error}"
+        if isinstance(self._rigs[key], str):
+            raise Skipped(self._rigs[key])
         return self._rigs[key]
 
 

@@ -34,8 +34,9 @@ def case(run, rng, number, tally):
     start, goals = q[0], q[1:1 + rng.integers(1, 4)]
     for name, (planner, options) in SOLVERS.items():
         settings = planner.Settings(time_limit_s=TIME_LIMIT, shortcut_rounds=int(rng.integers(0, 4)), **options)
+        seed = int(rng.integers(1 << 31))
         for device, checker in rig.checkers.items():
-            result = planner.solve(start, goals, checker, settings, seed=int(rng.integers(1 << 31)))
+            result = planner.solve(start, goals, checker, settings, seed=seed)
             tally.checks += 1
             if result.solved:
                 _check(rig, tally, f"{name} on {device}", result, start, goals, obstacles)

@@ -30,10 +30,10 @@ def case(run, rng, number, tally):
     random_q = rig.configurations(rng, 40)
     q = np.concatenate([q, random_q])
     gaps, alone = rig.oracle.gaps(q, near), rig.bare.configurations_valid(q)
-    answers = []
-    for place in (0, count // 2, count):
+    answers, crowd_seed = [], rng.integers(1 << 32)
+    for place in (0, count) if crowds is GREAT_CROWDS else (0, count // 2, count):
         rig.world.clear()
-        crowd_rng = np.random.default_rng(rng.integers(1 << 32))
+        crowd_rng = np.random.default_rng(crowd_seed)
         shapes = _hulls(crowd_rng, 1000 if kind == "large hulls" else 12) if "hulls" in kind else None
         for i in range(count + 1):
             if i == place:
