@@ -52,7 +52,7 @@ def test_no_point_is_misplaced_by_more_than_its_skin(name):
         assert np.linalg.norm(exact, axis=2).max() <= packed.radius
         tightest = max(tightest, off / thickness)
     print(f"{name}: {I[FRAMES]} frames, a point is misplaced by up to {100 * tightest:.0f} % of its skin")
-    assert tightest > 0.05
+    assert tightest > 0.01  # a bound that is hundreds of times too wide would refuse what is free
 
 
 def _corners(shape):

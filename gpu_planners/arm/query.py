@@ -76,6 +76,7 @@ class Query:
             return self.failed(Status.WORLD_CHANGED, "obstacles changed while the path was searched; ask again", samples)
         robot, number = self.checker.robot, int(self.goal_numbers[goal])
         path = np.array(path, dtype=np.float64)
+        path = np.where(robot.continuous, path, np.clip(path, robot.lower, robot.upper))  # a float32 may lie a hair beyond a limit
         path[0] = self.start
         moved = _moved(robot, "start", self.asked_start, self.start)
         if at_goal:
