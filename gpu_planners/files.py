@@ -20,7 +20,8 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
     """Safe, and takes 1e-3 for a number, which YAML 1.1 calls a text."""
 
 
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789"))
+_POWER_OF_TEN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _POWER_OF_TEN, list("-+.0123456789"))
 
 
 def shown(value):
@@ -48,12 +49,13 @@ def file_path(path, what, error):
 
 
 def regular_file(path, what, error, most):
-    """Path of a regular file of at most `most` bytes; pipes and devices are errors. what: what the error text calls it."""
+    """Path of a regular file of at most `most` bytes; pipes and devices are errors. what: its name in error texts."""
     path = file_path(path, what, error)
     try:
         status = path.stat()  # before it is opened: to open a pipe waits for its writer
     except (OSError, ValueError) as reason:  # ValueError: a zero byte in the path
-        raise error(f"{what} {shown(str(path))} cannot be read: {getattr(reason, 'strerror', None) or reason}") from reason
+        text = getattr(reason, "strerror", None) or reason
+        raise error(f"{what} {shown(str(path))} cannot be read: {text}") from reason
     if not stat.S_ISREG(status.st_mode):
         raise error(f"{what} {shown(str(path))} cannot be read: it is not a regular file")
     if status.st_size > most:
@@ -79,7 +81,7 @@ def read_text_file(path, what, error, most=MOST_BYTES):
 
 
 def read_yaml(path, what, error, most=MOST_BYTES):
-    """The document of a YAML file as plain Python values. Aliases are refused: a kilobyte of them stands for gigabytes."""
+    """The document of a YAML file as plain Python values. Aliases are refused: a kilobyte stands for gigabytes."""
     text = read_text_file(path, what, error, most)
     where = f"{what} {shown(str(path))}"
     try:

@@ -17,11 +17,12 @@ from ..files import file_path, read_file, shortened
 from .shapes import check_lengths
 
 FORMATS = "stl", "obj", "ply", "dae", "off", "glb"  # no archives, and nothing that names further files
-MOST_MESH_BYTES = 128 * 2**20
-MOST_TRIANGLES = 200_000  # of a mesh
+MOST_MESH_BYTES = 64 * 2**20
+MOST_TRIANGLES = 200_000  # of a mesh: to cut it into pieces takes up to two minutes and 0.8 GB
 HEADER_COUNT = {"ply": rb"element\s+face\s+(\d{1,18})", "off": rb"OFF\s+\d+\s+(\d{1,18})"}
 TRIANGLE = {"obj": rb"(?m)^[ \t]*f[ \t]", "stl": rb"(?i)\bouter\s+loop\b"}
-RELATIVE_FACE = re.compile(rb"(?m)^f[ \t](?:[^\n]*[ \t/])?(?:-|0+[ \t\r\n/]).*")  # trimesh takes these for other vertices
+# faces that count backwards or from 0: trimesh takes other vertices for them
+RELATIVE_FACE = re.compile(rb"(?m)^f[ \t](?:[^\n]*[ \t/])?(?:-|0+[ \t\r\n/]).*")
 
 
 def find_mesh(filename, base_dir, package_dirs, what):
@@ -33,7 +34,7 @@ def find_mesh(filename, base_dir, package_dirs, what):
         and the folders above the URDF file are searched after them
     what: the element, for the error text
     """
-    package_dirs = [file_path(directory, "a folder of package_dirs", RobotDescriptionError) for directory in package_dirs]
+    package_dirs = [file_path(folder, "a folder of package_dirs", RobotDescriptionError) for folder in package_dirs]
     if filename.startswith("package://"):
         package, _, rest = filename.removeprefix("package://").partition("/")
         candidates = _package_candidates(package, rest, base_dir, package_dirs)
@@ -103,7 +104,7 @@ def load_mesh(name, path, scale=1.0):
 
 
 def check_mesh(name, mesh):
-    """ObstacleError unless the trimesh.Trimesh has triangles, not too many, of vertices that are there, finite and near."""
+    """ObstacleError unless a trimesh.Trimesh has triangles, not too many, at vertices that exist, are finite and near."""
     vertices, faces = mesh.vertices, mesh.faces
     if np.ndim(vertices) != 2 or np.ndim(faces) != 2 or vertices.shape[1] != 3 or faces.shape[1] != 3:
         raise ObstacleError(f"'{name}': a mesh needs vertices (V, 3) and triangles (F, 3), "
@@ -113,8 +114,8 @@ def check_mesh(name, mesh):
     if len(faces) > MOST_TRIANGLES or len(vertices) > 3 * MOST_TRIANGLES:
         raise ObstacleError(f"'{name}': the mesh has {len(faces)} triangles and {len(vertices)} vertices; allowed: "
                             f"{MOST_TRIANGLES} triangles and three vertices for each; simplify it")
-    if faces.min() < 0 or faces.max() >= len(vertices):
-        raise ObstacleError(f"'{name}': the mesh has a triangle at vertex {faces.min() if faces.min() < 0 else faces.max()}; "
+    if (missing := faces[(faces < 0) | (faces >= len(vertices))]).size:
+        raise ObstacleError(f"'{name}': the mesh has a triangle at vertex {missing[0]}; "
                             f"allowed: 0 to {len(vertices) - 1}")
     check_lengths(name, "the mesh's vertices", vertices)
 
@@ -122,11 +123,12 @@ def check_mesh(name, mesh):
 def _read(name, content, kind):
     """All meshes of a file as one Trimesh with equal vertices merged, every triangle of the file in it."""
     if kind == "obj" and (line := RELATIVE_FACE.search(content)):
-        raise ValueError(f"a face counts its vertices backwards or from 0: {line.group().decode(errors='replace').strip()}")
+        raise ValueError(f"a face counts its vertices backwards or from 0: {line.group().decode(errors='replace')}")
     if kind == "dae":
         _refuse_nan_positions(content)
     with warnings.catch_warnings():
-        warnings.filterwarnings("error", message="string or file could not be read")  # numpy stops at a word that is no number
+        # numpy's own warning where it stops at a word that is no number
+        warnings.filterwarnings("error", message="string or file could not be read")
         try:
             parsed = _parsed(content, kind, ignore_broken=False)
         except Exception as error:
@@ -157,14 +159,15 @@ def _parsed(content, kind, ignore_broken):
 def _refuse_nan_positions(content):
     """pycollada reads NaN as 0, which is right for the normals and textures of many a .dae, but not for vertices."""
     root = etree.fromstring(content, etree.XMLParser(resolve_entities=False, no_network=True))
-    positions = {entry.get("source", "")[1:] for entry in root.iterfind(".//{*}vertices/{*}input[@semantic='POSITION']")}
+    inputs = root.iterfind(".//{*}vertices/{*}input[@semantic='POSITION']")
+    positions = {entry.get("source", "")[1:] for entry in inputs}
     for source in root.iterfind(".//{*}source"):
         if source.get("id") in positions and "nan" in source.findtext("{*}float_array", "").lower():
             raise ValueError(f"the vertices '{source.get('id')}' must be finite, they hold a NaN")
 
 
 def _declared_triangles(content, kind):
-    """The least number of triangles that a text file, or a file's header, says it has: some readers stop early, silently."""
+    """The least number of triangles that a file says it has: some of trimesh's readers stop early, silently."""
     if kind in HEADER_COUNT:
         found = re.search(HEADER_COUNT[kind], content)
         return int(found.group(1)) if found else 0

@@ -68,7 +68,8 @@ def fixed_frames(robot):
 
 def pose_matrix(position, quat_xyzw, name):
     """(4, 4) pose from a position (3,), metres, and a unit quaternion (4,), x, y, z, w; ObstacleError names `name`."""
-    position, quaternion = check_lengths(name, "the position", position), check_numbers(name, "the quaternion", quat_xyzw)
+    position = check_lengths(name, "the position", position)
+    quaternion = check_numbers(name, "the quaternion", quat_xyzw)
     if position.shape != (3,):
         raise ObstacleError(f"'{name}': the position must be 3 numbers (metres), got {shown(position.tolist())}")
     if quaternion.shape != (4,) or not abs(np.linalg.norm(quaternion) - 1) <= 1e-2:  # not: also where it is not finite
@@ -106,7 +107,8 @@ def _check_entry(file, index, entry):
         raise ObstacleError(f"{file}: obstacle number {index} must be a mapping with a 'name'")
     name, kind = entry["name"], entry.get("type")
     if not isinstance(kind, str) or kind not in REQUIRED_KEYS:
-        raise ObstacleError(f"{file}: obstacle '{name}': unknown type {shown(kind)}; known are {_listed(REQUIRED_KEYS)}")
+        known = _listed(REQUIRED_KEYS)
+        raise ObstacleError(f"{file}: obstacle '{name}': unknown type {shown(kind)}; known are {known}")
     required = REQUIRED_KEYS[kind]
     unknown = set(entry) - PLACEMENT - required - OPTIONAL_KEYS.get(kind, set())
     missing = required - set(entry)

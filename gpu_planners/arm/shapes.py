@@ -111,7 +111,8 @@ def check_lengths(name, what, values):
     array = check_numbers(name, what, values)
     bad = ~(np.abs(array) <= GREATEST_LENGTH)
     if bad.any():
-        raise ObstacleError(f"'{name}': {what} must be finite and within +-{GREATEST_LENGTH:g} m, got {array[bad][0]:g}")
+        raise ObstacleError(f"'{name}': {what} must be finite and within +-{GREATEST_LENGTH:g} m, "
+                            f"got {array[bad][0]:g}")
     return array
 
 
@@ -134,7 +135,8 @@ def check_pose(name, pose):
 def _positive(name, what, value, count):
     values = np.atleast_1d(check_lengths(name, what, value))
     if values.shape != (count,) or (values <= 0).any():
-        raise ObstacleError(f"'{name}': {what} must be {count} number{'s' * (count > 1)} above 0 (metres), got {shown(value)}")
+        raise ObstacleError(f"'{name}': {what} must be {count} number{'s' * (count > 1)} above 0 (metres), "
+                            f"got {shown(value)}")
     return values
 
 

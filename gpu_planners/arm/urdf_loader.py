@@ -25,7 +25,7 @@ from .urdf_xml import LOOSE, MOVING, read_urdf
 
 log = logging.getLogger(__name__)
 
-GREATEST_ANGLE = 1e4  # rad that a joint may turn where full turns cannot be left out; single precision is off by 5e-4 rad there
+GREATEST_ANGLE = 1e4  # rad, where full turns cannot be left out; single precision is off by 5e-4 rad there
 BLANK = "\ufeff \t\r\n"
 DEFAULT_ACCELERATION_TIME = 0.5  # s to full speed where no acceleration is given; a URDF has no such limit
 
@@ -129,7 +129,7 @@ def _planning_joints(description, semantics, joints, group):
 
 
 def _leaders(description, names):
-    """{joint: (planning joint, multiplier, offset)} of the joints that a planning joint gives their value, itself included."""
+    """{joint: (planning joint, multiplier, offset)} of the planning joints and the joints that mimic them."""
     planned = set(names)
     leaders = {name: joint.mimic or (name, 1.0, 0.0) for name, joint in description.joints.items()}
     return {name: leader for name, leader in leaders.items() if leader[0] in planned}
@@ -228,8 +228,8 @@ def _limits(description, names, kinematics, velocity, acceleration):
     periodic = periodic_joints(kinematics["frames"], len(names))
     continuous = np.array([joint.type == "continuous" for joint in joints])
     for name in np.array(names, dtype=object)[continuous & ~periodic]:
-        log.warning("joint '%s' is continuous, but a joint mimics it that slides or does not turn by whole multiples of "
-                    "it: it is planned from -pi to pi", name)
+        log.warning("joint '%s' is continuous, but a joint that mimics it slides or turns by a fraction of it, so that "
+                    "a full turn changes poses: it is planned from -pi to pi", name)
     lower, upper = np.full(len(names), -np.pi), np.full(len(names), np.pi)
     for i, joint in enumerate(joints):
         if joint.type == "continuous":
@@ -248,21 +248,22 @@ def _limits(description, names, kinematics, velocity, acceleration):
 
 
 def _check_values(kinematics, farthest, periodic):
-    """Refuse what slides beyond GREATEST_LENGTH or turns beyond GREATEST_ANGLE, farthest (dof,) being the joints' limits."""
+    """Refuse what slides beyond GREATEST_LENGTH or turns beyond GREATEST_ANGLE. farthest: (dof,) limits, rad or m."""
     farthest = np.where(periodic, np.minimum(farthest, np.pi), farthest)
     for frame, name in zip(kinematics["frames"], kinematics["frame_names"]):
         value = abs(frame["multiplier"]) * farthest[frame["joint"]] + abs(frame["offset"])
         greatest, unit = (GREATEST_LENGTH, "m") if frame["prismatic"] else (GREATEST_ANGLE, "rad")
         if value > greatest:
-            raise RobotDescriptionError(f"joint '{name}' reaches {value:g} {unit} within its limits (or those of the joint "
-                                        f"that it mimics); allowed: {greatest:g} {unit}")
+            raise RobotDescriptionError(f"joint '{name}' reaches {value:g} {unit} within its limits (or those of the "
+                                        f"joint that it mimics); allowed: {greatest:g} {unit}")
 
 
 def _per_joint(what, given, names, default):
     """(dof,) positive limits from {joint: limit}, (dof,), one number or the default."""
     if isinstance(given, Mapping):
         if unknown := given.keys() - set(names):
-            raise RobotDescriptionError(f"{what} is given for '{min(map(str, unknown))}', which is not a planning joint")
+            unknown = min(map(str, unknown))
+            raise RobotDescriptionError(f"{what} is given for '{unknown}', which is not a planning joint")
         given = [given.get(name, value) for name, value in zip(names, default)]
     if given is None:
         given = default

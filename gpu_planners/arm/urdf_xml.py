@@ -68,7 +68,7 @@ def parse_xml(text, what):
     """Root element of an XML text; entities, an unexpanded xacro and malformed XML are errors."""
     if "<!ENTITY" in text:  # libxml2 expands them in attributes, to gigabytes
         raise RobotDescriptionError(f"the {what} declares an XML entity (<!ENTITY ...>): write its text out")
-    # without huge_tree libxml2 bounds depth and lengths; the encoding is what str.encode makes, whatever the text declares
+    # without huge_tree libxml2 bounds depth and lengths; utf-8 is what str.encode makes, whatever the text declares
     parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, encoding="utf-8")
     try:
         root = etree.fromstring(text.encode(), parser)
@@ -135,8 +135,8 @@ def _required(element, attribute, what):
     if not value:
         raise RobotDescriptionError(f"{what} in line {element.sourceline} has no attribute '{attribute}'")
     if len(value) > LONGEST_SCALAR:
-        raise RobotDescriptionError(f"{what} in line {element.sourceline}: the attribute '{attribute}' has {len(value)} "
-                                    f"characters; allowed: {LONGEST_SCALAR}")
+        raise RobotDescriptionError(f"{what} in line {element.sourceline}: the attribute '{attribute}' has "
+                                    f"{len(value)} characters; allowed: {LONGEST_SCALAR}")
     return value
 
 
@@ -151,7 +151,8 @@ def _read_collision(element, what):
     what_shape = f"{what}, collision <{shape.tag}>"
     if shape.tag == "mesh":
         filename, scale = _required(shape, "filename", what_shape), shape.get("scale", "1 1 1")
-        size = np.broadcast_to(numbers(scale, 1 if len(scale.split()) == 1 else 3, f"{what_shape} scale", GREATEST_LENGTH), 3)
+        count = 1 if len(scale.split()) == 1 else 3
+        size = np.broadcast_to(numbers(scale, count, f"{what_shape} scale", GREATEST_LENGTH), 3)
         bad = (size == 0).any()
     else:
         filename = ""
@@ -261,7 +262,8 @@ def _with_mimic_leaders(joints):
             if leader.mimic:
                 offset, multiplier = multiplier * leader.mimic[2] + offset, multiplier * leader.mimic[1]
             if not np.isfinite([multiplier, offset]).all():
-                raise RobotDescriptionError(f"joint '{name}': the multipliers of the joints that it mimics grow beyond all numbers")
+                raise RobotDescriptionError(f"joint '{name}': the multipliers along its chain of mimics grow beyond "
+                                            "all numbers")
             joint = replace(joint, mimic=(leader.mimic[0] if leader.mimic else leader.name, multiplier, offset))
         resolved[name] = joint
     return {name: resolved[name] for name in joints}
