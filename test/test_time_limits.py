@@ -160,12 +160,12 @@ def test_restarts_end_in_time():
 
 
 def test_a_roadmap_is_built_in_time_and_true(dl14):
-    settings = prm.Settings(roadmap_nodes=100_000, time_limit_s=0.5)
+    settings = prm.Settings(roadmap_nodes=1_000_000, time_limit_s=3.0)
     prm.build(dl14, prm.Settings(roadmap_nodes=10))
     began = time.perf_counter()
     roadmap = prm.build(dl14, settings)
-    assert time.perf_counter() - began < 0.5 + GRACE
-    assert 0 < len(roadmap.nodes) < 100_000 and dl14.configurations_valid(roadmap.nodes).all()
+    assert time.perf_counter() - began < 3.0 + GRACE
+    assert 0 < len(roadmap.nodes) < 1_000_000 and dl14.configurations_valid(roadmap.nodes).all()
     known = np.flatnonzero(roadmap.edge_states != UNCHECKED)[:500]
     ends = roadmap.nodes[roadmap.edges[known]]
     assert np.array_equal(roadmap.edge_states[known] == FREE, dl14.motions_valid(ends[:, 0], ends[:, 1]))
