@@ -168,8 +168,9 @@ def _pack_robot(robot):
     skins = [skin(robot, lever) for lever in levers]
     for shape, lever, thickness in zip(shapes, levers, skins):
         if thickness > GREATEST_SKIN:
-            raise RobotDescriptionError(f"'{shape.name}' comes up to {lever.farthest:.4g} m away from the robot's base: single precision holds "
-                                        f"it to {1e3 * thickness:.2g} mm; allowed: {1e3 * GREATEST_SKIN:g} mm")
+            raise RobotDescriptionError(f"'{shape.name}' comes up to {lever.farthest:.4g} m away from the robot's base, by joint values of up "
+                                        f"to {np.abs(joint_ranges(robot)).max():.4g}: single precision holds it to {1e3 * thickness:.2g} mm; "
+                                        f"allowed: {1e3 * GREATEST_SKIN:g} mm")
     records = [_add_shape(buffers, shape, f, thickness) for shape, f, thickness in zip(shapes, frame_of, skins)]
     shape_ints = buffers.add_ints(records)
     # the first shape of a pair is the one whose spheres are tested against the other's box: let it be a moving one
