@@ -133,7 +133,7 @@ class Oracle:
         for i in inner[np.argsort(found[inner])[:3]]:
             low, high = at[max(i - 1, 0)], at[min(i + 1, len(at) - 1)]
             sought = minimize_scalar(lambda t: gaps((q_from + t * (q_to - q_from))[None])[0], bounds=(low, high), method="bounded",
-                                     options={"xatol": 1e-7 * max(high - low, 1e-9), "maxiter": 40})
+                                     options={"xatol": 1e-7 * max(high - low, 1e-9), "maxiter": 25})
             best.append((float(sought.fun), float(sought.x)))
         return min(best)
 

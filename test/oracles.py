@@ -5,6 +5,7 @@ collision mesh unless told otherwise, primitives and obstacles exact, links that
 moving links only, self-collision pairs are those that the SRDF leaves enabled.
 """
 
+import math
 import xml.etree.ElementTree as ET
 from functools import lru_cache
 from itertools import pairwise
@@ -43,6 +44,12 @@ class CoalScene:
         self.joint_names = tuple(joints or self._tree.free_joints())
         self._fixed = dict(fixed or {})
         self._moves = self._tree.moving_groups(self.joint_names)
+        self._neutral = pin.neutral(self.model)
+        self._driven = [  # of each joint: where its value stands, in how many numbers, and multiplier * leader + offset
+            (self.model.joints[i].idx_q, self.model.joints[i].nq, *self._tree.leader(name), self._tree.value(name, {}))
+            for i, name in enumerate(self.model.names)
+            if i > 0  # the first is the universe
+        ]
         self.geometry = pin.GeometryModel()
         self._radius = {}  # geometry index -> largest distance of a link body's points from the origin of its joint
         links = self._add_links(Path(mesh_dir or urdf.parent), decomposition or {})
@@ -140,12 +147,10 @@ class CoalScene:
     def _full(self, q):
         """Planning values (dof,) -> pinocchio's configuration, mimic joints followed."""
         values = {**self._fixed, **dict(zip(self.joint_names, np.asarray(q, dtype=float), strict=True))}
-        full = pin.neutral(self.model)
-        for number, name in enumerate(self.model.names):
-            if number == 0:
-                continue
-            value, joint = self._tree.value(name, values), self.model.joints[number]
-            full[joint.idx_q : joint.idx_q + joint.nq] = value if joint.nq == 1 else (np.cos(value), np.sin(value))
+        full = self._neutral.copy()
+        for at, size, leader, multiplier, offset in self._driven:
+            value = multiplier * values.get(leader, 0.0) + offset
+            full[at : at + size] = value if size == 1 else (math.cos(value), math.sin(value))
         return full
 
     def _add_links(self, mesh_dir, decomposition):

@@ -9,7 +9,7 @@ from soundness.__main__ import NAMES, attack_named, main, run_case  # noqa: E402
 from soundness.harness import ACCURACY, Attack, Run, Skipped, Tally  # noqa: E402
 
 ROBOTS = ("panda", "ur5", "random-0", "random-1", "random-3")  # few, since each takes seconds to load
-CASES = {"contacts": 30, "motions": 30, "meshes": 8, "worlds": 2, "changes": 4, "far": 40, "margins": 20, "paths": 3, "grids": 8}
+CASES = {"contacts": 20, "motions": 20, "meshes": 6, "worlds": 2, "changes": 3, "far": 24, "margins": 15, "paths": 2, "grids": 4}
 SEED = 1
 
 
