@@ -60,7 +60,9 @@ def _warm_up(checker):
     """Compile the growth for this kind of space, or load it from the cache, before the clock of a query starts."""
     scratch = checker.new_scratch()
     if type(scratch) not in _warm:
-        TreeSearch(dry_query(checker), checker, _NoSamples(), 0, True, 1.0, True).advance()
+        search = TreeSearch(dry_query(checker), checker, _NoSamples(), 0, True, 1.0, True)
+        search.advance()
+        search.buffers.tree()
         _warm.add(type(scratch))
 
 
