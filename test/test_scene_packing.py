@@ -144,6 +144,13 @@ def test_a_robot_far_from_its_root_sees_tenths_of_a_millimetre(base):
     assert not wrong and max(refused, default=0) < 1e-4
 
 
+def test_a_link_at_the_root_does_not_keep_an_arm_from_being_far_away():
+    """It lies where the arm cannot come, so that nothing depends on its place."""
+    urdf = STICK.format(base=5e3, travel=0.5).replace('<link name="world"/>', '<link name="world"><collision><geometry><box size="1 1 1"/></geometry>'
+                                                      '</collision></link>')
+    assert valid(CollisionChecker(load_urdf(urdf), CollisionWorld(), "cpu"), 0.0, 0.2)
+
+
 def test_a_huge_box_is_cut_off_where_the_robot_cannot_come():
     world = CollisionWorld()
     checker = CollisionChecker(stick(), world, "cpu")

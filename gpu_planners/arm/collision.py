@@ -507,7 +507,8 @@ def motion_valid(qa, qb, mode, step, F, I, S, lane):
 
     Continuous: True only with a proof that it is free all along. It is cut into as many parts as there are lanes, each
     checked at its middle, the last one at the motion's end; what the clearance there does not cover waits as one or two
-    smaller parts. Motions that keep less than about step / 2 metres are refused.
+    smaller parts. Motions that keep less than step / 2 metres are refused, and some that keep less than step, since the
+    sieves' distances are lower bounds.
     Sampled: the parts + 1 equally spaced configurations are checked, coarse ones first.
     """
     if not (in_ranges(qa, F, I) and in_ranges(qb, F, I)):

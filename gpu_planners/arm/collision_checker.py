@@ -35,7 +35,7 @@ UNITS = {"continuous": "metres", "workspace": "metres", "joint": "rad", "count":
 class MotionCheck:
     """How a straight motion in joint space is checked.
 
-    mode: "continuous": proven free all along; motions that come closer than about step / 2 metres are refused.
+    mode: "continuous": proven free all along; motions that come closer than `step` metres may be refused, and below half of it are.
           "workspace": at equal steps so that no point of the robot moves more than `step` metres between two checks.
           "joint": at equal steps of at most `step` in the joint-space L2 norm ([DL14], definition 1).
           "count": `step` equal parts, whatever the length ([BKF11], III-B-3).

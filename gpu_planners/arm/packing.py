@@ -20,7 +20,7 @@ import numpy as np
 from ..errors import RobotDescriptionError
 from .bounds import aligned, ball, covering_spheres
 from .modified_dh import row_transform
-from .reach import ROUND_UP, joint_ranges, joint_reach, pair_reach, shape_levers, skin
+from .reach import ROUND_UP, distance_to_boxes, fixed_skin, joint_ranges, joint_reach, pair_reach, shape_levers, skin
 from .shapes import ConvexShape, ShapeKind
 from .support_table import support_table
 
@@ -165,12 +165,8 @@ def _pack_robot(robot):
         for f, T in zip(frames, robot.T_parent_base)])
     shapes, frame_of, moving = [robot.shapes[i] for i in order], shape_frame[order], int((shape_frame >= 0).sum())
     levers = [shape_levers(robot, f, shape) for shape, f in zip(shapes, frame_of)]
-    skins = [skin(robot, lever) for lever in levers]
-    for shape, lever, thickness in zip(shapes, levers, skins):
-        if thickness > GREATEST_SKIN:
-            raise RobotDescriptionError(f"'{shape.name}' comes up to {lever.farthest:.4g} m away from the robot's base, by joint values of up "
-                                        f"to {np.abs(joint_ranges(robot)).max():.4g}: single precision holds it to {1e3 * thickness:.2g} mm; "
-                                        f"allowed: {1e3 * GREATEST_SKIN:g} mm")
+    radius = max((lever.farthest for lever in levers[:moving]), default=0.0)
+    skins = _skins(robot, shapes, levers, moving, radius)
     records = [_add_shape(buffers, shape, f, thickness) for shape, f, thickness in zip(shapes, frame_of, skins)]
     shape_ints = buffers.add_ints(records)
     # the first shape of a pair is the one whose spheres are tested against the other's box: let it be a moving one
@@ -181,7 +177,24 @@ def _pack_robot(robot):
     ranges = buffers.add_floats(joint_ranges(robot))
     header = {DOF: robot.dof, FRAMES: len(frames), SHAPES: len(shapes), MOVING: moving, PAIRS: len(pairs), FRAME_INTS: frame_ints,
               SHAPE_INTS: shape_ints, PAIR_INTS: pair_ints, FRAME_FLOATS: frame_floats, REACH: reach, RANGES: ranges}
-    return PackedRobot(buffers.packed(header), order, origin, max((lever.farthest for lever in levers[:moving]), default=0.0))
+    return PackedRobot(buffers.packed(header), order, origin, radius)
+
+
+def _skins(robot, shapes, levers, moving, radius):
+    """Skin of each packed shape, metres. Raises RobotDescriptionError where one is too thick, but for fixed shapes that no other reaches."""
+    skins, matters = [skin(robot, lever) for lever in levers[:moving]], [True] * moving
+    if len(shapes) > moving:
+        fixed = [body(shape) for shape in shapes[moving:]]
+        poses, halves = np.array([one.shape.pose for one in fixed]), np.array([one.shape.half_extents for one in fixed])
+        own = fixed_skin(poses, np.array([one.ball for one in fixed]))
+        skins += own.tolist()
+        matters += (distance_to_boxes(poses, halves) <= radius + own).tolist()
+    for shape, lever, thickness, counts in zip(shapes, levers, skins, matters):
+        if counts and thickness > GREATEST_SKIN:
+            raise RobotDescriptionError(f"'{shape.name}' comes up to {lever.farthest:.4g} m away from the robot's base, by joint values of up "
+                                        f"to {np.abs(joint_ranges(robot)).max():.4g}: single precision holds it to {1e3 * thickness:.2g} mm; "
+                                        f"allowed: {1e3 * GREATEST_SKIN:g} mm")
+    return skins
 
 
 def _at_its_base(robot):

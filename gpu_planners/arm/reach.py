@@ -82,6 +82,21 @@ def skin(robot, levers):
     return ROUNDOFF * float((value + turned + placed).sum() + 3 * levers.farthest + 12 * levers.radius)
 
 
+def fixed_skin(poses, balls):
+    """The same for shapes that do not move, (n, 4, 4) and (n, 4) as bounds.ball has them -> (n,) metres.
+
+    Their position and their points' rotation are rounded once, and again where a shape that moves sees them; then come the products
+    and sums of a support.
+    """
+    return ROUNDOFF * (3 * np.linalg.norm(poses[:, :3, 3], axis=1) + 12 * (balls[:, 3] + np.linalg.norm(balls[:, :3], axis=1)))
+
+
+def distance_to_boxes(poses, halves):
+    """(n,) distance of the origin from boxes (n, 4, 4) of half extents (n, 3)."""
+    centres = np.einsum("nji,nj->ni", poses[:, :3, :3], poses[:, :3, 3])
+    return np.linalg.norm(np.maximum(np.abs(centres) - halves, 0.0), axis=1)
+
+
 def joint_reach(robot, levers):
     """levers: of S shapes -> (S, dof) metres that any point of a shape moves at most for a unit of each joint."""
     reach = np.zeros((len(levers), robot.dof))

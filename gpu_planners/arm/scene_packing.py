@@ -21,7 +21,7 @@ from .packing import (
     shifted,
     transform12,
 )
-from .reach import ROUNDOFF
+from .reach import distance_to_boxes, fixed_skin
 from .shapes import ShapeKind
 
 BEYOND_REACH = 10.0  # m: boxes and cylinders are cut off this far beyond twice the robot's reach
@@ -119,10 +119,10 @@ def _pack_shapes(shapes, robot, margin):
     poses[:, :3, 3] -= robot.origin
     own_balls = np.array([one.ball for one in bodies])
     _cut_off(kinds, poses, halves, own_balls, 2 * (robot.radius + margin) + BEYOND_REACH)
-    skins = _skin_of_obstacles(poses, own_balls)
+    skins = fixed_skin(poses, own_balls)
     coarse = np.flatnonzero(skins > GREATEST_SKIN)
     if len(coarse):
-        gaps = _distance_to_boxes(poses[coarse], halves[coarse]) - robot.radius - margin - skins[coarse]
+        gaps = distance_to_boxes(poses[coarse], halves[coarse]) - robot.radius - margin - skins[coarse]
         if (gaps <= 0).any():
             worst = coarse[gaps <= 0][0]
             raise ObstacleError(f"'{shapes[worst].name}' is too large or too far from the robot's base: single precision holds its surface "
@@ -153,15 +153,3 @@ def _cut_off(kinds, poses, halves, balls, size):
     halves[rows] = (high - low) / 2
     across = np.where((kinds[rows] == ShapeKind.CYLINDER)[:, None], [1, 0, 1], [1, 1, 1]) * halves[rows]
     balls[rows, 3] += np.minimum(0.0, np.linalg.norm(across, axis=1) * (1 + 1e-9) + PAD - balls[rows, 3])
-
-
-def _distance_to_boxes(poses, halves):
-    """(n,) distance of the origin from boxes."""
-    centres = np.einsum("nji,nj->ni", poses[:, :3, :3], poses[:, :3, 3])
-    return np.linalg.norm(np.maximum(np.abs(centres) - halves, 0.0), axis=1)
-
-
-def _skin_of_obstacles(poses, balls):
-    """(n,) metres: its position and the rotation of its points are rounded once, and again where they are seen from a shape of the
-    robot; then come the three products and sums of a support and of its distance along a direction."""
-    return ROUNDOFF * (3 * np.linalg.norm(poses[:, :3, 3], axis=1) + 12 * (balls[:, 3] + np.linalg.norm(balls[:, :3], axis=1)))
