@@ -92,9 +92,11 @@ def _outside(points, equations, slack):
 def slab_hulls(mesh, tolerance=DEFAULT_TOLERANCE, max_pieces=MAX_PIECES):
     """[(V, 3) vertices of each piece, in the mesh's frame]; one piece where one hull is close enough."""
     tree = cKDTree(_surface_samples(mesh))
-    best = None
+    whole, best = _slab(mesh, 0, tree, -np.inf, np.inf, tolerance), None
+    if whole.excess <= tolerance:
+        return [whole.hull.points[whole.hull.vertices]]
     for axis in range(3):
-        slabs = _cut_along(mesh, axis, tree, tolerance, max_pieces)
+        slabs = _cut_along(mesh, axis, tree, whole, tolerance, max_pieces)
         close = max(slab.excess for slab in slabs) <= tolerance
         rank = (not close, len(slabs) if close else 0, sum(slab.hull.volume for slab in slabs))
         if best is None or rank < best[0]:
@@ -106,9 +108,9 @@ def slab_hulls(mesh, tolerance=DEFAULT_TOLERANCE, max_pieces=MAX_PIECES):
     return pieces
 
 
-def _cut_along(mesh, axis, tree, tolerance, max_pieces):
-    """Slabs along one axis, cut until each is close to the mesh, a cut gains little, or there are max_pieces."""
-    slabs = [_slab(mesh, axis, tree, -np.inf, np.inf)]
+def _cut_along(mesh, axis, tree, whole, tolerance, max_pieces):
+    """Slabs along one axis: the whole, cut until each is close to the mesh, a cut gains little, or there are max_pieces."""
+    slabs = [whole]
     least_gain = LEAST_GAIN * slabs[0].hull.volume
     finished = set()
     while len(slabs) < max_pieces:
@@ -125,11 +127,11 @@ def _cut_along(mesh, axis, tree, tolerance, max_pieces):
         if pair is None or slab.hull.volume - pair[0].hull.volume - pair[1].hull.volume < least_gain:
             finished.add(slab.lower)
             continue
-        slabs[worst:worst + 1] = [_slab(mesh, axis, tree, half.lower, half.upper) for half in pair]
+        slabs[worst:worst + 1] = [_slab(mesh, axis, tree, half.lower, half.upper, tolerance) for half in pair]
     return slabs
 
 
-def _slab(mesh, axis, tree, lower, upper):
+def _slab(mesh, axis, tree, lower, upper, tolerance=0.0):
     """The slab lower <= x[axis] <= upper of the surface, hulled; None when it is flat. tree None: excess unknown."""
     points, edges = mesh.vertices, mesh.edges_unique
     x = points[:, axis]
@@ -146,22 +148,27 @@ def _slab(mesh, axis, tree, lower, upper):
         hull = ConvexHull(np.concatenate(parts))
     except (QhullError, ValueError):
         return None
-    excess = np.nan if tree is None else _excess(hull, tree, axis, lower, upper)
+    excess = np.nan if tree is None else _excess(hull, tree, axis, lower, upper, tolerance)
     return _Slab(lower, upper, hull, excess)
 
 
-def _excess(hull, tree, axis, lower, upper):
-    """Largest distance from the hull's surface to the mesh; faces on a cut lie inside the solid and do not count."""
+def _excess(hull, tree, axis, lower, upper, tolerance=0.0):
+    """Largest distance from the hull's surface to the mesh, or any less if it is below `tolerance`.
+
+    Faces on a cut lie inside the solid and do not count. Faces whose edges are below `tolerance` are not looked at: their corners lie
+    on the mesh.
+    """
     faces = hull.points[hull.simplices]
     if axis is not None:
         along = faces[:, :, axis]
         on_cut = (np.abs(along - lower) < 1e-9).all(axis=1) | (np.abs(along - upper) < 1e-9).all(axis=1)
         faces = faces[~on_cut]
+    longest = np.sqrt(((faces - np.roll(faces, 1, axis=1)) ** 2).sum(axis=2).max(axis=1, initial=0.0))
+    faces = faces[longest > tolerance]
     if not len(faces):
         return 0.0
     if len(faces) > MAX_FINE_FACES:
-        longest = ((faces - np.roll(faces, 1, axis=1)) ** 2).sum(axis=2).max(axis=1)
-        faces = faces[np.argsort(-longest, kind="stable")]
+        faces = faces[np.argsort(-longest[longest > tolerance], kind="stable")]
     # midpoints of a twice-subdivided face: the largest distance is reached in the middle of large faces
     weights = np.array([(i, j, 6 - i - j) for i in range(7) for j in range(7 - i)]) / 6
     samples = np.einsum("wk,fkx->fwx", weights, faces[:MAX_FINE_FACES]).reshape(-1, 3)
