@@ -136,6 +136,22 @@ def test_the_memory_limit_only_splits_the_work():
     check_paths(grid, b, starts, goals)
 
 
+def test_goals_beyond_the_time_limit_are_timed_out():
+    _, grid, free = random_problem(3, 60, 60, 8, 1, 0.2)
+    starts, goals = free[:90], free[-90:]
+    expected = BlockPlanner(grid, device="cpu").plan(starts, goals)
+    few = BlockPlanner(grid, device="cpu", settings=Settings(time_limit_s=1e-9)).plan(starts, goals)
+    late = few.status == AgentStatus.TIMED_OUT
+    assert late.sum() == 89 and np.isinf(few.cost[late]).all() and not few.length[late].any()
+    assert few.cost[~late] == expected.cost[~late]
+    for limit in (0.05, 1000.0):  # in batches of other sizes
+        paths = BlockPlanner(grid, device="cpu", settings=Settings(time_limit_s=limit)).plan(starts, goals)
+        done = paths.status != AgentStatus.TIMED_OUT
+        assert done.sum() > 0 and (limit < 1 or done.all())
+        assert np.array_equal(paths.cost[done], expected.cost[done])
+        check_paths(grid, paths, starts, goals)
+
+
 def test_fields_are_kept_for_goals_that_come_again():
     _, grid, free = random_problem(4, 60, 60, 4, 1, 0.2)
     planner = BlockPlanner(grid, device="cpu")

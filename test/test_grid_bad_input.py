@@ -114,7 +114,7 @@ def test_planner_of_no_map(grid):
     [
         (block_field.Settings, "memory_limit_bytes"), (pba_star.Settings, "loops"), (pba_star.Settings, "most_rounds"), (pba_star.Settings, "memory_mb"),
         (rtaa_star.Settings, "lookahead"), (rtaa_star.Settings, "most_moves"), (rtaa_star.Settings, "table_size"), (rtaa_star.Settings, "memory_mb"),
-        (astar.Settings, "time_limit_s"),
+        (astar.Settings, "time_limit_s"), (block_field.Settings, "time_limit_s"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("value", [None, "16", True, np.nan, -1, HUGE, -HUGE, [16], np.array([16, 32]), 1j, Strange()])
@@ -222,6 +222,27 @@ def test_a_change_that_the_memory_limit_does_not_allow():
     made.update([5], [5], 0)
     after = made.plan([[0, 0]], [299, 299])
     assert after.cost == before.cost and np.argwhere(made.grid.blocked).tolist() == [[5, 5]]
+
+
+@pytest.mark.parametrize("connectivity", [4, 8])
+def test_moves_of_links_are_within_the_memory_allowed(connectivity, monkeypatch):
+    """P-BA*: fewer goals at once, the same answers; one goal is always taken, up to what numbers of words allow."""
+    costs = np.zeros((96, 96), np.uint8)
+    costs[::2], costs[1::4, -1], costs[3::4, 0] = 1, 1, 1
+    tiles = np.argwhere(costs)[::100]
+    starts, goals = np.repeat(tiles, len(tiles), axis=0), np.tile(tiles, (len(tiles), 1))
+    monkeypatch.setattr(pba_star, "PAGE_WORDS", 8)
+    expected = BlockPlanner(GridMap(costs, connectivity), "pba_star", 32, "cpu").plan(starts, goals)
+    tried = []
+    checked_page = pba_star.checked_page
+    monkeypatch.setattr(pba_star, "checked_page", lambda words, count, _: tried.append(count) or checked_page(words, count, 0.03))
+    paths = BlockPlanner(GridMap(costs, connectivity), "pba_star", 32, "cpu").plan(starts, goals)
+    assert max(tried) == len(tiles) and 1 < len(set(tried))
+    for name in ("status", "cost", "length"):
+        assert np.array_equal(getattr(paths, name), getattr(expected, name))
+    monkeypatch.setattr(pba_star, "MOST_PAGE_WORDS", 9)
+    with pytest.raises(MemoryError, match="links take more than .* bytes; allowed: fewer agents, smaller blocks"):
+        BlockPlanner(GridMap(costs, connectivity), "pba_star", 32, "cpu").plan(starts[:1], goals[:1])
 
 
 @pytest.mark.parametrize("algorithm", planner.ALGORITHMS)

@@ -7,6 +7,7 @@ lost. Here the blocks stay and the search is an exact relaxation (`block_rounds`
 import functools
 import math
 import os
+import time
 from collections import OrderedDict
 from dataclasses import dataclass
 
@@ -14,12 +15,13 @@ import numpy as np
 from numba import prange
 
 from ..device import njit
+from ..errors import SettingsError
 from ..team import run_team
 from . import block_rounds as rounds
 from .agents import AgentStatus, PathSet, check_words, first_words, step_bits, with_threads
 from .bit_blocks import FAR, bit_operations, bit_scratch
 from .blocks import Blocks
-from .checks import whole
+from .checks import number, whole
 from .descent import walk_functions
 from .value_blocks import NEVER, unit_of, value_scratch
 
@@ -29,17 +31,23 @@ SOLVED, NO_PATH = int(AgentStatus.SOLVED), int(AgentStatus.NO_PATH)  # for compi
 MOST_REPAIRED = 1 / 16  # changed blocks, of all: with more, planning anew takes less time than a repair (measured on 1024x1024)
 FEW_REPAIRED = 16  # changed blocks of all fields; one thread is done with fewer before several have met a few dozen times
 MOST_ITEMS = 2**31 - 1  # blocks of all fields together: int32
+BATCHES = 32  # at least about so many in a time limit
 MOST_THREADS = 8  # a round has a few dozen blocks, and all threads wait for each other after it
 
 
 @dataclass(frozen=True)
 class Settings:
     """memory_limit_bytes: of all fields together; goals beyond it are planned in further batches. Where not even one field fits,
-    its map is planned piece by piece (`streamed_field`), and the limit holds for a piece with its part of the map."""
+        its map is planned piece by piece (`streamed_field`), and the limit holds for a piece with its part of the map.
+    time_limit_s: of a plan for several goals; agents to goals whose batch has not begun by then are TIMED_OUT. With a limit,
+        batches are as small as it needs; one field is always planned to its end
+    """
 
     memory_limit_bytes: int = 2 << 30
+    time_limit_s: float = float("inf")
 
     def __post_init__(self):
+        number("time_limit_s", self.time_limit_s, math.ulp(0.0), math.inf, " (seconds)", SettingsError)
         whole("memory_limit_bytes", self.memory_limit_bytes, 1, 2**62)
 
 
@@ -262,19 +270,19 @@ class Exact:
 
     def plan(self, starts, goals):
         """Paths of agents from free tiles to free tiles. starts, goals: (N, 2) int32 -> PathSet"""
-        n = len(starts)
+        n, late = len(starts), slice(0)  # late: agents for whom there was no time
         bits = step_bits(self.grid.connectivity)
         if n and (goals.strides[0] == 0 or (goals == goals[0]).all()):
             length, first, value, words = self._fields.descend(starts, self._slots(goals[:1]), bits)
         else:
             keys, which = np.unique(goals[:, 0].astype(np.int64) * self.grid.cols + goals[:, 1], return_inverse=True)
             distinct = np.column_stack(np.divmod(keys, self.grid.cols)).astype(np.int32)
-            length, first, value = np.empty(n, np.int32), np.empty(n, np.int64), np.zeros(n, np.int64)
+            length, first, value = np.full(n, -1, np.int32), np.zeros(n, np.int64), np.zeros(n, np.int64)
             parts, begin = [np.zeros(0, np.uint32)], 0
             order = np.argsort(which, kind="stable")
-            cuts = np.searchsorted(which[order], np.arange(0, len(keys) + self._most, self._most))
-            for k, (a, b) in enumerate(zip(cuts[:-1], cuts[1:])):
-                agents, batch = order[a:b], slice(k * self._most, (k + 1) * self._most)
+            firsts = np.searchsorted(which[order], np.arange(len(keys) + 1))  # of each goal's agents, in `order`
+            for batch in self._batches(len(keys)):
+                agents = order[firsts[batch.start] : firsts[batch.stop]]
                 slots = self._slots(distinct[batch])[which[agents] - batch.start]
                 length[agents], first[agents], values, words = self._fields.descend(starts[agents], slots, bits)
                 if len(values):
@@ -283,13 +291,29 @@ class Exact:
                 begin += len(words)
                 check_words(begin)
                 parts.append(words)
+                late = order[firsts[batch.stop] :]
             words = np.concatenate(parts)
         status, cost = np.empty(n, np.uint8), np.empty(n)
         uniform = self.grid.uniform_cost if self.shape.layout == rounds.BITS else 0
         _conclude(length, value, uniform, status, cost)
+        status[late] = AgentStatus.TIMED_OUT
         if not uniform:
             cost /= unit_of(self.grid.connectivity)  # by NumPy: multiples of the unit become whole numbers
         return PathSet(starts, status, cost, length, first, words, bits)
+
+    def _batches(self, goals):
+        """Slices of so many goals, each as large as memory allows, until the time is up. With a time limit a batch shall take a small
+        part of it: the first one has one goal."""
+        limit, began, first = self.settings.time_limit_s, time.perf_counter(), 0
+        size = self._most if math.isinf(limit) else 1
+        while first < goals and (first == 0 or time.perf_counter() - began < limit):
+            begun = time.perf_counter()
+            yield slice(first, min(first + size, goals))
+            first += size
+            if time.perf_counter() - begun > limit / BATCHES:
+                size = max(size // 2, 1)
+            elif not math.isinf(limit):
+                size = min(2 * size, self._most)
 
     @property
     def memory_bytes(self):

@@ -13,6 +13,7 @@ SETTINGS = {name: importlib.import_module(f"..grid.{module}", __package__).Setti
 # what `ros2 param describe` says of the fields of Settings: text, inclusive range of a number
 SETTING_TEXTS = {
     "exact.memory_limit_bytes": ("Bound on the memory of all fields together; goals beyond it are planned in batches, maps of which no field fits in pieces", 1, 2**62),
+    "exact.time_limit_s": ("Longest plan for several goals, seconds; agents to goals that are not begun by then are timed out",),
     "pba_star.loops": ("What is done about loops of border tiles: avoid them while moving, or raise their heuristics",),
     "pba_star.most_rounds": ("Rounds of raising heuristics", 1, 2**31 - 1),
     "pba_star.memory_mb": ("Bound on the memory for heuristics and links of distinct goals, MB", 1, 2**31 - 1),
