@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf, packing, scene_packing
 from gpu_planners.arm.reach import joint_ranges
+from gpu_planners.device import cuda_problem
 from gpu_planners.errors import ObstacleError, RobotDescriptionError, SettingsError
 from scipy.spatial.transform import Rotation
 
@@ -21,6 +22,11 @@ STICK = """
     <limit lower="0" upper="{travel}" velocity="1" effort="1"/></joint>
   <link name="tip"><collision><geometry><sphere radius="0.05"/></geometry></collision></link>
 </robot>"""
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(bool(cuda_problem()), reason=cuda_problem())])])
+def device(request):
+    return request.param
 
 
 def stick(base=0.0, travel=0.5):
@@ -42,13 +48,13 @@ def random_hull(rng, vertices, radius):
     return radius * points / np.linalg.norm(points, axis=1)[:, None]
 
 
-def test_a_hull_behind_millions_of_packed_numbers_is_seen():
+def test_a_hull_behind_millions_of_packed_numbers_is_seen(device):
     """Its vertices lie beyond the 2^23rd number, which the entries of the support table could once not name."""
     rng, world = np.random.default_rng(0), CollisionWorld()
     hull = random_hull(rng, 400, 0.05)
     for i in range(1100):
         world.add_convex(f"far_{i}", hull, at(50 + i, 0, 0))
-    checker = CollisionChecker(stick(), world, "cpu")
+    checker = CollisionChecker(stick(), world, device)
     assert valid(checker, 0.0, 0.2)
     world.add_convex("near", hull, at(1.2, 0, 0))
     assert len(checker.packed_scene.floats) > 2 ** 23
@@ -56,7 +62,7 @@ def test_a_hull_behind_millions_of_packed_numbers_is_seen():
     assert checker.colliding_pairs([0.0, 0.2]) == [("tip_0", "near")]
 
 
-def test_pairs_beyond_the_range_of_float32_keep_their_numbers():
+def test_pairs_beyond_the_range_of_float32_keep_their_numbers(device):
     """2^24 + 1 is no float32: pair numbers once travelled as such."""
     world = CollisionWorld()
     posts = "".join(f'<collision><origin xyz="{0.02 + k * 0.0075} 0 0"/><geometry><sphere radius="0.004"/></geometry></collision>'
@@ -65,7 +71,7 @@ def test_pairs_beyond_the_range_of_float32_keep_their_numbers():
     rng = np.random.default_rng(1)
     for i, position in enumerate(rng.uniform(5, 6, (140_000, 3))):
         world.add_sphere(f"far_{i}", 0.01, at(*position))
-    checker = CollisionChecker(robot, world, "cpu")
+    checker = CollisionChecker(robot, world, device)
     assert checker.configurations_valid(np.zeros((1, 2)))[0]
     for k in (40, 100, 126, 127):
         world.add_sphere("near", 0.001, at(0.02 + k * 0.0075, 0, 0))
@@ -73,14 +79,14 @@ def test_pairs_beyond_the_range_of_float32_keep_their_numbers():
         assert not checker.configurations_valid(np.zeros((1, 2)))[0], f"post {k}"
 
 
-def test_worlds_too_large_for_their_numbers_are_refused_by_name(monkeypatch):
+def test_worlds_too_large_for_their_numbers_are_refused_by_name(monkeypatch, device):
     world = CollisionWorld()
     for i in range(100):
         world.add_box(f"box_{i}", [0.1, 0.1, 0.1], at(5, i, 0))
     for limit in (150, 1500):  # pairs, then numbers
         monkeypatch.setattr(scene_packing, "GREATEST_INDEX", limit)
         with pytest.raises(ObstacleError, match=rf"100 convex shapes.*allowed: {limit}"):
-            CollisionChecker(stick(), world, "cpu").configurations_valid(np.zeros((1, 2)))
+            CollisionChecker(stick(), world, device).configurations_valid(np.zeros((1, 2)))
 
 
 def test_a_changed_world_packs_to_the_same_as_a_new_one():
@@ -109,9 +115,9 @@ def test_a_changed_world_packs_to_the_same_as_a_new_one():
         assert (changed.floats == fresh.floats).all() and (changed.ints == fresh.ints).all()
 
 
-def test_only_what_changed_is_packed(monkeypatch):
+def test_only_what_changed_is_packed(monkeypatch, device):
     rng, world = np.random.default_rng(3), CollisionWorld()
-    checker = CollisionChecker(stick(), world, "cpu")
+    checker = CollisionChecker(stick(), world, device)
     for i in range(30):
         world.add_convex(f"hull_{i}", random_hull(rng, 100, 0.1), at(3, i, 0))
     checker.packed_scene
@@ -127,9 +133,9 @@ def test_only_what_changed_is_packed(monkeypatch):
 
 
 @pytest.mark.parametrize("base", [0.0, 10.0, 1e3, 1e4, 9e4])
-def test_a_robot_far_from_its_root_sees_tenths_of_a_millimetre(base):
+def test_a_robot_far_from_its_root_sees_tenths_of_a_millimetre(base, device):
     world = CollisionWorld()
-    checker = CollisionChecker(stick(base), world, "cpu")
+    checker = CollisionChecker(stick(base), world, device)
     rng, wrong, refused = np.random.default_rng(4), 0, []
     for _ in range(300):
         turn, out = rng.uniform(-3, 3), rng.uniform(0, 0.5)
@@ -144,16 +150,16 @@ def test_a_robot_far_from_its_root_sees_tenths_of_a_millimetre(base):
     assert not wrong and max(refused, default=0) < 1e-4
 
 
-def test_a_link_at_the_root_does_not_keep_an_arm_from_being_far_away():
+def test_a_link_at_the_root_does_not_keep_an_arm_from_being_far_away(device):
     """It lies where the arm cannot come, so that nothing depends on its place."""
     urdf = STICK.format(base=5e3, travel=0.5).replace('<link name="world"/>', '<link name="world"><collision><geometry><box size="1 1 1"/></geometry>'
                                                       '</collision></link>')
-    assert valid(CollisionChecker(load_urdf(urdf), CollisionWorld(), "cpu"), 0.0, 0.2)
+    assert valid(CollisionChecker(load_urdf(urdf), CollisionWorld(), device), 0.0, 0.2)
 
 
-def test_a_huge_box_is_cut_off_where_the_robot_cannot_come():
+def test_a_huge_box_is_cut_off_where_the_robot_cannot_come(device):
     world = CollisionWorld()
-    checker = CollisionChecker(stick(), world, "cpu")
+    checker = CollisionChecker(stick(), world, device)
     rng = np.random.default_rng(5)
     for size in (10.0, 1e3, 9e4):
         for _ in range(100):
@@ -166,9 +172,9 @@ def test_a_huge_box_is_cut_off_where_the_robot_cannot_come():
             assert abs(checker.clearances([[turn, out]], up_to=0.05)[0] - max(gap, 0)) < 0.25 * abs(gap) + 3e-5 or gap < 0
 
 
-def test_obstacles_that_float32_cannot_hold_near_the_robot_are_refused_by_name():
+def test_obstacles_that_float32_cannot_hold_near_the_robot_are_refused_by_name(device):
     world = CollisionWorld()
-    checker = CollisionChecker(stick(), world, "cpu")
+    checker = CollisionChecker(stick(), world, device)
     world.add_sphere("moon", 5e3, at(0, 0, -5e3 - 0.3))
     with pytest.raises(ObstacleError, match=r"'moon'.*allowed: 0.1 mm"):
         checker.configurations_valid(np.zeros((1, 2)))
@@ -178,16 +184,16 @@ def test_obstacles_that_float32_cannot_hold_near_the_robot_are_refused_by_name()
     assert not valid(checker, 0.0, 0.1)
 
 
-def test_a_robot_that_float32_cannot_hold_is_refused_by_name():
+def test_a_robot_that_float32_cannot_hold_is_refused_by_name(device):
     with pytest.raises(RobotDescriptionError, match=r"'tip_0'.*allowed: 0.1 mm"):
-        CollisionChecker(stick(travel=5e3), CollisionWorld(), "cpu")
+        CollisionChecker(stick(travel=5e3), CollisionWorld(), device)
 
 
-def test_sliding_joints_are_looked_at_within_their_limits_only():
+def test_sliding_joints_are_looked_at_within_their_limits_only(device):
     """The bounds on speeds hold there: 300 of 300 motions through a ball were once called proven farther out."""
     world = CollisionWorld()
     robot = stick()
-    checker = CollisionChecker(robot, world, "cpu")
+    checker = CollisionChecker(robot, world, device)
     world.add_sphere("ball", 0.1, at(0, 3, 0))
     rng = np.random.default_rng(6)
     turns = rng.uniform(-1, 1, (300, 1)) + [0.0, np.pi / 2]
@@ -199,8 +205,8 @@ def test_sliding_joints_are_looked_at_within_their_limits_only():
     assert low[1] < 0 < high[1] - 0.5
 
 
-def test_values_that_are_no_numbers_are_errors_or_not_free():
-    checker = CollisionChecker(stick(), CollisionWorld(), "cpu")
+def test_values_that_are_no_numbers_are_errors_or_not_free(device):
+    checker = CollisionChecker(stick(), CollisionWorld(), device)
     good = np.zeros((3, 2))
     calls = [lambda q, **o: checker.configurations_valid(q, **o), lambda q, **o: checker.motions_valid(good, q, **o),
              lambda q, **o: checker.motions_valid(q, good, **o)]
@@ -223,10 +229,10 @@ def test_values_that_are_no_numbers_are_errors_or_not_free():
             checker.configurations_valid(nonsense)
 
 
-def test_many_turns_of_a_joint_are_taken_off_in_double_precision():
+def test_many_turns_of_a_joint_are_taken_off_in_double_precision(device):
     urdf = STICK.format(base=0, travel=0.5).replace('type="revolute"', 'type="continuous"')
     robot, world = load_urdf(urdf), CollisionWorld()
-    checker = CollisionChecker(robot, world, "cpu")
+    checker = CollisionChecker(robot, world, device)
     rng = np.random.default_rng(7)
     for i in range(20):
         angle = 2 * np.pi * i / 20
@@ -243,11 +249,11 @@ def test_many_turns_of_a_joint_are_taken_off_in_double_precision():
 
 
 @pytest.mark.parametrize("margin", [1e-4, 0.02, 0.3])
-def test_margins_are_kept_from_obstacles(margin):
+def test_margins_are_kept_from_obstacles(margin, device):
     """Distances by coal, of shapes of every kind around the arm."""
     coal = pytest.importorskip("coal")
     world = CollisionWorld()
-    checker = CollisionChecker(stick(), world, "cpu", margin=margin)
+    checker = CollisionChecker(stick(), world, device, margin=margin)
     rng, refused, frees = np.random.default_rng(8), [], 0
     for k in range(400):
         turn, out = rng.uniform(-3, 3), rng.uniform(0, 0.5)
@@ -289,15 +295,15 @@ def _coal_distance(coal, a, T_a, b, T_b):
     return coal.distance(a, placed[0], b, placed[1], coal.DistanceRequest(), result)
 
 
-def test_margins_that_are_none_are_refused():
+def test_margins_that_are_none_are_refused(device):
     for margin in (-0.1, np.nan, np.inf, 1e6, "1", None, True):
         with pytest.raises(SettingsError, match="margin"):
-            CollisionChecker(stick(), CollisionWorld(), "cpu", margin=margin)
+            CollisionChecker(stick(), CollisionWorld(), device, margin=margin)
 
 
-def test_a_margin_may_change_between_queries():
+def test_a_margin_may_change_between_queries(device):
     world = CollisionWorld()
-    checker = CollisionChecker(stick(), world, "cpu")
+    checker = CollisionChecker(stick(), world, device)
     world.add_box("wall", [0.1, 1, 1], at(1.35, 0, 0))
     before = checker.version
     assert valid(checker, 0.0, 0.2)
@@ -305,9 +311,9 @@ def test_a_margin_may_change_between_queries():
     assert checker.version != before and not valid(checker, 0.0, 0.2)
 
 
-def test_a_hundred_thousand_obstacles_change_quickly():
+def test_a_hundred_thousand_obstacles_change_quickly(device):
     world = CollisionWorld()
-    checker = CollisionChecker(stick(), world, "cpu")
+    checker = CollisionChecker(stick(), world, device)
     for i, position in enumerate(np.random.default_rng(9).uniform(3, 9, (100_000, 3))):
         world.add_box(f"box_{i}", [0.01, 0.01, 0.01], at(*position))
     assert valid(checker, 0.0, 0.2)
@@ -315,3 +321,38 @@ def test_a_hundred_thousand_obstacles_change_quickly():
     world.add_box("box_500", [0.1, 0.1, 0.1], at(1.2, 0, 0))
     assert not valid(checker, 0.0, 0.2)
     assert time.perf_counter() - began < 5  # packing them all takes longer
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(bool(cuda_problem()), reason=cuda_problem())
+def test_arrays_on_the_device_are_checked_too():
+    from numba import cuda
+
+    checker = CollisionChecker(stick(), CollisionWorld(), "cuda")
+    q = np.zeros((40, 2), np.float32)
+    q[7, 0] = np.nan
+    on_device = cuda.to_device(q)
+    with pytest.raises(ValueError, match=r"q\[7\]: joint 'turn' is nan"):
+        checker.configurations_valid(on_device)
+    assert (checker.configurations_valid(on_device, not_finite="false") == (np.arange(40) != 7)).all()
+    assert (checker.motions_valid(on_device, on_device, not_finite="false") == (np.arange(40) != 7)).all()
+    for other in (cuda.to_device(q.astype(np.float64)), cuda.to_device(np.zeros((4, 3), np.float32))):
+        with pytest.raises(ValueError, match="q must be float32"):
+            checker.configurations_valid(other)
+    with pytest.raises(ValueError, match="computes on the CPU"):
+        CollisionChecker(stick(), CollisionWorld(), "cpu").configurations_valid(on_device)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(bool(cuda_problem()), reason=cuda_problem())
+def test_robots_with_more_pairs_than_a_warp_can_keep_are_refused_by_name():
+    arms = "".join(f'<joint name="j{i}" type="revolute"><parent link="foot"/><child link="l{i}"/><origin xyz="{i} 0 0"/><axis xyz="0 0 1"/>'
+                   f'<limit lower="-3" upper="3" velocity="1" effort="1"/></joint><link name="l{i}"><collision><geometry><box size="1.5 0.1 0.1"/>'
+                   '</geometry></collision></link>' for i in range(12))
+    srdf = '<robot name="many"></robot>'
+    robot = load_urdf(f'<robot name="many"><link name="foot"/>{arms}</robot>', srdf=srdf)
+    assert CollisionChecker(robot, CollisionWorld(), "cuda").configurations_valid(np.zeros((1, 12))).shape == (1,)
+    spheres = "".join(f'<collision><origin xyz="{k / 10} 0 0"/><geometry><sphere radius="0.04"/></geometry></collision>' for k in range(8))
+    robot = load_urdf(f'<robot name="many"><link name="foot"/>{arms}</robot>'.replace("</link>", spheres + "</link>"), srdf=srdf)
+    with pytest.raises(RobotDescriptionError, match="pairs of shapes.*CUDA"):
+        CollisionChecker(robot, CollisionWorld(), "cuda")
