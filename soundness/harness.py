@@ -34,7 +34,7 @@ class Tally:
     cases: scenes;  checks: verdicts compared;  refused: those of free space that the package refused
     skipped: {why: cases that could not be made};  errors: {class: requests that it refused by an error}
     widest: {robot: widest gap refused, metres};  deepest: deepest overlap called free, metres, wrong or not
-    apart: verdicts that differ between devices, within the accuracy
+    apart: verdicts that differ between devices, within the accuracy;  contradicted: overlaps of coal's that its triangles deny one by one
     """
 
     name: str
@@ -46,6 +46,7 @@ class Tally:
     wrong: int = 0
     refused: int = 0
     apart: int = 0
+    contradicted: int = 0
     seconds: float = 0.0
     deepest: float = 0.0
     skipped: Counter = field(default_factory=Counter)
@@ -104,7 +105,7 @@ class Tally:
     def as_dict(self):
         return {
             "cases": self.cases, "checks": self.checks, "wrong": self.wrong, "refused": self.refused,
-            "apart_within_accuracy": self.apart, "deepest_overlap_free_um": 1e6 * self.deepest,
+            "apart_within_accuracy": self.apart, "contradicted": self.contradicted, "deepest_overlap_free_um": 1e6 * self.deepest,
             "widest_gap_refused_um": {robot: 1e6 * gap for robot, gap in sorted(self.widest.items())},
             "skipped": dict(self.skipped), "errors": dict(self.errors), "seconds": round(self.seconds, 1), "failures": self.failures,
         }  # fmt: skip

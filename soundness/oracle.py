@@ -121,6 +121,26 @@ class Oracle:
                 self._triangles[body] = np.asarray(geometry.vertices())[corners]
         return self._triangles[body]
 
+    def triangle_gap(self, q, obstacle):
+        """Least signed distance of the raw bodies' triangles, one by one: a second opinion where coal's tree of them sees an overlap.
+
+        Not for obstacles that are meshes: -inf.
+        """
+        if obstacle.kind == "mesh":
+            return -np.inf
+        least, own = np.inf, (np.eye(3), np.zeros(3))
+        for body, (geometry, (R, t), _) in enumerate(self.placed(q, raw=True)):
+            triangles = self.triangles(body)
+            if triangles is None:
+                least = min(least, distance(geometry, (R, t), obstacle.geometry, obstacle.placement)[0])
+                continue
+            corners = triangles @ R.T + t
+            centres = corners.mean(axis=1)
+            radii = np.linalg.norm(corners - centres[:, None], axis=2).max(axis=1)
+            for near in corners[np.linalg.norm(centres - obstacle.centre, axis=1) < radii + obstacle.radius]:
+                least = min(least, distance(coal.TriangleP(*near), own, obstacle.geometry, obstacle.placement)[0])
+        return least
+
     def least_gap(self, q_from, q_to, gaps, known=(), samples=33):
         """(least gap, where) along a straight motion, sought densely where it is small.
 

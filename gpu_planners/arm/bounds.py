@@ -11,6 +11,7 @@ from .shapes import ConvexShape, ShapeKind
 
 MAX_SPHERES = 6
 PAD = 1e-6  # metres added to radii, covers the rounding to float32
+MANY = 500  # vertices of a hull whose box is sought by those that are farthest in some direction
 HEIGHTS, ANGLES = 1 - (2 * np.arange(128) + 1) / 128, np.arange(128) * np.pi * (3 - np.sqrt(5))
 DIRECTIONS = np.column_stack([np.sqrt(1 - HEIGHTS ** 2) * np.cos(ANGLES), np.sqrt(1 - HEIGHTS ** 2) * np.sin(ANGLES), HEIGHTS])  # evenly spread
 
@@ -20,7 +21,7 @@ def aligned(shape: ConvexShape) -> ConvexShape:
     if shape.kind != ShapeKind.POLYTOPE:
         return shape
     outermost = shape.vertices
-    if len(outermost) > len(DIRECTIONS):  # searching all faces of a hull of 1000 vertices takes a third of a second
+    if len(outermost) > MANY:  # searching all faces of a hull of 1000 vertices takes a third of a second
         outermost = outermost[np.unique(np.argmax(outermost @ DIRECTIONS.T, axis=0))]
     try:
         T_box_shape, _ = trimesh.bounds.oriented_bounds(outermost)

@@ -478,9 +478,9 @@ def motion_parts(qa, qb, mode, step, greatest):
 def verdict(active, q, F, I, S, lane):
     """space.FREE, NOT_FREE or NOT_FINITE: a plain check, for one configuration a lane. `S.speed` must be zero."""
     is_free = certify(active, q, UNRELATED, ZERO, False, F, I, S, lane) >= ZERO
-    if not space.finite(q):
-        return space.NOT_FINITE
-    return space.FREE if is_free and in_ranges(q, F, I) else space.NOT_FREE
+    if in_ranges(q, F, I):
+        return space.FREE if is_free else space.NOT_FREE
+    return space.NOT_FREE if space.finite(q) else space.NOT_FINITE
 
 
 @njit

@@ -21,7 +21,7 @@ from .collision import (
     verdict,
 )
 from .collision_world import CollisionWorld
-from .configurations import as_bools, check_policy, narrow, narrow_motions
+from .configurations import as_bools, check_policy, narrow, narrow_motions, new_array
 from .packing import MOVING, OBSTACLES, PAIR_INTS, PAIRS, pack_robot
 from .robot_model import RobotModel
 from .scene_packing import SceneCache
@@ -87,6 +87,7 @@ class CollisionChecker:
             from .collision_kernels import CudaChecker
 
             self._cuda = CudaChecker(self._packed_robot.buffers, self.device)
+        self._room = self._cuda.room if self._cuda else new_array
 
     @property
     def margin(self):
@@ -143,7 +144,7 @@ class CollisionChecker:
         """q: (N, dof) -> (N,) bool: free of self-collision, and of collision with the world in its margin."""
         refuse_forked()
         check_policy(not_finite)
-        narrowed, scene = narrow(q, self.robot, "q", self.device), self.packed_scene
+        narrowed, scene = narrow(q, self.robot, "q", self.device, self._room), self.packed_scene
         if self._cuda:
             verdicts = self._cuda.configurations_valid(narrowed)
         else:
@@ -155,7 +156,7 @@ class CollisionChecker:
         """(N, dof), (N, dof) -> (N,) bool: is each straight motion free, ends included, by the checker's MotionCheck."""
         refuse_forked()
         check_policy(not_finite)
-        ends, scene = narrow_motions(q_from, q_to, self.robot, self.device), self.packed_scene
+        ends, scene = narrow_motions(q_from, q_to, self.robot, self.device, self._room), self.packed_scene
         if self._cuda:
             verdicts = self._cuda.motions_valid(*ends, *self.motion_args)
         else:

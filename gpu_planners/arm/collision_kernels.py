@@ -69,6 +69,11 @@ class CudaChecker:
     def motions_valid(self, q_from, q_to, mode, step):
         return self._run(self._motions, WARPS, (q_from, q_to), int32(mode), step)
 
+    def room(self, number, rows, columns):
+        """The page-locked array from which input `number` travels, as configurations.new_array: valid until the next call."""
+        with cuda.gpus[self._index]:
+            return self._buffer(f"in{number}", rows, columns, np.float32)[1][:rows]
+
     def _run(self, kernel, per_block, inputs, *scalars):
         """inputs: (N, dof) float32 arrays of the host or of the device; -> (N,) uint8 verdicts on the host."""
         n = len(inputs[0])
@@ -86,7 +91,8 @@ class CudaChecker:
         if hasattr(q, "__cuda_array_interface__"):
             return cuda.as_cuda_array(q)
         device, host = self._buffer(name, len(q), self._dof, np.float32)
-        np.copyto(host[:len(q)], q)
+        if not np.may_share_memory(host, q):  # the caller may have filled it already
+            np.copyto(host[:len(q)], q)
         device[:len(q)].copy_to_device(host[:len(q)], self._stream)
         return device[:len(q)]
 

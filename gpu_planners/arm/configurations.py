@@ -1,5 +1,6 @@
 """Configurations as callers give them, for the compiled code: shape and type checked, whole turns taken off in float64, then float32."""
 
+import numba
 import numpy as np
 
 from ..device import njit
@@ -9,32 +10,39 @@ from .space import FREE, NOT_FINITE
 LARGEST = 1e10  # rad or m: float64 still holds a micrometre
 TURN = 2 * np.pi
 POLICIES = ("error", "false")
+FEW = 4096  # rows that one thread narrows sooner than several wake up
 
 
-def narrow(q, robot, name, device="cpu"):
+def new_array(number, rows, columns):
+    """Room for the narrowed configurations: float32 (rows, columns); number: 0, and 1 for the second end of motions."""
+    return np.empty((rows, columns), dtype=np.float32)
+
+
+def narrow(q, robot, name, device="cpu", room=new_array):
     """q: (N, dof) -> (N, dof) float32; joints that turn come back within a turn of 0. What is no finite number becomes NaN.
 
-    A float32 array on the CUDA device of `device` stays there, as it is. Raises ConfigurationError naming `name`.
+    A float32 array on the CUDA device of `device` stays there, as it is. room: makes the arrays that are filled, as `new_array` does.
+    Raises ConfigurationError naming `name`.
     """
     if on_device(q, robot, name, device):
         return q
     q = _numbers(q, robot, name)
-    out = np.empty(q.shape, dtype=np.float32)
+    out = room(0, *q.shape)
     _narrow(q, q, _turning(robot), out)
     return out
 
 
-def narrow_motions(q_from, q_to, robot, device="cpu"):
+def narrow_motions(q_from, q_to, robot, device="cpu", room=new_array):
     """The same for the ends of straight motions: both are turned by the same whole turns, their middle to within half a turn of 0."""
     if on_device(q_from, robot, "q_from", device) and on_device(q_to, robot, "q_to", device):
         ends = q_from, q_to
     else:
         q_from, q_to = _numbers(q_from, robot, "q_from"), _numbers(q_to, robot, "q_to")
-        ends = np.empty(q_from.shape, dtype=np.float32), np.empty(q_to.shape, dtype=np.float32)
+        ends = None
     if q_from.shape != q_to.shape:
         raise ConfigurationError(f"q_from and q_to must have the same shape, got {q_from.shape} and {q_to.shape}")
-    if ends[0] is not q_from:
-        turning = _turning(robot)
+    if ends is None:
+        ends, turning = (room(0, *q_from.shape), room(1, *q_to.shape)), _turning(robot)
         _narrow(q_from, q_to, turning, ends[0])
         _narrow(q_to, q_from, turning, ends[1])
     return ends
@@ -90,10 +98,23 @@ def _turning(robot):
     return np.asarray(getattr(robot, "periodic", np.zeros(robot.dof, dtype=bool)))
 
 
-@njit
 def _narrow(q, other, turning, out):
     """out = q less the whole turns of the middle between it and `other`, where one of the two is more than a turn from 0."""
-    for i in range(len(q)):
+    if len(q) < FEW:
+        _narrow_rows(q, other, turning, out, 0, len(q))
+    else:
+        _narrow_all(q, other, turning, out, numba.get_num_threads())
+
+
+@njit(parallel=True)
+def _narrow_all(q, other, turning, out, parts):
+    for c in numba.prange(parts):
+        _narrow_rows(q, other, turning, out, c * len(q) // parts, (c + 1) * len(q) // parts)
+
+
+@njit
+def _narrow_rows(q, other, turning, out, first, last):
+    for i in range(first, last):
         for k in range(q.shape[1]):
             value, end = np.float64(q[i, k]), np.float64(other[i, k])
             if not (abs(value) <= LARGEST and abs(end) <= LARGEST):

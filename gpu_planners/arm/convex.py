@@ -104,13 +104,12 @@ def separation(F, I, a, b, T, x, y, z, margin):
     margin: the search stops at the first bound above it.
     A bound below `margin` is within GOOD_BOUND of the true distance, or below float32's resolution.
     """
-    skins = F[I[a + FLOATS] + SKIN] + F[I[b + FLOATS] + SKIN]
+    touch = F[I[a + FLOATS] + SKIN] + F[I[b + FLOATS] + SKIN] + ROUNDING  # shapes whose distance is less count as meeting
     length = math.sqrt(x * x + y * y + z * z)
     if length > np.float32(1e-12):
         x, y, z = x / length, y / length, z / length
     else:
         x, y, z = ZERO, ZERO, ONE
-    enough = margin + ROUNDING
     best = ZERO
     # the simplex of Gilbert, Johnson and Keerthi: n of the points p0 to p2, and v, the point of their hull closest to the origin
     n = 0
@@ -118,9 +117,9 @@ def separation(F, I, a, b, T, x, y, z, margin):
     for step in range(CHUNG_WANG_STEPS + GJK_STEPS):
         rx, ry, rz = support_difference(F, I, a, b, T, x, y, z)
         gap = x * rx + y * ry + z * rz
-        best = max(best, gap - skins)
-        if best > enough:
-            return best
+        best = max(best, gap)
+        if best > margin + touch:
+            return best - touch
         if n == 0:
             squared = rx * rx + ry * ry + rz * rz
             if gap <= ZERO and squared >= ROUNDING * ROUNDING and step < CHUNG_WANG_STEPS:
@@ -133,7 +132,7 @@ def separation(F, I, a, b, T, x, y, z, margin):
             v = p0
         else:
             distance = math.sqrt(dot(v, v))
-            if best > GOOD_BOUND * (distance - skins) or distance - gap < ROUNDING * HALF_:  # good enough, or no closer point is left
+            if best - touch > GOOD_BOUND * (distance - touch) or distance - gap < ROUNDING * HALF_:  # good enough, or no closer point is left
                 break
             r = (np.float64(rx), np.float64(ry), np.float64(rz))
             if n == 1:
@@ -145,10 +144,10 @@ def separation(F, I, a, b, T, x, y, z, margin):
                 if n == 4:  # the origin is inside
                     return MEET
         distance = math.sqrt(dot(v, v))
-        if distance < skins + ROUNDING:
+        if distance < touch:
             return MEET
         x, y, z = np.float32(v[0] / distance), np.float32(v[1] / distance), np.float32(v[2] / distance)
-    return best if best > ROUNDING else MEET
+    return best - touch if best > touch else MEET
 
 
 @njit

@@ -41,6 +41,7 @@ BRUTE_FORCE = 8  # polytopes with no more vertices are searched without the tabl
 
 GREATEST_SKIN = 1e-4  # m, without margin
 GREATEST_INDEX = 2 ** 31 - 1
+NEAR_ROOT = 2.0  # m: a robot whose base is nearer is seen from the root, which saves a composition of poses
 
 
 class Packed(NamedTuple):
@@ -198,8 +199,11 @@ def _skins(robot, shapes, levers, moving, radius):
 
 
 def _at_its_base(robot):
-    """-> the same robot seen from the middle of its first frames, and where that is in the root frame, (3,)."""
+    """-> the same robot seen from the middle of its first frames, and where that is in the root frame, (3,); near the root it stays."""
     frames, bases, first = robot.frames.copy(), robot.T_parent_base.copy(), robot.frames["parent"] < 0
+    away = np.abs(bases[first][:, :3, 3]).max() + max(np.abs(frames[name][first]).max() for name in ("a", "d"))
+    if away < NEAR_ROOT:
+        return robot, np.zeros(3)
     for f in np.flatnonzero(first):  # what comes before the value of a first joint, which may be a long way, goes into its base
         bases[f] = bases[f] @ row_transform(*(frames[f][name] for name in ("a", "alpha", "d", "theta")))
     for name in ("a", "alpha", "d", "theta"):
