@@ -1,4 +1,4 @@
-# make demo | test | bench set everything up by themselves; `make setup` does only that.
+# make demo | test | bench | soundness set everything up by themselves; `make setup` does only that.
 #   PYTHON=python3.12   the Python to build .venv with (3.10 to 3.13)
 #   ARGS="..."          passed on, for instance: make test ARGS="-k collision -x"
 
@@ -16,12 +16,13 @@ driver_folders := $(foreach folder,$(subst :, ,$(LD_LIBRARY_PATH)),\
   $(if $(findstring nvidia,$(folder))$(findstring cuda,$(folder)),$(folder)))
 export LD_LIBRARY_PATH := $(subst $(empty) $(empty),:,$(strip $(driver_folders)))
 
-.PHONY: help setup demo test bench clean
+.PHONY: help setup demo test bench soundness clean
 
 help:
 	@echo "make demo    plan through the real nodes: motions of a robot, paths of 10,000 agents; draw them"
 	@echo "make test    run the tests              (make test ARGS=\"-k collision\")"
 	@echo "make bench   measure, with peers, into out/bench"
+	@echo "make soundness   look for wrong answers (make soundness ARGS=\"--seconds 3600 --seed 1\")"
 	@echo "make setup   only set up .venv          (make setup PYTHON=python3.12)"
 	@echo "make clean   remove .venv and everything built"
 
@@ -36,6 +37,9 @@ test: setup
 
 bench: setup
 	@$(IN_VENV) -m gpu_planners.cli bench $(ARGS)
+
+soundness: setup
+	@$(IN_VENV) -m soundness $(ARGS)
 
 clean:
 	rm -rf .venv build install log out .pytest_cache .hypothesis .ruff_cache *.egg-info

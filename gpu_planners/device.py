@@ -3,8 +3,13 @@
 `njit` here is numba's with an on-disk cache whose folder is keyed on the sources of the whole package:
 numba itself looks only at the file of the decorated function, so a change in a callee of another module
 would bring an old answer back (GPU_NOTES). CUDA is imported only when a device is asked for.
+
+Processes: threads (GNU OpenMP's, which Numba uses) and CUDA contexts do not survive os.fork. A child forked after its parent
+has planned cannot plan, and every entry point of the package says so in it (`refuse_forked`). Start processes by "spawn" or
+"forkserver" (multiprocessing.get_context, or a ProcessPoolExecutor's mp_context) or by subprocess, or fork before planning.
 """
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -12,7 +17,9 @@ from pathlib import Path
 
 import numba
 
-from .errors import DeviceError
+from .errors import DeviceError, GpuPlannersError
+
+_lost = ""  # what this process inherited from its parent by a fork and cannot use
 
 
 def cache_folder():
@@ -84,6 +91,26 @@ def _described(value):
     return f"{type(value).__name__} {value!r}"
 
 
+def _note_fork():
+    """In a forked child: note whether the parent had started what does not survive a fork."""
+    global _lost
+    if cuda_problem.cache_info().currsize and not cuda_problem():
+        _lost = "CUDA"
+    with contextlib.suppress(ValueError):  # no threads yet
+        if numba.threading_layer() != "tbb":
+            _lost = "threads"
+
+
+os.register_at_fork(after_in_child=_note_fork)
+
+
+def refuse_forked():
+    """Raise GpuPlannersError in a child that was forked after its parent had used threads or CUDA: the child would crash."""
+    if _lost:
+        raise GpuPlannersError(f"this process was forked from one that had used gpu_planners with {_lost}, which does not survive a fork; "
+                               "start processes by 'spawn' or 'forkserver' (multiprocessing.get_context), or by subprocess")
+
+
 @functools.cache
 def cuda_problem():
     """Why CUDA cannot be used here, or "" when it can."""
@@ -102,8 +129,9 @@ def cuda_problem():
 def resolve_device(device):
     """"auto", "cpu", "cuda" or "cuda:N" -> "cpu" or "cuda:N".
 
-    Raises DeviceError when the name is unknown or the device is not there; "auto" never raises.
+    Raises DeviceError when the name is unknown or the device is not there; GpuPlannersError in a child forked too late.
     """
+    refuse_forked()
     if device == "cpu":
         return "cpu"
     if device == "auto":

@@ -18,6 +18,10 @@ class ObstacleError(GpuPlannersError):
     """An obstacle is malformed (size, pose, vertices) or unknown; the text names it."""
 
 
+class ConfigurationError(GpuPlannersError):
+    """Joint values have the wrong shape or type or are not finite; the text names the row and the joint."""
+
+
 class SettingsError(GpuPlannersError):
     """A setting is unknown or out of range; the text names the field, the value and what is allowed."""
 
@@ -28,3 +32,12 @@ class DeviceError(GpuPlannersError):
 
 class GridMapError(GpuPlannersError):
     """A grid map, or a file or message that holds one, is malformed; the text names the tile, the field or the value."""
+
+
+def shown(value):
+    """A short text of any value, for an error."""
+    try:
+        text = repr(value)
+    except Exception:  # an integer of 5000 digits, or what an object of the caller raises
+        text = f"a value of type {type(value).__name__}"
+    return text if len(text) <= 80 else text[:77] + "..."

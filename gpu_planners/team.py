@@ -11,18 +11,27 @@ On CUDA a worker is a warp of 32 lanes and a team is some blocks of one cooperat
 operations there). On the CPU a worker has one lane and is a thread of its own, a member of the team by itself; exchanges
 between lanes do nothing there. The work of a round never depends on the number of workers or lanes, so both give the
 same answer up to rounding.
+
+A worker that is `late` leaves out the rest of its share and raises a flag in memory. All read it after the next barrier, so
+that all stop at the same place; nobody may raise it again before all have read it.
 """
 
 import functools
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
+from .device import njit
+
 TURN = -0x80000000  # the bit of a barrier that flips when everybody has arrived
+NEVER = (1 << 63) - 1  # a deadline
+DAY_MS = 86_400_000  # the longest time limit
 SPINS = 2000  # looks at a barrier before the thread lets others run
 
 
@@ -117,8 +126,25 @@ def join_bits(bits):
 
 
 def clock_ns():
-    """Nanoseconds since some moment, on CUDA; 0 on the CPU, where the caller of compiled code looks at the time."""
-    return 0
+    """Nanoseconds since some moment."""
+    return time.monotonic_ns()
+
+
+def left_ms(deadline):
+    """Milliseconds until clock_ns() reaches the deadline, for `deadline_in` on a device with another clock; a day at most."""
+    return min(max(-((clock_ns() - deadline) // 1_000_000), 0), DAY_MS)
+
+
+@njit
+def deadline_in(left_ms):
+    """What clock_ns() will be in `left_ms` milliseconds."""
+    return clock_ns() + 1_000_000 * left_ms
+
+
+@njit
+def late(deadline):
+    """Has the deadline passed? All lanes of the worker get the same answer; another worker may get another one."""
+    return any_lane(clock_ns() > deadline)
 
 
 def peek(N, i):
@@ -208,9 +234,22 @@ def _join_bits(bits):
     return lambda bits: np.uint32(bits)
 
 
+@intrinsic
+def _monotonic_ns(context):
+    def read(context, builder, signature, arguments):
+        word, wide = ir.IntType(32), ir.IntType(64)
+        timespec = cgutils.alloca_once(builder, ir.ArrayType(wide, 2))
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(word, [word, timespec.type]), "clock_gettime")
+        builder.call(function, [ir.Constant(word, time.CLOCK_MONOTONIC), timespec])
+        seconds, nanoseconds = (builder.extract_value(builder.load(timespec), k) for k in range(2))
+        return builder.add(builder.mul(seconds, ir.Constant(wide, 10**9)), nanoseconds)
+
+    return types.int64(), read
+
+
 @overload(clock_ns, target="cpu")
 def _clock_ns():
-    return lambda: 0
+    return lambda: _monotonic_ns()
 
 
 @overload(peek, target="cpu")

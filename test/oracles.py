@@ -5,6 +5,7 @@ collision mesh unless told otherwise, primitives and obstacles exact, links that
 moving links only, self-collision pairs are those that the SRDF leaves enabled.
 """
 
+import math
 import xml.etree.ElementTree as ET
 from functools import lru_cache
 from itertools import pairwise
@@ -26,6 +27,7 @@ class CoalScene:
         as "pose" (4, 4) in place of position and quaternion; metres, root frame
     mesh_dir: where relative mesh paths and package:// paths start; default the URDF's folder
     decomposition: {link: [(V, 3) vertices in the link frame, ...]} pieces to use in place of the link's one hull,
+        {(link, number): [...]} in place of that of its collision element `number`,
         or {link: "mesh"} for its raw triangles (then a body wholly inside the mesh is not seen)
     joints: planning joints in the order of q; default all revolute, continuous and prismatic joints that mimic none
     fixed: {joint: value} of the other joints, default 0
@@ -36,15 +38,22 @@ class CoalScene:
         self, urdf, srdf, obstacles, mesh_dir=None, decomposition=None, joints=None, fixed=None, self_pairs=None
     ):
         urdf = Path(urdf)
-        self._tree = _Tree(urdf)
+        self._tree = Tree(urdf)
         self.model = pin.buildModelFromUrdf(str(urdf))
         self.data = self.model.createData()
         self.joint_names = tuple(joints or self._tree.free_joints())
         self._fixed = dict(fixed or {})
         self._moves = self._tree.moving_groups(self.joint_names)
+        self._neutral = pin.neutral(self.model)
+        self._driven = [  # of each joint: where its value stands, in how many numbers, and multiplier * leader + offset
+            (self.model.joints[i].idx_q, self.model.joints[i].nq, *self._tree.leader(name), self._tree.value(name, {}))
+            for i, name in enumerate(self.model.names)
+            if i > 0  # the first is the universe
+        ]
         self.geometry = pin.GeometryModel()
         self._radius = {}  # geometry index -> largest distance of a link body's points from the origin of its joint
         links = self._add_links(Path(mesh_dir or urdf.parent), decomposition or {})
+        self._link, self._obstacles = dict(links), len(obstacles)
         self._add_pairs(links, self._add_obstacles(obstacles), srdf, self_pairs)
         self.geometry_data = pin.GeometryData(self.geometry)
         self.pair_names = [
@@ -55,6 +64,16 @@ class CoalScene:
         self._reach = np.array(
             [self._pair_reach(rates[p.first], rates[p.second]) for p in self.geometry.collisionPairs]
         )
+
+    def moving_bodies(self):
+        """[(name, index)] of the links' bodies that the planning joints move."""
+        bodies = range(self.geometry.ngeoms - self._obstacles)
+        return [(self.geometry.geometryObjects[i].name, i) for i in bodies if self._moves[self._link[i]]]
+
+    def placed(self, q):
+        """q: (dof,) -> indexable [body index] of T_root_body, pinocchio's SE3; valid until the next call."""
+        self._place(q)
+        return self.geometry_data.oMg
 
     def in_collision(self, q):
         """q: (dof,) -> bool, True where two bodies touch or overlap."""
@@ -128,22 +147,26 @@ class CoalScene:
     def _full(self, q):
         """Planning values (dof,) -> pinocchio's configuration, mimic joints followed."""
         values = {**self._fixed, **dict(zip(self.joint_names, np.asarray(q, dtype=float), strict=True))}
-        full = pin.neutral(self.model)
-        for number, name in enumerate(self.model.names):
-            if number == 0:
-                continue
-            value, joint = self._tree.value(name, values), self.model.joints[number]
-            full[joint.idx_q : joint.idx_q + joint.nq] = value if joint.nq == 1 else (np.cos(value), np.sin(value))
+        full = self._neutral.copy()
+        for at, size, leader, multiplier, offset in self._driven:
+            value = multiplier * values.get(leader, 0.0) + offset
+            full[at : at + size] = value if size == 1 else (math.cos(value), math.sin(value))
         return full
 
     def _add_links(self, mesh_dir, decomposition):
         """Add collision bodies; returns [(geometry index, link)]."""
         added = []
         for link, number, element in self._tree.collisions():
+            if (pieces := decomposition.get((link, number))) is not None:
+                added += [
+                    (self._add(f"{link}_{number}#{k}", link, np.eye(4), hull(piece), np.asarray(piece)), link)
+                    for k, piece in enumerate(pieces)
+                ]
+                continue
             if decomposition.get(link) is not None and decomposition[link] != "mesh":
                 if number == 0:
                     added += [
-                        (self._add(f"{link}_{k}", link, np.eye(4), _hull(piece), np.asarray(piece)), link)
+                        (self._add(f"{link}_{k}", link, np.eye(4), hull(piece), np.asarray(piece)), link)
                         for k, piece in enumerate(decomposition[link])
                     ]
                 continue
@@ -163,7 +186,7 @@ class CoalScene:
     def _add_obstacles(self, obstacles):
         indices = []
         for obstacle in obstacles:
-            body, _ = _obstacle_body(obstacle)
+            body, _ = obstacle_body(obstacle)
             pose = np.asarray(obstacle["pose"]) if "pose" in obstacle else pose_of(obstacle)
             name = f"{obstacle.get('name', obstacle['type'])}#{len(indices)}"
             indices.append(self.geometry.addGeometryObject(pin.GeometryObject(name, 0, pin.SE3(pose), body)))
@@ -212,7 +235,7 @@ class CoalScene:
         return rates
 
 
-class _Tree:
+class Tree:
     """What the re-checker needs of the URDF's tree, read from the XML."""
 
     def __init__(self, urdf):
@@ -267,7 +290,8 @@ class _Tree:
                 yield link.get("name"), number, element
 
 
-def _hull(points):
+def hull(points):
+    """Convex hull of points (V, 3), a coal geometry."""
     bvh = coal.BVHModelOBBRSS()
     bvh.beginModel(0, 0)
     bvh.addVertices(np.ascontiguousarray(points, dtype=float))
@@ -276,7 +300,8 @@ def _hull(points):
     return bvh.convex
 
 
-def _mesh(vertices, faces):
+def triangle_soup(vertices, faces):
+    """Triangles as they are, a coal geometry: what lies wholly inside is not seen."""
     bvh = coal.BVHModelOBBRSS()
     bvh.beginModel(len(faces), len(vertices))
     bvh.addVertices(np.ascontiguousarray(vertices, dtype=float))
@@ -299,7 +324,7 @@ def _collision_body(element, mesh_dir, raw):
 def _mesh_body(file, scale, raw):
     mesh = trimesh.load(file, force="mesh", process=False)
     vertices = np.asarray(mesh.vertices) * [float(v) for v in scale.split()]
-    return (_mesh(vertices, mesh.faces) if raw else _hull(vertices)), vertices
+    return (triangle_soup(vertices, mesh.faces) if raw else hull(vertices)), vertices
 
 
 def _mesh_file(name, mesh_dir):
@@ -309,9 +334,10 @@ def _mesh_file(name, mesh_dir):
     return mesh_dir / name.removeprefix("file://")
 
 
-def _obstacle_body(obstacle):
+def obstacle_body(obstacle):
+    """(coal geometry, points that bound it or None) of an obstacle as in `CoalScene`, at the origin."""
     if obstacle["type"] == "convex":
-        return _hull(obstacle["vertices"]), None
+        return hull(obstacle["vertices"]), None
     keys = {"box": ["size"], "cylinder": ["radius", "height"], "sphere": ["radius"]}[obstacle["type"]]
     return _primitive(
         obstacle["type"], {("length" if key == "height" else key): np.atleast_1d(obstacle[key]) for key in keys}

@@ -119,18 +119,18 @@ def test_workspace_steps_bound_every_point(panda):
 
 @needs_data
 def test_no_point_moves_faster_than_its_bound(panda):
-    """packing.REACH, on which all certificates rest: points of every shape, over random short motions."""
-    from gpu_planners.arm.packing import DOF, MOVING, REACH
+    """reach.joint_reach, on which all certificates rest: points of every shape, over random short motions."""
+    from gpu_planners.arm.packing import DOF, MOVING, REACH, pack_robot
 
-    checker = CollisionChecker(panda, CollisionWorld(), "cpu")
-    floats, ints = checker.packed_robot
+    robot = pack_robot(panda)
+    floats, ints = robot.buffers
     reach = floats[ints[REACH]:][:ints[MOVING] * ints[DOF]].reshape(ints[MOVING], ints[DOF])
     rng = np.random.default_rng(7)
     q = rng.uniform(panda.lower, panda.upper, (300, 7))
     dq = rng.normal(0, 0.2, q.shape) * (rng.random(q.shape) < 0.5)
     before, after = panda.frame_poses(q), panda.frame_poses(q + dq)
     tightest = 0.0
-    for row, s in zip(reach, checker._shape_order):
+    for row, s in zip(reach, robot.order):
         shape, f = panda.shapes[s], panda.shape_frame[s]
         points = np.column_stack([shape.vertices @ shape.pose[:3, :3].T + shape.pose[:3, 3], np.ones(len(shape.vertices))])
         moved = np.linalg.norm(((after[:, f] - before[:, f]) @ points.T)[:, :3], axis=1).max(axis=1)

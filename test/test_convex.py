@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from gpu_planners.arm.bounds import aligned, covering_spheres
 from gpu_planners.arm.convex import separation, table_cell
-from gpu_planners.arm.packing import FLOATS, HEADER, OBSTACLE_INTS, SHAPE_INT_STRIDE, Packed, pack_scene
+from gpu_planners.arm.packing import FLOATS, HEADER, OBSTACLE_INTS, SHAPE_INT_STRIDE, Packed, PackedRobot
+from gpu_planners.arm.scene_packing import SceneCache
 from gpu_planners.arm.shapes import ConvexShape, ShapeKind
 from gpu_planners.arm.support_table import support_table
 from gpu_planners.device import njit
@@ -13,7 +14,7 @@ from scipy.spatial.transform import Rotation
 
 GREY = 1e-4  # metres from contact where float32 may decide either way
 KINDS = ["box", "cylinder", "sphere", "convex_hull"]
-NO_ROBOT = Packed(np.zeros(1, np.float32), np.zeros(HEADER, np.int32))
+NO_ROBOT = PackedRobot(Packed(np.zeros(1, np.float32), np.zeros(HEADER, np.int32)), np.zeros(0, int), np.zeros(3), 1.0)
 
 
 def random_pose(rng, spread):
@@ -51,7 +52,7 @@ def coal_body(coal, shape):
 
 def separations(shapes, pairs, margin):
     """Separation of pairs of shapes, each started from the direction between their centres."""
-    packed = pack_scene(NO_ROBOT, shapes)
+    packed = SceneCache(NO_ROBOT).pack(tuple(shapes))
     relative = []
     for i, j in pairs:  # the packed shape may have been turned to its tight box: use the pose that was packed
         record = packed.ints[OBSTACLE_INTS] + np.array([i, j]) * SHAPE_INT_STRIDE

@@ -1,5 +1,7 @@
 """Convex pieces: they cover, come close where one hull is coarse, and are remembered."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import trimesh
@@ -42,6 +44,37 @@ def test_a_dumbbell_is_cut_along_its_rod():
     names = [piece.name for piece in convex_pieces("bell", mesh, np.eye(4), 0.03)]
     assert names == [f"bell#{i}" for i in range(len(pieces))]
     assert len(convex_pieces("bell", mesh, np.eye(4), np.inf)) == 1
+
+
+def test_a_fine_mesh_takes_little_memory():
+    """The distances of all samples to all facets at once would be 9 GB."""
+    ball = trimesh.creation.icosphere(5, 0.3)
+    pieces = [ball.vertices]
+    tracemalloc.start()
+    try:
+        assert len(uncovered(ball, pieces)) == 0
+        inner = uncovered(ball, [0.999 * ball.vertices])
+        assert tracemalloc.get_traced_memory()[1] < 100 * 2**20
+    finally:
+        tracemalloc.stop()
+    assert len(inner) > 10_000  # not all samples are looked at, but many
+
+
+@pytest.mark.parametrize("chunk", [1, 1000, 2**16])
+def test_blocks_of_samples_give_what_all_at_once_gives(monkeypatch, chunk):
+    mesh = trimesh.creation.box([0.02, 0.02, 0.02])
+    piece = mesh.vertices * [0.5, 1, 1]
+    monkeypatch.setattr(decomposition, "CHUNK", chunk)
+    outside = uncovered(mesh, [piece])
+    samples = decomposition._surface_samples(mesh)
+    assert np.array_equal(outside, samples[np.abs(samples[:, 0]) > 0.005 + 1e-6])
+
+
+def test_the_largest_faces_of_a_fine_hull_are_looked_at_closely(monkeypatch):
+    mesh = dumbbell()
+    expected = hull_excess(mesh)
+    monkeypatch.setattr(decomposition, "MAX_FINE_FACES", 60)  # of 2000
+    assert hull_excess(mesh) == pytest.approx(expected, abs=1e-3)
 
 
 @settings(max_examples=15, deadline=None)

@@ -7,7 +7,7 @@ import array
 
 import numpy as np
 import pytest
-from geometry_msgs.msg import PoseArray
+from geometry_msgs.msg import PoseArray, Quaternion
 from grid_harness import RunningNode, centre, map_message, poses, request, stamped
 from nav_msgs.msg import OccupancyGrid
 from nav_msgs.srv import GetPlan
@@ -19,6 +19,7 @@ from gpu_planners.nodes import grid_codes as codes
 from gpu_planners.nodes.grid_conversions import path_set_of
 from gpu_planners.nodes.grid_parameters import ALGORITHMS
 from gpu_planners.nodes.grid_planner_node import main
+from gpu_planners_msgs.srv import PlanAgents
 
 NAN, INF = float("nan"), float("inf")
 BLOCKED, OUTSIDE, CLOSED_ROOM = (9 - 1, 3), (4, 10), (5, 4)
@@ -29,7 +30,7 @@ start_node = starter(RunningNode)
 
 @pytest.fixture(scope="module")
 def running():
-    node = RunningNode()
+    node = RunningNode(max_agents=100, max_path_poses=1000)
     node.good_words = node.plan(request()).words
     yield node
     node.close()
@@ -106,7 +107,20 @@ def both_kinds():
     return message
 
 
+def with_orientation(*xyzw):
+    message = request()
+    message.goals.poses[0].orientation = Quaternion(**dict(zip("xyzw", map(float, xyzw))))
+    return message
+
+
 BAD_REQUESTS = {
+    "goal turned by half a rotation": (with_orientation(0, 0, 0, 0.5), codes.INVALID_REQUEST, ["goal 0", "0.5", "length 1"]),
+    "goal turned by NaN": (with_orientation(0, 0, NAN, 1), codes.INVALID_REQUEST, ["goal 0", "nan", "length 1"]),
+    "more agents than allowed": (request(starts=[(0, 0)] * 101), codes.INVALID_REQUEST, ["101 agents", "100", "max_agents"]),
+    "more goals than allowed": (request(goals=[(0, 0)] * 101), codes.INVALID_REQUEST, ["101 agents", "max_agents"]),
+    "more points than allowed": (with_points(start_points=[1.0] * 202, goal_points=[1.0, 1.0]), codes.INVALID_REQUEST, ["101 agents"]),
+    "more path_agents than allowed": (request(path_agents=[0] * 1001), codes.INVALID_REQUEST, ["1001 poses", "1000", "max_path_poses"]),
+    "longer paths than allowed": (request(path_agents=[0] * 100), codes.INVALID_REQUEST, ["1600 poses", "1000", "max_path_poses"]),
     "no start": (request(starts=[]), codes.INVALID_REQUEST, ["0 starts", "1 goals"]),
     "no goal": (request(goals=[]), codes.INVALID_REQUEST, ["1 starts", "0 goals"]),
     "two goals for three starts": (three_starts(), codes.INVALID_REQUEST, ["3 starts", "2 goals"]),
@@ -124,6 +138,52 @@ def test_a_bad_request_is_named_and_the_next_one_answered(running, case):
     response = running.plan(message)
     assert response.code == code and all(word in response.message for word in words), response.message
     assert not response.codes and not response.words and not response.paths
+    assert_serves(running)
+
+
+ODD_NUMBERS = (NAN, INF, -INF, -0.0, 5e-324, 1e-300, -1.0, 1e-3, 1e5, 2.0**31, 2.0**63, 1e19, 1e39, 1e154, 1e300)
+ODD_FLOATS = (NAN, INF, -INF, -1.0, 1e-45, 1e-30, 1e-10, 1e-3, 1e5, 1e10, 3e38)  # float32
+ODD_TEXTS = ("\0", "exact\0", "x" * 100_000, "\n", "%s%n{}", "\u202e", "漢")
+
+
+@pytest.mark.parametrize("algorithm", ["exact", "astar"])
+def test_whatever_a_field_holds_the_node_answers_in_words(running, algorithm):
+    """Straight to the service's callback too: DDS ends a text at its first NUL."""
+
+    def asked(message):
+        message.algorithm, message.path_agents = message.algorithm or algorithm, [0]
+        for ask in (running.plan, lambda message: running.node._plan_agents(message, PlanAgents.Response())):
+            response = ask(message)
+            assert response.message.isprintable() and "internal" not in response.message, response.message
+            assert len(response.message) < 3000
+        return response
+
+    for value in ODD_NUMBERS:
+        for name in ("starts", "goals"):
+            for part, axes in (("position", "xyz"), ("orientation", "xyzw")):
+                for axis in axes:
+                    message = request()
+                    setattr(getattr(getattr(message, name).poses[0], part), axis, value)
+                    asked(message)
+        asked(with_points(start_points=[value, 1.0], goal_points=[1.0, 1.0]))
+        asked(with_points(start_points=[1.0, 1.0], goal_points=[1.0, value]))
+    for text in ODD_TEXTS:
+        assert asked(request(algorithm=text)).code and asked(request(frame=text)).code == codes.TF_ERROR
+    assert_serves(running)
+
+
+def test_whatever_a_map_holds_the_node_answers_in_words(running):
+    places = [(part, axis, value) for part, axes in (("position", "xyz"), ("orientation", "xyzw")) for axis in axes for value in ODD_NUMBERS]
+    maps = [spoilt(lambda m, p=p: setattr(getattr(m.info.origin, p[0]), p[1], p[2])) for p in places]
+    maps += [spoilt(lambda m, n=n: setattr(m.info, n, 2**32 - 1)) for n in ("width", "height")]
+    fine_and_coarse = [spoilt(lambda m, r=r: setattr(m.info, "resolution", r)) for r in ODD_FLOATS]
+    for radius, messages in ((0.0, maps + fine_and_coarse), (1000.0, fine_and_coarse)):
+        assert running.set_parameter("footprint_radius", radius).successful
+        for message in messages:
+            running.publish_map(message)
+            assert "internal" not in running.plan(request()).message + running.node._state.text + running.node._state.problem
+    assert running.set_parameter("footprint_radius", 0.0).successful
+    running.publish_map(map_message())
     assert_serves(running)
 
 
@@ -148,8 +208,15 @@ def test_an_error_inside_is_answered_too(running, monkeypatch):
 def test_get_plan_answers_bad_requests_with_an_empty_path(running):
     client = running.client_node.create_client(GetPlan, "/grid_planner/get_plan")
     assert client.wait_for_service(10)
-    for start, code in ((stamped(NAN, 0), 281), (stamped(-1, 0), 203), (stamped(*centre(0, 0), frame="moon"), 202)):
-        response = running.call(client, GetPlan.Request(start=start, goal=stamped(*centre(9, 9))))
+    good = stamped(*centre(0, 0))
+    for start, tolerance, code in (
+        (stamped(NAN, 0), 0.0, 281),
+        (stamped(-1, 0), 0.0, 203),
+        (stamped(*centre(0, 0), frame="moon"), 0.0, 202),
+        (good, NAN, 287),
+        (good, -1.0, 287),
+    ):
+        response = running.call(client, GetPlan.Request(start=start, goal=stamped(*centre(9, 9)), tolerance=tolerance))
         assert response.plan.poses == [] and str(code) in running.node._last_answer
     assert_serves(running)
 
@@ -217,6 +284,9 @@ def test_bad_topics_are_reported_until_they_are_right(running, monkeypatch):
     running.wait_until(lambda: "3 starts and 2 goals" in running.node._state.problem)
     goals.publish(poses([centre(9, 9)], frame="moon"))
     running.wait_until(lambda: "'moon'" in running.node._state.problem)
+    starts.publish(poses([centre(0, 0)] * 101))
+    running.wait_until(lambda: "101 agents" in running.node._state.problem and "max_agents" in running.node._state.problem)
+    starts.publish(poses([centre(0, 0)]))
     goals.publish(poses([centre(9, 9)]))
     running.wait_until(lambda: not running.node._state.problem)
     monkeypatch.setattr(running.node._scene.planner("exact"), "plan", None)

@@ -1,5 +1,7 @@
 """Jacobian by finite differences; inverse kinematics re-checked by pinocchio."""
 
+import time
+
 import numpy as np
 import pytest
 from random_urdf import random_urdf
@@ -70,13 +72,44 @@ def test_the_same_seed_gives_the_same_solutions(panda):
 
 
 @needs_data
+def test_several_poses_have_the_answers_of_each(panda):
+    rng = np.random.default_rng(1)
+    T = panda.link_poses(rng.uniform(panda.lower, panda.upper, (6, 7)))["panda_hand"]
+    T[2, 0, 3] = 3.0  # out of reach
+    together = inverse_kinematics(panda, "panda_hand", T, starts=250)
+    assert len(together) == 6 and together[2].shape == (0, 7)
+    for answers, pose in zip(together, T):
+        np.testing.assert_allclose(answers, inverse_kinematics(panda, "panda_hand", pose, starts=250), atol=1e-5)
+
+
+@needs_data
+def test_poses_share_the_time(panda):
+    rng = np.random.default_rng(2)
+    T = panda.link_poses(rng.uniform(panda.lower, panda.upper, (200, 7)))["panda_hand"]
+    began = time.monotonic()
+    answers = inverse_kinematics(panda, "panda_hand", T, time_limit_s=2.0)
+    assert time.monotonic() - began < 10  # without a limit it takes a minute
+    assert sum(len(solutions) > 0 for solutions in answers) > 100
+    for solutions, pose in zip(answers, T):
+        assert np.abs(panda.link_poses(solutions)["panda_hand"] - pose).max(initial=0) < 2e-3
+    began = time.monotonic()
+    assert len(inverse_kinematics(panda, "panda_hand", T, time_limit_s=0.0)) == 200
+    assert time.monotonic() - began < 2
+
+
+@needs_data
 def test_what_cannot_be_reached_or_is_no_pose(panda):
     T = np.eye(4)
     T[0, 3] = 3.0
     assert inverse_kinematics(panda, "panda_hand", T).shape == (0, 7)
     assert inverse_kinematics(panda, "panda_link0", T).shape == (0, 7)  # does not move
-    for bad in (np.full((4, 4), np.nan), np.zeros((4, 4)), np.eye(3), 2 * np.eye(4)):
+    far = np.eye(4)
+    far[0, 3] = 1e200
+    for bad in (np.full((4, 4), np.nan), np.zeros((4, 4)), np.eye(3), 2 * np.eye(4), far, np.zeros((0, 4, 4)), [np.eye(4), far]):
         with pytest.raises(GpuPlannersError, match="panda_hand"):
             inverse_kinematics(panda, "panda_hand", bad)
+    for bad, word in (([np.nan] * 7, "finite"), ([0.0] * 6, "7 planning joints")):
+        with pytest.raises(GpuPlannersError, match=word):
+            inverse_kinematics(panda, "panda_hand", T, seed_q=bad)
     with pytest.raises(RobotDescriptionError, match="'gripper'"):
         inverse_kinematics(panda, "gripper", T)

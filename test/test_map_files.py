@@ -129,13 +129,13 @@ def test_bad_fields_are_named(tmp_path, changes, words):
 
 
 def test_bad_files_are_named(tmp_path):
-    with pytest.raises(GridMapError, match="nowhere.yaml cannot be read"):
+    with pytest.raises(GridMapError, match="nowhere.yaml' cannot be read"):
         load_map_yaml(tmp_path / "nowhere.yaml")
-    with pytest.raises(GridMapError, match="image .*map.png cannot be read"):
+    with pytest.raises(GridMapError, match="image .*map.png' cannot be read"):
         load_map_yaml(write(tmp_path))
     for content in (b"no picture", b"P5\n3 2\n0\n" + bytes(6), b"P5\n3 200000000000000\n255\n", b"P5\n3 2\n255\n" + bytes(5)):
         (tmp_path / "map.png").write_bytes(content)
-        with pytest.raises(GridMapError, match="image .*map.png cannot be read"):
+        with pytest.raises(GridMapError, match="image .*map.png' cannot be read"):
             load_map_yaml(write(tmp_path))
     for text, words in (("[1, 2", "is not YAML"), ("- 1", "holds list"), ("", "holds NoneType")):
         (tmp_path / "map.yaml").write_text(text)

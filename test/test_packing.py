@@ -27,10 +27,11 @@ def test_float32_kinematics_agree_with_pinocchio(name):
     arms = {"tiago": [f"arm_{k}_joint" for k in range(1, 8)],
             "baxter": [f"{side}_{j}" for side in ("left", "right") for j in ("s0", "s1", "e0", "e1", "w0", "w1", "w2")]}
     robot = load_urdf(urdf, package_dirs=[share], joints=arms.get(name), hull_tolerance=np.inf)
-    packed, _ = pack_robot(robot)
+    packed = pack_robot(robot)
     rng = np.random.default_rng(0)
     q = rng.uniform(np.maximum(robot.lower, -np.pi), np.minimum(robot.upper, np.pi), (200, robot.dof)).astype(np.float32)
-    poses = frames_of(q, *packed).reshape(len(q), -1, 12)
+    poses = frames_of(q, *packed.buffers).reshape(len(q), -1, 12)
+    poses[:, :, 9:] += packed.origin
     expected = oracle.pinocchio_poses(urdf, robot.joint_names, q, fixed_values(robot, urdf))
     worst = 0.0
     for link, f, T in zip(robot.link_names, robot.link_frame, robot.T_frame_link):

@@ -97,6 +97,24 @@ def test_the_panda_has_its_published_dh_table():
     assert robot.tip_link == "panda_link8" and set(robot.named_states) == {"ready", "extended", "transport"}
 
 
+def test_periodic_joints_give_the_same_poses_after_a_turn(monkeypatch):
+    periodic_seen = set()
+    for seed in range(40):
+        try:
+            robot = load_without_shapes(monkeypatch, random_urdf(np.random.default_rng(seed), 6))
+        except RobotDescriptionError:
+            continue
+        q = np.random.default_rng(seed).uniform(robot.lower, robot.upper)
+        before = robot.link_poses(q)
+        for j in range(robot.dof):
+            after = robot.link_poses(q + 2 * np.pi * (np.arange(robot.dof) == j))
+            same = all(np.abs(after[link] - before[link]).max() < 1e-9 for link in robot.link_names)
+            assert robot.periodic[j] == same
+            assert robot.periodic[j] or not robot.continuous[j]
+            periodic_seen.add(same)
+    assert periodic_seen == {True, False}
+
+
 @needs_data
 def test_data_of_the_ur5():
     robot = load_urdf(*robot_files("ur5"))

@@ -1,6 +1,7 @@
 """rrt_star: known optima, a serial reference, the tree's consistency, budgets, bad input; paths re-checked by other code."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -79,7 +80,8 @@ def test_informed_samples_help_and_stay_inside():
 
 def grown(checker, start, goals, settings, star=True, informed=False, seed=0):
     """-> TreeSearch after all of its samples."""
-    search = TreeSearch(open_query(start, goals, checker, settings.weights), checker, settings, seed, star, 1.1, informed)
+    settings = replace(settings, time_limit_s=3600.0)  # a search that is late draws no more
+    search = TreeSearch(open_query(start, goals, checker, settings), checker, settings, seed, star, 1.1, informed)
     while search.drawn < settings.max_samples:
         search.advance()
     return search

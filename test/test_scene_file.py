@@ -82,16 +82,45 @@ def test_a_scene_may_be_empty(tmp_path):
             "{obstacles: [{name: a, type: convex, vertices: [[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]]}]}",
             ["'a'", "volume"],
         ),
+        ("{obstacles: 0}", ["list 'obstacles'"]),
+        ("{5: 1}", ["'5'"]),
+        ("{frame: [base], obstacles: []}", ["['base']"]),
+        ("{obstacles: [{name: a, type: [box], size: [1, 1, 1]}]}", ["'a'", "['box']"]),
+        ("{obstacles: [{name: a, type: box, size: {x: 1}}]}", ["'a'", "size", "real numbers"]),
+        ("{obstacles: [{name: a, type: box, size: [1, [1], 1]}]}", ["'a'", "size"]),
+        ("{obstacles: [{name: a, type: sphere, radius: yes}]}", ["'a'", "radius", "True"]),
+        ("{obstacles: [{name: a, type: sphere, radius: '1'}]}", ["'a'", "radius", "'1'"]),
+        ("{obstacles: [{name: a, type: sphere, radius: !!binary aGVsbG8=}]}", ["'a'", "radius"]),
+        ("{obstacles: [{name: a, type: sphere, radius: 2020-01-01}]}", ["'a'", "radius"]),
+        ("{obstacles: [{name: a, type: sphere, radius: " + "9" * 900 + "}]}", ["'a'", "radius"]),
+        ("{obstacles: [{name: a, type: sphere, radius: 1e39}]}", ["'a'", "radius", "100000 m"]),
+        ("{obstacles: [{name: a, type: sphere, radius: 1, position: [0, 2e5, 0]}]}", ["'a'", "position", "100000 m"]),
+        ("{obstacles: [{name: a, type: sphere, radius: 1, position: {x: 1}}]}", ["'a'", "position"]),
+        ("{obstacles: [{name: a, type: sphere, radius: 1, quat_xyzw: [0, 0, 0, .nan]}]}", ["'a'", "quaternion"]),
+        ("{obstacles: [{name: a, type: sphere, radius: 1, quat_xyzw: [0, 0, 0, 1e200]}]}", ["'a'", "quaternion"]),
+        ("{obstacles: [{name: a, type: convex, vertices: [[0, 0, 0], [1, 2]]}]}", ["'a'", "vertices"]),
+        ("{obstacles: [{name: a, type: convex, vertices: 7}]}", ["'a'"]),
+        ("{obstacles: [{name: a, type: mesh, file: 5}]}", ["'a'", "file"]),
+        ("{obstacles: [{name: a, type: mesh, file: part.stl, scale: big}]}", ["'a'", "scale"]),
+        ("{obstacles: [{name: a, type: mesh, file: part.stl, scale: [1, 1, 1]}]}", ["'a'", "scale"]),
+        ("{obstacles: [{name: a, type: mesh, file: part.stl, scale: 0}]}", ["'a'", "scale"]),
+        ("{obstacles: [{name: a, type: mesh, file: part.stl, scale: 1e9}]}", ["'a'", "100000 m"]),
         ("{obstacles: [{name: a, type: mesh, file: gone.stl}]}", ["'a'", "gone.stl"]),
         ("{obstacles: [{name: a, type: sphere, radius: 1}, {name: a, type: sphere, radius: 1}]}", ["'a'", "twice"]),
     ],
 )
 def test_mistakes_are_named(tmp_path, text, words):
+    trimesh.creation.box().export(tmp_path / "part.stl")
     with pytest.raises(ObstacleError) as error:
         scene_of(tmp_path, text, {"base": np.eye(4)})
     assert "scene.yaml" in str(error.value)
     for word in words:
         assert word in str(error.value)
+
+
+def test_powers_of_ten_are_numbers(tmp_path):
+    world = scene_of(tmp_path, "{obstacles: [{name: ball, type: sphere, radius: 5e-2, position: [1e+1, 0, -2E0]}]}")
+    assert world.shapes[0].half_extents[0] == 0.05 and np.array_equal(world.shapes[0].pose[:3, 3], [10, 0, -2])
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -100,3 +100,17 @@ def test_there_and_back():
 def test_bad_input_is_named(arguments, word):
     with pytest.raises(SettingsError, match=word):
         time_parameterize(*arguments)
+
+
+@pytest.mark.parametrize("acceleration", [1e-300, 1.0, 1e300])
+@pytest.mark.parametrize("velocity", [1e-300, 1e-9, 1.0, 1e300])
+@pytest.mark.parametrize("length", [1e-6, 1.0, 1e5, 1e300])
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value", "ignore:divide by zero")
+def test_limits_far_apart_are_timed_or_refused_in_words(length, velocity, acceleration):
+    try:
+        trajectory = time_parameterize([[0.0], [length]], [velocity], [acceleration])
+    except SettingsError as error:
+        assert "allowed: up to 1e+06 s" in str(error) or "too far apart" in str(error)
+    else:
+        assert np.isfinite(trajectory.positions).all() and trajectory.positions[-1, 0] == length
+        assert (np.diff(trajectory.times) > 0).all() and (np.abs(trajectory.velocities) <= 1.001 * velocity).all()

@@ -190,6 +190,18 @@ BAD = {
     "negative radius": (with_shape('<sphere radius="-1"/>'), "'tip'.*sphere"),
     "unknown geometry": (with_shape("<torus/>"), "'tip'.*<torus>"),
     "no geometry": (with_shape(""), "'tip'.*nothing"),
+    "far origin": (robot(links("a", "b"), joint("j", "a", "b", xyz="0 0 1e6")), r"'j'.*origin xyz.*within \+-100000"),
+    "far chain": (robot(links("a", "b", "c"), joint("j", "a", "b", xyz="6e4 0 0"), joint("k", "b", "c", xyz="6e4 0 0")),
+                  "'k' puts link 'c' at .*within"),
+    "far slide": (robot(links("a", "b"), joint("j", "a", "b", "prismatic", NAN.replace("nan", "-1e6"))), "'j'.*within.* m, got -1e"),
+    "far follower": (robot(links("a", "b", "c"), joint("j", "a", "b"), joint(
+        "k", "b", "c", "prismatic", LIMIT + '<mimic joint="j" multiplier="1e6"/>')), "'k' reaches 2e.06 m.*allowed: 100000 m"),
+    "large box": (with_shape('<box size="1 1e39 1"/>'), "'tip'.*box.*within"),
+    "large sphere": (with_shape('<sphere radius="1e20"/>'), "'tip'.*sphere.*within"),
+    "large cylinder": (with_shape('<cylinder radius="1" length="2e5"/>'), "'tip'.*cylinder.*within"),
+    "large scale": (with_shape('<mesh filename="x.stl" scale="1e6 1 1"/>'), "'tip'.*scale.*within"),
+    "long mesh name": (with_shape(f'<mesh filename="{"x" * 900}"/>'), "'tip'.*is missing"),
+    "odd mesh address": (with_shape('<mesh filename="file://[x"/>'), "'tip'.*is missing"),
     "nothing to plan": (robot(links("a", "b"), joint("j", "a", "b", "fixed")), "no joint to plan"),
 }
 
@@ -216,6 +228,22 @@ BAD_ARGUMENTS = {
     "velocity": (dict(velocity={"elbow": 1}), "'elbow'"),
     "zero acceleration": (dict(acceleration=0), "'shoulder'.*acceleration"),
     "accelerations": (dict(acceleration=[1, 2]), "3 joints"),
+    "joints as a text": (dict(joints="lift"), "joints must be a list, got 'lift'"),
+    "joints as a number": (dict(joints=5), "joints must be a list"),
+    "number as a joint": (dict(joints=[5]), "no joint 5"),
+    "list as a joint": (dict(joints=[[]]), r"no joint \[\]"),
+    "number as a group": (dict(srdf=SRDF, group=5), "group must be"),
+    "list as a group": (dict(srdf=SRDF, group=[]), "group must be"),
+    "folder for folders": (dict(package_dirs="meshes"), "package_dirs must be a list"),
+    "number for fixed": (dict(fixed=5), "fixed must be"),
+    "text fixed": (dict(joints=["lift"], fixed={"grip": "0"}), "'grip'.*cannot be fixed at '0'"),
+    "long number fixed": (dict(joints=["lift"], fixed={"grip": 10**5000}), "'grip'.*cannot be fixed at a int"),
+    "text velocity": (dict(velocity="abc"), "velocity must be"),
+    "number in a text": (dict(velocity={"lift": "5"}), "velocity must be"),
+    "complex velocity": (dict(velocity=1j), "velocity must be"),
+    "ragged velocity": (dict(velocity=[[1], 2, 3]), "velocity must be"),
+    "long acceleration": (dict(acceleration=10**5000), "acceleration must be"),
+    "bytes as srdf": (dict(srdf=b"<robot/>"), "SRDF.*path"),
     "bad srdf": (dict(srdf="<robot"), "SRDF"),
     "srdf link": (dict(srdf=SRDF.replace('tip_link="hand"', 'tip_link="foot"')), "'arm'.*'foot'"),
     "srdf joint": (dict(srdf=SRDF.replace('name="follow"', 'name="lead"')), "'fingers'.*'lead'"),
@@ -241,6 +269,31 @@ def test_bad_files_are_named(package):
             load_urdf(with_shape(f'<mesh filename="meshes/{mesh}"/>'), package_dirs=[package])
     with pytest.raises(SettingsError, match="hull_tolerance"):
         load_urdf(PLAIN, hull_tolerance=0)
+
+
+def test_cheap_mistakes_are_found_before_meshes_are_read(package, monkeypatch):
+    from gpu_planners.arm import urdf_loader
+
+    monkeypatch.setattr(urdf_loader, "load_mesh", lambda *_: pytest.fail("a mesh was read"))
+    mesh = '<link name="{}"><collision><geometry><mesh filename="meshes/{}.stl"/></geometry></collision></link>'
+    base = mesh.format("base", "box")
+    for text, words in ((robot(base, links("tip"), joint("j", "base", "tip", inside=NAN.replace("nan", "3"))), "lower limit"),
+                        (robot(base, links("tip"), joint("j", "base", "tip", inside="")), "no <limit>"),
+                        (robot(base, links("tip"), joint("j", "base", "tip", inside='<limit upper="1"/>')), "velocity"),
+                        (robot(base, mesh.format("tip", "gone"), joint("j", "base", "tip")), "gone.stl' is missing")):
+        with pytest.raises(RobotDescriptionError, match=words):
+            load_urdf(text, package_dirs=[package])
+
+
+@pytest.mark.parametrize("kind, multiplier, periodic", [("revolute", 2, True), ("revolute", -1, True), ("revolute", 0, True),
+                                                        ("revolute", 0.5, False), ("prismatic", 0.1, False)])
+def test_a_joint_that_followers_keep_from_turning_without_end(kind, multiplier, periodic, caplog):
+    mimic = f'<limit velocity="2" effort="1"/><mimic joint="turn" multiplier="{multiplier}"/>'
+    arm = load_urdf(robot(links("a", "b", "c", "d"), joint("turn", "a", "b", "continuous", '<limit velocity="2" effort="1"/>'),
+                          joint("bend", "b", "c"), joint("gear", "c", "d", kind, mimic)))
+    assert arm.periodic.tolist() == [periodic, True] and arm.continuous.tolist() == [periodic, False]
+    np.testing.assert_allclose([arm.lower[0], arm.upper[0]], [-np.pi, np.pi])
+    assert ("'turn' is continuous, but" in caplog.text) != periodic
 
 
 def test_a_loose_joint_beside_the_arm_is_left_at_zero():

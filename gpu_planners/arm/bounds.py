@@ -11,19 +11,24 @@ from .shapes import ConvexShape, ShapeKind
 
 MAX_SPHERES = 6
 PAD = 1e-6  # metres added to radii, covers the rounding to float32
+HEIGHTS, ANGLES = 1 - (2 * np.arange(128) + 1) / 128, np.arange(128) * np.pi * (3 - np.sqrt(5))
+DIRECTIONS = np.column_stack([np.sqrt(1 - HEIGHTS ** 2) * np.cos(ANGLES), np.sqrt(1 - HEIGHTS ** 2) * np.sin(ANGLES), HEIGHTS])  # evenly spread
 
 
 def aligned(shape: ConvexShape) -> ConvexShape:
     """The same body with its own frame turned to its tightest oriented box (polytopes only)."""
     if shape.kind != ShapeKind.POLYTOPE:
         return shape
+    outermost = shape.vertices
+    if len(outermost) > len(DIRECTIONS):  # searching all faces of a hull of 1000 vertices takes a third of a second
+        outermost = outermost[np.unique(np.argmax(outermost @ DIRECTIONS.T, axis=0))]
     try:
-        T_box_shape, extents = trimesh.bounds.oriented_bounds(shape.vertices)
+        T_box_shape, _ = trimesh.bounds.oriented_bounds(outermost)
     except (QhullError, ValueError):  # nearly flat hulls: keep the axis-aligned box
         return shape
-    if np.prod(extents) > 0.99 * np.prod(2 * shape.half_extents):
-        return shape
     vertices = shape.vertices @ T_box_shape[:3, :3].T + T_box_shape[:3, 3]
+    if np.prod(np.ptp(vertices, axis=0)) > 0.99 * np.prod(2 * shape.half_extents):
+        return shape
     middle = (vertices.min(0) + vertices.max(0)) / 2
     T_shape_box = np.linalg.inv(T_box_shape) @ trimesh.transformations.translation_matrix(middle)
     return ConvexShape(shape.name, shape.kind, shape.pose @ T_shape_box, np.ptp(vertices, axis=0) / 2,

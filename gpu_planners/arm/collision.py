@@ -1,7 +1,7 @@
 """Is a configuration, or a whole motion, free? The mathematics shared by the CPU and the CUDA kernels.
 
 `certify` answers for one configuration a lane and, beyond yes or no, for how large a part of a motion around it the
-answer holds: each pair of shapes has a clearance and a bound on how fast it can close (packing._reach), so no
+answer holds: each pair of shapes has a clearance and a bound on how fast it can close (reach.joint_reach), so no
 collision can happen before clearance / speed. `motion_valid` covers a motion with such parts: the adaptive
 checking of Schwarzer, Saha and Latombe (IEEE T-RO 2005), with the bounds of `convex.separation`.
 The fixed samplings of [DL14] (a joint-space step) and [BKF11] (a fixed count) are modes of the same function.
@@ -37,10 +37,12 @@ from .packing import (
     OBSTACLES,
     PAIR_INTS,
     PAIRS,
+    RANGES,
     REACH,
     SHAPE_INT_STRIDE,
     SHAPE_INTS,
     SHAPES,
+    SKIN,
     SPHERE_STRIDE,
     SPHERES,
 )
@@ -49,7 +51,7 @@ CONTINUOUS, WORKSPACE, JOINT, COUNT = 0, 1, 2, 3  # the modes of MotionCheck
 QUEUE = 512  # parts of a motion that wait for a check
 FAR = np.float32(1e30)
 SIEVE, RUN = 64, 32  # pairs of a configuration that pass the first sieve together; pairs between two looks at their number
-ITEM = 14  # scalars of a pair that waits for the exact search: relative pose, number, lane
+ITEM, CODE = 12, 2  # of a pair that waits for the exact search: scalars of the relative pose; integers, its number and the lane
 COLLIDES = np.float32(-1.0)
 UNRELATED = np.float32(-1.0)  # instead of a place on a motion
 ALL = 0xFFFFFFFF
@@ -59,28 +61,31 @@ SURE = np.float32(1e-5)  # metres: so deep an inner ball must reach before it pr
 
 class ArmScratch(NamedTuple):
     """What one worker needs to check an arm. Arrays that the lanes share: speed (`speeds_size`,), waiting
-    (2 * QUEUE,), tau (lanes,), items (2 * ITEM * lanes,). One for each lane: q (dof,), X (poses_size,). All float32."""
+    (2 * QUEUE,), tau (lanes,), items (2 * ITEM * lanes,) float32, codes (2 * CODE * lanes,) int32. One for each lane: q (dof,),
+    X (poses_size,) float32, sieve (SIEVE,) int32."""
 
     speed: np.ndarray
     waiting: np.ndarray
     tau: np.ndarray
     items: np.ndarray
+    codes: np.ndarray
     q: np.ndarray
     X: np.ndarray
+    sieve: np.ndarray
 
 
 @njit
 def new_scratch(I):
     """CPU only: the scratch of one thread."""
     return ArmScratch(np.empty(speeds_size(I), dtype=np.float32), np.empty(2 * QUEUE, dtype=np.float32),
-                      np.empty(1, dtype=np.float32), np.empty(2 * ITEM, dtype=np.float32), np.empty(I[DOF], dtype=np.float32),
-                      np.empty(poses_size(I), dtype=np.float32))
+                      np.empty(1, dtype=np.float32), np.empty(2 * ITEM, dtype=np.float32), np.empty(2 * CODE, dtype=np.int32),
+                      np.empty(I[DOF], dtype=np.float32), np.empty(poses_size(I), dtype=np.float32), np.empty(SIEVE, dtype=np.int32))
 
 
 @njit
 def poses_size(I):
     """Length of the scratch X of this robot."""
-    return 12 * I[FRAMES] + 3 * I[SHAPES] + SIEVE
+    return 12 * I[FRAMES] + 3 * I[SHAPES]
 
 
 @njit
@@ -178,12 +183,12 @@ def distance_to_hull(kind, hx, hy, hz, x, y, z):
 
 @njit
 def distance_to_obstacle(o, x, y, z, F, I):
-    """`distance_to_hull` of a point of the world."""
+    """`distance_to_hull` of a point of the world from an obstacle in its skin; can be negative then."""
     record = I[OBSTACLE_INTS] + o * SHAPE_INT_STRIDE
     at = I[record + FLOATS]
     x, y, z, h = x - F[at + 9], y - F[at + 10], z - F[at + 11], at + HALF
     return distance_to_hull(I[record + KIND], F[h], F[h + 1], F[h + 2], F[at] * x + F[at + 3] * y + F[at + 6] * z,
-                            F[at + 1] * x + F[at + 4] * y + F[at + 7] * z, F[at + 2] * x + F[at + 5] * y + F[at + 8] * z)
+                            F[at + 1] * x + F[at + 4] * y + F[at + 7] * z, F[at + 2] * x + F[at + 5] * y + F[at + 8] * z) - F[at + SKIN]
 
 
 @njit
@@ -209,12 +214,12 @@ def relative_pose(a, b, F, I, X):
 
 @njit
 def bounding_distance(F, I, a, b, T):
-    """Lower bound of the distance of A and B by A's covering spheres and B's bounding volume; can be negative.
+    """Lower bound of the distance of A and B in their skins, by A's covering spheres and B's bounding volume; 0 where it says nothing.
 
     COLLIDES when a ball inside A proves that they meet. T: pose of A in B's frame
     """
     kind, h = I[b + KIND], I[b + FLOATS] + HALF
-    hx, hy, hz = F[h], F[h + 1], F[h + 2]
+    hx, hy, hz, skin = F[h], F[h + 1], F[h + 2], F[I[b + FLOATS] + SKIN]
     sphere, fine = I[a + FLOATS] + SPHERES, I[a + FINE_SPHERES]
     bound = FAR
     for k in range(max(fine, 1)):
@@ -224,7 +229,7 @@ def bounding_distance(F, I, a, b, T):
                                     T[6] * x + T[7] * y + T[8] * z + T[11])
         if kind != POLYTOPE and distance < F[at + 4] - SURE:
             return COLLIDES
-        bound = min(bound, max(distance - F[at + 3], ZERO))
+        bound = min(bound, max(distance - F[at + 3] - skin, ZERO))
     return bound
 
 
@@ -272,9 +277,9 @@ def certify(active, q, at, want, stop, F, I, S, lane):
     and a box around B; spheres that cover A against that box; the exact search, for which the lanes share what is left.
     Before the first, the lanes of a motion share out its pairs and drop those that are too far apart for all of them.
     """
-    X, tau, speed = S.X, S.tau, S.speed
+    X, tau, speed, sieve = S.X, S.tau, S.speed, S.sieve
     moving, obstacles = I[MOVING], I[OBSTACLES]
-    balls, sieve = 12 * I[FRAMES], 12 * I[FRAMES] + 3 * I[SHAPES]
+    balls = 12 * I[FRAMES]
     tau[lane] = want if active else COLLIDES
     if active:
         place(q, F, I, X)
@@ -297,7 +302,7 @@ def certify(active, q, at, want, stop, F, I, S, lane):
                             B = I[BALLS] + 4 * o
                             x, y, z, away = F[B] - ax, F[B + 1] - ay, F[B + 2] - az, F[B + 3] + around
                             if x * x + y * y + z * z <= away * away and distance_to_obstacle(o, ax, ay, az, F, I) <= around:
-                                X[sieve + count] = s * obstacles + o
+                                sieve[count] = s * obstacles + o
                                 count += 1
                 else:
                     for p in range(first, last):
@@ -307,7 +312,7 @@ def certify(active, q, at, want, stop, F, I, S, lane):
                             x, y, z = X[B] - X[A], X[B + 1] - X[A + 1], X[B + 2] - X[A + 2]
                             away = reach * speed[moving + p] + ball_radius(i, F, I) + ball_radius(j, F, I)
                             if x * x + y * y + z * z <= away * away:
-                                X[sieve + count] = moving * obstacles + p
+                                sieve[count] = moving * obstacles + p
                                 count += 1
             done = s < 0 and last == n
             if done or any_lane(count > SIEVE - RUN):
@@ -362,8 +367,7 @@ def ball_radius(s, F, I):
 def settle(count, waiting, done, want, ends, F, I, S, lane):
     """The second sieve over the `count` pairs that this lane found near; the exact search whenever there is a pair for
     every lane, and at the end when nothing else is to come (done). -> how many pairs still wait for the search."""
-    X, tau, speed, items = S.X, S.tau, S.speed, S.items
-    sieve, lanes = 12 * I[FRAMES] + 3 * I[SHAPES], lane_count()
+    X, tau, speed, items, codes, lanes = S.X, S.tau, S.speed, S.items, S.codes, lane_count()
     k = 0
     while True:
         near = any_lane(k < count)
@@ -371,7 +375,7 @@ def settle(count, waiting, done, want, ends, F, I, S, lane):
             keep, code = False, 0
             T = identity()
             if k < count and tau[lane] >= ZERO:
-                code = int(X[sieve + k])
+                code = int(S.sieve[k])
                 a, b, i = pair(code, F, I)
                 T = relative_pose(a, b, F, I, X)
                 bound = bounding_distance(F, I, a, b, T)
@@ -384,10 +388,9 @@ def settle(count, waiting, done, want, ends, F, I, S, lane):
             rank, total = rank_lanes(keep)
             if keep:
                 slot = waiting + rank
-                for j in range(12):
+                for j in range(ITEM):
                     items[2 * lanes * j + slot] = T[j]
-                items[2 * lanes * 12 + slot] = code
-                items[2 * lanes * 13 + slot] = lane
+                codes[slot], codes[2 * lanes + slot] = code, lane
             waiting += total
             k += 1
         elif not (done and waiting > 0):
@@ -401,18 +404,18 @@ def settle(count, waiting, done, want, ends, F, I, S, lane):
 @njit
 def search(waiting, F, I, S, lane):
     """The exact search for the last of the waiting pairs, one a lane; -> how many are left."""
-    tau, speed, items = S.tau, S.speed, S.items
+    tau, speed, items, codes = S.tau, S.speed, S.items, S.codes
     lanes = lane_count()
     slot = waiting - 1 - lane
     sync_lanes()
     if slot >= 0:
-        owner = int(items[2 * lanes * 13 + slot])
+        owner = int(codes[2 * lanes + slot])
         reach = tau[owner]
         if reach >= ZERO:
             T = (items[slot], items[2 * lanes + slot], items[4 * lanes + slot], items[6 * lanes + slot], items[8 * lanes + slot],
                  items[10 * lanes + slot], items[12 * lanes + slot], items[14 * lanes + slot], items[16 * lanes + slot],
                  items[18 * lanes + slot], items[20 * lanes + slot], items[22 * lanes + slot])
-            a, b, i = pair(int(items[2 * lanes * 12 + slot]), F, I)
+            a, b, i = pair(int(codes[slot]), F, I)
             margin = reach * speed[i]
             distance = exact_distance(F, I, a, b, T, margin)
             if distance < ZERO:
@@ -429,14 +432,12 @@ def identity():
 
 
 @njit
-def pair_distances(q, F, I, S, margin, distances):
-    """CPU only: lower bound of the distance of every pair, or COLLIDES, into distances; tight below `margin`."""
-    place(q, F, I, S.X)
-    for code in range(len(distances)):
-        a, b, _ = pair(code, F, I)
-        T = relative_pose(a, b, F, I, S.X)
-        bound = bounding_distance(F, I, a, b, T)
-        distances[code] = bound if bound < ZERO or bound > margin else exact_distance(F, I, a, b, T, margin)
+def pair_distance(code, F, I, S, margin):
+    """CPU only, after `place`: lower bound of the distance of a pair in its skins, or COLLIDES; tight below `margin`."""
+    a, b, _ = pair(code, F, I)
+    T = relative_pose(a, b, F, I, S.X)
+    bound = bounding_distance(F, I, a, b, T)
+    return bound if bound < ZERO or bound > margin else exact_distance(F, I, a, b, T, margin)
 
 
 @njit
@@ -474,9 +475,22 @@ def motion_parts(qa, qb, mode, step, greatest):
 
 
 @njit
-def free(active, q, F, I, S, stop, lane):
-    """A plain check: nothing of the robot meets anything at q. `S.speed` must be zero."""
-    return certify(active, q, UNRELATED, ZERO, stop, F, I, S, lane) >= ZERO
+def verdict(active, q, F, I, S, lane):
+    """space.FREE, NOT_FREE or NOT_FINITE: a plain check, for one configuration a lane. `S.speed` must be zero."""
+    is_free = certify(active, q, UNRELATED, ZERO, False, F, I, S, lane) >= ZERO
+    if not space.finite(q):
+        return space.NOT_FINITE
+    return space.FREE if is_free and in_ranges(q, F, I) else space.NOT_FREE
+
+
+@njit
+def in_ranges(q, F, I):
+    """Is each joint's value where the bounds hold (reach.joint_ranges)? False for NaN."""
+    dof = I[DOF]
+    for k in range(dof):
+        if not F[I[RANGES] + k] <= q[k] <= F[I[RANGES] + dof + k]:
+            return False
+    return True
 
 
 @njit
@@ -489,13 +503,16 @@ def clear_speeds(I, speed, lane):
 
 @njit
 def motion_valid(qa, qb, mode, step, F, I, S, lane):
-    """Is the straight motion qa -> qb, (dof,) float32, free, by the check (mode, step) of MotionCheck?
+    """Is the straight motion qa -> qb, (dof,) float32, free, by the check (mode, step) of MotionCheck? Not outside of `in_ranges`.
 
     Continuous: True only with a proof that it is free all along. It is cut into as many parts as there are lanes, each
     checked at its middle, the last one at the motion's end; what the clearance there does not cover waits as one or two
-    smaller parts. Motions that keep less than about step / 2 metres are refused.
+    smaller parts. Motions that keep less than step / 2 metres are refused, and some that keep less than step, since the
+    sieves' distances are lower bounds.
     Sampled: the parts + 1 equally spaced configurations are checked, coarse ones first.
     """
+    if not (in_ranges(qa, F, I) and in_ranges(qb, F, I)):
+        return False
     lanes, waiting = lane_count(), S.waiting
     greatest = speeds(qa, qb, F, I, S.speed, lane)
     sampled = mode != CONTINUOUS

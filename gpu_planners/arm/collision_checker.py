@@ -5,20 +5,27 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from ..device import njit, resolve_device
+from ..device import njit, refuse_forked, resolve_device
 from ..errors import SettingsError
 from .collision import (
+    COLLIDES,
     CONTINUOUS,
     COUNT,
     JOINT,
     WORKSPACE,
     clear_speeds,
-    free,
-    motion_valid,
+    in_ranges,
     new_scratch,
-    pair_distances,
+    pair_distance,
+    place,
+    verdict,
 )
-from .packing import MOVING, OBSTACLES, PAIR_INTS, PAIRS, pack_robot, pack_scene
+from .collision_world import CollisionWorld
+from .configurations import as_bools, check_policy, narrow, narrow_motions
+from .packing import MOVING, OBSTACLES, PAIR_INTS, PAIRS, pack_robot
+from .robot_model import RobotModel
+from .scene_packing import SceneCache
+from .space import FREE, NOT_FINITE, finite, motion_verdict
 
 MODES = {"continuous": CONTINUOUS, "workspace": WORKSPACE, "joint": JOINT, "count": COUNT}
 UNITS = {"continuous": "metres", "workspace": "metres", "joint": "rad", "count": "parts"}
@@ -28,7 +35,7 @@ UNITS = {"continuous": "metres", "workspace": "metres", "joint": "rad", "count":
 class MotionCheck:
     """How a straight motion in joint space is checked.
 
-    mode: "continuous": proven free all along; motions that come closer than about step / 2 metres are refused.
+    mode: "continuous": proven free all along; motions that come closer than `step` metres may be refused, and below half of it are.
           "workspace": at equal steps so that no point of the robot moves more than `step` metres between two checks.
           "joint": at equal steps of at most `step` in the joint-space L2 norm ([DL14], definition 1).
           "count": `step` equal parts, whatever the length ([BKF11], III-B-3).
@@ -46,18 +53,32 @@ class MotionCheck:
             raise SettingsError(f"MotionCheck.step is {self.step!r}; allowed in mode '{self.mode}': at least {least} {UNITS[self.mode]}")
 
 
+GREATEST_MARGIN = 100.0  # metres
+
+
 class CollisionChecker:
     """Exact checks of whole configurations and motions of one robot in one world.
 
-    The world may change between queries: it is uploaded again when its version has changed.
+    The world may change between queries; then what changed is packed, and the scene is uploaded again.
 
-    device: "auto", "cpu", "cuda" or "cuda:N"; raises DeviceError when it is not there.
+    device: "auto", "cpu", "cuda" or "cuda:N"; raises DeviceError when it is not there
+    margin: metres that the robot keeps from obstacles; from itself it keeps none. May be set between queries
+
+    Configurations are (N, dof) numbers, rad or m. Joints that turn freely may have any value: whole turns are taken off in float64.
+    Limits are not looked at, but where a joint slides, the bounds behind a proof hold up to 1 mm beyond its limits: farther out
+    nothing is called free. The same goes for motions of more than a turn of a joint that has no farther limits. A value that is not
+    finite, or beyond 1e10, is an error that names row and joint; with `not_finite="false"` such rows are not free instead.
     """
 
-    def __init__(self, robot, world, device="auto", motion=MotionCheck()):
+    def __init__(self, robot, world, device="auto", motion=MotionCheck(), margin=0.0):
+        for what, value, kind in (("robot", robot, RobotModel), ("world", world, CollisionWorld), ("motion", motion, MotionCheck)):
+            if not isinstance(value, kind):
+                raise SettingsError(f"CollisionChecker: {what} is {value!r}; allowed: a {kind.__name__}")
         self.robot, self.world, self.motion = robot, world, motion
+        self.margin = margin
         self.device = resolve_device(device)
-        self.packed_robot, self._shape_order = pack_robot(robot)
+        self._packed_robot = pack_robot(robot)
+        self._scenes = SceneCache(self._packed_robot)
         self._warm = False
         self._version = None
         self._packed_scene = None
@@ -65,17 +86,27 @@ class CollisionChecker:
         if self.device != "cpu":
             from .collision_kernels import CudaChecker
 
-            self._cuda = CudaChecker(self.packed_robot, self.device)
+            self._cuda = CudaChecker(self._packed_robot.buffers, self.device)
+
+    @property
+    def margin(self):
+        return self._margin
+
+    @margin.setter
+    def margin(self, margin):
+        if isinstance(margin, bool) or not isinstance(margin, (int, float, np.integer, np.floating)) or not 0 <= margin <= GREATEST_MARGIN:
+            raise SettingsError(f"CollisionChecker.margin is {margin!r}; allowed: a number of metres from 0 to {GREATEST_MARGIN:g}")
+        self._margin = float(margin)
 
     @property
     def version(self):
-        return self.world.version
+        return self.world.version, self.margin
 
     @property
     def packed_scene(self):
-        if self._version != self.world.version:
-            version = self.world.version
-            self._packed_scene = pack_scene(self.packed_robot, self.world.shapes)
+        if self._version != self.version:
+            version = self.version
+            self._packed_scene = self._scenes.pack(self.world.shapes, self.margin)
             self._version = version
             if self._cuda:
                 self._cuda.upload(self._packed_scene)
@@ -96,7 +127,7 @@ class CollisionChecker:
 
     def new_scratch(self):
         """What one CPU thread of compiled code needs for a check."""
-        return new_scratch(self.packed_robot.ints)
+        return new_scratch(self._packed_robot.buffers.ints)
 
     @property
     def scratch_sizes(self):
@@ -108,35 +139,36 @@ class CollisionChecker:
         self.packed_scene
         return self._cuda.scene
 
-    def configurations_valid(self, q):
-        """q: (N, dof), rad or m -> (N,) bool: free of collision with the world and of self-collision. Limits are not looked at."""
-        q = self._configurations(q, "q")
-        scene = self.packed_scene
+    def configurations_valid(self, q, not_finite="error"):
+        """q: (N, dof) -> (N,) bool: free of self-collision, and of collision with the world in its margin."""
+        refuse_forked()
+        check_policy(not_finite)
+        narrowed, scene = narrow(q, self.robot, "q", self.device), self.packed_scene
         if self._cuda:
-            return self._cuda.configurations_valid(q)
-        valid = np.empty(len(q), dtype=np.bool_)
-        _configurations_valid(q, self._chunks(q), *scene, valid)
-        return valid
+            verdicts = self._cuda.configurations_valid(narrowed)
+        else:
+            verdicts = np.empty(len(narrowed), dtype=np.uint8)
+            _configurations_valid(narrowed, self._chunks(narrowed), *scene, verdicts)
+        return as_bools(verdicts, not_finite, self.robot, q=q)
 
-    def motions_valid(self, q_from, q_to):
+    def motions_valid(self, q_from, q_to, not_finite="error"):
         """(N, dof), (N, dof) -> (N,) bool: is each straight motion free, ends included, by the checker's MotionCheck."""
-        q_from, q_to = self._configurations(q_from, "q_from"), self._configurations(q_to, "q_to")
-        if q_from.shape != q_to.shape:
-            raise ValueError(f"q_from and q_to must have the same shape, got {q_from.shape} and {q_to.shape}")
-        scene = self.packed_scene
+        refuse_forked()
+        check_policy(not_finite)
+        ends, scene = narrow_motions(q_from, q_to, self.robot, self.device), self.packed_scene
         if self._cuda:
-            return self._cuda.motions_valid(q_from, q_to, *self.motion_args)
-        valid = np.empty(len(q_from), dtype=np.bool_)
-        _motions_valid(q_from, q_to, self._chunks(q_from), *self.motion_args, *scene, valid)
-        return valid
+            verdicts = self._cuda.motions_valid(*ends, *self.motion_args)
+        else:
+            verdicts = np.empty(len(ends[0]), dtype=np.uint8)
+            _motions_valid(*ends, self._chunks(ends[0]), *self.motion_args, *scene, verdicts)
+        return as_bools(verdicts, not_finite, self.robot, q_from=q_from, q_to=q_to)
 
     def colliding_pairs(self, q):
         """q: (dof,) -> [(name, name), ...]: every pair of a robot shape and an obstacle or another robot shape that meet."""
-        q = self._configurations(np.asarray(q)[None], "q")
-        meets = np.flatnonzero(_pair_distances(q, *self.packed_scene, np.float32(0))[0] < 0)
-        names = [self.robot.shapes[i].name for i in self._shape_order]
+        meets = np.flatnonzero(self._pair_distances(np.asarray(q)[None], self.packed_scene)[0] < 0)
+        names = [self.robot.shapes[i].name for i in self._packed_robot.order]
         obstacles = [shape.name for shape in self.world.shapes]
-        ints = self.packed_robot.ints
+        ints = self._packed_robot.buffers.ints
         self_pairs = ints[ints[PAIR_INTS]:ints[PAIR_INTS] + 2 * ints[PAIRS]].reshape(-1, 2)
         first_self = ints[MOVING] * len(obstacles)
         return [(names[m // len(obstacles)], obstacles[m % len(obstacles)]) if m < first_self
@@ -144,49 +176,69 @@ class CollisionChecker:
 
     def shape_pair_collisions(self, q):
         """q: (N, dof) -> (N, P) bool: which of robot.self_collision_pairs meet."""
-        q = self._configurations(q, "q")
-        return _pair_distances(q, *pack_scene(self.packed_robot, ()), np.float32(0)) < 0
+        return self._pair_distances(q, self._packed_robot.buffers) < 0
 
-    def clearances(self, q, up_to=0.1):
-        """q: (N, dof) -> (N,) float32: lower bound of the distance to the nearest collision, metres; negative where in
-        collision. Distances below `up_to` are within a fifth of the true one."""
-        distances = _pair_distances(self._configurations(q, "q"), *self.packed_scene, np.float32(up_to))
-        return distances.min(axis=1, initial=np.float32(np.inf))
+    def clearances(self, q, up_to=0.1, not_finite="error"):
+        """q: (N, dof) -> (N,) float32: lower bound of the distance to the nearest collision, metres; to obstacles it is what is left
+        beyond the margin. -1 where in collision. Distances below `up_to` are within a fifth of the true one."""
+        refuse_forked()
+        check_policy(not_finite)
+        narrowed, verdicts = narrow(q, self.robot, "q"), np.empty(len(q), dtype=np.uint8)
+        nearest = np.empty(len(q), dtype=np.float32)
+        _clearances(narrowed, self._chunks(narrowed), *self.packed_scene, np.float32(up_to), verdicts, nearest)
+        as_bools(verdicts, not_finite, self.robot, q=q)
+        return nearest
+
+    def _pair_distances(self, q, scene):
+        """(N, pairs) as collision.pair_distance has them, for all pairs of a packed scene."""
+        narrowed, pairs = narrow(q, self.robot, "q"), int(scene.ints[MOVING]) * int(scene.ints[OBSTACLES]) + int(scene.ints[PAIRS])
+        verdicts, distances = np.empty(len(q), dtype=np.uint8), np.empty((len(q), pairs), dtype=np.float32)
+        _pair_distances(narrowed, *scene, verdicts, distances)
+        as_bools(verdicts, "error", self.robot, q=q)
+        return distances
 
     @staticmethod
     def _chunks(q):
         """How many pieces the threads share: several each, since early exits make them uneven."""
         return min(len(q), 8 * numba.get_num_threads())
 
-    def _configurations(self, q, name):
-        q = np.ascontiguousarray(q, dtype=np.float32) if not hasattr(q, "__cuda_array_interface__") else q
-        if len(q.shape) != 2 or q.shape[1] != self.robot.dof:
-            raise ValueError(f"{name} must have shape (N, {self.robot.dof}), got {tuple(q.shape)}")
-        return q
-
 
 @njit(parallel=True)
-def _configurations_valid(q, chunks, F, I, valid):
+def _configurations_valid(q, chunks, F, I, verdicts):
     for c in numba.prange(chunks):
         S = new_scratch(I)
         clear_speeds(I, S.speed, 0)
         for i in range(c * len(q) // chunks, (c + 1) * len(q) // chunks):
-            valid[i] = free(True, q[i], F, I, S, False, 0)
+            verdicts[i] = verdict(True, q[i], F, I, S, 0)
 
 
 @njit(parallel=True)
-def _motions_valid(qa, qb, chunks, mode, step, F, I, valid):
+def _motions_valid(qa, qb, chunks, mode, step, F, I, verdicts):
     for c in numba.prange(chunks):
         S = new_scratch(I)
         for i in range(c * len(qa) // chunks, (c + 1) * len(qa) // chunks):
-            valid[i] = motion_valid(qa[i], qb[i], mode, step, F, I, S, 0)
+            verdicts[i] = motion_verdict(qa[i], qb[i], mode, step, F, I, S, 0)
+
+
+@njit(parallel=True)
+def _clearances(q, chunks, F, I, up_to, verdicts, nearest):
+    for c in numba.prange(chunks):
+        S = new_scratch(I)
+        for i in range(c * len(q) // chunks, (c + 1) * len(q) // chunks):
+            verdicts[i] = FREE if finite(q[i]) else NOT_FINITE
+            nearest[i] = np.inf if verdicts[i] == FREE and in_ranges(q[i], F, I) else COLLIDES
+            if nearest[i] > 0:
+                place(q[i], F, I, S.X)
+                for code in range(I[MOVING] * I[OBSTACLES] + I[PAIRS]):
+                    nearest[i] = min(nearest[i], pair_distance(code, F, I, S, up_to))
 
 
 @njit
-def _pair_distances(q, F, I, margin):
-    """(N, moving * obstacles + pairs): see collision.pair_distances."""
+def _pair_distances(q, F, I, verdicts, distances):
     S = new_scratch(I)
-    distances = np.empty((len(q), I[MOVING] * I[OBSTACLES] + I[PAIRS]), dtype=np.float32)
-    for n in range(len(q)):
-        pair_distances(q[n], F, I, S, margin, distances[n])
-    return distances
+    for i in range(len(q)):
+        verdicts[i] = FREE if finite(q[i]) else NOT_FINITE
+        if verdicts[i] == FREE:
+            place(q[i], F, I, S.X)
+            for code in range(len(distances[i])):
+                distances[i, code] = pair_distance(code, F, I, S, np.float32(0))

@@ -13,11 +13,12 @@ from numba import cuda, float32, int32
 from numba.cuda.extending import overload
 
 from ..device import cuda_jit
+from ..errors import RobotDescriptionError
 from ..team_kernels import WARP
 from . import image_space, planar, space
-from .collision import ITEM, QUEUE, ArmScratch, clear_speeds, free, motion_valid, poses_size, speeds_size
+from .collision import CODE, ITEM, QUEUE, SIEVE, ArmScratch, clear_speeds, motion_valid, poses_size, speeds_size, verdict
 from .image_space import ImageScratch
-from .packing import DOF
+from .packing import DOF, PAIRS
 from .planar import PlanarScratch
 
 # single queries are small by nature; numba would warn at every launch
@@ -29,7 +30,9 @@ space.register(ImageScratch, "cuda", image_space.motion_free, overload)
 THREADS = 128  # of a block
 WARPS = THREADS // WARP
 REGISTERS = 128  # a lane's at most, so that 16 warps fit on a multiprocessor
-ALL_WAITING, ALL_ITEMS = WARPS * 2 * QUEUE, WARPS * 2 * ITEM * WARP
+ALL_WAITING, ALL_ITEMS, ALL_CODES = WARPS * 2 * QUEUE, WARPS * 2 * ITEM * WARP, WARPS * 2 * CODE * WARP
+SHARED = 48 * 1024  # bytes of a block
+MOST_SPEEDS = (SHARED // 4 - ALL_WAITING - ALL_ITEMS - ALL_CODES - THREADS) // WARPS // 256 * 256  # of a robot: what is left of it
 
 
 class CudaChecker:
@@ -45,6 +48,9 @@ class CudaChecker:
         ints = packed_robot.ints
         self._dof = int(ints[DOF])
         sizes = (self._dof, poses_size(ints), speeds_size(ints))
+        if sizes[2] > MOST_SPEEDS:
+            raise RobotDescriptionError(f"the robot has {ints[PAIRS]} pairs of shapes that may collide, and {sizes[2]} speeds to keep; allowed "
+                                        f"on CUDA: {MOST_SPEEDS}. Give an SRDF that disables pairs, or use device='cpu'")
         self.scratch_sizes = (space.ARM, *(_round_up(int(n)) for n in sizes))
         self._configurations, self._motions = _kernels(*self.scratch_sizes[1:])
         self.scene = None
@@ -57,19 +63,20 @@ class CudaChecker:
             self._stream.synchronize()
 
     def configurations_valid(self, q):
+        """q: (N, dof) float32, of the host or of the device -> (N,) uint8 verdicts (space)."""
         return self._run(self._configurations, THREADS, (q,))
 
     def motions_valid(self, q_from, q_to, mode, step):
         return self._run(self._motions, WARPS, (q_from, q_to), int32(mode), step)
 
     def _run(self, kernel, per_block, inputs, *scalars):
-        """inputs: (N, dof) float32 arrays of the host or of the device; -> (N,) bool on the host."""
+        """inputs: (N, dof) float32 arrays of the host or of the device; -> (N,) uint8 verdicts on the host."""
         n = len(inputs[0])
         if n == 0:
-            return np.zeros(0, dtype=np.bool_)
+            return np.zeros(0, dtype=np.uint8)
         with cuda.gpus[self._index]:
             on_device = [self._upload(f"in{k}", q) for k, q in enumerate(inputs)]
-            answer, host_answer = self._buffer("out", n, 1, np.bool_)
+            answer, host_answer = self._buffer("out", n, 1, np.uint8)
             kernel[(n + per_block - 1) // per_block, THREADS, self._stream](*on_device, *scalars, *self.scene, answer[:n])
             answer[:n].copy_to_host(host_answer[:n], self._stream)
             self._stream.synchronize()
@@ -115,8 +122,10 @@ def warp_scratch(kind, n_q, n_poses=8, n_speeds=8):
             waiting = cuda.shared.array(ALL_WAITING, float32)
             tau = cuda.shared.array(THREADS, float32)
             items = cuda.shared.array(ALL_ITEMS, float32)
+            codes = cuda.shared.array(ALL_CODES, int32)
             S = ArmScratch(speed[warp * n_speeds:(warp + 1) * n_speeds], waiting[warp * 2 * QUEUE:], tau[warp * WARP:],
-                           items[warp * 2 * ITEM * WARP:], cuda.local.array(n_q, float32), cuda.local.array(n_poses, float32))
+                           items[warp * 2 * ITEM * WARP:], codes[warp * 2 * CODE * WARP:], cuda.local.array(n_q, float32),
+                           cuda.local.array(n_poses, float32), cuda.local.array(SIEVE, int32))
         elif kind == plane:
             S = PlanarScratch(cuda.local.array(1, float32))
         else:
@@ -132,24 +141,24 @@ def _kernels(n_q, n_poses, n_speeds):
     scratch = warp_scratch(space.ARM, n_q, n_poses, n_speeds)
 
     @cuda_jit(max_registers=REGISTERS)
-    def configurations(q, F, I, valid):
+    def configurations(q, F, I, verdicts):
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
         S = scratch(warp)
         clear_speeds(I, S.speed, lane)
         i = cuda.grid(1)
-        active = i < len(valid)
-        is_free = free(active, q[min(i, len(valid) - 1)], F, I, S, False, lane)
+        active = i < len(verdicts)
+        answer = verdict(active, q[min(i, len(verdicts) - 1)], F, I, S, lane)
         if active:
-            valid[i] = is_free
+            verdicts[i] = answer
 
     @cuda_jit(max_registers=REGISTERS)
-    def motions(q_from, q_to, mode, step, F, I, valid):
+    def motions(q_from, q_to, mode, step, F, I, verdicts):
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
         S = scratch(warp)
         i = cuda.blockIdx.x * WARPS + warp
-        if i < len(valid):
-            is_free = motion_valid(q_from[i], q_to[i], mode, step, F, I, S, lane)
+        if i < len(verdicts):
+            answer = space.motion_verdict(q_from[i], q_to[i], mode, step, F, I, S, lane)
             if lane == 0:
-                valid[i] = is_free
+                verdicts[i] = answer
 
     return configurations, motions

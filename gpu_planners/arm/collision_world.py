@@ -3,7 +3,9 @@
 import trimesh
 
 from ..errors import ObstacleError
+from ..files import shown
 from .decomposition import convex_pieces
+from .mesh_files import load_mesh
 from .shapes import ConvexShape, check_pose
 
 
@@ -42,17 +44,18 @@ class CollisionWorld:
         self._put(name, (ConvexShape.convex_hull(name, vertices, pose),))
 
     def add_mesh(self, name, mesh, pose):
-        """mesh: trimesh.Trimesh or a file that trimesh reads, metres; convex pieces that cover it (see decomposition)."""
+        """mesh: trimesh.Trimesh, or the path of a mesh file (see mesh_files); metres; convex pieces that cover it
+
+        A mesh of more than mesh_files.MOST_TRIANGLES is refused, as is one with a vertex that is not finite.
+        """
+        pose = check_pose(name, pose)
         if not isinstance(mesh, trimesh.Trimesh):
-            try:
-                mesh = trimesh.load(mesh, force="mesh")
-            except Exception as error:  # trimesh raises whatever its readers raise
-                raise ObstacleError(f"'{name}': the mesh {mesh} cannot be read: {error}") from error
-        self._put(name, tuple(convex_pieces(name, mesh, check_pose(name, pose))))
+            mesh = load_mesh(name, mesh)
+        self._put(name, tuple(convex_pieces(name, mesh, pose)))
 
     def remove(self, name):
-        if name not in self._obstacles:
-            raise ObstacleError(f"no obstacle is named '{name}'; there are: {', '.join(self._obstacles) or 'none'}")
+        if not isinstance(name, str) or name not in self._obstacles:
+            raise ObstacleError(f"no obstacle is named {shown(name)}; there are: {', '.join(self._obstacles) or 'none'}")
         del self._obstacles[name]
         self.version += 1
 
@@ -68,6 +71,6 @@ class CollisionWorld:
 
     def _put(self, name, pieces):
         if not isinstance(name, str) or not name:
-            raise ObstacleError(f"an obstacle's name must be a non-empty text, got {name!r}")
+            raise ObstacleError(f"an obstacle's name must be a non-empty text, got {shown(name)}")
         self._obstacles[name] = pieces
         self.version += 1

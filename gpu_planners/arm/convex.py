@@ -20,7 +20,7 @@ import math
 import numpy as np
 
 from ..device import njit
-from .packing import COUNT_BITS, FLOATS, HALF, KIND, TABLE, VERTEX_COUNT, VERTICES
+from .packing import CANDIDATES, COUNT_BITS, FLOATS, HALF, KIND, SKIN, TABLE, VERTEX_COUNT, VERTICES
 from .shapes import ShapeKind
 from .support_table import CELLS
 
@@ -59,7 +59,7 @@ def polytope_support(F, I, s, x, y, z):
     at, count, table = I[s + VERTICES], I[s + VERTEX_COUNT], I[s + TABLE]
     if table >= 0:
         entry = I[table + table_cell(x, y, z)]
-        at, count = entry >> COUNT_BITS, entry & COUNT_MASK
+        at, count = I[s + CANDIDATES] + 3 * (entry >> COUNT_BITS), entry & COUNT_MASK
     px, py, pz = F[at], F[at + 1], F[at + 2]
     best = px * x + py * y + pz * z
     for k in range(1, count):
@@ -98,12 +98,13 @@ def support_difference(F, I, a, b, T, x, y, z):
 
 @njit
 def separation(F, I, a, b, T, x, y, z, margin):
-    """Lower bound of the distance of A and B in metres, or MEET.
+    """Lower bound of the distance of A and B in their skins, in metres, or MEET.
 
     T: pose of A in B's frame (12 scalars); (x, y, z): any first guess of a direction from A to B, in B's frame;
     margin: the search stops at the first bound above it.
     A bound below `margin` is within GOOD_BOUND of the true distance, or below float32's resolution.
     """
+    skins = F[I[a + FLOATS] + SKIN] + F[I[b + FLOATS] + SKIN]
     length = math.sqrt(x * x + y * y + z * z)
     if length > np.float32(1e-12):
         x, y, z = x / length, y / length, z / length
@@ -117,7 +118,7 @@ def separation(F, I, a, b, T, x, y, z, margin):
     for step in range(CHUNG_WANG_STEPS + GJK_STEPS):
         rx, ry, rz = support_difference(F, I, a, b, T, x, y, z)
         gap = x * rx + y * ry + z * rz
-        best = max(best, gap)
+        best = max(best, gap - skins)
         if best > enough:
             return best
         if n == 0:
@@ -132,7 +133,7 @@ def separation(F, I, a, b, T, x, y, z, margin):
             v = p0
         else:
             distance = math.sqrt(dot(v, v))
-            if best > GOOD_BOUND * distance or distance - gap < ROUNDING * HALF_:  # good enough, or no closer point is left
+            if best > GOOD_BOUND * (distance - skins) or distance - gap < ROUNDING * HALF_:  # good enough, or no closer point is left
                 break
             r = (np.float64(rx), np.float64(ry), np.float64(rz))
             if n == 1:
@@ -144,7 +145,7 @@ def separation(F, I, a, b, T, x, y, z, margin):
                 if n == 4:  # the origin is inside
                     return MEET
         distance = math.sqrt(dot(v, v))
-        if distance < ROUNDING:
+        if distance < skins + ROUNDING:
             return MEET
         x, y, z = np.float32(v[0] / distance), np.float32(v[1] / distance), np.float32(v[2] / distance)
     return best if best > ROUNDING else MEET

@@ -18,6 +18,7 @@ import numpy as np
 import trimesh
 from scipy.spatial import ConvexHull, QhullError, cKDTree
 
+from .mesh_files import check_mesh
 from .shapes import ConvexShape
 
 log = logging.getLogger(__name__)
@@ -29,6 +30,9 @@ CUTS = np.arange(1, 12) / 12  # where a slab may be cut, as fractions of its wid
 LEAST_GAIN = 0.02  # a cut must save this fraction of the whole mesh's hull volume
 SAMPLE_SPACING = 0.002  # m, of the surface samples that distances are measured to
 MAX_SAMPLES = 100_000
+MAX_FINE_FACES = 30_000  # of a hull, the largest ones, that are looked at in 28 points each; the others in one
+CHUNK = 2**16  # sample-to-facet distances at a time: 512 KiB, which stay in the cache
+MOST_DISTANCES = 10**9  # of samples to facets that `uncovered` computes, a few seconds
 
 
 @dataclass(frozen=True)
@@ -44,8 +48,9 @@ def convex_pieces(name, mesh, pose, tolerance=DEFAULT_TOLERANCE, max_pieces=MAX_
 
     pose: (4, 4) pose of the mesh's frame, metres
     tolerance: m, how far a hull's surface may stick out from the mesh before it is cut; inf keeps one hull
-    Raises ObstacleError when the mesh spans no volume.
+    Raises ObstacleError when the mesh spans no volume, is malformed or larger than mesh_files.MOST_TRIANGLES.
     """
+    check_mesh(name, mesh)
     whole = ConvexShape.convex_hull(name, mesh.vertices, pose)
     if not np.isfinite(tolerance) or max_pieces < 2 or np.ptp(mesh.vertices, axis=0).max() <= tolerance:
         return [whole]
@@ -65,20 +70,33 @@ def hull_excess(mesh):
 
 
 def uncovered(mesh, pieces, slack=1e-6):
-    """Surface samples (N, 3) of the mesh that lie outside every piece [(V, 3), ...] by more than slack, metres."""
-    samples = _surface_samples(mesh)
-    for points in pieces:
-        equations = ConvexHull(points).equations
-        samples = samples[(samples @ equations[:, :3].T + equations[:, 3]).max(axis=1) > slack]
+    """Surface samples (N, 3) of the mesh that lie outside every piece [(V, 3), ...] by more than slack, metres.
+
+    Where the pieces have very many facets not every sample is looked at (MOST_DISTANCES).
+    """
+    samples, facets = _surface_samples(mesh), [ConvexHull(points).equations for points in pieces]
+    samples = samples[::1 + len(samples) * sum(map(len, facets)) // MOST_DISTANCES]
+    for equations in facets:
+        samples = samples[_outside(samples, equations, slack)]
     return samples
+
+
+def _outside(points, equations, slack):
+    """(N,) bool: is a point more than slack outside a hull? A block of points at a time."""
+    rows = max(1, CHUNK // len(equations))
+    blocks = [points[start:start + rows] for start in range(0, len(points), rows)]
+    return np.concatenate([np.zeros(0, bool), *(
+        (block @ equations[:, :3].T + equations[:, 3]).max(axis=1) > slack for block in blocks)])
 
 
 def slab_hulls(mesh, tolerance=DEFAULT_TOLERANCE, max_pieces=MAX_PIECES):
     """[(V, 3) vertices of each piece, in the mesh's frame]; one piece where one hull is close enough."""
     tree = cKDTree(_surface_samples(mesh))
-    best = None
+    whole, best = _slab(mesh, 0, tree, -np.inf, np.inf, tolerance), None
+    if whole.excess <= tolerance:
+        return [whole.hull.points[whole.hull.vertices]]
     for axis in range(3):
-        slabs = _cut_along(mesh, axis, tree, tolerance, max_pieces)
+        slabs = _cut_along(mesh, axis, tree, whole, tolerance, max_pieces)
         close = max(slab.excess for slab in slabs) <= tolerance
         rank = (not close, len(slabs) if close else 0, sum(slab.hull.volume for slab in slabs))
         if best is None or rank < best[0]:
@@ -90,9 +108,9 @@ def slab_hulls(mesh, tolerance=DEFAULT_TOLERANCE, max_pieces=MAX_PIECES):
     return pieces
 
 
-def _cut_along(mesh, axis, tree, tolerance, max_pieces):
-    """Slabs along one axis, cut until each is close to the mesh, a cut gains little, or there are max_pieces."""
-    slabs = [_slab(mesh, axis, tree, -np.inf, np.inf)]
+def _cut_along(mesh, axis, tree, whole, tolerance, max_pieces):
+    """Slabs along one axis: the whole, cut until each is close to the mesh, a cut gains little, or there are max_pieces."""
+    slabs = [whole]
     least_gain = LEAST_GAIN * slabs[0].hull.volume
     finished = set()
     while len(slabs) < max_pieces:
@@ -109,11 +127,11 @@ def _cut_along(mesh, axis, tree, tolerance, max_pieces):
         if pair is None or slab.hull.volume - pair[0].hull.volume - pair[1].hull.volume < least_gain:
             finished.add(slab.lower)
             continue
-        slabs[worst:worst + 1] = [_slab(mesh, axis, tree, half.lower, half.upper) for half in pair]
+        slabs[worst:worst + 1] = [_slab(mesh, axis, tree, half.lower, half.upper, tolerance) for half in pair]
     return slabs
 
 
-def _slab(mesh, axis, tree, lower, upper):
+def _slab(mesh, axis, tree, lower, upper, tolerance=0.0):
     """The slab lower <= x[axis] <= upper of the surface, hulled; None when it is flat. tree None: excess unknown."""
     points, edges = mesh.vertices, mesh.edges_unique
     x = points[:, axis]
@@ -130,22 +148,31 @@ def _slab(mesh, axis, tree, lower, upper):
         hull = ConvexHull(np.concatenate(parts))
     except (QhullError, ValueError):
         return None
-    excess = np.nan if tree is None else _excess(hull, tree, axis, lower, upper)
+    excess = np.nan if tree is None else _excess(hull, tree, axis, lower, upper, tolerance)
     return _Slab(lower, upper, hull, excess)
 
 
-def _excess(hull, tree, axis, lower, upper):
-    """Largest distance from the hull's surface to the mesh; faces on a cut lie inside the solid and do not count."""
+def _excess(hull, tree, axis, lower, upper, tolerance=0.0):
+    """Largest distance from the hull's surface to the mesh, or any less if it is below `tolerance`.
+
+    Faces on a cut lie inside the solid and do not count. Faces whose edges are below `tolerance` are not looked at: their corners lie
+    on the mesh.
+    """
     faces = hull.points[hull.simplices]
     if axis is not None:
         along = faces[:, :, axis]
         on_cut = (np.abs(along - lower) < 1e-9).all(axis=1) | (np.abs(along - upper) < 1e-9).all(axis=1)
         faces = faces[~on_cut]
+    longest = np.sqrt(((faces - np.roll(faces, 1, axis=1)) ** 2).sum(axis=2).max(axis=1, initial=0.0))
+    faces = faces[longest > tolerance]
     if not len(faces):
         return 0.0
+    if len(faces) > MAX_FINE_FACES:
+        faces = faces[np.argsort(-longest[longest > tolerance], kind="stable")]
     # midpoints of a twice-subdivided face: the largest distance is reached in the middle of large faces
     weights = np.array([(i, j, 6 - i - j) for i in range(7) for j in range(7 - i)]) / 6
-    samples = np.einsum("wk,fkx->fwx", weights, faces).reshape(-1, 3)
+    samples = np.einsum("wk,fkx->fwx", weights, faces[:MAX_FINE_FACES]).reshape(-1, 3)
+    samples = np.concatenate([samples, faces[MAX_FINE_FACES:].mean(axis=1)])
     return float(tree.query(samples)[0].max())
 
 

@@ -3,27 +3,29 @@
 import numpy as np
 
 from ..device import njit
+from ..team import clock_ns
 
 FAR = np.float32(3e38)
+LOOK = 1024  # nodes between two looks at the clock
 
 
 @njit
 def adjacency(node_states, edges, edge_states):
-    """CSR of an undirected graph: first (n + 1,), to and by (2 m,) int32: neighbours and the edges to them. A state of 0
+    """CSR of an undirected graph: first (n + 1,), to and by (2 m,) int64: neighbours and the edges to them. A state of 0
     leaves a node (n,) or an edge (m,) out. edges: (m, 2) int32
     """
     n = len(node_states)
     usable = np.empty(len(edges), dtype=np.bool_)
     for e in range(len(edges)):
         usable[e] = edge_states[e] != 0 and node_states[edges[e, 0]] != 0 and node_states[edges[e, 1]] != 0
-    first = np.zeros(n + 2, dtype=np.int32)
+    first = np.zeros(n + 2, dtype=np.int64)
     for e in range(len(edges)):
         if usable[e]:
             first[edges[e, 0] + 2] += 1
             first[edges[e, 1] + 2] += 1
     for i in range(2, n + 2):
         first[i] += first[i - 1]
-    to, by = np.empty(first[n + 1], dtype=np.int32), np.empty(first[n + 1], dtype=np.int32)
+    to, by = np.empty(first[n + 1], dtype=np.int64), np.empty(first[n + 1], dtype=np.int64)
     for e in range(len(edges)):
         if usable[e]:
             for side in range(2):
@@ -34,17 +36,20 @@ def adjacency(node_states, edges, edge_states):
 
 
 @njit
-def shortest_path(node_states, edges, edge_states, lengths, start, targets):
+def shortest_path(node_states, edges, edge_states, lengths, start, targets, deadline):
     """-> edges of the shortest path from the node `start` to the nearest target, in order, and that target; -1 where no
-    path is. lengths: (m,) float32;  targets: (n,) bool. Equal lengths: the lower node first."""
+    path is, or none was found until the deadline. lengths: (m,) float32;  targets: (n,) bool. Equal lengths: the lower node first."""
     n = len(node_states)
     first, to, by = adjacency(node_states, edges, edge_states)
-    distance, previous, done = np.full(n, FAR), np.full(n, -1, dtype=np.int32), np.zeros(n, dtype=np.bool_)
-    keys, heap, size = np.empty(len(to) + 1, dtype=np.float32), np.empty(len(to) + 1, dtype=np.int32), 1
+    distance, previous, done = np.full(n, FAR), np.full(n, -1, dtype=np.int64), np.zeros(n, dtype=np.bool_)
+    keys, heap, size, looks = np.empty(len(to) + 1, dtype=np.float32), np.empty(len(to) + 1, dtype=np.int64), 1, 0
     distance[start] = np.float32(0)
     keys[0], heap[0] = distance[start], start
     end = -1
     while size > 0:
+        looks += 1
+        if looks % LOOK == 0 and clock_ns() > deadline:
+            break
         node = heap[0]
         size -= 1
         _sift_down(keys, heap, size, keys[size], heap[size])
@@ -65,7 +70,7 @@ def shortest_path(node_states, edges, edge_states, lengths, start, targets):
     while end >= 0 and node != start:
         node = edges[previous[node], 0] + edges[previous[node], 1] - node
         steps += 1
-    path = np.empty(steps, dtype=np.int32)
+    path = np.empty(steps, dtype=np.int64)
     node = end
     for i in range(steps - 1, -1, -1):
         path[i] = previous[node]

@@ -5,8 +5,8 @@ border lies on the bounds of the configuration space, so that a pixel covers (up
 nothing is free.
 
 A motion is free when every pixel that it touches is free. It is followed column by column (row by row when it is steep),
-and in each all pixels between the heights at its two sides are looked at, so that none is skipped; a margin of a
-thousandth of a pixel covers rounding. There is no step to choose. [DL14] checks points at a joint-space step instead.
+and in each all pixels between the heights at its two sides are looked at, so that none is skipped; a margin of at least a
+thousandth of a pixel covers rounding; images and bounds that would need more than a twentieth are refused. There is no step to choose. [DL14] checks points at a joint-space step instead.
 """
 
 from dataclasses import dataclass, field
@@ -20,10 +20,12 @@ from ..team import any_lane, lane_count
 from . import space
 from .packing import Packed
 from .plane_checker import PlaneChecker
+from .reach import ROUNDOFF
 
 ROWS, COLUMNS, PIXELS = 0, 1, 2  # the int32 buffer: size, then 32 pixels a word, rows one after the other
-X_0, Y_0, X_SCALE, Y_SCALE = range(4)  # the float32 buffer: pixels = (q - lower or upper) * scale
-ZERO, ONE, MARGIN = np.float32(0), np.float32(1), np.float32(1e-3)
+X_0, Y_0, X_SCALE, Y_SCALE, MARGIN = range(5)  # the float32 buffer: pixels = (q - lower or upper) * scale; margin in pixels
+ZERO, ONE = np.float32(0), np.float32(1)
+LEAST_MARGIN, GREATEST_MARGIN = 1e-3, 0.05  # pixels
 MODE = 0
 
 
@@ -74,7 +76,12 @@ class ImageChecker(PlaneChecker):
         self.image = read_image(image)
         rows, columns = self.image.shape
         extent = self.robot.upper - self.robot.lower
-        floats = np.array([self.robot.lower[0], self.robot.upper[1], columns / extent[0], -rows / extent[1]], dtype=np.float32)
+        scale = np.array([columns, rows]) / extent
+        margin = max(LEAST_MARGIN, 8 * ROUNDOFF * (np.maximum(np.abs(self.robot.lower), np.abs(self.robot.upper)) * scale + [columns, rows]).max())
+        if not margin <= GREATEST_MARGIN:
+            raise ObstacleError(f"single precision cannot tell the pixels of an image of {rows} x {columns} between {self.robot.lower} and "
+                                f"{self.robot.upper}; allowed: about 50,000 pixels between 0 and the farther bound")
+        floats = np.array([self.robot.lower[0], self.robot.upper[1], scale[0], -scale[1], margin], dtype=np.float32)
         bits = np.packbits(np.pad(self.image, ((0, 0), (0, -columns % 32))), axis=1, bitorder="little").view("<i4").astype(np.int32)
         self._set_scene(Packed(floats, np.concatenate([np.array([rows, columns], dtype=np.int32), bits.ravel()])))
 
@@ -123,8 +130,8 @@ def motion_free(qa, qb, mode, step, F, I, S, lane):
     """As space.motion_free; mode and step are not used."""
     xa, ya = (qa[0] - F[X_0]) * F[X_SCALE], (qa[1] - F[Y_0]) * F[Y_SCALE]
     xb, yb = (qb[0] - F[X_0]) * F[X_SCALE], (qb[1] - F[Y_0]) * F[Y_SCALE]
-    width, height = np.float32(I[COLUMNS]), np.float32(I[ROWS])
-    if min(xa, xb, ya, yb) < -MARGIN or max(xa, xb) > width + MARGIN or max(ya, yb) > height + MARGIN:
+    width, height, margin = np.float32(I[COLUMNS]), np.float32(I[ROWS]), F[MARGIN]
+    if not (min(xa, xb, ya, yb) >= -margin and max(xa, xb) <= width + margin and max(ya, yb) <= height + margin):  # NaN is not free
         return False
     steep = abs(yb - ya) > abs(xb - xa)
     if steep:
@@ -133,15 +140,15 @@ def motion_free(qa, qb, mode, step, F, I, S, lane):
     if xa > xb:
         xa, ya, xb, yb = xb, yb, xa, ya
     slope = (yb - ya) / (xb - xa) if xb > xa else ZERO
-    low, high = max(xa - MARGIN, ZERO), min(xb + MARGIN, width)
+    low, high = max(xa - margin, ZERO), min(xb + margin, width)
     first, last = int(low), int(high)
     for base in range(first, last + 1, lane_count()):
         column = base + lane
         free = True
         if column <= last:
-            left, right = max(np.float32(column), xa) - MARGIN, min(np.float32(column + 1), xb) + MARGIN
+            left, right = max(np.float32(column), xa) - margin, min(np.float32(column + 1), xb) + margin
             y1, y2 = ya + slope * (left - xa), ya + slope * (right - xa)
-            row, end = int(max(min(y1, y2) - MARGIN, ZERO)), int(min(max(y1, y2) + MARGIN, height))
+            row, end = int(max(min(y1, y2) - margin, ZERO)), int(min(max(y1, y2) + margin, height))
             while free and row <= end:
                 r, c = inside(row, int(height)), inside(column, int(width))
                 free = pixel_free(c, r, I) if steep else pixel_free(r, c, I)

@@ -8,16 +8,20 @@ Inverse kinematics: Levenberg-Marquardt from many starts at once, damped by the 
 needs no tuning near singular configurations; joints at a limit that a step would push farther are held.
 """
 
+import time
+
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from ..errors import GpuPlannersError
+from ..errors import ConfigurationError, GpuPlannersError
+from ..ranges import GREATEST_LENGTH
 from .modified_dh import row_transform
 
 POSITION_TOLERANCE = 1e-4  # m
 ROTATION_TOLERANCE = 1e-3  # rad
 CONVERGED = 1e-7  # residual (m and rad together) at which a start stops being improved
 LEAST_DAMPING = 1e-6
+ROWS = 1024  # configurations that are improved at once; an iteration of them takes about 10 ms
 
 
 def frame_poses(robot, q):
@@ -59,10 +63,10 @@ def _attached(poses, frame, T_frame_link):
 
 
 def as_configurations(robot, q):
-    """q as (N, dof) float64, or ValueError that says what came."""
+    """q as (N, dof) float64, or ConfigurationError that says what came."""
     q = np.atleast_2d(np.asarray(q, dtype=np.float64))
     if q.ndim != 2 or q.shape[1] != robot.dof:
-        raise ValueError(f"robot '{robot.name}' has {robot.dof} planning joints, got configurations of shape {q.shape}")
+        raise ConfigurationError(f"robot '{robot.name}' has {robot.dof} planning joints, got configurations of shape {q.shape}")
     return q
 
 
@@ -90,48 +94,77 @@ def _link_jacobian(robot, link, poses):
 
 
 def inverse_kinematics(robot, link, T_root_link, seed_q=None, count=8, rng_seed=0, starts=256, iterations=100,
-                       distinct=0.05):
+                       distinct=0.05, time_limit_s=np.inf):
     """Configurations that put a link at a pose, inside the limits: (K, dof), K <= count; (0, dof) when none was found.
 
-    T_root_link: (4, 4) wanted pose in the root frame, metres
+    T_root_link: (4, 4) wanted pose in the root frame, metres; or (G, 4, 4) for a list of G answers
     seed_q: (dof,) configuration to start from and to sort the solutions by (nearest first); default: mid-range
     starts: how many starting configurations are tried, seed_q and random ones; repeatable for an rng_seed
     distinct: rad or m by which two solutions must differ in some joint
-    Each solution is within 1e-4 m and 1e-3 rad. Collisions are not looked at.
+    time_limit_s: seconds, looked at between iterations; what was found by then is the answer. Poses share them: each is
+        tried from as many starts as the others
+    Each solution is within 1e-4 m and 1e-3 rad. Collisions are not looked at. Raises GpuPlannersError for what is no pose or no
+    configuration.
     """
-    T_root_link = np.array(T_root_link, dtype=np.float64)
-    if T_root_link.shape != (4, 4) or not np.isfinite(T_root_link).all() \
-            or np.abs(T_root_link[:3, :3] @ T_root_link[:3, :3].T - np.eye(3)).max() > 1e-4 \
-            or np.linalg.det(T_root_link[:3, :3]) < 0:
-        raise GpuPlannersError(f"the goal pose of link '{link}' must be a finite rigid transform of shape (4, 4)")
+    until = time.monotonic() + time_limit_s
+    goals = _goal_poses(link, T_root_link)
     index = robot.link_index(link)
     rng = np.random.default_rng(rng_seed)
     first = (robot.lower + robot.upper) / 2 if seed_q is None else as_configurations(robot, seed_q)[0]
+    if not np.isfinite(first).all():
+        raise ConfigurationError(f"seed_q must be finite, got {first.tolist()}")
     q = np.concatenate([first[None], rng.uniform(robot.lower, robot.upper, (starts - 1, robot.dof))])
     q = np.clip(q, *_bounds(robot))
-    unfinished = np.arange(starts)
+    found = [[] for _ in goals]
+    some = max(1, ROWS // len(goals))
+    for k in range(0, starts, some):
+        part = q[k:k + some]
+        good, of_goal = _improved(robot, index, np.repeat(goals, len(part), axis=0), np.tile(part, (len(goals), 1)), iterations, until)
+        for g in range(len(goals)):
+            found[g].append(good[of_goal // len(part) == g])
+        if time.monotonic() > until:
+            break
+    answers = [_nearest(robot, np.concatenate(rows), first, count, distinct) for rows in found]
+    return answers[0] if np.ndim(T_root_link) == 2 else answers
+
+
+def _goal_poses(link, T_root_link):
+    """(G, 4, 4) float64 of one or several poses; GpuPlannersError for anything that is none."""
+    T = np.array(T_root_link, dtype=np.float64)
+    T = T[None] if T.ndim == 2 else T
+    if T.ndim != 3 or T.shape[1:] != (4, 4) or not len(T) or not np.isfinite(T).all() \
+            or np.abs(T[:, :3, :3] @ T[:, :3, :3].transpose(0, 2, 1) - np.eye(3)).max() > 1e-4 \
+            or (np.linalg.det(T[:, :3, :3]) < 0).any() or np.abs(T[:, :3, 3]).max() > GREATEST_LENGTH:
+        raise GpuPlannersError(f"the goal pose of link '{link}' must be a finite rigid transform of shape (4, 4) at most "
+                               f"{GREATEST_LENGTH:g} m away")
+    return T
+
+
+def _improved(robot, link, T_root_goals, q, iterations, until):
+    """Of configurations q (N, dof) that were led to their goals (N, 4, 4) those that reach them, (K, dof), and their rows (K,)."""
+    unfinished = np.arange(len(q))
     for _ in range(iterations):
-        residual, J = _residual(robot, index, T_root_link, q[unfinished])
+        residual, J = _residual(robot, link, T_root_goals[unfinished], q[unfinished])
         improve = np.linalg.norm(residual, axis=1) > CONVERGED
         if not improve.any():
             break
         unfinished, residual, J = unfinished[improve], residual[improve], J[improve]
         q[unfinished] = _step(robot, q[unfinished], residual, J)
+        if time.monotonic() > until:
+            break
     turns = robot.continuous[None] & (np.abs(q) > np.pi)
     q = np.where(turns, (q + np.pi) % (2 * np.pi) - np.pi, q)
-    residual, _ = _residual(robot, index, T_root_link, q)
+    residual, _ = _residual(robot, link, T_root_goals, q)
     good = (np.linalg.norm(residual[:, :3], axis=1) < POSITION_TOLERANCE) \
         & (np.linalg.norm(residual[:, 3:], axis=1) < ROTATION_TOLERANCE)
-    q = q[good]
-    return _distinct(robot, q[np.argsort(np.linalg.norm(_difference(robot, q, first), axis=1), kind="stable")],
-                     count, distinct)
+    return q[good], np.flatnonzero(good)
 
 
-def _residual(robot, link, T_root_goal, q):
-    """(N, 6) what is missing to the goal, metres and rad (rotation vector) in the root frame; (N, 6, dof) Jacobian."""
+def _residual(robot, link, T_root_goals, q):
+    """(N, 6) what is missing to the goals (N, 4, 4), metres and rad (rotation vector) in the root frame; (N, 6, dof) Jacobian."""
     T_root_link, J = _link_jacobian(robot, link, frame_poses(robot, q))
-    turn = T_root_goal[:3, :3] @ T_root_link[:, :3, :3].transpose(0, 2, 1)
-    shift = T_root_goal[:3, 3] - T_root_link[:, :3, 3]
+    turn = T_root_goals[:, :3, :3] @ T_root_link[:, :3, :3].transpose(0, 2, 1)
+    shift = T_root_goals[:, :3, 3] - T_root_link[:, :3, 3]
     return np.concatenate([shift, Rotation.from_matrix(turn).as_rotvec()], axis=1), J
 
 
@@ -160,10 +193,10 @@ def _difference(robot, q, other):
     return np.where(robot.continuous, (difference + np.pi) % (2 * np.pi) - np.pi, difference)
 
 
-def _distinct(robot, q, count, distance):
-    """The first `count` rows that differ from all earlier ones by more than `distance` in some joint."""
+def _nearest(robot, q, seed, count, distance):
+    """At most `count` of q (N, dof), nearest to the seed first, each more than `distance` from the others in some joint."""
     chosen = []
-    for row in q:
+    for row in q[np.argsort(np.linalg.norm(_difference(robot, q, seed), axis=1), kind="stable")]:
         if len(chosen) == count:
             break
         if not chosen or np.abs(_difference(robot, np.array(chosen), row)).max(axis=1).min() > distance:

@@ -10,7 +10,7 @@ class Status(Enum):
     """How a query ended. The value is the name that users read in messages."""
 
     SOLVED = "solved"
-    INVALID_START = "invalid start"  # wrong size or not finite
+    INVALID_START = "invalid start"  # not numbers, of the wrong size, not finite
     INVALID_GOAL = "invalid goal"
     START_OUT_OF_LIMITS = "start outside the joint limits"
     GOAL_OUT_OF_LIMITS = "goal outside the joint limits"
@@ -26,13 +26,16 @@ class PlanningResult:
     """Answer of every planner's `solve`.
 
     status: how the query ended; only SOLVED carries a path
-    path: (K, dof) float64 configurations from start to goal, rad or m; (0, dof) when there is none
+    path: (K, dof) float64 configurations from start to goal, rad or m; (0, dof) when there is none. A continuous joint goes
+        on from where the start has it, however many turns that is, the short way round to the goal
     cost: joint-space length of the path (L2 norm over segments, weighted by Settings.weights); inf when there is none
     goal_index: which of the given goals was reached; -1 when none
     samples: configurations drawn
     time_s: wall time of the solve, seconds
-    message: one sentence that names the offender; empty when solved
+    message: one sentence that names the offender; when solved empty, or what was taken to the joint limits
     history: (H, 3) float64 of planners that go on after the first path: samples, seconds and cost each time it got better
+    moved_to_limits: a text for each value of the start and of the goal reached that was outside its joint limit, by
+        Settings.limit_tolerance at most, and was taken to it: "start panda_joint1 = 2.898 taken to 2.8973"
     """
 
     status: Status
@@ -43,6 +46,7 @@ class PlanningResult:
     time_s: float = 0.0
     message: str = ""
     history: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
+    moved_to_limits: tuple[str, ...] = ()
 
     @property
     def solved(self):

@@ -8,6 +8,9 @@ as meeting.
 A motion is cut into m equal parts and checked at their m + 1 ends: the paper's theta_j = theta_1 + (j / m) (theta_2 -
 theta_1) with j = 0 .. m, both ends included, which it leaves open. Joint angles are relative to the link before. They
 stay in [-pi, pi], as the paper samples them, and motions do not wrap around. Links may cross each other, as in the paper.
+
+Coordinates are relative to the base, and rectangles are cut off beyond twice the arm's length, where no link comes. They grow by
+a quarter of a millionth of the arm's length, about what float32 misplaces its links; a contact less deep may be called free.
 """
 
 import math
@@ -18,16 +21,20 @@ import numpy as np
 
 from ..device import njit
 from ..errors import ObstacleError, RobotDescriptionError, SettingsError
+from ..ranges import GREATEST_LENGTH
 from ..team import any_lane, lane_count
 from . import space
 from .collision import JOINT, WORKSPACE
 from .collision_checker import MODES, MotionCheck
 from .packing import Packed
 from .plane_checker import POINT, PlaneChecker
+from .reach import ROUNDOFF
 
 ZERO, ONE, HALF = np.float32(0), np.float32(1), np.float32(0.5)
-DOF, OBSTACLES = 0, 1  # header of the int32 buffer; float32: base (2,), lengths (dof,), rectangles (RECTANGLE each)
-LENGTHS, RECTANGLE = 2, 4  # a rectangle: centre x, y, half width, half height
+DOF, OBSTACLES = 0, 1  # header of the int32 buffer; float32: lengths (dof,), rectangles (RECTANGLE each)
+LARGEST = np.float32(2 * np.pi)  # rad: a joint beyond is not free; `sine_cosine` is good for sums of these
+MOST_LINKS = 64
+RECTANGLE = 4  # centre x, y, half width, half height, relative to the base
 U_1, U_2, U_3 = np.uintp(1), np.uintp(2), np.uintp(3)
 TWO_OVER_PI = np.float32(0.636619772)
 S_3, S_5, S_7 = np.float32(-1.6666654611e-1), np.float32(8.3321608736e-3), np.float32(-1.9515295891e-4)
@@ -49,8 +56,11 @@ class PlanarArm:
         lengths = np.atleast_1d(np.asarray(self.lengths, dtype=np.float64))
         if lengths.ndim != 1 or not len(lengths) or not (np.isfinite(lengths) & (lengths > 0)).all():
             raise RobotDescriptionError(f"PlanarArm.lengths is {self.lengths!r}; allowed: positive numbers, one for each link")
-        if np.shape(self.base) != (2,) or not np.isfinite(self.base).all():
-            raise RobotDescriptionError(f"PlanarArm.base is {self.base!r}; allowed: two numbers")
+        if len(lengths) > MOST_LINKS or lengths.sum() > GREATEST_LENGTH:
+            raise RobotDescriptionError(f"PlanarArm.lengths has {len(lengths)} links of {lengths.sum():g} m in all; allowed: {MOST_LINKS} links, "
+                                        f"{GREATEST_LENGTH:g} m")
+        if np.shape(self.base) != (2,) or not (np.abs(self.base) <= GREATEST_LENGTH).all():
+            raise RobotDescriptionError(f"PlanarArm.base is {self.base!r}; allowed: two numbers up to {GREATEST_LENGTH:g}")
         full = np.full(len(lengths), np.pi)
         for name, value in (("lengths", lengths), ("lower", -full), ("upper", full), ("continuous", np.zeros(len(lengths), dtype=bool))):
             object.__setattr__(self, name, value)
@@ -114,8 +124,11 @@ class PlanarChecker(PlaneChecker):
         if given is None or not np.isfinite(given).all() or (given[:, :2] > given[:, 2:]).any():
             raise ObstacleError(f"rectangles are {obstacles!r}; allowed: rows of xmin, ymin, xmax, ymax, with xmin <= xmax and ymin <= ymax")
         self.obstacles = given
-        centres_and_halves = np.concatenate([given[:, :2] + given[:, 2:], given[:, 2:] - given[:, :2]], axis=1) / 2
-        floats = np.concatenate([self.robot.base, self.robot.lengths, centres_and_halves.ravel()]).astype(np.float32)
+        length = self.robot.lengths.sum()
+        near = np.clip(given - np.tile(self.robot.base, 2), -2 * length, 2 * length)
+        skin = 4 * ROUNDOFF * length
+        centres_and_halves = np.concatenate([near[:, :2] + near[:, 2:], near[:, 2:] - near[:, :2] + 2 * skin], axis=1) / 2
+        floats = np.concatenate([self.robot.lengths, centres_and_halves.ravel()]).astype(np.float32)
         self._set_scene(Packed(floats, np.array([self.robot.dof, len(given)], dtype=np.int32)))
 
     @property
@@ -158,16 +171,16 @@ def sine_cosine(x):
 def free_between(qa, qb, t, F, I):
     """Does no link meet a rectangle at qa + t (qb - qa)?"""
     dof, obstacles = I[DOF], I[OBSTACLES]
-    x, y, angle = F[0], F[1], ZERO
+    x, y, angle = ZERO, ZERO, ZERO
     for k in range(dof):
         angle += qa[k] + t * (qb[k] - qa[k])
         s, c = sine_cosine(angle)
-        half = HALF * F[LENGTHS + k]
+        half = HALF * F[k]
         dx, dy = half * c, half * s
         x, y = x + dx, y + dy  # the link's middle; (dx, dy): from there to its end
         wide, high = abs(dx), abs(dy)
         for o in range(obstacles):
-            row = np.uintp(LENGTHS + dof + RECTANGLE * o)  # unsigned: no test for negative indices
+            row = np.uintp(dof + RECTANGLE * o)  # unsigned: no test for negative indices
             mx, my, hx, hy = F[row] - x, F[row + U_1] - y, F[row + U_2], F[row + U_3]
             if abs(mx) <= hx + wide and abs(my) <= hy + high and abs(mx * dy - my * dx) <= hx * high + hy * wide:
                 return False
@@ -178,6 +191,9 @@ def free_between(qa, qb, t, F, I):
 @njit
 def motion_free(qa, qb, mode, step, F, I, S, lane):
     """As space.motion_free. The points are taken from the end on, widely spread ones first."""
+    for k in range(len(qa)):
+        if not max(abs(qa[k]), abs(qb[k])) <= LARGEST:
+            return False
     parts = motion_parts(qa, qb, mode, step, F, I)
     turns = (parts >> 5) + 1
     for first in range(0, turns << 5, lane_count()):
@@ -206,7 +222,7 @@ def motion_parts(qa, qb, mode, step, F, I):
         beyond, travel = ZERO, ZERO
         for i in range(I[DOF]):
             k = I[DOF] - 1 - i
-            beyond += F[LENGTHS + k]
+            beyond += F[k]
             travel += beyond * abs(qb[k] - qa[k])
         return max(int(math.ceil(travel / step)), 1)
     if mode == POINT:

@@ -6,8 +6,9 @@ A configuration is checked as a motion that does not move (mode POINT).
 import numba
 import numpy as np
 
-from ..device import njit, resolve_device
+from ..device import njit, refuse_forked, resolve_device
 from . import space
+from .configurations import as_bools, check_policy, narrow_motions
 
 FEW = 64  # motions that one thread checks sooner than several wake up
 POINT = -1  # mode of a motion whose first end alone is looked at
@@ -47,42 +48,46 @@ class PlaneChecker:
 
     def warm_up(self):
         """Compile the checks, or load them from the cache, so that no query is charged for it."""
+        refuse_forked()
         if not self._warm:
             for n in (1, FEW + 1):
                 q = np.zeros((n, self.robot.dof))
                 self.motions_valid(q, q)
             self._warm = True
 
-    def configurations_valid(self, q):
-        """q: (N, dof) -> (N,) bool: free of collision. Limits are not looked at."""
-        return self._run(q, q, POINT, ZERO)
+    def configurations_valid(self, q, not_finite="error"):
+        """q: (N, dof) -> (N,) bool: free of collision. Limits are not looked at, but see each space for the greatest values.
 
-    def motions_valid(self, q_from, q_to):
+        not_finite: see CollisionChecker
+        """
+        return self._run({"q": q}, POINT, ZERO, not_finite)
+
+    def motions_valid(self, q_from, q_to, not_finite="error"):
         """(N, dof), (N, dof) -> (N,) bool: is each straight motion free, ends included."""
-        return self._run(q_from, q_to, *self.motion_args)
+        return self._run({"q_from": q_from, "q_to": q_to}, *self.motion_args, not_finite)
 
-    def _run(self, q_from, q_to, mode, step):
-        q_from, q_to = (np.ascontiguousarray(q, dtype=np.float32) for q in (q_from, q_to))
-        for q in (q_from, q_to):
-            if q.ndim != 2 or q.shape[1] != self.robot.dof or len(q) != len(q_from):
-                raise ValueError(f"configurations must have shape (N, {self.robot.dof}), got {q_from.shape} and {q_to.shape}")
+    def _run(self, given, mode, step, not_finite):
+        refuse_forked()
+        check_policy(not_finite)
+        q_from, q_to = narrow_motions(*(2 * list(given.values()))[:2], self.robot)
         if self._cuda:
-            return self._cuda.motions_valid(q_from, q_to, mode, step)
-        valid = np.empty(len(q_from), dtype=np.bool_)
-        if len(valid) <= FEW:
-            _check(q_from, q_to, 0, len(valid), mode, step, *self.packed_scene, self._scratch, valid)
+            return as_bools(self._cuda.motions_valid(q_from, q_to, mode, step), not_finite, self.robot, **given)
+        verdicts = np.empty(len(q_from), dtype=np.uint8)
+        if len(verdicts) <= FEW:
+            _check(q_from, q_to, 0, len(verdicts), mode, step, *self.packed_scene, self._scratch, verdicts)
         else:
-            _check_all(q_from, q_to, min(len(valid), 8 * numba.get_num_threads()), mode, step, *self.packed_scene, self._scratch, valid)
-        return valid
+            chunks = min(len(verdicts), 8 * numba.get_num_threads())
+            _check_all(q_from, q_to, chunks, mode, step, *self.packed_scene, self._scratch, verdicts)
+        return as_bools(verdicts, not_finite, self.robot, **given)
 
 
 @njit
-def _check(qa, qb, first, last, mode, step, F, I, S, valid):
+def _check(qa, qb, first, last, mode, step, F, I, S, verdicts):
     for i in range(first, last):
-        valid[i] = space.motion_free(qa[i], qb[i], mode, step, F, I, S, 0)
+        verdicts[i] = space.motion_verdict(qa[i], qb[i], mode, step, F, I, S, 0)
 
 
 @njit(parallel=True)
-def _check_all(qa, qb, chunks, mode, step, F, I, S, valid):
+def _check_all(qa, qb, chunks, mode, step, F, I, S, verdicts):
     for c in numba.prange(chunks):
-        _check(qa, qb, c * len(qa) // chunks, (c + 1) * len(qa) // chunks, mode, step, F, I, S, valid)
+        _check(qa, qb, c * len(qa) // chunks, (c + 1) * len(qa) // chunks, mode, step, F, I, S, verdicts)

@@ -7,18 +7,18 @@ Departures: p_G moves a uniform draw to the nearest node, so that nodes with muc
 preferred; a new node is tried with its nearest neighbours within the radius, not with all.
 """
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..errors import SettingsError
-from .path import Status
+from ..team import clock_ns
+from . import prm_versions
 from .prm_trees import Trees, growth_of
-from .prm_versions import grow_by_version
-from .query import Query, check_budgets, check_setting, open_query
+from .query import Query, check_call, check_flag, check_setting, check_shared, in_pieces, open_query
 from .roadmap import FREE, Roadmap
-from .sampling import samples
+from .roadmap import warm_up as warm_up_roadmaps
+from .sampling import folded_seed, samples
 from .shortcut import shortcut
 
 BATCH, BATCH_BY_VERSION = {"cpu": 32, "cuda": 512}, {"cpu": 256, "cuda": 512}  # where Settings.batch is 0
@@ -38,6 +38,7 @@ class Settings:
     max_samples: configurations drawn at most;  time_limit_s: seconds for the search at most
     shortcut_rounds: passes of shortening afterwards; 0 returns the raw path
     weights: one number per joint for the cost of a motion, sqrt(sum of weight * change squared); none: 1 each
+    limit_tolerance: values of start and goals so far outside the joint limits are taken to the limit, rad or m
     """
 
     radius: float = 1.0
@@ -53,6 +54,7 @@ class Settings:
     time_limit_s: float = 10.0
     shortcut_rounds: int = 3
     weights: tuple = ()
+    limit_tolerance: float = 1e-3
 
     def __post_init__(self):
         check_setting(self, "radius", 1e-3, 100.0)
@@ -60,12 +62,11 @@ class Settings:
         check_setting(self, "connections", 1, 64, integer=True)
         check_setting(self, "neighbour_factor", 0.01, 100.0)
         check_setting(self, "batch", 0, 1_000_000, integer=True)
-        if not isinstance(self.lazy, bool):
-            raise SettingsError(f"prm.Settings.lazy is {self.lazy!r}; allowed: true or false")
+        check_flag(self, "lazy")
         check_setting(self, "version", 0, 3, integer=True)
         check_setting(self, "workers", 1, 64, integer=True)
         check_setting(self, "roadmap_nodes", 1, 1_000_000, integer=True)
-        check_budgets(self)
+        check_shared(self)
 
     def neighbours(self, n, dof):
         """Neighbours that a node of a roadmap of n nodes is tried with."""
@@ -78,71 +79,81 @@ def solve(start, goals, checker, settings=Settings(), seed=0, roadmap=None):
     roadmap: as `build` made it: searched first, checked again where obstacles have changed, and extended by the path where
         it has none; for the weights it was built with
 
-    -> PlanningResult. The same seed, settings and device give the same path unless the time limit ends the search.
+    -> PlanningResult. The same seed, settings and device give the same path unless the time limit ends the search. seed: any
+    integer
     """
+    check_call(checker, settings, Settings)
+    seed = folded_seed(seed)
+    if roadmap is not None and (not isinstance(roadmap, Roadmap) or roadmap.nodes.shape[1] != checker.robot.dof):
+        raise SettingsError("roadmap is none of prm.build for a robot of as many joints; allowed: such a one, or None")
     growth_of(checker)  # compile before the clock starts
-    query = open_query(start, goals, checker, settings.weights)
+    warm_up_roadmaps()
+    if settings.version:
+        prm_versions.warm_up()
+    query = open_query(start, goals, checker, settings)
     if not isinstance(query, Query):
         return query
     path, goal, drawn = None, -1, 0
     if roadmap is not None:
         path, goal = _through(roadmap, query, checker, settings)
     if path is None:
-        path, goal, drawn, problem = _search(query, checker, settings, seed)
-        if problem:
-            return query.failed(*problem, drawn)
+        path, goal, drawn = _search(query, checker, settings, seed)
+        if path is None:
+            return query.timed_out(drawn) if query.late() else query.exhausted(drawn)
         if roadmap is not None:
             _remember(roadmap, path)
-    return query.solved(shortcut(path, checker, settings.shortcut_rounds, seed, query.weights), goal, drawn)
+    return query.solved(shortcut(path, checker, settings.shortcut_rounds, seed, query.weights, query.deadline), goal, drawn)
 
 
 def build(checker, settings=Settings(), seed=0):
     """-> Roadmap of `settings.roadmap_nodes` free configurations, drawn uniformly, each tried with its nearest ones, whatever
-    the radius. It ends early at max_samples or time_limit_s. A continuous joint has the turn around zero.
+    the radius. It ends early at max_samples or time_limit_s. A continuous joint has the turn around zero. seed: any integer
     """
-    checker.warm_up()
-    began, robot = time.perf_counter(), checker.robot
-    if len(settings.weights) not in (0, robot.dof):
-        raise SettingsError(f"weights has {len(settings.weights)} numbers; allowed: none, or one for each of the {robot.dof} joints")
+    check_call(checker, settings, Settings)
+    seed = folded_seed(seed)
+    robot = checker.robot
     lower, upper = (np.asarray(bound, dtype=np.float32) for bound in (robot.lower, robot.upper))
+    checker.warm_up()
+    warm_up_roadmaps()
+    samples(np.uint64(0), 0, 0, lower, upper)  # compile before the clock starts
+    deadline = clock_ns() + int(1e9 * settings.time_limit_s)
     roadmap = Roadmap(lower, upper, settings.weights or np.ones(robot.dof), checker.version)
     while len(roadmap.nodes) < settings.roadmap_nodes:
         count = min(BUILD_BATCH, settings.max_samples - roadmap.drawn)
-        if count == 0 or time.perf_counter() - began > settings.time_limit_s:
-            break
         q = samples(np.uint64(seed), roadmap.drawn, count, lower, upper)
+        free = in_pieces(checker.configurations_valid, deadline, q)
+        if len(free) < count or count == 0:
+            break
         roadmap.drawn += count
-        q = q[checker.configurations_valid(q)][:settings.roadmap_nodes - len(roadmap.nodes)]
-        first = roadmap.add_nodes(q)
-        roadmap.connect(first, settings.neighbours(len(roadmap.nodes), robot.dof), checker, settings.lazy)
+        first = roadmap.add_nodes(q[free][:settings.roadmap_nodes - len(roadmap.nodes)])
+        roadmap.connect(first, settings.neighbours(len(roadmap.nodes), robot.dof), checker, settings.lazy, deadline)
     return roadmap
 
 
 def _search(query, checker, settings, seed):
-    """-> path (K, dof), number of its goal, samples, None; or as the last the status and message that say why there is none."""
+    """-> path (K, dof) or None, number of its goal, samples."""
     device = "cpu" if checker.device == "cpu" else "cuda"
     batch = settings.batch or (BATCH_BY_VERSION if settings.version else BATCH)[device]
     if settings.version:
-        return grow_by_version(query, checker, settings, seed, batch)
+        return prm_versions.grow_by_version(query, checker, settings, seed, batch)
     trees = Trees(checker, query, batch, settings.connections, settings.radius, settings.near, settings.lazy, seed)
     while not trees.met:
-        if trees.drawn >= settings.max_samples:
-            return None, -1, trees.drawn, (Status.SAMPLES_EXHAUSTED, f"no path after {trees.drawn} samples")
-        if query.elapsed() > settings.time_limit_s:
-            return None, -1, trees.drawn, (Status.TIMED_OUT, f"no path after {settings.time_limit_s:g} s ({trees.drawn} samples)")
+        if trees.drawn >= settings.max_samples or query.late():
+            return None, -1, trees.drawn
         trees.grow(settings.max_samples)
     graph, first_goal = trees.graph(query.weights)
-    chain = graph.shortest_path(0, first_goal + np.arange(len(query.goals)), checker)
-    return graph.nodes[chain], chain[-1] - first_goal, trees.drawn, None
+    chain = graph.shortest_path(0, first_goal + np.arange(len(query.goals)), checker, query.deadline)
+    path, goal = (graph.nodes[chain], chain[-1] - first_goal) if chain else trees.way()  # there was no time for the shortest path
+    return path, goal, trees.drawn
 
 
 def _through(roadmap, query, checker, settings):
     """-> path (K, dof) through a roadmap and the number of its goal, or None, -1."""
-    roadmap.revalidate(checker, settings.lazy)
+    roadmap.revalidate(checker, settings.lazy, query.deadline)
     dof, ends = len(query.start), len(query.goals) + 1
     near = settings.neighbours(len(roadmap.nodes), dof)
-    with roadmap.visitors(np.concatenate([query.start[None], query.goals]), near, checker, settings.lazy) as first:
-        chain = roadmap.shortest_path(first, first + np.arange(1, ends), checker)
+    with roadmap.visitors(np.concatenate([query.start[None], query.goals]), near, checker, settings.lazy, query.deadline) as first:
+        chain = roadmap.shortest_path(first, first + np.arange(1, ends), checker, query.deadline)
         return (roadmap.nodes[chain], chain[-1] - first - 1) if chain else (None, -1)
 
 

@@ -19,15 +19,17 @@ from typing import NamedTuple
 import numpy as np
 
 from ..device import njit
-from ..team import lane_count, least_lane, sum_lanes, sync_lanes, sync_team
+from ..team import clock_ns, deadline_in, lane_count, late, least_lane, sum_lanes, sync_lanes, sync_team
 from .sampling import sample, uniform01
 from .space import motion_free
 
 CLASSES = 32  # neighbours are the nearest nodes among the nearest of each residue class of node numbers
 NONE, UNTRIED = -1, -2  # entries of neighbours: no edge; UNTRIED - node: an edge that nobody has checked
-N_BARRIER, N_MET, N_FIRST = 0, 1, 4  # N: the team's barrier, did the trees meet, the node that each sample came from, see `places`
+# N: the team's barrier, did the trees meet, is the time up, the node that each sample came from, see `places`
+N_BARRIER, N_MET, N_HALT, N_FIRST = 0, 1, 2, 4
 H_MET, H_COUNTS, H_DRAWN, H_FIRST = 0, 1, 3, 4  # H: met, nodes of both trees, samples drawn, parents, neighbours
 POINT = -1  # mode of a motion that does not move: two looks at most, in every space
+LOOK = 4096  # nodes between two looks at the clock, where each is little work
 ZERO, FAR = np.float32(0), np.float32(3e38)
 
 
@@ -36,7 +38,7 @@ class Ask(NamedTuple):
 
     first: 1 when nothing but the roots is there yet, 2 when A is new but the trees are not;  counts_0, counts_1: nodes of the trees;  drawn, until: samples
     batch, tried, capacity: samples a round, neighbours tried of a node, nodes of a tree;  lazy: 1: leave motions within a
-    tree unchecked;  seed: int;  mode, step: of the motion check;  radius: rad;  near: share
+    tree unchecked;  left_ms: until the deadline;  seed: int;  mode, step: of the motion check;  radius: rad;  near: share
     """
 
     dof: int
@@ -49,6 +51,7 @@ class Ask(NamedTuple):
     tried: int
     capacity: int
     lazy: int
+    left_ms: int
     seed: int
     mode: int
     step: float
@@ -65,12 +68,13 @@ def sizes(dof, batch, tried, capacity, workers):
 
 @njit
 def grow(ask, A, N, G, H, F, I, S, qa, qb, worker, workers, lane, member, members):
-    """Grow until the trees meet, `until` samples are drawn or a tree may have no room for another round.
+    """Grow until the trees meet, `until` samples are drawn, a tree may have no room for another round or the time is up: then the
+    round that was under way adds no nodes, but the edges that it has found.
 
     G: lower, upper (dof,) each, then nodes (2, capacity, dof), the roots in place;  H: H_MET...H_DRAWN, parents (2, capacity),
     neighbours (2, capacity, tried);  qa, qb: (dof,) float32 scratch of the lane
     """
-    batch, capacity, tried = ask.batch, ask.capacity, ask.tried
+    batch, capacity, tried, deadline = ask.batch, ask.capacity, ask.tried, deadline_in(ask.left_ms)
     n0, n1, drawn, met = ask.counts_0, ask.counts_1, ask.drawn, 0
     old0, old1, more0, pairs, turn = n0, n1, 0, 0, 0  # counts before the last new nodes, how many of tree 0, pairs to try
     roots = ask.first == 1
@@ -84,8 +88,17 @@ def grow(ask, A, N, G, H, F, I, S, qa, qb, worker, workers, lane, member, member
         count = min(batch, ask.until - drawn) if room else 0
         if pairs + count == 0:
             break
+        halt = False
         for task in range(worker, pairs + count, workers):
             i, wanted = task - pairs, True
+            halt = halt or late(deadline)
+            if halt:
+                if lane == 0:
+                    N[N_HALT] = 1
+                    if i < 0:
+                        node, _ = pair(ask, A, N, roots, task, old0, old1, more0, turn, qa, qb, lane)
+                        H[H_FIRST + 2 * capacity + node * tried + (0 if roots else task % tried)] = NONE
+                continue
             if i >= 0:
                 node, other = 0, propose(ask, A, i & 1, n0 if i & 1 == 0 else n1, drawn + i, qa, qb, lane)
             else:
@@ -109,7 +122,10 @@ def grow(ask, A, N, G, H, F, I, S, qa, qb, worker, workers, lane, member, member
                 if is_free and (node >= capacity) != (other >= capacity):
                     N[N_MET] = 1
         sync_team(N, N_BARRIER, member, members)
-        met, drawn, roots, pairs = N[N_MET], drawn + count, False, 0
+        met, roots, pairs = N[N_MET], False, 0
+        if N[N_HALT] != 0:
+            break
+        drawn += count
         if met != 0:
             break
         if count > 0:
@@ -145,7 +161,7 @@ def plant(ask, A, N, G, n0, n1, worker, workers, lane):
         for k in range(dof):
             A[coordinate(ask, node, k)] = G[2 * dof + node * dof + k]
     if worker == 0 and lane == 0:
-        N[N_MET] = 0
+        N[N_MET], N[N_HALT] = 0, 0
 
 
 @njit
@@ -279,15 +295,18 @@ def rank(N, tree, end, lane):
 
 
 @njit
-def collect(ask, G, H, n0, n1, weights):
+def collect(ask, G, H, n0, n1, weights, deadline):
     """The graph that has grown: nodes (n, dof), the start first, then its tree, the goals, their tree; edges (m, 2) int32;
-    lengths (m,) float32 weighted; states (m,) int8 as in roadmap."""
+    lengths (m,) float32 weighted; states (m,) int8 as in roadmap. Without edges where the deadline was before."""
     dof, capacity, tried = ask.dof, ask.capacity, ask.tried
     n = n0 + n1
     nodes = np.empty((n, dof), dtype=np.float32)
     edges, states = np.empty((n * (tried + 1), 2), dtype=np.int32), np.empty(n * (tried + 1), dtype=np.int8)
     m = 0
     for i in range(n):
+        if i % LOOK == 0 and clock_ns() > deadline:
+            m = 0
+            break
         node = i if i < n0 else capacity + i - n0
         for k in range(dof):
             nodes[i, k] = G[2 * dof + node * dof + k]

@@ -51,10 +51,10 @@ def _kernel(kind, n_q, n_poses=8, n_speeds=8):
     scratch = warp_scratch(kind, n_q, n_poses, n_speeds)
 
     @cuda_jit(max_registers=REGISTERS)
-    def prm_growth(dof, first, counts_0, counts_1, drawn, until, batch, tried, capacity, lazy, seed, mode, step, radius, near,
-                   A, N, G, H, F, I):
+    def prm_growth(dof, first, counts_0, counts_1, drawn, until, batch, tried, capacity, lazy, left_ms, seed, mode, step,
+                   radius, near, A, N, G, H, F, I):
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
-        ask = Ask(dof, first, counts_0, counts_1, drawn, until, batch, tried, capacity, lazy, seed, mode, step, radius, near)
+        ask = Ask(dof, first, counts_0, counts_1, drawn, until, batch, tried, capacity, lazy, left_ms, seed, mode, step, radius, near)
         qa, qb = cuda.local.array(n_q, float32)[:dof], cuda.local.array(n_q, float32)[:dof]
         grow(ask, A, N, G, H, F, I, scratch(warp), qa, qb, cuda.blockIdx.x * WARPS + warp, cuda.gridDim.x * WARPS, lane, cuda.blockIdx.x,
              cuda.gridDim.x)

@@ -4,12 +4,13 @@ import weakref
 
 import numpy as np
 
+from ..team import left_ms
 from .prm_growth import H_COUNTS, H_DRAWN, H_FIRST, H_MET, NONE, UNTRIED, Ask, collect, grow, sizes
-from .query import Query
+from .query import dry_query
 from .roadmap import Graph
 
 FIRST_CAPACITY = 8192  # nodes of a tree that there is room for at first
-ROUNDS = {"cpu": 1, "cuda": 32}  # rounds between two looks at the clock
+ROUNDS = {"cpu": 1, "cuda": 32}  # rounds between two returns to Python, so that Ctrl-C is noticed
 _kept = weakref.WeakKeyDictionary()
 
 
@@ -54,10 +55,10 @@ class Trees:
     def __init__(self, checker, query, batch, tried, radius, near, lazy, seed):
         dof = len(query.start)
         mode, step = checker.motion_args
-        self._checker, self._growth = checker, growth_of(checker)
+        self._checker, self._growth, self._deadline = checker, growth_of(checker), query.deadline
         capacity = self._growth.capacity(dof, batch, tried, max(FIRST_CAPACITY, 2 * batch, 2 * len(query.goals)))
-        self._ask = Ask(dof, 1, 1, len(query.goals), 0, 0, batch, tried, capacity, int(lazy), int(seed) % (1 << 31), int(mode),
-                        np.float32(step), np.float32(radius), np.float32(near))
+        self._ask = Ask(dof, 1, 1, len(query.goals), 0, 0, batch, tried, capacity, int(lazy), 0, seed, int(mode), np.float32(step),
+                        np.float32(radius), np.float32(near))
         self.met, self.drawn = False, 0
         G, H = self._growth.G, self._growth.H
         nodes = G[2 * dof:].reshape(2, capacity, dof)
@@ -71,16 +72,34 @@ class Trees:
         ask, rounds = self._ask, ROUNDS[self._checker.device.partition(":")[0]]
         if max(ask.counts_0, ask.counts_1) + (ask.batch + 1) // 2 > ask.capacity:
             ask = self._double()
-        ask = ask._replace(drawn=self.drawn, until=min(most, self.drawn + rounds * ask.batch))
+        ask = ask._replace(drawn=self.drawn, until=min(most, self.drawn + rounds * ask.batch), left_ms=left_ms(self._deadline))
         self._growth.grow(self._checker, ask)
         H = self._growth.H
         self.met, self.drawn = bool(H[H_MET]), int(H[H_DRAWN])
         self._ask = ask._replace(first=0, counts_0=int(H[H_COUNTS]), counts_1=int(H[H_COUNTS + 1]))
 
     def graph(self, weights):
-        """-> the Graph that has grown, the start first, and the number of the first goal."""
+        """-> the Graph that has grown, the start first, and the number of the first goal. It has no edges where time was up."""
         ask = self._ask
-        return Graph(*collect(ask, self._growth.G, self._growth.H, ask.counts_0, ask.counts_1, weights)), ask.counts_0
+        return Graph(*collect(ask, self._growth.G, self._growth.H, ask.counts_0, ask.counts_1, weights, self._deadline)), ask.counts_0
+
+    def way(self):
+        """-> (K, dof) the way through a motion that joined the trees, along both trees, and the number of its goal: a path
+        that is known at once, seldom the shortest."""
+        ask, G, H = self._ask, self._growth.G, self._growth.H
+        parents, near = H[H_FIRST:H_FIRST + 2 * ask.capacity], H[H_FIRST + 2 * ask.capacity:].reshape(-1, ask.tried)
+        for first, count in ((0, ask.counts_0), (ask.capacity, ask.counts_1)):
+            edges = near[first:first + count]
+            joins = np.argwhere((edges >= 0) & ((edges >= ask.capacity) != (first > 0)))
+            if len(joins):
+                ends = sorted((first + int(joins[0, 0]), int(edges[tuple(joins[0])])))
+                break
+        ways = [[end] for end in ends]
+        for way in ways:
+            while parents[way[-1]] != NONE:
+                way.append(int(parents[way[-1]]))
+        nodes = G[2 * ask.dof:].reshape(-1, ask.dof)
+        return nodes[ways[0][::-1] + ways[1]], ways[1][-1] - ask.capacity
 
     def _double(self):
         """Twice the room; the trees move over."""
@@ -104,8 +123,7 @@ def growth_of(checker):
             from .prm_kernels import CudaGrowth
 
             growth = CudaGrowth(checker)
-        q = np.zeros(checker.robot.dof)
-        nothing = Query(q, q[None], np.zeros(1), np.float32(q), np.float32(q), np.ones(len(q), dtype=np.float32), 0.0)
+        nothing = dry_query(checker)
         _kept[checker] = growth
         trees = Trees(checker, nothing, 1, 1, 1.0, 1.0, False, 0)
         trees.grow(0)

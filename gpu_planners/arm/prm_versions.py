@@ -8,6 +8,7 @@ Workers are threads that share one device, which answers one request after the o
 since all append the same nodes in the same order.
 """
 
+import functools
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -15,17 +16,26 @@ from functools import partial
 import numpy as np
 
 from ..device import njit
+from ..team import NEVER, clock_ns
 from .block_index import nearest
 from .exchange import run
-from .path import Status
+from .query import in_pieces
 from .roadmap import FREE, Roadmap
 from .sampling import sample, uniform01
 
 ROUNDED = np.float32(1.0001)  # a sample that was moved to the radius is within it, whatever the rounding
 
 
+@functools.cache
+def warm_up():
+    """Compile what a version needs, or load it from the cache, before the clock of a query starts."""
+    roadmap, one = Roadmap(*np.array([[0], [1]], dtype=np.float32), (1.0,), 0), np.float32(1)
+    roadmap.add_nodes([[0]])
+    _draw(roadmap.blocks, roadmap.nodes, np.zeros(1, dtype=np.int32), np.uint64(0), 0, 1, *roadmap.nodes, roadmap.nodes[0], one, one, 1, NEVER)
+
+
 def grow_by_version(query, checker, settings, seed, batch):
-    """-> path (K, dof), number of its goal, samples, None; or as the last the status and message that say why there is none.
+    """-> path (K, dof) or None, number of its goal, samples.
 
     settings: of prm;  batch: samples a round, of all workers together
     """
@@ -33,8 +43,12 @@ def grow_by_version(query, checker, settings, seed, batch):
                    seed=np.uint64(seed), batch=batch)
     with ThreadPoolExecutor(1) as device:
         def ask(graph, pairs):
-            """pairs: (P, 2) a configuration (dof,) and a node each -> Future of (P,) bool"""
-            return device.submit(checker.motions_valid, pairs[0], graph.nodes[pairs[1]])
+            """pairs: (P, 2) a configuration (dof,) and a node each -> Future of (P,) bool: False also where there was no time"""
+            return device.submit(known, pairs[0], graph.nodes[pairs[1]])
+
+        def known(q_from, q_to):
+            free = in_pieces(checker.motions_valid, query.deadline, q_from, q_to)
+            return np.concatenate([free, np.zeros(len(q_from) - len(free), dtype=bool)])
 
         return run(settings.workers, lambda exchange: work(exchange, ask))[0]
 
@@ -57,9 +71,9 @@ class _Graph:
         return self.roadmap.add_nodes(q)
 
     def draw(self, seed, first, count, query, settings):
-        """-> q (N, dof) of p_G and the pairs to check, numbers of samples and of nodes (P,)."""
+        """-> q (N, dof) of p_G and the pairs to check, numbers of samples and of nodes (P,). There are fewer where time was up."""
         return _draw(self.roadmap.blocks, self.nodes, self.labels, seed, first, count, query.lower, query.upper,
-                     np.float32(settings.radius), np.float32(settings.near), self._tried)
+                     np.float32(settings.radius), np.float32(settings.near), self._tried, query.deadline)
 
     def judged(self, samples, nodes, free, count):
         """-> which of `count` samples become nodes, and their labels; notes when one joins the trees."""
@@ -82,18 +96,12 @@ class _Graph:
 
     def answer(self, drawn):
         chain = self.roadmap.shortest_path(0, self.goals, None)
-        return self.nodes[chain], chain[-1] - 1, drawn, None
+        return self.nodes[chain], chain[-1] - 1, drawn
 
 
 def _ended(exchange, graph, drawn, query, settings):
-    """-> None, or what the search answers: the workers agree on it."""
-    if graph.met:
-        return None
-    if drawn >= settings.max_samples:
-        return None, -1, drawn, (Status.SAMPLES_EXHAUSTED, f"no path after {drawn} samples")
-    if any(exchange.all_gather(query.elapsed() > settings.time_limit_s)):
-        return None, -1, drawn, (Status.TIMED_OUT, f"no path after {settings.time_limit_s:g} s ({drawn} samples)")
-    return None
+    """Must the search end without a path? The workers agree on it."""
+    return not graph.met and (drawn >= settings.max_samples or any(exchange.all_gather(query.late())))
 
 
 def _own_samples(exchange, ask, query, settings, seed, batch):
@@ -101,9 +109,8 @@ def _own_samples(exchange, ask, query, settings, seed, batch):
     graph, drawn, edges = _Graph(query, settings.connections), 0, []
     graph.join_goals(exchange, ask)
     while not graph.met:
-        ended = _ended(exchange, graph, drawn, query, settings)
-        if ended:
-            return ended
+        if _ended(exchange, graph, drawn, query, settings):
+            return None, -1, drawn
         count = min(batch, settings.max_samples - drawn)
         begin, end = _share(exchange, count)
         q, samples, nodes = graph.draw(seed, drawn + begin, end - begin, query, settings)
@@ -128,24 +135,24 @@ def _same_samples(exchange, ask, query, settings, seed, batch):
     graph, drawn, under_way = _Graph(query, settings.connections), 0, deque()
     graph.join_goals(exchange, ask)
     while not graph.met:
-        if not under_way:
-            ended = _ended(exchange, graph, drawn, query, settings)
-            if ended:
-                return ended
+        if not under_way and _ended(exchange, graph, drawn, query, settings):
+            return None, -1, drawn
         while len(under_way) < at_once and drawn < settings.max_samples:
             count = min(size, settings.max_samples - drawn)
             q, samples, nodes = graph.draw(seed, drawn, count, query, settings)
-            drawn += count
+            complete = not query.late()
+            drawn += count if complete else 0
             begin, end = _share(exchange, len(samples))
-            under_way.append((q, samples, nodes, ask(graph, (q[samples[begin:end]], nodes[begin:end]))))
-        q, samples, nodes, answer = under_way.popleft()
-        free = np.concatenate(exchange.all_gather(answer.result()))
+            under_way.append((q, samples, nodes, ask(graph, (q[samples[begin:end]], nodes[begin:end])), complete))
+        q, samples, nodes, answer, complete = under_way.popleft()
+        answers, all_complete = zip(*exchange.all_gather((answer.result(), complete)))
+        if not all(all_complete):  # somebody drew fewer samples, so that the answers do not fit together
+            return None, -1, drawn
+        free = np.concatenate(answers)
         kept, labels = graph.judged(samples, nodes, free, len(q))
         number = np.full(len(q), -1)
         number[kept] = graph.append(q[kept], labels[kept]) + np.arange(len(kept))
         graph.connect(number[samples[free]], nodes[free])
-        if under_way and not graph.met and (ended := _ended(exchange, graph, 0, query, settings)):
-            return (*ended[:2], drawn, ended[3])
     return graph.answer(drawn)
 
 
@@ -155,7 +162,7 @@ def _share(exchange, count):
 
 
 @njit
-def _draw(blocks, all_nodes, labels, seed, first, count, lower, upper, radius, near, tried):
+def _draw(blocks, all_nodes, labels, seed, first, count, lower, upper, radius, near, tried, deadline):
     """Samples of p_G, every other one for the same tree, and the nodes of both trees that each is tried with.
 
     -> q (N, dof) float32, numbers of samples (P,) int64, numbers of nodes (P,) int64
@@ -166,6 +173,8 @@ def _draw(blocks, all_nodes, labels, seed, first, count, lower, upper, radius, n
     found, squared = np.empty(tried, dtype=np.int32), np.empty(tried, dtype=np.float32)
     n, pairs = 0, 0
     for number in range(first, first + count):
+        if clock_ns() > deadline:
+            break
         x = q[n]
         sample(seed, number, lower, upper, x)
         nearest(blocks, x, np.float32(1e18), labels, number & 1, True, found[:1], squared[:1])

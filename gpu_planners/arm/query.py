@@ -1,22 +1,33 @@
-"""What every planner does before and after its search: look at start and goals, time the query, shorten the path."""
+"""What every planner does before and after its search: look at start, goals and settings, keep the time, make the result."""
 
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..errors import SettingsError
+from ..device import refuse_forked
+from ..errors import SettingsError, shown
+from ..team import NEVER, clock_ns
+from .configurations import LARGEST, TURN
 from .path import PlanningResult, Status, path_length
 from .shortcut import warm_up
+
+GREATEST_GOALS = 100_000  # of a query: a millisecond's work each time that something looks at all of them
+LEAST_WEIGHT, GREATEST_WEIGHT = 1e-6, 1e6
+FIRST_PIECE, PIECE_NS = 4, 5_000_000  # checks between the first two looks at the clock, and for how long then
+CHECKER = ("robot", "warm_up", "configurations_valid", "motions_valid", "colliding_pairs", "new_scratch")
 
 
 @dataclass(frozen=True)
 class Query:
     """A checked query.
 
-    start: (dof,) float64;  goals: (G, dof) float64, the usable ones;  goal_numbers: (G,) their places in the caller's list
+    start: (dof,) float64: continuous joints in [-pi, pi), values that were a little outside the limits at the limit
+    goals: (G, dof) float64, the usable ones, likewise, but continuous joints the short way round from the start
+    goal_numbers: (G,) their places in the caller's list
     lower, upper: (dof,) float32 bounds for sampling; for a continuous joint one turn around the start
     weights: (dof,) float32: the cost of a motion is sqrt(sum of weight * change squared)
+    asked_start, asked_goals: (dof,), (all, dof) float64 as the caller gave them
+    began, deadline: of clock_ns()
     """
 
     start: np.ndarray
@@ -25,162 +36,278 @@ class Query:
     lower: np.ndarray
     upper: np.ndarray
     weights: np.ndarray
-    began: float
-    checker: object = None
-    version: object = None
+    asked_start: np.ndarray
+    asked_goals: np.ndarray
+    began: int
+    deadline: int
+    checker: object
+    version: object
 
     def elapsed(self):
-        return time.perf_counter() - self.began
+        """Seconds."""
+        return (clock_ns() - self.began) / 1e9
+
+    def late(self):
+        return clock_ns() > self.deadline
 
     def start_collides(self):
         return self.failed(Status.START_IN_COLLISION, f"the start is in collision: {_pairs(self.checker, self.start)}")
 
     def goals_collide(self):
-        texts = [f"goal {number}: {_pairs(self.checker, goal)}" for number, goal in zip(self.goal_numbers[:3], self.goals)]
-        more = f"; and {len(self.goals) - 3} more" if len(self.goals) > 3 else ""
+        texts = []
+        for number, goal in zip(self.goal_numbers[:3], self.goals):
+            if not (texts and self.late()):  # to name the pairs takes long in a large world
+                texts.append(f"goal {number}: {_pairs(self.checker, goal)}")
+        more = f"; and {len(self.goals) - len(texts)} more" if len(self.goals) > len(texts) else ""
         return self.failed(Status.GOAL_IN_COLLISION, "in collision: " + "; ".join(texts) + more)
 
+    def timed_out(self, samples=0):
+        return _timed_out(len(self.start), self.began, self.deadline, samples)
+
+    def exhausted(self, samples):
+        return self.failed(Status.SAMPLES_EXHAUSTED, f"no path after {samples} samples", samples)
+
     def failed(self, status, message, samples=0):
-        return _failure(self, status, message, samples)
+        return _failure(status, message, len(self.start), self.began, samples)
 
     def solved(self, path, goal, samples, at_goal=True, history=(), cost=None):
         """path: (K, dof); goal: index into self.goals; at_goal: does the path end there, or only near it; cost: if it is known."""
         if self.checker.version != self.version:
             return self.failed(Status.WORLD_CHANGED, "obstacles changed while the path was searched; ask again", samples)
+        robot, number = self.checker.robot, int(self.goal_numbers[goal])
         path = np.array(path, dtype=np.float64)
+        path = np.where(robot.continuous, path, np.clip(path, robot.lower, robot.upper))  # a float32 may lie a hair beyond a limit
         path[0] = self.start
+        moved = _moved(robot, "start", self.asked_start, self.start)
         if at_goal:
             path[-1] = self.goals[goal]
+            moved += _moved(robot, f"goal {number}", self.asked_goals[number], self.goals[goal])
         cost = path_length(path, self.weights) if cost is None else cost
-        return PlanningResult(Status.SOLVED, path, cost, int(self.goal_numbers[goal]), int(samples), self.elapsed(),
-                              history=np.array(history, dtype=np.float64).reshape(-1, 3))
+        path += np.where(robot.continuous, TURN * np.round((self.asked_start - self.start) / TURN), 0.0)
+        path[0] = np.where(robot.continuous, self.asked_start, self.start)
+        return PlanningResult(Status.SOLVED, path, cost, number, int(samples), self.elapsed(), "; ".join(moved),
+                              np.array(history, dtype=np.float64).reshape(-1, 3), tuple(moved))
 
 
-def open_query(start, goals, checker, weights=(), check=True):
+def open_query(start, goals, checker, settings, check=True, began=None):
     """-> Query, or the PlanningResult that says what is wrong with start or goals.
 
-    weights: one positive number per joint, or none for 1 each; raises SettingsError when their number is another
     check: look for collisions of start and goals; a planner that does it itself answers with Query.start_collides and
         Query.goals_collide
+    began: clock_ns() from when on the time limit counts; none: now, after compiling
 
     Goals in collision or outside the limits are left out as long as one is usable.
     """
     checker.warm_up()
     if check:  # otherwise the planner compiles its own
         warm_up(checker)
-    began = time.perf_counter()
-    robot, version = checker.robot, checker.version
-    dof = robot.dof
-    none = np.zeros((0, dof))
-    no_query = Query(none, none, none, none, none, none, began)
-    if len(weights) not in (0, dof):
-        raise SettingsError(f"weights has {len(weights)} numbers; allowed: none, or one for each of the {dof} joints")
+    began = clock_ns() if began is None else began
+    robot, version, tolerance = checker.robot, checker.version, settings.limit_tolerance
+    dof, turning = robot.dof, robot.continuous
 
     def refuse(status, message):
-        return _failure(no_query, status, message, 0)
+        return _failure(status, message, dof, began)
 
-    start, problem = _vectors("the start", start, dof, single=True)
+    asked_start, problem = _vectors("the start", start, robot, single=True)
     if problem:
         return refuse(Status.INVALID_START, problem)
-    goals, problem = _vectors("the goal", goals, dof, single=False)
+    asked_goals, problem = _vectors("the goal", goals, robot, single=False)
     if problem:
         return refuse(Status.INVALID_GOAL, problem)
-    start = start[0]
-    turn = robot.continuous
-    goals = np.where(turn, start + (goals - start + np.pi) % (2 * np.pi) - np.pi, goals)
-    lower, upper = np.where(turn, start - np.pi, robot.lower), np.where(turn, start + np.pi, robot.upper)
+    asked_start = asked_start[0]
+    lower, upper = np.where(turning, -np.inf, robot.lower), np.where(turning, np.inf, robot.upper)
+    outside = (asked_start < lower - tolerance) | (asked_start > upper + tolerance)
+    if outside.any():
+        return refuse(Status.START_OUT_OF_LIMITS, f"the start is outside the joint limits: {_names(robot, asked_start, outside, tolerance)}")
+    outside = (asked_goals < lower - tolerance) | (asked_goals > upper + tolerance)
+    usable, bad = (np.flatnonzero(outside.any(axis=1) == wrong) for wrong in (False, True))
+    if not len(usable):
+        texts = "; ".join(f"goal {i}: {_names(robot, asked_goals[i], outside[i], tolerance)}" for i in bad[:3])
+        more = f"; and {len(bad) - 3} more" if len(bad) > 3 else ""
+        return refuse(Status.GOAL_OUT_OF_LIMITS, f"outside the joint limits: {texts}{more}")
 
-    outside = _outside(robot, start, lower, upper)
-    if outside:
-        return refuse(Status.START_OUT_OF_LIMITS, f"the start is outside the joint limits: {outside}")
-    texts = [_outside(robot, goal, lower, upper) for goal in goals]
-    inside = np.array([not text for text in texts])
-    if not inside.any():
-        return refuse(Status.GOAL_OUT_OF_LIMITS, "outside the joint limits: " + _each("goal", texts))
-    usable = np.flatnonzero(inside)
-    weights = np.asarray(weights if len(weights) else np.ones(dof), dtype=np.float32)
-    query = Query(start, goals[usable], usable, lower.astype(np.float32), upper.astype(np.float32), weights, began, checker, version)
+    start = np.clip(_in_one_turn(asked_start, turning), lower, upper)
+    goals = np.clip(asked_goals[usable], lower, upper)
+    if turning.any():
+        goals = np.where(turning, start + _in_one_turn(_in_one_turn(goals, turning) - start, turning), goals)
+    low, high = np.where(turning, start - np.pi, lower), np.where(turning, start + np.pi, upper)
+    query = Query(start, goals, usable, low.astype(np.float32), high.astype(np.float32), _weights(settings, dof), asked_start, asked_goals,
+                  began, began + int(1e9 * settings.time_limit_s), checker, version)
     if not check:
         return query
-    free = checker.configurations_valid(np.concatenate([start[None], query.goals]))
-    if not free[0]:
+    free = in_pieces(checker.configurations_valid, query.deadline, np.concatenate([start[None], goals]))
+    if len(free) and not free[0]:
         return query.start_collides()
+    if len(free) <= len(goals):
+        return query.timed_out()
     if not free[1:].any():
         return query.goals_collide()
-    return replace(query, goals=query.goals[free[1:]], goal_numbers=usable[free[1:]])
+    return replace(query, goals=goals[free[1:]], goal_numbers=usable[free[1:]])
 
 
-def open_queries(starts, goals, checkers, weights=()):
+def open_queries(starts, goals, checkers, settings):
     """`open_query` without the collision check, for many problems of robots with the same joints -> list."""
-    began = time.perf_counter()
+    began = clock_ns()
+    deadline = began + int(1e9 * settings.time_limit_s)
     robot = checkers[0].robot
     try:
-        q, g = np.array(starts, dtype=np.float64), np.array(goals, dtype=np.float64)
-    except (TypeError, ValueError):  # of several shapes, or no numbers
+        q, g = np.asarray(starts), np.asarray(goals)
+    except Exception:  # as in _vectors, which names the problem
         q = g = np.zeros(0)
     if g.ndim == 2:
         g = g[:, None]
     n, dof = len(checkers), robot.dof
     plain = np.zeros(n, dtype=bool)
-    if q.shape == (n, dof) and g.ndim == 3 and g.shape[::2] == (n, dof) and len(weights) in (0, dof) and not robot.continuous.any():
+    if (q.shape == (n, dof) and g.ndim == 3 and g.shape[::2] == (n, dof) and 0 < g.shape[1] <= GREATEST_GOALS and not robot.continuous.any()
+            and q.dtype.kind in "iuf" and g.dtype.kind in "iuf"):
+        q, g = q.astype(np.float64), g.astype(np.float64)
         inside = ((q >= robot.lower) & (q <= robot.upper)).all(axis=1) & ((g >= robot.lower) & (g <= robot.upper)).all(axis=(1, 2))
         plain = inside & [checker.robot is robot for checker in checkers]
-    lower, upper = robot.lower.astype(np.float32), robot.upper.astype(np.float32)
-    weight, numbers = np.asarray(weights if len(weights) else np.ones(dof), dtype=np.float32), np.arange(g.shape[1] if g.ndim == 3 else 0)
-    return [Query(q[i], g[i], numbers, lower, upper, weight, began, checkers[i], checkers[i].version) if plain[i]
-            else open_query(starts[i], goals[i], checkers[i], weights, check=False) for i in range(n)]
+    lower, upper, weights = robot.lower.astype(np.float32), robot.upper.astype(np.float32), _weights(settings, dof)
+    numbers, queries, timed_out = np.arange(g.shape[1] if g.ndim == 3 else 0), [], None
+    for i, checker in enumerate(checkers):
+        if timed_out is None and clock_ns() > deadline:
+            timed_out = _timed_out(dof, began, deadline, 0)  # of all that follow
+        if timed_out is not None:
+            queries.append(timed_out)
+        elif plain[i]:
+            queries.append(Query(q[i], g[i], numbers, lower, upper, weights, q[i], g[i], began, deadline, checker, checker.version))
+        else:
+            queries.append(open_query(starts[i], goals[i], checker, settings, check=False, began=began))
+    return queries
+
+
+def in_pieces(check, deadline, *arrays):
+    """check(*pieces) -> (n, ...), of the arrays (N, ...) piece by piece until the deadline -> its answers for the first M <= N rows."""
+    answers, done, size = [], 0, FIRST_PIECE
+    while done < len(arrays[0]) and (began := clock_ns()) <= deadline:
+        answers.append(check(*(array[done:done + size] for array in arrays)))
+        done += size
+        size = max(1, int(size * min(2.0, PIECE_NS / (clock_ns() - began + 1))))
+    return np.concatenate(answers) if answers else np.zeros(0, dtype=bool)
+
+
+def dry_query(checker):
+    """A query to warm up with."""
+    dof = checker.robot.dof
+    q, one = np.zeros(dof), np.ones(dof, dtype=np.float32)
+    return Query(q, q[None], np.zeros(1, dtype=int), -one, one, one, q, q[None], clock_ns(), NEVER, checker, checker.version)
+
+
+def check_call(checker, settings, kind):
+    """Raise SettingsError unless `checker` is one (see space) and `settings` are of the planner's kind, with weights for this robot.
+
+    GpuPlannersError in a child that was forked too late (see device.py).
+    """
+    refuse_forked()
+    missing = [name for name in CHECKER if not hasattr(checker, name)]
+    if missing:
+        raise SettingsError(f"checker is {shown(checker)}, which has no {missing[0]}; allowed: a CollisionChecker, or what space.py describes")
+    if not isinstance(settings, kind):
+        raise SettingsError(f"settings is {shown(settings)}; allowed: {_module(kind)}.Settings")
+    if len(settings.weights) not in (0, checker.robot.dof):
+        raise SettingsError(f"weights has {len(settings.weights)} numbers; allowed: none, or one for each of the {checker.robot.dof} joints")
 
 
 def check_setting(settings, field, low, high, integer=False):
-    """Raise SettingsError unless low <= settings.field <= high."""
+    """Raise SettingsError unless low <= settings.field <= high; it becomes Python's int or float."""
     value = getattr(settings, field)
-    kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
-    if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= high:
+    if not _between(value, low, high, integer):
         kind = "an integer" if integer else "a number"
-        raise SettingsError(f"{type(settings).__module__.rpartition('.')[2]}.Settings.{field} is {value!r}; "
-                            f"allowed: {kind} from {low} to {high}")
+        raise SettingsError(f"{_module(type(settings))}.Settings.{field} is {shown(value)}; allowed: {kind} from {low} to {high}")
+    object.__setattr__(settings, field, int(value) if integer else float(value))
 
 
-def check_budgets(settings):
+def check_flag(settings, field):
+    """Raise SettingsError unless settings.field is True or False."""
+    value = getattr(settings, field)
+    if not isinstance(value, bool):
+        raise SettingsError(f"{_module(type(settings))}.Settings.{field} is {shown(value)}; allowed: true or false")
+
+
+def check_shared(settings):
     """The settings that all planners share."""
     check_setting(settings, "max_samples", 1, 100_000_000, integer=True)
     check_setting(settings, "time_limit_s", 1e-3, 86_400.0)
     check_setting(settings, "shortcut_rounds", 0, 10_000, integer=True)
-    for k, weight in enumerate(settings.weights):
-        if not (np.isfinite(weight) and weight > 0):
-            raise SettingsError(f"{type(settings).__module__.rpartition('.')[2]}.Settings.weights[{k}] is {weight!r}; allowed: positive numbers")
+    check_setting(settings, "limit_tolerance", 0.0, 0.1)
+    weights, name = settings.weights, f"{_module(type(settings))}.Settings.weights"
+    weights = weights.tolist() if isinstance(weights, np.ndarray) else weights
+    if not isinstance(weights, (tuple, list)):
+        raise SettingsError(f"{name} is {shown(weights)}; allowed: one positive number for each joint, or none")
+    for k, weight in enumerate(weights):
+        if not _between(weight, LEAST_WEIGHT, GREATEST_WEIGHT):
+            raise SettingsError(f"{name}[{k}] is {shown(weight)}; allowed: a number from {LEAST_WEIGHT:g} to {GREATEST_WEIGHT:g}")
+    object.__setattr__(settings, "weights", tuple(map(float, weights)))
 
 
-def _failure(query, status, message, samples):
-    return PlanningResult(status, np.zeros((0, query.start.shape[-1])), samples=int(samples), time_s=query.elapsed(), message=message)
+def _between(value, low, high, integer=False):
+    """Is it a number, and none that is not finite?"""
+    if isinstance(value, np.generic):
+        value = value.item()  # whose comparisons do not overflow
+    return isinstance(value, int if integer else (int, float)) and not isinstance(value, bool) and low <= value <= high
 
 
-def _vectors(what, value, dof, single):
+def _module(kind):
+    return kind.__module__.rpartition(".")[2]
+
+
+def _weights(settings, dof):
+    return np.asarray(settings.weights or np.ones(dof), dtype=np.float32)
+
+
+def _timed_out(dof, began, deadline, samples):
+    return _failure(Status.TIMED_OUT, f"no path after {(deadline - began) / 1e9:g} s ({samples} samples)", dof, began, samples)
+
+
+def _failure(status, message, dof, began, samples=0):
+    return PlanningResult(status, np.zeros((0, dof)), samples=int(samples), time_s=(clock_ns() - began) / 1e9, message=message)
+
+
+def _vectors(what, value, robot, single):
     """-> (n, dof) float64 and "", or None and what is wrong."""
+    dof = robot.dof
     try:
-        value = np.atleast_2d(np.asarray(value, dtype=np.float64))
-    except (TypeError, ValueError):
+        if len(value) > max(GREATEST_GOALS, dof):
+            return None, f"{what} has {len(value)} rows; allowed: at most {GREATEST_GOALS}"
+        value = np.atleast_2d(np.asarray(value))
+    except Exception:  # numpy's, of texts and rows of several lengths, and whatever an object of the caller raises
+        return None, f"{what} is not an array of numbers"
+    if value.size and value.dtype.kind not in "iuf":
         return None, f"{what} is not an array of numbers"
     if value.ndim != 2 or value.shape[1] != dof or len(value) == 0 or (single and len(value) != 1):
         allowed = f"({dof},)" if single else f"({dof},) or (G, {dof})"
         return None, f"{what} must have shape {allowed}, got {value.shape if len(value) != 1 else value.shape[1:]}"
+    with np.errstate(over="ignore"):
+        value = value.astype(np.float64)
     if not np.isfinite(value).all():
         return None, f"{what} holds a value that is not finite"
+    far = np.abs(value) > np.where(robot.continuous, LARGEST, np.inf)
+    if far.any():
+        row, k = np.argwhere(far)[0]
+        return None, f"{what} has {robot.joint_names[k]} = {value[row, k]:.6g}; allowed: -{LARGEST:g} to {LARGEST:g} rad"
     return value, ""
 
 
-def _outside(robot, q, lower, upper, slack=1e-6):
-    """Names of the joints outside their limits, with value and limits; "" when there are none."""
-    bad = np.flatnonzero((q < lower - slack) | (q > upper + slack))
-    return ", ".join(f"{robot.joint_names[k]} = {q[k]:.4g} (allowed {lower[k]:.4g} to {upper[k]:.4g})" for k in bad)
+def _in_one_turn(q, turning):
+    """q (..., dof) with the joints that turn without end in [-pi, pi)."""
+    angle = np.remainder(q, TURN)
+    return np.where(turning & ((q < -np.pi) | (q >= np.pi)), np.where(angle >= np.pi, angle - TURN, angle), q)
+
+
+def _names(robot, q, outside, tolerance):
+    """The joints outside their limits, with value and limits."""
+    return ", ".join(f"{robot.joint_names[k]} = {q[k]:.6g} (allowed {robot.lower[k]:.6g} to {robot.upper[k]:.6g}, tolerance {tolerance:g})"
+                     for k in np.flatnonzero(outside))
+
+
+def _moved(robot, what, asked, taken):
+    """A text for each value that was taken to its limit."""
+    return [f"{what} {robot.joint_names[k]} = {float(asked[k])!r} taken to {float(taken[k])!r}"
+            for k in np.flatnonzero(~robot.continuous & (asked != taken))]
 
 
 def _pairs(checker, q):
     pairs = checker.colliding_pairs(q)
     more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
     return ", ".join(f"{a} with {b}" for a, b in pairs[:3]) + more
-
-
-def _each(what, texts):
-    shown = [f"{what} {i}: {text}" for i, text in enumerate(texts) if text][:3]
-    return "; ".join(shown) + (f"; and {len(texts) - 3} more" if len(texts) > 3 else "")

@@ -4,16 +4,30 @@ When the obstacles change it is checked again, not rebuilt: what is blocked stay
 A lazy roadmap checks a motion only when the shortest path needs it (Bohlin and Kavraki, ICRA 2000).
 """
 
+import functools
 from contextlib import contextmanager
 
 import numpy as np
 
+from ..team import NEVER, clock_ns
 from .block_index import insert_all, nearest_each, new_blocks, with_room
 from .graph_search import shortest_path
 from .prm_growth import weighted_lengths
+from .query import in_pieces
 
 FREE, BLOCKED, UNCHECKED = 1, 0, -1
 FAR = 1e18
+
+
+@functools.cache
+def warm_up():
+    """Compile what roadmaps need, or load it from the cache, before the clock of a query starts."""
+    q = np.array([[0], [1]], dtype=np.float32)
+    roadmap = Roadmap(*q, (1.0,), 0)
+    roadmap.nearest(q, 1)
+    roadmap.add_nodes(q)
+    roadmap.add_edges([[0, 1]], [FREE])
+    roadmap.shortest_path(0, [1], None)
 
 
 class Graph:
@@ -25,27 +39,34 @@ class Graph:
         self.nodes, self.edges, self.lengths, self.edge_states = nodes, edges, lengths, edge_states
         self.node_states = np.full(len(nodes), FREE, dtype=np.int8)
 
-    def shortest_path(self, start, goals, checker):
-        """-> nodes of the shortest free path from the node `start` to the nearest of the nodes `goals`; [] when there is none.
+    def shortest_path(self, start, goals, checker, deadline=NEVER):
+        """-> nodes of the shortest free path from the node `start` to the nearest of the nodes `goals`; [] when there is none,
+        or none was found until the deadline, of clock_ns().
 
         Motions on it that nobody has checked are checked; the search is repeated until all of the path is free."""
         targets = np.zeros(len(self.nodes), dtype=np.bool_)
         targets[goals] = True
         while True:
-            path, end = shortest_path(self.node_states, self.edges, self.edge_states, self.lengths, start, targets)
+            path, end = shortest_path(self.node_states, self.edges, self.edge_states, self.lengths, start, targets, deadline)
             unchecked = path[self.edge_states[path] == UNCHECKED]
-            if end < 0 or not len(unchecked):
+            if end < 0:
+                return []
+            if not len(unchecked):
                 break
-            self.edge_states[unchecked] = self._motions(self.edges[unchecked], checker)
-        if end < 0:
-            return []
+            if clock_ns() > deadline:
+                return []
+            self.edge_states[unchecked] = self._motions(self.edges[unchecked], checker, deadline)
         chain = [start]
         for edge in path:
             chain.append(int(self.edges[edge].sum()) - chain[-1])
         return chain
 
-    def _motions(self, edges, checker):
-        return checker.motions_valid(self.nodes[edges[:, 0]], self.nodes[edges[:, 1]]).astype(np.int8)
+    def _motions(self, edges, checker, deadline):
+        """-> states (m,) of edges (m, 2); UNCHECKED those that there was no time for."""
+        states = np.full(len(edges), UNCHECKED, dtype=np.int8)
+        free = in_pieces(checker.motions_valid, deadline, self.nodes[edges[:, 0]], self.nodes[edges[:, 1]])
+        states[:len(free)] = free
+        return states
 
 
 class Roadmap(Graph):
@@ -71,58 +92,56 @@ class Roadmap(Graph):
         return first
 
     def add_edges(self, edges, states):
-        """Append edges (k, 2) with their states (k,); those that are there already are left out."""
-        edges, first = np.unique(np.sort(np.asarray(edges, dtype=np.int32).reshape(-1, 2), axis=1), axis=0, return_index=True)
-        new = ~np.isin(_keys(edges), _keys(self.edges)) & (edges[:, 0] != edges[:, 1])
-        edges, states = edges[new], np.asarray(states, dtype=np.int8)[first[new]]
+        """Append edges (k, 2) of two nodes each with their states (k,), none of which are there."""
+        edges = np.sort(np.asarray(edges, dtype=np.int32).reshape(-1, 2), axis=1)
         self.edges = np.concatenate([self.edges, edges])
         self.lengths = np.concatenate([self.lengths, weighted_lengths(self.nodes, edges, self.weights)])
-        self.edge_states = np.concatenate([self.edge_states, states])
+        self.edge_states = np.concatenate([self.edge_states, np.asarray(states, dtype=np.int8)])
 
     def nearest(self, q, count, reach=FAR):
         """q (N, dof) -> (N, count) int32 nodes within `reach` by their distance, -1 where there are no more."""
         return nearest_each(self.blocks, np.ascontiguousarray(q, dtype=np.float32), np.float32(reach), count)
 
-    def connect(self, first, count, checker, lazy):
-        """Try to join every node from `first` on with its `count` nearest nodes."""
-        near = self.nearest(self.nodes[first:], count + 1)
-        self._try_pairs(np.arange(first, len(self.nodes)), near, checker, lazy)
+    def connect(self, first, count, checker, lazy, deadline=NEVER):
+        """Try to join every node from `first` on, none of which has an edge, with its `count` nearest nodes. Motions that there
+        is no time for stay UNCHECKED, and nodes without edges."""
+        near = in_pieces(lambda q: self.nearest(q, count + 1), deadline, self.nodes[first:])
+        self._try_pairs(np.arange(first, first + len(near)), near.reshape(-1, count + 1), checker, lazy, deadline)
 
-    def revalidate(self, checker, lazy):
-        """Make the states true for the checker's world: all of them now, or (lazy) where a path needs them."""
+    def revalidate(self, checker, lazy, deadline=NEVER):
+        """Make the states true for the checker's world: all of them now, or (lazy, and those that there is no time for) where a
+        path needs them."""
         if self.version == checker.version:
             return
-        version = checker.version
+        self.version = checker.version
         self.node_states[:], self.edge_states[:] = UNCHECKED, UNCHECKED
         if not lazy:
-            self.node_states[:] = checker.configurations_valid(self.nodes)
-            ends_free = (self.node_states[self.edges] == FREE).all(axis=1)
+            free = in_pieces(checker.configurations_valid, deadline, self.nodes)
+            self.node_states[:len(free)] = free
+            ends_free = (self.node_states[self.edges] != BLOCKED).all(axis=1)
             self.edge_states[:] = BLOCKED
-            self.edge_states[ends_free] = self._motions(self.edges[ends_free], checker)
-        self.version = version
+            self.edge_states[ends_free] = self._motions(self.edges[ends_free], checker, deadline)
 
     @contextmanager
-    def visitors(self, q, count, checker, lazy):
+    def visitors(self, q, count, checker, lazy, deadline=NEVER):
         """Configurations (N, dof) that are nodes for the length of a query, tried with their `count` nearest nodes and, the
         first one, with the others. -> the number of the first one"""
         kept = self.nodes, self.node_states, self.edges, self.lengths, len(self.edge_states)
-        first, near = len(self.nodes), self.nearest(q, count)
+        first, near = len(self.nodes), in_pieces(lambda q: self.nearest(q, count), deadline, q).reshape(-1, count)
         try:
             self.nodes = np.concatenate([self.nodes, np.asarray(q, dtype=np.float32)])
             self.node_states = np.concatenate([self.node_states, np.full(len(q), FREE, dtype=np.int8)])
-            near = np.concatenate([near, np.full((len(q), 1), first)], axis=1)
-            self._try_pairs(np.arange(first, len(self.nodes)), near, checker, lazy)
+            near = np.concatenate([near, np.full((len(near), 1), first)], axis=1)
+            self._try_pairs(np.arange(first, first + len(near)), near, checker, lazy, deadline)
             yield first
         finally:
             self.nodes, self.node_states, self.edges, self.lengths, m = kept
             self.edge_states = self.edge_states[:m]
 
-    def _try_pairs(self, numbers, near, checker, lazy):
+    def _try_pairs(self, numbers, near, checker, lazy, deadline):
         """numbers: (N,) nodes;  near: (N, k) the nodes that they are tried with, -1: none"""
         pairs = np.stack([np.repeat(numbers, near.shape[1]), near.ravel()], axis=1)
-        pairs = np.unique(np.sort(pairs[(pairs[:, 1] >= 0) & (pairs[:, 0] != pairs[:, 1])], axis=1), axis=0)
-        self.add_edges(pairs, np.full(len(pairs), UNCHECKED) if lazy else self._motions(pairs, checker))
-
-
-def _keys(edges):
-    return edges[:, 0].astype(np.int64) << 32 | edges[:, 1]
+        pairs = np.sort(pairs[(pairs[:, 1] >= 0) & (pairs[:, 0] != pairs[:, 1])], axis=1).astype(np.int64)
+        pairs = np.unique(pairs[:, 0] << 32 | pairs[:, 1])
+        pairs = np.stack([pairs >> 32, pairs & 0xFFFFFFFF], axis=1)
+        self.add_edges(pairs, np.full(len(pairs), UNCHECKED) if lazy else self._motions(pairs, checker, deadline))

@@ -35,7 +35,7 @@ class RobotModel:
     lower, upper: (dof,) position limits, rad or m; -pi and pi for continuous joints
     velocity: (dof,) limits, rad/s or m/s
     acceleration: (dof,) limits, rad/s^2 or m/s^2
-    continuous: (dof,) bool, joints that turn without end: q and q + 2 pi are the same place
+    continuous: (dof,) bool, joints that turn without end: q and q + 2 pi are the same place (so each is periodic)
     frames: (F,) FRAME_DTYPE, parents before children; parent is a frame index, -1 for the root
     T_parent_base: (F, 4, 4) constant transform from the parent frame (or the root) to where the row starts:
         identity along a chain, not at the root, at branches and between almost parallel axes
@@ -87,6 +87,14 @@ class RobotModel:
             table[column] = rows[column]
         return table
 
+    @property
+    def periodic(self):
+        """(dof,) bool: does every link have the same pose at q and at q + 2 pi of the joint, whether it is limited or not?
+
+        So it is where every frame that follows the joint turns, and does so by a whole multiple of it.
+        """
+        return periodic_joints(self.frames, self.dof)
+
     def frame_poses(self, q):
         """(N, F, 4, 4) root_T_frame of configurations q (N, dof) or (dof,), float64."""
         return kinematics.frame_poses(self, q)
@@ -102,3 +110,9 @@ class RobotModel:
         except ValueError:
             known = ", ".join(self.link_names)
             raise RobotDescriptionError(f"robot '{self.name}' has no link '{link}'; its links: {known}") from None
+
+
+def periodic_joints(frames, dof):
+    """(dof,) bool, RobotModel.periodic, of frames (F,) FRAME_DTYPE."""
+    breaks = frames["prismatic"] | (frames["multiplier"] != np.round(frames["multiplier"]))
+    return np.bincount(frames["joint"], breaks, dof) == 0

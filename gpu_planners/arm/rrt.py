@@ -6,7 +6,7 @@ on CUDA; a new node that is near a goal tries to reach it. See `tree_growth`.
 
 from dataclasses import dataclass
 
-from .query import check_budgets
+from .query import check_call
 from .tree_search import check_tree_settings, plan
 
 
@@ -20,6 +20,7 @@ class Settings:
     max_samples: configurations drawn at most;  time_limit_s: seconds for the search at most
     shortcut_rounds: passes of shortening afterwards; 0 returns the raw path
     weights: one number per joint for the cost of a motion, sqrt(sum of weight * change squared); none: 1 each
+    limit_tolerance: values of start and goals so far outside the joint limits are taken to the limit, rad or m
     """
 
     range: float = 0.0
@@ -31,15 +32,16 @@ class Settings:
     time_limit_s: float = 10.0
     shortcut_rounds: int = 3
     weights: tuple = ()
+    limit_tolerance: float = 1e-3
 
     def __post_init__(self):
         check_tree_settings(self, "stop_at_first")
-        check_budgets(self)
 
 
 def solve(start, goals, checker, settings=Settings(), seed=0):
     """Plan from start (dof,) to one of goals, (dof,) or (G, dof); rad or m.
 
-    -> PlanningResult. The same seed, settings and device give the same path unless the time limit ends the search.
+    -> PlanningResult. The same seed, settings and device give the same path unless the time limit ends the search. seed: any integer
     """
+    check_call(checker, settings, Settings)
     return plan(start, goals, checker, settings, seed, star=False, stop_at_first=settings.stop_at_first)

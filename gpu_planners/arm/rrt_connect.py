@@ -11,21 +11,21 @@ CUDA `solve` is one launch that all multiprocessors share, `solve_batch` one lau
 """
 
 import os
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import repeat
 
 import numpy as np
 
 from ..device import njit
 from ..errors import SettingsError
+from ..team import left_ms
 from . import rrt_connect_search as core
 from .nearest import BLOCK
 from .path import Status
-from .query import Query, check_budgets, check_setting, open_queries, open_query
+from .query import Query, check_call, check_setting, check_shared, dry_query, open_queries, open_query
+from .sampling import SEED_BITS, folded_seed
 
-CHUNK = 64  # samples between two looks at the clock, on the CPU
+CHUNK = 64  # samples between two returns to Python on the CPU, so that Ctrl-C is noticed
 RESTART = 1 << 40  # between the seeds of restarts
 NODES = 1 << 18  # of a tree, at most
 
@@ -40,6 +40,7 @@ class Settings:
     max_samples: configurations drawn at most in a search;  time_limit_s: seconds for the query, or the whole batch, at most
     shortcut_rounds: passes of shortening afterwards; 0 returns the raw path
     weights: one number per joint for the cost of a motion, sqrt(sum of weight * change squared); none: 1 each
+    limit_tolerance: values of start and goals so far outside the joint limits are taken to the limit, rad or m
     """
 
     range: float = 1.0
@@ -50,23 +51,26 @@ class Settings:
     time_limit_s: float = 10.0
     shortcut_rounds: int = 3
     weights: tuple = ()
+    limit_tolerance: float = 1e-3
 
     def __post_init__(self):
         check_setting(self, "range", 1e-3, 100.0)
         check_setting(self, "dynamic_domain", 0.0, 1000.0)
         check_setting(self, "batch", 0, 4096, integer=True)
         check_setting(self, "restarts", 0, 100_000, integer=True)
-        check_budgets(self)
+        check_shared(self)
 
 
 def solve(start, goals, checker, settings=Settings(), seed=0):
     """Plan from start (dof,) to the goal that is reached first of goals, (dof,) or (G, dof); rad or m.
 
     -> PlanningResult; with restarts its history tells how the cost fell. The same seed, settings and device give the same
-    path unless the time limit ends the search.
+    path unless the time limit ends the search. seed: any integer
     """
+    check_call(checker, settings, Settings)
+    seed = folded_seed(seed)
     engine = _engine(checker)
-    query = open_query(start, goals, checker, settings.weights, check=False)
+    query = open_query(start, goals, checker, settings, check=False)
     if not isinstance(query, Query):
         return query
     best = engine.solve(query, checker, settings, seed)
@@ -75,9 +79,9 @@ def solve(start, goals, checker, settings=Settings(), seed=0):
     samples, history = best.samples, [(best.samples, best.time_s, best.cost)]
     shortest = np.sqrt(((query.goals - query.start) ** 2 @ query.weights).min())  # of any path: straight to the nearest goal
     for i in range(1, settings.restarts + 1):
-        if best.cost <= (1 + 1e-6) * shortest or query.elapsed() > settings.time_limit_s:
+        if best.cost <= (1 + 1e-6) * shortest or query.late():
             break
-        again = engine.solve(query, checker, settings, int(seed) + i * RESTART)
+        again = engine.solve(query, checker, settings, folded_seed(seed + i * RESTART))
         samples += again.samples
         if again.status in (Status.TIMED_OUT, Status.WORLD_CHANGED):
             best = best if again.status is Status.TIMED_OUT else again
@@ -93,7 +97,7 @@ def write_request(R, K, query, settings, batch, split, seed, checker, capacity):
     mode, step = checker.motion_args
     low, high = halves(seed)
     K[:core.STATUS + 1] = (len(query.start), len(query.goals), batch, settings.max_samples, low, high, mode, settings.shortcut_rounds, 1,
-                           limit_us(query, settings), split, capacity, 0, 0, core.SEARCHING)
+                           left_ms(query.deadline), split, capacity, 0, 0, core.SEARCHING)
     R[:core.VECTORS] = step, settings.range, settings.dynamic_domain
     R[core.VECTORS:request_size(query)] = np.concatenate([query.lower, query.upper, query.weights, query.start, query.goals.ravel()])
 
@@ -115,16 +119,9 @@ def write_requests(R, K, queries, checkers, settings, batch, seeds, capacity):
             row[at:at + query.goals.size] = query.goals.ravel()
 
 
-def limit_us(query, settings):
-    """Microseconds that are left for a query."""
-    return int(1e6 * min(max(settings.time_limit_s - query.elapsed(), 0.0), 2000.0))
-
-
 def halves(seed):
-    """A seed as two int32 that are not negative; bits beyond 62 are folded in."""
-    seed = int(seed)
-    seed = (seed ^ (seed >> 62)) & ((1 << 62) - 1)
-    return seed & 0x7FFFFFFF, seed >> 31
+    """A folded seed as two int32 that are not negative."""
+    return seed & 0x7FFFFFFF, seed >> SEED_BITS // 2
 
 
 def request_size(query):
@@ -132,7 +129,7 @@ def request_size(query):
     return core.VECTORS + (4 + len(query.goals)) * len(query.start)
 
 
-def read_answer(K, P, query, settings, cost=None):
+def read_answer(K, P, query, cost=None):
     """-> PlanningResult of a search that has ended; cost: of the path, if it is known."""
     status, samples = K[core.STATUS], int(K[core.SAMPLES])
     if status == core.SOLVED:
@@ -143,13 +140,13 @@ def read_answer(K, P, query, settings, cost=None):
     if status == core.GOALS_COLLIDE:
         return query.goals_collide()
     if status == core.SEARCHING:
-        return query.failed(Status.SAMPLES_EXHAUSTED, f"no path after {samples} samples", samples)
+        return query.exhausted(samples)
     if status == core.FULL:
         return query.failed(Status.SAMPLES_EXHAUSTED, f"no path after {samples} samples, which fill a tree of {NODES} nodes", samples)
-    return query.failed(Status.TIMED_OUT, f"no path after {settings.time_limit_s:g} s ({samples} samples)", samples)
+    return query.timed_out(samples)
 
 
-def read_answers(K, P, queries, settings):
+def read_answers(K, P, queries):
     """The same for many queries: -> list; None where a tree or the paths found no room. All costs are added up at once."""
     dof = len(queries[0].start)
     K = K[:len(queries)].copy()
@@ -159,7 +156,7 @@ def read_answers(K, P, queries, settings):
     so_far = np.zeros(len(P) // dof + 2)
     so_far[2:-1] = np.cumsum(np.linalg.norm(np.diff(P.reshape(-1, dof), axis=0) * np.sqrt(queries[0].weights), axis=1))
     costs = so_far[at + length] - so_far[at + 1]
-    return [None if k[core.STATUS] == core.FULL else read_answer(k, P, query, settings, cost)
+    return [None if k[core.STATUS] == core.FULL else read_answer(k, P, query, cost)
             for k, query, cost in zip(K.tolist(), queries, costs.tolist())]
 
 
@@ -177,6 +174,8 @@ class _CpuEngine:
             self.solve(dry_query(checker), checker, Settings(max_samples=1), 0)
 
     def solve(self, query, checker, settings, seed):
+        if query.late():
+            return query.timed_out()
         batch = settings.batch or 1
         dof, capacity = len(query.start), -(-(NODES + len(query.goals)) // BLOCK) * BLOCK
         floats, ints = core.state_sizes(dof, capacity, batch, 1)
@@ -187,27 +186,24 @@ class _CpuEngine:
         scratch, scene = checker.new_scratch(), checker.packed_scene
         K[core.UNTIL] = 0
         while K[core.STATUS] == core.SEARCHING and K[core.UNTIL] < settings.max_samples:
-            if query.elapsed() > settings.time_limit_s:
-                K[core.STATUS] = core.STOPPED
-                break
-            K[core.UNTIL] = min(K[core.UNTIL] + CHUNK, settings.max_samples)
+            K[core.UNTIL], K[core.LIMIT] = min(K[core.UNTIL] + CHUNK, settings.max_samples), left_ms(query.deadline)
             _solve(R, K, P, *scene, A, N, scratch)
             K[core.FRESH] = 0
-        return read_answer(K, P, query, settings)
+        return read_answer(K, P, query)
 
     def solve_many(self, queries, checkers, settings, seeds):
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return list(pool.map(self.solve, queries, checkers, repeat(settings), seeds))
+        answers, numbers, threads = [None] * len(queries), iter(range(len(queries))), os.cpu_count()
+
+        def work(_):
+            for i in numbers:
+                answers[i] = self.solve(queries[i], checkers[i], settings, seeds[i])
+
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(work, range(threads)))
+        return answers
 
 
 _cpu = _CpuEngine()
-
-
-def dry_query(checker):
-    """A query to warm up with."""
-    q = np.zeros((1, checker.robot.dof))
-    f = q[0].astype(np.float32)
-    return Query(q[0], q, np.zeros(1, dtype=int), f, f, f + 1, time.perf_counter(), checker, checker.version)
 
 
 def _engine(checker, many=False):
@@ -235,24 +231,30 @@ def solve_batch(starts, goals, checkers, settings=Settings(), seed=0):
 
     starts: (n, dof) or a sequence of (dof,);  goals: for each problem as `solve` takes them
     checkers: one for all, or one for each problem, all on the same device and for robots of the same size
-    settings: for all;  seed: problem i is searched with seed + i
+    settings: for all;  seed: any integer; problem i is searched with seed + i
 
     -> list of n PlanningResult: each problem has its own status, a bad one does not touch the others. time_limit_s is for the
     whole call, and time_s counts from its beginning. Raises SettingsError when the numbers of starts, goals and checkers differ.
     """
-    starts, goals = list(starts), list(goals)
+    try:
+        starts, goals = list(starts), list(goals)
+    except TypeError:
+        raise SettingsError("solve_batch got starts or goals that are no sequences; allowed: one entry for each problem") from None
     checkers = list(checkers) if isinstance(checkers, (list, tuple)) else [checkers] * len(starts)
     if not len(starts) == len(goals) == len(checkers):
         raise SettingsError(f"solve_batch got {len(starts)} starts, {len(goals)} goals and {len(checkers)} checkers; allowed: as many of each, "
                             "or one checker for all")
+    folded_seed(seed)
+    for checker in {id(checker): checker for checker in checkers}.values():
+        check_call(checker, settings, Settings)
     if not starts:
         return []
     if len({(checker.device, checker.robot.dof, checker.device == "cpu" or checker.scratch_sizes) for checker in checkers}) > 1:
         raise SettingsError("solve_batch got checkers of different devices or robots; allowed: one device, robots of one size")
-    seeds, settings = range(int(seed), int(seed) + len(starts)), replace(settings, restarts=0)
+    seeds, settings = [folded_seed(int(seed) + i) for i in range(len(starts))], replace(settings, restarts=0)
     for checker in {type(checker): checker for checker in checkers}.values():  # one of each kind, which have one engine
         engine = _engine(checker, many=True)
-    results = open_queries(starts, goals, checkers, settings.weights)
+    results = open_queries(starts, goals, checkers, settings)
     asked = [i for i, query in enumerate(results) if isinstance(query, Query)]
     if asked:
         answers = engine.solve_many([results[i] for i in asked], [checkers[i] for i in asked], settings, [seeds[i] for i in asked])

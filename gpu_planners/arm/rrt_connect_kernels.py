@@ -8,18 +8,22 @@ from numba import cuda, float32
 from numba.cuda.extending import overload
 
 from ..device import cuda_jit
-from ..team import least_lane, sync_team
+from ..team import deadline_in, least_lane, left_ms, sync_team
 from ..team_kernels import WARP, team_blocks
 from . import rrt_connect_search as core
 from .collision_kernels import REGISTERS, THREADS, WARPS, warp_scratch
 from .nearest import BLOCK, FAR, ZERO, nearest
-from .rrt_connect import NODES, Settings, dry_query, halves, read_answer, read_answers, request_size, write_request, write_requests
+from .query import dry_query
+from .rrt_connect import NODES, Settings, halves, read_answer, read_answers, request_size, write_request, write_requests
 from .shortcut import POINTS, shorten, shorten_sizes
 
 BLOCKS_FOR_ONE, BLOCKS_FOR_MANY = 1, 4  # on each multiprocessor
 SPLIT = 8  # warps that share a motion of a single query: a round lasts as long as its longest check
 BATCH_FOR_ONE, BATCH_FOR_MANY = 64, 4
 NODES_FOR_MANY = 8192  # of a tree; a problem that needs more is solved by itself afterwards
+GREATEST = (1 << 31) - 1  # of an int32
+# the int32 request of `shorten_one` and, in NEW_LENGTH, its answer; the float32 request: step, (dof,) weights, the path
+LENGTH, CORNERS, PASSES, SEED, SEED_HIGH, MODE, NEW_LENGTH, SPLIT_AT, DOF, LIMIT = range(10)
 
 
 @overload(nearest, target="cuda")
@@ -65,19 +69,20 @@ def _kernels(kind, n_q, n_poses=8, n_speeds=8):
     def shorten_one(R, K, F, I, A, N):
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
         S = scratch(warp)
-        dof = K[8]
+        dof = K[DOF]
         qa, qb = cuda.local.array(n_q, float32)[:dof], cuda.local.array(n_q, float32)[:dof]
         worker, workers = cuda.blockIdx.x * WARPS + warp, cuda.gridDim.x * WARPS
-        for k in range(worker * WARP + lane, K[0] * dof, workers * WARP):
+        for k in range(worker * WARP + lane, K[LENGTH] * dof, workers * WARP):
             A[k] = R[1 + dof + k]
         sync_team(N, 0, cuda.blockIdx.x, cuda.gridDim.x)
-        at, length = shorten(K[0], K[1], K[2], R[1:1 + dof], np.uint64(K[3]) | np.uint64(K[4]) << np.uint64(31), K[7], np.int32(K[5]), R[0], F, I,
-                             A, N[1:], N, 0, S, qa, qb, worker, workers, lane, cuda.blockIdx.x, cuda.gridDim.x)
+        seed = np.uint64(K[SEED]) | np.uint64(K[SEED_HIGH]) << np.uint64(31)
+        at, length = shorten(K[LENGTH], K[CORNERS], K[PASSES], deadline_in(K[LIMIT]), R[1:1 + dof], seed, K[SPLIT_AT], np.int32(K[MODE]), R[0],
+                             F, I, A, N[1:], N, 0, S, qa, qb, worker, workers, lane, cuda.blockIdx.x, cuda.gridDim.x)
         if worker == 0:
             for k in range(lane, length * dof, WARP):
                 R[1 + dof + k] = A[at + k]
             if lane == 0:
-                K[6] = length
+                K[NEW_LENGTH] = length
 
     return solve_one, solve_many, shorten_one
 
@@ -112,6 +117,8 @@ class CudaEngine:
 
     def solve(self, query, checker, settings, seed):
         """-> PlanningResult"""
+        if query.late():
+            return query.timed_out()
         batch, workers = settings.batch or BATCH_FOR_ONE, BLOCKS_FOR_ONE * self._multiprocessors * WARPS
         capacity = -(-(NODES + len(query.goals)) // BLOCK) * BLOCK
         floats, ints = core.state_sizes(self._dof, capacity, batch, workers)
@@ -124,17 +131,20 @@ class CudaEngine:
             blocks = team_blocks(self._one, THREADS, BLOCKS_FOR_ONE * self._multiprocessors)
             self._one[blocks, THREADS, self._stream](R, K, P, *scene, A, N)
             self._stream.synchronize()
-            return read_answer(K, P, query, settings)
+            return read_answer(K, P, query)
 
     def solve_many(self, queries, checkers, settings, seeds):
         """-> list of PlanningResult, None for those that need more room than there is in a batch"""
         n, batch, blocks = len(queries), settings.batch or BATCH_FOR_MANY, BLOCKS_FOR_MANY * self._multiprocessors
         goals = max(len(query.goals) for query in queries)
+        size = core.VECTORS + (4 + goals) * self._dof
+        if n > 1 and n * max(size, core.CORNERS * self._dof) + _scene_size(checkers) > GREATEST:  # offsets are int32
+            parts = [(part[:n // 2], part[n // 2:]) for part in (queries, checkers, seeds)]
+            return [result for q, c, s in zip(*parts) for result in self.solve_many(q, c, settings, s)]
         capacity = -(-(NODES_FOR_MANY + goals) // BLOCK) * BLOCK
         floats, ints = core.state_sizes(self._dof, capacity, batch, WARPS)
         with self._lock, cuda.gpus[self._index]:
             F, I, places = self._scene(checkers)
-            size = core.VECTORS + (4 + goals) * self._dof
             R, K = self._buffer(("Rs", size), n, np.float32, mapped, size), self._buffer("Ks", n, np.int32, mapped, core.INTS)
             P, Q = self._buffer("Ps", n * 32 * self._dof, np.float32, mapped), self._buffer("Q", 4, np.int32, zeros)
             A = self._buffer("As", blocks * floats, np.float32, cuda.device_array)[:blocks * floats].reshape(blocks, floats)
@@ -144,9 +154,9 @@ class CudaEngine:
             Q.copy_to_device(np.array([0, 0, n, 0], dtype=np.int32), self._stream)
             self._many[min(blocks, n), THREADS, self._stream](R, K, P, Q, F, I, A, N)
             self._stream.synchronize()
-            return read_answers(K, P, queries, settings)
+            return read_answers(K, P, queries)
 
-    def shorten(self, path, checker, passes, weights, seed):
+    def shorten(self, path, checker, passes, deadline, weights, seed):
         """`shortcut` of a path (K, dof) -> (K', dof) float32"""
         length, dof = path.shape
         corners, workers = 2 * (length + POINTS), BLOCKS_FOR_ONE * self._multiprocessors * WARPS
@@ -156,11 +166,11 @@ class CudaEngine:
             R, K = self._buffer("shorten R", 1 + (1 + corners) * dof, np.float32, mapped), self._buffer("shorten K", 16, np.int32, mapped)
             A, N = self._buffer("shorten A", floats, np.float32, cuda.device_array), self._buffer("shorten N", 1 + ints, np.int32, zeros)
             R[0], R[1:1 + dof], R[1 + dof:1 + dof + path.size] = step, weights, path.ravel()
-            K[:9] = length, corners, passes, *halves(seed), mode, 0, SPLIT, dof
+            K[:LIMIT + 1] = length, corners, passes, *halves(seed), mode, 0, SPLIT, dof, left_ms(deadline)
             blocks = team_blocks(self._shorten, THREADS, BLOCKS_FOR_ONE * self._multiprocessors)
             self._shorten[blocks, THREADS, self._stream](R, K, *checker.device_scene(), A, N)
             self._stream.synchronize()
-            return R[1 + dof:1 + dof + K[6] * dof].reshape(-1, dof)
+            return R[1 + dof:1 + dof + K[NEW_LENGTH] * dof].reshape(-1, dof)
 
     def _scene(self, checkers):
         """All scenes one after the other on the device, and where each problem's begins, (n, 2)."""
@@ -180,6 +190,12 @@ class CudaEngine:
             rows = 1 << int(n - 1).bit_length()
             held = self._held[name] = make(rows if columns is None else (rows, columns), dtype)
         return held
+
+
+def _scene_size(checkers):
+    """Numbers in the larger buffer of all their scenes."""
+    scenes = [checker.packed_scene for checker in {id(checker): checker for checker in checkers}.values()]
+    return max(sum(map(len, part)) for part in zip(*scenes))
 
 
 def zeros(n, dtype):

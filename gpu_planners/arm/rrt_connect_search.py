@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..device import njit
-from ..team import add, clock_ns, greatest_lane, lane_count, least_lane, lower, peek, sum_lanes, sync_lanes, sync_team
+from ..team import add, deadline_in, greatest_lane, lane_count, late, least_lane, lower, peek, sum_lanes, sync_lanes, sync_team
 from .nearest import FAR, nearest, place
 from .sampling import sample
 from .shortcut import POINTS, shorten, shorten_sizes
@@ -25,8 +25,8 @@ from .space import motion_free
 
 # how a search ended, or SEARCHING when it may go on
 SEARCHING, SOLVED, FULL, STOPPED, START_COLLIDES, GOALS_COLLIDE = range(6)
-# the int32 request, and the answer from STATUS on; LIMIT: microseconds, looked at on CUDA; SPLIT: how many
-# workers share a motion; SCENE_FLOATS, SCENE_INTS: where the scene begins in F and I
+# the int32 request, and the answer from STATUS on; LIMIT: milliseconds that are left; SPLIT: how many workers share a
+# motion; SCENE_FLOATS, SCENE_INTS: where the scene begins in F and I
 (DOF, GOALS, BATCH, UNTIL, SEED, SEED_HIGH, MODE, ROUNDS, FRESH, LIMIT, SPLIT, CAPACITY, SCENE_FLOATS, SCENE_INTS,
  STATUS, GOAL, SAMPLES, LENGTH, PATH_AT) = range(19)
 INTS = 19
@@ -34,12 +34,13 @@ INTS = 19
 # weights, start, and the goals
 STEP, RANGE, RADIUS, VECTORS = range(4)
 CORNERS = 1024  # of a path, at most
-# the int32 state that outlives a call, then the trees and slots
-BARRIER, DRAWN, COUNT, GOOD, HALT, START_FREE, ROOT, PATH_LENGTH, PROBLEM, STATE = 0, 1, 2, 4, 5, 6, 7, 8, 9, 16
+STEPS = 1 << 16  # of a connection, at most: it has longer ones then
+# the int32 state that outlives a call, then the trees and slots; HALT: is the time up, a flag each for even and odd phases
+BARRIER, DRAWN, COUNT, GOOD, START_FREE, ROOT, PATH_LENGTH, PROBLEM, SMALLER, HALT, STATE = 0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 16
 TAKEN, WRITTEN, ASKED = range(3)  # what all teams of solve_many share
 TRIES = 8  # samples a slot draws until one lies in the domain of its nearest node
 AWAY = np.float32(1e18)  # where goals in collision are put
-ZERO, ONE = np.float32(0), np.float32(1)
+ZERO, ONE, MOST_STEPS = np.float32(0), np.float32(1), np.float32(STEPS)
 PLANT, PROPOSE, EXTEND, GROW, CONNECT = range(5)  # what the workers are at
 # what became of a slot's sample
 LOST, BLOCKED, PROPOSED, GROWN = range(4)
@@ -92,7 +93,7 @@ def solve_one(R, K, P, F, I, A, N, S, qa, qb, distances, worker, workers, lane, 
     the worker's scratch of the checker, qa, qb:
     (dof,) float32 of each lane, distances: see `nearest`
     """
-    status, at, length = plan(R, K, F, I, A, N, clock_ns(), S, qa, qb, distances, worker, workers, lane, member, members)
+    status, at, length = plan(R, K, F, I, A, N, deadline_in(K[LIMIT]), S, qa, qb, distances, worker, workers, lane, member, members)
     if worker == 0:
         for k in range(lane, length * len(qa), lane_count()):
             P[k] = A[at + k]
@@ -106,9 +107,9 @@ def solve_many(R, K, P, Q, F, I, A, N, S, qa, qb, distances, worker, workers, la
     """Answer requests, the rows of R and K, one after the other until all are taken; the team is one of many.
 
     P: room for all paths; Q: int32: how many requests and how much of P are TAKEN and WRITTEN, zero at first, and the number
-    of requests ASKED. A path for which there is no room counts as FULL.
+    of requests ASKED. A path for which there is no room counts as FULL. The limit is the first one's.
     """
-    began = clock_ns()
+    deadline = deadline_in(K[0, LIMIT])
     while True:
         if worker == 0 and lane == 0:
             N[PROBLEM] = add(Q, TAKEN, 1)
@@ -118,7 +119,7 @@ def solve_many(R, K, P, Q, F, I, A, N, S, qa, qb, distances, worker, workers, la
         if p >= Q[ASKED]:
             return
         k = K[p]
-        status, at, length = plan(R[p], k, F[k[SCENE_FLOATS]:], I[k[SCENE_INTS]:], A, N, began, S, qa, qb, distances,
+        status, at, length = plan(R[p], k, F[k[SCENE_FLOATS]:], I[k[SCENE_INTS]:], A, N, deadline, S, qa, qb, distances,
                                   worker, workers, lane, 0, 1)
         if worker == 0:
             size, out = length * len(qa), 0
@@ -140,8 +141,8 @@ def answer(K, N, status, length):
 
 
 @njit
-def plan(R, K, F, I, A, N, began, S, qa, qb, distances, worker, workers, lane, member, members):
-    """Search, and shorten the path; began: clock_ns() from when on the limit counts; -> status, where in A the path begins, its number of corners."""
+def plan(R, K, F, I, A, N, deadline, S, qa, qb, distances, worker, workers, lane, member, members):
+    """Search, and shorten the path until the deadline; -> status, where in A the path begins, its number of corners."""
     dof, capacity, batch = len(qa), int(K[CAPACITY]), int(K[BATCH])
     T, a, n = open_state(A, N, dof, capacity, batch)
     if worker == 0:
@@ -151,7 +152,8 @@ def plan(R, K, F, I, A, N, began, S, qa, qb, distances, worker, workers, lane, m
     weights = T.head[VECTORS + 2 * dof:]
     seed = np.uint64(K[SEED]) | np.uint64(K[SEED_HIGH]) << np.uint64(31)
     mode, step = np.int32(K[MODE]), T.head[STEP]
-    status, winner, direct = search(R, K, F, I, T, N, began, S, qa, qb, distances, mode, step, seed, weights, worker, workers, lane, member, members)
+    status, winner, direct = search(R, K, F, I, T, N, deadline, S, qa, qb, distances, mode, step, seed, weights, worker, workers, lane, member,
+                                    members)
     if status != SOLVED:
         return status, 0, 0
     B, M = A[a:], N[n:]
@@ -161,39 +163,43 @@ def plan(R, K, F, I, A, N, began, S, qa, qb, distances, worker, workers, lane, m
     length = int(N[PATH_LENGTH])
     if length == 0:
         return FULL, 0, 0
-    at, length = shorten(length, CORNERS, int(K[ROUNDS]), weights, seed, int(K[SPLIT]), mode, step, F, I, B, M, N, BARRIER, S, qa, qb,
-                         worker, workers, lane, member, members)
+    at, length = shorten(length, CORNERS, int(K[ROUNDS]), deadline, weights, seed, int(K[SPLIT]), mode, step, F, I, B, M, N, BARRIER, S,
+                         qa, qb, worker, workers, lane, member, members)
     return SOLVED, a + at, length
 
 
 @njit
-def search(R, K, F, I, T, N, began, S, qa, qb, distances, mode, step, seed, weights, worker, workers, lane, member, members):
+def search(R, K, F, I, T, N, deadline, S, qa, qb, distances, mode, step, seed, weights, worker, workers, lane, member, members):
     """-> status, the slot whose connection joined the trees, and is it a straight way from the start to a goal.
 
-    Goes on where it stopped, unless K[FRESH]. The check of a motion is called in one place, whatever it is for: it is most
-    of the kernel, and each further place would hold a copy.
+    Goes on where it stopped, unless K[FRESH]; a round that the deadline cuts is lost. The check of a motion is called in one
+    place, whatever it is for: it is most of the kernel, and each further place would hold a copy.
     """
     dof, capacity, batch, until, goals = len(qa), int(K[CAPACITY]), int(K[BATCH]), int(K[UNTIL]), int(K[GOALS])
     reach, radius, low, high = T.head[RANGE], T.head[RADIUS], T.head[VECTORS:VECTORS + dof], T.head[VECTORS + dof:VECTORS + 2 * dof]
-    limit, split = 1000 * np.int64(K[LIMIT]), int(K[SPLIT])
-    phase, items = PROPOSE, batch
+    split, phase, items, turn = int(K[SPLIT]), PROPOSE, batch, 0
     first = -1  # the goal from which on the straight ways to the start are tried; -1: all were tried
     if K[FRESH] != 0:
         phase, items, first = PLANT, goals + 1, 0
         if worker == 0 and lane == 0:
             N[DRAWN], N[COUNT], N[COUNT + 1], N[GOOD], N[START_FREE] = 0, 1, goals, 0, 0
         sync_team(N, BARRIER, member, members)
+    if worker == 0 and lane == 0:
+        N[HALT], N[HALT + 1] = 0, 0
     drawn, count_a, count_b = int(N[DRAWN]), int(N[COUNT]), int(N[COUNT + 1])
     if phase == PROPOSE and drawn >= until:
         return SEARCHING, 0, False
     sync_team(N, BARRIER, member, members)
-    smaller, straight, halt = 0, False, False
+    smaller, straight = 0, False
     while True:
         if phase == PROPOSE:
             smaller, straight = 0 if count_a <= count_b else 1, first >= 0
-            if worker == 0 and lane == 0:
-                N[HALT] = 1 if clock_ns() - began > limit else 0
+        turn = 1 - turn
         for item in range(worker, items, workers):
+            if late(deadline):
+                if lane == 0:
+                    N[HALT + turn] = 1
+                break
             w, part = item % batch, item // batch
             tree = tree_of(w, smaller, straight)
             this, that = T.nodes[tree * capacity * dof:], T.nodes[(1 - tree) * capacity * dof:]
@@ -238,6 +244,8 @@ def search(R, K, F, I, T, N, began, S, qa, qb, distances, mode, step, seed, weig
                         lower(T.reached, w, part // split)
             sync_lanes()
         sync_team(N, BARRIER, member, members)
+        if N[HALT + turn] != 0:
+            return STOPPED, 0, False
         if phase == PLANT:
             if N[START_FREE] == 0:
                 return START_COLLIDES, 0, False
@@ -249,7 +257,6 @@ def search(R, K, F, I, T, N, began, S, qa, qb, distances, mode, step, seed, weig
         elif phase == EXTEND:
             phase, items = GROW, batch
         elif phase != CONNECT:
-            halt = N[HALT] != 0
             most = ZERO
             for w in range(lane, batch, lane_count()):
                 most = max(most, np.float32(T.steps[w]))
@@ -260,7 +267,7 @@ def search(R, K, F, I, T, N, began, S, qa, qb, distances, mode, step, seed, weig
                 drawn += batch
             if winner >= 0:
                 if worker == 0 and lane == 0:
-                    N[DRAWN], N[HALT] = drawn, smaller
+                    N[DRAWN], N[SMALLER] = drawn, smaller
                 return SOLVED, winner, straight
             if max(count_a + new_a, count_b + new_b) > capacity:
                 return FULL, 0, False
@@ -271,8 +278,6 @@ def search(R, K, F, I, T, N, began, S, qa, qb, distances, mode, step, seed, weig
             if straight:
                 first = first + batch if first + batch < goals else -1
             sync_team(N, BARRIER, member, members)
-            if halt:
-                return STOPPED, 0, False
             if first < 0 and drawn >= until:
                 return SEARCHING, 0, False
             phase, items = PROPOSE, batch
@@ -323,7 +328,7 @@ def propose(T, w, number, seed, low, high, reach, nodes, count, offset, qa, qb, 
 
 @njit
 def fill(T, w, parent, target, squared, reach, q, lane):
-    steps = max(1, int(math.ceil(math.sqrt(squared) / reach)))
+    steps = max(1, int(math.ceil(min(math.sqrt(squared) / reach, MOST_STEPS))))
     for k in range(lane, len(q), lane_count()):
         T.q[w * len(q) + k] = q[k]
     if lane == 0:
@@ -389,7 +394,7 @@ def append(T, batch, smaller, straight, count_a, count_b, dof, capacity, radius,
 @njit
 def trace(T, N, dof, capacity, w, direct, room, path):
     """Write the path that slot w closed to `path`, (length, dof), and the goal's number to N[ROOT]; -> its length, 0: no room."""
-    tree = tree_of(w, N[HALT], direct)
+    tree = tree_of(w, N[SMALLER], direct)
     at_start, at_goal = (T.parent[w], T.target[w]) if tree == 0 else (T.target[w], T.parent[w])
     before, after, node = 0, 0, at_start
     while node >= 0:

@@ -8,7 +8,7 @@ informed (Gammell, Srinivasa and Barfoot, IROS 2014). See `tree_growth`.
 
 from dataclasses import dataclass
 
-from .query import check_budgets, check_setting
+from .query import check_call, check_setting
 from .tree_search import check_tree_settings, plan
 
 
@@ -23,6 +23,7 @@ class Settings:
     max_samples: configurations drawn;  time_limit_s: seconds for the search at most. Both are used up
     shortcut_rounds: passes of shortening afterwards; 0 returns the path of the tree
     weights: one number per joint for the cost of a motion, sqrt(sum of weight * change squared); none: 1 each
+    limit_tolerance: values of start and goals so far outside the joint limits are taken to the limit, rad or m
     """
 
     range: float = 0.0
@@ -35,16 +36,17 @@ class Settings:
     time_limit_s: float = 10.0
     shortcut_rounds: int = 3
     weights: tuple = ()
+    limit_tolerance: float = 1e-3
 
     def __post_init__(self):
         check_tree_settings(self, "informed")
         check_setting(self, "radius_factor", 0.01, 100.0)
-        check_budgets(self)
 
 
 def solve(start, goals, checker, settings=Settings(), seed=0):
     """Plan from start (dof,) to one of goals, (dof,) or (G, dof), as cheaply as the budget allows; rad or m.
 
-    -> PlanningResult. The same seed, settings and device give the same path unless the time limit ends the search.
+    -> PlanningResult. The same seed, settings and device give the same path unless the time limit ends the search. seed: any integer
     """
+    check_call(checker, settings, Settings)
     return plan(start, goals, checker, settings, seed, star=True, radius_factor=settings.radius_factor, informed=settings.informed)

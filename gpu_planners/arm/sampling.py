@@ -1,12 +1,28 @@
 """Repeatable random numbers that any thread can draw without state: a hash of (seed, number, coordinate)."""
 
+import hashlib
+
 import numpy as np
 
 from ..device import njit
+from ..errors import SettingsError, shown
 
 _A, _B, _C, _D = (np.uint64(c) for c in (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 _S27, _S30, _S31, _S40 = (np.uint64(s) for s in (27, 30, 31, 40))
 _UNIT = np.float32(2.0**-24)
+
+SEED_BITS = 62  # two int32 that are not negative
+
+
+def folded_seed(seed):
+    """The seed that is used for any integer: itself, or a hash of those that are negative or have more than 62 bits."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
+        raise SettingsError(f"seed is {shown(seed)}; allowed: an integer")
+    seed = int(seed)
+    if seed >> SEED_BITS:
+        text = seed.to_bytes(seed.bit_length() // 8 + 1, "little", signed=True)
+        seed = int.from_bytes(hashlib.sha256(text).digest()[:8], "little") >> (64 - SEED_BITS)
+    return seed
 
 
 @njit

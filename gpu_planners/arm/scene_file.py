@@ -12,15 +12,14 @@ Lengths in metres; `position` and `quat_xyzw` (x, y, z, w) place the obstacle's 
 default to zero and no rotation. A wrong key, type or value is an ObstacleError that names file and obstacle.
 """
 
-from pathlib import Path
-
 import numpy as np
-import trimesh
-import yaml
 from scipy.spatial.transform import Rotation
 
 from ..errors import ObstacleError
+from ..files import file_path, read_yaml, shortened, shown
 from .collision_world import CollisionWorld
+from .mesh_files import load_mesh
+from .shapes import check_lengths, check_numbers
 
 PLACEMENT = {"name", "type", "position", "quat_xyzw"}
 REQUIRED_KEYS = {
@@ -31,6 +30,7 @@ REQUIRED_KEYS = {
     "mesh": {"file"},
 }
 OPTIONAL_KEYS = {"mesh": {"scale"}}
+MOST_BYTES = 4 * 2**20  # of a scene file: 40,000 boxes
 
 
 def load_scene(file, frames=None):
@@ -39,23 +39,21 @@ def load_scene(file, frames=None):
     frames: {frame name: (4, 4) T_root_frame} that the scene's `frame` may name (see `fixed_frames`);
         None: the file may not name a frame
     """
-    file = Path(file)
+    file = file_path(file, "a scene file", ObstacleError)
     document = _read(file)
     T_root_scene = _scene_frame(file, document.get("frame"), frames)
     world = CollisionWorld()
+    names = set()
     for index, entry in enumerate(document.get("obstacles") or ()):
         name = _check_entry(file, index, entry)
-        if name in world.names:
+        if name in names:
             raise ObstacleError(f"{file}: obstacle '{name}' is there twice; names must differ")
+        names.add(name)
         try:
             T_scene_obstacle = pose_matrix(entry.get("position", (0, 0, 0)), entry.get("quat_xyzw", (0, 0, 0, 1)), name)
             _add(world, file, name, entry, T_root_scene @ T_scene_obstacle)
         except ObstacleError as error:
             raise ObstacleError(f"{file}: {error}") from error
-        except (TypeError, ValueError) as error:
-            raise ObstacleError(
-                f"{file}: obstacle '{name}': a value is not a number or list of numbers: {error}"
-            ) from error
     return world
 
 
@@ -70,13 +68,13 @@ def fixed_frames(robot):
 
 def pose_matrix(position, quat_xyzw, name):
     """(4, 4) pose from a position (3,), metres, and a unit quaternion (4,), x, y, z, w; ObstacleError names `name`."""
-    position, quaternion = np.asarray(position, dtype=np.float64), np.asarray(quat_xyzw, dtype=np.float64)
-    if position.shape != (3,) or not np.isfinite(position).all():
-        raise ObstacleError(f"'{name}': the position must be 3 finite numbers (metres), got {position.tolist()}")
-    if quaternion.shape != (4,) or not np.isfinite(quaternion).all():
-        raise ObstacleError(f"'{name}': the quaternion must be 4 finite numbers x, y, z, w, got {quaternion.tolist()}")
-    if abs(np.linalg.norm(quaternion) - 1) > 1e-2:
-        raise ObstacleError(f"'{name}': the quaternion must have length 1, got {quaternion.tolist()}")
+    position = check_lengths(name, "the position", position)
+    quaternion = check_numbers(name, "the quaternion", quat_xyzw)
+    if position.shape != (3,):
+        raise ObstacleError(f"'{name}': the position must be 3 numbers (metres), got {shown(position.tolist())}")
+    if quaternion.shape != (4,) or not abs(np.linalg.norm(quaternion) - 1) <= 1e-2:  # not: also where it is not finite
+        raise ObstacleError(f"'{name}': the quaternion must be 4 finite numbers x, y, z, w of length 1, "
+                            f"got {shown(quaternion.tolist())}")
     pose = np.eye(4)
     pose[:3, :3] = Rotation.from_quat(quaternion).as_matrix()
     pose[:3, 3] = position
@@ -84,13 +82,8 @@ def pose_matrix(position, quat_xyzw, name):
 
 
 def _read(file):
-    try:
-        document = yaml.safe_load(file.read_text())
-    except OSError as error:
-        raise ObstacleError(f"scene file '{file}' cannot be read: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise ObstacleError(f"scene file '{file}' is not YAML: {error}") from error
-    if not isinstance(document, dict) or not isinstance(document.get("obstacles") or [], list):
+    document = read_yaml(file, "scene file", ObstacleError, MOST_BYTES)
+    if not isinstance(document, dict) or not isinstance(document.get("obstacles"), (list, type(None))):
         raise ObstacleError(f"scene file '{file}' must be a mapping with a list 'obstacles' and optionally 'frame'")
     unknown = set(document) - {"frame", "obstacles"}
     if unknown:
@@ -101,9 +94,9 @@ def _read(file):
 def _scene_frame(file, frame, frames):
     if frame is None:
         return np.eye(4)
-    if not frames or frame not in frames:
+    if not frames or not isinstance(frame, str) or frame not in frames:
         raise ObstacleError(
-            f"{file}: frame '{frame}' is not fixed to the robot's root; allowed: {_listed(frames or ())}"
+            f"{file}: frame {shown(frame)} is not fixed to the robot's root; allowed: {_listed(frames or ())}"
         )
     return frames[frame]
 
@@ -113,8 +106,9 @@ def _check_entry(file, index, entry):
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
         raise ObstacleError(f"{file}: obstacle number {index} must be a mapping with a 'name'")
     name, kind = entry["name"], entry.get("type")
-    if kind not in REQUIRED_KEYS:
-        raise ObstacleError(f"{file}: obstacle '{name}': unknown type '{kind}'; known are {_listed(REQUIRED_KEYS)}")
+    if not isinstance(kind, str) or kind not in REQUIRED_KEYS:
+        known = _listed(REQUIRED_KEYS)
+        raise ObstacleError(f"{file}: obstacle '{name}': unknown type {shown(kind)}; known are {known}")
     required = REQUIRED_KEYS[kind]
     unknown = set(entry) - PLACEMENT - required - OPTIONAL_KEYS.get(kind, set())
     missing = required - set(entry)
@@ -140,17 +134,13 @@ def _add(world, file, name, entry, T_root_obstacle):
 
 
 def _mesh(file, name, entry):
-    path, scale = file.parent / str(entry["file"]), float(entry.get("scale", 1.0))
-    if not np.isfinite(scale) or scale <= 0:
-        raise ObstacleError(f"'{name}': scale must be a finite number above 0, got {scale}")
-    if not path.is_file():
-        raise ObstacleError(f"'{name}': mesh file '{path}' does not exist")
-    try:
-        mesh = trimesh.load(path, force="mesh")
-    except Exception as error:  # trimesh's readers raise whatever their format's library raises
-        raise ObstacleError(f"'{name}': mesh file '{path}' cannot be read: {error}") from error
-    return mesh.copy().apply_scale(scale)
+    path, scale = entry["file"], check_numbers(name, "scale", entry.get("scale", 1.0))
+    if not isinstance(path, str):
+        raise ObstacleError(f"'{name}': file must be the name of a mesh file, got {shown(path)}")
+    if scale.shape or not 0 < scale < np.inf:
+        raise ObstacleError(f"'{name}': scale must be a finite number above 0, got {shown(entry['scale'])}")
+    return load_mesh(name, file.parent / path, scale)
 
 
 def _listed(names):
-    return ", ".join(f"'{name}'" for name in sorted(map(str, names))) or "none"
+    return shortened(", ".join(f"'{name}'" for name in sorted(map(str, names))) or "none")

@@ -11,6 +11,11 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
 from ..errors import ObstacleError
+from ..files import shown
+from ..ranges import GREATEST_LENGTH
+
+RIGID = 1e-4  # how far R R^T may be from the identity; poses out of float32 arithmetic are off by 1e-6
+EXACT = 1e-14  # below this a rotation is one in float64
 
 
 class ShapeKind(IntEnum):
@@ -20,9 +25,9 @@ class ShapeKind(IntEnum):
     SPHERE = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ConvexShape:
-    """One convex body.
+    """One convex body. Equal only to itself, so that what is packed of it can be kept with it.
 
     name: what error texts and pair lists call it
     kind: ShapeKind
@@ -62,13 +67,11 @@ class ConvexShape:
     def convex_hull(name, points, pose):
         """Hull of points (P, 3) given in the frame of `pose`, metres.
 
-        Raises ObstacleError when the points are not finite or span no volume.
+        Raises ObstacleError when the points are not finite, lie too far out or span no volume.
         """
-        points = np.asarray(points, dtype=np.float64)
+        points = check_lengths(name, "vertices", points)
         if points.ndim != 2 or points.shape[1] != 3 or len(points) < 4:
             raise ObstacleError(f"'{name}': a hull needs at least 4 points of shape (N, 3), got {points.shape}")
-        if not np.isfinite(points).all():
-            raise ObstacleError(f"'{name}': the vertices must be finite")
         try:
             hull = ConvexHull(points)
         except QhullError as error:
@@ -92,24 +95,49 @@ class ConvexShape:
                            self.vertices, self.neighbour_offsets, self.neighbours)
 
 
+def check_numbers(name, what, values):
+    """values as a float64 array of any shape, or ObstacleError where they are no real numbers."""
+    try:
+        array = np.asarray(values)
+    except Exception as error:  # ragged lists, and what a foreign __array__ raises
+        raise ObstacleError(f"'{name}': {what} must be an array of numbers, got {shown(values)}: {error}") from error
+    if array.dtype.kind not in "iuf":
+        raise ObstacleError(f"'{name}': {what} must be real numbers, got {shown(values)}")
+    return array.astype(np.float64)
+
+
+def check_lengths(name, what, values):
+    """values as a float64 array of any shape, metres: finite, none beyond GREATEST_LENGTH; or ObstacleError."""
+    array = check_numbers(name, what, values)
+    bad = ~(np.abs(array) <= GREATEST_LENGTH)
+    if bad.any():
+        raise ObstacleError(f"'{name}': {what} must be finite and within +-{GREATEST_LENGTH:g} m, "
+                            f"got {array[bad][0]:g}")
+    return array
+
+
 def check_pose(name, pose):
-    """A rigid (4, 4) float64 pose, or ObstacleError naming the shape."""
-    pose = np.array(pose, dtype=np.float64)
+    """A rigid (4, 4) float64 pose, or ObstacleError naming the shape. Its rotation is the one nearest to what came."""
+    pose = check_lengths(name, "the pose", pose)
     if pose.shape != (4, 4):
         raise ObstacleError(f"'{name}': the pose must have shape (4, 4), got {pose.shape}")
-    if not np.isfinite(pose).all():
-        raise ObstacleError(f"'{name}': the pose must be finite")
     R = pose[:3, :3]
-    if np.abs(R @ R.T - np.eye(3)).max() > 1e-4 or np.linalg.det(R) < 0 or np.abs(pose[3] - [0, 0, 0, 1]).max() > 1e-6:
+    off = np.abs(R @ R.T - np.eye(3)).max()
+    if off > RIGID or np.linalg.det(R) < 0 or np.abs(pose[3] - [0, 0, 0, 1]).max() > 1e-6:
         raise ObstacleError(f"'{name}': the pose must be a rigid transform (a rotation, a translation, last row 0 0 0 1)")
+    if off > EXACT:  # nearest in the Frobenius norm (Schoenemann 1966)
+        U, _, Vt = np.linalg.svd(R)
+        pose[:3, :3] = U @ Vt
+    pose[3] = 0, 0, 0, 1
     return pose
 
 
 def _positive(name, what, value, count):
-    value = np.atleast_1d(np.asarray(value, dtype=np.float64))
-    if value.shape != (count,) or not np.isfinite(value).all() or (value <= 0).any():
-        raise ObstacleError(f"'{name}': {what} must be {count} finite number{'s' * (count > 1)} above 0 (metres), got {value.tolist()}")
-    return value
+    values = np.atleast_1d(check_lengths(name, what, value))
+    if values.shape != (count,) or (values <= 0).any():
+        raise ObstacleError(f"'{name}': {what} must be {count} number{'s' * (count > 1)} above 0 (metres), "
+                            f"got {shown(value)}")
+    return values
 
 
 def _primitive(name, kind, pose, half_extents):

@@ -11,13 +11,14 @@ import math
 import numpy as np
 
 from ..device import njit
-from ..team import lane_count, least_lane, peek, sum_lanes, sync_lanes, sync_team
-from .sampling import uniform01
+from ..team import NEVER, clock_ns, lane_count, late, least_lane, peek, sum_lanes, sync_lanes, sync_team
+from .sampling import folded_seed, uniform01
 from .space import motion_free
 
 POINTS, HALF = 32, 16
 EAGER = 128  # a team with so many workers checks all legs at once
 UNKNOWN, FREE, BLOCKED = range(3)
+M_LENGTH, M_HALT, M_HEAD = 0, 1, 8  # M: number of corners, is the time up, where the rest begins
 LEAST_SAVING = np.float32(1e-3)  # of the path's length: two passes that save less are the last
 PER_LEG = np.float32(1e-4)  # of the path's length, added to every leg: of equal ways the one with fewer corners
 FAR, ZERO, ONE = np.float32(3e38), np.float32(0), np.float32(1)
@@ -26,16 +27,16 @@ CUTS = np.uint64(0x5851F42D4C957F2D)  # sets the points of a pass apart from the
 
 def shorten_sizes(dof, corners, workers):
     """-> lengths of the float32 and int32 scratch of `shorten`, for paths of at most `corners` corners with their cuts."""
-    return 2 * corners * dof + corners + POINTS * (dof + 2 + POINTS + workers), 8 + POINTS * (POINTS + 2 + 2 * workers)
+    return 2 * corners * dof + corners + POINTS * (dof + 2 + POINTS + workers), M_HEAD + POINTS * (POINTS + 2 + 2 * workers)
 
 
 @njit
-def shorten(length, corners, passes, weights, seed, split, mode, step, F, I, A, M, N, barrier, S, qa, qb, worker, workers, lane, member,
-            members):
+def shorten(length, corners, passes, deadline, weights, seed, split, mode, step, F, I, A, M, N, barrier, S, qa, qb, worker, workers, lane,
+            member, members):
     """Shorten the path A[:length * dof]; corners: room for them, at least length + POINTS; A, M: see `shorten_sizes`.
 
     weights: (dof,) float32 of the cost; seed: uint64; split: how many workers share a leg; mode, step, F, I, S: see space; N[barrier]:
-    the team's barrier; qa, qb: (dof,) float32 of each lane
+    the team's barrier; qa, qb: (dof,) float32 of each lane; deadline: of clock_ns(); the pass that it cuts changes nothing
     -> where in A the result begins, its number of corners
     """
     dof = len(weights)
@@ -46,13 +47,15 @@ def shorten(length, corners, passes, weights, seed, split, mode, step, F, I, A, 
     s = raw + POINTS
     cost = s + POINTS
     best = cost + POINTS * POINTS + worker * POINTS
-    legs, segment, following = 8, 8 + POINTS * POINTS, 8 + POINTS * (POINTS + 1)
+    legs, segment, following = M_HEAD, M_HEAD + POINTS * POINTS, M_HEAD + POINTS * (POINTS + 1)
     before = following + POINTS + worker * 2 * POINTS
     idle = 0
     for number in range(passes):
         if length < 3 or length + POINTS > corners:
             break
         if worker == 0:
+            if lane == 0:
+                M[M_HALT] = 0
             lay(length, at, arc, points, raw, s, cost, legs, segment, number, weights, seed, A, M, lane)
         sync_team(N, barrier, member, members)
         total = A[arc + length - 1]
@@ -62,6 +65,10 @@ def shorten(length, corners, passes, weights, seed, split, mode, step, F, I, A, 
             sync_team(N, barrier, member, members)
         while missing > 0:
             for item in range(worker, count * split, workers):
+                if late(deadline):
+                    if lane == 0:
+                        M[M_HALT] = 1
+                    break
                 leg, part = item % count, item // count
                 if workers < EAGER:
                     leg = int(M[before + POINTS + leg])
@@ -75,6 +82,8 @@ def shorten(length, corners, passes, weights, seed, split, mode, step, F, I, A, 
                         M[legs + leg] = BLOCKED
                     sync_lanes()
             sync_team(N, barrier, member, members)
+            if M[M_HALT] != 0:
+                return at, length
             if workers < EAGER:
                 for item in range(worker, count, workers):
                     leg = int(M[before + POINTS + item])
@@ -90,7 +99,7 @@ def shorten(length, corners, passes, weights, seed, split, mode, step, F, I, A, 
         if worker == 0:
             rebuild(at, other, dof, arc, points, s, segment, following, before, A, M, lane)
         sync_team(N, barrier, member, members)
-        length = int(M[0])
+        length = int(M[M_LENGTH])
         at, other = other, at
         idle = idle + 1 if shorter > (ONE - LEAST_SAVING) * total else 0
         if idle == 2:
@@ -187,7 +196,7 @@ def shortest(total, cost, best, legs, before, A, M, lane):
 
 @njit
 def rebuild(at, other, dof, arc, points, s, segment, following, before, A, M, lane):
-    """Write the shortest way, and its number of corners to M[0]."""
+    """Write the shortest way, and its number of corners to M[M_LENGTH]."""
     sync_lanes()
     if lane == 0:
         j = POINTS - 1
@@ -215,7 +224,7 @@ def rebuild(at, other, dof, arc, points, s, segment, following, before, A, M, la
         copy(A, points + i * dof, other + count * dof, dof, lane)
         count += 1
     if lane == 0:
-        M[0] = count
+        M[M_LENGTH] = count
 
 
 @njit
@@ -224,29 +233,30 @@ def copy(A, a, b, dof, lane):
         A[b + k] = A[a + k]
 
 
-def shortcut(path, checker, passes, seed, weights=None):
+def shortcut(path, checker, passes, seed, weights=None, deadline=NEVER):
     """path: (K, dof) -> a path with the same ends, no longer and free by the checker's MotionCheck.
 
     weights: (dof,) of the cost; none: 1 each
+    deadline: of clock_ns(); a pass that would take longer is left out
     """
     path = np.asarray(path, dtype=np.float64)
-    if passes == 0 or len(path) < 3:
+    if passes == 0 or len(path) < 3 or clock_ns() > deadline:
         return path
     length, dof = path.shape
     corners = length + POINTS
     weights = np.ones(dof, dtype=np.float32) if weights is None else np.asarray(weights, dtype=np.float32)
-    seed = np.uint64(seed)
+    seed = np.uint64(folded_seed(seed))
     if checker.device == "cpu":
         floats, ints = shorten_sizes(dof, 2 * corners, 1)
         A, M, N = np.empty(floats, dtype=np.float32), np.empty(ints, dtype=np.int32), np.zeros(1, dtype=np.int32)
         A[:length * dof] = path.ravel()
-        at, length = _shorten_on_cpu(length, 2 * corners, passes, weights, seed, *checker.motion_args, *checker.packed_scene, A, M, N,
-                                     checker.new_scratch())
+        at, length = _shorten_on_cpu(length, 2 * corners, passes, deadline, weights, seed, *checker.motion_args, *checker.packed_scene, A, M,
+                                     N, checker.new_scratch())
         shorter = A[at:at + length * dof].reshape(length, dof).astype(np.float64)
     else:
         from .rrt_connect_kernels import engine_on
 
-        shorter = engine_on(checker).shorten(path, checker, passes, weights, seed).astype(np.float64)
+        shorter = engine_on(checker).shorten(path, checker, passes, deadline, weights, seed).astype(np.float64)
     shorter[0], shorter[-1] = path[0], path[-1]
     return shorter
 
@@ -263,6 +273,6 @@ _warm = set()
 
 
 @njit
-def _shorten_on_cpu(length, corners, passes, weights, seed, mode, step, F, I, A, M, N, S):
+def _shorten_on_cpu(length, corners, passes, deadline, weights, seed, mode, step, F, I, A, M, N, S):
     qa, qb = np.empty(len(weights), dtype=np.float32), np.empty(len(weights), dtype=np.float32)
-    return shorten(length, corners, passes, weights, seed, 1, np.int32(mode), step, F, I, A, M, N, 0, S, qa, qb, 0, 1, 0, 0, 1)
+    return shorten(length, corners, passes, deadline, weights, seed, 1, np.int32(mode), step, F, I, A, M, N, 0, S, qa, qb, 0, 1, 0, 0, 1)

@@ -16,9 +16,14 @@ Compiled planners call `motion_free`. Which code that is follows from the type o
 own for the CPU and for CUDA.
 """
 
+import numpy as np
 from numba.extending import overload
 
+from ..device import njit
+
 ARM, PLANAR, IMAGE = range(3)  # kinds of space
+NOT_FREE, FREE, NOT_FINITE = range(3)  # verdicts, uint8
+LARGEST = np.float32(3e38)  # a float32 beyond is infinite
 
 
 def motion_free(qa, qb, mode, step, F, I, S, lane):
@@ -36,3 +41,20 @@ def register(scratch_class, target, implementation, overload=overload):
     def choose(qa, qb, mode, step, F, I, S, lane):
         if getattr(S, "instance_class", None) is scratch_class:
             return lambda qa, qb, mode, step, F, I, S, lane: implementation(qa, qb, mode, step, F, I, S, lane)
+
+
+@njit
+def motion_verdict(qa, qb, mode, step, F, I, S, lane):
+    """`motion_free` as FREE or NOT_FREE, or NOT_FINITE where an end is not. All lanes of the worker get the answer."""
+    if not (finite(qa) and finite(qb)):
+        return NOT_FINITE
+    return FREE if motion_free(qa, qb, mode, step, F, I, S, lane) else NOT_FREE
+
+
+@njit
+def finite(q):
+    """Is no joint's value infinite or NaN?"""
+    for k in range(len(q)):
+        if not abs(q[k]) <= LARGEST:
+            return False
+    return True

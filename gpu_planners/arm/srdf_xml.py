@@ -1,9 +1,11 @@
 """SRDF text -> groups of joints, disabled pairs of links, named states."""
 
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 
 from ..errors import RobotDescriptionError
-from .urdf_xml import numbers, parse_xml
+from ..files import shortened
+from .urdf_xml import MOST_ELEMENTS, numbers, parse_xml
 
 
 @dataclass(frozen=True)
@@ -31,14 +33,16 @@ def read_srdf(text, description):
         if not name:
             raise RobotDescriptionError(f"a <group> of the SRDF in line {group.sourceline} has no name")
         elements[name] = group
+    if len(elements) > MOST_ELEMENTS:
+        raise RobotDescriptionError(f"the SRDF has {len(elements)} groups; allowed: {MOST_ELEMENTS}")
     passive = {joint.get("name") for joint in root.iter("passive_joint")}
     above = {joint.child: joint for joint in description.joints.values()}
-    groups = {}
-    for name in elements:
-        members = _members(name, elements, description, above, ())
-        groups[name] = tuple(joint.name for joint in description.joints.values()
-                             if joint.name in members and joint.type != "fixed" and not joint.mimic
-                             and joint.name not in passive)
+    members = {}
+    for name in _subgroups_first(elements):
+        members[name] = _members(name, elements[name], members, description, above)
+    groups = {name: tuple(joint.name for joint in description.joints.values()
+                          if joint.name in members[name] and joint.type != "fixed" and not joint.mimic
+                          and joint.name not in passive) for name in elements}
     tips = {name: group.find("chain").get("tip_link") for name, group in elements.items()
             if [child.tag for child in group] == ["chain"]}
     states = {}
@@ -67,29 +71,37 @@ def _disabled(root, description):
     return disabled if found else None
 
 
-def _members(name, elements, description, above, parents):
-    """Names of all joints of a group: its joints, the joints above its links, its chains and its subgroups."""
-    if name not in elements:
-        raise RobotDescriptionError(f"the SRDF has no group '{name}'; its groups: {', '.join(elements) or 'none'}")
-    if name in parents:
-        raise RobotDescriptionError(f"the SRDF's group '{name}' contains itself")
-    members = set()
-    for child in elements[name]:
+def _subgroups_first(elements):
+    """Names of all groups, those that a group names before it; unknown ones and circles are errors."""
+    named = {name: {child.get("name") for child in group.findall("group")} for name, group in elements.items()}
+    if unknown := set().union(*named.values()) - elements.keys():
+        raise RobotDescriptionError(f"the SRDF has no group '{min(map(str, unknown))}'; its groups: {shortened(', '.join(elements))}")
+    try:
+        return list(TopologicalSorter(named).static_order())
+    except CycleError as error:
+        circle = error.args[1]
+        raise RobotDescriptionError(f"the SRDF's group '{circle[0]}' contains itself: {shortened(' in '.join(circle))}") from error
+
+
+def _members(name, element, members, description, above):
+    """Names of all joints of a group: its joints, the joints above its links, its chains and its subgroups'."""
+    found = set()
+    for child in element:
         what = f"SRDF group '{name}'"
         if child.tag == "joint":
             if child.get("name") not in description.joints:
                 raise RobotDescriptionError(f"{what} names the joint '{child.get('name')}', "
                                             "which the URDF does not have")
-            members.add(child.get("name"))
+            found.add(child.get("name"))
         elif child.tag == "link":
             _known_link(child.get("name"), what, description)
             if child.get("name") in above:
-                members.add(above[child.get("name")].name)
+                found.add(above[child.get("name")].name)
         elif child.tag == "chain":
-            members |= _chain(child.get("base_link"), child.get("tip_link"), what, description, above)
+            found |= _chain(child.get("base_link"), child.get("tip_link"), what, description, above)
         elif child.tag == "group":
-            members |= _members(child.get("name"), elements, description, above, (*parents, name))
-    return members
+            found |= members[child.get("name")]
+    return found
 
 
 def _known_link(link, what, description):

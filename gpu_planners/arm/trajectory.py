@@ -18,6 +18,7 @@ from scipy.interpolate import BPoly
 from ..errors import SettingsError
 
 JERK_TIME_S = 0.1  # default jerk limit: full acceleration is reached in this time
+LONGEST_S = 1e6  # of a trajectory, twelve days: beyond, seconds in float64 no longer tell nanoseconds apart
 SHORTEST_STEP_S = 1e-6  # knots closer than this are one knot: message times are whole nanoseconds
 
 
@@ -178,6 +179,10 @@ class _Knots:
         """The Trajectory; rounding of the last rows is removed: exact goal, exact rest."""
         times, positions, velocities, accelerations = (np.array(column) for column in zip(*self.rows, strict=True))
         positions[-1], velocities[-1], accelerations[-1] = goal, 0.0, 0.0
+        if not times[-1] <= LONGEST_S:
+            raise SettingsError(f"the motion would take {times[-1]:.3g} s under these velocity and acceleration limits; allowed: up to {LONGEST_S:g} s")
+        if not all(np.isfinite(column).all() for column in (positions, velocities, accelerations)):
+            raise SettingsError("the path and its velocity, acceleration and jerk limits lie too far apart for float64")
         return Trajectory(times, positions, velocities, accelerations)
 
 
@@ -191,11 +196,14 @@ def _profile(length, speed_from, speed_to, speed_limit, acceleration, jerk):
     query.current_position, query.current_velocity, query.current_acceleration = [0.0], [speed_from], [0.0]
     query.target_position, query.target_velocity, query.target_acceleration = [length], [speed_to], [0.0]
     query.max_velocity, query.max_acceleration, query.max_jerk = [speed_limit], [acceleration], [jerk]
-    outcome = ruckig.Ruckig(1).calculate(query, result)
+    try:
+        outcome = ruckig.Ruckig(1).calculate(query, result)
+    except ruckig.RuckigError:  # its text is the whole input
+        outcome = ruckig.Result.Error
     if outcome not in (ruckig.Result.Working, ruckig.Result.Finished):
         raise SettingsError(
-            f"no timing found for a segment of length {length:.3g} under speed {speed_limit:.3g}, "
-            f"acceleration {acceleration:.3g}, jerk {jerk:.3g}: {outcome}"
+            f"no timing found for a segment of length {length:.3g} rad (or m) at a speed up to {speed_limit:.3g}, "
+            f"acceleration up to {acceleration:.3g} and jerk up to {jerk:.3g}: these lie too far apart for float64"
         )
     profile = result.profiles[0][0]
     return list(zip(profile.t, profile.p[1:], profile.v[1:], profile.a[1:], strict=True))

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from ..device import njit
-from ..team import any_lane, lane_count, least_lane, lower, rank_lanes, sum_lanes, sync_lanes, sync_team
+from ..team import any_lane, clock_ns, deadline_in, lane_count, late, least_lane, lower, rank_lanes, sum_lanes, sync_lanes, sync_team
 from . import space
 from .tree_buffers import (
     BARRIER,
@@ -25,6 +25,7 @@ from .tree_buffers import (
     FAR,
     GOAL_RADIUS,
     GOALS,
+    HALT,
     INFORMED,
     INSIDE,
     LOG_BALL,
@@ -58,9 +59,11 @@ TINY = np.float32(1e-30)
 
 
 @njit
-def grow(T, rounds, seed, mode, step, F, I, S, q, p, worker, workers, lane, member, members):
-    """Take `rounds` rounds of samples, then `look` for the best goal. q, p: (dof,) scratch of the lane."""
-    goals, star = T.N[GOALS], T.N[STAR] != 0
+def grow(T, rounds, left_ms, seed, mode, step, F, I, S, q, p, worker, workers, lane, member, members):
+    """Take `rounds` rounds of samples, then `look` for the best goal. q, p: (dof,) scratch of the lane.
+
+    A round that takes longer than left_ms is the last: its samples are lost, or are nodes but no better parents to others."""
+    goals, star, deadline = T.N[GOALS], T.N[STAR] != 0, deadline_in(left_ms)
     for _ in range(rounds):
         n, drawn = T.N[COUNT], T.N[DRAWN]
         batch = round_size(T, drawn)
@@ -72,25 +75,43 @@ def grow(T, rounds, seed, mode, step, F, I, S, q, p, worker, workers, lane, memb
         else:
             reach = near_radius(T, n)
             for b in range(worker, batch, workers):
-                extend(T, b, n, drawn, batch, reach, seed, mode, step, F, I, S, q, p, lane)
+                if halted(T, deadline, lane):
+                    break
+                extend(T, b, n, drawn, batch, reach, deadline, seed, mode, step, F, I, S, q, p, lane)
             sync_team(T.N, BARRIER, member, members)
+            if T.N[HALT] != 0:
+                break
             total = append(T, n, batch, worker, workers, lane)
             if worker == 0 and lane == 0:
                 T.N[COUNT], T.N[DRAWN] = total, drawn + batch
             low, high = (n, total) if star else (0, goals)
             sync_team(T.N, BARRIER, member, members)
         for b in range(worker, batch, workers):
+            if halted(T, deadline, lane):
+                break
             if T.N[T.joined + b] >= 0:
                 offer(T, b, low, high, reach, q, lane)
         sync_team(T.N, BARRIER, member, members)
-        check_offers(T, batch, mode, step, F, I, S, q, p, worker, workers, lane)
+        if not any_lane(T.N[HALT] != 0):  # another worker may be writing it by now
+            check_offers(T, batch, deadline, mode, step, F, I, S, q, p, worker, workers, lane)
         sync_team(T.N, BARRIER, member, members)
+        if T.N[HALT] != 0:
+            break
         for turn in range(2):
             for b in range(worker, batch, workers):
                 if T.N[T.joined + b] >= 0:
                     take(T, b, turn, lane)
             sync_team(T.N, BARRIER, member, members)
-    look(T, worker, workers, lane, member, members)
+    look(T, deadline, worker, workers, lane, member, members)
+
+
+@njit
+def halted(T, deadline, lane):
+    """Is the worker late? Then all will know after the next barrier."""
+    halt = late(deadline)
+    if halt and lane == 0:
+        T.N[HALT] = 1
+    return halt
 
 
 @njit
@@ -107,11 +128,12 @@ def begin(T, worker, workers, lane, member, members):
     sync_team(T.N, BARRIER, member, members)
     if worker == 0:
         if lane == 0:
-            T.N[T.parent + first], T.N[T.region + first] = ROOT, region_of(T, first)
+            T.N[T.parent + first] = ROOT
             T.N[COUNT], T.N[INSIDE], T.N[LOOKED] = first + 1, 1, first + 1
             T.A[BEST] = FAR
             T.N[T.joined], T.N[T.near_count] = first, 0
         sync_lanes()
+        region_of(T, first, lane)
 
 
 @njit
@@ -139,7 +161,7 @@ def near_radius(T, n):
 
 
 @njit
-def extend(T, b, n, drawn, batch, reach, seed, mode, step, F, I, S, q, p, lane):
+def extend(T, b, n, drawn, batch, reach, deadline, seed, mode, step, F, I, S, q, p, lane):
     """Sample b of the round: find its nearest node, steer, and join it to the best near node that has a free motion.
     Algorithms 2 and 3 of [BKF11] up to the insertion."""
     star = T.N[STAR] != 0
@@ -166,14 +188,14 @@ def extend(T, b, n, drawn, batch, reach, seed, mode, step, F, I, S, q, p, lane):
     if length * length < SAME:
         i = NONE
     else:
-        i, length = choose_parent(T, b, i, length, m, star, mode, step, F, I, S, q, p, lane)
+        i, length = choose_parent(T, b, i, length, m, star, deadline, mode, step, F, I, S, q, p, lane)
     if lane == 0:
         T.N[T.joined + b], T.A[T.new_edge + b], T.N[T.near_count + b] = i, length, m
     sync_lanes()
 
 
 @njit
-def choose_parent(T, b, i, length, m, star, mode, step, F, I, S, q, p, lane):
+def choose_parent(T, b, i, length, m, star, deadline, mode, step, F, I, S, q, p, lane):
     """-> the near node through which q costs least and the length of the motion from there, or NONE when its nearest node i,
     `length` away, does not reach it. Near nodes are tried in the order of cost, so that few motions are checked; those
     refused are marked, since the way back is blocked as well. RRT takes the nearest node."""
@@ -201,7 +223,7 @@ def choose_parent(T, b, i, length, m, star, mode, step, F, I, S, q, p, lane):
                 best, at = through, j
         best, at = least_lane(best, at)
         sync_lanes()
-        if at == base + NEAR:
+        if at == base + NEAR or late(deadline):
             return i, length
         node, edge = T.N[T.near + at], T.A[T.near_edge + at]
 
@@ -218,8 +240,9 @@ def append(T, n, batch, worker, workers, lane):
             for k in range(lane, dof, lane_count()):
                 T.A[place(T, i, k)] = T.A[T.new_x + b * dof + k]
             sync_lanes()
+            region_of(T, i, lane)
             if lane == 0:
-                T.N[T.parent + i], T.A[T.edge + i], T.N[T.region + i] = T.N[T.joined + b], T.A[T.new_edge + b], region_of(T, i)
+                T.N[T.parent + i], T.A[T.edge + i] = T.N[T.joined + b], T.A[T.new_edge + b]
                 T.A[T.offered + i], T.A[T.taker + i] = FAR, FAR
                 T.N[T.joined + b] = i
             sync_lanes()
@@ -235,14 +258,18 @@ def count_joined(T, low, high, lane):
 
 
 @njit
-def region_of(T, i):
-    """The goal that is nearest to node i, if that is closer than goal_radius, else -1."""
+def region_of(T, i, lane):
+    """Let node i know the goal that is nearest to it, if that is closer than goal_radius, else -1."""
     region, best = NONE, T.A[GOAL_RADIUS]
-    for g in range(T.N[GOALS]):
-        d = between(T, i, g)
-        if d < best:
-            region, best = g, d
-    return region
+    if best > ZERO:
+        for g in range(lane, T.N[GOALS], lane_count()):
+            d = between(T, i, g)
+            if d < best:
+                region, best = g, d
+        best, region = least_lane(best, region)
+    if lane == 0:
+        T.N[T.region + i] = region
+    sync_lanes()
 
 
 @njit
@@ -276,7 +303,7 @@ def offer(T, b, low, high, reach, q, lane):
 
 
 @njit
-def check_offers(T, batch, mode, step, F, I, S, q, p, worker, workers, lane):
+def check_offers(T, batch, deadline, mode, step, F, I, S, q, p, worker, workers, lane):
     """Which offers have a free motion. All workers share all offers: the j-th of sample b is for worker b + j SPREAD."""
     for first in range(0, batch, workers):
         for base in range(0, NEAR, lane_count()):
@@ -287,6 +314,8 @@ def check_offers(T, batch, mode, step, F, I, S, q, p, worker, workers, lane):
             there = b < batch and T.N[T.joined + b] >= 0 and j < T.N[T.near_count + b]
             before, count = rank_lanes(there)
             for turn in range(count):
+                if halted(T, deadline, lane):
+                    return
                 _, mine = least_lane(ZERO if there and before == turn else ONE, j)
                 check_offer(T, first + (worker + mine * (workers - SPREAD % workers)) % workers, mine, mode, step, F, I, S, q, p, lane)
 
@@ -327,15 +356,20 @@ def take(T, b, turn, lane):
 
 
 @njit
-def look(T, worker, workers, lane, member, members):
-    """Find the cheapest node that is a goal or lies in a goal's region, and count the nodes of the informed set."""
+def look(T, deadline, worker, workers, lane, member, members):
+    """Find the cheapest node that is a goal or lies in a goal's region, and count the nodes of the informed set. After the deadline
+    the best node so far is enough, and nobody needs the count."""
     n, first, lanes = T.N[COUNT], first_node(T), workers * lane_count()
-    best, node = FAR, -1
+    best, node = FAR, T.N[BEST_NODE]
+    if node >= 0:
+        best = cost_of(T, node)
     for i in range(worker * lane_count() + lane, n, lanes):
         if (i < T.N[GOALS] or i >= first) and T.N[T.region + i] >= 0:
             cost = cost_of(T, i)
-            if cost < best:
+            if cost < best or (cost == best and i < node):
                 best, node = cost, i
+            if i >= first and clock_ns() > deadline:
+                break
     best, node = least_lane(best, node)
     if lane == 0:
         T.A[T.look_cost + worker], T.N[T.look_node + worker] = best, node
@@ -353,6 +387,8 @@ def look(T, worker, workers, lane, member, members):
     sync_team(T.N, BARRIER, member, members)
     inside = 0
     for i in range(first + worker * lane_count() + lane, n, lanes):
+        if clock_ns() > deadline:
+            break
         for g in range(T.N[GOALS]):
             if between(T, i, first) + between(T, i, g) <= T.A[BEST] + T.A[GOAL_RADIUS]:
                 inside += 1

@@ -54,10 +54,10 @@ class CudaBuffers(Buffers):
                 self._A.copy_to_device(self._host_A, self._stream)
                 self._N.copy_to_device(self._host_N, self._stream)
 
-    def grow(self, rounds, seed):
+    def grow(self, rounds, left_ms, seed):
         with cuda.gpus[self._index]:
             blocks = team_blocks(self._kernel, THREADS, self._most_blocks)
-            self._kernel[blocks, THREADS, self._stream](self._A, self._N, rounds, seed, *self._checker.motion_args, *self._scene)
+            self._kernel[blocks, THREADS, self._stream](self._A, self._N, rounds, left_ms, seed, *self._checker.motion_args, *self._scene)
             self._A[:tree.FLOAT_HEAD].copy_to_host(self._host_A[:tree.FLOAT_HEAD], self._stream)
             self._N[:tree.INT_HEAD].copy_to_host(self._host_N[:tree.INT_HEAD], self._stream)
             self._stream.synchronize()
@@ -86,10 +86,10 @@ def _kernel(kind, n_q, n_poses=8, n_speeds=8):
     scratch = warp_scratch(kind, n_q, n_poses, n_speeds)
 
     @cuda_jit(max_registers=REGISTERS)
-    def tree_growth(A, N, rounds, seed, mode, step, F, I):
+    def tree_growth(A, N, rounds, left_ms, seed, mode, step, F, I):
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
         q, p = cuda.local.array(n_q, float32)[:N[tree.DOF]], cuda.local.array(n_q, float32)[:N[tree.DOF]]
-        grow(tree.tree_of(A, N), rounds, seed, mode, step, F, I, scratch(warp), q, p, cuda.blockIdx.x * WARPS + warp,
+        grow(tree.tree_of(A, N), rounds, left_ms, seed, mode, step, F, I, scratch(warp), q, p, cuda.blockIdx.x * WARPS + warp,
              cuda.gridDim.x * WARPS, lane, cuda.blockIdx.x, cuda.gridDim.x)
 
     return tree_growth

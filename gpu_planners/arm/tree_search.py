@@ -6,19 +6,21 @@ import numpy as np
 
 from ..device import njit
 from ..errors import SettingsError
+from ..team import left_ms
 from . import tree_buffers as tree
-from .path import Status
-from .query import Query, check_setting, open_query
+from .query import Query, check_call, check_flag, check_setting, check_shared, dry_query, open_query
+from .sampling import folded_seed
 from .shortcut import shortcut
 from .tree_growth import grow
 
-LOOK = 64  # samples between two looks at the clock on the CPU, or one round
+LOOK = 64  # samples between two looks at the best path on the CPU, or one round
 CUDA_BATCH = 2048  # fills an H200
 FIRST_NODES = 1 << 17  # room at first, 7 MB for an arm of nine links
 
 
 def check_tree_settings(settings, flag):
     """The settings that both planners have, and the one, named `flag`, that is true or false."""
+    check_shared(settings)
     check_setting(settings, "range", 0.0, 1e4)
     check_setting(settings, "goal_radius", 0.0, 1e4)
     check_setting(settings, "goal_bias", 0.0, 1.0)
@@ -26,15 +28,15 @@ def check_tree_settings(settings, flag):
     module = type(settings).__module__.rpartition(".")[2]
     if 0 < settings.range < 1e-3:
         raise SettingsError(f"{module}.Settings.range is {settings.range!r}; allowed: 0, or a number from 0.001")
-    if not isinstance(getattr(settings, flag), bool):
-        raise SettingsError(f"{module}.Settings.{flag} is {getattr(settings, flag)!r}; allowed: true or false")
+    check_flag(settings, flag)
 
 
 def plan(start, goals, checker, settings, seed, star, radius_factor=1.0, informed=False, stop_at_first=False):
-    """`solve` of rrt and rrt_star. -> PlanningResult with its history."""
+    """`solve` of rrt and rrt_star, after check_call. -> PlanningResult with its history."""
+    seed = folded_seed(seed)
     if checker.device == "cpu":
         _warm_up(checker)
-    query = open_query(start, goals, checker, settings.weights)
+    query = open_query(start, goals, checker, settings)
     if not isinstance(query, Query):
         return query
     search = TreeSearch(query, checker, settings, seed, star, radius_factor, informed)
@@ -45,14 +47,12 @@ def plan(start, goals, checker, settings, seed, star, radius_factor=1.0, informe
             history.append((search.drawn, query.elapsed(), search.cost))
         if search.cost <= enough or (stop_at_first and history) or search.drawn >= settings.max_samples:
             break
-        if query.elapsed() > settings.time_limit_s:
+        if query.late():
             break
     if not history:
-        if search.drawn >= settings.max_samples:
-            return query.failed(Status.SAMPLES_EXHAUSTED, f"no path after {search.drawn} samples", search.drawn)
-        return query.failed(Status.TIMED_OUT, f"no path after {settings.time_limit_s:g} s ({search.drawn} samples)", search.drawn)
+        return query.exhausted(search.drawn) if search.drawn >= settings.max_samples else query.timed_out(search.drawn)
     path, goal, at_goal = search.path()
-    path = shortcut(path, checker, settings.shortcut_rounds, seed, query.weights)
+    path = shortcut(path, checker, settings.shortcut_rounds, seed, query.weights, query.deadline)
     return query.solved(path, goal, search.drawn, at_goal, history)
 
 
@@ -60,11 +60,9 @@ def _warm_up(checker):
     """Compile the growth for this kind of space, or load it from the cache, before the clock of a query starts."""
     scratch = checker.new_scratch()
     if type(scratch) not in _warm:
-        robot = checker.robot
-        q = np.zeros(robot.dof)
-        query = Query(q, q[None], np.zeros(1, dtype=int), np.float32(q - 1), np.float32(q + 1), np.ones(robot.dof, dtype=np.float32), 0.0)
-        settings = _NoSamples()
-        TreeSearch(query, checker, settings, 0, True, 1.0, True).advance()
+        search = TreeSearch(dry_query(checker), checker, _NoSamples(), 0, True, 1.0, True)
+        search.advance()
+        search.buffers.tree()
         _warm.add(type(scratch))
 
 
@@ -119,7 +117,7 @@ class TreeSearch:
     def advance(self):
         """Some rounds of samples."""
         self.buffers.make_room(self.count + self.rounds * self.batch)
-        self.buffers.grow(self.rounds, self.seed)
+        self.buffers.grow(self.rounds, left_ms(self.query.deadline), self.seed)
         floats, ints = self.buffers.floats, self.buffers.ints
         self.drawn, self.count, self.best = int(ints[tree.DRAWN]), int(ints[tree.COUNT]), int(ints[tree.BEST_NODE])
         self.cost = float(floats[tree.BEST]) if self.best >= 0 else np.inf
@@ -136,11 +134,12 @@ class TreeSearch:
 
     def path(self):
         """-> (K, dof) the best path, the number of the goal at or near its end, is its end that goal itself."""
-        q, parents, _, regions = self.nodes()
-        chain = [self.best]
-        while parents[chain[-1]] >= 0:
-            chain.append(parents[chain[-1]])
-        path, goal = q[chain[::-1]], int(regions[self.best])
+        T, dof, chain = self.buffers.tree(), len(self.query.start), [self.best]
+        while T.N[T.parent + chain[-1]] >= 0:
+            chain.append(int(T.N[T.parent + chain[-1]]))
+        nodes = np.array(chain[::-1])[:, None]
+        places = T.x + (nodes // tree.TILE * dof + np.arange(dof)) * tree.TILE + nodes % tree.TILE  # as tree_buffers.place
+        path, goal = T.A[places] / T.A[T.scale:T.points], int(T.N[T.region + self.best])
         if len(chain) == 1:  # the start lies in a goal's region
             path = np.stack([self.query.start, self.query.start])
         return path, goal, self.best < len(self.query.goals)
@@ -154,7 +153,7 @@ class Buffers:
     """The two buffers of tree_growth and what works on them.
 
     floats, ints: the beginning of both on the host: after `grow` as it left them
-    begin(checker, floats, ints): a new tree;  make_room(nodes): for so many nodes in all;  grow(rounds, seed)
+    begin(checker, floats, ints): a new tree;  make_room(nodes): for so many nodes in all;  grow(rounds, left_ms, seed)
     tree() -> Tree on the host
     """
 
@@ -197,13 +196,13 @@ class CpuBuffers(Buffers):
             self.begin(self._checker, self.floats, head)
             self.put(kept, self.tree())
 
-    def grow(self, rounds, seed):
-        _grow(self._A, self._N, rounds, seed, *self._checker.motion_args, *self._checker.packed_scene, self._scratch, *self._q)
+    def grow(self, rounds, left_ms, seed):
+        _grow(self._A, self._N, rounds, left_ms, seed, *self._checker.motion_args, *self._checker.packed_scene, self._scratch, *self._q)
 
     def tree(self):
         return tree.tree_of(self._A, self._N)
 
 
 @njit
-def _grow(A, N, rounds, seed, mode, step, F, I, S, q, p):
-    grow(tree.tree_of(A, N), rounds, seed, mode, step, F, I, S, q, p, 0, 1, 0, 0, 1)
+def _grow(A, N, rounds, left_ms, seed, mode, step, F, I, S, q, p):
+    grow(tree.tree_of(A, N), rounds, left_ms, seed, mode, step, F, I, S, q, p, 0, 1, 0, 0, 1)

@@ -5,20 +5,28 @@ Every other joint is frozen, its transform becomes part of the constant transfor
 limits and the limits of mimicking joints are not used; the position limits of planning joints are.
 """
 
-from pathlib import Path
+import logging
+from collections.abc import Mapping
+from numbers import Real
 
 import numpy as np
 
 from ..errors import ObstacleError, RobotDescriptionError, SettingsError
+from ..files import MOST_BYTES, file_path, read_text_file, shown
+from ..ranges import GREATEST_LENGTH
 from .decomposition import DEFAULT_TOLERANCE, convex_pieces
 from .mesh_files import find_mesh, load_mesh
 from .modified_dh import derive_rows, rotation_about, transform
-from .robot_model import FRAME_DTYPE, RobotModel
+from .robot_model import FRAME_DTYPE, RobotModel, periodic_joints
 from .self_collision import candidate_pairs, with_sampled_pairs
 from .shapes import ConvexShape
 from .srdf_xml import read_srdf
 from .urdf_xml import LOOSE, MOVING, read_urdf
 
+log = logging.getLogger(__name__)
+
+GREATEST_ANGLE = 1e4  # rad, where full turns cannot be left out; single precision is off by 5e-4 rad there
+BLANK = "\ufeff \t\r\n"
 DEFAULT_ACCELERATION_TIME = 0.5  # s to full speed where no acceleration is given; a URDF has no such limit
 
 
@@ -38,21 +46,23 @@ def load_urdf(urdf, srdf=None, package_dirs=(), joints=None, fixed={}, group=Non
         than this, metres; then it is cut into several; inf: always one hull
     Raises RobotDescriptionError that names the element.
     """
-    if not hull_tolerance > 0:
-        raise SettingsError(f"hull_tolerance must be above 0 metres (inf: one hull a mesh), got {hull_tolerance}")
+    if not isinstance(hull_tolerance, Real) or not hull_tolerance > 0:
+        raise SettingsError(f"hull_tolerance must be above 0 metres (inf: one hull a mesh), got {shown(hull_tolerance)}")
+    package_dirs, fixed = _arguments(joints, group, package_dirs, fixed)
     text, base_dir = _read_text(urdf, "URDF")
     description = read_urdf(text)
     semantics = None if srdf is None else read_srdf(_read_text(srdf, "SRDF")[0], description)
     names = _planning_joints(description, semantics, joints, group)
-    values = _frozen_values(description, names, dict(fixed))
-    leaders = {name: leader for name in description.joints if (leader := _leader(description, name, names))}
+    values = _frozen_values(description, names, fixed)
+    leaders = _leaders(description, names)
     _refuse_loose_joints(description, leaders)
     kinematics = _fold_tree(description, names, leaders, values)
+    limits = _limits(description, names, kinematics, velocity, acceleration)
+    # meshes last, since they take longest
     shapes, shape_link = _build_shapes(description, kinematics, base_dir, package_dirs, hull_tolerance)
     adjacent = {frozenset((joint.parent, joint.child)) for joint in description.joints.values()}
     pairs, disabled_pairs = candidate_pairs(kinematics["link_names"], kinematics["link_frame"], shape_link, adjacent,
                                             (semantics.disabled if semantics else None) or {})
-    limits = _limits(description, names, velocity, acceleration)
     states = {} if semantics is None else {
         state: np.array([given[name] for name in names]) for state, given in semantics.states.items()
         if all(name in given for name in names)}
@@ -64,15 +74,27 @@ def load_urdf(urdf, srdf=None, package_dirs=(), joints=None, fixed={}, group=Non
     return robot if semantics and semantics.disabled is not None else with_sampled_pairs(robot)
 
 
+def _arguments(joints, group, package_dirs, fixed):
+    """(package_dirs as a list, fixed as a dict); arguments of a wrong type are errors."""
+    lists = {"joints": () if joints is None else joints, "package_dirs": package_dirs}
+    for argument, given in lists.items():
+        if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
+            raise RobotDescriptionError(f"{argument} must be a list, got {shown(given)}")
+    if group is not None and not isinstance(group, str):
+        raise RobotDescriptionError(f"group must be the name of an SRDF group, got {shown(group)}")
+    if not isinstance(fixed, Mapping):
+        raise RobotDescriptionError(f"fixed must be {{joint: value}}, got {shown(fixed)}")
+    return list(package_dirs), dict(fixed)
+
+
 def _read_text(source, what):
     """(text, folder of the file or None)."""
-    if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
-        return source.lstrip("\ufeff \t\r\n"), None
-    path = Path(source).expanduser()
-    try:
-        return path.read_text(encoding="utf-8-sig").lstrip(), path.parent
-    except (OSError, UnicodeDecodeError) as error:
-        raise RobotDescriptionError(f"the {what} '{path}' cannot be read: {error}") from error
+    if isinstance(source, str) and source.lstrip(BLANK).startswith("<"):
+        if len(source) > MOST_BYTES:
+            raise RobotDescriptionError(f"the {what} has {len(source)} characters; allowed: {MOST_BYTES}")
+        return source.lstrip(BLANK), None
+    path = file_path(source, f"the {what}, where it is no XML text,", RobotDescriptionError)
+    return read_text_file(path, f"the {what}", RobotDescriptionError).lstrip(), path.parent
 
 
 def _planning_joints(description, semantics, joints, group):
@@ -90,43 +112,41 @@ def _planning_joints(description, semantics, joints, group):
         joints = [joint.name for joint in known.values() if joint.type in MOVING and not joint.mimic]
     joints = tuple(joints)
     for name in joints:
-        if name not in known:
-            raise RobotDescriptionError(f"the URDF has no joint '{name}'; its moving joints: "
+        if not isinstance(name, str) or name not in known:
+            raise RobotDescriptionError(f"the URDF has no joint {shown(name)}; its moving joints: "
                                         + ", ".join(j.name for j in known.values() if j.type in MOVING))
         if known[name].type not in MOVING:
             raise RobotDescriptionError(f"joint '{name}' is {known[name].type} and cannot be planned; "
                                         f"plannable: {', '.join(MOVING)}")
         if known[name].mimic:
             raise RobotDescriptionError(f"joint '{name}' mimics '{known[name].mimic[0]}': plan that one")
-        if joints.count(name) > 1:
-            raise RobotDescriptionError(f"joint '{name}' is named twice among the planning joints")
+    if len(set(joints)) < len(joints):
+        twice = next(name for name in joints if joints.count(name) > 1)
+        raise RobotDescriptionError(f"joint '{twice}' is named twice among the planning joints")
     if not joints:
         raise RobotDescriptionError(f"group '{group}' has no joint to plan" if group else "no joint to plan")
     return joints
 
 
-def _leader(description, name, names):
-    """(planning joint, multiplier, offset) that gives the joint its value, or None when it is frozen."""
-    multiplier, offset = 1.0, 0.0
-    joint = description.joints[name]
-    while joint.mimic and joint.type in MOVING:
-        multiplier, offset = multiplier * joint.mimic[1], multiplier * joint.mimic[2] + offset
-        joint = description.joints[joint.mimic[0]]
-    return (joint.name, multiplier, offset) if joint.name in names else None
+def _leaders(description, names):
+    """{joint: (planning joint, multiplier, offset)} of the planning joints and the joints that mimic them."""
+    planned = set(names)
+    leaders = {name: joint.mimic or (name, 1.0, 0.0) for name, joint in description.joints.items()}
+    return {name: leader for name, leader in leaders.items() if leader[0] in planned}
 
 
 def _frozen_values(description, names, fixed):
     """{joint: value} of every joint that is not planned and mimics none."""
     for name, value in fixed.items():
         if name not in description.joints:
-            raise RobotDescriptionError(f"fixed joint '{name}' is not a joint of the URDF")
+            raise RobotDescriptionError(f"fixed joint {shown(name)} is not a joint of the URDF")
         joint = description.joints[name]
         if name in names or joint.mimic:
             why = f"mimics '{joint.mimic[0]}'" if joint.mimic else "is a planning joint"
-            raise RobotDescriptionError(f"joint '{name}' cannot be fixed at {value}: it {why}")
+            raise RobotDescriptionError(f"joint '{name}' cannot be fixed at {shown(value)}: it {why}")
         lower, upper = _range(joint)
-        if not np.isfinite(value) or not lower - 1e-6 <= value <= upper + 1e-6:
-            raise RobotDescriptionError(f"joint '{name}' ({joint.type}) cannot be fixed at {value}: "
+        if not isinstance(value, Real) or not abs(value) < np.inf or not lower - 1e-6 <= value <= upper + 1e-6:
+            raise RobotDescriptionError(f"joint '{name}' ({joint.type}) cannot be fixed at {shown(value)}: "
                                         f"allowed is {lower:g} to {upper:g}")
     return {name: float(fixed.get(name, np.clip(0.0, *_range(joint))))
             for name, joint in description.joints.items() if name not in names and not joint.mimic}
@@ -140,18 +160,16 @@ def _range(joint):
 
 def _refuse_loose_joints(description, leaders):
     """Floating and planar joints are only allowed where no planning joint is above or below them."""
-    moved_by = {description.root: frozenset()}
+    above = {description.root: (None, False)}  # link: (the loose joint above it, is a planning joint above it?)
     for joint in description.joints.values():
-        above = moved_by[joint.parent]
-        moved_by[joint.child] = above | {joint.name}
-        loose = {name for name in above if description.joints[name].type in LOOSE}
-        if joint.type in LOOSE and above & leaders.keys():
+        loose, planned = above[joint.parent]
+        if joint.type in LOOSE and planned:
             raise RobotDescriptionError(f"joint '{joint.name}' is {joint.type} and hangs on the planning joints: "
                                         "not plannable")
         if joint.name in leaders and loose:
-            name = min(loose)
-            raise RobotDescriptionError(f"joint '{name}' is {description.joints[name].type} and carries the planning "
-                                        f"joint '{joint.name}': not plannable")
+            raise RobotDescriptionError(f"joint '{loose.name}' is {loose.type} and carries the planning joint "
+                                        f"'{joint.name}': not plannable")
+        above[joint.child] = joint if joint.type in LOOSE else loose, planned or joint.name in leaders
 
 
 def _motion(joint, value):
@@ -161,11 +179,11 @@ def _motion(joint, value):
     return transform(rotation_about(joint.axis, value)) if joint.type in MOVING else np.eye(4)
 
 
-def _frozen_value(description, name, values):
-    joint = description.joints[name]
-    if joint.mimic and joint.type in MOVING:
-        return joint.mimic[1] * _frozen_value(description, joint.mimic[0], values) + joint.mimic[2]
-    return values.get(name, 0.0)
+def _frozen_value(joint, values):
+    if joint.mimic:
+        leader, multiplier, offset = joint.mimic
+        return multiplier * values.get(leader, 0.0) + offset
+    return values.get(joint.name, 0.0)
 
 
 def _fold_tree(description, names, leaders, values):
@@ -180,7 +198,10 @@ def _fold_tree(description, names, leaders, values):
             T_root_joint.append(pose)
         else:
             link_frame[joint.child] = link_frame[joint.parent]
-            pose = pose @ _motion(joint, _frozen_value(description, joint.name, values))
+            pose = pose @ _motion(joint, _frozen_value(joint, values))
+        if not (np.abs(pose[:3, 3]) <= GREATEST_LENGTH).all():
+            raise RobotDescriptionError(f"joint '{joint.name}' puts link '{joint.child}' at {pose[:3, 3].tolist()}; "
+                                        f"allowed: within +-{GREATEST_LENGTH:g} m of the root")
         link_pose[joint.child] = pose
     T_root_joint = np.array(T_root_joint)
     parents = [link_frame[joint.parent] for joint in moving]
@@ -202,9 +223,13 @@ def _fold_tree(description, names, leaders, values):
             "link_names": links, "link_frame": index, "T_frame_link": T_frame_link}
 
 
-def _limits(description, names, velocity, acceleration):
+def _limits(description, names, kinematics, velocity, acceleration):
     joints = [description.joints[name] for name in names]
+    periodic = periodic_joints(kinematics["frames"], len(names))
     continuous = np.array([joint.type == "continuous" for joint in joints])
+    for name in np.array(names, dtype=object)[continuous & ~periodic]:
+        log.warning("joint '%s' is continuous, but a joint that mimics it slides or turns by a fraction of it, so that "
+                    "a full turn changes poses: it is planned from -pi to pi", name)
     lower, upper = np.full(len(names), -np.pi), np.full(len(names), np.pi)
     for i, joint in enumerate(joints):
         if joint.type == "continuous":
@@ -215,18 +240,40 @@ def _limits(description, names, velocity, acceleration):
         if not np.isfinite(joint.limits).all() or not lower[i] < upper[i]:
             raise RobotDescriptionError(f"joint '{joint.name}': the limits must be finite and the lower one below the "
                                         f"upper one, got {lower[i]:g} and {upper[i]:g}")
+    _check_values(kinematics, np.maximum(np.abs(lower), np.abs(upper)), periodic)
     speed = _per_joint("velocity", velocity, names, [joint.velocity for joint in joints])
     reach = _per_joint("acceleration", acceleration, names, speed / DEFAULT_ACCELERATION_TIME)
-    return {"lower": lower, "upper": upper, "continuous": continuous, "velocity": speed, "acceleration": reach}
+    return {"lower": lower, "upper": upper, "continuous": continuous & periodic, "velocity": speed,
+            "acceleration": reach}
+
+
+def _check_values(kinematics, farthest, periodic):
+    """Refuse what slides beyond GREATEST_LENGTH or turns beyond GREATEST_ANGLE. farthest: (dof,) limits, rad or m."""
+    farthest = np.where(periodic, np.minimum(farthest, np.pi), farthest)
+    for frame, name in zip(kinematics["frames"], kinematics["frame_names"]):
+        value = abs(frame["multiplier"]) * farthest[frame["joint"]] + abs(frame["offset"])
+        greatest, unit = (GREATEST_LENGTH, "m") if frame["prismatic"] else (GREATEST_ANGLE, "rad")
+        if value > greatest:
+            raise RobotDescriptionError(f"joint '{name}' reaches {value:g} {unit} within its limits (or those of the "
+                                        f"joint that it mimics); allowed: {greatest:g} {unit}")
 
 
 def _per_joint(what, given, names, default):
     """(dof,) positive limits from {joint: limit}, (dof,), one number or the default."""
-    if isinstance(given, dict):
+    if isinstance(given, Mapping):
         if unknown := given.keys() - set(names):
-            raise RobotDescriptionError(f"{what} is given for '{min(unknown)}', which is not a planning joint")
+            unknown = min(map(str, unknown))
+            raise RobotDescriptionError(f"{what} is given for '{unknown}', which is not a planning joint")
         given = [given.get(name, value) for name, value in zip(names, default)]
-    limits = np.array([np.nan if v is None else v for v in (default if given is None else np.atleast_1d(given))], float)
+    if given is None:
+        given = default
+    values = [given] if np.isscalar(given) else given
+    try:
+        limits = np.array([np.nan if value is None else value for value in values])
+    except (TypeError, ValueError):  # no list, ragged lists
+        limits = np.array(None)
+    if limits.dtype.kind not in "iuf" or limits.ndim != 1:
+        raise RobotDescriptionError(f"{what} must be one number or one for each joint, got {shown(given)}")
     if limits.size not in (1, len(names)):
         raise RobotDescriptionError(f"{what} needs one number for each of {len(names)} joints, got {limits.size}")
     limits = np.broadcast_to(limits, len(names)).copy()
@@ -239,21 +286,22 @@ def _per_joint(what, given, names, default):
 
 def _build_shapes(description, kinematics, base_dir, package_dirs, hull_tolerance):
     """Convex shapes posed in frames, named link_0, link_1, ..., pieces of one mesh link_0#0, link_0#1, ..."""
+    paths = {collision.filename: find_mesh(collision.filename, base_dir, package_dirs, f"link '{link}'")
+             for link, collisions in description.links.items() for collision in collisions if collision.kind == "mesh"}
     shapes, shape_link = [], []
     for i, (link, collisions) in enumerate(description.links.items()):
         for n, collision in enumerate(collisions):
-            what = f"link '{link}'"
             try:
-                pieces = _pieces(f"{link}_{n}", collision, base_dir, package_dirs, hull_tolerance, what)
+                pieces = _pieces(f"{link}_{n}", collision, paths.get(collision.filename), hull_tolerance)
             except ObstacleError as error:
-                raise RobotDescriptionError(f"{what}: {error}") from error
+                raise RobotDescriptionError(f"link '{link}': {error}") from error
             T_frame_collision = kinematics["T_frame_link"][i] @ collision.T_link_collision
             shapes += [piece.moved(T_frame_collision) for piece in pieces]
             shape_link += [i] * len(pieces)
     return tuple(shapes), np.array(shape_link, dtype=np.int32)
 
 
-def _pieces(name, collision, base_dir, package_dirs, hull_tolerance, what):
+def _pieces(name, collision, path, hull_tolerance):
     size, at = collision.size, np.eye(4)
     if collision.kind == "box":
         return [ConvexShape.box(name, size, at)]
@@ -261,8 +309,7 @@ def _pieces(name, collision, base_dir, package_dirs, hull_tolerance, what):
         return [ConvexShape.cylinder(name, size[0], size[1], at)]
     if collision.kind == "sphere":
         return [ConvexShape.sphere(name, size[0], at)]
-    path = find_mesh(collision.filename, base_dir, package_dirs, what)
-    return convex_pieces(name, load_mesh(path, size, what), at, hull_tolerance)
+    return convex_pieces(name, load_mesh(name, path, size), at, hull_tolerance)
 
 
 def _tip_link(description, semantics, group, kinematics):

@@ -5,17 +5,21 @@ strict: it knows the elements that kinematics and collision need and ignores the
 transmissions, plug-ins).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 from lxml import etree
 
 from ..errors import RobotDescriptionError
+from ..files import LONGEST_SCALAR, shortened, shown
+from ..ranges import GREATEST_LENGTH
 from .modified_dh import rotation_about, transform
 
 MOVING = ("revolute", "continuous", "prismatic")
 LOOSE = ("floating", "planar")
 JOINT_TYPES = (*MOVING, "fixed", *LOOSE)
+MOST_ELEMENTS = 2000  # links, joints and collision elements, each
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,11 @@ class Collision:
 
 @dataclass(frozen=True)
 class Joint:
-    """One joint. limits: (lower, upper), None where the URDF gives none; mimic: (joint, multiplier, offset) or None."""
+    """One joint.
+
+    limits: (lower, upper), None where the URDF gives none
+    mimic: (joint, multiplier, offset) or None; the joint is one that mimics none, whatever the chain in the file
+    """
 
     name: str
     type: str
@@ -57,11 +65,14 @@ class Description:
 
 
 def parse_xml(text, what):
-    """Root element of an XML text; an unexpanded xacro and malformed XML are errors."""
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, huge_tree=True)
+    """Root element of an XML text; entities, an unexpanded xacro and malformed XML are errors."""
+    if "<!ENTITY" in text:  # libxml2 expands them in attributes, to gigabytes
+        raise RobotDescriptionError(f"the {what} declares an XML entity (<!ENTITY ...>): write its text out")
+    # without huge_tree libxml2 bounds depth and lengths; utf-8 is what str.encode makes, whatever the text declares
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, encoding="utf-8")
     try:
         root = etree.fromstring(text.encode(), parser)
-    except etree.XMLSyntaxError as error:
+    except (etree.XMLSyntaxError, UnicodeEncodeError) as error:
         raise RobotDescriptionError(f"the {what} is not well-formed XML: {error}") from error
     if root.tag != "robot":
         raise RobotDescriptionError(f"the {what}'s root element must be <robot>, got <{root.tag}>")
@@ -75,6 +86,9 @@ def parse_xml(text, what):
 def read_urdf(text):
     """URDF text -> Description."""
     root = parse_xml(text, "URDF")
+    for path in ("link", "joint", "link/collision"):
+        if (count := len(root.findall(path))) > MOST_ELEMENTS:
+            raise RobotDescriptionError(f"the URDF has {count} elements {path}; allowed: {MOST_ELEMENTS}")
     links, joints = {}, {}
     for element in root.findall("link"):
         name = _required(element, "name", "a <link>")
@@ -89,19 +103,19 @@ def read_urdf(text):
     if not links:
         raise RobotDescriptionError("the URDF has no link")
     root_link, ordered = _order_tree(links, joints)
-    for joint in joints.values():
-        _check_mimic(joint, joints)
-    return Description(root.get("name", "robot"), root_link, links, ordered)
+    return Description(root.get("name", "robot"), root_link, links, _with_mimic_leaders(ordered))
 
 
-def numbers(text, count, what):
-    """`count` finite numbers of an attribute."""
+def numbers(text, count, what, greatest=np.inf):
+    """`count` finite numbers of an attribute, none beyond +-greatest."""
     try:
         values = np.array([float(word) for word in text.replace(",", " ").split()])
     except ValueError:
         values = np.zeros(0)
     if len(values) != count or not np.isfinite(values).all():
-        raise RobotDescriptionError(f"{what}: expected {count} finite number{'s' * (count > 1)}, got '{text}'")
+        raise RobotDescriptionError(f"{what}: expected {count} finite number{'s' * (count > 1)}, got {shown(text)}")
+    if (np.abs(values) > greatest).any():
+        raise RobotDescriptionError(f"{what}: numbers must be within +-{greatest:g}, got {shown(text)}")
     return values
 
 
@@ -112,13 +126,17 @@ def read_origin(element, what):
         return np.eye(4)
     x, y, z = numbers(origin.get("rpy", "0 0 0"), 3, f"{what}, <origin rpy>")
     about = [rotation_about(axis, angle) for axis, angle in zip(np.eye(3), (x, y, z))]
-    return transform(about[2] @ about[1] @ about[0], numbers(origin.get("xyz", "0 0 0"), 3, f"{what}, <origin xyz>"))
+    return transform(about[2] @ about[1] @ about[0], numbers(origin.get("xyz", "0 0 0"), 3, f"{what}, <origin xyz>",
+                                                              GREATEST_LENGTH))
 
 
 def _required(element, attribute, what):
     value = element.get(attribute)
     if not value:
         raise RobotDescriptionError(f"{what} in line {element.sourceline} has no attribute '{attribute}'")
+    if len(value) > LONGEST_SCALAR:
+        raise RobotDescriptionError(f"{what} in line {element.sourceline}: the attribute '{attribute}' has "
+                                    f"{len(value)} characters; allowed: {LONGEST_SCALAR}")
     return value
 
 
@@ -133,13 +151,13 @@ def _read_collision(element, what):
     what_shape = f"{what}, collision <{shape.tag}>"
     if shape.tag == "mesh":
         filename, scale = _required(shape, "filename", what_shape), shape.get("scale", "1 1 1")
-        size = np.repeat(numbers(scale, 1, f"{what_shape} scale"), 3) if len(scale.split()) == 1 \
-            else numbers(scale, 3, f"{what_shape} scale")
+        count = 1 if len(scale.split()) == 1 else 3
+        size = np.broadcast_to(numbers(scale, count, f"{what_shape} scale", GREATEST_LENGTH), 3)
         bad = (size == 0).any()
     else:
         filename = ""
         attributes = {"box": [("size", 3)], "cylinder": [("radius", 1), ("length", 1)], "sphere": [("radius", 1)]}
-        size = np.concatenate([numbers(_required(shape, key, what_shape), count, f"{what_shape} {key}")
+        size = np.concatenate([numbers(_required(shape, key, what_shape), count, f"{what_shape} {key}", GREATEST_LENGTH)
                                for key, count in attributes[shape.tag]])
         bad = (size <= 0).any()
     if bad:
@@ -152,7 +170,7 @@ def _read_joint(element):
     what = f"joint '{name}'"
     kind = element.get("type")
     if kind not in JOINT_TYPES:
-        raise RobotDescriptionError(f"{what}: unknown type '{kind}'; known types: {', '.join(JOINT_TYPES)}")
+        raise RobotDescriptionError(f"{what}: unknown type {shown(kind)}; known types: {', '.join(JOINT_TYPES)}")
     ends = []
     for tag in ("parent", "child"):
         end = element.find(tag)
@@ -162,14 +180,15 @@ def _read_joint(element):
     axis = np.array([1.0, 0, 0])
     if kind in MOVING and element.find("axis") is not None:
         axis = numbers(element.find("axis").get("xyz", "1 0 0"), 3, f"{what}, <axis xyz>")
-        if np.linalg.norm(axis) < 1e-9:
+        if np.abs(axis).max() < 1e-9:
             raise RobotDescriptionError(f"{what}: the <axis> is zero")
+        axis = axis / np.abs(axis).max()  # first, so that no square overflows
         axis = axis / np.linalg.norm(axis)
     limits, velocity = _read_limit(element.find("limit"), kind, what)
-    mimic = element.find("mimic")
+    mimic = element.find("mimic") if kind in MOVING else None
     if mimic is not None:
         mimic = (_required(mimic, "joint", f"{what}, <mimic>"),
-                 *(numbers(mimic.get(key, default), 1, f"{what}, <mimic {key}>")[0]
+                 *(float(numbers(mimic.get(key, default), 1, f"{what}, <mimic {key}>")[0])
                    for key, default in (("multiplier", "1"), ("offset", "0"))))
     return Joint(name, kind, *ends, read_origin(element, what), axis, limits, velocity, mimic)
 
@@ -186,10 +205,13 @@ def _read_limit(element, kind, what):
         except ValueError:
             values[key] = np.nan
         if values[key] is not None and np.isnan(values[key]):
-            raise RobotDescriptionError(f"{what}: limit {key}='{text}' is not a number")
+            raise RobotDescriptionError(f"{what}: limit {key}={shown(text)} is not a number")
     lower, upper = values["lower"] or 0.0, values["upper"] or 0.0  # the URDF's default is 0
     if kind in ("revolute", "prismatic") and lower > upper:
         raise RobotDescriptionError(f"{what}: the lower limit {lower:g} is above the upper limit {upper:g}")
+    far = [limit for limit in (lower, upper) if np.isfinite(limit) and abs(limit) > GREATEST_LENGTH]
+    if kind == "prismatic" and far:
+        raise RobotDescriptionError(f"{what}: limits must be within +-{GREATEST_LENGTH:g} m, got {far[0]:g}")
     return (lower, upper), values["velocity"]
 
 
@@ -219,15 +241,29 @@ def _order_tree(links, joints):
     return roots[0], ordered
 
 
-def _check_mimic(joint, joints):
-    seen = [joint.name]
-    while joint.mimic:
-        leader = joint.mimic[0]
-        if leader not in joints:
-            raise RobotDescriptionError(f"joint '{joint.name}' mimics '{leader}', which is not defined")
-        if leader in seen:
-            raise RobotDescriptionError(f"joint '{joint.name}' mimics itself: {' -> '.join([*seen, leader])}")
-        if joints[leader].type in LOOSE:
-            raise RobotDescriptionError(f"joint '{joint.name}' mimics '{leader}', which is {joints[leader].type}")
-        seen.append(leader)
-        joint = joints[leader]
+def _with_mimic_leaders(joints):
+    """{name: Joint} whose mimic names the joint at the end of its chain of mimics, multipliers and offsets combined."""
+    for joint in joints.values():
+        if joint.mimic and joint.mimic[0] not in joints:
+            raise RobotDescriptionError(f"joint '{joint.name}' mimics '{joint.mimic[0]}', which is not defined")
+    try:
+        order = list(TopologicalSorter({name: [joint.mimic[0]] if joint.mimic else []
+                                        for name, joint in joints.items()}).static_order())
+    except CycleError as error:
+        circle = error.args[1][::-1]
+        raise RobotDescriptionError(f"joint '{circle[0]}' mimics itself: {shortened(' -> '.join(circle))}") from error
+    resolved = {}
+    for name in order:  # leaders first
+        joint = joints[name]
+        if joint.mimic:
+            leader, multiplier, offset = resolved[joint.mimic[0]], *joint.mimic[1:]
+            if leader.type in LOOSE:
+                raise RobotDescriptionError(f"joint '{name}' mimics '{leader.name}', which is {leader.type}")
+            if leader.mimic:
+                offset, multiplier = multiplier * leader.mimic[2] + offset, multiplier * leader.mimic[1]
+            if not np.isfinite([multiplier, offset]).all():
+                raise RobotDescriptionError(f"joint '{name}': the multipliers along its chain of mimics grow beyond "
+                                            "all numbers")
+            joint = replace(joint, mimic=(leader.mimic[0] if leader.mimic else leader.name, multiplier, offset))
+        resolved[name] = joint
+    return {name: resolved[name] for name in joints}

@@ -11,7 +11,7 @@ from enum import IntEnum
 import numpy as np
 from numba import prange
 
-from ..device import njit
+from ..device import njit, refuse_forked
 from ..errors import GridMapError
 from .checks import array_of, whole
 
@@ -134,6 +134,7 @@ class PathSet:
 
         Raises GridMapError.
         """
+        refuse_forked()
         agents = self._indices(agents)
         offsets = np.zeros(len(agents) + 1, np.int64)
         np.cumsum(np.where(self.solved[agents], self.length[agents].astype(np.int64) + 1, 0), out=offsets[1:])

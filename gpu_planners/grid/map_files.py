@@ -4,16 +4,21 @@ The meaning of each field follows nav2_map_server's map_io: trinary (opacity cou
 opaque is unknown) and raw. The picture's lowest line is row 0 of the map.
 """
 
-from pathlib import Path
+import sys
 
 import numpy as np
 import yaml
 
 from ..errors import GridMapError
+from ..files import file_path, read_yaml, regular_file, shown
 from .grid_map import GridMap
 
 MODES = ("trinary", "scale", "raw")
 UNKNOWN, FREE, OCCUPIED = -1, 0, 100
+MOST_YAML_BYTES = 64 * 2**10  # map_saver writes 200
+MOST_PICTURE_BYTES = 2**31
+MOST_TILES = 2**28  # of a picture: 16384 x 16384
+STRIP = 2**22  # tiles that are converted at a time
 RAW_COSTS = 100  # costs that a raw picture holds: pixels 0 .. 99 for 1 .. 100, pixel 100 is blocked
 FREE_PIXEL, OCCUPIED_PIXEL, THRESHOLDS = 254, 0, {"occupied_thresh": 0.65, "free_thresh": 0.25}  # as map_saver writes them
 
@@ -26,18 +31,23 @@ def load_map_yaml(path, connectivity=8, **occupancy):
 
 def read_map_yaml(path):
     """-> data (rows, cols) int8 of an OccupancyGrid, -1 .. 100, row 0 the lowest y; resolution in metres; origin (x, y, yaw)."""
-    path = Path(path)
-    fields = _read_fields(path)
+    path = file_path(path, "a map", GridMapError)
+    fields = read_yaml(path, "map", GridMapError, MOST_YAML_BYTES)
+    if not isinstance(fields, dict):
+        raise GridMapError(f"{path} holds {type(fields).__name__}; allowed: the fields of map_server")
     image = _field(path, fields, "image", lambda value: isinstance(value, str) and value, "the picture's file name")
     resolution = _field(path, fields, "resolution", lambda value: _finite(value) and value > 0, "metres a tile, above 0")
     origin = _field(path, fields, "origin", _is_pose, "[x, y, yaw], three finite numbers")
-    negate = _field(path, fields, "negate", lambda value: value in (0, 1), "0 or 1")
-    mode = _field(path, {"mode": "trinary"} | fields, "mode", lambda value: value in MODES, ", ".join(MODES))
+    negate = _field(path, fields, "negate", lambda value: isinstance(value, (int, float)) and value in (0, 1), "0 or 1")
+    mode = _field(path, {"mode": "trinary"} | fields, "mode", lambda value: isinstance(value, str) and value in MODES, ", ".join(MODES))
     occupied, free = (_field(path, fields, name, _is_share, "0 .. 1") for name in ("occupied_thresh", "free_thresh"))
     if mode != "raw" and free >= occupied:
         raise GridMapError(f"{path}: free_thresh is {free!r}; allowed: below occupied_thresh, {occupied!r}")
     pixels, full = _read_picture(path.parent / image, path)
-    data = _occupancy(pixels, full, mode, bool(negate), occupied, free)
+    data = np.empty(pixels.shape[:2], np.int8)
+    rows = max(1, STRIP // data.shape[1])
+    for row in range(0, len(data), rows):
+        data[row : row + rows] = _occupancy(pixels[row : row + rows], full, mode, bool(negate), occupied, free)
     return np.ascontiguousarray(data[::-1]), float(resolution), tuple(map(float, origin))
 
 
@@ -49,7 +59,7 @@ def save_map_yaml(path, grid, picture=".png"):
     """
     from PIL import Image
 
-    path = Path(path)
+    path = file_path(path, "a map", GridMapError)
     if picture not in (".png", ".pgm"):
         raise GridMapError(f"picture is {picture!r}; allowed: '.png' or '.pgm'")
     highest = int(grid.costs.max())
@@ -66,28 +76,16 @@ def save_map_yaml(path, grid, picture=".png"):
     return file
 
 
-def _read_fields(path):
-    try:
-        fields = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise GridMapError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise GridMapError(f"{path} is not YAML: {error}") from error
-    if not isinstance(fields, dict):
-        raise GridMapError(f"{path} holds {type(fields).__name__}; allowed: the fields of map_server")
-    return fields
-
-
 def _field(path, fields, name, good, allowed):
     if name not in fields:
         raise GridMapError(f"{path}: {name} is missing; allowed: {allowed}")
     if not good(fields[name]):
-        raise GridMapError(f"{path}: {name} is {fields[name]!r}; allowed: {allowed}")
+        raise GridMapError(f"{path}: {name} is {shown(fields[name])}; allowed: {allowed}")
     return fields[name]
 
 
 def _finite(value):
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and bool(np.isfinite(value))
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _is_share(value):
@@ -102,16 +100,19 @@ def _read_picture(file, path):
     """-> (rows, cols, channels) pixels: grey, grey and opacity, RGB or RGBA; and the value of full scale."""
     from PIL import Image
 
+    file = regular_file(file, f"{path}: image", GridMapError, MOST_PICTURE_BYTES)
     limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None  # a map of 16384 x 16384 is no attack
     try:
         with Image.open(file) as image:
+            if image.width * image.height > MOST_TILES:
+                raise ValueError(f"it has {image.width} x {image.height} pixels; allowed: {MOST_TILES}")
             deep = image.mode.startswith("I") or image.mode == "F"
             if not deep and image.mode not in ("L", "LA", "RGB", "RGBA"):
                 see_through = "transparency" in image.info or image.mode.endswith(("A", "a"))
                 image = image.convert("RGBA" if see_through else "L" if image.mode == "1" else "RGB")
             pixels = np.asarray(image)
-    except (OSError, ValueError, SyntaxError) as error:  # Pillow's, of malformed headers too
-        raise GridMapError(f"{path}: image {file} cannot be read: {error}") from error
+    except Exception as error:  # Pillow's readers raise all kinds of errors for malformed files
+        raise GridMapError(f"{path}: image '{file}' cannot be read: {error}") from error
     finally:
         Image.MAX_IMAGE_PIXELS = limit
     return pixels.reshape(*pixels.shape[:2], -1), 65535 if deep else 255

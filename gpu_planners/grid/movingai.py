@@ -6,17 +6,18 @@ Ground agents, as the published lengths have it: '.' and 'G' are free, 'S' (swam
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from ..errors import GridMapError
+from ..files import file_path, read_file
 from .grid_map import GridMap
 
 HEADER = "type octile", "height N", "width N", "map"  # the first lines of a map
 TERRAIN = {**dict.fromkeys(b".GS", 1), **dict.fromkeys(b"@OTW", 0)}
 NO_TERRAIN = 255
 MOST = np.iinfo(np.int32).max  # of a whole number in a .scen file
+MOST_BYTES = 2**29  # of a file: a map of 16384 x 16384 has half of it
 FILES_DIAGONAL = 1.41421356  # what a diagonal step adds to the lengths in the files
 COST_OF_LETTER = np.array([TERRAIN.get(letter, NO_TERRAIN) for letter in range(256)], np.uint8)
 
@@ -50,9 +51,9 @@ def load_movingai_map(path, connectivity=8):
     sizes = []
     for number, expected in enumerate(HEADER, 1):
         line = lines[number - 1] if number <= len(lines) else b""
-        found = re.fullmatch(expected.replace(" ", r"\s+").replace("N", r"0*([1-9]\d*)").encode(), line.strip())
+        found = re.fullmatch(expected.replace(" ", r"\s+").replace("N", r"0*([1-9]\d{0,8})").encode(), line.strip())
         if not found:
-            which = ", N a whole number above 0" if "N" in expected else ""
+            which = ", N a whole number above 0 of at most 9 digits" if "N" in expected else ""
             raise GridMapError(f"{path}, line {number}: {_shown(line)}; allowed: '{expected}'{which}")
         sizes += map(int, found.groups())
     rows, cols = sizes
@@ -127,11 +128,8 @@ def _precisions(printed, lengths):
 
 
 def _lines(path):
-    path = Path(path)
-    try:
-        return path, path.read_bytes().splitlines()
-    except OSError as error:
-        raise GridMapError(f"{path} cannot be read: {error.strerror or error}") from error
+    path = file_path(path, "a file of MovingAI", GridMapError)
+    return path, read_file(path, "MovingAI's file", GridMapError, MOST_BYTES).splitlines()
 
 
 def _shown(line):

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 from numba import prange
 
-from ..device import resolve_device
-from ..errors import GridMapError, SettingsError
+from ..device import refuse_forked, resolve_device
+from ..errors import GridMapError, SettingsError, shown
 from .agents import AgentStatus, PathSet, step_bits, with_threads
 from .blocks import BLOCK_SIZES
-from .checks import array_of, shortened
+from .checks import array_of
 from .grid_map import GridMap, WorkingMap
 
 ALGORITHMS = {
@@ -35,16 +35,16 @@ class BlockPlanner:
     device: "auto", "cpu", "cuda" or "cuda:N"
     settings: the `Settings` of the algorithm's module; None: its defaults
 
-    Raises GridMapError, SettingsError, DeviceError. Not for several threads at once.
+    Raises GridMapError, SettingsError, DeviceError. Not for several threads at once, nor in a child forked after planning (see device.py).
     """
 
     def __init__(self, grid, algorithm="exact", block_size=32, device="auto", settings=None):
         if not isinstance(grid, GridMap):
             raise GridMapError(f"grid is a {type(grid).__name__}; allowed: a GridMap")
         if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
-            raise SettingsError(f"algorithm is {shortened(algorithm)}: use one of {', '.join(ALGORITHMS)}")
+            raise SettingsError(f"algorithm is {shown(algorithm)}: use one of {', '.join(ALGORITHMS)}")
         if not isinstance(block_size, numbers.Real) or block_size not in BLOCK_SIZES:
-            raise SettingsError(f"block_size is {shortened(block_size)}: use one of {', '.join(map(str, BLOCK_SIZES))}")
+            raise SettingsError(f"block_size is {shown(block_size)}: use one of {', '.join(map(str, BLOCK_SIZES))}")
         self.algorithm, self.device = algorithm, resolve_device(device)
         self._map, self._snapshot = grid, grid  # the map that is planned on, and a GridMap like it, None where there is none yet
         module, name = ALGORITHMS[algorithm]
@@ -68,6 +68,7 @@ class BlockPlanner:
 
         Raises GridMapError for starts or goals of another shape or type; MemoryError where all paths take more than MOST_WORDS.
         """
+        refuse_forked()
         began = time.perf_counter()
         starts = _as_tiles(starts, "starts")
         goals = _as_tiles(goals, "goals")
@@ -103,6 +104,7 @@ class BlockPlanner:
         Leaves all as it was and raises GridMapError where a tile lies outside or a cost is not allowed, SettingsError where the
         costs do not stay uniform and the memory limit of `exact` is too low for weighted ones.
         """
+        refuse_forked()
         changed = self._map if isinstance(self._map, WorkingMap) else WorkingMap(self._map)
         rows, cols, before = changed.change(rows, cols, costs)
         if len(rows):
@@ -130,10 +132,11 @@ class BlockPlanner:
         self._needs_fields()
         tiles, _, good = self._checked(_as_tiles(goal, "goal"))
         if len(tiles) != 1 or not good:
-            raise GridMapError(f"goal {shortened(goal)} is not a free tile (row, col) of the {self._map.rows} x {self._map.cols} map")
+            raise GridMapError(f"goal {shown(goal)} is not a free tile (row, col) of the {self._map.rows} x {self._map.cols} map")
         return self._engine.field(tuple(tiles[0].tolist()))
 
     def _needs_fields(self):
+        refuse_forked()
         if self.algorithm != "exact":
             raise SettingsError(f"algorithm is {self.algorithm!r}: only 'exact' has fields")
 

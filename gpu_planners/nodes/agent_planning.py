@@ -12,8 +12,10 @@ from scipy import ndimage
 
 from ..grid import AgentStatus, GridMap, PathSet
 from . import grid_codes as codes
-from .grid_conversions import CODES, Poses, fill_paths, geometry_message, path_message, request_poses
-from .request_error import RequestError
+from .grid_conversions import CODES, Poses, agent_count, fill_paths, geometry_message, path_message, request_poses
+from .request_error import RequestError, check_count, error_text
+
+UNIT = 1e-2  # a quaternion's length may differ so much from 1
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,16 @@ class Plan:
 
     def path(self, agent):
         """nav_msgs/Path of an agent; empty where there is none."""
-        goal = self.goals.quaternions[agent if len(self.goals) > 1 else 0]
-        return path_message(self.grid, self.paths.path(agent), self.header, goal)
+        return self.paths_of([agent])[0]
+
+    def paths_of(self, agents):
+        """[nav_msgs/Path] of some agents."""
+        tiles, offsets = self.paths.paths(agents)
+        goals = self.goals.quaternions
+        return [
+            path_message(self.grid, tiles[first:end], self.header, goals[agent if len(goals) > 1 else 0])
+            for agent, first, end in zip(agents, offsets[:-1], offsets[1:])
+        ]
 
     def text(self):
         """How many agents have a path, and for each reason why others have none, how many and the first of them."""
@@ -67,6 +77,9 @@ def plan(scene, frames, starts, goals, algorithm, tolerance=0.0):
         raise RequestError(
             codes.INVALID_REQUEST, f"there are {len(starts)} starts and {len(goals)} goals; allowed: 1 start or more, 1 goal or as many"
         )
+    if not tolerance >= 0:
+        raise RequestError(codes.INVALID_REQUEST, f"tolerance is {tolerance}; allowed: 0 or more metres")
+    _check_orientations(goals)
     planner = scene.planner(algorithm)
     grid, header = scene.grid, scene.header()
     starts, goals = frames.to_map(starts, scene.frame, "the starts"), frames.to_map(goals, scene.frame, "the goals")
@@ -77,6 +90,18 @@ def plan(scene, frames, starts, goals, algorithm, tolerance=0.0):
     started = time.perf_counter()
     paths = planner.plan(start_tiles, goal_tiles[0] if len(goals) == 1 else goal_tiles)
     return Plan(paths, grid, header, start_points, goals, algorithm, planner.device, time.perf_counter() - started)
+
+
+def _check_orientations(goals):
+    """RequestError where an orientation is neither a rotation nor zeros, which stand for none."""
+    with np.errstate(over="ignore"):
+        size = np.linalg.norm(goals.quaternions, axis=1)
+    wrong = np.flatnonzero(goals.quaternions.any(axis=1) & ~(np.abs(size - 1) <= UNIT))
+    if len(wrong):
+        raise RequestError(
+            codes.INVALID_REQUEST,
+            f"goal {wrong[0]} has the orientation {goals.quaternions[wrong[0]].tolist()}; allowed: a quaternion of length 1, or zeros",
+        )
 
 
 def near_goal(grid, start, goal, tolerance):
@@ -99,21 +124,24 @@ def near_goal(grid, start, goal, tolerance):
     return near[np.argmin(distance)][None].astype(float)
 
 
-def answer(scene, frames, default_algorithm, request, response):
-    """(response of a PlanAgents request, its Plan or None when it was refused).
+def answer(scene, frames, values, request, response):
+    """(response of a PlanAgents request, its Plan or None when it was refused). values: {parameter name: value}
 
     Never raises: every failure becomes a code and a text.
     """
     try:
+        check_agents(*(agent_count(request, name) for name in ("starts", "goals")), values)
         starts, goals = request_poses(request, "starts"), request_poses(request, "goals")
-        outside = [agent for agent in request.path_agents if agent >= len(starts)]
-        if outside:
+        agents = np.array(request.path_agents, np.int64)
+        _check_poses(len(agents), values)
+        if (agents >= len(starts)).any():
             raise RequestError(
-                codes.INVALID_REQUEST, f"path_agents names agent {outside[0]}; allowed: 0 to {len(starts) - 1}, the agents of the request"
+                codes.INVALID_REQUEST, f"path_agents names agent {agents.max()}; allowed: 0 to {len(starts) - 1}, the agents of the request"
             )
-        planned = plan(scene, frames, starts, goals, request.algorithm or default_algorithm)
+        planned = plan(scene, frames, starts, goals, request.algorithm or values["algorithm"])
+        _check_poses((planned.paths.length[agents].astype(np.int64) + 1).sum(), values)
         fill_paths(response, planned.paths, not request.without_steps)
-        response.paths = [planned.path(agent) for agent in request.path_agents]
+        response.paths = planned.paths_of(agents.tolist())
     except Exception as error:  # a client must get an answer whatever goes wrong
         return type(response)(code=codes.code_of(error), message=error_text(error)), None
     response.code, response.message = codes.NONE, planned.text()
@@ -123,11 +151,13 @@ def answer(scene, frames, default_algorithm, request, response):
     return response, planned
 
 
-def error_text(error):
-    """What is said about an exception."""
-    if codes.code_of(error) == codes.UNKNOWN:
-        return f"internal error: {type(error).__name__}: {error}"
-    return str(error) or type(error).__name__
+def check_agents(starts, goals, values):
+    """RequestError where there are more agents than the node's parameter allows."""
+    check_count("agents", max(starts, goals), "max_agents", values, codes.INVALID_REQUEST)
+
+
+def _check_poses(poses, values):
+    check_count("poses in the paths of path_agents", poses, "max_path_poses", values, codes.INVALID_REQUEST)
 
 
 def warm_up(scene, algorithm):

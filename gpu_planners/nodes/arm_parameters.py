@@ -1,7 +1,7 @@
 """The parameters of the node arm_planner, with the settings of every planner as `<planner>.<field>`."""
 
 from ..arm import prm, rrt, rrt_connect, rrt_star
-from ..arm.collision_checker import MotionCheck
+from ..arm.collision_checker import GREATEST_MARGIN, MotionCheck
 from .parameters import Parameter, ParameterSet
 
 PLANNERS = {"rrt_connect": rrt_connect, "prm": prm, "rrt": rrt, "rrt_star": rrt_star}
@@ -29,12 +29,22 @@ PARAMETERS = (
     Parameter("planner", "rrt_connect", "Planner of requests that name none", choices=tuple(PLANNERS)),
     Parameter("velocity_scaling", 1.0, "Fraction of the velocity limits that motions use", 1e-3, 1.0),
     Parameter("acceleration_scaling", 1.0, "Fraction of the acceleration limits that motions use", 1e-3, 1.0),
+    Parameter("margin", 0.0, "Distance kept from obstacles in requests that give none, metres", 0.0, GREATEST_MARGIN),
     Parameter(
         "ik_solutions",
         8,
         "Most collision-free joint solutions used for each pose goal, nearest to the start first",
         1,
         256,
+    ),
+    Parameter("max_goals", 1000, "Most goals of a request, joint goals and pose goals together", 1, 1_000_000),
+    Parameter("max_obstacles", 10_000, "Most obstacles of a message, and of ~/obstacles altogether", 1, 10_000_000),
+    Parameter(
+        "max_triangles",
+        20_000,
+        "Most triangles of a message, and of ~/obstacles altogether, in obstacles that are a TRIANGLE_LIST",
+        1,
+        100_000_000,
     ),
     Parameter("joint_state_timeout_s", 2.0, "Oldest joint_states that a motion may start from, seconds", 0.01, 3600.0),
     Parameter(
@@ -56,6 +66,7 @@ SHARED_TEXTS = {  # every planner
     "max_samples": ("Most configurations drawn", 1, 100_000_000),
     "time_limit_s": ("Longest search, seconds", 1e-3, 86_400.0),
     "shortcut_rounds": ("Passes of shortening the path; 0: raw path", 0, 10_000),
+    "limit_tolerance": ("A start or goal value this far beyond a joint limit is taken to the limit, rad or m", 0.0, 0.1),
     "weights": ("One positive number per joint: a motion costs sqrt(sum of weight * change squared); empty: 1 each",),
 }
 # what `ros2 param describe` says of the fields of Settings: text, inclusive range of a number

@@ -18,7 +18,6 @@ from visualization_msgs.msg import MarkerArray
 
 from gpu_planners_msgs.srv import PlanMotion
 
-from ..errors import GpuPlannersError
 from . import error_codes
 from .arm_parameters import ARM_PARAMETERS
 from .conversions import joint_positions
@@ -28,6 +27,7 @@ from .plan_service import Planned, answer, warm_up
 from .planning_scene import PlanningScene, RobotSource
 from .process import run
 from .qos import BEST_EFFORT, LATCHED, of_durability
+from .request_error import error_text
 from .worker import Worker
 
 
@@ -37,7 +37,7 @@ class ArmPlannerNode(Node):
         ARM_PARAMETERS.declare(self)
         self._values = ARM_PARAMETERS.values(self)
         self.add_on_set_parameters_callback(ARM_PARAMETERS.checker_of_changes(self, self._change_parameters))
-        self._scene = PlanningScene(RobotSource.of_parameters(self._values))
+        self._scene = PlanningScene(RobotSource.of_parameters(self._values), self._values)
         self._state = Diagnostics(self, "waiting for robot_description", self._facts)
         self._joint_state = None, 0.0  # latest message, monotonic time of its arrival
         self._shown = None  # what the next ~/markers will show: (robot, Planned)
@@ -72,7 +72,8 @@ class ArmPlannerNode(Node):
 
     def _load_robot(self, urdf):
         self._state.say(WARN, "loading the robot")
-        self._scene.load_robot(urdf, self._now())
+        for message, received in self._scene.load_robot(urdf, self._now()):
+            self._change_obstacles(message, received)
         robot = self._scene.robot
         self.get_logger().info(
             f"robot '{robot.name}': {robot.dof} planning joints, {len(robot.shapes)} convex shapes, "
@@ -94,7 +95,7 @@ class ArmPlannerNode(Node):
 
     def _change_parameters(self, values):
         device_changed = values["device"] != self._values["device"]
-        self._values = values
+        self._values = self._scene.values = values
         if device_changed:
             self._worker.do(self._warm_up)
 
@@ -109,19 +110,20 @@ class ArmPlannerNode(Node):
         known = (*self._scene.robot.joint_names, *self._scene.other_joints)
         return joint_positions(message, "joint_states", error_codes.START_STATE_INVALID, known)
 
-    def _change_obstacles(self, message):
+    def _change_obstacles(self, message, received=None):
+        """received: seconds on the node's clock; None: now"""
         try:
-            self._scene.change_obstacles(message, self._now())
+            self._scene.change_obstacles(message, self._now() if received is None else received)
             self._state.set_problem("obstacles", "")
-        except GpuPlannersError as error:
-            self._state.set_problem("obstacles", f"a message on ~/obstacles was refused as a whole: {error}")
+        except Exception as error:  # whatever it is, the next message may be right
+            self._state.set_problem("obstacles", f"a message on ~/obstacles was refused as a whole: {error_text(error)}")
         self._show_obstacles()
 
     def _plan_motion(self, request, response):
         try:
             return self._worker.call(self._answer, request, response)
         except Exception as error:  # a callback that raises would end spin() and leave the client waiting
-            response.code, response.message = error_codes.FAILURE, f"internal error: {type(error).__name__}: {error}"
+            response.code, response.message = error_codes.FAILURE, error_text(error)
             return response
 
     def _answer(self, request, response):

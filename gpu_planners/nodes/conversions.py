@@ -3,7 +3,7 @@
 Every failure is a RequestError (or an ObstacleError from the world) whose text names the offender.
 """
 
-import math
+from collections import Counter
 
 import numpy as np
 import trimesh
@@ -11,11 +11,13 @@ from builtin_interfaces.msg import Duration
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from visualization_msgs.msg import Marker
 
+from ..arm.configurations import LARGEST
 from ..arm.scene_file import pose_matrix
 from ..errors import ObstacleError
 from . import error_codes
-from .request_error import RequestError
+from .request_error import RequestError, check_count
 
+SHOWN_NAMES = 20  # in a text
 MARKER_TYPES = {
     Marker.CUBE: "CUBE",
     Marker.CYLINDER: "CYLINDER",
@@ -35,12 +37,14 @@ def joint_positions(message, what, code, known=None):
     if len(names) != len(positions):
         raise RequestError(code, f"{what} has {len(names)} joint names but {len(positions)} positions")
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+        twice, _ = Counter(names).most_common(1)[0]
         raise RequestError(code, f"{what} names joint '{twice}' twice")
     given = {name: value for name, value in zip(names, positions, strict=True) if known is None or name in known}
     for name, value in given.items():
-        if not math.isfinite(value):
-            raise RequestError(code, f"{what}: the position of joint '{name}' is {value}, it must be finite")
+        if not abs(value) <= LARGEST:
+            raise RequestError(
+                code, f"{what}: the position of joint '{name}' is {value}; allowed: finite, up to {LARGEST:g} rad or m"
+            )
     return given
 
 
@@ -88,6 +92,13 @@ def pose_goal(message, frames, what):
 def obstacle_name(marker):
     """What the world and all texts call the obstacle of a marker."""
     return f"{marker.ns}/{marker.id}"
+
+
+def check_markers(markers, values):
+    """Refuse obstacles that are more than the node's parameters allow, before anything is made of them."""
+    triangles = sum(len(marker.points) // 3 for marker in markers if marker.type == Marker.TRIANGLE_LIST)
+    check_count("obstacles", len(markers), "max_obstacles", values, error_codes.INVALID_OBJECT_NAME)
+    check_count("triangles in obstacles", triangles, "max_triangles", values, error_codes.INVALID_OBJECT_NAME)
 
 
 def add_obstacle(world, marker, frames):
@@ -197,6 +208,7 @@ def _empty_trajectory(robot):
 
 
 def _listed(names, noun):
-    """ "joint 'a'" or "joints 'a', 'b'"."""
-    names = [f"'{name}'" for name in names]
-    return f"{noun}{'s' * (len(names) != 1)} {', '.join(names) or 'none'}"
+    """ "joint 'a'" or "joints 'a', 'b'"; the first ones of many."""
+    shown = ", ".join(f"'{name}'" for name in names[:SHOWN_NAMES])
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return f"{noun}{'s' * (len(names) != 1)} {shown or 'none'}{more}"

@@ -40,12 +40,11 @@ CODE_OF_STATUS = {
     AgentStatus.STEP_LIMIT: STEP_LIMIT,
     AgentStatus.TIMED_OUT: TIMEOUT,
 }
-CUDA_OUT_OF_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY"  # in the text of numba-cuda's error, which need not be installed
-CODE_OF_ERROR = {DeviceError: NO_DEVICE, GridMapError: NO_MAP, SettingsError: INVALID_REQUEST, MemoryError: OUT_OF_MEMORY}
+CODE_OF_ERROR = {DeviceError: NO_DEVICE, GridMapError: NO_MAP, SettingsError: INVALID_REQUEST}
 
 
 def code_of(error):
     """The code that answers an exception."""
-    if CUDA_OUT_OF_MEMORY in str(error):
+    if request_error.is_out_of_memory(error):
         return OUT_OF_MEMORY
     return request_error.code_of(error, CODE_OF_ERROR, UNKNOWN)

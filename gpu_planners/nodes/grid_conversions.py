@@ -119,6 +119,11 @@ def points_of(numbers, frame, what):
     return Poses(points, np.zeros((len(points), 4)), frame)
 
 
+def agent_count(request, name):
+    """How many starts or goals a PlanAgents request gives, without a look at them. name: "starts" or "goals" """
+    return max(len(getattr(request, name).poses), len(getattr(request, f"{name[:-1]}_points")) // 2)
+
+
 def request_poses(request, name):
     """The starts or goals of a PlanAgents request. name: "starts" or "goals" """
     poses, numbers = getattr(request, name), getattr(request, f"{name[:-1]}_points")

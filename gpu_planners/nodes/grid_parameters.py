@@ -45,6 +45,8 @@ PARAMETERS = (
     Parameter("algorithm", "exact", "Algorithm of requests that name none", choices=tuple(ALGORITHMS)),
     Parameter("block_size", 32, "Tiles of a planning block's side", choices=(4, 8, 16, 32)),
     Parameter("footprint_radius", 0.0, "Radius of the robots, metres: cells nearer to an obstacle are blocked", 0.0, 1000.0),
+    Parameter("max_agents", 1_000_000, "Most agents of a request or of the topics", 1, 2**31 - 1),
+    Parameter("max_path_poses", 20_000, "Most poses of the nav_msgs/Path of an answer's path_agents, all together", 1, 2**31 - 1),
     Parameter("replan", True, "Plan again when the map or the starts change, not only for new goals (on the topics)"),
     Parameter("plan_agent", 0, "Agent whose path goes to the topic plan", 0, 2**31 - 1),
     Parameter("marker_agents", 1000, "Most agents whose paths ~/paths_markers shows, spread evenly", 0, 10_000_000),

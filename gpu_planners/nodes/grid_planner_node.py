@@ -16,16 +16,15 @@ from rclpy.node import Node
 from gpu_planners_msgs.srv import PlanAgents
 
 from . import agent_planning, grid_codes
-from .agent_planning import error_text
 from .diagnostics import OK, WARN, Diagnostics
 from .frames import Frames
-from .grid_conversions import pose_of
+from .grid_conversions import pose_of, poses_of
 from .grid_parameters import GRID_PARAMETERS
 from .grid_scene import GridScene
 from .nav2_action import ComputePathToPose
 from .plan_publishers import PlanPublishers
 from .process import run
-from .request_error import RequestError
+from .request_error import RequestError, error_text
 from .topic_agents import TopicAgents
 from .topic_maps import TopicMaps
 from .worker import Worker
@@ -89,7 +88,8 @@ class GridPlannerNode(Node):
         return agent_planning.plan(self._scene, self._frames, starts, goals, algorithm, tolerance)
 
     def _plan_topics(self, starts, goals):
-        plan = self._plan(starts, goals)
+        agent_planning.check_agents(len(starts.poses), len(goals.poses), self._values)
+        plan = self._plan(poses_of(starts), poses_of(goals))
         self._last_answer = plan.text()
         self.get_logger().info(f"topics: {self._last_answer}", throttle_duration_sec=1.0)  # maps may change many times a second
         self._outputs.show(plan, self._values)
@@ -106,7 +106,7 @@ class GridPlannerNode(Node):
 
     def _answer(self, request, response):
         self._requests += 1
-        response, plan = agent_planning.answer(self._scene, self._frames, self._values["algorithm"], request, response)
+        response, plan = agent_planning.answer(self._scene, self._frames, self._values, request, response)
         response.message += f" (warning: {self._state.problem})" if self._state.problem else ""
         if plan is None:
             self._last_answer = response.message

@@ -6,8 +6,8 @@ from rclpy.action import ActionServer, CancelResponse
 from rclpy.duration import Duration
 
 from . import grid_codes as codes
-from .agent_planning import error_text
 from .optional import optional_module
+from .request_error import error_text
 
 NAV2_DEFAULT = "GridBased"  # what Nav2's behaviour trees ask for unless told otherwise: the node's parameter `algorithm`
 

@@ -15,7 +15,7 @@ from ..arm.scene_file import fixed_frames, load_scene
 from ..arm.urdf_xml import MOVING, read_urdf
 from ..errors import ObstacleError
 from . import error_codes
-from .conversions import add_obstacle, obstacle_name, seconds
+from .conversions import add_obstacle, check_markers, obstacle_name, seconds
 from .parameters import strings
 from .request_error import RequestError
 
@@ -56,10 +56,11 @@ class PlanningScene:
     other_joints: {name: (lower, upper)} of the URDF's movable joints that are not planned, rad or m
     mimic_joints: names of joints that follow another one
     warm_planners: {(planner, device)} that are compiled for the robot
+    values: {parameter name: value}, of which those that bound obstacles count
     """
 
-    def __init__(self, source):
-        self.source = source
+    def __init__(self, source, values):
+        self.source, self.values = source, values
         self.robot, self.world, self.frames = None, CollisionWorld(), {}
         self.other_joints, self.mimic_joints = {}, ()
         self._urdf, self._fixed = None, {}
@@ -69,9 +70,12 @@ class PlanningScene:
         self._checker, self.warm_planners = None, set()
 
     def load_robot(self, urdf, now):
-        """Take a robot (URDF text, or the path of its file), its scene file, and the obstacles that came before."""
+        """Take a robot (URDF text, or the path of its file) and its scene file.
+
+        -> [(message, its time)] of obstacles that came before any robot, for change_obstacles
+        """
         if urdf == self._urdf:
-            return
+            return []
         robot = self._load(urdf, {})
         fixed = fixed_frames(robot)
         frames = fixed | {"": np.eye(4)}
@@ -89,10 +93,9 @@ class PlanningScene:
         }
         self.robot, self.frames, self._file_world, self.world = robot, frames, file_world, world
         self._urdf, self._fixed, self._checker, self.warm_planners = urdf, {}, None, set()
-        waiting, self._waiting = self._waiting, []
-        for markers, received in waiting:
-            self.change_obstacles(markers, received)
         self.forget_expired(now)
+        waiting, self._waiting = self._waiting, []
+        return waiting
 
     def place_other_joints(self, positions, tolerance):
         """Follow joints that are not planned (a gripper): the geometry is placed anew when one has moved.
@@ -117,6 +120,7 @@ class PlanningScene:
         DELETEALL removes the markers of its namespace, or all when it names none; those of the scene file stay.
         now: seconds on the clock of the node, from which lifetimes count
         """
+        check_markers(message.markers, self.values)
         if self.robot is None:
             self._waiting = [*self._waiting, (message, now)][-MAX_WAITING:]
             return
@@ -132,6 +136,7 @@ class PlanningScene:
                 markers = {known: kept for known, kept in markers.items() if marker.ns and kept[0].ns != marker.ns}
             else:
                 raise ObstacleError(f"'{name}': unknown marker action {marker.action}")
+        check_markers([marker for marker, _ in markers.values()], self.values)
         self._take(markers)
 
     def forget_expired(self, now):
@@ -146,6 +151,7 @@ class PlanningScene:
         """The obstacles of one PlanMotion request: the scene's and its own."""
         if not request.obstacles.markers and not request.ignore_scene:
             return self.world
+        check_markers(request.obstacles.markers, self.values)
         for marker in request.obstacles.markers:
             if marker.action != Marker.ADD:
                 raise ObstacleError(
@@ -156,12 +162,12 @@ class PlanningScene:
             CollisionWorld() if request.ignore_scene else self.world, request.obstacles.markers, self.frames
         )
 
-    def checker_for(self, world, device, motion):
+    def checker_for(self, world, device, motion, margin=0.0):
         """CollisionChecker of the robot in this world; the last one serves again while nothing has changed."""
-        robot_and_world, how = (self.robot, world), (device, motion)
+        robot_and_world, how = (self.robot, world), (device, motion, margin)
         kept = self._checker
         if kept is None or kept[1] != how or any(a is not b for a, b in zip(kept[0], robot_and_world, strict=True)):
-            self._checker = robot_and_world, how, CollisionChecker(self.robot, world, device=device, motion=motion)
+            self._checker = robot_and_world, how, CollisionChecker(self.robot, world, *how)
         return self._checker[2]
 
     def require_robot(self):

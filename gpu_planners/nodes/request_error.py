@@ -1,6 +1,9 @@
-"""Errors that answer a request with a code."""
+"""Errors that answer a request with a code, and what is said about any error."""
 
 from ..errors import GpuPlannersError
+
+CUDA_OUT_OF_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY"  # in the text of numba-cuda's error, which need not be installed
+LONGEST_TEXT = 2000  # characters: a request may hold megabytes of names, which its answer and the log should not repeat
 
 
 class RequestError(GpuPlannersError):
@@ -19,3 +22,32 @@ def code_of(error, codes, otherwise):
     if isinstance(error, RequestError):
         return error.code
     return next((code for kind, code in codes.items() if isinstance(error, kind)), otherwise)
+
+
+def is_out_of_memory(error):
+    return isinstance(error, MemoryError) or CUDA_OUT_OF_MEMORY in str(error)
+
+
+def error_text(error):
+    """What is said about an exception."""
+    text = str(error) or type(error).__name__
+    if is_out_of_memory(error):
+        text = f"out of memory: {text}"
+    elif not isinstance(error, GpuPlannersError):
+        text = f"internal error: {type(error).__name__}: {text}"
+    return one_line(text)
+
+
+def one_line(text):
+    """A text that may hold what a request holds, fit for an answer and the log: no line breaks or control characters, not too long."""
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:LONGEST_TEXT])
+    return shown + f" ... ({len(text)} characters)" * (len(text) > LONGEST_TEXT)
+
+
+def check_count(what, count, parameter, values, code):
+    """RequestError where a message holds more of something than a parameter of the node allows.
+
+    what: plural, for instance "goals"; values: {parameter name: value}
+    """
+    if count > values[parameter]:
+        raise RequestError(code, f"there are {count} {what}; allowed: up to {values[parameter]}, the parameter {parameter}")

@@ -2,14 +2,13 @@
 
 from geometry_msgs.msg import PoseArray
 
-from .agent_planning import error_text
-from .grid_conversions import poses_of
+from .request_error import error_text
 
 
 class TopicAgents:
     """The latest messages on ~/starts and ~/goals. All but the subscriptions runs on the worker thread.
 
-    plan: called with starts and goals (Poses) when a plan is due; may raise
+    plan: called with starts and goals (PoseArray) when a plan is due; may raise
     state: Diagnostics, told what is wrong with them
     """
 
@@ -35,7 +34,7 @@ class TopicAgents:
     def _plan_now(self):
         self._queued = False
         try:
-            self._plan(*(poses_of(message) for message in self._messages.values()))
+            self._plan(**self._messages)
         except Exception as error:  # whatever it is, the next plan may succeed
             self._state.set_problem("topics", f"the starts and goals of the topics: {error_text(error)}")
             return

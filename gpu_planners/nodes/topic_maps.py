@@ -4,9 +4,9 @@ import collections
 
 from nav_msgs.msg import OccupancyGrid
 
-from ..errors import GpuPlannersError
 from .optional import optional_module
 from .qos import of_durability
+from .request_error import error_text
 
 UPDATES_DEPTH = 1000  # none of a burst may be lost: what it changed would never be known
 
@@ -47,9 +47,9 @@ class TopicMaps:
             try:
                 take(source)
                 self._state.set_problem("map", "")
-            except GpuPlannersError as error:
+            except Exception as error:  # whatever it is, the next map may be right
                 kept = "; the map before it is used" if self._scene.grid is not None else ""
-                self._state.set_problem("map", f"a map or an update of it was refused: {error}{kept}")
+                self._state.set_problem("map", f"a map or an update of it was refused: {error_text(error)}{kept}")
         if count:
             self._scene.apply()
             self._changed(self._scene.changes != changes)

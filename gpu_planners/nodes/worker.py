@@ -3,7 +3,7 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from ..errors import GpuPlannersError
+from .request_error import error_text
 
 
 class Worker:
@@ -43,7 +43,5 @@ class Worker:
     def _run_reporting(self, job, arguments):
         try:
             self._run(job, arguments)
-        except GpuPlannersError as error:
-            self._on_failure(str(error))
         except Exception as error:  # the thread must live on
-            self._on_failure(f"internal error: {type(error).__name__}: {error}")
+            self._on_failure(error_text(error))

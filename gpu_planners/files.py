@@ -1,0 +1,112 @@
+"""Files that anybody may have written: sizes bounded, no pipes and devices, YAML that cannot explode.
+
+Every function takes the error class of the caller's package, and raises nothing else for a bad file.
+"""
+
+import os
+import re
+import stat
+from pathlib import Path
+
+import yaml
+
+MOST_BYTES = 16 * 2**20  # of a description in text: URDF, SRDF
+MOST_DEPTH = 20  # of lists and mappings inside each other in a YAML file; a scene needs 5
+LONGEST_SCALAR = 1000  # characters of a number or a text in a YAML file
+LONGEST_SHOWN = 200  # characters of a value in an error text
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+    """Safe, and takes 1e-3 for a number, which YAML 1.1 calls a text."""
+
+
+_POWER_OF_TEN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _POWER_OF_TEN, list("-+.0123456789"))
+
+
+def shown(value):
+    """repr of a value for an error text, cut where it is long."""
+    try:
+        return shortened(repr(value))
+    except Exception:  # whatever a foreign __repr__ raises; Python's own raises ValueError for an int of 5000 digits
+        return f"a {type(value).__name__}"
+
+
+def shortened(text):
+    """The beginning of a text for an error text."""
+    text = str(text)
+    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + " ..."
+
+
+def file_path(path, what, error):
+    """Path of a str or os.PathLike, ~ expanded."""
+    if not isinstance(path, (str, os.PathLike)) or isinstance(os.fspath(path), bytes):
+        raise error(f"{what} must be a path (str or os.PathLike), got {shown(path)}")
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as reason:  # ~ of an unknown user
+        raise error(f"{what} {shown(str(path))} cannot be read: {reason}") from reason
+
+
+def regular_file(path, what, error, most):
+    """Path of a regular file of at most `most` bytes; pipes and devices are errors. what: its name in error texts."""
+    path = file_path(path, what, error)
+    try:
+        status = path.stat()  # before it is opened: to open a pipe waits for its writer
+    except (OSError, ValueError) as reason:  # ValueError: a zero byte in the path
+        text = getattr(reason, "strerror", None) or reason
+        raise error(f"{what} {shown(str(path))} cannot be read: {text}") from reason
+    if not stat.S_ISREG(status.st_mode):
+        raise error(f"{what} {shown(str(path))} cannot be read: it is not a regular file")
+    if status.st_size > most:
+        raise error(f"{what} {shown(str(path))} cannot be read: it has {status.st_size} bytes; allowed: {most}")
+    return path
+
+
+def read_file(path, what, error, most=MOST_BYTES):
+    """Bytes of a regular file of at most `most` bytes."""
+    path = regular_file(path, what, error, most)
+    try:
+        return path.read_bytes()
+    except OSError as reason:
+        raise error(f"{what} {shown(str(path))} cannot be read: {reason.strerror or reason}") from reason
+
+
+def read_text_file(path, what, error, most=MOST_BYTES):
+    """Text of a regular UTF-8 file of at most `most` bytes; a byte order mark is dropped."""
+    try:
+        return read_file(path, what, error, most).decode("utf-8-sig")
+    except UnicodeDecodeError as reason:
+        raise error(f"{what} {shown(str(path))} cannot be read: it is not UTF-8 text: {reason}") from reason
+
+
+def read_yaml(path, what, error, most=MOST_BYTES):
+    """The document of a YAML file as plain Python values. Aliases are refused: a kilobyte stands for gigabytes."""
+    text = read_text_file(path, what, error, most)
+    where = f"{what} {shown(str(path))}"
+    try:
+        problem = _yaml_problem(text)
+        document = None if problem else yaml.load(text, _Loader)  # a safe loader
+    except Exception as reason:  # yaml's constructors raise what int, float and their tables raise
+        raise error(f"{where} is not YAML: {shortened(reason)}") from reason
+    if problem:
+        raise error(f"{where} {problem}")
+    return document
+
+
+def _yaml_problem(text):
+    """What makes a YAML text too large to be built, or None; looks at its events, which take no recursion."""
+    depth = documents = 0
+    for event in yaml.parse(text, _Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        line = event.start_mark.line + 1
+        documents += isinstance(event, yaml.DocumentStartEvent)
+        if documents > 1:
+            return f"has a second document in line {line}; one is allowed"
+        if isinstance(event, yaml.AliasEvent):
+            return f"has an alias (*{event.anchor}) in line {line}; write the value out, aliases are not allowed"
+        if depth > MOST_DEPTH:
+            return f"is nested more than {MOST_DEPTH} deep in line {line}"
+        if isinstance(event, yaml.ScalarEvent) and len(event.value) > LONGEST_SCALAR:
+            return f"has a value of {len(event.value)} characters in line {line}; allowed: {LONGEST_SCALAR}"
+    return None

@@ -1,0 +1,154 @@
+"""Signed distances between a robot and obstacles: pinocchio places the bodies, coal measures, both in float64.
+
+A body is a hull (a primitive, a mesh's hull or, where the package cuts a mesh, one of its pieces) or, as `raw`, the
+mesh's triangles as they are. That the pieces cover the mesh is what the comparison with the triangles shows.
+"""
+
+from dataclasses import dataclass
+
+import coal
+import numpy as np
+from oracles import CoalScene
+from scipy.optimize import minimize_scalar
+
+
+def _request(tolerance):
+    request = coal.DistanceRequest(True, 0.0, 0.0)  # nearest points; no error allowed
+    request.enable_signed_distance = True
+    request.gjk_tolerance = request.epa_tolerance = tolerance
+    request.gjk_max_iterations = request.epa_max_iterations = 1000
+    return request
+
+
+REQUESTS = tuple(_request(tolerance) for tolerance in (1e-9, 1e-6, 1e-4))
+ABSURD = -1e3  # m: what coal answers where it could not find how deep an overlap is
+
+
+@dataclass(frozen=True)
+class Ball:
+    """A sphere around a geometry: centre (3,) in its own frame, radius, metres."""
+
+    centre: np.ndarray
+    radius: float
+
+    @staticmethod
+    def around(geometry):
+        geometry.computeLocalAABB()
+        return Ball(np.array(geometry.aabb_center), float(geometry.aabb_radius))
+
+
+def distance(a, T_a, b, T_b):
+    """Signed distance of two coal geometries at poses (R, t), and from a to b the unit vector it is measured along."""
+    for request in REQUESTS:
+        result = coal.DistanceResult()
+        d = coal.distance(a, coal.Transform3s(*T_a), b, coal.Transform3s(*T_b), request, result)
+        if d > ABSURD:
+            break
+    return d, np.asarray(result.normal).ravel()
+
+
+class Oracle:
+    """One robot. hulls, raw: CoalScene of its hulls (with the pairs of links that are checked), and of its triangles."""
+
+    def __init__(self, urdf, folder, robot, fixed):
+        """urdf: file; folder: where package:// begins; robot: RobotModel, for its joints, pieces and pairs of links;
+        fixed: {joint: value} of the joints that are not planned."""
+        common = {"mesh_dir": folder, "joints": robot.joint_names, "fixed": fixed}
+        links = [robot.link_names[i] for i in robot.shape_link]
+        pairs = {(links[i], links[j]) for i, j in np.asarray(robot.self_collision_pairs).reshape(-1, 2)}
+        self.hulls = CoalScene(urdf, None, [], decomposition=_pieces(robot, links), self_pairs=pairs, **common)
+        self.raw = CoalScene(urdf, None, [], decomposition=dict.fromkeys(robot.link_names, "mesh"), **common)
+        self._triangles = {}
+        self._bodies = {scene: [(i, geometry, Ball.around(geometry)) for _, i in scene.moving_bodies()
+                                for geometry in [scene.geometry.geometryObjects[i].geometry]]
+                        for scene in (self.hulls, self.raw)}  # fmt: skip
+
+    @property
+    def bodies(self):
+        """How many hulls move."""
+        return len(self._bodies[self.hulls])
+
+    def placed(self, q, raw=False):
+        """q: (dof,) -> [(coal geometry, (R, t), Ball)] of the bodies that move, in the root frame."""
+        scene = self.raw if raw else self.hulls
+        poses = scene.placed(q)
+        return [(geometry, (poses[i].rotation.copy(), poses[i].translation.copy()), ball) for i, geometry, ball in self._bodies[scene]]
+
+    def gaps(self, q, obstacles, enough=np.inf, raw=False):
+        """q: (N, dof), obstacles: [Obstacle] -> (N,) least signed distance, metres; only a lower bound above `enough`."""
+        gaps = np.full(len(q), np.inf)
+        for n, row in enumerate(q):
+            placed = self.placed(row, raw)
+            centres = np.array([R @ ball.centre + t for _, (R, t), ball in placed])
+            radii = np.array([ball.radius for *_, ball in placed])
+            for obstacle in obstacles:
+                bounds = np.linalg.norm(centres - obstacle.centre, axis=1) - radii - obstacle.radius
+                for body in np.argsort(bounds):
+                    if bounds[body] >= gaps[n]:
+                        break
+                    if bounds[body] > enough:
+                        gaps[n] = bounds[body]
+                        break
+                    geometry, pose, _ = placed[body]
+                    gaps[n] = min(gaps[n], distance(geometry, pose, obstacle.geometry, obstacle.placement)[0])
+        return gaps
+
+    def self_gaps(self, q):
+        """q: (N, dof) -> (N,) least signed distance over the pairs of bodies that are checked, metres."""
+        return np.array([self.hulls.self_distance(row) for row in q])
+
+    def touching(self, q, body, obstacle, direction, gap):
+        """The obstacle, moved from outside along `direction` (3,) until its signed distance to one body is `gap`."""
+        geometry, (R, t), ball = self.placed(q)[body]
+        outside = obstacle.at(R @ ball.centre + t + direction * (ball.radius + obstacle.radius + 0.01))
+        d, normal = distance(geometry, (R, t), outside.geometry, outside.placement)
+        return outside.moved(normal * (gap - d))
+
+    def point_on(self, q, body, direction):
+        """The point (3,) of one body that lies farthest along `direction`, at q, and the unit normal there."""
+        geometry, (R, t), ball = self.placed(q)[body]
+        far = R @ ball.centre + t + direction * (2 * ball.radius + 0.1)
+        d, normal = distance(geometry, (R, t), coal.Sphere(1e-3), (np.eye(3), far))
+        return far - normal * (d + 1e-3), normal
+
+    def triangles(self, body):
+        """(T, 3, 3) triangles of a raw body in its own frame; None where it is a primitive."""
+        if body not in self._triangles:
+            geometry = self._bodies[self.raw][body][1]
+            self._triangles[body] = None
+            if isinstance(geometry, coal.BVHModelBase):
+                corners = [[triangle[0], triangle[1], triangle[2]] for triangle in map(geometry.tri_indices, range(geometry.num_tris))]
+                self._triangles[body] = np.asarray(geometry.vertices())[corners]
+        return self._triangles[body]
+
+    def least_gap(self, q_from, q_to, gaps, known=(), samples=33):
+        """(least gap, where) along a straight motion, sought densely where it is small.
+
+        gaps: function (N, dof) -> (N,); known: places (0..1) to look at, and around, as well
+        """
+        at = np.unique(np.concatenate([np.linspace(0, 1, samples), *(_around(t) for t in known)]))
+        found = gaps(q_from + at[:, None] * (q_to - q_from))
+        inner = np.flatnonzero((found <= np.roll(found, 1)) & (found <= np.roll(found, -1)))
+        best = [(found[i], at[i]) for i in inner]
+        for i in inner[np.argsort(found[inner])[:3]]:
+            low, high = at[max(i - 1, 0)], at[min(i + 1, len(at) - 1)]
+            sought = minimize_scalar(lambda t: gaps((q_from + t * (q_to - q_from))[None])[0], bounds=(low, high), method="bounded",
+                                     options={"xatol": 1e-7 * max(high - low, 1e-9), "maxiter": 25})
+            best.append((float(sought.fun), float(sought.x)))
+        return min(best)
+
+
+def _around(t):
+    offsets = np.geomspace(1e-6, 1e-2, 9)
+    return np.clip(np.concatenate([t - offsets, [t], t + offsets]), 0, 1)
+
+
+def _pieces(robot, links):
+    """{(link, number): [(V, 3) in the link's frame]} of the meshes that the package cut: shapes 'link_number#piece'."""
+    pieces = {}
+    for shape, index, link in zip(robot.shapes, robot.shape_link, links, strict=True):
+        if "#" in shape.name:
+            T = np.linalg.inv(robot.T_frame_link[index]) @ shape.pose
+            number = int(shape.name.rpartition("#")[0].removeprefix(f"{link}_"))
+            pieces.setdefault((link, number), []).append(shape.vertices @ T[:3, :3].T + T[:3, 3])
+    return pieces
