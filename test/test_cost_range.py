@@ -89,6 +89,6 @@ def test_a_hall_behind_such_a_corridor_is_dijkstras(algorithm):
     corridor = costs[tiles[:, 0], tiles[:, 1]].astype(np.int64)[:-1].sum()  # from its end to the goal
     starts = np.argwhere(np.isfinite(reached[1:]) & (inside > 0))
     straight, diagonal = pairs[1 + starts[:, 0], starts[:, 1]].T
-    paths = planner.plan(starts[::7] + [len(costs) - hall, end], tiles[0])
-    np.testing.assert_allclose(paths.cost, cost_of(corridor + straight, diagonal)[::7], rtol=1e-14)
-    assert paths.solved.all() and len(paths) > 100 and paths.cost.min() > 2**29
+    paths = planner.plan(starts[::40] + [len(costs) - hall, end], tiles[0])
+    np.testing.assert_allclose(paths.cost, cost_of(corridor + straight, diagonal)[::40], rtol=1e-14)
+    assert paths.solved.all() and len(paths) > 20 and paths.cost.min() > 2**29
