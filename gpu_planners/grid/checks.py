@@ -4,32 +4,22 @@ import numbers
 
 import numpy as np
 
-from ..errors import GridMapError, SettingsError
+from ..errors import GridMapError, SettingsError, shown
 
 NUMBERS = "biuf"  # kinds of NumPy's types
-MOST_SHOWN = 80  # characters of a value
-
-
-def shortened(value):
-    """What an error shows of a value."""
-    try:
-        text = repr(value.item() if isinstance(value, np.generic) else value)
-    except ValueError:  # an int of thousands of digits
-        text = f"a {type(value).__name__} of very many digits"
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
 
 
 def number(name, value, least, most, unit="", error=GridMapError):
     """A number from least to most, as a float."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool) or not least <= value <= most:
-        raise error(f"{name} is {shortened(value)}; allowed: a number from {least:g} to {most:g}{unit}")
+        raise error(f"{name} is {shown(value)}; allowed: a number from {least:g} to {most:g}{unit}")
     return float(value)
 
 
 def whole(name, value, least, most, words="whole numbers ", error=SettingsError):
     """A whole number from least to most, as an int."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or not least <= value <= most:
-        raise error(f"{name} is {shortened(value)}; allowed: {words}{least} .. {most}")
+        raise error(f"{name} is {shown(value)}; allowed: {words}{least} .. {most}")
     return int(value)
 
 

@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 
 from ..device import njit
-from ..errors import GridMapError
-from .checks import array_of, number, shortened, whole
+from ..errors import GridMapError, shown
+from .checks import array_of, number, whole
 
 HIGHEST_COST = 255
 RESOLUTIONS = 1e-6, 1e6  # metres a tile
@@ -43,13 +43,13 @@ class GridMap:
 
     def __post_init__(self):
         if not isinstance(self.connectivity, numbers.Real) or self.connectivity not in (4, 8):
-            raise GridMapError(f"connectivity is {shortened(self.connectivity)}; allowed: 4 or 8")
+            raise GridMapError(f"connectivity is {shown(self.connectivity)}; allowed: 4 or 8")
         object.__setattr__(self, "connectivity", int(self.connectivity))
         object.__setattr__(self, "resolution", number("resolution", self.resolution, *RESOLUTIONS, " (metres a tile)"))
         try:
             x, y, yaw = self.origin
         except (TypeError, ValueError):
-            raise GridMapError(f"origin is {shortened(self.origin)}; allowed: three numbers x, y (metres), yaw (rad)") from None
+            raise GridMapError(f"origin is {shown(self.origin)}; allowed: three numbers x, y (metres), yaw (rad)") from None
         origin = *(number("origin", value, -FARTHEST, FARTHEST) for value in (x, y)), number("origin", yaw, -MOST_TURNED, MOST_TURNED)
         object.__setattr__(self, "origin", origin)
         costs = _as_costs(self.costs)
@@ -258,7 +258,7 @@ def _as_rows(values, shape, name):
         try:
             rows, cols = shape
         except (TypeError, ValueError):
-            raise GridMapError(f"shape is {shortened(shape)}; allowed: (rows, cols)") from None
+            raise GridMapError(f"shape is {shown(shape)}; allowed: (rows, cols)") from None
         for words, n in (("rows", rows), ("cols", cols)):
             whole(f"number of {words}", n, 1, MOST_TILES, error=GridMapError)
         if values.shape not in ((rows * cols,), (rows, cols)):

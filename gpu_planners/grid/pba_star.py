@@ -30,11 +30,11 @@ import numpy as np
 from numba import prange
 
 from ..device import njit
-from ..errors import SettingsError
+from ..errors import SettingsError, shown
 from .agents import check_words, first_words, step_bits
 from .answers import Answers
 from .blocks import BLOCK_SIZES
-from .checks import shortened, whole
+from .checks import whole
 from .packed_tiles import check_sides, pack_all
 from .pba_star_search import (
     LINK,
@@ -76,7 +76,7 @@ class Settings:
 
     def __post_init__(self):
         if not isinstance(self.loops, str) or self.loops not in LOOPS:
-            raise SettingsError(f"loops is {shortened(self.loops)}; allowed: 'avoid' or 'raise'")
+            raise SettingsError(f"loops is {shown(self.loops)}; allowed: 'avoid' or 'raise'")
         for name in ("most_rounds", "memory_mb"):
             whole(name, getattr(self, name), 1, 2**31 - 1)
 
@@ -84,7 +84,7 @@ class Settings:
 def layout_of(grid, block_size, avoid):
     """How a GridMap is cut into planning blocks, for the compiled searches."""
     if block_size not in BLOCK_SIZES:
-        raise SettingsError(f"block_size is {shortened(block_size)}; allowed: {', '.join(map(str, BLOCK_SIZES))}")
+        raise SettingsError(f"block_size is {shown(block_size)}; allowed: {', '.join(map(str, BLOCK_SIZES))}")
     check_sides(grid, "pba_star")
     one, diagonal = units_of(grid.connectivity)
     size, least = int(block_size), max(grid.least_cost, 1)

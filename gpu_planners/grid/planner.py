@@ -9,10 +9,10 @@ import numpy as np
 from numba import prange
 
 from ..device import refuse_forked, resolve_device
-from ..errors import GridMapError, SettingsError
+from ..errors import GridMapError, SettingsError, shown
 from .agents import AgentStatus, PathSet, step_bits, with_threads
 from .blocks import BLOCK_SIZES
-from .checks import array_of, shortened
+from .checks import array_of
 from .grid_map import GridMap, WorkingMap
 
 ALGORITHMS = {
@@ -42,9 +42,9 @@ class BlockPlanner:
         if not isinstance(grid, GridMap):
             raise GridMapError(f"grid is a {type(grid).__name__}; allowed: a GridMap")
         if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
-            raise SettingsError(f"algorithm is {shortened(algorithm)}: use one of {', '.join(ALGORITHMS)}")
+            raise SettingsError(f"algorithm is {shown(algorithm)}: use one of {', '.join(ALGORITHMS)}")
         if not isinstance(block_size, numbers.Real) or block_size not in BLOCK_SIZES:
-            raise SettingsError(f"block_size is {shortened(block_size)}: use one of {', '.join(map(str, BLOCK_SIZES))}")
+            raise SettingsError(f"block_size is {shown(block_size)}: use one of {', '.join(map(str, BLOCK_SIZES))}")
         self.algorithm, self.device = algorithm, resolve_device(device)
         self._map, self._snapshot = grid, grid  # the map that is planned on, and a GridMap like it, None where there is none yet
         module, name = ALGORITHMS[algorithm]
@@ -132,7 +132,7 @@ class BlockPlanner:
         self._needs_fields()
         tiles, _, good = self._checked(_as_tiles(goal, "goal"))
         if len(tiles) != 1 or not good:
-            raise GridMapError(f"goal {shortened(goal)} is not a free tile (row, col) of the {self._map.rows} x {self._map.cols} map")
+            raise GridMapError(f"goal {shown(goal)} is not a free tile (row, col) of the {self._map.rows} x {self._map.cols} map")
         return self._engine.field(tuple(tiles[0].tolist()))
 
     def _needs_fields(self):
