@@ -64,11 +64,12 @@ class Tally:
         device = "" if self.device == "cpu" else f" --device {self.device}"
         return f"python -m soundness --only {self.name} --seed {self.seed} --case {self.number}{device}"
 
-    def verdicts(self, robot, free, gaps, what, allowed=NEAR, widest=None):
+    def verdicts(self, robot, free, gaps, what, allowed=NEAR, widest=None, grey=ACCURACY):
         """Compare verdicts with the true gaps.
 
         free: {device: (N,) bool};  gaps: (N,) signed, metres;  what: function i -> text;  allowed: overlap that may be missed
         widest: (N,) bool, where a refusal counts for the widest gap refused; default everywhere
+        grey: so near to contact devices may differ
         """
         gaps = np.asarray(gaps)
         for device, verdict in free.items():
@@ -81,7 +82,7 @@ class Tally:
             self.refused += int(refused.sum())
             if refused.any():
                 self.widest[robot] = max(self.widest.get(robot, 0.0), float(gaps[refused].max()))
-        self.compare(free, lambda i: abs(gaps[i]) <= ACCURACY, lambda i: f"{robot}, gap {1e6 * gaps[i]:.3g} um: {what(i)}")
+        self.compare(free, lambda i: abs(gaps[i]) <= grey, lambda i: f"{robot}, gap {1e6 * gaps[i]:.3g} um: {what(i)}")
 
     def compare(self, answers, excused, what):
         """Every device must answer as the first one does, except where `excused(i)`."""

@@ -1,12 +1,8 @@
 """A margin kept from obstacles: nothing nearer than it, less the accuracy, is free or proven; how much farther is refused
 is recorded as the gap beyond the margin."""
 
-import inspect
-
-from gpu_planners.arm import CollisionChecker
-
 from .contacts import random_gap, touching
-from .harness import ACCURACY, Attack, Skipped, numbers
+from .harness import ACCURACY, Attack, numbers
 from .motions import through_obstacle
 from .robots import free_of
 
@@ -14,8 +10,6 @@ MARGINS = (0.0005, 0.005, 0.03, 0.15)  # metres
 
 
 def case(run, rng, number, tally):
-    if "margin" not in inspect.signature(CollisionChecker).parameters:
-        raise Skipped("CollisionChecker has no margin yet")
     margin = float(rng.choice(MARGINS))
     rig = run.rig(number)
     checkers = rig.with_margin(margin)

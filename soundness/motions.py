@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from gpu_planners.arm import MotionCheck
 from gpu_planners.errors import GpuPlannersError
 
 from .harness import NEAR, Attack, Skipped, numbers
@@ -89,7 +90,7 @@ def _judge(rig, tally, checkers, q_from, q_to, at, obstacles, gaps, what, densel
         if densely or (accepted and least >= -NEAR):
             least = rig.oracle.least_gap(q_from[i], q_to[i], gaps, known=[at[i]])[0]
         tally.verdicts(rig.name, {device: verdict[i:i + 1] for device, verdict in proven.items()}, [least],
-                       lambda _, i=i: f"motion {numbers(q_from[i])} -> {numbers(q_to[i])}, {what}")  # fmt: skip
+                       lambda _, i=i: f"motion {numbers(q_from[i])} -> {numbers(q_to[i])}, {what}", grey=MotionCheck().step)  # fmt: skip
 
 
 def _allowed(verdicts, count, tally=None):

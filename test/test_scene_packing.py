@@ -301,6 +301,19 @@ def test_margins_that_are_none_are_refused(device):
             CollisionChecker(stick(), CollisionWorld(), device, margin=margin)
 
 
+def test_a_robot_of_one_joint_takes_requests_of_any_size(device):
+    urdf = ('<robot name="bar"><link name="foot"/><link name="bar"><collision><geometry><box size="1 0.1 0.1"/></geometry></collision></link>'
+            '<joint name="turn" type="revolute"><parent link="foot"/><child link="bar"/><axis xyz="0 0 1"/>'
+            '<limit lower="-3" upper="3" velocity="1" effort="1"/></joint></robot>')
+    world = CollisionWorld()
+    world.add_sphere("ball", 0.05, at(0.4, 0, 0))
+    checker = CollisionChecker(load_urdf(urdf), world, device)
+    for count in (0, 1, 40, 5000):
+        q = np.linspace(-1.5, 1.5, count)[:, None]
+        assert (checker.configurations_valid(q) == (np.abs(q[:, 0]) > 0.3)).mean() > 0.9 or not count
+        assert (checker.motions_valid(q, q) <= checker.configurations_valid(q)).all()
+
+
 def test_a_margin_may_change_between_queries(device):
     world = CollisionWorld()
     checker = CollisionChecker(stick(), world, device)

@@ -72,7 +72,7 @@ class CudaChecker:
     def room(self, number, rows, columns):
         """The page-locked array from which input `number` travels, as configurations.new_array: valid until the next call."""
         with cuda.gpus[self._index]:
-            return self._buffer(f"in{number}", rows, columns, np.float32)[1][:rows]
+            return self._buffer(f"in{number}", rows, (columns,), np.float32)[1][:rows]
 
     def _run(self, kernel, per_block, inputs, *scalars):
         """inputs: (N, dof) float32 arrays of the host or of the device; -> (N,) uint8 verdicts on the host."""
@@ -81,7 +81,7 @@ class CudaChecker:
             return np.zeros(0, dtype=np.uint8)
         with cuda.gpus[self._index]:
             on_device = [self._upload(f"in{k}", q) for k, q in enumerate(inputs)]
-            answer, host_answer = self._buffer("out", n, 1, np.uint8)
+            answer, host_answer = self._buffer("out", n, (), np.uint8)
             kernel[(n + per_block - 1) // per_block, THREADS, self._stream](*on_device, *scalars, *self.scene, answer[:n])
             answer[:n].copy_to_host(host_answer[:n], self._stream)
             self._stream.synchronize()
@@ -90,18 +90,17 @@ class CudaChecker:
     def _upload(self, name, q):
         if hasattr(q, "__cuda_array_interface__"):
             return cuda.as_cuda_array(q)
-        device, host = self._buffer(name, len(q), self._dof, np.float32)
+        device, host = self._buffer(name, len(q), (self._dof,), np.float32)
         if not np.may_share_memory(host, q):  # the caller may have filled it already
             np.copyto(host[:len(q)], q)
         device[:len(q)].copy_to_device(host[:len(q)], self._stream)
         return device[:len(q)]
 
-    def _buffer(self, name, n, columns, dtype):
-        """A device array and its page-locked twin with room for n rows."""
+    def _buffer(self, name, n, row, dtype):
+        """A device array and its page-locked twin with room for n rows of shape `row`."""
         held = self._buffers.get(name)
         if held is None or len(held[0]) < n:
-            rows = 1 << max(10, int(n - 1).bit_length())
-            shape = (rows,) if columns == 1 else (rows, columns)
+            shape = 1 << max(10, int(n - 1).bit_length()), *row
             held = cuda.device_array(shape, dtype), cuda.pinned_array(shape, dtype)
             self._buffers[name] = held
         return held
