@@ -73,7 +73,9 @@ def _self_contact(rig, rng, tally):
             colliding = middle
     q = close_to(rng, colliding)
     rig.put([])
-    tally.verdicts(rig.name, free_of(rig.checkers, q), rig.oracle.self_gaps(q), lambda i: f"self-collision at q = {numbers(q[i])}")
+    # beyond the limits of a sliding joint nothing is called free, whatever the gap
+    inside = (~rig.prismatic | (q >= rig.robot.lower) & (q <= rig.robot.upper)).all(axis=1)
+    tally.verdicts(rig.name, free_of(rig.checkers, q), rig.oracle.self_gaps(q), lambda i: f"self-collision at q = {numbers(q[i])}", widest=inside)
 
 
 ATTACK = Attack("contacts", "obstacles and links at gaps of +-1 um to 1 cm", case)
