@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import coal
 import numpy as np
-from oracles import CoalScene
+from oracles import CoalScene, triangle_soup
 from scipy.optimize import minimize_scalar
 
 
@@ -138,7 +138,7 @@ class Oracle:
             centres = corners.mean(axis=1)
             radii = np.linalg.norm(corners - centres[:, None], axis=2).max(axis=1)
             for near in corners[np.linalg.norm(centres - obstacle.centre, axis=1) < radii + obstacle.radius]:
-                least = min(least, distance(coal.TriangleP(*near), own, obstacle.geometry, obstacle.placement)[0])
+                least = min(least, distance(triangle_soup(near, [[0, 1, 2]]), own, obstacle.geometry, obstacle.placement)[0])
         return least
 
     def least_gap(self, q_from, q_to, gaps, known=(), samples=33):
