@@ -62,10 +62,10 @@ class RunningNode:
             executor.add_node(node)
             threading.Thread(target=executor.spin, daemon=True).start()
 
-    def plan(self, request, timeout=60):
+    def plan(self, request, timeout=240):
         return self.call(self.client, request, timeout)
 
-    def call(self, client, request, timeout=60):
+    def call(self, client, request, timeout=240):
         future = client.call_async(request)
         self.wait_until(future.done, timeout)
         return future.result()
@@ -76,7 +76,7 @@ class RunningNode:
         request = SetParameters.Request(parameters=[Parameter(name, value=value).to_parameter_msg()])
         return self.call(client, request).results[0]
 
-    def wait_until(self, condition, timeout=60):
+    def wait_until(self, condition, timeout=240):
         end = time.monotonic() + timeout
         while not condition():
             assert time.monotonic() < end, "timed out"
