@@ -16,11 +16,12 @@ driver_folders := $(foreach folder,$(subst :, ,$(LD_LIBRARY_PATH)),\
   $(if $(findstring nvidia,$(folder))$(findstring cuda,$(folder)),$(folder)))
 export LD_LIBRARY_PATH := $(subst $(empty) $(empty),:,$(strip $(driver_folders)))
 
-.PHONY: help setup demo test bench soundness clean
+.PHONY: help setup demo test lint bench soundness clean
 
 help:
 	@echo "make demo    plan through the real nodes: motions of a robot, paths of 10,000 agents; draw them"
 	@echo "make test    run the tests              (make test ARGS=\"-k collision\")"
+	@echo "make lint    check style and types: ruff, mypy"
 	@echo "make bench   measure, with peers, into out/bench"
 	@echo "make soundness   look for wrong answers (make soundness ARGS=\"--seconds 3600 --seed 1\")"
 	@echo "make setup   only set up .venv          (make setup PYTHON=python3.12)"
@@ -32,8 +33,13 @@ setup:
 demo: setup
 	@$(IN_VENV) -m gpu_planners.cli demo $(ARGS)
 
-test: setup
-	@$(IN_VENV) -m pytest $(ARGS)
+test: lint
+	@$(IN_VENV) -m pytest -n auto --dist worksteal $(ARGS)
+
+lint: setup
+	@$(IN_VENV) -m ruff check
+	@$(IN_VENV) -m ruff format --check
+	@$(IN_VENV) -m mypy
 
 bench: setup
 	@$(IN_VENV) -m gpu_planners.cli bench $(ARGS)

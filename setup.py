@@ -37,15 +37,17 @@ ROS_WHEELS = [
 EXTRAS = {
     "bench": ["coal>=3.0", "matplotlib>=3.7", "ompl>=1.7", "pin>=3.0", "scikit-image>=0.22", "tqdm>=4.64"],
     "gpu": ["numba-cuda[cu12]>=0.20"],
-    "mpi": ["mpi4py>=4.0"],
     "ros": ROS_WHEELS,
     "test": [
         "coal>=3.0",
         "example-robot-data>=4.3",
         "hypothesis>=6.100",
+        "mypy>=1.16",
         "pin>=3.0",
         "pytest>=7.4",
         "pytest-timeout>=2.2",
+        "pytest-xdist>=3.5",
+        "ruff>=0.6",
     ],
     "view": ["matplotlib>=3.7", "viser>=0.2"],
 }
@@ -69,6 +71,7 @@ setup(
     maintainer="gpu_planners maintainers",
     maintainer_email="maintainer@example.com",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
+    package_data={NAME: ["py.typed"]},
     python_requires=">=3.10,<3.14",
     install_requires=LIBRARIES,
     extras_require=EXTRAS,
@@ -84,6 +87,6 @@ setup(
             "arm_planner = gpu_planners.nodes:arm_planner",
             "arm_planner_demo = gpu_planners.nodes:arm_planner_demo",
             "grid_planner = gpu_planners.nodes:grid_planner",
-        ],
+        ]
     },
 )

@@ -25,7 +25,18 @@ from . import (
 from .harness import Context, Row
 from .problems import data_dir
 
-MODULES = (arm_checks, arm_planners, arm_batches, arm_lengths, dl14, planar_arm, grid_experiments, grid_fields, grid_scenarios, grid_streamed)
+MODULES = (
+    arm_checks,
+    arm_planners,
+    arm_batches,
+    arm_lengths,
+    dl14,
+    planar_arm,
+    grid_experiments,
+    grid_fields,
+    grid_scenarios,
+    grid_streamed,
+)
 REGISTRY = {benchmark.name: benchmark for module in MODULES for benchmark in module.BENCHMARKS}
 
 
@@ -66,7 +77,12 @@ def main(arguments=None):
         report.write_json(
             folder / "results.json", results
         )  # after each, so that a run cut short keeps what it measured
-        print(report.section(results["tables"][-1]), f"({name}: {time.perf_counter() - began:.0f} s)\n", sep="\n", flush=True)
+        print(
+            report.section(results["tables"][-1]),
+            f"({name}: {time.perf_counter() - began:.0f} s)\n",
+            sep="\n",
+            flush=True,
+        )
     (folder / "results.md").write_text(report.markdown(results), encoding="utf-8")
     no_plot = report.plot(folder / "results.png", results)
     print(no_plot or f"plot: {folder / 'results.png'}")

@@ -23,7 +23,7 @@ def configurations(context):
             count = (20_000 if context.quick else 100_000) if device == "cpu" else (2**18 if context.quick else 2**21)
             rows += _measured(mix, device, missing, robot, scenes, draw, count, context, best, peer)
         rows += _peer_rows(mix, peer, best)
-    rows.append(Row("any", "VAMP, spheres, one core", quoted="6 M/s (DESIGN.md); spheres, not exact"))
+    rows.append(Row("any", "VAMP, spheres, one core", quoted="6 M/s (docs/references.md); spheres, not exact"))
     return rows
 
 
@@ -57,7 +57,9 @@ def motions(context):
                 )
                 valid.append(checker.motions_valid(q_from, q_to).mean())
                 for where, ends in places(device, q_from, q_to):
-                    taken = seconds(lambda c=checker, e=ends: c.motions_valid(*e), 3 if context.quick or device == "cpu" else 7)
+                    taken = seconds(
+                        lambda c=checker, e=ends: c.motions_valid(*e), 3 if context.quick or device == "cpu" else 7
+                    )
                     rates.setdefault(where, []).append(len(q_from) / median(taken))
             rows += [
                 Row(case, f"gpu_planners, {device}{where}", _spread(each) | {"free": float(np.mean(valid))}, each)
@@ -157,7 +159,8 @@ BENCHMARKS = (
         "configurations",
         "Configuration checks per second",
         "Panda hulls among one MotionBenchMaker scene of each family, exact "
-        "verdicts, float32 arrays in host memory unless a row says otherwise, verdicts to host memory; median, lowest and highest over the scenes. "
+        "verdicts, float32 arrays in host memory unless a row says otherwise, verdicts to host memory; median, lowest "
+        "and highest over the scenes. "
         "Ratio: to coal's better variant on one core in the same run. "
         "Verdicts are compared with coal's where no pair is within 0.1 mm of contact.",
         RATE | {"ratio": "ratio", "compared": "count", "differing": "count"},

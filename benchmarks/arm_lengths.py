@@ -4,7 +4,9 @@ import time
 
 import numpy as np
 
-from gpu_planners.arm import CollisionChecker, CollisionWorld, rrt_connect, rrt_star
+from gpu_planners.arm import CollisionChecker, CollisionWorld
+from gpu_planners.arm.planners import rrt_connect
+from gpu_planners.arm.planners.tree import rrt_star
 
 from .arm_planners import QUOTED, arm_of, checked_row, in_turn, solved_figures, time_figures, warm_up
 from .harness import Benchmark, Row
@@ -29,7 +31,7 @@ def lengths(context):
         for who, module, settings, every in ASKED:
             arm = arm_of("panda", context, every * (5 if context.quick else 1))
             rows.append(_planned(arm, f"gpu_planners, {device}: {who}", module, settings, device, context))
-    texts = [("VAMP, optimising, spheres, one core", "4.51 in 26 ms median (DESIGN.md)"), *QUOTED]
+    texts = [("VAMP, optimising, spheres, one core", "4.51 in 26 ms median (docs/references.md)"), *QUOTED]
     return rows + [Row("Panda", subject, quoted=text) for subject, text in texts]
 
 
@@ -44,20 +46,31 @@ def _planned(arm, subject, module, settings, device, context):
             taken.append(time.perf_counter() - began)
             solved.append((problem, result))
     over = [result.cost / problem.reference_length for problem, result in solved]
-    figures = solved_figures(len(arm.problems), short_length=[result.cost for _, result in solved]) | time_figures(time=taken)
+    figures = solved_figures(len(arm.problems), short_length=[result.cost for _, result in solved]) | time_figures(
+        time=taken
+    )
     figures["over_reference"] = float(np.nanmedian(over)) if solved else np.nan
     paths = {arm.key(problem): [result.path] for problem, result in solved}
     return checked_row(arm.case, subject, figures, taken, paths, context)
 
 
-COLUMNS = {"solved": "text", "valid": "text", "time_ms": "ms", "time_p95_ms": "ms", "short_length": "length", "over_reference": "ratio"}
+COLUMNS = {
+    "solved": "text",
+    "valid": "text",
+    "time_ms": "ms",
+    "time_p95_ms": "ms",
+    "short_length": "length",
+    "over_reference": "ratio",
+}
 
 BENCHMARKS = (
     Benchmark(
         "lengths",
         "Path length against time",
-        "MotionBenchMaker problems, seed 0, warm, new scene ready; wall time of one solve() with its time limit, median and 95th "
-        "percentile over the solved problems; length after shortening. Over reference: median of the length over that of the data's "
+        "MotionBenchMaker problems, seed 0, warm, new scene ready; wall time of one solve() with its time limit, "
+        "median and 95th "
+        "percentile over the solved problems; length after shortening. Over reference: median of the length over that "
+        "of the data's "
         "near-optimal path, which was found among spheres and need not be free on the hulls. Valid: by coal at 1 mm.",
         COLUMNS,
         lengths,

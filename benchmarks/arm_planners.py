@@ -9,10 +9,10 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from importlib import import_module
 
 import numpy as np
 
+import gpu_planners.arm
 from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
 
 from . import coal_peer
@@ -26,9 +26,12 @@ QUOTED = (
     (
         "VAMP, spheres, one core",
         "plan 64 us median, 899 us p95; with shortening 222, 1545 us; length 7.82 raw, 4.87 shortened; "
-        "37 of 139 shortened paths penetrate the hulls (DESIGN.md)",
+        "37 of 139 shortened paths penetrate the hulls (docs/references.md)",
     ),
-    ("pRRTC, spheres, H200", "kernel 0.97 ms median, 1.68 p95; wall 9.05, 12.8 ms; length 5.93 raw (DESIGN.md)"),
+    (
+        "pRRTC, spheres, H200",
+        "kernel 0.97 ms median, 1.68 p95; wall 9.05, 12.8 ms; length 5.93 raw (docs/references.md)",
+    ),
 )
 
 
@@ -53,7 +56,9 @@ ROBOT_NAMES = {"panda": "Panda", "ur5": "UR5"}
 
 def arm_of(name, context, every=1):
     """Arm of every n-th problem whose start and goal are free on the hulls."""
-    usable = [problem for problem in load_problems(name, context.data) if problem.hull_valid_start and problem.hull_valid_goal]
+    usable = [
+        problem for problem in load_problems(name, context.data) if problem.hull_valid_start and problem.hull_valid_goal
+    ]
     return Arm(name, load_urdf(*robot_files(name, context.data), hull_tolerance=np.inf), usable[::every])
 
 
@@ -76,8 +81,11 @@ def _planned(planner, arm, device, missing, context):
     subject = f"gpu_planners, {device}"
     if missing:
         return Row(arm.case, subject, note=missing)
-    module, checker = import_module(f"gpu_planners.arm.{planner}"), CollisionChecker(arm.robot, CollisionWorld(), device)
-    plain, shortened = module.Settings(shortcut_rounds=0, time_limit_s=LONGEST_S), module.Settings(time_limit_s=LONGEST_S)
+    module, checker = (getattr(gpu_planners.arm, planner), CollisionChecker(arm.robot, CollisionWorld(), device))
+    plain, shortened = (
+        module.Settings(shortcut_rounds=0, time_limit_s=LONGEST_S),
+        module.Settings(time_limit_s=LONGEST_S),
+    )
     warm_up(module, checker, arm.problems[0], plain, shortened)
     runs = []
     for problem, scene_s in in_turn(arm, checker, f"{planner}, {device}"):
@@ -118,7 +126,8 @@ def _timed(module, problem, checker, settings, context):
 
 
 def warm_up(module, checker, problem, *settings):
-    """Compile, let every buffer be made, and keep what the compiler left behind from Python's collector, as the node does."""
+    """Compile, let every buffer be made, and keep what the compiler left behind from Python's collector, as the node
+    does."""
     add_obstacles(checker.world, problem.obstacles)
     for each in settings:
         module.solve(problem.start, problem.goals, checker, each, seed=0)
@@ -129,7 +138,9 @@ def warm_up(module, checker, problem, *settings):
 def _row(arm, subject, runs, context):
     solved = [run for run in runs if run.raw.solved and run.short.solved]
     times, short_times = [run.raw_s for run in solved], [run.short_s for run in solved]
-    figures = solved_figures(len(runs), length=[run.raw.cost for run in solved], short_length=[run.short.cost for run in solved])
+    figures = solved_figures(
+        len(runs), length=[run.raw.cost for run in solved], short_length=[run.short.cost for run in solved]
+    )
     figures |= time_figures(plan=times, short=short_times) | {"scene_ms": 1e3 * median([run.scene_s for run in runs])}
     paths = {arm.key(run.problem): [run.short.path] for run in solved}
     return checked_row(arm.case, subject, figures, short_times, paths, context)
@@ -137,7 +148,9 @@ def _row(arm, subject, runs, context):
 
 def solved_figures(asked, **costs):
     """How many problems of those asked are solved, and the median of their costs, under the name given to each list."""
-    return {"solved": f"{len(next(iter(costs.values())))}/{asked}"} | {name: median(each) for name, each in costs.items()}
+    return {"solved": f"{len(next(iter(costs.values())))}/{asked}"} | {
+        name: median(each) for name, each in costs.items()
+    }
 
 
 def time_figures(**taken):
@@ -161,14 +174,21 @@ def recheck(row, data=None):
         return row
     problems = {f"{robot}/{problem.name}": problem for robot in ROBOT_NAMES for problem in load_problems(robot, data)}
     names = list(row["unchecked"])
-    free = _hulls_valid([name.split("/")[0] for name in names], [problems[name] for name in names], list(row["unchecked"].values()), data)
+    free = _hulls_valid(
+        [name.split("/")[0] for name in names],
+        [problems[name] for name in names],
+        list(row["unchecked"].values()),
+        data,
+    )
     figures = row["figures"] | {"valid": f"{sum(free)}/{len(free)}"}
     return row | {"figures": figures, "note": row["note"].removeprefix(UNCHECKED).removeprefix("; "), "unchecked": {}}
 
 
 def _hulls_valid(robots, problems, paths, data):
     """[is every path of a problem free by coal], on all cores."""
-    return list(progress(_processes().map(_hull_valid, robots, problems, paths, [data] * len(paths), chunksize=4), "re-check"))
+    return list(
+        progress(_processes().map(_hull_valid, robots, problems, paths, [data] * len(paths), chunksize=4), "re-check")
+    )
 
 
 @functools.cache
@@ -206,10 +226,20 @@ def _ompl(every, context):
         return Row("Panda, subset", subject, note=(answer.stderr.strip().splitlines() or ["skipped: it failed"])[-1])
     runs = json.loads(answer.stdout)
     solved = [run for run in runs if run["solved"]]
-    problems = [problem for run, problem in zip(runs, load_problems("panda", context.data)[::every], strict=True) if run["solved"]]
-    valid = sum(_hulls_valid(["panda"] * len(solved), problems, [(run["path"], run["short_path"]) for run in solved], context.data))
+    problems = [
+        problem
+        for run, problem in zip(runs, load_problems("panda", context.data)[::every], strict=True)
+        if run["solved"]
+    ]
+    valid = sum(
+        _hulls_valid(
+            ["panda"] * len(solved), problems, [(run["path"], run["short_path"]) for run in solved], context.data
+        )
+    )
     plan, short = [run["plan_s"] for run in solved], [run["short_s"] for run in solved]
-    figures = solved_figures(len(runs), length=[run["length"] for run in solved], short_length=[run["short_length"] for run in solved])
+    figures = solved_figures(
+        len(runs), length=[run["length"] for run in solved], short_length=[run["short_length"] for run in solved]
+    )
     figures |= time_figures(plan=plan, short=short) | {"valid": f"{valid}/{len(solved)}"}
     figures |= {"mean_ms": 1e3 * float(np.mean(plan)), "short_mean_ms": 1e3 * float(np.mean(short))}
     return Row(
@@ -233,8 +263,10 @@ COLUMNS = {
     "scene_ms": "ms",
 }
 TEXT = (
-    "MotionBenchMaker problems, one hull a mesh, seed 0, warm; wall time of solve() without and with shortening, median and "
-    "95th percentile over the solved problems. Valid: the shortened path (of OMPL both) is free by coal, followed at 1 mm. "
+    "MotionBenchMaker problems, one hull a mesh, seed 0, warm; wall time of solve() without and with shortening, "
+    "median and "
+    "95th percentile over the solved problems. Valid: the shortened path (of OMPL both) is free by coal, followed at "
+    "1 mm. "
     "New scene: time until a changed world is ready. "
     "Length: joint-space L2."
 )

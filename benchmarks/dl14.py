@@ -1,12 +1,14 @@
-"""The scene of [DL14]: its PRM from start to path, and its indicator function, beside the paper's figures and its code's."""
+"""The scene of [DL14]: its PRM from start to path, and its indicator function, beside the paper's figures and its
+code's."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from gpu_planners.arm import CollisionChecker, MotionCheck, load_urdf, prm
-from gpu_planners.arm.scene_file import fixed_frames, load_scene
+from gpu_planners.arm import CollisionChecker, MotionCheck, load_urdf
+from gpu_planners.arm.collision.scene_file import fixed_frames, load_scene
+from gpu_planners.arm.planners import prm
 
 from .harness import Benchmark, Row, median, percentile, places, progress, seconds
 
@@ -14,7 +16,11 @@ ROOT = Path(__file__).resolve().parent.parent
 START, GOAL, STEP, RADIUS = np.zeros(4), np.full(4, 3.0), 0.01, 1.0
 MILLION = 1_000_000
 BATCH = 2048  # samples of a round on CUDA
-PLAN, SINGLE, EDGES = "start to path", "indicator, random configurations", "indicator, edges of at most 1 rad at steps of 0.01"
+PLAN, SINGLE, EDGES = (
+    "start to path",
+    "indicator, random configurations",
+    "indicator, edges of at most 1 rad at steps of 0.01",
+)
 SEARCHES = {
     "": {},
     ", lazy": {"lazy": True},
@@ -27,8 +33,12 @@ SEARCHES = {
 QUOTED = (
     (PLAN, "[DL14], 1 and 4 K20m", "version 1: 6864, 869 ms; 2: 2136, 1677 ms; 3: 2492, 942 ms (paper, table 1)"),
     (PLAN, "[DL14], 16 CPU threads", "version 3: 9936 ms (paper, table 1)"),
-    (PLAN, "its code, H200", "0.87, 0.92, 1.13, 6.8, 19.4 s for 5 seeds (DESIGN.md)"),
-    (EDGES, "[DL14], 1 and 4 K20m", "version 1: 1070, 149 ms; 2: 337, 279 ms; 3: 130, 52 ms for 10^6 (paper, table 1; time of the whole search)"),
+    (PLAN, "its code, H200", "0.87, 0.92, 1.13, 6.8, 19.4 s for 5 seeds (docs/references.md)"),
+    (
+        EDGES,
+        "[DL14], 1 and 4 K20m",
+        "version 1: 1070, 149 ms; 2: 337, 279 ms; 3: 130, 52 ms for 10^6 (paper, table 1; time of the whole search)",
+    ),
     (EDGES, "[DL14], 16 CPU threads", "1012 ms for 10^6 (paper, table 1)"),
 )
 
@@ -59,10 +69,12 @@ def _search(checker, subject, settings, context):
     prm.solve(START, GOAL, checker, replace(settings, max_samples=2 * BATCH))
     results, taken = [], []
     for seed in range(3 if context.quick else 5 if on_cpu else 10):
+
         def call(seed=seed):
             results.append(prm.solve(START, GOAL, checker, settings, seed))
+
         taken.append(median(seconds(call, repeats, warm_up=repeats > 1)))
-        del results[seed + 1:]
+        del results[seed + 1 :]
     solved = [result for result in results if result.solved]
     figures = {
         "solved": f"{len(solved)}/{len(results)}",
@@ -79,9 +91,13 @@ def _indicator(checker, subject, context):
     rng = np.random.default_rng(0)
     q = rng.uniform(robot.lower, robot.upper, (count, 4)).astype(np.float32)
     repeats = 3 if checker.device == "cpu" else 15
-    a = q[checker.configurations_valid(q)][:count // 50]
+    a = q[checker.configurations_valid(q)][: count // 50]
     to = rng.normal(size=a.shape)
-    b = np.clip(a + rng.uniform(0, RADIUS, (len(a), 1)) * to / np.linalg.norm(to, axis=1, keepdims=True), robot.lower, robot.upper)
+    b = np.clip(
+        a + rng.uniform(0, RADIUS, (len(a), 1)) * to / np.linalg.norm(to, axis=1, keepdims=True),
+        robot.lower,
+        robot.upper,
+    )
     steps = np.ceil(np.linalg.norm(b - a, axis=1) / STEP) + 1
     rows = []
     for case, check, arrays, evaluations in (
@@ -90,7 +106,14 @@ def _indicator(checker, subject, context):
     ):
         for where, each in places(checker.device, *arrays):
             taken = seconds(lambda check=check, each=each: check(*each), repeats, 2) * MILLION / evaluations
-            rows.append(Row(case, subject + where, {"million_ms": 1e3 * median(taken), "free": float(check(*arrays).mean())}, list(taken)))
+            rows.append(
+                Row(
+                    case,
+                    subject + where,
+                    {"million_ms": 1e3 * median(taken), "free": float(check(*arrays).mean())},
+                    list(taken),
+                )
+            )
     return rows
 
 
@@ -104,9 +127,12 @@ COLUMNS = {
     "free": "share",
 }
 TEXT = (
-    "The four-axis arm and narrow passage of [DL14] from (0,0,0,0) to (3,3,3,3), step 0.01 and radius 1.0 in joint space, "
-    "2048 samples a round on CUDA, warm; wall time of solve(), median and 95th percentile over 10 seeds (5 on the CPU). Indicator: float32 arrays in host memory unless a row says otherwise, "
-    "time for 10^6 evaluations; along edges an evaluation is one of their steps, also where an earlier one ended the check."
+    "The four-axis arm and narrow passage of [DL14] from (0,0,0,0) to (3,3,3,3), step 0.01 and radius 1.0 in joint "
+    "space, "
+    "2048 samples a round on CUDA, warm; wall time of solve(), median and 95th percentile over 10 seeds (5 on the "
+    "CPU). Indicator: float32 arrays in host memory unless a row says otherwise, "
+    "time for 10^6 evaluations; along edges an evaluation is one of their steps, also where an earlier one ended the "
+    "check."
 )
 
 BENCHMARKS = (Benchmark("dl14", "The scene of Demmeler and Liebmann", TEXT, COLUMNS, dl14),)

@@ -1,9 +1,10 @@
-"""The experiments of [CE12]: figures 5 and 6 (time by step, memory, speed-up over P-RTAA*) and table I (paths found, length)."""
+"""The experiments of [CE12]: figures 5 and 6 (time by step, memory, speed-up over P-RTAA*) and table I (paths found,
+length)."""
 
 import numpy as np
 
 from gpu_planners.grid import BlockPlanner
-from gpu_planners.grid.generated_maps import random_free_tiles, random_map
+from gpu_planners.grid.maps.generated import random_free_tiles, random_map
 
 from .grid_timing import split_seconds
 from .harness import Benchmark, Row, median, progress, told
@@ -65,7 +66,13 @@ def agents(context):
             counts = ALL_AGENTS if whole else (512, 8192)
             for count in counts[:: len(counts) - 1] if context.quick else counts:
                 rows += _group(grid, random_free_tiles(grid, count, seed=count), goal, device)
-    rows.append(Row("512 to 262,144 agents", "[CE12], GTX 480", quoted="P-BA* over P-RTAA*: 5 to 45 times on 512x512, 9 to 44 times on 1024x1024"))
+    rows.append(
+        Row(
+            "512 to 262,144 agents",
+            "[CE12], GTX 480",
+            quoted="P-BA* over P-RTAA*: 5 to 45 times on 512x512, 9 to 44 times on 1024x1024",
+        )
+    )
     return rows
 
 
@@ -89,7 +96,8 @@ def _group(grid, starts, goal, device):
 
 
 def table(context):
-    """Rows of paths found and their lengths, upper left to lower right corner (table I). The device does not matter: on the CPU."""
+    """Rows of paths found and their lengths, upper left to lower right corner (table I). The device does not matter:
+    on the CPU."""
     if context.devices == ():
         return [Row("all", "gpu_planners", note="no device")]
     runs = 100 if context.full else 4 if context.quick else 25
@@ -99,7 +107,13 @@ def table(context):
             for rate in progress(RATES, f"table I, {size}x{size}"):
                 figures = _table_row(size, rate, connectivity, runs)
                 quoted = PAPER_TABLE[size, rate]
-                rows.append(told(Row(f"{size}x{size}, {rate} %", f"{connectivity}-connected, {runs} runs", figures, quoted=quoted)))
+                rows.append(
+                    told(
+                        Row(
+                            f"{size}x{size}, {rate} %", f"{connectivity}-connected, {runs} runs", figures, quoted=quoted
+                        )
+                    )
+                )
     return rows
 
 
@@ -114,9 +128,14 @@ def _table_row(size, rate, connectivity, runs):
             if paths.solved[0]:
                 lengths.setdefault(name, []).append(int(paths.length[0]))
                 costs[name, run] = paths.cost[0]
-    figures = {f"{name}_length": float(np.mean(lengths[name])) if name in lengths else float("nan") for name in TABLE_PLANNERS}
+    figures = {
+        f"{name}_length": float(np.mean(lengths[name])) if name in lengths else float("nan") for name in TABLE_PLANNERS
+    }
     figures |= {f"{name}_found": len(lengths.get(name, ())) for name in TABLE_PLANNERS}
-    differing = sum(not np.isclose(costs.get(("astar", run), -1.0), costs.get(("exact", run), -1.0), rtol=1e-9) for run in range(runs))
+    differing = sum(
+        not np.isclose(costs.get(("astar", run), -1.0), costs.get(("exact", run), -1.0), rtol=1e-9)
+        for run in range(runs)
+    )
     return figures | {"differing": differing}
 
 
@@ -124,9 +143,12 @@ BENCHMARKS = (
     Benchmark(
         "grid_agents",
         "Many agents, one goal at the centre ([CE12], figures 5 and 6)",
-        f"Random maps with {100 * DENSITY:.0f} % obstacles, cost 1, 4-connected; random free starts. Median wall time of plan() with "
-        "nothing kept, paths on the host. Field: border-to-border step of P-BA*, cost-to-go of exact. Agents: start-to-border "
-        "step and putting paths together, search of P-RTAA*, descent of exact. Copy: device to host, where it is a step of its own. Memory: "
+        f"Random maps with {100 * DENSITY:.0f} % obstacles, cost 1, 4-connected; random free starts. Median wall time "
+        f"of plan() with "
+        "nothing kept, paths on the host. Field: border-to-border step of P-BA*, cost-to-go of exact. Agents: "
+        "start-to-border "
+        "step and putting paths together, search of P-RTAA*, descent of exact. Copy: device to host, where it is a "
+        "step of its own. Memory: "
         "all that is kept where it is planned, without the map. "
         "P-BA* goes around loops while moving, as the paper's first treatment. On the CPU without --full: few groups.",
         {
@@ -144,9 +166,12 @@ BENCHMARKS = (
     Benchmark(
         "grid_table",
         "Paths found and their length ([CE12], table I)",
-        "Random obstacles, upper left to lower right corner, both free; mean steps of the paths that each planner finds, and how "
-        "many it finds. Differing: runs where exact and A* disagree about the path's existence or cost. Quoted: lengths, then "
-        "paths found of 100, of A*, P-BA*-4, -8, -16; its lengths are shorter than the corners' Manhattan distance, so diagonal "
+        "Random obstacles, upper left to lower right corner, both free; mean steps of the paths that each planner "
+        "finds, and how "
+        "many it finds. Differing: runs where exact and A* disagree about the path's existence or cost. Quoted: "
+        "lengths, then "
+        "paths found of 100, of A*, P-BA*-4, -8, -16; its lengths are shorter than the corners' Manhattan distance, "
+        "so diagonal "
         "steps must have been allowed. 100 runs and 8-connected maps too with --full.",
         {f"{name}_length": "length" for name in TABLE_PLANNERS}
         | {f"{name}_found": "count" for name in TABLE_PLANNERS}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpu_planners.grid import BlockPlanner, GridMap, load_movingai_map
-from gpu_planners.grid.generated_maps import random_free_tiles, random_map
+from gpu_planners.grid.maps.generated import random_free_tiles, random_map
 
 from . import grid_peers
 from .grid_timing import descent_seconds, field_seconds
@@ -38,7 +38,9 @@ class Case:
         if self.highest_cost == 1:
             return grid
         rng = np.random.default_rng(self.size)
-        return GridMap(grid.costs * rng.integers(1, self.highest_cost + 1, grid.shape, dtype=np.uint8), self.connectivity)
+        return GridMap(
+            grid.costs * rng.integers(1, self.highest_cost + 1, grid.shape, dtype=np.uint8), self.connectivity
+        )
 
 
 CASES = (
@@ -57,7 +59,9 @@ def fields(context):
     for case in CASES[:1] if context.quick else CASES:
         whole = context.full or any(device != "cpu" for device in context.devices)
         if not (case.always or whole) or not context.devices:
-            rows.append(Row(case.text, "gpu_planners", note="no device" if case.always else "only with --full, or on a GPU"))
+            rows.append(
+                Row(case.text, "gpu_planners", note="no device" if case.always else "only with --full, or on a GPU")
+            )
             continue
         grid = case.grid()
         starts = random_free_tiles(grid, 4096 if context.quick else AGENTS, seed=1)
@@ -127,7 +131,14 @@ def _peers(case, grid, starts, goals, context):
     if case.size <= 1024 or (context.full and case.size <= 4096):
         peer = grid_peers.scipy_dijkstra(grid)
         taken = seconds(lambda: peer(goals[0]), 1, 0)
-        rows.append(Row(case.text, "scipy.sparse.csgraph.dijkstra", {"field_ms": 1e3 * median(taken)}, note="its graph is built before"))
+        rows.append(
+            Row(
+                case.text,
+                "scipy.sparse.csgraph.dijkstra",
+                {"field_ms": 1e3 * median(taken)},
+                note="its graph is built before",
+            )
+        )
         if case.connectivity == 4 and case.highest_cost == 1:
             peer = grid_peers.skimage_mcp(grid)
             note = "" if peer else "skipped: scikit-image is not installed"
@@ -147,7 +158,10 @@ def _near_centre(grid, count):
 def repair(context):
     """Rows of updates after an obstacle appears and goes, against the field from nothing."""
     rows = []
-    maps = {"no obstacles": GridMap(np.ones((1024, 1024), np.uint8), 4), "5 % obstacles": random_map(1024, 1024, 0.05, 5, 4, [(512, 512)])}
+    maps = {
+        "no obstacles": GridMap(np.ones((1024, 1024), np.uint8), 4),
+        "5 % obstacles": random_map(1024, 1024, 0.05, 5, 4, [(512, 512)]),
+    }
     maps |= {"Berlin_0_1024": load_movingai_map(data_dir(context.data) / "movingai" / "Berlin_0_1024.map", 4)}
     for name, grid in maps.items():
         for connectivity in (4,) if context.quick else (4, 8):
@@ -159,7 +173,7 @@ def repair(context):
                     continue
                 count = 4 if context.quick else 12 if device == "cpu" else 50
                 rows.append(_repaired(case, subject, grid, device, count))
-    rows.append(Row("any", "Nav2's proposal", quoted="13 times faster than recomputing (DESIGN.md)"))
+    rows.append(Row("any", "Nav2's proposal", quoted="13 times faster than recomputing (docs/references.md)"))
     return rows
 
 
@@ -177,7 +191,10 @@ def _repaired(case, subject, grid, device, count):
         side = rng.integers(1, LARGEST_OBSTACLE + 1, 2)
         corner = random_free_tiles(grid, 1, seed=rng.integers(2**31))[0]
         block = [slice(first, first + size) for first, size in zip(corner, side, strict=True)]
-        rows, cols = (index.ravel() for index in np.meshgrid(*(np.arange(n)[part] for n, part in zip(grid.shape, block)), indexing="ij"))
+        rows, cols = (
+            index.ravel()
+            for index in np.meshgrid(*(np.arange(n)[part] for n, part in zip(grid.shape, block)), indexing="ij")
+        )
         clear = (rows != goal[0]) | (cols != goal[1])
         rows, cols = rows[clear], cols[clear]
         for costs in (np.zeros(len(rows), np.uint8), grid.costs[rows, cols]):
@@ -203,10 +220,14 @@ BENCHMARKS = (
     Benchmark(
         "grid_fields",
         "Fields and paths of 262,144 agents",
-        f"Random maps with {100 * DENSITY:.0f} % obstacles, goals about the centre, random free starts; warm, median wall time with nothing "
-        "kept. Field: until the cost-to-go of all tiles is there, where it was computed. Paths on the device: of all agents, left on the "
-        "GPU. All paths: on the host, the field being there. Time: field and all paths. x BFS: how often faster the field is than the "
-        "breadth-first search of the same run. Paths, MB: host memory of the PathSet. On the CPU without --full: not the largest maps.",
+        f"Random maps with {100 * DENSITY:.0f} % obstacles, goals about the centre, random free starts; warm, median "
+        f"wall time with nothing "
+        "kept. Field: until the cost-to-go of all tiles is there, where it was computed. Paths on the device: of all "
+        "agents, left on the "
+        "GPU. All paths: on the host, the field being there. Time: field and all paths. x BFS: how often faster the "
+        "field is than the "
+        "breadth-first search of the same run. Paths, MB: host memory of the PathSet. On the CPU without --full: not "
+        "the largest maps.",
         {
             "field_ms": "ms",
             "over_bfs": "ratio",
@@ -222,10 +243,17 @@ BENCHMARKS = (
     Benchmark(
         "grid_repair",
         "Repair after an obstacle",
-        f"An obstacle of up to {LARGEST_OBSTACLE}x{LARGEST_OBSTACLE} tiles appears at a random place and goes again. Repair: update() and prepare(). Recompute: "
+        f"An obstacle of up to {LARGEST_OBSTACLE}x{LARGEST_OBSTACLE} tiles appears at a random place and goes again. "
+        f"Repair: update() and prepare(). Recompute: "
         "prepare() on the changed map with no field there. Median "
         "wall times; x recompute: median of the single ratios, and the lowest. Identical: fields equal bit for bit.",
-        {"repair_ms": "ms", "recompute_ms": "ms", "over_recompute": "ratio", "lowest_ratio": "ratio", "identical": "text"},
+        {
+            "repair_ms": "ms",
+            "recompute_ms": "ms",
+            "over_recompute": "ratio",
+            "lowest_ratio": "ratio",
+            "identical": "text",
+        },
         repair,
     ),
 )

@@ -7,12 +7,13 @@ The search is the one that a programmer writes first: a queue in an array, one i
 import numpy as np
 from numba import njit
 
-from gpu_planners.grid.agents import COL_STEP, ROW_STEP
+from gpu_planners.grid.paths import COL_STEP, ROW_STEP
 
 
 @njit(cache=True)
 def bfs(free, row, col, distance, queue):
-    """Distances in steps to (row, col); -1 where there is no way. free: (rows, cols) bool; distance (rows * cols,), queue: int32"""
+    """Distances in steps to (row, col); -1 where there is no way. free: (rows, cols) bool; distance (rows * cols,),
+    queue: int32"""
     rows, cols = free.shape
     distance[:] = -1
     queue[0] = row * cols + col
@@ -68,7 +69,8 @@ class Bfs:
 
 
 def scipy_dijkstra(grid):
-    """-> function of a goal that gives its field. The graph is built before; an edge costs what its end costs to enter."""
+    """-> function of a goal that gives its field. The graph is built before; an edge costs what its end costs to
+    enter."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import dijkstra
 
@@ -81,7 +83,8 @@ def scipy_dijkstra(grid):
 
 
 def _edges(grid):
-    """(costs, (from, to)) of the graph whose edges lead away from the goal: an edge into a tile costs its neighbour's step."""
+    """(costs, (from, to)) of the graph whose edges lead away from the goal: an edge into a tile costs its neighbour's
+    step."""
     tile, free = np.arange(grid.costs.size, dtype=np.int32).reshape(grid.shape), ~grid.blocked
     values, sources, targets = [], [], []
     for down, across in ((0, 1), (1, 0), (1, 1), (1, -1))[: 2 if grid.connectivity == 4 else 4]:
@@ -99,7 +102,8 @@ def _edges(grid):
 
 
 def skimage_mcp(grid):
-    """-> function of a goal that gives costs of 4-connected paths on a uniform map, or None where scikit-image is missing."""
+    """-> function of a goal that gives costs of 4-connected paths on a uniform map, or None where scikit-image is
+    missing."""
     try:
         from skimage.graph import MCP
     except ImportError:

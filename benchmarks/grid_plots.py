@@ -29,7 +29,13 @@ def plot(file, results):
         axes.set_title(f"{title}: {draw.__doc__}", fontsize=11, weight="bold", loc="left")
         axes.spines[["top", "right"]].set_visible(False)
     machine = results["machine"]
-    figure.supxlabel(f"{machine['cpu']}, {machine['cores']} cores; {machine['gpu'] or 'no GPU'}", fontsize=9, color="#666666", x=0.01, ha="left")
+    figure.supxlabel(
+        f"{machine['cpu']}, {machine['cores']} cores; {machine['gpu'] or 'no GPU'}",
+        fontsize=9,
+        color="#666666",
+        x=0.01,
+        ha="left",
+    )
     figure.savefig(file, dpi=130)
     return None
 
@@ -49,7 +55,9 @@ def _speed_ups(axes, rows):
     """times faster than P-RTAA*"""
     for name in dict.fromkeys(name for _, name, _ in rows):
         points = sorted((count, row["figures"]["over_rtaa"]) for count, each, row in rows if each == name)
-        style = {"exact": {"lw": 2.6, "color": "#111111"}}.get(name, {"lw": 1.4, "ls": "--" if name.startswith("P-RTAA") else "-"})
+        style = {"exact": {"lw": 2.6, "color": "#111111"}}.get(
+            name, {"lw": 1.4, "ls": "--" if name.startswith("P-RTAA") else "-"}
+        )
         axes.plot(*zip(*points, strict=True), marker="o", ms=4, label=name, **style)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
@@ -70,9 +78,19 @@ def _steps(axes, rows):
             for step, colour in (("field_ms", "#3b6fb6"), ("agents_ms", "#5aa469"), ("copy_ms", "#b45f9c")):
                 value = figures.get(step) or 0.0
                 label = step.removesuffix("_ms") if i == j == 0 else None
-                axes.bar(j + (i - (len(planners) - 1) / 2) * width, value, 0.9 * width, bottom, color=colour, label=label)
+                axes.bar(
+                    j + (i - (len(planners) - 1) / 2) * width, value, 0.9 * width, bottom, color=colour, label=label
+                )
                 bottom += value
-            axes.text(j + (i - (len(planners) - 1) / 2) * width, bottom, f" {name}", rotation=90, fontsize=6, ha="center", va="bottom")
+            axes.text(
+                j + (i - (len(planners) - 1) / 2) * width,
+                bottom,
+                f" {name}",
+                rotation=90,
+                fontsize=6,
+                ha="center",
+                va="bottom",
+            )
     axes.set_ylim(top=1.3 * max(row["figures"]["time_ms"] for _, name, row in rows if name in planners))
     axes.set_xticks(range(len(counts)), [f"{count:,}" for count in counts], fontsize=8, rotation=30)
     axes.set_xlabel("agents; bars stacked: field, agents, copy")
@@ -89,4 +107,6 @@ def _fields(axes, rows):
             axes.barh(at - 0.2, row["figures"]["paths_ms"], 0.4, color=colour, alpha=0.55, hatch="///")
     axes.set_yticks(range(len(rows)), labels, fontsize=6)
     axes.set_xscale("log")
-    axes.set_xlim(left=0.4 * min(row["figures"].get(step) or math.inf for row in rows for step in ("field_ms", "paths_ms")))
+    axes.set_xlim(
+        left=0.4 * min(row["figures"].get(step) or math.inf for row in rows for step in ("field_ms", "paths_ms"))
+    )

@@ -33,7 +33,13 @@ def scenarios(context):
 def _columns(figures):
     count, goals, solved, exact, taken = figures
     each = 1e3 * taken / count
-    return {"scenarios": int(count), "goals": int(goals), "found": int(solved), "as_published": int(exact), "time_ms": float(each)}
+    return {
+        "scenarios": int(count),
+        "goals": int(goals),
+        "found": int(solved),
+        "as_published": int(exact),
+        "time_ms": float(each),
+    }
 
 
 def _solved(path, every, device):
@@ -54,8 +60,10 @@ BENCHMARKS = (
     Benchmark(
         "grid_scenarios",
         "MovingAI's scenarios",
-        "Every scenario of the shared files, on 8-connected maps without cutting corners, one call for a file. As published: the path is as "
-        "long as the file says, to the digits that it gives. Time: of a scenario, its share of the call; agents with the same goal share a "
+        "Every scenario of the shared files, on 8-connected maps without cutting corners, one call for a file. As "
+        "published: the path is as "
+        "long as the file says, to the digits that it gives. Time: of a scenario, its share of the call; agents with "
+        "the same goal share a "
         f"field, of which nothing is there before. On the CPU without --full: every {EVERY_ON_CPU}th.",
         {"scenarios": "count", "goals": "count", "found": "count", "as_published": "count", "time_ms": "ms"},
         scenarios,

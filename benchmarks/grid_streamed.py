@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpu_planners.grid import BlockPlanner
-from gpu_planners.grid.block_field import Settings
-from gpu_planners.grid.generated_maps import random_map
+from gpu_planners.grid.exact.fields import Settings
+from gpu_planners.grid.maps.generated import random_map
 
 from .grid_fields import DENSITY
 from .harness import Benchmark, Row, told
@@ -77,7 +77,9 @@ def _planned(case, device):
         one_piece.plan(goal[None], goal)
         figures["one_piece_s"] = time.perf_counter() - began
         expected = one_piece.plan(starts, goal)
-        same = all(np.array_equal(getattr(paths, name), getattr(expected, name)) for name in ("status", "cost", "words"))
+        same = all(
+            np.array_equal(getattr(paths, name), getattr(expected, name)) for name in ("status", "cost", "words")
+        )
         figures["identical"] = "yes" if same else "no"
     return told(Row(case.text, f"gpu_planners, {device}", figures))
 
@@ -86,9 +88,12 @@ BENCHMARKS = (
     Benchmark(
         "grid_streamed",
         "Maps larger than the memory limit",
-        f"Random maps with {100 * DENSITY:.0f} % obstacles, goal at the centre. Field: what one field and its map would take in one piece. "
-        "Window: the piece that lies on the device, of so many down and across; the state of the whole map lies in host memory. "
-        "Visits: how often a window was worked on. Time: until the field is there, one run, warm; in one piece: the same without the "
+        f"Random maps with {100 * DENSITY:.0f} % obstacles, goal at the centre. Field: what one field and its map "
+        f"would take in one piece. "
+        "Window: the piece that lies on the device, of so many down and across; the state of the whole map lies in "
+        "host memory. "
+        "Visits: how often a window was worked on. Time: until the field is there, one run, warm; in one piece: the "
+        "same without the "
         f"limit. Identical: costs and steps of {AGENTS} agents with random starts, beside those of one piece.",
         {
             "one_piece_mb": "ms",

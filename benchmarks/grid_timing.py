@@ -6,12 +6,16 @@ import numpy as np
 
 from .harness import median
 
-STEPS = {"field": ("border_to_border",), "agents": ("start_to_border", "search", "reconstruction"), "copy": ("transfer",)}
+STEPS = {
+    "field": ("border_to_border",),
+    "agents": ("start_to_border", "search", "reconstruction"),
+    "copy": ("transfer",),
+}
 
 
 def split_seconds(planner, starts, goal, most=9, enough_s=1.0):
-    """-> (R,) wall seconds of a plan from nothing; {step: median seconds}; the PathSet. Warmed up by one plan; repeated at least
-    twice and at most `most` times, until enough_s have passed.
+    """-> (R,) wall seconds of a plan from nothing; {step: median seconds}; the PathSet. Warmed up by one plan;
+    repeated at least twice and at most `most` times, until enough_s have passed.
 
     The steps are those that the planner measures itself; of one that does not, the plan for a goal whose field is there
     already tells what the agents take.
@@ -51,7 +55,8 @@ def field_seconds(planner, goals):
 
 
 def descent_seconds(planner, starts, goal, repeats=9):
-    """(repeats,) wall seconds on a GPU in which all paths are made and stay there, the field and the agents being there already."""
+    """(repeats,) wall seconds on a GPU in which all paths are made and stay there, the field and the agents being
+    there already."""
     fields, taken = planner._engine._fields, []
     launch = fields._launch
 

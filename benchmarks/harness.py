@@ -73,8 +73,8 @@ def seconds(call, repeats, warm_up=1):
 
 
 def places(device, *arrays):
-    """How the arrays can reach a checker: [(words for the row's subject, float32 arrays)], in the host's memory and, for
-    CUDA, in the device's before the clock starts."""
+    """How the arrays can reach a checker: [(words for the row's subject, float32 arrays)], in the host's memory and,
+    for CUDA, in the device's before the clock starts."""
     arrays = [np.ascontiguousarray(array, dtype=np.float32) for array in arrays]
     if device == "cpu":
         return [("", arrays)]

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpu_planners.arm import rrt, rrt_star
-from gpu_planners.arm.collision_checker import MotionCheck
-from gpu_planners.arm.planar import PlanarChecker, nine_link_scene
+from gpu_planners.arm import MotionCheck
+from gpu_planners.arm.planners.tree import rrt, rrt_star
+from gpu_planners.arm.spaces.planar import PlanarChecker, nine_link_scene
 
 from .harness import Benchmark, Row, median, progress, seconds
 
@@ -29,7 +29,11 @@ def checks(context):
             checker = PlanarChecker(arm, rectangles, device)
             q_from, q_to = rng.uniform(-np.pi, np.pi, (2, count, arm.dof)).astype(np.float32)
             taken = seconds(lambda c=checker, a=q_from, b=q_to: c.motions_valid(a, b), 20, 3) / count
-            figures = {"motion_us": 1e6 * median(taken), "rate": 1 / median(taken), "free": float(checker.motions_valid(q_from, q_to).mean())}
+            figures = {
+                "motion_us": 1e6 * median(taken),
+                "rate": 1 / median(taken),
+                "free": float(checker.motions_valid(q_from, q_to).mean()),
+            }
             rows.append(Row(case, f"gpu_planners, {device}", figures))
     rows.append(Row("one motion a call", f"{PAPER}, serial", quoted="5 ms (figure 5)"))
     rows.append(Row("one motion a call", f"{PAPER}, GPU", quoted="ten times faster than serial: about 500 us"))
@@ -38,7 +42,8 @@ def checks(context):
 
 
 def trees(context):
-    """Rows of RRT and RRT*, unbatched and batched: time, share of checking, cost over samples (figures 4, 6, 7 and 8)."""
+    """Rows of RRT and RRT*, unbatched and batched: time, share of checking, cost over samples (figures 4, 6, 7 and
+    8)."""
     rows = []
     for device, missing in context.asked_for():
         if missing:
@@ -61,17 +66,26 @@ def _planned(device, batch, context):
     seeds = range(1 if device == "cpu" else 3 if context.quick or batch < 1000 else 9)
     common = {"batch": batch, "max_samples": samples, "shortcut_rounds": 0, "time_limit_s": 600.0}
     rows, base = [], None
-    for name, module, settings in (("RRT", rrt, rrt.Settings(stop_at_first=False, **common)),
-                                   ("RRT*", rrt_star, rrt_star.Settings(informed=False, **common)),
-                                   ("RRT*, informed", rrt_star, rrt_star.Settings(**common))):
+    for name, module, settings in (
+        ("RRT", rrt, rrt.Settings(stop_at_first=False, **common)),
+        ("RRT*", rrt_star, rrt_star.Settings(informed=False, **common)),
+        ("RRT*, informed", rrt_star, rrt_star.Settings(**common)),
+    ):
         for each in (checker, twice):
             module.solve(start, goal, each, replace(settings, max_samples=64))
-        runs = [_timed(module, start, goal, checker, settings, seed) for seed in progress(seeds, f"{name}, batch {batch}, {device}")]
+        runs = [
+            _timed(module, start, goal, checker, settings, seed)
+            for seed in progress(seeds, f"{name}, batch {batch}, {device}")
+        ]
         slower = [_timed(module, start, goal, twice, settings, seed)[0] for seed in seeds]
         taken = median([run[0] for run in runs])
         base = base or taken
         figures = {"time_ms": 1e3 * taken, "over_rrt": taken / base, "check_share": median(slower) / taken - 1}
-        figures |= {f"cost_{look}": float(np.mean([_cost_at(run[1], look) for run in runs])) for look in LOOKS if look <= samples}
+        figures |= {
+            f"cost_{look}": float(np.mean([_cost_at(run[1], look) for run in runs]))
+            for look in LOOKS
+            if look <= samples
+        }
         rows.append(Row(f"{name}, batch {batch}", f"gpu_planners, {device}", figures, [run[0] for run in runs]))
     return rows
 
@@ -92,15 +106,18 @@ BENCHMARKS = (
     Benchmark(
         "planar_checks",
         "Planar arm: checks ([BKF11], figure 5)",
-        "Nine links, four rectangles, 100 parts a motion, random motions; wall time of a call of motions_valid, per motion.",
+        "Nine links, four rectangles, 100 parts a motion, random motions; wall time of a call of motions_valid, per "
+        "motion.",
         {"motion_us": "ms", "rate": "rate", "free": "share"},
         checks,
     ),
     Benchmark(
         "planar_trees",
         "Planar arm: RRT and RRT* ([BKF11], figures 4, 6, 7, 8)",
-        "The same arm, 40,000 samples, warm; median wall time of solve(), mean cost over the seeds after 2,500, 10,000 and 40,000 "
-        "samples. Over RRT: time over that of RRT with the same batch. Share of checks: what 100 more checks a motion add to the "
+        "The same arm, 40,000 samples, warm; median wall time of solve(), mean cost over the seeds after 2,500, "
+        "10,000 and 40,000 "
+        "samples. Over RRT: time over that of RRT with the same batch. Share of checks: what 100 more checks a motion "
+        "add to the "
         "time, over the time.",
         {"time_ms": "ms", "over_rrt": "ratio", "check_share": "share"} | {f"cost_{look}": "length" for look in LOOKS},
         trees,

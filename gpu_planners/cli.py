@@ -33,8 +33,8 @@ class MissingError(GpuPlannersError):
     """Something that a command needs is not installed or not found; the text says how to get it."""
 
 
-def main(arguments=None):
-    """Run one command; returns the exit code."""
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command -> the exit code."""
     errors = Console(stderr=True)
     options, rest = _parser().parse_known_args(arguments)
     if rest and options.command not in ("demo", "bench"):
@@ -51,7 +51,7 @@ def main(arguments=None):
         return 130
 
 
-def info(options, _rest):
+def info(_options: argparse.Namespace, _rest: list[str]) -> None:
     """Versions, devices, extras and data, each with what to do where it is missing."""
     console = Console()
     console.print(_device_table())
@@ -59,10 +59,10 @@ def info(options, _rest):
     console.print(_data_table())
 
 
-def demo(_options, rest):
+def demo(_options: argparse.Namespace, rest: list[str]) -> int:
     """The demo of the nodes: arguments are passed on."""
     try:
-        module = importlib.import_module("gpu_planners.nodes.demo")
+        module = importlib.import_module("gpu_planners.demo.main")
     except ModuleNotFoundError as error:
         raise MissingError(
             f"the demo needs '{error.name}': from a checkout run `make demo`, which sets everything up"
@@ -70,7 +70,7 @@ def demo(_options, rest):
     return module.main(rest)
 
 
-def bench(_options, rest):
+def bench(_options: argparse.Namespace, rest: list[str]) -> int:
     """The benchmarks of the checkout that this package runs from: arguments are passed on."""
     root = Path(__file__).resolve().parent.parent
     if not (root / "benchmarks" / "__main__.py").is_file():
@@ -78,24 +78,23 @@ def bench(_options, rest):
             "the benchmarks are in the source tree, not in the installed package: run `make bench` in a checkout"
         )
     sys.path.insert(0, str(root))
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        filter(None, (str(root), os.environ.get("PYTHONPATH")))
-    )  # for the peers' processes
+    peers = filter(None, (str(root), os.environ.get("PYTHONPATH")))  # the peers run in processes of their own
+    os.environ["PYTHONPATH"] = os.pathsep.join(peers)
     return importlib.import_module("benchmarks.__main__").main(rest)
 
 
-def view(options, _rest):
+def view(options: argparse.Namespace, _rest: list[str]) -> None:
     """A robot, a scene and a path in the browser."""
     from .arm import CollisionWorld, load_urdf
 
     try:
-        from .arm import browser_view
+        from .arm.view import browser as browser_view
     except ModuleNotFoundError as error:
         raise MissingError(f"the browser view needs '{error.name}': pip install 'gpu_planners[view]'") from error
     robot = load_urdf(options.urdf, options.srdf, package_dirs=options.package_dirs)
     world, path = CollisionWorld(), None
     if options.scene:
-        from .arm.scene_file import fixed_frames, load_scene
+        from .arm.collision.scene_file import fixed_frames, load_scene
 
         world = load_scene(options.scene, fixed_frames(robot))
     if options.path:
@@ -109,13 +108,16 @@ def view(options, _rest):
 
 def _parser():
     parser = argparse.ArgumentParser(
-        prog="gpu-planners", description="Collision-free arm motions and many-agent grid paths, on an NVIDIA GPU or the CPU."
+        prog="gpu-planners",
+        description="Collision-free arm motions and many-agent grid paths, on an NVIDIA GPU or the CPU.",
     )
     parser.add_argument("--version", action="version", version=f"gpu_planners {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="info | demo | bench | view")
     commands.add_parser("info", help="versions, devices, extras and data that are there").set_defaults(run=info)
     commands.add_parser(
-        "demo", help="plan motions of a real robot and paths of many agents through the real nodes, and draw them", add_help=False
+        "demo",
+        help="plan motions of a real robot and paths of many agents through the real nodes, and draw them",
+        add_help=False,
     ).set_defaults(run=demo)
     commands.add_parser("bench", help="measure, with peers in the same run", add_help=False).set_defaults(run=bench)
     viewer = commands.add_parser("view", help="show a robot, a scene and a path in the browser")

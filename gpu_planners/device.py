@@ -1,12 +1,13 @@
-"""Which device computes, how compiled code is cached, and page-locked buffers.
+"""Devices, and the cache of compiled code.
 
-`njit` here is numba's with an on-disk cache whose folder is keyed on the sources of the whole package:
-numba itself looks only at the file of the decorated function, so a change in a callee of another module
-would bring an old answer back (GPU_NOTES). CUDA is imported only when a device is asked for.
+`njit` here is Numba's with a cache on disk, in a folder whose name is a digest of the sources of the whole package.
+Numba itself looks only at the file of the decorated function, so a change in a callee of another module would bring
+old code back. CUDA is imported only when a device is asked for.
 
-Processes: threads (GNU OpenMP's, which Numba uses) and CUDA contexts do not survive os.fork. A child forked after its parent
-has planned cannot plan, and every entry point of the package says so in it (`refuse_forked`). Start processes by "spawn" or
-"forkserver" (multiprocessing.get_context, or a ProcessPoolExecutor's mp_context) or by subprocess, or fork before planning.
+Threads (GNU OpenMP's, which Numba uses) and CUDA contexts do not survive os.fork. A child that was forked after its
+parent had planned cannot plan, and every entry point of the package says so in it (`refuse_forked`). Start processes
+by "spawn" or "forkserver" (multiprocessing.get_context, or the mp_context of a ProcessPoolExecutor) or by subprocess,
+or fork before planning.
 """
 
 import contextlib
@@ -22,8 +23,8 @@ from .errors import DeviceError, GpuPlannersError
 _lost = ""  # what this process inherited from its parent by a fork and cannot use
 
 
-def cache_folder():
-    """$XDG_CACHE_HOME/gpu_planners or ~/.cache/gpu_planners."""
+def cache_folder() -> Path:
+    """$XDG_CACHE_HOME/gpu_planners, or ~/.cache/gpu_planners."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpu_planners"
 
 
@@ -34,22 +35,32 @@ def _numba_cache_folder():
     digest = hashlib.sha256(numba.__version__.encode())
     root = Path(__file__).parent
     for source in sorted(root.rglob("*.py")):
-        if "nodes" not in source.relative_to(root).parts:
+        if source.relative_to(root).parts[0] not in ("nodes", "demo", "cli.py"):
             digest.update(source.read_bytes())
     return str(cache_folder() / "numba" / digest.hexdigest()[:16])
 
 
 def njit(function=None, **options):
-    """numba.njit with fused multiply-add allowed and the package-wide cache."""
+    """numba.njit with the cache of the package, and with fused multiply-add allowed."""
     if function is None:
         return functools.partial(njit, **options)
     options = {"cache": True, "fastmath": {"contract", "nsz", "arcp"}, "error_model": "numpy", "nogil": True} | options
     return _with_stable_key(_with_package_cache(lambda: numba.njit(**options)(function)))
 
 
+def lean_njit(function):
+    """njit for code that allocates nothing: without the counting of references to arrays.
+
+    Numba counts references by atomic additions, also for each array of each record that a function is given or makes:
+    half the time of a collision check. A function compiled so may return arrays only to others compiled so, or parts of
+    what was lent (`team.borrowed`); Python would get the whole array in place of a part.
+    """
+    return njit(function, _nrt=False)
+
+
 def cuda_jit(function=None, **options):
-    """numba.cuda.jit with the package-wide cache; imports CUDA. No fast mathematics: its square roots and divisions make the
-    exact search call pairs half a millimetre apart colliding."""
+    """numba.cuda.jit with the cache of the package; imports CUDA. Without fast mathematics: with its square roots and
+    divisions the exact search calls pairs half a millimetre apart colliding."""
     from numba import cuda
 
     if function is None:
@@ -67,17 +78,27 @@ def _with_package_cache(decorate):
 
 
 def _with_stable_key(dispatcher):
-    """Numba finds a function's compiled code by, among others, a pickle of its closure. One that holds compiled functions is
-    pickled differently in every process, so that all that a factory makes would be compiled anew in each. Nor does it tell one
-    function's serial code from its parallel code."""
+    """Give a function a key in the cache that is the same in every process.
+
+    Numba finds compiled code by, among others, a pickle of the function's closure. A closure that holds compiled
+    functions is pickled differently in every process, so whatever a factory makes would be compiled anew in each. Nor
+    does Numba tell the serial code of a function from its parallel code. A Numba without `_index_key` compiles more
+    often.
+    """
     cache, parallel = dispatcher._cache, dispatcher.targetoptions.get("parallel", False)
     if hasattr(cache, "_index_key"):
-        cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), _described(dispatcher), parallel)
+        cache._index_key = lambda signature, codegen: (
+            signature,
+            codegen.magic_tuple(),
+            _described(dispatcher),
+            parallel,
+        )
     return dispatcher
 
 
 def _described(value):
-    """A text that tells closure values apart and is the same in every process. The sources are in the folder's name already."""
+    """A text that tells the values of closures apart and is the same in every process; the folder's name covers
+    sources."""
     function = getattr(value, "py_func", value)
     if hasattr(function, "__code__"):
         inner = [_described(cell.cell_contents) for cell in function.__closure__ or ()]
@@ -104,15 +125,17 @@ def _note_fork():
 os.register_at_fork(after_in_child=_note_fork)
 
 
-def refuse_forked():
-    """Raise GpuPlannersError in a child that was forked after its parent had used threads or CUDA: the child would crash."""
+def refuse_forked() -> None:
+    """Raise GpuPlannersError in a child forked after its parent had used threads or CUDA: it would crash."""
     if _lost:
-        raise GpuPlannersError(f"this process was forked from one that had used gpu_planners with {_lost}, which does not survive a fork; "
-                               "start processes by 'spawn' or 'forkserver' (multiprocessing.get_context), or by subprocess")
+        raise GpuPlannersError(
+            f"this process was forked from one that had used gpu_planners with {_lost}, which does not survive a fork; "
+            "start processes by 'spawn' or 'forkserver' (multiprocessing.get_context), or by subprocess"
+        )
 
 
 @functools.cache
-def cuda_problem():
+def cuda_problem() -> str:
     """Why CUDA cannot be used here, or "" when it can."""
     try:
         from numba import cuda
@@ -126,8 +149,8 @@ def cuda_problem():
     return "no CUDA driver or device was found"
 
 
-def resolve_device(device):
-    """"auto", "cpu", "cuda" or "cuda:N" -> "cpu" or "cuda:N".
+def resolve_device(device: str) -> str:
+    """ "auto", "cpu", "cuda" or "cuda:N" -> "cpu" or "cuda:N".
 
     Raises DeviceError when the name is unknown or the device is not there; GpuPlannersError in a child forked too late.
     """

@@ -31,13 +31,21 @@ class DeviceError(GpuPlannersError):
 
 
 class GridMapError(GpuPlannersError):
-    """A grid map, or a file or message that holds one, is malformed; the text names the tile, the field or the value."""
+    """A grid map, or what holds one, is malformed; the text names the tile, the field or the value."""
 
 
-def shown(value):
-    """A short text of any value, for an error."""
+LONGEST_SHOWN = 200  # characters of a value in an error text
+
+
+def shown(value: object) -> str:
+    """The repr of any value for an error text, cut where it is long."""
     try:
-        text = repr(value)
-    except Exception:  # an integer of 5000 digits, or what an object of the caller raises
-        text = f"a value of type {type(value).__name__}"
-    return text if len(text) <= 80 else text[:77] + "..."
+        return shortened(repr(value))
+    except Exception:  # an integer of 5000 digits, or whatever a foreign __repr__ raises
+        return f"a value of type {type(value).__name__}"
+
+
+def shortened(text: object) -> str:
+    """The beginning of a text for an error text."""
+    text = str(text)
+    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + " ..."

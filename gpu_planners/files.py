@@ -10,13 +10,17 @@ from pathlib import Path
 
 import yaml
 
+from .errors import shortened, shown
+
 MOST_BYTES = 16 * 2**20  # of a description in text: URDF, SRDF
 MOST_DEPTH = 20  # of lists and mappings inside each other in a YAML file; a scene needs 5
 LONGEST_SCALAR = 1000  # characters of a number or a text in a YAML file
-LONGEST_SHOWN = 200  # characters of a value in an error text
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+_Fastest: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # PyYAML has the first where it was built with libyaml
+
+
+class _Loader(_Fastest):
     """Safe, and takes 1e-3 for a number, which YAML 1.1 calls a text."""
 
 
@@ -24,22 +28,8 @@ _POWER_OF_TEN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _POWER_OF_TEN, list("-+.0123456789"))
 
 
-def shown(value):
-    """repr of a value for an error text, cut where it is long."""
-    try:
-        return shortened(repr(value))
-    except Exception:  # whatever a foreign __repr__ raises; Python's own raises ValueError for an int of 5000 digits
-        return f"a {type(value).__name__}"
-
-
-def shortened(text):
-    """The beginning of a text for an error text."""
-    text = str(text)
-    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + " ..."
-
-
-def file_path(path, what, error):
-    """Path of a str or os.PathLike, ~ expanded."""
+def file_path(path: str | os.PathLike, what: str, error: type[Exception]) -> Path:
+    """Path of a str or os.PathLike, ~ expanded. Raises `error`, whose text names the file as `what`, here and below."""
     if not isinstance(path, (str, os.PathLike)) or isinstance(os.fspath(path), bytes):
         raise error(f"{what} must be a path (str or os.PathLike), got {shown(path)}")
     try:
@@ -48,8 +38,8 @@ def file_path(path, what, error):
         raise error(f"{what} {shown(str(path))} cannot be read: {reason}") from reason
 
 
-def regular_file(path, what, error, most):
-    """Path of a regular file of at most `most` bytes; pipes and devices are errors. what: its name in error texts."""
+def regular_file(path: str | os.PathLike, what: str, error: type[Exception], most: int) -> Path:
+    """Path of a regular file of at most `most` bytes; pipes and devices are errors."""
     path = file_path(path, what, error)
     try:
         status = path.stat()  # before it is opened: to open a pipe waits for its writer
@@ -63,7 +53,7 @@ def regular_file(path, what, error, most):
     return path
 
 
-def read_file(path, what, error, most=MOST_BYTES):
+def read_file(path: str | os.PathLike, what: str, error: type[Exception], most: int = MOST_BYTES) -> bytes:
     """Bytes of a regular file of at most `most` bytes."""
     path = regular_file(path, what, error, most)
     try:
@@ -72,7 +62,7 @@ def read_file(path, what, error, most=MOST_BYTES):
         raise error(f"{what} {shown(str(path))} cannot be read: {reason.strerror or reason}") from reason
 
 
-def read_text_file(path, what, error, most=MOST_BYTES):
+def read_text_file(path: str | os.PathLike, what: str, error: type[Exception], most: int = MOST_BYTES) -> str:
     """Text of a regular UTF-8 file of at most `most` bytes; a byte order mark is dropped."""
     try:
         return read_file(path, what, error, most).decode("utf-8-sig")
@@ -80,7 +70,7 @@ def read_text_file(path, what, error, most=MOST_BYTES):
         raise error(f"{what} {shown(str(path))} cannot be read: it is not UTF-8 text: {reason}") from reason
 
 
-def read_yaml(path, what, error, most=MOST_BYTES):
+def read_yaml(path: str | os.PathLike, what: str, error: type[Exception], most: int = MOST_BYTES) -> object:
     """The document of a YAML file as plain Python values. Aliases are refused: a kilobyte stands for gigabytes."""
     text = read_text_file(path, what, error, most)
     where = f"{what} {shown(str(path))}"

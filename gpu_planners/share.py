@@ -7,8 +7,8 @@ They lie in the checkout (editable installs, colcon's --symlink-install) or belo
 from pathlib import Path
 
 
-def share_folder():
-    """The folder that holds launch/, config/ and urdf/."""
+def share_folder() -> Path:
+    """The folder that holds launch/, config/ and urdf/. Raises FileNotFoundError."""
     package = Path(__file__).resolve().parent
     for folder in package.parents:
         for candidate in (folder, folder / "share" / "gpu_planners"):

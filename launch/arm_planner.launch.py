@@ -6,7 +6,7 @@ Without `urdf` the node takes the robot from the topic robot_description. An arg
 the parameter to `params_file`.
 """
 
-from gpu_planners.nodes.launching import launch_description, planner_and_view, usual_arguments
+from gpu_planners.nodes.common.launching import launch_description, planner_and_view, usual_arguments
 
 ARGUMENTS = usual_arguments("arm_planner", "Root link of the robot, in which RViz shows all; empty: panda_link0") | {
     "urdf": ("", "URDF file; empty: the topic robot_description"),

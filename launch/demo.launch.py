@@ -5,10 +5,12 @@
 The Panda comes from the package example-robot-data (pip install example-robot-data).
 """
 
-from gpu_planners.nodes.launching import launch_description, usual_arguments
+from gpu_planners.nodes.common.launching import launch_description, usual_arguments
 from gpu_planners.share import share_folder
 
-ARGUMENTS = usual_arguments("arm_planner", "Root link of the robot, in which RViz shows all; empty: panda_link0", rviz="true") | {
+ARGUMENTS = usual_arguments(
+    "arm_planner", "Root link of the robot, in which RViz shows all; empty: panda_link0", rviz="true"
+) | {
     "urdf": ("", "URDF file; empty: the Panda of example-robot-data"),
     "srdf": ("", "SRDF file; empty: the one of the Panda"),
     "package_dir": ("", "Folder of the packages that the URDF's package:// paths name"),
@@ -23,14 +25,20 @@ def start(given):
     from launch.launch_description_sources import PythonLaunchDescriptionSource
     from launch_ros.actions import Node
 
-    from gpu_planners.nodes.demo_scene import demo_robot
+    from gpu_planners.demo.scene import demo_robot
 
     if not given["urdf"]:
         robot = demo_robot()
-        given |= {"urdf": str(robot.urdf), "srdf": str(robot.srdf), "package_dir": str(robot.package_dir), "group": robot.group}
+        given |= {
+            "urdf": str(robot.urdf),
+            "srdf": str(robot.srdf),
+            "package_dir": str(robot.package_dir),
+            "group": robot.group,
+        }
     repeat = given.pop("repeat")
     planner = IncludeLaunchDescription(
-        PythonLaunchDescriptionSource(str(share_folder() / "launch" / "arm_planner.launch.py")), launch_arguments=given.items()
+        PythonLaunchDescriptionSource(str(share_folder() / "launch" / "arm_planner.launch.py")),
+        launch_arguments=given.items(),
     )
     client = Node(
         package="gpu_planners",

@@ -2,11 +2,11 @@
 
     ros2 launch gpu_planners grid_planner.launch.py map:=/path/map.yaml
 
-Without `map` the node takes it from the topic map, of nav2_map_server or SLAM. An argument that is left empty leaves the
-parameter to `params_file`.
+Without `map` the node takes it from the topic map, of nav2_map_server or SLAM. An argument that is left empty leaves
+the parameter to `params_file`.
 """
 
-from gpu_planners.nodes.launching import launch_description, planner_and_view, usual_arguments
+from gpu_planners.nodes.common.launching import launch_description, planner_and_view, usual_arguments
 
 ARGUMENTS = usual_arguments("grid_planner", "Frame in which RViz shows all; empty: map") | {
     "map": ("", "Map file, a map_server .yaml or a MovingAI .map; empty: the topic map"),

@@ -1,4 +1,5 @@
-"""Attacks on gpu_planners that look for wrong answers, against oracles that share no code with it: docs/soundness.md."""
+"""Attacks on gpu_planners that look for wrong answers, against oracles that share no code with it:
+docs/soundness.md."""
 
 import sys
 from pathlib import Path

@@ -65,23 +65,40 @@ def main(arguments=None):
         for failure in tally.failures:
             print(f"\nWRONG ({tally.name}): {failure['what']}\n  {failure['reproduce']}")
     if options.json:
-        content = {"command": " ".join(["python -m soundness", *(sys.argv[1:] if arguments is None else arguments)]),
-                   "seconds": round(time.perf_counter() - began, 1), "seed": options.seed,
-                   "attacks": {name: tally.as_dict() for name, tally in tallies.items()}}  # fmt: skip
+        content = {
+            "command": " ".join(["python -m soundness", *(sys.argv[1:] if arguments is None else arguments)]),
+            "seconds": round(time.perf_counter() - began, 1),
+            "seed": options.seed,
+            "attacks": {name: tally.as_dict() for name, tally in tallies.items()},
+        }
         Path(options.json).write_text(json.dumps(content, indent=1), encoding="utf-8")
     return int(any(tally.wrong for tally in tallies.values()))
 
 
 def _options(arguments):
-    parser = argparse.ArgumentParser(prog="python -m soundness", description="Look for wrong answers of gpu_planners, against independent oracles.")
+    parser = argparse.ArgumentParser(
+        prog="python -m soundness", description="Look for wrong answers of gpu_planners, against independent oracles."
+    )
     parser.add_argument("--seconds", type=float, default=600, help="how long; 0: until Ctrl-C (default 600)")
-    parser.add_argument("--seed", type=int, default=0, help="of all cases: the same seed gives the same cases in the same order")
-    parser.add_argument("--only", nargs="+", choices=NAMES, default=NAMES, metavar="NAME", help=f"of {', '.join(NAMES)}")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of all cases: the same seed gives the same cases in the same order"
+    )
+    parser.add_argument(
+        "--only", nargs="+", choices=NAMES, default=NAMES, metavar="NAME", help=f"of {', '.join(NAMES)}"
+    )
     parser.add_argument("--case", type=int, help="run this case alone, to see a failure again")
-    parser.add_argument("--first-case", type=int, default=0, help="number of the first case, to go on where a run ended")
-    parser.add_argument("--device", default="cpu", help="cpu; or cuda, cuda:N: the CPU and that device, compared with each other as well")
+    parser.add_argument(
+        "--first-case", type=int, default=0, help="number of the first case, to go on where a run ended"
+    )
+    parser.add_argument(
+        "--device",
+        default="cpu",
+        help="cpu; or cuda, cuda:N: the CPU and that device, compared with each other as well",
+    )
     parser.add_argument("--robots", nargs="+", metavar="NAME", help="attack only these robots")
-    parser.add_argument("--robots-folder", help="folder with panda_description and others (default: the installed example-robot-data)")
+    parser.add_argument(
+        "--robots-folder", help="folder with panda_description and others (default: the installed example-robot-data)"
+    )
     parser.add_argument("--json", help="file for the counts")
     return parser.parse_args(arguments)
 

@@ -1,4 +1,5 @@
-"""A world that is changed again and again: after each change its checker answers as a new one on a new world, and as coal."""
+"""A world that is changed again and again: after each change its checker answers as a new one on a new world, and as
+coal."""
 
 import numpy as np
 
@@ -28,12 +29,22 @@ def case(run, rng, number, tally):
         free, expected = free_of(rig.checkers, q), free_of(new, q)
         gaps = rig.oracle.gaps(q, list(present.values()), enough=0.01)
         solid = all(obstacle.kind != "mesh" for obstacle in present.values())
-        tally.verdicts(rig.name, free, gaps, lambda i: f"after {done}, q = {numbers(q[i])}", widest=np.full(len(q), solid))
+        tally.verdicts(
+            rig.name, free, gaps, lambda i: f"after {done}, q = {numbers(q[i])}", widest=np.full(len(q), solid)
+        )
         half = len(q) // 2
         for device in rig.devices:
-            tally.check((free[device] == expected[device]).all(), f"{device}: {rig.name} answers otherwise on a new world, after {done}")
-            motions, expected_motions = (c[device].motions_valid(q[:half], q[half:2 * half]) for c in (rig.checkers, new))
-            tally.check((motions == expected_motions).all(), f"{device}: {rig.name}'s motions differ on a new world, after {done}")
+            tally.check(
+                (free[device] == expected[device]).all(),
+                f"{device}: {rig.name} answers otherwise on a new world, after {done}",
+            )
+            motions, expected_motions = (
+                c[device].motions_valid(q[:half], q[half : 2 * half]) for c in (rig.checkers, new)
+            )
+            tally.check(
+                (motions == expected_motions).all(),
+                f"{device}: {rig.name}'s motions differ on a new world, after {done}",
+            )
 
 
 def _change(rng, world, present):

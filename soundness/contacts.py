@@ -52,9 +52,14 @@ def _contact(rig, rng, tally):
             if rig.oracle.triangle_gap(q[i], obstacle) > 0:  # coal's tree of triangles was wrong
                 tally.contradicted += 1
                 continue
-            tally.fail(f"{device} calls {rig.name} free at an overlap of {-1e6 * raw[i]:.3g} um with its raw mesh: {what(i)}")
+            tally.fail(
+                f"{device} calls {rig.name} free at an overlap of {-1e6 * raw[i]:.3g} um with its raw mesh: {what(i)}"
+            )
     clear = rig.checkers[rig.devices[0]].clearances(q[:4], up_to=0.1)
-    tally.check((clear <= gaps[:4] + NEAR).all() or (gaps[:4] < 0).any(), f"{rig.name}: clearances {clear} where the gaps are {gaps[:4]}: {what(0)}")
+    tally.check(
+        (clear <= gaps[:4] + NEAR).all() or (gaps[:4] < 0).any(),
+        f"{rig.name}: clearances {clear} where the gaps are {gaps[:4]}: {what(0)}",
+    )
 
 
 def _self_contact(rig, rng, tally):
@@ -75,7 +80,13 @@ def _self_contact(rig, rng, tally):
     rig.put([])
     # beyond the limits of a sliding joint nothing is called free, whatever the gap
     inside = (~rig.prismatic | (q >= rig.robot.lower) & (q <= rig.robot.upper)).all(axis=1)
-    tally.verdicts(rig.name, free_of(rig.checkers, q), rig.oracle.self_gaps(q), lambda i: f"self-collision at q = {numbers(q[i])}", widest=inside)
+    tally.verdicts(
+        rig.name,
+        free_of(rig.checkers, q),
+        rig.oracle.self_gaps(q),
+        lambda i: f"self-collision at q = {numbers(q[i])}",
+        widest=inside,
+    )
 
 
 ATTACK = Attack("contacts", "obstacles and links at gaps of +-1 um to 1 cm", case)

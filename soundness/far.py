@@ -1,8 +1,8 @@
-"""Robots and obstacles 1 m to 10 km from the origin, and obstacles of up to 1 km: no overlap above the stated accuracy is
-free. What the package refuses by an error is no wrong answer.
+"""Robots and obstacles 1 m to 10 km from the origin, and obstacles of up to 1 km: no overlap above the stated
+accuracy is free. What the package refuses by an error is no wrong answer.
 
-An overlap is known without any iterative search: a vertex of the robot's body, placed by pinocchio, lies inside a box, a
-cylinder or a sphere by so much.
+An overlap is known without any iterative search: a vertex of the robot's body, placed by pinocchio, lies inside a
+box, a cylinder or a sphere by so much.
 """
 
 import coal
@@ -16,9 +16,15 @@ from .obstacles import Obstacle, direction, rotation
 from .robots import free_of
 
 BASES = (  # where robots stand, metres: few, since each is loaded anew
-    ("panda", (0.0, 0, 0)), ("ur5", (1.0, 0, 0)), ("random-0", (0, -10.0, 0)), ("kinova", (60.0, 64.0, 48.0)),
-    ("panda", (0, -1000.0, 0)), ("random-1", (600.0, 640.0, 480.0)), ("ur5", (6000.0, 6400.0, 4800.0)), ("tiago", (0, 10_000.0, 0)),
-)  # fmt: skip
+    ("panda", (0.0, 0, 0)),
+    ("ur5", (1.0, 0, 0)),
+    ("random-0", (0, -10.0, 0)),
+    ("kinova", (60.0, 64.0, 48.0)),
+    ("panda", (0, -1000.0, 0)),
+    ("random-1", (600.0, 640.0, 480.0)),
+    ("ur5", (6000.0, 6400.0, 4800.0)),
+    ("tiago", (0, 10_000.0, 0)),
+)
 
 
 def case(run, rng, number, tally):
@@ -82,7 +88,11 @@ def _frame(rng, z):
 
 def _depth(oracle, q, obstacle):
     """How deep the deepest known point of the robot lies inside the obstacle, metres; negative where none is inside."""
-    return max(_inside(obstacle, points @ R.T + t) for geometry, (R, t), _ in oracle.placed(q) for points in [_points(geometry)])
+    return max(
+        _inside(obstacle, points @ R.T + t)
+        for geometry, (R, t), _ in oracle.placed(q)
+        for points in [_points(geometry)]
+    )
 
 
 def _points(geometry):

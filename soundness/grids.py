@@ -1,4 +1,5 @@
-"""Grids: `exact` and `astar` against a plain Dijkstra, `pba_star` and `rtaa_star` for valid paths, under random updates."""
+"""Grids: `exact` and `astar` against a plain Dijkstra, `pba_star` and `rtaa_star` for valid paths, under random
+updates."""
 
 import numpy as np
 from grid_oracle import check_path, dijkstra, random_costs
@@ -24,8 +25,12 @@ def case(run, rng, number, tally):
         costs[0, 0] = 1
     block = int(rng.choice([4, 8, 16, 32]))
     grid = GridMap(costs, connectivity=connectivity)
-    planners = {(a, d): BlockPlanner(grid, algorithm=a, block_size=block, device=d) for a in ALGORITHMS for d in run.devices
-                if a != "astar" or d == "cpu"}  # fmt: skip
+    planners = {
+        (a, d): BlockPlanner(grid, algorithm=a, block_size=block, device=d)
+        for a in ALGORITHMS
+        for d in run.devices
+        if a != "astar" or d == "cpu"
+    }
     goals = _tiles(rng, costs, 2)
     for update in range(UPDATES + 1):
         if update:
@@ -37,13 +42,30 @@ def case(run, rng, number, tally):
         starts = _tiles(rng, costs, AGENTS)
         of_agent = goals[rng.integers(len(goals), size=AGENTS)]
         lengths = {tuple(goal): dijkstra(costs, connectivity, goal)[1] for goal in goals.tolist()}
-        truth = np.array([lengths[tuple(goal)][tuple(start)] for start, goal in zip(starts.tolist(), of_agent.tolist(), strict=True)])
-        where = f"{rows} x {cols}, {connectivity}-connected, costs to {highest}, blocks of {block}, after {update} updates"
+        truth = np.array(
+            [lengths[tuple(goal)][tuple(start)] for start, goal in zip(starts.tolist(), of_agent.tolist(), strict=True)]
+        )
+        where = (
+            f"{rows} x {cols}, {connectivity}-connected, costs to {highest}, blocks of {block}, after {update} updates"
+        )
         for (algorithm, device), planner in planners.items():
-            _check(tally, f"{algorithm} on {device}, {where}", algorithm, planner.plan(starts, of_agent), costs, connectivity, starts, of_agent, truth)
+            _check(
+                tally,
+                f"{algorithm} on {device}, {where}",
+                algorithm,
+                planner.plan(starts, of_agent),
+                costs,
+                connectivity,
+                starts,
+                of_agent,
+                truth,
+            )
             if algorithm == "exact":
                 for goal, expected in lengths.items():
-                    tally.check(np.allclose(planner.field(goal), expected, rtol=1e-9, atol=0), f"field of {goal}, {algorithm} on {device}, {where}")
+                    tally.check(
+                        np.allclose(planner.field(goal), expected, rtol=1e-9, atol=0),
+                        f"field of {goal}, {algorithm} on {device}, {where}",
+                    )
 
 
 def _check(tally, who, algorithm, paths, costs, connectivity, starts, goals, truth):
@@ -75,7 +97,7 @@ def _updated(rng, costs, highest, planners):
     changed = costs.copy()
     if rng.random() < 0.5:
         row, col = rng.integers(costs.shape[0]), rng.integers(costs.shape[1])
-        changed[row:row + rng.integers(1, 12), col:col + rng.integers(1, 12)] = rng.choice([0, 1, highest])
+        changed[row : row + rng.integers(1, 12), col : col + rng.integers(1, 12)] = rng.choice([0, 1, highest])
     else:
         some = rng.random(costs.shape) < 10 ** rng.uniform(-3, -0.5)
         changed[some] = rng.integers(0, highest + 1, costs.shape)[some]

@@ -34,7 +34,8 @@ class Tally:
     cases: scenes;  checks: verdicts compared;  refused: those of free space that the package refused
     skipped: {why: cases that could not be made};  errors: {class: requests that it refused by an error}
     widest: {robot: widest gap refused, metres};  deepest: deepest overlap called free, metres, wrong or not
-    apart: verdicts that differ between devices, within the accuracy;  contradicted: overlaps of coal's that its triangles deny one by one
+    apart: verdicts that differ between devices, within the accuracy;  contradicted: overlaps of coal's that its
+        triangles deny one by one
     """
 
     name: str
@@ -67,7 +68,8 @@ class Tally:
     def verdicts(self, robot, free, gaps, what, allowed=NEAR, widest=None, grey=ACCURACY):
         """Compare verdicts with the true gaps.
 
-        free: {device: (N,) bool};  gaps: (N,) signed, metres;  what: function i -> text;  allowed: overlap that may be missed
+        free: {device: (N,) bool};  gaps: (N,) signed, metres;  what: function i -> text;  allowed: overlap that may
+            be missed
         widest: (N,) bool, where a refusal counts for the widest gap refused; default everywhere
         grey: so near to contact devices may differ
         """
@@ -105,11 +107,19 @@ class Tally:
 
     def as_dict(self):
         return {
-            "cases": self.cases, "checks": self.checks, "wrong": self.wrong, "refused": self.refused,
-            "apart_within_accuracy": self.apart, "contradicted": self.contradicted, "deepest_overlap_free_um": 1e6 * self.deepest,
+            "cases": self.cases,
+            "checks": self.checks,
+            "wrong": self.wrong,
+            "refused": self.refused,
+            "apart_within_accuracy": self.apart,
+            "contradicted": self.contradicted,
+            "deepest_overlap_free_um": 1e6 * self.deepest,
             "widest_gap_refused_um": {robot: 1e6 * gap for robot, gap in sorted(self.widest.items())},
-            "skipped": dict(self.skipped), "errors": dict(self.errors), "seconds": round(self.seconds, 1), "failures": self.failures,
-        }  # fmt: skip
+            "skipped": dict(self.skipped),
+            "errors": dict(self.errors),
+            "seconds": round(self.seconds, 1),
+            "failures": self.failures,
+        }
 
 
 class Run:

@@ -1,5 +1,5 @@
-"""A margin kept from obstacles: nothing nearer than it, less the accuracy, is free or proven; how much farther is refused
-is recorded as the gap beyond the margin."""
+"""A margin kept from obstacles: nothing nearer than it, less the accuracy, is free or proven; how much farther is
+refused is recorded as the gap beyond the margin."""
 
 from .contacts import random_gap, touching
 from .harness import ACCURACY, Attack, numbers
@@ -18,8 +18,14 @@ def case(run, rng, number, tally):
     q, obstacle = touching(rig, rng, margin + random_gap(rng))
     rig.put([obstacle])
     free, gaps = free_of(checkers, q), rig.oracle.gaps(q, [obstacle])
-    tally.verdicts(rig.name, free, gaps - margin, lambda i: f"margin {margin}, q = {numbers(q[i])}, {obstacle}", allowed=ACCURACY,
-                   widest=rig.bare.configurations_valid(q) & (obstacle.kind != "mesh"))  # fmt: skip
+    tally.verdicts(
+        rig.name,
+        free,
+        gaps - margin,
+        lambda i: f"margin {margin}, q = {numbers(q[i])}, {obstacle}",
+        allowed=ACCURACY,
+        widest=rig.bare.configurations_valid(q) & (obstacle.kind != "mesh"),
+    )
 
 
 ATTACK = Attack("margins", "gaps around a margin of 0.5 mm to 15 cm", case)

@@ -1,4 +1,5 @@
-"""Specks on the triangles of the robots' collision meshes, placed by pinocchio: the convex pieces must hold them all."""
+"""Specks on the triangles of the robots' collision meshes, placed by pinocchio: the convex pieces must hold them
+all."""
 
 import numpy as np
 
@@ -11,7 +12,11 @@ SPECKS = 12
 
 def case(run, rng, number, tally):
     rig = run.rig(number)
-    meshes = [body for body in range(len(rig.oracle.placed(np.zeros(rig.robot.dof), raw=True))) if rig.oracle.triangles(body) is not None]
+    meshes = [
+        body
+        for body in range(len(rig.oracle.placed(np.zeros(rig.robot.dof), raw=True)))
+        if rig.oracle.triangles(body) is not None
+    ]
     if not meshes:
         raise Skipped(f"{rig.name} has no meshes")
     q = rig.configurations(rng, 1)
@@ -28,11 +33,18 @@ def case(run, rng, number, tally):
     for obstacle in specks:
         rig.put([obstacle])
         gap = -obstacle.radius / np.sqrt(3) if obstacle.kind == "box" else -obstacle.radius
-        tally.verdicts(rig.name, free_of(rig.checkers, q), [gap], lambda _, o=obstacle: f"q = {numbers(q[0])}, on a triangle of body {body}: {o}")
+        tally.verdicts(
+            rig.name,
+            free_of(rig.checkers, q),
+            [gap],
+            lambda _, o=obstacle: f"q = {numbers(q[0])}, on a triangle of body {body}: {o}",
+        )
     rig.put(specks)
     for device, checker in rig.checkers.items():
         unseen = {str(i) for i in range(SPECKS)} - {name for pair in checker.colliding_pairs(q[0]) for name in pair}
-        tally.check(not unseen, f"{device}: colliding_pairs of {rig.name} misses specks {sorted(unseen)} at q = {numbers(q[0])}")
+        tally.check(
+            not unseen, f"{device}: colliding_pairs of {rig.name} misses specks {sorted(unseen)} at q = {numbers(q[0])}"
+        )
 
 
 ATTACK = Attack("meshes", "specks on the triangles of raw meshes", case)

@@ -1,4 +1,5 @@
-"""Motions that lead through specks, thin rods, blades, grazing obstacles and self-collisions: none may be proven free."""
+"""Motions that lead through specks, thin rods, blades, grazing obstacles and self-collisions: none may be proven
+free."""
 
 import numpy as np
 
@@ -28,20 +29,40 @@ def through_obstacle(rig, rng, tally, checkers=None, margin=0.0):
     q, grazing, beyond = q[0], rng.random() < 0.3, rng.random() < 0.2
     if beyond:  # values that no limit holds, and that no bound may rely on
         inside = q
-        q = q + rng.choice([-1, 1], len(q)) * np.where(rig.prismatic, rng.uniform(1, 8, len(q)), (rng.random(len(q)) < 0.3) * rig.spread)
-        moved = [np.linalg.norm(a[1][1] - b[1][1]) for a, b in zip(rig.oracle.placed(inside), rig.oracle.placed(q), strict=True)]
+        q = q + rng.choice([-1, 1], len(q)) * np.where(
+            rig.prismatic, rng.uniform(1, 8, len(q)), (rng.random(len(q)) < 0.3) * rig.spread
+        )
+        moved = [
+            np.linalg.norm(a[1][1] - b[1][1])
+            for a, b in zip(rig.oracle.placed(inside), rig.oracle.placed(q), strict=True)
+        ]
         body = int(rng.choice(np.argsort(moved)[-3:]))  # one that it moves out far
     if grazing:
-        obstacle = rig.oracle.touching(q, body, random_obstacle(rng, kinds=("box", "cylinder", "sphere", "convex")), direction(rng),
-                                       margin + 10 ** rng.uniform(-5, -2.3))  # fmt: skip
+        obstacle = rig.oracle.touching(
+            q,
+            body,
+            random_obstacle(rng, kinds=("box", "cylinder", "sphere", "convex")),
+            direction(rng),
+            margin + 10 ** rng.uniform(-5, -2.3),
+        )
     else:
         point, normal = rig.oracle.point_on(q, body, direction(rng))
         thin = (speck, rod, blade)[rng.integers(3)]
         obstacle = thin(rng, point + margin * 0.9 * normal, 10 ** rng.uniform(-4.3, -3))
     rig.put([obstacle])
     q_from, q_to, at = motions_through(rig, rng, q, inside=not beyond and rng.random() < 0.7)
-    _judge(rig, tally, checkers, q_from, q_to, at, [obstacle], lambda rows: rig.oracle.gaps(rows, [obstacle]) - margin,
-           str(obstacle), densely=grazing)  # fmt: skip
+    _judge(
+        rig,
+        tally,
+        checkers,
+        q_from,
+        q_to,
+        at,
+        [obstacle],
+        lambda rows: rig.oracle.gaps(rows, [obstacle]) - margin,
+        str(obstacle),
+        densely=grazing,
+    )
 
 
 def through_self_collision(rig, rng, tally):
@@ -82,15 +103,22 @@ def motions_through(rig, rng, q, inside, free=True):
 def _judge(rig, tally, checkers, q_from, q_to, at, obstacles, gaps, what, densely):
     proven = {}
     for device, checker in checkers.items():
-        proven[device] = _allowed(lambda rows, c=checker: np.asarray(c.motions_valid(q_from[rows], q_to[rows])), len(at), tally)
+        proven[device] = _allowed(
+            lambda rows, c=checker: np.asarray(c.motions_valid(q_from[rows], q_to[rows])), len(at), tally
+        )
     for i in range(len(at)):
         accepted = [device for device in checkers if proven[device][i]]
         if not densely:
             least = gaps((q_from[i] + at[i] * (q_to[i] - q_from[i]))[None])[0]
         if densely or (accepted and least >= -NEAR):
             least = rig.oracle.least_gap(q_from[i], q_to[i], gaps, known=[at[i]])[0]
-        tally.verdicts(rig.name, {device: verdict[i:i + 1] for device, verdict in proven.items()}, [least],
-                       lambda _, i=i: f"motion {numbers(q_from[i])} -> {numbers(q_to[i])}, {what}", grey=MotionCheck().step)  # fmt: skip
+        tally.verdicts(
+            rig.name,
+            {device: verdict[i : i + 1] for device, verdict in proven.items()},
+            [least],
+            lambda _, i=i: f"motion {numbers(q_from[i])} -> {numbers(q_to[i])}, {what}",
+            grey=MotionCheck().step,
+        )
 
 
 def _allowed(verdicts, count, tally=None):

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 
-import coal
 import numpy as np
 import trimesh
 from oracles import hull, obstacle_body, triangle_soup
@@ -55,14 +54,24 @@ class Obstacle:
         getattr(world, f"add_{self.kind}")(name, pose=self.pose, **self.sizes)
 
     def __str__(self):
-        sizes = {key: f"{len(value.faces)} triangles" if key == "mesh" else f"{len(value)} vertices" if key == "vertices"
-                 else np.asarray(value).tolist() for key, value in self.sizes.items()}  # fmt: skip
+        sizes = {
+            key: f"{len(value.faces)} triangles"
+            if key == "mesh"
+            else f"{len(value)} vertices"
+            if key == "vertices"
+            else np.asarray(value).tolist()
+            for key, value in self.sizes.items()
+        }
         return f"{self.kind} {sizes} at {self.pose[:3].tolist()}"
 
 
 def direction(rng, dimensions=3):
     """A unit vector; along an axis one time in four."""
-    v = np.eye(dimensions)[rng.integers(dimensions)] * rng.choice([-1, 1]) if rng.random() < 0.25 else rng.normal(size=dimensions)
+    v = (
+        np.eye(dimensions)[rng.integers(dimensions)] * rng.choice([-1, 1])
+        if rng.random() < 0.25
+        else rng.normal(size=dimensions)
+    )
     return v / np.linalg.norm(v)
 
 
@@ -96,7 +105,11 @@ def speck(rng, at, radius):
     """A tiny ball or cube that holds `at` (3,) and all within `radius` of it."""
     pose = rotation(rng)
     pose[:3, 3] = at
-    return Obstacle.of("sphere", pose, radius=radius) if rng.random() < 0.5 else Obstacle.of("box", pose, size=np.full(3, 2 * radius))
+    return (
+        Obstacle.of("sphere", pose, radius=radius)
+        if rng.random() < 0.5
+        else Obstacle.of("box", pose, size=np.full(3, 2 * radius))
+    )
 
 
 def rod(rng, at, radius):
@@ -117,5 +130,7 @@ def _mesh(rng, size):
     """A solid that is not convex: a bent bar of two boxes, or a ring."""
     if rng.random() < 0.5:
         arm = trimesh.creation.box(size)
-        return trimesh.util.concatenate([arm, trimesh.creation.box(size[[1, 0, 2]]).apply_translation([size[0] / 2, size[1] / 2, 0])])
+        return trimesh.util.concatenate(
+            [arm, trimesh.creation.box(size[[1, 0, 2]]).apply_translation([size[0] / 2, size[1] / 2, 0])]
+        )
     return trimesh.creation.annulus(size.min() / 3, size.max() / 2, size[2], sections=16)

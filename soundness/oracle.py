@@ -48,7 +48,8 @@ def distance(a, T_a, b, T_b):
 
 
 class Oracle:
-    """One robot. hulls, raw: CoalScene of its hulls (with the pairs of links that are checked), and of its triangles."""
+    """One robot. hulls, raw: CoalScene of its hulls (with the pairs of links that are checked), and of its
+    triangles."""
 
     def __init__(self, urdf, folder, robot, fixed):
         """urdf: file; folder: where package:// begins; robot: RobotModel, for its joints, pieces and pairs of links;
@@ -59,9 +60,14 @@ class Oracle:
         self.hulls = CoalScene(urdf, None, [], decomposition=_pieces(robot, links), self_pairs=pairs, **common)
         self.raw = CoalScene(urdf, None, [], decomposition=dict.fromkeys(robot.link_names, "mesh"), **common)
         self._triangles = {}
-        self._bodies = {scene: [(i, geometry, Ball.around(geometry)) for _, i in scene.moving_bodies()
-                                for geometry in [scene.geometry.geometryObjects[i].geometry]]
-                        for scene in (self.hulls, self.raw)}  # fmt: skip
+        self._bodies = {
+            scene: [
+                (i, geometry, Ball.around(geometry))
+                for _, i in scene.moving_bodies()
+                for geometry in [scene.geometry.geometryObjects[i].geometry]
+            ]
+            for scene in (self.hulls, self.raw)
+        }
 
     @property
     def bodies(self):
@@ -72,10 +78,14 @@ class Oracle:
         """q: (dof,) -> [(coal geometry, (R, t), Ball)] of the bodies that move, in the root frame."""
         scene = self.raw if raw else self.hulls
         poses = scene.placed(q)
-        return [(geometry, (poses[i].rotation.copy(), poses[i].translation.copy()), ball) for i, geometry, ball in self._bodies[scene]]
+        return [
+            (geometry, (poses[i].rotation.copy(), poses[i].translation.copy()), ball)
+            for i, geometry, ball in self._bodies[scene]
+        ]
 
     def gaps(self, q, obstacles, enough=np.inf, raw=False):
-        """q: (N, dof), obstacles: [Obstacle] -> (N,) least signed distance, metres; only a lower bound above `enough`."""
+        """q: (N, dof), obstacles: [Obstacle] -> (N,) least signed distance, metres; only a lower bound above
+        `enough`."""
         gaps = np.full(len(q), np.inf)
         for n, row in enumerate(q):
             placed = self.placed(row, raw)
@@ -117,12 +127,16 @@ class Oracle:
             geometry = self._bodies[self.raw][body][1]
             self._triangles[body] = None
             if isinstance(geometry, coal.BVHModelBase):
-                corners = [[triangle[0], triangle[1], triangle[2]] for triangle in map(geometry.tri_indices, range(geometry.num_tris))]
+                corners = [
+                    [triangle[0], triangle[1], triangle[2]]
+                    for triangle in map(geometry.tri_indices, range(geometry.num_tris))
+                ]
                 self._triangles[body] = np.asarray(geometry.vertices())[corners]
         return self._triangles[body]
 
     def triangle_gap(self, q, obstacle):
-        """Least signed distance of the raw bodies' triangles, one by one: a second opinion where coal's tree of them sees an overlap.
+        """Least signed distance of the raw bodies' triangles, one by one: a second opinion where coal's tree of them
+        sees an overlap.
 
         Not for obstacles that are meshes: -inf.
         """
@@ -138,7 +152,9 @@ class Oracle:
             centres = corners.mean(axis=1)
             radii = np.linalg.norm(corners - centres[:, None], axis=2).max(axis=1)
             for near in corners[np.linalg.norm(centres - obstacle.centre, axis=1) < radii + obstacle.radius]:
-                least = min(least, distance(triangle_soup(near, [[0, 1, 2]]), own, obstacle.geometry, obstacle.placement)[0])
+                least = min(
+                    least, distance(triangle_soup(near, [[0, 1, 2]]), own, obstacle.geometry, obstacle.placement)[0]
+                )
         return least
 
     def least_gap(self, q_from, q_to, gaps, known=(), samples=33):
@@ -152,8 +168,12 @@ class Oracle:
         best = [(found[i], at[i]) for i in inner]
         for i in inner[np.argsort(found[inner])[:3]]:
             low, high = at[max(i - 1, 0)], at[min(i + 1, len(at) - 1)]
-            sought = minimize_scalar(lambda t: gaps((q_from + t * (q_to - q_from))[None])[0], bounds=(low, high), method="bounded",
-                                     options={"xatol": 1e-7 * max(high - low, 1e-9), "maxiter": 25})
+            sought = minimize_scalar(
+                lambda t: gaps((q_from + t * (q_to - q_from))[None])[0],
+                bounds=(low, high),
+                method="bounded",
+                options={"xatol": 1e-7 * max(high - low, 1e-9), "maxiter": 25},
+            )
             best.append((float(sought.fun), float(sought.x)))
         return min(best)
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from gpu_planners.arm import prm, rrt, rrt_connect, rrt_star
+from gpu_planners.arm.planners import prm, rrt_connect
+from gpu_planners.arm.planners.tree import rrt, rrt_star
 
 from .harness import NEAR, Attack, Skipped, numbers
 from .obstacles import random_obstacle
@@ -31,7 +32,7 @@ def case(run, rng, number, tally):
     q = q[first.configurations_valid(q)] if len(q) else q
     if len(q) < 4:
         raise Skipped(f"{rig.name}: the random scene leaves no start or goal")
-    start, goals = q[0], q[1:1 + rng.integers(1, 4)]
+    start, goals = q[0], q[1 : 1 + rng.integers(1, 4)]
     for name, (planner, options) in SOLVERS.items():
         settings = planner.Settings(time_limit_s=TIME_LIMIT, shortcut_rounds=int(rng.integers(0, 4)), **options)
         seed = int(rng.integers(1 << 31))

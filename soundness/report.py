@@ -7,7 +7,18 @@ from rich.live import Live
 from rich.table import Table as RichTable
 
 EVERY = 60.0  # seconds between two blocks of plain lines
-COLUMNS = ("attack", "cases", "checks", "wrong", "overlap free, um", "gap refused, um", "refused", "apart", "errors", "seconds")
+COLUMNS = (
+    "attack",
+    "cases",
+    "checks",
+    "wrong",
+    "overlap free, um",
+    "gap refused, um",
+    "refused",
+    "apart",
+    "errors",
+    "seconds",
+)
 
 
 class Table:
@@ -42,8 +53,18 @@ class Table:
         for attack in self._attacks:
             tally = self._tallies[attack.name]
             widest = f"{1e6 * max(tally.widest.values()):.2f}" if tally.widest else "-"
-            yield (attack.name, tally.cases, tally.checks, tally.wrong, f"{1e6 * tally.deepest:.2f}", widest, tally.refused, tally.apart,
-                   sum(tally.errors.values()), f"{tally.seconds:.0f}")  # fmt: skip
+            yield (
+                attack.name,
+                tally.cases,
+                tally.checks,
+                tally.wrong,
+                f"{1e6 * tally.deepest:.2f}",
+                widest,
+                tally.refused,
+                tally.apart,
+                sum(tally.errors.values()),
+                f"{tally.seconds:.0f}",
+            )
 
     def _table(self):
         table = RichTable(*COLUMNS)

@@ -24,7 +24,9 @@ class Description:
 
 
 ROBOTS = {
-    "panda": Description("panda_description/urdf/panda.urdf"),  # with its fingers: a prismatic joint and one that mimics it
+    "panda": Description(
+        "panda_description/urdf/panda.urdf"
+    ),  # with its fingers: a prismatic joint and one that mimics it
     "ur3": Description("ur_description/urdf/ur3_robot.urdf"),
     "ur5": Description("ur_description/urdf/ur5_robot.urdf"),
     "ur10": Description("ur_description/urdf/ur10_robot.urdf"),
@@ -35,7 +37,9 @@ ROBOTS = {
     "allegro": Description("allegro_hand_description/urdf/allegro_right_hand.urdf"),
     "tiago": Description("tiago_description/robots/tiago.urdf", r"torso_lift_joint|arm_\d_joint"),  # a prismatic torso
     "baxter": Description("baxter_description/urdf/baxter.urdf", r"(left|right)_[sew]\d"),  # two arms
-    "pr2": Description("pr2_description/urdf/pr2.urdf", r"torso_lift_joint|r_(shoulder|upper_arm|forearm|elbow|wrist)_\w+"),
+    "pr2": Description(
+        "pr2_description/urdf/pr2.urdf", r"torso_lift_joint|r_(shoulder|upper_arm|forearm|elbow|wrist)_\w+"
+    ),
     "talos": Description("talos_data/robots/talos_left_arm.urdf"),
     "finger": Description("finger_edu_description/robots/finger_edu.urdf"),
     **{f"random-{k}": Description(None) for k in range(6)},
@@ -44,7 +48,8 @@ NAMES = tuple(ROBOTS)
 
 
 def robots_folder(given=None):
-    """The folder that holds panda_description and the others: `given`, else that of the installed example-robot-data."""
+    """The folder that holds panda_description and the others: `given`, else that of the installed
+    example-robot-data."""
     if given:
         return Path(given).resolve()
     import pinocchio
@@ -75,7 +80,11 @@ class Rig:
             urdf = Path(self._kept.name) / "robot.urdf"
             urdf.write_text(ET.tostring(root, encoding="unicode"))
         joints = {joint.get("name"): joint for joint in root.findall("joint")}
-        free = [n for n, j in joints.items() if j.get("type") in ("revolute", "continuous", "prismatic") and j.find("mimic") is None]
+        free = [
+            n
+            for n, j in joints.items()
+            if j.get("type") in ("revolute", "continuous", "prismatic") and j.find("mimic") is None
+        ]
         planned = [n for n in free if re.fullmatch(description.joints or ".*", n)]
         fixed = {n: _rest(joints[n]) for n in free if n not in planned}
         share = folder.parent.parent
@@ -133,9 +142,15 @@ def _generated(name):
         rng = np.random.default_rng([77, int(number)])
         return random_urdf(rng, int(rng.integers(3, 9)), almost_parallel=int(number) % 3 == 2, shapes=True)
     # "many-N": one joint that turns a bar of N small spheres
-    spheres = [f'<collision><origin xyz="{0.01 * i} 0 0"/><geometry><sphere radius="0.02"/></geometry></collision>' for i in range(int(number))]
-    return (f'<robot name="many"><link name="base"/><link name="bar">{"".join(spheres)}</link><joint name="turn" type="revolute">'
-            '<parent link="base"/><child link="bar"/><axis xyz="0 0 1"/><limit lower="-3" upper="3" velocity="1" effort="1"/></joint></robot>')
+    spheres = [
+        f'<collision><origin xyz="{0.01 * i} 0 0"/><geometry><sphere radius="0.02"/></geometry></collision>'
+        for i in range(int(number))
+    ]
+    return (
+        f'<robot name="many"><link name="base"/><link name="bar">{"".join(spheres)}</link>'
+        '<joint name="turn" type="revolute"><parent link="base"/><child link="bar"/><axis xyz="0 0 1"/>'
+        '<limit lower="-3" upper="3" velocity="1" effort="1"/></joint></robot>'
+    )
 
 
 def _shift(root, shift):

@@ -1,5 +1,5 @@
-"""Huge worlds: thousands of obstacles far away and a few near ones. Only the near ones may decide, wherever they stand in
-the order, and coal says how."""
+"""Huge worlds: thousands of obstacles far away and a few near ones. Only the near ones may decide, wherever they
+stand in the order, and coal says how."""
 
 import numpy as np
 
@@ -11,13 +11,20 @@ from .robots import free_of
 FAR = (20.0, 90.0)  # metres from the origin, where the far obstacles lie
 # (kind, fewest, most): the last ones exceed what 24 bits, or the upper 24 of 32, can number
 CROWDS = (("primitives", 1000, 20_000), ("small hulls", 200, 1000), ("large hulls", 20, 60))
-GREAT_CROWDS = (("primitives", 20_000, 100_000), ("small hulls", 1000, 3000), ("large hulls", 100, 500), ("pairs", 100_000, 140_000))
+GREAT_CROWDS = (
+    ("primitives", 20_000, 100_000),
+    ("small hulls", 1000, 3000),
+    ("large hulls", 100, 500),
+    ("pairs", 100_000, 140_000),
+)
 GREAT_EVERY = 12  # cases
 
 
 def case(run, rng, number, tally):
     crowds = GREAT_CROWDS if number % GREAT_EVERY == GREAT_EVERY - 1 else CROWDS
-    kind, fewest, most = crowds[number // GREAT_EVERY % len(crowds) if crowds is GREAT_CROWDS else rng.integers(len(crowds))]
+    kind, fewest, most = crowds[
+        number // GREAT_EVERY % len(crowds) if crowds is GREAT_CROWDS else rng.integers(len(crowds))
+    ]
     rig = run.rig_named("many-128") if kind == "pairs" else run.rig(number)
     count = int(np.exp(rng.uniform(np.log(fewest), np.log(most))))
     q, first = touching(rig, rng, random_gap(rng))
@@ -42,10 +49,21 @@ def case(run, rng, number, tally):
             if i < count:
                 _add_far(crowd_rng, rig.world, i, shapes)
         free = free_of(rig.checkers, q)
-        tally.verdicts(rig.name, free, gaps, lambda i, place=place: f"{count} {kind} far away, the near ones at {place}, "
-                       f"q = {numbers(q[i])}, near: {'; '.join(map(str, near))}", widest=alone & (first.kind != "mesh"))  # fmt: skip
+        tally.verdicts(
+            rig.name,
+            free,
+            gaps,
+            lambda i, place=place: (
+                f"{count} {kind} far away, the near ones at {place}, "
+                f"q = {numbers(q[i])}, near: {'; '.join(map(str, near))}"
+            ),
+            widest=alone & (first.kind != "mesh"),
+        )
         answers.append(free[rig.devices[0]])
-    tally.check(all((answer == answers[0]).all() for answer in answers), f"{rig.name}: the order of {count} {kind} changes the answer, q = {numbers(q)}")
+    tally.check(
+        all((answer == answers[0]).all() for answer in answers),
+        f"{rig.name}: the order of {count} {kind} changes the answer, q = {numbers(q)}",
+    )
     rig.world.clear()
 
 

@@ -10,8 +10,19 @@ from unittest import mock
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "gpu_planners"
-NOT_SOURCE = (".git", ".venv", "build", "install", "log", "out", "__pycache__", "*.egg-info", ".pytest_cache",
-              ".hypothesis", ".ruff_cache")  # fmt: skip
+NOT_SOURCE = (
+    ".git",
+    ".venv",
+    "build",
+    "install",
+    "log",
+    "out",
+    "__pycache__",
+    "*.egg-info",
+    ".pytest_cache",
+    ".hypothesis",
+    ".ruff_cache",
+)
 
 
 def copy_checkout(folder):
@@ -38,8 +49,12 @@ def python_files(folder, without=()):
 def imports(file):
     """(absolute dotted name, whether it runs when the module is imported) of every import statement of a file."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
-    lazy = {id(inner) for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-            for inner in ast.walk(node)}  # fmt: skip
+    lazy = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for inner in ast.walk(node)
+    }
     package = file.relative_to(ROOT).with_suffix("").parts[:-1]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

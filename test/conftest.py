@@ -1,6 +1,53 @@
-"""Lets the tests import the checkout's own `benchmarks` package (problem loaders), wherever pytest starts."""
+"""How the tests run: one after the other, or by several workers of pytest-xdist, as `make test` has them.
 
+Workers share the machine, its cache of compiled code and its network, so each takes ROS domains of its own, and threads
+that wait let others run. From a cold cache the first tests of a kind compile for minutes. Tests that plan for arms come
+first, those that compile nothing next, and those of grids last: two workers, who each begin with one half of the tests,
+then compile different code.
+"""
+
+import os
+import re
 import sys
+from functools import cache
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import pytest
+
+# What a test file says that compiles what arms need.
+ARMS = r"CollisionChecker|gpu_planners\.arm\.(planners|collision|spaces)|arm_checks|node_harness|soundness|README"
+MOST_WORKERS = 8
+DOMAINS = 10  # of each worker: the first for what it starts as a process, the others for nodes that it runs itself
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # `benchmarks` and `soundness`, wherever pytest starts
+
+
+def _share_the_machine():
+    """To be set before NumPy, Numba and rclpy are imported; processes that tests start inherit it."""
+    worker, run = os.environ.get("PYTEST_XDIST_WORKER"), os.getpid()
+    if worker:
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        run = os.getppid() + int(worker.removeprefix("gw"))
+    os.environ["ROS_DOMAIN_ID"] = str(1 + DOMAINS * (run % 10))  # 1 to 100 is what DDS has ports for on any system
+
+
+_share_the_machine()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """`-n auto`: a worker for each core; none, which is no xdist, where there is one core."""
+    cores = len(os.sched_getaffinity(0))
+    return min(cores, MOST_WORKERS) if cores > 1 else 0
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: _subject(item.path))
+
+
+@cache
+def _subject(file):
+    """0 for a test file about arms, 2 for one about grids, 1 for one that compiles little."""
+    text = file.read_text()
+    return 0 if re.search(ARMS, text) else 2 if "gpu_planners.grid" in text else 1

@@ -8,7 +8,7 @@ from geometry_msgs.msg import Point, Pose, PoseArray, PoseStamped, Quaternion
 from nav_msgs.msg import OccupancyGrid
 from running_node import LATCHED
 
-from gpu_planners.nodes.grid_planner_node import GridPlannerNode
+from gpu_planners.nodes.grid.node import GridPlannerNode
 from gpu_planners_msgs.srv import PlanAgents
 
 RESOLUTION = 0.5
@@ -32,17 +32,23 @@ class RunningNode(running_node.RunningNode):
         parameters = {"device": "cpu", "algorithm": "exact"} | parameters
         super().__init__(GridPlannerNode, "grid_planner", (PlanAgents, "plan_agents"), parameters, threads=4)
         assert self.client.wait_for_service(10)
-        self._map_publishers = {}
+        self._map = map_message() if isinstance(occupancy, str) else occupancy
+        self._map_changed = False
         if occupancy is not None:
-            self.publish_map(map_message() if isinstance(occupancy, str) else occupancy)
+            self.publish_map(self._map)
 
     def publish_map(self, message, qos=LATCHED):
         """Publish a map, and return when it was looked at."""
-        if qos.durability not in self._map_publishers:
-            self._map_publishers[qos.durability] = self.publisher(OccupancyGrid, "/map", qos)
-        taken = self.node._maps.taken
-        self._map_publishers[qos.durability].publish(message)
-        self.wait_until(lambda: self.node._maps.taken > taken)
+        publisher, taken = self.publisher(OccupancyGrid, "/map", qos), int(self.facts["map messages"])
+        publisher.publish(message)
+        self.wait_until(lambda: int(self.facts["map messages"]) > taken)
+        self._map_changed = message is not self._map
+
+    def restore(self):
+        """Publish the first map again where another one was published."""
+        super().restore()
+        if self._map_changed:
+            self.publish_map(self._map)
 
 
 def cells(text=ROOMS):
@@ -88,5 +94,7 @@ def centre(row, col):
 def request(starts=((0, 0),), goals=((9, 9),), frame="map", **fields):
     """A PlanAgents request between tiles [row, col]."""
     return PlanAgents.Request(
-        starts=poses([centre(*tile) for tile in starts], frame), goals=poses([centre(*tile) for tile in goals], frame), **fields
+        starts=poses([centre(*tile) for tile in starts], frame),
+        goals=poses([centre(*tile) for tile in goals], frame),
+        **fields,
     )

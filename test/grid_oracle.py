@@ -1,7 +1,7 @@
 """Independent checks of paths on grid maps. Nothing here comes from gpu_planners.
 
-A cost is a pair (straight, diagonal): the sums of entered tiles' costs over straight and over diagonal steps. Pairs are exact
-integers; they are compared as straight + diagonal * sqrt(2).
+A cost is a pair (straight, diagonal): the sums of entered tiles' costs over straight and over diagonal steps. Pairs are
+exact integers; they are compared as straight + diagonal * sqrt(2).
 """
 
 import heapq
@@ -47,7 +47,7 @@ def dijkstra(costs, connectivity, goal):
 
 
 def check_path(costs, connectivity, path, start, goal):
-    """Assert that a path (K, 2) [row, col] leads from start to goal by allowed moves -> its cost in tile lengths, added here."""
+    """Assert that a path (K, 2) [row, col] leads from start to goal by allowed moves -> its cost in tile lengths"""
     costs, path = np.asarray(costs), np.asarray(path)
     assert path.ndim == 2 and path.shape[1] == 2 and len(path) > 0
     assert tuple(path[0]) == tuple(start) and tuple(path[-1]) == tuple(goal)

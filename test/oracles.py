@@ -5,6 +5,8 @@ collision mesh unless told otherwise, primitives and obstacles exact, links that
 moving links only, self-collision pairs are those that the SRDF leaves enabled.
 """
 
+import copy
+import heapq
 import math
 import xml.etree.ElementTree as ET
 from functools import lru_cache
@@ -44,26 +46,39 @@ class CoalScene:
         self.joint_names = tuple(joints or self._tree.free_joints())
         self._fixed = dict(fixed or {})
         self._moves = self._tree.moving_groups(self.joint_names)
-        self._neutral = pin.neutral(self.model)
-        self._driven = [  # of each joint: where its value stands, in how many numbers, and multiplier * leader + offset
-            (self.model.joints[i].idx_q, self.model.joints[i].nq, *self._tree.leader(name), self._tree.value(name, {}))
-            for i, name in enumerate(self.model.names)
-            if i > 0  # the first is the universe
-        ]
-        self.geometry = pin.GeometryModel()
+        self._values = self._value_map()
+        self._robot_geometry = pin.GeometryModel()
         self._radius = {}  # geometry index -> largest distance of a link body's points from the origin of its joint
-        links = self._add_links(Path(mesh_dir or urdf.parent), decomposition or {})
-        self._link, self._obstacles = dict(links), len(obstacles)
-        self._add_pairs(links, self._add_obstacles(obstacles), srdf, self_pairs)
+        self._links = self._add_links(Path(mesh_dir or urdf.parent), decomposition or {})
+        self._link = dict(self._links)
+        self._self_pairs = self._pairs_of_links(srdf, self_pairs)
+        self._rates = [self._joint_rates(body) for body in range(self._robot_geometry.ngeoms)]
+        self._place_among(obstacles)
+
+    def among(self, obstacles):
+        """-> the same robot among other obstacles, much faster than a new scene."""
+        scene = copy.copy(self)
+        scene.data = self.model.createData()
+        scene._place_among(obstacles)
+        return scene
+
+    def _place_among(self, obstacles):
+        self.geometry = self._robot_geometry.copy()
+        self._obstacles = len(obstacles)
+        moving = [body for body, link in self._links if self._moves[link]]
+        pairs = [(body, obstacle) for obstacle in self._add_obstacles(obstacles) for body in moving]
+        pairs = sorted(pairs) + self._self_pairs
+        self.obstacle_pairs = len(pairs) - len(self._self_pairs)
+        for pair in pairs:
+            self.geometry.addCollisionPair(pin.CollisionPair(*pair))
         self.geometry_data = pin.GeometryData(self.geometry)
-        self.pair_names = [
-            (self.geometry.geometryObjects[p.first].name, self.geometry.geometryObjects[p.second].name)
-            for p in self.geometry.collisionPairs
-        ]
-        rates = [self._joint_rates(body) for body in range(self.geometry.ngeoms)]
+        names = [body.name for body in self.geometry.geometryObjects]
+        self.pair_names = [(names[a], names[b]) for a, b in pairs]
+        reach = {body: self._pair_reach(self._rates[body], {}) for body in moving}  # obstacles stand still
         self._reach = np.array(
-            [self._pair_reach(rates[p.first], rates[p.second]) for p in self.geometry.collisionPairs]
-        )
+            [reach[a] for a, _ in pairs[: self.obstacle_pairs]]
+            + [self._pair_reach(self._rates[a], self._rates[b]) for a, b in self._self_pairs]
+        ).reshape(len(pairs), len(self.joint_names))
 
     def moving_bodies(self):
         """[(name, index)] of the links' bodies that the planning joints move."""
@@ -115,23 +130,21 @@ class CoalScene:
             path = np.concatenate([path, path])
         free_for = np.zeros(len(self.pair_names))  # metres of relative motion from here that are known to be free
         for segment, (q_from, q_to) in enumerate(pairwise(path)):
-            motion = self._reach @ np.abs(q_to - q_from)  # bound of each pair's relative motion over the segment
-            done = 0.0
-            while True:
-                due = np.flatnonzero(free_for - motion * done <= 0)
-                if len(due):
+            bound = self._reach @ np.abs(q_to - q_from)  # of each pair's relative motion over the segment
+            motion, placed = bound.tolist(), -1.0
+            due = [(_share(free, m), i) for i, (free, m) in enumerate(zip(free_for.tolist(), motion))]
+            heapq.heapify(due)  # (the share of the segment that is done when the pair is due, pair)
+            while due and due[0][0] <= 1.0:
+                done, i = due[0]
+                if done > placed:
                     self._place(q_from + done * (q_to - q_from))
-                for i in due:
-                    distance = self._pair_distance(int(i))
-                    if distance <= -tolerance:
-                        return segment, done, self.pair_names[i], distance
-                    free_for[i] = motion[i] * done + max(distance, spacing)
-                if done >= 1.0:
-                    break
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    horizon = np.where(motion > 0, free_for / motion, np.inf)
-                done = min(1.0, max(horizon.min(initial=1.0), done + 1e-9))
-            free_for -= motion
+                    placed = done
+                distance = self._pair_distance(i)
+                if distance <= -tolerance:
+                    return segment, done, self.pair_names[i], distance
+                free_for[i] = motion[i] * done + max(distance, spacing)
+                heapq.heapreplace(due, (max(_share(free_for[i], motion[i]), done + 1e-9), i))
+            free_for -= bound
         self._place(path[-1])
         for i in range(len(self.pair_names)):
             if (distance := self._pair_distance(i)) <= -tolerance:
@@ -146,12 +159,26 @@ class CoalScene:
 
     def _full(self, q):
         """Planning values (dof,) -> pinocchio's configuration, mimic joints followed."""
-        values = {**self._fixed, **dict(zip(self.joint_names, np.asarray(q, dtype=float), strict=True))}
-        full = self._neutral.copy()
-        for at, size, leader, multiplier, offset in self._driven:
-            value = multiplier * values.get(leader, 0.0) + offset
-            full[at : at + size] = value if size == 1 else (math.cos(value), math.sin(value))
+        factors, offsets, turning = self._values
+        full = factors @ np.asarray(q, dtype=float) + offsets
+        for at in turning:
+            full[at : at + 2] = math.cos(full[at]), math.sin(full[at])
         return full
+
+    def _value_map(self):
+        """Factors (nq, dof), offsets (nq,), places: factors @ q + offsets are the joint values; from each of these
+        places on stand the cosine and the sine of the value there."""
+        factors, offsets, turning = np.zeros((self.model.nq, len(self.joint_names))), np.zeros(self.model.nq), []
+        for joint, name in zip(list(self.model.joints)[1:], list(self.model.names)[1:]):  # the first is the universe
+            leader, multiplier = self._tree.leader(name)
+            at, offset = joint.idx_q, self._tree.value(name, {})
+            if leader in self.joint_names:
+                factors[at, self.joint_names.index(leader)] = multiplier
+            else:
+                offset += multiplier * self._fixed.get(leader, 0.0)
+            offsets[at] = offset
+            turning += [at] if joint.nq == 2 else []
+        return factors, offsets, turning
 
     def _add_links(self, mesh_dir, decomposition):
         """Add collision bodies; returns [(geometry index, link)]."""
@@ -177,7 +204,7 @@ class CoalScene:
     def _add(self, name, link, T_link_body, body, points):
         frame = self.model.frames[self.model.getFrameId(link, pin.FrameType.BODY)]
         placement = frame.placement * pin.SE3(np.array(T_link_body))
-        index = self.geometry.addGeometryObject(pin.GeometryObject(name, frame.parentJoint, placement, body))
+        index = self._robot_geometry.addGeometryObject(pin.GeometryObject(name, frame.parentJoint, placement, body))
         self._radius[index] = np.linalg.norm(
             np.asarray(points) @ placement.rotation.T + placement.translation, axis=1
         ).max()
@@ -192,12 +219,9 @@ class CoalScene:
             indices.append(self.geometry.addGeometryObject(pin.GeometryObject(name, 0, pin.SE3(pose), body)))
         return indices
 
-    def _add_pairs(self, links, obstacles, srdf, self_pairs):
-        for body, link in links:
-            if self._moves[link]:
-                for obstacle in obstacles:
-                    self.geometry.addCollisionPair(pin.CollisionPair(body, obstacle))
-        self.obstacle_pairs = len(self.geometry.collisionPairs)
+    def _pairs_of_links(self, srdf, self_pairs):
+        """[(geometry index, geometry index)] of the bodies that may meet each other."""
+        pairs, links = [], self._links
         wanted = None if self_pairs is None else {frozenset(pair) for pair in self_pairs}
         disabled = _disabled(srdf) if srdf else None
         for a, (body_a, link_a) in enumerate(links):
@@ -206,7 +230,8 @@ class CoalScene:
                 if self._moves[link_a] == self._moves[link_b]:
                     continue
                 if pair in wanted if wanted is not None else disabled is not None and pair not in disabled:
-                    self.geometry.addCollisionPair(pin.CollisionPair(body_a, body_b))
+                    pairs.append((body_a, body_b))
+        return pairs
 
     def _pair_reach(self, rates_a, rates_b):
         """(dof,) bound of the relative motion of two bodies per unit of each planning joint (m/rad or m/m).
@@ -223,7 +248,7 @@ class CoalScene:
 
     def _joint_rates(self, body):
         """{joint above the body: bound of any point's motion per unit of it}: the chain's length from its axis on."""
-        last = self.geometry.geometryObjects[body].parentJoint
+        last = self._robot_geometry.geometryObjects[body].parentJoint
         if not last:
             return {}
         rates, distance = {}, self._radius[body]
@@ -233,6 +258,11 @@ class CoalScene:
             slide = max(abs(self._tree.limits(self.model.names[joint]))) if prismatic else 0.0
             distance += np.linalg.norm(self.model.jointPlacements[joint].translation) + slide
         return rates
+
+
+def _share(free_for, motion):
+    """The share of a segment with so much motion after which metres known to be free are used up."""
+    return free_for / motion if motion > 0 else math.inf if free_for > 0 else 0.0
 
 
 class Tree:

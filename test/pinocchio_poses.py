@@ -2,6 +2,7 @@
 
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -28,13 +29,16 @@ def example_robot(name):
     return share / "example-robot-data" / "robots" / EXAMPLE_ROBOTS[name], share
 
 
-def pinocchio_poses(urdf, joint_names, q, fixed={}):
+def pinocchio_poses(urdf, joint_names, q, fixed=MappingProxyType({})):
     """{link: (N, 4, 4)} in the root frame. urdf: path or text; q: (N, dof); fixed: {joint: value}; others at zero."""
     text = urdf if str(urdf).startswith("<") else Path(urdf).read_text()
     model = pin.buildModelFromXML(text)
     data = model.createData()
-    mimics = {joint.get("name"): joint.find("mimic").attrib for joint in ET.fromstring(text).iterfind("joint")
-              if joint.find("mimic") is not None}
+    mimics = {
+        joint.get("name"): joint.find("mimic").attrib
+        for joint in ET.fromstring(text).iterfind("joint")
+        if joint.find("mimic") is not None
+    }
     links = [frame for frame in model.frames if frame.type == pin.FrameType.BODY]
     poses = {frame.name: np.empty((len(q), 4, 4)) for frame in links}
     for n, row in enumerate(q):
@@ -44,7 +48,7 @@ def pinocchio_poses(urdf, joint_names, q, fixed={}):
             if number == 0:  # pinocchio's universe
                 continue
             joint, value = model.joints[number], _value(name, values, mimics)
-            full[joint.idx_q:joint.idx_q + joint.nq] = value if joint.nq == 1 else (np.cos(value), np.sin(value))
+            full[joint.idx_q : joint.idx_q + joint.nq] = value if joint.nq == 1 else (np.cos(value), np.sin(value))
         pin.framesForwardKinematics(model, data, full)
         for frame in links:
             poses[frame.name][n] = data.oMf[model.getFrameId(frame.name, pin.FrameType.BODY)].homogeneous
@@ -60,7 +64,7 @@ def _value(name, values, mimics):
     return float(mimic.get("multiplier", 1)) * leader + float(mimic.get("offset", 0))
 
 
-def largest_pose_error(robot, urdf, q, fixed={}):
+def largest_pose_error(robot, urdf, q, fixed=MappingProxyType({})):
     """Largest difference of any element of any link's pose between the robot model and pinocchio."""
     expected = pinocchio_poses(urdf, robot.joint_names, q, fixed)
     ours = robot.link_poses(q)

@@ -5,7 +5,7 @@ import numpy as np
 
 
 def segments_meet_boxes(a, b, boxes, grow=0.0):
-    """a, b: (N, 2) ends;  boxes: (M, 4) xmin, ymin, xmax, ymax, closed, each side moved out by `grow` -> (N, M) bool."""
+    """a, b: (N, 2) ends;  boxes: (M, 4) xmin, ymin, xmax, ymax, closed, each side moved out by `grow` -> (N, M)."""
     boxes = np.asarray(boxes, dtype=np.float64).reshape(-1, 4)
     a, b = np.asarray(a, dtype=np.float64)[:, None], np.asarray(b, dtype=np.float64)[:, None]
     enter, leave = np.zeros((len(a), len(boxes))), np.ones((len(a), len(boxes)))
@@ -37,9 +37,11 @@ def along(a, b, parts):
 
 
 def blocked_boxes(free, lower, upper):
-    """free: (rows, columns) bool, row 0 at the top of lower .. upper, (2,) each -> (M, 4) boxes of the blocked pixels."""
+    """free: (rows, columns) bool, row 0 at the top of lower .. upper, (2,) each -> (M, 4) boxes of blocked pixels."""
     rows, columns = free.shape
     lower, upper = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
     wide, high = (upper - lower) / [columns, rows]
     r, c = np.nonzero(~free)
-    return np.stack([lower[0] + c * wide, upper[1] - (r + 1) * high, lower[0] + (c + 1) * wide, upper[1] - r * high], axis=1)
+    return np.stack(
+        [lower[0] + c * wide, upper[1] - (r + 1) * high, lower[0] + (c + 1) * wide, upper[1] - r * high], axis=1
+    )

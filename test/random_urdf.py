@@ -1,4 +1,5 @@
-"""Random robot descriptions, with or without shapes: trees of joints of every plannable type, axes and origins anywhere."""
+"""Random robot descriptions, with or without shapes: trees of joints of every plannable type, axes and origins
+anywhere."""
 
 import numpy as np
 
@@ -6,6 +7,7 @@ import numpy as np
 def random_urdf(rng, joints, almost_parallel=False, shapes=False):
     """URDF text. rng: numpy Generator; joints: how many; almost_parallel: axes tilted by 1e-7 to 1e-2 rad only;
     shapes: each link has a box, a cylinder or a sphere."""
+
     def link(i):
         return f'<link name="link{i}">{_collision(rng)}</link>' if shapes else f'<link name="link{i}"/>'
 
@@ -26,16 +28,24 @@ def random_urdf(rng, joints, almost_parallel=False, shapes=False):
         else:
             rpy, axis = _angles(rng), _axis(rng)
         xyz = rng.uniform(-1, 1, 3) * (rng.random(3) < 0.6)
-        lines += [f'<joint name="joint{i}" type="{kind}"><parent link="link{parent}"/><child link="link{i}"/>',
-                  f'<origin xyz="{_text(xyz)}" rpy="{_text(rpy)}"/><axis xyz="{_text(axis)}"/>',
-                  f'<limit lower="-1.5" upper="2" velocity="1" effort="1"/>{mimic}</joint>', link(i)]
+        lines += [
+            f'<joint name="joint{i}" type="{kind}"><parent link="link{parent}"/><child link="link{i}"/>',
+            f'<origin xyz="{_text(xyz)}" rpy="{_text(rpy)}"/><axis xyz="{_text(axis)}"/>',
+            f'<limit lower="-1.5" upper="2" velocity="1" effort="1"/>{mimic}</joint>',
+            link(i),
+        ]
     return "\n".join([*lines, "</robot>"])
 
 
 def _collision(rng):
     size = rng.uniform(0.03, 0.3, 3)
-    shape = rng.choice([f'<box size="{_text(size)}"/>', f'<cylinder radius="{size[0] / 2}" length="{size[1]}"/>',
-                        f'<sphere radius="{size[0] / 2}"/>'])
+    shape = rng.choice(
+        [
+            f'<box size="{_text(size)}"/>',
+            f'<cylinder radius="{size[0] / 2}" length="{size[1]}"/>',
+            f'<sphere radius="{size[0] / 2}"/>',
+        ]
+    )
     origin = f'<origin xyz="{_text(rng.uniform(-0.2, 0.2, 3))}" rpy="{_text(_angles(rng))}"/>'
     return f"<collision>{origin}<geometry>{shape}</geometry></collision>"
 

@@ -1,5 +1,5 @@
-"""RRT* as Karaman and Frazzoli write it (IJRR 2011, algorithm 6), serial, plain numpy, float64: what the planner's costs are
-compared with. Nothing here comes from gpu_planners."""
+"""RRT* as Karaman and Frazzoli write it (IJRR 2011, algorithm 6), serial, plain numpy, float64: what the planner's
+costs are compared with. Nothing here comes from gpu_planners."""
 
 import math
 
@@ -13,7 +13,8 @@ def least_gamma(measure, dof):
 
 
 def rrt_star(start, goal, lower, upper, free, samples, seed, factor=1.1, goal_bias=0.05):
-    """free(a, b): (N, dof), (N, dof) -> (N,) bool.  -> (samples,) cost of the best path to the goal after each sample."""
+    """free(a, b): (N, dof), (N, dof) -> (N,) bool.  -> (samples,) cost of the best path to the goal after each
+    sample."""
     rng = np.random.default_rng(seed)
     start, goal, lower, upper = (np.asarray(v, dtype=np.float64) for v in (start, goal, lower, upper))
     gamma = factor * least_gamma(np.prod(upper - lower), len(start))

@@ -9,9 +9,11 @@ os.environ.setdefault("ROS_PYTHON_CHECK_FIELDS", "1")  # Jazzy otherwise accepts
 
 import pytest
 
-rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("gpu_planners_msgs.srv", reason="gpu_planners_msgs is not built: run make setup")
 
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
 from rcl_interfaces.srv import SetParameters
 from rclpy.executors import MultiThreadedExecutor, SingleThreadedExecutor
 from rclpy.node import Node
@@ -19,14 +21,37 @@ from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-_domains = itertools.count(os.getpid() % 80)
+_FIRST_DOMAIN = int(os.environ["ROS_DOMAIN_ID"])  # of this process: see conftest.py
+_domains = itertools.cycle(range(_FIRST_DOMAIN + 1, _FIRST_DOMAIN + 10))
+_contexts = {}  # by domain
 
 
 def new_context():
-    """A ROS context on a domain of its own."""
-    context = rclpy.Context()
-    rclpy.init(context=context, domain_id=next(_domains) % 100 + 1)
-    return context
+    """A ROS context on a domain that no other context has now."""
+    domain = next(domain for domain in _domains if domain not in _contexts or not _contexts[domain].ok())
+    _contexts[domain] = rclpy.Context()
+    rclpy.init(context=_contexts[domain], domain_id=domain)
+    return _contexts[domain]
+
+
+def shared(make):
+    """Fixtures: a running node for a whole module, and the same for one test, after which it is restored.
+
+    make: makes a RunningNode
+    """
+
+    @pytest.fixture(scope="module")
+    def node_of_module():
+        node = make()
+        yield node
+        node.close()
+
+    @pytest.fixture
+    def running(node_of_module):
+        yield node_of_module
+        node_of_module.restore()
+
+    return node_of_module, running
 
 
 def starter(running_node):
@@ -49,6 +74,7 @@ class RunningNode:
     """The node under test and a client node, each with its own executor thread, as in two processes.
 
     kind: class of the node; name: its name; service: type and name of the service that `plan` calls
+    status: the latest DiagnosticStatus of the node
     """
 
     def __init__(self, kind, name, service, parameters, threads=3):
@@ -57,15 +83,40 @@ class RunningNode:
         self.node = kind(context=self.context, parameter_overrides=overrides)
         self.client_node = Node("client", context=self.context)
         self.client = self.client_node.create_client(service[0], f"/{name}/{service[1]}")
-        self._executors = [MultiThreadedExecutor(threads, context=self.context), SingleThreadedExecutor(context=self.context)]
+        self._executors = [
+            MultiThreadedExecutor(threads, context=self.context),
+            SingleThreadedExecutor(context=self.context),
+        ]
         for executor, node in zip(self._executors, (self.node, self.client_node)):
             executor.add_node(node)
             threading.Thread(target=executor.spin, daemon=True).start()
+        self._publishers, self._before = {}, {}
+        self._statuses = self.received(DiagnosticArray, "/diagnostics")
 
-    def plan(self, request, timeout=240):
+    @property
+    def status(self):
+        self.wait_until(lambda: self._statuses)
+        return self._statuses[-1].status[0]
+
+    @property
+    def facts(self):
+        """{key: text} that the node tells about itself."""
+        return {value.key: value.value for value in self.status.values}
+
+    @property
+    def problem(self):
+        return self.facts["problem"]
+
+    def restore(self):
+        """Put back the parameters that `set_parameter` changed."""
+        for name, value in self._before.items():
+            assert self.set_parameter(name, value).successful
+        self._before = {}
+
+    def plan(self, request, timeout=600):
         return self.call(self.client, request, timeout)
 
-    def call(self, client, request, timeout=240):
+    def call(self, client, request, timeout=600):
         future = client.call_async(request)
         self.wait_until(future.done, timeout)
         return future.result()
@@ -73,26 +124,39 @@ class RunningNode:
     def set_parameter(self, name, value):
         client = self.client_node.create_client(SetParameters, f"/{self.name}/set_parameters")
         assert client.wait_for_service(10)
-        request = SetParameters.Request(parameters=[Parameter(name, value=value).to_parameter_msg()])
-        return self.call(client, request).results[0]
+        before = self.node.get_parameter(name).value
+        parameter = Parameter(name, Parameter.Type.DOUBLE_ARRAY if value == [] else None, value)
+        result = self.call(client, SetParameters.Request(parameters=[parameter.to_parameter_msg()])).results[0]
+        if result.successful:
+            self._before.setdefault(name, list(before) if hasattr(before, "tolist") else before)
+        return result
 
-    def wait_until(self, condition, timeout=240):
+    def service_callback(self, name):
+        """What the node does with (request, response) of a service, without DDS."""
+        return next(service.callback for service in self.node.services if service.srv_name.endswith(f"/{name}"))
+
+    def wait_until(self, condition, timeout=600):
         end = time.monotonic() + timeout
         while not condition():
             assert time.monotonic() < end, "timed out"
             time.sleep(0.005)
 
     def received(self, kind, topic, qos=10):
-        """List that grows with every message of a topic."""
+        """List that grows with every message that the node publishes on a topic."""
         messages = []
         self.client_node.create_subscription(kind, topic, messages.append, qos)
+        publishers = [publisher for publisher in self.node.publishers if publisher.topic_name == topic]
+        assert publishers, f"the node does not publish {topic}"
+        self.wait_until(lambda: all(publisher.get_subscription_count() for publisher in publishers))
         return messages
 
     def publisher(self, kind, topic, qos=10):
         """Publisher that the node is already connected to."""
-        publisher = self.client_node.create_publisher(kind, topic, qos)
-        self.wait_until(lambda: publisher.get_subscription_count() > 0)
-        return publisher
+        key = topic, str(qos)
+        if key not in self._publishers:
+            self._publishers[key] = self.client_node.create_publisher(kind, topic, qos)
+            self.wait_until(lambda: self._publishers[key].get_subscription_count() > 0)
+        return self._publishers[key]
 
     def close(self):
         for executor in self._executors:

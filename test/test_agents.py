@@ -16,7 +16,9 @@ def random_set(rng, connectivity, lengths, status=AgentStatus.SOLVED):
     starts = rng.integers(-9, 9, (len(lengths), 2))
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(int)
     status = np.broadcast_to(status, len(lengths))
-    paths = PathSet.of_moves(starts, status, lengths, np.concatenate([np.zeros(0, np.uint8), *moves]), offsets, connectivity)
+    paths = PathSet.of_moves(
+        starts, status, lengths, np.concatenate([np.zeros(0, np.uint8), *moves]), offsets, connectivity
+    )
     tiles = [np.cumsum([start, *(STEPS[k] for k in m)], axis=0).tolist() for start, m in zip(starts, moves)]
     return paths, [t if s == AgentStatus.SOLVED else [] for t, s in zip(tiles, status)]
 
@@ -35,10 +37,21 @@ def test_what_is_packed_comes_back(seed, connectivity, lengths):
 def test_which_agents_are_chosen():
     status = [AgentStatus.SOLVED, AgentStatus.NO_PATH, AgentStatus.SOLVED, AgentStatus.LOOP]
     paths, expected = random_set(np.random.default_rng(0), 8, [5, 0, 40, 0], status)
-    for chosen in ([2, 0, 2], range(4), 3, [], np.array([-1, -2]), paths.solved, [True, False, True, True], [False] * 4):
+    for chosen in (
+        [2, 0, 2],
+        range(4),
+        3,
+        [],
+        np.array([-1, -2]),
+        paths.solved,
+        [True, False, True, True],
+        [False] * 4,
+    ):
         tiles, offsets = paths.paths(chosen)
         indices = np.arange(4)[list(chosen) if isinstance(chosen, range) else chosen] if np.size(chosen) else []
-        assert [tiles[a:b].tolist() for a, b in zip(offsets[:-1], offsets[1:])] == [expected[i] for i in np.atleast_1d(indices).astype(int)]
+        assert [tiles[a:b].tolist() for a, b in zip(offsets[:-1], offsets[1:])] == [
+            expected[i] for i in np.atleast_1d(indices).astype(int)
+        ]
     assert paths.path(-2).tolist() == expected[2] and paths.path(1).shape == (0, 2)
     assert paths.message(1) == "no path leads from the start to the goal" and "loop" in paths.message(3)
     for wrong in (4, [0, 7], -5, [True], [1.0], ["a"], [[0, 1]], [2**64], np.array([2**64 - 1], np.uint64), "all"):

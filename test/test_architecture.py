@@ -1,21 +1,156 @@
-"""ARCHITECTURE.md names files and folders that exist, and every module of the package lies somewhere it names."""
+"""ARCHITECTURE.md is true: its floors hold for every import, nothing imports in circles, and what it names exists."""
 
+import ast
 import re
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+import pytest
+from checkout import PACKAGE, ROOT, python_files
+
 TEXT = (ROOT / "ARCHITECTURE.md").read_text()
+OPTIONAL = ("cuda", "_cuda", "stream", "drawing", "browser")  # ends of the names of modules that may be imported lazily
+
+
+def module_name(file):
+    parts = file.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(file): file for file in python_files(PACKAGE)}
+
+
+def imported_modules(file):
+    """{module of the package: whether it is imported when `file` is}; a name from a package's __init__ counts as the
+    package."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    functions = [n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    lazy = {id(inner) for function in functions for inner in ast.walk(function)}
+    package = file.relative_to(ROOT).with_suffix("").parts[:-1]
+    found = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = list(package[: len(package) - node.level + 1]) if node.level else []
+            base = ".".join(base + (node.module.split(".") if node.module else []))
+            names = [f"{base}.{alias.name}" if f"{base}.{alias.name}" in MODULES else base for alias in node.names]
+        else:
+            continue
+        for name in names:
+            if name in MODULES:
+                found[name] = found.get(name, False) or id(node) not in lazy
+    return found
+
+
+IMPORTS = {name: imported_modules(file) for name, file in MODULES.items()}
+
+
+def floors():
+    """The table "Floors": [[names of packages and modules], ...], the lowest first."""
+    table = TEXT[TEXT.index("| floor |") :].split("\n\n")[0]
+    return [re.findall(r"`([\w.]+)`", row.split("|")[1]) for row in table.splitlines()[2:]]
+
+
+def floor_of(module):
+    """The number of the floor that the longest name of the table gives a module."""
+    short = module.removeprefix("gpu_planners").removeprefix(".")
+    places = {name: number for number, row in enumerate(floors()) for name in row}
+    fitting = [name for name in places if short == name or short.startswith(name + ".")]
+    assert fitting, f"ARCHITECTURE.md gives {module} no floor"
+    return places[max(fitting, key=len)], max(fitting, key=len)
+
+
+def test_the_table_was_read():
+    names = [name for row in floors() for name in row]
+    assert len(names) > 20 and len(names) == len(set(names)) and {"errors", "arm.collision", "nodes.grid"} <= set(names)
+    missing = [name for name in names if f"gpu_planners.{name}" not in MODULES]
+    assert not missing, f"the table of floors names {missing}, which do not exist"
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if name != "gpu_planners"])
+def test_a_module_imports_only_from_lower_floors_or_its_own_package(module):
+    floor, own = floor_of(module)
+    wrong = []
+    for name in IMPORTS[module]:
+        if name != "gpu_planners":
+            other, package = floor_of(name)
+            if other > floor or (other == floor and package != own):
+                wrong.append(name)
+    assert not wrong
+
+
+def circles(graph):
+    """Strongly connected components of more than one node, by Tarjan's algorithm."""
+    number, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        number[node] = low[node] = len(number)
+        stack.append(node)
+        for other in graph[node]:
+            if other not in number:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], number[other])
+        if low[node] == number[node]:
+            group = []
+            while not group or group[-1] != node:
+                group.append(stack.pop())
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for node in graph:
+        if node not in number:
+            visit(node)
+    return found
+
+
+def test_circles_are_found():
+    assert circles({"a": ["b"], "b": ["c"], "c": ["b"], "d": ["a"]}) == [["b", "c"]]
+
+
+def test_no_module_imports_in_a_circle():
+    """Imports inside functions count. A package's __init__ is not followed: it only gathers names."""
+    packages = {name for name, file in MODULES.items() if file.name == "__init__.py"}
+    graph = {name: [other for other in found if other not in packages] for name, found in IMPORTS.items()}
+    assert circles(graph) == []
+
+
+def test_no_package_imports_in_a_circle():
+    graph = {}
+    for module, found in IMPORTS.items():
+        if module != "gpu_planners":
+            own = floor_of(module)[1]
+            packages = {floor_of(name)[1] for name in found if name != "gpu_planners"} - {own}
+            graph[own] = graph.get(own, set()) | packages
+    assert circles(graph) == []
+
+
+def test_only_optional_things_are_imported_lazily():
+    lazy = [(m, name) for m, found in IMPORTS.items() for name, at_import in found.items() if not at_import]
+    allowed = [
+        pair
+        for pair in lazy
+        if pair[1].endswith(OPTIONAL) or pair[0].startswith(("gpu_planners.cli", "gpu_planners.nodes"))
+    ]
+    assert set(lazy) == set(allowed)
 
 
 def test_named_paths_exist():
-    names = set(re.findall(r"`([\w./]+(?:\.py|/))`", TEXT))
-    assert len(names) > 25
-    known = {p.name for p in (ROOT / "gpu_planners").rglob("*.py")}
-    missing = [n for n in names if not ((ROOT / n).exists() if "/" in n else n in known)]
+    names = set(re.findall(r"`([\w./]+(?:\.py|\.md|/))`", TEXT))
+    assert len(names) > 10
+    places = [ROOT, PACKAGE]
+    missing = [name for name in names if not any((Path(place) / name).exists() for place in places)]
     assert not missing, f"ARCHITECTURE.md names {missing}, which do not exist"
 
 
-def test_modules_are_named():
-    modules = {p.name for part in ("arm", "grid") for p in (ROOT / "gpu_planners" / part).glob("*.py")} - {"__init__.py"}
-    unnamed = [m for m in sorted(modules) if m not in TEXT]
-    assert not unnamed, f"ARCHITECTURE.md does not mention {unnamed}"
+def test_nothing_refers_to_files_outside_the_project():
+    outside = re.compile(r"\b(DESIGN|STYLE|GPU_NOTES|ROS_NOTES|MOTION_BOUNDS|FLEETS|PEERS)(\.md)?\b")
+    found = []
+    for file in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *(p for f in FOLDERS for p in (ROOT / f).rglob("*.py"))]:
+        if file != Path(__file__).resolve() and outside.search(file.read_text(encoding="utf-8")):
+            found.append(str(file.relative_to(ROOT)))
+    assert found == []
+
+
+FOLDERS = ("gpu_planners", "test", "benchmarks", "soundness", "tools", "launch")

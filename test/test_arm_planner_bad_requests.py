@@ -10,24 +10,29 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import Point
 from node_harness import GROUP, LATCHED, ROBOT, RunningNode, joints, marker, pose_goal, request
-from rclpy.parameter import Parameter
+from running_node import shared, starter
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 from visualization_msgs.msg import Marker, MarkerArray
 
+from gpu_planners.arm import load_urdf
 from gpu_planners.device import cuda_problem
-from gpu_planners.nodes import error_codes as codes
+from gpu_planners.errors import SettingsError
+from gpu_planners.nodes.arm import codes
 from gpu_planners_msgs.srv import PlanMotion
 
 NAN = float("nan")
 
 
-@pytest.fixture(scope="module")
-def running():
+def node_with_good_path():
     node = RunningNode()
     node.good_path = node.plan(request()).path
-    yield node
-    node.close()
+    return node
+
+
+node_of_module, running = shared(node_with_good_path)
+start_node = starter(RunningNode)
 
 
 def obstacles(*markers):
@@ -201,8 +206,16 @@ BAD_REQUESTS = {
     "margin below 0": (request(margin=-0.01), codes.FAILURE, ["margin", "-0.01", "100"]),
     "margin NaN": (request(margin=NAN), codes.FAILURE, ["margin", "nan"]),
     "margin beyond all robots": (request(margin=101.0), codes.FAILURE, ["margin", "101", "100"]),
-    "scaling below what can be timed": (request(velocity_scaling=1e-300), codes.FAILURE, ["velocity_scaling", "1e-300", "0.001"]),
-    "start in the next galaxy": (with_start(joints([1e300, 0, 0])), codes.START_STATE_INVALID, ["start", "'shoulder'", "1e+300", "1e+10"]),
+    "scaling below what can be timed": (
+        request(velocity_scaling=1e-300),
+        codes.FAILURE,
+        ["velocity_scaling", "1e-300", "0.001"],
+    ),
+    "start in the next galaxy": (
+        with_start(joints([1e300, 0, 0])),
+        codes.START_STATE_INVALID,
+        ["start", "'shoulder'", "1e+300", "1e+10"],
+    ),
     "start names 100,000 unknown joints": (
         with_start(joints(range(100_000), [f"j{i}" for i in range(100_000)])),
         codes.START_STATE_INVALID,
@@ -213,8 +226,16 @@ BAD_REQUESTS = {
         codes.START_STATE_INVALID,
         ["start", "'j99999' twice"],
     ),
-    "pose goal in the next galaxy": (request(goals=(), pose_goals=[pose_goal([1e300, 0, 0])]), codes.GOAL_STATE_INVALID, ["pose goal 0", "1e+300"]),
-    "pose goal beyond all lengths": (request(goals=(), pose_goals=[pose_goal([0, 2e5, 0])]), codes.GOAL_STATE_INVALID, ["pose goal 0", "200000"]),
+    "pose goal in the next galaxy": (
+        request(goals=(), pose_goals=[pose_goal([1e300, 0, 0])]),
+        codes.GOAL_STATE_INVALID,
+        ["pose goal 0", "1e+300"],
+    ),
+    "pose goal beyond all lengths": (
+        request(goals=(), pose_goals=[pose_goal([0, 2e5, 0])]),
+        codes.GOAL_STATE_INVALID,
+        ["pose goal 0", "200000"],
+    ),
     "pose goal turned by half a rotation": (
         request(goals=(), pose_goals=[pose_goal([0.5, 0, 0], "plate", (0, 0, 0, 0.5))]),
         codes.GOAL_STATE_INVALID,
@@ -230,8 +251,16 @@ BAD_REQUESTS = {
         codes.INVALID_OBJECT_NAME,
         ["'test/0'", "e+"],
     ),
-    "obstacle in the next galaxy": (request(obstacles=obstacles(marker(position=(2e5, 0, 0)))), codes.INVALID_OBJECT_NAME, ["'test/0'", "200000"]),
-    "vertex beyond all lengths": (request(obstacles=obstacles(triangles(4, 1e25))), codes.INVALID_OBJECT_NAME, ["'test/0'"]),
+    "obstacle in the next galaxy": (
+        request(obstacles=obstacles(marker(position=(2e5, 0, 0)))),
+        codes.INVALID_OBJECT_NAME,
+        ["'test/0'", "200000"],
+    ),
+    "vertex beyond all lengths": (
+        request(obstacles=obstacles(triangles(4, 1e25))),
+        codes.INVALID_OBJECT_NAME,
+        ["'test/0'"],
+    ),
     "vertex NaN": (request(obstacles=obstacles(triangles(4, NAN))), codes.INVALID_OBJECT_NAME, ["'test/0'", "finite"]),
     "obstacle turned by a quaternion that is none": (
         request(obstacles=obstacles(with_orientation(NAN, 0, 0, 1))),
@@ -243,9 +272,21 @@ BAD_REQUESTS = {
         codes.INVALID_OBJECT_NAME,
         ["'test/0'", "quaternion"],
     ),
-    "two points": (request(obstacles=obstacles(triangles(0))), codes.INVALID_OBJECT_NAME, ["'test/0'", "TRIANGLE_LIST"]),
-    "more goals than allowed": (request(goals=[(1, 0.5, 0)] * 1001), codes.FAILURE, ["1001 goals", "1000", "max_goals"]),
-    "more triangles than allowed": (request(obstacles=obstacles(triangles(20_001))), codes.INVALID_OBJECT_NAME, ["20001 triangles", "20000", "max_triangles"]),
+    "two points": (
+        request(obstacles=obstacles(triangles(0))),
+        codes.INVALID_OBJECT_NAME,
+        ["'test/0'", "TRIANGLE_LIST"],
+    ),
+    "more goals than allowed": (
+        request(goals=[(1, 0.5, 0)] * 1001),
+        codes.FAILURE,
+        ["1001 goals", "1000", "max_goals"],
+    ),
+    "more triangles than allowed": (
+        request(obstacles=obstacles(triangles(20_001))),
+        codes.INVALID_OBJECT_NAME,
+        ["20001 triangles", "20000", "max_triangles"],
+    ),
     "scaling above 1": (request(velocity_scaling=1.5), codes.FAILURE, ["velocity_scaling", "1.5"]),
     "scaling NaN": (request(acceleration_scaling=NAN), codes.FAILURE, ["acceleration_scaling", "nan"]),
 }
@@ -264,15 +305,37 @@ def test_a_bad_request_is_named_and_the_next_one_answered(running, case):
     )  # repeatable, so any trace of the bad one would show
 
 
-ODD_NUMBERS = (NAN, np.inf, -np.inf, -0.0, 5e-324, 1e-300, -1.0, 1e-9, 1e-3, 1e5, 1.1e5, 1e10, 1.1e10, 1e39, 1e154, 1e300)
+ODD_NUMBERS = (
+    NAN,
+    np.inf,
+    -np.inf,
+    -0.0,
+    5e-324,
+    1e-300,
+    -1.0,
+    1e-9,
+    1e-3,
+    1e5,
+    1.1e5,
+    1e10,
+    1.1e10,
+    1e39,
+    1e154,
+    1e300,
+)
 ODD_TEXTS = ("\0", "rrt\0", "x" * 100_000, "\n", "'", "%s%n{}", "\x1b[31m", "\u202e", "漢")
 NUMBER_FIELDS = {
-    **{name: lambda v, name=name: request(**{name: v}) for name in ("time_limit_s", "velocity_scaling", "acceleration_scaling", "margin")},
+    **{
+        name: lambda v, name=name: request(**{name: v})
+        for name in ("time_limit_s", "velocity_scaling", "acceleration_scaling", "margin")
+    },
     **{f"start {joint}": lambda v, i=i: request(start=v * np.eye(3)[i]) for i, joint in enumerate(GROUP)},
     **{f"joint goal {joint}": lambda v, i=i: request(goals=[v * np.eye(3)[i]]) for i, joint in enumerate(GROUP)},
     "start of the gripper": lambda v: with_start(joints([0, 0, 0, v], [*GROUP, "slide"])),
     "pose goal position": lambda v: request(goals=(), pose_goals=[pose_goal([0.3, v, 0.1])]),
-    "pose goal orientation": lambda v: request(goals=(), pose_goals=[pose_goal([0.3, 0.4, 0.1], "plate", (0, v, 0, 1))]),
+    "pose goal orientation": lambda v: request(
+        goals=(), pose_goals=[pose_goal([0.3, 0.4, 0.1], "plate", (0, v, 0, 1))]
+    ),
     "marker position": lambda v: request(obstacles=obstacles(marker(position=(0, v, 0.1)))),
     "marker orientation": lambda v: request(obstacles=obstacles(with_orientation(0, 0, v, 1))),
     **{
@@ -303,9 +366,10 @@ def scaled(message, value):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_whatever_a_field_holds_the_node_answers_in_words(running, field):
     """Straight to the service's callback too: DDS ends a text at its first NUL."""
+    direct = running.service_callback("plan_motion")
     for value in ODD_NUMBERS if field in NUMBER_FIELDS else ODD_TEXTS:
         make = NUMBER_FIELDS.get(field) or TEXT_FIELDS[field]
-        for ask in (running.plan, lambda message: running.node._plan_motion(message, PlanMotion.Response())):
+        for ask in (running.plan, lambda message: direct(message, PlanMotion.Response())):
             message = make(value)
             message.time_limit_s = message.time_limit_s or 2.0
             response = ask(message)
@@ -322,32 +386,28 @@ def test_every_planner_takes_every_seed_and_names_a_bad_start(running, planner):
         assert running.plan(request(planner=planner, start=start)).code == codes.START_STATE_INVALID
 
 
-def test_obstacles_are_bounded_together_and_a_message_that_is_too_large_changes_nothing():
-    running = RunningNode(robot=None, max_obstacles=3, max_triangles=8)
-    try:
-        publisher = running.publisher(MarkerArray, "/arm_planner/obstacles")
-        publisher.publish(obstacles(*(marker(number=i) for i in range(4))))  # before there is a robot, too
-        running.wait_until(lambda: "4 obstacles" in running.node._state.problem and "max_obstacles" in running.node._state.problem)
-        publisher.publish(obstacles(marker(scale=(0, 1, 1))))
-        running.publish_robot(ROBOT)
-        running.wait_until(lambda: "scale" in running.node._state.problem)
-        assert running.plan(request(), timeout=300).code == codes.SUCCESS  # ready all the same
-        publisher.publish(obstacles(triangles(4), marker(number=1)))
-        running.wait_until(lambda: len(running.node._scene.world.names) == 2)
-        more = triangles(5)
-        more.id = 2
-        publisher.publish(obstacles(more))
-        running.wait_until(lambda: "9 triangles" in running.node._state.problem)
-        publisher.publish(obstacles(marker(number=3), marker(number=4)))
-        running.wait_until(lambda: "4 obstacles" in running.node._state.problem)
-        assert len(running.node._scene.world.names) == 2
-        response = running.plan(request(obstacles=obstacles(*(marker(number=i) for i in range(4)))))
-        assert response.code == codes.INVALID_OBJECT_NAME and "max_obstacles" in response.message
-        assert running.set_parameter("max_obstacles", 4).successful
-        publisher.publish(obstacles(marker(number=3), marker(number=4)))
-        running.wait_until(lambda: len(running.node._scene.world.names) == 4)
-    finally:
-        running.close()
+def test_obstacles_are_bounded_together_and_a_message_that_is_too_large_changes_nothing(start_node):
+    running = start_node(robot=None, max_obstacles=3, max_triangles=8)
+    running.publish_obstacles(*(marker(number=i) for i in range(4)))  # before there is a robot, too
+    running.wait_until(lambda: "4 obstacles" in running.problem and "max_obstacles" in running.problem)
+    running.publish_obstacles(marker(scale=(0, 1, 1)))
+    running.publish_robot(ROBOT)
+    running.wait_until(lambda: "scale" in running.problem)
+    assert running.plan(request(), timeout=300).code == codes.SUCCESS  # ready all the same
+    running.publish_obstacles(triangles(4), marker(number=1))
+    running.wait_until(lambda: running.facts["obstacles"] == "2")
+    more = triangles(5)
+    more.id = 2
+    running.publish_obstacles(more)
+    running.wait_until(lambda: "9 triangles" in running.problem)
+    running.publish_obstacles(marker(number=3), marker(number=4))
+    running.wait_until(lambda: "4 obstacles" in running.problem)
+    assert running.facts["obstacles"] == "2"
+    response = running.plan(request(obstacles=obstacles(*(marker(number=i) for i in range(4)))))
+    assert response.code == codes.INVALID_OBJECT_NAME and "max_obstacles" in response.message
+    assert running.set_parameter("max_obstacles", 4).successful
+    running.publish_obstacles(marker(number=3), marker(number=4))
+    running.wait_until(lambda: running.facts["obstacles"] == "4")
 
 
 def test_the_time_limit_covers_inverse_kinematics(running):
@@ -356,14 +416,15 @@ def test_the_time_limit_covers_inverse_kinematics(running):
         response = running.plan(request(goals=(), pose_goals=goals, time_limit_s=1.0))
         assert time.monotonic() - began < 15  # without a limit: minutes
         assert response.code in (codes.NO_IK_SOLUTION, codes.TIMED_OUT, codes.GOAL_STATE_INVALID), response.message
-    reachable = pose_goal_of(running, (1.0, 0.5, 0.3))
-    response = running.plan(request(goals=(), pose_goals=[pose_goal([3.0, 0, 0])] * 300 + [reachable], time_limit_s=4.0))
+    goals = [pose_goal([3.0, 0, 0])] * 300 + [pose_goal_of((1.0, 0.5, 0.3))]
+    drawn_in = joints([0, 0, 0, 0], [*GROUP, "slide"])
+    response = running.plan(with_start(drawn_in, goals=(), pose_goals=goals, time_limit_s=4.0))
     assert response.code == codes.SUCCESS and response.goal_index == 300, response.message
 
 
-def pose_goal_of(running, q):
-    """The pose of the tip at q."""
-    robot = running.node._scene.robot
+def pose_goal_of(q):
+    """The pose of the tip at q, with the gripper drawn in."""
+    robot = load_urdf(ROBOT, joints=GROUP)
     T = robot.link_poses(q)[robot.tip_link][0]
     return pose_goal(T[:3, 3], "plate", Rotation.from_matrix(T[:3, :3]).as_quat())
 
@@ -392,16 +453,12 @@ def test_values_a_hair_beyond_a_limit_are_taken_to_it_and_named(running):
     assert running.set_parameter("rrt_connect.limit_tolerance", 1e-3).successful
 
 
-
-def test_no_robot_yet():
-    running = RunningNode(robot=None)
-    try:
-        response = running.plan(request())
-        assert response.code == codes.COLLISION_CHECKING_UNAVAILABLE and "robot_description" in response.message
-        running.publish_robot(ROBOT)
-        assert running.plan(request()).code == codes.SUCCESS
-    finally:
-        running.close()
+def test_no_robot_yet(start_node):
+    running = start_node(robot=None)
+    response = running.plan(request())
+    assert response.code == codes.COLLISION_CHECKING_UNAVAILABLE and "robot_description" in response.message
+    running.publish_robot(ROBOT)
+    assert running.plan(request()).code == codes.SUCCESS
 
 
 @pytest.mark.parametrize(
@@ -412,43 +469,34 @@ def test_no_robot_yet():
         (ROBOT.replace('upper="2.5"', 'upper="nan"'), "elbow"),
     ],
 )
-def test_a_bad_robot_is_named_and_a_good_one_taken(text, word):
-    running = RunningNode(robot=None)
-    try:
-        from std_msgs.msg import String
-
-        running.publisher(String, "/robot_description", LATCHED).publish(String(data=text))
-        running.wait_until(lambda: running.node._state.level == DiagnosticStatus.ERROR)
-        running.wait_until(lambda: word in running.node._state.text, timeout=5)
-        assert running.plan(request()).code == codes.COLLISION_CHECKING_UNAVAILABLE
-        running.publish_robot(ROBOT)
-        assert running.plan(request()).code == codes.SUCCESS
-    finally:
-        running.close()
+def test_a_bad_robot_is_named_and_a_good_one_taken(start_node, text, word):
+    running = start_node(robot=None)
+    running.publisher(String, "/robot_description", LATCHED).publish(String(data=text))
+    running.wait_until(lambda: running.status.level == DiagnosticStatus.ERROR)
+    assert word in running.status.message
+    assert running.plan(request()).code == codes.COLLISION_CHECKING_UNAVAILABLE
+    running.publish_robot(ROBOT)
+    assert running.plan(request()).code == codes.SUCCESS
 
 
 @pytest.mark.skipif(not cuda_problem(), reason="this machine has a CUDA device")
-def test_no_cuda_device_though_one_was_asked_for():
-    running = RunningNode(device="cuda")
-    try:
-        response = running.plan(request())
-        assert response.code == codes.COLLISION_CHECKING_UNAVAILABLE and "'cuda'" in response.message
-        running.node.set_parameters([Parameter("device", value="cpu")])
-        assert running.plan(request()).code == codes.SUCCESS
-    finally:
-        running.close()
+def test_no_cuda_device_though_one_was_asked_for(start_node):
+    running = start_node(device="cuda")
+    response = running.plan(request())
+    assert response.code == codes.COLLISION_CHECKING_UNAVAILABLE and "'cuda'" in response.message
+    assert running.set_parameter("device", "cpu").successful
+    assert running.plan(request()).code == codes.SUCCESS
 
 
 def test_a_bad_obstacle_message_changes_nothing_and_is_reported(running):
-    publisher = running.publisher(MarkerArray, "/arm_planner/obstacles")
-    publisher.publish(obstacles(marker(**BLOCK), marker(number=1, scale=(0, 1, 1))))
-    running.wait_until(lambda: running.node._state.problem)
+    running.publish_obstacles(marker(**BLOCK), marker(number=1, scale=(0, 1, 1)))
+    running.wait_until(lambda: running.problem)
     response = running.plan(request())
     assert (
         response.code == codes.SUCCESS and "'test/1'" in response.message
     )  # the whole message was refused, and this says so
-    publisher.publish(obstacles(marker(namespace="", action=Marker.DELETEALL)))
-    running.wait_until(lambda: not running.node._state.problem)
+    running.publish_obstacles(marker(namespace="", action=Marker.DELETEALL))
+    running.wait_until(lambda: not running.problem)
     assert "'test/1'" not in running.plan(request()).message
 
 
@@ -462,8 +510,6 @@ def test_a_bad_obstacle_message_changes_nothing_and_is_reported(running):
     ],
 )
 def test_a_wrong_parameter_at_the_start_is_an_error(parameters, word):
-    from gpu_planners.errors import SettingsError
-
     with pytest.raises(SettingsError, match=word):
         RunningNode(robot=None, **parameters)
 

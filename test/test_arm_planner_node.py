@@ -1,22 +1,23 @@
 """The arm_planner node over real DDS: what a user asks of it, in the small robot's world."""
 
-import threading
+import time
+from collections import Counter
 from dataclasses import fields
 
 import numpy as np
 import pytest
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from diagnostic_msgs.msg import DiagnosticStatus
 from node_harness import GROUP, LATCHED, ROBOT, RunningNode, joints, marker, pose_goal, request
 from rcl_interfaces.msg import ParameterType
-from running_node import starter
+from running_node import shared, starter
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import Marker, MarkerArray
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
-from gpu_planners.nodes.conversions import seconds
-from gpu_planners.nodes.demo_checks import CoalCheck
+from gpu_planners.demo.checks import CoalCheck
+from gpu_planners.nodes.arm.conversions import seconds
 from gpu_planners_msgs.srv import PlanMotion
 
 SUCCESS = PlanMotion.Response.SUCCESS
@@ -24,14 +25,15 @@ SUCCESS = PlanMotion.Response.SUCCESS
 BAR = dict(position=(-0.62, 0.62, 0.1), scale=(0.1, 0.1, 0.6))
 
 
-@pytest.fixture
-def running():
-    node = RunningNode()
-    yield node
-    node.close()
-
-
+node_of_module, running = shared(lambda: RunningNode(world_frame="world", tip_link="hand"))
 start_node = starter(RunningNode)
+
+
+def plan_until(running, condition, **fields):
+    """The first answer of which the condition holds: what was published just now takes a moment to arrive."""
+    answers = []
+    running.wait_until(lambda: answers.append(running.plan(request(**fields))) or condition(answers[-1]), timeout=20)
+    return answers[-1]
 
 
 def end_of(response):
@@ -40,7 +42,6 @@ def end_of(response):
 
 def test_a_joint_goal(running):
     sent = running.received(JointTrajectory, "/arm_planner/joint_trajectory")
-    running.wait_until(lambda: running.node._trajectories.get_subscription_count() > 0)
     response = running.plan(request())
     assert response.code == SUCCESS and response.status == "solved" and response.message
     assert response.trajectory.joint_names == GROUP and response.trajectory.header.frame_id == "plate"
@@ -68,8 +69,7 @@ def test_several_goals_name_the_one_reached(running):
 
 
 @pytest.mark.parametrize("frame", ["plate", "", "base", "world"])
-def test_a_pose_goal_in_a_fixed_frame(start_node, frame):
-    running = start_node(world_frame="world", tip_link="hand")
+def test_a_pose_goal_in_a_fixed_frame(running, frame):
     robot = load_urdf(ROBOT, joints=GROUP)
     T_root_goal = robot.link_poses(np.array([0.8, 0.6, -0.4]))["hand"][0]
     T_root_frame = robot.link_poses(np.zeros(3))["base"][0] if frame == "base" else np.eye(4)
@@ -83,9 +83,8 @@ def test_a_pose_goal_in_a_fixed_frame(start_node, frame):
 def test_the_start_comes_from_joint_states(running):
     publisher = running.publisher(JointState, "/joint_states")
     publisher.publish(joints([9.0, 0.2, 0.1, 0.3], ["unheard_of", "elbow", "wrist", "shoulder"]))
-    running.wait_until(lambda: running.node._joint_state[0] is not None)
-    response = running.plan(request(start=None))
-    assert response.code == SUCCESS and np.allclose(response.path.points[0].positions, [0.3, 0.2, 0.1])
+    response = plan_until(running, lambda r: r.code == SUCCESS, start=None)
+    assert np.allclose(response.path.points[0].positions, [0.3, 0.2, 0.1])
 
 
 def test_a_continuous_joint_goes_on_from_where_it_stands(running):
@@ -99,15 +98,17 @@ def test_a_gripper_in_joint_states_moves_its_geometry(running):
     ceiling = MarkerArray(markers=[marker(position=(0, 0.99, 0.4), scale=(0.4, 0.1, 0.1))])
     publisher = running.publisher(JointState, "/joint_states")
 
-    def plan_with(slide):
-        publisher.publish(joints([0, 0, 0, slide], [*GROUP, "slide"]))
-        running.wait_until(lambda: running.node._joint_state[0] and running.node._joint_state[0].position[-1] == slide)
-        return running.plan(request(start=None, goals=[(0.1, 0.0, 0.0)], obstacles=ceiling))
+    def plan_with(slide, code):
+        def answered(response):
+            publisher.publish(joints([0, 0, 0, slide], [*GROUP, "slide"]))
+            return response.code == code
 
-    assert plan_with(0.0).code == SUCCESS
-    blocked = plan_with(0.3)
-    assert blocked.code == PlanMotion.Response.START_STATE_IN_COLLISION and "finger" in blocked.message
-    assert plan_with(-1e-5).code == SUCCESS  # a measured value may lie just outside the limits
+        return plan_until(running, answered, start=None, goals=[(0.1, 0.0, 0.0)], obstacles=ceiling)
+
+    plan_with(0.0, SUCCESS)
+    blocked = plan_with(0.3, PlanMotion.Response.START_STATE_IN_COLLISION)
+    assert "finger" in blocked.message
+    plan_with(-1e-5, SUCCESS)  # a measured value may lie just outside the limits
 
 
 def test_obstacles_of_the_request_are_forgotten_afterwards(running):
@@ -139,33 +140,32 @@ def collisions_by_coal(response, obstacle):
 
 
 def test_obstacles_of_the_topic_are_added_moved_deleted_and_expire(running):
-    publisher = running.publisher(MarkerArray, "/arm_planner/obstacles", 10)
     straight = running.plan(request()).path_length
 
-    handled = running.node._change_obstacles
-    counts = []
-    running.node._change_obstacles = lambda message: (handled(message), counts.append(1))
+    def is_straight(response):
+        return response.code == SUCCESS and np.isclose(response.path_length, straight)
 
-    def change(*markers):
-        before = len(counts)
-        publisher.publish(MarkerArray(markers=list(markers)))
-        running.wait_until(lambda: len(counts) > before)
-        response = running.plan(request())
-        assert response.code == SUCCESS, response.message
-        return response
+    def is_longer(response):
+        return response.code == SUCCESS and response.path_length > straight + 0.1
 
-    added = change(marker(**BAR))
-    assert added.path_length > straight + 0.1 and checked_free(added, BAR)
-    assert np.isclose(change(marker(position=(0, 3, 0))).path_length, straight)  # moved away: same name, new pose
-    assert change(marker(**BAR, number=7)).path_length > straight + 0.1
-    assert np.isclose(change(marker(number=7, action=Marker.DELETE)).path_length, straight)
-    assert change(marker(**BAR, number=7)).path_length > straight + 0.1
-    assert change(marker(namespace="other", action=Marker.DELETEALL)).path_length > straight + 0.1
-    assert np.isclose(change(marker(namespace="", action=Marker.DELETEALL)).path_length, straight)
+    def change(condition, *markers):
+        running.publish_obstacles(*markers)
+        return plan_until(running, condition)
+
+    assert checked_free(change(is_longer, marker(**BAR)), BAR)
+    change(is_straight, marker(position=(0, 3, 0)))  # moved away: same name, new pose
+    change(is_longer, marker(**BAR, number=7))
+    change(is_straight, marker(number=7, action=Marker.DELETE))
+    running.publish_obstacles(marker(**BAR, number=7))
+    running.publish_obstacles(marker(namespace="other", action=Marker.DELETEALL))  # leaves those of "test"
+    running.publish_obstacles(marker(position=(0, 4, 0), number=8))
+    running.wait_until(lambda: running.facts["obstacles"] == "3")
+    assert is_longer(running.plan(request()))
+    change(is_straight, marker(namespace="", action=Marker.DELETEALL))
     short = marker(**BAR)
-    short.lifetime.nanosec = 200_000_000
-    change(short)
-    running.wait_until(lambda: np.isclose(running.plan(request()).path_length, straight), timeout=5)
+    short.lifetime.nanosec = 500_000_000
+    change(is_longer, short)
+    plan_until(running, is_straight)
 
 
 def test_the_scene_file_and_ignore_scene(start_node, tmp_path):
@@ -180,9 +180,10 @@ def test_the_scene_file_and_ignore_scene(start_node, tmp_path):
 
 
 def test_obstacles_may_come_before_the_robot(start_node):
-    running = start_node(robot=None)
-    running.publisher(MarkerArray, "/arm_planner/obstacles").publish(MarkerArray(markers=[marker(**BAR)]))
-    running.wait_until(lambda: running.node._scene._waiting)
+    running = start_node(robot=None, max_obstacles=1)
+    running.publish_obstacles(marker(**BAR))
+    running.publish_obstacles(marker(number=1), marker(number=2))  # too many: once this is said, the first has arrived
+    running.wait_until(lambda: "2 obstacles" in running.problem)
     running.publish_robot(ROBOT)
     assert checked_free(running.plan(request()), BAR)
 
@@ -197,13 +198,24 @@ def test_scaling_slows_the_motion(running):
     assert seconds(slow.trajectory.points[-1].time_from_start) > 2 * seconds(fast.trajectory.points[-1].time_from_start)
 
 
+# a request that has no answer: posts all about the upper arm
+WALLED_IN = dict(
+    goals=[(1.6, 0.0, 0.0)],
+    obstacles=MarkerArray(
+        markers=[
+            marker(position=(-0.3 * np.cos(a), 0.3 * np.sin(a), 0.1), scale=(0.03, 0.03, 0.5), number=i)
+            for i, a in enumerate((np.pi / 4, 3 * np.pi / 4 + 0.2, 5 * np.pi / 4, 7 * np.pi / 4))
+        ]
+    ),
+)
 PLANNER_NAMES = ["rrt_connect", "prm", "rrt", "rrt_star"]
 
 
 @pytest.mark.parametrize("planner", PLANNER_NAMES)
-def test_every_planner_answers_by_its_name(start_node, planner):
+def test_every_planner_answers_by_its_name(running, planner):
     pytest.importorskip("coal")
-    running = start_node(**{"planner": "prm", f"{planner}.max_samples": 3000})
+    assert running.set_parameter("planner", "prm").successful
+    assert running.set_parameter(f"{planner}.max_samples", 3000).successful
     response = running.plan(request(planner=planner, obstacles=MarkerArray(markers=[marker(**BAR)])))
     assert response.code == SUCCESS, response.message
     assert np.allclose(end_of(response), [1.0, 0.5, 0.0], atol=1e-6) and collisions_by_coal(response, BAR) == 0
@@ -211,13 +223,9 @@ def test_every_planner_answers_by_its_name(start_node, planner):
 
 
 @pytest.mark.parametrize("planner", PLANNER_NAMES)
-def test_a_planner_that_finds_nothing_says_so_in_time(start_node, planner):
-    cage = [
-        marker(position=(-0.3 * np.cos(a), 0.3 * np.sin(a), 0.1), scale=(0.03, 0.03, 0.5), number=i)
-        for i, a in enumerate((np.pi / 4, 3 * np.pi / 4 + 0.2, 5 * np.pi / 4, 7 * np.pi / 4))
-    ]
-    walled_in = dict(goals=[(1.6, 0.0, 0.0)], obstacles=MarkerArray(markers=cage), planner=planner)
-    running = start_node(**{f"{planner}.max_samples": 100_000_000})
+def test_a_planner_that_finds_nothing_says_so_in_time(running, planner):
+    assert running.set_parameter(f"{planner}.max_samples", 100_000_000).successful
+    walled_in = dict(WALLED_IN, planner=planner)
     late = running.plan(request(time_limit_s=0.1, **walled_in))
     assert late.code == PlanMotion.Response.TIMED_OUT and "0.1 s" in late.message
     assert running.set_parameter(f"{planner}.max_samples", 5).successful
@@ -226,10 +234,12 @@ def test_a_planner_that_finds_nothing_says_so_in_time(start_node, planner):
 
 
 @pytest.mark.parametrize("planner", PLANNER_NAMES)
-def test_weights_of_the_wrong_number_are_answered(start_node, planner):
-    running = start_node(**{f"{planner}.weights": [1.0, 2.0]})
+def test_weights_of_the_wrong_number_are_answered(running, planner):
+    assert running.set_parameter(f"{planner}.weights", [1.0, 2.0]).successful
     response = running.plan(request(planner=planner))
-    assert response.code == PlanMotion.Response.FAILURE and all(word in response.message for word in ("weights", "2", "3"))
+    assert response.code == PlanMotion.Response.FAILURE and all(
+        word in response.message for word in ("weights", "2", "3")
+    )
     for wrong in ([1.0, -1.0, 1.0], [0.0, 1.0, 1.0], [float("nan"), 1.0, 1.0]):
         refused = running.set_parameter(f"{planner}.weights", wrong)
         assert not refused.successful and "weights" in refused.reason
@@ -240,7 +250,8 @@ def test_weights_of_the_wrong_number_are_answered(start_node, planner):
 
 def test_every_setting_is_a_described_parameter(running):
     """Each field of each planner's Settings; the ends of its range are values that the Settings take."""
-    from gpu_planners.arm import prm, rrt, rrt_connect, rrt_star
+    from gpu_planners.arm.planners import prm, rrt_connect
+    from gpu_planners.arm.planners.tree import rrt, rrt_star
 
     for name, planner in zip(PLANNER_NAMES, (rrt_connect, prm, rrt, rrt_star), strict=True):
         for field in fields(planner.Settings):
@@ -250,7 +261,9 @@ def test_every_setting_is_a_described_parameter(running):
             assert tuple(value) == field.default if field.name == "weights" else value == field.default
             ranges = [*descriptor.integer_range, *descriptor.floating_point_range]
             number = type(field.default) in (int, float)
-            assert len(ranges) == number and (field.name != "weights" or descriptor.type == ParameterType.PARAMETER_DOUBLE_ARRAY)
+            assert len(ranges) == number and (
+                field.name != "weights" or descriptor.type == ParameterType.PARAMETER_DOUBLE_ARRAY
+            )
             for end in (r for interval in ranges for r in (interval.from_value, interval.to_value)):
                 assert getattr(planner.Settings(**{field.name: end}), field.name) == end
 
@@ -258,13 +271,10 @@ def test_every_setting_is_a_described_parameter(running):
 def test_markers_show_robot_obstacles_and_tip(running):
     shown = running.received(MarkerArray, "/arm_planner/markers", LATCHED)
     running.plan(request(obstacles=MarkerArray(markers=[marker(**BAR)])))
-    running.wait_until(lambda: shown and "tip_path" in {m.ns for m in shown[-1].markers})
+    expected = {"": 1, "start": 4, "goal": 4, "obstacles": 1, "tip_path": 1}
+    running.wait_until(lambda: shown and Counter(m.ns for m in shown[-1].markers) == expected)
     markers = shown[-1].markers
     assert markers[0].action == Marker.DELETEALL and {m.header.frame_id for m in markers} == {"plate"}
-    count = {
-        namespace: sum(m.ns == namespace for m in markers) for namespace in ("start", "goal", "obstacles", "tip_path")
-    }
-    assert count == {"start": 4, "goal": 4, "obstacles": 1, "tip_path": 1}
     assert all(
         m.scale.x > 0
         and np.isclose(
@@ -275,11 +285,9 @@ def test_markers_show_robot_obstacles_and_tip(running):
 
 
 def test_diagnostics_say_when_the_node_is_ready(running):
-    statuses = running.received(DiagnosticArray, "/diagnostics")
-    running.wait_until(lambda: statuses and statuses[-1].status[0].level == DiagnosticStatus.OK)
-    status = statuses[-1].status[0]
-    values = {value.key: value.value for value in status.values}
-    assert status.name == "/arm_planner" and status.message == "ready" and values["robot"] == "small"
+    running.wait_until(lambda: running.status.level == DiagnosticStatus.OK)
+    assert running.status.name == "/arm_planner" and running.status.message == "ready"
+    assert running.facts["robot"] == "small"
 
 
 @pytest.mark.parametrize(
@@ -309,10 +317,10 @@ def test_a_parameter_takes_effect(running):
 
 
 def test_stopping_does_not_wait_for_a_long_job(start_node):
-    node = start_node(robot=None).node
-    end = threading.Event()
-    node._worker.do(end.wait)
-    node._worker.do(lambda: None)
-    assert not node.close(patience_s=0.05)
-    end.set()
-    assert node.close()
+    running = start_node(**{"rrt_connect.max_samples": 100_000_000})
+    running.plan(request())  # compiled
+    running.client.call_async(request(time_limit_s=3.0, **WALLED_IN))
+    time.sleep(0.5)  # until the node is at it
+    began = time.monotonic()
+    assert not running.node.close(patience_s=0.05) and time.monotonic() - began < 2
+    assert running.node.close()

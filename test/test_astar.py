@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from benchmarks.problems import data_dir, missing_data
 from gpu_planners.errors import SettingsError
 from gpu_planners.grid import AgentStatus, BlockPlanner, GridMap, load_movingai_map, load_movingai_scen
-from gpu_planners.grid.astar import TILES_A_CALL, Astar, Settings
+from gpu_planners.grid.papers.astar import TILES_A_CALL, Astar, Settings
 
 
 def plan(grid, starts, goals, **settings):
@@ -46,7 +46,14 @@ def test_costs_are_dijkstras(seed, rows, cols, connectivity, highest, blocked):
 @pytest.mark.skipif(missing_data() is not None, reason=missing_data() or "")
 @pytest.mark.parametrize(
     ("name", "every"),
-    [("AR0400SR.map", 60), ("16room_000.map", 90), ("maze512-1-0.map", 800), ("random512-40-0.map", 150), ("den520d", 30), ("Berlin_1_256", 30)],
+    [
+        ("AR0400SR.map", 60),
+        ("16room_000.map", 90),
+        ("maze512-1-0.map", 800),
+        ("random512-40-0.map", 150),
+        ("den520d", 30),
+        ("Berlin_1_256", 30),
+    ],
 )
 def test_published_lengths(name, every):
     folder = data_dir() / "movingai"
@@ -92,8 +99,13 @@ def test_the_same_paths_again_and_after_other_queries():
     planner = BlockPlanner(grid, "astar", device="cpu")
     first = planner.plan(starts, goals)
     planner.plan(goals, starts)
-    again, alone = planner.plan(starts, goals), [plan(grid, starts[i : i + 1], goals[i : i + 1]).path(0) for i in range(40)]
-    assert np.array_equal(first.paths()[0], again.paths()[0]) and np.array_equal(first.paths()[0], np.concatenate(alone))
+    again, alone = (
+        planner.plan(starts, goals),
+        [plan(grid, starts[i : i + 1], goals[i : i + 1]).path(0) for i in range(40)],
+    )
+    assert np.array_equal(first.paths()[0], again.paths()[0]) and np.array_equal(
+        first.paths()[0], np.concatenate(alone)
+    )
 
 
 def test_a_changed_map_is_seen():
@@ -111,9 +123,13 @@ def test_agents_whose_search_has_not_begun_in_time_are_told_so(monkeypatch):
     costs = np.ones((200, 200))
     costs[198, 199] = costs[199, 198] = 0
     starts = np.zeros((30, 2), int)
-    goals = np.repeat([[0, 0], [199, 199]], (10, 20), axis=0)  # ten who are there, then those whose search sees every tile in vain
+    goals = np.repeat(
+        [[0, 0], [199, 199]], (10, 20), axis=0
+    )  # ten who are there, then those whose search sees every tile in vain
     searches = 2 * -(-TILES_A_CALL // costs.size)  # of two calls
-    statuses = np.repeat([AgentStatus.SOLVED, AgentStatus.NO_PATH, AgentStatus.TIMED_OUT], (10, searches, 20 - searches))
+    statuses = np.repeat(
+        [AgentStatus.SOLVED, AgentStatus.NO_PATH, AgentStatus.TIMED_OUT], (10, searches, 20 - searches)
+    )
     paths = Astar(GridMap(costs, 4), 32, "cpu", Settings(time_limit_s=2.5)).plan(starts, goals)
     assert paths.status.tolist() == statuses.tolist() and searches < 20
     check_paths(GridMap(costs, 4), paths, starts, goals)

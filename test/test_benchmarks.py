@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import arm_checks, arm_planners, machine, problems, report, write_docs
+from benchmarks import arm_checks, arm_planners, grid_streamed, machine, problems, report, write_docs
 from benchmarks.harness import Context, seconds
+from gpu_planners.errors import DeviceError
 
 needs_data = pytest.mark.skipif(problems.missing_data() is not None, reason=problems.missing_data() or "")
 
@@ -94,11 +95,20 @@ def test_timing_leaves_the_warm_up_out():
     assert len(seconds(lambda: calls.append(1), 3, warm_up=2)) == 3 and len(calls) == 5
 
 
-def test_missing_device_is_a_row_and_a_message(monkeypatch):
+def test_missing_device_is_a_row_and_a_message(monkeypatch, tmp_path, capsys):
+    def resolve(device):
+        if device != "cpu":
+            raise DeviceError("no driver")
+        return device
+
+    monkeypatch.setattr("gpu_planners.device.resolve_device", resolve)
     there, missing = machine.devices("all")
-    assert "cpu" in there and set(missing) <= {"cuda"}
-    context = Context((), {"cuda": "no device: none"}, quick=True)
-    assert context.asked_for() == [("cuda", "no device: none")]
+    assert there == ("cpu",) and missing == {"cuda": "no device: no driver"}
+    (row,) = grid_streamed.streamed(Context((), missing, quick=True))
+    assert row.subject == "gpu_planners, cuda" and row.note == "no device: no driver" and not row.figures
+    (tmp_path / "motion_bench_maker").mkdir()
+    assert command.main(["--device", "cuda", "--data", str(tmp_path), "--out", str(tmp_path)]) == 2
+    assert "no driver" in capsys.readouterr().err
 
 
 def test_a_wrong_data_folder_ends_with_2(tmp_path, capsys):
@@ -134,9 +144,13 @@ def test_paths_are_rechecked_by_coal():
     pytest.importorskip("coal")
     problem = problems.load_problems("panda")[0]
     standing, straight = [problem.start, problem.start], [problem.start, problem.goals[0]]
-    row = arm_planners.checked_row("case", "who", {}, [], {"panda/" + problem.name: [np.array(standing)]}, Context((), {}))
+    row = arm_planners.checked_row(
+        "case", "who", {}, [], {"panda/" + problem.name: [np.array(standing)]}, Context((), {})
+    )
     assert row.figures["valid"] == "1/1" and not row.unchecked and row.note == ""
-    row = arm_planners.checked_row("case", "who", {}, [], {"panda/" + problem.name: [np.array(standing), np.array(straight)]}, Context((), {}))
+    row = arm_planners.checked_row(
+        "case", "who", {}, [], {"panda/" + problem.name: [np.array(standing), np.array(straight)]}, Context((), {})
+    )
     assert row.figures["valid"] == "0/1"
 
 
@@ -144,7 +158,9 @@ def test_paths_are_rechecked_by_coal():
 def test_paths_wait_for_a_machine_with_coal(monkeypatch):
     problem = problems.load_problems("ur5", families=["box"])[0]
     monkeypatch.setattr(arm_planners.coal_peer, "unavailable", lambda: "skipped: coal is not installed")
-    row = arm_planners.checked_row("case", "who", {}, [], {"ur5/" + problem.name: [np.array([problem.start] * 2)]}, Context((), {}), "slow")
+    row = arm_planners.checked_row(
+        "case", "who", {}, [], {"ur5/" + problem.name: [np.array([problem.start] * 2)]}, Context((), {}), "slow"
+    )
     assert "valid" not in row.figures and "not re-checked here" in row.note and row.unchecked
     monkeypatch.undo()
     if not arm_planners.coal_peer.unavailable():
@@ -160,5 +176,11 @@ def test_runs_of_one_machine_become_one_chapter(tmp_path):
         report.write_json(file, content | {"command": f"run {subject}"})
     write_docs.main([*map(str, files), "--out", str(tmp_path / "page.md")])
     text = (tmp_path / "page.md").read_text()
-    assert text.count("\n## ") == 1 and text.count("### ") == 2 and "| one |" in text and "| three |" in text and "| two |" not in text
+    assert (
+        text.count("\n## ") == 1
+        and text.count("### ") == 2
+        and "| one |" in text
+        and "| three |" in text
+        and "| two |" not in text
+    )
     assert all(f"`run {subject}`" in text for subject in ("one", "two", "three"))

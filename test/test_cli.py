@@ -45,7 +45,7 @@ def test_bench_without_a_checkout_says_where_it_is(monkeypatch, capsys, tmp_path
 
 
 def test_demo_without_ros_says_what_is_missing(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "gpu_planners.nodes.demo", None)
+    monkeypatch.setitem(sys.modules, "gpu_planners.demo.main", None)
     assert cli.main(["demo"]) == 2
     assert "make demo" in capsys.readouterr().err
 
@@ -63,7 +63,8 @@ def test_view_serves_the_page():
     pytest.importorskip("viser", reason="the browser view needs viser (extra `view`)")
     from urllib.request import urlopen
 
-    from gpu_planners.arm import CollisionWorld, browser_view, load_urdf
+    from gpu_planners.arm import CollisionWorld, load_urdf
+    from gpu_planners.arm.view import browser as browser_view
 
     robot, world = load_urdf(URDF), CollisionWorld()
     world.add_box("box", [0.1, 0.1, 0.1], np.eye(4))

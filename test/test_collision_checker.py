@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from gpu_planners.arm import CollisionChecker, CollisionWorld, MotionCheck, load_urdf
-from gpu_planners.errors import DeviceError, ObstacleError, SettingsError
 
 from benchmarks.problems import add_obstacles, load_golden, load_problems, missing_data, robot_files
+from gpu_planners.arm import CollisionChecker, CollisionWorld, MotionCheck, load_urdf
+from gpu_planners.errors import DeviceError, ObstacleError, SettingsError
 
 needs_data = pytest.mark.skipif(missing_data() is not None, reason=str(missing_data()))
 GREY = 1e-4  # metres from contact where float32 may decide either way
@@ -32,7 +32,9 @@ def test_configurations_agree_with_coal(panda):
         q = rng.uniform(panda.lower, panda.upper, (10_000, 7))
         edge = checker.configurations_valid(q) != checker.configurations_valid(q + rng.normal(0, 0.003, q.shape))
         ends = np.concatenate([problem.start[None], problem.goals])
-        q = np.concatenate([q[:40], q[edge][:40], ends, ends[rng.integers(len(ends), size=40)] + rng.normal(0, 0.2, (40, 7))])
+        q = np.concatenate(
+            [q[:40], q[edge][:40], ends, ends[rng.integers(len(ends), size=40)] + rng.normal(0, 0.2, (40, 7))]
+        )
         distance = np.array([scene.distance(x) for x in q])
         free, clear = checker.configurations_valid(q), checker.clearances(q, up_to=0.1)
         sure = np.abs(distance) > GREY
@@ -75,7 +77,7 @@ def test_continuous_motions_are_free_however_densely_one_looks(panda):
     rng, accepted, refused = np.random.default_rng(5), 0, 0
     for problem in load_problems("panda")[::50]:
         checker = checker_of(panda, problem)
-        a = rng.uniform(panda.lower, panda.upper, (400, 7))
+        a = rng.uniform(panda.lower, panda.upper, (250, 7))
         a = a[checker.configurations_valid(a)]
         b = np.clip(a + rng.normal(0, 0.3, a.shape), panda.lower, panda.upper)
         valid = checker.motions_valid(a, b)
@@ -90,24 +92,31 @@ def test_continuous_motions_are_free_however_densely_one_looks(panda):
 
 
 @needs_data
-@pytest.mark.parametrize(("motion", "parts_of"), [
-    (MotionCheck("joint", 0.05), lambda a, b: np.ceil(np.linalg.norm(b - a) / 0.05)),
-    (MotionCheck("count", 20), lambda a, b: 20),
-], ids=["joint", "count"])
+@pytest.mark.parametrize(
+    ("motion", "parts_of"),
+    [
+        (MotionCheck("joint", 0.05), lambda a, b: np.ceil(np.linalg.norm(b - a) / 0.05)),
+        (MotionCheck("count", 20), lambda a, b: 20),
+    ],
+    ids=["joint", "count"],
+)
 def test_sampled_motions_look_where_they_say(panda, motion, parts_of):
     checker = checker_of(panda, load_problems("panda")[0], motion)
     rng = np.random.default_rng(6)
     a = rng.uniform(panda.lower, panda.upper, (500, 7)).astype(np.float32)
     b = a + rng.normal(0, 0.3, a.shape).astype(np.float32)
     valid = checker.motions_valid(a, b)
-    free = [checker.configurations_valid(x + np.linspace(0, 1, int(parts_of(x, y)) + 1)[:, None] * (y - x)).all() for x, y in zip(a, b)]
+    free = [
+        checker.configurations_valid(x + np.linspace(0, 1, int(parts_of(x, y)) + 1)[:, None] * (y - x)).all()
+        for x, y in zip(a, b)
+    ]
     assert (valid != free).sum() <= 1  # one may be within rounding of contact
     assert 0.1 < valid.mean() < 0.9
 
 
 @needs_data
 def test_workspace_steps_bound_every_point(panda):
-    """A thin plate that a motion crosses is never jumped over: steps are shorter than hand and plate are thick together."""
+    """A thin plate on a motion's way is never jumped over: steps are shorter than hand and plate are thick together."""
     checker = CollisionChecker(panda, CollisionWorld(), "cpu", MotionCheck("workspace", 0.02))
     start = panda.named_states["ready"]
     end = start + np.array([1.2, 0, 0, 0, 0, 0, 0])
@@ -120,11 +129,12 @@ def test_workspace_steps_bound_every_point(panda):
 @needs_data
 def test_no_point_moves_faster_than_its_bound(panda):
     """reach.joint_reach, on which all certificates rest: points of every shape, over random short motions."""
-    from gpu_planners.arm.packing import DOF, MOVING, REACH, pack_robot
+    from gpu_planners.arm.collision.packing import pack_robot
+    from gpu_planners.arm.collision.records import header
 
     robot = pack_robot(panda)
-    floats, ints = robot.buffers
-    reach = floats[ints[REACH]:][:ints[MOVING] * ints[DOF]].reshape(ints[MOVING], ints[DOF])
+    counts = header(robot.buffers)
+    reach = robot.buffers.floats[counts.reach :][: counts.moving * counts.dof].reshape(counts.moving, counts.dof)
     rng = np.random.default_rng(7)
     q = rng.uniform(panda.lower, panda.upper, (300, 7))
     dq = rng.normal(0, 0.2, q.shape) * (rng.random(q.shape) < 0.5)
@@ -132,7 +142,9 @@ def test_no_point_moves_faster_than_its_bound(panda):
     tightest = 0.0
     for row, s in zip(reach, robot.order):
         shape, f = panda.shapes[s], panda.shape_frame[s]
-        points = np.column_stack([shape.vertices @ shape.pose[:3, :3].T + shape.pose[:3, 3], np.ones(len(shape.vertices))])
+        points = np.column_stack(
+            [shape.vertices @ shape.pose[:3, :3].T + shape.pose[:3, 3], np.ones(len(shape.vertices))]
+        )
         moved = np.linalg.norm(((after[:, f] - before[:, f]) @ points.T)[:, :3], axis=1).max(axis=1)
         bound = np.abs(dq) @ row
         assert (moved <= bound + 1e-9).all()

@@ -40,7 +40,9 @@ def outputs(folder):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(folder / "cache")}
     answers = []
     for _ in range(2):
-        run = subprocess.run([sys.executable, folder / "made.py"], env=environment, capture_output=True, text=True, timeout=240)
+        run = subprocess.run(
+            [sys.executable, folder / "made.py"], env=environment, capture_output=True, text=True, timeout=240
+        )
         assert run.returncode == 0, run.stderr
         answers.append(run.stdout.strip())
     return answers

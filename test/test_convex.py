@@ -1,20 +1,29 @@
 """convex.separation against coal, for random pairs of every kind of shape, and the shapes themselves."""
 
+import functools
+
 import numpy as np
 import pytest
-from gpu_planners.arm.bounds import aligned, covering_spheres
-from gpu_planners.arm.convex import separation, table_cell
-from gpu_planners.arm.packing import FLOATS, HEADER, OBSTACLE_INTS, SHAPE_INT_STRIDE, Packed, PackedRobot
-from gpu_planners.arm.scene_packing import SceneCache
-from gpu_planners.arm.shapes import ConvexShape, ShapeKind
-from gpu_planners.arm.support_table import support_table
+from scipy.spatial.transform import Rotation
+
+from gpu_planners.arm.collision.packing import Packed, PackedRobot
+from gpu_planners.arm.collision.poses import load
+from gpu_planners.arm.collision.records import HEADER, obstacle, shape_pose
+from gpu_planners.arm.collision.scene_packing import SceneCache
+from gpu_planners.arm.collision.separation import separation
+from gpu_planners.arm.geometry.bounds import covering_spheres
+from gpu_planners.arm.geometry.polytope import aligned
+from gpu_planners.arm.geometry.shapes import ConvexShape, ShapeKind
+from gpu_planners.arm.geometry.support_table import support_table, table_cell
 from gpu_planners.device import njit
 from gpu_planners.errors import ObstacleError
-from scipy.spatial.transform import Rotation
 
 GREY = 1e-4  # metres from contact where float32 may decide either way
 KINDS = ["box", "cylinder", "sphere", "convex_hull"]
 NO_ROBOT = PackedRobot(Packed(np.zeros(1, np.float32), np.zeros(HEADER, np.int32)), np.zeros(0, int), np.zeros(3), 1.0)
+
+
+SCENES = SceneCache(NO_ROBOT)  # packs once what it is given again
 
 
 def random_pose(rng, spread):
@@ -36,6 +45,13 @@ def random_shape(rng, kind, spread=0.25):
     return ConvexShape.convex_hull("p", points, pose)
 
 
+@functools.cache
+def random_shapes(n):
+    """n shapes of each kind, and n others of each kind, made and packed once."""
+    rng = np.random.default_rng(1)
+    return tuple(random_shape(rng, kind) for _ in range(2) for kind in KINDS for _ in range(n))
+
+
 def coal_body(coal, shape):
     h = shape.half_extents
     pose = coal.Transform3s(shape.pose[:3, :3], shape.pose[:3, 3])
@@ -52,27 +68,29 @@ def coal_body(coal, shape):
 
 def separations(shapes, pairs, margin):
     """Separation of pairs of shapes, each started from the direction between their centres."""
-    packed = SceneCache(NO_ROBOT).pack(tuple(shapes))
+    packed = SCENES.pack(shapes)
     relative = []
     for i, j in pairs:  # the packed shape may have been turned to its tight box: use the pose that was packed
-        record = packed.ints[OBSTACLE_INTS] + np.array([i, j]) * SHAPE_INT_STRIDE
         T = [np.eye(4), np.eye(4)]
-        for pose, r in zip(T, record):
-            at = packed.ints[r + FLOATS]
-            pose[:3, :3], pose[:3, 3] = packed.floats[at:at + 9].reshape(3, 3), packed.floats[at + 9:at + 12]
+        for pose, number in zip(T, (i, j)):
+            scalars = np.array(own_pose(number, packed))
+            pose[:3, :3], pose[:3, 3] = scalars[:9].reshape(3, 3), scalars[9:]
         M = np.linalg.inv(T[1]) @ T[0]
         relative.append(np.concatenate([M[:3, :3].ravel(), M[:3, 3]]))
-    return _separations(*packed, np.array(pairs), np.array(relative, dtype=np.float32), np.float32(margin))
+    return _separations(packed, np.array(pairs), np.array(relative, dtype=np.float32), np.float32(margin))
 
 
 @njit
-def _separations(F, I, pairs, T, margin):
+def own_pose(number, scene):
+    return shape_pose(scene, obstacle(scene, number))
+
+
+@njit
+def _separations(scene, pairs, poses, margin):
     result = np.empty(len(pairs), dtype=np.float32)
     for k in range(len(pairs)):
-        a, b = I[OBSTACLE_INTS] + pairs[k, 0] * SHAPE_INT_STRIDE, I[OBSTACLE_INTS] + pairs[k, 1] * SHAPE_INT_STRIDE
-        t = T[k]
-        pose = (t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7], t[8], t[9], t[10], t[11])
-        result[k] = separation(F, I, a, b, pose, -t[9], -t[10], -t[11], margin)
+        a, b, T = obstacle(scene, pairs[k, 0]), obstacle(scene, pairs[k, 1]), load(poses[k], 0, 1)
+        result[k] = separation(a, b, T, (-T[9], -T[10], -T[11]), margin, scene)
     return result
 
 
@@ -80,16 +98,14 @@ def _separations(F, I, pairs, T, margin):
 @pytest.mark.parametrize("second", KINDS)
 def test_separation_agrees_with_coal(first, second):
     coal = pytest.importorskip("coal")
-    rng = np.random.default_rng([KINDS.index(first), KINDS.index(second)])
     n, grey = 400, 0
-    shapes = [random_shape(rng, first) for _ in range(n)] + [random_shape(rng, second) for _ in range(n)]
-    pairs = np.stack([np.arange(n), np.arange(n) + n], axis=1)
+    shapes = random_shapes(n)
+    pairs = np.arange(n)[:, None] + n * np.array([KINDS.index(first), len(KINDS) + KINDS.index(second)])
     plain, bound = separations(shapes, pairs, 0.0), separations(shapes, pairs, 10.0)
-    bodies = [coal_body(coal, shape) for shape in shapes]
     meeting = 0
-    for k in range(n):
-        result = coal.DistanceResult()
-        distance = coal.distance(*bodies[k], *bodies[n + k], coal.DistanceRequest(), result)
+    for k, (i, j) in enumerate(pairs):
+        a, b = coal_body(coal, shapes[i]), coal_body(coal, shapes[j])
+        distance = coal.distance(*a, *b, coal.DistanceRequest(), coal.DistanceResult())
         if abs(distance) < GREY:
             grey += 1
             continue
@@ -97,7 +113,9 @@ def test_separation_agrees_with_coal(first, second):
         meeting += distance < 0
         if distance > 0:
             assert bound[k] <= distance + 1e-5, f"pair {k}: the bound {bound[k]} is above the distance {distance}"
-            assert bound[k] >= 0.79 * distance - 1e-5, f"pair {k}: the bound {bound[k]} is far below the distance {distance}"
+            assert bound[k] >= 0.79 * distance - 1e-5, (
+                f"pair {k}: the bound {bound[k]} is far below the distance {distance}"
+            )
     assert grey < 10 and 20 < meeting < n - 20
 
 
@@ -140,28 +158,35 @@ def test_the_support_table_holds_the_farthest_vertex_of_every_direction(count):
     rng = np.random.default_rng(count)
     vertices = ConvexShape.convex_hull("p", rng.normal(0, 1, (count, 3)) * [0.02, 0.1, 0.3], np.eye(4)).vertices
     cells, candidates = support_table(vertices)
-    directions = np.concatenate([rng.normal(0, 1, (5000, 3)), rng.integers(-8, 9, (5000, 3))])  # the latter on cell borders
+    directions = np.concatenate(
+        [rng.normal(0, 1, (5000, 3)), rng.integers(-8, 9, (5000, 3))]
+    )  # the latter on cell borders
     directions = directions[directions.any(axis=1)].astype(np.float32)
     farthest = (directions @ vertices.T).max(axis=1)
     for direction, far in zip(directions, farthest):
         first, number = cells[table_cell(*direction)]
-        assert (vertices[candidates[first:first + number]] @ direction).max() == pytest.approx(far, abs=1e-7 * float(np.abs(direction).max()))
+        assert (vertices[candidates[first : first + number]] @ direction).max() == pytest.approx(
+            far, abs=1e-7 * float(np.abs(direction).max())
+        )
     assert cells[:, 1].mean() < 4  # a table that keeps every vertex would be right, and of no use
 
 
-@pytest.mark.parametrize(("make", "word"), [
-    (lambda: ConvexShape.box("crate", [1, 0, 1], np.eye(4)), "size"),
-    (lambda: ConvexShape.box("crate", [1, 1], np.eye(4)), "size"),
-    (lambda: ConvexShape.cylinder("crate", -1, 1, np.eye(4)), "radius"),
-    (lambda: ConvexShape.cylinder("crate", 1, np.nan, np.eye(4)), "height"),
-    (lambda: ConvexShape.sphere("crate", 0, np.eye(4)), "radius"),
-    (lambda: ConvexShape.sphere("crate", 1, np.full((4, 4), np.inf)), "finite"),
-    (lambda: ConvexShape.sphere("crate", 1, 2 * np.eye(4)), "rigid"),
-    (lambda: ConvexShape.sphere("crate", 1, np.eye(3)), "(4, 4)"),
-    (lambda: ConvexShape.convex_hull("crate", [[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]], np.eye(4)), "flat"),
-    (lambda: ConvexShape.convex_hull("crate", np.zeros((3, 3)), np.eye(4)), "4 points"),
-    (lambda: ConvexShape.convex_hull("crate", np.full((5, 3), np.nan), np.eye(4)), "finite"),
-])
+@pytest.mark.parametrize(
+    ("make", "word"),
+    [
+        (lambda: ConvexShape.box("crate", [1, 0, 1], np.eye(4)), "size"),
+        (lambda: ConvexShape.box("crate", [1, 1], np.eye(4)), "size"),
+        (lambda: ConvexShape.cylinder("crate", -1, 1, np.eye(4)), "radius"),
+        (lambda: ConvexShape.cylinder("crate", 1, np.nan, np.eye(4)), "height"),
+        (lambda: ConvexShape.sphere("crate", 0, np.eye(4)), "radius"),
+        (lambda: ConvexShape.sphere("crate", 1, np.full((4, 4), np.inf)), "finite"),
+        (lambda: ConvexShape.sphere("crate", 1, 2 * np.eye(4)), "rigid"),
+        (lambda: ConvexShape.sphere("crate", 1, np.eye(3)), "(4, 4)"),
+        (lambda: ConvexShape.convex_hull("crate", [[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]], np.eye(4)), "flat"),
+        (lambda: ConvexShape.convex_hull("crate", np.zeros((3, 3)), np.eye(4)), "4 points"),
+        (lambda: ConvexShape.convex_hull("crate", np.full((5, 3), np.nan), np.eye(4)), "finite"),
+    ],
+)
 def test_malformed_shapes_are_refused_by_name(make, word):
     with pytest.raises(ObstacleError, match="crate") as caught:
         make()

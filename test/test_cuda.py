@@ -1,13 +1,14 @@
-"""CUDA against the CPU, on the shared Panda scenes. Needs a device; skips with the reason where there is none."""
+"""CUDA against the CPU, and what both may get wrong against coal, on the shared Panda scenes. Needs a device."""
 
 import numpy as np
 import pytest
-from gpu_planners.arm import CollisionChecker, CollisionWorld, MotionCheck, Status, load_urdf, prm, rrt_connect
-from gpu_planners.arm.path import path_length
-from gpu_planners.arm.shortcut import shortcut
-from gpu_planners.device import cuda_problem
 
 from benchmarks.problems import add_obstacles, load_problems, missing_data, robot_files
+from gpu_planners.arm import CollisionChecker, CollisionWorld, MotionCheck, Status, load_urdf
+from gpu_planners.arm.planners import prm, rrt_connect
+from gpu_planners.arm.planners.result import path_length
+from gpu_planners.arm.planners.shortcut import shortcut
+from gpu_planners.device import cuda_problem
 
 pytestmark = [
     pytest.mark.gpu,
@@ -27,12 +28,22 @@ def problems():
     return load_problems("panda")[::25]
 
 
+@pytest.fixture(scope="module")
+def bare():
+    """The re-checker's Panda without obstacles."""
+    pytest.importorskip("coal")
+    from oracles import CoalScene
+
+    return CoalScene(*robot_files("panda"), [])
+
+
 def checkers(robot, problem, motion=MotionCheck()):
     world = add_obstacles(CollisionWorld(), problem.obstacles)
     return CollisionChecker(robot, world, "cpu", motion), CollisionChecker(robot, world, "cuda", motion)
 
 
-def test_configurations_agree_but_for_those_in_contact(robot, problems):
+def test_configurations_agree_but_for_those_in_contact(robot, problems, bare):
+    """20,000 a scene with the CPU's, some of them with coal."""
     compared = 0
     for problem in problems:
         cpu, gpu = checkers(robot, problem)
@@ -42,12 +53,18 @@ def test_configurations_agree_but_for_those_in_contact(robot, problems):
         clear = cpu.clearances(q[differ], up_to=0.01)
         assert (clear < GREY).all(), f"{problem.name}: judged apart although {clear.max()} m from contact"
         assert len(differ) < 20
+        scene = bare.among(problem.obstacles)
+        distance = np.array([scene.distance(x) for x in q[:20]])
+        assert (on_gpu[:20] == (distance > 0))[np.abs(distance) > GREY].all()
         compared += len(q)
     print(f"{compared} configurations compared")
 
 
-@pytest.mark.parametrize("motion", [MotionCheck(), MotionCheck("workspace", 0.01), MotionCheck("joint", 0.05), MotionCheck("count", 100)],
-                         ids=lambda m: m.mode)
+@pytest.mark.parametrize(
+    "motion",
+    [MotionCheck(), MotionCheck("workspace", 0.01), MotionCheck("joint", 0.05), MotionCheck("count", 100)],
+    ids=lambda m: m.mode,
+)
 def test_motions_agree_but_for_those_that_graze(robot, problems, motion):
     """Continuous checks may differ where a motion passes closer than the step; sampled ones only by rounding."""
     for problem in problems[::3]:
@@ -66,17 +83,19 @@ def test_motions_agree_but_for_those_that_graze(robot, problems, motion):
 
 
 @pytest.mark.parametrize("planner", [rrt_connect, prm], ids=["rrt_connect", "prm"])
-def test_paths_are_free_and_repeatable(robot, problems, planner):
+def test_paths_are_free_and_repeatable(robot, problems, planner, bare):
     solved = 0
     for problem in problems:
         if planner is prm and problem.family not in ("box", "table_under_pick"):
             continue
-        cpu, gpu = checkers(robot, problem)
-        one, two = (planner.solve(problem.start, problem.goals, gpu, planner.Settings(time_limit_s=20), seed=3) for _ in range(2))
+        _, gpu = checkers(robot, problem)
+        one, two = (
+            planner.solve(problem.start, problem.goals, gpu, planner.Settings(time_limit_s=20), seed=3)
+            for _ in range(2)
+        )
         assert one.solved, f"{problem.name}: {one.message}"
         assert np.array_equal(one.path, two.path)
-        dense = np.concatenate([a + np.linspace(0, 1, 200)[:, None] * (b - a) for a, b in zip(one.path, one.path[1:])])
-        assert cpu.configurations_valid(dense).all()
+        assert bare.among(problem.obstacles).first_collision(one.path, spacing=0.001) is None
         solved += 1
     assert solved >= 3
 
@@ -101,22 +120,26 @@ def test_requests_of_any_size(robot, problems):
     assert np.array_equal(whole, parts)
 
 
-def test_a_batch_answers_each_problem(robot, problems):
+def test_a_batch_answers_each_problem(robot, problems, bare):
     """Bad problems between good ones, in distinct scenes; twice the same."""
-    both = [checkers(robot, problem) for problem in problems]
-    gpus = [gpu for _, gpu in both]
+    gpus = [checkers(robot, problem)[1] for problem in problems]
     starts, goals = [p.start for p in problems], [p.goals for p in problems]
     starts[1], goals[2] = np.full(7, 8.0), np.full((1, 7), np.nan)
     goals[3] = np.concatenate([np.full((1, 7), 9.0), goals[3]])
-    one, two = (rrt_connect.solve_batch(starts, goals, gpus, rrt_connect.Settings(time_limit_s=30), seed=5) for _ in range(2))
-    assert one[1].status is Status.START_OUT_OF_LIMITS and one[2].status is Status.INVALID_GOAL and one[3].goal_index == 1
-    for i, (result, again, (cpu, _)) in enumerate(zip(one, two, both)):
+    one, two = (
+        rrt_connect.solve_batch(starts, goals, gpus, rrt_connect.Settings(time_limit_s=30), seed=5) for _ in range(2)
+    )
+    assert (
+        one[1].status is Status.START_OUT_OF_LIMITS and one[2].status is Status.INVALID_GOAL and one[3].goal_index == 1
+    )
+    for i, (result, again) in enumerate(zip(one, two)):
         assert np.array_equal(result.path, again.path)
         if i not in (1, 2):
             assert result.solved, result.message
-            assert np.array_equal(result.path[0], starts[i]) and np.array_equal(result.path[-1], goals[i][result.goal_index])
-            dense = np.concatenate([a + np.linspace(0, 1, 200)[:, None] * (b - a) for a, b in zip(result.path, result.path[1:])])
-            assert cpu.configurations_valid(dense).all()
+            assert np.array_equal(result.path[0], starts[i]) and np.array_equal(
+                result.path[-1], goals[i][result.goal_index]
+            )
+            assert bare.among(problems[i].obstacles).first_collision(result.path, spacing=0.001) is None
 
 
 def test_many_problems_share_a_scene(robot, problems):
@@ -150,10 +173,11 @@ def test_collisions_and_time_limits_are_named(robot, problems):
     assert few.status is Status.SAMPLES_EXHAUSTED and few.samples == 3
 
 
-def test_shortening_agrees_with_the_cpu(robot, problems):
+def test_shortening_agrees_with_the_cpu(robot, problems, bare):
     """All legs at once or those that matter: the same shortest way, up to rounding."""
     for problem in problems[:6]:
         cpu, gpu = checkers(robot, problem)
         raw = rrt_connect.solve(problem.start, problem.goals, cpu, rrt_connect.Settings(shortcut_rounds=0), seed=1).path
-        on_cpu, on_gpu = (path_length(shortcut(raw, checker, 1, seed=1)) for checker in (cpu, gpu))
-        assert on_gpu == pytest.approx(on_cpu, rel=0.02)
+        on_cpu, on_gpu = (shortcut(raw, checker, 1, seed=1) for checker in (cpu, gpu))
+        assert path_length(on_gpu) == pytest.approx(path_length(on_cpu), rel=0.02)
+        assert bare.among(problem.obstacles).first_collision(on_gpu, spacing=0.001) is None

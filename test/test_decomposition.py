@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.problems import data_dir, load_problems, missing_data, robot_files
-from gpu_planners.arm import decomposition
-from gpu_planners.arm.decomposition import convex_pieces, hull_excess, slab_hulls, uncovered
-from gpu_planners.arm.urdf_loader import load_urdf
+from gpu_planners.arm.geometry import decomposition
+from gpu_planners.arm.geometry.decomposition import convex_pieces, hull_excess, slab_hulls, uncovered
+from gpu_planners.arm.urdf.loader import load_urdf
 from gpu_planners.errors import ObstacleError
 
 needs_data = pytest.mark.skipif(missing_data() is not None, reason=str(missing_data()))
@@ -82,8 +82,10 @@ def test_the_largest_faces_of_a_fine_hull_are_looked_at_closely(monkeypatch):
 def test_pieces_cover_solids_of_any_kind(seed, count):
     """Points inside the solid, not only on its surface, lie in a piece."""
     rng = np.random.default_rng(seed)
-    boxes = [trimesh.creation.box(rng.uniform(0.05, 0.5, 3)).apply_translation(rng.uniform(-0.3, 0.3, 3))
-             for _ in range(count)]
+    boxes = [
+        trimesh.creation.box(rng.uniform(0.05, 0.5, 3)).apply_translation(rng.uniform(-0.3, 0.3, 3))
+        for _ in range(count)
+    ]
     mesh = trimesh.util.concatenate(boxes)
     pieces = slab_hulls(mesh, tolerance=0.01)
     inside = np.concatenate([box.bounds[0] + rng.random((200, 3)) * np.ptp(box.bounds, axis=0) for box in boxes])
@@ -96,7 +98,7 @@ def test_pieces_cover_solids_of_any_kind(seed, count):
 
 def test_the_cache_answers_and_survives_damage(tmp_path, monkeypatch):
     first = convex_pieces("bell", dumbbell(), np.eye(4), 0.03)
-    stored, = (tmp_path / "gpu_planners").glob("pieces-*.npz")
+    (stored,) = (tmp_path / "gpu_planners").glob("pieces-*.npz")
     monkeypatch.setattr(decomposition, "slab_hulls", lambda *_: pytest.fail("not remembered"))
     again = convex_pieces("bell", dumbbell(), np.eye(4), 0.03)
     assert [len(piece.vertices) for piece in first] == [len(piece.vertices) for piece in again]
@@ -134,8 +136,9 @@ def test_all_ur5_problems_have_valid_ends_with_the_pieces():
     urdf, srdf = robot_files("ur5")
     pieces = {link: points for link, points in pieces_in_link(load_urdf(urdf, srdf)).items() if len(points) > 1}
     colliding = []
+    bare = oracles.CoalScene(urdf, srdf, [], decomposition=pieces)
     for problem in load_problems("ur5"):
-        scene = oracles.CoalScene(urdf, srdf, problem.obstacles, decomposition=pieces)
+        scene = bare.among(problem.obstacles)
         colliding += [(problem.family, problem.index) for q in (problem.start, *problem.goals) if scene.in_collision(q)]
     assert colliding == []
 

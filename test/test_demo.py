@@ -14,17 +14,17 @@ from node_harness import GROUP, ROBOT
 from PIL import Image
 
 from gpu_planners.arm import CollisionWorld, load_urdf
-from gpu_planners.arm.scene_file import pose_matrix
+from gpu_planners.arm.collision.scene_file import pose_matrix
 from gpu_planners.arm.trajectory import time_parameterize
+from gpu_planners.demo import grid_checks as demo_grid_checks
+from gpu_planners.demo.checks import CoalCheck, broken_rules
+from gpu_planners.demo.scene import demo_robot
 from gpu_planners.errors import GpuPlannersError
 from gpu_planners.grid import GridMap, PathSet
-from gpu_planners.grid.generated_maps import cave_map
-from gpu_planners.grid.map_files import save_map_yaml
-from gpu_planners.nodes import demo_grid_checks
-from gpu_planners.nodes.arm_parameters import PLANNERS
-from gpu_planners.nodes.conversions import trajectory_message
-from gpu_planners.nodes.demo_checks import CoalCheck, broken_rules
-from gpu_planners.nodes.demo_scene import demo_robot
+from gpu_planners.grid.maps.generated import cave_map
+from gpu_planners.grid.maps.map_files import save_map_yaml
+from gpu_planners.nodes.arm.conversions import trajectory_message
+from gpu_planners.nodes.arm.parameters import PLANNERS
 
 PATH = np.array([[0, 0, 0], [1, 0.5, 0.2]])
 
@@ -80,13 +80,24 @@ def test_the_demo_runs_checks_and_draws(tmp_path):
     except GpuPlannersError as error:
         pytest.skip(str(error))
     picture = tmp_path / "demo.png"
-    command = [sys.executable, "-m", "gpu_planners.nodes.demo", "--only", "arm", "--device", "cpu"]
+    command = [sys.executable, "-m", "gpu_planners.demo.main", "--only", "arm", "--device", "cpu"]
     run = subprocess.run([*command, "--picture", str(picture)], capture_output=True, text=True, timeout=280)
     assert run.returncode == 0, run.stdout + run.stderr
-    for word in ("panda", "12 obstacles", "cpu", "solved", "refused, code -12", "shelf_top", "Every planner", "What to try next"):
+    for word in (
+        "panda",
+        "12 obstacles",
+        "cpu",
+        "solved",
+        "refused, code -12",
+        "shelf_top",
+        "Every planner",
+        "What to try next",
+    ):
         assert word in run.stdout
     assert "poses collide" not in run.stdout and run.stdout.count("kept") == 3
-    rows = {words[1]: words for words in map(str.split, run.stdout.splitlines()) if len(words) > 1 and words[1] in PLANNERS}
+    rows = {
+        words[1]: words for words in map(str.split, run.stdout.splitlines()) if len(words) > 1 and words[1] in PLANNERS
+    }
     assert rows.keys() == PLANNERS.keys() and all("solved" in row and "free" in row for row in rows.values())
     for row in rows.values():  # ... │ raw time ms │ raw length rad │ time ms │ length rad │
         raw, short = (float(row[i - 1]) for i, word in enumerate(row) if word == "rad")
@@ -95,7 +106,9 @@ def test_the_demo_runs_checks_and_draws(tmp_path):
 
 
 @pytest.mark.ros
-@pytest.mark.parametrize("kind", ["generated", "map_server", "MovingAI"])
+@pytest.mark.parametrize(
+    "kind", ["generated", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("map_server", "MovingAI"))]
+)
 def test_the_grid_demo_runs_checks_and_draws(tmp_path, kind):
     grid, options = cave_map(96, 128, seed=3), []
     if kind == "map_server":
@@ -106,21 +119,49 @@ def test_the_grid_demo_runs_checks_and_draws(tmp_path, kind):
         (tmp_path / "caves.map").write_text("\n".join(["type octile", "height 96", "width 128", "map", *rows]) + "\n")
         options = ["--map", str(tmp_path / "caves.map")]
     picture = tmp_path / "out" / "grid.png"
-    command = [sys.executable, "-m", "gpu_planners.nodes.demo", "--only", "grid", "--device", "cpu", "--agents", "300", "--size", "160"]
-    run = subprocess.run([*command, "--grid-picture", str(picture), *options], capture_output=True, text=True, timeout=280)
+    command = [
+        sys.executable,
+        "-m",
+        "gpu_planners.demo.main",
+        "--only",
+        "grid",
+        "--device",
+        "cpu",
+        "--agents",
+        "300",
+        "--size",
+        "160",
+    ]
+    run = subprocess.run(
+        [*command, "--grid-picture", str(picture), *options], capture_output=True, text=True, timeout=280
+    )
     assert run.returncode == 0, run.stdout + run.stderr
     size = "160 x 160" if kind == "generated" else "96 x 128"
-    for word in ("all to one goal", "to 15 goals", "changed map", "obstacles fell", "ms from its message", "300 equal", "all free", size, "cpu", "exact", "What to try next"):
+    for word in (
+        "all to one goal",
+        "to 15 goals",
+        "changed map",
+        "obstacles fell",
+        "ms from its message",
+        "300 equal",
+        "all free",
+        size,
+        "cpu",
+        "exact",
+        "What to try next",
+    ):
         assert word in run.stdout, run.stdout
     assert "differ" not in run.stdout and "wrong" not in run.stdout
     assert Image.open(picture).size[0] >= 1000
 
 
 def test_a_wrong_option_of_the_demo_is_named(tmp_path):
-    command = [sys.executable, "-m", "gpu_planners.nodes.demo"]
+    command = [sys.executable, "-m", "gpu_planners.demo.main"]
     run = subprocess.run([*command, "--agentz", "3"], capture_output=True, text=True, timeout=60)
     assert run.returncode == 2 and "--agentz" in run.stderr
-    run = subprocess.run([*command, "--only", "grid", "--map", str(tmp_path / "x.map")], capture_output=True, text=True, timeout=60)
+    run = subprocess.run(
+        [*command, "--only", "grid", "--map", str(tmp_path / "x.map")], capture_output=True, text=True, timeout=60
+    )
     assert run.returncode == 1 and "x.map" in run.stdout
 
 

@@ -5,9 +5,24 @@ import pytest
 from grid_oracle import random_costs
 
 from gpu_planners.grid import BlockPlanner, GridMap
-from gpu_planners.grid.agents import WORD_BITS
-from gpu_planners.grid.bit_blocks import AT_GOAL, NOWHERE
-from gpu_planners.grid.descent import word_functions
+from gpu_planners.grid.exact.blocks import AT_GOAL, NOWHERE
+from gpu_planners.grid.exact.cpu import CpuFields
+from gpu_planners.grid.exact.descent import Directions, word_functions
+from gpu_planners.grid.exact.request import Request
+from gpu_planners.grid.exact.shape import FieldShape
+from gpu_planners.grid.paths import WORD_BITS
+
+
+def directions_to(grid, block_size, goal):
+    """The directions of a field, by the fields' own interface."""
+    fields = CpuFields(FieldShape.of(grid, block_size))
+    fields.set_map(grid)
+    fields.allocate(1)
+    blocks = fields.shape.blocks
+    block, tile = blocks.of_tiles(*goal)
+    fields.update(Request(np.array([[block, tile, goal.sum() & 1, 1]], np.int32), new=[0]))
+    fields.unload("directions")
+    return Directions(fields.staged()["directions"], blocks.width, blocks.count)
 
 
 @pytest.mark.parametrize("block_size", [4, 32])
@@ -15,16 +30,15 @@ from gpu_planners.grid.descent import word_functions
 def test_words_are_those_of_the_paths(connectivity, highest, block_size):
     rng = np.random.default_rng(block_size)
     grid = GridMap(random_costs(rng, 70, 90, 0.3, highest), connectivity)
-    planner = BlockPlanner(grid, block_size=block_size, device="cpu")
-    starts = np.argwhere(grid.costs)
+    starts = np.argwhere(grid.costs).astype(np.int32)
     goal = starts[len(starts) // 2]
-    paths, engine = planner.plan(starts, goal), planner._engine
-    width, directions = engine.shape.blocks.width, engine._fields._arrays.directions
+    paths = BlockPlanner(grid, block_size=block_size, device="cpu").plan(starts, goal)
+    directions = directions_to(grid, block_size, goal)
     per_word = WORD_BITS // paths.bits
     word_from, landing = word_functions(block_size, paths.bits)
     full = 0
     for i, (row, col) in enumerate(starts):
-        word, length = int(word_from(row, col, 0, width, directions)), int(paths.length[i])
+        word, length = int(word_from(row, col, 0, directions)), int(paths.length[i])
         if not paths.solved[i]:
             assert paths.bits == 2 or word >> 28 == NOWHERE
         elif length >= per_word:

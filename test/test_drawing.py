@@ -8,11 +8,11 @@ pytest.importorskip("matplotlib", reason="pictures need matplotlib (extra `view`
 from PIL import Image  # noqa: E402
 
 from benchmarks.problems import add_obstacles, load_problems, missing_data, robot_files  # noqa: E402
-from gpu_planners.arm import CollisionWorld, load_urdf  # noqa: E402
-from gpu_planners.arm.drawing import along_path, draw_path, shape_triangles  # noqa: E402
-from gpu_planners.arm.rasterizer import Camera, Layer, render  # noqa: E402
-from gpu_planners.arm.shapes import ConvexShape  # noqa: E402
-from gpu_planners.errors import SettingsError  # noqa: E402
+from gpu_planners.arm import CollisionWorld, load_urdf
+from gpu_planners.arm.geometry.shapes import ConvexShape
+from gpu_planners.arm.view.drawing import along_path, draw_path, shape_triangles
+from gpu_planners.arm.view.rasterizer import Camera, Layer, render
+from gpu_planners.errors import SettingsError
 
 RED, BLUE = np.array([1.0, 0, 0]), np.array([0, 0, 1.0])
 

@@ -1,4 +1,6 @@
-"""`exact` against a plain Dijkstra, against MovingAI's published lengths, and against itself from scratch after changes."""
+"""`exact` against Dijkstra, against MovingAI's published lengths, and against itself from scratch after changes."""
+
+import time
 
 import numpy as np
 import pytest
@@ -9,16 +11,15 @@ from hypothesis import strategies as st
 from benchmarks.problems import data_dir, missing_data
 from gpu_planners.device import cuda_problem
 from gpu_planners.errors import GridMapError, SettingsError
-from gpu_planners.grid import (
-    AgentStatus,
-    BlockPlanner,
-    GridMap,
-    block_field,
-    block_rounds,
-    load_movingai_map,
-    load_movingai_scen,
-)
-from gpu_planners.grid.block_field import Settings
+from gpu_planners.grid import AgentStatus, BlockPlanner, GridMap, load_movingai_map, load_movingai_scen
+from gpu_planners.grid.exact import rounds
+from gpu_planners.grid.exact.bits import new_wave
+from gpu_planners.grid.exact.cpu import field_record
+from gpu_planners.grid.exact.fields import Exact, Settings
+from gpu_planners.grid.exact.request import Request
+from gpu_planners.grid.exact.shape import BITS, FieldShape
+from gpu_planners.grid.exact.values import new_tiles
+from gpu_planners.parallel.team import Worker
 
 CASES = {
     "seed": st.integers(0, 2**32 - 1),
@@ -41,7 +42,9 @@ def random_problem(seed, rows, cols, connectivity, highest, blocked):
 
 def same(a, b):
     """Are two PathSets equal, bit for bit?"""
-    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in ("status", "cost", "length", "first", "words"))
+    return all(
+        np.array_equal(getattr(a, name), getattr(b, name)) for name in ("status", "cost", "length", "first", "words")
+    )
 
 
 @settings(max_examples=20, deadline=None)
@@ -60,60 +63,86 @@ def test_fields_are_dijkstras(seed, rows, cols, connectivity, highest, blocked, 
 
 
 @settings(max_examples=20, deadline=None)
-@given(
-    **CASES,
-    changes=st.lists(st.integers(1, 120), min_size=1, max_size=4),
-    most_repaired=st.sampled_from([0.3, 1.0]),
-    few_repaired=st.sampled_from([0, block_field.FEW_REPAIRED]),
-)
+@given(**CASES, changes=st.lists(st.integers(1, 120), min_size=1, max_size=4), near=st.booleans())
 def test_repair_equals_planning_from_scratch(
-    seed, rows, cols, connectivity, highest, blocked, block_size, changes, most_repaired, few_repaired
+    seed, rows, cols, connectivity, highest, blocked, block_size, changes, near
 ):
-    """Fields are repaired when they are asked for: some after each change, all at last."""
+    """Fields are repaired when they are asked for: some after each change, all at last.
+
+    near: changes lie within a few tiles, so that few blocks change, which are repaired; else many, and a field of
+    small blocks is planned anew.
+    """
     rng, grid, free = random_problem(seed, rows, cols, connectivity, highest, blocked)
     goals = free[rng.integers(len(free), size=3)]
     planner = BlockPlanner(grid, block_size=block_size, device="cpu")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(block_field, "MOST_REPAIRED", most_repaired)
-        patch.setattr(block_field, "FEW_REPAIRED", few_repaired)
-        for goal in goals:
-            planner.field(goal)
-        for turn, count in enumerate(changes):
-            row, col = rng.integers(rows, size=count), rng.integers(cols, size=count)
-            planner.update(row, col, random_costs(rng, 1, count, 0.5, highest)[0])
-            scratch = BlockPlanner(planner.grid, block_size=block_size, device="cpu")
-            asked = goals if turn == len(changes) - 1 else goals[rng.random(3) < 0.5]
-            starts = rng.integers([rows, cols], size=(40, 2))
-            if len(asked):
-                choice = asked[rng.integers(len(asked), size=40)]
-                assert same(planner.plan(starts, choice), scratch.plan(starts, choice))
-            for goal in asked:
-                if planner.grid.costs[tuple(goal)]:
-                    assert np.array_equal(planner.field(goal), scratch.field(goal))
+    for goal in goals:
+        planner.field(goal)
+    for turn, count in enumerate(changes):
+        row, col = rng.integers(rows, size=count), rng.integers(cols, size=count)
+        if near:
+            row, col = np.minimum(row[0] + row % 5, rows - 1), np.minimum(col[0] + col % 5, cols - 1)
+        planner.update(row, col, random_costs(rng, 1, count, 0.5, highest)[0])
+        scratch = BlockPlanner(planner.grid, block_size=block_size, device="cpu")
+        asked = goals if turn == len(changes) - 1 else goals[rng.random(3) < 0.5]
+        starts = rng.integers([rows, cols], size=(40, 2))
+        if len(asked):
+            choice = asked[rng.integers(len(asked), size=40)]
+            assert same(planner.plan(starts, choice), scratch.plan(starts, choice))
+        for goal in asked:
+            if planner.grid.costs[tuple(goal)]:
+                assert np.array_equal(planner.field(goal), scratch.field(goal))
 
 
-def test_a_change_costs_nothing_until_a_field_is_needed():
-    _, grid, free = random_problem(6, 200, 200, 8, 1, 0.2)
+@pytest.mark.parametrize("connectivity", [4, 8])
+def test_a_repair_of_many_blocks_by_all_threads(connectivity):
+    """More changed blocks than one thread repairs alone, fewer than are planned anew."""
+    rng, grid, free = random_problem(8, 400, 400, connectivity, 1, 0.2)
+    goals = free[[10, len(free) // 2, -10]]
     planner = BlockPlanner(grid, block_size=4, device="cpu")
-    planner.prepare(free[:3])
-    requests = []
-    update = planner._engine._fields.update
-    planner._engine._fields.update = lambda R: (requests.append(R), update(R))
-    planner.update([100], [100], 1 - grid.costs[100, 100])
-    planner.update([150], [20], 1 - grid.costs[150, 20])
-    assert requests == []
-    planner.prepare(free[1])
-    planner.prepare(free[1])
-    (R,) = requests
-    assert R[block_rounds.NEW] == 0 and 2 <= R[block_rounds.SEEDS] <= 8  # both changes, one field
-    assert R[block_rounds.LISTS :][: 4 * R[block_rounds.LIVE]].reshape(-1, 4)[:, block_rounds.GOAL_USED].sum() == 1
-    planner.update(*np.argwhere(grid.costs)[::7].T, 0)  # too much for a repair
-    planner.prepare(free[2])
-    assert requests[-1][block_rounds.NEW] == 1 and requests[-1][block_rounds.SEEDS] == 0
+    planner.prepare(goals)
+    row, col = rng.integers(400, size=(2, 100))
+    keep = ~((row[:, None] == goals[:, 0]) & (col[:, None] == goals[:, 1])).any(axis=1)
+    planner.update(row[keep], col[keep], rng.integers(0, 2, keep.sum()))
+    scratch = BlockPlanner(planner.grid, block_size=4, device="cpu")
+    starts = free[rng.integers(len(free), size=500)]
+    for goal in goals:
+        assert same(planner.plan(starts, goal), scratch.plan(starts, goal))
+        assert np.array_equal(planner.field(goal), scratch.field(goal))
+
+
+def seconds_of(call):
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
+
+
+@pytest.mark.parametrize("connectivity", [4, 8])
+def test_a_change_costs_little_until_a_field_is_needed_and_then_less_than_a_field(connectivity):
+    """As seen from outside: changes near each other, in a map so large that planning a field takes much longer."""
+    grid = GridMap(np.ones((1500, 1500), np.uint8), connectivity)
+    goals, start = np.array([[5, 5], [700, 20], [1490, 1300]]), np.array([[20, 30]])
+    planner = BlockPlanner(grid, block_size=8, device="cpu")
+    planner.prepare(goals)  # compiles
+    planner.update([1480], [1480], 0)
+    planner.plan(start, goals[0])
+    anew = min(
+        seconds_of(lambda: BlockPlanner(grid, block_size=8, device="cpu").plan(start, goals[0])) for _ in range(3)
+    )
+    changes, repairs = [], []
+    for turn in range(1, 6):
+        changes.append(seconds_of(lambda turn=turn: planner.update([1480], [1480], turn % 2)))
+        changes.append(seconds_of(lambda turn=turn: planner.update([1470], [1475], turn % 2)))
+        repairs.append(seconds_of(lambda: planner.plan(start, goals[0])))  # both changes, one field of three
+    assert min(changes) < anew / 10 and min(repairs) < anew / 4
+    scratch = BlockPlanner(planner.grid, block_size=8, device="cpu")
+    for goal in goals:
+        assert same(planner.plan(start, goal), scratch.plan(start, goal))
 
 
 @pytest.mark.skipif(missing_data() is not None, reason=missing_data() or "")
-@pytest.mark.parametrize("scen", sorted(p.name for p in (data_dir() / "movingai").glob("*.scen")) if missing_data() is None else [])
+@pytest.mark.parametrize(
+    "scen", sorted(p.name for p in (data_dir() / "movingai").glob("*.scen")) if missing_data() is None else []
+)
 def test_published_lengths(scen):
     """A dozen scenarios of every file."""
     scenarios = load_movingai_scen(data_dir() / "movingai" / scen)
@@ -130,10 +159,15 @@ def test_the_memory_limit_only_splits_the_work():
     _, grid, free = random_problem(3, 60, 60, 8, 1, 0.2)
     starts, goals = free[:50], free[-50:]
     one = BlockPlanner(grid, device="cpu")
-    few = BlockPlanner(grid, device="cpu", settings=Settings(memory_limit_bytes=3 * one._engine.shape.field_bytes))
+    limit = 3 * FieldShape.of(grid, 32).field_bytes
+    few = BlockPlanner(grid, device="cpu", settings=Settings(memory_limit_bytes=limit))
     a, b = one.plan(starts, goals), few.plan(starts, goals)
-    assert np.array_equal(a.cost, b.cost) and len(few._engine._goals) == 3
+    assert np.array_equal(a.cost, b.cost)
     check_paths(grid, b, starts, goals)
+    whole, limited = Exact(grid, 32, "cpu"), Exact(grid, 32, "cpu", Settings(memory_limit_bytes=limit))
+    for engine in (whole, limited):
+        engine.plan(starts.astype(np.int32), goals.astype(np.int32))
+    assert limited.memory_bytes <= limit < whole.memory_bytes
 
 
 def test_goals_beyond_the_time_limit_are_timed_out():
@@ -153,12 +187,16 @@ def test_goals_beyond_the_time_limit_are_timed_out():
 
 
 def test_fields_are_kept_for_goals_that_come_again():
-    _, grid, free = random_problem(4, 60, 60, 4, 1, 0.2)
+    """The first plan makes fields, which takes much longer than following them."""
+    grid = GridMap(np.ones((800, 800), np.uint8), 4)
+    starts, goals = np.array([[0, 0], [1, 5], [2, 9], [3, 1]]), np.array([[0, 1], [0, 2], [0, 3], [0, 4]])
     planner = BlockPlanner(grid, device="cpu")
-    planner.plan(free[:50], free[-50:])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delattr(block_field.CpuFields, "update")
-        planner.plan(free[50:100], free[-50:])
+    planner.plan(starts, goals[::-1] + 20)  # compiles
+    first, again = (seconds_of(lambda: planner.plan(starts, goals)) for _ in range(2))
+    again = min(again, *(seconds_of(lambda: planner.plan(starts, goals)) for _ in range(4)))
+    assert again < first / 4
+    memory = planner.plan(starts, goals)
+    assert same(memory, BlockPlanner(grid, device="cpu").plan(starts, goals))
 
 
 def test_a_change_of_one_cost_leaves_the_uniform_map():
@@ -176,8 +214,17 @@ def test_each_agent_has_its_own_status():
     paths = BlockPlanner(GridMap(costs), device="cpu").plan(starts, goals)
     S = AgentStatus
     assert paths.status.tolist() == [
-        S.SOLVED, S.START_OUTSIDE, S.START_OUTSIDE, S.START_BLOCKED, S.START_NOT_FINITE, S.GOAL_OUTSIDE, S.GOAL_BLOCKED,
-        S.GOAL_NOT_FINITE, S.START_NOT_FINITE, S.NO_PATH, S.SOLVED,
+        S.SOLVED,
+        S.START_OUTSIDE,
+        S.START_OUTSIDE,
+        S.START_BLOCKED,
+        S.START_NOT_FINITE,
+        S.GOAL_OUTSIDE,
+        S.GOAL_BLOCKED,
+        S.GOAL_NOT_FINITE,
+        S.START_NOT_FINITE,
+        S.NO_PATH,
+        S.SOLVED,
     ]
     assert paths.path(0).tolist() == [[0, 0], [1, 1]] and paths.path(10).tolist() == [[3, 3]] and paths.cost[10] == 0
     assert np.isinf(paths.cost[1:10]).all() and "outside" in paths.message(1)
@@ -206,23 +253,49 @@ def test_bad_input_names_what_is_allowed():
     assert len(planner.plan(np.zeros((0, 2)), [1, 1])) == 0
 
 
+class OneField:
+    """A field in arrays of its own, made and repaired by the compiled code alone."""
+
+    def __init__(self, grid, block_size, goal):
+        self.shape, self.grid = FieldShape.of(grid, block_size), grid
+        self.arrays = {name: np.zeros(shape, kind) for name, (shape, kind) in self.shape.field_shapes(1).items()}
+        self.map, self.memory = self.shape.map_array(grid), np.zeros(rounds.MEMORY, np.int32)
+        block, tile = self.shape.blocks.of_tiles(*goal)
+        self.goals = np.array([[block, tile, sum(goal) & 1, 1]], np.int32)
+        self.update(new=[0])
+
+    def update(self, **asked):
+        shape, size = self.shape, self.shape.blocks.size
+        worker = Worker(0, 1, 0, 0, 1, self.memory)
+        scratch = new_wave(size) if shape.layout == BITS else new_tiles(size)
+        field = field_record(shape, self.map, self.arrays)
+        work = rounds.Work(field, self.arrays["goals"], self.arrays["queue"], scratch, worker)
+        rounds.field_functions(shape.layout, size, shape.connectivity)(Request(self.goals, **asked).packed(), work)
+
+    def change(self, rows, cols, costs):
+        self.grid = self.grid.changed(rows, cols, costs)
+        self.shape.change_map(self.map, self.grid, rows, cols)
+        self.update(seeds=self.shape.blocks_near(rows, cols))
+
+
 @pytest.mark.parametrize("connectivity", [4, 8])
 @pytest.mark.parametrize("place", ["ROUND", "EPOCH"])
 def test_rounds_and_requests_do_not_run_out(connectivity, place):
     """A planner that has been running for days: its counters begin anew in the middle of a repair, or of a new goal."""
     rng, grid, free = random_problem(6, 60, 60, connectivity, 1, 0.2)
-    goals = free[[0, 50, 100, 150]]
-    planner = BlockPlanner(grid, block_size=8, device="cpu")
-    planner.plan(goals, goals)
+    goal = tuple(free[100].tolist())
+    field = OneField(grid, 8, goal)
     for k in range(6):
-        counters = planner._engine._fields._arrays.N
-        counters[getattr(block_rounds, place)] = block_rounds.MOST_COUNTED - 1 + k % 2
+        field.memory[getattr(rounds, place)] = rounds.MOST_COUNTED - 1 + k % 2
         row, col = rng.integers(60, size=(2, 9))
-        keep = (grid.costs[row, col] > 0) & ~((row[:, None] == goals[:, 0]) & (col[:, None] == goals[:, 1])).any(axis=1)
-        planner.update(row[keep], col[keep], k % 2)
-        starts = np.argwhere(planner.grid.costs)
-        assert same(planner.plan(starts, goals[k % 4]), BlockPlanner(planner.grid, block_size=8, device="cpu").plan(starts, goals[k % 4]))
-        assert 0 < counters[block_rounds.ROUND] < 2**30 and 0 < counters[block_rounds.EPOCH] < 2**30
+        keep = (field.grid.costs[row, col] > 0) & ((row != goal[0]) | (col != goal[1]))
+        field.change(row[keep], col[keep], k % 2)
+        if k == 3:
+            field.update(new=[0])
+        scratch = OneField(field.grid, 8, goal)
+        for name in ("values", "edge", "directions"):
+            assert np.array_equal(field.arrays[name], scratch.arrays[name]), name
+        assert 0 < field.memory[rounds.ROUND] < 2**30 and 0 < field.memory[rounds.EPOCH] < 2**30
 
 
 def test_maps_given_and_got_do_not_change():
@@ -233,7 +306,11 @@ def test_maps_given_and_got_do_not_change():
     assert got is planner.grid and np.argwhere(got.blocked).tolist() == [[1, 2]]
     planner.update([1, 3], [2, 4], [5, 0])
     planner.update([3], [4], 0)  # as it is already
-    assert np.argwhere(planner.grid.blocked).tolist() == [[3, 4]] and planner.grid.costs[1, 2] == 5 and planner.grid.uniform_cost == 0
+    assert (
+        np.argwhere(planner.grid.blocked).tolist() == [[3, 4]]
+        and planner.grid.costs[1, 2] == 5
+        and planner.grid.uniform_cost == 0
+    )
     assert np.argwhere(got.blocked).tolist() == [[1, 2]] and not given_map.blocked.any() and given_map.uniform_cost == 1
     with pytest.raises(GridMapError, match="tile 1 is"):
         planner.update([0, 9], [0, 0], 7)
@@ -242,18 +319,19 @@ def test_maps_given_and_got_do_not_change():
 
 @pytest.mark.gpu
 @pytest.mark.skipif(bool(cuda_problem()), reason=cuda_problem() or "")
-@pytest.mark.parametrize(("connectivity", "highest", "block_size"), [(4, 1, 32), (4, 1, 8), (4, 255, 32), (8, 1, 32), (8, 255, 16)])
-def test_cuda_equals_cpu(connectivity, highest, block_size, monkeypatch):
-    from gpu_planners.grid import block_kernels
-
+@pytest.mark.parametrize(
+    ("connectivity", "highest", "block_size"), [(4, 1, 32), (4, 1, 8), (4, 255, 32), (8, 1, 32), (8, 255, 16)]
+)
+def test_cuda_equals_cpu(connectivity, highest, block_size):
     rng, grid, free = random_problem(7, 300, 410, connectivity, highest, 0.25)
     goals = free[rng.integers(len(free), size=9)]
     planners = [BlockPlanner(grid, block_size=block_size, device=device) for device in ("cpu", "cuda")]
-    for most_tiles in (1 << 20, 1 << 20, 0):  # to one goal by words, at last step by step
-        monkeypatch.setattr(block_kernels, "FEW_TILES", most_tiles)
-        monkeypatch.setattr(block_kernels, "MOST_TILES", most_tiles)
+    expected = dijkstra(grid.costs, connectivity, goals[1])[1]
+    for planner in planners:
+        np.testing.assert_allclose(planner.field(goals[1]), expected, rtol=1e-10)
+    for _ in range(3):
         starts = rng.integers([300, 410], size=(5000, 2))
-        for choice in (goals[rng.integers(9, size=5000)], goals[0]):
+        for choice in (goals[rng.integers(9, size=5000)], goals[0]):  # to many goals step by step, to one by words
             a, b = (planner.plan(starts, choice) for planner in planners)
             assert same(a, b) and a.solved.sum() > 1000
         row, col = rng.integers(300, size=500), rng.integers(410, size=500)
@@ -264,12 +342,27 @@ def test_cuda_equals_cpu(connectivity, highest, block_size, monkeypatch):
         assert np.array_equal(planners[0].field(goals[1]), planners[1].field(goals[1]))
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(bool(cuda_problem()), reason=cuda_problem() or "")
+@pytest.mark.parametrize("connectivity", [4, 8])
+def test_cuda_equals_cpu_on_a_large_map(connectivity):
+    """Few agents walk step by step there, even to one goal; many by words."""
+    rng, grid, free = random_problem(9, 1600, 1500, connectivity, 1, 0.2)
+    planners = [BlockPlanner(grid, device=device) for device in ("cpu", "cuda")]
+    for count in (100, 5000):
+        starts = free[rng.integers(len(free), size=count)]
+        a, b = (planner.plan(starts, free[1000]) for planner in planners)
+        assert same(a, b) and a.solved.mean() > 0.9
+
+
 def test_prepared_fields_are_only_followed():
-    _, grid, free = random_problem(5, 60, 60, 4, 1, 0.2)
+    grid = GridMap(np.ones((800, 800), np.uint8), 4)
+    goals, starts = np.array([[0, 1], [700, 3], [5, 700], [50, 50]]), np.array([[3, 3], [4, 4]])
     planner = BlockPlanner(grid, device="cpu")
-    planner.prepare([*free[:4], [-1, 0], [np.nan, 0]])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delattr(block_field.CpuFields, "update")
-        assert np.array_equal(planner.plan(free[50:60], free[0]).cost, planner.field(free[0])[tuple(free[50:60].T)])
+    planner.plan(starts, [60, 60])  # compiles
+    prepared = seconds_of(lambda: planner.prepare([*goals, [-1, 0], [np.nan, 0]]))
+    followed = min(seconds_of(lambda: planner.plan(starts, [0, 1])) for _ in range(3))
+    assert followed < prepared / 4
+    assert np.array_equal(planner.plan(starts, [0, 1]).cost, planner.field([0, 1])[tuple(starts.T)])
     with pytest.raises(SettingsError, match="only 'exact' has fields"):
-        BlockPlanner(grid, "astar").prepare(free[0])
+        BlockPlanner(grid, "astar").prepare(goals[0])

@@ -1,4 +1,5 @@
-"""A child that is forked after its parent has planned gets an error that says what to do; otherwise OpenMP would end it."""
+"""A child that is forked after its parent has planned gets an error that says what to do; otherwise OpenMP would end
+it."""
 
 import subprocess
 import sys
@@ -7,7 +8,7 @@ PARENT = """
 import os
 import numpy as np
 from gpu_planners.arm import prm, rrt, rrt_connect, rrt_star
-from gpu_planners.arm.planar import PlanarArm, PlanarChecker
+from gpu_planners.arm.spaces.planar import PlanarArm, PlanarChecker
 from gpu_planners.errors import GpuPlannersError
 from gpu_planners.grid import BlockPlanner, GridMap, PathSet
 
@@ -23,7 +24,10 @@ entries = {
     "a new one": lambda: BlockPlanner(GridMap(np.ones((8, 8), np.uint8)), device="cpu"),
     "warm_up": checker.warm_up,
     "configurations_valid": lambda: checker.configurations_valid(np.zeros((100, 2))),
-    **{planner.__name__: lambda solve=planner.solve: solve([0, 0], [1, 1], checker) for planner in (prm, rrt, rrt_connect, rrt_star)},
+    **{
+        planner.__name__: lambda solve=planner.solve: solve([0, 0], [1, 1], checker)
+        for planner in (prm, rrt, rrt_connect, rrt_star)
+    },
     "solve_batch": lambda: rrt_connect.solve_batch([[0, 0]], [[1, 1]], checker),
     "motions_valid": lambda: checker.motions_valid(np.zeros((100, 2)), np.ones((100, 2))),
 }
@@ -48,7 +52,9 @@ def said_by(script):
 
 
 def test_a_child_forked_after_use_is_told_what_to_do():
-    lines = said_by("paths.path(0)  # starts the threads\nfor entry in entries.values(): in_child(entry)\nprint(len(entries))")
+    lines = said_by(
+        "paths.path(0)  # starts the threads\nfor entry in entries.values(): in_child(entry)\nprint(len(entries))"
+    )
     assert len(lines) == int(lines[-1]) + 1
     for line in lines[:-1]:
         assert "threads" in line and "'spawn'" in line and "'forkserver'" in line, line

@@ -5,7 +5,7 @@ import pytest
 
 from gpu_planners.errors import GridMapError
 from gpu_planners.grid import GridMap
-from gpu_planners.grid.generated_maps import (
+from gpu_planners.grid.maps.generated import (
     cave_map,
     caves_and_rooms,
     largest_component,
@@ -61,7 +61,9 @@ def test_largest_component_and_its_tiles():
     expected = [[0, 0, 1, 1], [0, 0, 0, 1], [0, 0, 0, 1]]
     assert largest_component(grid).astype(int).tolist() == expected
     tiles = random_free_tiles(grid, 200, seed=2)
-    assert tiles.shape == (200, 2) and {tuple(tile) for tile in tiles} == {tuple(tile) for tile in np.argwhere(expected)}
+    assert tiles.shape == (200, 2) and {tuple(tile) for tile in tiles} == {
+        tuple(tile) for tile in np.argwhere(expected)
+    }
     assert not largest_component(np.zeros((2, 2), bool)).any()
     with pytest.raises(GridMapError, match="no free tile"):
         random_free_tiles(GridMap([[0]]), 1)
@@ -71,7 +73,11 @@ def test_largest_component_and_its_tiles():
     ("make", "options", "words"),
     [
         (random_map, {"density": 1.5}, "density is 1.5; allowed: 0 .. 1"),
-        (random_map, {"free": [(0, 0), (3, -1)]}, r"free tile \(3, -1\) lies outside; allowed: rows 0 .. 3, cols 0 .. 8"),
+        (
+            random_map,
+            {"free": [(0, 0), (3, -1)]},
+            r"free tile \(3, -1\) lies outside; allowed: rows 0 .. 3, cols 0 .. 8",
+        ),
         (cave_map, {"fill": float("nan")}, "fill is nan; allowed: 0 .. 1"),
         (cave_map, {"passages": 0}, "passages is 0; allowed: 1 or more"),
         (room_map, {"no_door": -0.1}, "no_door is -0.1"),

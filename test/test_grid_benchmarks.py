@@ -73,11 +73,15 @@ def test_every_section_on_small_maps(monkeypatch, tmp_path):
     few = {name: planner for name, planner in grid_experiments.PLANNERS.items() if name not in ("P-BA*-4", "P-BA*-32")}
     monkeypatch.setattr(grid_experiments, "PLANNERS", few)
     tables = []
-    for benchmark in grid_fields.BENCHMARKS + grid_experiments.BENCHMARKS + grid_scenarios.BENCHMARKS + grid_streamed.BENCHMARKS:
+    for benchmark in (
+        grid_fields.BENCHMARKS + grid_experiments.BENCHMARKS + grid_scenarios.BENCHMARKS + grid_streamed.BENCHMARKS
+    ):
         rows = [row.as_dict() for row in benchmark.run(context)]
         assert any(row["figures"] for row in rows), benchmark.name
         assert {key for row in rows for key in row["figures"]} <= set(benchmark.columns), benchmark.name
-        tables.append({"name": benchmark.name, "title": benchmark.title, "text": "", "columns": benchmark.columns, "rows": rows})
+        tables.append(
+            {"name": benchmark.name, "title": benchmark.title, "text": "", "columns": benchmark.columns, "rows": rows}
+        )
     results = {"machine": machine.describe(), "date": "", "quick": True, "command": "", "tables": tables}
     text = report.markdown(results)
     assert "P-BA\\*-16" in text and "exact, cpu" in text

@@ -10,23 +10,30 @@ pytest.importorskip("gpu_planners_msgs.srv", reason="gpu_planners_msgs is not bu
 
 from types import SimpleNamespace
 
-from geometry_msgs.msg import Pose, Quaternion
+from geometry_msgs.msg import Point, Pose, Quaternion
 from grid_harness import map_message, pose, poses, stamped
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from nav_msgs.msg import OccupancyGrid
-from rclpy.serialization import deserialize_message
+from rclpy.serialization import deserialize_message, serialize_message
 from std_msgs.msg import Header
 from visualization_msgs.msg import Marker, MarkerArray
 
 from gpu_planners.errors import DeviceError, GridMapError, SettingsError
 from gpu_planners.grid import AgentStatus, GridMap, PathSet
-from gpu_planners.grid.agents import COL_STEP, ROW_STEP
-from gpu_planners.nodes import grid_codes, grid_conversions
-from gpu_planners.nodes.agent_planning import near_goal
-from gpu_planners.nodes.frames import Frames
-from gpu_planners.nodes.grid_markers import PATH_COLOUR, path_lines, paths_markers, straight_runs
-from gpu_planners.nodes.request_error import RequestError
+from gpu_planners.grid.paths import COL_STEP, ROW_STEP
+from gpu_planners.nodes.common.request_error import RequestError
+from gpu_planners.nodes.grid import codes as grid_codes
+from gpu_planners.nodes.grid import conversions as grid_conversions
+from gpu_planners.nodes.grid.agent_planning import near_goal
+from gpu_planners.nodes.grid.frames import Frames
+from gpu_planners.nodes.grid.markers import (
+    PATH_COLOUR,
+    path_lines,
+    paths_markers,
+    serialized_with_points,
+    straight_runs,
+)
 from gpu_planners_msgs.srv import PlanAgents
 
 HEADER = Header(frame_id="map")
@@ -72,7 +79,10 @@ def changed(change):
         (changed(lambda m: setattr(m.info, "resolution", 0.0)), ["resolution", "0.0"]),
         (changed(lambda m: setattr(m.info, "resolution", float("nan"))), ["resolution", "nan"]),
         (changed(lambda m: setattr(m.info.origin.position, "x", float("inf"))), ["origin", "finite"]),
-        (changed(lambda m: setattr(m.info.origin, "orientation", Quaternion(x=0.5, y=0.0, z=0.0, w=0.8))), ["tilted", "0.5"]),
+        (
+            changed(lambda m: setattr(m.info.origin, "orientation", Quaternion(x=0.5, y=0.0, z=0.0, w=0.8))),
+            ["tilted", "0.5"],
+        ),
     ],
 )
 def test_malformed_maps_are_named(message, words):
@@ -107,7 +117,9 @@ def test_a_response_gives_the_paths_back(moves, connectivity):
     back = grid_conversions.path_set_of(response)
     for i, codes in enumerate(moves):
         steps = np.stack([ROW_STEP[codes], COL_STEP[codes]], axis=1)
-        expected = np.concatenate([[[10 * i, 20]], np.cumsum(steps, axis=0) + (10 * i, 20)]) if len(codes) else [[10 * i, 20]]
+        expected = (
+            np.concatenate([[[10 * i, 20]], np.cumsum(steps, axis=0) + (10 * i, 20)]) if len(codes) else [[10 * i, 20]]
+        )
         assert back.path(i).tolist() == np.asarray(expected).tolist()
     assert back.cost.tolist() == paths.cost.tolist() and list(response.codes) == [0] * len(moves)
 
@@ -117,7 +129,11 @@ def test_codes_costs_and_texts_of_agents_without_a_path():
     response = PlanAgents.Response()
     grid_conversions.fill_paths(response, paths, with_steps=False)
     assert list(response.codes) == [0, 206, 208] and list(response.costs) == [1.0, np.inf, np.inf]
-    assert dict(zip(response.text_codes, response.code_texts)) == {0: paths.message(0), 206: paths.message(1), 208: paths.message(2)}
+    assert dict(zip(response.text_codes, response.code_texts)) == {
+        0: paths.message(0),
+        206: paths.message(1),
+        208: paths.message(2),
+    }
     assert not response.words and not response.first and not response.start_tiles
     with pytest.raises(ValueError, match="no steps"):
         grid_conversions.path_set_of(response)
@@ -148,7 +164,9 @@ def test_the_last_pose_looks_as_the_goal_does():
     path = grid_conversions.path_message(open_grid(), tiles, HEADER, goal.quaternions[0])
     assert np.allclose(directions(path), [(1, 0), (1, 0), (np.cos(2), np.sin(2))])
     none = grid_conversions.pose_of(stamped(0, 0, yaw=None))
-    assert np.allclose(directions(grid_conversions.path_message(open_grid(), tiles, HEADER, none.quaternions[0])), [(1, 0)] * 3)
+    assert np.allclose(
+        directions(grid_conversions.path_message(open_grid(), tiles, HEADER, none.quaternions[0])), [(1, 0)] * 3
+    )
     single = grid_conversions.path_message(open_grid(), path_set([]).path(0), HEADER, goal.quaternions[0])
     assert np.allclose(directions(single), [(np.cos(2), np.sin(2))])
     assert grid_conversions.path_message(open_grid(), np.empty((0, 2), int), HEADER).poses == []
@@ -163,7 +181,9 @@ def test_straight_runs_cover_exactly_the_paths(moves, apart):
     for (r0, c0), (r1, c1) in straight_runs(tiles, offsets).tolist():
         n = max(abs(r1 - r0), abs(c1 - c0))
         assert n > 0 and {abs(r1 - r0), abs(c1 - c0)} <= {0, n}
-        covered += [((r0 + k * (r1 - r0) // n, c0 + k * (c1 - c0) // n), (np.sign(r1 - r0), np.sign(c1 - c0))) for k in range(n)]
+        covered += [
+            ((r0 + k * (r1 - r0) // n, c0 + k * (c1 - c0) // n), (np.sign(r1 - r0), np.sign(c1 - c0))) for k in range(n)
+        ]
     expected, runs = [], 0
     for i, codes in enumerate(moves):
         path = tiles[offsets[i] : offsets[i + 1]].tolist()
@@ -180,18 +200,42 @@ def test_markers_are_one_list_of_lines_of_agents_that_have_a_path():
     assert len(path_lines(open_grid(), path_set([], status=[1]), 10)) == 0
 
 
-@pytest.mark.parametrize("frame", ["map", "a_map", "of the map"])  # of other lengths: other bytes before what is aligned
+@pytest.mark.parametrize(
+    "frame", ["map", "a_map", "of the map"]
+)  # of other lengths: other bytes before what is aligned
 def test_markers_are_sent_as_if_each_point_were_a_message(frame):
     header = Header(frame_id=frame)
     for count in (2, 6, 1000):
         lines = np.random.default_rng(count).normal(size=(count, 2))
         sent = paths_markers(lines, header, 0.1)
         (marker,) = deserialize_message(sent, MarkerArray).markers
-        assert marker.type == Marker.LINE_LIST and marker.action == Marker.ADD and marker.scale.x == 0.1 and marker.header == header
+        assert (
+            marker.type == Marker.LINE_LIST
+            and marker.action == Marker.ADD
+            and marker.scale.x == 0.1
+            and marker.header == header
+        )
         assert [(p.x, p.y, p.z) for p in marker.points] == [(x, y, 0.0) for x, y in lines.tolist()]
-        assert np.isclose(marker.color.b, PATH_COLOUR.b) and marker.colors == [] and marker.mesh_resource == marker.text == ""  # about the points
+        assert (
+            np.isclose(marker.color.b, PATH_COLOUR.b)
+            and marker.colors == []
+            and marker.mesh_resource == marker.text == ""
+        )  # about the points
     (none,) = deserialize_message(paths_markers(np.empty((0, 2)), header, 0.1), MarkerArray).markers
     assert none.action == Marker.DELETE and (none.ns, none.id) == (marker.ns, marker.id)
+
+
+@pytest.mark.parametrize("namespace", ["paths", "p", "a longer one", ""])
+def test_points_are_spliced_into_what_rclpy_serializes(namespace):
+    """As rclpy serializes a message with each point as an object; only padding may hold other bytes."""
+    for count in (0, 1, 2, 77):
+        points = np.random.default_rng(count).normal(size=(count, 3))
+        plain, spliced = (Marker(header=HEADER, ns=namespace, type=Marker.LINE_LIST) for _ in range(2))
+        plain.points = [Point(x=x, y=y, z=z) for x, y, z in points.tolist()]
+        expected = serialize_message(MarkerArray(markers=[plain]))
+        sent = serialized_with_points(spliced, points)
+        assert len(sent) == len(expected)
+        assert deserialize_message(sent, MarkerArray) == deserialize_message(expected, MarkerArray)
 
 
 def test_the_cloud_of_agents():
@@ -199,9 +243,13 @@ def test_the_cloud_of_agents():
     message = grid_conversions.agents_message(np.array([[1.0, 2.0], [3.0, 4.0]]), paths, HEADER)
     kinds = {field.datatype: kind for field, kind in zip(message.fields, ("<f4", "<f4", "<f4", "<u2", "<u4", "<f4"))}
     layout = np.dtype(
-        {"names": [f.name for f in message.fields], "formats": [kinds[f.datatype] for f in message.fields],
-         "offsets": [f.offset for f in message.fields], "itemsize": message.point_step}
-    )  # fmt: skip
+        {
+            "names": [f.name for f in message.fields],
+            "formats": [kinds[f.datatype] for f in message.fields],
+            "offsets": [f.offset for f in message.fields],
+            "itemsize": message.point_step,
+        }
+    )
     cloud = np.frombuffer(message.data, layout)
     assert message.width == 2 and message.row_step == len(message.data)
     assert cloud["x"].tolist() == [1, 3] and cloud["y"].tolist() == [2, 4] and cloud["code"].tolist() == [0, 205]
@@ -258,7 +306,9 @@ def test_poses_are_transformed_where_tf2_is_there(monkeypatch):
     frames = Frames(node=None)
     given = grid_conversions.poses_of(poses([(1, 2)], "odom", yaw=0.0))
     moved = frames.to_map(given, "map", "the starts")
-    assert np.allclose(moved.points, [[8, 1, 0]]) and np.allclose(moved.quaternions, [[0, 0, np.sqrt(0.5), np.sqrt(0.5)]])
+    assert np.allclose(moved.points, [[8, 1, 0]]) and np.allclose(
+        moved.quaternions, [[0, 0, np.sqrt(0.5), np.sqrt(0.5)]]
+    )
     without = frames.to_map(grid_conversions.poses_of(poses([(1, 2)], "odom")), "map", "the starts")
     assert np.allclose(without.points, [[8, 1, 0]]) and not without.quaternions.any()
     with pytest.raises(RequestError, match="the goals.*'moon'.*does not exist") as error:
@@ -270,7 +320,9 @@ def test_without_tf2_only_the_maps_frame_is_known(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "tf2_ros", None)
     frames = Frames(node=None)
     for frame in ("map", ""):
-        assert frames.to_map(grid_conversions.poses_of(poses([(1, 2)], frame)), "map", "x").points.tolist() == [[1, 2, 0]]
+        assert frames.to_map(grid_conversions.poses_of(poses([(1, 2)], frame)), "map", "x").points.tolist() == [
+            [1, 2, 0]
+        ]
     with pytest.raises(RequestError, match="the goals.*'odom'.*'map'.*tf2_ros is not installed") as error:
         frames.to_map(grid_conversions.poses_of(poses([(1, 2)], "odom")), "map", "the goals")
     assert error.value.code == 202

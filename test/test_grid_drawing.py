@@ -18,7 +18,10 @@ def tile(picture, row, col, scale):
     return picture[row * scale : (row + 1) * scale, col * scale : (col + 1) * scale][middle, middle].mean(axis=(0, 1))
 
 
-@pytest.mark.parametrize(("shape", "expected"), [((30, 60), (100, 200)), ((500, 100), (200, 40)), ((1, 1), (200, 200)), ((3000, 10), (200, 1))])
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [((30, 60), (100, 200)), ((500, 100), (200, 40)), ((1, 1), (200, 200)), ((3000, 10), (200, 1))],
+)
 def test_the_longer_side_has_the_size_asked_for(shape, expected):
     assert pixels(GridMap(np.ones(shape)), size=200).shape == (*expected, 3)
 

@@ -64,7 +64,12 @@ def test_what_converts_exactly_is_taken_and_kept_from_change():
 
 
 def test_uniform_cost():
-    for costs, uniform, least in (([[0, 3], [3, 0]], 3, 3), ([[0, 3], [2, 3]], 0, 2), ([[0, 0]], 0, 0), ([[255]], 255, 255)):
+    for costs, uniform, least in (
+        ([[0, 3], [3, 0]], 3, 3),
+        ([[0, 3], [2, 3]], 0, 2),
+        ([[0, 0]], 0, 0),
+        ([[255]], 255, 255),
+    ):
         assert (GridMap(costs).uniform_cost, GridMap(costs).least_cost) == (uniform, least)
 
 
@@ -159,7 +164,11 @@ def test_occupancy_values():
     assert costs(unknown=77, occupied_from=1) == [77, 1, 0, 0, 0, 0]
     assert costs(highest_cost=65) == [0, 1, 2, 65, 0, 0]
     assert costs(highest_cost=11, free_below=55, occupied_from=65)[:4] == [0, 1, 1, 11]
-    ramp = GridMap.from_occupancy(np.arange(101)[None], occupied_from=90, free_below=20, highest_cost=200).costs[0].astype(int)
+    ramp = (
+        GridMap.from_occupancy(np.arange(101)[None], occupied_from=90, free_below=20, highest_cost=200)
+        .costs[0]
+        .astype(int)
+    )
     assert (ramp[:20] == 1).all() and (np.diff(ramp[19:90]) > 0).all() and ramp[89] == 200 and (ramp[90:] == 0).all()
 
 

@@ -1,4 +1,4 @@
-"""Every bad request or map is answered with a code and a text, one bad agent does not fail the others, and the node goes on.
+"""Every bad request or map is answered with a code and a text; one bad agent does not fail the others.
 
 Over real DDS; what the node knew before a bad request it knows after it.
 """
@@ -11,14 +11,15 @@ from geometry_msgs.msg import PoseArray, Quaternion
 from grid_harness import RunningNode, centre, map_message, poses, request, stamped
 from nav_msgs.msg import OccupancyGrid
 from nav_msgs.srv import GetPlan
-from running_node import starter
+from running_node import shared, starter
 
 from gpu_planners.device import cuda_problem
 from gpu_planners.errors import SettingsError
-from gpu_planners.nodes import grid_codes as codes
-from gpu_planners.nodes.grid_conversions import path_set_of
-from gpu_planners.nodes.grid_parameters import ALGORITHMS
-from gpu_planners.nodes.grid_planner_node import main
+from gpu_planners.grid import BlockPlanner
+from gpu_planners.nodes.grid import codes
+from gpu_planners.nodes.grid.conversions import path_set_of
+from gpu_planners.nodes.grid.node import main
+from gpu_planners.nodes.grid.parameters import ALGORITHMS
 from gpu_planners_msgs.srv import PlanAgents
 
 NAN, INF = float("nan"), float("inf")
@@ -28,12 +29,13 @@ BLOCKED, OUTSIDE, CLOSED_ROOM = (9 - 1, 3), (4, 10), (5, 4)
 start_node = starter(RunningNode)
 
 
-@pytest.fixture(scope="module")
-def running():
+def node_with_limits():
     node = RunningNode(max_agents=100, max_path_poses=1000)
     node.good_words = node.plan(request()).words
-    yield node
-    node.close()
+    return node
+
+
+node_of_module, running = shared(node_with_limits)
 
 
 def assert_serves(running):
@@ -65,7 +67,11 @@ BAD_AGENTS = {
     "no path": (request(goals=[CLOSED_ROOM]), codes.NO_VALID_PATH, "no path"),
     "start NaN": (with_pose("starts", y=NAN), codes.START_NOT_FINITE, "start has a coordinate"),
     "goal infinite": (with_pose("goals", x=INF), codes.GOAL_NOT_FINITE, "goal has a coordinate"),
-    "start NaN as a point": (with_points(start_points=[NAN, 1.0], goal_points=[1.0, 1.0]), codes.START_NOT_FINITE, "start has"),
+    "start NaN as a point": (
+        with_points(start_points=[NAN, 1.0], goal_points=[1.0, 1.0]),
+        codes.START_NOT_FINITE,
+        "start has",
+    ),
 }
 
 
@@ -114,21 +120,49 @@ def with_orientation(*xyzw):
 
 
 BAD_REQUESTS = {
-    "goal turned by half a rotation": (with_orientation(0, 0, 0, 0.5), codes.INVALID_REQUEST, ["goal 0", "0.5", "length 1"]),
+    "goal turned by half a rotation": (
+        with_orientation(0, 0, 0, 0.5),
+        codes.INVALID_REQUEST,
+        ["goal 0", "0.5", "length 1"],
+    ),
     "goal turned by NaN": (with_orientation(0, 0, NAN, 1), codes.INVALID_REQUEST, ["goal 0", "nan", "length 1"]),
-    "more agents than allowed": (request(starts=[(0, 0)] * 101), codes.INVALID_REQUEST, ["101 agents", "100", "max_agents"]),
+    "more agents than allowed": (
+        request(starts=[(0, 0)] * 101),
+        codes.INVALID_REQUEST,
+        ["101 agents", "100", "max_agents"],
+    ),
     "more goals than allowed": (request(goals=[(0, 0)] * 101), codes.INVALID_REQUEST, ["101 agents", "max_agents"]),
-    "more points than allowed": (with_points(start_points=[1.0] * 202, goal_points=[1.0, 1.0]), codes.INVALID_REQUEST, ["101 agents"]),
-    "more path_agents than allowed": (request(path_agents=[0] * 1001), codes.INVALID_REQUEST, ["1001 poses", "1000", "max_path_poses"]),
-    "longer paths than allowed": (request(path_agents=[0] * 100), codes.INVALID_REQUEST, ["1600 poses", "1000", "max_path_poses"]),
+    "more points than allowed": (
+        with_points(start_points=[1.0] * 202, goal_points=[1.0, 1.0]),
+        codes.INVALID_REQUEST,
+        ["101 agents"],
+    ),
+    "more path_agents than allowed": (
+        request(path_agents=[0] * 1001),
+        codes.INVALID_REQUEST,
+        ["1001 poses", "1000", "max_path_poses"],
+    ),
+    "longer paths than allowed": (
+        request(path_agents=[0] * 100),
+        codes.INVALID_REQUEST,
+        ["1600 poses", "1000", "max_path_poses"],
+    ),
     "no start": (request(starts=[]), codes.INVALID_REQUEST, ["0 starts", "1 goals"]),
     "no goal": (request(goals=[]), codes.INVALID_REQUEST, ["1 starts", "0 goals"]),
     "two goals for three starts": (three_starts(), codes.INVALID_REQUEST, ["3 starts", "2 goals"]),
-    "odd points": (with_points(start_points=[1.0], goal_points=[1.0, 1.0]), codes.INVALID_REQUEST, ["start_points", "1 numbers"]),
+    "odd points": (
+        with_points(start_points=[1.0], goal_points=[1.0, 1.0]),
+        codes.INVALID_REQUEST,
+        ["start_points", "1 numbers"],
+    ),
     "starts twice": (both_kinds(), codes.INVALID_REQUEST, ["starts twice"]),
     "another frame": (request(frame="moon"), codes.TF_ERROR, ["'moon'", "'map'", "the starts"]),
     "unknown algorithm": (request(algorithm="theta"), codes.INVALID_PLANNER, ["'theta'", *ALGORITHMS]),
-    "path of an agent that is not there": (request(path_agents=[1]), codes.INVALID_REQUEST, ["path_agents", "agent 1", "0 to 0"]),
+    "path of an agent that is not there": (
+        request(path_agents=[1]),
+        codes.INVALID_REQUEST,
+        ["path_agents", "agent 1", "0 to 0"],
+    ),
 }
 
 
@@ -150,9 +184,11 @@ ODD_TEXTS = ("\0", "exact\0", "x" * 100_000, "\n", "%s%n{}", "\u202e", "漢")
 def test_whatever_a_field_holds_the_node_answers_in_words(running, algorithm):
     """Straight to the service's callback too: DDS ends a text at its first NUL."""
 
+    direct = running.service_callback("plan_agents")
+
     def asked(message):
         message.algorithm, message.path_agents = message.algorithm or algorithm, [0]
-        for ask in (running.plan, lambda message: running.node._plan_agents(message, PlanAgents.Response())):
+        for ask in (running.plan, lambda message: direct(message, PlanAgents.Response())):
             response = ask(message)
             assert response.message.isprintable() and "internal" not in response.message, response.message
             assert len(response.message) < 3000
@@ -173,7 +209,12 @@ def test_whatever_a_field_holds_the_node_answers_in_words(running, algorithm):
 
 
 def test_whatever_a_map_holds_the_node_answers_in_words(running):
-    places = [(part, axis, value) for part, axes in (("position", "xyz"), ("orientation", "xyzw")) for axis in axes for value in ODD_NUMBERS]
+    places = [
+        (part, axis, value)
+        for part, axes in (("position", "xyz"), ("orientation", "xyzw"))
+        for axis in axes
+        for value in ODD_NUMBERS
+    ]
     maps = [spoilt(lambda m, p=p: setattr(getattr(m.info.origin, p[0]), p[1], p[2])) for p in places]
     maps += [spoilt(lambda m, n=n: setattr(m.info, n, 2**32 - 1)) for n in ("width", "height")]
     fine_and_coarse = [spoilt(lambda m, r=r: setattr(m.info, "resolution", r)) for r in ODD_FLOATS]
@@ -181,14 +222,13 @@ def test_whatever_a_map_holds_the_node_answers_in_words(running):
         assert running.set_parameter("footprint_radius", radius).successful
         for message in messages:
             running.publish_map(message)
-            assert "internal" not in running.plan(request()).message + running.node._state.text + running.node._state.problem
+            assert "internal" not in running.plan(request()).message + running.status.message + running.problem
     assert running.set_parameter("footprint_radius", 0.0).successful
     running.publish_map(map_message())
     assert_serves(running)
 
 
 def test_an_error_inside_is_answered_too(running, monkeypatch):
-    planner = running.node._scene.planner("exact")
     for error, code in (
         (RuntimeError("the device fell off"), codes.UNKNOWN),
         (MemoryError("too much"), codes.OUT_OF_MEMORY),
@@ -199,7 +239,7 @@ def test_an_error_inside_is_answered_too(running, monkeypatch):
             raise error
 
         with monkeypatch.context() as patch:
-            patch.setattr(planner, "plan", fail)
+            patch.setattr(BlockPlanner, "plan", fail)
             response = running.plan(request())
         assert response.code == code and str(error) in response.message
         assert_serves(running)
@@ -217,7 +257,8 @@ def test_get_plan_answers_bad_requests_with_an_empty_path(running):
         (good, -1.0, 287),
     ):
         response = running.call(client, GetPlan.Request(start=start, goal=stamped(*centre(9, 9)), tolerance=tolerance))
-        assert response.plan.poses == [] and str(code) in running.node._last_answer
+        assert response.plan.poses == []
+        running.wait_until(lambda code=code: f"code {code}:" in running.facts["last answer"])
     assert_serves(running)
 
 
@@ -267,8 +308,14 @@ def test_a_map_without_a_free_cell(start_node):
     assert response.code == codes.NONE and list(response.codes) == [codes.START_OCCUPIED]
 
 
-@pytest.mark.parametrize("name, text, words", [("none.yaml", None, ["none.yaml", "no map file"]), ("bad.map", "type octile\nheight x", ["bad.map"]),
-                                               ("map.txt", "", ["map.txt", ".yaml", ".map"])])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, text, words",
+    [
+        ("none.yaml", None, ["none.yaml", "no map file"]),
+        ("bad.map", "type octile\nheight x", ["bad.map"]),
+        ("map.txt", "", ["map.txt", ".yaml", ".map"]),
+    ],
+)
 def test_a_bad_map_file_is_named(start_node, tmp_path, name, text, words):
     if text is not None:
         (tmp_path / name).write_text(text)
@@ -281,20 +328,20 @@ def test_bad_topics_are_reported_until_they_are_right(running, monkeypatch):
     starts, goals = (running.publisher(PoseArray, f"/grid_planner/{name}") for name in ("starts", "goals"))
     starts.publish(poses([centre(0, 0)] * 3))
     goals.publish(poses([centre(9, 9)] * 2))
-    running.wait_until(lambda: "3 starts and 2 goals" in running.node._state.problem)
+    running.wait_until(lambda: "3 starts and 2 goals" in running.problem)
     goals.publish(poses([centre(9, 9)], frame="moon"))
-    running.wait_until(lambda: "'moon'" in running.node._state.problem)
+    running.wait_until(lambda: "'moon'" in running.problem)
     starts.publish(poses([centre(0, 0)] * 101))
-    running.wait_until(lambda: "101 agents" in running.node._state.problem and "max_agents" in running.node._state.problem)
+    running.wait_until(lambda: "101 agents" in running.problem and "max_agents" in running.problem)
     starts.publish(poses([centre(0, 0)]))
     goals.publish(poses([centre(9, 9)]))
-    running.wait_until(lambda: not running.node._state.problem)
-    monkeypatch.setattr(running.node._scene.planner("exact"), "plan", None)
+    running.wait_until(lambda: not running.problem)
+    monkeypatch.setattr(BlockPlanner, "plan", None)
     starts.publish(poses([centre(0, 0)]))
-    running.wait_until(lambda: "internal error: TypeError" in running.node._state.problem)
+    running.wait_until(lambda: "internal error: TypeError" in running.problem)
     monkeypatch.undo()
     starts.publish(poses([centre(0, 1)]))
-    running.wait_until(lambda: not running.node._state.problem)
+    running.wait_until(lambda: not running.problem)
     assert_serves(running)
 
 
@@ -325,7 +372,9 @@ def test_a_wrong_parameter_at_the_start_is_an_error(parameters, word):
         RunningNode(None, **parameters)
 
 
-@pytest.mark.parametrize("given, words", [("block_size:=12", ["'12'", "4, 8, 16, 32"]), ("highest_cost:=300", ["highest_cost", "255"])])
+@pytest.mark.parametrize(
+    "given, words", [("block_size:=12", ["'12'", "4, 8, 16, 32"]), ("highest_cost:=300", ["highest_cost", "255"])]
+)
 def test_the_program_ends_with_a_text_on_a_wrong_parameter(capfd, given, words):
     assert main(["--ros-args", "-p", given]) == 1
     said = capfd.readouterr().err

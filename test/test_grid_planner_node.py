@@ -1,4 +1,4 @@
-"""The grid_planner node over real DDS: what a user asks of it, on small maps; every path checked by Dijkstra on the same map."""
+"""The grid_planner node over real DDS: what a user asks of it, on small maps; every path is checked by Dijkstra."""
 
 import array
 import threading
@@ -6,45 +6,33 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PoseArray
-from grid_harness import (
-    LATCHED,
-    RESOLUTION,
-    RunningNode,
-    cells,
-    centre,
-    map_message,
-    poses,
-    request,
-    stamped,
-)
+from grid_harness import LATCHED, RESOLUTION, RunningNode, cells, centre, map_message, poses, request, stamped
 from grid_oracle import check_path, dijkstra
 from nav_msgs.msg import OccupancyGrid, Path
 from nav_msgs.srv import GetPlan
-from running_node import starter
+from rclpy.qos import QoSProfile
+from running_node import shared, starter
 from sensor_msgs.msg import PointCloud2
 from visualization_msgs.msg import MarkerArray
 
 from gpu_planners.errors import GridMapError
-from gpu_planners.grid import GridMap
-from gpu_planners.nodes import grid_codes as codes
-from gpu_planners.nodes.grid_conversions import path_set_of
-from gpu_planners.nodes.grid_parameters import ALGORITHMS, GRID_PARAMETERS
-from gpu_planners.nodes.grid_scene import GridScene
+from gpu_planners.grid import BlockPlanner, GridMap
+from gpu_planners.nodes.common.parameters import rules_of
+from gpu_planners.nodes.common.worker import Worker
+from gpu_planners.nodes.grid import codes
+from gpu_planners.nodes.grid.conversions import path_set_of
+from gpu_planners.nodes.grid.parameters import ALGORITHMS, GridParameters
+from gpu_planners.nodes.grid.scene import GridScene
+from gpu_planners.nodes.grid.topic_maps import TopicMaps
 
 FREE = cells() == 0
 OPEN = np.argwhere(FREE)
 HALL = np.zeros((30, 40), np.int8)  # nothing in the way
 
 
-@pytest.fixture(scope="module")
-def running():
-    node = RunningNode()
-    yield node
-    node.close()
-
-
+node_of_module, running = shared(RunningNode)
 start_node = starter(RunningNode)
 
 
@@ -160,7 +148,9 @@ def test_the_footprint_closes_a_narrow_door(start_node):
     assert running.set_parameter("footprint_radius", 0.6).successful
     inflated = GridMap(wide_hall() == 0, resolution=RESOLUTION).inflated(0.6)
     response = running.plan(through)
-    assert np.isclose(response.costs[0], dijkstra(inflated.costs, 8, (14, 37))[1][14, 2]) and np.isfinite(response.costs[0])
+    assert np.isclose(response.costs[0], dijkstra(inflated.costs, 8, (14, 37))[1][14, 2]) and np.isfinite(
+        response.costs[0]
+    )
     assert running.set_parameter("footprint_radius", 1.6).successful
     assert running.plan(through).codes[0] == codes.NO_VALID_PATH
     assert running.plan(request(starts=[(0, 18)])).codes[0] == codes.START_OCCUPIED
@@ -181,8 +171,7 @@ def make_scene():
     """Makes a GridScene with an empty hall, and other parameters than the defaults."""
 
     def make(**values):
-        defaults = {p.name: p.default for p in GRID_PARAMETERS.parameters} | GRID_PARAMETERS.setting_defaults()
-        scene = GridScene(defaults | {"device": "cpu"} | values)
+        scene = GridScene(GridParameters(**{"device": "cpu"} | values))
         scene.take_map(map_message(HALL))
         scene.apply()
         return scene
@@ -192,7 +181,7 @@ def make_scene():
 
 @pytest.mark.parametrize("radius", [0.0, 0.8])
 def test_changed_maps_are_planned_on_as_if_they_were_new(make_scene, radius):
-    """Whole maps and updates, some of them at once, with a footprint about changed obstacles: as inflating and planning all anew."""
+    """Whole maps and updates, some of them at once, with a footprint about changed obstacles."""
     rng, data, scene = np.random.default_rng(4), HALL.copy(), make_scene(footprint_radius=radius)
     planners = {name: scene.planner(name) for name in ("exact", "astar")}
     for turn in range(24):
@@ -221,12 +210,18 @@ def test_changed_maps_are_planned_on_as_if_they_were_new(make_scene, radius):
 def test_a_refused_update_leaves_the_others(make_scene):
     scene, part = make_scene(), np.full((2, 3), 100, np.int8)
     scene.take_update(map_update(4, 5, part))
-    for bad in (map_update(29, 5, part), map_update(4, 5, np.full((1, 1), 101, np.int8)), map_update(4, 5, part, "odom")):
+    for bad in (
+        map_update(29, 5, part),
+        map_update(4, 5, np.full((1, 1), 101, np.int8)),
+        map_update(4, 5, part, "odom"),
+    ):
         with pytest.raises(GridMapError):
             scene.take_update(bad)
     scene.take_update(map_update(10, 20, part))
     scene.apply()
-    assert np.argwhere(scene.grid.blocked).tolist() == [[r, c] for r, c0 in ((4, 5), (5, 5), (10, 20), (11, 20)) for c in range(c0, c0 + 3)]
+    assert np.argwhere(scene.grid.blocked).tolist() == [
+        [r, c] for r, c0 in ((4, 5), (5, 5), (10, 20), (11, 20)) for c in range(c0, c0 + 3)
+    ]
 
 
 def test_a_planner_is_told_once_of_all_changes_since_it_was_asked_for(make_scene, monkeypatch):
@@ -243,35 +238,50 @@ def test_a_planner_is_told_once_of_all_changes_since_it_was_asked_for(make_scene
     assert scene.planner("exact") is scene.planner("exact") is planner and told == [7]
 
 
-def test_maps_that_come_in_a_burst_are_one_change(start_node):
-    running = start_node(map_message(HALL))
-    publisher, maps = running.publisher(OccupancyGrid, "/map", LATCHED), running.node._maps
-    busy = threading.Event()
-    running.node._worker.do(busy.wait)
+class FakeNode:
+    """Keeps what is called for the messages of each topic."""
+
+    def __init__(self):
+        self.receive = {}
+
+    def create_subscription(self, kind, topic, callback, qos):
+        self.receive[topic] = callback
+
+
+def test_maps_that_come_in_a_burst_are_one_change(make_scene):
+    scene, node, problems, changed = make_scene(), FakeNode(), [], []
+    worker, busy = Worker(problems.append), threading.Event()
+    state = SimpleNamespace(set_problem=lambda what, text: problems.append(text), publish=lambda: None)
+    maps = TopicMaps(node, GridParameters(), worker, state, scene, changed.append)
+    worker.do(busy.wait)
     data = HALL.copy()
     for number in range(4):
         data[:25, 5 * number + 2] = 100
-        publisher.publish(map_message(data if number != 2 else data[:0]))  # one is bad
-        running.wait_until(lambda: len(maps._waiting) == number + 1)
-    asked = running.client.call_async(request(starts=[(3, 0)], goals=[(3, 39)]))
+        node.receive["map"](map_message(data if number != 2 else data[:0]))  # one is bad
     busy.set()
-    running.wait_until(asked.done)
-    assert np.isclose(asked.result().costs[0], dijkstra(data == 0, 8, (3, 39))[1][3, 0])
-    assert running.node._scene.changes == 2 and not running.node._state.problem
+    worker.call(lambda: None)
+    assert worker.stop()
+    assert changed == [True] and scene.changes == 2 and maps.taken == 4
+    assert np.array_equal(scene.grid.blocked, data != 0)
+    assert "empty" in problems[2] and problems[3] == ""
 
 
-def test_fields_are_repaired_while_nobody_asks(start_node):
-    running = start_node(map_message(HALL))
+def test_fields_are_repaired_while_nobody_asks(start_node, monkeypatch):
+    running, told = start_node(map_message(HALL)), []
     running.plan(request(starts=[(3, 0)], goals=[(3, 39)]))
-    planner = running.node._scene.planner("exact")
+    update = BlockPlanner.update
+    monkeypatch.setattr(BlockPlanner, "update", lambda *arguments: (update(*arguments), told.append(arguments[1:3])))
     running.publish_map(map_message(wide_hall()))
-    running.wait_until(lambda: np.array_equal(planner.grid.costs == 0, wide_hall() != 0))
+    running.wait_until(lambda: told)
+    assert np.array_equal(np.argwhere(wide_hall() != 0), np.transpose(told[0]))
 
 
 def get_plan(running, start, goal, tolerance=0.0):
     client = running.client_node.create_client(GetPlan, "/grid_planner/get_plan")
     assert client.wait_for_service(10)
-    message = GetPlan.Request(start=stamped(*centre(*start)), goal=stamped(*centre(*goal), yaw=1.5), tolerance=tolerance)
+    message = GetPlan.Request(
+        start=stamped(*centre(*start)), goal=stamped(*centre(*goal), yaw=1.5), tolerance=tolerance
+    )
     return running.call(client, message).plan
 
 
@@ -283,11 +293,11 @@ def test_get_plan(running):
     assert path.header.stamp.sec > 0  # when it was planned, not the map's time
     nothing = get_plan(running, (0, 0), (5, 5))  # a closed room
     assert nothing.poses == [] and nothing.header.frame_id == "map"
-    assert "208" in running.node._last_answer and "no path" in running.node._last_answer
+    running.wait_until(lambda: "208" in running.facts["last answer"] and "no path" in running.facts["last answer"])
 
 
 def test_the_tolerance_of_get_plan(running):
-    """The goal is in a wall: the nearest free tile that can be reached counts, not the nearer ones in the closed room."""
+    """The goal is in a wall: the nearest free tile that can be reached counts, not nearer ones in the closed room."""
     goal = (5, 7)
     assert get_plan(running, (0, 0), goal).poses == []
     assert get_plan(running, (0, 0), goal, tolerance=0.4).poses == []
@@ -310,9 +320,6 @@ def test_topics_are_planned_again_when_something_changes(start_node):
             ("/grid_planner/map", OccupancyGrid, LATCHED),
         )
     }
-    outputs = running.node._outputs
-    every = [outputs._plan, *outputs._robots, *outputs._latched.values()]
-    running.wait_until(lambda: all(publisher.get_subscription_count() for publisher in every))
     starts, goals = (running.publisher(PoseArray, f"/grid_planner/{name}") for name in ("starts", "goals"))
 
     def after(change):
@@ -331,14 +338,22 @@ def test_topics_are_planned_again_when_something_changes(start_node):
     around = after(lambda: running.publish_map(map_message(np.roll(wall, 8, axis=0))))
     check_path(np.roll(wall, 8, axis=0) == 0, 8, tiles_of(around["/red/plan"]), (14, 2), (14, 37))
     assert not (wall[14] == np.roll(wall, 8, axis=0)[14]).all()  # the straight way is closed now
-    running.wait_until(lambda: list(received["/grid_planner/map"][-1].data) == np.roll(wall, 8, axis=0).ravel().tolist())
+    running.wait_until(
+        lambda: list(received["/grid_planner/map"][-1].data) == np.roll(wall, 8, axis=0).ravel().tolist()
+    )
     moved = after(lambda: starts.publish(poses([centre(20, 2), centre(20, 3)])))
     assert tiles_of(moved["/red/plan"])[0].tolist() == [20, 2]
     both = after(lambda: goals.publish(poses([centre(20, 5), centre(20, 1)])))
-    assert tiles_of(both["/red/plan"])[-1].tolist() == [20, 5] and tiles_of(both["/fleet/blue/plan"])[-1].tolist() == [20, 1]
+    assert tiles_of(both["/red/plan"])[-1].tolist() == [20, 5] and tiles_of(both["/fleet/blue/plan"])[-1].tolist() == [
+        20,
+        1,
+    ]
     closed = np.full_like(HALL, 100)
     closed[20, :4] = 0
-    assert get_plan(running, (0, 0), (1, 1)).poses and running.wait_until(lambda: len(tiles_of(received["/plan"][-1])) == 2) is None
+    assert (
+        get_plan(running, (0, 0), (1, 1)).poses
+        and running.wait_until(lambda: len(tiles_of(received["/plan"][-1])) == 2) is None
+    )
     assert received["/red/plan"][-1] == both["/red/plan"]  # a single path is none of the robots'
     none = after(lambda: running.publish_map(map_message(closed)))
     assert none["/red/plan"].poses == [] and none["/fleet/blue/plan"].poses  # one has no path any more, the other has
@@ -347,7 +362,6 @@ def test_topics_are_planned_again_when_something_changes(start_node):
 def test_topics_are_left_alone_without_replan(start_node):
     running = start_node(map_message(HALL), replan=False)
     sent = running.received(Path, "/plan")
-    running.wait_until(lambda: running.node._outputs._plan.get_subscription_count())
     starts, goals = (running.publisher(PoseArray, f"/grid_planner/{name}") for name in ("starts", "goals"))
     goals.publish(poses([centre(5, 5)]))
     starts.publish(poses([centre(0, 0)]))
@@ -362,19 +376,17 @@ def test_topics_are_left_alone_without_replan(start_node):
 def test_starts_and_goals_may_come_before_the_map(start_node):
     running = start_node(None)
     sent = running.received(Path, "/plan")
-    running.wait_until(lambda: running.node._outputs._plan.get_subscription_count())
     for name, tile in (("starts", (0, 0)), ("goals", (5, 5))):
         running.publisher(PoseArray, f"/grid_planner/{name}").publish(poses([centre(*tile)]))
-    running.wait_until(lambda: running.node._state.problem)
-    assert "no map" in running.node._state.problem
+    running.wait_until(lambda: "no map" in running.problem)
     running.publish_map(map_message(HALL))
     running.wait_until(lambda: sent)
-    running.wait_until(lambda: not running.node._state.problem)
+    running.wait_until(lambda: not running.problem)
 
 
 def test_a_map_from_a_publisher_that_does_not_latch(start_node):
     running = start_node(None, map_durability="volatile")
-    running.publish_map(map_message(), qos=__import__("rclpy").qos.QoSProfile(depth=1))
+    running.publish_map(map_message(), qos=QoSProfile(depth=1))
     assert running.plan(request()).code == codes.NONE
 
 
@@ -385,7 +397,8 @@ def write_map_server_map(folder):
     shades = np.select([cells() == 0, cells() == 100], [254, 0], 205).astype(np.uint8)[::-1]
     Image.fromarray(shades).save(folder / "rooms.pgm")
     (folder / "rooms.yaml").write_text(
-        f"image: rooms.pgm\nresolution: {RESOLUTION}\norigin: [0.0, 0.0, 0.0]\nnegate: 0\noccupied_thresh: 0.65\nfree_thresh: 0.196\n"
+        f"image: rooms.pgm\nresolution: {RESOLUTION}\norigin: [0.0, 0.0, 0.0]\nnegate: 0\n"
+        "occupied_thresh: 0.65\nfree_thresh: 0.196\n"
     )
     return folder / "rooms.yaml"
 
@@ -402,18 +415,19 @@ def test_a_map_from_a_file(start_node, tmp_path, write):
     resolution = RESOLUTION if write is write_map_server_map else 1.0
     message = request(frame="hall", path_agents=[0])
     for pose in (*message.starts.poses, *message.goals.poses):
-        pose.position.x, pose.position.y = pose.position.x / RESOLUTION * resolution, pose.position.y / RESOLUTION * resolution
+        pose.position.x, pose.position.y = (
+            pose.position.x / RESOLUTION * resolution,
+            pose.position.y / RESOLUTION * resolution,
+        )
     response = running.plan(message)
     assert response.code == codes.NONE and np.isclose(response.costs[0], dijkstra(FREE, 8, (9, 9))[1][0, 0])
     check_path(FREE, 8, tiles_of(response.paths[0], resolution), (0, 0), (9, 9))
 
 
 def test_diagnostics_say_when_the_node_is_ready(running):
-    statuses = running.received(DiagnosticArray, "/diagnostics")
-    running.wait_until(lambda: statuses and statuses[-1].status[0].level == DiagnosticStatus.OK)
-    status = statuses[-1].status[0]
-    values = {value.key: value.value for value in status.values}
-    assert status.name == "/grid_planner" and status.message == "ready" and values["map"].startswith("10 x 10")
+    running.wait_until(lambda: running.status.level == DiagnosticStatus.OK)
+    assert running.status.name == "/grid_planner" and running.status.message == "ready"
+    assert running.facts["map"].startswith("10 x 10")
 
 
 @pytest.mark.parametrize(
@@ -440,12 +454,15 @@ def test_the_block_size_takes_effect(running, block_size):
 
 
 def test_every_parameter_is_described(running):
-    for name in GRID_PARAMETERS.values(running.node):
+    for name in rules_of(GridParameters):
         descriptor = running.node.describe_parameter(name)
         assert len(descriptor.description) > 10
         value = running.node.get_parameter(name).value
         if isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value):
-            assert len([*descriptor.integer_range, *descriptor.floating_point_range]) == 1 or descriptor.additional_constraints
+            assert (
+                len([*descriptor.integer_range, *descriptor.floating_point_range]) == 1
+                or descriptor.additional_constraints
+            )
 
 
 def test_a_quarter_of_a_million_agents(start_node):
@@ -463,43 +480,53 @@ def test_a_quarter_of_a_million_agents(start_node):
     assert response.code == codes.NONE and len(response.codes) == len(starts)
     assert np.allclose(response.costs, expected)
     found = np.frombuffer(response.codes, np.uint16)
-    assert np.array_equal(found == codes.START_OCCUPIED, blocked) and np.array_equal(found == codes.NONE, np.isfinite(expected))
+    assert np.array_equal(found == codes.START_OCCUPIED, blocked) and np.array_equal(
+        found == codes.NONE, np.isfinite(expected)
+    )
     paths = path_set_of(response)
     for agent in rng.choice(np.flatnonzero(np.isfinite(expected)), 50):
         check_path(data == 0, 8, paths.path(agent), starts[agent], (64, 64))
 
 
-def test_stopping_does_not_wait_for_a_long_job(start_node):
-    node = start_node(None).node
-    end = threading.Event()
-    node._worker.do(end.wait)
-    node._worker.do(lambda: None)
-    assert not node.close(patience_s=0.05)
+def test_stopping_does_not_wait_for_a_long_job(start_node, monkeypatch):
+    running, at_it, end = start_node(), threading.Event(), threading.Event()
+    monkeypatch.setattr(BlockPlanner, "plan", lambda *_: (at_it.set(), end.wait()))
+    running.client.call_async(request())
+    assert at_it.wait(20)
+    assert not running.node.close(patience_s=0.05)
     end.set()
-    assert node.close()
+    assert running.node.close()
 
 
 def test_map_updates_over_dds(start_node):
-    updates = pytest.importorskip("map_msgs.msg", reason="map_msgs is not among the ROS wheels; it comes with a ROS installation")
+    updates = pytest.importorskip(
+        "map_msgs.msg", reason="map_msgs is not among the ROS wheels; it comes with a ROS installation"
+    )
     running = start_node(map_message(HALL))
     assert running.plan(request(starts=[(14, 2)], goals=[(14, 37)])).costs[0] == 35.0
     message = updates.OccupancyGridUpdate(x=20, y=0, width=1, height=25, data=array.array("b", [100] * 25))
     running.publisher(updates.OccupancyGridUpdate, "/map_updates").publish(message)
-    running.wait_until(lambda: running.node._scene.changes == 2)
-    publisher, taken = running.publisher(updates.OccupancyGridUpdate, "/map_updates", 1000), running.node._maps.taken
+    running.wait_until(lambda: running.facts["map changes"] == "2")
+    shown = running.received(OccupancyGrid, "/grid_planner/map", LATCHED)
+    publisher = running.publisher(updates.OccupancyGridUpdate, "/map_updates", 1000)
+    taken = int(running.facts["map messages"])
     data = HALL.copy()
     data[:25, 20] = 100
     for row, col in np.ndindex(10, 20):  # a burst of which none is lost
         data[row, col] = 100 * ((row + col) % 2)
-        publisher.publish(updates.OccupancyGridUpdate(x=col, y=row, width=1, height=1, data=array.array("b", [data[row, col]])))
-    running.wait_until(lambda: running.node._maps.taken == taken + 200)
-    assert np.array_equal(running.node._scene.grid.blocked, data != 0)
+        publisher.publish(
+            updates.OccupancyGridUpdate(x=col, y=row, width=1, height=1, data=array.array("b", [data[row, col]]))
+        )
+    running.wait_until(lambda: int(running.facts["map messages"]) == taken + 200)
+    running.wait_until(lambda: shown and np.array_equal(np.reshape(shown[-1].data, data.shape) == 100, data != 0))
     response = running.plan(request(starts=[(14, 2)], goals=[(14, 37)]))
     assert np.isclose(response.costs[0], dijkstra(data == 0, 8, (14, 37))[1][14, 2])
 
 
-def test_nav2s_action(start_node):
-    nav2 = pytest.importorskip("nav2_msgs.action", reason="nav2_msgs is not among the ROS wheels; it comes with a ROS installation")
+def test_nav2s_action(start_node, monkeypatch):
+    nav2 = pytest.importorskip(
+        "nav2_msgs.action", reason="nav2_msgs is not among the ROS wheels; it comes with a ROS installation"
+    )
     from action_msgs.msg import GoalStatus
     from rclpy.action import ActionClient
 
@@ -508,7 +535,9 @@ def test_nav2s_action(start_node):
     assert client.wait_for_server(10)
 
     def ask(start, goal, cancel=False, **fields):
-        message = nav2.ComputePathToPose.Goal(start=stamped(*centre(*start)), goal=stamped(*centre(*goal)), use_start=True)
+        message = nav2.ComputePathToPose.Goal(
+            start=stamped(*centre(*start)), goal=stamped(*centre(*goal)), use_start=True
+        )
         for name, value in fields.items():
             setattr(message, name, value)
         accepted = client.send_goal_async(message)
@@ -533,8 +562,10 @@ def test_nav2s_action(start_node):
     ):
         status, result = ask((0, 0), goal, **fields)
         assert (status, result.error_code, result.path.poses) == (GoalStatus.STATUS_ABORTED, code, [])
-    busy = threading.Event()
-    running.node._worker.do(busy.wait)
+    busy, plan = threading.Event(), BlockPlanner.plan
+    monkeypatch.setattr(BlockPlanner, "plan", lambda *arguments: (busy.wait(), plan(*arguments))[1])
+    ends = {"start": stamped(*centre(0, 0)), "goal": stamped(*centre(9, 9))}
+    client.send_goal_async(nav2.ComputePathToPose.Goal(**ends, use_start=True))  # keeps the worker busy
     many = [client.send_goal_async(nav2.ComputePathToPose.Goal(goal=stamped(*centre(9, 9)))) for _ in range(10)]
     running.wait_until(lambda: all(accepted.done() for accepted in many))
     assert running.set_parameter("plan_agent", 1).successful  # goals that wait leave the executor its threads
@@ -544,13 +575,19 @@ def test_nav2s_action(start_node):
 
 
 def test_poses_in_other_frames_by_tf2(start_node):
-    tf2_ros = pytest.importorskip("tf2_ros", reason="tf2_ros is not among the ROS wheels; it comes with a ROS installation")
+    tf2_ros = pytest.importorskip(
+        "tf2_ros", reason="tf2_ros is not among the ROS wheels; it comes with a ROS installation"
+    )
     from geometry_msgs.msg import TransformStamped
 
     running = start_node()
     transform = TransformStamped(child_frame_id="odom")
     transform.header.frame_id = "map"
-    transform.transform.translation.x, transform.transform.rotation.z, transform.transform.rotation.w = 5.0, np.sqrt(0.5), np.sqrt(0.5)
+    transform.transform.translation.x, transform.transform.rotation.z, transform.transform.rotation.w = (
+        5.0,
+        np.sqrt(0.5),
+        np.sqrt(0.5),
+    )
     broadcaster = tf2_ros.StaticTransformBroadcaster(running.client_node)  # a quarter turn, then 5 m along x
     broadcaster.sendTransform(transform)
     x, y = centre(0, 2)

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from gpu_planners.arm.scene_file import load_scene
-from gpu_planners.arm.urdf_loader import load_urdf
+from gpu_planners.arm.collision.scene_file import load_scene
+from gpu_planners.arm.urdf.loader import load_urdf
 from gpu_planners.errors import GridMapError, ObstacleError, RobotDescriptionError
 from gpu_planners.files import MOST_BYTES, read_yaml
 from gpu_planners.grid import load_map_yaml, load_movingai_map, load_movingai_scen
@@ -21,8 +21,11 @@ MEBIBYTES = 200
 LIMIT = '<limit lower="-1" upper="2" velocity="1.5" effort="1"/>'
 MAP = "image: map.pgm\nresolution: 0.05\norigin: [0, 0, 0]\nnegate: 0\noccupied_thresh: 0.65\nfree_thresh: 0.2\n"
 ALIAS_BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 9))
-ENTITIES = f'<!DOCTYPE r [<!ENTITY a "{"x" * 1000}">' + "".join(
-    f'<!ENTITY a{i} "{(f"&a{i - 1};" if i else "&a;") * 10}">' for i in range(8)) + "]>"
+ENTITIES = (
+    f'<!DOCTYPE r [<!ENTITY a "{"x" * 1000}">'
+    + "".join(f'<!ENTITY a{i} "{(f"&a{i - 1};" if i else "&a;") * 10}">' for i in range(8))
+    + "]>"
+)
 
 
 @contextmanager
@@ -50,9 +53,16 @@ def written(tmp_path, name, content):
 def chain(count, inside, kind="revolute"):
     """A robot of `count` joints in a row; inside(i): what stands in joint i beside its limit."""
     links = "".join(f'<link name="l{i}"/>' for i in range(count + 1))
-    return '<robot name="arm">' + links + "".join(
-        f'<joint name="j{i}" type="{kind}"><parent link="l{i}"/><child link="l{i + 1}"/>'
-        f'<origin xyz="0 0 1"/><axis xyz="0 0 1"/>{LIMIT}{inside(i)}</joint>' for i in range(count)) + "</robot>"
+    return (
+        '<robot name="arm">'
+        + links
+        + "".join(
+            f'<joint name="j{i}" type="{kind}"><parent link="l{i}"/><child link="l{i + 1}"/>'
+            f'<origin xyz="0 0 1"/><axis xyz="0 0 1"/>{LIMIT}{inside(i)}</joint>'
+            for i in range(count)
+        )
+        + "</robot>"
+    )
 
 
 PLAIN = chain(1, lambda i: "")
@@ -61,11 +71,15 @@ PLAIN = chain(1, lambda i: "")
 # Every reader
 
 READERS = {
-    "urdf": (RobotDescriptionError, load_urdf), "srdf": (RobotDescriptionError, lambda file: load_urdf(PLAIN, file)),
-    "scene": (ObstacleError, load_scene), "map": (GridMapError, load_map_yaml),
-    "movingai": (GridMapError, load_movingai_map), "scen": (GridMapError, load_movingai_scen),
+    "urdf": (RobotDescriptionError, load_urdf),
+    "srdf": (RobotDescriptionError, lambda file: load_urdf(PLAIN, file)),
+    "scene": (ObstacleError, load_scene),
+    "map": (GridMapError, load_map_yaml),
+    "movingai": (GridMapError, load_movingai_map),
+    "scen": (GridMapError, load_movingai_scen),
     "image": (GridMapError, lambda file: load_map_yaml(map_of(file))),
-    "mesh": (ObstacleError, lambda file: load_scene(scene_of(file)))}
+    "mesh": (ObstacleError, lambda file: load_scene(scene_of(file))),
+}
 
 
 def map_of(image):
@@ -118,18 +132,34 @@ def test_what_is_no_text_is_refused(tmp_path, reader):
 # YAML
 
 YAML = {
-    "aliases": (ALIAS_BOMB, r"alias \(\*a0\) in line 2"), "one alias": ("a: &x [1]\nb: *x", "alias"),
-    "lists": ("[" * 500_000, "more than 20 deep"), "mappings": ("{a: " * 500_000, "more than 20 deep"),
-    "blocks": ("- " * 500_000, "more than 20 deep"), "keys": ("? " * 500_000, "more than 20 deep"),
-    "long number": ("a: " + "9" * 5000, "5000 characters in line 1"), "long text": ("a: " + "x" * 10**6, "characters"),
-    "sexagesimal": ("a: 1" + ":1" * 10**6, "characters"), "documents": ("---\n" * 500_000, "second document"),
-    "bad int": ("a: !!int x", "not YAML"), "empty int": ("a: !!int ''", "not YAML"), "bad bool": ("a: !!bool x", "not YAML"),
-    "bad date": ("a: 2001-02-31", "not YAML"), "bad time": ("a: !!timestamp x", "not YAML"), "list as key": ("? [1]\n: 2", "not YAML"),
-    "merge": ("<<: 1", "not YAML"), "python": ("!!python/name:os.system", "not YAML"), "zero byte": ("a: \0", "not YAML")}
+    "aliases": (ALIAS_BOMB, r"alias \(\*a0\) in line 2"),
+    "one alias": ("a: &x [1]\nb: *x", "alias"),
+    "lists": ("[" * 500_000, "more than 20 deep"),
+    "mappings": ("{a: " * 500_000, "more than 20 deep"),
+    "blocks": ("- " * 500_000, "more than 20 deep"),
+    "keys": ("? " * 500_000, "more than 20 deep"),
+    "long number": ("a: " + "9" * 5000, "5000 characters in line 1"),
+    "long text": ("a: " + "x" * 10**6, "characters"),
+    "sexagesimal": ("a: 1" + ":1" * 10**6, "characters"),
+    "documents": ("---\n" * 500_000, "second document"),
+    "bad int": ("a: !!int x", "not YAML"),
+    "empty int": ("a: !!int ''", "not YAML"),
+    "bad bool": ("a: !!bool x", "not YAML"),
+    "bad date": ("a: 2001-02-31", "not YAML"),
+    "bad time": ("a: !!timestamp x", "not YAML"),
+    "list as key": ("? [1]\n: 2", "not YAML"),
+    "merge": ("<<: 1", "not YAML"),
+    "python": ("!!python/name:os.system", "not YAML"),
+    "zero byte": ("a: \0", "not YAML"),
+}
 
 
 @pytest.mark.parametrize("text, words", YAML.values(), ids=YAML)
-@pytest.mark.parametrize("error, load, size", [(ObstacleError, load_scene, 4 << 20), (GridMapError, load_map_yaml, 1 << 16)], ids=["scene", "map"])
+@pytest.mark.parametrize(
+    "error, load, size",
+    [(ObstacleError, load_scene, 4 << 20), (GridMapError, load_map_yaml, 1 << 16)],
+    ids=["scene", "map"],
+)
 def test_hostile_yaml(tmp_path, text, words, error, load, size):
     refused(error, words if len(text) <= size else "bytes; allowed", load, written(tmp_path, "x.yaml", text))
 
@@ -141,22 +171,34 @@ def test_yaml_takes_powers_of_ten_for_numbers(tmp_path):
 
 # URDF and SRDF
 
+
 def test_entities_are_refused():
     for text in (f'<?xml version="1.0"?>{ENTITIES}<robot name="&a7;"/>', f"<robot>{ENTITIES}</robot>"):
         refused(RobotDescriptionError, "entity", load_urdf, text)
         refused(RobotDescriptionError, "entity", load_urdf, PLAIN, text)
     hidden = ENTITIES.replace("<!", "+ADwAIQ-")  # in UTF-7, which the text may say that it is
-    refused(RobotDescriptionError, "well-formed", load_urdf, f'<?xml version="1.0" encoding="UTF-7"?>{hidden}<robot name="&a7;"/>')
+    refused(
+        RobotDescriptionError,
+        "well-formed",
+        load_urdf,
+        f'<?xml version="1.0" encoding="UTF-7"?>{hidden}<robot name="&a7;"/>',
+    )
 
 
-@pytest.mark.parametrize("text, words", [
-    ("<robot>" + "<a>" * 200_000, "depth"), ("<robot>" + "x" * MOST_BYTES, "characters; allowed"),
-    (f'<robot name="{"a" * 11_000_000}"/>', "limit"), ("<robot name='\udcff'/>", "well-formed"),
-    (PLAIN.replace('name="j0"', f'name="{"j" * 2000}"'), "2000 characters; allowed: 1000"),
-    (PLAIN.replace('upper="2"', f'upper="{"9" * 5000}"'), "must be finite"),
-    (PLAIN.replace('origin xyz="0 0 1"', f'origin xyz="{"9" * 5000} 0 1"'), "origin xyz.*3 finite numbers"),
-    (chain(2500, lambda i: ""), "2501 elements link; allowed: 2000")],
-    ids=["deep", "large", "attribute", "surrogate", "name", "limit", "origin", "links"])
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("<robot>" + "<a>" * 200_000, "depth"),
+        ("<robot>" + "x" * MOST_BYTES, "characters; allowed"),
+        (f'<robot name="{"a" * 11_000_000}"/>', "limit"),
+        ("<robot name='\udcff'/>", "well-formed"),
+        (PLAIN.replace('name="j0"', f'name="{"j" * 2000}"'), "2000 characters; allowed: 1000"),
+        (PLAIN.replace('upper="2"', f'upper="{"9" * 5000}"'), "must be finite"),
+        (PLAIN.replace('origin xyz="0 0 1"', f'origin xyz="{"9" * 5000} 0 1"'), "origin xyz.*3 finite numbers"),
+        (chain(2500, lambda i: ""), "2501 elements link; allowed: 2000"),
+    ],
+    ids=["deep", "large", "attribute", "surrogate", "name", "limit", "origin", "links"],
+)
 def test_hostile_urdf(text, words):
     refused(RobotDescriptionError, words, load_urdf, text)
 
@@ -176,7 +218,9 @@ def test_long_chains_of_mimics_are_read():
 
 
 def srdf(*groups):
-    return '<robot name="arm">' + "".join(f'<group name="{name}">{inside}</group>' for name, inside in groups) + "</robot>"
+    return (
+        '<robot name="arm">' + "".join(f'<group name="{name}">{inside}</group>' for name, inside in groups) + "</robot>"
+    )
 
 
 def test_groups_that_name_each_other():
@@ -187,10 +231,13 @@ def test_groups_that_name_each_other():
     with soon_and_small():
         assert load_urdf(PLAIN, srdf(*line, ("g1500", '<joint name="j0"/>')), group="g0").joint_names == ("j0",)
     refused(RobotDescriptionError, "contains itself", load_urdf, PLAIN, srdf(*line, ("g1500", '<group name="g0"/>')))
-    refused(RobotDescriptionError, "groups; allowed: 2000", load_urdf, PLAIN, srdf(*[(f"g{i}", "") for i in range(3000)]))
+    refused(
+        RobotDescriptionError, "groups; allowed: 2000", load_urdf, PLAIN, srdf(*[(f"g{i}", "") for i in range(3000)])
+    )
 
 
 # Maps
+
 
 def png(width, height, pixels=b""):
     def part(kind, content):
@@ -201,10 +248,17 @@ def png(width, height, pixels=b""):
 
 
 PICTURES = {
-    "pgm of 10^18": b"P5\n1000000000 1000000000\n255\n", "pgm of 10^9": b"P5\n1000000000 1\n255\n",
-    "pgm of 30000^2": b"P5\n30000 30000\n255\n", "pgm of 5000 digits": b"P5\n" + b"9" * 5000 + b" 1\n255\n", "pgm of nothing": b"P5\n0 0\n255\n",
-    "plain pgm": b"P2\n16384 16384\n255\n1 2 3", "png of 2^62": png(2**31 - 1, 2**31 - 1),
-    "png that inflates": png(40000, 40000, bytes(40000 * 5001)), "empty": b"", "cut short": png(100, 100)[:40]}
+    "pgm of 10^18": b"P5\n1000000000 1000000000\n255\n",
+    "pgm of 10^9": b"P5\n1000000000 1\n255\n",
+    "pgm of 30000^2": b"P5\n30000 30000\n255\n",
+    "pgm of 5000 digits": b"P5\n" + b"9" * 5000 + b" 1\n255\n",
+    "pgm of nothing": b"P5\n0 0\n255\n",
+    "plain pgm": b"P2\n16384 16384\n255\n1 2 3",
+    "png of 2^62": png(2**31 - 1, 2**31 - 1),
+    "png that inflates": png(40000, 40000, bytes(40000 * 5001)),
+    "empty": b"",
+    "cut short": png(100, 100)[:40],
+}
 
 
 @pytest.mark.parametrize("picture", PICTURES.values(), ids=PICTURES)
@@ -213,11 +267,21 @@ def test_hostile_pictures(tmp_path, picture):
     refused(GridMapError, "image .*cannot be read", load_map_yaml, written(tmp_path, "map.yaml", MAP))
 
 
-@pytest.mark.parametrize("old, new, words", [
-    ("0.05", "1" + "0" * 800, "resolution"), ("0.05", "yes", "resolution"), ("0.05", "[1]", "resolution"),
-    ("[0, 0, 0]", "[0, 0, " + "9" * 900 + "]", "origin"), ("negate: 0", "negate: [0]", "negate"), ("0.65", ".nan", "occupied_thresh"),
-    ("negate: 0", "negate: 0\nmode: [raw]", "mode"), ("map.pgm", "5", "image"), ("map.pgm", '"a\\0"', "image"),
-    ("map.pgm", "x" * 900, "image")])
+@pytest.mark.parametrize(
+    "old, new, words",
+    [
+        ("0.05", "1" + "0" * 800, "resolution"),
+        ("0.05", "yes", "resolution"),
+        ("0.05", "[1]", "resolution"),
+        ("[0, 0, 0]", "[0, 0, " + "9" * 900 + "]", "origin"),
+        ("negate: 0", "negate: [0]", "negate"),
+        ("0.65", ".nan", "occupied_thresh"),
+        ("negate: 0", "negate: 0\nmode: [raw]", "mode"),
+        ("map.pgm", "5", "image"),
+        ("map.pgm", '"a\\0"', "image"),
+        ("map.pgm", "x" * 900, "image"),
+    ],
+)
 def test_odd_fields_of_maps(tmp_path, old, new, words):
     refused(GridMapError, words, load_map_yaml, written(tmp_path, "map.yaml", MAP.replace(old, new)))
 
@@ -235,7 +299,7 @@ def test_long_numbers_in_scenarios(tmp_path):
 
 
 def test_a_large_map_is_read_in_strips(tmp_path, monkeypatch):
-    from gpu_planners.grid import map_files
+    from gpu_planners.grid.maps import map_files
 
     rng = np.random.default_rng(0)
     pixels = rng.integers(0, 256, (300, 100), np.uint8)

@@ -6,11 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plane_oracle import blocked_boxes, segments_meet_boxes
 
-from gpu_planners.arm.image_space import ImageChecker, PointRobot
+from gpu_planners.arm.spaces.image import ImageChecker, PointRobot
 from gpu_planners.device import cuda_problem
 from gpu_planners.errors import ObstacleError, RobotDescriptionError
 
-DEVICES = ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(bool(cuda_problem()), reason=cuda_problem())])]
+DEVICES = [
+    "cpu",
+    pytest.param("cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(bool(cuda_problem()), reason=cuda_problem())]),
+]
 MARGIN = 4e-3  # pixels: nearer to a blocked one, a motion may be refused
 
 
@@ -62,7 +65,9 @@ def test_row_0_is_the_top():
     checker = ImageChecker(image, device="cpu")
     assert not checker.configurations_valid([[4.5, 2.5]])[0]
     assert checker.configurations_valid([[4.5, 0.5], [0.5, 2.5]]).all()
-    assert checker.colliding_pairs([4.5, 2.5]) == [("point", "pixel (0, 4)")] and checker.colliding_pairs([0.5, 0.5]) == []
+    assert (
+        checker.colliding_pairs([4.5, 2.5]) == [("point", "pixel (0, 4)")] and checker.colliding_pairs([0.5, 0.5]) == []
+    )
 
 
 def test_images_of_any_kind(tmp_path):

@@ -8,8 +8,8 @@ from random_urdf import random_urdf
 from scipy.spatial.transform import Rotation
 
 from benchmarks.problems import missing_data, robot_files
-from gpu_planners.arm.kinematics import inverse_kinematics, jacobian
-from gpu_planners.arm.urdf_loader import load_urdf
+from gpu_planners.arm.robot.kinematics import inverse_kinematics, jacobian
+from gpu_planners.arm.urdf.loader import load_urdf
 from gpu_planners.errors import GpuPlannersError, RobotDescriptionError
 
 needs_data = pytest.mark.skipif(missing_data() is not None, reason=str(missing_data()))
@@ -105,7 +105,15 @@ def test_what_cannot_be_reached_or_is_no_pose(panda):
     assert inverse_kinematics(panda, "panda_link0", T).shape == (0, 7)  # does not move
     far = np.eye(4)
     far[0, 3] = 1e200
-    for bad in (np.full((4, 4), np.nan), np.zeros((4, 4)), np.eye(3), 2 * np.eye(4), far, np.zeros((0, 4, 4)), [np.eye(4), far]):
+    for bad in (
+        np.full((4, 4), np.nan),
+        np.zeros((4, 4)),
+        np.eye(3),
+        2 * np.eye(4),
+        far,
+        np.zeros((0, 4, 4)),
+        [np.eye(4), far],
+    ):
         with pytest.raises(GpuPlannersError, match="panda_hand"):
             inverse_kinematics(panda, "panda_hand", bad)
     for bad, word in (([np.nan] * 7, "finite"), ([0.0] * 6, "7 planning joints")):

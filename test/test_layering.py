@@ -10,15 +10,22 @@ from checkout import PACKAGE, ROOT, imports, python_files, setup_arguments, thir
 
 # Beside these, every name that ends with _msgs or _interfaces is ROS.
 ROS_PACKAGES = {"rclpy", "ament_index_python", "launch", "launch_ros", "tf2_ros", "rosidl_runtime_py", "rcl_interfaces"}
-# Used where they are installed, and said to be missing where they are not (ROS_NOTES).
+# Used where they are installed, and said to be missing where they are not.
 OPTIONAL_ROS = {"moveit_msgs", "map_msgs", "tf2_ros", "launch", "launch_ros"}
 # Brought by another distribution of the extra "ros": they are no wheels of that name, or this checkout builds them.
 BROUGHT_ALONG = {"rcl_interfaces", "builtin_interfaces", "gpu_planners_msgs"}
 # llvmlite is a part of numba: each of its versions needs one of llvmlite.
-DISTRIBUTION_OF_IMPORT = {"PIL": "pillow", "llvmlite": "numba", "yaml": "pyyaml", "pinocchio": "pin", "numba_cuda": "numba-cuda", "cuda": "numba-cuda"}
+DISTRIBUTION_OF_IMPORT = {
+    "PIL": "pillow",
+    "llvmlite": "numba",
+    "yaml": "pyyaml",
+    "pinocchio": "pin",
+    "numba_cuda": "numba-cuda",
+    "cuda": "numba-cuda",
+}
 # Modules that are imported only where the extra that they need is asked for.
-NEEDS_EXTRA = {"gpu_planners.arm.browser_view": "view", "gpu_planners.cuda_stream": "gpu"}
-MODULES_OF_EXTRAS = {"coal", "mpi4py", "matplotlib", "numba_cuda", "ompl", "pinocchio", "tqdm", "viser"}
+NEEDS_EXTRA = {"gpu_planners.arm.view.browser": "view", "gpu_planners.parallel.stream": "gpu"}
+MODULES_OF_EXTRAS = {"coal", "matplotlib", "numba_cuda", "ompl", "pinocchio", "tqdm", "viser"}
 ROSDEP_KEY = {"pillow": "python3-pil", "pyyaml": "python3-yaml", "trimesh": "python3-trimesh-pip", "ruckig": None}
 
 IMPORT_WITHOUT_ROS = """
@@ -53,11 +60,11 @@ def module_name(file):
 
 
 def outside_nodes():
-    return python_files(PACKAGE, without=["nodes"])
+    return python_files(PACKAGE, without=["nodes", "demo"])
 
 
 def needs_extra(file):
-    return module_name(file) in NEEDS_EXTRA or file.stem.endswith("_kernels")
+    return module_name(file) in NEEDS_EXTRA or file.stem == "cuda" or file.stem.endswith("_cuda")
 
 
 def requirement_name(requirement):

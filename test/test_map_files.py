@@ -9,9 +9,16 @@ from PIL import Image
 
 from gpu_planners.errors import GridMapError
 from gpu_planners.grid import GridMap, load_map_yaml, save_map_yaml
-from gpu_planners.grid.map_files import read_map_yaml
+from gpu_planners.grid.maps.map_files import read_map_yaml
 
-FIELDS = {"image": "map.png", "resolution": 0.05, "origin": [-1.0, 2.0, 0.3], "negate": 0, "occupied_thresh": 0.65, "free_thresh": 0.25}
+FIELDS = {
+    "image": "map.png",
+    "resolution": 0.05,
+    "origin": [-1.0, 2.0, 0.3],
+    "negate": 0,
+    "occupied_thresh": 0.65,
+    "free_thresh": 0.25,
+}
 
 
 def write(tmp_path, picture=None, without=(), **changes):
@@ -81,7 +88,9 @@ def test_pgm_and_costs(tmp_path):
     assert grid.costs.tolist() == [[0, 1, 1], [1, 9, 0]]  # the lowest line first
     assert (grid.connectivity, grid.resolution, grid.origin) == (4, 0.05, (-1.0, 2.0, 0.3))
     assert load_map_yaml(file, unknown="free").costs[1, 1] == 1 and load_map_yaml(file).costs[1, 1] == 0
-    scaled = load_map_yaml(write(tmp_path, image="map.pgm", mode="scale", free_thresh=0.1), highest_cost=100, occupied_from=90)
+    scaled = load_map_yaml(
+        write(tmp_path, image="map.pgm", mode="scale", free_thresh=0.1), highest_cost=100, occupied_from=90
+    )
     assert 1 < scaled.costs[1, 1] < 50 and scaled.costs[1, 0] == 1 and scaled.costs[1, 2] == 0
 
 
@@ -133,7 +142,12 @@ def test_bad_files_are_named(tmp_path):
         load_map_yaml(tmp_path / "nowhere.yaml")
     with pytest.raises(GridMapError, match="image .*map.png' cannot be read"):
         load_map_yaml(write(tmp_path))
-    for content in (b"no picture", b"P5\n3 2\n0\n" + bytes(6), b"P5\n3 200000000000000\n255\n", b"P5\n3 2\n255\n" + bytes(5)):
+    for content in (
+        b"no picture",
+        b"P5\n3 2\n0\n" + bytes(6),
+        b"P5\n3 200000000000000\n255\n",
+        b"P5\n3 2\n255\n" + bytes(5),
+    ):
         (tmp_path / "map.png").write_bytes(content)
         with pytest.raises(GridMapError, match="image .*map.png' cannot be read"):
             load_map_yaml(write(tmp_path))

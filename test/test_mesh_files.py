@@ -1,4 +1,4 @@
-"""Mesh files: every triangle of a file is read or the file is refused; what trimesh would drop is the point of most cases."""
+"""Mesh files: every triangle of a file is read, or the file is refused; most cases are what trimesh would drop."""
 
 import json
 import struct
@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import trimesh
 
-from gpu_planners.arm import CollisionWorld, mesh_files
-from gpu_planners.arm.mesh_files import FORMATS, MOST_TRIANGLES, load_mesh
+from gpu_planners.arm import CollisionWorld
+from gpu_planners.arm.geometry import meshes as mesh_files
+from gpu_planners.arm.geometry.meshes import FORMATS, MOST_TRIANGLES, load_mesh
 from gpu_planners.errors import ObstacleError
 
 BOX = trimesh.creation.box([1.0, 2.0, 3.0])
@@ -38,10 +39,12 @@ def with_corner(corner):
 
 ASCII_STL = exported("stl_ascii")
 ASCII_PLY = exported("ply", encoding="ascii")
-CORNER = "%.8f" % BOX.vertices[7, 0]
+CORNER = f"{BOX.vertices[7, 0]:.8f}"
 
 
-@pytest.mark.parametrize("kind, content", [*((kind, exported(kind)) for kind in FORMATS), ("stl", ASCII_STL), ("ply", ASCII_PLY)])
+@pytest.mark.parametrize(
+    "kind, content", [*((kind, exported(kind)) for kind in FORMATS), ("stl", ASCII_STL), ("ply", ASCII_PLY)]
+)
 def test_every_format_is_read(tmp_path, kind, content):
     mesh = load(tmp_path, kind, content)
     assert len(mesh.faces) == 12 and len(mesh.vertices) == 8 and mesh.volume == pytest.approx(6)
@@ -59,25 +62,45 @@ def test_a_corner_that_is_nowhere_is_refused(tmp_path, kind, corner):
 def dae(old, new, after="<float_array"):
     text = exported("dae").decode()
     start = text.index(old, text.index(after))
-    return "dae", (text[:start] + new + text[start + len(old):]).encode()
+    return "dae", (text[:start] + new + text[start + len(old) :]).encode()
 
 
 DAMAGED = {
-    "dae nan": dae("0.5", "nan"), "dae inf": dae("0.5", "inf"), "dae word": dae("0.5", "abc"), "dae vertex 99": dae("<p>1", "<p>99"),
-    "stl word": ("stl", ASCII_STL.replace(b"0.5", b"abc", 1)), "stl cut": ("stl", ASCII_STL + ASCII_STL[:len(ASCII_STL) // 2]),
-    "stl count": ("stl", bytes(80) + struct.pack("<I", 2**32 - 1) + bytes(500)), "stl binary cut": ("stl", exported("stl")[:-10]),
+    "dae nan": dae("0.5", "nan"),
+    "dae inf": dae("0.5", "inf"),
+    "dae word": dae("0.5", "abc"),
+    "dae vertex 99": dae("<p>1", "<p>99"),
+    "stl word": ("stl", ASCII_STL.replace(b"0.5", b"abc", 1)),
+    "stl cut": ("stl", ASCII_STL + ASCII_STL[: len(ASCII_STL) // 2]),
+    "stl count": ("stl", bytes(80) + struct.pack("<I", 2**32 - 1) + bytes(500)),
+    "stl binary cut": ("stl", exported("stl")[:-10]),
     "stl second solid": ("stl", ASCII_STL + ASCII_STL.replace(b" 0.5", b" nan", 1)),
-    "ply word": ("ply", ASCII_PLY.replace(b"0.5", b"abc", 1)), "ply cut": ("ply", b"\n".join(ASCII_PLY.split(b"\n")[:-4])),
-    "ply vertex 99": ("ply", ASCII_PLY.replace(b"3 1 3", b"3 99 3", 1)), "ply vertex -1": ("ply", ASCII_PLY.replace(b"3 1 3", b"3 -1 3", 1)),
+    "ply word": ("ply", ASCII_PLY.replace(b"0.5", b"abc", 1)),
+    "ply cut": ("ply", b"\n".join(ASCII_PLY.split(b"\n")[:-4])),
+    "ply vertex 99": ("ply", ASCII_PLY.replace(b"3 1 3", b"3 99 3", 1)),
+    "ply vertex -1": ("ply", ASCII_PLY.replace(b"3 1 3", b"3 -1 3", 1)),
     "ply count": ("ply", exported("ply").replace(b"face 12", b"face 4000000000")),
-    "off vertex 99": ("off", exported("off").replace(b"\n3 1", b"\n3 99", 1)), "off cut": ("off", b"\n".join(exported("off").split(b"\n")[:-4])),
+    "off vertex 99": ("off", exported("off").replace(b"\n3 1", b"\n3 99", 1)),
+    "off cut": ("off", b"\n".join(exported("off").split(b"\n")[:-4])),
     "off count": ("off", b"OFF\n1000000000 1000000000 0\n0 0 0\n"),
-    "obj word": ("obj", exported("obj").replace(b"v 0.5", b"v abc", 1)), "obj vertex 99": ("obj", exported("obj").replace(b"f 1", b"f 99", 1)),
-    "obj vertex 0": ("obj", exported("obj").replace(b"f 1", b"f 0", 1)), "obj vertex -1": ("obj", exported("obj").replace(b"f 1", b"f -1", 1)),
-    "obj indented": ("obj", exported("obj").replace(b"f 1", b"  f 1", 1)), "empty": ("stl", b""), "points": ("obj", b"v 0 0 0\nv 1 0 0\n"),
-    "dae deep": ("dae", b"<a>" * 100_000), "glb deep": ("glb", b"glTF" + struct.pack("<IIII", 2, 200_020, 200_000, 0x4E4F534A) + b"[" * 200_000),
-    "dae bomb": ("dae", b'<!DOCTYPE r [<!ENTITY a "' + b"1 " * 1000 + b'">' + b"".join(
-        b'<!ENTITY a%d "%s">' % (i, (b"&a%d;" % (i - 1) if i else b"&a;") * 10) for i in range(8)) + b"]><r>&a7;</r>")}
+    "obj word": ("obj", exported("obj").replace(b"v 0.5", b"v abc", 1)),
+    "obj vertex 99": ("obj", exported("obj").replace(b"f 1", b"f 99", 1)),
+    "obj vertex 0": ("obj", exported("obj").replace(b"f 1", b"f 0", 1)),
+    "obj vertex -1": ("obj", exported("obj").replace(b"f 1", b"f -1", 1)),
+    "obj indented": ("obj", exported("obj").replace(b"f 1", b"  f 1", 1)),
+    "empty": ("stl", b""),
+    "points": ("obj", b"v 0 0 0\nv 1 0 0\n"),
+    "dae deep": ("dae", b"<a>" * 100_000),
+    "glb deep": ("glb", b"glTF" + struct.pack("<IIII", 2, 200_020, 200_000, 0x4E4F534A) + b"[" * 200_000),
+    "dae bomb": (
+        "dae",
+        b'<!DOCTYPE r [<!ENTITY a "'
+        + b"1 " * 1000
+        + b'">'
+        + b"".join(b'<!ENTITY a%d "%s">' % (i, (b"&a%d;" % (i - 1) if i else b"&a;") * 10) for i in range(8))
+        + b"]><r>&a7;</r>",
+    ),
+}
 
 
 @pytest.mark.parametrize("kind, content", DAMAGED.values(), ids=DAMAGED)
@@ -92,12 +115,12 @@ def test_a_nan_among_normals_does_no_harm(tmp_path):
 
 def glb(change):
     content = exported("glb")
-    length, = struct.unpack("<I", content[12:16])
-    head = json.loads(content[20:20 + length])
+    (length,) = struct.unpack("<I", content[12:16])
+    head = json.loads(content[20 : 20 + length])
     change(head)
     text = json.dumps(head).encode()
     text += b" " * (-len(text) % 4)
-    rest = content[20 + length:]
+    rest = content[20 + length :]
     return b"glTF" + struct.pack("<IIII", 2, 20 + len(text) + len(rest), len(text), 0x4E4F534A) + text + rest
 
 
@@ -128,14 +151,23 @@ def raw(vertices=BOX.vertices, faces=BOX.faces):
 
 
 BAD = {
-    "vertex 99": (raw(faces=[[0, 1, 99]]), "vertex 99; allowed: 0 to 7"), "vertex -1": (raw(faces=[[0, 1, -1]]), "vertex -1"),
-    "no faces": (raw(faces=np.zeros((0, 3), int)), "no triangles"), "empty": (trimesh.Trimesh(), "no triangles"),
-    "two dimensions": (raw(BOX.vertices[:, :2]), r"\(V, 3\)"), "flat list": (raw(faces=np.arange(3)), r"\(F, 3\)"),
-    "nan": (with_corner(np.nan), "finite"), "far": (raw(BOX.vertices * 1e6), r"within \+-100000 m"),
+    "vertex 99": (raw(faces=[[0, 1, 99]]), "vertex 99; allowed: 0 to 7"),
+    "vertex -1": (raw(faces=[[0, 1, -1]]), "vertex -1"),
+    "no faces": (raw(faces=np.zeros((0, 3), int)), "no triangles"),
+    "empty": (trimesh.Trimesh(), "no triangles"),
+    "two dimensions": (raw(BOX.vertices[:, :2]), r"\(V, 3\)"),
+    "flat list": (raw(faces=np.arange(3)), r"\(F, 3\)"),
+    "nan": (with_corner(np.nan), "finite"),
+    "far": (raw(BOX.vertices * 1e6), r"within \+-100000 m"),
     "large": (raw(faces=np.zeros((MOST_TRIANGLES + 1, 3), int)), f"{MOST_TRIANGLES + 1} triangles.*allowed"),
     "many vertices": (raw(np.zeros((3 * MOST_TRIANGLES + 1, 3))), "600001 vertices"),
-    "None": (None, "must be a path"), "number": (5, "must be a path"), "bytes": (b"part.stl", "must be a path"),
-    "scene": (trimesh.Scene(BOX), "must be a path"), "missing": ("gone.stl", "cannot be read"), "folder": ("folder.stl/", "cannot be read")}
+    "None": (None, "must be a path"),
+    "number": (5, "must be a path"),
+    "bytes": (b"part.stl", "must be a path"),
+    "scene": (trimesh.Scene(BOX), "must be a path"),
+    "missing": ("gone.stl", "cannot be read"),
+    "folder": ("folder.stl/", "cannot be read"),
+}
 
 
 @pytest.mark.parametrize("mesh, words", BAD.values(), ids=BAD)

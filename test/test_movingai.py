@@ -59,7 +59,9 @@ def test_precision_of_printed_lengths(tmp_path):
         return load_movingai_scen(written(tmp_path, b"version 1\n" + lines)).precisions
 
     np.testing.assert_allclose(precisions(b"2.00000000", b"111.94112549"), 0.5e-8, atol=2e-7)  # eight decimals
-    np.testing.assert_allclose(precisions(b"1234.57", b"12", b"3.41421"), [0.5e-2, 0.5e-4, 0.5e-5], rtol=1e-2)  # six digits
+    np.testing.assert_allclose(
+        precisions(b"1234.57", b"12", b"3.41421"), [0.5e-2, 0.5e-4, 0.5e-5], rtol=1e-2
+    )  # six digits
     np.testing.assert_allclose(precisions(b"4786", b"7"), [0.5e-2, 0.5e-5], rtol=1e-2)
 
 

@@ -13,11 +13,12 @@ from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import Marker
 
 from gpu_planners.arm import CollisionWorld, Status
-from gpu_planners.arm.shapes import ShapeKind
+from gpu_planners.arm.geometry.shapes import ShapeKind
 from gpu_planners.arm.trajectory import time_parameterize
 from gpu_planners.errors import DeviceError, ObstacleError
-from gpu_planners.nodes import conversions, error_codes
-from gpu_planners.nodes.request_error import RequestError
+from gpu_planners.nodes.arm import codes as error_codes
+from gpu_planners.nodes.arm import conversions
+from gpu_planners.nodes.common.request_error import RequestError
 from gpu_planners_msgs.srv import PlanMotion
 
 T_ROOT_SHELF = np.eye(4)

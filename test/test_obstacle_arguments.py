@@ -7,19 +7,54 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from gpu_planners.arm import CollisionWorld
-from gpu_planners.arm.shapes import check_pose
+from gpu_planners.arm.geometry.shapes import check_pose
 from gpu_planners.errors import ObstacleError
 
-NO_NUMBERS = [None, "abc", b"abc", {}, object(), ["1", "2", "3"], [1, 2, None], [1, 2, [3]], [1j, 1, 1], np.array([1j] * 3),
-              [True] * 3, [10**400, 1, 1], np.array(["2020-01-01"] * 3, "M8[D]"), [np.nan] * 3, [np.inf] * 3, [1e5 + 1] * 3, [1e39, 1, 1]]
-NO_POSES = [None, "abc", 5, [[1]], np.eye(3), np.zeros((4, 4)), np.eye(4) * 1j, np.diag([1e6, 1, 1, 1.0]), np.diag([-1.0, 1, 1, 1]),
-            np.diag([1.001, 1, 1, 1]), np.full((4, 4), np.nan), np.eye(4) + np.eye(4, k=3) * 2e5, np.eye(4) + np.eye(4, k=-3), np.eye(4).astype(str)]
+NO_NUMBERS = [
+    None,
+    "abc",
+    b"abc",
+    {},
+    object(),
+    ["1", "2", "3"],
+    [1, 2, None],
+    [1, 2, [3]],
+    [1j, 1, 1],
+    np.array([1j] * 3),
+    [True] * 3,
+    [10**400, 1, 1],
+    np.array(["2020-01-01"] * 3, "M8[D]"),
+    [np.nan] * 3,
+    [np.inf] * 3,
+    [1e5 + 1] * 3,
+    [1e39, 1, 1],
+]
+NO_POSES = [
+    None,
+    "abc",
+    5,
+    [[1]],
+    np.eye(3),
+    np.zeros((4, 4)),
+    np.eye(4) * 1j,
+    np.diag([1e6, 1, 1, 1.0]),
+    np.diag([-1.0, 1, 1, 1]),
+    np.diag([1.001, 1, 1, 1]),
+    np.full((4, 4), np.nan),
+    np.eye(4) + np.eye(4, k=3) * 2e5,
+    np.eye(4) + np.eye(4, k=-3),
+    np.eye(4).astype(str),
+]
 
 
 def calls(world):
-    return {"box": lambda value: world.add_box("a", value, np.eye(4)), "cylinder": lambda value: world.add_cylinder("a", value, 1.0, np.eye(4)),
-            "height": lambda value: world.add_cylinder("a", 1.0, value, np.eye(4)), "sphere": lambda value: world.add_sphere("a", value, np.eye(4)),
-            "convex": lambda value: world.add_convex("a", value, np.eye(4))}
+    return {
+        "box": lambda value: world.add_box("a", value, np.eye(4)),
+        "cylinder": lambda value: world.add_cylinder("a", value, 1.0, np.eye(4)),
+        "height": lambda value: world.add_cylinder("a", 1.0, value, np.eye(4)),
+        "sphere": lambda value: world.add_sphere("a", value, np.eye(4)),
+        "convex": lambda value: world.add_convex("a", value, np.eye(4)),
+    }
 
 
 @pytest.mark.parametrize("value", NO_NUMBERS)

@@ -1,4 +1,4 @@
-"""P-BA*: its block searches against a plain A*, its paths against Dijkstra, table I of [CE12], changes against scratch."""
+"""P-BA*: its searches against a plain A*, its paths against Dijkstra, table I of [CE12], changes against scratch."""
 
 import heapq
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gpu_planners.device import cuda_problem
 from gpu_planners.errors import SettingsError
 from gpu_planners.grid import AgentStatus, GridMap
-from gpu_planners.grid.pba_star import BLOCK_SIZES, PbaStar, Settings
+from gpu_planners.grid.papers.pba_star import BLOCK_SIZES, PbaStar, Settings
 
 CUDA = pytest.mark.skipif(bool(cuda_problem()), reason=cuda_problem() or "CUDA is there")
 MAPS = [(4, 1), (8, 1), (4, 5), (8, 5)]  # connectivity, greatest cost
@@ -55,7 +55,7 @@ def serial_p_ba_star(costs, connectivity, n, start, goal, avoid):
                 new = g[tile] + w * (one if k < 4 else diagonal)
                 if new < g.get((r, c), np.inf):
                     g[r, c], before[r, c] = new, tile
-                    tie = min((new if connectivity == 8 else new // one) // 2 ** shift, 2047)
+                    tie = min((new if connectivity == 8 else new // one) // 2**shift, 2047)
                     heapq.heappush(queue, (new + h((r, c)), -tie, (r, c)))
         return None
 
@@ -113,8 +113,14 @@ def test_paths_can_be_walked_and_cost_no_less_than_dijkstras(connectivity, weigh
 
 
 # paths found of 100 in table I, by size, obstacles: A*, blocks of 4, 8, 16
-TABLE_I = {(64, 0.1): (97, 85, 90, 95), (64, 0.2): (85, 30, 42, 53), (128, 0.1): (99, 82, 86, 94), (128, 0.2): (85, 10, 19, 34),
-           (512, 0.1): (99, 33, 45, 61), (512, 0.2): (91, 0, 0, 3)}
+TABLE_I = {
+    (64, 0.1): (97, 85, 90, 95),
+    (64, 0.2): (85, 30, 42, 53),
+    (128, 0.1): (99, 82, 86, 94),
+    (128, 0.2): (85, 10, 19, 34),
+    (512, 0.1): (99, 33, 45, 61),
+    (512, 0.2): (91, 0, 0, 3),
+}
 
 
 @pytest.mark.parametrize("size, obstacles", TABLE_I)
@@ -124,9 +130,13 @@ def test_table_1_paths_found(size, obstacles):
     for _ in range(runs):
         costs = random_costs(rng, size, size, obstacles, 1)
         costs[0, 0] = costs[-1, -1] = 1
-        found += [int(PbaStar(GridMap(costs, 4), n).plan([[0, 0]], [[size - 1, size - 1]]).solved[0]) for n in (4, 8, 16)]
+        found += [
+            int(PbaStar(GridMap(costs, 4), n).plan([[0, 0]], [[size - 1, size - 1]]).solved[0]) for n in (4, 8, 16)
+        ]
     expected = np.array(TABLE_I[size, obstacles][1:]) / 100
-    spread = np.sqrt(np.maximum(expected * (1 - expected), 0.01) * (1 / runs + 1 / 100))  # of the difference of two samples
+    spread = np.sqrt(
+        np.maximum(expected * (1 - expected), 0.01) * (1 / runs + 1 / 100)
+    )  # of the difference of two samples
     assert (np.abs(found / runs - expected) <= 3 * spread + 0.05).all(), (found / runs, expected)
 
 
@@ -136,8 +146,12 @@ def changes(rng, costs, count):
 
 
 @settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), n=st.sampled_from(BLOCK_SIZES), connectivity=st.sampled_from([4, 8]),
-       loops=st.sampled_from(["avoid", "raise"]))
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.sampled_from(BLOCK_SIZES),
+    connectivity=st.sampled_from([4, 8]),
+    loops=st.sampled_from(["avoid", "raise"]),
+)
 def test_update_equals_planning_from_scratch(seed, n, connectivity, loops):
     rng = np.random.default_rng(seed)
     grid = GridMap(random_costs(rng, rng.integers(9, 50), rng.integers(9, 50), 0.15, rng.integers(1, 4)), connectivity)
@@ -153,8 +167,10 @@ def test_update_equals_planning_from_scratch(seed, n, connectivity, loops):
         grid = grid.changed(rows, cols, costs)
         planner.update(grid, rows, cols)
         starts = random_tiles(rng, grid.costs, 20)
-        same_paths(planner.plan(starts, np.repeat(goals, 10, axis=0)),
-                   PbaStar(grid, n, "cpu", Settings(loops=loops)).plan(starts, np.repeat(goals, 10, axis=0)))
+        same_paths(
+            planner.plan(starts, np.repeat(goals, 10, axis=0)),
+            PbaStar(grid, n, "cpu", Settings(loops=loops)).plan(starts, np.repeat(goals, 10, axis=0)),
+        )
 
 
 def test_an_unchanged_goal_is_not_searched_again():
@@ -179,9 +195,11 @@ def test_goals_in_batches_and_agents_at_their_goal():
     starts, goals = random_tiles(rng, costs, 60), random_tiles(rng, costs, 60)
     starts[5] = goals[5]
     whole, few = PbaStar(GridMap(costs, 4), 8), PbaStar(GridMap(costs, 4), 8, "cpu", Settings(memory_mb=3))
-    assert few._goals_at_once() < 60 <= whole._goals_at_once()
-    assert PbaStar(GridMap(costs, 4), np.int8(8), "cpu", Settings(memory_mb=np.int32(2048)))._goals_at_once() == whole._goals_at_once()
     same_paths(whole.plan(starts, goals), few.plan(starts, goals))
+    assert few.memory_bytes < 7 * 2**20 < 25 * 2**20 < whole.memory_bytes  # 3 MB twice, and an arena to begin with
+    numpys = PbaStar(GridMap(costs, 4), np.int8(8), "cpu", Settings(memory_mb=np.int32(2048)))
+    same_paths(whole.plan(starts, goals), numpys.plan(starts, goals))
+    assert numpys.memory_bytes == whole.memory_bytes
     assert len(whole.plan(starts[:0], goals[:0])) == 0
 
 
@@ -209,14 +227,14 @@ def the_arena_does_not_grow_with_changes(device):
     starts, goals = np.array([[0, 0], [33, 33]]), np.full((2, 2), [62, 0])
     planner = PbaStar(GridMap(costs, 4), 32, device, Settings(loops="raise"))
     planner.plan(starts, goals)
-    words = []
+    memory = []
     for change in range(60):
         costs[10, 10] = change % 2
         planner.update(GridMap(costs, 4), [10], [10])
         paths = planner.plan(starts, goals)
-        words.append(planner._searches._page_words)
+        memory.append(planner.memory_bytes)
     same_paths(paths, PbaStar(GridMap(costs, 4), 32, device, Settings(loops="raise")).plan(starts, goals))
-    assert words[-1] <= 2 * words[0]
+    assert memory[-1] <= 2 * memory[0]
 
 
 def test_the_arena_does_not_grow_with_changes():
@@ -242,7 +260,9 @@ def test_cuda_plans_as_the_cpu(connectivity, weights, loops):
     starts, goals = random_tiles(rng, grid.costs, 3000), np.repeat(random_tiles(rng, grid.costs, 3), 1000, axis=0)
     for n in BLOCK_SIZES:
         cpu, cuda = (PbaStar(grid, n, device, Settings(loops=loops)) for device in ("cpu", "cuda:0"))
-        same_paths(cpu.plan(starts, goals), cuda.plan(starts, goals))
+        paths = cuda.plan(starts, goals)
+        same_paths(cpu.plan(starts, goals), paths)
+        check_paths(grid, paths, starts, goals)
         rows, cols, costs = changes(rng, grid.costs, 20)
         costs[np.isin(rows * grid.cols + cols, [t[0] * grid.cols + t[1] for t in (*starts, *goals)])] = 1
         changed = grid.changed(rows, cols, costs)
@@ -260,5 +280,4 @@ def test_cuda_makes_room_for_long_pieces():
     starts, goals = random_tiles(rng, costs, 500), np.full((500, 2), [62, 0])
     cpu, cuda = (PbaStar(GridMap(costs, 8), 32, device, Settings(loops="raise")) for device in ("cpu", "cuda:0"))
     same_paths(cpu.plan(starts, goals), cuda.plan(starts, goals))
-    assert cuda._searches._page_words > 1024
     same_paths(cpu.plan(goals[:3], starts[:3]), cuda.plan(goals[:3], starts[:3]))

@@ -6,13 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plane_oracle import along, arm_meets_boxes
 
-from gpu_planners.arm.collision_checker import MotionCheck
-from gpu_planners.arm.planar import PlanarArm, PlanarChecker, equal_links, nine_link_scene
+from gpu_planners.arm import MotionCheck
+from gpu_planners.arm.spaces.planar import PlanarArm, PlanarChecker, equal_links, nine_link_scene
 from gpu_planners.device import cuda_problem
 from gpu_planners.errors import ObstacleError, RobotDescriptionError, SettingsError
 
 EPS = 2e-6  # metres: nearer to contact, float32 and float64 may differ
-DEVICES = ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(bool(cuda_problem()), reason=cuda_problem())])]
+DEVICES = [
+    "cpu",
+    pytest.param("cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(bool(cuda_problem()), reason=cuda_problem())]),
+]
 
 
 def agree(free, lengths, q, boxes):
@@ -48,8 +51,11 @@ def test_any_arm_among_any_rectangles(seed, dof, count):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("motion", [MotionCheck("count", 100), MotionCheck("count", 7), MotionCheck("joint", 0.05),
-                                    MotionCheck("workspace", 0.02)], ids=lambda m: f"{m.mode}-{m.step:g}")
+@pytest.mark.parametrize(
+    "motion",
+    [MotionCheck("count", 100), MotionCheck("count", 7), MotionCheck("joint", 0.05), MotionCheck("workspace", 0.02)],
+    ids=lambda m: f"{m.mode}-{m.step:g}",
+)
 def test_motions_are_checked_at_equal_parts(device, motion):
     arm, boxes, *_ = nine_link_scene()
     rng = np.random.default_rng(1)

@@ -1,4 +1,5 @@
-"""What planners take and refuse: settings, seeds, weights, starts and goals of any type, values at the limits, joints that turn without end."""
+"""What planners take and refuse: settings, seeds, weights, starts and goals of any type, values at the limits, joints
+that turn without end."""
 
 from dataclasses import fields
 
@@ -6,10 +7,12 @@ import numpy as np
 import pytest
 from walled_point import GOAL, START, walled
 
-from gpu_planners.arm import Status, prm, rrt, rrt_connect, rrt_star
-from gpu_planners.arm.image_space import ImageChecker
-from gpu_planners.arm.path import path_length
-from gpu_planners.arm.sampling import folded_seed
+from gpu_planners.arm import Status
+from gpu_planners.arm.planners import prm, rrt_connect
+from gpu_planners.arm.planners.result import path_length
+from gpu_planners.arm.planners.sampling import folded_seed
+from gpu_planners.arm.planners.tree import rrt, rrt_star
+from gpu_planners.arm.spaces.image import ImageChecker
 from gpu_planners.errors import SettingsError
 
 MODULES = [rrt_connect, prm, rrt, rrt_star]
@@ -37,10 +40,30 @@ def test_any_wrong_type_of_a_setting_is_refused_by_name(planner):
 
 
 @PLANNERS
-@pytest.mark.parametrize("weights", [
-    "12", None, 5, (1.0, "2"), (1.0, None), ((1.0, 2.0),), [[1.0], [2.0]], np.ones((2, 2)), (1.0, np.nan), (1.0, np.inf), (1.0, 0.0),
-    (1.0, -1.0), (1.0, 1e-30), (1e30, 1.0), (True, 1.0), (1j, 1.0), {1.0, 2.0}, np.float64(3.0),
-], ids=str)
+@pytest.mark.parametrize(
+    "weights",
+    [
+        "12",
+        None,
+        5,
+        (1.0, "2"),
+        (1.0, None),
+        ((1.0, 2.0),),
+        [[1.0], [2.0]],
+        np.ones((2, 2)),
+        (1.0, np.nan),
+        (1.0, np.inf),
+        (1.0, 0.0),
+        (1.0, -1.0),
+        (1.0, 1e-30),
+        (1e30, 1.0),
+        (True, 1.0),
+        (1j, 1.0),
+        {1.0, 2.0},
+        np.float64(3.0),
+    ],
+    ids=str,
+)
 def test_weights_are_refused_by_name(planner, weights):
     with pytest.raises(SettingsError, match=r"Settings\.weights.* is .*allowed"):
         planner.Settings(weights=weights)
@@ -49,7 +72,9 @@ def test_weights_are_refused_by_name(planner, weights):
 @PLANNERS
 def test_weights_of_the_wrong_number(planner):
     for weights in ((1.0,), np.ones(3)):
-        with pytest.raises(SettingsError, match="weights has . numbers; allowed: none, or one for each of the 2 joints"):
+        with pytest.raises(
+            SettingsError, match="weights has . numbers; allowed: none, or one for each of the 2 joints"
+        ):
             planner.solve(START, GOAL, walled(), planner.Settings(weights=weights))
     given = planner.Settings(weights=np.array([4, 1]))
     assert given.weights == (4.0, 1.0) and planner.solve(START, GOAL, walled(), given).solved
@@ -70,13 +95,20 @@ def test_any_integer_is_a_seed(planner):
         assert one.solved and np.array_equal(one.path, two.path)
         paths[one.path.tobytes()] = seed
     assert len(paths) == 12
-    assert all(np.array_equal(planner.solve(START, GOAL, walled(), seed=kind(5)).path, planner.solve(START, GOAL, walled(), seed=5).path)
-               for kind in (np.uint8, np.int64))
+    assert all(
+        np.array_equal(
+            planner.solve(START, GOAL, walled(), seed=kind(5)).path, planner.solve(START, GOAL, walled(), seed=5).path
+        )
+        for kind in (np.uint8, np.int64)
+    )
 
 
 @PLANNERS
-@pytest.mark.parametrize("seed", [None, "5", 5.0, True, np.float64(5), np.bool_(True), [5], np.array([5, 6]), Strange()],
-                         ids=lambda seed: type(seed).__name__)
+@pytest.mark.parametrize(
+    "seed",
+    [None, "5", 5.0, True, np.float64(5), np.bool_(True), [5], np.array([5, 6]), Strange()],
+    ids=lambda seed: type(seed).__name__,
+)
 def test_seeds_that_are_none(planner, seed):
     with pytest.raises(SettingsError, match="seed is .*allowed: an integer"):
         planner.solve(START, GOAL, walled(), seed=seed)
@@ -102,9 +134,33 @@ def test_a_batch_has_the_seeds_of_single_problems():
             assert np.array_equal(result.path, rrt_connect.solve(START, GOAL, walled(), seed=seed + i).path)
 
 
-BAD = ["home", b"home", None, 5, True, 1j, np.array([1j, 2]), [1.0, None], [1.0, "2"], ["1", "2"], np.array([0.1, 0.5], dtype=object),
-       [[0.1, 0.5], [0.1]], [HUGE, 0], [True, False], {"x": 0.1, "y": 0.5}, {0.1, 0.5}, iter([0.1, 0.5]), Strange(), [Strange()] * 2,
-       np.array("0.1"), [[[0.1, 0.5]]], np.array(["NaT", "NaT"], dtype="M8[s]"), [1e400, 0], [np.longdouble("1e4000"), 0], lambda: 0]
+BAD = [
+    "home",
+    b"home",
+    None,
+    5,
+    True,
+    1j,
+    np.array([1j, 2]),
+    [1.0, None],
+    [1.0, "2"],
+    ["1", "2"],
+    np.array([0.1, 0.5], dtype=object),
+    [[0.1, 0.5], [0.1]],
+    [HUGE, 0],
+    [True, False],
+    {"x": 0.1, "y": 0.5},
+    {0.1, 0.5},
+    iter([0.1, 0.5]),
+    Strange(),
+    [Strange()] * 2,
+    np.array("0.1"),
+    [[[0.1, 0.5]]],
+    np.array(["NaT", "NaT"], dtype="M8[s]"),
+    [1e400, 0],
+    [np.longdouble("1e4000"), 0],
+    lambda: 0,
+]
 
 
 @PLANNERS
@@ -129,7 +185,9 @@ def test_integers_and_other_floats_are_numbers(planner):
 
 
 @PLANNERS
-@pytest.mark.parametrize("checker", [None, "walled", 5, ImageChecker, object(), Strange()], ids=lambda checker: type(checker).__name__)
+@pytest.mark.parametrize(
+    "checker", [None, "walled", 5, ImageChecker, object(), Strange()], ids=lambda checker: type(checker).__name__
+)
 def test_checkers_that_are_none(planner, checker):
     with pytest.raises(SettingsError, match="checker is .*allowed: a CollisionChecker"):
         planner.solve(START, GOAL, checker)
@@ -143,8 +201,16 @@ def test_checkers_that_are_none(planner, checker):
 
 @PLANNERS
 def test_settings_of_something_else(planner):
-    for settings in (None, {}, "fast", planner.Settings, next(module for module in MODULES if module is not planner).Settings()):
-        with pytest.raises(SettingsError, match=rf"settings is .*allowed: {planner.__name__.rpartition('.')[2]}\.Settings"):
+    for settings in (
+        None,
+        {},
+        "fast",
+        planner.Settings,
+        next(module for module in MODULES if module is not planner).Settings(),
+    ):
+        with pytest.raises(
+            SettingsError, match=rf"settings is .*allowed: {planner.__name__.rpartition('.')[2]}\.Settings"
+        ):
             planner.solve(START, GOAL, walled(), settings)
 
 
@@ -186,7 +252,10 @@ def test_values_a_little_outside_are_taken_to_the_limit(planner):
 def test_the_tolerance_is_a_setting(planner):
     start, beyond = [UPPER + 0.05, 0.0], planner.Settings(limit_tolerance=0.1)
     refused = planner.solve(start, GOAL, open_square())
-    assert refused.status is Status.START_OUT_OF_LIMITS and "x = 3.19159 (allowed -3.14159 to 3.14159, tolerance 0.001)" in refused.message
+    assert (
+        refused.status is Status.START_OUT_OF_LIMITS
+        and "x = 3.19159 (allowed -3.14159 to 3.14159, tolerance 0.001)" in refused.message
+    )
     assert planner.solve(GOAL, start, open_square()).status is Status.GOAL_OUT_OF_LIMITS
     assert planner.solve(start, GOAL, open_square(), beyond).solved
     exact = planner.solve([UPPER + 1e-9, 0.0], GOAL, open_square(), planner.Settings(limit_tolerance=0.0))

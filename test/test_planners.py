@@ -1,19 +1,23 @@
 """rrt_connect and prm: every path re-checked by coal, bad queries named, answers repeatable."""
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from gpu_planners.arm import CollisionChecker, CollisionWorld, Status, load_urdf, prm, rrt_connect
-from gpu_planners.arm.image_space import ImageChecker
-from gpu_planners.arm.path import path_length
-from gpu_planners.arm.query import Query
-from gpu_planners.arm.shortcut import shortcut
-from gpu_planners.errors import SettingsError
 
 from benchmarks.problems import add_obstacles, load_problems, missing_data, robot_files
+from gpu_planners.arm import CollisionChecker, CollisionWorld, Status, load_urdf
+from gpu_planners.arm.planners import prm, rrt_connect
+from gpu_planners.arm.planners.query import Query
+from gpu_planners.arm.planners.result import path_length
+from gpu_planners.arm.planners.shortcut import shortcut
+from gpu_planners.arm.spaces.image import ImageChecker
+from gpu_planners.errors import SettingsError
 
 pytestmark = pytest.mark.skipif(missing_data() is not None, reason=str(missing_data()))
+ALL = pytest.param(1, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])
+SHARES = pytest.mark.parametrize("every", [35, ALL])  # every 35th problem, or all
 PLANNERS = pytest.mark.parametrize("planner", [rrt_connect, prm], ids=["rrt_connect", "prm"])
 
 
@@ -33,8 +37,12 @@ def solve_all(robot, name, problems, planner, settings):
     from oracles import CoalScene
 
     unsolved, colliding, costs = [], [], []
+    checker = CollisionChecker(robot, CollisionWorld(), "cpu")
+    pieces = pieces_of(robot) if name == "ur5" else None
+    bare = CoalScene(*robot_files(name), [], decomposition=pieces, joints=problems[0].joint_names)
     for problem in problems:
-        checker = CollisionChecker(robot, add_obstacles(CollisionWorld(), problem.obstacles), "cpu")
+        checker.world.clear()
+        add_obstacles(checker.world, problem.obstacles)
         result = planner.solve(problem.start, problem.goals, checker, settings, seed=1)
         if not result.solved:
             unsolved.append(f"{problem.name}: {result.message}")
@@ -42,9 +50,7 @@ def solve_all(robot, name, problems, planner, settings):
         assert np.array_equal(result.path[0], problem.start)
         assert np.allclose(result.path[-1], problem.goals[result.goal_index])
         assert result.cost == pytest.approx(path_length(result.path)) and result.message == ""
-        pieces = pieces_of(robot) if name == "ur5" else None
-        scene = CoalScene(*robot_files(name), problem.obstacles, decomposition=pieces, joints=problem.joint_names)
-        hit = scene.first_collision(result.path, spacing=0.001)
+        hit = bare.among(problem.obstacles).first_collision(result.path, spacing=0.001)
         if hit is not None:
             colliding.append(f"{problem.name}: {hit}")
         costs.append(result.cost)
@@ -53,19 +59,19 @@ def solve_all(robot, name, problems, planner, settings):
     return np.array(costs)
 
 
-@pytest.mark.timeout(1800)
-def test_rrt_connect_solves_every_panda_problem(panda):
-    problems = load_problems("panda")
+@SHARES
+def test_rrt_connect_solves_panda_problems(panda, every):
+    problems = load_problems("panda")[::every]
     costs = solve_all(panda, "panda", problems, rrt_connect, rrt_connect.Settings(time_limit_s=60))
-    assert len(costs) == 350
-    print(f"350 solved, median length {np.median(costs):.2f} rad")
+    assert len(costs) == 350 // every
+    print(f"{len(costs)} solved, median length {np.median(costs):.2f} rad")
     assert np.median(costs) < 5.5
 
 
-@pytest.mark.timeout(1800)
-def test_rrt_connect_solves_every_ur5_problem(ur5):
-    costs = solve_all(ur5, "ur5", load_problems("ur5"), rrt_connect, rrt_connect.Settings(time_limit_s=60))
-    assert len(costs) == 350
+@SHARES
+def test_rrt_connect_solves_ur5_problems(ur5, every):
+    problems = load_problems("ur5")[::every]
+    assert len(solve_all(ur5, "ur5", problems, rrt_connect, rrt_connect.Settings(time_limit_s=60))) == 350 // every
 
 
 def test_prm_solves_problems(panda):
@@ -82,11 +88,15 @@ def test_same_seed_same_path(panda, planner):
     assert other.solved and not np.array_equal(one.path, other.path)
 
 
-@pytest.mark.parametrize("settings", [{"batch": 16}, {"batch": 3, "shortcut_rounds": 0}, {"dynamic_domain": 0.0, "range": 0.5}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{"batch": 16}, {"batch": 3, "shortcut_rounds": 0}, {"dynamic_domain": 0.0, "range": 0.5}], ids=str
+)
 def test_other_settings_solve_as_well(panda, settings):
     """Rounds of many samples are what CUDA takes."""
     problems = load_problems("panda")[::50]
-    assert len(solve_all(panda, "panda", problems, rrt_connect, rrt_connect.Settings(time_limit_s=60, **settings))) == len(problems)
+    assert len(
+        solve_all(panda, "panda", problems, rrt_connect, rrt_connect.Settings(time_limit_s=60, **settings))
+    ) == len(problems)
 
 
 def test_a_batch_answers_each_problem(panda):
@@ -98,7 +108,12 @@ def test_a_batch_answers_each_problem(panda):
     goals[2] = np.full((1, 7), np.nan)
     results = rrt_connect.solve_batch(starts, goals, checkers, seed=5)
     alone = [rrt_connect.solve(*p, seed=5 + i) for i, p in enumerate(zip(starts, goals, checkers))]
-    assert [r.status for r in results] == [Status.SOLVED, Status.START_OUT_OF_LIMITS, Status.INVALID_GOAL, Status.SOLVED]
+    assert [r.status for r in results] == [
+        Status.SOLVED,
+        Status.START_OUT_OF_LIMITS,
+        Status.INVALID_GOAL,
+        Status.SOLVED,
+    ]
     for result, expected in zip(results, alone):
         assert result.status is expected.status and result.message == expected.message
         assert np.array_equal(result.path, expected.path)
@@ -122,52 +137,72 @@ def test_restarts_find_shorter_paths(panda):
     problem = load_problems("panda", families=("cage",))[0]
     checker = CollisionChecker(panda, add_obstacles(CollisionWorld(), problem.obstacles), "cpu")
     once = rrt_connect.solve(problem.start, problem.goals, checker, seed=1)
-    best = rrt_connect.solve(problem.start, problem.goals, checker, rrt_connect.Settings(restarts=12, time_limit_s=60), seed=1)
+    best = rrt_connect.solve(
+        problem.start, problem.goals, checker, rrt_connect.Settings(restarts=12, time_limit_s=60), seed=1
+    )
     assert best.cost < once.cost and best.samples > once.samples
     assert best.history[0, 2] == once.cost and best.history[-1, 2] == best.cost
     assert (np.diff(best.history, axis=0)[:, :2] >= 0).all() and (np.diff(best.history[:, 2]) < 0).all()
 
 
-@pytest.mark.parametrize(("gap", "searches"), [(10, 1), (15, 3)], ids=["straight way", "time limit"])
-def test_restarts_end(gap, searches, monkeypatch):
-    """No search follows where none can find a shorter path, nor after the limit, even if each alone would still be solved."""
+def straight_or_around(gap):
+    """A point left of a wall whose only opening is at row `gap`, counted from above; 10: on the straight way to the
+    goal."""
     free = np.tile(np.arange(21) != 10, (21, 1))
     free[gap] = True
-    checker, asked = ImageChecker(free, device="cpu"), []
+    return [2.5, 10.5], [18.5, 10.5], ImageChecker(free, device="cpu")
 
-    class Engine:
-        def solve(self, query, checker, settings, seed):
-            asked.append(seed)
-            return rrt_connect._cpu.solve(query, checker, rrt_connect.Settings(time_limit_s=60), seed)
 
-    monkeypatch.setattr(rrt_connect, "_engine", lambda checker: Engine())
-    monkeypatch.setattr(Query, "late", lambda query: len(asked) > 2)
-    result = rrt_connect.solve([2.5, 10.5], [18.5, 10.5], checker, rrt_connect.Settings(restarts=50, time_limit_s=60))
-    assert result.solved and len(asked) == searches
+def test_no_restart_follows_a_path_that_cannot_get_shorter():
+    query = straight_or_around(10)
+    once, again = (rrt_connect.solve(*query, rrt_connect.Settings(restarts=n, time_limit_s=60)) for n in (0, 50))
+    assert again.solved and again.samples == once.samples and len(again.history) == 1
+
+
+def test_no_restart_follows_the_time_limit(monkeypatch):
+    """Even if each search alone would still be solved: the clock of the query stands still until it has been asked a
+    few times."""
+    asked = []
+    monkeypatch.setattr(Query, "late", lambda query: bool(asked.append(None)) or len(asked) > 4)
+    query, settings = straight_or_around(15), rrt_connect.Settings(time_limit_s=60)
+    result = rrt_connect.solve(*query, replace(settings, restarts=50))
+    looks = len(asked)
+    assert result.solved and looks <= 6
+    asked.clear()
+    assert result.samples > rrt_connect.solve(*query, settings).samples
 
 
 def test_weights_count_in_the_cost(panda):
     problem = load_problems("panda", families=("cage",))[0]
     checker = CollisionChecker(panda, add_obstacles(CollisionWorld(), problem.obstacles), "cpu")
     weights = (100.0, 1, 1, 1, 1, 1, 1)
-    plain, heavy = (rrt_connect.solve(problem.start, problem.goals, checker, rrt_connect.Settings(weights=w, restarts=8), seed=1)
-                    for w in ((), weights))
+    plain, heavy = (
+        rrt_connect.solve(problem.start, problem.goals, checker, rrt_connect.Settings(weights=w, restarts=8), seed=1)
+        for w in ((), weights)
+    )
     assert heavy.cost == pytest.approx(path_length(heavy.path, np.array(weights)))
     assert heavy.cost < path_length(plain.path, np.array(weights))
 
 
-def test_a_world_that_changes_during_the_query(panda, monkeypatch):
+def test_a_world_that_changes_during_the_query(panda):
     problem = load_problems("panda", families=("cage",))[0]
     checker = CollisionChecker(panda, add_obstacles(CollisionWorld(), problem.obstacles), "cpu")
-    write = rrt_connect.write_request
 
-    def meddle(*args):
-        checker.world.add_sphere("late", 0.01, np.eye(4))
-        return write(*args)
+    class Meddled:
+        """The checker, whose world changes when the search begins to read the scene."""
+
+        def __getattr__(self, name):
+            return getattr(checker, name)
+
+        @property
+        def packed_scene(self):
+            scene = checker.packed_scene
+            if "late" not in checker.world.names:
+                checker.world.add_sphere("late", 0.01, np.eye(4))
+            return scene
 
     rrt_connect.solve(problem.start, problem.goals, checker)  # compiled before the meddling
-    monkeypatch.setattr(rrt_connect, "write_request", meddle)
-    result = rrt_connect.solve(problem.start, problem.goals, checker)
+    result = rrt_connect.solve(problem.start, problem.goals, Meddled())
     assert result.status is Status.WORLD_CHANGED and "again" in result.message and len(result.path) == 0
 
 
@@ -203,16 +238,20 @@ def test_several_goals_some_unusable(panda, planner):
 
 
 @PLANNERS
-@pytest.mark.parametrize(("start", "goals", "status", "word"), [
-    (np.zeros(6), None, Status.INVALID_START, "(7,)"),
-    (np.full(7, np.nan), None, Status.INVALID_START, "finite"),
-    ("home", None, Status.INVALID_START, "numbers"),
-    (None, np.zeros((0, 7)), Status.INVALID_GOAL, "(G, 7)"),
-    (None, np.zeros((2, 8)), Status.INVALID_GOAL, "(G, 7)"),
-    (None, [np.inf] * 7, Status.INVALID_GOAL, "finite"),
-    (np.full(7, 8.0), None, Status.START_OUT_OF_LIMITS, "panda_joint1 = 8"),
-    (None, np.full(7, 8.0), Status.GOAL_OUT_OF_LIMITS, "panda_joint1 = 8"),
-], ids=lambda x: x.name if isinstance(x, Status) else "")
+@pytest.mark.parametrize(
+    ("start", "goals", "status", "word"),
+    [
+        (np.zeros(6), None, Status.INVALID_START, "(7,)"),
+        (np.full(7, np.nan), None, Status.INVALID_START, "finite"),
+        ("home", None, Status.INVALID_START, "numbers"),
+        (None, np.zeros((0, 7)), Status.INVALID_GOAL, "(G, 7)"),
+        (None, np.zeros((2, 8)), Status.INVALID_GOAL, "(G, 7)"),
+        (None, [np.inf] * 7, Status.INVALID_GOAL, "finite"),
+        (np.full(7, 8.0), None, Status.START_OUT_OF_LIMITS, "panda_joint1 = 8"),
+        (None, np.full(7, 8.0), Status.GOAL_OUT_OF_LIMITS, "panda_joint1 = 8"),
+    ],
+    ids=lambda x: x.name if isinstance(x, Status) else "",
+)
 def test_bad_queries_are_named(panda, planner, start, goals, status, word):
     ready = panda.named_states["ready"]
     checker = CollisionChecker(panda, CollisionWorld(), "cpu")
@@ -249,11 +288,25 @@ def test_start_is_the_goal(panda):
     assert result.solved and result.cost == 0.0
 
 
-@pytest.mark.parametrize(("module", "field", "value"), [
-    (rrt_connect, "range", 0.0), (rrt_connect, "range", float("nan")), (rrt_connect, "max_samples", 0), (rrt_connect, "max_samples", 1.5),
-    (rrt_connect, "time_limit_s", -1.0), (rrt_connect, "batch", True), (prm, "batch", -1), (prm, "neighbour_factor", "many"),
-    (prm, "lazy", 1), (prm, "near", 1.5), (prm, "radius", 0.0), (prm, "version", 4), (prm, "workers", 0), (prm, "roadmap_nodes", 0),
-])
+@pytest.mark.parametrize(
+    ("module", "field", "value"),
+    [
+        (rrt_connect, "range", 0.0),
+        (rrt_connect, "range", float("nan")),
+        (rrt_connect, "max_samples", 0),
+        (rrt_connect, "max_samples", 1.5),
+        (rrt_connect, "time_limit_s", -1.0),
+        (rrt_connect, "batch", True),
+        (prm, "batch", -1),
+        (prm, "neighbour_factor", "many"),
+        (prm, "lazy", 1),
+        (prm, "near", 1.5),
+        (prm, "radius", 0.0),
+        (prm, "version", 4),
+        (prm, "workers", 0),
+        (prm, "roadmap_nodes", 0),
+    ],
+)
 def test_settings_refuse_by_name(module, field, value):
     with pytest.raises(SettingsError, match=f"{field} is .*allowed"):
         module.Settings(**{field: value})

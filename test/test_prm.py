@@ -6,19 +6,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gpu_planners.arm import CollisionChecker, CollisionWorld, MotionCheck, Status, load_urdf, prm, prm_trees
-from gpu_planners.arm.block_index import ANY, insert_all, nearest, new_blocks, with_room
-from gpu_planners.arm.exchange import run
-from gpu_planners.arm.image_space import ImageChecker
-from gpu_planners.arm.path import path_length
-from gpu_planners.arm.roadmap import BLOCKED, FREE, UNCHECKED
-from gpu_planners.arm.scene_file import fixed_frames, load_scene
-from gpu_planners.device import cuda_problem
-from gpu_planners.errors import SettingsError
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 
 from benchmarks.problems import data_dir, missing_data
+from gpu_planners.arm import CollisionChecker, CollisionWorld, MotionCheck, Status, load_urdf
+from gpu_planners.arm.collision.scene_file import fixed_frames, load_scene
+from gpu_planners.arm.planners import prm
+from gpu_planners.arm.planners.prm import trees as prm_trees
+from gpu_planners.arm.planners.prm.block_index import ANY, insert_all, nearest, new_blocks, with_room
+from gpu_planners.arm.planners.prm.dl14.exchange import run
+from gpu_planners.arm.planners.prm.roadmap import BLOCKED, FREE, UNCHECKED
+from gpu_planners.arm.planners.result import path_length
+from gpu_planners.arm.spaces.image import ImageChecker
+from gpu_planners.device import cuda_problem
+from gpu_planners.errors import SettingsError
 
 ROOT = Path(__file__).resolve().parent.parent
 ARM = ROOT / "urdf" / "dl14_arm.urdf", ROOT / "urdf" / "dl14_arm.srdf"
@@ -34,7 +36,9 @@ def arm():
 
 
 def dl14_checker(arm, device="cpu", motion=MotionCheck("joint", STEP)):
-    return CollisionChecker(arm, load_scene(ROOT / "config" / "scenes" / "dl14.yaml", fixed_frames(arm)), device, motion)
+    return CollisionChecker(
+        arm, load_scene(ROOT / "config" / "scenes" / "dl14.yaml", fixed_frames(arm)), device, motion
+    )
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +71,16 @@ def coal_dl14():
     from oracles import CoalScene
 
     paper = json.loads((data_dir() / "gpuprm" / "config1.json").read_text())
-    static = [np.array(p["vertices"]) for p in paper["polytopes"][:7] if p["frame"] == 0]  # the last one carries the arm
-    return CoalScene(*ARM, mesh_dir=ROOT, obstacles=[{"name": f"static {i}", "type": "convex", "vertices": v, "pose": np.eye(4)} for i, v in enumerate(static)])
+    static = [
+        np.array(p["vertices"]) for p in paper["polytopes"][:7] if p["frame"] == 0
+    ]  # the last one carries the arm
+    return CoalScene(
+        *ARM,
+        mesh_dir=ROOT,
+        obstacles=[
+            {"name": f"static {i}", "type": "convex", "vertices": v, "pose": np.eye(4)} for i, v in enumerate(static)
+        ],
+    )
 
 
 def maze(size=48):
@@ -87,7 +99,9 @@ def assert_free_pixels(path, free):
         assert free[np.clip(row, 0, rows - 1), np.clip(columns, 0, rows - 1)].all()
 
 
-@pytest.mark.parametrize("settings", [dict(), dict(lazy=True), dict(version=1, workers=2), dict(version=3, workers=2)], ids=str)
+@pytest.mark.parametrize(
+    "settings", [dict(), dict(lazy=True), dict(version=1, workers=2), dict(version=3, workers=2)], ids=str
+)
 def test_dl14_scene_at_the_papers_step(dl14, coal_dl14, settings):
     result = prm.solve(START, GOAL, dl14, prm.Settings(shortcut_rounds=0, **settings), seed=0)
     assert result.solved and result.cost == pytest.approx(path_length(result.path))
@@ -106,7 +120,8 @@ def test_dl14_scene_proven_free_all_along(arm, coal_dl14):
 
 
 def test_versions_and_workers_agree(dl14):
-    """Versions 1 and 2 build one graph, whoever checks its motions; version 3 works on an older graph, as often as it is asked."""
+    """Versions 1 and 2 build one graph, whoever checks its motions; version 3 works on an older graph, as often as it
+    is asked."""
     settings = [dict(version=v, workers=w) for v, w in ((1, 1), (1, 3), (2, 1), (2, 2), (3, 1), (3, 2))]
     paths = [prm.solve(START, GOAL, dl14, prm.Settings(shortcut_rounds=0, **s), seed=0).path for s in settings]
     assert all(len(path) > 2 for path in paths)
@@ -116,17 +131,24 @@ def test_versions_and_workers_agree(dl14):
 def test_same_seed_same_path_in_any_room(posts, monkeypatch):
     """Also when the buffers of the trees must be doubled on the way, and with what an earlier query left in them."""
     free = maze(96)
-    one = prm.solve((2, 2), (94, 94), ImageChecker(free, device="cpu"), prm.Settings(radius=4.0, shortcut_rounds=0), seed=5)
+    one = prm.solve(
+        (2, 2), (94, 94), ImageChecker(free, device="cpu"), prm.Settings(radius=4.0, shortcut_rounds=0), seed=5
+    )
     monkeypatch.setattr(prm_trees, "FIRST_CAPACITY", 64)
     checker = ImageChecker(free, device="cpu")
-    two, three = (prm.solve((2, 2), (94, 94), checker, prm.Settings(radius=4.0, shortcut_rounds=0), seed=5) for _ in range(2))
+    two, three = (
+        prm.solve((2, 2), (94, 94), checker, prm.Settings(radius=4.0, shortcut_rounds=0), seed=5) for _ in range(2)
+    )
     other = prm.solve((2, 2), (94, 94), checker, prm.Settings(radius=4.0, shortcut_rounds=0), seed=6)
     assert one.solved and np.array_equal(one.path, two.path) and np.array_equal(one.path, three.path)
     assert other.solved and not np.array_equal(one.path, other.path)
 
 
-@pytest.mark.parametrize("settings", [dict(), dict(lazy=True), dict(near=0.3), dict(version=1), dict(version=2, workers=2),
-                                      dict(version=3)], ids=str)
+@pytest.mark.parametrize(
+    "settings",
+    [dict(), dict(lazy=True), dict(near=0.3), dict(version=1), dict(version=2, workers=2), dict(version=3)],
+    ids=str,
+)
 def test_image(settings):
     checker = ImageChecker(maze(), device="cpu")
     result = prm.solve((3, 3), (45, 45), checker, prm.Settings(radius=8.0, **settings), seed=2)
@@ -140,13 +162,21 @@ def test_image_without_a_way():
     free = maze()
     free[:, 20] = False
     for version in (0, 1, 2, 3):
-        result = prm.solve((3, 3), (45, 45), ImageChecker(free, device="cpu"), prm.Settings(radius=8.0, max_samples=3000, version=version))
+        result = prm.solve(
+            (3, 3),
+            (45, 45),
+            ImageChecker(free, device="cpu"),
+            prm.Settings(radius=8.0, max_samples=3000, version=version),
+        )
         assert result.status is Status.SAMPLES_EXHAUSTED and result.samples == 3000 and "3000 samples" in result.message
 
 
 def test_lazy_finds_the_same_cost(posts, dl14):
     for checker, goal in ((posts, POSTS_GOAL), (dl14, GOAL)):
-        eager, lazy = (prm.solve(START, goal, checker, prm.Settings(shortcut_rounds=0, lazy=lazy), seed=0) for lazy in (False, True))
+        eager, lazy = (
+            prm.solve(START, goal, checker, prm.Settings(shortcut_rounds=0, lazy=lazy), seed=0)
+            for lazy in (False, True)
+        )
         assert eager.solved and lazy.cost == pytest.approx(eager.cost)
 
 
@@ -174,7 +204,9 @@ def test_roadmap_paths_are_the_shortest(posts):
             assert chain[0] == source and chain[-1] == goals[int(np.argmin(expected[source, goals]))]
             assert path_length(roadmap.nodes[chain]) == pytest.approx(expected[source, chain[-1]], rel=1e-5)
     checked = lazy.edge_states != UNCHECKED
-    assert 0 < checked.sum() < len(lazy.edges) / 2 and np.array_equal(lazy.edge_states[checked], eager.edge_states[checked])
+    assert 0 < checked.sum() < len(lazy.edges) / 2 and np.array_equal(
+        lazy.edge_states[checked], eager.edge_states[checked]
+    )
 
 
 @pytest.mark.parametrize("lazy", [False, True])
@@ -194,7 +226,9 @@ def test_roadmap_follows_the_obstacles(arm, posts, lazy):
         assert tuple(edges[blocked[0]]) not in along
         assert all(anew.motions_valid(nodes[[a]], nodes[[b]])[0] for a, b in along)
     else:
-        assert np.array_equal(roadmap.node_states == FREE, expected[0]) and np.array_equal(roadmap.edge_states == FREE, expected[1])
+        assert np.array_equal(roadmap.node_states == FREE, expected[0]) and np.array_equal(
+            roadmap.edge_states == FREE, expected[1]
+        )
     posts.world.remove("ball")
     roadmap.revalidate(posts, False)
     assert all(np.array_equal(a, b) for a, b in zip(states(roadmap), at_first))
@@ -273,8 +307,8 @@ def test_block_index_finds_the_nearest(dof, count):
     labels = rng.integers(0, 3, count).astype(np.int32)
     blocks = new_blocks(lower, upper, 0.3)
     for first in range(0, count, 100):
-        blocks = with_room(blocks, len(points[first:first + 100]))
-        insert_all(blocks, first, points[first:first + 100])
+        blocks = with_room(blocks, len(points[first : first + 100]))
+        insert_all(blocks, first, points[first : first + 100])
     found, squared = np.empty(5, dtype=np.int32), np.empty(5, dtype=np.float32)
     for q in rng.uniform(-3, 4, (100, dof)).astype(np.float32):
         distance = np.linalg.norm(points - q, axis=1)
@@ -302,10 +336,16 @@ def test_exchange_between_threads():
 
 @pytest.mark.gpu
 @needs_gpu
-@pytest.mark.parametrize("settings", [dict(), dict(lazy=True), dict(version=1, workers=2), dict(version=2), dict(version=3, workers=2)], ids=str)
+@pytest.mark.parametrize(
+    "settings",
+    [dict(), dict(lazy=True), dict(version=1, workers=2), dict(version=2), dict(version=3, workers=2)],
+    ids=str,
+)
 def test_cuda_solves_what_the_cpu_solves(arm, dl14, settings):
     gpu = dl14_checker(arm, "cuda")
-    one, two = (prm.solve(START, GOAL, gpu, prm.Settings(shortcut_rounds=0, batch=1024, **settings), seed=0) for _ in range(2))
+    one, two = (
+        prm.solve(START, GOAL, gpu, prm.Settings(shortcut_rounds=0, batch=1024, **settings), seed=0) for _ in range(2)
+    )
     cpu = prm.solve(START, GOAL, dl14, prm.Settings(shortcut_rounds=0, batch=1024, **settings), seed=0)
     assert one.solved and np.array_equal(one.path, two.path)
     assert 0.5 < one.samples / cpu.samples < 2 and 0.7 < one.cost / cpu.cost < 1.4  # roundings let the graphs part

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from random_urdf import random_urdf
 
 from benchmarks.problems import data_dir, load_golden, missing_data, robot_files
-from gpu_planners.arm.modified_dh import row_transform
-from gpu_planners.arm.urdf_loader import load_urdf
+from gpu_planners.arm.robot.modified_dh import row_transform
+from gpu_planners.arm.urdf.loader import load_urdf
 from gpu_planners.errors import RobotDescriptionError
 
 needs_data = pytest.mark.skipif(missing_data() is not None, reason=str(missing_data()))
@@ -72,8 +72,9 @@ def test_golden_poses_and_pairs_of_the_panda():
     shape_poses = robot.frame_poses(golden["fk_q"])
     names = [shape.name for shape in robot.shapes]
     assert names == golden["fk_geom_names"].tolist()
-    assert {frozenset(pair) for pair in golden["self_pairs"].tolist()} \
-        == {frozenset((names[i], names[j])) for i, j in robot.self_collision_pairs}
+    assert {frozenset(pair) for pair in golden["self_pairs"].tolist()} == {
+        frozenset((names[i], names[j])) for i, j in robot.self_collision_pairs
+    }
     np.testing.assert_allclose(robot.lower, golden["lower"], atol=1e-6)
     links = robot.link_poses(golden["fk_q"])
     for g, name in enumerate(names[:-1]):  # the right finger's mesh has an origin of its own, the others none
@@ -134,7 +135,7 @@ def test_unknown_link_is_named():
 
 def load_without_shapes(monkeypatch, *args, **kwargs):
     """The loader with its shapes left out: kinematics does not need thousands of mesh vertices."""
-    from gpu_planners.arm import urdf_loader
+    from gpu_planners.arm.urdf import loader as urdf_loader
 
     monkeypatch.setattr(urdf_loader, "_build_shapes", lambda *_: ((), np.zeros(0, np.int32)))
     return load_urdf(*args, **kwargs)

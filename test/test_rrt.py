@@ -1,4 +1,5 @@
-"""rrt, and what rrt_star shares with it: paths re-checked by other code, goal regions, budgets, repeatability, bad input."""
+"""rrt, and what rrt_star shares with it: paths re-checked by other code, goal regions, budgets, repeatability, bad
+input."""
 
 import numpy as np
 import pytest
@@ -6,10 +7,11 @@ from plane_oracle import along, arm_meets_boxes
 from walled_point import DEVICES, GOAL, OPTIMUM, PLAIN, START, free_by_oracle, walled
 
 from benchmarks.problems import add_obstacles, load_problems, missing_data, robot_files
-from gpu_planners.arm import CollisionChecker, CollisionWorld, Status, load_urdf, rrt, rrt_star
-from gpu_planners.arm.path import path_length
-from gpu_planners.arm.planar import PlanarChecker, nine_link_scene
-from gpu_planners.arm.tree_search import TreeSearch
+from gpu_planners.arm import CollisionChecker, CollisionWorld, Status, load_urdf
+from gpu_planners.arm.planners.result import path_length
+from gpu_planners.arm.planners.tree import rrt, rrt_star
+from gpu_planners.arm.planners.tree.search import TreeSearch
+from gpu_planners.arm.spaces.planar import PlanarChecker, nine_link_scene
 from gpu_planners.errors import SettingsError
 
 PLANNERS = pytest.mark.parametrize("planner", [rrt, rrt_star], ids=["rrt", "rrt_star"])
@@ -42,7 +44,9 @@ def test_paths_of_the_panda_are_free_by_coal(planner):
         settings = planner.Settings(max_samples=1500, time_limit_s=60, shortcut_rounds=0)
         result = planner.solve(problem.start, problem.goals, checker, settings)
         assert result.solved, result.message
-        assert np.array_equal(result.path[0], problem.start) and np.allclose(result.path[-1], problem.goals[result.goal_index])
+        assert np.array_equal(result.path[0], problem.start) and np.allclose(
+            result.path[-1], problem.goals[result.goal_index]
+        )
         assert CoalScene(*robot_files("panda"), problem.obstacles).first_collision(result.path, spacing=0.001) is None
 
 
@@ -57,7 +61,10 @@ def test_a_range_bounds_the_motions():
 def test_shortening_lowers_the_weighted_cost():
     weights = (9.0, 1.0)
     for seed in range(4):
-        raw, short = (rrt.solve(START, GOAL, walled(), rrt.Settings(weights=weights, shortcut_rounds=rounds), seed) for rounds in (0, 12))
+        raw, short = (
+            rrt.solve(START, GOAL, walled(), rrt.Settings(weights=weights, shortcut_rounds=rounds), seed)
+            for rounds in (0, 12)
+        )
         assert short.cost < raw.cost and short.cost == pytest.approx(path_length(short.path, weights))
         assert free_by_oracle(short.path[:-1], short.path[1:]).all()
 
@@ -90,7 +97,9 @@ def test_start_is_a_goal(planner):
 
 @PLANNERS
 def test_same_seed_same_path(planner):
-    one, two, other = (planner.solve(START, GOAL, walled(), planner.Settings(max_samples=500), seed) for seed in (3, 3, 4))
+    one, two, other = (
+        planner.solve(START, GOAL, walled(), planner.Settings(max_samples=500), seed) for seed in (3, 3, 4)
+    )
     assert np.array_equal(one.path, two.path) and one.samples == two.samples
     assert other.solved and not np.array_equal(one.path, other.path)
 
@@ -107,15 +116,19 @@ def test_same_seed_same_path_on_cuda(device, planner):
 
 
 @PLANNERS
-@pytest.mark.parametrize(("start", "goals", "status", "word"), [
-    (np.zeros(3), GOAL, Status.INVALID_START, "(2,)"),
-    ([np.nan, 0], GOAL, Status.INVALID_START, "finite"),
-    (START, np.zeros((0, 2)), Status.INVALID_GOAL, "(G, 2)"),
-    ([-1.0, 0.5], GOAL, Status.START_OUT_OF_LIMITS, "x = -1"),
-    (START, [[0.5, 2.0], [3.0, 0.5]], Status.GOAL_OUT_OF_LIMITS, "y = 2"),
-    (BLOCKED, GOAL, Status.START_IN_COLLISION, "pixel"),
-    (START, [BLOCKED, [0.5, 2.0]], Status.GOAL_IN_COLLISION, "pixel"),
-], ids=lambda x: x.name if isinstance(x, Status) else "")
+@pytest.mark.parametrize(
+    ("start", "goals", "status", "word"),
+    [
+        (np.zeros(3), GOAL, Status.INVALID_START, "(2,)"),
+        ([np.nan, 0], GOAL, Status.INVALID_START, "finite"),
+        (START, np.zeros((0, 2)), Status.INVALID_GOAL, "(G, 2)"),
+        ([-1.0, 0.5], GOAL, Status.START_OUT_OF_LIMITS, "x = -1"),
+        (START, [[0.5, 2.0], [3.0, 0.5]], Status.GOAL_OUT_OF_LIMITS, "y = 2"),
+        (BLOCKED, GOAL, Status.START_IN_COLLISION, "pixel"),
+        (START, [BLOCKED, [0.5, 2.0]], Status.GOAL_IN_COLLISION, "pixel"),
+    ],
+    ids=lambda x: x.name if isinstance(x, Status) else "",
+)
 def test_bad_queries_are_named(planner, start, goals, status, word):
     result = planner.solve(start, goals, walled())
     assert result.status is status and word in result.message
@@ -131,7 +144,9 @@ def test_unusable_goals_are_left_out(planner):
 @PLANNERS
 def test_budgets_end_the_search(planner):
     checker = walled()
-    checker.set_image(np.where(np.arange(100) == 50, False, True)[None].repeat(100, axis=0))  # nothing gets past column 50
+    checker.set_image(
+        np.where(np.arange(100) == 50, False, True)[None].repeat(100, axis=0)
+    )  # nothing gets past column 50
     few = planner.solve(START, GOAL, checker, planner.Settings(max_samples=70))
     assert few.status is Status.SAMPLES_EXHAUSTED and few.samples == 70 and "70 samples" in few.message
     late = planner.solve(START, GOAL, checker, planner.Settings(max_samples=10_000_000, time_limit_s=0.05))
@@ -153,10 +168,22 @@ def test_a_world_that_changes_meanwhile_is_named(planner, monkeypatch):
 
 
 @PLANNERS
-@pytest.mark.parametrize(("field", "value"), [
-    ("range", -1.0), ("range", float("nan")), ("range", 1e-6), ("goal_radius", -0.1), ("goal_bias", 1.5), ("batch", -1), ("batch", 2.5),
-    ("max_samples", 0), ("time_limit_s", 0.0), ("weights", (1.0, 0.0)), ("shortcut_rounds", "many"),
-])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("range", -1.0),
+        ("range", float("nan")),
+        ("range", 1e-6),
+        ("goal_radius", -0.1),
+        ("goal_bias", 1.5),
+        ("batch", -1),
+        ("batch", 2.5),
+        ("max_samples", 0),
+        ("time_limit_s", 0.0),
+        ("weights", (1.0, 0.0)),
+        ("shortcut_rounds", "many"),
+    ],
+)
 def test_settings_refuse_by_name(planner, field, value):
     with pytest.raises(SettingsError, match=f"{field}.* is .*allowed"):
         planner.Settings(**{field: value})

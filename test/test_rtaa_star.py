@@ -8,7 +8,7 @@ from grid_paths import random_tiles, same_paths, steps_from
 from gpu_planners.device import cuda_problem
 from gpu_planners.errors import SettingsError
 from gpu_planners.grid import AgentStatus, GridMap
-from gpu_planners.grid.rtaa_star import RtaaStar, Settings
+from gpu_planners.grid.papers.rtaa_star import RtaaStar, Settings
 
 CUDA = pytest.mark.skipif(bool(cuda_problem()), reason=cuda_problem() or "CUDA is there")
 MAPS = [(4, 1), (8, 1), (4, 5), (8, 5)]  # connectivity, greatest cost
@@ -60,7 +60,7 @@ def comb(rows, cols):
     """Dead ends that point at a goal on the right."""
     costs = np.ones((rows, cols), np.uint8)
     costs[2:-2, cols // 2] = 0
-    costs[2, cols // 4:cols // 2] = costs[-3, cols // 4:cols // 2] = 0
+    costs[2, cols // 4 : cols // 2] = costs[-3, cols // 4 : cols // 2] = 0
     return costs
 
 
@@ -72,7 +72,9 @@ def test_agents_walk_as_a_serial_rtaa_star(connectivity, weights, lookahead):
     for costs in (random_costs(rng, 30, 41, 0.25, weights), comb(30, 40) * weight):
         starts, goals = random_tiles(rng, costs, 25), random_tiles(rng, costs, 25)
         starts[0] = goals[0]
-        paths = RtaaStar(GridMap(costs, connectivity), 8, "cpu", Settings(lookahead, 400, table_size=16384)).plan(starts, goals)
+        paths = RtaaStar(GridMap(costs, connectivity), 8, "cpu", Settings(lookahead, 400, table_size=16384)).plan(
+            starts, goals
+        )
         check_paths(GridMap(costs, connectivity), paths, starts, goals)
         assert paths.solved.sum() > 15
         for i, (start, goal) in enumerate(zip(starts.tolist(), goals.tolist())):
@@ -100,7 +102,9 @@ def test_goals_are_reached_where_there_is_a_way(connectivity, weights, lookahead
 def test_a_full_table_forgets_and_moves_are_bounded():
     costs = comb(20, 32)
     starts, goals = np.array([[10, 2]]).repeat(3, axis=0), np.array([[10, 30]]).repeat(3, axis=0)
-    small, large = (RtaaStar(GridMap(costs, 4), 8, "cpu", Settings(3, 20000, size)).plan(starts, goals) for size in (16, 8192))
+    small, large = (
+        RtaaStar(GridMap(costs, 4), 8, "cpu", Settings(3, 20000, size)).plan(starts, goals) for size in (16, 8192)
+    )
     assert large.solved.all()
     assert not np.array_equal(small.length, large.length)
     for paths in (small, large):
@@ -115,23 +119,21 @@ def test_agents_that_do_not_fit_go_in_batches():
     rng = np.random.default_rng(2)
     costs = random_costs(rng, 200, 200, 0.25, 1)
     starts, goals = random_tiles(rng, costs, 20000), random_tiles(rng, costs, 1).repeat(20000, axis=0)
-    planner = RtaaStar(GridMap(costs, 4), 8, "cpu", Settings(memory_mb=1))
-    runs, run = [], planner._walks.run
-    planner._walks.run = lambda *a: runs.append(len(a[0])) or run(*a)
-    few = planner.plan(starts, goals)
-    assert len(runs) > 2
-    same_paths(few, RtaaStar(GridMap(costs, 4), 8).plan(starts, goals))
+    planner, whole = RtaaStar(GridMap(costs, 4), 8, "cpu", Settings(memory_mb=1)), RtaaStar(GridMap(costs, 4), 8)
+    few, all_at_once = planner.plan(starts, goals), whole.plan(starts, goals)
+    same_paths(few, all_at_once)
+    chunks = 128 * (-(-all_at_once.length // 496)).sum()  # what the moves take at least, in bytes
+    assert chunks > 2 * 2**20  # more than two batches of 1 MB
     again = planner.plan(starts[:100], goals[:100])
     np.testing.assert_array_equal(again.cost, few.cost[:100])
 
 
 def test_an_agent_whose_moves_fit_nowhere():
-    """A corridor of more moves than 64 chunks hold; another agent still gets its path."""
-    costs = np.ones((401, 200), np.uint8)
+    """A corridor of more moves than 1 MB holds for a worker; another agent still gets its path."""
+    costs = np.ones((601, 200), np.uint8)
     costs[1::4, :-1] = costs[3::4, 1:] = 0
-    starts, goals = np.array([[0, 0], [400, 10]]), np.full((2, 2), [400, 0])
+    starts, goals = np.array([[0, 0], [600, 10]]), np.full((2, 2), [600, 0])
     planner = RtaaStar(GridMap(costs, 8), 8, "cpu", Settings(most_moves=10**6, memory_mb=1))
-    planner._walks._most = 64
     paths = planner.plan(starts, goals)
     assert paths.status.tolist() == [AgentStatus.OUT_OF_MEMORY, AgentStatus.SOLVED]
     check_paths(GridMap(costs, 8), paths, starts, goals)
@@ -156,7 +158,12 @@ def test_settings_are_refused():
 
 
 def test_settings_of_numpys_types_are_taken():
-    few = {"lookahead": np.int8(3), "most_moves": np.uint8(100), "table_size": np.int16(64), "memory_mb": np.int32(4096)}
+    few = {
+        "lookahead": np.int8(3),
+        "most_moves": np.uint8(100),
+        "table_size": np.int16(64),
+        "memory_mb": np.int32(4096),
+    }
     grid, starts, goals = GridMap(np.ones((9, 9), np.uint8)), [[0, 0]], [[8, 5]]
     same_paths(RtaaStar(grid, 8, "cpu", Settings(**few)).plan(starts, goals), RtaaStar(grid).plan(starts, goals))
 
@@ -171,5 +178,7 @@ def test_cuda_walks_as_the_cpu(connectivity, weights, lookahead):
     starts, goals = random_tiles(rng, grid.costs, 3000), random_tiles(rng, grid.costs, 3000)
     for size in (16, 1024):  # the small table forgets
         cpu, cuda = (RtaaStar(grid, 8, device, Settings(lookahead, 3000, size)) for device in ("cpu", "cuda:0"))
-        same_paths(cpu.plan(starts, goals), cuda.plan(starts, goals))
+        paths = cuda.plan(starts, goals)
+        same_paths(cpu.plan(starts, goals), paths)
+        check_paths(grid, paths, starts, goals)
         same_paths(cpu.plan(starts[:10], goals[:10]), cuda.plan(starts[:10], goals[:10]))

@@ -7,8 +7,8 @@ import pytest
 import trimesh
 
 from gpu_planners.arm import load_urdf
-from gpu_planners.arm.scene_file import fixed_frames, load_scene, pose_matrix
-from gpu_planners.arm.shapes import ShapeKind
+from gpu_planners.arm.collision.scene_file import fixed_frames, load_scene, pose_matrix
+from gpu_planners.arm.geometry.shapes import ShapeKind
 from gpu_planners.errors import ObstacleError
 
 SCENES = Path(__file__).resolve().parent.parent / "config" / "scenes"

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from benchmarks.problems import data_dir, missing_data, robot_files
-from gpu_planners.arm.self_collision import with_sampled_pairs
-from gpu_planners.arm.urdf_loader import load_urdf
+from gpu_planners.arm.urdf.loader import load_urdf
+from gpu_planners.arm.urdf.self_collision import with_sampled_pairs
 
 needs_data = pytest.mark.skipif(missing_data() is not None, reason=str(missing_data()))
 
@@ -19,14 +19,27 @@ def link_pairs(robot):
 
 def fold(reach):
     """Three links in a plane; the third can fold back onto the first, or reaches it never, or always touches it."""
-    link = ('<link name="{}"><collision><origin xyz="0.25 0 0"/><geometry><box size="{} 0.05 0.05"/></geometry>'
-            '</collision></link>')
-    joint = ('<joint name="j{0}" type="revolute"><parent link="l{0}"/><child link="l{1}"/><origin xyz="0.5 0 0"/>'
-             '<axis xyz="0 0 1"/><limit lower="{2}" upper="{3}" velocity="1" effort="1"/></joint>')
+    link = (
+        '<link name="{}"><collision><origin xyz="0.25 0 0"/><geometry><box size="{} 0.05 0.05"/></geometry>'
+        "</collision></link>"
+    )
+    joint = (
+        '<joint name="j{0}" type="revolute"><parent link="l{0}"/><child link="l{1}"/><origin xyz="0.5 0 0"/>'
+        '<axis xyz="0 0 1"/><limit lower="{2}" upper="{3}" velocity="1" effort="1"/></joint>'
+    )
     limits = {"some": (-3.1, 3.1), "never": (-0.5, 0.5), "always": (-0.01, 0.01)}[reach]
     size = 1.8 if reach == "always" else 0.4
-    return "".join(['<robot name="fold">', link.format("l0", 0.4), link.format("l1", 0.4), link.format("l2", size),
-                    joint.format(0, 1, *limits), joint.format(1, 2, *limits), "</robot>"])
+    return "".join(
+        [
+            '<robot name="fold">',
+            link.format("l0", 0.4),
+            link.format("l1", 0.4),
+            link.format("l2", size),
+            joint.format(0, 1, *limits),
+            joint.format(1, 2, *limits),
+            "</robot>",
+        ]
+    )
 
 
 @pytest.mark.parametrize("reach, reason", [("never", "never collides"), ("always", "collides in"), ("some", None)])
@@ -47,8 +60,9 @@ def test_an_srdf_decides_instead():
     assert link_pairs(robot) == set() and ("l0", "l2", "SRDF: User") in robot.disabled_pairs
     other = '<robot name="fold"><disable_collisions link1="l0" link2="l1" reason="Adjacent"/></robot>'
     assert link_pairs(load_urdf(fold("never"), other)) == {frozenset(("l0", "l2"))}
-    default = ('<robot name="fold"><disable_default_collisions link="l2"/><enable_collisions link1="l0" link2="l2"/>'
-               '</robot>')
+    default = (
+        '<robot name="fold"><disable_default_collisions link="l2"/><enable_collisions link1="l0" link2="l2"/></robot>'
+    )
     assert link_pairs(load_urdf(fold("never"), default)) == {frozenset(("l0", "l2"))}
 
 
@@ -91,6 +105,7 @@ def test_dl14_arm_has_the_papers_kinematics(paper, dl14_arm):
 
 def modified_dh(a, alpha, d, theta):
     """Rx(alpha) Tx(a) Rz(theta) Tz(d), multiplied out here from its four factors."""
+
     def turn(i, j, angle):
         T = np.eye(4)
         T[i, i] = T[j, j] = np.cos(angle)
@@ -115,13 +130,19 @@ def corners(shape):
 
 
 def test_dl14_arm_and_scene_have_the_papers_polytopes_and_pairs(paper, dl14_arm):
-    scene_file = pytest.importorskip("gpu_planners.arm.scene_file")
+    scene_file = pytest.importorskip("gpu_planners.arm.collision.scene_file")
     world = scene_file.load_scene(URDF.parent / "config" / "scenes" / "dl14.yaml", scene_file.fixed_frames(dl14_arm))
     number = {}
-    for shape, frame in [*((shape, 0) for shape in world.shapes),
-                         *((shape, frame + 1) for shape, frame in zip(dl14_arm.shapes, dl14_arm.shape_frame))]:
-        matches = [i for i, polytope in enumerate(paper["polytopes"]) if polytope["frame"] == frame
-                   and {tuple(p) for p in (np.round(polytope["vertices"], 6) + 0.0).tolist()} == corners(shape)]
+    for shape, frame in [
+        *((shape, 0) for shape in world.shapes),
+        *((shape, frame + 1) for shape, frame in zip(dl14_arm.shapes, dl14_arm.shape_frame)),
+    ]:
+        matches = [
+            i
+            for i, polytope in enumerate(paper["polytopes"])
+            if polytope["frame"] == frame
+            and {tuple(p) for p in (np.round(polytope["vertices"], 6) + 0.0).tolist()} == corners(shape)
+        ]
         number[shape.name] = matches[0]
     assert sorted(number.values()) == list(range(13))
     moving = [shape.name for shape, frame in zip(dl14_arm.shapes, dl14_arm.shape_frame) if frame >= 0]

@@ -1,4 +1,5 @@
-"""A short form of `make soundness`: some cases of every attack, always the same ones, and none may find a wrong answer."""
+"""A short form of `make soundness`: some cases of every attack, always the same ones, and none may find a wrong
+answer."""
 
 import pytest
 
@@ -9,7 +10,17 @@ from soundness.__main__ import NAMES, attack_named, main, run_case  # noqa: E402
 from soundness.harness import ACCURACY, Attack, Run, Skipped, Tally  # noqa: E402
 
 ROBOTS = ("panda", "ur5", "random-0", "random-1", "random-3")  # few, since each takes seconds to load
-CASES = {"contacts": 20, "motions": 20, "meshes": 6, "worlds": 2, "changes": 3, "far": 24, "margins": 15, "paths": 2, "grids": 4}
+CASES = {
+    "contacts": 20,
+    "motions": 20,
+    "meshes": 6,
+    "worlds": 2,
+    "changes": 3,
+    "far": 24,
+    "margins": 15,
+    "paths": 2,
+    "grids": 4,
+}
 SEED = 1
 
 
@@ -50,7 +61,11 @@ def test_wrong_answers_count_and_can_be_seen_again():
         raise ZeroDivisionError("by zero")
 
     tally = Tally("broken", 0)
-    assert not run_case(None, Attack("broken", "", broken), tally, 0) and tally.skipped == {"not here": 1} and not tally.wrong
+    assert (
+        not run_case(None, Attack("broken", "", broken), tally, 0)
+        and tally.skipped == {"not here": 1}
+        and not tally.wrong
+    )
     assert run_case(None, Attack("broken", "", broken), tally, 1) and "ZeroDivisionError" in tally.failures[0]["what"]
 
 
@@ -59,7 +74,7 @@ def test_the_same_seed_gives_the_same_grid_cases(tmp_path, capsys):
     for file in (tmp_path / "a.json", tmp_path / "b.json"):
         assert main(["--only", "grids", "--seed", "5", "--case", "2", "--json", str(file)]) == 0
         text = file.read_text()
-        counts.append(text[text.index('"checks"'):text.index('"seconds"', text.index('"checks"'))])
+        counts.append(text[text.index('"checks"') : text.index('"seconds"', text.index('"checks"'))])
     assert counts[0] == counts[1] and "grids" in capsys.readouterr().out
 
 

@@ -8,10 +8,13 @@ from hypothesis import strategies as st
 
 from gpu_planners.device import cuda_problem
 from gpu_planners.errors import SettingsError
-from gpu_planners.grid import BlockPlanner, GridMap, streamed_field
-from gpu_planners.grid.block_field import FieldShape, Settings
-from gpu_planners.grid.generated_maps import cave_map, room_map
-from gpu_planners.grid.streamed_field import Cut, StreamedFields
+from gpu_planners.grid import BlockPlanner, GridMap
+from gpu_planners.grid.exact import streamed as streamed_field
+from gpu_planners.grid.exact.fields import Settings, open_fields
+from gpu_planners.grid.exact.request import Request
+from gpu_planners.grid.exact.shape import FieldShape
+from gpu_planners.grid.exact.streamed import Cut, StreamedFields
+from gpu_planners.grid.maps.generated import cave_map, room_map
 
 
 def spiral(rows, cols, connectivity):
@@ -26,7 +29,9 @@ MAPS = {
     "rooms": lambda rows, cols, connectivity, seed: room_map(rows, cols, seed, connectivity, room=10, wall=1, door=1),
     "caves": lambda rows, cols, connectivity, seed: cave_map(rows, cols, seed, connectivity),
     "corridors": lambda rows, cols, connectivity, seed: spiral(rows, cols, connectivity),
-    "random": lambda rows, cols, connectivity, seed: GridMap(random_costs(np.random.default_rng(seed), rows, cols, 0.35, 1), connectivity),
+    "random": lambda rows, cols, connectivity, seed: GridMap(
+        random_costs(np.random.default_rng(seed), rows, cols, 0.35, 1), connectivity
+    ),
 }
 
 
@@ -34,24 +39,19 @@ def cut_into(grid, block_size, sides, device="cpu"):
     """-> planner whose windows have so many blocks a side"""
     shape = FieldShape.of(grid, block_size)
     limit = Cut(shape, *sides).window.bytes_with_map
-    planner = BlockPlanner(grid, block_size=block_size, device=device, settings=Settings(memory_limit_bytes=limit))
-    assert isinstance(planner._engine._fields, StreamedFields)
-    cut = planner._engine._fields.cut
+    cut = Cut.of(shape, limit)
     assert cut.window.bytes_with_map <= limit < shape.field_bytes and cut.down * cut.across > 1
-    return planner
+    return BlockPlanner(grid, block_size=block_size, device=device, settings=Settings(memory_limit_bytes=limit))
 
 
 def assert_same(one, streamed, starts, goal):
-    """Values, edges, directions and paths of both planners, bit for bit. -> PathSet"""
-    a, b = one.plan(starts, goal), streamed.plan(starts, goal)
-    for name in ("status", "cost", "length", "first", "words"):
-        assert np.array_equal(getattr(a, name), getattr(b, name)), name
-    blocks, fields = one._engine.shape.blocks, (one._engine._fields, streamed._engine._fields)
-    for first, second in zip(*(each.field(0)[:2] for each in fields), strict=True):
-        assert (first is None and second is None) or np.array_equal(first, second)
-    directions = (each._host if isinstance(each, StreamedFields) else each for each in fields)
-    first, second = (each.staged()["directions"].reshape(blocks.height, blocks.width, -1)[1:-1, 1:-1] for each in directions)
-    assert np.array_equal(first, second)
+    """The field, and the paths from some starts and from all tiles, by both planners, bit for bit. -> PathSet"""
+    for agents in (np.argwhere(one.grid.costs), starts):  # all tiles: every direction
+        a, b = one.plan(agents, goal), streamed.plan(agents, goal)
+        for name in ("status", "cost", "length", "first", "words"):
+            assert np.array_equal(getattr(a, name), getattr(b, name)), name
+    if one.grid.costs[tuple(goal)]:
+        assert np.array_equal(one.field(goal), streamed.field(goal))
     return b
 
 
@@ -67,7 +67,9 @@ def assert_same(one, streamed, starts, goal):
     overlap=st.sampled_from([2, 8]),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_streamed_fields_are_those_of_one_piece(kind, blocks, short, sides, connectivity, highest, block_size, overlap, seed):
+def test_streamed_fields_are_those_of_one_piece(
+    kind, blocks, short, sides, connectivity, highest, block_size, overlap, seed
+):
     """Windows of 2 or 3 blocks a side that lie beside each other, or overlap by a block."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streamed_field, "OVERLAP", overlap)
@@ -93,7 +95,7 @@ def compare_with_one_piece(kind, blocks, short, sides, connectivity, highest, bl
     for planner in (one, streamed):
         planner.update(*changed.T, new)
     starts = np.argwhere(one.grid.costs)[:: rows * cols // 40]
-    if FieldShape.of(one.grid, block_size) == one._engine.shape:
+    if FieldShape.of(one.grid, block_size) == FieldShape.of(grid, block_size):  # else another limit would be needed
         assert_same(one, streamed, starts, goal)
 
 
@@ -109,17 +111,26 @@ def test_many_goals_are_planned_one_after_the_other():
 
 
 def test_a_window_is_visited_again_where_the_way_comes_back():
-    streamed = cut_into(spiral(64, 64, 4), 8, (4, 4))
-    paths = streamed.plan([[0, 0]], [62, 0])
-    assert paths.solved.all() and paths.length[0] > 31 * 60
-    assert streamed._engine._fields.visits > 31  # the way changes from the left to the right half in each corridor
+    grid = spiral(64, 64, 4)
+    cut = Cut(FieldShape.of(grid, 8), 4, 4)
+    fields = StreamedFields(cut, open_fields(cut.window, "cpu"))
+    fields.set_map(grid)
+    fields.allocate(1)
+    block, tile = cut.shape.blocks.of_tiles(62, 0)
+    fields.update(Request(np.array([[block, tile, 0, 1]], np.int32), new=[0]))
+    length = fields.descend(np.array([[0, 0]], np.int32), np.zeros(1, np.int32), 2)[0]
+    assert length[0] > 31 * 60
+    assert fields.visits > 31  # the way changes from the left to the right half in each corridor
 
 
 @pytest.mark.parametrize("connectivity", [4, 8])
 def test_the_least_limit_is_named(connectivity):
     grid = GridMap(np.ones((400, 400), np.uint8), connectivity)
     least = Cut(FieldShape.of(grid, 32), 2, 2).window.bytes_with_map
-    with pytest.raises(SettingsError, match=f"memory_limit_bytes is {least - 1}: .* 2 x 2 blocks of 32 x 32 tiles; use at least {least}$"):
+    with pytest.raises(
+        SettingsError,
+        match=f"memory_limit_bytes is {least - 1}: .* 2 x 2 blocks of 32 x 32 tiles; use at least {least}$",
+    ):
         BlockPlanner(grid, device="cpu", settings=Settings(memory_limit_bytes=least - 1))
     planner = BlockPlanner(grid, device="cpu", settings=Settings(memory_limit_bytes=least))
     assert planner.plan([[0, 0]], [0, 399]).cost[0] == 399
@@ -135,7 +146,7 @@ def test_windows_fill_the_limit(rows, cols, connectivity):
         assert cut.window.bytes_with_map <= share * shape.field_bytes
         covered = np.zeros((shape.blocks.height - 2, shape.blocks.width - 2), int)
         for window in range(cut.down * cut.across):
-            (top, bottom), (left, right) = cut.place(window)
+            top, bottom, left, right = cut.place(window)
             covered[top:bottom, left:right] += 1
         assert (covered > 0).all()
         assert cut.down * cut.across <= 2.5 / share + 1
@@ -143,10 +154,14 @@ def test_windows_fill_the_limit(rows, cols, connectivity):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(bool(cuda_problem()), reason=cuda_problem() or "")
-@pytest.mark.parametrize(("connectivity", "highest", "block_size"), [(4, 1, 32), (4, 1, 8), (4, 255, 32), (8, 1, 32), (8, 255, 16)])
+@pytest.mark.parametrize(
+    ("connectivity", "highest", "block_size"), [(4, 1, 32), (4, 1, 8), (4, 255, 32), (8, 1, 32), (8, 255, 16)]
+)
 def test_streamed_on_cuda_equals_one_piece_on_the_cpu(connectivity, highest, block_size):
     rng = np.random.default_rng(5)
-    costs = room_map(300, 410, 5, connectivity, room=20, wall=1, door=1).costs * rng.integers(1, highest + 1, (300, 410))
+    costs = room_map(300, 410, 5, connectivity, room=20, wall=1, door=1).costs * rng.integers(
+        1, highest + 1, (300, 410)
+    )
     grid = GridMap(costs, connectivity)
     free = np.argwhere(grid.costs)
     one, streamed = BlockPlanner(grid, block_size=block_size, device="cpu"), cut_into(grid, block_size, (3, 4), "cuda")

@@ -1,4 +1,5 @@
-"""Time limits of the arm's planners: kept whatever the number of goals, problems, samples of a round or nodes, and answered truthfully.
+"""Time limits of the arm's planners: kept whatever the number of goals, problems, samples of a round or nodes, and
+answered truthfully.
 
 Bounds are generous, since machines are slow at times: without the limits these queries take from seconds to hours.
 """
@@ -12,19 +13,23 @@ from walled_point import GOAL as POINT_GOAL
 from walled_point import START as POINT_START
 from walled_point import walled
 
-from gpu_planners.arm import CollisionChecker, Status, load_urdf, prm, rrt, rrt_connect, rrt_star
-from gpu_planners.arm.image_space import ImageChecker
-from gpu_planners.arm.path import path_length
-from gpu_planners.arm.query import GREATEST_GOALS, in_pieces
-from gpu_planners.arm.roadmap import BLOCKED, FREE, UNCHECKED, Graph
-from gpu_planners.arm.scene_file import fixed_frames, load_scene
-from gpu_planners.arm.shortcut import shortcut
+from gpu_planners.arm import CollisionChecker, Status, load_urdf
+from gpu_planners.arm.collision.scene_file import fixed_frames, load_scene
+from gpu_planners.arm.planners import prm, rrt_connect
+from gpu_planners.arm.planners.prm.roadmap import BLOCKED, FREE, UNCHECKED, Graph
+from gpu_planners.arm.planners.query import GREATEST_GOALS, in_pieces
+from gpu_planners.arm.planners.result import path_length
+from gpu_planners.arm.planners.shortcut import shortcut
+from gpu_planners.arm.planners.tree import rrt, rrt_star
+from gpu_planners.arm.spaces.image import ImageChecker
 from gpu_planners.device import njit
-from gpu_planners.team import clock_ns, deadline_in, left_ms
+from gpu_planners.parallel.team import clock_ns, deadline_in, left_ms
 
 ROOT = Path(__file__).resolve().parent.parent
 START, GOAL = np.zeros(4), np.full(4, 3.0)
-PLANNERS = pytest.mark.parametrize("planner", [rrt_connect, prm, rrt, rrt_star], ids=["rrt_connect", "prm", "rrt", "rrt_star"])
+PLANNERS = pytest.mark.parametrize(
+    "planner", [rrt_connect, prm, rrt, rrt_star], ids=["rrt_connect", "prm", "rrt", "rrt_star"]
+)
 GRACE = 1.0  # seconds
 
 
@@ -105,8 +110,13 @@ def test_large_rounds(planner):
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_parallel_versions_of_prm(dl14, version):
     """Rounds of a million samples, and the motions to many goals."""
-    point, took = timed(prm, [0.2, 0.5], [0.8, 0.5], divided(),
-                        prm.Settings(version=version, workers=2, batch=1_000_000, time_limit_s=0.2, max_samples=100_000_000))
+    point, took = timed(
+        prm,
+        [0.2, 0.5],
+        [0.8, 0.5],
+        divided(),
+        prm.Settings(version=version, workers=2, batch=1_000_000, time_limit_s=0.2, max_samples=100_000_000),
+    )
     assert took < 0.2 + GRACE
     assert_late(point, 0.2)
     goals = free_goals(dl14, 5000)
@@ -136,7 +146,8 @@ def test_a_batch_of_many_problems():
 
 
 def test_shortening_ends_in_time_and_keeps_whole_passes(dl14):
-    """A path of many corners along a proven motion: it gets shorter with time, is free whenever it was cut, and never longer."""
+    """A path of many corners along a proven motion: it gets shorter with time, is free whenever it was cut, and never
+    longer."""
     settings = rrt_connect.Settings(shortcut_rounds=0, time_limit_s=60)
     raw = rrt_connect.solve(START, GOAL, dl14, settings, seed=3).path
     t = np.linspace(0, 1, 20)[:, None]
@@ -172,7 +183,8 @@ def test_a_roadmap_is_built_in_time_and_true(dl14):
 
 
 def test_queries_through_a_roadmap_end_in_time(dl14):
-    """Many goals to connect, and obstacles that have changed; what there was no time for is checked when it is needed."""
+    """Many goals to connect, and obstacles that have changed; what there was no time for is checked when it is
+    needed."""
     roadmap = prm.build(dl14, prm.Settings(roadmap_nodes=2000, lazy=True, time_limit_s=60))
     goals = free_goals(dl14, 10_000)
     result, took = timed(prm, START, goals, dl14, prm.Settings(time_limit_s=0.2), roadmap=roadmap)
@@ -191,9 +203,13 @@ def test_queries_through_a_roadmap_end_in_time(dl14):
 def test_trees_that_have_met_answer_without_time_for_the_shortest_path(dl14, lazy, monkeypatch):
     shortest = prm.solve(START, GOAL, dl14, prm.Settings(shortcut_rounds=0, lazy=lazy, time_limit_s=60), seed=1)
     monkeypatch.setattr(Graph, "shortest_path", lambda *args: [])
-    result = prm.solve(START, [GOAL, GOAL - 0.01], dl14, prm.Settings(shortcut_rounds=0, lazy=lazy, time_limit_s=60), seed=1)
+    result = prm.solve(
+        START, [GOAL, GOAL - 0.01], dl14, prm.Settings(shortcut_rounds=0, lazy=lazy, time_limit_s=60), seed=1
+    )
     assert result.solved and result.cost >= shortest.cost * (1 - 1e-5) and result.goal_index in (0, 1)
-    assert np.array_equal(result.path[0], START) and np.array_equal(result.path[-1], [GOAL, GOAL - 0.01][result.goal_index])
+    assert np.array_equal(result.path[0], START) and np.array_equal(
+        result.path[-1], [GOAL, GOAL - 0.01][result.goal_index]
+    )
     assert dl14.motions_valid(result.path[:-1], result.path[1:]).all()
 
 
@@ -209,4 +225,4 @@ def test_pieces_grow_and_end_at_the_deadline():
     assert np.array_equal(in_pieces(check, clock_ns() + 10**11, numbers), numbers > 0) and sizes[0] < max(sizes) < 100
     assert len(in_pieces(check, clock_ns() - 1, numbers)) == 0
     cut = in_pieces(check, clock_ns() + 5_000_000, numbers)
-    assert 0 < len(cut) < 100 and np.array_equal(cut, numbers[:len(cut)] > 0)
+    assert 0 < len(cut) < 100 and np.array_equal(cut, numbers[: len(cut)] > 0)

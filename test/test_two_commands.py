@@ -20,9 +20,13 @@ IN_VENV = Path(sys.prefix).resolve() == (ROOT / ".venv").resolve()
 
 def run(*command, cwd=ROOT, timeout=240, **environment):
     return subprocess.run(
-        [str(word) for word in command], cwd=cwd, env={**os.environ, **environment},
-        capture_output=True, text=True, timeout=timeout,
-    )  # fmt: skip
+        [str(word) for word in command],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
 
 
 @pytest.fixture
@@ -216,8 +220,11 @@ def test_colcon_installs_executables_and_shared_files(colcon, checkout_copy, tmp
     assert done.returncode == 0, done.stderr
     prefix = tmp_path / "install" / "gpu_planners"
     executables = {p.name for p in (prefix / "lib" / "gpu_planners").iterdir()}
-    launched = {name for file in (ROOT / "launch").glob("*.launch.py")
-                for name in re.findall(r'package="gpu_planners",\s+executable="([^"]+)"', file.read_text())}  # fmt: skip
+    launched = {
+        name
+        for file in (ROOT / "launch").glob("*.launch.py")
+        for name in re.findall(r'package="gpu_planners",\s+executable="([^"]+)"', file.read_text())
+    }
     assert launched and executables >= launched | {"gpu-planners"}
     assert (prefix / "share" / "ament_index" / "resource_index" / "packages" / "gpu_planners").is_file()
     missing = [name for name in shared_files(ROOT) if not (prefix / "share" / "gpu_planners" / name).is_file()]

@@ -6,16 +6,18 @@ import numpy as np
 import pytest
 import trimesh
 
-from gpu_planners.arm.shapes import ShapeKind
-from gpu_planners.arm.urdf_loader import load_urdf
+from gpu_planners.arm.geometry.shapes import ShapeKind
+from gpu_planners.arm.urdf.loader import load_urdf
 from gpu_planners.errors import RobotDescriptionError, SettingsError
 
 LIMIT = '<limit lower="-1" upper="2" velocity="1.5" effort="1"/>'
 
 
 def joint(name, parent, child, kind="revolute", inside=LIMIT, axis="0 0 1", xyz="0 0 1"):
-    return (f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
-            f'<origin xyz="{xyz}"/><axis xyz="{axis}"/>{inside}</joint>')
+    return (
+        f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
+        f'<origin xyz="{xyz}"/><axis xyz="{axis}"/>{inside}</joint>'
+    )
 
 
 def links(*names):
@@ -28,17 +30,24 @@ def robot(*parts):
 
 def with_shape(geometry, extra=""):
     """A two-link arm whose moving link has one collision element."""
-    return robot('<link name="base"/><link name="tip"><collision>', f"{extra}<geometry>{geometry}</geometry>",
-                 "</collision></link>", joint("j1", "base", "tip"))
+    return robot(
+        '<link name="base"/><link name="tip"><collision>',
+        f"{extra}<geometry>{geometry}</geometry>",
+        "</collision></link>",
+        joint("j1", "base", "tip"),
+    )
 
 
 GRIPPER = robot(
-    links("base", "arm", "hand", "left", "right", "pad"), joint("shoulder", "base", "arm"),
+    links("base", "arm", "hand", "left", "right", "pad"),
+    joint("shoulder", "base", "arm"),
     joint("lift", "arm", "hand", "prismatic", '<limit lower="0.1" upper="0.5" velocity="1" effort="1"/>'),
     joint("grip", "hand", "left", "prismatic", '<limit lower="0" upper="0.04" velocity="1" effort="1"/>', "0 1 0"),
-    joint("follow", "hand", "right", "prismatic",
-          LIMIT + '<mimic joint="grip" multiplier="-1" offset="0.01"/>', "0 1 0"),
-    joint("twist", "right", "pad", "revolute", LIMIT + '<mimic joint="follow" multiplier="10"/>'))
+    joint(
+        "follow", "hand", "right", "prismatic", LIMIT + '<mimic joint="grip" multiplier="-1" offset="0.01"/>', "0 1 0"
+    ),
+    joint("twist", "right", "pad", "revolute", LIMIT + '<mimic joint="follow" multiplier="10"/>'),
+)
 
 
 def test_followers_of_a_planned_joint_are_frames():
@@ -61,8 +70,11 @@ def test_followers_of_a_frozen_joint_are_constants():
 
 
 def test_limits_velocity_and_acceleration():
-    text = robot(links("a", "b", "c"), joint("turn", "a", "b", "continuous", '<limit velocity="2" effort="1"/>'),
-                 joint("bend", "b", "c"))
+    text = robot(
+        links("a", "b", "c"),
+        joint("turn", "a", "b", "continuous", '<limit velocity="2" effort="1"/>'),
+        joint("bend", "b", "c"),
+    )
     arm = load_urdf(text)
     np.testing.assert_array_equal(arm.continuous, [True, False])
     np.testing.assert_allclose(arm.lower, [-np.pi, -1])
@@ -84,8 +96,9 @@ SRDF = """<robot name="arm">
 </robot>"""
 
 
-@pytest.mark.parametrize("group, joints", [("arm", ("shoulder", "lift")), ("fingers", ("grip",)),
-                                           ("all", ("shoulder", "lift", "grip"))])
+@pytest.mark.parametrize(
+    "group, joints", [("arm", ("shoulder", "lift")), ("fingers", ("grip",)), ("all", ("shoulder", "lift", "grip"))]
+)
 def test_groups(group, joints):
     arm = load_urdf(GRIPPER, SRDF, group=group)
     assert arm.joint_names == joints
@@ -120,7 +133,9 @@ def package(tmp_path, monkeypatch):
     return tmp_path / "my_arm"
 
 
-@pytest.mark.parametrize("name", ["package://my_arm/meshes/box.stl", "meshes/box.stl", "file://{folder}/meshes/box.stl"])
+@pytest.mark.parametrize(
+    "name", ["package://my_arm/meshes/box.stl", "meshes/box.stl", "file://{folder}/meshes/box.stl"]
+)
 def test_meshes_are_found_from_a_file_and_from_text(package, name):
     text = with_shape(f'<mesh filename="{name.format(folder=package)}" scale="0.001 0.001 -0.001"/>')
     (package / "arm.urdf").write_text(text)
@@ -143,9 +158,12 @@ def test_meshes_are_found_in_ros_prefixes_and_checkouts(package, tmp_path, monke
 
 
 def test_several_collision_elements_get_names_of_their_own():
-    text = robot('<link name="base"/><link name="tip">',
-                 *['<collision><geometry><sphere radius="0.1"/></geometry></collision>'] * 2, "</link>",
-                 joint("j1", "base", "tip"))
+    text = robot(
+        '<link name="base"/><link name="tip">',
+        *['<collision><geometry><sphere radius="0.1"/></geometry></collision>'] * 2,
+        "</link>",
+        joint("j1", "base", "tip"),
+    )
     assert [shape.name for shape in load_urdf(text).shapes] == ["tip_0", "tip_1"]
 
 
@@ -191,11 +209,22 @@ BAD = {
     "unknown geometry": (with_shape("<torus/>"), "'tip'.*<torus>"),
     "no geometry": (with_shape(""), "'tip'.*nothing"),
     "far origin": (robot(links("a", "b"), joint("j", "a", "b", xyz="0 0 1e6")), r"'j'.*origin xyz.*within \+-100000"),
-    "far chain": (robot(links("a", "b", "c"), joint("j", "a", "b", xyz="6e4 0 0"), joint("k", "b", "c", xyz="6e4 0 0")),
-                  "'k' puts link 'c' at .*within"),
-    "far slide": (robot(links("a", "b"), joint("j", "a", "b", "prismatic", NAN.replace("nan", "-1e6"))), "'j'.*within.* m, got -1e"),
-    "far follower": (robot(links("a", "b", "c"), joint("j", "a", "b"), joint(
-        "k", "b", "c", "prismatic", LIMIT + '<mimic joint="j" multiplier="1e6"/>')), "'k' reaches 2e.06 m.*allowed: 100000 m"),
+    "far chain": (
+        robot(links("a", "b", "c"), joint("j", "a", "b", xyz="6e4 0 0"), joint("k", "b", "c", xyz="6e4 0 0")),
+        "'k' puts link 'c' at .*within",
+    ),
+    "far slide": (
+        robot(links("a", "b"), joint("j", "a", "b", "prismatic", NAN.replace("nan", "-1e6"))),
+        "'j'.*within.* m, got -1e",
+    ),
+    "far follower": (
+        robot(
+            links("a", "b", "c"),
+            joint("j", "a", "b"),
+            joint("k", "b", "c", "prismatic", LIMIT + '<mimic joint="j" multiplier="1e6"/>'),
+        ),
+        "'k' reaches 2e.06 m.*allowed: 100000 m",
+    ),
     "large box": (with_shape('<box size="1 1e39 1"/>'), "'tip'.*box.*within"),
     "large sphere": (with_shape('<sphere radius="1e20"/>'), "'tip'.*sphere.*within"),
     "large cylinder": (with_shape('<cylinder radius="1" length="2e5"/>'), "'tip'.*cylinder.*within"),
@@ -237,7 +266,10 @@ BAD_ARGUMENTS = {
     "folder for folders": (dict(package_dirs="meshes"), "package_dirs must be a list"),
     "number for fixed": (dict(fixed=5), "fixed must be"),
     "text fixed": (dict(joints=["lift"], fixed={"grip": "0"}), "'grip'.*cannot be fixed at '0'"),
-    "long number fixed": (dict(joints=["lift"], fixed={"grip": 10**5000}), "'grip'.*cannot be fixed at a int"),
+    "long number fixed": (
+        dict(joints=["lift"], fixed={"grip": 10**5000}),
+        "'grip'.*cannot be fixed at a value of type int",
+    ),
     "text velocity": (dict(velocity="abc"), "velocity must be"),
     "number in a text": (dict(velocity={"lift": "5"}), "velocity must be"),
     "complex velocity": (dict(velocity=1j), "velocity must be"),
@@ -272,25 +304,41 @@ def test_bad_files_are_named(package):
 
 
 def test_cheap_mistakes_are_found_before_meshes_are_read(package, monkeypatch):
-    from gpu_planners.arm import urdf_loader
+    from gpu_planners.arm.urdf import loader as urdf_loader
 
     monkeypatch.setattr(urdf_loader, "load_mesh", lambda *_: pytest.fail("a mesh was read"))
     mesh = '<link name="{}"><collision><geometry><mesh filename="meshes/{}.stl"/></geometry></collision></link>'
     base = mesh.format("base", "box")
-    for text, words in ((robot(base, links("tip"), joint("j", "base", "tip", inside=NAN.replace("nan", "3"))), "lower limit"),
-                        (robot(base, links("tip"), joint("j", "base", "tip", inside="")), "no <limit>"),
-                        (robot(base, links("tip"), joint("j", "base", "tip", inside='<limit upper="1"/>')), "velocity"),
-                        (robot(base, mesh.format("tip", "gone"), joint("j", "base", "tip")), "gone.stl' is missing")):
+    for text, words in (
+        (robot(base, links("tip"), joint("j", "base", "tip", inside=NAN.replace("nan", "3"))), "lower limit"),
+        (robot(base, links("tip"), joint("j", "base", "tip", inside="")), "no <limit>"),
+        (robot(base, links("tip"), joint("j", "base", "tip", inside='<limit upper="1"/>')), "velocity"),
+        (robot(base, mesh.format("tip", "gone"), joint("j", "base", "tip")), "gone.stl' is missing"),
+    ):
         with pytest.raises(RobotDescriptionError, match=words):
             load_urdf(text, package_dirs=[package])
 
 
-@pytest.mark.parametrize("kind, multiplier, periodic", [("revolute", 2, True), ("revolute", -1, True), ("revolute", 0, True),
-                                                        ("revolute", 0.5, False), ("prismatic", 0.1, False)])
+@pytest.mark.parametrize(
+    "kind, multiplier, periodic",
+    [
+        ("revolute", 2, True),
+        ("revolute", -1, True),
+        ("revolute", 0, True),
+        ("revolute", 0.5, False),
+        ("prismatic", 0.1, False),
+    ],
+)
 def test_a_joint_that_followers_keep_from_turning_without_end(kind, multiplier, periodic, caplog):
     mimic = f'<limit velocity="2" effort="1"/><mimic joint="turn" multiplier="{multiplier}"/>'
-    arm = load_urdf(robot(links("a", "b", "c", "d"), joint("turn", "a", "b", "continuous", '<limit velocity="2" effort="1"/>'),
-                          joint("bend", "b", "c"), joint("gear", "c", "d", kind, mimic)))
+    arm = load_urdf(
+        robot(
+            links("a", "b", "c", "d"),
+            joint("turn", "a", "b", "continuous", '<limit velocity="2" effort="1"/>'),
+            joint("bend", "b", "c"),
+            joint("gear", "c", "d", kind, mimic),
+        )
+    )
     assert arm.periodic.tolist() == [periodic, True] and arm.continuous.tolist() == [periodic, False]
     np.testing.assert_allclose([arm.lower[0], arm.upper[0]], [-np.pi, np.pi])
     assert ("'turn' is continuous, but" in caplog.text) != periodic

@@ -6,14 +6,17 @@ import numpy as np
 import pytest
 from plane_oracle import segments_meet_boxes
 
-from gpu_planners.arm.image_space import ImageChecker
+from gpu_planners.arm.spaces.image import ImageChecker
 from gpu_planners.device import cuda_problem
 
 START, GOAL = np.array([0.1, 0.5]), np.array([0.9, 0.5])
 WALL = np.array([[0.4, 0.2, 0.6, 0.8]])
 OPTIMUM = 2 * math.hypot(0.3, 0.3) + 0.2  # around two corners of the wall
 PLAIN = {"shortcut_rounds": 0, "time_limit_s": 60.0}
-DEVICES = ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(bool(cuda_problem()), reason=cuda_problem())])]
+DEVICES = [
+    "cpu",
+    pytest.param("cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(bool(cuda_problem()), reason=cuda_problem())]),
+]
 
 
 def walled(device="cpu", upper=(1.0, 1.0)):

@@ -26,9 +26,15 @@ LOG = VENV / "setup.log"
 PYTHONS = ((3, 10), (3, 13))
 # A sourced ROS workspace, or a process started from another such environment, must not leak into this one.
 FOREIGN_VARIABLES = (
-    "AMENT_PREFIX_PATH", "CMAKE_PREFIX_PATH", "COLCON_PREFIX_PATH", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH",
-    "VIRTUAL_ENV", "_ROS_WHEELS_BOOTSTRAP_COMPLETE",
-)  # fmt: skip
+    "AMENT_PREFIX_PATH",
+    "CMAKE_PREFIX_PATH",
+    "COLCON_PREFIX_PATH",
+    "LD_LIBRARY_PATH",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "VIRTUAL_ENV",
+    "_ROS_WHEELS_BOOTSTRAP_COMPLETE",
+)
 
 
 class SetupError(Exception):
@@ -61,9 +67,13 @@ def run(command, **extra_environment):
         log.write(f"\n$ {' '.join(map(str, command))}\n")
         log.flush()
         process = subprocess.Popen(
-            [str(word) for word in command], cwd=ROOT, env=clean_environment(**extra_environment),
-            stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+            [str(word) for word in command],
+            cwd=ROOT,
+            env=clean_environment(**extra_environment),
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+        )
         while process.poll() is None:
             time.sleep(0.2)
             if sys.stdout.isatty():
@@ -112,15 +122,28 @@ def make_environment():
     if VENV.exists() and (VENV / "pyvenv.cfg").exists():
         shutil.rmtree(VENV)
     # The log lies in the environment, so this one command runs without it.
-    made = subprocess.run([sys.executable, "-m", "venv", str(VENV)], env=clean_environment(),
-                          capture_output=True, text=True)  # fmt: skip
+    made = subprocess.run(
+        [sys.executable, "-m", "venv", str(VENV)], env=clean_environment(), capture_output=True, text=True
+    )
     if made.returncode != 0:
         raise SetupError(f"{made.stdout}{made.stderr}\n{sys.executable} -m venv failed.")
 
 
 def install_packages(extras):
-    run([VENV / "bin/python", "-m", "pip", "install", "--disable-pip-version-check", "--no-input",
-         "-r", "tools/interface_build_requirements.txt", "-e", f".[{','.join(extras)}]"])  # fmt: skip
+    run(
+        [
+            VENV / "bin/python",
+            "-m",
+            "pip",
+            "install",
+            "--disable-pip-version-check",
+            "--no-input",
+            "-r",
+            "tools/interface_build_requirements.txt",
+            "-e",
+            f".[{','.join(extras)}]",
+        ]
+    )
     link_shared_folders()
 
 
@@ -143,13 +166,28 @@ def build_interfaces():
     build = ROOT / "build/interfaces"
     shutil.rmtree(build, ignore_errors=True)
     run(
-        [VENV / "bin/colcon", "--log-base", build / "log", "build", "--merge-install", "--install-base", VENV,
-         "--build-base", build, "--base-paths", "gpu_planners_msgs",
-         "--cmake-args", "-DBUILD_TESTING=OFF", f"-DPython3_EXECUTABLE={VENV}/bin/python",
-         f"-DCMAKE_PROJECT_INCLUDE={ROOT}/tools/existing_include_folders.cmake"],
-        CMAKE_PREFIX_PATH=str(VENV), AMENT_PREFIX_PATH=str(VENV), LD_LIBRARY_PATH=str(VENV / "lib"),
+        [
+            VENV / "bin/colcon",
+            "--log-base",
+            build / "log",
+            "build",
+            "--merge-install",
+            "--install-base",
+            VENV,
+            "--build-base",
+            build,
+            "--base-paths",
+            "gpu_planners_msgs",
+            "--cmake-args",
+            "-DBUILD_TESTING=OFF",
+            f"-DPython3_EXECUTABLE={VENV}/bin/python",
+            f"-DCMAKE_PROJECT_INCLUDE={ROOT}/tools/existing_include_folders.cmake",
+        ],
+        CMAKE_PREFIX_PATH=str(VENV),
+        AMENT_PREFIX_PATH=str(VENV),
+        LD_LIBRARY_PATH=str(VENV / "lib"),
         COLCON_DEFAULTS_FILE=os.devnull,
-    )  # fmt: skip
+    )
 
 
 def is_done(name, key):
@@ -176,10 +214,12 @@ def plan(extras):
     python = f"{sys.version_info[0]}.{sys.version_info[1]}"
     requirements = ROOT / "tools/interface_build_requirements.txt"
     environment = digest(python, str(ROOT))  # a moved checkout starts anew: scripts in .venv hold absolute paths
-    packages = digest(environment, *extras, *(ROOT / name for name in ("setup.py", "setup.cfg", "pyproject.toml")),
-                      requirements)  # fmt: skip
-    interfaces = digest(environment, ROOT / "gpu_planners_msgs", requirements,
-                        ROOT / "tools/existing_include_folders.cmake")  # fmt: skip
+    packages = digest(
+        environment, *extras, *(ROOT / name for name in ("setup.py", "setup.cfg", "pyproject.toml")), requirements
+    )
+    interfaces = digest(
+        environment, ROOT / "gpu_planners_msgs", requirements, ROOT / "tools/existing_include_folders.cmake"
+    )
     return [
         ("environment", environment, make_environment, f"virtual environment .venv, Python {python}"),
         ("packages", packages, lambda: install_packages(extras), f"wheels ({', '.join(extras)}; about 2 GB)"),
@@ -189,8 +229,11 @@ def plan(extras):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--extras", default="bench,ros,test,view" + (",gpu" if has_nvidia_gpu() else ""),
-                        help="extras of setup.py to install (default: %(default)s)")  # fmt: skip
+    parser.add_argument(
+        "--extras",
+        default="bench,ros,test,view" + (",gpu" if has_nvidia_gpu() else ""),
+        help="extras of setup.py to install (default: %(default)s)",
+    )
     parser.add_argument("--check", action="store_true", help="only name the steps that are due; exit code 1 if any")
     arguments = parser.parse_args()
     steps = plan(sorted(arguments.extras.split(",")))

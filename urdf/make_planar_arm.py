@@ -12,9 +12,12 @@ def planar_arm_urdf(links=9, length=0.1, thickness=0.01):
     """URDF text. links: how many; length: of one link, metres; thickness: of a link's square section, metres."""
     if links < 1 or not length > 0 or not thickness > 0:
         raise ValueError(f"links must be at least 1, length and thickness above 0, got {links}, {length}, {thickness}")
-    lines = ['<?xml version="1.0"?>',
-             f'<!-- Planar arm of {links} links, written by make_planar_arm.py; metres -->',
-             '<robot name="planar_arm">', '  <link name="base_link"/>']
+    lines = [
+        '<?xml version="1.0"?>',
+        f"<!-- Planar arm of {links} links, written by make_planar_arm.py; metres -->",
+        '<robot name="planar_arm">',
+        '  <link name="base_link"/>',
+    ]
     for i in range(1, links + 1):
         parent, x = ("base_link", 0) if i == 1 else (f"link{i - 1}", length)
         lines += [
@@ -24,21 +27,25 @@ def planar_arm_urdf(links=9, length=0.1, thickness=0.01):
             f'    <origin xyz="{x:g} 0 0"/>',
             '    <axis xyz="0 0 1"/>',
             '    <limit velocity="1" effort="1"/>',
-            '  </joint>',
+            "  </joint>",
             f'  <link name="link{i}">',
-            '    <collision>',
+            "    <collision>",
             f'      <origin xyz="{length / 2:g} 0 0"/>',
             f'      <geometry><box size="{length:g} {thickness:g} {thickness:g}"/></geometry>',
-            '    </collision>',
-            '  </link>']
+            "    </collision>",
+            "  </link>",
+        ]
     return "\n".join([*lines, "</robot>", ""])
 
 
 def planar_arm_srdf(links=9):
     """SRDF text that disables all collisions between links."""
     names = [f"link{i}" for i in range(1, links + 1)]
-    pairs = [f'  <disable_collisions link1="{a}" link2="{b}" reason="User"/>'
-             for i, a in enumerate(names) for b in names[i + 1:]]
+    pairs = [
+        f'  <disable_collisions link1="{a}" link2="{b}" reason="User"/>'
+        for i, a in enumerate(names)
+        for b in names[i + 1 :]
+    ]
     return "\n".join(['<?xml version="1.0"?>', '<robot name="planar_arm">', *pairs, "</robot>", ""])
 
 

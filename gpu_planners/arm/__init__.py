@@ -1,11 +1,27 @@
 """Motion planning for robot arms: description -> model -> world -> checker -> planner -> result."""
 
-from . import prm, rrt, rrt_connect, rrt_star
-from .collision_checker import CollisionChecker, MotionCheck
-from .collision_world import CollisionWorld
-from .path import PlanningResult, Status
-from .robot_model import RobotModel
-from .urdf_loader import load_urdf
+from .collision.checker import CollisionChecker, MotionCheck
+from .collision.world import CollisionWorld
+from .planners import prm, rrt_connect
+from .planners.protocol import Planner
+from .planners.result import PlanningResult, Status
+from .planners.tree import rrt, rrt_star
+from .robot.model import RobotModel
+from .urdf.loader import load_urdf
 
-__all__ = ["CollisionChecker", "CollisionWorld", "MotionCheck", "PlanningResult", "RobotModel", "Status", "load_urdf", "prm", "rrt",
-           "rrt_connect", "rrt_star"]
+PLANNERS: dict[str, Planner] = {"rrt_connect": rrt_connect, "prm": prm, "rrt": rrt, "rrt_star": rrt_star}
+
+__all__ = [
+    "PLANNERS",
+    "CollisionChecker",
+    "CollisionWorld",
+    "MotionCheck",
+    "PlanningResult",
+    "RobotModel",
+    "Status",
+    "load_urdf",
+    "prm",
+    "rrt",
+    "rrt_connect",
+    "rrt_star",
+]

@@ -1,11 +1,11 @@
 """Time along a path, so that a joint trajectory controller can execute it.
 
-The path is collision-free as it is, a polyline in joint space, so the motion stays on it: each straight
-segment is driven by a one-dimensional jerk-limited profile (ruckig), and corners are stops. With a
-`deviation` above zero, corners are rounded within that joint-space distance and passed without stopping.
+The path is a collision-free polyline in joint space, so the motion stays on it: each straight segment is driven by a
+one-dimensional jerk-limited profile (ruckig), and corners are stops. With a `deviation` above zero, corners are rounded
+within that joint-space distance and passed without stopping.
 
-Why these knots: on straight segments the position is a cubic of time between the profile's switching times,
-with continuous acceleration, and on rounded corners a quartic. The quintic spline through positions, velocities and
+Why these knots: on straight segments the position is a cubic of time between the profile's switching times, with
+continuous acceleration, and on rounded corners a quartic. The quintic spline through positions, velocities and
 accelerations that controllers use therefore reproduces the motion exactly from a few knots; on segments the cubic
 spline through positions and velocities does too.
 """
@@ -13,6 +13,7 @@ spline through positions and velocities does too.
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.interpolate import BPoly
 
 from ..errors import SettingsError
@@ -38,22 +39,24 @@ class Trajectory:
     accelerations: np.ndarray
 
     @property
-    def duration(self):
+    def duration(self) -> float:
         """Seconds."""
         return float(self.times[-1])
 
-    def at(self, times):
+    def at(self, times: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(positions, velocities, accelerations), each (N, dof), at times (N,) in seconds, held at both ends."""
-        times = np.clip(np.atleast_1d(np.asarray(times, dtype=float)), 0.0, self.duration)
+        at = np.clip(np.atleast_1d(np.asarray(times, dtype=float)), 0.0, self.duration)
         if len(self.times) == 1:
-            rest = np.zeros((len(times), self.positions.shape[1]))
+            rest = np.zeros((len(at), self.positions.shape[1]))
             return rest + self.positions[0], rest, rest.copy()
         knots = np.stack([self.positions, self.velocities, self.accelerations], axis=1)
         spline = BPoly.from_derivatives(self.times, knots)
-        return spline(times), spline.derivative(1)(times), spline.derivative(2)(times)
+        return spline(at), spline.derivative(1)(at), spline.derivative(2)(at)
 
 
-def time_parameterize(path, velocity, acceleration, jerk=None, deviation=0.0):
+def time_parameterize(
+    path: ArrayLike, velocity: ArrayLike, acceleration: ArrayLike, jerk: ArrayLike | None = None, deviation: float = 0.0
+) -> Trajectory:
     """Time a path under joint limits.
 
     path: (K, dof) rad or m; repeated configurations are dropped, a path of one configuration stands still
@@ -61,20 +64,20 @@ def time_parameterize(path, velocity, acceleration, jerk=None, deviation=0.0):
     deviation: how far, in the joint-space L2 norm, the motion may leave the path at its corners; 0 stops there.
         A rounded corner has not been checked for collisions: leave 0, or check `Trajectory.positions` again.
 
-    Returns a Trajectory. Raises SettingsError that names the argument, the value and what is allowed.
+    Raises SettingsError that names the argument, the value and what is allowed.
     """
-    path = _check_path(path)
-    dof = path.shape[1]
-    velocity, acceleration = _check_limit("velocity", velocity, dof), _check_limit("acceleration", acceleration, dof)
-    jerk = _check_limit("jerk", acceleration / JERK_TIME_S if jerk is None else jerk, dof)
+    checked = _check_path(path)
+    dof = checked.shape[1]
+    speeds, accelerations = _check_limit("velocity", velocity, dof), _check_limit("acceleration", acceleration, dof)
+    jerks = _check_limit("jerk", accelerations / JERK_TIME_S if jerk is None else jerk, dof)
     if not (np.isfinite(deviation) and deviation >= 0):
         raise SettingsError(f"deviation must be a finite number of at least 0, got {deviation}")
 
-    corners = _drop_repeats_and_straight_points(path)
+    corners = _drop_repeats_and_straight_points(checked)
     if len(corners) == 1:
         rest = np.zeros((1, dof))
         return Trajectory(np.zeros(1), corners, rest, rest.copy())
-    pieces = _Pieces(corners, deviation, (velocity, acceleration, jerk))
+    pieces = _Pieces(corners, deviation, (speeds, accelerations, jerks))
     knots = _Knots(corners[0])
     for i in range(len(pieces.directions)):
         knots.add_line(pieces, i)
@@ -180,7 +183,10 @@ class _Knots:
         times, positions, velocities, accelerations = (np.array(column) for column in zip(*self.rows, strict=True))
         positions[-1], velocities[-1], accelerations[-1] = goal, 0.0, 0.0
         if not times[-1] <= LONGEST_S:
-            raise SettingsError(f"the motion would take {times[-1]:.3g} s under these velocity and acceleration limits; allowed: up to {LONGEST_S:g} s")
+            raise SettingsError(
+                f"the motion would take {times[-1]:.3g} s under these velocity and acceleration limits; "
+                f"allowed: up to {LONGEST_S:g} s"
+            )
         if not all(np.isfinite(column).all() for column in (positions, velocities, accelerations)):
             raise SettingsError("the path and its velocity, acceleration and jerk limits lie too far apart for float64")
         return Trajectory(times, positions, velocities, accelerations)

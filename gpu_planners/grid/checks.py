@@ -5,6 +5,7 @@ import numbers
 import numpy as np
 
 from ..errors import GridMapError, SettingsError, shown
+from ..settings import setting
 
 NUMBERS = "biuf"  # kinds of NumPy's types
 
@@ -32,3 +33,8 @@ def array_of(values, name):
     if array.dtype.kind not in NUMBERS:
         raise GridMapError(f"{name} has the type {array.dtype}; allowed: numbers")
     return array
+
+
+def time_limit(text):
+    """A field of settings: a limit in seconds, none to begin with."""
+    return setting(float("inf"), text, 0.0, float("inf"), unit="seconds", must=("more than 0", lambda limit: limit > 0))

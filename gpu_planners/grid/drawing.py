@@ -1,16 +1,22 @@
 """A picture of a grid map: its field as colours with lines of equal cost, paths as lines, agents as dots."""
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import ArrayLike
 from PIL import Image, ImageDraw
 from scipy import ndimage
 
 from ..errors import GridMapError
+from .maps.grid_map import GridMap
 
-WALL, FREE, COSTLY, UNREACHED = (38, 43, 54), (246, 244, 238), (196, 160, 110), (176, 179, 186)
+WALL_COLOUR, UNREACHED_COLOUR = (38, 43, 54), (176, 179, 186)
+FREE_COLOUR, COSTLY_COLOUR = (246, 244, 238), (196, 160, 110)  # of the least and the greatest cost
 NEAR_TO_FAR = np.array(  # colours of the field, dark enough for white paths
-    [(252, 214, 112), (244, 160, 92), (222, 102, 104), (172, 66, 122), (112, 52, 130), (62, 46, 118), (30, 40, 86)], float
+    [(252, 214, 112), (244, 160, 92), (222, 102, 104), (172, 66, 122), (112, 52, 130), (62, 46, 118), (30, 40, 86)],
+    float,
 )
-GOAL, PATH, AGENT = (255, 255, 255), (255, 255, 255), (120, 235, 255)
+GOAL_COLOUR, PATH_COLOUR, AGENT_COLOUR = (255, 255, 255), (255, 255, 255), (120, 235, 255)
 LINES_OF_EQUAL_COST = 18
 MOST_SINGLE_PATHS = 200  # more are drawn as a density
 MOST_GOALS = 1000  # that are marked
@@ -18,8 +24,15 @@ PATHS_AT_ONCE = 1000
 FINER = 3  # a layer's pixels to one of the picture, on a side
 
 
-def draw_map(grid, field=None, paths=None, agents=None, size=1200, row_0_below=False):
-    """-> PIL.Image, RGB, the longer side `size` pixels.
+def draw_map(
+    grid: GridMap,
+    field: ArrayLike | None = None,
+    paths: Sequence[np.ndarray] | None = None,
+    agents: np.ndarray | None = None,
+    size: int = 1200,
+    row_0_below: bool = False,
+) -> Image.Image:
+    """A picture of a map: RGB, its longer side `size` pixels.
 
     grid: GridMap
     field: (rows, cols) cost-to-go in tile lengths, inf where there is no way; tiles of value 0 are marked as goals
@@ -34,15 +47,17 @@ def draw_map(grid, field=None, paths=None, agents=None, size=1200, row_0_below=F
     scale = size / max(grid.shape)
     shape = tuple(max(1, round(n * scale)) for n in grid.shape)
     picture = _with_shadows(_background(grid, field, shape, size), _resized(grid.blocked[_thinned(grid, size)], shape))
-    paths = [np.asarray(path) for path in paths or () if len(path)]
-    if len(paths) > MOST_SINGLE_PATHS:
-        picture = _with_density(picture, paths, scale)
-    elif paths:
-        picture = _with_layer(picture, _draw_lines, paths, scale, field is None)
-    if agents is not None and len(agents):
+    ways = [way for way in map(np.asarray, paths or ()) if len(way)]
+    if len(ways) > MOST_SINGLE_PATHS:
+        picture = _with_density(picture, ways, scale)
+    elif ways:
+        picture = _with_layer(picture, _draw_lines, ways, scale, field is None)
+    if agents is not None and len(np.asarray(agents)):
         picture = _with_layer(picture, _draw_agents, agents, scale)
     if field is not None:
-        picture = _with_layer(picture, _draw_goals, np.argwhere(np.asarray(field) == 0)[:MOST_GOALS], scale, len(picture[0]))
+        picture = _with_layer(
+            picture, _draw_goals, np.argwhere(np.asarray(field) == 0)[:MOST_GOALS], scale, len(picture[0])
+        )
     image = Image.fromarray(picture)
     return image.transpose(Image.Transpose.FLIP_TOP_BOTTOM) if row_0_below else image
 
@@ -60,8 +75,8 @@ def _background(grid, field, shape, size):
         colours = _field_colours(np.asarray(field)[_thinned(grid, size)].astype(np.float32))
     else:
         share = (costs[..., None].astype(np.float32) - 1) / max(int(costs.max()) - 1, 1)
-        colours = np.array(FREE) + (np.array(COSTLY) - FREE) * np.clip(share, 0, 1)
-    colours[costs == 0] = WALL
+        colours = np.array(FREE_COLOUR) + (np.array(COSTLY_COLOUR) - FREE_COLOUR) * np.clip(share, 0, 1)
+    colours[costs == 0] = WALL_COLOUR
     return _resized(colours.astype(np.uint8), shape)
 
 
@@ -74,7 +89,7 @@ def _field_colours(field):
     colours = NEAR_TO_FAR[low] + (NEAR_TO_FAR[low + 1] - NEAR_TO_FAR[low]) * (place - low)[..., None]
     between = value / _round_number(farthest / LINES_OF_EQUAL_COST) % 1.0
     colours *= (1 - 0.2 * between**8)[..., None]
-    colours[~reached] = UNREACHED
+    colours[~reached] = UNREACHED_COLOUR
     return colours
 
 
@@ -110,12 +125,16 @@ def _with_density(picture, paths, scale):
     for begin in range(0, len(paths), PATHS_AT_ONCE):
         some = [(path[:-1], path[1:]) for path in paths[begin : begin + PATHS_AT_ONCE]]
         start, end = (np.concatenate(ends)[:, None].astype(np.float32) for ends in zip(*some, strict=True))
-        points = ((start + (end - start) * part[:, None].astype(np.float32) + 0.5) * (2 * scale)).astype(np.int32).reshape(-1, 2)
+        points = (
+            ((start + (end - start) * part[:, None].astype(np.float32) + 0.5) * (2 * scale))
+            .astype(np.int32)
+            .reshape(-1, 2)
+        )
         np.clip(points, 0, (rows - 1, cols - 1), out=points)
         count += np.bincount(points[:, 0] * cols + points[:, 1], minlength=rows * cols)
     share = np.log1p(count) / np.log1p(max(count.max(), 1))
     opacity = np.where(count > 0, 0.16 + 0.84 * share**1.2, 0).reshape(rows // 2, 2, cols // 2, 2).mean(axis=(1, 3))
-    return _mixed(picture, PATH, np.clip(1.3 * opacity, 0, 1))
+    return _mixed(picture, PATH_COLOUR, np.clip(1.3 * opacity, 0, 1))
 
 
 def _with_layer(picture, draw_things, things, scale, *options):
@@ -137,7 +156,7 @@ def _draw_lines(draw, paths, scale, coloured):
     width = float(np.clip(0.35 * scale, 1.4, 5))
     for i, path in enumerate(paths):
         points = _points(path, scale)
-        for extra, colour in ((1.6, (20, 22, 30, 150)), (0, _colour(i) if coloured else (*PATH, 245))):
+        for extra, colour in ((1.6, (20, 22, 30, 150)), (0, _colour(i) if coloured else (*PATH_COLOUR, 245))):
             if len(points) > 1:
                 draw.line(points, fill=colour, width=max(1, round((width + extra) * FINER)), joint="curve")
             for end in (points[0], points[-1]):
@@ -154,14 +173,14 @@ def _draw_agents(draw, agents, scale):
     radius = float(np.clip(0.42 * scale, 1.3, 7))
     for point in _points(agents, scale):
         _dot(draw, point, radius + 0.8, (16, 20, 30, 200))
-        _dot(draw, point, radius, (*AGENT, 255))
+        _dot(draw, point, radius, (*AGENT_COLOUR, 255))
 
 
 def _draw_goals(draw, goals, scale, width):
     """Rings: wide enough to be found on a picture of some width."""
     radius = max(0.8 * scale, width / (90 if len(goals) < 20 else 250))
     for point in _points(goals, scale):
-        for size, colour in ((1.15, (16, 20, 30, 255)), (1.0, (*GOAL, 255)), (0.62, (214, 40, 57, 255))):
+        for size, colour in ((1.15, (16, 20, 30, 255)), (1.0, (*GOAL_COLOUR, 255)), (0.62, (214, 40, 57, 255))):
             _dot(draw, point, size * radius, colour)
 
 

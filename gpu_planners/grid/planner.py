@@ -1,29 +1,46 @@
 """BlockPlanner: paths of many agents on one map, by the algorithm that is named."""
 
-import importlib
 import numbers
 import time
 from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import prange
+from numpy.typing import ArrayLike
 
 from ..device import refuse_forked, resolve_device
 from ..errors import GridMapError, SettingsError, shown
-from .agents import AgentStatus, PathSet, step_bits, with_threads
-from .blocks import BLOCK_SIZES
 from .checks import array_of
-from .grid_map import GridMap, WorkingMap
+from .exact import fields
+from .exact.blocks import BLOCK_SIZES
+from .maps.grid_map import GridMap, WorkingMap
+from .papers import astar, pba_star, rtaa_star
+from .paths import SOLVED, START_BLOCKED, START_NOT_FINITE, START_OUTSIDE, PathSet, step_bits, with_threads
 
-ALGORITHMS = {
-    "exact": ("block_field", "Exact"),
-    "pba_star": ("pba_star", "PbaStar"),
-    "rtaa_star": ("rtaa_star", "RtaaStar"),
-    "astar": ("astar", "Astar"),
-}
+
+class Algorithm(NamedTuple):
+    """An algorithm of BlockPlanner.
+
+    engine: (grid, block_size, device, settings) -> an object with plan(starts, goals) -> PathSet and
+        update(grid, rows, cols)
+    settings: its dataclass, whose defaults can be planned with
+    """
+
+    engine: Any
+    settings: Any
+
+
+ALGORITHMS = MappingProxyType(
+    {
+        "exact": Algorithm(fields.Exact, fields.Settings),
+        "pba_star": Algorithm(pba_star.PbaStar, pba_star.Settings),
+        "rtaa_star": Algorithm(rtaa_star.RtaaStar, rtaa_star.Settings),
+        "astar": Algorithm(astar.Astar, astar.Settings),
+    }
+)
 TILE_TYPES = np.int32, np.int64, np.float32, np.float64  # for which code is compiled; others convert to one of them
-SOLVED = int(AgentStatus.SOLVED)  # for compiled code
-NOT_FINITE, OUTSIDE, BLOCKED = (int(s) for s in (AgentStatus.START_NOT_FINITE, AgentStatus.START_OUTSIDE, AgentStatus.START_BLOCKED))
 
 
 class BlockPlanner:
@@ -35,56 +52,64 @@ class BlockPlanner:
     device: "auto", "cpu", "cuda" or "cuda:N"
     settings: the `Settings` of the algorithm's module; None: its defaults
 
-    Raises GridMapError, SettingsError, DeviceError. Not for several threads at once, nor in a child forked after planning (see device.py).
+    Raises GridMapError, SettingsError, DeviceError. Not for several threads at once, nor in a child forked after
+    planning (see device.py).
     """
 
-    def __init__(self, grid, algorithm="exact", block_size=32, device="auto", settings=None):
+    def __init__(
+        self, grid: GridMap, algorithm: str = "exact", block_size: int = 32, device: str = "auto", settings: Any = None
+    ):
         if not isinstance(grid, GridMap):
             raise GridMapError(f"grid is a {type(grid).__name__}; allowed: a GridMap")
         if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
             raise SettingsError(f"algorithm is {shown(algorithm)}: use one of {', '.join(ALGORITHMS)}")
         if not isinstance(block_size, numbers.Real) or block_size not in BLOCK_SIZES:
             raise SettingsError(f"block_size is {shown(block_size)}: use one of {', '.join(map(str, BLOCK_SIZES))}")
-        self.algorithm, self.device = algorithm, resolve_device(device)
-        self._map, self._snapshot = grid, grid  # the map that is planned on, and a GridMap like it, None where there is none yet
-        module, name = ALGORITHMS[algorithm]
-        module = importlib.import_module(f".{module}", __package__)
-        if settings is not None and not isinstance(settings, module.Settings):
-            raise SettingsError(f"settings of {algorithm} are a {module.__name__}.Settings, not a {type(settings).__name__}")
-        self._engine = getattr(module, name)(grid, int(block_size), self.device, settings or module.Settings())
+        self.algorithm: str = algorithm
+        self.device: str = resolve_device(device)
+        self._map: Any = grid  # that is planned on, a GridMap or WorkingMap
+        self._snapshot: GridMap | None = grid  # one like it; None where there is none yet
+        engine, kind = ALGORITHMS[algorithm]
+        if settings is not None and not isinstance(settings, kind):
+            raise SettingsError(
+                f"settings of {algorithm} are a {kind.__module__}.Settings, not a {type(settings).__name__}"
+            )
+        self._engine: Any = engine(grid, int(block_size), self.device, settings or kind())
 
     @property
-    def grid(self):
+    def grid(self) -> GridMap:
         """The map that is planned on, a GridMap. After an update it is copied, once."""
         if self._snapshot is None:
             self._snapshot = self._map.snapshot()
         return self._snapshot
 
-    def plan(self, starts, goals):
+    def plan(self, starts: ArrayLike, goals: ArrayLike) -> PathSet:
         """Paths from starts to goals.
 
         starts: (N, 2) [row, col]; goals: (2,) for all, or (N, 2). Numbers that are not whole are rounded down.
         -> PathSet of N agents; one that cannot be answered has a status that says why, and does not disturb the others
 
-        Raises GridMapError for starts or goals of another shape or type; MemoryError where all paths take more than MOST_WORDS.
+        Raises GridMapError for starts or goals of another shape or type; MemoryError where all paths take more than
+        MOST_WORDS.
         """
         refuse_forked()
         began = time.perf_counter()
-        starts = _as_tiles(starts, "starts")
-        goals = _as_tiles(goals, "goals")
-        if len(goals) not in (1, len(starts)):
-            raise GridMapError(f"goals has {len(goals)} rows; allowed: one goal (2,), or {len(starts)}, one for each start")
-        starts, status, starts_good = self._checked(starts)
-        goals, goal_fault, goals_good = self._checked(goals)
+        given_starts, given_goals = _as_tiles(starts, "starts"), _as_tiles(goals, "goals")
+        n = len(given_starts)
+        if len(given_goals) not in (1, n):
+            raise GridMapError(f"goals has {len(given_goals)} rows; allowed: one goal (2,), or {n}, one for each start")
+        whole_starts, status, starts_good = self._checked(given_starts)
+        whole_goals, goal_fault, goals_good = self._checked(given_goals)
         if starts_good and goals_good:
-            paths = self._engine.plan(starts, np.broadcast_to(goals, starts.shape))
+            paths = self._engine.plan(whole_starts, np.broadcast_to(whole_goals, whole_starts.shape))
         else:
-            of_goal = np.where(goal_fault == SOLVED, SOLVED, goal_fault + 1)  # the statuses of a goal follow those of a start
-            paths = self._plan_valid(starts, goals, np.where(status == SOLVED, of_goal, status).astype(np.uint8))
+            of_goal = np.where(goal_fault == SOLVED, SOLVED, goal_fault + 1)  # a goal's status follows a start's
+            status = np.where(status == SOLVED, of_goal, status).astype(np.uint8)
+            paths = self._plan_valid(whole_starts, whole_goals, status)
         return replace(paths, time_s=time.perf_counter() - began)
 
     def _checked(self, tiles):
-        """-> whole tiles (N, 2) int32, what is wrong with them (N,) uint8 as the status of a start, whether nothing is"""
+        """-> whole tiles (N, 2) int32, what is wrong with each (N,) uint8 as the status of a start, are all good?"""
         whole, fault = np.empty((len(tiles), 2), np.int32), np.empty(len(tiles), np.uint8)
         good = _check(tiles, self._map.costs, fault, whole)
         return whole, fault, good
@@ -92,47 +117,53 @@ class BlockPlanner:
     def _plan_valid(self, starts, goals, status):
         """The paths of agents of which some have a status already that says why they cannot be planned."""
         n, valid = len(status), np.flatnonzero(status == SOLVED)
-        some = self._engine.plan(starts[valid], goals[valid] if len(goals) > 1 else np.broadcast_to(goals, (len(valid), 2)))
+        some = self._engine.plan(
+            starts[valid], goals[valid] if len(goals) > 1 else np.broadcast_to(goals, (len(valid), 2))
+        )
         cost, length, first = np.full(n, np.inf), np.zeros(n, np.int32), np.zeros(n, np.int64)
         status[valid], cost[valid], length[valid], first[valid] = some.status, some.cost, some.length, some.first
         return PathSet(starts, status, cost, length, first, some.words, step_bits(self._map.connectivity))
 
-    def update(self, rows, cols, costs):
-        """Tiles that have changed. rows, cols: (M,) int; costs: (M,) or one, 0 blocked; the last one of a tile counts. `plan` then
-        equals planning from scratch; `exact` repairs a field when it is needed again.
+    def update(self, rows: ArrayLike, cols: ArrayLike, costs: ArrayLike):
+        """Change tiles. `plan` then equals planning from scratch; `exact` repairs a field when it is needed again.
 
-        Leaves all as it was and raises GridMapError where a tile lies outside or a cost is not allowed, SettingsError where the
-        costs do not stay uniform and the memory limit of `exact` is too low for weighted ones.
+        rows, cols: (M,) int; costs: (M,) or one, 0 blocked; the last one of a tile counts
+
+        Leaves all as it was and raises GridMapError where a tile lies outside or a cost is not allowed, SettingsError
+        where the costs do not stay uniform and the memory limit of `exact` is too low for weighted ones.
         """
         refuse_forked()
         changed = self._map if isinstance(self._map, WorkingMap) else WorkingMap(self._map)
-        rows, cols, before = changed.change(rows, cols, costs)
-        if len(rows):
+        row, col, before = changed.change(rows, cols, costs)
+        if len(row):
             try:
-                self._engine.update(changed, rows, cols)
+                self._engine.update(changed, row, col)
             except Exception:
-                changed.change(rows, cols, before)
+                changed.change(row, col, before)
                 raise
             self._map, self._snapshot = changed, None
 
-    def prepare(self, goals):
+    def prepare(self, goals: ArrayLike):
         """Plan the fields of goals (2,) or (G, 2) now, by `exact`, so that `plan` has only to follow them.
 
         Goals that are no free tiles are passed over. Raises SettingsError for another algorithm.
         """
         self._needs_fields()
-        goals, fault, _ = self._checked(_as_tiles(goals, "goals"))
-        self._engine.prepare(goals[fault == SOLVED])
+        tiles, fault, _ = self._checked(_as_tiles(goals, "goals"))
+        self._engine.prepare(tiles[fault == SOLVED])
 
-    def field(self, goal):
-        """Cost-to-go of every tile to a goal (row, col), by `exact`: (rows, cols) float64 in tile lengths, inf without a path.
+    def field(self, goal: ArrayLike) -> np.ndarray:
+        """Cost-to-go of every tile to a goal (row, col), by `exact`: (rows, cols) float64 in tile lengths, inf without
+        a path.
 
         Raises SettingsError for another algorithm, GridMapError for a goal that is no free tile of the map.
         """
         self._needs_fields()
         tiles, _, good = self._checked(_as_tiles(goal, "goal"))
         if len(tiles) != 1 or not good:
-            raise GridMapError(f"goal {shown(goal)} is not a free tile (row, col) of the {self._map.rows} x {self._map.cols} map")
+            raise GridMapError(
+                f"goal {shown(goal)} is not a free tile (row, col) of the {self._map.rows} x {self._map.cols} map"
+            )
         return self._engine.field(tuple(tiles[0].tolist()))
 
     def _needs_fields(self):
@@ -159,8 +190,12 @@ def _as_tiles(tiles, name):
 
 @with_threads
 def _check(tiles, costs, fault, whole):
-    """What is wrong with tiles (N, 2): fault (N,): SOLVED nothing, NOT_FINITE, OUTSIDE, BLOCKED. whole (N, 2) int32: the tiles where they
-    lie on the map, else 0. -> are all in order?"""
+    """Are all tiles (N, 2) free tiles of the map?
+
+    fault: (N,) gets what is wrong, as the status of a start: SOLVED nothing, START_NOT_FINITE, START_OUTSIDE,
+        START_BLOCKED
+    whole: (N, 2) int32 gets the tiles where they lie on the map, else 0
+    """
     (rows, cols), bad = costs.shape, 0
     for i in prange(len(tiles)):
         row, col, wrong = tiles[i, 0], tiles[i, 1], SOLVED
@@ -168,10 +203,10 @@ def _check(tiles, costs, fault, whole):
             r, c = np.int32(row), np.int32(col)
             whole[i, 0], whole[i, 1] = r, c
             if costs[np.uintp(r), np.uintp(c)] == 0:
-                wrong = BLOCKED
+                wrong = START_BLOCKED
         else:
             whole[i, 0], whole[i, 1] = 0, 0
-            wrong = OUTSIDE if np.isfinite(row) and np.isfinite(col) else NOT_FINITE
+            wrong = START_OUTSIDE if np.isfinite(row) and np.isfinite(col) else START_NOT_FINITE
         fault[i] = wrong
         bad += wrong != SOLVED
     return bad == 0

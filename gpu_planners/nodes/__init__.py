@@ -13,24 +13,24 @@ WAYS = {
 }
 
 
-def arm_planner():
+def arm_planner() -> int:
     """The executable arm_planner."""
-    return _main_of("arm_planner_node")
+    return _main_of("nodes.arm.node")
 
 
-def arm_planner_demo():
+def arm_planner_demo() -> int:
     """The executable arm_planner_demo."""
-    return _main_of("demo")
+    return _main_of("demo.main")
 
 
-def grid_planner():
+def grid_planner() -> int:
     """The executable grid_planner."""
-    return _main_of("grid_planner_node")
+    return _main_of("nodes.grid.node")
 
 
 def _main_of(module):
     try:
-        main = importlib.import_module(f"{__name__}.{module}").main
+        main = importlib.import_module(f"gpu_planners.{module}").main
     except ModuleNotFoundError as error:
         name = (error.name or "").split(".")[0]
         sys.exit(f"{module} needs the Python package '{name}'; {WAYS.get(name, f'pip install {name}')}")

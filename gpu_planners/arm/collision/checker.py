@@ -1,0 +1,240 @@
+"""CollisionChecker: the one door between planners and the collision engine, on the CPU or a CUDA device."""
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...device import njit, refuse_forked, resolve_device
+from ...errors import SettingsError
+from ...settings import Setting
+from ..robot.model import RobotModel
+from ..spaces.configurations import as_bools, check_policy, narrow, narrow_motions, new_array
+from ..spaces.interface import FREE, NOT_FINITE, Packed, Space, finite, motion_verdict
+from ..spaces.motion_check import MotionCheck
+from .certify import clear_speeds, in_ranges, pair_distance, verdict
+from .forward import place_robot
+from .motions import motion_valid  # noqa: F401 - registers itself as the arm's motion_free
+from .packing import pack_robot
+from .records import header, pair_count, self_pairs
+from .scene_packing import SceneCache
+from .scratch import ArmScratch, new_scratch
+from .sieves import COLLIDES
+from .world import CollisionWorld
+
+MARGIN = Setting(0.0, "Distance kept from obstacles", 0.0, 100.0, unit="metres")
+
+
+class CollisionChecker:
+    """Exact checks of whole configurations and motions of one robot in one world.
+
+    The world may change between queries; the next check packs what changed and uploads the scene again.
+
+    device: "auto", "cpu", "cuda" or "cuda:N"; raises DeviceError when it is not there
+    motion: how motions are checked
+    margin: metres that the robot keeps from obstacles, not from itself. May be set between queries
+
+    Configurations are (N, dof) numbers, rad or m. Joints that turn freely may have any value: whole turns are taken off
+    in float64. Limits are not checked, but the bounds behind a proof hold only up to 1 mm beyond the limits of a joint
+    that slides, and up to a turn, or to farther limits, of a joint that turns: beyond, nothing is called free. A value
+    that is not finite, or beyond 1e10, is an error that names row and joint; with `not_finite="false"` such rows count
+    as not free.
+    """
+
+    def __init__(
+        self,
+        robot: RobotModel,
+        world: CollisionWorld,
+        device: str = "auto",
+        motion: MotionCheck = MotionCheck(),
+        margin: float = 0.0,
+    ) -> None:
+        for what, value, kind in (
+            ("robot", robot, RobotModel),
+            ("world", world, CollisionWorld),
+            ("motion", motion, MotionCheck),
+        ):
+            if not isinstance(value, kind):
+                raise SettingsError(f"CollisionChecker: {what} is {value!r}; allowed: a {kind.__name__}")
+        self.robot, self.world, self.motion = robot, world, motion
+        self.margin = margin
+        self.device = resolve_device(device)
+        self._packed_robot = pack_robot(robot)
+        self._scenes = SceneCache(self._packed_robot)
+        self._warm = False
+        self._packed_version = None
+        self._packed_scene: Packed | None = None
+        self._cuda: Any = None  # a CudaChecker
+        if self.device != "cpu":
+            from .checker_cuda import CudaChecker
+
+            self._cuda = CudaChecker(self._packed_robot.buffers, self.device)
+        self._room = self._cuda.batches.room if self._cuda else new_array
+
+    @property
+    def margin(self) -> float:
+        """Metres that the robot keeps from obstacles."""
+        return self._margin
+
+    @margin.setter
+    def margin(self, margin: float) -> None:
+        self._margin = MARGIN.checked("CollisionChecker.margin", margin)
+
+    @property
+    def version(self) -> tuple[int, float]:
+        """Changes when the world or the margin does."""
+        return self.world.version, self.margin
+
+    @property
+    def packed_scene(self) -> Packed:
+        """All constant data of robot and obstacles (collision.records)."""
+        return self._refresh()
+
+    def _refresh(self):
+        """Pack what changed since the last check, and bring the scene to the device."""
+        version = self.version
+        if self._packed_version != version:
+            self._packed_scene = self._scenes.pack(self.world.shapes, self.margin)
+            self._packed_version = version
+            if self._cuda:
+                self._cuda.batches.upload(self._packed_scene)
+        return self._packed_scene
+
+    def warm_up(self) -> None:
+        """Compile the checks, or load them from the cache, so that no query is charged for it."""
+        if not self._warm:
+            q = np.zeros((1, self.robot.dof))
+            self.configurations_valid(q)
+            self.motions_valid(q, q)
+            self._warm = True
+
+    @property
+    def motion_args(self) -> tuple[int, np.float32]:
+        """(mode, step) as the kernels take them."""
+        return self.motion.compiled
+
+    def new_scratch(self) -> ArmScratch:
+        """What one CPU thread of compiled code needs for a check."""
+        return new_scratch(self._packed_robot.buffers)
+
+    @property
+    def scratch_sizes(self) -> tuple[int, ...]:
+        """(kind of space, sizes...): what a CUDA kernel must allocate for a check."""
+        return self._cuda.scratch_sizes
+
+    def device_scene(self) -> tuple:
+        """(floats, ints) of the packed scene on the CUDA device."""
+        self._refresh()
+        return self._cuda.batches.scene
+
+    def configurations_valid(self, q: ArrayLike, not_finite: str = "error") -> np.ndarray:
+        """q: (N, dof) -> (N,) bool: free of self-collision, and of collision with the world and its margin."""
+        refuse_forked()
+        check_policy(not_finite)
+        narrowed, scene = narrow(q, self.robot, "q", self.device, self._room), self.packed_scene
+        if self._cuda:
+            verdicts = self._cuda.configurations_valid(narrowed)
+        else:
+            verdicts = np.empty(len(narrowed), dtype=np.uint8)
+            _configurations_valid(narrowed, _chunks(narrowed), scene, verdicts)
+        return as_bools(verdicts, not_finite, self.robot, q=q)
+
+    def motions_valid(self, q_from: ArrayLike, q_to: ArrayLike, not_finite: str = "error") -> np.ndarray:
+        """(N, dof), (N, dof) -> (N,) bool: is each straight motion free, ends included, by the checker's `motion`?"""
+        refuse_forked()
+        check_policy(not_finite)
+        ends, scene = narrow_motions(q_from, q_to, self.robot, self.device, self._room), self.packed_scene
+        mode, step = self.motion_args
+        if self._cuda:
+            verdicts = self._cuda.motions_valid(*ends, mode, step)
+        else:
+            verdicts = np.empty(len(ends[0]), dtype=np.uint8)
+            _motions_valid(*ends, _chunks(ends[0]), np.int32(mode), step, scene, verdicts)
+        return as_bools(verdicts, not_finite, self.robot, q_from=q_from, q_to=q_to)
+
+    def colliding_pairs(self, q: ArrayLike) -> list[tuple[str, str]]:
+        """q: (dof,) -> [(name, name), ...]: each robot shape and the obstacle or other robot shape that it meets."""
+        meets = np.flatnonzero(self._pair_distances(np.asarray(q)[None], self.packed_scene)[0] < 0)
+        names = [self.robot.shapes[i].name for i in self._packed_robot.order]
+        obstacles = [shape.name for shape in self.world.shapes]
+        pairs = self_pairs(self._packed_robot.buffers)
+        first_self = header(self._packed_robot.buffers).moving * len(obstacles)
+        return [
+            (names[m // len(obstacles)], obstacles[m % len(obstacles)])
+            if m < first_self
+            else tuple(names[i] for i in pairs[m - first_self])
+            for m in meets
+        ]
+
+    def shape_pair_collisions(self, q: ArrayLike) -> np.ndarray:
+        """q: (N, dof) -> (N, P) bool: which of robot.self_collision_pairs meet."""
+        return self._pair_distances(q, self._packed_robot.buffers) < 0
+
+    def clearances(self, q: ArrayLike, up_to: float = 0.1, not_finite: str = "error") -> np.ndarray:
+        """q: (N, dof) -> (N,) float32: lower bound of the distance to the nearest collision, metres; -1 in collision.
+
+        The margin counts as part of the obstacles. Distances below `up_to` are within a fifth of the true one.
+        """
+        refuse_forked()
+        check_policy(not_finite)
+        narrowed = narrow(q, self.robot, "q")
+        verdicts, nearest = np.empty(len(narrowed), dtype=np.uint8), np.empty(len(narrowed), dtype=np.float32)
+        _clearances(narrowed, _chunks(narrowed), self.packed_scene, np.float32(up_to), verdicts, nearest)
+        as_bools(verdicts, not_finite, self.robot, q=q)
+        return nearest
+
+    def _pair_distances(self, q, scene):
+        """(N, pairs) float32, certify.pair_distance of all pairs of a packed scene."""
+        narrowed, counts = narrow(q, self.robot, "q"), header(scene)
+        verdicts = np.empty(len(narrowed), dtype=np.uint8)
+        distances = np.empty((len(narrowed), counts.moving * counts.obstacles + counts.pairs), dtype=np.float32)
+        _pair_distances(narrowed, scene, verdicts, distances)
+        as_bools(verdicts, "error", self.robot, q=q)
+        return distances
+
+
+def _chunks(q):
+    """How many pieces the threads share: several each, since early exits make them uneven."""
+    return min(len(q), 8 * numba.get_num_threads())
+
+
+@njit(parallel=True)
+def _configurations_valid(q, chunks, scene, verdicts):
+    for c in numba.prange(chunks):
+        scratch = new_scratch(scene)
+        clear_speeds(scene, scratch.speeds, 0)
+        for i in range(c * len(q) // chunks, (c + 1) * len(q) // chunks):
+            verdicts[i] = verdict(True, q[i], scene, scratch, 0)
+
+
+@njit(parallel=True)
+def _motions_valid(qa, qb, chunks, mode, step, scene, verdicts):
+    for c in numba.prange(chunks):
+        space = Space(mode, step, scene.floats, scene.ints, new_scratch(scene))
+        for i in range(c * len(qa) // chunks, (c + 1) * len(qa) // chunks):
+            verdicts[i] = motion_verdict(qa[i], qb[i], space, 0)
+
+
+@njit(parallel=True)
+def _clearances(q, chunks, scene, up_to, verdicts, nearest):
+    for c in numba.prange(chunks):
+        poses = new_scratch(scene).poses
+        for i in range(c * len(q) // chunks, (c + 1) * len(q) // chunks):
+            verdicts[i] = FREE if finite(q[i]) else NOT_FINITE
+            nearest[i] = np.inf if verdicts[i] == FREE and in_ranges(q[i], scene) else COLLIDES
+            if nearest[i] > 0:
+                place_robot(q[i], scene, poses)
+                for code in range(pair_count(scene)):
+                    nearest[i] = min(nearest[i], pair_distance(code, scene, poses, up_to))
+
+
+@njit
+def _pair_distances(q, scene, verdicts, distances):
+    poses = new_scratch(scene).poses
+    for i in range(len(q)):
+        verdicts[i] = FREE if finite(q[i]) else NOT_FINITE
+        if verdicts[i] == FREE:
+            place_robot(q[i], scene, poses)
+            for code in range(len(distances[i])):
+                distances[i, code] = pair_distance(code, scene, poses, np.float32(0))

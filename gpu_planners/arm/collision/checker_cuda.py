@@ -1,0 +1,104 @@
+"""CUDA: thin kernels around `certify`: a lane checks a configuration, a warp a motion. And the scratch of a warp."""
+
+import functools
+
+from numba import cuda, float32, int32
+from numba.cuda.extending import overload  # type: ignore[attr-defined]
+
+from ...device import cuda_jit
+from ...errors import RobotDescriptionError
+from ...parallel.team_cuda import WARP
+from ..spaces import interface
+from ..spaces.cuda import REGISTERS, THREADS, WARPS, CudaBatches, motion_kernel, register_scratch, warp_scratch
+from ..spaces.interface import Packed
+from .certify import clear_speeds, verdict
+from .motions import motion_valid
+from .records import header
+from .scratch import CODE, ITEM, QUEUE, SIEVE, ArmScratch, poses_size, speeds_size
+
+# entries of a block's shared arrays
+ALL_WAITING, ALL_ITEMS, ALL_CODES = WARPS * 2 * QUEUE, WARPS * 2 * ITEM * WARP, WARPS * 2 * CODE * WARP
+SHARED = 48 * 1024  # bytes of a block
+# speeds of a robot: what the other shared arrays leave of it
+MOST_SPEEDS = (SHARED // 4 - ALL_WAITING - ALL_ITEMS - ALL_CODES - THREADS) // WARPS // 256 * 256
+
+
+class CudaChecker:
+    """Checks of an arm on one CUDA device. Not for several threads at once.
+
+    batches: CudaBatches, with the scene; scratch_sizes: see spaces.interface
+    """
+
+    def __init__(self, packed_robot, device):
+        counts = header(packed_robot)
+        sizes = counts.dof, poses_size(packed_robot), speeds_size(packed_robot)
+        if sizes[2] > MOST_SPEEDS:
+            raise RobotDescriptionError(
+                f"the robot has {counts.pairs} pairs of shapes that may collide, and {sizes[2]} speeds to keep; "
+                f"allowed on CUDA: {MOST_SPEEDS}. Give an SRDF that disables pairs, or use device='cpu'"
+            )
+        self.batches = CudaBatches(device, counts.dof)
+        self.scratch_sizes = (interface.ARM, *(_round_up(int(n)) for n in sizes))
+        self._configurations = _configuration_kernel(*self.scratch_sizes)
+        self._motions = motion_kernel(*self.scratch_sizes)
+
+    def configurations_valid(self, q):
+        """q: (N, dof) float32, on the host or on the device -> (N,) uint8 verdicts (interface)."""
+        return self.batches.run(self._configurations, THREADS, (q,))
+
+    def motions_valid(self, q_from, q_to, mode, step):
+        """q_from, q_to: as q -> (N,) uint8 verdicts."""
+        return self.batches.run(self._motions, WARPS, (q_from, q_to), int32(mode), step)
+
+
+def _round_up(n):
+    """Few sizes, so that robots share compiled kernels."""
+    return -(-n // 256) * 256 if n > 16 else max(8, -(-n // 8) * 8)
+
+
+def _scratch(n_q, n_poses, n_speeds):
+    """-> device function scratch(warp): in shared memory what a warp's lanes share, in local arrays the rest."""
+    all_speeds = WARPS * n_speeds
+
+    @cuda.jit(device=True, inline="always")
+    def scratch(warp):
+        speeds = cuda.shared.array(all_speeds, float32)
+        waiting = cuda.shared.array(ALL_WAITING, float32)
+        tau = cuda.shared.array(THREADS, float32)
+        items = cuda.shared.array(ALL_ITEMS, float32)
+        codes = cuda.shared.array(ALL_CODES, int32)
+        return ArmScratch(
+            speeds[warp * n_speeds : (warp + 1) * n_speeds],
+            waiting[warp * 2 * QUEUE :],
+            tau[warp * WARP :],
+            items[warp * 2 * ITEM * WARP :],
+            codes[warp * 2 * CODE * WARP :],
+            cuda.local.array(n_q, float32),
+            cuda.local.array(n_poses, float32),
+            cuda.local.array(SIEVE, int32),
+        )
+
+    return scratch
+
+
+register_scratch(interface.ARM, _scratch)
+interface.register(ArmScratch, "cuda", motion_valid, overload)
+
+
+@functools.cache
+def _configuration_kernel(*scratch_sizes):
+    """-> kernel that checks configurations, a lane each. A block takes THREADS of them."""
+    make_scratch = warp_scratch(*scratch_sizes)
+
+    @cuda_jit(max_registers=REGISTERS)
+    def configurations(q, floats, ints, verdicts):
+        warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
+        scene, scratch = Packed(floats, ints), make_scratch(warp)
+        clear_speeds(scene, scratch.speeds, lane)
+        i = cuda.grid(1)
+        active = i < len(verdicts)
+        answer = verdict(active, q[min(i, len(verdicts) - 1)], scene, scratch, lane)
+        if active:
+            verdicts[i] = answer
+
+    return configurations

@@ -1,0 +1,268 @@
+"""The robot half of a packed scene (records.py); scene_packing.py appends the obstacles.
+
+Coordinates are relative to the robot's base (`PackedRobot.origin`), not to the root of its URDF: float32 has 24 bits,
+and what counts is how far a thing lies from the robot's first joint. Each shape has a *skin*: metres by which float32
+may misplace its surface at most (reach.py), to which an obstacle adds the checker's margin. Shapes whose skins overlap
+count as meeting, so rounding never calls a contact free. A skin thicker than GREATEST_SKIN is refused.
+"""
+
+import functools
+import weakref
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ...errors import RobotDescriptionError
+from ..geometry.bounds import ball, covering_spheres
+from ..geometry.polytope import aligned
+from ..geometry.shapes import ConvexShape, ShapeKind
+from ..geometry.support_table import support_table
+from ..robot.model import RobotModel
+from ..robot.modified_dh import row_transform
+from ..spaces.interface import Packed
+from .reach import ROUND_UP, distance_to_boxes, fixed_skin, joint_ranges, joint_reach, pair_reach, shape_levers, skin
+from .records import (
+    COUNT_BITS,
+    HEADER,
+    FrameFloats,
+    FrameInts,
+    Header,
+    ShapeRecord,
+    set_header,
+    shape_floats,
+    shifted,
+    transform12,
+    vertices_offset,
+)
+
+BRUTE_FORCE = 8  # polytopes with no more vertices are searched without a support table
+GREATEST_SKIN = 1e-4  # m, without margin
+GREATEST_INDEX = 2**31 - 1
+NEAR_ROOT = 2.0  # m: a robot whose base is nearer is seen from the root, which saves composing poses
+
+
+@dataclass(frozen=True)
+class PackedRobot:
+    """A robot without obstacles.
+
+    buffers: Packed; order: packed shape i is robot.shapes[order[i]], those that move come first
+    origin: (3,) metres in the root frame, where the buffers' coordinates begin
+    radius: metres; no point of a moving shape is ever farther from the origin
+    """
+
+    buffers: Packed
+    order: np.ndarray
+    origin: np.ndarray
+    radius: float
+
+
+class _Buffers:
+    def __init__(self):
+        self.floats, self.ints, self.n_floats, self.n_ints = [], [], 0, 0
+        self.add_ints(np.zeros(HEADER))
+
+    def add_floats(self, values):
+        """-> where they begin."""
+        values = np.asarray(values, dtype=np.float32).ravel()
+        self.floats.append(values)
+        self.n_floats += len(values)
+        return self.n_floats - len(values)
+
+    def add_ints(self, values):
+        """-> where they begin."""
+        values = np.asarray(values, dtype=np.int32).ravel()
+        self.ints.append(values)
+        self.n_ints += len(values)
+        return self.n_ints - len(values)
+
+    def packed(self, header):
+        if max(self.n_floats, self.n_ints) > GREATEST_INDEX:
+            raise RobotDescriptionError(f"the robot's shapes take {self.n_floats} numbers; allowed: {GREATEST_INDEX}")
+        ints = np.concatenate(self.ints)
+        set_header(ints, header)
+        return Packed(np.concatenate(self.floats), ints)
+
+
+class Body(NamedTuple):
+    """What is packed of a shape, wherever it is.
+
+    shape: ConvexShape, a polytope's own frame turned to its tightest box; ball: (4,) as bounds.ball returns it
+    floats: (n,) float32, the vertices, then the candidates of the support table; table: (m,) int32 entries, or none
+    """
+
+    shape: ConvexShape
+    ball: np.ndarray
+    floats: np.ndarray
+    table: np.ndarray
+
+    def record(self, frame, fine_spheres):
+        """ShapeRecord whose places are counted from the shape's first float and its first table entry."""
+        vertices, count = vertices_offset(fine_spheres), len(self.shape.vertices)
+        return ShapeRecord(
+            kind=int(self.shape.kind),
+            frame=frame,
+            floats=0,
+            vertex_count=count,
+            vertices=vertices,
+            table=0 if len(self.table) else -1,
+            candidates=vertices + 3 * count,
+            fine_spheres=fine_spheres,
+        )
+
+
+NO_FLOATS, NO_INTS = np.zeros(0, np.float32), np.zeros(0, np.int32)
+_bodies: weakref.WeakKeyDictionary[ConvexShape, Body] = weakref.WeakKeyDictionary()
+
+
+def body(shape: ConvexShape) -> Body:
+    """A polytope's body is kept, both with the shape and with its vertices, since obstacles move."""
+    if not len(shape.vertices):
+        return Body(shape, ball(shape), NO_FLOATS, NO_INTS)
+    if shape not in _bodies:
+        turned, *rest = _polytope(
+            shape.vertices.tobytes(), shape.neighbour_offsets.tobytes(), shape.neighbours.tobytes()
+        )
+        _bodies[shape] = Body(turned.moved(shape.pose, shape.name), *rest)
+    return _bodies[shape]
+
+
+@functools.lru_cache(maxsize=4096)
+def _polytope(vertices, neighbour_offsets, neighbours):
+    """Body of a polytope at the identity; the arguments are the bytes of its arrays."""
+    vertices = np.frombuffer(vertices).reshape(-1, 3)
+    shape = aligned(
+        ConvexShape(
+            "",
+            ShapeKind.POLYTOPE,
+            np.eye(4),
+            np.ptp(vertices, axis=0) / 2,
+            vertices,
+            np.frombuffer(neighbour_offsets, np.int32),
+            np.frombuffer(neighbours, np.int32),
+        )
+    )
+    floats, table = shape.vertices, NO_INTS
+    if len(floats) > BRUTE_FORCE:
+        cells, candidates = support_table(floats)
+        if cells[:, 1].max() < 1 << COUNT_BITS and len(candidates) < 1 << 31 - COUNT_BITS:
+            floats = np.concatenate([floats, floats[candidates]])
+            table = ((cells[:, 0] << COUNT_BITS) + cells[:, 1]).astype(np.int32)
+    return Body(shape, ball(shape), floats.astype(np.float32).ravel(), table)
+
+
+_packed_robots: weakref.WeakKeyDictionary[RobotModel, PackedRobot] = weakref.WeakKeyDictionary()
+
+
+def pack_robot(robot: RobotModel) -> PackedRobot:
+    """Packing takes most of a second and is done once for each RobotModel.
+
+    Raises RobotDescriptionError where float32 cannot hold the robot's shapes to 0.1 mm.
+    """
+    if robot not in _packed_robots:
+        _packed_robots[robot] = _pack_robot(robot)
+    return _packed_robots[robot]
+
+
+def _pack_robot(robot):
+    buffers = _Buffers()
+    robot, origin = _at_its_base(robot)
+    frame_ints, frame_floats = _add_frames(buffers, robot)
+    shape_frame = np.asarray(robot.shape_frame)
+    order = np.concatenate([np.flatnonzero(shape_frame >= 0), np.flatnonzero(shape_frame < 0)]).astype(int)
+    shapes, frame_of, moving = [robot.shapes[i] for i in order], shape_frame[order], int((shape_frame >= 0).sum())
+    levers = [shape_levers(robot, f, shape) for shape, f in zip(shapes, frame_of)]
+    radius = max((lever.farthest for lever in levers[:moving]), default=0.0)
+    skins = _skins(robot, shapes, levers, moving, radius)
+    records = [_add_shape(buffers, shape, f, thickness) for shape, f, thickness in zip(shapes, frame_of, skins)]
+    shape_ints = buffers.add_ints(records)
+    # the first shape of a pair is the one whose spheres are tested against the other's box: let it be a moving one
+    number = np.argsort(order)
+    pairs = np.sort(number[np.asarray(robot.self_collision_pairs, dtype=int).reshape(-1, 2)], axis=1)
+    pair_ints = buffers.add_ints(pairs)
+    reach_of_shape = joint_reach(robot, levers)
+    reach = buffers.add_floats(
+        ROUND_UP * np.concatenate([reach_of_shape[:moving], pair_reach(robot, reach_of_shape, frame_of, pairs)])
+    )
+    header = Header(
+        dof=robot.dof,
+        frames=len(robot.frames),
+        shapes=len(shapes),
+        moving=moving,
+        pairs=len(pairs),
+        frame_ints=frame_ints,
+        shape_ints=shape_ints,
+        pair_ints=pair_ints,
+        frame_floats=frame_floats,
+        reach=reach,
+        ranges=buffers.add_floats(joint_ranges(robot)),
+    )
+    return PackedRobot(buffers.packed(header), order, origin, radius)
+
+
+def _add_frames(buffers, robot):
+    """-> where their integers and where their floats begin."""
+    ints, floats = [], []
+    for frame, T in zip(robot.frames, robot.T_parent_base):
+        has_base = not np.allclose(T, np.eye(4), atol=1e-12)
+        ints.append(FrameInts(frame["parent"], frame["joint"], frame["prismatic"], has_base))
+        row = FrameFloats(
+            cos_alpha=np.cos(frame["alpha"]),
+            sin_alpha=np.sin(frame["alpha"]),
+            **{name: frame[name] for name in ("a", "theta", "d", "multiplier", "offset")},
+        )
+        floats.append([*row, *transform12(T)])
+    return buffers.add_ints(ints), buffers.add_floats(floats)
+
+
+def _skins(robot, shapes, levers, moving, radius):
+    """Skin of each packed shape, metres.
+
+    Raises RobotDescriptionError where one is too thick; a fixed shape that no moving one reaches may have any.
+    """
+    skins, matters = [skin(robot, lever) for lever in levers[:moving]], [True] * moving
+    if len(shapes) > moving:
+        fixed = [body(shape) for shape in shapes[moving:]]
+        poses, halves = np.array([one.shape.pose for one in fixed]), np.array([one.shape.half_extents for one in fixed])
+        own = fixed_skin(poses, np.array([one.ball for one in fixed]))
+        skins += own.tolist()
+        matters += (distance_to_boxes(poses, halves) <= radius + own).tolist()
+    for shape, lever, thickness, counts in zip(shapes, levers, skins, matters):
+        if counts and thickness > GREATEST_SKIN:
+            raise RobotDescriptionError(
+                f"'{shape.name}' comes up to {lever.farthest:.4g} m away from the robot's base, by joint values of up "
+                f"to {np.abs(joint_ranges(robot)).max():.4g}: single precision holds it to {1e3 * thickness:.2g} mm; "
+                f"allowed: {1e3 * GREATEST_SKIN:g} mm"
+            )
+    return skins
+
+
+def _at_its_base(robot):
+    """-> the robot seen from the middle of its first frames, and where that is in the root frame, (3,).
+
+    A robot near its root stays as it is.
+    """
+    frames, bases, first = robot.frames.copy(), robot.T_parent_base.copy(), robot.frames["parent"] < 0
+    away = np.abs(bases[first][:, :3, 3]).max() + max(np.abs(frames[name][first]).max() for name in ("a", "d"))
+    if away < NEAR_ROOT:
+        return robot, np.zeros(3)
+    for f in np.flatnonzero(first):  # the row's constants, which may be a long way, go into the base
+        bases[f] = bases[f] @ row_transform(*(frames[f][name] for name in ("a", "alpha", "d", "theta")))
+    for name in ("a", "alpha", "d", "theta"):
+        frames[name][first] = 0.0
+    origin = bases[first][:, :3, 3].mean(axis=0)
+    bases[first, :3, 3] -= origin
+    T_base_root = np.eye(4)
+    T_base_root[:3, 3] = -origin
+    shapes = tuple(shape.moved(T_base_root) if f < 0 else shape for shape, f in zip(robot.shapes, robot.shape_frame))
+    return replace(robot, frames=frames, T_parent_base=bases, shapes=shapes), origin
+
+
+def _add_shape(buffers, shape, frame, thickness):
+    """-> ShapeRecord."""
+    one = body(shape)
+    spheres = covering_spheres(one.shape)
+    spheres[:, 3] += thickness
+    floats = buffers.add_floats(shape_floats(one.shape.pose, one.shape.half_extents, thickness, spheres))
+    buffers.add_floats(one.floats)
+    return shifted(np.array([one.record(frame, len(spheres) - 1)]), floats, buffers.add_ints(one.table))[0]

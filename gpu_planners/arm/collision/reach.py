@@ -1,0 +1,146 @@
+"""How far the shapes of a robot come, how fast a joint can move them, and how well float32 knows where they are.
+
+All of it holds whatever the values of the other joints are, in the ranges of `joint_ranges`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...ranges import ROUNDOFF
+from ..geometry.kinds import KINDS
+
+LIMIT_SLACK = 1e-3  # m: how far beyond its limits a prismatic joint may be looked at
+TURNS = 2 * np.pi  # rad: joints that turn are looked at up to here, or up to their limits if these are farther away
+ROUND_UP = 1 + 1e-5  # a bound on a speed covers its own rounding
+
+
+@dataclass(frozen=True)
+class Levers:
+    """How far one shape comes, and what carries it.
+
+    farthest: metres; no point of the shape is ever farther from the root's origin
+    radius: metres; none is farther from its frame's origin
+    frames: (n,) the frames that carry it, outermost first
+    lever: (n,) metres that a point moves at most for a unit of each frame's value (rad or m)
+    origins: (n,) greatest distance of each frame's origin from the root's, metres
+    based: (n,) bool, does a constant transform come before the frame's row?
+    """
+
+    farthest: float
+    radius: float
+    frames: np.ndarray
+    lever: np.ndarray
+    origins: np.ndarray
+    based: np.ndarray
+
+
+def joint_ranges(robot):
+    """-> (2, dof) lowest and highest value of each joint, rad or m, for which the bounds of this file hold.
+
+    Joints that slide, or that a sliding joint follows: their limits and LIMIT_SLACK. Others: TURNS, or their limits
+    where these are farther away.
+    """
+    slides = np.isin(np.arange(robot.dof), robot.frames["joint"][robot.frames["prismatic"]])
+    turns = np.maximum(TURNS, np.maximum(np.abs(robot.lower), np.abs(robot.upper))) + LIMIT_SLACK
+    return np.array(
+        [np.where(slides, robot.lower - LIMIT_SLACK, -turns), np.where(slides, robot.upper + LIMIT_SLACK, turns)]
+    )
+
+
+def shape_levers(robot, f, shape):
+    """-> Levers of a shape in frame f, or fixed to the root where f < 0."""
+    radius = KINDS[shape.kind].farthest(shape)
+    ranges, path = joint_ranges(robot), _path_to_root(robot.frames, f)
+    from_axis = from_origin = radius
+    lever, lengths, based = [], [], []
+    for g in path:
+        row, base = robot.frames[g], robot.T_parent_base[g]
+        along = abs(row["d"])
+        if row["prismatic"]:
+            along = np.abs(row["multiplier"] * ranges[:, row["joint"]] + row["offset"] + row["d"]).max()
+        lever.append(1.0 if row["prismatic"] else from_axis)
+        straight = np.allclose(base, np.eye(4), atol=1e-12)
+        shift = np.linalg.norm(base[:3, 3])
+        across = np.hypot(row["a"], (np.sin(row["alpha"]) if straight else 1.0) * along)
+        from_axis = from_origin + across + shift
+        lengths.append(np.hypot(row["a"], along) + shift)
+        from_origin = from_origin + lengths[-1]
+        based.append(not straight)
+    origins = np.cumsum(lengths[::-1])[::-1]
+    return Levers(
+        float(from_origin),
+        float(radius),
+        np.array(path, dtype=int),
+        np.array(lever),
+        origins,
+        np.array(based, dtype=bool),
+    )
+
+
+def skin(robot, levers):
+    """Metres by which float32 can misplace a point of the shape, the rounding of the joint values included.
+
+    Counted in roundings of relative size ROUNDOFF. A frame's value is rounded when it is given and when it is
+    interpolated, then multiplied and added to the row's; sine, cosine and the products with them are within 4. To
+    compose a rotation adds 3, a position 1 of its own size. Last, another shape sees this one, and supports follow.
+    """
+    rows = robot.frames[levers.frames]
+    ends = np.abs(joint_ranges(robot)).max(axis=0)[rows["joint"]]
+    values = np.abs(rows["multiplier"]) * ends + np.abs(rows["offset"])
+    plain = (rows["multiplier"] == 1) & (rows["offset"] == 0)
+    composed = np.where(levers.based, 2, 1)
+    value = (
+        np.where(plain, 3, 5) * values + np.abs(np.where(rows["prismatic"], rows["d"], rows["theta"]))
+    ) * levers.lever
+    turned = np.where(rows["prismatic"], 0, 4 * levers.lever) + 3 * composed * levers.lever
+    placed = composed * levers.origins
+    return ROUNDOFF * float((value + turned + placed).sum() + 3 * levers.farthest + 12 * levers.radius)
+
+
+def fixed_skin(poses, balls):
+    """The same for shapes that do not move: (n, 4, 4), and (n, 4) of bounds.ball -> (n,) metres.
+
+    Their position and their points' rotation are rounded once, and again when a moving shape sees them; then come the
+    products and sums of a support.
+    """
+    return ROUNDOFF * (
+        3 * np.linalg.norm(poses[:, :3, 3], axis=1) + 12 * (balls[:, 3] + np.linalg.norm(balls[:, :3], axis=1))
+    )
+
+
+def distance_to_boxes(poses, halves):
+    """(n,) distance of the origin from boxes (n, 4, 4) of half extents (n, 3)."""
+    centres = np.einsum("nji,nj->ni", poses[:, :3, :3], poses[:, :3, 3])
+    return np.linalg.norm(np.maximum(np.abs(centres) - halves, 0.0), axis=1)
+
+
+def joint_reach(robot, levers):
+    """levers: of S shapes -> (S, dof) metres that any point of a shape moves at most for a unit of each joint."""
+    reach = np.zeros((len(levers), robot.dof))
+    for row, one in zip(reach, levers):
+        np.add.at(row, robot.frames["joint"][one.frames], np.abs(robot.frames["multiplier"][one.frames]) * one.lever)
+    return reach
+
+
+def pair_reach(robot, reach, shape_frame, pairs):
+    """(P, dof) metres that the two shapes of each pair move at most against each other for a unit of each joint.
+
+    A joint whose frames all carry both shapes moves neither against the other.
+    """
+    result = np.zeros((len(pairs), robot.dof))
+    for p, (i, j) in enumerate(pairs):
+        frames_i, frames_j = (set(_path_to_root(robot.frames, shape_frame[s])) for s in (i, j))
+        joints = list({robot.frames["joint"][g] for g in frames_i ^ frames_j})
+        result[p, joints] = reach[i, joints] + reach[j, joints]
+        if frames_i <= frames_j or frames_j <= frames_i:  # in a chain only the outer shape moves against the inner one
+            result[p, joints] = reach[j if frames_i <= frames_j else i, joints]
+    return result
+
+
+def _path_to_root(frames, f):
+    path = []
+    while f >= 0:
+        path.append(f)
+        f = frames["parent"][f]
+    return path

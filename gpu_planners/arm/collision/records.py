@@ -1,0 +1,320 @@
+"""What lies where in a packed scene: the robot and its obstacles as one float32 and one int32 buffer (`Packed`).
+
+A CUDA launch pays for each array argument, so all constant data travel as this one pair: the robot first, obstacles
+appended. This is the only file that knows offsets. Each record is a NamedTuple whose fields stand in the order of the
+buffer: `packing` and `scene_packing` write by these, and compiled code reads through the functions below. There,
+    scene   is the Packed, or anything else with its `floats` and `ints`;
+    shape   is where the ShapeRecord of a robot's shape (`robot_shape`) or of an obstacle (`obstacle`) lies.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...device import lean_njit
+from ..spaces.interface import Packed
+from .poses import POSE, load
+
+
+class Header(NamedTuple):
+    """The first entries of the int32 buffer: numbers of things, and where the tables begin.
+
+    dof, frames, shapes: of the robot; moving: its shapes that some joint moves, which come first
+    pairs: of its shapes that may collide; obstacles: convex shapes of the world
+    frame_ints, frame_floats: FrameInts and FrameFloats of each frame, parents first
+    shape_ints, obstacle_ints: a ShapeRecord for each shape and each obstacle
+    pair_ints: two shape numbers for each pair
+    reach: (moving + pairs, dof) float32 (`reach.joint_reach`, `reach.pair_reach`)
+    ranges: (2, dof) float32 (`reach.joint_ranges`)
+    balls: (obstacles, 4) float32 x, y, z, radius around each obstacle in its skin
+    """
+
+    dof: int
+    frames: int
+    shapes: int
+    moving: int
+    pairs: int
+    frame_ints: int
+    shape_ints: int
+    pair_ints: int
+    frame_floats: int
+    reach: int
+    ranges: int
+    obstacles: int = 0
+    obstacle_ints: int = 0
+    balls: int = 0
+
+
+class FrameInts(NamedTuple):
+    """A frame's integers; slides: is its joint prismatic; has_base: is its base not the identity."""
+
+    parent: int
+    joint: int
+    slides: int
+    has_base: int
+
+
+class FrameFloats(NamedTuple):
+    """A frame's modified DH row and how its joint's value enters it; after them T_parent_base, POSE scalars."""
+
+    cos_alpha: float
+    sin_alpha: float
+    a: float
+    theta: float
+    d: float
+    multiplier: float
+    offset: float
+
+
+class ShapeRecord(NamedTuple):
+    """A shape's integers.
+
+    kind: ShapeKind; frame: -1 where nothing moves it; floats: where its ShapeFloats begin
+    vertex_count, vertices: of a polytope, 3 float32 each; table: its support table in ints, -1: none; candidates: the
+    vertices that the table counts, in floats; fine_spheres: how many smaller spheres cover it
+    """
+
+    kind: int
+    frame: int
+    floats: int
+    vertex_count: int
+    vertices: int
+    table: int
+    candidates: int
+    fine_spheres: int
+
+
+class ShapeFloats(NamedTuple):
+    """A shape's float32 numbers: its pose in its frame, half extents, skin; covering spheres, the coarse one first."""
+
+    pose: np.ndarray
+    half: np.ndarray
+    skin: float
+    spheres: np.ndarray
+
+
+_DOF, _FRAMES, _SHAPES, _MOVING, _PAIRS, _FRAME_INTS, _SHAPE_INTS, _PAIR_INTS, _FRAME_FLOATS = range(9)
+_REACH, _RANGES, _OBSTACLES, _OBSTACLE_INTS, _BALLS = range(9, len(Header._fields))
+HEADER = 16  # room for it
+FRAME_INTS, FRAME_ROW = len(FrameInts._fields), len(FrameFloats._fields)
+FRAME_FLOATS = FRAME_ROW + POSE
+_KIND, _FRAME, _FLOATS, _VERTEX_COUNT, _VERTICES, _TABLE, _CANDIDATES, _FINE = range(len(ShapeRecord._fields))
+SHAPE_RECORD = len(ShapeRecord._fields)
+_POSE, _HALF, _SKIN, _SPHERES = 0, POSE, POSE + 3, POSE + 4  # of ShapeFloats
+SPHERE = 5  # x, y, z, radius, radius of a ball inside the shape (-1: none)
+BALL = 4
+# an entry of a support table: the number of a cell's candidates in COUNT_BITS; above them, which is the first
+COUNT_BITS = 8
+_COUNT_MASK = (1 << COUNT_BITS) - 1
+
+
+def header(scene: Packed) -> Header:
+    """The header, on the host."""
+    return Header(*scene.ints[: len(Header._fields)].tolist())
+
+
+def self_pairs(scene: Packed) -> np.ndarray:
+    """(pairs, 2) int32 numbers of the shapes of each self pair, on the host."""
+    counts = header(scene)
+    return scene.ints[counts.pair_ints :][: 2 * counts.pairs].reshape(-1, 2)
+
+
+def set_header(ints, values: Header):
+    ints[: len(values)] = values
+
+
+def shape_floats(pose, half, skin, spheres):
+    """ShapeFloats as the buffer has them; leading axes: several shapes with as many spheres each. pose: (..., 4, 4)"""
+    skin = np.asarray(skin)
+    parts = ShapeFloats(transform12(pose), np.asarray(half), skin[..., None], np.reshape(spheres, (*skin.shape, -1)))
+    return np.concatenate(parts, axis=-1)
+
+
+def transform12(T):
+    """(..., 4, 4) -> (..., 12): rotation by rows, then translation."""
+    return np.concatenate([T[..., :3, :3].reshape(*T.shape[:-2], 9), T[..., :3, 3]], axis=-1)
+
+
+def vertices_offset(fine_spheres):
+    """Where a shape's vertices begin, counted from its floats."""
+    return _SPHERES + SPHERE * (fine_spheres + 1)
+
+
+def shifted(records, floats, ints):
+    """(n, SHAPE_RECORD) records whose data lie that many floats and ints farther on; each a number or (n,)."""
+    records = records.copy()
+    for column in (_FLOATS, _VERTICES, _CANDIDATES):
+        records[:, column] += floats
+    records[:, _TABLE] += np.where(records[:, _TABLE] >= 0, ints, 0)
+    return records
+
+
+@lean_njit
+def dof(scene):
+    return scene.ints[_DOF]
+
+
+@lean_njit
+def frame_count(scene):
+    return scene.ints[_FRAMES]
+
+
+@lean_njit
+def shape_count(scene):
+    """Of the robot, those that move first."""
+    return scene.ints[_SHAPES]
+
+
+@lean_njit
+def moving_count(scene):
+    """Of the robot's shapes."""
+    return scene.ints[_MOVING]
+
+
+@lean_njit
+def self_pair_count(scene):
+    return scene.ints[_PAIRS]
+
+
+@lean_njit
+def obstacle_count(scene):
+    return scene.ints[_OBSTACLES]
+
+
+@lean_njit
+def pair_count(scene):
+    """Moving shapes with obstacles, then self pairs."""
+    return moving_count(scene) * obstacle_count(scene) + self_pair_count(scene)
+
+
+@lean_njit
+def speed_count(scene):
+    """Moving shapes, then self pairs: what has a row of `reach`."""
+    return moving_count(scene) + self_pair_count(scene)
+
+
+@lean_njit
+def self_pair(scene, p):
+    """-> numbers of the two shapes of a self pair."""
+    first = scene.ints[_PAIR_INTS] + 2 * p
+    return scene.ints[first], scene.ints[first + 1]
+
+
+@lean_njit
+def reach(scene, i, joint):
+    """Metres that shape or self pair i moves at most for a unit of the joint."""
+    return scene.floats[scene.ints[_REACH] + i * dof(scene) + joint]
+
+
+@lean_njit
+def joint_range(scene, joint):
+    """-> lowest and highest value for which the bounds hold."""
+    lowest = scene.ints[_RANGES] + joint
+    return scene.floats[lowest], scene.floats[lowest + dof(scene)]
+
+
+@lean_njit
+def frame_ints(scene, f):
+    """-> FrameInts."""
+    ints, at = scene.ints, scene.ints[_FRAME_INTS] + f * FRAME_INTS
+    return FrameInts(ints[at], ints[at + 1], ints[at + 2], ints[at + 3])
+
+
+@lean_njit
+def frame_floats(scene, f):
+    """-> FrameFloats."""
+    row, at = scene.floats, scene.ints[_FRAME_FLOATS] + f * FRAME_FLOATS
+    return FrameFloats(row[at], row[at + 1], row[at + 2], row[at + 3], row[at + 4], row[at + 5], row[at + 6])
+
+
+@lean_njit
+def frame_base(scene, f):
+    """-> pose T_parent_base."""
+    return load(scene.floats, scene.ints[_FRAME_FLOATS] + f * FRAME_FLOATS + FRAME_ROW, 1)
+
+
+@lean_njit
+def robot_shape(scene, s):
+    return scene.ints[_SHAPE_INTS] + s * SHAPE_RECORD
+
+
+@lean_njit
+def obstacle(scene, o):
+    return scene.ints[_OBSTACLE_INTS] + o * SHAPE_RECORD
+
+
+@lean_njit
+def obstacle_ball(scene, o):
+    """-> x, y, z, radius of a ball around an obstacle in its skin."""
+    floats, at = scene.floats, scene.ints[_BALLS] + BALL * o
+    return floats[at], floats[at + 1], floats[at + 2], floats[at + 3]
+
+
+@lean_njit
+def shape_kind(scene, shape):
+    return scene.ints[shape + _KIND]
+
+
+@lean_njit
+def shape_frame(scene, shape):
+    """-1 where no joint moves the shape."""
+    return scene.ints[shape + _FRAME]
+
+
+@lean_njit
+def shape_pose(scene, shape):
+    """-> pose in the shape's frame, or in the world where it has none."""
+    return load(scene.floats, scene.ints[shape + _FLOATS] + _POSE, 1)
+
+
+@lean_njit
+def shape_half(scene, shape):
+    """-> half extents along the shape's own axes."""
+    floats, at = scene.floats, scene.ints[shape + _FLOATS] + _HALF
+    return floats[at], floats[at + 1], floats[at + 2]
+
+
+@lean_njit
+def shape_skin(scene, shape):
+    return scene.floats[scene.ints[shape + _FLOATS] + _SKIN]
+
+
+@lean_njit
+def fine_sphere_count(scene, shape):
+    return scene.ints[shape + _FINE]
+
+
+@lean_njit
+def sphere_centre(scene, shape, k):
+    """-> x, y, z of the coarse sphere (k = 0) or a fine one, in the shape's frame."""
+    floats, at = scene.floats, scene.ints[shape + _FLOATS] + _SPHERES + SPHERE * k
+    return floats[at], floats[at + 1], floats[at + 2]
+
+
+@lean_njit
+def sphere_radius(scene, shape, k):
+    return scene.floats[scene.ints[shape + _FLOATS] + _SPHERES + SPHERE * k + 3]
+
+
+@lean_njit
+def inner_radius(scene, shape, k):
+    """Radius of a ball about the same centre that lies inside the shape; -1: none."""
+    return scene.floats[scene.ints[shape + _FLOATS] + _SPHERES + SPHERE * k + 4]
+
+
+@lean_njit
+def polytope_vertices(scene, shape):
+    """-> where the vertices begin in floats, 3 each, and how many there are."""
+    return scene.ints[shape + _VERTICES], scene.ints[shape + _VERTEX_COUNT]
+
+
+@lean_njit
+def has_table(scene, shape):
+    return scene.ints[shape + _TABLE] >= 0
+
+
+@lean_njit
+def table_candidates(scene, shape, cell):
+    """The same of the vertices that can be farthest along a direction of a cell of the support table."""
+    entry = scene.ints[scene.ints[shape + _TABLE] + cell]
+    return scene.ints[shape + _CANDIDATES] + 3 * (entry >> COUNT_BITS), entry & _COUNT_MASK

@@ -1,0 +1,160 @@
+"""Scene files: the obstacles around a robot, written in YAML.
+
+    frame: panda_link0                       # optional; default: the root link of the robot
+    obstacles:
+      - {name: table, type: box, size: [1.0, 0.8, 0.05], position: [0.5, 0.0, 0.2], quat_xyzw: [0, 0, 0, 1]}
+      - {name: can, type: cylinder, radius: 0.03, height: 0.12, position: [0.5, 0.1, 0.285]}
+      - {name: ball, type: sphere, radius: 0.05, position: [0.4, -0.2, 0.275]}
+      - {name: wedge, type: convex, vertices: [[0, 0, 0], [0.1, 0, 0], [0, 0.1, 0], [0, 0, 0.1]]}
+      - {name: part, type: mesh, file: part.stl, scale: 0.001}      # relative to the scene file
+
+Lengths in metres; `position` and `quat_xyzw` (x, y, z, w) place the obstacle's own frame in `frame` and
+default to zero and no rotation. A wrong key, type or value is an ObstacleError that names file and obstacle.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial.transform import Rotation
+
+from ...errors import ObstacleError
+from ...files import file_path, read_yaml, shortened, shown
+from ..geometry.meshes import load_mesh
+from ..geometry.shapes import check_lengths, check_numbers
+from ..robot.model import RobotModel
+from .world import CollisionWorld
+
+MOST_BYTES = 4 * 2**20  # of a scene file: 40,000 boxes
+
+
+class ObstacleType(NamedTuple):
+    """A type of obstacle in a scene file: its keys beside PLACEMENT, and what adds it to a CollisionWorld."""
+
+    required: set[str]
+    optional: set[str]
+    add: Callable[[CollisionWorld, dict[str, Any], np.ndarray, Path], None]
+
+
+PLACEMENT = {"name", "type", "position", "quat_xyzw"}
+TYPES = {
+    "box": ObstacleType({"size"}, set(), lambda world, it, pose, _: world.add_box(it["name"], it["size"], pose)),
+    "cylinder": ObstacleType(
+        {"radius", "height"},
+        set(),
+        lambda world, it, pose, _: world.add_cylinder(it["name"], it["radius"], it["height"], pose),
+    ),
+    "sphere": ObstacleType(
+        {"radius"}, set(), lambda world, it, pose, _: world.add_sphere(it["name"], it["radius"], pose)
+    ),
+    "convex": ObstacleType(
+        {"vertices"}, set(), lambda world, it, pose, _: world.add_convex(it["name"], it["vertices"], pose)
+    ),
+    "mesh": ObstacleType(
+        {"file"}, {"scale"}, lambda world, it, pose, folder: world.add_mesh(it["name"], _mesh(folder, it), pose)
+    ),
+}
+
+
+def load_scene(file: str | os.PathLike, frames: dict[str, np.ndarray] | None = None) -> CollisionWorld:
+    """Read a scene file into a new CollisionWorld, poses in the root frame of the robot.
+
+    frames: {frame name: (4, 4) T_root_frame} that the scene's `frame` may name (see `fixed_frames`);
+        None: the file may not name a frame
+    Raises ObstacleError that names the file and the obstacle.
+    """
+    path = file_path(file, "a scene file", ObstacleError)
+    document = _read(path)
+    T_root_scene = _scene_frame(path, document.get("frame"), frames)
+    world = CollisionWorld()
+    names = set()
+    for index, entry in enumerate(document.get("obstacles") or ()):
+        name = _check_entry(path, index, entry)
+        if name in names:
+            raise ObstacleError(f"{path}: obstacle '{name}' is there twice; names must differ")
+        names.add(name)
+        try:
+            T_scene_obstacle = pose_matrix(entry.get("position", (0, 0, 0)), entry.get("quat_xyzw", (0, 0, 0, 1)), name)
+            TYPES[entry["type"]].add(world, entry, T_root_scene @ T_scene_obstacle, path.parent)
+        except ObstacleError as error:
+            raise ObstacleError(f"{path}: {error}") from error
+    return world
+
+
+def fixed_frames(robot: RobotModel) -> dict[str, np.ndarray]:
+    """{link name: (4, 4) T_root_link} of the root link and every link that is fixed to it."""
+    poses = robot.link_poses(np.clip(np.zeros(robot.dof), robot.lower, robot.upper))
+    frames = {link: poses[link] for link, frame in zip(robot.link_names, robot.link_frame, strict=True) if frame < 0}
+    return {robot.root_link: np.eye(4)} | {
+        link: np.asarray(T, dtype=np.float64).reshape(4, 4) for link, T in frames.items()
+    }
+
+
+def pose_matrix(position: ArrayLike, quat_xyzw: ArrayLike, name: str) -> np.ndarray:
+    """(4, 4) pose from a position (3,), metres, and a unit quaternion (4,), x, y, z, w; ObstacleError names `name`."""
+    position = check_lengths(name, "the position", position)
+    quaternion = check_numbers(name, "the quaternion", quat_xyzw)
+    if position.shape != (3,):
+        raise ObstacleError(f"'{name}': the position must be 3 numbers (metres), got {shown(position.tolist())}")
+    if quaternion.shape != (4,) or not abs(np.linalg.norm(quaternion) - 1) <= 1e-2:  # not: also where it is not finite
+        raise ObstacleError(
+            f"'{name}': the quaternion must be 4 finite numbers x, y, z, w of length 1, "
+            f"got {shown(quaternion.tolist())}"
+        )
+    pose = np.eye(4)
+    pose[:3, :3] = Rotation.from_quat(quaternion).as_matrix()
+    pose[:3, 3] = position
+    return pose
+
+
+def _read(file):
+    document = read_yaml(file, "scene file", ObstacleError, MOST_BYTES)
+    if not isinstance(document, dict) or not isinstance(document.get("obstacles"), (list, type(None))):
+        raise ObstacleError(f"scene file '{file}' must be a mapping with a list 'obstacles' and optionally 'frame'")
+    unknown = set(document) - {"frame", "obstacles"}
+    if unknown:
+        raise ObstacleError(f"{file}: unknown key {_listed(unknown)}; known are 'frame', 'obstacles'")
+    return document
+
+
+def _scene_frame(file, frame, frames):
+    if frame is None:
+        return np.eye(4)
+    if not frames or not isinstance(frame, str) or frame not in frames:
+        raise ObstacleError(
+            f"{file}: frame {shown(frame)} is not fixed to the robot's root; allowed: {_listed(frames or ())}"
+        )
+    return frames[frame]
+
+
+def _check_entry(file, index, entry):
+    """The name of a well-formed entry."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
+        raise ObstacleError(f"{file}: obstacle number {index} must be a mapping with a 'name'")
+    name, kind = entry["name"], entry.get("type")
+    if not isinstance(kind, str) or kind not in TYPES:
+        raise ObstacleError(f"{file}: obstacle '{name}': unknown type {shown(kind)}; known are {_listed(TYPES)}")
+    unknown = set(entry) - PLACEMENT - TYPES[kind].required - TYPES[kind].optional
+    missing = TYPES[kind].required - set(entry)
+    if unknown:
+        raise ObstacleError(f"{file}: obstacle '{name}': unknown key {_listed(unknown)} for a {kind}")
+    if missing:
+        raise ObstacleError(f"{file}: obstacle '{name}': a {kind} needs {_listed(missing)}")
+    return name
+
+
+def _mesh(folder, entry):
+    name, path = entry["name"], entry["file"]
+    scale = check_numbers(name, "scale", entry.get("scale", 1.0))
+    if not isinstance(path, str):
+        raise ObstacleError(f"'{name}': file must be the name of a mesh file, got {shown(path)}")
+    if scale.shape or not 0 < scale < np.inf:
+        raise ObstacleError(f"'{name}': scale must be a finite number above 0, got {shown(entry['scale'])}")
+    return load_mesh(name, folder / path, scale)
+
+
+def _listed(names):
+    return shortened(", ".join(f"'{name}'" for name in sorted(map(str, names))) or "none")

@@ -1,0 +1,182 @@
+"""Obstacles, appended to a packed robot (records.py). A change packs what changed and copies the rest."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...errors import ObstacleError
+from ..geometry.kind import PAD
+from ..geometry.kinds import KINDS
+from ..geometry.shapes import ConvexShape, ShapeKind
+from ..spaces.interface import Packed
+from .packing import GREATEST_INDEX, GREATEST_SKIN, PackedRobot, body
+from .reach import distance_to_boxes, fixed_skin
+from .records import BALL, SHAPE_RECORD, header, set_header, shape_floats, shifted
+
+BEYOND_REACH = 10.0  # m: boxes and cylinders are cut off this far beyond twice the robot's reach
+CUT = np.array([KINDS[kind].cut for kind in ShapeKind])
+
+
+class SceneCache:
+    """The packed scene of one robot, kept from query to query: `pack` works only on the shapes that changed."""
+
+    def __init__(self, robot: PackedRobot) -> None:
+        self._robot = robot
+        self._margin: float | None = None
+        self._shapes: tuple[ConvexShape, ...] = ()
+        self._blocks = _no_blocks()
+
+    def pack(self, shapes: tuple[ConvexShape, ...], margin: float = 0.0) -> Packed:
+        """The robot followed by obstacles.
+
+        shapes: in the root frame; margin: metres that the robot keeps from them
+        Raises ObstacleError naming a shape that float32 cannot hold to 0.1 mm where the robot may come, or a world that
+        is too large for 32-bit offsets and pair numbers.
+        """
+        if margin != self._margin:
+            self._margin, self._shapes, self._blocks = margin, (), _no_blocks()
+        head, tail = _common_ends(self._shapes, shapes)
+        changed = _pack_shapes(shapes[head : len(shapes) - tail], self._robot, margin)
+        blocks = _join(
+            [_part(self._blocks, 0, head), changed, _part(self._blocks, len(self._shapes) - tail, len(self._shapes))]
+        )
+        packed = _append(self._robot.buffers, blocks)
+        self._shapes, self._blocks = shapes, blocks
+        return packed
+
+
+class _Blocks(NamedTuple):
+    """Packed obstacles, offsets counted from the first one's data.
+
+    floats, ints: their data; records: (n, SHAPE_RECORD) int64; balls: (n, BALL) x, y, z, r around each with its skin
+    ends: (n + 1, 2) int64; the data of obstacle i lie from ends[i] to ends[i + 1] in floats and ints
+    """
+
+    floats: np.ndarray
+    ints: np.ndarray
+    records: np.ndarray
+    balls: np.ndarray
+    ends: np.ndarray
+
+
+def _no_blocks():
+    return _Blocks(
+        np.zeros(0, np.float32),
+        np.zeros(0, np.int32),
+        np.zeros((0, SHAPE_RECORD), np.int64),
+        np.zeros((0, BALL), np.float32),
+        np.zeros((1, 2), np.int64),
+    )
+
+
+def _common_ends(before, after):
+    """How many first and how many last shapes of two tuples are the same objects."""
+    shared = min(len(before), len(after))
+    head = next((i for i, (a, b) in enumerate(zip(before, after)) if a is not b), shared)
+    backwards = zip(reversed(before), reversed(after))
+    tail = next((i for i, (a, b) in enumerate(backwards) if a is not b), shared)
+    return head, min(tail, shared - head)
+
+
+def _part(blocks, first, last):
+    """Obstacles first to last - 1 by themselves."""
+    (f0, i0), (f1, i1) = blocks.ends[first], blocks.ends[last]
+    return _Blocks(
+        blocks.floats[f0:f1],
+        blocks.ints[i0:i1],
+        shifted(blocks.records[first:last], -f0, -i0),
+        blocks.balls[first:last],
+        blocks.ends[first : last + 1] - [f0, i0],
+    )
+
+
+def _join(parts):
+    records, ends, floats, ints = [], [np.zeros((1, 2), np.int64)], 0, 0
+    for part in parts:
+        records.append(shifted(part.records, floats, ints))
+        ends.append(part.ends[1:] + [floats, ints])
+        floats, ints = floats + len(part.floats), ints + len(part.ints)
+    return _Blocks(
+        np.concatenate([part.floats for part in parts]),
+        np.concatenate([part.ints for part in parts]),
+        np.concatenate(records),
+        np.concatenate([part.balls for part in parts]),
+        np.concatenate(ends),
+    )
+
+
+def _append(robot, blocks):
+    """The Packed robot and its obstacles."""
+    n, counts = len(blocks.records), header(robot)
+    sizes = {
+        "pairs of a moving shape and an obstacle, or of two shapes": counts.moving * n + counts.pairs,
+        "numbers": len(robot.floats) + len(blocks.floats) + BALL * n,
+        "offsets": len(robot.ints) + len(blocks.ints) + SHAPE_RECORD * n,
+    }
+    for what, size in sizes.items():
+        if size > GREATEST_INDEX:
+            raise ObstacleError(
+                f"the world is too large: its {n} convex shapes give {size} {what}; allowed: {GREATEST_INDEX}"
+            )
+    records = shifted(blocks.records, len(robot.floats), len(robot.ints)).astype(np.int32)
+    ints = np.concatenate([robot.ints, blocks.ints, records.ravel()])
+    tables = {"obstacle_ints": len(robot.ints) + len(blocks.ints), "balls": len(robot.floats) + len(blocks.floats)}
+    set_header(ints, counts._replace(obstacles=n, **tables))
+    return Packed(np.concatenate([robot.floats, blocks.floats, blocks.balls.ravel()]), ints)
+
+
+def _pack_shapes(shapes, robot, margin):
+    """_Blocks of obstacles, all primitives at once."""
+    if not shapes:
+        return _no_blocks()
+    bodies = [body(shape) for shape in shapes]
+    kinds, poses = np.array([one.shape.kind for one in bodies]), np.array([one.shape.pose for one in bodies])
+    halves = np.array([one.shape.half_extents for one in bodies])
+    poses[:, :3, 3] -= robot.origin
+    own_balls = np.array([one.ball for one in bodies])
+    _cut_off(kinds, poses, halves, own_balls, 2 * (robot.radius + margin) + BEYOND_REACH)
+    skins = fixed_skin(poses, own_balls)
+    coarse = np.flatnonzero(skins > GREATEST_SKIN)
+    if len(coarse):
+        gaps = distance_to_boxes(poses[coarse], halves[coarse]) - robot.radius - margin - skins[coarse]
+        if (gaps <= 0).any():
+            worst = coarse[gaps <= 0][0]
+            raise ObstacleError(
+                f"'{shapes[worst].name}' is too large or too far from the robot's base: single precision holds its "
+                f"surface to {1e3 * skins[worst]:.2g} mm, where the robot can reach it; "
+                f"allowed: {1e3 * GREATEST_SKIN:g} mm"
+            )
+    centres = np.einsum("nij,nj->ni", poses[:, :3, :3], own_balls[:, :3]) + poses[:, :3, 3]
+    skins = skins + margin
+    spheres = np.column_stack([own_balls, np.full(len(shapes), -1.0)])  # the coarse one alone, no ball inside
+    heads = shape_floats(poses, halves, skins, spheres).astype(np.float32)
+    floats = [part for head, one in zip(heads, bodies) for part in (head, one.floats)]
+    counts = np.array([[len(head) + len(one.floats), len(one.table)] for head, one in zip(heads, bodies)])
+    ends = np.concatenate([np.zeros((1, 2), np.int64), np.cumsum(counts, axis=0)])
+    records = np.array([one.record(-1, 0) for one in bodies], dtype=np.int64)
+    return _Blocks(
+        np.concatenate(floats),
+        np.concatenate([one.table for one in bodies]),
+        shifted(records, *ends[:-1].T),
+        np.column_stack([centres, own_balls[:, 3] + skins]).astype(np.float32),
+        ends,
+    )
+
+
+def _cut_off(kinds, poses, halves, balls, size):
+    """Cut boxes, and cylinders along their axis, down to what lies within `size` of the origin along each axis.
+
+    They then are as far from the robot as before, and float32 holds them better. In place; a shape that lies beyond
+    stays as it is.
+    """
+    centres = -np.einsum("nji,nj->ni", poses[:, :3, :3], poses[:, :3, 3])  # the origin, seen from the shape
+    low, high = np.maximum(-halves, centres - size), np.minimum(halves, centres + size)
+    axes = CUT[kinds]
+    cut = axes & (high - low < 2 * halves)
+    rows = np.flatnonzero(cut.any(axis=1) & ((low < high) | ~axes).all(axis=1))
+    low, high, cut = (np.where(cut, low, -halves)[rows], np.where(cut, high, halves)[rows], cut[rows])
+    poses[rows, :3, 3] += np.einsum("nij,nj->ni", poses[rows, :3, :3], np.where(cut, (low + high) / 2, 0.0))
+    halves[rows] = (high - low) / 2
+    for row in rows:
+        radius = KINDS[ShapeKind(kinds[row])].radius(halves[row]) * (1 + 1e-9) + PAD
+        balls[row, 3] = min(balls[row, 3], radius)

@@ -1,0 +1,92 @@
+"""ArmScratch: the memory of one worker that checks an arm. Kernels cannot allocate, so it is passed."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...device import lean_njit, njit
+from .poses import POSE, load, store
+from .records import dof, frame_count, shape_count, speed_count
+
+QUEUE = 512  # parts of a motion that wait for a check
+SIEVE = 64  # pairs of a configuration that pass the first sieve together
+ITEM = POSE  # scalars of a pair that waits for the exact search: the pose of A in B's frame
+CODE = 2  # its integers: which pair, whose lane
+
+
+class ArmScratch(NamedTuple):
+    """What one worker needs to check an arm.
+
+    The lanes of the worker share:
+    speeds: (`speeds_size`,) metres that each shape and self pair moves at most for a unit of the motion parameter, then
+        the centres of all shapes' balls on the motion's middle lane
+    waiting: (2 * QUEUE,) begin and end of the parts of a motion that wait for a check
+    tau: (lanes,) each lane's answer so far
+    items: (2 * ITEM * lanes,) poses of the pairs that wait for the exact search; codes: (2 * CODE * lanes,) int32
+    Each lane has its own:
+    q: (dof,) configuration; poses: (`poses_size`,) of all frames, then the centres of all shapes' balls, in the world
+    sieve: (SIEVE,) int32 numbers of the pairs that passed the first sieve
+    """
+
+    speeds: np.ndarray
+    waiting: np.ndarray
+    tau: np.ndarray
+    items: np.ndarray
+    codes: np.ndarray
+    q: np.ndarray
+    poses: np.ndarray
+    sieve: np.ndarray
+
+
+@njit
+def new_scratch(scene):
+    """CPU only: the scratch of one thread."""
+    return ArmScratch(
+        np.empty(speeds_size(scene), dtype=np.float32),
+        np.empty(2 * QUEUE, dtype=np.float32),
+        np.empty(1, dtype=np.float32),
+        np.empty(2 * ITEM, dtype=np.float32),
+        np.empty(2 * CODE, dtype=np.int32),
+        np.empty(dof(scene), dtype=np.float32),
+        np.empty(poses_size(scene), dtype=np.float32),
+        np.empty(SIEVE, dtype=np.int32),
+    )
+
+
+@lean_njit
+def poses_size(scene):
+    return POSE * frame_count(scene) + 3 * shape_count(scene)
+
+
+@lean_njit
+def speeds_size(scene):
+    return speed_count(scene) + 3 * shape_count(scene)
+
+
+@lean_njit
+def frame_pose(poses, f):
+    return load(poses, POSE * f, 1)
+
+
+@lean_njit
+def set_frame_pose(poses, f, T):
+    store(poses, POSE * f, 1, T)
+
+
+@lean_njit
+def own_balls(scene):
+    """Where the balls' centres begin in `poses`."""
+    return POSE * frame_count(scene)
+
+
+@lean_njit
+def shared_balls(scene):
+    """Where the balls' centres begin in `speeds`."""
+    return speed_count(scene)
+
+
+@lean_njit
+def ball_centre(array, balls, s):
+    """-> x, y, z of the ball of the robot's shape s. array, balls: `poses`, `own_balls` or `speeds`, `shared_balls`"""
+    at = balls + 3 * s
+    return array[at], array[at + 1], array[at + 2]

@@ -1,0 +1,116 @@
+"""The sieves that a pair of shapes passes before the exact search: balls, then covering spheres and bounding volumes.
+
+All are lower bounds of the distance of two shapes in their skins, or, where balls inside both overlap, proofs that they
+collide. A pair has a number: moving shape x obstacle first, then the robot's self pairs.
+"""
+
+import numpy as np
+
+from ...device import lean_njit
+from ..geometry.kinds import POLYTOPE, bound_distance
+from .poses import ZERO, moved, seen_from
+from .records import (
+    fine_sphere_count,
+    inner_radius,
+    moving_count,
+    obstacle,
+    obstacle_ball,
+    obstacle_count,
+    robot_shape,
+    self_pair,
+    shape_half,
+    shape_kind,
+    shape_pose,
+    shape_skin,
+    sphere_centre,
+    sphere_radius,
+)
+
+FAR = np.float32(1e30)
+COLLIDES = np.float32(-1.0)
+SURE = np.float32(1e-5)  # metres: so deep an inner ball must reach before it proves a collision
+
+
+@lean_njit
+def pair(code, scene):
+    """A pair by its number -> shapes A and B (records), and which entry of `speeds` is the pair's."""
+    obstacles = obstacle_count(scene)
+    p = code - moving_count(scene) * obstacles
+    if p < 0:
+        s = code // obstacles
+        return robot_shape(scene, s), obstacle(scene, code - s * obstacles), s
+    i, j = self_pair(scene, p)
+    return robot_shape(scene, i), robot_shape(scene, j), moving_count(scene) + p
+
+
+@lean_njit
+def ball_radius(s, scene):
+    """Radius of the coarse sphere of the robot's shape s."""
+    return sphere_radius(scene, robot_shape(scene, s), 0)
+
+
+@lean_njit
+def within(a, b, distance):
+    """Are two points at most `distance` apart?"""
+    x, y, z = b[0] - a[0], b[1] - a[1], b[2] - a[2]
+    return x * x + y * y + z * z <= distance * distance
+
+
+@lean_njit
+def obstacle_near(o, centre, radius, scene):
+    """First sieve: does a ball in the world reach the ball and the bounding volume of obstacle o?"""
+    x, y, z, r = obstacle_ball(scene, o)
+    return within(centre, (x, y, z), r + radius) and obstacle_distance(o, centre, scene) <= radius
+
+
+@lean_njit
+def obstacle_distance(o, point, scene):
+    """Distance of a point in the world from an obstacle's bounding volume in its skin; can be negative."""
+    shape = obstacle(scene, o)
+    x, y, z = seen_from(shape_pose(scene, shape), point[0], point[1], point[2])
+    hx, hy, hz = shape_half(scene, shape)
+    return bound_distance(shape_kind(scene, shape), hx, hy, hz, x, y, z) - shape_skin(scene, shape)
+
+
+@lean_njit
+def self_pair_reach(p, spread, speeds, scene):
+    """First sieve: -> the two shapes of self pair p, and the distance of their balls' centres beyond which they cannot
+    meet within `spread` of the motion parameter."""
+    i, j = self_pair(scene, p)
+    return i, j, spread * speeds[moving_count(scene) + p] + ball_radius(i, scene) + ball_radius(j, scene)
+
+
+@lean_njit
+def sphere_bound(a, b, T, scene):
+    """Second sieve: lower bound of the distance of A and B in their skins, from A's covering spheres and B's bounding
+    volume; 0 where they say nothing, COLLIDES where a ball inside A proves that they meet. T: pose of A in B's frame"""
+    kind, skin = shape_kind(scene, b), shape_skin(scene, b)
+    hx, hy, hz = shape_half(scene, b)
+    fine = fine_sphere_count(scene, a)
+    bound = FAR
+    for k in range(max(fine, 1)):
+        sphere = k + 1 if fine > 0 else 0
+        x, y, z = sphere_centre(scene, a, sphere)
+        x, y, z = moved(T, x, y, z)
+        distance = bound_distance(kind, hx, hy, hz, x, y, z)
+        if kind != POLYTOPE and distance < inner_radius(scene, a, sphere) - SURE:
+            return COLLIDES
+        bound = min(bound, max(distance - sphere_radius(scene, a, sphere) - skin, ZERO))
+    return bound
+
+
+@lean_njit
+def inner_balls_meet(a, b, T, scene):
+    """Do balls inside A and inside B overlap? Then they collide. T: pose of A in B's frame"""
+    for k in range(fine_sphere_count(scene, a) + 1):
+        x, y, z = sphere_centre(scene, a, k)
+        x, y, z = moved(T, x, y, z)
+        inner_a = inner_radius(scene, a, k)
+        for m in range(fine_sphere_count(scene, b) + 1):
+            u, v, w = sphere_centre(scene, b, m)
+            u, v, w = u - x, v - y, w - z
+            inner_b = inner_radius(scene, b, m)
+            reach = inner_a + inner_b - SURE
+            if min(inner_a, inner_b) > ZERO and u * u + v * v + w * w < reach * reach:
+                return True
+    return False

@@ -1,0 +1,187 @@
+"""Mesh references of robot descriptions -> files -> triangle meshes, checked; the only place that reads mesh files."""
+
+import io
+import os
+import re
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+import trimesh
+from lxml import etree
+from numpy.typing import ArrayLike
+from trimesh.exchange.load import mesh_loaders
+
+from ...errors import ObstacleError, RobotDescriptionError
+from ...files import file_path, read_file, shortened
+from .shapes import check_lengths
+
+FORMATS = "stl", "obj", "ply", "dae", "off", "glb"  # no archives, and nothing that names further files
+MOST_MESH_BYTES = 64 * 2**20
+MOST_TRIANGLES = 200_000  # of a mesh: to cut it into pieces takes up to two minutes and 0.8 GB
+HEADER_COUNT = {"ply": rb"element\s+face\s+(\d{1,18})", "off": rb"OFF\s+\d+\s+(\d{1,18})"}
+TRIANGLE = {"obj": rb"(?m)^[ \t]*f[ \t]", "stl": rb"(?i)\bouter\s+loop\b"}
+# faces that count backwards or from 0: trimesh takes other vertices for them
+RELATIVE_FACE = re.compile(rb"(?m)^f[ \t](?:[^\n]*[ \t/])?(?:-|0+[ \t\r\n/]).*")
+
+
+def find_mesh(filename: str, base_dir: Path | None, package_dirs: Sequence[str | os.PathLike], what: str) -> Path:
+    """Path of a mesh that a URDF names by package://, file:// or a path.
+
+    base_dir: folder of the URDF file, or None when only its text is known; relative paths start there, or in one
+        of package_dirs
+    package_dirs: folders that hold packages, or packages themselves; ROS's AMENT_PREFIX_PATH and ROS_PACKAGE_PATH
+        and the folders above the URDF file are searched after them
+    what: the element, for the error text
+    """
+    package_dirs = [file_path(folder, "a folder of package_dirs", RobotDescriptionError) for folder in package_dirs]
+    if filename.startswith("package://"):
+        package, _, rest = filename.removeprefix("package://").partition("/")
+        candidates = _package_candidates(package, rest, base_dir, package_dirs)
+    elif filename.startswith("file://"):
+        candidates = [Path(unquote(re.sub("^file://[^/]*", "", filename)))]
+    elif "://" in filename:
+        raise RobotDescriptionError(
+            f"{what}: mesh '{filename}' has an unknown scheme; known: package://, file://, a path"
+        )
+    else:
+        candidates = [
+            Path(directory) / filename for directory in (*([base_dir] if base_dir else []), *package_dirs)
+        ] or [Path(filename)]
+    for candidate in candidates:
+        if _is_file(candidate):
+            return candidate
+    tried = ", ".join(map(str, candidates)) or "nowhere: give package_dirs"
+    raise RobotDescriptionError(f"{what}: mesh '{filename}' is missing; looked for {tried}")
+
+
+def _package_candidates(package, rest, base_dir, package_dirs):
+    folders = []
+    for directory in package_dirs:
+        folders += [directory / package, *([directory] if directory.name == package else [])]
+    folders += [Path(prefix, "share", package) for prefix in _search_path("AMENT_PREFIX_PATH")]
+    folders += [Path(prefix, package) for prefix in _search_path("ROS_PACKAGE_PATH")]
+    if base_dir:
+        above = [Path(base_dir).resolve(), *Path(base_dir).resolve().parents]
+        folders += [folder for folder in above if folder.name == package or _is_source_of(folder, package)]
+        folders += [folder / package for folder in above if (folder / package).is_dir()]
+    return [folder / rest for folder in folders]
+
+
+def _is_file(path):
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long, a folder that must not be looked into
+        return False
+
+
+def _search_path(variable):
+    return [entry for entry in os.environ.get(variable, "").split(os.pathsep) if entry]
+
+
+def _is_source_of(folder, package):
+    """A checkout of the package, whatever its folder is called."""
+    manifest = folder / "package.xml"
+    return manifest.is_file() and f"<name>{package}</name>" in manifest.read_text(encoding="utf-8", errors="replace")
+
+
+def load_mesh(name: str, path: str | os.PathLike, scale: ArrayLike = 1.0) -> trimesh.Trimesh:
+    """The mesh of a file, checked; scaled by `scale`, one number or (3,), it is in metres.
+
+    name: of the link's shape or the obstacle, for the error text
+    Raises ObstacleError for vertices that are not finite, where trimesh's own loading drops them and their triangles.
+    """
+    file = file_path(path, f"'{name}': a mesh that is no trimesh.Trimesh", ObstacleError)
+    kind = file.suffix.lower().removeprefix(".")
+    if kind not in FORMATS:
+        raise ObstacleError(f"'{name}': mesh file '{file}' has an unknown format; known: .{', .'.join(FORMATS)}")
+    content = read_file(file, f"'{name}': mesh file", ObstacleError, MOST_MESH_BYTES)
+    try:
+        mesh = _read(name, content, kind)
+    except Exception as error:  # trimesh's readers raise whatever their format's library raises
+        raise ObstacleError(f"'{name}': mesh file '{file}' cannot be read: {shortened(error)}") from error
+    mesh = trimesh.Trimesh(mesh.vertices * scale, mesh.faces, process=False)
+    check_mesh(name, mesh)
+    return mesh
+
+
+def check_mesh(name: str, mesh: trimesh.Trimesh) -> None:
+    """ObstacleError unless the mesh has triangles, not too many, whose vertices exist, are finite and not far away."""
+    vertices, faces = mesh.vertices, mesh.faces
+    if np.ndim(vertices) != 2 or np.ndim(faces) != 2 or vertices.shape[1] != 3 or faces.shape[1] != 3:
+        raise ObstacleError(
+            f"'{name}': a mesh needs vertices (V, 3) and triangles (F, 3), "
+            f"got {np.shape(vertices)} and {np.shape(faces)}"
+        )
+    if len(faces) == 0:
+        raise ObstacleError(f"'{name}': the mesh has no triangles")
+    if len(faces) > MOST_TRIANGLES or len(vertices) > 3 * MOST_TRIANGLES:
+        raise ObstacleError(
+            f"'{name}': the mesh has {len(faces)} triangles and {len(vertices)} vertices; allowed: "
+            f"{MOST_TRIANGLES} triangles and three vertices for each; simplify it"
+        )
+    if (missing := faces[(faces < 0) | (faces >= len(vertices))]).size:
+        raise ObstacleError(
+            f"'{name}': the mesh has a triangle at vertex {missing[0]}; allowed: 0 to {len(vertices) - 1}"
+        )
+    check_lengths(name, "the mesh's vertices", vertices)
+
+
+def _read(name, content, kind):
+    """All meshes of a file as one Trimesh with equal vertices merged, every triangle of the file in it."""
+    if kind == "obj" and (line := RELATIVE_FACE.search(content)):
+        raise ValueError(f"a face counts its vertices backwards or from 0: {line.group().decode(errors='replace')}")
+    if kind == "dae":
+        _refuse_nan_positions(content)
+    with warnings.catch_warnings():
+        # numpy's own warning where it stops at a word that is no number
+        warnings.filterwarnings("error", message="string or file could not be read")
+        try:
+            parsed = _parsed(content, kind, ignore_broken=False)
+        except Exception as error:
+            if type(error).__name__ != "DaeBrokenRefError":  # a texture that is not there
+                raise
+            parsed = _parsed(content, kind, ignore_broken=True)
+    parts = parsed["geometry"] if "geometry" in parsed else {"": parsed}
+    parts = {
+        part: {"vertices": fields["vertices"], "faces": fields["faces"], "process": False}
+        for part, fields in parts.items()
+        if fields.get("faces") is not None and len(fields["faces"])
+    }
+    if sum(len(fields["faces"]) for fields in parts.values()) < (count := _declared_triangles(content, kind)):
+        raise ValueError(f"not all of its {count} triangles can be read")
+    scene = trimesh.load({"geometry": parts, "graph": parsed.get("graph")}, force="scene")
+    instances = [scene.graph[node][1] for node in scene.graph.nodes_geometry]
+    if sum(len(scene.geometry[part].faces) for part in instances) > MOST_TRIANGLES:
+        raise ValueError(f"it has more than {MOST_TRIANGLES} triangles; simplify it")
+    for part in scene.geometry.values():
+        check_mesh(name, part)
+        part.merge_vertices()
+    return scene.to_mesh()
+
+
+def _parsed(content, kind, ignore_broken):
+    """What trimesh's reader gives: arguments of a Trimesh, or of a Scene with several."""
+    return mesh_loaders[kind](
+        file_obj=io.BytesIO(content), file_type=kind, resolver=None, skip_materials=True, ignore_broken=ignore_broken
+    )
+
+
+def _refuse_nan_positions(content):
+    """pycollada reads NaN as 0, which is right for normals and textures, but not for vertices."""
+    root = etree.fromstring(content, etree.XMLParser(resolve_entities=False, no_network=True))
+    inputs = root.iterfind(".//{*}vertices/{*}input[@semantic='POSITION']")
+    positions = {entry.get("source", "")[1:] for entry in inputs}
+    for source in root.iterfind(".//{*}source"):
+        if source.get("id") in positions and "nan" in source.findtext("{*}float_array", "").lower():
+            raise ValueError(f"the vertices '{source.get('id')}' must be finite, they hold a NaN")
+
+
+def _declared_triangles(content, kind):
+    """The least number of triangles that a file claims to have: some of trimesh's readers stop early without a word."""
+    if kind in HEADER_COUNT:
+        found = re.search(HEADER_COUNT[kind], content)
+        return int(found.group(1)) if found else 0
+    return sum(1 for _ in re.finditer(TRIANGLE[kind], content)) if kind in TRIANGLE else 0

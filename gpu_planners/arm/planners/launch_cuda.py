@@ -1,0 +1,98 @@
+"""CUDA: launches of a planner's kernel by a team of blocks, and the arrays that it works on."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from numba import cuda
+
+from ...parallel.buffers import DeviceBuffers
+from ...parallel.team import Worker
+from ...parallel.team_cuda import WARP, team_blocks
+from ..spaces.cuda import THREADS, WARPS
+
+
+@cuda.jit(device=True)
+def grid_worker(memory):
+    """The warp as a Worker of a team of all blocks."""
+    warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
+    return Worker(cuda.blockIdx.x * WARPS + warp, cuda.gridDim.x * WARPS, lane, cuda.blockIdx.x, cuda.gridDim.x, memory)
+
+
+@cuda.jit(device=True)
+def block_worker(memory):
+    """The warp as a Worker of a team that is its block alone."""
+    return Worker(cuda.threadIdx.x // WARP, WARPS, cuda.threadIdx.x % WARP, 0, 1, memory)
+
+
+def _zeros(count, dtype):
+    return cuda.to_device(np.zeros(count, dtype))
+
+
+class Twins:
+    """An array of the device and its page-locked twin on the host."""
+
+    def __init__(self, device, host):
+        self.device, self.host = device, host
+
+    def send(self, count: int, stream) -> None:
+        """The first `count` numbers to the device; there after the stream is synchronized."""
+        self.device[:count].copy_to_device(self.host[:count], stream)
+
+    def fetch(self, count: int, stream) -> None:
+        """The first `count` numbers to the host."""
+        self.device[:count].copy_to_host(self.host[:count], stream)
+
+
+class TeamLaunch:
+    """One kernel on one device, one launch at a time. Its arrays are kept from launch to launch and only grow.
+
+    workers: at most, of a launch of all blocks that run at once
+    """
+
+    def __init__(self, device: str, kernel, blocks_per_multiprocessor: int, most_workers: int = 1 << 20):
+        self._kernel, self._lock = kernel, threading.Lock()
+        self._index = int(device.partition(":")[2])
+        with cuda.gpus[self._index]:
+            most = blocks_per_multiprocessor * cuda.get_current_device().MULTIPROCESSOR_COUNT
+            self.stream = cuda.stream()
+        self.most_blocks = min(most, most_workers // WARPS)
+        self.workers = self.most_blocks * WARPS
+        self._on_device = DeviceBuffers(cuda.device_array)
+        self._zeroed = DeviceBuffers(_zeros)
+        self._mapped = DeviceBuffers(cuda.mapped_array)
+        self._pinned = DeviceBuffers(cuda.pinned_array)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """For the length of a query: nobody else uses the arrays, and the device is the current one."""
+        with self._lock, cuda.gpus[self._index]:
+            yield
+
+    def device_array(self, name: str, count: int, dtype: type):
+        """Memory of the device, at least `count` numbers; its content is undefined."""
+        return self._on_device.room(name, count, dtype)
+
+    def zeroed(self, name: str, count: int, dtype: type):
+        """The same, zero when it is allocated: barriers lie there."""
+        return self._zeroed.room(name, count, dtype)
+
+    def mapped(self, name: str, count: int, dtype: type):
+        """Page-locked memory that host and device see. A kernel takes it whole: views of it have no address on the
+        device."""
+        return self._mapped.room(name, count, dtype)
+
+    def twins(self, name: str, count: int, dtype: type) -> Twins:
+        """Memory of the device, at least `count` numbers, and as many page-locked on the host."""
+        return Twins(self._on_device.room(name, count, dtype), self._pinned.room(name, count, dtype))
+
+    def run(self, *arguments, wait: bool = True) -> None:
+        """Launch the kernel with as many blocks as run at once, which may wait for each other; wait for its end."""
+        self.start(team_blocks(self._kernel, THREADS, self.most_blocks), *arguments)
+        if wait:
+            self.stream.synchronize()
+
+    def start(self, blocks: int, *arguments) -> None:
+        """Launch the kernel with so many blocks."""
+        self._kernel[blocks, THREADS, self.stream](*arguments)

@@ -1,0 +1,5 @@
+"""PRM: see `planner`."""
+
+from .planner import Settings, build, solve
+
+__all__ = ["Settings", "build", "solve"]

@@ -1,0 +1,274 @@
+"""The first phase of [DL14] algorithm 1, compiled for a team (see `team`): two trees of nodes, one around the start and
+one around the goals, grow until a motion joins them.
+
+A round draws `batch` samples, every other one for the same tree, and has two barriers:
+    A   a sample of p_G: a uniform draw is moved to at most `radius` from the tree's node nearest to it. It becomes a
+    node
+        if the motion from there is free; then its nearest nodes of both trees within `radius` are looked up.
+    B   beside A, the new nodes of the round before are tried with such neighbours: the overlap of [DL14]'s version 3.
+    -   new nodes are numbered in the order of their samples and stored.
+Nodes that no motion joins to the graph are dropped, so that it always has these two components ([DL14] section 3). p_G
+thus prefers nodes with much unexplored space around them; `near` < 1 leaves that share of the draws where it is.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ....device import lean_njit
+from ....parallel.team import lane_count, late, least_lane, meet, sum_lanes, sync_lanes
+from ...spaces.interface import Space, motion_free
+from ..nearest import nearest
+from ..node_store import FAR, ZERO, load, place, put, squared_distance, steer
+from ..sampling import sample, uniform01
+from .state import CLASSES, NONE, UNTRIED
+
+POINT = np.int32(-1)  # mode of a motion that does not move: two looks at most, in every space
+
+
+class Round(NamedTuple):
+    """What a round works on.
+
+    roots: are the pairs the goals and the start? n0, n1: nodes of the trees; old0, old1: the same before the round
+    before
+    more0: how many of the nodes since then are in tree 0; turn: which half of Trees.near has the neighbours of this
+    round's pairs
+    drawn: samples before; pairs: of a new node and a neighbour, to be tried; count: samples
+    """
+
+    roots: bool
+    n0: int
+    n1: int
+    old0: int
+    old1: int
+    more0: int
+    turn: int
+    drawn: int
+    pairs: int
+    count: int  # type: ignore[assignment]  # tuples have a method of this name, which nobody calls
+
+
+@lean_njit
+def grow(job):
+    """Grow until the trees meet, `until` samples are drawn, a tree may have no room for another round or the time is
+    up: then the round that was under way adds no nodes, but the edges that it has found."""
+    trees, report, worker = job.trees, job.report, job.worker
+    now, met = begin(job), 0
+    while now.pairs + now.count > 0:
+        halt = False
+        for task in range(worker.number, now.pairs + now.count, worker.count):
+            halt = halt or late(job.deadline)
+            if halt:
+                give_up(job, now, task)
+            else:
+                attempt(job, now, task)
+        meet(worker)
+        met = trees.met[0]
+        if trees.halt[0] != 0:
+            break
+        now = next_round(job, now, met != 0)
+    if worker.number == 0 and worker.lane == 0:
+        report.met[0], report.counts[0], report.counts[1], report.drawn[0] = met, now.n0, now.n1, now.drawn
+
+
+@lean_njit
+def begin(job):
+    """-> the first Round."""
+    ask = job.ask
+    roots = ask.first == 1
+    if ask.first > 0:
+        plant(job)
+        meet(job.worker)
+    n0, n1 = ask.counts_0, ask.counts_1
+    return Round(roots, n0, n1, n0, n1, 0, 0, ask.drawn, n1 if roots else 0, samples_of_round(ask, n0, n1, ask.drawn))
+
+
+@lean_njit
+def samples_of_round(ask, n0, n1, drawn):
+    """How many samples the round takes that begins with such trees."""
+    room = max(n0, n1) + (ask.batch + 1) // 2 <= ask.capacity
+    return min(ask.batch, ask.until - drawn) if room else 0
+
+
+@lean_njit
+def plant(job):
+    """Bring bounds and nodes from the host's memory."""
+    ask, trees, report, worker = job.ask, job.trees, job.report, job.worker
+    first, lanes = worker.number * lane_count() + worker.lane, worker.count * lane_count()
+    for i in range(first, 2 * ask.dof, lanes):
+        trees.bounds[i] = report.bounds[i]
+    for i in range(first, ask.counts_0 + ask.counts_1, lanes):
+        node = i if i < ask.counts_0 else ask.capacity + i - ask.counts_0
+        for k in range(ask.dof):
+            trees.nodes[place(node, k, ask.dof)] = report.nodes[node * ask.dof + k]
+    if worker.number == 0 and worker.lane == 0:
+        trees.met[0], trees.halt[0] = 0, 0
+
+
+@lean_njit
+def next_round(job, now, met):
+    """-> the Round after `now`, whose new nodes get their numbers, unless the trees have met."""
+    ask, worker = job.ask, job.worker
+    drawn = now.drawn + now.count
+    if met:
+        return Round(False, now.n0, now.n1, now.n0, now.n1, 0, now.turn, drawn, 0, 0)
+    if now.count == 0:
+        count = samples_of_round(ask, now.n0, now.n1, drawn)
+        return Round(False, now.n0, now.n1, now.old0, now.old1, now.more0, now.turn, drawn, 0, count)
+    more0 = rank(job, 0, now.count)
+    n0, n1 = now.n0 + more0, now.n1 + rank(job, 1, now.count)
+    pairs = (more0 + n1 - now.n1) * ask.tried
+    for i in range(worker.number, now.count, worker.count):
+        if job.trees.parents[i] >= 0:
+            store(job, now, i, more0)
+    meet(worker)
+    count = samples_of_round(ask, n0, n1, drawn)
+    return Round(False, n0, n1, now.n0, now.n1, more0, 1 - now.turn, drawn, pairs, count)
+
+
+@lean_njit
+def attempt(job, now, task):
+    """A pair, or a sample behind the pairs. The check of a motion is called in one place."""
+    ask, trees, desk, lane, i = job.ask, job.trees, job.desk, job.worker.lane, task - now.pairs
+    wanted = True
+    if i >= 0:
+        node, other = 0, propose(job, i & 1, now.n0 if i & 1 == 0 else now.n1, now.drawn + i)
+    else:
+        node, other = pair(job, now, task)
+        wanted = ask.lazy == 0 or now.roots or (node >= ask.capacity) != (other >= ask.capacity)
+    is_free = wanted and other >= 0
+    look = i >= 0 and lane_count() > 1  # most samples are in collision: a warp looks at them before their motions
+    while is_free:
+        space = desk.space
+        space = Space(POINT if look else space.mode, space.step, space.floats, space.ints, space.scratch)
+        is_free = motion_free(desk.b if look else desk.a, desk.b, space, lane)
+        if not look:
+            break
+        look = False
+    if i >= 0:
+        if is_free:
+            keep(job, now, i, other)
+        if lane == 0:
+            trees.parents[i] = other if is_free else NONE
+    elif lane == 0:
+        untried = UNTRIED - other if other >= 0 and not wanted else NONE
+        job.report.neighbours[entry_of(job, now, task, node)] = other if is_free else untried
+        if is_free and (node >= ask.capacity) != (other >= ask.capacity):
+            trees.met[0] = 1
+
+
+@lean_njit
+def give_up(job, now, task):
+    """There is no time for a task."""
+    if job.worker.lane == 0:
+        job.trees.halt[0] = 1
+        if task < now.pairs:
+            node, _ = pair(job, now, task)
+            job.report.neighbours[entry_of(job, now, task, node)] = NONE
+
+
+@lean_njit
+def entry_of(job, now, task, node):
+    """Where Report.neighbours has a pair."""
+    return node * job.ask.tried + (0 if now.roots else task % job.ask.tried)
+
+
+@lean_njit
+def pair(job, now, task):
+    """-> the new node and the neighbour of it (NONE: there is none) that are a task, their places in desk.a and
+    desk.b."""
+    ask, trees, desk = job.ask, job.trees, job.desk
+    if now.roots:  # goal number `task` and the start
+        node, other = ask.capacity + task, 0
+    else:
+        i = task // ask.tried
+        node = now.old0 + i if i < now.more0 else ask.capacity + now.old1 + i - now.more0
+        other = trees.near[(now.turn * ask.batch + trees.new[i]) * ask.tried + task % ask.tried]
+    if other >= 0:
+        load(trees.nodes, node, desk.a)
+        load(trees.nodes, other, desk.b)
+    return node, other
+
+
+@lean_njit
+def propose(job, tree, n, number):
+    """Draw a sample of p_G into desk.b -> the node of the tree nearest to it (its number in the tree), whose place goes
+    to desk.a, or NONE."""
+    ask, trees, desk = job.ask, job.trees, job.desk
+    seed, dof = np.uint64(ask.seed), ask.dof
+    sample(seed, number, trees.bounds[:dof], trees.bounds[dof:], desk.b)
+    nodes = trees.nodes[tree * ask.capacity * dof :]
+    parent, squared = nearest(nodes, n, desk.b, desk.squared, job.worker.lane)
+    load(nodes, parent, desk.a)
+    distance = math.sqrt(squared)
+    if distance > ask.radius and uniform01(seed, number, dof) >= ask.near:
+        return NONE
+    steer(desk.a, desk.b, distance, ask.radius)
+    return parent if distance > ZERO else NONE
+
+
+@lean_njit
+def keep(job, now, i, parent):
+    """Sample i, desk.b, becomes a node: its place and its neighbours, until it has a number.
+
+    Neighbours are nodes within the radius: the nearest of the other tree, then others by distance, then NONE.
+    """
+    ask, trees, q, tree, lane = job.ask, job.trees, job.desk.b, i & 1, job.worker.lane
+    for k in range(lane, ask.dof, lane_count()):
+        trees.drafts[i * ask.dof + k] = q[k]
+    nearest_of_classes(job, now, tree, parent, q)
+    out = ((1 - now.turn) * ask.batch + i) * ask.tried
+    for r in range(ask.tried):
+        sync_lanes()
+        best, entry = FAR, 0
+        for e in range(lane, 2 * CLASSES, lane_count()):
+            if trees.distances[e] < best and not (r == 0 and e // CLASSES == tree):
+                best, entry = trees.distances[e], e
+        best, entry = least_lane(best, entry)
+        within = best <= ask.radius * ask.radius
+        sync_lanes()
+        if lane == 0:
+            trees.near[out + r] = trees.numbers[entry] if within else NONE
+            if within:
+                trees.distances[entry] = FAR
+    sync_lanes()
+
+
+@lean_njit
+def nearest_of_classes(job, now, tree, parent, q):
+    """The node nearest to q in each residue class of both trees, but for its parent."""
+    ask, trees = job.ask, job.trees
+    for e in range(job.worker.lane, 2 * CLASSES, lane_count()):
+        of = e // CLASSES
+        best, number = FAR, NONE
+        for i in range(e % CLASSES, now.n0 if of == 0 else now.n1, CLASSES):
+            squared = squared_distance(trees.nodes, of * ask.capacity + i, q)
+            if squared < best and not (of == tree and i == parent):
+                best, number = squared, of * ask.capacity + i
+        trees.distances[e], trees.numbers[e] = best, number
+
+
+@lean_njit
+def store(job, now, i, more0):
+    """Number the node that sample i became, after the samples of its tree before it. more0: new nodes of tree 0"""
+    ask, trees, report, lane, tree = job.ask, job.trees, job.report, job.worker.lane, i & 1
+    before = rank(job, tree, i)
+    node = now.n0 + before if tree == 0 else ask.capacity + now.n1 + before
+    draft = trees.drafts[i * ask.dof : (i + 1) * ask.dof]
+    put(trees.nodes, node, draft, lane)
+    for k in range(lane, ask.dof, lane_count()):
+        report.nodes[node * ask.dof + k] = draft[k]
+    if lane == 0:
+        report.parents[node] = trees.parents[i] + tree * ask.capacity
+        trees.new[before + (0 if tree == 0 else more0)] = i
+
+
+@lean_njit
+def rank(job, tree, end):
+    """How many of the samples before `end` became nodes of a tree."""
+    total = np.int32(0)
+    for i in range(tree + 2 * job.worker.lane, end, 2 * lane_count()):
+        if job.trees.parents[i] >= 0:
+            total += np.int32(1)
+    return sum_lanes(total)

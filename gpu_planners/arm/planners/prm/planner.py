@@ -1,0 +1,136 @@
+"""PRM as [DL14] algorithm 1: a graph grown around start and goals until they are connected, then its shortest path.
+
+`solve` grows two trees (`growth`), compiled as a whole: one thread on the CPU, one kernel on CUDA. `Settings.version`
+1 to 3 are the paper's own parallelizations (`dl14`). `build` makes a roadmap for many queries.
+
+Departures: p_G moves a uniform draw to the nearest node, so that nodes with much unexplored space around them are
+preferred; a new node is tried with its nearest neighbours within the radius, not with all.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ....errors import SettingsError
+from ....parallel.team import clock_ns
+from ..query import Query, check_call, in_pieces, open_query
+from ..result import PlanningResult
+from ..sampling import folded_seed, samples
+from ..shortcut import shortcut
+from ..shortcut import warm_up as warm_up_shortcut
+from .dl14 import versions
+from .roadmap import FREE, Roadmap
+from .roadmap import warm_up as warm_up_roadmaps
+from .settings import Settings
+from .trees import Trees
+from .trees import warm_up as warm_up_trees
+
+BATCH, BATCH_BY_VERSION = {"cpu": 32, "cuda": 512}, {"cpu": 256, "cuda": 512}  # where Settings.batch is 0
+BUILD_BATCH = 1024  # configurations of a roadmap drawn at once
+
+
+def solve(
+    start: ArrayLike,
+    goals: ArrayLike,
+    checker,
+    settings: Settings = Settings(),
+    seed: int = 0,
+    roadmap: Roadmap | None = None,
+) -> PlanningResult:
+    """Plan from start (dof,) to the goal that is nearest along the graph of goals, (dof,) or (G, dof); rad or m.
+
+    roadmap: as `build` made it: searched first, checked again where obstacles have changed, and extended by the path
+    where
+        it has none; for the weights it was built with
+
+    -> PlanningResult. The same seed, settings and device give the same path unless the time limit ends the search.
+    seed: any integer
+    """
+    check_call(checker, settings, Settings)
+    seed = folded_seed(seed)
+    if roadmap is not None and (not isinstance(roadmap, Roadmap) or roadmap.nodes.shape[1] != checker.robot.dof):
+        raise SettingsError("roadmap is none of prm.build for a robot of as many joints; allowed: such a one, or None")
+    checker.warm_up()
+    warm_up_trees(checker)  # compile before the clock starts
+    warm_up_roadmaps()
+    warm_up_shortcut(checker)
+    if settings.version:
+        versions.warm_up()
+    query = open_query(start, goals, checker, settings)
+    if not isinstance(query, Query):
+        return query
+    path, goal, drawn = None, -1, 0
+    if roadmap is not None:
+        path, goal = _through(roadmap, query, checker, settings)
+    if path is None:
+        path, goal, drawn = _search(query, checker, settings, seed)
+        if path is None:
+            return query.timed_out(drawn) if query.late() else query.exhausted(drawn)
+        if roadmap is not None:
+            _remember(roadmap, path)
+    return query.solved(
+        shortcut(path, checker, settings.shortcut_rounds, seed, query.weights, query.deadline), goal, drawn
+    )
+
+
+def build(checker, settings: Settings = Settings(), seed: int = 0) -> Roadmap:
+    """-> Roadmap of `settings.roadmap_nodes` free configurations, drawn uniformly, each tried with its nearest ones,
+    whatever the radius. It ends early at max_samples or time_limit_s. A continuous joint has the turn around zero.
+    seed: any integer
+    """
+    check_call(checker, settings, Settings)
+    seed = folded_seed(seed)
+    robot = checker.robot
+    lower, upper = (np.asarray(bound, dtype=np.float32) for bound in (robot.lower, robot.upper))
+    checker.warm_up()
+    warm_up_roadmaps()
+    samples(np.uint64(0), 0, 0, lower, upper)  # compile before the clock starts
+    deadline = clock_ns() + int(1e9 * settings.time_limit_s)
+    roadmap = Roadmap(lower, upper, settings.weights or np.ones(robot.dof), checker.version)
+    while len(roadmap.nodes) < settings.roadmap_nodes:
+        count = min(BUILD_BATCH, settings.max_samples - roadmap.drawn)
+        q = samples(np.uint64(seed), roadmap.drawn, count, lower, upper)
+        free = in_pieces(checker.configurations_valid, deadline, q)
+        if len(free) < count or count == 0:
+            break
+        roadmap.drawn += count
+        first = roadmap.add_nodes(q[free][: settings.roadmap_nodes - len(roadmap.nodes)])
+        roadmap.connect(first, settings.neighbours(len(roadmap.nodes), robot.dof), checker, settings.lazy, deadline)
+    return roadmap
+
+
+def _search(query, checker, settings, seed):
+    """-> path (K, dof) or None, number of its goal, samples."""
+    device = "cpu" if checker.device == "cpu" else "cuda"
+    batch = settings.batch or (BATCH_BY_VERSION if settings.version else BATCH)[device]
+    if settings.version:
+        return versions.grow_by_version(query, checker, settings, seed, batch)
+    trees = Trees(checker, query, batch, settings.connections, settings.radius, settings.near, settings.lazy, seed)
+    while not trees.met:
+        if trees.drawn >= settings.max_samples or query.late():
+            return None, -1, trees.drawn
+        trees.grow(settings.max_samples)
+    graph, first_goal = trees.graph(query.weights)
+    chain = graph.shortest_path(0, first_goal + np.arange(len(query.goals)), checker, query.deadline)
+    path, goal = (
+        (graph.nodes[chain], chain[-1] - first_goal) if chain else trees.way()
+    )  # there was no time for the shortest path
+    return path, goal, trees.drawn
+
+
+def _through(roadmap, query, checker, settings):
+    """-> path (K, dof) through a roadmap and the number of its goal, or None, -1."""
+    roadmap.revalidate(checker, settings.lazy, query.deadline)
+    dof, ends = len(query.start), len(query.goals) + 1
+    near = settings.neighbours(len(roadmap.nodes), dof)
+    with roadmap.visitors(
+        np.concatenate([query.start[None], query.goals]), near, checker, settings.lazy, query.deadline
+    ) as first:
+        chain = roadmap.shortest_path(first, first + np.arange(1, ends), checker, query.deadline)
+        return (roadmap.nodes[chain], chain[-1] - first - 1) if chain else (None, -1)
+
+
+def _remember(roadmap, path):
+    """A roadmap learns the path that it lacked."""
+    first = roadmap.add_nodes(path)
+    numbers = np.arange(first, len(roadmap.nodes))
+    roadmap.add_edges(np.stack([numbers[:-1], numbers[1:]], axis=1), np.full(len(path) - 1, FREE))

@@ -1,0 +1,156 @@
+"""A roadmap: configurations, and motions between them that are free, blocked or not checked yet. It is kept for many
+queries.
+
+When the obstacles change it is checked again, not rebuilt: what is blocked stays and is used again when the obstacle
+goes. A lazy roadmap checks a motion only when the shortest path needs it (Bohlin and Kavraki, ICRA 2000).
+"""
+
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ....parallel.team import NEVER, clock_ns
+from ..graph_search import shortest_path
+from ..query import in_pieces
+from .block_index import insert_all, nearest_each, new_blocks, with_room
+from .collect import BLOCKED, FREE, UNCHECKED, weighted_lengths
+
+EVERYWHERE = 1e18  # a radius
+
+
+@functools.cache
+def warm_up() -> None:
+    """Compile what roadmaps need, or load it from the cache, before the clock of a query starts."""
+    q = np.array([[0], [1]], dtype=np.float32)
+    roadmap = Roadmap(q[0], q[1], np.ones(1), 0)
+    roadmap.nearest(q, 1)
+    roadmap.add_nodes(q)
+    roadmap.add_edges([[0, 1]], [FREE])
+    roadmap.shortest_path(0, [1], None)
+
+
+class Graph:
+    """nodes: (n, dof) float32, rad or m;  edges: (m, 2) int32;  lengths: (m,) float32, weighted joint-space L2
+    node_states: (n,) int8, edge_states: (m,) int8: FREE, BLOCKED or UNCHECKED
+    """
+
+    def __init__(self, nodes: np.ndarray, edges: np.ndarray, lengths: np.ndarray, edge_states: np.ndarray):
+        self.nodes, self.edges, self.lengths, self.edge_states = nodes, edges, lengths, edge_states
+        self.node_states = np.full(len(nodes), FREE, dtype=np.int8)
+
+    def shortest_path(self, start: int, goals: ArrayLike, checker, deadline: int = NEVER) -> list[int]:
+        """-> nodes of the shortest free path from the node `start` to the nearest of the nodes `goals`; [] when there
+        is none, or none was found until the deadline, of clock_ns().
+
+        Motions on it that nobody has checked are checked; the search is repeated until all of the path is free."""
+        targets = np.zeros(len(self.nodes), dtype=np.bool_)
+        targets[np.asarray(goals)] = True
+        while True:
+            path, end = shortest_path(
+                self.node_states, self.edges, self.edge_states, self.lengths, start, targets, deadline
+            )
+            unchecked = path[self.edge_states[path] == UNCHECKED]
+            if end < 0:
+                return []
+            if not len(unchecked):
+                break
+            if clock_ns() > deadline:
+                return []
+            self.edge_states[unchecked] = self._motions(self.edges[unchecked], checker, deadline)
+        chain = [start]
+        for edge in path:
+            chain.append(int(self.edges[edge].sum()) - chain[-1])
+        return chain
+
+    def _motions(self, edges, checker, deadline):
+        """-> states (m,) of edges (m, 2); UNCHECKED those that there was no time for."""
+        states = np.full(len(edges), UNCHECKED, dtype=np.int8)
+        free = in_pieces(checker.motions_valid, deadline, self.nodes[edges[:, 0]], self.nodes[edges[:, 1]])
+        states[: len(free)] = free
+        return states
+
+
+class Roadmap(Graph):
+    """As Graph, the lower node of an edge first.
+
+    weights: (dof,) float32 of the lengths;  version: of the world that the states are true for;  drawn: samples so far;
+     blocks: the index of the nodes
+    """
+
+    def __init__(self, lower: np.ndarray, upper: np.ndarray, weights: ArrayLike, version):
+        self.weights, self.version, self.drawn = np.asarray(weights, dtype=np.float32), version, 0
+        super().__init__(
+            np.zeros((0, len(lower)), dtype=np.float32),
+            np.zeros((0, 2), dtype=np.int32),
+            np.zeros(0, dtype=np.float32),
+            np.zeros(0, dtype=np.int8),
+        )
+        self.blocks = new_blocks(lower, upper, (np.asarray(upper) - lower).max() / 16)
+
+    def add_nodes(self, q: ArrayLike) -> int:
+        """Append free configurations (N, dof); -> the number of the first one."""
+        q = np.ascontiguousarray(q, dtype=np.float32)
+        first = len(self.nodes)
+        self.nodes = np.concatenate([self.nodes, q])
+        self.node_states = np.concatenate([self.node_states, np.full(len(q), FREE, dtype=np.int8)])
+        self.blocks = with_room(self.blocks, len(q))
+        insert_all(self.blocks, first, q)
+        return first
+
+    def add_edges(self, edges: ArrayLike, states: ArrayLike) -> None:
+        """Append edges (k, 2) of two nodes each with their states (k,), none of which are there."""
+        edges = np.sort(np.asarray(edges, dtype=np.int32).reshape(-1, 2), axis=1)
+        self.edges = np.concatenate([self.edges, edges])
+        self.lengths = np.concatenate([self.lengths, weighted_lengths(self.nodes, edges, self.weights)])
+        self.edge_states = np.concatenate([self.edge_states, np.asarray(states, dtype=np.int8)])
+
+    def nearest(self, q: np.ndarray, count: int, reach: float = EVERYWHERE) -> np.ndarray:
+        """q (N, dof) -> (N, count) int32 nodes within `reach` by their distance, -1 where there are no more."""
+        return nearest_each(self.blocks, np.ascontiguousarray(q, dtype=np.float32), np.float32(reach), count)
+
+    def connect(self, first: int, count: int, checker, lazy: bool, deadline: int = NEVER) -> None:
+        """Try to join every node from `first` on, none of which has an edge, with its `count` nearest nodes. Motions
+        that there is no time for stay UNCHECKED, and nodes without edges."""
+        near = in_pieces(lambda q: self.nearest(q, count + 1), deadline, self.nodes[first:])
+        self._try_pairs(np.arange(first, first + len(near)), near.reshape(-1, count + 1), checker, lazy, deadline)
+
+    def revalidate(self, checker, lazy: bool, deadline: int = NEVER) -> None:
+        """Make the states true for the checker's world: all of them now, or (lazy, and those that there is no time for)
+        where a path needs them."""
+        if self.version == checker.version:
+            return
+        self.version = checker.version
+        self.node_states[:], self.edge_states[:] = UNCHECKED, UNCHECKED
+        if not lazy:
+            free = in_pieces(checker.configurations_valid, deadline, self.nodes)
+            self.node_states[: len(free)] = free
+            ends_free = (self.node_states[self.edges] != BLOCKED).all(axis=1)
+            self.edge_states[:] = BLOCKED
+            self.edge_states[ends_free] = self._motions(self.edges[ends_free], checker, deadline)
+
+    @contextmanager
+    def visitors(self, q: np.ndarray, count: int, checker, lazy: bool, deadline: int = NEVER) -> Iterator[int]:
+        """Configurations (N, dof) that are nodes for the length of a query, tried with their `count` nearest nodes and,
+        the first one, with the others. -> the number of the first one"""
+        kept = self.nodes, self.node_states, self.edges, self.lengths, len(self.edge_states)
+        first, near = len(self.nodes), in_pieces(lambda q: self.nearest(q, count), deadline, q).reshape(-1, count)
+        try:
+            self.nodes = np.concatenate([self.nodes, np.asarray(q, dtype=np.float32)])
+            self.node_states = np.concatenate([self.node_states, np.full(len(q), FREE, dtype=np.int8)])
+            near = np.concatenate([near, np.full((len(near), 1), first)], axis=1)
+            self._try_pairs(np.arange(first, first + len(near)), near, checker, lazy, deadline)
+            yield first
+        finally:
+            self.nodes, self.node_states, self.edges, self.lengths, m = kept
+            self.edge_states = self.edge_states[:m]
+
+    def _try_pairs(self, numbers, near, checker, lazy, deadline):
+        """numbers: (N,) nodes;  near: (N, k) the nodes that they are tried with, -1: none"""
+        pairs = np.stack([np.repeat(numbers, near.shape[1]), near.ravel()], axis=1)
+        pairs = np.sort(pairs[(pairs[:, 1] >= 0) & (pairs[:, 0] != pairs[:, 1])], axis=1).astype(np.int64)
+        pairs = np.unique(pairs[:, 0] << 32 | pairs[:, 1])
+        pairs = np.stack([pairs >> 32, pairs & 0xFFFFFFFF], axis=1)
+        self.add_edges(pairs, np.full(len(pairs), UNCHECKED) if lazy else self._motions(pairs, checker, deadline))

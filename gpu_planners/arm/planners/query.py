@@ -1,0 +1,357 @@
+"""What every planner does before and after its search: look at start, goals and settings, keep the time, make the
+result."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...device import refuse_forked
+from ...errors import SettingsError, shown
+from ...parallel.team import NEVER, clock_ns
+from ...settings import title
+from ..spaces.configurations import LARGEST, TURN
+from .result import PlanningResult, Status, path_length
+from .settings import PlannerSettings
+
+GREATEST_GOALS = 100_000  # of a query: a millisecond's work each time that something looks at all of them
+FIRST_PIECE, PIECE_NS, SHARE = 4, 5_000_000, 16  # checks between the first two looks at the clock; see in_pieces
+CHECKER = ("robot", "warm_up", "configurations_valid", "motions_valid", "colliding_pairs", "new_scratch")
+
+
+@dataclass(frozen=True)
+class Query:
+    """A checked query.
+
+    start: (dof,) float64: continuous joints in [-pi, pi), values that were a little outside the limits at the limit
+    goals: (G, dof) float64, the usable ones, likewise, but continuous joints the short way round from the start
+    goal_numbers: (G,) their places in the caller's list
+    lower, upper: (dof,) float32 bounds for sampling; for a continuous joint one turn around the start
+    weights: (dof,) float32: the cost of a motion is sqrt(sum of weight * change squared)
+    asked_start, asked_goals: (dof,), (all, dof) float64 as the caller gave them
+    began, deadline: of clock_ns()
+    """
+
+    start: np.ndarray
+    goals: np.ndarray
+    goal_numbers: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    weights: np.ndarray
+    asked_start: np.ndarray
+    asked_goals: np.ndarray
+    began: int
+    deadline: int
+    checker: Any
+    version: object
+
+    def elapsed(self) -> float:
+        """Seconds."""
+        return (clock_ns() - self.began) / 1e9
+
+    def late(self) -> bool:
+        """Is the time up?"""
+        return clock_ns() > self.deadline
+
+    def start_collides(self) -> PlanningResult:
+        """The failure, with the pairs that meet."""
+        return self.failed(Status.START_IN_COLLISION, f"the start is in collision: {_pairs(self.checker, self.start)}")
+
+    def goals_collide(self) -> PlanningResult:
+        """The failure, with the pairs that meet."""
+        texts: list[str] = []
+        for number, goal in zip(self.goal_numbers[:3], self.goals):
+            if not (texts and self.late()):  # to name the pairs takes long in a large world
+                texts.append(f"goal {number}: {_pairs(self.checker, goal)}")
+        more = f"; and {len(self.goals) - len(texts)} more" if len(self.goals) > len(texts) else ""
+        return self.failed(Status.GOAL_IN_COLLISION, "in collision: " + "; ".join(texts) + more)
+
+    def timed_out(self, samples: int = 0) -> PlanningResult:
+        """No path within the time limit."""
+        return _timed_out(len(self.start), self.began, self.deadline, samples)
+
+    def exhausted(self, samples: int) -> PlanningResult:
+        """No path within the limit of samples."""
+        return self.failed(Status.SAMPLES_EXHAUSTED, f"no path after {samples} samples", samples)
+
+    def failed(self, status: Status, message: str, samples: int = 0) -> PlanningResult:
+        """Any other failure."""
+        return _failure(status, message, len(self.start), self.began, samples)
+
+    def solved(
+        self,
+        path: np.ndarray,
+        goal: int,
+        samples: int,
+        at_goal: bool = True,
+        history: Sequence = (),
+        cost: float | None = None,
+    ) -> PlanningResult:
+        """path: (K, dof); goal: index into self.goals; at_goal: does the path end there, or only near it; cost: if it
+        is known."""
+        if self.checker.version != self.version:
+            return self.failed(
+                Status.WORLD_CHANGED, "obstacles changed while the path was searched; ask again", samples
+            )
+        robot, number = self.checker.robot, int(self.goal_numbers[goal])
+        path = np.array(path, dtype=np.float64)
+        path = np.where(
+            robot.continuous, path, np.clip(path, robot.lower, robot.upper)
+        )  # a float32 may lie a hair beyond a limit
+        path[0] = self.start
+        moved = _moved(robot, "start", self.asked_start, self.start)
+        if at_goal:
+            path[-1] = self.goals[goal]
+            moved += _moved(robot, f"goal {number}", self.asked_goals[number], self.goals[goal])
+        cost = path_length(path, self.weights) if cost is None else cost
+        path += np.where(robot.continuous, TURN * np.round((self.asked_start - self.start) / TURN), 0.0)
+        path[0] = np.where(robot.continuous, self.asked_start, self.start)
+        return PlanningResult(
+            Status.SOLVED,
+            path,
+            cost,
+            number,
+            int(samples),
+            self.elapsed(),
+            "; ".join(moved),
+            np.array(history, dtype=np.float64).reshape(-1, 3),
+            tuple(moved),
+        )
+
+
+def open_query(
+    start: ArrayLike, goals: ArrayLike, checker, settings: PlannerSettings, check: bool = True, began: int | None = None
+) -> Query | PlanningResult:
+    """-> Query, or the PlanningResult that says what is wrong with start or goals.
+
+    check: look for collisions of start and goals; a planner that does it itself answers with Query.start_collides and
+        Query.goals_collide
+    began: clock_ns() from when on the time limit counts; none: now, after compiling
+
+    Goals in collision or outside the limits are left out as long as one is usable.
+    """
+    checker.warm_up()
+    began = clock_ns() if began is None else began
+    robot, version, tolerance = checker.robot, checker.version, settings.limit_tolerance
+    dof, turning = robot.dof, robot.continuous
+
+    def refuse(status, message):
+        return _failure(status, message, dof, began)
+
+    asked_start, problem = _vectors("the start", start, robot, single=True)
+    if problem:
+        return refuse(Status.INVALID_START, problem)
+    asked_goals, problem = _vectors("the goal", goals, robot, single=False)
+    if problem:
+        return refuse(Status.INVALID_GOAL, problem)
+    asked_start = asked_start[0]
+    lower, upper = np.where(turning, -np.inf, robot.lower), np.where(turning, np.inf, robot.upper)
+    outside = (asked_start < lower - tolerance) | (asked_start > upper + tolerance)
+    if outside.any():
+        return refuse(
+            Status.START_OUT_OF_LIMITS,
+            f"the start is outside the joint limits: {_names(robot, asked_start, outside, tolerance)}",
+        )
+    outside = (asked_goals < lower - tolerance) | (asked_goals > upper + tolerance)
+    usable, bad = (np.flatnonzero(outside.any(axis=1) == wrong) for wrong in (False, True))
+    if not len(usable):
+        texts = "; ".join(f"goal {i}: {_names(robot, asked_goals[i], outside[i], tolerance)}" for i in bad[:3])
+        more = f"; and {len(bad) - 3} more" if len(bad) > 3 else ""
+        return refuse(Status.GOAL_OUT_OF_LIMITS, f"outside the joint limits: {texts}{more}")
+
+    start = np.clip(_in_one_turn(asked_start, turning), lower, upper)
+    goals = np.clip(asked_goals[usable], lower, upper)
+    if turning.any():
+        goals = np.where(turning, start + _in_one_turn(_in_one_turn(goals, turning) - start, turning), goals)
+    low, high = np.where(turning, start - np.pi, lower), np.where(turning, start + np.pi, upper)
+    query = Query(
+        start,
+        goals,
+        usable,
+        low.astype(np.float32),
+        high.astype(np.float32),
+        _weights(settings, dof),
+        asked_start,
+        asked_goals,
+        began,
+        began + int(1e9 * settings.time_limit_s),
+        checker,
+        version,
+    )
+    if not check:
+        return query
+    free = in_pieces(checker.configurations_valid, query.deadline, np.concatenate([start[None], goals]))
+    if len(free) and not free[0]:
+        return query.start_collides()
+    if len(free) <= len(goals):
+        return query.timed_out()
+    if not free[1:].any():
+        return query.goals_collide()
+    return replace(query, goals=goals[free[1:]], goal_numbers=usable[free[1:]])
+
+
+def open_queries(
+    starts: Sequence, goals: Sequence, checkers: Sequence, settings: PlannerSettings
+) -> list[Query | PlanningResult]:
+    """`open_query` without the collision check, for many problems of robots with the same joints -> list."""
+    began = clock_ns()
+    deadline = began + int(1e9 * settings.time_limit_s)
+    robot = checkers[0].robot
+    try:
+        q, g = np.asarray(starts), np.asarray(goals)
+    except Exception:  # as in _vectors, which names the problem
+        q = g = np.zeros(0)
+    if g.ndim == 2:
+        g = g[:, None]
+    n, dof = len(checkers), robot.dof
+    plain = np.zeros(n, dtype=bool)
+    if (
+        q.shape == (n, dof)
+        and g.ndim == 3
+        and g.shape[::2] == (n, dof)
+        and 0 < g.shape[1] <= GREATEST_GOALS
+        and not robot.continuous.any()
+        and q.dtype.kind in "iuf"
+        and g.dtype.kind in "iuf"
+    ):
+        q, g = q.astype(np.float64), g.astype(np.float64)
+        inside = ((q >= robot.lower) & (q <= robot.upper)).all(axis=1) & ((g >= robot.lower) & (g <= robot.upper)).all(
+            axis=(1, 2)
+        )
+        plain = inside & [checker.robot is robot for checker in checkers]
+    lower, upper, weights = robot.lower.astype(np.float32), robot.upper.astype(np.float32), _weights(settings, dof)
+    numbers, queries, timed_out = np.arange(g.shape[1] if g.ndim == 3 else 0), [], None
+    for i, checker in enumerate(checkers):
+        if timed_out is None and clock_ns() > deadline:
+            timed_out = _timed_out(dof, began, deadline, 0)  # of all that follow
+        if timed_out is not None:
+            queries.append(timed_out)
+        elif plain[i]:
+            queries.append(
+                Query(q[i], g[i], numbers, lower, upper, weights, q[i], g[i], began, deadline, checker, checker.version)
+            )
+        else:
+            queries.append(open_query(starts[i], goals[i], checker, settings, check=False, began=began))
+    return queries
+
+
+def in_pieces(check: Callable[..., np.ndarray], deadline: int, *arrays: np.ndarray) -> np.ndarray:
+    """check(*pieces) -> (n, ...), of the arrays (N, ...) piece by piece until the deadline -> its answers for the first
+    M <= N rows.
+
+    A piece takes PIECE_NS, or a SHARE-th part of the time left where that is more: on a busy machine the start of the
+    threads takes longer than small pieces do."""
+    answers, done, size = [], 0, FIRST_PIECE
+    while done < len(arrays[0]) and (began := clock_ns()) <= deadline:
+        answers.append(check(*(array[done : done + size] for array in arrays)))
+        done += size
+        now = clock_ns()
+        size = max(1, int(size * min(2.0, max(PIECE_NS, (deadline - now) // SHARE) / (now - began + 1))))
+    return np.concatenate(answers) if answers else np.zeros(0, dtype=bool)
+
+
+def dry_query(checker) -> Query:
+    """A query to warm up with."""
+    dof = checker.robot.dof
+    q, one = np.zeros(dof), np.ones(dof, dtype=np.float32)
+    return Query(
+        q, q[None], np.zeros(1, dtype=int), -one, one, one, q, q[None], clock_ns(), NEVER, checker, checker.version
+    )
+
+
+def check_call(checker, settings: PlannerSettings, kind: type[PlannerSettings]) -> None:
+    """Raise SettingsError unless `checker` is one (see spaces.interface) and `settings` are of the planner's kind.
+
+    Their weights must be none, or one for each joint.
+
+    GpuPlannersError in a child that was forked too late (see device.py).
+    """
+    refuse_forked()
+    missing = [name for name in CHECKER if not hasattr(checker, name)]
+    if missing:
+        raise SettingsError(
+            f"checker is {shown(checker)}, which has no {missing[0]}; allowed: a CollisionChecker, or a checker of "
+            "another space"
+        )
+    if not isinstance(settings, kind):
+        raise SettingsError(f"settings is {shown(settings)}; allowed: {title(kind)}")
+    if len(settings.weights) not in (0, checker.robot.dof):
+        raise SettingsError(
+            f"weights has {len(settings.weights)} numbers; "
+            f"allowed: none, or one for each of the {checker.robot.dof} joints"
+        )
+
+
+def _weights(settings, dof):
+    return np.asarray(settings.weights or np.ones(dof), dtype=np.float32)
+
+
+def _timed_out(dof, began, deadline, samples):
+    return _failure(
+        Status.TIMED_OUT, f"no path after {(deadline - began) / 1e9:g} s ({samples} samples)", dof, began, samples
+    )
+
+
+def _failure(status, message, dof, began, samples=0):
+    return PlanningResult(
+        status, np.zeros((0, dof)), samples=int(samples), time_s=(clock_ns() - began) / 1e9, message=message
+    )
+
+
+def _vectors(what, value, robot, single):
+    """-> (n, dof) float64 and "", or None and what is wrong."""
+    dof = robot.dof
+    try:
+        if len(value) > max(GREATEST_GOALS, dof):
+            return None, f"{what} has {len(value)} rows; allowed: at most {GREATEST_GOALS}"
+        value = np.atleast_2d(np.asarray(value))
+    except Exception:  # numpy's, of texts and rows of several lengths, and whatever an object of the caller raises
+        return None, f"{what} is not an array of numbers"
+    if value.size and value.dtype.kind not in "iuf":
+        return None, f"{what} is not an array of numbers"
+    if value.ndim != 2 or value.shape[1] != dof or len(value) == 0 or (single and len(value) != 1):
+        allowed = f"({dof},)" if single else f"({dof},) or (G, {dof})"
+        return None, f"{what} must have shape {allowed}, got {value.shape if len(value) != 1 else value.shape[1:]}"
+    with np.errstate(over="ignore"):
+        value = value.astype(np.float64)
+    if not np.isfinite(value).all():
+        return None, f"{what} holds a value that is not finite"
+    far = np.abs(value) > np.where(robot.continuous, LARGEST, np.inf)
+    if far.any():
+        row, k = np.argwhere(far)[0]
+        return (
+            None,
+            f"{what} has {robot.joint_names[k]} = {value[row, k]:.6g}; allowed: -{LARGEST:g} to {LARGEST:g} rad",
+        )
+    return value, ""
+
+
+def _in_one_turn(q, turning):
+    """q (..., dof) with the joints that turn without end in [-pi, pi)."""
+    angle = np.remainder(q, TURN)
+    return np.where(turning & ((q < -np.pi) | (q >= np.pi)), np.where(angle >= np.pi, angle - TURN, angle), q)
+
+
+def _names(robot, q, outside, tolerance):
+    """The joints outside their limits, with value and limits."""
+    return ", ".join(
+        f"{robot.joint_names[k]} = {q[k]:.6g} "
+        f"(allowed {robot.lower[k]:.6g} to {robot.upper[k]:.6g}, tolerance {tolerance:g})"
+        for k in np.flatnonzero(outside)
+    )
+
+
+def _moved(robot, what, asked, taken):
+    """A text for each value that was taken to its limit."""
+    return [
+        f"{what} {robot.joint_names[k]} = {float(asked[k])!r} taken to {float(taken[k])!r}"
+        for k in np.flatnonzero(~robot.continuous & (asked != taken))
+    ]
+
+
+def _pairs(checker, q):
+    pairs = checker.colliding_pairs(q)
+    more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
+    return ", ".join(f"{a} with {b}" for a, b in pairs[:3]) + more

@@ -1,0 +1,62 @@
+"""What a planner returns: a named status, and the path when there is one."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+
+class Status(Enum):
+    """How a query ended. The value is the name that users read in messages."""
+
+    SOLVED = "solved"
+    INVALID_START = "invalid start"  # not numbers, of the wrong size, not finite
+    INVALID_GOAL = "invalid goal"
+    START_OUT_OF_LIMITS = "start outside the joint limits"
+    GOAL_OUT_OF_LIMITS = "goal outside the joint limits"
+    START_IN_COLLISION = "start in collision"
+    GOAL_IN_COLLISION = "goal in collision"
+    TIMED_OUT = "time limit reached"
+    SAMPLES_EXHAUSTED = "sample limit reached"
+    WORLD_CHANGED = "world changed during the query"
+
+
+@dataclass(frozen=True)
+class PlanningResult:
+    """Answer of every planner's `solve`.
+
+    status: how the query ended; only SOLVED carries a path
+    path: (K, dof) float64 configurations from start to goal, rad or m; (0, dof) when there is none. A continuous joint
+    goes
+        on from where the start has it, however many turns that is, the short way round to the goal
+    cost: joint-space length of the path (L2 norm over segments, weighted by Settings.weights); inf when there is none
+    goal_index: which of the given goals was reached; -1 when none
+    samples: configurations drawn
+    time_s: wall time of the solve, seconds
+    message: one sentence that names the offender; when solved empty, or what was taken to the joint limits
+    history: (H, 3) float64 of planners that go on after the first path: samples, seconds and cost each time it got
+    better
+    moved_to_limits: a text for each value of the start and of the goal reached that was outside its joint limit, by
+        Settings.limit_tolerance at most, and was taken to it: "start panda_joint1 = 2.898 taken to 2.8973"
+    """
+
+    status: Status
+    path: np.ndarray
+    cost: float = np.inf
+    goal_index: int = -1
+    samples: int = 0
+    time_s: float = 0.0
+    message: str = ""
+    history: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
+    moved_to_limits: tuple[str, ...] = ()
+
+    @property
+    def solved(self) -> bool:
+        """Is there a path?"""
+        return self.status is Status.SOLVED
+
+
+def path_length(path: np.ndarray, weights: np.ndarray | float = 1.0) -> float:
+    """Joint-space length of a path (K, dof): sum over segments of sqrt(sum of weight * change squared); weights
+    (dof,)."""
+    return float(np.linalg.norm(np.diff(path, axis=0) * np.sqrt(weights), axis=1).sum())

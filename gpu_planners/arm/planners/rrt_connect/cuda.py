@@ -1,0 +1,139 @@
+"""CUDA: the kernels around `answer`. Requests and answers lie in page-locked memory that both sides see."""
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+from numba import cuda, float32
+
+from ....device import cuda_jit
+from ....parallel.team_cuda import WARP
+from ...spaces.cuda import REGISTERS, WARPS, warp_scratch
+from ...spaces.interface import Space
+from ..launch_cuda import TeamLaunch, block_worker, grid_worker
+from ..node_store import Desk
+from ..query import Query
+from ..result import PlanningResult
+from . import answer
+from .request import (
+    INTS,
+    NODES,
+    order_of,
+    read_answer,
+    read_answers,
+    request_size,
+    room_for,
+    write_request,
+    write_requests,
+)
+from .state import CORNERS, state_sizes
+
+BLOCKS_FOR_ONE, BLOCKS_FOR_MANY = 1, 4  # on each multiprocessor
+SPLIT = 8  # warps that share a motion of a single query: a round lasts as long as its longest check
+BATCH_FOR_ONE, BATCH_FOR_MANY = 64, 4
+NODES_FOR_MANY = 8192  # of a tree; a problem that needs more is solved by itself afterwards
+CORNERS_FOR_MANY = 32  # of a path, on average
+GREATEST = (1 << 31) - 1  # of an int32
+
+
+@functools.cache
+def _kernels(*scratch_sizes):
+    """-> kernels (solve one, solve many) for a checker's scratch_sizes."""
+    scratch, n_q = warp_scratch(*scratch_sizes), scratch_sizes[1]
+
+    @cuda_jit(max_registers=REGISTERS)
+    def solve_one(row, ints, paths, scene_floats, scene_ints, floats, memory):
+        dof = ints[0]
+        a, b = cuda.local.array(n_q, float32)[:dof], cuda.local.array(n_q, float32)[:dof]
+        space = Space(np.int32(0), np.float32(0), scene_floats, scene_ints, scratch(cuda.threadIdx.x // WARP))
+        answer.solve_one(row, ints, paths, floats, Desk(space, a, b, a), grid_worker(memory))
+
+    @cuda_jit(max_registers=REGISTERS)
+    def solve_many(rows, ints, paths, counters, scene_floats, scene_ints, floats, memory):
+        dof, queue, block = ints[0], answer.open_queue(counters), cuda.blockIdx.x
+        a, b = cuda.local.array(n_q, float32)[:dof], cuda.local.array(n_q, float32)[:dof]
+        space = Space(np.int32(0), np.float32(0), scene_floats, scene_ints, scratch(cuda.threadIdx.x // WARP))
+        own_floats = floats[block * queue.floats : (block + 1) * queue.floats]
+        worker = block_worker(memory[block * queue.ints : (block + 1) * queue.ints])
+        answer.solve_many(rows, ints, paths, queue, own_floats, Desk(space, a, b, a), worker)
+
+    return solve_one, solve_many
+
+
+class CudaEngine:
+    """Solves on one device, one call at a time, for robots of one size."""
+
+    def __init__(self, device, dof, scratch_sizes):
+        one, many = _kernels(*scratch_sizes)
+        self._one, self._many = TeamLaunch(device, one, BLOCKS_FOR_ONE), TeamLaunch(device, many, BLOCKS_FOR_MANY)
+        self._dof, self._scenes = dof, ((), None)
+
+    def solve(self, query: Query, checker, settings, seed: int) -> PlanningResult:
+        """One query on all multiprocessors."""
+        if query.late():
+            return query.timed_out()
+        launch, goals, batch = self._one, len(query.goals), settings.batch or BATCH_FOR_ONE
+        capacity = room_for(NODES, goals)
+        n_floats, n_ints = state_sizes(self._dof, capacity, batch, launch.workers)
+        with launch.held():
+            row = launch.mapped("row", request_size(self._dof, goals), np.float32)
+            ints = launch.mapped("ints", INTS, np.int32)
+            paths = launch.mapped("paths", CORNERS * self._dof, np.float32)
+            order = order_of(query, settings, batch, SPLIT, seed, checker, capacity)
+            write_request(row, ints, order, query, settings, checker)
+            floats = launch.device_array("floats", n_floats, np.float32)
+            memory = launch.zeroed("memory", n_ints, np.int32)
+            launch.run(row, ints, paths, *checker.device_scene(), floats, memory)
+            return read_answer(ints, paths, query)
+
+    def solve_many(
+        self, queries: Sequence[Query], checkers: Sequence, settings, seeds: Sequence[int]
+    ) -> list[PlanningResult | None]:
+        """Each query on a block; None for those that need more room than there is in a batch."""
+        launch, n, batch = self._many, len(queries), settings.batch or BATCH_FOR_MANY
+        goals = max(len(query.goals) for query in queries)
+        row, blocks = request_size(self._dof, goals), min(launch.most_blocks, n)
+        if n > 1 and n * max(row, CORNERS * self._dof) + _scene_size(checkers) > GREATEST:  # offsets are int32
+            parts = [(part[: n // 2], part[n // 2 :]) for part in (queries, checkers, seeds)]
+            return [result for q, c, s in zip(*parts) for result in self.solve_many(q, c, settings, s)]
+        capacity = room_for(NODES_FOR_MANY, goals)
+        n_floats, n_ints = state_sizes(self._dof, capacity, batch, WARPS)
+        with launch.held():
+            scene_floats, scene_ints, places = self._scene(checkers)
+            rows, ints = launch.mapped("rows", n * row, np.float32), launch.mapped("ints", n * INTS, np.int32)
+            paths = launch.mapped("paths", n * CORNERS_FOR_MANY * self._dof, np.float32)
+            by_query = ints[: n * INTS].reshape(n, INTS)
+            write_requests(
+                rows[: n * row].reshape(n, row), by_query, queries, checkers, settings, batch, seeds, capacity, places
+            )
+            counters = launch.device_array("counters", answer.QUEUE, np.int32)
+            counters[: answer.QUEUE].copy_to_device(np.array([0, 0, n, row, n_floats, n_ints], dtype=np.int32))
+            floats = launch.device_array("floats", launch.most_blocks * n_floats, np.float32)
+            memory = launch.device_array("memory", launch.most_blocks * n_ints, np.int32)
+            launch.start(blocks, rows, ints, paths, counters, scene_floats, scene_ints, floats, memory)
+            launch.stream.synchronize()
+            return read_answers(by_query, paths, queries)
+
+    def _scene(self, checkers):
+        """All scenes one after the other on the device, and where each problem's begins, (n, 2)."""
+        distinct = list({id(checker): checker for checker in checkers}.values())
+        scenes = [checker.packed_scene for checker in distinct]
+        if self._scenes[0] != tuple(map(id, scenes)):
+            floats, ints = (cuda.to_device(np.concatenate(part)) for part in zip(*scenes))
+            ends = np.cumsum([[0, 0]] + [[len(scene.floats), len(scene.ints)] for scene in scenes], axis=0)
+            places = {id(checker): end for checker, end in zip(distinct, ends)}
+            self._scenes = tuple(map(id, scenes)), (scenes, floats, ints, places)
+        _, floats, ints, places = self._scenes[1]
+        return floats, ints, np.array([places[id(checker)] for checker in checkers])
+
+
+def _scene_size(checkers):
+    """Numbers in the larger buffer of all their scenes."""
+    scenes = [checker.packed_scene for checker in {id(checker): checker for checker in checkers}.values()]
+    return max(sum(map(len, part)) for part in zip(*scenes))
+
+
+@functools.cache
+def engine_on(device: str, dof: int, scratch_sizes: tuple) -> CudaEngine:
+    """The engine for a kind of checker: made once, kept."""
+    return CudaEngine(device, dof, scratch_sizes)

@@ -1,0 +1,192 @@
+"""RRT-Connect (Kuffner and LaValle, ICRA 2000): two trees, from the start and from all goals, that grow towards
+samples and then towards each other until they meet.
+
+Departures: straight ways from the start to the goals come first; a round takes `batch` samples against the trees as
+they are when it begins; nodes farther than `range` are approached in steps of that length, each proven free as a whole;
+one sample extends the smaller tree, several extend both; a node that failed to extend takes only samples near it (the
+dynamic domain of Yershova et al., ICRA 2005).
+
+The search and the shortening of the path are compiled code, one source for the CPU and CUDA (`search`). On
+CUDA `solve` is one launch that all multiprocessors share, `solve_batch` one launch with a block for each problem at
+work.
+"""
+
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ....device import njit
+from ....errors import SettingsError
+from ....parallel.team import Worker, borrowed, left_ms
+from ...spaces.interface import space_of
+from ..node_store import new_desk
+from ..query import Query, check_call, dry_query, open_queries, open_query
+from ..result import PlanningResult, Status
+from ..sampling import folded_seed
+from ..warm import warm_once
+from .answer import solve_one
+from .request import ANSWER, INTS, NODES, SEARCHING, order_of, read_answer, request_size, room_for, write_request
+from .settings import Settings
+from .state import CORNERS, state_sizes
+
+CHUNK = 64  # samples between two returns to Python on the CPU, so that Ctrl-C is noticed
+RESTART = 1 << 40  # between the seeds of restarts
+
+
+def solve(
+    start: ArrayLike, goals: ArrayLike, checker, settings: Settings = Settings(), seed: int = 0
+) -> PlanningResult:
+    """Plan from start (dof,) to the goal that is reached first of goals, (dof,) or (G, dof); rad or m.
+
+    -> PlanningResult; with restarts its history tells how the cost fell. The same seed, settings and device give the
+    same path unless the time limit ends the search. seed: any integer
+    """
+    check_call(checker, settings, Settings)
+    seed = folded_seed(seed)
+    engine = _engine(checker)
+    query = open_query(start, goals, checker, settings, check=False)
+    if not isinstance(query, Query):
+        return query
+    best = engine.solve(query, checker, settings, seed)
+    if not settings.restarts or not best.solved:
+        return best
+    samples, history = best.samples, [(best.samples, best.time_s, best.cost)]
+    shortest = np.sqrt(
+        ((query.goals - query.start) ** 2 @ query.weights).min()
+    )  # of any path: straight to the nearest goal
+    for i in range(1, settings.restarts + 1):
+        if best.cost <= (1 + 1e-6) * shortest or query.late():
+            break
+        again = engine.solve(query, checker, settings, folded_seed(seed + i * RESTART))
+        samples += again.samples
+        if again.status in (Status.TIMED_OUT, Status.WORLD_CHANGED):
+            best = best if again.status is Status.TIMED_OUT else again
+            break
+        if again.cost < best.cost:
+            best = again
+            history.append((samples, again.time_s, again.cost))
+    return replace(best, samples=samples, time_s=query.elapsed(), history=np.array(history))
+
+
+class _CpuEngine:
+    """One thread searches, CHUNK samples at a time. Memory is only touched as far as trees grow."""
+
+    def solve(self, query, checker, settings, seed):
+        if query.late():
+            return query.timed_out()
+        batch, dof = settings.batch or 1, len(query.start)
+        capacity = room_for(NODES, len(query.goals))
+        n_floats, n_ints = state_sizes(dof, capacity, batch, 1)
+        floats, memory = np.empty(n_floats, dtype=np.float32), np.empty(n_ints, dtype=np.int32)
+        row, ints = np.empty(request_size(dof, len(query.goals)), dtype=np.float32), np.empty(INTS, dtype=np.int32)
+        paths, desk = np.empty(CORNERS * dof, dtype=np.float32), new_desk(space_of(checker), dof)
+        order, until = order_of(query, settings, batch, 1, seed, checker, capacity), 0
+        write_request(row, ints, order, query, settings, checker)
+        while ints[ANSWER] == SEARCHING and until < settings.max_samples:
+            fresh, until = until == 0, min(until + CHUNK, settings.max_samples)
+            ints[:ANSWER] = order._replace(fresh=int(fresh), until=until, left_ms=left_ms(query.deadline))
+            _solve(row, ints, paths, floats, memory, desk)
+        return read_answer(ints, paths, query)
+
+    def solve_many(self, queries, checkers, settings, seeds):
+        answers, numbers, threads = [None] * len(queries), iter(range(len(queries))), os.cpu_count()
+
+        def work(_):
+            for i in numbers:
+                answers[i] = self.solve(queries[i], checkers[i], settings, seeds[i])
+
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(work, range(threads)))
+        return answers
+
+
+_cpu = _CpuEngine()
+
+
+def _engine(checker, many=False):
+    """The engine for a checker, warm for it: compiled, or loaded from the cache, before the clock of a query starts."""
+    checker.warm_up()
+    if checker.device == "cpu":
+        engine = _cpu
+    else:
+        from .cuda import engine_on
+
+        engine = engine_on(checker.device, checker.robot.dof, checker.scratch_sizes)
+    if many and checker.device != "cpu":
+        warm_once(
+            "rrt_connect.solve_batch",
+            checker,
+            lambda: engine.solve_many([dry_query(checker)], [checker], Settings(max_samples=1), [0]),
+        )
+    else:
+        warm_once(
+            "rrt_connect.solve", checker, lambda: engine.solve(dry_query(checker), checker, Settings(max_samples=1), 0)
+        )
+    return engine
+
+
+@njit
+def _solve(row, ints, paths, floats, memory, desk):
+    worker = Worker(0, 1, 0, 0, 1, borrowed(memory))
+    solve_one(borrowed(row), borrowed(ints), borrowed(paths), borrowed(floats), borrowed(desk), worker)
+
+
+def solve_batch(
+    starts: Iterable, goals: Iterable, checkers, settings: Settings = Settings(), seed: int = 0
+) -> list[PlanningResult]:
+    """Many problems in one call: on CUDA a launch with a block for each problem at work, on the CPU a thread.
+
+    starts: (n, dof) or a sequence of (dof,);  goals: for each problem as `solve` takes them
+    checkers: one for all, or one for each problem, all on the same device and for robots of the same size
+    settings: for all;  seed: any integer; problem i is searched with seed + i
+
+    -> list of n PlanningResult: each problem has its own status, a bad one does not touch the others. time_limit_s is
+    for the whole call, and time_s counts from its beginning. Raises SettingsError when the numbers of starts, goals and
+    checkers differ.
+    """
+    try:
+        starts, goals = list(starts), list(goals)
+    except TypeError:
+        raise SettingsError(
+            "solve_batch got starts or goals that are no sequences; allowed: one entry for each problem"
+        ) from None
+    checkers = list(checkers) if isinstance(checkers, (list, tuple)) else [checkers] * len(starts)
+    if not len(starts) == len(goals) == len(checkers):
+        raise SettingsError(
+            f"solve_batch got {len(starts)} starts, {len(goals)} goals and {len(checkers)} checkers; "
+            "allowed: as many of each, or one checker for all"
+        )
+    folded_seed(seed)
+    for checker in {id(checker): checker for checker in checkers}.values():
+        check_call(checker, settings, Settings)
+    if not starts:
+        return []
+    if (
+        len(
+            {
+                (checker.device, checker.robot.dof, checker.device == "cpu" or checker.scratch_sizes)
+                for checker in checkers
+            }
+        )
+        > 1
+    ):
+        raise SettingsError(
+            "solve_batch got checkers of different devices or robots; allowed: one device, robots of one size"
+        )
+    seeds, settings = [folded_seed(int(seed) + i) for i in range(len(starts))], replace(settings, restarts=0)
+    for checker in {type(checker): checker for checker in checkers}.values():  # one of each kind, which have one engine
+        engine = _engine(checker, many=True)
+    results: list[Any] = open_queries(starts, goals, checkers, settings)
+    asked = [i for i, query in enumerate(results) if isinstance(query, Query)]
+    if asked:
+        answers = engine.solve_many(
+            [results[i] for i in asked], [checkers[i] for i in asked], settings, [seeds[i] for i in asked]
+        )
+        for i, answer in zip(asked, answers):
+            results[i] = engine.solve(results[i], checkers[i], settings, seeds[i]) if answer is None else answer
+    return results

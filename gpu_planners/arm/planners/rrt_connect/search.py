@@ -1,0 +1,392 @@
+"""RRT-Connect for the workers of a team (`team`): the compiled search, the same on the CPU and on CUDA.
+
+A round takes `batch` samples, all against the trees as they are when it begins:
+
+    extend    draw a sample, find the nearest node of one tree, prove the step from there towards the sample;
+    connect   find the nearest node of the other tree, prove the straight way to there in steps, which any worker may
+    do;
+    append    new nodes get their numbers by counting, in the order of the samples, so that the trees never depend on
+    timing.
+
+Half of a round's samples extend one tree, half the other; a round of one sample extends the smaller tree. Before the
+first one, start and goals are planted as roots where they are free, and straight rounds try to connect the start with
+each goal.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ....device import lean_njit
+from ....parallel.team import add, greatest_lane, lane_count, late, least_lane, lower, meet, peek, sum_lanes, sync_lanes
+from ...spaces.interface import motion_free
+from ..nearest import nearest
+from ..node_store import FAR, ZERO, load, place, put, steer, weighted_distance
+from ..sampling import sample
+from .request import FULL, GOALS_COLLIDE, SEARCHING, SOLVED, START_COLLIDES, STOPPED
+from .state import slot_at, tree_at
+
+MOST_STEPS = np.float32(1 << 16)  # of a connection: it has longer ones then
+TRIES = 8  # samples that a slot draws until one lies in the domain of its nearest node
+AWAY = np.float32(1e18)  # where goals in collision are put
+PLANT, EXTEND, CONNECT = range(3)  # what motions are checked for
+LOST, BLOCKED, PROPOSED, GROWN = range(4)  # what became of a slot's sample
+
+
+class Round(NamedTuple):
+    """What the samples of a round meet.
+
+    straight: are goals tried from the start, `goal` and those after it, and no samples drawn? drawn: samples before
+    count_a, count_b: nodes of the trees
+    """
+
+    straight: bool
+    goal: int
+    drawn: int
+    count_a: int
+    count_b: int
+
+
+@lean_njit
+def search(s, roots):
+    """Let the trees grow until they meet; roots: the start and the goals, (1 + goals) * dof.
+
+    -> status, the slot whose connection joined the trees, and its Round. Goes on where it stopped, unless the request
+    is fresh; a round that the deadline cuts is lost. The check of a motion is called in one place, whatever it is for:
+    it is most of the kernel, and each further place would hold a copy.
+    """
+    worker, desk, now = s.worker, s.desk, begin(s)
+    if not (now.straight or now.drawn < s.request.until):
+        return SEARCHING, 0, now
+    meet(worker)
+    step, flag = PLANT if now.straight else EXTEND, 0
+    while True:
+        if step != PLANT:
+            flag = 1 - flag
+            if step == EXTEND:
+                propose_all(s, now, flag)
+            elif now.straight:
+                join_all(s, now, flag)
+            else:
+                aim_all(s, now, flag)
+            meet(worker)
+            if s.board.halt[flag] != 0:
+                return STOPPED, 0, now
+        flag = 1 - flag
+        for item in range(worker.number, motions_of(s, step), worker.count):
+            if stops(s, flag):
+                break
+            if motion_of(s, now, step, item, roots):
+                is_free = motion_free(desk.a, desk.b, desk.space, worker.lane)
+                conclude(s, step, item, is_free)
+            sync_lanes()
+        meet(worker)
+        if s.board.halt[flag] != 0:
+            return STOPPED, 0, now
+        if step == CONNECT:
+            status, winner, now = append(s, now)
+            if status != SEARCHING:
+                return status, winner, now
+            meet(worker)
+            if not now.straight and now.drawn >= s.request.until:
+                return SEARCHING, 0, now
+            step = CONNECT if now.straight else EXTEND
+        elif step == PLANT and s.board.free_start[0] == 0:
+            return START_COLLIDES, 0, now
+        elif step == PLANT and s.board.free_goals[0] == 0:
+            return GOALS_COLLIDE, 0, now
+        else:
+            step = CONNECT
+
+
+@lean_njit
+def begin(s):
+    """-> the Round that comes next. All must meet before it begins."""
+    board, worker = s.board, s.worker
+    if s.request.fresh:
+        if worker.number == 0 and worker.lane == 0:
+            board.drawn[0], board.counts[0], board.counts[1] = 0, 1, s.request.goals
+            board.free_goals[0], board.free_start[0] = 0, 0
+        meet(worker)
+    if worker.number == 0 and worker.lane == 0:
+        board.halt[0], board.halt[1] = 0, 0
+    counts = np.int64(board.counts[0]), np.int64(board.counts[1])
+    return Round(s.request.fresh, 0, np.int64(board.drawn[0]), counts[0], counts[1])
+
+
+@lean_njit
+def stops(s, flag):
+    """Is the worker late? Then all will know after they met."""
+    stop = late(s.deadline)
+    if stop and s.worker.lane == 0:
+        s.board.halt[flag] = 1
+    return stop
+
+
+@lean_njit
+def tree_of(now, w):
+    """The tree that slot w of a round extends."""
+    smaller = 0 if now.count_a <= now.count_b else 1
+    return 0 if now.straight else (smaller + w) & 1
+
+
+@lean_njit
+def count_of(now, tree):
+    """How many nodes a tree had when the round began."""
+    return now.count_a if tree == 0 else now.count_b
+
+
+@lean_njit
+def propose_all(s, now, flag):
+    """Each slot: a sample, the nearest node of its tree, and the step from there towards the sample."""
+    slots, worker = s.slots, s.worker
+    for w in range(worker.number, s.request.batch, worker.count):
+        if stops(s, flag):
+            break
+        if worker.lane == 0:
+            slots.fate[w], slots.steps[w], slots.reached[w] = LOST, 0, 0
+        if now.drawn + w < s.request.until:
+            propose(s, now, w)
+        sync_lanes()
+
+
+@lean_njit
+def propose(s, now, w):
+    """Draw samples for slot w until one lies in the domain of its nearest node; the step from there."""
+    request, desk, lane = s.request, s.desk, s.worker.lane
+    which = tree_of(now, w)
+    tree, number = tree_at(s, which), (now.drawn + w) * TRIES
+    for t in range(TRIES):
+        sample(request.seed, number + t, request.lower, request.upper, desk.b)
+        parent, squared = nearest(tree.nodes, count_of(now, which), desk.b, desk.squared, lane)
+        distance = math.sqrt(squared)
+        if distance <= tree.domain[parent]:
+            load(tree.nodes, parent, desk.a)
+            steer(desk.a, desk.b, distance, request.reach)
+            copy(desk.b, slot_at(s, w).q, lane)
+            if lane == 0:
+                s.slots.fate[w], s.slots.parent[w] = PROPOSED, parent
+            return
+
+
+@lean_njit
+def aim_all(s, now, flag):
+    """Each slot that was extended: the nearest node of the other tree, and the way to there."""
+    worker, desk = s.worker, s.desk
+    for w in range(worker.number, s.request.batch, worker.count):
+        if stops(s, flag):
+            break
+        if s.slots.fate[w] == PROPOSED:
+            which = 1 - tree_of(now, w)
+            copy_all(slot_at(s, w).q, desk.b)
+            target, squared = nearest(tree_at(s, which).nodes, count_of(now, which), desk.b, desk.squared, worker.lane)
+            aim(s, w, s.slots.parent[w], target, squared, desk.b)
+        sync_lanes()
+
+
+@lean_njit
+def join_all(s, now, flag):
+    """Each slot of a straight round: a goal, and the way from there to the start."""
+    slots, worker, desk = s.slots, s.worker, s.desk
+    start, goals = tree_at(s, 0), tree_at(s, 1)
+    for w in range(worker.number, s.request.batch, worker.count):
+        if stops(s, flag):
+            break
+        if worker.lane == 0:
+            slots.fate[w], slots.steps[w], slots.reached[w] = LOST, 0, 0
+        goal = now.goal + w
+        if goal < s.request.goals and goals.nodes[place(goal, 0, s.request.dof)] < AWAY:
+            load(start.nodes, 0, desk.b)
+            load(goals.nodes, goal, desk.a)
+            squared = ZERO
+            for k in range(s.request.dof):
+                squared += (desk.a[k] - desk.b[k]) * (desk.a[k] - desk.b[k])
+            aim(s, w, 0, goal, squared, desk.b)
+        sync_lanes()
+
+
+@lean_njit
+def aim(s, w, parent, target, squared, q):
+    """Slot w goes from q, whose parent is `parent`, to a node `target` of the other tree."""
+    slots = s.slots
+    steps = max(1, int(math.ceil(min(math.sqrt(squared) / s.request.reach, MOST_STEPS))))
+    copy(q, slot_at(s, w).q, s.worker.lane)
+    if s.worker.lane == 0:
+        slots.fate[w], slots.parent[w], slots.target[w], slots.steps[w], slots.reached[w] = (
+            GROWN,
+            parent,
+            target,
+            steps,
+            steps,
+        )
+
+
+@lean_njit
+def motions_of(s, step):
+    """How many motions a step looks at: one for each root, or for each slot and part of its way."""
+    batch = s.request.batch
+    if step == PLANT:
+        return s.request.goals + 1
+    if step == EXTEND:
+        return batch * s.request.split
+    most = ZERO
+    for w in range(s.worker.lane, batch, lane_count()):
+        most = max(most, np.float32(s.slots.steps[w]))
+    return int(greatest_lane(most)) * s.request.split * batch
+
+
+@lean_njit
+def motion_of(s, now, step, item, roots):
+    """desk.a, desk.b become the ends of a motion -> must it be checked? Another part of its step may be known to be
+    blocked; one lane looks, so that all agree."""
+    desk, slots, split, lane = s.desk, s.slots, s.request.split, s.worker.lane
+    if step == PLANT:
+        copy_all(roots[item * s.request.dof :], desk.a)
+        copy_all(desk.a, desk.b)
+        return True
+    w, part = item % s.request.batch, item // s.request.batch
+    which, q, near, parts = tree_of(now, w), slot_at(s, w).q, 0, split
+    if step == EXTEND:
+        if sum_lanes(peek(slots.fate, w) if lane == 0 else 0) != PROPOSED:
+            return False
+        near = int(slots.parent[w])
+    else:
+        if part // split >= sum_lanes(peek(slots.reached, w) if lane == 0 else 0):
+            return False
+        which, near, parts = 1 - which, int(slots.target[w]), int(slots.steps[w]) * split
+    nodes = tree_at(s, which).nodes
+    between(nodes, near, q, part, parts, desk.a)
+    between(nodes, near, q, part + 1, parts, desk.b)
+    return True
+
+
+@lean_njit
+def conclude(s, step, item, is_free):
+    """What the check of a motion means."""
+    w, part, lane = item % s.request.batch, item // s.request.batch, s.worker.lane
+    if step == PLANT:
+        plant(s, item, is_free, s.desk.a)
+    elif not is_free and lane == 0:
+        if step == EXTEND:
+            s.slots.fate[w] = BLOCKED
+        else:
+            lower(s.slots.reached, w, part // s.request.split)
+
+
+@lean_njit
+def plant(s, root, is_free, q):
+    """A root: the start, or goal `root` - 1. A goal in collision keeps its number, but lies where no sample is near."""
+    tree, i, lane = tree_at(s, 0 if root == 0 else 1), max(root - 1, 0), s.worker.lane
+    for k in range(lane, len(q), lane_count()):
+        tree.nodes[place(i, k, len(q))] = q[k] if is_free else AWAY
+    if lane == 0:
+        tree.cost[i], tree.domain[i], tree.parents[i] = ZERO, FAR, -1 - i
+        if is_free:
+            add(s.board.free_start if root == 0 else s.board.free_goals, 0, 1)
+
+
+@lean_njit
+def append(s, now):
+    """The end of a round -> SOLVED and the slot that joined the trees at the least cost; or FULL; or SEARCHING and the
+    Round that comes next, when all have met."""
+    request, worker = s.request, s.worker
+    new_a, new_b, winner = outcome(s, now)
+    drawn = now.drawn if now.straight else now.drawn + request.batch
+    count_a, count_b = now.count_a + new_a, now.count_b + new_b
+    first = worker.number == 0 and worker.lane == 0
+    if winner >= 0:
+        if first:
+            s.board.drawn[0] = drawn
+        return SOLVED, winner, now
+    if max(count_a, count_b) > request.capacity:
+        return FULL, 0, now
+    for w in range(worker.number, request.batch, worker.count):
+        if s.slots.fate[w] == GROWN:
+            add_nodes(s, now, w)
+        elif s.slots.fate[w] == BLOCKED and request.radius > ZERO and worker.lane == 0:
+            tree_at(s, tree_of(now, w)).domain[s.slots.parent[w]] = request.radius
+    if first:
+        s.board.drawn[0], s.board.counts[0], s.board.counts[1] = drawn, count_a, count_b
+    goal = now.goal + request.batch
+    return SEARCHING, 0, Round(now.straight and goal < request.goals, goal, drawn, count_a, count_b)
+
+
+@lean_njit
+def outcome(s, now):
+    """-> how many nodes a round adds to each tree, and the slot that joins them at the least cost, or -1."""
+    slots, new_a, new_b, best, winner = s.slots, 0, 0, FAR, -1
+    for w in range(s.worker.lane, s.request.batch, lane_count()):
+        if slots.fate[w] == GROWN:
+            which, reached, q = tree_of(now, w), int(slots.reached[w]), slot_at(s, w).q
+            grown = 0 if now.straight else 1
+            new_a += grown if which == 0 else reached
+            new_b += reached if which == 0 else grown
+            if reached == slots.steps[w]:
+                this, that, parent, target = tree_at(s, which), tree_at(s, 1 - which), slots.parent[w], slots.target[w]
+                cost = that.cost[target] + this.cost[parent]
+                cost += weighted_distance(this.nodes, parent, q, s.request.weights)
+                cost += weighted_distance(that.nodes, target, q, s.request.weights)
+                if cost < best:
+                    best, winner = cost, w
+    best, winner = least_lane(best, winner)
+    return sum_lanes(new_a), sum_lanes(new_b), winner
+
+
+@lean_njit
+def add_nodes(s, now, w):
+    """The nodes of slot w: the sample, and the way from the other tree towards it as far as it is free."""
+    slots, weights, dof, lane = s.slots, s.request.weights, s.request.dof, s.worker.lane
+    which, reached, steps = tree_of(now, w), int(slots.reached[w]), int(slots.steps[w])
+    this, that, parent, target = tree_at(s, which), tree_at(s, 1 - which), int(slots.parent[w]), int(slots.target[w])
+    before_this, before_that = nodes_before(s, now, w)
+    a, b, q = count_of(now, which) + before_this, count_of(now, 1 - which) + before_that, slot_at(s, w).q
+    if not now.straight:
+        put(this.nodes, a, q, lane)
+        if lane == 0:
+            this.cost[a] = this.cost[parent] + weighted_distance(this.nodes, parent, q, weights)
+            this.domain[a], this.parents[a] = FAR, parent
+    whole = weighted_distance(that.nodes, target, q, weights)
+    for i in range(lane, reached, lane_count()):
+        part = np.float32(i + 1) / np.float32(steps)
+        for k in range(dof):
+            near = that.nodes[place(target, k, dof)]
+            that.nodes[place(b + i, k, dof)] = near + part * (q[k] - near) if i + 1 < steps else q[k]
+        that.cost[b + i] = that.cost[target] + part * whole
+        that.domain[b + i], that.parents[b + i] = FAR, target if i == 0 else b + i - 1
+
+
+@lean_njit
+def nodes_before(s, now, w):
+    """How many nodes the slots before slot w add to its tree, and to the other one."""
+    this, that = 0, 0
+    for v in range(s.worker.lane, w, lane_count()):
+        if s.slots.fate[v] == GROWN:
+            same = tree_of(now, v) == tree_of(now, w)
+            grown, met = 0 if now.straight else 1, int(s.slots.reached[v])
+            this += grown if same else met
+            that += met if same else grown
+    return sum_lanes(this), sum_lanes(that)
+
+
+@lean_njit
+def between(nodes, i, q, part, parts, out):
+    """The point `part` of `parts` from node i to q."""
+    share = np.float32(part) / np.float32(parts)
+    for k in range(len(out)):
+        near = nodes[place(i, k, len(out))]
+        out[k] = q[k] if part == parts else near + share * (q[k] - near)
+
+
+@lean_njit
+def copy(q, to, lane):
+    """to[:] = q; the lanes of the worker share the work."""
+    for k in range(lane, len(q), lane_count()):
+        to[k] = q[k]
+
+
+@lean_njit
+def copy_all(q, to):
+    """to[:] = q[: len(to)], by each lane for itself."""
+    for k in range(len(to)):
+        to[k] = q[k]

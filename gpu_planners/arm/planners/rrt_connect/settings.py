@@ -1,0 +1,34 @@
+"""Settings of RRT-Connect."""
+
+from dataclasses import dataclass
+
+from ....settings import changed, setting
+from ..settings import PlannerSettings
+
+
+@dataclass(frozen=True)
+class Settings(PlannerSettings):
+    """Settings of RRT-Connect."""
+
+    range: float = setting(1.0, "Longest motion added to a tree at once, joint-space L2", 1e-3, 100.0, unit="rad")
+    dynamic_domain: float = setting(
+        4.0,
+        "Radius within which a node that failed to extend still takes samples; 0: no restriction",
+        0.0,
+        1000.0,
+        unit="rad",
+    )
+    batch: int = setting(
+        0, "Samples of a round; 0: 1 on the CPU, 64 on CUDA, 4 for each problem of a batch on CUDA", 0, 4096
+    )
+    restarts: int = setting(
+        0,
+        "Further searches with other samples, while time is left and a shorter path is possible; the shortest path "
+        "counts. solve_batch makes none",
+        0,
+        100_000,
+    )
+    max_samples: int = changed(PlannerSettings, "max_samples", text="Most configurations drawn in one search")
+    time_limit_s: float = changed(
+        PlannerSettings, "time_limit_s", text="Longest time for a query, or for a whole batch"
+    )

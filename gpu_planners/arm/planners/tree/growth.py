@@ -1,0 +1,243 @@
+"""One tree that grows from the start: the compiled part of `rrt` and `rrt_star`, algorithms 1 to 3 of [BKF11] in
+rounds.
+
+A round takes several samples. Each finds its nearest node and, for RRT*, all near ones in the same scan, and is joined
+to the best of them by a free motion (`extend`). Those that were joined become nodes (`append`). Each new node offers
+itself as a better parent to the nodes near it, also to those of its own round (`offer`), and each node takes its best
+offer (`take`). Offers are judged by the costs before the round, and a parent's cost is never above its child's, so
+nobody is offered to an ancestor, and taking all offers at once leaves a tree. Written for workers and lanes, see
+`team`.
+"""
+
+import math
+
+import numpy as np
+
+from ....device import lean_njit
+from ....parallel.team import any_lane, lane_count, late, least_lane, meet, sum_lanes, sync_lanes
+from ...spaces.interface import motion_free
+from ..node_store import FAR, ONE, ZERO, place, put
+from .best import look
+from .draws import TWO, draw, log_ellipsoid
+from .rewiring import check_offers, halted, offer, take
+from .scan import scan
+from .state import NEAR, NONE, ROOT, UNREACHED, apart, cost_of, fetch, first_node
+
+LEAST_ROUND, SHARE = 32, 4  # a round takes this share of the samples so far, at least LEAST_ROUND, `batch` at most
+SHRINK = np.float32(0.7)  # of the squared radius, while there are more than NEAR nodes within
+SAME = np.float32(1e-12)  # squared distance of a sample that is a node already
+TINY = np.float32(1e-30)
+
+
+@lean_njit
+def grow(job, rounds):
+    """Take `rounds` rounds of samples, then `look` for the best goal.
+
+    A round that the deadline cuts is the last: its samples are lost, or are nodes but no better parents to others.
+    """
+    g, worker = job.growth, job.worker
+    board = g.board
+    for _ in range(rounds):
+        n, drawn = board.count[0], board.drawn[0]
+        batch = round_size(g, drawn)
+        if n == 0:  # the start offers itself to all goals
+            begin(g, worker)
+            batch, low, high, reach = 1, 0, g.ask.goals, FAR
+        elif batch == 0:
+            break
+        else:
+            reach = near_radius(g, n)
+            for b in range(worker.number, batch, worker.count):
+                if halted(job):
+                    break
+                extend(job, b, n, drawn, batch, reach)
+            meet(worker)
+            if board.halt[0] != 0:
+                break
+            total = append(g, n, batch, worker)
+            if worker.number == 0 and worker.lane == 0:
+                board.count[0], board.drawn[0] = total, drawn + batch
+            low, high = (n, total) if g.ask.star else (0, g.ask.goals)
+            meet(worker)
+        for b in range(worker.number, batch, worker.count):
+            if halted(job):
+                break
+            if g.slots.joined[b] >= 0:
+                offer(job, b, low, high, reach)
+        meet(worker)
+        if not any_lane(board.halt[0] != 0):  # another worker may be writing it by now
+            check_offers(job, batch)
+        meet(worker)
+        if board.halt[0] != 0:
+            break
+        for turn in range(2):
+            for b in range(worker.number, batch, worker.count):
+                if g.slots.joined[b] >= 0:
+                    take(g, b, turn == 1, worker.lane)
+            meet(worker)
+    look(job)
+
+
+@lean_njit
+def begin(g, worker):
+    """Goals and start become nodes, the start as if sample 0 had been joined."""
+    dof, goals, start, tree, lane = g.ask.dof, g.ask.goals, first_node(g), g.tree, worker.lane
+    for of in range(worker.number, goals + 1, worker.count):
+        i = start if of == goals else of
+        for k in range(lane, dof, lane_count()):
+            tree.nodes[place(i, k, dof)] = g.points[of * dof + k] * g.scale[k]
+        if lane == 0:
+            tree.parent[i], tree.edge[i], tree.region[i] = UNREACHED, ZERO, of
+            tree.offered[i], tree.taker[i] = FAR, FAR
+    meet(worker)
+    if worker.number == 0:
+        if lane == 0:
+            tree.parent[start] = ROOT
+            g.board.count[0], g.board.inside[0], g.board.looked[0] = start + 1, 1, start + 1
+            g.board.best[0] = FAR
+            g.slots.joined[0], g.slots.near_count[0] = start, 0
+        sync_lanes()
+        region_of(g, start, lane)
+
+
+@lean_njit
+def round_size(g, drawn):
+    """How many samples the round takes that begins after `drawn` samples."""
+    return min(g.ask.batch, max(LEAST_ROUND, drawn // SHARE), g.ask.most - drawn)
+
+
+@lean_njit
+def near_radius(g, n):
+    """gamma (log m / m)^(1/d) for m nodes, `range` at most.
+
+    By Karaman and Frazzoli's bound (IJRR 2011, theorem 38) gamma^d = 2 (1 + 1/d) measure / ball, ball being the unit
+    ball's volume, times a factor. The measure of the free space is bounded by that of the box, or by that of the
+    informed set, whose nodes alone are counted then.
+    """
+    dof, measure, m = np.float32(g.ask.dof), g.measures.log_measure, n - first_node(g)
+    if g.ask.informed and g.board.best[0] < FAR:
+        share = ZERO
+        for goal in range(g.ask.goals):
+            share += math.exp(min(log_ellipsoid(g, goal) - measure, ZERO))
+        measure += math.log(max(min(share, ONE), TINY))
+        m = g.board.inside[0] + n - g.board.looked[0]
+    count = np.float32(max(m, 2))
+    logs = math.log(TWO * (ONE + ONE / dof)) + measure - g.measures.log_ball + math.log(math.log(count) / count)
+    return min(math.exp(g.measures.log_factor + logs / dof), g.measures.reach)
+
+
+@lean_njit
+def extend(job, b, n, drawn, batch, reach):
+    """Sample b of the round: find its nearest node, steer, and join it to the best near node that has a free motion.
+    Algorithms 2 and 3 of [BKF11] up to the insertion."""
+    g, q, lane = job.growth, job.desk.a, job.worker.lane
+    star, longest = g.ask.star, g.measures.reach
+    draw(g, job.seed, drawn + b, b == 0, batch, q)
+    i, length, limit = NONE, ZERO, reach * reach if star else -ONE
+    while True:
+        at, squared, m = scan(g, job.desk, q, 0, n, limit, b, 0, lane)
+        if i == NONE:
+            i, length = at, math.sqrt(squared)
+            if length > longest:
+                for k in range(len(q)):
+                    x = g.tree.nodes[place(i, k, len(q))]
+                    q[k] = x + longest / length * (q[k] - x)
+                length = longest
+                if star:
+                    continue
+        if m <= NEAR:
+            break
+        limit *= SHRINK
+    for k in range(lane, len(q), lane_count()):
+        g.slots.x[b * len(q) + k] = q[k]
+    for k in range(len(q)):
+        q[k] = q[k] / g.scale[k]
+    if length * length < SAME:
+        i = NONE
+    else:
+        i, length = choose_parent(job, b, i, length, m)
+    if lane == 0:
+        g.slots.joined[b], g.slots.edge[b], g.slots.near_count[b] = i, length, m
+    sync_lanes()
+
+
+@lean_njit
+def choose_parent(job, b, i, length, m):
+    """-> the near node through which sample b costs least and the length of the motion from there, or NONE when its
+    nearest node i, `length` away, does not reach it.
+
+    Near nodes are tried in the order of cost, so that few motions are checked; those refused are marked, since the way
+    back is blocked as well. RRT takes the nearest node.
+    """
+    g, q, near_node, slots, lane = job.growth, job.desk.a, job.desk.b, job.growth.slots, job.worker.lane
+    base, cost, node, edge, at = b * NEAR, FAR, i, length, -1
+    while True:
+        fetch(g, node, near_node)
+        free = motion_free(near_node, q, job.desk.space, lane)
+        if at >= 0 and free:
+            return node, edge
+        if at < 0:
+            if not free:
+                return NONE, length
+            if not g.ask.star:
+                return i, length
+            cost = cost_of(g, i) + length
+            for j in range(base + lane, base + m, lane_count()):
+                slots.near_cost[j] = cost_of(g, slots.near[j])
+        elif lane == 0:
+            slots.near[at] = NONE
+        sync_lanes()
+        best, at = cost, base + NEAR
+        for j in range(base + lane, base + m, lane_count()):
+            through = slots.near_cost[j] + slots.near_edge[j]
+            if slots.near[j] >= 0 and through < best:
+                best, at = through, j
+        best, at = least_lane(best, at)
+        sync_lanes()
+        if at == base + NEAR or late(job.deadline):
+            return i, length
+        node, edge = slots.near[at], slots.near_edge[at]
+
+
+@lean_njit
+def append(g, n, batch, worker):
+    """The joined samples become nodes in the order of the samples -> the number of nodes then."""
+    dof, slots, tree, lane, before, counted = g.ask.dof, g.slots, g.tree, worker.lane, n, 0
+    for b in range(worker.number, batch, worker.count):
+        before += count_joined(g, counted, b, lane)
+        counted = b
+        if slots.joined[b] >= 0:
+            i = before
+            put(tree.nodes, i, slots.x[b * dof : (b + 1) * dof], lane)
+            sync_lanes()
+            region_of(g, i, lane)
+            if lane == 0:
+                tree.parent[i], tree.edge[i] = slots.joined[b], slots.edge[b]
+                tree.offered[i], tree.taker[i] = FAR, FAR
+                slots.joined[b] = i
+            sync_lanes()
+    return before + count_joined(g, counted, batch, lane)
+
+
+@lean_njit
+def count_joined(g, low, high, lane):
+    """How many of the samples low <= b < high were joined."""
+    count = 0
+    for b in range(low + lane, high, lane_count()):
+        count += 1 if g.slots.joined[b] >= 0 else 0
+    return sum_lanes(count)
+
+
+@lean_njit
+def region_of(g, i, lane):
+    """Let node i know the goal that is nearest to it, if that is closer than goal_radius, else -1."""
+    region, best = NONE, g.measures.goal_radius
+    if best > ZERO:
+        for goal in range(lane, g.ask.goals, lane_count()):
+            d = apart(g, i, goal)
+            if d < best:
+                region, best = goal, d
+        best, region = least_lane(best, region)
+    if lane == 0:
+        g.tree.region[i] = region
+    sync_lanes()

@@ -1,0 +1,138 @@
+"""What `rrt` and `rrt_star` do around the compiled growth of their tree: budgets, history, the path."""
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ....parallel.team import left_ms
+from ..node_store import FAR, place, unpacked, whole_tiles
+from ..query import Query, dry_query, open_query
+from ..result import PlanningResult
+from ..sampling import folded_seed
+from ..shortcut import shortcut
+from ..shortcut import warm_up as warm_up_shortcut
+from ..warm import warm_once
+from .buffers import CpuBuffers
+from .settings import TreeSettings
+from .state import NONE, ROOT, UNREACHED, Ask, Measures, new_floats
+
+LOOK = 64  # samples between two looks at the best path on the CPU, or one round
+CUDA_BATCH = 2048  # fills an H200
+FIRST_NODES = 1 << 17  # room at first, 7 MB for an arm of nine links
+
+
+def plan(
+    start: ArrayLike,
+    goals: ArrayLike,
+    checker,
+    settings: TreeSettings,
+    seed: int,
+    star: bool,
+    radius_factor: float = 1.0,
+    informed: bool = False,
+    stop_at_first: bool = False,
+) -> PlanningResult:
+    """`solve` of rrt and rrt_star, after check_call. -> PlanningResult with its history."""
+    seed = folded_seed(seed)
+    warm_once("tree", checker, functools.partial(_dry_run, checker))
+    warm_up_shortcut(checker)
+    query = open_query(start, goals, checker, settings)
+    if not isinstance(query, Query):
+        return query
+    search = TreeSearch(query, checker, settings, seed, star, radius_factor, informed)
+    history: list[tuple[int, float, float]] = []
+    enough = search.least_cost() * (1 + 1e-6)
+    while True:
+        search.advance()
+        if search.cost < (history[-1][2] if history else np.inf):
+            history.append((search.drawn, query.elapsed(), search.cost))
+        if search.cost <= enough or (stop_at_first and history) or search.drawn >= settings.max_samples:
+            break
+        if query.late():
+            break
+    if not history:
+        return query.exhausted(search.drawn) if search.drawn >= settings.max_samples else query.timed_out(search.drawn)
+    path, goal, at_goal = search.path()
+    path = shortcut(path, checker, settings.shortcut_rounds, seed, query.weights, query.deadline)
+    return query.solved(path, goal, search.drawn, at_goal, history)
+
+
+def _dry_run(checker):
+    TreeSearch(dry_query(checker), checker, TreeSettings(max_samples=1), 0, True, 1.0, True).advance()
+
+
+class TreeSearch:
+    """The tree of one query.
+
+    drawn: samples so far; cost: of the best path, inf while there is none; count: nodes; first: the number of the start
+    """
+
+    def __init__(
+        self, query: Query, checker, settings: TreeSettings, seed: int, star: bool, radius_factor: float, informed: bool
+    ):
+        dof, goals = len(query.start), len(query.goals)
+        self.query, self.seed, self.goal_radius = query, np.uint64(seed), float(np.float32(settings.goal_radius))
+        on_cpu = checker.device == "cpu"
+        self.batch = min(settings.batch or (LOOK if on_cpu else CUDA_BATCH), settings.max_samples)
+        self.rounds = max(1, LOOK // self.batch) if on_cpu else max(8, 512 // self.batch)
+        self.most, self.drawn, self.cost, self.best = settings.max_samples, 0, np.inf, NONE
+        self.first = whole_tiles(goals)
+        self.count = self.first + 1
+        capacity = whole_tiles(self.first + 1 + min(settings.max_samples, FIRST_NODES))
+        ask = Ask(dof, goals, capacity, self.batch, settings.max_samples, star, informed)
+        scale = np.sqrt(query.weights.astype(np.float64))
+        measures = Measures(
+            settings.range or FAR,
+            settings.goal_radius,
+            settings.goal_bias,
+            math.log(radius_factor),
+            dof / 2 * math.log(math.pi) - math.lgamma(dof / 2 + 1),
+            np.log((query.upper.astype(np.float64) - query.lower) * scale).sum(),
+        )
+        if on_cpu:
+            self.buffers: Any = CpuBuffers()
+        else:
+            from .cuda import cuda_buffers
+
+            self.buffers = cuda_buffers(checker.device, checker.scratch_sizes)
+        vectors = query.lower * scale, query.upper * scale, scale, query.goals, query.start
+        self.buffers.start(checker, ask, new_floats(measures, *vectors))
+
+    def least_cost(self) -> float:
+        """No path costs less."""
+        query = self.query
+        straight = np.linalg.norm((query.goals - query.start) * np.sqrt(query.weights), axis=1).min()
+        return max(straight - self.goal_radius, 0.0)
+
+    def advance(self) -> None:
+        """Some rounds of samples."""
+        self.buffers.make_room(self.count + min(self.rounds * self.batch, self.most - self.drawn))
+        self.buffers.grow(self.rounds, left_ms(self.query.deadline), self.seed)
+        board = self.buffers.board
+        self.drawn, self.count, self.best = int(board.drawn[0]), int(board.count[0]), int(board.best_node[0])
+        self.cost = float(board.best[0]) if self.best != NONE else np.inf
+
+    def nodes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """-> configurations (n, dof) float32, parents (n,): -1 at the root, -2 where none, edges (n,) and goals in
+        whose region each lies (n,). The goals come first, then rows that are not used, then the start, `self.first`."""
+        growth, n, dof = self.buffers.growth(), self.count, len(self.query.start)
+        tree, q = growth.tree, unpacked(growth.tree.nodes, n, dof).copy()
+        parents, edges, regions = (values[:n].copy() for values in (tree.parent, tree.edge, tree.region))
+        unused = slice(len(self.query.goals), self.first)
+        q[unused], parents[unused], edges[unused], regions[unused] = 0, UNREACHED, 0, NONE
+        return q / growth.scale, parents, edges, regions
+
+    def path(self) -> tuple[np.ndarray, int, bool]:
+        """-> (K, dof) the best path, the number of the goal at or near its end, is its end that goal itself."""
+        growth, dof, chain = self.buffers.growth(), len(self.query.start), [self.best]
+        parent = growth.tree.parent
+        while parent[chain[-1]] != ROOT:
+            chain.append(int(parent[chain[-1]]))
+        places = place.py_func(np.array(chain[::-1])[:, None], np.arange(dof), dof)
+        path, goal = growth.tree.nodes[places] / growth.scale, int(growth.tree.region[self.best])
+        if len(chain) == 1:  # the start lies in a goal's region
+            path = np.stack([self.query.start, self.query.start])
+        return path, goal, self.best < len(self.query.goals)

@@ -1,0 +1,17 @@
+"""Compiling before the clock of a query starts: once for each kind of checker."""
+
+from collections.abc import Callable
+
+_warm: set[tuple] = set()
+
+
+def warm_once(what: str, checker, run: Callable[[], object]) -> None:
+    """Call run(), which compiles `what` or loads it from the cache, unless that was done for a checker of the same
+    kind."""
+    if checker.device == "cpu":
+        kind = what, "cpu", type(checker.new_scratch())
+    else:
+        kind = what, checker.device, checker.scratch_sizes
+    if kind not in _warm:
+        _warm.add(kind)
+        run()

@@ -1,0 +1,167 @@
+"""RobotModel: everything the planner knows about an arm, as arrays that do not change.
+
+Kinematics is modified Denavit-Hartenberg in Craig's convention (Introduction to Robotics, ch. 3), as in
+[DL14], with one departure: a constant transform T_parent_base before each row, because a tree branches
+and because DH parameters are ill-conditioned for almost parallel axes (see modified_dh.py).
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...errors import ConfigurationError, RobotDescriptionError
+from ..geometry.shapes import ConvexShape
+from .modified_dh import row_transform
+
+FRAME_DTYPE = np.dtype(
+    [
+        ("a", np.float64),
+        ("alpha", np.float64),
+        ("d", np.float64),
+        ("theta", np.float64),
+        ("prismatic", np.bool_),
+        ("parent", np.int32),
+        ("joint", np.int32),
+        ("multiplier", np.float64),
+        ("offset", np.float64),
+    ]
+)
+
+DH_DTYPE = np.dtype(
+    [("a", np.float64), ("alpha", np.float64), ("d", np.float64), ("theta", np.float64), ("prismatic", np.bool_)]
+)
+
+
+@dataclass(frozen=True, eq=False)
+class RobotModel:
+    """A robot with its planning joints. Metres, radians; the root link's frame is the world of all poses.
+
+    One frame f belongs to each moving joint (planning joints and the joints that mimic them):
+        root_T_f = root_T_parent @ T_parent_base[f] @ Rx(alpha) Tx(a) Rz(theta [+ value]) Tz(d [+ value])
+    where value = multiplier * q[joint] + offset, added to theta (revolute) or to d (prismatic).
+
+    name: the URDF's robot name
+    root_link: root of the URDF's tree
+    joint_names: (dof,) planning joints in the order of q
+    lower, upper: (dof,) position limits, rad or m; -pi and pi for continuous joints
+    velocity: (dof,) limits, rad/s or m/s
+    acceleration: (dof,) limits, rad/s^2 or m/s^2
+    continuous: (dof,) bool, joints that turn without end: q and q + 2 pi are the same place (so each is periodic)
+    frames: (F,) FRAME_DTYPE, parents before children; parent is a frame index, -1 for the root
+    T_parent_base: (F, 4, 4) constant transform from the parent frame (or the root) to where the row starts:
+        identity along a chain, not at the root, at branches and between almost parallel axes
+    frame_names: (F,) the URDF joint that each frame belongs to
+    link_names: (L,) every link of the URDF
+    link_frame: (L,) int32 frame that a link is rigidly attached to, -1 when it is fixed to the root
+    T_frame_link: (L, 4, 4) pose of the URDF link frame in that frame
+    shapes: (S,) ConvexShape, posed in the frame (or root) of their link
+    shape_link: (S,) int32 index into link_names
+    shape_frame: (S,) int32 frame of the shape, -1 when it is fixed to the root
+    self_collision_pairs: (P, 2) int32 indices into shapes; never two shapes of one frame
+    disabled_pairs: (link, link, reason) of every pair of links that is not checked
+    named_states: {name: (dof,)} of the SRDF's group states that give every planning joint
+    tip_link: default end-effector link
+    other_joints: {name: (lower, upper)} of joints that move, are not planned and mimic none (a gripper's), rad or m
+    mimic_joints: names of the joints that mimic another one
+    """
+
+    name: str
+    root_link: str
+    joint_names: tuple[str, ...]
+    lower: np.ndarray
+    upper: np.ndarray
+    velocity: np.ndarray
+    acceleration: np.ndarray
+    continuous: np.ndarray
+    frames: np.ndarray
+    T_parent_base: np.ndarray
+    frame_names: tuple[str, ...]
+    link_names: tuple[str, ...]
+    link_frame: np.ndarray
+    T_frame_link: np.ndarray
+    shapes: tuple[ConvexShape, ...]
+    shape_link: np.ndarray
+    shape_frame: np.ndarray
+    self_collision_pairs: np.ndarray
+    disabled_pairs: tuple[tuple[str, str, str], ...]
+    tip_link: str
+    named_states: dict[str, np.ndarray] = field(default_factory=dict)
+    other_joints: dict[str, tuple[float, float]] = field(default_factory=dict)
+    mimic_joints: tuple[str, ...] = ()
+
+    @property
+    def dof(self) -> int:
+        """Number of planning joints."""
+        return len(self.joint_names)
+
+    @property
+    def dh(self) -> np.ndarray:
+        """Structured (dof,) a, alpha, d, theta, prismatic: the row of each planning joint, in the order of q."""
+        rows = self.frames[[self.frame_names.index(name) for name in self.joint_names]]
+        table = np.zeros(self.dof, DH_DTYPE)
+        for column in DH_DTYPE.names or ():
+            table[column] = rows[column]
+        return table
+
+    @property
+    def periodic(self) -> np.ndarray:
+        """(dof,) bool: has every link the same pose at q and at q + 2 pi of the joint, whether it is limited or not?
+
+        It has where each frame that follows the joint turns by a whole multiple of it.
+        """
+        return periodic_joints(self.frames, self.dof)
+
+    def frame_poses(self, q: ArrayLike) -> np.ndarray:
+        """(N, F, 4, 4) root_T_frame of configurations q (N, dof) or (dof,), rad or m; float64."""
+        q = self.as_configurations(q)
+        values = q[:, self.frames["joint"]] * self.frames["multiplier"] + self.frames["offset"]
+        poses = np.empty((len(q), len(self.frames), 4, 4))
+        for f, frame in enumerate(self.frames):
+            fixed = self.T_parent_base[f] @ row_transform(frame["a"], frame["alpha"], frame["d"], frame["theta"])
+            # turning and sliding along one axis commute, so the value may follow the constant row
+            moved = np.broadcast_to(np.eye(4), (len(q), 4, 4)).copy()
+            if frame["prismatic"]:
+                moved[:, 2, 3] = values[:, f]
+            else:
+                moved[:, 0, 0] = moved[:, 1, 1] = np.cos(values[:, f])
+                moved[:, 1, 0] = np.sin(values[:, f])
+                moved[:, 0, 1] = -moved[:, 1, 0]
+            T_root_base = fixed if frame["parent"] < 0 else poses[:, frame["parent"]] @ fixed
+            poses[:, f] = T_root_base @ moved
+        return poses
+
+    def link_poses(self, q: ArrayLike) -> dict[str, np.ndarray]:
+        """{link name: (N, 4, 4) pose in the root frame} of configurations q (N, dof) or (dof,), rad or m; float64."""
+        poses = self.frame_poses(q)
+        return {
+            name: attached(poses, self.link_frame[i], self.T_frame_link[i]) for i, name in enumerate(self.link_names)
+        }
+
+    def as_configurations(self, q: ArrayLike) -> np.ndarray:
+        """q, (N, dof) or (dof,), as (N, dof) float64; ConfigurationError where it has another shape."""
+        q = np.atleast_2d(np.asarray(q, dtype=np.float64))
+        if q.ndim != 2 or q.shape[1] != self.dof:
+            raise ConfigurationError(
+                f"robot '{self.name}' has {self.dof} planning joints, got configurations of shape {q.shape}"
+            )
+        return q
+
+    def link_index(self, link: str) -> int:
+        """Index of a link by its name; RobotDescriptionError with the known names when there is none."""
+        try:
+            return self.link_names.index(link)
+        except ValueError:
+            known = ", ".join(self.link_names)
+            raise RobotDescriptionError(f"robot '{self.name}' has no link '{link}'; its links: {known}") from None
+
+
+def attached(poses: np.ndarray, frame: int, T_frame_link: np.ndarray) -> np.ndarray:
+    """(N, 4, 4) root_T_link of a link fixed to a frame, or to the root (-1). poses: (N, F, 4, 4) of all frames"""
+    return poses[:, frame] @ T_frame_link if frame >= 0 else np.broadcast_to(T_frame_link, (len(poses), 4, 4)).copy()
+
+
+def periodic_joints(frames: np.ndarray, dof: int) -> np.ndarray:
+    """(dof,) bool, RobotModel.periodic, of frames (F,) FRAME_DTYPE."""
+    breaks = frames["prismatic"] | (frames["multiplier"] != np.round(frames["multiplier"]))
+    return np.bincount(frames["joint"], breaks, dof) == 0

@@ -1,0 +1,140 @@
+"""Configurations from callers, for the compiled code.
+
+Their shape and type are checked, whole turns are taken off in float64, then they become float32. And the other way:
+verdicts become answers, or errors that name the row and the joint.
+"""
+
+import numba
+import numpy as np
+
+from ...device import njit
+from ...errors import ConfigurationError, SettingsError
+from .interface import FREE, NOT_FINITE
+
+LARGEST = 1e10  # rad or m: float64 still holds a micrometre
+TURN = 2 * np.pi
+POLICIES = ("error", "false")
+FEW = 4096  # rows that one thread narrows sooner than several wake up
+
+
+def new_array(number, rows, columns):
+    """float32 (rows, columns) for narrowed configurations. number: 0, or 1 for the second end of motions"""
+    return np.empty((rows, columns), dtype=np.float32)
+
+
+def narrow(q, robot, name, device="cpu", room=new_array):
+    """q: (N, dof) -> (N, dof) float32; joints that turn come back within a turn of 0. What is not finite becomes NaN.
+
+    A float32 array on the CUDA device that computes stays there, as it is.
+    name: of the argument, for ConfigurationError; room: makes the arrays that are filled, as `new_array` does
+    """
+    if on_device(q, robot, name, device):
+        return q
+    q = _numbers(q, robot, name)
+    out = room(0, *q.shape)
+    _narrow(q, q, _turning(robot), out)
+    return out
+
+
+def narrow_motions(q_from, q_to, robot, device="cpu", room=new_array):
+    """The same for the ends of straight motions: both lose the same whole turns, so that their middle is within half a
+    turn of 0."""
+    if on_device(q_from, robot, "q_from", device) and on_device(q_to, robot, "q_to", device):
+        ends = q_from, q_to
+    else:
+        q_from, q_to = _numbers(q_from, robot, "q_from"), _numbers(q_to, robot, "q_to")
+        ends = None
+    if q_from.shape != q_to.shape:
+        raise ConfigurationError(f"q_from and q_to must have the same shape, got {q_from.shape} and {q_to.shape}")
+    if ends is None:
+        ends, turning = (room(0, *q_from.shape), room(1, *q_to.shape)), _turning(robot)
+        _narrow(q_from, q_to, turning, ends[0])
+        _narrow(q_to, q_from, turning, ends[1])
+    return ends
+
+
+def check_policy(not_finite):
+    """Raises SettingsError unless `not_finite` is one of POLICIES."""
+    if not_finite not in POLICIES:
+        raise SettingsError(f"not_finite is {not_finite!r}; allowed: {', '.join(map(repr, POLICIES))}")
+
+
+def as_bools(verdicts, not_finite, robot, **configurations):
+    """(N,) uint8 verdicts of `interface` -> (N,) bool.
+
+    not_finite: "error" raises ConfigurationError for the first value that is not finite; "false" calls its row not free
+    configurations: {name: (N, dof)} as the caller gave them, for the error's text
+    """
+    refused = verdicts == NOT_FINITE
+    if not_finite == "error" and refused.any():
+        row = int(np.argmax(refused))
+        for name, q in configurations.items():
+            values = np.asarray(q.copy_to_host() if hasattr(q, "copy_to_host") else q, dtype=np.float64)[row]
+            for joint, value in zip(robot.joint_names, values):
+                if not abs(value) <= LARGEST:
+                    raise ConfigurationError(
+                        f"{name}[{row}]: joint '{joint}' is {value}; allowed: finite numbers up to {LARGEST:g}"
+                    )
+        raise ConfigurationError(f"row {row} holds a value that is not finite")
+    return verdicts == FREE
+
+
+def on_device(q, robot, name, device):
+    """Is q an array on a CUDA device? Raises ConfigurationError where it is, but cannot be used."""
+    if not hasattr(q, "__cuda_array_interface__"):
+        return False
+    if device == "cpu":
+        raise ConfigurationError(
+            f"{name} lies on a CUDA device, but this checker computes on the CPU; allowed: arrays of the host"
+        )
+    if q.dtype != np.float32 or len(q.shape) != 2 or q.shape[1] != robot.dof:
+        raise ConfigurationError(
+            f"{name} must be float32 of shape (N, {robot.dof}), got {q.dtype} of shape {tuple(q.shape)}"
+        )
+    return True
+
+
+def _numbers(q, robot, name):
+    try:
+        given = np.asarray(q)
+        if given.dtype.kind not in "fiub":
+            raise TypeError(f"an array of type {given.dtype}")
+        q = np.ascontiguousarray(given, dtype=given.dtype if given.dtype in (np.float32, np.float64) else np.float64)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"{name} must be an array of real numbers of shape (N, {robot.dof}), got {error}"
+        ) from error
+    if q.ndim != 2 or q.shape[1] != robot.dof:
+        raise ConfigurationError(f"{name} must have shape (N, {robot.dof}), got {q.shape}")
+    return q
+
+
+def _turning(robot):
+    """(dof,) bool: joints whose whole turns change nothing."""
+    return np.asarray(getattr(robot, "periodic", np.zeros(robot.dof, dtype=bool)))
+
+
+def _narrow(q, other, turning, out):
+    """out = q less the whole turns of the middle between q and `other`, where one of the two is over a turn from 0."""
+    if len(q) < FEW:
+        _narrow_rows(q, other, turning, out, 0, len(q))
+    else:
+        _narrow_all(q, other, turning, out, numba.get_num_threads())
+
+
+@njit(parallel=True)
+def _narrow_all(q, other, turning, out, parts):
+    for c in numba.prange(parts):
+        _narrow_rows(q, other, turning, out, c * len(q) // parts, (c + 1) * len(q) // parts)
+
+
+@njit
+def _narrow_rows(q, other, turning, out, first, last):
+    for i in range(first, last):
+        for k in range(q.shape[1]):
+            value, end = np.float64(q[i, k]), np.float64(other[i, k])
+            if not (abs(value) <= LARGEST and abs(end) <= LARGEST):
+                value = np.nan
+            elif turning[k] and max(abs(value), abs(end)) > TURN:
+                value -= TURN * np.round((value + end) / (2 * TURN))
+            out[i, k] = value

@@ -1,0 +1,101 @@
+"""What a planner asks of a checker, whatever the robot: an arm among polytopes, the planar arm of [BKF11], an image.
+
+A checker is any object with
+    robot                   dof, joint_names, lower, upper (dof,), continuous (dof,) bool
+    device                  "cpu" or "cuda:N"
+    version                 changes when the obstacles do
+    warm_up()               compile, so that no query pays for it
+    configurations_valid(q), motions_valid(q_from, q_to), colliding_pairs(q)     as CollisionChecker has them
+    packed_scene            Packed(floats, ints): all constant data of robot and obstacles
+    motion_args             (mode, step) of its MotionCheck, for the compiled code
+    new_scratch()           a NamedTuple of arrays: what one CPU thread needs for a check
+    device_scene()          (floats, ints) on the CUDA device
+    scratch_sizes           (kind of space, sizes...), integers: what a kernel must allocate (`cuda.warp_scratch`)
+
+Compiled planners call `motion_free`. Which code that is follows from the type of the scratch: each space registers its
+own for the CPU and for CUDA.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import overload
+
+from ...device import lean_njit
+
+ARM, PLANAR, IMAGE = range(3)  # kinds of space
+NOT_FREE, FREE, NOT_FINITE = range(3)  # verdicts, uint8
+LARGEST = np.float32(3e38)  # a float32 beyond is infinite
+
+
+class Packed(NamedTuple):
+    """All constant data of a robot and its obstacles. floats: (n,) float32; ints: (m,) int32; see each space."""
+
+    floats: np.ndarray
+    ints: np.ndarray
+
+
+class Space(NamedTuple):
+    """Where compiled code checks motions, and how.
+
+    mode, step: int32 and float32, checker.motion_args; floats, ints: checker.packed_scene
+    scratch: of one worker, a NamedTuple of arrays whose type picks the kind of space
+    """
+
+    mode: np.int32
+    step: np.float32
+    floats: np.ndarray
+    ints: np.ndarray
+    scratch: NamedTuple
+
+
+def space_of(checker: Any) -> Space:
+    """For one CPU thread of compiled code."""
+    mode, step = checker.motion_args
+    scene = checker.packed_scene
+    return Space(np.int32(mode), np.float32(step), scene.floats, scene.ints, checker.new_scratch())
+
+
+def motion_free(qa, qb, space, lane):
+    """Is the straight motion qa -> qb, (dof,) float32 each, free in the Space?
+
+    All lanes of the worker call it and get the answer.
+    """
+    raise NotImplementedError("compiled code only")
+
+
+_scratches: dict[str, type] = {}  # by their names
+
+
+def register(scratch_class: type, target: str, implementation: Callable, overload: Callable = overload) -> None:
+    """Let `motion_free` be `implementation`, same arguments, where the scratch is a scratch_class.
+
+    scratch_class: no other space's may have the same name, since Numba tells the types of NamedTuples apart by it
+    target: "cpu" or "cuda", with that target's `overload`
+    """
+    if _scratches.setdefault(scratch_class.__name__, scratch_class) is not scratch_class:
+        raise ValueError(f"another space has a scratch named {scratch_class.__name__}")
+
+    @overload(motion_free, target=target)
+    def choose(qa, qb, space, lane):
+        scratch = space.types[Space._fields.index("scratch")]
+        if getattr(scratch, "instance_class", None) is scratch_class:
+            return lambda qa, qb, space, lane: implementation(qa, qb, space, lane)
+
+
+@lean_njit
+def motion_verdict(qa, qb, space, lane):
+    """`motion_free` as FREE or NOT_FREE, or NOT_FINITE where an end is not. All lanes of the worker get the answer."""
+    if not (finite(qa) and finite(qb)):
+        return NOT_FINITE
+    return FREE if motion_free(qa, qb, space, lane) else NOT_FREE
+
+
+@lean_njit
+def finite(q):
+    """Is no joint's value infinite or NaN?"""
+    for k in range(len(q)):
+        if not abs(q[k]) <= LARGEST:
+            return False
+    return True

@@ -1,0 +1,412 @@
+"""URDF and SRDF -> RobotModel: the only reader of robot descriptions.
+
+The tree of URDF joints is folded into frames: one for each planning joint and for each joint that mimics one.
+Every other joint is frozen, its transform becomes part of the constant transforms. Safety controllers' soft
+limits and the limits of mimicking joints are not used; the position limits of planning joints are.
+"""
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...errors import ObstacleError, RobotDescriptionError, SettingsError
+from ...files import MOST_BYTES, file_path, read_text_file, shown
+from ...ranges import GREATEST_LENGTH
+from ..geometry.decomposition import DEFAULT_TOLERANCE, convex_pieces
+from ..geometry.meshes import find_mesh, load_mesh
+from ..geometry.shapes import ConvexShape
+from ..robot.model import FRAME_DTYPE, RobotModel, periodic_joints
+from ..robot.modified_dh import derive_rows, rotation_about, transform
+from .self_collision import candidate_pairs, with_sampled_pairs
+from .srdf_xml import read_srdf
+from .urdf_xml import PLANNABLE, read_urdf
+
+log = logging.getLogger(__name__)
+
+GREATEST_ANGLE = 1e4  # rad, where full turns cannot be left out; single precision is off by 5e-4 rad there
+BLANK = "\ufeff \t\r\n"
+DEFAULT_ACCELERATION_TIME = 0.5  # s to full speed where no acceleration is given; a URDF has no such limit
+PRIMITIVES = {  # collision geometries of a URDF, by name and size
+    "box": lambda name, size: ConvexShape.box(name, size, np.eye(4)),
+    "cylinder": lambda name, size: ConvexShape.cylinder(name, size[0], size[1], np.eye(4)),
+    "sphere": lambda name, size: ConvexShape.sphere(name, size[0], np.eye(4)),
+}
+
+
+def load_urdf(
+    urdf: str | os.PathLike,
+    srdf: str | os.PathLike | None = None,
+    package_dirs: Sequence[str | os.PathLike] = (),
+    joints: Sequence[str] | None = None,
+    fixed: Mapping[str, float] = MappingProxyType({}),
+    group: str | None = None,
+    velocity: Mapping[str, float] | ArrayLike | None = None,
+    acceleration: Mapping[str, float] | ArrayLike | None = None,
+    hull_tolerance: float = DEFAULT_TOLERANCE,
+) -> RobotModel:
+    """RobotModel of a URDF.
+
+    urdf, srdf: path, or the XML text itself (starts with "<")
+    package_dirs: where to look for meshes named by package:// or, for a URDF given as text, by relative paths
+    joints: names of the planning joints in the order of q; default: those of `group`, else every joint that moves
+        and mimics none, in the order of the tree
+    fixed: {joint: value} of joints that are not planned, rad or m; others stay at 0, or at the limit nearest to 0
+    group: an SRDF group that gives the planning joints
+    velocity, acceleration: {joint: limit}, (dof,) or one number; default: the URDF's velocity, and the acceleration
+        that reaches it in 0.5 s
+    hull_tolerance: a collision mesh becomes one convex hull unless the hull's surface sticks out from the mesh by more
+        than this, metres; then it is cut into several; inf: always one hull
+    Raises RobotDescriptionError that names the element.
+    """
+    if not isinstance(hull_tolerance, Real) or not hull_tolerance > 0:
+        raise SettingsError(
+            f"hull_tolerance must be above 0 metres (inf: one hull a mesh), got {shown(hull_tolerance)}"
+        )
+    package_dirs, fixed = _arguments(joints, group, package_dirs, fixed)
+    text, base_dir = _read_text(urdf, "URDF")
+    description = read_urdf(text)
+    semantics = None if srdf is None else read_srdf(_read_text(srdf, "SRDF")[0], description)
+    names = _planning_joints(description, semantics, joints, group)
+    values = _frozen_values(description, names, fixed)
+    leaders = _leaders(description, names)
+    _refuse_loose_joints(description, leaders)
+    kinematics = _fold_tree(description, names, leaders, values)
+    limits = _limits(description, names, kinematics, velocity, acceleration)
+    # meshes last, since they take longest
+    shapes, shape_link = _build_shapes(description, kinematics, base_dir, package_dirs, hull_tolerance)
+    adjacent = {frozenset((joint.parent, joint.child)) for joint in description.joints.values()}
+    pairs, disabled_pairs = candidate_pairs(
+        kinematics["link_names"],
+        kinematics["link_frame"],
+        shape_link,
+        adjacent,
+        (semantics.disabled if semantics else None) or {},
+    )
+    states = (
+        {}
+        if semantics is None
+        else {
+            state: np.array([given[name] for name in names])
+            for state, given in semantics.states.items()
+            if all(name in given for name in names)
+        }
+    )
+    movable = [joint for joint in description.joints.values() if joint.kind.plannable]
+    robot = RobotModel(
+        name=description.name,
+        root_link=description.root,
+        joint_names=names,
+        **limits,
+        **kinematics,
+        shapes=shapes,
+        shape_link=shape_link,
+        shape_frame=kinematics["link_frame"][shape_link],
+        self_collision_pairs=pairs,
+        disabled_pairs=disabled_pairs,
+        named_states=states,
+        tip_link=_tip_link(description, semantics, group, kinematics),
+        other_joints={
+            joint.name: joint.limits or (-np.inf, np.inf)
+            for joint in movable
+            if not joint.mimic and joint.name not in names
+        },
+        mimic_joints=tuple(joint.name for joint in movable if joint.mimic),
+    )
+    return robot if semantics and semantics.disabled is not None else with_sampled_pairs(robot)
+
+
+def _arguments(joints, group, package_dirs, fixed):
+    """(package_dirs as a list, fixed as a dict); arguments of a wrong type are errors."""
+    lists = {"joints": () if joints is None else joints, "package_dirs": package_dirs}
+    for argument, given in lists.items():
+        if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
+            raise RobotDescriptionError(f"{argument} must be a list, got {shown(given)}")
+    if group is not None and not isinstance(group, str):
+        raise RobotDescriptionError(f"group must be the name of an SRDF group, got {shown(group)}")
+    if not isinstance(fixed, Mapping):
+        raise RobotDescriptionError(f"fixed must be {{joint: value}}, got {shown(fixed)}")
+    return list(package_dirs), dict(fixed)
+
+
+def _read_text(source, what):
+    """(text, folder of the file or None)."""
+    if isinstance(source, str) and source.lstrip(BLANK).startswith("<"):
+        if len(source) > MOST_BYTES:
+            raise RobotDescriptionError(f"the {what} has {len(source)} characters; allowed: {MOST_BYTES}")
+        return source.lstrip(BLANK), None
+    path = file_path(source, f"the {what}, where it is no XML text,", RobotDescriptionError)
+    return read_text_file(path, f"the {what}", RobotDescriptionError).lstrip(), path.parent
+
+
+def _planning_joints(description, semantics, joints, group):
+    known = description.joints
+    if joints is not None and group is not None:
+        raise RobotDescriptionError("give either joints or group, not both")
+    if group is not None:
+        if semantics is None or group not in semantics.groups:
+            known = "no SRDF was given" if semantics is None else f"its groups: {', '.join(semantics.groups) or 'none'}"
+            raise RobotDescriptionError(f"the SRDF has no group '{group}' ({known})")
+        joints = semantics.groups[group]
+    elif joints is None and semantics is not None and len(semantics.groups) == 1:
+        joints = next(iter(semantics.groups.values()))
+    elif joints is None:
+        joints = [joint.name for joint in known.values() if joint.kind.plannable and not joint.mimic]
+    joints = tuple(joints)
+    for name in joints:
+        if not isinstance(name, str) or name not in known:
+            raise RobotDescriptionError(
+                f"the URDF has no joint {shown(name)}; its moving joints: "
+                + ", ".join(j.name for j in known.values() if j.kind.plannable)
+            )
+        if not known[name].kind.plannable:
+            raise RobotDescriptionError(
+                f"joint '{name}' is {known[name].type} and cannot be planned; plannable: {', '.join(PLANNABLE)}"
+            )
+        if known[name].mimic:
+            raise RobotDescriptionError(f"joint '{name}' mimics '{known[name].mimic[0]}': plan that one")
+    if len(set(joints)) < len(joints):
+        twice = next(name for name in joints if joints.count(name) > 1)
+        raise RobotDescriptionError(f"joint '{twice}' is named twice among the planning joints")
+    if not joints:
+        raise RobotDescriptionError(f"group '{group}' has no joint to plan" if group else "no joint to plan")
+    return joints
+
+
+def _leaders(description, names):
+    """{joint: (planning joint, multiplier, offset)} of the planning joints and the joints that mimic them."""
+    planned = set(names)
+    leaders = {name: joint.mimic or (name, 1.0, 0.0) for name, joint in description.joints.items()}
+    return {name: leader for name, leader in leaders.items() if leader[0] in planned}
+
+
+def _frozen_values(description, names, fixed):
+    """{joint: value} of every joint that is not planned and mimics none."""
+    for name, value in fixed.items():
+        if name not in description.joints:
+            raise RobotDescriptionError(f"fixed joint {shown(name)} is not a joint of the URDF")
+        joint = description.joints[name]
+        if name in names or joint.mimic:
+            why = f"mimics '{joint.mimic[0]}'" if joint.mimic else "is a planning joint"
+            raise RobotDescriptionError(f"joint '{name}' cannot be fixed at {shown(value)}: it {why}")
+        lower, upper = _range(joint)
+        if not isinstance(value, Real) or not abs(value) < np.inf or not lower - 1e-6 <= value <= upper + 1e-6:
+            raise RobotDescriptionError(
+                f"joint '{name}' ({joint.type}) cannot be fixed at {shown(value)}: allowed is {lower:g} to {upper:g}"
+            )
+    return {
+        name: float(fixed.get(name, np.clip(0.0, *_range(joint))))
+        for name, joint in description.joints.items()
+        if name not in names and not joint.mimic
+    }
+
+
+def _range(joint):
+    """(lower, upper) that a joint which is not planned may be fixed at."""
+    if not joint.kind.plannable:
+        return 0.0, 0.0
+    return joint.limits if joint.kind.limited and joint.limits else (-np.inf, np.inf)
+
+
+def _refuse_loose_joints(description, leaders):
+    """Floating and planar joints are only allowed where no planning joint is above or below them."""
+    above = {description.root: (None, False)}  # link: (the loose joint above it, is a planning joint above it?)
+    for joint in description.joints.values():
+        loose, planned = above[joint.parent]
+        if joint.kind.loose and planned:
+            raise RobotDescriptionError(
+                f"joint '{joint.name}' is {joint.type} and hangs on the planning joints: not plannable"
+            )
+        if joint.name in leaders and loose:
+            raise RobotDescriptionError(
+                f"joint '{loose.name}' is {loose.type} and carries the planning joint '{joint.name}': not plannable"
+            )
+        above[joint.child] = joint if joint.kind.loose else loose, planned or joint.name in leaders
+
+
+def _motion(joint, value):
+    """(4, 4) motion of a joint at a value."""
+    if joint.kind.slides:
+        return transform(p=joint.axis * value)
+    return transform(rotation_about(joint.axis, value)) if joint.kind.plannable else np.eye(4)
+
+
+def _frozen_value(joint, values):
+    if joint.mimic:
+        leader, multiplier, offset = joint.mimic
+        return multiplier * values.get(leader, 0.0) + offset
+    return values.get(joint.name, 0.0)
+
+
+def _fold_tree(description, names, leaders, values):
+    """The kinematic fields of RobotModel. The zero configuration here has every frame's value at 0."""
+    link_pose, link_frame = {description.root: np.eye(4)}, {description.root: -1}
+    moving, T_root_joint = [], []
+    for joint in description.joints.values():
+        pose = link_pose[joint.parent] @ joint.T_parent_joint
+        if joint.name in leaders:
+            link_frame[joint.child] = len(moving)
+            moving.append(joint)
+            T_root_joint.append(pose)
+        else:
+            link_frame[joint.child] = link_frame[joint.parent]
+            pose = pose @ _motion(joint, _frozen_value(joint, values))
+        if not (np.abs(pose[:3, 3]) <= GREATEST_LENGTH).all():
+            raise RobotDescriptionError(
+                f"joint '{joint.name}' puts link '{joint.child}' at {pose[:3, 3].tolist()}; "
+                f"allowed: within +-{GREATEST_LENGTH:g} m of the root"
+            )
+        link_pose[joint.child] = pose
+    T_root_joint = np.array(T_root_joint)
+    parents = [link_frame[joint.parent] for joint in moving]
+    axes = np.array([T[:3, :3] @ joint.axis for T, joint in zip(T_root_joint, moving)])
+    rows, T_parent_base, T_root_frame = derive_rows(parents, axes, T_root_joint[:, :3, 3], T_root_joint)
+    frames = np.zeros(len(moving), FRAME_DTYPE)
+    for column, name in enumerate(("a", "alpha", "d", "theta")):
+        frames[name] = rows[:, column]
+    frames["prismatic"] = [joint.kind.slides for joint in moving]
+    frames["parent"] = parents
+    frames["joint"] = [names.index(leaders[joint.name][0]) for joint in moving]
+    frames["multiplier"] = [leaders[joint.name][1] for joint in moving]
+    frames["offset"] = [leaders[joint.name][2] for joint in moving]
+    links = tuple(description.links)
+    index = np.array([link_frame[link] for link in links], dtype=np.int32)
+    T_frame_link = np.array(
+        [
+            link_pose[link] if f < 0 else np.linalg.inv(T_root_frame[f]) @ link_pose[link]
+            for link, f in zip(links, index)
+        ]
+    )
+    return {
+        "frames": frames,
+        "T_parent_base": T_parent_base,
+        "frame_names": tuple(joint.name for joint in moving),
+        "link_names": links,
+        "link_frame": index,
+        "T_frame_link": T_frame_link,
+    }
+
+
+def _limits(description, names, kinematics, velocity, acceleration):
+    joints = [description.joints[name] for name in names]
+    periodic = periodic_joints(kinematics["frames"], len(names))
+    continuous = np.array([not joint.kind.limited for joint in joints])
+    for name in np.array(names, dtype=object)[continuous & ~periodic]:
+        log.warning(
+            "joint '%s' is continuous, but a joint that mimics it slides or turns by a fraction of it, so that "
+            "a full turn changes poses: it is planned from -pi to pi",
+            name,
+        )
+    lower, upper = np.full(len(names), -np.pi), np.full(len(names), np.pi)
+    for i, joint in enumerate(joints):
+        if not joint.kind.limited:
+            continue
+        if joint.limits is None:
+            raise RobotDescriptionError(f"joint '{joint.name}' is {joint.type} and has no <limit>")
+        lower[i], upper[i] = joint.limits
+        if not np.isfinite(joint.limits).all() or not lower[i] < upper[i]:
+            raise RobotDescriptionError(
+                f"joint '{joint.name}': the limits must be finite and the lower one below the "
+                f"upper one, got {lower[i]:g} and {upper[i]:g}"
+            )
+    _check_values(kinematics, np.maximum(np.abs(lower), np.abs(upper)), periodic)
+    speed = _per_joint("velocity", velocity, names, [joint.velocity for joint in joints])
+    reach = _per_joint("acceleration", acceleration, names, speed / DEFAULT_ACCELERATION_TIME)
+    return {
+        "lower": lower,
+        "upper": upper,
+        "continuous": continuous & periodic,
+        "velocity": speed,
+        "acceleration": reach,
+    }
+
+
+def _check_values(kinematics, farthest, periodic):
+    """Refuse what slides beyond GREATEST_LENGTH or turns beyond GREATEST_ANGLE. farthest: (dof,) limits, rad or m."""
+    farthest = np.where(periodic, np.minimum(farthest, np.pi), farthest)
+    for frame, name in zip(kinematics["frames"], kinematics["frame_names"]):
+        value = abs(frame["multiplier"]) * farthest[frame["joint"]] + abs(frame["offset"])
+        greatest, unit = (GREATEST_LENGTH, "m") if frame["prismatic"] else (GREATEST_ANGLE, "rad")
+        if value > greatest:
+            raise RobotDescriptionError(
+                f"joint '{name}' reaches {value:g} {unit} within its limits (or those of the "
+                f"joint that it mimics); allowed: {greatest:g} {unit}"
+            )
+
+
+def _per_joint(what, given, names, default):
+    """(dof,) positive limits from {joint: limit}, (dof,), one number or the default."""
+    if isinstance(given, Mapping):
+        if unknown := given.keys() - set(names):
+            unknown = min(map(str, unknown))
+            raise RobotDescriptionError(f"{what} is given for '{unknown}', which is not a planning joint")
+        given = [given.get(name, value) for name, value in zip(names, default)]
+    if given is None:
+        given = default
+    values = [given] if np.isscalar(given) else given
+    try:
+        limits = np.array([np.nan if value is None else value for value in values])
+    except (TypeError, ValueError):  # no list, ragged lists
+        limits = np.array(None)
+    if limits.dtype.kind not in "iuf" or limits.ndim != 1:
+        raise RobotDescriptionError(f"{what} must be one number or one for each joint, got {shown(given)}")
+    if limits.size not in (1, len(names)):
+        raise RobotDescriptionError(f"{what} needs one number for each of {len(names)} joints, got {limits.size}")
+    limits = np.broadcast_to(limits, len(names)).copy()
+    for name, limit in zip(names, limits):
+        if not (np.isfinite(limit) and limit > 0):
+            raise RobotDescriptionError(
+                f"joint '{name}': the {what} limit must be finite and above 0, got {limit:g}; "
+                f"correct the URDF or give {what}={{'{name}': ...}}"
+            )
+    return limits
+
+
+def _build_shapes(description, kinematics, base_dir, package_dirs, hull_tolerance):
+    """Convex shapes posed in frames, named link_0, link_1, ..., pieces of one mesh link_0#0, link_0#1, ..."""
+    paths = {
+        collision.filename: find_mesh(collision.filename, base_dir, package_dirs, f"link '{link}'")
+        for link, collisions in description.links.items()
+        for collision in collisions
+        if collision.kind == "mesh"
+    }
+    shapes, shape_link = [], []
+    for i, (link, collisions) in enumerate(description.links.items()):
+        for n, collision in enumerate(collisions):
+            try:
+                pieces = _pieces(f"{link}_{n}", collision, paths.get(collision.filename), hull_tolerance)
+            except ObstacleError as error:
+                raise RobotDescriptionError(f"link '{link}': {error}") from error
+            T_frame_collision = kinematics["T_frame_link"][i] @ collision.T_link_collision
+            shapes += [piece.moved(T_frame_collision) for piece in pieces]
+            shape_link += [i] * len(pieces)
+    return tuple(shapes), np.array(shape_link, dtype=np.int32)
+
+
+def _pieces(name, collision, path, hull_tolerance):
+    if collision.kind == "mesh":
+        return convex_pieces(name, load_mesh(name, path, collision.size), np.eye(4), hull_tolerance)
+    return [PRIMITIVES[collision.kind](name, collision.size)]
+
+
+def _tip_link(description, semantics, group, kinematics):
+    """The SRDF chain's tip; else the deepest link that is rigid with the last of the deepest planning frames."""
+    frames, names = kinematics["frames"], kinematics["frame_names"]
+    planned = {name for name in names if not description.joints[name].mimic}
+    if semantics:
+        for name in [group] if group else semantics.groups:
+            if name in semantics.tips and set(semantics.groups[name]) == planned:
+                return semantics.tips[name]
+    depth = {description.root: 0}
+    for joint in description.joints.values():
+        depth[joint.child] = depth[joint.parent] + 1
+    frame_depth = []
+    for frame in frames:
+        frame_depth.append(1 + (frame_depth[frame["parent"]] if frame["parent"] >= 0 else 0))
+    last = max((f for f in range(len(frames)) if names[f] in planned), key=lambda f: frame_depth[f])
+    rigid = [link for link, f in zip(kinematics["link_names"], kinematics["link_frame"]) if f == last]
+    return max(rigid, key=lambda link: depth[link])

@@ -1,0 +1,102 @@
+"""Which pairs of shapes of a robot can collide with each other.
+
+With an SRDF that disables pairs: every pair of links except those. Without one: pairs that collide in nearly all
+random configurations (they are made to touch) or in none are left out as well, as MoveIt's setup assistant does,
+but decided on the exact shapes. Adjacent links, and links that do not move against each other, are always left out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..collision.checker import CollisionChecker
+from ..collision.world import CollisionWorld
+from ..robot.model import RobotModel
+
+SAMPLES = 10_000
+ALWAYS = 0.95  # a pair that collides in this fraction of the samples is taken as touching by design
+CHUNK = 1000  # samples checked at a time; bounds the memory at a few hundred MB for robots with thousands of pairs
+
+
+def candidate_pairs(
+    link_names: Sequence[str],
+    link_frame: np.ndarray,
+    shape_link: np.ndarray,
+    adjacent: set[frozenset[str]],
+    disabled: dict[frozenset[str], str],
+) -> tuple[np.ndarray, tuple[tuple[str, str, str], ...]]:
+    """Pairs of shapes to check, and pairs of links that are not.
+
+    link_names: (L,); link_frame: (L,) frame of each link, -1 fixed to the root; shape_link: (S,) link of each shape
+    adjacent: set of frozenset({link, link}) joined by a joint
+    disabled: {frozenset({link, link}): reason}
+    Returns pairs (P, 2) int32 and a tuple of (link, link, reason)
+    """
+    pairs: list[tuple] = []
+    left_out: list[tuple[str, str, str]] = []
+    links = sorted(set(shape_link.tolist()))
+    shapes_of = {i: np.flatnonzero(shape_link == i) for i in links}
+    for n, i in enumerate(links):
+        for j in links[n + 1 :]:
+            key = frozenset((link_names[i], link_names[j]))
+            if link_frame[i] == link_frame[j]:
+                reason: str | None = "never moves against each other"
+            elif key in adjacent:
+                reason = "adjacent"
+            else:
+                reason = disabled.get(key)
+            if reason is None:
+                pairs += [(a, b) for a in shapes_of[i] for b in shapes_of[j]]
+            else:
+                left_out.append((link_names[i], link_names[j], reason))
+    return np.array(pairs, dtype=np.int32).reshape(-1, 2), tuple(left_out)
+
+
+def with_sampled_pairs(robot: RobotModel, samples: int = SAMPLES, seed: int = 0) -> RobotModel:
+    """The robot with only those pairs of links that collide in some but not nearly all sampled configurations.
+
+    The others are listed in disabled_pairs with the reason. Repeatable for a seed.
+    """
+    if not len(robot.self_collision_pairs):
+        return robot
+    q = sample_configurations(robot, samples, np.random.default_rng(seed))
+    links = np.sort(robot.shape_link[robot.self_collision_pairs], axis=1)
+    link_pairs, group = np.unique(links, axis=0, return_inverse=True)
+    group = group.reshape(-1)
+    by_group = np.argsort(group, kind="stable")
+    starts = np.searchsorted(group[by_group], np.arange(len(link_pairs)))
+    checker = CollisionChecker(robot, CollisionWorld(), device="cpu")
+    hits = np.zeros(len(link_pairs), dtype=np.int64)
+    for start in range(0, samples, CHUNK):
+        collide = checker.shape_pair_collisions(q[start : start + CHUNK])
+        hits += np.logical_or.reduceat(collide[:, by_group], starts, axis=1).sum(axis=0)
+    reasons = [_reason(count, samples) for count in hits]
+    keep = np.array([reason is None for reason in reasons])
+    left_out = tuple(
+        (robot.link_names[i], robot.link_names[j], reason) for (i, j), reason in zip(link_pairs, reasons) if reason
+    )
+    return replace(
+        robot,
+        self_collision_pairs=robot.self_collision_pairs[keep[group]],
+        disabled_pairs=robot.disabled_pairs + left_out,
+    )
+
+
+def sample_configurations(robot: RobotModel, count: int, rng: np.random.Generator) -> np.ndarray:
+    """(count, dof) float64 within the limits: half uniform, half with each joint uniform or at a limit.
+
+    Links fold onto each other mostly where joints are at their limits, which uniform samples hardly reach.
+    """
+    q = rng.uniform(robot.lower, robot.upper, (count, robot.dof))
+    pinned = q[count // 2 :]
+    choice = rng.integers(0, 4, pinned.shape)
+    pinned[choice == 0] = np.broadcast_to(robot.lower, pinned.shape)[choice == 0]
+    pinned[choice == 1] = np.broadcast_to(robot.upper, pinned.shape)[choice == 1]
+    return q
+
+
+def _reason(hits, samples):
+    if hits == 0:
+        return f"never collides in {samples} samples"
+    return f"collides in {hits} of {samples} samples" if hits >= ALWAYS * samples else None

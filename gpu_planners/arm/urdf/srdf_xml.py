@@ -1,0 +1,135 @@
+"""SRDF text -> groups of joints, disabled pairs of links, named states."""
+
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+
+from ...errors import RobotDescriptionError
+from ...files import shortened
+from .urdf_xml import MOST_ELEMENTS, Description, numbers, parse_xml
+
+
+@dataclass(frozen=True)
+class Semantics:
+    """What an SRDF says about a robot.
+
+    groups: {group: names of the joints that move it}, in the tree's order, followers and passive joints left out
+    tips: {group: tip link} of the groups that are given as one chain
+    disabled: {frozenset({link, link}): reason}; None when the SRDF speaks of no pair at all
+    states: {state: {joint: value}}, rad or m
+    """
+
+    groups: dict[str, tuple[str, ...]]
+    tips: dict[str, str]
+    disabled: dict[frozenset, str] | None
+    states: dict[str, dict[str, float]]
+
+
+def read_srdf(text: str, description: Description) -> Semantics:
+    """Semantics of an SRDF for the URDF's Description; unknown links and joints of a group are errors."""
+    root = parse_xml(text, "SRDF")
+    elements = {}
+    for group in root.findall("group"):
+        name = group.get("name")
+        if not name:
+            raise RobotDescriptionError(f"a <group> of the SRDF in line {group.sourceline} has no name")
+        elements[name] = group
+    if len(elements) > MOST_ELEMENTS:
+        raise RobotDescriptionError(f"the SRDF has {len(elements)} groups; allowed: {MOST_ELEMENTS}")
+    passive = {joint.get("name") for joint in root.iter("passive_joint")}
+    above = {joint.child: joint for joint in description.joints.values()}
+    members: dict[str, set[str]] = {}
+    for name in _subgroups_first(elements):
+        members[name] = _members(name, elements[name], members, description, above)
+    groups = {
+        name: tuple(
+            joint.name
+            for joint in description.joints.values()
+            if joint.name in members[name] and joint.type != "fixed" and not joint.mimic and joint.name not in passive
+        )
+        for name in elements
+    }
+    tips = {
+        name: group.find("chain").get("tip_link")
+        for name, group in elements.items()
+        if [child.tag for child in group] == ["chain"]
+    }
+    states: dict[str, dict[str, float]] = {}
+    for state in root.findall("group_state"):
+        values = states.setdefault(state.get("name"), {})
+        for joint in state.findall("joint"):
+            words = (joint.get("value") or "").split()
+            if len(words) == 1:  # floating joints have several values and are not planned
+                values[joint.get("name")] = numbers(
+                    words[0], 1, f"SRDF state '{state.get('name')}', joint '{joint.get('name')}'"
+                )[0]
+    return Semantics(groups, tips, _disabled(root, description), states)
+
+
+def _disabled(root, description):
+    disabled, found = {}, False
+    for element in root.findall("disable_default_collisions"):
+        found = True
+        for other in description.links:
+            disabled[frozenset((element.get("link"), other))] = "SRDF: disabled by default"
+    for element in root.findall("enable_collisions"):
+        disabled.pop(frozenset((element.get("link1"), element.get("link2"))), None)
+    for element in root.findall("disable_collisions"):
+        found = True
+        pair = frozenset((element.get("link1"), element.get("link2")))
+        disabled[pair] = f"SRDF: {element.get('reason') or 'no reason given'}"
+    return disabled if found else None
+
+
+def _subgroups_first(elements):
+    """Names of all groups, those that a group names before it; unknown ones and circles are errors."""
+    named = {name: {child.get("name") for child in group.findall("group")} for name, group in elements.items()}
+    if unknown := set().union(*named.values()) - elements.keys():
+        raise RobotDescriptionError(
+            f"the SRDF has no group '{min(map(str, unknown))}'; its groups: {shortened(', '.join(elements))}"
+        )
+    try:
+        return list(TopologicalSorter(named).static_order())
+    except CycleError as error:
+        circle = error.args[1]
+        raise RobotDescriptionError(
+            f"the SRDF's group '{circle[0]}' contains itself: {shortened(' in '.join(circle))}"
+        ) from error
+
+
+def _members(name, element, members, description, above):
+    """Names of all joints of a group: its joints, the joints above its links, its chains and its subgroups'."""
+    found = set()
+    for child in element:
+        what = f"SRDF group '{name}'"
+        if child.tag == "joint":
+            if child.get("name") not in description.joints:
+                raise RobotDescriptionError(
+                    f"{what} names the joint '{child.get('name')}', which the URDF does not have"
+                )
+            found.add(child.get("name"))
+        elif child.tag == "link":
+            _known_link(child.get("name"), what, description)
+            if child.get("name") in above:
+                found.add(above[child.get("name")].name)
+        elif child.tag == "chain":
+            found |= _chain(child.get("base_link"), child.get("tip_link"), what, description, above)
+        elif child.tag == "group":
+            found |= members[child.get("name")]
+    return found
+
+
+def _known_link(link, what, description):
+    if link not in description.links:
+        raise RobotDescriptionError(f"{what} names the link '{link}', which the URDF does not have")
+
+
+def _chain(base, tip, what, description, above):
+    _known_link(base, what, description)
+    _known_link(tip, what, description)
+    members, link = set(), tip
+    while link != base:
+        if link not in above:
+            raise RobotDescriptionError(f"{what}: the chain's tip '{tip}' is not below its base '{base}'")
+        members.add(above[link].name)
+        link = above[link].parent
+    return members

@@ -1,0 +1,319 @@
+"""URDF text -> plain records, checked: every error names the element and what is allowed there.
+
+yourdfpy repairs or skips malformed elements; a planner must not plan for half a robot, so this reader is
+strict: it knows the elements that kinematics and collision need and ignores the others (visuals, inertias,
+transmissions, plug-ins).
+"""
+
+from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
+from typing import NamedTuple
+
+import numpy as np
+from lxml import etree
+
+from ...errors import RobotDescriptionError
+from ...files import LONGEST_SCALAR, shortened, shown
+from ...ranges import GREATEST_LENGTH
+from ..robot.modified_dh import rotation_about, transform
+
+MOST_ELEMENTS = 2000  # links, joints and collision elements, each
+
+
+class JointType(NamedTuple):
+    """What the planner does with a type of joint.
+
+    plannable: it turns about or slides along its axis; slides: the latter; limited: within its <limit>
+    loose: it moves in a plane or in space, and is allowed only where no planning joint is above or below it
+    """
+
+    plannable: bool = False
+    slides: bool = False
+    limited: bool = False
+    loose: bool = False
+
+
+JOINT_TYPES = {
+    "revolute": JointType(plannable=True, limited=True),
+    "continuous": JointType(plannable=True),
+    "prismatic": JointType(plannable=True, slides=True, limited=True),
+    "fixed": JointType(),
+    "floating": JointType(loose=True),
+    "planar": JointType(loose=True),
+}
+PLANNABLE = tuple(name for name, kind in JOINT_TYPES.items() if kind.plannable)
+# attributes of the collision geometries and how many numbers each holds; a mesh names a file besides
+GEOMETRIES = {"box": {"size": 3}, "cylinder": {"radius": 1, "length": 1}, "sphere": {"radius": 1}, "mesh": {"scale": 3}}
+
+
+@dataclass(frozen=True)
+class Collision:
+    """One collision element.
+
+    kind: of GEOMETRIES; size: the numbers of its attributes, metres; filename: of a mesh
+    """
+
+    kind: str
+    T_link_collision: np.ndarray
+    size: np.ndarray
+    filename: str = ""
+
+
+@dataclass(frozen=True)
+class Joint:
+    """One joint.
+
+    type: of JOINT_TYPES
+    T_parent_joint: (4, 4) pose of the joint in the parent link's frame, metres; axis: (3,) unit vector in the joint's
+    limits: (lower, upper), rad or m, None where the URDF gives none; velocity: rad/s or m/s
+    mimic: (joint, multiplier, offset) or None; that joint mimics no other, whatever the chain in the file
+    """
+
+    name: str
+    type: str
+    parent: str
+    child: str
+    T_parent_joint: np.ndarray
+    axis: np.ndarray
+    limits: tuple[float, float] | None
+    velocity: float | None
+    mimic: tuple[str, float, float] | None
+
+    @property
+    def kind(self) -> JointType:
+        return JOINT_TYPES[self.type]
+
+
+@dataclass(frozen=True)
+class Description:
+    """A checked URDF: links {name: collisions}, joints {name: Joint} parents before children, depth first."""
+
+    name: str
+    root: str
+    links: dict[str, tuple[Collision, ...]]
+    joints: dict[str, Joint]
+
+
+def parse_xml(text: str, what: str) -> etree._Element:
+    """Root element of an XML text; entities, an unexpanded xacro and malformed XML are errors."""
+    if "<!ENTITY" in text:  # libxml2 expands them in attributes, to gigabytes
+        raise RobotDescriptionError(f"the {what} declares an XML entity (<!ENTITY ...>): write its text out")
+    # without huge_tree libxml2 bounds depth and lengths; utf-8 is what str.encode makes, whatever the text declares
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, encoding="utf-8")
+    try:
+        root = etree.fromstring(text.encode(), parser)
+    except (etree.XMLSyntaxError, UnicodeEncodeError) as error:
+        raise RobotDescriptionError(f"the {what} is not well-formed XML: {error}") from error
+    if root.tag != "robot":
+        raise RobotDescriptionError(f"the {what}'s root element must be <robot>, got <{root.tag}>")
+    for element in root.iter():
+        if isinstance(element.tag, str) and "xacro" in (etree.QName(element).namespace or ""):
+            raise RobotDescriptionError(
+                f"the {what} has <{element.prefix}:{etree.QName(element).localname}> in line "
+                f"{element.sourceline}: expand it with xacro first"
+            )
+    return root
+
+
+def read_urdf(text: str) -> Description:
+    """Raises RobotDescriptionError that names the element."""
+    root = parse_xml(text, "URDF")
+    for path in ("link", "joint", "link/collision"):
+        if (count := len(root.findall(path))) > MOST_ELEMENTS:
+            raise RobotDescriptionError(f"the URDF has {count} elements {path}; allowed: {MOST_ELEMENTS}")
+    links, joints = {}, {}
+    for element in root.findall("link"):
+        name = _required(element, "name", "a <link>")
+        if name in links:
+            raise RobotDescriptionError(f"link '{name}' is defined twice")
+        links[name] = tuple(_read_collision(child, f"link '{name}'") for child in element.findall("collision"))
+    for element in root.findall("joint"):
+        joint = _read_joint(element)
+        if joint.name in joints:
+            raise RobotDescriptionError(f"joint '{joint.name}' is defined twice")
+        joints[joint.name] = joint
+    if not links:
+        raise RobotDescriptionError("the URDF has no link")
+    root_link, ordered = _order_tree(links, joints)
+    return Description(root.get("name", "robot"), root_link, links, _with_mimic_leaders(ordered))
+
+
+def numbers(text: str, count: int, what: str, greatest: float = np.inf) -> np.ndarray:
+    """(count,) finite numbers of an attribute's text, none beyond +-greatest."""
+    try:
+        values = np.array([float(word) for word in text.replace(",", " ").split()])
+    except ValueError:
+        values = np.zeros(0)
+    if len(values) != count or not np.isfinite(values).all():
+        raise RobotDescriptionError(f"{what}: expected {count} finite number{'s' * (count > 1)}, got {shown(text)}")
+    if (np.abs(values) > greatest).any():
+        raise RobotDescriptionError(f"{what}: numbers must be within +-{greatest:g}, got {shown(text)}")
+    return values
+
+
+def read_origin(element: etree._Element, what: str) -> np.ndarray:
+    """(4, 4) of the element's <origin>; the identity when it has none."""
+    origin = element.find("origin")
+    if origin is None:
+        return np.eye(4)
+    x, y, z = numbers(origin.get("rpy", "0 0 0"), 3, f"{what}, <origin rpy>")
+    about = [rotation_about(axis, angle) for axis, angle in zip(np.eye(3), (x, y, z))]
+    return transform(
+        about[2] @ about[1] @ about[0], numbers(origin.get("xyz", "0 0 0"), 3, f"{what}, <origin xyz>", GREATEST_LENGTH)
+    )
+
+
+def _required(element, attribute, what):
+    value = element.get(attribute)
+    if not value:
+        raise RobotDescriptionError(f"{what} in line {element.sourceline} has no attribute '{attribute}'")
+    if len(value) > LONGEST_SCALAR:
+        raise RobotDescriptionError(
+            f"{what} in line {element.sourceline}: the attribute '{attribute}' has "
+            f"{len(value)} characters; allowed: {LONGEST_SCALAR}"
+        )
+    return value
+
+
+def _read_collision(element, what):
+    geometry = element.find("geometry")
+    shapes = [] if geometry is None else list(geometry)
+    if len(shapes) != 1 or shapes[0].tag not in GEOMETRIES:
+        found = ", ".join(f"<{shape.tag}>" for shape in shapes) or "nothing"
+        known = ", ".join(f"<{kind}>" for kind in GEOMETRIES)
+        raise RobotDescriptionError(f"{what}: a collision geometry is one of {known}, got {found}")
+    shape = shapes[0]
+    what_shape = f"{what}, collision <{shape.tag}>"
+    if shape.tag == "mesh":
+        filename, scale = _required(shape, "filename", what_shape), shape.get("scale", "1 1 1")
+        count = 1 if len(scale.split()) == 1 else 3
+        size = np.broadcast_to(numbers(scale, count, f"{what_shape} scale", GREATEST_LENGTH), 3)
+        bad = (size == 0).any()
+    else:
+        filename = ""
+        size = np.concatenate(
+            [
+                numbers(_required(shape, key, what_shape), count, f"{what_shape} {key}", GREATEST_LENGTH)
+                for key, count in GEOMETRIES[shape.tag].items()
+            ]
+        )
+        bad = (size <= 0).any()
+    if bad:
+        raise RobotDescriptionError(f"{what_shape}: sizes must be above 0 (scales not 0), got {size.tolist()}")
+    return Collision(shape.tag, read_origin(element, f"{what}, collision"), size, filename)
+
+
+def _read_joint(element):
+    name = _required(element, "name", "a <joint>")
+    what = f"joint '{name}'"
+    if element.get("type") not in JOINT_TYPES:
+        given = shown(element.get("type"))
+        raise RobotDescriptionError(f"{what}: unknown type {given}; known types: {', '.join(JOINT_TYPES)}")
+    kind = JOINT_TYPES[element.get("type")]
+    ends = []
+    for tag in ("parent", "child"):
+        end = element.find(tag)
+        if end is None:
+            raise RobotDescriptionError(f"{what} has no <{tag}>")
+        ends.append(_required(end, "link", f"{what}, <{tag}>"))
+    axis = np.array([1.0, 0, 0])
+    if kind.plannable and element.find("axis") is not None:
+        axis = numbers(element.find("axis").get("xyz", "1 0 0"), 3, f"{what}, <axis xyz>")
+        if np.abs(axis).max() < 1e-9:
+            raise RobotDescriptionError(f"{what}: the <axis> is zero")
+        axis = axis / np.abs(axis).max()  # first, so that no square overflows
+        axis = axis / np.linalg.norm(axis)
+    limits, velocity = _read_limit(element.find("limit"), kind, what)
+    mimic = element.find("mimic") if kind.plannable else None
+    if mimic is not None:
+        mimic = (
+            _required(mimic, "joint", f"{what}, <mimic>"),
+            *(
+                float(numbers(mimic.get(key, default), 1, f"{what}, <mimic {key}>")[0])
+                for key, default in (("multiplier", "1"), ("offset", "0"))
+            ),
+        )
+    return Joint(name, element.get("type"), *ends, read_origin(element, what), axis, limits, velocity, mimic)
+
+
+def _read_limit(element, kind, what):
+    """((lower, upper) or None, velocity or None); NaN and inverted limits are errors wherever they stand."""
+    if element is None or not (kind.plannable or kind.loose):
+        return None, None
+    values = {}
+    for key in ("lower", "upper", "velocity"):
+        text = element.get(key)
+        try:
+            values[key] = None if text is None else float(text)
+        except ValueError:
+            values[key] = np.nan
+        if values[key] is not None and np.isnan(values[key]):
+            raise RobotDescriptionError(f"{what}: limit {key}={shown(text)} is not a number")
+    lower, upper = values["lower"] or 0.0, values["upper"] or 0.0  # the URDF's default is 0
+    if kind.limited and lower > upper:
+        raise RobotDescriptionError(f"{what}: the lower limit {lower:g} is above the upper limit {upper:g}")
+    far = [limit for limit in (lower, upper) if np.isfinite(limit) and abs(limit) > GREATEST_LENGTH]
+    if kind.slides and far:
+        raise RobotDescriptionError(f"{what}: limits must be within +-{GREATEST_LENGTH:g} m, got {far[0]:g}")
+    return (lower, upper), values["velocity"]
+
+
+def _order_tree(links, joints):
+    """Root link and the joints, parents before children, depth first in the order of the file."""
+    parent_joint, below = {}, {link: [] for link in links}
+    for joint in joints.values():
+        for link in (joint.parent, joint.child):
+            if link not in links:
+                raise RobotDescriptionError(f"joint '{joint.name}' names the link '{link}', which is not defined")
+        if joint.child in parent_joint:
+            raise RobotDescriptionError(
+                f"link '{joint.child}' is the child of two joints, "
+                f"'{parent_joint[joint.child]}' and '{joint.name}': not a tree"
+            )
+        parent_joint[joint.child] = joint.name
+        below[joint.parent].append(joint)
+    roots = [link for link in links if link not in parent_joint]
+    if len(roots) > 1:
+        raise RobotDescriptionError(f"the URDF has several root links, one is allowed: {', '.join(roots)}")
+    ordered, stack = {}, [joint for root in roots for joint in reversed(below[root])]
+    while stack:
+        joint = stack.pop()
+        ordered[joint.name] = joint
+        stack += reversed(below[joint.child])
+    if len(ordered) < len(joints):
+        cycle = [name for name in joints if name not in ordered]
+        raise RobotDescriptionError(f"the URDF's joints form a cycle, not a tree: {', '.join(cycle)}")
+    return roots[0], ordered
+
+
+def _with_mimic_leaders(joints):
+    """{name: Joint} where each mimic names the joint at the end of its chain, multipliers and offsets combined."""
+    for joint in joints.values():
+        if joint.mimic and joint.mimic[0] not in joints:
+            raise RobotDescriptionError(f"joint '{joint.name}' mimics '{joint.mimic[0]}', which is not defined")
+    try:
+        order = list(
+            TopologicalSorter(
+                {name: [joint.mimic[0]] if joint.mimic else [] for name, joint in joints.items()}
+            ).static_order()
+        )
+    except CycleError as error:
+        circle = error.args[1][::-1]
+        raise RobotDescriptionError(f"joint '{circle[0]}' mimics itself: {shortened(' -> '.join(circle))}") from error
+    resolved: dict[str, Joint] = {}
+    for name in order:  # leaders first
+        joint = joints[name]
+        if joint.mimic:
+            name_of_leader, multiplier, offset = joint.mimic
+            leader = resolved[name_of_leader]
+            if leader.kind.loose:
+                raise RobotDescriptionError(f"joint '{name}' mimics '{leader.name}', which is {leader.type}")
+            if leader.mimic:
+                offset, multiplier = multiplier * leader.mimic[2] + offset, multiplier * leader.mimic[1]
+            if not np.isfinite([multiplier, offset]).all():
+                raise RobotDescriptionError(
+                    f"joint '{name}': the multipliers along its chain of mimics grow beyond all numbers"
+                )
+            joint = replace(joint, mimic=(leader.mimic[0] if leader.mimic else leader.name, multiplier, offset))
+        resolved[name] = joint
+    return {name: resolved[name] for name in joints}

@@ -1,0 +1,94 @@
+"""The demo: starts the real nodes as processes of their own, asks them over DDS, checks and draws the answers.
+
+make demo                 or     python -m gpu_planners.demo.main --help
+"""
+
+import argparse
+import os
+import sys
+
+import rclpy
+from rich.console import Console
+
+from ..errors import GpuPlannersError
+from . import arm as demo_arm
+from . import grid as demo_grid
+
+HALVES = {"arm": demo_arm, "grid": demo_grid}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the demo -> the exit code."""
+    options = _options(arguments)
+    console = Console(width=None if sys.stdout.isatty() else 130, highlight=False)
+    try:
+        if not options.no_node:
+            _isolate()
+        rclpy.init(args=options.ros_arguments)
+        codes = []
+        for name in [options.only] if options.only else HALVES:
+            console.rule(f"[bold]{name}_planner", align="left")
+            codes.append(HALVES[name].run(console, options))
+        _say_what_next(console)
+        return max(codes)
+    except GpuPlannersError as error:
+        console.print(f"[bold red]demo: {error}[/]")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        rclpy.try_shutdown()
+
+
+def _say_what_next(console):
+    console.print(
+        """
+What to try next
+  another seed, another device        make demo ARGS="--seed 3 --device cpu"
+  many agents, a map of your own      make demo ARGS="--only grid --agents 100000 --map map.yaml"
+  your own robot, as a node           .venv/bin/arm_planner --ros-args -p robot_description_file:=robot.urdf
+  your own map, as a node             .venv/bin/grid_planner --ros-args -p map_file:=map.yaml
+  with RViz, where ROS 2 is installed ros2 launch gpu_planners demo.launch.py (arm), or
+                                      ros2 launch gpu_planners grid_planner.launch.py rviz:=true map:=...
+  another planner                     the field `planner` or `algorithm` of a request; parameters of the same names
+  how fast it is                      make bench
+  the library without ROS             README.md, "In Python, without ROS"
+""".rstrip(),
+        soft_wrap=True,
+    )
+
+
+def _isolate():
+    """Keep the demo's topics off the network and out of other robots' domain, unless the user chose one."""
+    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
+    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+
+
+def _options(arguments):
+    parser = argparse.ArgumentParser(
+        prog="make demo", description="Plan motions of a real robot, and paths of many agents, through the real nodes."
+    )
+    parser.add_argument("--only", choices=tuple(HALVES), help="one half of the demo (default: both)")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: %(default)s)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of the planner and of the generated map (default: %(default)s)"
+    )
+    parser.add_argument("--no-node", action="store_true", help="ask nodes that run already")
+    arm = parser.add_argument_group("arm")
+    arm.add_argument("--picture", default="out/demo.png", help="file of the picture (default: %(default)s)")
+    arm.add_argument("--repeat", action="store_true", help="ask again and again, for RViz")
+    grid = parser.add_argument_group("grid")
+    grid.add_argument("--map", help="map_server .yaml or MovingAI .map (default: caves and rooms of our own)")
+    grid.add_argument(
+        "--size", type=int, default=1024, help="rows and columns of the generated map (default: %(default)s)"
+    )
+    grid.add_argument("--agents", type=int, default=10_000, help="how many agents (default: %(default)s)")
+    grid.add_argument("--grid-picture", default="out/demo_grid.png", help="file of the picture (default: %(default)s)")
+    options, options.ros_arguments = parser.parse_known_args(arguments)
+    if options.ros_arguments and options.ros_arguments[0] != "--ros-args":
+        parser.error(f"unknown arguments: {' '.join(options.ros_arguments)}")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

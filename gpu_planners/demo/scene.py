@@ -1,0 +1,88 @@
+"""What the demo plans: a Panda of example-robot-data before a shelf, and the requests that it asks."""
+
+import importlib.metadata
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from geometry_msgs.msg import PoseStamped
+from sensor_msgs.msg import JointState
+
+from gpu_planners_msgs.srv import PlanMotion
+
+from ..errors import GpuPlannersError
+from ..share import share_folder
+
+PANDA = Path("example-robot-data/robots/panda_description")
+SCENE = "panda_table_shelf.yaml"
+ROOT_LINK, GROUP, TIP_LINK = "panda_link0", "arm", "panda_hand_tcp"
+JOINTS = tuple(f"panda_joint{number}" for number in range(1, 8))
+READY = (0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785)
+FORWARD = (0.0, math.sqrt(0.5), 0.0, math.sqrt(0.5))  # x, y, z, w: the gripper points along x, into the shelf
+
+
+@dataclass(frozen=True)
+class DemoRobot:
+    """Files of the demo's robot; package_dir: folder of the packages that its mesh paths name."""
+
+    urdf: Path
+    srdf: Path
+    package_dir: Path
+    group: str = GROUP
+    tip_link: str = TIP_LINK
+
+
+@dataclass(frozen=True)
+class DemoRequest:
+    """One question of the demo: a position of the gripper (x, y, z in the root frame, metres) or joint values (7,)."""
+
+    title: str
+    gripper_at: tuple[float, ...] = ()
+    joint_goal: tuple[float, ...] = ()
+    possible: bool = True
+
+
+REQUESTS = (
+    DemoRequest("reach into the upper compartment", gripper_at=(0.66, 0.00, 0.60)),
+    DemoRequest("from there into the lower one", gripper_at=(0.66, 0.10, 0.20)),
+    DemoRequest("back to the ready position", joint_goal=READY),
+    DemoRequest("into the top of the shelf (impossible)", gripper_at=(0.66, 0.00, 0.77), possible=False),
+)
+COMPARED = REQUESTS[1]  # what every planner is asked, from where REQUESTS[0] ends
+
+
+def demo_robot() -> DemoRobot:
+    """The Panda's files, where pip or a ROS distribution has put example-robot-data."""
+    shares = [Path(prefix) / "share" for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(":") if prefix]
+    try:
+        shares.insert(
+            0, Path(str(importlib.metadata.distribution("example-robot-data").locate_file("cmeel.prefix/share")))
+        )
+    except importlib.metadata.PackageNotFoundError:
+        pass
+    for share in shares:
+        if (share / PANDA / "urdf/panda.urdf").is_file():
+            return DemoRobot(share / PANDA / "urdf/panda.urdf", share / PANDA / "srdf/panda.srdf", share)
+    raise GpuPlannersError("the demo needs the Panda of example-robot-data: pip install example-robot-data")
+
+
+def scene_file() -> Path:
+    """The demo's scene, in the checkout or where the package is installed."""
+    return share_folder() / "config" / "scenes" / SCENE
+
+
+def message_of(request: DemoRequest, start: Sequence[float], seed: int) -> PlanMotion.Request:
+    """The request to the node, from start (7,) rad."""
+    message = PlanMotion.Request(start=JointState(name=list(JOINTS), position=[float(q) for q in start]), seed=seed)
+    if request.joint_goal:
+        message.joint_goals = [JointState(name=list(JOINTS), position=list(request.joint_goal))]
+        return message
+    goal = PoseStamped()
+    goal.header.frame_id = ROOT_LINK
+    goal.pose.position.x, goal.pose.position.y, goal.pose.position.z = request.gripper_at
+    o = goal.pose.orientation
+    o.x, o.y, o.z, o.w = FORWARD
+    message.pose_goals = [goal]
+    return message

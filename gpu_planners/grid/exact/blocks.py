@@ -1,0 +1,110 @@
+"""Planning blocks: square pieces of the map whose side is a power of two ([CE12] section III.A).
+
+Blocks are numbered row by row over the map and a ring of empty blocks around it, so that every block of the map has
+eight neighbours: those of block b are b - width, b + 1, b + width, b - 1 and the four between.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...device import lean_njit
+from ...errors import SettingsError
+from ..paths import EAST, NORTH, NORTH_EAST, NORTH_WEST, SOUTH, SOUTH_EAST, SOUTH_WEST, WEST
+
+BLOCK_SIZES = (4, 8, 16, 32)
+CHANGED = 256  # in an answer, beside the bits 0 to 7 of the neighbours: something in the block has changed
+AT_GOAL, NOWHERE = 8, 15  # direction codes beside the moves 0 to 7
+
+
+class Visit(NamedTuple):
+    """A block of one goal's field, on which a worker works.
+
+    item: slot * blocks + block
+    slot: of the goal's field
+    block: its number
+    seed: the goal's tile in the block, row * size + column; -1: the goal lies in another block
+    odd: parity of the distance of the block's tile (0, 0)
+    """
+
+    item: int
+    slot: int
+    block: int
+    seed: int
+    odd: int
+
+
+@lean_njit
+def side_bits(north, east, south, west):
+    """The neighbours for which a flag is set, as bits of their move codes."""
+    return np.int32(north) << NORTH | np.int32(east) << EAST | np.int32(south) << SOUTH | np.int32(west) << WEST
+
+
+@lean_njit
+def corner_bits(north_east, south_east, south_west, north_west):
+    """As `side_bits`, of the four neighbours at the corners."""
+    return (
+        np.int32(north_east) << NORTH_EAST
+        | np.int32(south_east) << SOUTH_EAST
+        | np.int32(south_west) << SOUTH_WEST
+        | np.int32(north_west) << NORTH_WEST
+    )
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """How a map of rows x cols tiles is cut.
+
+    rows, cols: of the map in tiles
+    size: side of a block in tiles, one of BLOCK_SIZES
+    """
+
+    rows: int
+    cols: int
+    size: int
+
+    def __post_init__(self):
+        if self.size not in BLOCK_SIZES:
+            raise SettingsError(f"block_size is {self.size!r}: use one of {BLOCK_SIZES}")
+
+    @property
+    def width(self) -> int:
+        """Blocks in a row, with the ring."""
+        return -(-self.cols // self.size) + 2
+
+    @property
+    def height(self) -> int:
+        """Blocks in a column, with the ring."""
+        return -(-self.rows // self.size) + 2
+
+    @property
+    def count(self) -> int:
+        """Blocks of the map and of the ring."""
+        return self.width * self.height
+
+    def of_tiles(self, rows: ArrayLike, cols: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """The block of each tile, and the tile's number row * size + column in it. All (N,) int64"""
+        size = self.size
+        block = (np.asarray(rows, np.int64) // size + 1) * self.width + np.asarray(cols, np.int64) // size + 1
+        return block, np.asarray(rows, np.int64) % size * size + np.asarray(cols, np.int64) % size
+
+    def inner(self) -> np.ndarray:
+        """The numbers of the blocks without the ring, (N,) int32."""
+        return np.arange(self.count, dtype=np.int32).reshape(self.height, self.width)[1:-1, 1:-1].ravel()
+
+    def free_rows(self, free: np.ndarray) -> np.ndarray:
+        """(count, size) uint32: bit c of [b, r] is set where tile (r, c) of block b is free. free: (rows, cols) bool"""
+        padded = np.zeros((self.height * self.size, self.width * self.size), np.uint8)
+        padded[self.size : self.size + self.rows, self.size : self.size + self.cols] = free
+        octets = np.packbits(padded.reshape(-1, 8), axis=1, bitorder="little") if self.size >= 8 else _nibbles(padded)
+        per_row = max(1, self.size // 8)
+        octets = octets.reshape(self.height, self.size, self.width, per_row).transpose(0, 2, 1, 3)
+        wide = np.zeros((self.count, self.size, 4), np.uint8)
+        wide[:, :, :per_row] = octets.reshape(self.count, self.size, per_row)
+        return wide.view(np.uint32)[:, :, 0]
+
+
+def _nibbles(padded):
+    return (padded.reshape(-1, 4) * np.array([1, 2, 4, 8], np.uint8)).sum(axis=1, dtype=np.uint8)

@@ -1,0 +1,131 @@
+"""Fields on the CPU's threads."""
+
+import os
+
+import numpy as np
+
+from ...parallel.team import Worker, run_team
+from ..maps.grid_map import GridMap
+from ..paths import check_words, first_words
+from .bits import BitField, new_wave
+from .descent import Agents, Directions, Packed, Walks, walk_functions
+from .request import GOAL_USED, Request
+from .rounds import MEMORY, Work, field_functions
+from .shape import BITS, VALUES, FieldShape
+from .values import ValueField, new_tiles
+
+SHARED_TILES = 1 << 26  # on larger maps each agent walks for itself: a word for each tile would be too much
+SHARING_AGENTS = 256  # fewer agents hardly meet
+FEW_REPAIRED = 16  # changed blocks of all fields: one thread repairs so few before several have met a few dozen times
+NO_CODES = np.zeros((0, 0), np.uint32)
+MOST_THREADS = 8  # a round has a few dozen blocks, and all threads wait for each other after it
+
+
+def field_record(shape: FieldShape, map_array: np.ndarray, arrays: dict) -> BitField | ValueField:
+    """The arrays of fields, those of `field_shapes`, as compiled code takes them."""
+    width, count = shape.blocks.width, shape.blocks.count
+    directions = arrays.get("directions", NO_CODES)
+    if shape.layout == BITS:
+        return BitField(width, count, map_array, arrays["values"], arrays["edge"], directions)
+    return ValueField(width, count, map_array, arrays["values"], directions)
+
+
+class CpuFields:
+    """Fields on the CPU. Not for several threads at once.
+
+    members: threads that work
+    """
+
+    def __init__(self, shape: FieldShape):
+        self.shape = shape
+        self.members = min(MOST_THREADS, len(os.sched_getaffinity(0)))
+        make = new_wave if shape.layout == BITS else new_tiles
+        self._scratch = [make(shape.blocks.size) for _ in range(self.members)]
+        self._update = field_functions(shape.layout, shape.blocks.size, shape.connectivity)
+        self._count, self._write = walk_functions(shape.blocks.size)
+        self._map = np.zeros((0, 0), np.uint8)
+        self._arrays: dict[str, np.ndarray] = {}
+
+    def allocate(self, slots: int):
+        """Make room for so many fields; those there were are lost."""
+        self._arrays = {name: np.zeros(shape, kind) for name, (shape, kind) in self.shape.field_shapes(slots).items()}
+        self._memory = np.zeros(MEMORY, np.int32)
+
+    @property
+    def memory_bytes(self) -> int:
+        """What is kept, without the map."""
+        return sum(array.nbytes for array in self._arrays.values())
+
+    def set_map(self, grid: GridMap):
+        """Take a map, before fields are made."""
+        self._map = self.shape.map_array(grid)
+
+    def change_map(self, grid: GridMap, rows: np.ndarray, cols: np.ndarray):
+        """Take some tiles (N,) of a map, before fields are repaired."""
+        self.shape.change_map(self._map, grid, rows, cols)
+
+    def staged(self) -> dict[str, np.ndarray]:
+        """{name: array} "map", "values", "edge", "directions" of one slot, in place of `set_map`.
+
+        What is written there counts after `load`, and what was computed lies there after `unload`. Here they are the
+        very arrays that are worked on.
+        """
+        if not self._map.size:
+            self._map = np.zeros(*self.shape.map_shape)
+        return {"map": self._map} | {name: self._arrays[name] for name in ("values", "edge", "directions")}
+
+    def load(self, *names: str):
+        """See `staged`."""
+
+    def unload(self, *names: str):
+        """See `staged`."""
+
+    def update(self, request: Request):
+        """Begin to do what is asked; it is done after `wait`, `descend` or `unload`."""
+        used = request.goals[:, GOAL_USED].sum()
+        few = not len(request.new) and not len(request.relax) and used * len(request.seeds) <= FEW_REPAIRED
+        members = 1 if few else self.members
+        numbers, field = request.packed(), field_record(self.shape, self._map, self._arrays)
+
+        def work(member):
+            worker = Worker(member, members, 0, member, members, self._memory)
+            self._update(
+                numbers, Work(field, self._arrays["goals"], self._arrays["queue"], self._scratch[member], worker)
+            )
+
+        run_team(members, work)
+
+    def wait(self):
+        """Wait until fields are there."""
+
+    def descend(self, starts: np.ndarray, slots: np.ndarray, bits: int) -> tuple[np.ndarray, ...]:
+        """Paths of agents. starts: (N, 2) int32; slots: (N,) int32, or (1,) for all; bits: of a step
+
+        -> length (N,) int32, -1 without a path; first (N,) int64; cost-to-go of the starts in units (N,) int64, empty
+        of BITS; words
+        """
+        n, blocks = len(starts), self.shape.blocks
+        directions = Directions(self._arrays["directions"], blocks.width, blocks.count)
+        walks = Walks(*(np.empty(n, np.int32) for _ in range(3)))
+        cuts = np.linspace(0, n, self.members + 1).astype(int).tolist()
+        shares = [Agents(cuts[member], cuts[member + 1], starts, slots) for member in range(self.members)]
+        sharing = n >= SHARING_AGENTS and blocks.rows * blocks.cols <= SHARED_TILES
+
+        def count(member):
+            known = np.zeros((blocks.rows, blocks.cols) if sharing else (0, 0), np.int64)
+            self._count(shares[member], directions, known, walks)
+
+        run_team(self.members, count)
+        first, total = first_words(np.maximum(walks.length, 0), bits)
+        check_words(total)
+        packed = Packed(first, bits, np.zeros(total, np.uint32))
+        run_team(self.members, lambda member: self._write(shares[member], directions, walks, packed))
+        value = np.zeros(0, np.int64)
+        if self.shape.layout == VALUES:
+            value = self._arrays["values"][slots, starts[:, 0] + 1, starts[:, 1] + 1]
+        return walks.length, first, value, packed.words
+
+    def field(self, slot: int) -> BitField | ValueField:
+        """The field of one slot, on the host, without its directions."""
+        arrays = {name: self._arrays[name][part] for name, part in self.shape.parts_of(slot).items()}
+        return field_record(self.shape, self._map, arrays)

@@ -1,0 +1,310 @@
+"""Exact cost-to-go fields of many goals on one map, by rounds over the blocks that something new has reached.
+
+A round relaxes every block on the list, in any order; a block that made its neighbour better puts that neighbour on the
+next round's list. When a list is empty every tile has its exact value: relaxation of positive costs has one fixed
+point, whatever the order, so CPU, GPU and any number of workers give the same field, bit for bit.
+
+A change of the map is repaired in two such runs: the first withdraws values that nothing supports any more, the second
+relaxes the blocks concerned. At last each tile of a block where something changed, and of its neighbours, gets its
+direction.
+
+A goal has a slot, and item = slot * blocks + block. The team shares
+    the queue, (QUEUE_ROWS, items) int32:
+        STAMP: the latest round that an item was listed for
+        STATE: twice the epoch (the number of the request) in which something of it was last withdrawn, plus 1 if it was
+            relaxed since
+        LISTS: two lists of items, of even and of odd rounds;  TOUCHED: the list of items withdrawn from in this epoch
+    its memory, int32: the barrier, the lengths of the lists, the round, the epoch; all 0 at first. Rounds and epochs
+        begin anew before they are too many for int32.
+"""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from ...device import lean_njit
+from ...parallel.team import Worker, add, lane_count, lane_range, meet, raise_to
+from ..paths import EAST, NORTH, NORTH_EAST, NORTH_WEST, SOUTH, SOUTH_EAST, SOUTH_WEST, WEST
+from .bits import bit_operations, spread_on_cpu
+from .blocks import CHANGED, Visit
+from .request import (
+    ALL_DIRECTIONS,
+    CHANGED_DIRECTIONS,
+    GOAL_BLOCK,
+    GOAL_PARITY,
+    GOAL_TILE,
+    GOAL_USED,
+    goal_number,
+    new_slot,
+    orders_of,
+    relax_block,
+    seed_block,
+)
+from .shape import BITS, VALUES
+from .values import value_operations
+
+STAMP, STATE, LISTS, TOUCHED = 0, 1, 2, 4  # rows of the queue
+COUNTS, ROUND, TOUCHED_COUNT, EPOCH = 1, 4, 5, 6  # in the team's memory; COUNTS: lengths of three rounds' lists
+MEMORY = 8  # its size
+MOST_COUNTED = 1 << 29  # rounds, epochs: then both begin anew. Four times as many fit, for the rounds of one request
+
+
+class Work(NamedTuple):
+    """What a worker works on and with.
+
+    field: BitField or ValueField
+    goals: (slots, 4) int32, columns as of `Request.goals`; brought up to date from each request
+    queue: see above
+    scratch: Wave or Tiles
+    worker: its memory as above
+    """
+
+    field: NamedTuple
+    goals: np.ndarray
+    queue: np.ndarray
+    scratch: NamedTuple
+    worker: Worker
+
+
+@lean_njit
+def is_first(worker):
+    """Is this the first lane of the first worker?"""
+    return worker.number == 0 and worker.lane == 0
+
+
+@lean_njit
+def listed(queue, k, i):
+    """-> item i on the list of round k"""
+    return np.int64(queue[LISTS + k % 2, i])
+
+
+@lean_njit
+def enlist(item, k, work):
+    """Put an item on the list of round k, once."""
+    if raise_to(work.queue[STAMP], item, k) < k:
+        work.queue[LISTS + k % 2, add(work.worker.memory, COUNTS + k % 3, 1)] = item
+
+
+@lean_njit
+def touch(item, epoch, work):
+    """Note that something of an item has been withdrawn in this epoch."""
+    if raise_to(work.queue[STATE], item, 2 * epoch) < 2 * epoch:
+        work.queue[TOUCHED, add(work.worker.memory, TOUCHED_COUNT, 1)] = item
+
+
+@lean_njit
+def settled(item, epoch, work):
+    """Note that the values of an item fit each other."""
+    work.queue[STATE, item] = 2 * epoch + 1
+
+
+@lean_njit
+def call(item, neighbours, k, work):
+    """Put the neighbours of an item whose bits (move codes) are set on the list of round k."""
+    width = work.field.width
+    around = (-width, 1, width, -1, 1 - width, width + 1, width - 1, -width - 1)
+    for j in lane_range(0, 8, work.worker.lane):
+        if (neighbours >> j) & 1:
+            enlist(item + around[j], k, work)
+
+
+@lean_njit
+def on_map(block, field):
+    """Is a block one of the map, not of the ring around it?"""
+    row, col = block // field.width, block % field.width
+    return 0 < row < field.blocks // field.width - 1 and 0 < col < field.width - 1
+
+
+NORTH_SIDE = 1 << NORTH | 1 << NORTH_EAST | 1 << NORTH_WEST  # bits of move codes
+EAST_SIDE = 1 << EAST | 1 << NORTH_EAST | 1 << SOUTH_EAST
+SOUTH_SIDE = 1 << SOUTH | 1 << SOUTH_EAST | 1 << SOUTH_WEST
+WEST_SIDE = 1 << WEST | 1 << SOUTH_WEST | 1 << NORTH_WEST
+
+
+@lean_njit
+def inner(block, neighbours, field):
+    """Those bits of `neighbours` whose blocks lie on the map."""
+    row = np.int64(np.uint32(block) // np.uint32(field.width))
+    col = block - row * field.width
+    outer = 0
+    if row == 1:
+        outer |= NORTH_SIDE
+    if (row + 2) * field.width == field.blocks:
+        outer |= SOUTH_SIDE
+    if col == 1:
+        outer |= WEST_SIDE
+    if col == field.width - 2:
+        outer |= EAST_SIDE
+    return neighbours & ~outer
+
+
+@lean_njit
+def visit_of(item, slot, block, goals):
+    tile, its_block, parity = (
+        goals[slot, GOAL_TILE],
+        goals[slot, GOAL_BLOCK],
+        goals[slot, GOAL_PARITY],
+    )  # no branch between
+    return Visit(item, slot, block, tile if its_block == block else np.int32(-1), parity)
+
+
+@lean_njit
+def visit_item(item, field, goals):
+    """The visit of an item."""
+    slot = np.int64(np.uint32(item) // np.uint32(field.blocks))  # a division of 64 bits is long on CUDA
+    return visit_of(item, slot, item - slot * field.blocks, goals)
+
+
+@lean_njit
+def begin(orders, work):
+    """Count on, empty the lists, take the goals -> the round and the epoch that begin"""
+    worker, queue = work.worker, work.queue
+    k, epoch = np.int64(worker.memory[ROUND]) + 1, np.int64(worker.memory[EPOCH]) + 1
+    thread, threads = worker.number * lane_count() + worker.lane, worker.count * lane_count()
+    if max(k, epoch) > MOST_COUNTED:
+        k, epoch = np.int64(1), np.int64(1)
+        for item in range(thread, queue.shape[1], threads):
+            queue[STAMP, item], queue[STATE, item] = 0, 0
+        meet(worker)
+    if is_first(worker):
+        worker.memory[TOUCHED_COUNT] = 0
+        for i in range(3):
+            worker.memory[COUNTS + i] = 0
+    for j in range(thread, 4 * orders.live, threads):
+        work.goals[j // 4, j % 4] = goal_number(orders, j)
+    return k, epoch
+
+
+@lean_njit
+def enlist_seeds(orders, k, epoch, work):
+    """List the blocks where the map has changed, of all fields in use."""
+    worker, seeds = work.worker, orders.seeds
+    if worker.lane == 0:
+        for j in range(worker.number, seeds * orders.live, worker.count):
+            if work.goals[j // seeds, GOAL_USED]:
+                item = j // seeds * work.field.blocks + seed_block(orders, j % seeds)
+                enlist(item, k, work)
+                touch(item, epoch, work)
+
+
+@lean_njit
+def enlist_starts(orders, k, work):
+    """List the goals' blocks of new fields, all blocks withdrawn from, and the blocks to go on from."""
+    worker, blocks = work.worker, work.field.blocks
+    if worker.lane == 0:
+        for j in range(worker.number, orders.new, worker.count):
+            slot = new_slot(orders, j)
+            enlist(slot * blocks + work.goals[slot, GOAL_BLOCK], k, work)
+        for j in range(worker.number, worker.memory[TOUCHED_COUNT], worker.count):
+            enlist(work.queue[TOUCHED, j], k, work)
+        for j in range(worker.number, orders.relax * orders.live, worker.count):
+            enlist(j // orders.relax * blocks + relax_block(orders, j % orders.relax), k, work)
+
+
+@functools.cache
+def field_functions(layout, size, connectivity, make_spread=spread_on_cpu):
+    """-> update_fields(numbers, work) for fields of a layout. numbers: a packed request"""
+    if layout == BITS:
+        clear_values, relax, withdraw, direct = bit_operations(size, make_spread)
+    else:
+        clear_values, relax, withdraw, direct = value_operations(size, connectivity)
+
+    @lean_njit
+    def clear(slot, epoch, work):
+        """Make the field of a slot one without any value."""
+        worker, blocks = work.worker, work.field.blocks
+        if worker.lane == 0:
+            for block in range(worker.number, blocks, worker.count):
+                settled(slot * blocks + block, epoch, work)
+        clear_values(slot, work.field, worker)
+
+    @lean_njit
+    def work_on(visit, withdrawing, epoch, work):
+        """Withdraw from, or relax, a block -> the answer of `withdraw` or `relax`"""
+        lane = work.worker.lane
+        if withdrawing:
+            answer = withdraw(visit, work.field, work.scratch, lane)
+            if lane == 0 and answer & CHANGED:
+                touch(visit.item, epoch, work)
+        else:
+            raw = layout == VALUES and work.queue[STATE, visit.item] == 2 * epoch
+            answer = relax(visit, work.field, raw, work.scratch, lane)
+            if lane == 0:
+                settled(visit.item, epoch, work)
+        return answer
+
+    @lean_njit
+    def rounds(withdrawing, k, epoch, work):
+        """Rounds from k on until a list is empty -> the round after the last"""
+        worker, queue = work.worker, work.queue
+        while True:
+            w = worker.number
+            item = listed(queue, k, min(w, queue.shape[1] - 1))  # its length is not known yet: that read takes as long
+            n = worker.memory[COUNTS + k % 3]
+            if n == 0:
+                return k
+            while w < n:
+                visit = visit_item(item, work.field, work.goals)
+                answer = work_on(visit, withdrawing, epoch, work)
+                call(item, inner(visit.block, answer, work.field), k + 1, work)
+                w += worker.count
+                if w < n:
+                    item = listed(queue, k, w)
+            if is_first(worker):
+                worker.memory[COUNTS + (k + 2) % 3] = 0
+            meet(worker)
+            k += 1
+
+    @lean_njit
+    def is_dirty(item, epoch, work):
+        """Has something changed in this epoch in a block or beside it?"""
+        dirty, width = False, work.field.width
+        for row in range(-width, width + 1, width):
+            for beside in range(-1, 2):
+                dirty |= work.queue[STATE, item + row + beside] >= 2 * epoch
+        return dirty
+
+    @lean_njit
+    def direct_field(slot, every, epoch, work):
+        """Write the directions of every block of a field, or of those that `is_dirty`."""
+        field, worker = work.field, work.worker
+        for block in range(worker.number, field.blocks, worker.count):
+            if on_map(block, field):
+                item = slot * field.blocks + block
+                if every or is_dirty(item, epoch, work):
+                    direct(visit_of(item, slot, block, work.goals), field, work.scratch, worker.lane)
+
+    @lean_njit
+    def direct_fields(orders, epoch, work):
+        """Write the directions that a request asks for."""
+        every = orders.directions == ALL_DIRECTIONS
+        if orders.directions == CHANGED_DIRECTIONS:
+            for j in range(orders.new):
+                direct_field(new_slot(orders, j), True, epoch, work)
+        if every or orders.directions == CHANGED_DIRECTIONS and orders.seeds + orders.relax > 0:
+            for slot in range(orders.live):
+                if work.goals[slot, GOAL_USED]:
+                    direct_field(slot, every, epoch, work)
+
+    @lean_njit
+    def update_fields(numbers, work):
+        """Plan the fields of new goals from scratch; with seeds, repair all fields in use."""
+        orders, worker = orders_of(numbers), work.worker
+        k, epoch = begin(orders, work)
+        for j in range(orders.new):
+            clear(new_slot(orders, j), epoch, work)
+        meet(worker)
+        if orders.seeds > 0:
+            enlist_seeds(orders, k, epoch, work)
+            meet(worker)
+            k = rounds(True, k, epoch, work)
+            meet(worker)  # all have seen the empty list
+        enlist_starts(orders, k, work)
+        meet(worker)
+        k = rounds(False, k, epoch, work)
+        if is_first(worker):
+            worker.memory[ROUND], worker.memory[EPOCH] = k, epoch
+        direct_fields(orders, epoch, work)
+
+    return update_fields

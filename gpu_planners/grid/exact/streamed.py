@@ -1,0 +1,332 @@
+"""A field that does not fit into the memory limit, planned piece by piece; its whole state lies in the host's memory.
+
+The map is cut into windows of whole blocks. A window with the ring around it that its neighbours own, of blocks (BITS)
+or of tiles (VALUES), is to the fields that plan it just a smaller map, whose ring is read and not worked on. Blocks
+beyond the border that a visit could improve seed the neighbour's next visit. The window with the least such value is
+next, until there is none. Then no tile can get better by any of its neighbours, and that state is the same however it
+was reached (`rounds`): fields and directions equal those made in one piece, bit for bit. Windows overlap, so that most
+maps need one visit of each.
+"""
+
+import functools
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ...device import lean_njit
+from ...errors import SettingsError
+from ...parallel.team import run_team
+from ..paths import COL_MOVES, EAST, NORTH, ROW_MOVES, SOUTH, WEST
+from .bits import UNREACHED, WALL, side_function
+from .blocks import Blocks
+from .cpu import CpuFields
+from .request import ALL_DIRECTIONS, GOAL_BLOCK, GOAL_USED, NO_DIRECTIONS, Request
+from .shape import BITS, VALUES, FieldShape
+from .values import INFINITE, Tiles, step_functions
+
+LEAST_SIDE = 2  # blocks; of a smaller window most would be its ring
+OVERLAP = 8  # windows overlap by this part of a side: a way that wavers along a border stays in one window
+COPIERS = 8  # threads that copy: more do not move more
+
+
+class Window(NamedTuple):
+    """Blocks of the map from row top to bottom - 1, from column left to right - 1; the map's first block is 0, 0."""
+
+    top: int
+    bottom: int
+    left: int
+    right: int
+
+    @property
+    def own(self):
+        """The same blocks as a map of their own."""
+        return Window(0, self.bottom - self.top, 0, self.right - self.left)
+
+    def holds(self, row, col):
+        return self.top <= row < self.bottom and self.left <= col < self.right
+
+
+class Seeds(NamedTuple):
+    """Where visits go on from.
+
+    high, wide: as of `Cut`;  across: windows in a row
+    waiting: (height, width) bool, blocks with the ring
+    least: (windows,) int64 best new value that each window gets from its neighbours, INFINITE: none
+    """
+
+    high: int
+    wide: int
+    across: int
+    waiting: np.ndarray
+    least: np.ndarray
+
+
+@lean_njit
+def sow(row, col, value, seeds):
+    """A tile of block (row, col) gets better by a value: the block seeds the next visit of its window."""
+    window = row // seeds.high * seeds.across + col // seeds.wide
+    seeds.waiting[row + 1, col + 1] = True
+    seeds.least[window] = min(seeds.least[window], value)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How a map is cut into windows, row by row.
+
+    shape: FieldShape of the map
+    high, wide: blocks that windows lie apart, from the first ones at the map's corner
+    margin: blocks that a window reaches further; all windows have one size, so that it is more at the map's sides
+    """
+
+    shape: FieldShape
+    high: int
+    wide: int
+
+    @property
+    def margin(self) -> int:
+        return min(self.high, self.wide) // OVERLAP
+
+    @staticmethod
+    def of(shape: FieldShape, limit_bytes: int) -> "Cut":
+        """The fewest windows of which one fits into the limit, its part of the map included; of those the squarest.
+
+        Raises SettingsError where windows would have to be smaller than LEAST_SIDE.
+        """
+        rows, cols = shape.blocks.height - 2, shape.blocks.width - 2
+        least_high, least_wide = min(LEAST_SIDE, rows), min(LEAST_SIDE, cols)
+        cuts = []
+        for high in {-(-rows // n) for n in range(1, rows + 1)} | {least_high}:
+            widest = bisect_right(
+                range(1, cols + 1), limit_bytes, key=lambda wide: Cut(shape, high, wide).window.bytes_with_map
+            )
+            if high >= least_high and widest >= least_wide:
+                cuts.append(Cut(shape, high, -(-cols // -(-cols // widest))))
+        if not cuts:
+            least = Cut(shape, least_high, least_wide).window.bytes_with_map
+            raise SettingsError(
+                f"memory_limit_bytes is {limit_bytes}: too little for a piece of {least_high} x {least_wide} blocks of "
+                f"{shape.blocks.size} x {shape.blocks.size} tiles; use at least {least}"
+            )
+        return min(cuts, key=lambda cut: (cut.down * cut.across, cut.high + cut.wide))
+
+    @property
+    def window(self) -> FieldShape:
+        """The shape of a window's fields."""
+        size = self.shape.blocks.size
+        return FieldShape(
+            self.shape.layout, Blocks(self._rows * size, self._cols * size, size), self.shape.connectivity
+        )
+
+    @property
+    def _rows(self):
+        return min(self.high + 2 * self.margin, self.shape.blocks.height - 2)
+
+    @property
+    def _cols(self):
+        return min(self.wide + 2 * self.margin, self.shape.blocks.width - 2)
+
+    @property
+    def down(self) -> int:
+        """Windows in a column."""
+        return -(-(self.shape.blocks.height - 2) // self.high)
+
+    @property
+    def across(self) -> int:
+        """Windows in a row."""
+        return -(-(self.shape.blocks.width - 2) // self.wide)
+
+    def place(self, window: int) -> Window:
+        """The blocks of a window, without the ring."""
+        row, col = window // self.across * self.high, window % self.across * self.wide
+        top = max(0, min(row - self.margin, self.shape.blocks.height - 2 - self._rows))
+        left = max(0, min(col - self.margin, self.shape.blocks.width - 2 - self._cols))
+        return Window(top, top + self._rows, left, left + self._cols)
+
+
+def _part(shape, arrays, name, window, ring):
+    """View of a field's staged array: the blocks of a window, with the ring around them (1) or without (0)."""
+    array, size = arrays[name], 1
+    if shape.layout == VALUES and name in ("map", "values"):
+        array, size = array.reshape(array.shape[-2:]), shape.blocks.size
+    else:
+        array = array.reshape(shape.blocks.height, shape.blocks.width, *array.shape[1:])
+    rows = slice(window.top * size + 1 - ring, window.bottom * size + 1 + ring)
+    return array[rows, window.left * size + 1 - ring : window.right * size + 1 + ring]
+
+
+class StreamedFields:
+    """One field at a time, window by window. The same as `CpuFields`, but for `visits`.
+
+    cut: how the map is cut
+    piece: the fields that plan a window, of the shape `cut.window`
+    visits: how often a window was worked on for the latest field, the last visits for the directions not counted
+    """
+
+    def __init__(self, cut: Cut, piece):
+        self.cut, self.visits = cut, 0
+        self._host, self._piece = CpuFields(cut.shape), piece
+        self._piece.allocate(1)
+        self.allocate, self.set_map, self.change_map = self._host.allocate, self._host.set_map, self._host.change_map
+        self.descend, self.field, self.wait = self._host.descend, self._host.field, self._host.wait
+
+    @property
+    def memory_bytes(self) -> int:
+        """What a window takes on its device, without its map."""
+        return self._piece.memory_bytes
+
+    def update(self, request: Request):
+        """Plan the field of slot 0 from nothing."""
+        cut, state, goal = self.cut, self._host.staged(), request.goals[0]
+        if not goal[GOAL_USED]:
+            return
+        changing = self._blank(state)
+        seeds = self._seeds(goal)
+        self.visits = 0
+        while seeds.least.min() < INFINITE:
+            number = int(np.argmin(seeds.least))
+            seeds.least[number] = INFINITE
+            window = cut.place(number)
+            part = seeds.waiting[window.top + 1 : window.bottom + 1, window.left + 1 : window.right + 1]
+            row, col = np.nonzero(part)
+            if len(row) == 0:  # a window that overlaps this one has been there
+                continue
+            part[:] = False
+            relax = (row + 1) * cut.window.blocks.width + col + 1
+            self._visit(window, goal, ("map", *changing), changing, relax=relax, directions=NO_DIRECTIONS)
+            _beyond_function(cut.shape)(window, state["values"], state["edge"], state["map"], seeds)
+            self.visits += 1
+        for number in range(len(seeds.least)):
+            self._visit(cut.place(number), goal, ("map", "values"), ("directions",), directions=ALL_DIRECTIONS)
+
+    def _blank(self, state):
+        """Make the field one where nothing is reached -> names of the arrays that visits change"""
+        if self.cut.shape.layout == VALUES:
+            state["values"].fill(INFINITE)
+            return ("values",)
+        state["values"].fill(0)
+        _edge_function(self.cut.shape.blocks.size)(state["map"], state["edge"])
+        return "values", "edge"
+
+    def _seeds(self, goal):
+        """The goal's block seeds the first visit."""
+        cut, blocks = self.cut, self.cut.shape.blocks
+        waiting = np.zeros((blocks.height, blocks.width), np.bool_)
+        seeds = Seeds(cut.high, cut.wide, cut.across, waiting, np.full(cut.down * cut.across, INFINITE))
+        row, col = divmod(int(goal[GOAL_BLOCK]), blocks.width)
+        sow(row - 1, col - 1, np.int64(0), seeds)
+        return seeds
+
+    def _visit(self, window, goal, before, after, **asked):
+        """Work on a window, which gets the arrays `before` and gives the arrays `after`. asked: see `Request`"""
+        cut, inner = self.cut, self.cut.window
+        state, staged = self._host.staged(), self._piece.staged()
+        for name in before:
+            _copy(
+                _part(inner, staged, name, window.own, 1), _part(cut.shape, state, name, window, 1), self._host.members
+            )
+        self._piece.load(*before)
+        row, col = np.divmod(goal[GOAL_BLOCK], cut.shape.blocks.width) - np.int32(1)
+        goals, block = goal[None].copy(), -1
+        if window.holds(row, col):
+            block = (row - window.top + 1) * inner.blocks.width + col - window.left + 1
+        goals[0, GOAL_BLOCK] = block
+        self._piece.update(Request(goals, **asked))
+        self._piece.unload(*after)
+        for name in after:
+            _copy(
+                _part(cut.shape, state, name, window, 0), _part(inner, staged, name, window.own, 0), self._host.members
+            )
+
+
+def _copy(to, source, members):
+    """to[:] = source, by several threads."""
+    members = min(members, COPIERS)
+    cuts = np.linspace(0, len(to), members + 1).astype(int)
+
+    def work(member):
+        part = slice(cuts[member], cuts[member + 1])
+        np.copyto(to[part], source[part])
+
+    run_team(members, work)
+
+
+@functools.cache
+def _edge_function(size):
+    """-> blank for BITS of this block size"""
+    side_bit = side_function(size)
+
+    @lean_njit
+    def blank(free, edge):
+        """Make the edges those of a field where nothing is reached."""
+        for block in range(len(edge)):
+            for side in range(4):
+                for i in range(size):
+                    edge[block, side, i] = UNREACHED if side_bit(free[block], side, i) else WALL
+
+    return blank
+
+
+def _beyond_function(shape):
+    """-> better_beyond(window, values, edge, map, seeds), which sows the blocks that can get better by a window"""
+    if shape.layout == BITS:
+        return _bits_beyond(shape.blocks.size, shape.blocks.width)
+    return _values_beyond(shape.blocks.size, shape.connectivity)
+
+
+@functools.cache
+def _bits_beyond(size, width):
+    @lean_njit
+    def offer(row, col, side, edge, seeds):
+        """Of the block beyond one side of block (row, col)."""
+        block = (row + 1) * width + col + 1
+        row += ROW_MOVES[side]
+        col += COL_MOVES[side]
+        other = (row + 1) * width + col + 1
+        for i in range(size):
+            steps = edge[block, side, i]
+            if WALL < steps < UNREACHED and steps + 1 < edge[other, (side + 2) % 4, i]:
+                sow(row, col, np.int64(steps + 1), seeds)
+
+    @lean_njit
+    def better_beyond(window, values, edge, free, seeds):
+        for col in range(window.left, window.right):
+            offer(window.top, col, NORTH, edge, seeds)
+            offer(window.bottom - 1, col, SOUTH, edge, seeds)
+        for row in range(window.top, window.bottom):
+            offer(row, window.right - 1, EAST, edge, seeds)
+            offer(row, window.left, WEST, edge, seeds)
+
+    return better_beyond
+
+
+@functools.cache
+def _values_beyond(size, connectivity):
+    barrier, through = step_functions(connectivity)
+
+    @lean_njit
+    def offer(r, c, window, tiles, seeds):
+        """Of one tile just outside the window."""
+        if barrier(tiles, r, c) != 0:
+            return
+        best = tiles.value[r, c]
+        for k in range(connectivity):
+            row, col = r + ROW_MOVES[k], c + COL_MOVES[k]
+            if window.top * size < row <= window.bottom * size and window.left * size < col <= window.right * size:
+                best = min(best, through(tiles, r, c, ROW_MOVES[k], COL_MOVES[k]))
+        if best < tiles.value[r, c]:
+            sow((r - 1) // size, (c - 1) // size, best, seeds)
+
+    @lean_njit
+    def better_beyond(window, values, edge, cost, seeds):
+        tiles = Tiles(values[0], cost)  # of the whole map, padded
+        top, bottom, left, right = window.top * size, window.bottom * size, window.left * size, window.right * size
+        for c in range(left, right + 2):
+            offer(top, c, window, tiles, seeds)
+            offer(bottom + 1, c, window, tiles, seeds)
+        for r in range(top + 1, bottom + 1):
+            offer(r, left, window, tiles, seeds)
+            offer(r, right + 1, window, tiles, seeds)
+
+    return better_beyond

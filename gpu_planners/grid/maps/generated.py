@@ -1,0 +1,210 @@
+"""Maps of our own, any size, the same for the same seed: random obstacles, rooms, caves, and caves among rooms.
+
+Only whole-array operations, so that 4096x4096 tiles take seconds. Where corners are not cut, tiles that a diagonal
+connects are connected without it too; so components are 4-connected for both connectivities.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import ndimage
+
+from ...errors import GridMapError
+from .grid_map import GridMap
+
+TILES_A_TIME = 1 << 24  # random numbers drawn at once
+SHARE_OF_ROCK = 0.45  # before smoothing: caverns that touch, with walls between them
+SMOOTHINGS = 5, 2  # of the coarsest grid of caves, of each finer one
+FLIPPED = 0.12  # share of tiles changed before a finer grid is smoothed
+LEFT_OUT, CLOSED_WALLS = 0.12, 0.12  # shares of the walls between rooms that are left out, that have no door
+
+
+def random_map(
+    rows: int, cols: int, density: float = 0.2, seed: int = 0, connectivity: int = 8, free: ArrayLike = ()
+) -> GridMap:
+    """Each tile is an obstacle with probability `density` ([CE12] V), but the tiles `free`, (K, 2) [row, col].
+
+    -> GridMap
+    """
+    _check(rows, cols, {"density": density}, {})
+    free = np.asarray(free, int).reshape(-1, 2)
+    outside = free[((free < 0) | (free >= (rows, cols))).any(axis=1)]
+    if len(outside):
+        raise GridMapError(
+            f"free tile {tuple(outside[0].tolist())} lies outside; allowed: rows 0 .. {rows - 1}, cols 0 .. {cols - 1}"
+        )
+    rng = np.random.default_rng(seed)
+    costs = np.empty((rows, cols), np.uint8)
+    step = max(1, TILES_A_TIME // cols)
+    for row in range(0, rows, step):
+        part = costs[row : row + step]
+        np.greater_equal(rng.random(part.shape, dtype=np.float32), np.float32(density), out=part.view(bool))
+    costs[tuple(free.T)] = 1
+    return GridMap(costs, connectivity)
+
+
+def cave_map(
+    rows: int, cols: int, seed: int = 0, connectivity: int = 8, passages: float = 16, fill: float = SHARE_OF_ROCK
+) -> GridMap:
+    """Caves: random tiles, smoothed by a cellular automaton (a tile becomes rock when 5 of the 9 about it are rock).
+
+    passages: how far caverns are apart, in tiles;  fill: share of rock before smoothing. Only the largest cave stays
+        open.
+    -> GridMap
+    """
+    _check(rows, cols, {"fill": fill}, {"passages": passages})
+    return GridMap(largest_component(_caves(rows, cols, np.random.default_rng(seed), passages, fill)), connectivity)
+
+
+def room_map(
+    rows: int,
+    cols: int,
+    seed: int = 0,
+    connectivity: int = 8,
+    room: int = 24,
+    wall: int = 2,
+    door: int = 3,
+    open_walls: float = LEFT_OUT,
+    no_door: float = CLOSED_WALLS,
+) -> GridMap:
+    """Rooms of different sizes, about `room` tiles wide, with walls of `wall` tiles; most have a door of `door` tiles,
+    a share `open_walls` of them is left out and a share `no_door` is closed. Only what is connected stays open.
+
+    -> GridMap
+    """
+    _check(rows, cols, {"open_walls": open_walls, "no_door": no_door}, {"room": room, "wall": wall, "door": door})
+    free = _rooms(rows, cols, np.random.default_rng(seed), room, wall, door, open_walls, no_door)
+    return GridMap(largest_component(free), connectivity)
+
+
+def caves_and_rooms(
+    rows: int, cols: int, seed: int = 0, connectivity: int = 8, room: int | None = None, passages: float | None = None
+) -> GridMap:
+    """Regions of rooms among caves, all connected: the map of the demo. Rooms and caverns grow with the map.
+
+    -> GridMap
+    """
+    rng = np.random.default_rng(seed)
+    size = min(rows, cols)
+    room = max(16, size // 36) if room is None else room
+    passages = max(10, size // 40) if passages is None else passages
+    _check(rows, cols, {}, {"room": room, "passages": passages})
+    built = _smooth_noise(rows, cols, max(size / 4, 2.0 * room), rng) > 0.05
+    fill = SHARE_OF_ROCK + 0.02 * np.clip(_smooth_noise(rows, cols, max(size / 16, 8.0), rng), -1.5, 1.5)
+    wall, door = max(2, room // 16), max(3, room // 8)
+    free = np.where(
+        built, _rooms(rows, cols, rng, room, wall, door, LEFT_OUT, 0.08), _caves(rows, cols, rng, passages, fill)
+    )
+    return GridMap(largest_component(free), connectivity)
+
+
+def largest_component(free: ArrayLike | GridMap) -> np.ndarray:
+    """The largest set of connected free tiles. free: (rows, cols) bool or GridMap -> (rows, cols) bool"""
+    free = ~free.blocked if isinstance(free, GridMap) else np.asarray(free, bool)
+    labels, count = ndimage.label(free)
+    if count == 0:
+        return free.copy()
+    sizes = np.bincount(labels.ravel())
+    sizes[0] = 0
+    return labels == np.argmax(sizes)
+
+
+def random_free_tiles(grid: GridMap, count: int, seed: int = 0) -> np.ndarray:
+    """Tiles of the largest component, drawn with replacement. -> (count, 2) int32 [row, col]"""
+    tiles = np.flatnonzero(largest_component(grid))
+    if len(tiles) == 0:
+        raise GridMapError("the map has no free tile; allowed: at least one")
+    chosen = np.random.default_rng(seed).choice(tiles, count)
+    return np.stack(np.divmod(chosen, grid.cols), axis=1).astype(np.int32)
+
+
+def _caves(rows, cols, rng, passages, fill):
+    """(rows, cols) bool, true where free.
+
+    The automaton runs on a coarse grid, then on finer ones, so that walls are rough.
+    """
+    scale = max(1, 1 << max(0, int(np.log2(max(passages, 1) / 5))))
+    shape = (-(-rows // scale), -(-cols // scale))
+    if np.ndim(fill):
+        fill = np.asarray(fill)[::scale, ::scale]
+    rock = _smoothed(rng.random(shape) < fill, SMOOTHINGS[0])
+    while scale > 1:
+        scale //= 2
+        rock = rock.repeat(2, axis=0).repeat(2, axis=1)[: -(-rows // scale), : -(-cols // scale)]
+        rock = _smoothed(rock ^ (rng.random(rock.shape, dtype=np.float32) < FLIPPED), SMOOTHINGS[1])
+    return ~rock
+
+
+def _smoothed(rock, times):
+    for _ in range(times):
+        padded = np.pad(rock.view(np.uint8), 1, constant_values=1)
+        beside = padded[:, :-2] + padded[:, 1:-1] + padded[:, 2:]
+        rock = beside[:-2] + beside[1:-1] + beside[2:] >= 5
+    return rock
+
+
+def _rooms(rows, cols, rng, room, wall, door, open_walls, no_door):
+    """(rows, cols) bool, true where free"""
+    row_walls, col_walls = _wall_lines(rows, room, wall, rng), _wall_lines(cols, room, wall, rng)
+    free = np.ones((rows, cols), bool)
+    upright = _openings(rows, row_walls, len(col_walls), rng, wall, door, open_walls, no_door)
+    level = _openings(cols, col_walls, len(row_walls), rng, wall, door, open_walls, no_door)
+    for across in range(wall):
+        inside = col_walls + across < cols
+        free[:, col_walls[inside] + across] &= upright[inside].T
+        inside = row_walls + across < rows
+        free[row_walls[inside] + across] &= level[inside]
+    return free
+
+
+def _wall_lines(size, room, wall, rng):
+    """First tiles of the walls on one axis; the map's border is the first and the last one."""
+    gaps = rng.integers(max(2, int(0.6 * room)), max(3, int(1.4 * room)) + 1, size // max(1, room // 2) + 2) + wall
+    lines = np.concatenate([[0], np.cumsum(gaps)])
+    return np.append(lines[lines < size - wall - room // 2], max(size - wall, 0))
+
+
+def _openings(size, crossing, count, rng, wall, door, open_walls, no_door):
+    """Where `count` walls along an axis of `size` tiles are open, each cut into parts by the crossing walls.
+
+    -> (count, size) bool
+    """
+    part = np.searchsorted(crossing, np.arange(size), side="right") - 1
+    first = crossing + wall
+    ends = np.append(crossing[1:], size)
+    spare = np.maximum(ends - first - door, 0)
+    at = first + (rng.random((count, len(crossing))) * (spare + 1)).astype(int)
+    kind = rng.random((count, len(crossing)))
+    kind[0] = kind[-1] = 2.0  # the map's border has no opening
+    has_door = (kind >= open_walls) & (kind < 1 - no_door)
+    place = np.arange(size)
+    in_door = has_door[:, part] & (place >= at[:, part]) & (place < at[:, part] + door)
+    return (in_door | (kind < open_walls)[:, part]) & (place >= first[part])
+
+
+def _smooth_noise(rows, cols, length, rng):
+    """(rows, cols) float32 noise of mean 0 and deviation 1: random values some tiles apart, joined smoothly."""
+
+    def weights(size):
+        place = np.arange(size) / length
+        left = place.astype(int)
+        share = place - left
+        share = share * share * (3 - 2 * share)
+        matrix = np.zeros((size, left[-1] + 2), np.float32)
+        matrix[np.arange(size), left], matrix[np.arange(size), left + 1] = 1 - share, share
+        return matrix
+
+    down, across = weights(rows), weights(cols)
+    noise = down @ rng.normal(size=(down.shape[1], across.shape[1])).astype(np.float32) @ across.T
+    return (noise - noise.mean()) / max(noise.std(), 1e-6)
+
+
+def _check(rows, cols, shares, sizes):
+    """shares, sizes: {name: value}"""
+    if rows < 1 or cols < 1:
+        raise GridMapError(f"the map is empty: {rows} rows, {cols} cols; allowed: at least one each")
+    for name, share in shares.items():
+        if not 0 <= share <= 1:
+            raise GridMapError(f"{name} is {share!r}; allowed: 0 .. 1")
+    for name, size in sizes.items():
+        if not size >= 1:
+            raise GridMapError(f"{name} is {size!r}; allowed: 1 or more tiles")

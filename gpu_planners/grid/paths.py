@@ -1,0 +1,245 @@
+"""Paths of many agents: a status for each, and steps packed into words.
+
+A step is a move code of 2 bits (4-connected) or 4 bits (8-connected). An agent's steps are counted from its goal: the
+step that enters the goal is number 0, in the lowest bits of the agent's first word. So agents that take one way to one
+goal from some tile on have the same words up to there.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numba import prange
+from numpy.typing import ArrayLike
+
+from ..device import njit, refuse_forked
+from ..errors import GridMapError
+from .checks import array_of, whole
+
+NORTH, EAST, SOUTH, WEST, NORTH_EAST, SOUTH_EAST, SOUTH_WEST, NORTH_WEST = range(8)  # move codes
+ROW_MOVES, COL_MOVES = (-1, 0, 1, 0, -1, 1, 1, -1), (0, 1, 0, -1, 1, 1, -1, -1)  # tiles that a move of each code goes
+ROW_STEP, COL_STEP = np.array(ROW_MOVES, np.int32), np.array(COL_MOVES, np.int32)  # the same as arrays
+WORD_BITS = 32
+MOST_WORDS = 1 << 30  # of a plan's paths: 4 GiB. Kernels count in int32, and one more stands for all that is more
+MOST_STEPS = 2**31 - 1  # of a path
+MANY = 16384  # agents; below this size threads cost more than they save
+
+
+def with_threads(function):
+    """Compile function(array, ...), whose loop over the array is a prange: several threads where it has MANY items."""
+    few, many = njit(function), njit(parallel=True)(function)
+    return lambda array, *others: (many if len(array) >= MANY else few)(array, *others)
+
+
+class AgentStatus(IntEnum):
+    """How one agent's query ended."""
+
+    SOLVED = 0
+    NO_PATH = 1
+    START_OUTSIDE = 2
+    GOAL_OUTSIDE = 3
+    START_BLOCKED = 4
+    GOAL_BLOCKED = 5
+    START_NOT_FINITE = 6
+    GOAL_NOT_FINITE = 7
+    OUT_OF_MEMORY = 8
+    LOOP = 9
+    STEP_LIMIT = 10
+    TIMED_OUT = 11
+
+
+# the same as plain integers, for compiled code
+SOLVED, NO_PATH, START_OUTSIDE, START_BLOCKED, START_NOT_FINITE, OUT_OF_MEMORY, LOOP, STEP_LIMIT, TIMED_OUT = (
+    int(AgentStatus[name])
+    for name in (
+        "SOLVED", "NO_PATH", "START_OUTSIDE", "START_BLOCKED", "START_NOT_FINITE", "OUT_OF_MEMORY", "LOOP",
+        "STEP_LIMIT", "TIMED_OUT",
+    )
+)  # fmt: skip
+STATUS_TEXT = {
+    AgentStatus.SOLVED: "a path was found",
+    AgentStatus.NO_PATH: "no path leads from the start to the goal",
+    AgentStatus.START_OUTSIDE: "the start lies outside the map",
+    AgentStatus.GOAL_OUTSIDE: "the goal lies outside the map",
+    AgentStatus.START_BLOCKED: "the start lies on a blocked tile",
+    AgentStatus.GOAL_BLOCKED: "the goal lies on a blocked tile",
+    AgentStatus.START_NOT_FINITE: "the start has a coordinate that is not finite",
+    AgentStatus.GOAL_NOT_FINITE: "the goal has a coordinate that is not finite",
+    AgentStatus.OUT_OF_MEMORY: "the paths of all agents do not fit into the memory allowed",
+    AgentStatus.LOOP: "the search ran into a loop of border tiles",
+    AgentStatus.STEP_LIMIT: "the agent used up its moves before it reached the goal",
+    AgentStatus.TIMED_OUT: "the time limit was reached",
+}
+
+
+@njit
+def step_bits(connectivity):
+    """-> bits that a packed step takes."""
+    return 2 if connectivity == 4 else 4
+
+
+@njit
+def word_count(steps, bits):
+    """-> words that packed steps take."""
+    return (steps * bits + WORD_BITS - 1) // WORD_BITS
+
+
+def check_words(count: int):
+    """Raises MemoryError where the paths of a plan take more than MOST_WORDS."""
+    if count > MOST_WORDS:
+        raise MemoryError(f"the paths take more than {4 * MOST_WORDS} bytes; allowed: fewer agents at once")
+
+
+@dataclass(frozen=True)
+class PathSet:
+    """Answer of a plan for N agents.
+
+    starts: (N, 2) int32 [row, col]; meaningful where status is SOLVED
+    status: (N,) uint8 values of AgentStatus
+    cost: (N,) float64 in tile lengths, start tile not counted; inf where there is no path
+    length: (N,) int32 steps; 0 where there is no path
+    first: (N,) int64 index of the agent's first word
+    words: (W,) uint32 packed steps, counted from the goal
+    bits: bits a step takes
+    time_s: wall time of the plan in seconds
+    """
+
+    starts: np.ndarray
+    status: np.ndarray
+    cost: np.ndarray
+    length: np.ndarray
+    first: np.ndarray
+    words: np.ndarray
+    bits: int
+    time_s: float = 0.0
+
+    @staticmethod
+    def of_moves(
+        starts: ArrayLike, status: ArrayLike, cost: ArrayLike, moves: ArrayLike, offsets: ArrayLike, connectivity: int
+    ) -> "PathSet":
+        """Paths from move codes.
+
+        moves: (M,) uint8; moves[offsets[i]:offsets[i + 1]] are agent i's from start to goal; offsets: (N + 1,)
+        """
+        length = np.diff(offsets).astype(np.int32)
+        bits = step_bits(connectivity)
+        first, total = first_words(length, bits)
+        words = np.zeros(total, np.uint32)
+        _pack(np.asarray(moves, np.uint8), np.asarray(offsets, np.int64), first, words, bits)
+        return PathSet(
+            np.asarray(starts, np.int32),
+            np.asarray(status, np.uint8),
+            np.asarray(cost, float),
+            length,
+            first,
+            words,
+            bits,
+        )
+
+    def __len__(self) -> int:
+        return len(self.status)
+
+    @property
+    def solved(self) -> np.ndarray:
+        """(N,) bool"""
+        return self.status == AgentStatus.SOLVED
+
+    def path(self, i: int) -> np.ndarray:
+        """-> (K, 2) int32 tiles [row, col] from start to goal, both included; (0, 2) where there is none.
+
+        Raises GridMapError.
+        """
+        return self.paths(self._index(i))[0]
+
+    def paths(self, agents: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """All tiles of some agents' paths, one after the other.
+
+        agents: indices -N .. N - 1, or (N,) bool; None: all
+        -> tiles (T, 2) int32, offsets (len(agents) + 1,) int64
+        Agent agents[j]'s path is tiles[offsets[j]:offsets[j + 1]].
+
+        Raises GridMapError.
+        """
+        refuse_forked()
+        chosen = self._indices(agents)
+        offsets = np.zeros(len(chosen) + 1, np.int64)
+        np.cumsum(np.where(self.solved[chosen], self.length[chosen].astype(np.int64) + 1, 0), out=offsets[1:])
+        tiles = np.empty((offsets[-1], 2), np.int32)
+        _expand(self.starts, self.first, self.words, self.bits, chosen, offsets, tiles)
+        return tiles, offsets
+
+    def message(self, i: int) -> str:
+        """What status i means, a sentence. Raises GridMapError."""
+        return STATUS_TEXT[AgentStatus(self.status[self._index(i)])]
+
+    def _index(self, i):
+        return whole("agent", i, -len(self), len(self) - 1, error=GridMapError)
+
+    def _indices(self, agents):
+        """What `paths` takes -> (M,) int64"""
+        if agents is None:
+            return np.arange(len(self))
+        agents = np.atleast_1d(array_of(agents, "agents"))
+        if agents.dtype == bool and agents.shape == (len(self),):
+            return np.flatnonzero(agents)
+        if agents.ndim != 1 or (len(agents) and agents.dtype.kind not in "iu"):
+            raise GridMapError(
+                f"agents have the shape {agents.shape}, the type {agents.dtype}; "
+                f"allowed: (M,) integers, ({len(self)},) bool"
+            )
+        if len(agents):
+            for i in (agents.min(), agents.max()):
+                self._index(i)
+        return agents.astype(np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        """Host memory of the set in bytes."""
+        return sum(a.nbytes for a in (self.starts, self.status, self.cost, self.length, self.first, self.words))
+
+
+@njit
+def first_words(length, bits):
+    """Where each agent's words begin, and how many there are. length: (N,) steps -> (N,) int64, int"""
+    first, total = np.empty(len(length), np.int64), 0
+    for i in range(len(length)):
+        first[i] = total
+        total += word_count(length[i], bits)
+    return first, total
+
+
+@njit
+def put_step(words, first, number, code, bits):
+    """Write step `number`, counted from the goal; the words are zero before."""
+    per_word = WORD_BITS // bits
+    words[np.uintp(first + number // per_word)] |= np.uint32(code) << np.uint32(bits * (number % per_word))
+
+
+@njit
+def get_step(words, first, number, bits):
+    """-> move code of step `number`, counted from the goal."""
+    per_word = WORD_BITS // bits
+    return np.int32(words[np.uintp(first + number // per_word)] >> np.uint32(bits * (number % per_word))) & (
+        (1 << bits) - 1
+    )
+
+
+@njit
+def _pack(moves, offsets, first, words, bits):
+    for i in range(len(first)):
+        for number in range(offsets[i + 1] - offsets[i]):
+            put_step(words, first[i], number, moves[offsets[i + 1] - 1 - number], bits)
+
+
+@njit(parallel=True)
+def _expand(starts, first, words, bits, agents, offsets, tiles):
+    for j in prange(len(agents)):
+        begin, end = offsets[j], offsets[j + 1]
+        if end > begin:
+            row, col = starts[agents[j], 0], starts[agents[j], 1]
+            tiles[begin, 0], tiles[begin, 1] = row, col
+            for k in range(begin + 1, end):
+                code = get_step(words, first[agents[j]], end - 1 - k, bits)
+                row += ROW_STEP[code]
+                col += COL_STEP[code]
+                tiles[k, 0], tiles[k, 1] = row, col

@@ -1,0 +1,222 @@
+"""Messages to types and back, as pure functions: joint states, poses, obstacle markers, trajectories.
+
+Every failure is a RequestError (or an ObstacleError from the world) whose text names the offender.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import trimesh
+from builtin_interfaces.msg import Duration, Time
+from geometry_msgs.msg import PoseStamped
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+from visualization_msgs.msg import Marker
+
+from ...arm import CollisionWorld, RobotModel
+from ...arm.collision.scene_file import pose_matrix
+from ...arm.spaces.configurations import LARGEST
+from ...arm.trajectory import Trajectory
+from ...errors import ObstacleError
+from ..common.request_error import RequestError, check_count
+from . import codes as error_codes
+from .parameters import ArmParameters
+
+SHOWN_NAMES = 20  # in a text
+MARKER_TYPES = {
+    Marker.CUBE: "CUBE",
+    Marker.CYLINDER: "CYLINDER",
+    Marker.SPHERE: "SPHERE",
+    Marker.TRIANGLE_LIST: "TRIANGLE_LIST",
+}
+
+
+def joint_positions(
+    message: JointState, what: str, code: int, known: Collection[str] | None = None
+) -> dict[str, float]:
+    """{joint name: position} of a sensor_msgs/JointState, rad or m.
+
+    what: what the text calls the message, for instance "joint goal 0"
+    code: the answer's code when the message is malformed
+    known: joints to look at, whatever the others' values; None: all
+    """
+    names, positions = list(message.name), list(message.position)
+    if len(names) != len(positions):
+        raise RequestError(code, f"{what} has {len(names)} joint names but {len(positions)} positions")
+    if len(set(names)) < len(names):
+        twice, _ = Counter(names).most_common(1)[0]
+        raise RequestError(code, f"{what} names joint '{twice}' twice")
+    given = {name: value for name, value in zip(names, positions, strict=True) if known is None or name in known}
+    for name, value in given.items():
+        if not abs(value) <= LARGEST:
+            raise RequestError(
+                code, f"{what}: the position of joint '{name}' is {value}; allowed: finite, up to {LARGEST:g} rad or m"
+            )
+    return given
+
+
+def configuration(robot: RobotModel, positions: dict[str, float], what: str, code: int) -> np.ndarray:
+    """(dof,) the planning joints' values of {joint name: position}, in the order of robot.joint_names."""
+    missing = [name for name in robot.joint_names if name not in positions]
+    if missing:
+        raise RequestError(
+            code, f"{what} lacks {_listed(missing, 'joint')}; the planner plans {_listed(robot.joint_names, 'joint')}"
+        )
+    return np.array([positions[name] for name in robot.joint_names])
+
+
+def only_joints(allowed: Sequence[str], positions: dict[str, float], what: str, code: int) -> None:
+    """Refuse a joint that is not among the allowed ones."""
+    unknown = [name for name in positions if name not in allowed]
+    if unknown:
+        raise RequestError(
+            code, f"{what} has unknown {_listed(unknown, 'joint')}; known are {_listed(allowed, 'joint')}"
+        )
+
+
+def frame_transform(frames: dict[str, np.ndarray], frame: str, what: str) -> np.ndarray:
+    """(4, 4) T_root_frame of a message's frame_id.
+
+    frames: {frame name: T_root_frame} with "" for the root link
+    """
+    if frame not in frames:
+        allowed = _listed([name for name in frames if name], "frame")
+        raise RequestError(
+            error_codes.FRAME_TRANSFORM_FAILURE,
+            f"{what} is given in frame '{frame}', which is not fixed to the robot's root; allowed: {allowed}",
+        )
+    return frames[frame]
+
+
+def pose_goal(message: PoseStamped, frames: dict[str, np.ndarray], what: str) -> np.ndarray:
+    """(4, 4) T_root_goal of a geometry_msgs/PoseStamped."""
+    try:
+        return frame_transform(frames, message.header.frame_id, what) @ _pose(message.pose, what)
+    except ObstacleError as error:
+        raise RequestError(error_codes.GOAL_STATE_INVALID, str(error)) from error
+
+
+def obstacle_name(marker: Marker) -> str:
+    """What the world and all texts call the obstacle of a marker."""
+    return f"{marker.ns}/{marker.id}"
+
+
+def check_markers(markers: Sequence[Marker], values: ArmParameters) -> None:
+    """Refuse obstacles that are more than the node's parameters allow, before anything is made of them."""
+    triangles = sum(len(marker.points) // 3 for marker in markers if marker.type == Marker.TRIANGLE_LIST)
+    check_count("obstacles", len(markers), "max_obstacles", values, error_codes.INVALID_OBJECT_NAME)
+    check_count("triangles in obstacles", triangles, "max_triangles", values, error_codes.INVALID_OBJECT_NAME)
+
+
+def add_obstacle(world: CollisionWorld, marker: Marker, frames: dict[str, np.ndarray]) -> None:
+    """Add (or replace) the obstacle of a visualization_msgs/Marker in the world.
+
+    Spheres and cylinders must be round: an ellipsoid or elliptic cylinder is refused, since neither is a
+    shape that the checker treats exactly. Triangles become convex pieces that cover them.
+    """
+    name = obstacle_name(marker)
+    if marker.type not in MARKER_TYPES:
+        known = ", ".join(MARKER_TYPES.values())
+        raise ObstacleError(f"'{name}': marker type {marker.type} is not an obstacle; known are {known}")
+    T_root_obstacle = frame_transform(frames, marker.header.frame_id, f"obstacle '{name}'") @ _pose(marker.pose, name)
+    scale = _scale(marker, name)
+    if marker.type == Marker.CUBE:
+        world.add_box(name, scale, T_root_obstacle)
+    elif marker.type == Marker.CYLINDER:
+        _same(name, "CYLINDER", scale[:2], "x and y")
+        world.add_cylinder(name, scale[0] / 2, scale[2], T_root_obstacle)
+    elif marker.type == Marker.SPHERE:
+        _same(name, "SPHERE", scale, "x, y and z")
+        world.add_sphere(name, scale[0] / 2, T_root_obstacle)
+    else:
+        world.add_mesh(name, _triangles(marker, name, scale), T_root_obstacle)
+
+
+def seconds(duration: Duration | Time) -> float:
+    """A builtin_interfaces Duration or Time as a number."""
+    return duration.sec + 1e-9 * duration.nanosec
+
+
+def duration_message(value: float) -> Duration:
+    """A number of seconds as a Duration, rounded to the nanosecond."""
+    nanoseconds = round(value * 1e9)
+    return Duration(sec=nanoseconds // 10**9, nanosec=nanoseconds % 10**9)
+
+
+def path_message(robot: RobotModel, path: np.ndarray) -> JointTrajectory:
+    """JointTrajectory of bare waypoints: path (K, dof), times left at 0."""
+    message = _empty_trajectory(robot)
+    message.points = [JointTrajectoryPoint(positions=q.tolist()) for q in path]
+    return message
+
+
+def trajectory_message(robot: RobotModel, trajectory: Trajectory) -> JointTrajectory:
+    """JointTrajectory that a joint trajectory controller accepts, from a Trajectory.
+
+    The stamp stays 0 (start at once). Times increase strictly after rounding to nanoseconds, and the last
+    velocity is exactly 0; anything else would be rejected by the controller, so it is an error here.
+    """
+    message = _empty_trajectory(robot)
+    for t, q, v, a in zip(
+        trajectory.times, trajectory.positions, trajectory.velocities, trajectory.accelerations, strict=True
+    ):
+        message.points.append(
+            JointTrajectoryPoint(
+                positions=q.tolist(),
+                velocities=v.tolist(),
+                accelerations=a.tolist(),
+                time_from_start=duration_message(t),
+            )
+        )
+    times = [seconds(point.time_from_start) for point in message.points]
+    if any(after <= before for before, after in zip(times, times[1:], strict=False)) or np.any(
+        trajectory.velocities[-1] != 0
+    ):
+        raise RequestError(error_codes.FAILURE, "the timed trajectory breaks the rules of joint trajectory controllers")
+    return message
+
+
+def _pose(pose, name):
+    position = (pose.position.x, pose.position.y, pose.position.z)
+    return pose_matrix(position, (pose.orientation.x, pose.orientation.y, pose.orientation.z, pose.orientation.w), name)
+
+
+def _scale(marker, name):
+    scale = np.array([marker.scale.x, marker.scale.y, marker.scale.z])
+    if not np.isfinite(scale).all() or (scale <= 0).any():
+        raise ObstacleError(
+            f"'{name}': the scale of a {MARKER_TYPES[marker.type]} must be 3 finite numbers above 0, "
+            f"got {scale.tolist()}"
+        )
+    return scale
+
+
+def _same(name, kind, values, axes):
+    if np.ptp(values) > 1e-6 * np.max(values):
+        raise ObstacleError(
+            f"'{name}': a {kind} obstacle must be round, its scale in {axes} equal; got {values.tolist()}. "
+            "Send an elliptic one as TRIANGLE_LIST"
+        )
+
+
+def _triangles(marker, name, scale):
+    points = np.array([(p.x, p.y, p.z) for p in marker.points]).reshape(-1, 3) * scale
+    if not len(points) or len(points) % 3:
+        raise ObstacleError(f"'{name}': a TRIANGLE_LIST needs 3 points for each triangle, got {len(points)}")
+    if not np.isfinite(points).all():
+        raise ObstacleError(f"'{name}': the points of the TRIANGLE_LIST must be finite")
+    return trimesh.Trimesh(points, np.arange(len(points)).reshape(-1, 3))
+
+
+def _empty_trajectory(robot):
+    message = JointTrajectory(joint_names=list(robot.joint_names))
+    message.header.frame_id = robot.root_link
+    return message
+
+
+def _listed(names, noun):
+    """ "joint 'a'" or "joints 'a', 'b'"; the first ones of many."""
+    shown = ", ".join(f"'{name}'" for name in names[:SHOWN_NAMES])
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return f"{noun}{'s' * (len(names) != 1)} {shown or 'none'}{more}"

@@ -1,0 +1,78 @@
+"""The parameters of the node arm_planner, with the settings of every planner as `<planner>.<field>`."""
+
+from dataclasses import dataclass
+
+from ...arm import PLANNERS
+from ...arm.collision.checker import MARGIN, MotionCheck
+from ...arm.planners.prm import Settings as PrmSettings
+from ...arm.planners.rrt_connect import Settings as RrtConnectSettings
+from ...arm.planners.settings import PlannerSettings
+from ...arm.planners.tree.rrt import Settings as RrtSettings
+from ...arm.planners.tree.rrt_star import Settings as RrtStarSettings
+from ...settings import setting
+from ..common.parameters import NodeParameters
+
+
+@dataclass(frozen=True)
+class ArmParameters(NodeParameters):
+    """Parameters of the node arm_planner."""
+
+    robot_description_file: str = setting("", "URDF file; empty: wait for the topic robot_description", read_only=True)
+    srdf_file: str = setting(
+        "", "SRDF file with groups and disabled collisions; empty: pairs found by sampling", read_only=True
+    )
+    package_dirs: tuple = setting(
+        (), "Folders that hold the packages of package:// mesh paths", items=str, read_only=True
+    )
+    group: str = setting("", "SRDF group to plan; empty: `joints`, or the only group", read_only=True)
+    joints: tuple = setting((), "Joints to plan, in the order of q; empty: those of `group`", items=str, read_only=True)
+    tip_link: str = setting("", "Link that pose goals place; empty: the group's tip", read_only=True)
+    world_frame: str = setting("", "A further name of the root frame, for instance 'world'", read_only=True)
+    scene_file: str = setting("", "YAML file of obstacles that are always there", read_only=True)
+    obstacles_durability: str = setting(
+        "volatile",
+        "QoS durability of the subscription ~/obstacles",
+        choices=("volatile", "transient_local"),
+        read_only=True,
+    )
+    device: str = setting("auto", "Where to compute: auto, cpu, cuda or cuda:N")
+    planner: str = setting("rrt_connect", "Planner of requests that name none", choices=tuple(PLANNERS))
+    velocity_scaling: float = setting(1.0, "Fraction of the velocity limits that motions use", 1e-3, 1.0)
+    acceleration_scaling: float = setting(1.0, "Fraction of the acceleration limits that motions use", 1e-3, 1.0)
+    margin: float = setting(
+        MARGIN.default,
+        "Distance kept from obstacles in requests that give none",
+        MARGIN.low,
+        MARGIN.high,
+        unit=MARGIN.unit,
+    )
+    ik_solutions: int = setting(
+        8, "Most collision-free joint solutions used for each pose goal, nearest to the start first", 1, 256
+    )
+    max_goals: int = setting(1000, "Most goals of a request, joint goals and pose goals together", 1, 1_000_000)
+    max_obstacles: int = setting(10_000, "Most obstacles of a message, and of ~/obstacles altogether", 1, 10_000_000)
+    max_triangles: int = setting(
+        20_000,
+        "Most triangles of a message, and of ~/obstacles altogether, in obstacles that are a TRIANGLE_LIST",
+        1,
+        100_000_000,
+    )
+    joint_state_timeout_s: float = setting(
+        2.0, "Oldest joint_states that a motion may start from", 0.01, 3600.0, unit="seconds"
+    )
+    fixed_joint_tolerance: float = setting(
+        0.002,
+        "Move of a joint that is not planned (a gripper) after which its collision geometry is placed anew",
+        1e-6,
+        1.0,
+        unit="rad or m",
+    )
+    rrt_connect: RrtConnectSettings = RrtConnectSettings()
+    prm: PrmSettings = PrmSettings()
+    rrt: RrtSettings = RrtSettings()
+    rrt_star: RrtStarSettings = RrtStarSettings()
+    motion_check: MotionCheck = MotionCheck()
+
+    def planner_settings(self, planner: str) -> PlannerSettings:
+        """The settings of one of PLANNERS."""
+        return getattr(self, planner)

@@ -1,0 +1,153 @@
+"""Answers one PlanMotion request: conversion, goals, one solve, timing, conversion."""
+
+import gc
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gpu_planners_msgs.srv import PlanMotion
+
+from ...arm import CollisionWorld, RobotModel
+from ...arm.planners.result import PlanningResult
+from ...arm.planners.settings import LEAST_TIME_S, PlannerSettings
+from ...arm.trajectory import time_parameterize
+from ...device import resolve_device
+from ..common.request_error import RequestError, check_count, error_text, one_line
+from . import codes as error_codes
+from .codes import CODE_OF_STATUS, code_of
+from .conversions import configuration, joint_positions, only_joints, path_message, trajectory_message
+from .goals import goals_of
+from .parameters import PLANNERS, ArmParameters
+from .planning_scene import PlanningScene
+
+Measured = Callable[[], dict[str, float] | None]  # {joint: position} of joint_states, None without a recent message
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a request led to, for the markers: path (K, dof) in the world that it was planned in."""
+
+    path: np.ndarray
+    world: CollisionWorld
+    tip_link: str
+
+
+def answer(
+    scene: PlanningScene,
+    values: ArmParameters,
+    request: PlanMotion.Request,
+    measured: Measured,
+    response: PlanMotion.Response,
+) -> Planned | None:
+    """Fill the response of a request -> Planned, or None when there is no motion.
+
+    Never raises: every failure becomes a code and a text.
+    """
+    try:
+        return _plan(scene, values, request, measured, response)
+    except Exception as error:  # a client must get an answer whatever goes wrong
+        response.code, response.message = code_of(error), error_text(error)
+        response.status = response.status or "refused"
+    return None
+
+
+def _plan(scene, values, request, measured, response):
+    scene.require_robot()
+    name, settings = _planner(values, request)
+    scaling = [_requested(request, values, name) for name in ("velocity_scaling", "acceleration_scaling")]
+    margin = _requested(request, values, "margin")
+    goal_count = len(request.joint_goals) + len(request.pose_goals)
+    check_count("goals", goal_count, "max_goals", values, error_codes.FAILURE)
+    if (name, resolve_device(values.device)) not in scene.warm_planners:
+        warm_up(scene, values, name)
+    until = time.monotonic() + settings.time_limit_s
+    start_positions = _start(scene.robot, request, measured)
+    scene.place_other_joints(start_positions, values.fixed_joint_tolerance)
+    robot = scene.robot  # with the gripper where it stands
+    start = configuration(robot, start_positions, "the start", error_codes.START_STATE_INVALID)
+    world = scene.world_for(request)
+    checker = scene.checker_for(world, values.device, values.motion_check, margin)
+    tip_link = values.tip_link or robot.tip_link
+    goals, goal_of = goals_of(request, checker, scene.frames, start, tip_link, values.ik_solutions, until)
+    left, late = until - time.monotonic(), f"the time limit of {settings.time_limit_s:g} s was reached"
+    if left < LEAST_TIME_S:
+        raise RequestError(error_codes.TIMED_OUT, f"{late} before the search began")
+    result = PLANNERS[name].solve(start, goals, checker, replace(settings, time_limit_s=left), seed=request.seed)
+    response.code, response.status = CODE_OF_STATUS[result.status], result.status.value
+    response.planning_time_s, response.samples = float(result.time_s), int(result.samples)
+    response.device = checker.device
+    response.message = one_line(result.message) or result.status.value
+    if response.code == error_codes.TIMED_OUT:
+        response.message = f"{late}: {response.message}"
+    if not result.solved:
+        return None
+    motion_s = _fill_motion(response, robot, result, scaling)
+    response.path_length, response.goal_index = float(result.cost), goal_of[result.goal_index]
+    response.message = (
+        f"solved: {len(result.path)} waypoints, length {result.cost:.2f}, {motion_s:.2f} s long, "
+        f"among {len(world.names)} obstacles, by {name} on {checker.device} in {1e3 * result.time_s:.1f} ms"
+    ) + (f"; {one_line(result.message)}" if result.message else "")
+    return Planned(result.path, world, tip_link)
+
+
+def _fill_motion(response: PlanMotion.Response, robot: RobotModel, result: PlanningResult, scaling: list[float]):
+    """Put the path and its timing into the response -> seconds that the motion takes."""
+    trajectory = time_parameterize(result.path, robot.velocity * scaling[0], robot.acceleration * scaling[1])
+    response.path, response.trajectory = path_message(robot, result.path), trajectory_message(robot, trajectory)
+    return trajectory.times[-1]
+
+
+def _planner(values: ArmParameters, request: PlanMotion.Request) -> tuple[str, PlannerSettings]:
+    name = request.planner or values.planner
+    if name not in PLANNERS:
+        raise RequestError(error_codes.FAILURE, f"unknown planner '{name}'; known are {', '.join(PLANNERS)}")
+    chosen = values.planner_settings(name)
+    if not math.isfinite(request.time_limit_s) or request.time_limit_s < 0:
+        raise RequestError(error_codes.FAILURE, f"time_limit_s is {request.time_limit_s}, it must be 0 or more seconds")
+    return name, replace(chosen, time_limit_s=request.time_limit_s) if request.time_limit_s else chosen
+
+
+def _requested(request, values, name):
+    """A number of the request, or the parameter of the same name where the request has 0."""
+    value, rule = getattr(request, name) or getattr(values, name), ArmParameters.rules[name]
+    if not rule.low <= value <= rule.high:
+        raise RequestError(
+            error_codes.FAILURE,
+            f"{name} is {value}; allowed: from {rule.range}, where 0 stands for the parameter's value",
+        )
+    return value
+
+
+def _start(robot, request, measured):
+    """{joint: position} of the request, completed by joint_states for joints that are not planned."""
+    if request.start.name or request.start.position:
+        code = error_codes.START_STATE_INVALID
+        positions = joint_positions(request.start, "the start", code)
+        only_joints((*robot.joint_names, *robot.other_joints, *robot.mimic_joints), positions, "the start", code)
+        return {name: value for name, value in (measured() or {}).items() if name in robot.other_joints} | positions
+    positions = measured()
+    if positions is None:
+        raise RequestError(
+            error_codes.ROBOT_STATE_STALE, "the request gives no start, and joint_states has brought none lately"
+        )
+    return positions
+
+
+def warm_up(scene: PlanningScene, values: ArmParameters, planner: str) -> str:
+    """Compile what a request to a planner needs, by a small one in an empty world -> the device."""
+    robot, rng = scene.require_robot(), np.random.default_rng(0)
+    checker = scene.checker_for(CollisionWorld(), values.device, values.motion_check)
+    q = rng.uniform(robot.lower, robot.upper, (64, robot.dof))
+    checker.colliding_pairs(q[0])
+    free = q[checker.configurations_valid(q)]
+    if len(free) > 1:
+        PLANNERS[planner].solve(
+            free[0], free[1:2], checker, PLANNERS[planner].Settings(max_samples=256, time_limit_s=1.0)
+        )
+    scene.warm_planners.add((planner, checker.device))
+    gc.collect()
+    gc.freeze()  # the compiler's objects stay: to look through them again took a fifth of a second of some requests
+    return checker.device

@@ -1,0 +1,108 @@
+"""Parameters of a node, made from one settings class: declared, described, checked before they are taken.
+
+A field that holds other settings, such as those of a planner, becomes the parameters `<field>.<field of the settings>`.
+A wrong value is refused with a text that names it, when the node starts and while it runs.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+
+from ...errors import SettingsError
+from ...settings import Described, Setting
+
+DOUBLES = Parameter.Type.DOUBLE_ARRAY
+Kind = TypeVar("Kind", bound=Described)
+
+
+@dataclass(frozen=True)
+class NodeParameters(Described):
+    """Base of a node's parameters."""
+
+    @classmethod
+    def label(cls, name: str) -> str:
+        return f"parameter '{name}'"
+
+
+def rules_of(kind: type[Described]) -> dict[str, Setting]:
+    """{name of the parameter: its Setting} of a settings class and of the settings that its fields hold."""
+    rules = dict(kind.rules)
+    for name, held in settings_in(kind).items():
+        rules |= {f"{name}.{field}": rule for field, rule in held.rules.items()}
+    return rules
+
+
+def settings_in(kind: type[Described]) -> dict[str, type[Described]]:
+    """{field: settings class} of the fields that hold other settings."""
+    held = {field.name: field.default for field in fields(kind)}  # type: ignore[arg-type]
+    return {name: type(default) for name, default in held.items() if isinstance(default, Described)}
+
+
+def ros_default(rule: Setting) -> Any:
+    """The default as ROS takes it: lists for tuples, and [""] for no texts, since an empty list has no type in ROS."""
+    if not isinstance(rule.default, tuple):
+        return rule.default
+    return list(rule.default) or ([""] if rule.items is str else [])
+
+
+def declare(node: Node, kind: type[Kind]) -> Kind:
+    """Declare all parameters on a node -> their values; SettingsError when one that was given is wrong."""
+    for name, rule in rules_of(kind).items():
+        if ros_default(rule) != []:
+            node.declare_parameter(name, ros_default(rule), _descriptor(rule))
+        elif node.declare_parameter(name, DOUBLES, _descriptor(rule)).type_ != DOUBLES:
+            node.set_parameters([Parameter(name, DOUBLES, [])])
+    return read(kind, values(node, kind))
+
+
+def values(node: Node, kind: type[Described]) -> dict[str, Any]:
+    """{name: value} of every parameter of a node."""
+    return {name: node.get_parameter(name).value for name in rules_of(kind)}
+
+
+def read(kind: type[Kind], given: dict[str, Any]) -> Kind:
+    """The settings from parameter values {name: value}; SettingsError when one, or a combination of some, is wrong."""
+    held = settings_in(kind)
+    within = {
+        name: read(part, {field: given[f"{name}.{field}"] for field in part.rules}) for name, part in held.items()
+    }
+    own = {name: _as_tuple(given[name]) for name in kind.rules}
+    return kind(**own, **within)
+
+
+def check_changes(node: Node, kind: type[Kind], accepted: Callable[[Kind], None]) -> None:
+    """Refuse wrong changes of the node's parameters; before others, call `accepted` with all values as they will be."""
+
+    def callback(changes: list[Parameter]) -> SetParametersResult:
+        try:
+            proposed = read(kind, values(node, kind) | {change.name: change.value for change in changes})
+        except SettingsError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        accepted(proposed)
+        return SetParametersResult(successful=True)
+
+    node.add_on_set_parameters_callback(callback)
+
+
+def _as_tuple(value: Any) -> Any:
+    """A list or an array.array as a tuple without empty texts; other values as they are."""
+    return value if isinstance(value, str) or not isinstance(value, Iterable) else tuple(x for x in value if x != "")
+
+
+def _descriptor(rule: Setting) -> ParameterDescriptor:
+    descriptor = ParameterDescriptor(
+        description=f"{rule.text} ({rule.unit})" if rule.unit else rule.text, read_only=rule.read_only
+    )
+    descriptor.additional_constraints = f"one of {rule.range}" if rule.choices else rule.must[0] if rule.must else ""
+    number = {int: int, float: float}.get(type(rule.default))
+    if number and rule.low is not None and rule.high is not None:
+        ends = {"from_value": number(rule.low), "to_value": number(rule.high)}
+        if number is int:
+            descriptor.integer_range = [IntegerRange(**ends)]
+        else:
+            descriptor.floating_point_range = [FloatingPointRange(**ends)]
+    return descriptor

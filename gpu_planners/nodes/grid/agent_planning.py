@@ -1,0 +1,191 @@
+"""Plans for agents given as poses: conversion, one call of the planner, what is said about the outcome.
+
+Everything here runs on the worker thread, which the scene belongs to.
+"""
+
+import gc
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from nav_msgs.msg import Path
+from scipy import ndimage
+from std_msgs.msg import Header
+
+from gpu_planners_msgs.srv import PlanAgents
+
+from ...grid import AgentStatus, GridMap, PathSet
+from ..common.request_error import RequestError, check_count, error_text
+from . import codes
+from .conversions import CODES, Poses, agent_count, fill_paths, geometry_message, path_message, request_poses
+from .frames import Frames
+from .parameters import GridParameters
+from .scene import GridScene
+
+UNIT = 1e-2  # a quaternion's length may differ so much from 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What was planned, on which map.
+
+    header: frame of the map, time of planning
+    starts: (N, 2) metres; goals: Poses of all agents or of one; both in the map's frame
+    """
+
+    paths: PathSet
+    grid: GridMap
+    header: Header
+    starts: np.ndarray
+    goals: Poses
+    algorithm: str
+    device: str
+    time_s: float
+
+    def path(self, agent: int) -> Path:
+        """Path of an agent; empty where there is none."""
+        return self.paths_of([agent])[0]
+
+    def paths_of(self, agents: list[int]) -> list[Path]:
+        """Paths of some agents."""
+        tiles, offsets = self.paths.paths(agents)
+        goals = self.goals.quaternions
+        return [
+            path_message(self.grid, tiles[first:end], self.header, goals[agent if len(goals) > 1 else 0])
+            for agent, first, end in zip(agents, offsets[:-1], offsets[1:])
+        ]
+
+    def text(self) -> str:
+        """How many agents have a path, and for each reason why others have none, how many and the first of them."""
+        status, n = self.paths.status, len(self.paths)
+        solved = int(self.paths.solved.sum())
+        took = f"by {self.algorithm} on {self.device} in {1e3 * self.time_s:.1f} ms"
+        text = f"paths found for {solved} of {n} agents, {took}"
+        for failure in np.unique(status[status != AgentStatus.SOLVED]):
+            agents = np.flatnonzero(status == failure)
+            first = int(agents[0])
+            goal = self.goals.points[first if len(self.goals) > 1 else 0]
+            start, count = self.starts[first], f"{len(agents)} agent{'s' if len(agents) > 1 else ''}"
+            text += (
+                f"; {self.paths.message(first)}: {count}, first agent {first} from ({start[0]:.2f}, {start[1]:.2f}) "
+                f"to ({goal[0]:.2f}, {goal[1]:.2f})"
+            )
+        return text
+
+    def failure(self, agent: int = 0) -> tuple[int, str]:
+        """(code, text) of an agent."""
+        return int(CODES[self.paths.status[agent]]), self.paths.message(agent)
+
+
+def plan(scene: GridScene, frames: Frames, starts: Poses, goals: Poses, algorithm: str, tolerance: float = 0.0) -> Plan:
+    """Plan of agents; one goal serves all. RequestError or another GpuPlannersError says what is wrong.
+
+    tolerance: metres that a single agent's path may end beside a goal that is occupied
+    """
+    if not len(starts) or len(goals) not in (1, len(starts)):
+        raise RequestError(
+            codes.INVALID_REQUEST,
+            f"there are {len(starts)} starts and {len(goals)} goals; allowed: 1 start or more, 1 goal or as many",
+        )
+    if not tolerance >= 0:
+        raise RequestError(codes.INVALID_REQUEST, f"tolerance is {tolerance}; allowed: 0 or more metres")
+    _check_orientations(goals)
+    planner = scene.planner(algorithm)
+    grid, header = scene.require_map(), scene.header()
+    starts, goals = frames.to_map(starts, scene.frame, "the starts"), frames.to_map(goals, scene.frame, "the goals")
+    start_points = starts.points[:, :2]
+    start_tiles, goal_tiles = grid.tiles_of(start_points), grid.tiles_of(goals.points[:, :2])
+    if tolerance > 0:
+        goal_tiles = near_goal(grid, start_tiles, goal_tiles, tolerance)
+    started = time.perf_counter()
+    paths = planner.plan(start_tiles, goal_tiles[0] if len(goals) == 1 else goal_tiles)
+    return Plan(paths, grid, header, start_points, goals, algorithm, planner.device, time.perf_counter() - started)
+
+
+def _check_orientations(goals):
+    """RequestError where an orientation is neither a rotation nor zeros, which stand for none."""
+    with np.errstate(over="ignore"):
+        size = np.linalg.norm(goals.quaternions, axis=1)
+    wrong = np.flatnonzero(goals.quaternions.any(axis=1) & ~(np.abs(size - 1) <= UNIT))
+    if len(wrong):
+        raise RequestError(
+            codes.INVALID_REQUEST,
+            f"goal {wrong[0]} has the orientation {goals.quaternions[wrong[0]].tolist()}; "
+            "allowed: a quaternion of length 1, or zeros",
+        )
+
+
+def near_goal(grid: GridMap, start: np.ndarray, goal: np.ndarray, tolerance: float) -> np.ndarray:
+    """(1, 2) the goal, or where it is occupied the nearest tile within the tolerance that the start is joined to.
+
+    start, goal: (1, 2) tiles; tolerance: metres
+    """
+    inside = [(0 <= tile[0]).all() and (tile[0] < grid.shape).all() for tile in (start, goal)]
+    if not all(inside) or not grid.blocked[tuple(goal[0].astype(int))]:
+        return goal
+    # 4-connected parts serve 8-connected maps too: where a diagonal step is free, two straight ones beside it are
+    parts, _ = ndimage.label(~grid.blocked)
+    part = parts[tuple(start[0].astype(int))]
+    reach = min(tolerance / grid.resolution, max(grid.shape))
+    low = np.maximum(goal[0] - np.ceil(reach), 0).astype(int)
+    high = np.minimum(goal[0] + np.ceil(reach) + 1, grid.shape).astype(int)
+    near = np.argwhere((parts[low[0] : high[0], low[1] : high[1]] == part) & (part > 0)) + low
+    distance = np.linalg.norm(near - goal[0], axis=1)
+    if not len(near) or distance.min() > reach:
+        return goal
+    return near[np.argmin(distance)][None].astype(float)
+
+
+def answer(
+    scene: GridScene, frames: Frames, values: GridParameters, request: PlanAgents.Request, response: PlanAgents.Response
+) -> tuple[PlanAgents.Response, Plan | None]:
+    """(response of a PlanAgents request, its Plan or None when it was refused).
+
+    Never raises: every failure becomes a code and a text.
+    """
+    try:
+        check_agents(agent_count(request, "starts"), agent_count(request, "goals"), values)
+        starts, goals = request_poses(request, "starts"), request_poses(request, "goals")
+        agents = np.array(request.path_agents, np.int64)
+        _check_poses(len(agents), values)
+        if (agents >= len(starts)).any():
+            raise RequestError(
+                codes.INVALID_REQUEST,
+                f"path_agents names agent {agents.max()}; allowed: 0 to {len(starts) - 1}, the agents of the request",
+            )
+        planned = plan(scene, frames, starts, goals, request.algorithm or values.algorithm)
+        _check_poses((planned.paths.length[agents].astype(np.int64) + 1).sum(), values)
+        fill_paths(response, planned.paths, not request.without_steps)
+        response.paths = planned.paths_of(agents.tolist())
+    except Exception as error:  # a client must get an answer whatever goes wrong
+        return type(response)(code=codes.code_of(error), message=error_text(error)), None
+    response.code, response.message = codes.NONE, planned.text()
+    response.header, response.map = scene.map_header(), geometry_message(planned.grid)
+    response.map.map_load_time = scene.stamp
+    response.planning_time_s, response.algorithm, response.device = planned.time_s, planned.algorithm, planned.device
+    return response, planned
+
+
+def check_agents(starts: int, goals: int, values: GridParameters) -> None:
+    """RequestError where there are more agents than the node's parameter allows."""
+    check_count("agents", max(starts, goals), "max_agents", values, codes.INVALID_REQUEST)
+
+
+def _check_poses(poses, values):
+    check_count("poses in the paths of path_agents", poses, "max_path_poses", values, codes.INVALID_REQUEST)
+
+
+def warm_up(scene: GridScene, algorithm: str) -> str:
+    """Compile what requests and changes of the map need, by small ones on the present map -> the device."""
+    planner, grid = scene.planner(algorithm), scene.require_map()
+    free = np.argwhere(~grid.blocked)[:2].astype(float)  # as tiles of points are
+    if len(free):
+        planner.plan(free, free[0]).path(0)
+        planner.plan(free, free)
+        row, col = free[-1].astype(int)
+        for cost in (0, grid.costs[row, col]):
+            planner.update([row], [col], cost)
+            planner.plan(free, free[0])
+    gc.collect()
+    gc.freeze()  # the compiler's objects stay: to look through them again takes a fifth of a second
+    return planner.device
