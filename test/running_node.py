@@ -22,13 +22,18 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 _FIRST_DOMAIN = int(os.environ["ROS_DOMAIN_ID"])  # of this process: see conftest.py
-_domains = itertools.cycle(range(_FIRST_DOMAIN + 1, _FIRST_DOMAIN + 10))
+_NODES = 9  # at a time, on domains of their own
+_domains = itertools.cycle(range(_FIRST_DOMAIN + 1, _FIRST_DOMAIN + 1 + _NODES))
 _contexts = {}  # by domain
 
 
 def new_context():
     """A ROS context on a domain that no other context has now."""
-    domain = next(domain for domain in _domains if domain not in _contexts or not _contexts[domain].ok())
+    for domain in itertools.islice(_domains, _NODES):
+        if domain not in _contexts or not _contexts[domain].ok():
+            break
+    else:
+        raise RuntimeError(f"{_NODES} nodes run already: some test did not close its own")
     _contexts[domain] = rclpy.Context()
     rclpy.init(context=_contexts[domain], domain_id=domain)
     return _contexts[domain]
@@ -80,7 +85,11 @@ class RunningNode:
     def __init__(self, kind, name, service, parameters, threads=3):
         self.context, self.name = new_context(), name
         overrides = [Parameter(name, value=value) for name, value in parameters.items()]
-        self.node = kind(context=self.context, parameter_overrides=overrides)
+        try:
+            self.node = kind(context=self.context, parameter_overrides=overrides)
+        except Exception:
+            rclpy.shutdown(context=self.context)
+            raise
         self.client_node = Node("client", context=self.context)
         self.client = self.client_node.create_client(service[0], f"/{name}/{service[1]}")
         self._executors = [

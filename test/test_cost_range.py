@@ -76,7 +76,8 @@ def test_a_corridor_beyond_two_to_the_29(algorithm, connectivity):
     if algorithm == "pba_star":  # it does not turn back into a block
         side, apart, size = 2944, 4, 4
     lowest = 255 if algorithm == "rtaa_star" else 253  # where costs differ it walks to and fro for minutes
-    costs, tiles = corridor(side, apart, rng.integers(lowest, 256, side * side))
+    winding = serpentine if algorithm == "rtaa_star" else corridor  # and where the goal looks near but is far, too
+    costs, tiles = winding(side, apart, rng.integers(lowest, 256, side * side))
     along = costs[tiles[:, 0], tiles[:, 1]].astype(np.int64)
     starts, goal = tiles[:-4:-1], tiles[0]
     expected = (np.cumsum(along) - along)[:-4:-1]  # all steps are straight, and a start's own tile costs nothing
