@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from ...errors import ObstacleError
-from ...files import file_path, read_yaml, shortened, shown
+from ...errors import ObstacleError, shortened, shown
+from ...files import file_path, read_yaml
 from ..geometry.meshes import load_mesh
 from ..geometry.shapes import check_lengths, check_numbers
 from ..robot.model import RobotModel

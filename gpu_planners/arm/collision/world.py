@@ -5,8 +5,7 @@ import os
 import trimesh
 from numpy.typing import ArrayLike
 
-from ...errors import ObstacleError
-from ...files import shown
+from ...errors import ObstacleError, shown
 from ..geometry.decomposition import convex_pieces
 from ..geometry.meshes import load_mesh
 from ..geometry.shapes import ConvexShape, check_pose

@@ -14,8 +14,8 @@ from lxml import etree
 from numpy.typing import ArrayLike
 from trimesh.exchange.load import mesh_loaders
 
-from ...errors import ObstacleError, RobotDescriptionError
-from ...files import file_path, read_file, shortened
+from ...errors import ObstacleError, RobotDescriptionError, shortened
+from ...files import file_path, read_file
 from .shapes import check_lengths
 
 FORMATS = "stl", "obj", "ply", "dae", "off", "glb"  # no archives, and nothing that names further files

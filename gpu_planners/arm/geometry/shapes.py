@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import ConvexHull, QhullError
 
-from ...errors import ObstacleError
-from ...files import shown
+from ...errors import ObstacleError, shown
 from ...ranges import GREATEST_LENGTH
 
 RIGID = 1e-4  # how far R R^T may be from the identity; poses out of float32 arithmetic are off by 1e-6

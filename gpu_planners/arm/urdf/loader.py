@@ -14,8 +14,8 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...errors import ObstacleError, RobotDescriptionError, SettingsError
-from ...files import MOST_BYTES, file_path, read_text_file, shown
+from ...errors import ObstacleError, RobotDescriptionError, SettingsError, shown
+from ...files import MOST_BYTES, file_path, read_text_file
 from ...ranges import GREATEST_LENGTH
 from ..geometry.decomposition import DEFAULT_TOLERANCE, convex_pieces
 from ..geometry.meshes import find_mesh, load_mesh

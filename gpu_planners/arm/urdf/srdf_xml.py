@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
-from ...errors import RobotDescriptionError
-from ...files import shortened
+from ...errors import RobotDescriptionError, shortened
 from .urdf_xml import MOST_ELEMENTS, Description, numbers, parse_xml
 
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from lxml import etree
 
-from ...errors import RobotDescriptionError
-from ...files import LONGEST_SCALAR, shortened, shown
+from ...errors import RobotDescriptionError, shortened, shown
+from ...files import LONGEST_SCALAR
 from ...ranges import GREATEST_LENGTH
 from ..robot.modified_dh import rotation_about, transform
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from ...errors import GridMapError
-from ...files import file_path, read_yaml, regular_file, shown
+from ...errors import GridMapError, shown
+from ...files import file_path, read_yaml, regular_file
 from .grid_map import GridMap
 
 MODES = ("trinary", "scale", "raw")
