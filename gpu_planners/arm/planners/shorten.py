@@ -40,7 +40,7 @@ class Task(NamedTuple):
     passes: int
     split: int
     deadline: int
-    seed: int
+    seed: np.uint64
     weights: np.ndarray
 
 

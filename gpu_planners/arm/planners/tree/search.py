@@ -85,7 +85,7 @@ class TreeSearch:
         ask = Ask(dof, goals, capacity, self.batch, settings.max_samples, star, informed)
         scale = np.sqrt(query.weights.astype(np.float64))
         measures = Measures(
-            settings.range or FAR,
+            float(settings.range or FAR),
             settings.goal_radius,
             settings.goal_bias,
             math.log(radius_factor),
