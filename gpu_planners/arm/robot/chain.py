@@ -14,6 +14,7 @@ from ..geometry.poses import POSE, compose, load
 from .modified_dh import row_transform
 
 ROW = POSE + 1  # floats of a frame: its pose in its parent at q = 0, and the multiplier of its joint
+SHORTEST = 1e-4  # metres: a chain below only turns
 LIMITED, WINDING, ENDLESS = range(3)  # kinds of joints: one place for a value; whole turns apart; without limits
 
 
@@ -32,7 +33,7 @@ class PackedChain(NamedTuple):
     """A chain and what its numbers mean.
 
     joints: (n,) the planning joints that move the link; units: (n,) a joint's q is its unit times the chain's q
-    reach: metres, the length of the chain
+    reach: metres, the length of the chain with all strokes
     """
 
     chain: Chain
@@ -66,8 +67,10 @@ def pack_chain(
         for f in path
     ]
     joints = np.unique(frames["joint"][path])
-    reach = float(sum(np.linalg.norm(T[:3, 3]) for T in [*poses[1:], T_frame_link])) or 1.0
     numbers, slides = np.searchsorted(joints, frames["joint"][path]), frames["prismatic"][path]
+    strokes = np.abs(frames["multiplier"][path] * limits[:, frames["joint"][path]]).max(axis=0)[slides]
+    reach = float(sum(np.linalg.norm(T[:3, 3]) for T in [*poses[1:], T_frame_link]) + strokes.sum())
+    reach = reach if reach > SHORTEST else 1.0
     units = np.array([reach if slides[numbers == k][0] else 1.0 for k in range(len(joints))])
     multipliers = frames["multiplier"][path] * units[numbers] / np.where(slides, reach, 1.0)
     rows = [np.append(pose_row(T, reach), multiplier) for T, multiplier in zip(poses, multipliers, strict=True)]
