@@ -28,6 +28,7 @@ from .tip_batch import Ends, Searches
 from .tip_search import TURN, Wanted
 
 SOLUTIONS = Setting(8, "Solutions wanted", 1, 1_000_000)
+POSITION_ONLY = Setting(False, "Any orientation will do")
 SEEDS = Setting(256, "Searches for each pose at most", 1, 1_000_000)
 TOLERANCE = Setting(1e-6, "Tolerance", 1e-9, math.inf, must=("a number from 1e-09 on", lambda value: value == value))
 DISTINCT = Setting(0.05, "Distance between solutions", 0.0, 1e6)
@@ -104,10 +105,10 @@ def solve(
     T, one = _poses(poses, link)
     firsts = _firsts(robot, seed_q, len(T))
     judge = _judge(robot, checker)
-    wanted = Wanted(
-        TOLERANCE.checked("position_tolerance", position_tolerance) / packed.reach,
-        TOLERANCE.checked("orientation_tolerance", orientation_tolerance) if not position_only else math.inf,
-    )
+    near = TOLERANCE.checked("position_tolerance", position_tolerance)
+    angle = TOLERANCE.checked("orientation_tolerance", orientation_tolerance)
+    angle = math.inf if POSITION_ONLY.checked("position_only", position_only) else angle
+    wanted = Wanted(near / packed.reach, angle)
     searches = Searches(
         pose_row(T, packed.reach),
         np.ascontiguousarray(firsts[:, packed.joints] / packed.units),

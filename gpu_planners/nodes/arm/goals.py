@@ -54,8 +54,8 @@ def goals_of(
 
 
 def _solutions(checker, tip_link, poses, start, count, until):
-    """[PoseSolutions] of the poses (G, 4, 4), free of collision; and half of the time that is left, where this limit ended
-    the search, else 0."""
+    """[PoseSolutions] of the poses (G, 4, 4), free of collision; and their time limit, half of the time that is left,
+    where it ended the search, else 0."""
     half = max((until - time.monotonic()) / 2, 0.0)
     try:
         found = checker.robot.inverse_kinematics(
