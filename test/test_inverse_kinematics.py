@@ -12,6 +12,7 @@ from random_urdf import random_urdf
 from scipy.spatial.transform import Rotation
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, PoseSolutions, load_urdf
+from gpu_planners.device import cuda_problem
 from gpu_planners.errors import ConfigurationError, DeviceError, GpuPlannersError, RobotDescriptionError, SettingsError
 
 TOLERANCE = 1e-6  # m and rad, the default
@@ -313,3 +314,23 @@ def test_a_checker_of_another_robot_is_refused():
     checker = CollisionChecker(load_urdf(GANTRY), CollisionWorld(), "cpu")
     with pytest.raises(SettingsError, match="jx.*joint1"):
         robot.inverse_kinematics(np.eye(4), checker, link=tip)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(bool(cuda_problem()), reason=f"no CUDA device: {cuda_problem()}")
+@pytest.mark.parametrize("name", ["panda", "ur5", "kinova", "tiago"])
+def test_cuda_finds_what_the_cpu_finds(name):
+    """By pinocchio, and nearly always the same: searches on the edge of giving up may differ by rounding."""
+    urdf, robot, tip = described(name)
+    T, _ = random_poses(urdf, robot, tip, 200)
+    on_cpu, on_gpu = (robot.inverse_kinematics(T, link=tip, solutions=2, device=device) for device in ("cpu", "cuda"))
+    assert sum(len(found) > 0 for found in on_gpu) >= 198
+    for found, pose in zip(on_gpu, T):
+        check_solutions(urdf, robot, tip, found, pose)
+    same = [len(a) == len(b) and np.abs(a.q - b.q).max(initial=0) < 1e-3 for a, b in zip(on_cpu, on_gpu)]
+    assert np.mean(same) > 0.9
+    late = robot.inverse_kinematics(T, link=tip, device="cuda", time_limit_s=0.0)
+    assert all(found.timed_out and len(found) == 0 for found in late)
+    unreachable = np.eye(4)
+    unreachable[0, 3] = 9.0
+    assert len(robot.inverse_kinematics(unreachable, link=tip, device="cuda")) == 0

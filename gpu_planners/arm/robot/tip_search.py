@@ -246,6 +246,6 @@ def settle(chain, first, q):
             q[k] -= TURN * math.floor((q[k] + math.pi) / TURN)
             q[k] = min(max(q[k], -math.pi), math.pi)
         elif kind != LIMITED:
-            turns = np.round((first[k] - q[k]) / TURN)
+            turns = math.floor((first[k] - q[k]) / TURN + 0.5)
             turns = min(max(turns, math.ceil((lower - q[k]) / TURN)), math.floor((upper - q[k]) / TURN))
             q[k] += TURN * turns
