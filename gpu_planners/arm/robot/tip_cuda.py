@@ -1,5 +1,7 @@
-"""CUDA: a thread for each search of `tip_batch`. Local arrays need constant sizes, so there is a kernel for a few sizes of
-chains."""
+"""CUDA: a thread for each search of `tip_batch`.
+
+Local arrays need constant sizes, so there are kernels for a few sizes of chains.
+"""
 
 import functools
 from collections.abc import Callable

@@ -31,7 +31,7 @@ from .chain import (
 )
 
 GAIN, LEAST = 0.1, 1e-9  # damping: a part of the squared residual, and what is added
-STALLED = 8  # iterations in which the cost must fall
+STALLED = 5  # iterations in which the cost must fall
 FALL = 0.5  # to this part of what it was
 ITERATIONS = 64
 HOLDS = 4  # times that a step is taken again without the joints that it would push out of their limits
