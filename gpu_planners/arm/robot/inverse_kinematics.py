@@ -116,31 +116,43 @@ def solve(
         np.arange(len(T), dtype=np.int32),
         0,
     )
-    rows, chosen = _no_rows(robot.dof), np.zeros(0, dtype=np.int64)
-    tried, have, known = (np.zeros(len(T), dtype=np.int64) for _ in range(3))
+
+    def found_by(number, more, part):
+        """_Rows of searches `number` to `number + more - 1` for some of the poses."""
+        ends = run(packed.chain, wanted, searches._replace(poses=part, number=number), more, deadline)
+        return _reached(robot, packed, firsts, part, number, more, ends, judge)
+
+    answers = _rounds(robot, found_by, len(T), count, most, distinct, deadline)
+    return answers[0] if one else answers
+
+
+def _rounds(robot, found_by, poses, count, most, distinct, deadline):
+    """[PoseSolutions], by rounds of searches until each pose has `count` solutions, nothing new comes, or time is up.
+
+    found_by: (number, more, poses (A,)) -> _Rows; most: searches for a pose; deadline: of time.monotonic_ns
+    """
+    rows, chosen, waiting = _no_rows(robot.dof), np.zeros(0, dtype=np.int64), np.arange(poses, dtype=np.int32)
+    tried, have, known = (np.zeros(poses, dtype=np.int64) for _ in range(3))
     total, late = 0, False
-    while total < most and len(searches.poses) and not late:
+    while total < most and len(waiting) and not late:
         more = min(max(total, 2 * count), most - total)
-        searches = searches._replace(number=total)
-        for first in range(0, len(searches.poses), max(1, AT_ONCE // more)):
-            part = searches.poses[first : first + max(1, AT_ONCE // more)]
-            ends = run(packed.chain, wanted, searches._replace(poses=part), more, deadline)
-            rows = _joined(rows, _reached(robot, packed, firsts, part, total, more, ends, judge))
+        found = [rows]
+        for part in np.array_split(waiting, min(len(waiting), -(-len(waiting) * more // AT_ONCE))):
+            found.append(found_by(total, more, part))
             tried[part] += more
             late = time.monotonic_ns() > deadline
             if late:
                 break
         total += more
+        rows = _Rows(*map(np.concatenate, zip(*found, strict=True)))
         chosen = _chosen(robot, rows, rows.free, distinct, count)
-        have, before = np.bincount(rows.pose[chosen], minlength=len(T)), known
+        have, before = np.bincount(rows.pose[chosen], minlength=poses), known
         reaching = _chosen(robot, rows, np.ones(len(rows.pose), dtype=bool), distinct, KNOWN * count)
-        known = np.bincount(rows.pose[reaching], minlength=len(T))
+        known = np.bincount(rows.pose[reaching], minlength=poses)
         exhausted = (known > 0) & (known == before) & (known < KNOWN * count) & (more >= ENOUGH)
-        searches = searches._replace(poses=np.flatnonzero((have < count) & ~exhausted).astype(np.int32))
+        waiting = np.flatnonzero((have < count) & ~exhausted).astype(np.int32)
     refused = _chosen(robot, rows, ~rows.free & (have < count)[rows.pose], distinct, count)
-    waiting = np.isin(np.arange(len(T)), searches.poses) & late
-    answers = _answers(rows, chosen, refused, tried, waiting)
-    return answers[0] if one else answers
+    return _answers(rows, chosen, refused, tried, late & np.isin(np.arange(poses), waiting))
 
 
 def _answers(rows, chosen, refused, tried, waiting):
@@ -281,10 +293,6 @@ def _reached(robot, packed, firsts, poses, number, count, ends, judge):
     far = np.linalg.norm(_difference(robot, q, firsts[pose]), axis=1)
     free = np.asarray(judge(q)) if len(q) else np.zeros(0, dtype=bool)
     return _Rows(q, pose, number + hits % count, ends.misses[hits] * (packed.reach, 1.0), far, free)
-
-
-def _joined(rows, more):
-    return _Rows(*(np.concatenate(pair) for pair in zip(rows, more, strict=True)))
 
 
 def _no_rows(dof):

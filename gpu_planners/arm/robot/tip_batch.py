@@ -13,7 +13,7 @@ from ...parallel.threads import one_thread
 from .chain import Chain, frame_count, joint_count
 from .tip_search import SearchScratch, Wanted, search, settle, start_at
 
-FEW = 64  # searches that one thread runs sooner than several wake up
+FEW = 128  # searches that one thread runs sooner than several wake up
 PIECES = 16  # that the searches are dealt into for each thread: some end early
 
 
