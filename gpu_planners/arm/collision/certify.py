@@ -16,9 +16,9 @@ import numpy as np
 
 from ...device import lean_njit
 from ...parallel.team import any_lane, from_lane, greatest_lane, lane_count, lower, rank_lanes, sync_lanes, vote_lanes
+from ..geometry.poses import ZERO, identity, load, store
 from ..spaces.interface import FREE, NOT_FINITE, NOT_FREE, finite
 from .forward import place_robot, relative_pose
-from .poses import ZERO, identity, load, store
 from .records import dof, joint_range, moving_count, obstacle_count, self_pair_count, shape_count, speed_count
 from .scratch import SIEVE, ball_centre, own_balls, shared_balls
 from .separation import exact_distance

@@ -20,8 +20,8 @@ import numpy as np
 
 from ...device import lean_njit
 from ..geometry.kinds import POLYTOPE, primitive_support
+from ..geometry.poses import ONE, ZERO, moved, turned_back
 from ..geometry.support_table import table_cell
-from .poses import ONE, ZERO, moved, turned_back
 from .records import has_table, polytope_vertices, shape_half, shape_kind, shape_skin, sphere_centre, table_candidates
 from .sieves import COLLIDES, inner_balls_meet
 

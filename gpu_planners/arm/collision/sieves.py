@@ -8,7 +8,7 @@ import numpy as np
 
 from ...device import lean_njit
 from ..geometry.kinds import POLYTOPE, bound_distance
-from .poses import ZERO, moved, seen_from
+from ..geometry.poses import ZERO, moved, seen_from
 from .records import (
     fine_sphere_count,
     inner_radius,

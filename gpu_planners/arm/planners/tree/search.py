@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ....parallel.sampling import folded_seed
 from ....parallel.team import left_ms
 from ..node_store import FAR, place, unpacked, whole_tiles
 from ..query import Query, dry_query, open_query
 from ..result import PlanningResult
-from ..sampling import folded_seed
 from ..shortcut import shortcut
 from ..shortcut import warm_up as warm_up_shortcut
 from ..warm import warm_once
