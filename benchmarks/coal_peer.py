@@ -23,14 +23,19 @@ def unavailable():
     return None
 
 
-def scene(robot, obstacles, data=None, **options):
-    """CoalScene of "panda" or "ur5" among obstacles."""
+def coal_scene(*arguments, **options):
+    """CoalScene of the tests' re-checker (test/oracles.py), with its arguments."""
     tests = str(Path(__file__).resolve().parent.parent / "test")
     if tests not in sys.path:
         sys.path.insert(0, tests)
     from oracles import CoalScene
 
-    return CoalScene(*robot_files(robot, data), obstacles, **options)
+    return CoalScene(*arguments, **options)
+
+
+def scene(robot, obstacles, data=None, **options):
+    """CoalScene of "panda" or "ur5" of the shared data among obstacles."""
+    return coal_scene(*robot_files(robot, data), obstacles, **options)
 
 
 def validity(checked, broad_phase=True):
