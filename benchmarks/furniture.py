@@ -66,7 +66,7 @@ def shelf(rng, opening, tips):
 
 
 def cage(rng, opening, tips):
-    """Bars on all sides. The front has windows of the width of an opening, elsewhere the gaps are half as wide."""
+    """Bars on all sides. The front has windows of the width of an opening, elsewhere no gap is half as wide."""
     made = Furniture()
     columns, rows = tips + int(rng.integers(0, 2)), 2
     width, height, depth = opening * rng.uniform((1.0, 1.0, 1.1), (1.25, 1.25, 1.5))
@@ -76,14 +76,14 @@ def cage(rng, opening, tips):
         made.cylinder(f"front_post{number}", (0, number * width, tall / 2), bar, tall)
     for number in range(rows + 1):
         made.cylinder(f"front_rail{number}", (0, wide / 2, number * height), bar, wide, LYING_ALONG_Y)
-    for number in range(2 * columns + 1):
-        y = number * width / 2
+    for number in range(3 * columns + 1):
+        y = number * width / 3
         made.cylinder(f"back_post{number}", (depth, y, tall / 2), bar, tall)
         for where, z in (("top", tall), ("bottom", 0.0)):
             made.cylinder(f"{where}{number}", (depth / 2, y, z), bar, depth, LYING_ALONG_X)
     for side, y in (("right", 0.0), ("left", wide)):
-        for number in (1, 2):
-            made.cylinder(f"{side}_post{number}", (number * depth / 3, y, tall / 2), bar, tall)
+        for number in (1, 2, 3):
+            made.cylinder(f"{side}_post{number}", (number * depth / 4, y, tall / 2), bar, tall)
     for column in range(columns):
         for row in range(rows):
             centre = (0.4 * depth, (column + 0.5) * width, (row + 0.5) * height)

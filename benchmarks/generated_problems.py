@@ -182,7 +182,7 @@ class Maker:
 def _pool(rig, size):
     """The Pool of a Rig, of `size` configurations."""
     model = rig.model
-    q = np.random.default_rng(zlib.crc32(rig.name.encode())).uniform(model.lower, model.upper, (size, model.dof))
+    q = np.random.default_rng(zlib.crc32(rig.name.encode())).uniform(*_usual(model), (size, model.dof))
     tips = np.empty((len(rig.tips), size, 3))
     for begin in range(0, size, CHUNK):
         poses = model.frame_poses(q[begin : begin + CHUNK])
@@ -195,7 +195,13 @@ def _pool(rig, size):
     reach = float(np.percentile(np.linalg.norm(tips.reshape(-1, 3) - middle, axis=1), 95))
     thick = max(_thickness(model, tip) for tip in rig.tips)
     moves = np.array([_moving(model, tip) for tip in rig.tips])
-    return Pool(q, tips, moves, middle, reach, 1.2 * thick + 0.22 * reach)
+    return Pool(q, tips, moves, middle, reach, 1.1 * thick + 0.18 * reach)
+
+
+def _usual(model):
+    """Lower and upper (dof,) limits, of a joint that can turn to and fro by half a turn only that: nobody asks for more."""
+    wide = model.periodic & (model.lower <= -np.pi) & (model.upper >= np.pi)
+    return np.where(wide, -np.pi, model.lower), np.where(wide, np.pi, model.upper)
 
 
 def _moving(model, tip):

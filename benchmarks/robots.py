@@ -45,9 +45,21 @@ ROBOTS = {
         srdf="panda_description/srdf/panda.srdf",
         fixed={"panda_finger_joint1": 0.04},
     ),
-    "ur5": Description("UR5", "ur_description/urdf/ur5_robot.urdf", r"\w+_joint", ("ee_link",)),
+    "ur5": Description(
+        "UR5",
+        "ur_description/urdf/ur5_robot.urdf",
+        r"\w+_joint",
+        ("ee_link",),
+        srdf="ur_description/srdf/ur5.srdf",
+    ),
     "ur10": Description("UR10", "ur_description/urdf/ur10_robot.urdf", r"\w+_joint", ("ee_link",)),
-    "xarm7": Description("xArm7", "xarm_description/urdf/xarm7.urdf", r"joint\d", ("link_eef",)),
+    "xarm7": Description(
+        "xArm7",
+        "xarm_description/urdf/xarm7.urdf",
+        r"joint\d",
+        ("link_eef",),
+        srdf="xarm_description/srdf/xarm7.srdf",
+    ),
     "kinova": Description(
         "Kinova, continuous joints",
         "kinova_description/robots/kinova.urdf",
@@ -65,6 +77,7 @@ ROBOTS = {
         "baxter_description/urdf/baxter.urdf",
         r"(left|right)_[sew]\d",
         ("left_gripper", "right_gripper"),
+        srdf="baxter_description/srdf/baxter_manipulation.srdf",
     ),
     "gantry": Description("Gantry, sliding axes", "gantry.urdf", r"\w+", ("gripper_tip",), own=True),
 }
@@ -131,9 +144,19 @@ def rig_of(name, urdf, package_dir, joints, tips, srdf=None, fixed=None, title=N
         if joint.get("type") in MOVING and joint.find("mimic") is None
     ]
     planned, fixed = [joint for joint in names if re.fullmatch(joints, joint)], dict(fixed or {})
-    model = load_urdf(urdf, srdf, [package_dir], planned, fixed, velocity=1.0, hull_tolerance=np.inf)
+    pairs = None if srdf is None else _pairs_alone(srdf)
+    model = load_urdf(urdf, pairs, [package_dir], planned, fixed, velocity=1.0, hull_tolerance=np.inf)
     rest = {joint: float(np.clip(0.0, *limits)) for joint, limits in model.other_joints.items()}
     return Rig(name, title or name, Path(urdf), srdf, Path(package_dir), model, tuple(tips), rest | fixed)
+
+
+def _pairs_alone(srdf):
+    """The text of an SRDF without its groups, which in some files name joints that the URDF does not have."""
+    root = ET.parse(srdf).getroot()
+    for element in list(root):
+        if element.tag != "disable_collisions":
+            root.remove(element)
+    return ET.tostring(root, encoding="unicode")
 
 
 @functools.cache
