@@ -22,8 +22,8 @@ from . import (
     planar_arm,
     report,
 )
-from .harness import Context, Row
-from .problems import data_dir
+from .harness import Context, Row, with_data
+from .problems import MissingDataError, data_dir
 
 MODULES = (
     arm_checks,
@@ -41,11 +41,12 @@ REGISTRY = {benchmark.name: benchmark for module in MODULES for benchmark in mod
 
 
 def main(arguments=None):
-    """Returns the exit code: 0; 1 when a benchmark failed; 2 when the data or every device is missing."""
+    """Returns the exit code: 0; 1 when a benchmark failed; 2 when every device is missing, or the folder that --data
+    names. Without --data, what needs missing data is a row that says so."""
     options = _options(arguments)
     try:
-        data = data_dir(options.data)
-    except FileNotFoundError as error:
+        data = options.data and str(data_dir(options.data))
+    except MissingDataError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     devices, missing = machine.devices(options.device)
@@ -53,7 +54,7 @@ def main(arguments=None):
         print(why, file=sys.stderr)
     if not devices:
         return 2
-    context = Context(devices, missing, options.quick, str(data), options.full)
+    context = Context(devices, missing, options.quick, data, options.full)
     results = {
         "machine": machine.describe(),
         "date": datetime.date.today().isoformat(),
@@ -67,7 +68,7 @@ def main(arguments=None):
     for name in options.only or REGISTRY:
         benchmark, began = REGISTRY[name], time.perf_counter()
         try:
-            rows = [row.as_dict() for row in benchmark.run(context)]
+            rows = [row.as_dict() for row in with_data("all", lambda run=benchmark.run: run(context))]
         except Exception as error:  # the other benchmarks are still worth their time
             traceback.print_exc()
             rows, failed = [Row("all", name, note=f"failed: {type(error).__name__}: {error}").as_dict()], 1

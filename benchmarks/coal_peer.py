@@ -33,9 +33,14 @@ def coal_scene(*arguments, **options):
     return CoalScene(*arguments, **options)
 
 
-def scene(robot, obstacles, data=None, **options):
+def arguments_of(robot, data=None):
+    """{argument of CoalScene: value} of "panda" or "ur5" of the shared data."""
+    return dict(zip(("urdf", "srdf"), robot_files(robot, data), strict=True))
+
+
+def scene(robot, obstacles, data=None):
     """CoalScene of "panda" or "ur5" of the shared data among obstacles."""
-    return coal_scene(*robot_files(robot, data), obstacles, **options)
+    return coal_scene(obstacles=obstacles, **arguments_of(robot, data))
 
 
 def validity(checked, broad_phase=True):

@@ -46,19 +46,11 @@ ROBOTS = {
         fixed={"panda_finger_joint1": 0.04},
     ),
     "ur5": Description(
-        "UR5",
-        "ur_description/urdf/ur5_robot.urdf",
-        r"\w+_joint",
-        ("ee_link",),
-        srdf="ur_description/srdf/ur5.srdf",
+        "UR5", "ur_description/urdf/ur5_robot.urdf", r"\w+_joint", ("ee_link",), srdf="ur_description/srdf/ur5.srdf"
     ),
     "ur10": Description("UR10", "ur_description/urdf/ur10_robot.urdf", r"\w+_joint", ("ee_link",)),
     "xarm7": Description(
-        "xArm7",
-        "xarm_description/urdf/xarm7.urdf",
-        r"joint\d",
-        ("link_eef",),
-        srdf="xarm_description/srdf/xarm7.srdf",
+        "xArm7", "xarm_description/urdf/xarm7.urdf", r"joint\d", ("link_eef",), srdf="xarm_description/srdf/xarm7.srdf"
     ),
     "kinova": Description(
         "Kinova, continuous joints",
@@ -109,19 +101,23 @@ class Rig:
 
     @functools.cached_property
     def _bare(self):
+        return coal_scene(obstacles=[], **self.coal_arguments)
+
+    @functools.cached_property
+    def coal_arguments(self):
+        """{argument of CoalScene: value} of the robot."""
         pairs = None
         if self.srdf is None:
             links = [self.model.link_names[i] for i in self.model.shape_link]
             pairs = {(links[a], links[b]) for a, b in np.asarray(self.model.self_collision_pairs).reshape(-1, 2)}
-        return coal_scene(
-            self.urdf,
-            self.srdf,
-            [],
-            mesh_dir=self.package_dir,
-            joints=self.model.joint_names,
-            fixed=self.fixed,
-            self_pairs=pairs,
-        )
+        return {
+            "urdf": self.urdf,
+            "srdf": self.srdf,
+            "mesh_dir": self.package_dir,
+            "joints": self.model.joint_names,
+            "fixed": self.fixed,
+            "self_pairs": pairs,
+        }
 
 
 def unavailable(name):
