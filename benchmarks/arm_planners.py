@@ -304,8 +304,8 @@ COLUMNS = {
     "scene_ms": "ms",
 }
 TEXT = (
-    "MotionBenchMaker problems, and generated ones where a row says so, one hull a mesh, seed 0, warm; wall time of solve() without and with shortening, "
-    "median and "
+    "MotionBenchMaker problems, and generated ones where a row says so, one hull a mesh, seed 0, warm; wall time of "
+    "solve() without and with shortening, median and "
     "95th percentile over the solved problems. Valid: the shortened path (of OMPL both) is free by coal, followed at "
     "1 mm. "
     "New scene: time until a changed world is ready. "

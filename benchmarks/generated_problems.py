@@ -1,4 +1,4 @@
-"""Planning problems for any robot, from a seed: furniture that fits its reach, and ways from one place in it to another.
+"""Planning problems for any robot, from a seed: furniture that fits its reach, and ways from place to place in it.
 
 A pool of random configurations, with where their end effectors are, says how far the robot reaches. Furniture is scaled
 by that reach and by the size of the end effector, and placed around a point that the pool reaches, its front towards
@@ -17,6 +17,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld
+from gpu_planners.arm.robot.model import attached
+from gpu_planners.errors import GpuPlannersError
 
 from . import coal_peer, robots
 from .furniture import FAMILIES
@@ -31,7 +33,7 @@ SCENES = 300  # tried for a problem,
 CHOICES = 8  # choices of places tried in each,
 TRIED = 6000  # configurations of each end effector in its place,
 JOINED = 2000  # and configurations of all end effectors together
-NEAREST, FARTHEST = 0.4, 0.9  # of the furniture's middle from the middle of the pool, level, in reaches
+NEAREST, FARTHEST = 0.6, 0.95  # of the furniture's middle from the middle of the pool, level, in reaches
 LOWEST, HIGHEST = 15, 75  # of its height, percentiles of the pool
 
 
@@ -43,6 +45,7 @@ class Pool:
     tips: (T, N, 3) the end effectors' centres in the root frame, metres
     moves: (T, dof) bool, which joints move each end effector
     middle: (3,) of all centres;  reach: the distance from it that one in twenty exceeds, metres
+    anchors: (A, 3) the centres that furniture may stand around: not near the middle, nor high up or low down
     opening: metres that an end effector needs to pass with room to spare
     """
 
@@ -51,15 +54,12 @@ class Pool:
     moves: np.ndarray
     middle: np.ndarray
     reach: float
+    anchors: np.ndarray
     opening: float
 
 
-class Unsolved(Exception):
-    """No problem was found within the count of tries."""
-
-
 def problems(robot, count, seed=0, families=tuple(FAMILIES), goals=1):
-    """[Problem] for a robot of robots.ROBOTS, `count` of each family. goals: how many each has at most."""
+    """[Problem] for a robot of robots.ROBOTS, `count` of each family. See Maker.problem."""
     maker = maker_of(robot)
     return [maker.problem(family, index, seed, goals) for family in families for index in range(count)]
 
@@ -84,13 +84,15 @@ class Maker:
         bare = self.pool.q[:PARKED]
         self._parked = bare[self._checker.configurations_valid(bare)]
         if not len(self._parked):
-            raise Unsolved(f"{rig.name}: none of {PARKED} random configurations is free of self-collision")
+            raise GpuPlannersError(f"{rig.name}: none of {PARKED} random configurations is free of self-collision")
 
     def problem(self, family, index, seed=0, goals=1):
         """Problem `index` of a family of furniture.FAMILIES. goals: how many it has at most, all in the same places.
 
-        Raises Unsolved where the robot does not fit into the furniture.
+        Raises GpuPlannersError for another family, and where the robot does not fit into any furniture tried.
         """
+        if family not in FAMILIES:
+            raise GpuPlannersError(f"family is {family!r}; allowed: {', '.join(FAMILIES)}")
         rng = np.random.default_rng([self._own, zlib.crc32(family.encode()), index, seed])
         for _ in range(SCENES):
             obstacles, places = self._scene(FAMILIES[family], rng)
@@ -101,23 +103,17 @@ class Maker:
             if ends := self._ends(obstacles, places, parked[0], goals, rng):
                 joints = self.model.joint_names
                 return Problem(family, index, joints, obstacles, *ends, dict(self.rig.fixed), True, True, np.nan)
-        raise Unsolved(f"{self.rig.name}: no {family} with a start and a goal in it among {SCENES}")
+        raise GpuPlannersError(f"{self.rig.name}: no {family} with a start and a goal in it among {SCENES}")
 
     def _scene(self, furniture, rng):
         """([obstacle dict], [(N,) bool of each tip: which of the pool are in the place]) in the root frame."""
         pool, made = self.pool, furniture(rng, self.pool.opening, len(self.rig.tips))
-        tips = pool.tips.reshape(-1, 3)
-        low, high = np.percentile(tips[: 8 * CHUNK, 2], (LOWEST, HIGHEST))
-        while True:
-            at = tips[rng.integers(len(tips))]
-            out = np.hypot(*(at - pool.middle)[:2])
-            if NEAREST * pool.reach < out < FARTHEST * pool.reach and low < at[2] < high:
-                break
+        at = pool.anchors[rng.integers(len(pool.anchors))]
         yaw = np.arctan2(*(at - pool.middle)[1::-1]) + rng.uniform(-0.3, 0.3)
         turn = Rotation.from_euler("z", yaw)
         shift = at - turn.apply(np.mean([np.add(*place) / 2 for place in made.places], axis=0))
         obstacles = [_placed(obstacle, turn, shift) for obstacle in made.obstacles]
-        local = turn.inv().apply(tips - shift).reshape(pool.tips.shape)
+        local = (pool.tips - shift) @ turn.as_matrix()
         return obstacles, [((local > low) & (local < high)).all(axis=2) for low, high in made.places]
 
     def _enter(self, obstacles):
@@ -188,28 +184,37 @@ def _pool(rig, size):
         poses = model.frame_poses(q[begin : begin + CHUNK])
         for t, tip in enumerate(rig.tips):
             link = model.link_index(tip)
-            offset = model.T_frame_link[link][:3, 3]
-            frame = poses[:, model.link_frame[link]]
-            tips[t, begin : begin + CHUNK] = frame[:, :3, :3] @ offset + frame[:, :3, 3]
-    middle = tips.reshape(-1, 3).mean(axis=0)
-    reach = float(np.percentile(np.linalg.norm(tips.reshape(-1, 3) - middle, axis=1), 95))
-    thick = max(_thickness(model, tip) for tip in rig.tips)
+            T_root_tip = attached(poses, model.link_frame[link], model.T_frame_link[link])
+            tips[t, begin : begin + CHUNK] = T_root_tip[:, :3, 3]
     moves = np.array([_moving(model, tip) for tip in rig.tips])
-    return Pool(q, tips, moves, middle, reach, 1.1 * thick + 0.18 * reach)
+    thick = max(_thickness(model, tip) for tip in rig.tips)
+    centres = tips.reshape(-1, 3)
+    middle = centres.mean(axis=0)
+    reach = float(np.percentile(np.linalg.norm(centres - middle, axis=1), 95))
+    low, high = np.percentile(centres[:, 2], (LOWEST, HIGHEST))
+    out = np.hypot(*(centres - middle)[:, :2].T)
+    anchors = centres[
+        (NEAREST * reach < out) & (out < FARTHEST * reach) & (low < centres[:, 2]) & (centres[:, 2] < high)
+    ]
+    if not len(anchors):
+        raise GpuPlannersError(f"{rig.name}: its end effectors reach no room to put furniture in")
+    return Pool(q, tips, moves, middle, reach, anchors, 1.1 * thick + 0.18 * reach)
 
 
 def _usual(model):
-    """Lower and upper (dof,) limits, of a joint that can turn to and fro by half a turn only that: nobody asks for more."""
+    """Lower and upper (dof,) limits; of a joint that can turn by half a turn both ways, no more than that."""
     wide = model.periodic & (model.lower <= -np.pi) & (model.upper >= np.pi)
     return np.where(wide, -np.pi, model.lower), np.where(wide, np.pi, model.upper)
 
 
 def _moving(model, tip):
-    """(dof,) bool: which joints move a link."""
+    """(dof,) bool: which joints move a link. GpuPlannersError where none does."""
     moves, frame = np.zeros(model.dof, bool), model.link_frame[model.link_index(tip)]
     while frame >= 0:
         moves[model.frames[frame]["joint"]] = True
         frame = model.frames[frame]["parent"]
+    if not moves.any():
+        raise GpuPlannersError(f"no planning joint of '{model.name}' moves the link '{tip}'")
     return moves
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from gpu_planners.arm import RobotModel, load_urdf
+from gpu_planners.errors import GpuPlannersError
 from gpu_planners.share import example_robots_share, share_folder
 
 from .coal_peer import coal_scene
@@ -157,7 +158,12 @@ def _pairs_alone(srdf):
 
 @functools.cache
 def rig(name):
-    """Rig of a robot of ROBOTS. Raises FileNotFoundError where example-robot-data is needed and not installed."""
+    """Rig of a robot of ROBOTS.
+
+    Raises GpuPlannersError for another name, FileNotFoundError where example-robot-data is needed and not installed.
+    """
+    if name not in ROBOTS:
+        raise GpuPlannersError(f"robot is {name!r}; allowed: {', '.join(ROBOTS)}")
     described = ROBOTS[name]
     package_dir = share_folder() if described.own else example_robots_share()
     folder = package_dir / ("urdf" if described.own else "example-robot-data/robots")
