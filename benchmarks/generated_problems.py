@@ -198,7 +198,7 @@ def _pool(rig, size):
     ]
     if not len(anchors):
         raise GpuPlannersError(f"{rig.name}: its end effectors reach no room to put furniture in")
-    return Pool(q, tips, moves, middle, reach, anchors, 1.1 * thick + 0.18 * reach)
+    return Pool(q, tips, moves, middle, reach, anchors, 1.1 * thick + 0.22 * reach)
 
 
 def _usual(model):

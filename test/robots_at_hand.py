@@ -5,7 +5,9 @@ import pytest
 
 from benchmarks import generated_problems, robots
 from benchmarks.problems import add_obstacles
-from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
+from gpu_planners.arm import CollisionChecker, CollisionWorld
+
+READY = np.array([0, -np.pi / 4, 0, -3 * np.pi / 4, 0, np.pi / 2, np.pi / 4])  # of the Panda: its hand before it
 
 
 def maker_of(robot):
@@ -16,10 +18,8 @@ def maker_of(robot):
 
 
 def panda():
-    """RobotModel of the Panda with the states that its SRDF names, each mesh as one hull."""
-    rig = maker_of("panda").rig
-    fixed = {"panda_finger_joint1": rig.fixed["panda_finger_joint1"]}
-    return load_urdf(rig.urdf, rig.srdf, [rig.package_dir], group="arm", fixed=fixed, hull_tolerance=np.inf)
+    """RobotModel of the Panda, each mesh as one hull."""
+    return maker_of("panda").model
 
 
 def problem_of(robot, family, index=0):
