@@ -5,19 +5,18 @@ import time
 import numpy as np
 import pytest
 from random_urdf import random_urdf
+from robots_at_hand import READY, maker_of
+from robots_at_hand import panda as load_panda
 from scipy.spatial.transform import Rotation
 
-from benchmarks.problems import missing_data, robot_files
 from gpu_planners.arm.robot.kinematics import inverse_kinematics, jacobian
 from gpu_planners.arm.urdf.loader import load_urdf
 from gpu_planners.errors import GpuPlannersError, RobotDescriptionError
 
-needs_data = pytest.mark.skipif(missing_data() is not None, reason=str(missing_data()))
-
 
 @pytest.fixture(scope="module")
 def panda():
-    return load_urdf(*robot_files("panda"))
+    return load_panda()
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -34,12 +33,11 @@ def test_jacobian_by_finite_differences(seed):
             np.testing.assert_allclose(J[3:, i], turn, atol=1e-6)
 
 
-@needs_data
 @pytest.mark.parametrize("name", ["panda", "ur5"])
 def test_solutions_reach_the_pose_by_pinocchio(name):
     oracle = pytest.importorskip("pinocchio_poses")
-    urdf, srdf = robot_files(name)
-    robot = load_urdf(urdf, srdf)
+    rig = maker_of(name).rig
+    urdf, robot = rig.urdf, rig.model
     rng = np.random.default_rng(0)
     for goal_q in rng.uniform(robot.lower, robot.upper, (10, robot.dof)):
         T = oracle.pinocchio_poses(urdf, robot.joint_names, goal_q[None])[robot.tip_link][0]
@@ -53,25 +51,22 @@ def test_solutions_reach_the_pose_by_pinocchio(name):
         assert apart.min() > 0.05
 
 
-@needs_data
 def test_a_ur5_pose_has_several_postures():
-    robot = load_urdf(*robot_files("ur5"))
+    robot = maker_of("ur5").model
     T = robot.link_poses([0.3, -1.2, 1.4, -0.9, 1.1, 0.5])["ee_link"][0]
     solutions = inverse_kinematics(robot, "ee_link", T, count=16)
     elbow_up, wrist_flipped = solutions[:, 2] > 0, solutions[:, 4] > 0
     assert len(set(zip(elbow_up, wrist_flipped))) == 4
 
 
-@needs_data
 def test_the_same_seed_gives_the_same_solutions(panda):
-    T = panda.link_poses(panda.named_states["ready"])["panda_hand"][0]
+    T = panda.link_poses(READY)["panda_hand"][0]
     first, second = (inverse_kinematics(panda, "panda_hand", T, rng_seed=3) for _ in range(2))
     np.testing.assert_array_equal(first, second)
-    nearest = inverse_kinematics(panda, "panda_hand", T, seed_q=panda.named_states["ready"], count=1)
-    np.testing.assert_allclose(nearest[0], panda.named_states["ready"], atol=1e-6)
+    nearest = inverse_kinematics(panda, "panda_hand", T, seed_q=READY, count=1)
+    np.testing.assert_allclose(nearest[0], READY, atol=1e-6)
 
 
-@needs_data
 def test_several_poses_have_the_answers_of_each(panda):
     rng = np.random.default_rng(1)
     T = panda.link_poses(rng.uniform(panda.lower, panda.upper, (6, 7)))["panda_hand"]
@@ -82,7 +77,6 @@ def test_several_poses_have_the_answers_of_each(panda):
         np.testing.assert_allclose(answers, inverse_kinematics(panda, "panda_hand", pose, starts=250), atol=1e-5)
 
 
-@needs_data
 def test_poses_share_the_time(panda):
     rng = np.random.default_rng(2)
     T = panda.link_poses(rng.uniform(panda.lower, panda.upper, (200, 7)))["panda_hand"]
@@ -97,7 +91,6 @@ def test_poses_share_the_time(panda):
     assert time.monotonic() - began < 2
 
 
-@needs_data
 def test_what_cannot_be_reached_or_is_no_pose(panda):
     T = np.eye(4)
     T[0, 3] = 3.0
