@@ -35,7 +35,15 @@ ROS_WHEELS = [
 ]
 
 EXTRAS = {
-    "bench": ["coal>=3.0", "matplotlib>=3.7", "ompl>=1.7", "pin>=3.0", "scikit-image>=0.22", "tqdm>=4.64"],
+    "bench": [
+        "coal>=3.0",
+        "example-robot-data>=4.3",
+        "matplotlib>=3.7",
+        "ompl>=1.7",
+        "pin>=3.0",
+        "scikit-image>=0.22",
+        "tqdm>=4.64",
+    ],
     "gpu": ["numba-cuda[cu12]>=0.20"],
     "ros": ROS_WHEELS,
     "test": [

@@ -23,13 +23,13 @@ from . import (
     planar_arm,
     report,
 )
-from .harness import Context, Row
-from .problems import data_dir
+from .harness import Context, Row, with_data
+from .problems import MissingDataError, data_dir
 
 MODULES = (
     arm_checks,
-    arm_kinematics,
     arm_planners,
+    arm_kinematics,
     arm_batches,
     arm_lengths,
     dl14,
@@ -43,16 +43,14 @@ REGISTRY = {benchmark.name: benchmark for module in MODULES for benchmark in mod
 
 
 def main(arguments=None):
-    """Returns the exit code: 0; 1 when a benchmark failed; 2 when the data or every device is missing."""
+    """Returns the exit code: 0; 1 when a benchmark failed; 2 when every device is missing, or the folder that --data
+    names. Without --data, what needs missing data is a row that says so."""
     options = _options(arguments)
-    names = options.only or list(REGISTRY)
     try:
-        data = str(data_dir(options.data))
-    except FileNotFoundError as error:
-        if options.data or any(REGISTRY[name].needs_data for name in names):
-            print(f"error: {error}", file=sys.stderr)
-            return 2
-        data = None
+        data = options.data and str(data_dir(options.data))
+    except MissingDataError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     devices, missing = machine.devices(options.device)
     for why in missing.values():
         print(why, file=sys.stderr)
@@ -69,10 +67,10 @@ def main(arguments=None):
     folder, failed = Path(options.out), 0
     folder.mkdir(parents=True, exist_ok=True)
     print(report.machine_line(results), end="\n\n", flush=True)
-    for name in names:
+    for name in options.only or REGISTRY:
         benchmark, began = REGISTRY[name], time.perf_counter()
         try:
-            rows = [row.as_dict() for row in benchmark.run(context)]
+            rows = [row.as_dict() for row in with_data("all", lambda run=benchmark.run: run(context))]
         except Exception as error:  # the other benchmarks are still worth their time
             traceback.print_exc()
             rows, failed = [Row("all", name, note=f"failed: {type(error).__name__}: {error}").as_dict()], 1

@@ -4,25 +4,15 @@ Every solution is placed by pinocchio, and its limits are looked at. Needs no sh
 """
 
 import time
-from functools import cache
-from pathlib import Path
 
 import numpy as np
 
-from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
+from gpu_planners.arm import CollisionChecker, CollisionWorld
 
+from . import coal_peer, robots
 from .harness import Benchmark, Row, median, percentile, progress, seconds
 
-ROBOTS = {  # URDF, SRDF, tip link, planning joints
-    "Panda": (
-        "panda_description/urdf/panda.urdf",
-        "panda_description/srdf/panda.srdf",
-        "panda_hand",
-        [f"panda_joint{i}" for i in range(1, 8)],
-    ),
-    "UR5": ("ur_description/urdf/ur5_robot.urdf", "ur_description/srdf/ur5.srdf", "tool0", None),
-    "xArm7": ("xarm_description/urdf/xarm7.urdf", "xarm_description/srdf/xarm7.srdf", "link7", None),
-}
+ROBOTS = ("panda", "ur5", "xarm7", "tiago")  # of `robots.ROBOTS`
 BOXES = ((0.55, 0.35, 0.3), (0.55, -0.35, 0.5), (-0.45, 0.0, 0.6))  # centres, metres; edges of 25 cm
 WANTED = 1e-6  # m and rad
 CLIK_STEPS = {0.1: 1000, 1.0: 100}  # length of a step, as in pinocchio's example and Newton's: iterations at most
@@ -33,10 +23,14 @@ CLIK_STARTS = 100
 class PinocchioArm:
     """A robot's chain by pinocchio: poses of its tip, and one run of closed-loop inverse kinematics."""
 
-    def __init__(self, urdf, robot, tip):
+    def __init__(self, rig, tip):
         import pinocchio as pin
 
-        self._pin, self.model = pin, pin.buildModelFromUrdf(str(urdf))
+        robot, full = rig.model, pin.buildModelFromUrdf(str(rig.urdf))
+        values, held = pin.neutral(full), [full.getJointId(joint) for joint in rig.fixed]
+        for joint, value in zip(held, rig.fixed.values()):
+            values[full.joints[joint].idx_q] = value
+        self._pin, self.model = pin, pin.buildReducedModel(full, held, values)
         self.data, self.frame = self.model.createData(), self.model.getFrameId(tip)
         joints = [self.model.joints[self.model.getJointId(name)] for name in robot.joint_names]
         self._q, self._v = [joint.idx_q for joint in joints], [joint.idx_v for joint in joints]
@@ -76,30 +70,30 @@ def inverse_kinematics(context):
     """Rows of one pose and of 1000 poses, for each robot, and of the peer."""
     rows = []
     for name in ROBOTS:
-        try:
-            robot, arm, tip = _described(name)
-        except ImportError as error:
-            rows.append(Row(name, "gpu_planners", note=f"skipped: {error.name} is not installed (extra `test`)"))
+        title = robots.ROBOTS[name].title
+        missing = robots.unavailable(name) or coal_peer.unavailable()
+        if missing:
+            rows.append(Row(title, "gpu_planners", note=missing))
             continue
-        except FileNotFoundError as error:
-            rows.append(Row(name, "gpu_planners", note=f"skipped: {error}"))
-            continue
+        rig = robots.rig(name)
+        robot, tip = rig.model, rig.tips[0]
+        arm = PinocchioArm(rig, tip)
         checker = CollisionChecker(robot, _boxes(), "cpu")
         poses = _free_poses(robot, checker, tip, 1000)
         for device, missing in context.asked_for():
             if missing:
-                rows.append(Row(name, f"gpu_planners, {device}", note=missing))
+                rows.append(Row(title, f"gpu_planners, {device}", note=missing))
                 continue
-            rows.append(_one(name, robot, arm, tip, checker, poses[: 30 if context.quick else 200], device))
+            rows.append(_one(title, robot, arm, tip, checker, poses[: 30 if context.quick else 200], device))
             rows += [
-                _many(f"{name}, {len(poses)} poses, {what}", robot, arm, tip, poses, context.quick, device, **options)
+                _many(f"{title}, {len(poses)} poses, {what}", robot, arm, tip, poses, context.quick, device, **options)
                 for what, options in (
                     ("1 solution", dict(solutions=1)),
                     ("1 free of collision", dict(solutions=1, checker=checker)),
                     ("8 free of collision", dict(solutions=8, checker=checker)),
                 )
             ]
-        rows += [_peer(name, robot, arm, poses[: 10 if context.quick else 50], step) for step in CLIK_STEPS]
+        rows += [_peer(title, robot, arm, poses[: 10 if context.quick else 50], step) for step in CLIK_STEPS]
     return rows
 
 
@@ -155,20 +149,6 @@ def _checked(robot, arm, poses, answers):
     }
 
 
-@cache
-def _described(name):
-    """(RobotModel, PinocchioArm, tip link)."""
-    import pinocchio
-
-    urdf, srdf, tip, joints = ROBOTS[name]
-    share = Path(pinocchio.__file__).resolve().parents[4] / "share"
-    folder = share / "example-robot-data" / "robots"
-    if not folder.is_dir():
-        raise FileNotFoundError("example-robot-data is not installed (extra `test`)")
-    robot = load_urdf(folder / urdf, srdf=folder / srdf, package_dirs=[share], joints=joints)
-    return robot, PinocchioArm(folder / urdf, robot, tip), tip
-
-
 def _boxes():
     world = CollisionWorld()
     for number, centre in enumerate(BOXES):
@@ -201,6 +181,5 @@ BENCHMARKS = (
             "error_urad": "ms",
         },
         inverse_kinematics,
-        needs_data=False,
     ),
 )

@@ -1,4 +1,5 @@
-"""Planners on the shared Panda problems: solved, valid by an independent checker, time and path length."""
+"""Planners on the shared problems and on generated ones: solved, valid by an independent checker, time and path
+length."""
 
 import functools
 import gc
@@ -15,13 +16,14 @@ import numpy as np
 import gpu_planners.arm
 from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
 
-from . import coal_peer
-from .harness import Benchmark, Row, median, percentile, progress
+from . import coal_peer, generated_problems, robots
+from .harness import Benchmark, Row, median, percentile, progress, with_data
 from .problems import add_obstacles, data_dir, load_problems, robot_files
 
 UNCHECKED = "paths not re-checked here: coal is not installed"
 LONGEST_S = 3.0  # of a search
 SPACING = 0.001  # metres between two looks of the independent checker
+STARTS = 1e-3  # rad or m by which a path's first row may differ from the problem's start
 QUOTED = (
     (
         "VAMP, spheres, one core",
@@ -37,21 +39,28 @@ QUOTED = (
 
 @dataclass(frozen=True)
 class Arm:
-    """A robot of the shared data with its problems, each mesh as one hull, as the re-checker has it."""
+    """A robot with its problems, each mesh as one hull, as the re-checker has it.
+
+    name: of a robot of the shared data, or GENERATED and that of one of robots.ROBOTS;  title: in tables
+    """
 
     name: str
+    title: str
     robot: object
     problems: list
 
     @property
     def case(self):
-        return f"{ROBOT_NAMES[self.name]}, {len(self.problems)} problems"
+        return f"{self.title}, {len(self.problems)} problems"
 
     def key(self, problem):
+        """From which `problem_of` gets the problem again."""
         return f"{self.name}/{problem.name}"
 
 
 ROBOT_NAMES = {"panda": "Panda", "ur5": "UR5"}
+GENERATED = "generated/"
+EACH, EACH_QUICK = 10, 1  # generated problems of each family
 
 
 def arm_of(name, context, every=1):
@@ -59,22 +68,60 @@ def arm_of(name, context, every=1):
     usable = [
         problem for problem in load_problems(name, context.data) if problem.hull_valid_start and problem.hull_valid_goal
     ]
-    return Arm(name, load_urdf(*robot_files(name, context.data), hull_tolerance=np.inf), usable[::every])
+    robot = load_urdf(*robot_files(name, context.data), hull_tolerance=np.inf)
+    return Arm(name, ROBOT_NAMES[name], robot, usable[::every])
+
+
+def generated_arm(name, each):
+    """Arm of a robot of robots.ROBOTS with `each` generated problems of each family."""
+    title = f"{robots.ROBOTS[name].title}, generated"
+    return Arm(GENERATED + name, title, robots.rig(name).model, generated_problems.problems(name, each))
+
+
+def problem_of(key, data=None):
+    """(arguments of CoalScene, Problem) of an Arm.key."""
+    robot, family, index = key.removeprefix(GENERATED).split("/")
+    if key.startswith(GENERATED):
+        problem = generated_problems.maker_of(robot).problem(family, int(index))
+        return robots.rig(robot).coal_arguments, problem
+    return coal_peer.arguments_of(robot, data), _shared(robot, data)[f"{family}/{index}"]
+
+
+@functools.cache
+def _shared(robot, data):
+    return {problem.name: problem for problem in load_problems(robot, data)}
 
 
 def rrt_connect(context):
     """Rows of RRT-Connect on every problem, with OMPL's on coal as the peer on a subset."""
     rows = []
     for name, every in (("panda", 1), ("ur5", 5)):
-        arm = arm_of(name, context, every * (10 if context.quick else 1))
-        rows += [_planned("rrt_connect", arm, device, missing, context) for device, missing in context.asked_for()]
-    return [*rows, ompl_row(context), *(Row("Panda", subject, quoted=text) for subject, text in QUOTED)]
+        rows += with_data(ROBOT_NAMES[name], lambda name=name, every=every: _shared_rows(name, every, context))
+    for name in robots.ROBOTS:
+        rows += _generated_rows(name, context)
+    rows += with_data("Panda", lambda: [ompl_row(context)])
+    return [*rows, *(Row("Panda", subject, quoted=text) for subject, text in QUOTED)]
+
+
+def _shared_rows(name, every, context):
+    arm = arm_of(name, context, every * (10 if context.quick else 1))
+    return _rows("rrt_connect", arm, context)
+
+
+def _generated_rows(name, context):
+    if why := robots.unavailable(name):
+        return [Row(f"{robots.ROBOTS[name].title}, generated", "all", note=why)]
+    return _rows("rrt_connect", generated_arm(name, EACH_QUICK if context.quick else EACH), context)
 
 
 def prm(context):
     """Rows of PRM on a subset of the problems."""
-    arm = arm_of("panda", context, 50 if context.quick else 10)
-    return [_planned("prm", arm, device, missing, context) for device, missing in context.asked_for()]
+    return _rows("prm", arm_of("panda", context, 50 if context.quick else 10), context)
+
+
+def _rows(planner, arm, context):
+    """A row of a planner for each device."""
+    return [_planned(planner, arm, device, missing, context) for device, missing in context.asked_for()]
 
 
 def _planned(planner, arm, device, missing, context):
@@ -142,6 +189,7 @@ def _row(arm, subject, runs, context):
         len(runs), length=[run.raw.cost for run in solved], short_length=[run.short.cost for run in solved]
     )
     figures |= time_figures(plan=times, short=short_times) | {"scene_ms": 1e3 * median([run.scene_s for run in runs])}
+    figures["samples"] = median([run.short.samples for run in solved])
     paths = {arm.key(run.problem): [run.short.path] for run in solved}
     return checked_row(arm.case, subject, figures, short_times, paths, context)
 
@@ -172,23 +220,14 @@ def recheck(row, data=None):
     results and re-checked elsewhere. row: dict as in the results."""
     if not row.get("unchecked") or coal_peer.unavailable():
         return row
-    problems = {f"{robot}/{problem.name}": problem for robot in ROBOT_NAMES for problem in load_problems(robot, data)}
-    names = list(row["unchecked"])
-    free = _hulls_valid(
-        [name.split("/")[0] for name in names],
-        [problems[name] for name in names],
-        list(row["unchecked"].values()),
-        data,
-    )
+    free = _hulls_valid([problem_of(key, data) for key in row["unchecked"]], row["unchecked"].values())
     figures = row["figures"] | {"valid": f"{sum(free)}/{len(free)}"}
     return row | {"figures": figures, "note": row["note"].removeprefix(UNCHECKED).removeprefix("; "), "unchecked": {}}
 
 
-def _hulls_valid(robots, problems, paths, data):
-    """[is every path of a problem free by coal], on all cores."""
-    return list(
-        progress(_processes().map(_hull_valid, robots, problems, paths, [data] * len(paths), chunksize=4), "re-check")
-    )
+def _hulls_valid(asked, paths):
+    """[is every path of a problem free by coal], on all cores. asked: [as problem_of]"""
+    return list(progress(_processes().map(_hull_valid, *zip(*asked, strict=True), paths, chunksize=4), "re-check"))
 
 
 @functools.cache
@@ -196,9 +235,13 @@ def _processes():
     return ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))
 
 
-def _hull_valid(robot, problem, paths, data):
-    scene = coal_peer.scene(robot, problem.obstacles, data)
-    return all(scene.first_collision(np.array(path), SPACING) is None for path in paths)
+def _hull_valid(arguments, problem, paths):
+    """Are the paths [(K, dof)] free by coal, and do they begin where the problem does?"""
+    scene = coal_peer.coal_scene(obstacles=problem.obstacles, **arguments)
+    return all(
+        np.allclose(path[0], problem.start, atol=STARTS) and scene.first_collision(np.array(path), SPACING) is None
+        for path in paths
+    )
 
 
 def ompl_row(context):
@@ -226,16 +269,13 @@ def _ompl(every, context):
         return Row("Panda, subset", subject, note=(answer.stderr.strip().splitlines() or ["skipped: it failed"])[-1])
     runs = json.loads(answer.stdout)
     solved = [run for run in runs if run["solved"]]
-    problems = [
-        problem
+    arguments = coal_peer.arguments_of("panda", context.data)
+    asked = [
+        (arguments, problem)
         for run, problem in zip(runs, load_problems("panda", context.data)[::every], strict=True)
         if run["solved"]
     ]
-    valid = sum(
-        _hulls_valid(
-            ["panda"] * len(solved), problems, [(run["path"], run["short_path"]) for run in solved], context.data
-        )
-    )
+    valid = sum(_hulls_valid(asked, [(run["path"], run["short_path"]) for run in solved]))
     plan, short = [run["plan_s"] for run in solved], [run["short_s"] for run in solved]
     figures = solved_figures(
         len(runs), length=[run["length"] for run in solved], short_length=[run["short_length"] for run in solved]
@@ -260,15 +300,16 @@ COLUMNS = {
     "short_p95_ms": "ms",
     "length": "length",
     "short_length": "length",
+    "samples": "count",
     "scene_ms": "ms",
 }
 TEXT = (
-    "MotionBenchMaker problems, one hull a mesh, seed 0, warm; wall time of solve() without and with shortening, "
-    "median and "
+    "MotionBenchMaker problems, and generated ones where a row says so, one hull a mesh, seed 0, warm; wall time of "
+    "solve() without and with shortening, median and "
     "95th percentile over the solved problems. Valid: the shortened path (of OMPL both) is free by coal, followed at "
     "1 mm. "
     "New scene: time until a changed world is ready. "
-    "Length: joint-space L2."
+    "Length: joint-space L2. Samples: median over the solved problems."
 )
 
 BENCHMARKS = (

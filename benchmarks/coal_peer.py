@@ -23,14 +23,24 @@ def unavailable():
     return None
 
 
-def scene(robot, obstacles, data=None, **options):
-    """CoalScene of "panda" or "ur5" among obstacles."""
+def coal_scene(*arguments, **options):
+    """CoalScene of the tests' re-checker (test/oracles.py), with its arguments."""
     tests = str(Path(__file__).resolve().parent.parent / "test")
     if tests not in sys.path:
         sys.path.insert(0, tests)
     from oracles import CoalScene
 
-    return CoalScene(*robot_files(robot, data), obstacles, **options)
+    return CoalScene(*arguments, **options)
+
+
+def arguments_of(robot, data=None):
+    """{argument of CoalScene: value} of "panda" or "ur5" of the shared data."""
+    return dict(zip(("urdf", "srdf"), robot_files(robot, data), strict=True))
+
+
+def scene(robot, obstacles, data=None):
+    """CoalScene of "panda" or "ur5" of the shared data among obstacles."""
+    return coal_scene(obstacles=obstacles, **arguments_of(robot, data))
 
 
 def validity(checked, broad_phase=True):

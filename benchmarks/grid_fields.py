@@ -10,7 +10,7 @@ from gpu_planners.grid.maps.generated import random_free_tiles, random_map
 
 from . import grid_peers
 from .grid_timing import descent_seconds, field_seconds
-from .harness import Benchmark, Row, median, progress, seconds, told
+from .harness import Benchmark, Row, median, progress, seconds, told, with_data
 from .problems import data_dir
 
 AGENTS = 262_144
@@ -157,12 +157,23 @@ def _near_centre(grid, count):
 
 def repair(context):
     """Rows of updates after an obstacle appears and goes, against the field from nothing."""
-    rows = []
     maps = {
         "no obstacles": GridMap(np.ones((1024, 1024), np.uint8), 4),
         "5 % obstacles": random_map(1024, 1024, 0.05, 5, 4, [(512, 512)]),
     }
-    maps |= {"Berlin_0_1024": load_movingai_map(data_dir(context.data) / "movingai" / "Berlin_0_1024.map", 4)}
+    rows = _repaired_on(maps, context)
+    rows += with_data("1024x1024, Berlin_0_1024", lambda: _repaired_on(_berlin(context), context))
+    rows.append(Row("any", "Nav2's proposal", quoted="13 times faster than recomputing (docs/references.md)"))
+    return rows
+
+
+def _berlin(context):
+    return {"Berlin_0_1024": load_movingai_map(data_dir(context.data) / "movingai" / "Berlin_0_1024.map", 4)}
+
+
+def _repaired_on(maps, context):
+    """Rows of {name: GridMap}."""
+    rows = []
     for name, grid in maps.items():
         for connectivity in (4,) if context.quick else (4, 8):
             grid = GridMap(grid.costs, connectivity)
@@ -173,7 +184,6 @@ def repair(context):
                     continue
                 count = 4 if context.quick else 12 if device == "cpu" else 50
                 rows.append(_repaired(case, subject, grid, device, count))
-    rows.append(Row("any", "Nav2's proposal", quoted="13 times faster than recomputing (docs/references.md)"))
     return rows
 
 

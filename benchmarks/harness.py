@@ -7,12 +7,14 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
+from .problems import MissingDataError
+
 
 @dataclass(frozen=True, eq=False)
 class Context:
     """One run. devices: names for CollisionChecker that are there; missing: {device asked for: why it is not there};
     quick: few problems and repeats; full: on the CPU too what takes long there;
-    data: the shared data's folder or None for the default place."""
+    data: the shared data's folder, or None for the default place, where it may be missing."""
 
     devices: tuple
     missing: dict
@@ -51,17 +53,21 @@ class Row:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """name: for --only; title and text: of the table; columns: {column: format}; run(context) -> [Row]
-
-    needs_data: it reads the shared data
-    """
+    """name: for --only; title and text: of the table; columns: {column: format}; run(context) -> [Row]"""
 
     name: str
     title: str
     text: str
     columns: dict
     run: object
-    needs_data: bool = True
+
+
+def with_data(case, rows):
+    """The rows [Row] that rows() returns; where it finds no shared data, one row that says so."""
+    try:
+        return rows()
+    except MissingDataError as error:
+        return [Row(case, "all", note=str(error))]
 
 
 def seconds(call, repeats, warm_up=1):

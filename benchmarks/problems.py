@@ -14,6 +14,10 @@ import numpy as np
 ENVIRONMENT_VARIABLE = "GPU_PLANNERS_DATA"
 
 
+class MissingDataError(FileNotFoundError):
+    """The shared data is not where it was looked for; the text says where that was."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """One planning problem.
@@ -45,7 +49,7 @@ class Problem:
 def data_dir(path=None):
     """The data folder: `path`, else $GPU_PLANNERS_DATA, else ../shared/data or shared/data beside a checkout.
 
-    Raises FileNotFoundError that says where it looked.
+    Raises MissingDataError that says where it looked.
     """
     root = Path(__file__).resolve().parent.parent
     given = path or os.environ.get(ENVIRONMENT_VARIABLE)
@@ -54,7 +58,7 @@ def data_dir(path=None):
         if (candidate / "motion_bench_maker").is_dir():
             return candidate.resolve()
     looked = ", ".join(str(c) for c in candidates)
-    raise FileNotFoundError(
+    raise MissingDataError(
         f"the shared data is not there (looked at {looked}); set {ENVIRONMENT_VARIABLE} to its folder"
     )
 
@@ -63,7 +67,7 @@ def missing_data():
     """Why the data cannot be used, or None: the reason for `pytest.mark.skipif`."""
     try:
         data_dir()
-    except FileNotFoundError as error:
+    except MissingDataError as error:
         return str(error)
     return None
 

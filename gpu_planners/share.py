@@ -1,9 +1,11 @@
-"""Finds the files that are installed beside the Python package: launch, config, urdf.
+"""Finds the files that are installed beside the Python package: launch, config, urdf, and example-robot-data.
 
-They lie in the checkout (editable installs, colcon's --symlink-install) or below <prefix>/share/gpu_planners
+Our own lie in the checkout (editable installs, colcon's --symlink-install) or below <prefix>/share/gpu_planners
 (pip, colcon). Looking there directly needs no ROS and no sourced workspace.
 """
 
+import importlib.metadata
+import os
 from pathlib import Path
 
 
@@ -15,3 +17,18 @@ def share_folder() -> Path:
             if (candidate / "package.xml").is_file() and (candidate / "config").is_dir():
                 return candidate
     raise FileNotFoundError(f"no share/gpu_planners with package.xml and config/ above {package}: install it again")
+
+
+def example_robots_share() -> Path:
+    """The share folder that holds example-robot-data/robots, where pip or a ROS distribution has put it; package://
+    paths of its URDFs begin there. Raises FileNotFoundError that says how to get it."""
+    shares = [Path(prefix) / "share" for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(":") if prefix]
+    try:
+        wheel = importlib.metadata.distribution("example-robot-data")
+        shares.insert(0, Path(str(wheel.locate_file("cmeel.prefix/share"))))
+    except importlib.metadata.PackageNotFoundError:
+        pass
+    for share in shares:
+        if (share / "example-robot-data" / "robots").is_dir():
+            return share.resolve()
+    raise FileNotFoundError("example-robot-data is not installed: pip install example-robot-data")

@@ -11,6 +11,7 @@ import numpy as np
 from random_urdf import random_urdf
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
+from gpu_planners.share import example_robots_share
 
 from .oracle import Oracle
 
@@ -52,9 +53,7 @@ def robots_folder(given=None):
     example-robot-data."""
     if given:
         return Path(given).resolve()
-    import pinocchio
-
-    return Path(pinocchio.__file__).resolve().parents[4] / "share" / "example-robot-data" / "robots"
+    return example_robots_share() / "example-robot-data" / "robots"
 
 
 class Rig:

@@ -7,6 +7,8 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
+from gpu_planners.share import example_robots_share
+
 pin = pytest.importorskip("pinocchio", reason="pinocchio (pip install pin) is the kinematics oracle")
 
 EXAMPLE_ROBOTS = {
@@ -23,9 +25,10 @@ EXAMPLE_ROBOTS = {
 
 def example_robot(name):
     """(URDF path, package folder) of a robot of example-robot-data; skips the test where it is not installed."""
-    share = Path(pin.__file__).resolve().parents[4] / "share"
-    if not (share / "example-robot-data").is_dir():
-        pytest.skip("example-robot-data is not installed (pip install example-robot-data)")
+    try:
+        share = example_robots_share()
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
     return share / "example-robot-data" / "robots" / EXAMPLE_ROBOTS[name], share
 
 

@@ -116,6 +116,40 @@ def test_a_wrong_data_folder_ends_with_2(tmp_path, capsys):
     assert str(tmp_path) in capsys.readouterr().err
 
 
+def test_missing_data_is_a_row_and_not_the_end(tmp_path, monkeypatch):
+    """What needs the shared data says so; what needs none has figures, and a file that names the reason stays whole."""
+    monkeypatch.setenv(problems.ENVIRONMENT_VARIABLE, str(tmp_path / "nowhere"))
+    monkeypatch.setattr(arm_planners.robots, "ROBOTS", {"gantry": arm_planners.robots.ROBOTS["gantry"]})
+    only = ["prm", "rrt_connect"]
+    assert command.main(["--quick", "--device", "cpu", "--only", *only, "--out", str(tmp_path)]) == 0
+    prm, rrt_connect = (table["rows"] for table in report.read_json(tmp_path / "results.json")["tables"])
+    assert len(prm) == 1 and "the shared data is not there" in prm[0]["note"] and "nowhere" in prm[0]["note"]
+    missing = [row for row in rrt_connect if "the shared data is not there" in row["note"]]
+    assert {row["case"] for row in missing} == {"Panda", "UR5"} and not any(row["figures"] for row in missing)
+    (gantry,) = (row for row in rrt_connect if row["case"].startswith("Gantry"))
+    solved, asked = map(int, gantry["figures"]["solved"].split("/"))
+    assert asked == 4 and solved >= 2 and gantry["figures"]["plan_ms"] > 0 and gantry["figures"]["samples"] > 0
+    if not arm_planners.coal_peer.unavailable():
+        assert gantry["figures"]["valid"] == f"{solved}/{solved}"
+    assert "the shared data is not there" in (tmp_path / "results.md").read_text()
+
+
+def test_a_robot_that_is_not_installed_is_a_row(monkeypatch):
+    monkeypatch.setattr(arm_planners.robots, "unavailable", lambda name: "example-robot-data is not installed")
+    (row,) = arm_planners._generated_rows("panda", Context(("cpu",), {}, quick=True))
+    assert row.case.startswith("Panda") and row.note == "example-robot-data is not installed" and not row.figures
+
+
+def test_paths_of_generated_problems_are_rechecked_by_coal():
+    """A path that begins elsewhere is not valid: the problem has become another one."""
+    pytest.importorskip("coal")
+    arm = arm_planners.generated_arm("gantry", 1)
+    one, other = arm.problems[:2]
+    for path, valid in (([one.start] * 2, "1/1"), ([one.start, one.goals[0]], "0/1"), ([other.start] * 2, "0/1")):
+        row = arm_planners.checked_row("case", "who", {}, [], {arm.key(one): [np.array(path)]}, Context((), {}))
+        assert row.figures["valid"] == valid and not row.unchecked
+
+
 @needs_data
 def test_configurations_agree_with_coal(tmp_path):
     """The whole way through, on few configurations: compared with coal where it is installed."""

@@ -1,9 +1,12 @@
-"""CollisionChecker against coal on MotionBenchMaker scenes, and its motions against dense checks."""
+"""CollisionChecker against coal in MotionBenchMaker's scenes and generated ones; its motions against dense checks."""
 
 import numpy as np
 import pytest
+from robots_at_hand import READY, checker_among, problem_of
+from robots_at_hand import panda as load_panda
 
-from benchmarks.problems import add_obstacles, load_golden, load_problems, missing_data, robot_files
+from benchmarks.furniture import FAMILIES
+from benchmarks.problems import load_golden, load_problems, missing_data, robot_files
 from gpu_planners.arm import CollisionChecker, CollisionWorld, MotionCheck, load_urdf
 from gpu_planners.errors import DeviceError, ObstacleError, SettingsError
 
@@ -13,28 +16,44 @@ GREY = 1e-4  # metres from contact where float32 may decide either way
 
 @pytest.fixture(scope="module")
 def panda():
-    return load_urdf(*robot_files("panda"))
-
-
-def checker_of(robot, problem, motion=MotionCheck()):
-    return CollisionChecker(robot, add_obstacles(CollisionWorld(), problem.obstacles), "cpu", motion)
+    return load_panda()
 
 
 @needs_data
-def test_configurations_agree_with_coal(panda):
-    """Random, near the problems' ends, and picked on the edge between free and colliding, where mistakes would be."""
+def test_configurations_agree_with_coal():
     pytest.importorskip("coal")
     from oracles import CoalScene
 
+    robot = load_urdf(*robot_files("panda"))
+    bare = CoalScene(*robot_files("panda"), [])
+    compared, grey = agree_with_coal(robot, [(problem, bare) for problem in load_problems("panda")[::10]])
+    assert compared > 3000 and grey < 400
+
+
+@pytest.mark.parametrize("name", ["panda", "kinova", "gantry"])
+def test_configurations_agree_with_coal_in_generated_scenes(name):
+    """Meshes and primitives, joints that slide and joints that turn without end."""
+    pytest.importorskip("coal")
+    made = [problem_of(name, family) for family in FAMILIES]
+    bare = made[0][0].coal_scene([])
+    compared, grey = agree_with_coal(made[0][0].model, [(problem, bare) for _, problem in made])
+    assert compared > 400 and grey < 40
+
+
+def agree_with_coal(robot, problems):
+    """Compare random configurations, ones near the problems' ends, and ones picked on the edge between free and
+    colliding, where mistakes would be; -> how many were compared, and how many were too near contact to be.
+
+    problems: [(Problem, CoalScene of the robot)]
+    """
     rng, compared, grey = np.random.default_rng(0), 0, 0
-    for problem in load_problems("panda")[::10]:
-        checker, scene = checker_of(panda, problem), CoalScene(*robot_files("panda"), problem.obstacles)
-        q = rng.uniform(panda.lower, panda.upper, (10_000, 7))
+    for problem, bare in problems:
+        checker, scene = checker_among(robot, problem), bare.among(problem.obstacles)
+        q = rng.uniform(robot.lower, robot.upper, (10_000, robot.dof))
         edge = checker.configurations_valid(q) != checker.configurations_valid(q + rng.normal(0, 0.003, q.shape))
         ends = np.concatenate([problem.start[None], problem.goals])
-        q = np.concatenate(
-            [q[:40], q[edge][:40], ends, ends[rng.integers(len(ends), size=40)] + rng.normal(0, 0.2, (40, 7))]
-        )
+        near = ends[rng.integers(len(ends), size=40)] + rng.normal(0, 0.2, (40, robot.dof))
+        q = np.concatenate([q[:40], q[edge][:40], ends, np.clip(near, robot.lower, robot.upper)])
         distance = np.array([scene.distance(x) for x in q])
         free, clear = checker.configurations_valid(q), checker.clearances(q, up_to=0.1)
         sure = np.abs(distance) > GREY
@@ -45,24 +64,23 @@ def test_configurations_agree_with_coal(panda):
         assert (clear[near] >= 0.75 * distance[near] - 1e-5).all()
         compared, grey = compared + sure.sum(), grey + (~sure).sum()
     print(f"{compared} configurations compared with coal, {grey} within {GREY} m of contact left out")
-    assert compared > 3000 and grey < 400
+    return compared, grey
 
 
 @needs_data
-def test_golden_configurations(panda):
+def test_golden_configurations():
     """Self-collision distances of the golden set, which were computed without any obstacle of ours."""
     golden = load_golden()
-    checker = CollisionChecker(panda, CollisionWorld(), "cpu")
+    checker = CollisionChecker(load_urdf(*robot_files("panda")), CollisionWorld(), "cpu")
     distance = golden["min_self_distance"]
     sure = np.abs(distance) > GREY
     assert (checker.configurations_valid(golden["q"]) == (distance > 0))[sure].all()
     assert sure.sum() > 800
 
 
-@needs_data
 def test_colliding_pairs_name_the_offenders(panda):
     checker = CollisionChecker(panda, CollisionWorld(), "cpu")
-    q = panda.named_states["ready"]
+    q = READY
     assert checker.colliding_pairs(q) == []
     checker.world.add_sphere("ball", 0.05, panda.link_poses(q)["panda_hand"].reshape(4, 4))
     assert ("panda_hand_0", "ball") in checker.colliding_pairs(q)
@@ -71,12 +89,11 @@ def test_colliding_pairs_name_the_offenders(panda):
     assert checker.configurations_valid(q[None])[0]
 
 
-@needs_data
 def test_continuous_motions_are_free_however_densely_one_looks(panda):
     """What is called free is free at 2000 places; what is refused comes within the step of contact somewhere."""
     rng, accepted, refused = np.random.default_rng(5), 0, 0
-    for problem in load_problems("panda")[::50]:
-        checker = checker_of(panda, problem)
+    for family in FAMILIES:
+        checker = checker_among(panda, problem_of("panda", family)[1])
         a = rng.uniform(panda.lower, panda.upper, (250, 7))
         a = a[checker.configurations_valid(a)]
         b = np.clip(a + rng.normal(0, 0.3, a.shape), panda.lower, panda.upper)
@@ -91,7 +108,6 @@ def test_continuous_motions_are_free_however_densely_one_looks(panda):
     assert accepted > 100 and refused > 100
 
 
-@needs_data
 @pytest.mark.parametrize(
     ("motion", "parts_of"),
     [
@@ -101,7 +117,7 @@ def test_continuous_motions_are_free_however_densely_one_looks(panda):
     ids=["joint", "count"],
 )
 def test_sampled_motions_look_where_they_say(panda, motion, parts_of):
-    checker = checker_of(panda, load_problems("panda")[0], motion)
+    checker = checker_among(panda, problem_of("panda", "shelf")[1], motion)
     rng = np.random.default_rng(6)
     a = rng.uniform(panda.lower, panda.upper, (500, 7)).astype(np.float32)
     b = a + rng.normal(0, 0.3, a.shape).astype(np.float32)
@@ -114,11 +130,10 @@ def test_sampled_motions_look_where_they_say(panda, motion, parts_of):
     assert 0.1 < valid.mean() < 0.9
 
 
-@needs_data
 def test_workspace_steps_bound_every_point(panda):
     """A thin plate on a motion's way is never jumped over: steps are shorter than hand and plate are thick together."""
     checker = CollisionChecker(panda, CollisionWorld(), "cpu", MotionCheck("workspace", 0.02))
-    start = panda.named_states["ready"]
+    start = READY
     end = start + np.array([1.2, 0, 0, 0, 0, 0, 0])
     assert checker.motions_valid(start[None], end[None])[0]
     hand = panda.link_poses(start + np.array([0.613, 0, 0, 0, 0, 0, 0]))["panda_hand"].reshape(4, 4)
@@ -126,9 +141,8 @@ def test_workspace_steps_bound_every_point(panda):
     assert not checker.motions_valid(start[None], end[None])[0]
 
 
-@needs_data
 def test_no_point_moves_faster_than_its_bound(panda):
-    """reach.joint_reach, on which all certificates rest: points of every shape, over random short motions."""
+    """reach.joint_reach, on which all certificates rest: corners of every hull, over random short motions."""
     from gpu_planners.arm.collision.packing import pack_robot
     from gpu_planners.arm.collision.records import header
 
@@ -140,7 +154,9 @@ def test_no_point_moves_faster_than_its_bound(panda):
     dq = rng.normal(0, 0.2, q.shape) * (rng.random(q.shape) < 0.5)
     before, after = panda.frame_poses(q), panda.frame_poses(q + dq)
     tightest = 0.0
-    for row, s in zip(reach, robot.order):
+    hulls = [(row, s) for row, s in zip(reach, robot.order) if len(panda.shapes[s].vertices)]
+    assert len(hulls) >= 7
+    for row, s in hulls:
         shape, f = panda.shapes[s], panda.shape_frame[s]
         points = np.column_stack(
             [shape.vertices @ shape.pose[:3, :3].T + shape.pose[:3, 3], np.ones(len(shape.vertices))]
@@ -169,7 +185,6 @@ def test_world_replaces_refuses_and_counts():
         world.add_mesh("part", "/nowhere/part.stl", np.eye(4))
 
 
-@needs_data
 def test_bad_requests_say_what_is_allowed(panda):
     with pytest.raises(DeviceError, match="auto"):
         CollisionChecker(panda, CollisionWorld(), "gpu")

@@ -6,9 +6,10 @@ import pytest
 pytest.importorskip("matplotlib", reason="pictures need matplotlib (extra `view`)")
 
 from PIL import Image  # noqa: E402
+from robots_at_hand import problem_of  # noqa: E402
 
-from benchmarks.problems import add_obstacles, load_problems, missing_data, robot_files  # noqa: E402
-from gpu_planners.arm import CollisionWorld, load_urdf
+from benchmarks.problems import add_obstacles  # noqa: E402
+from gpu_planners.arm import CollisionWorld
 from gpu_planners.arm.geometry.shapes import ConvexShape
 from gpu_planners.arm.view.drawing import along_path, draw_path, shape_triangles
 from gpu_planners.arm.view.rasterizer import Camera, Layer, render
@@ -57,10 +58,9 @@ def test_along_path_is_even_and_keeps_the_ends():
     assert len(along_path(path[:1], 5)) == 1
 
 
-@pytest.mark.skipif(missing_data() is not None, reason=missing_data() or "")
 def test_draws_a_panda(tmp_path):
-    problem = load_problems("panda", families=["table_pick"])[0]
-    robot, world = load_urdf(*robot_files("panda")), add_obstacles(CollisionWorld(), problem.obstacles)
+    rig, problem = problem_of("panda", "table")
+    robot, world = rig.model, add_obstacles(CollisionWorld(), problem.obstacles)
     path = np.array([problem.start, problem.goals[0]])
     file = draw_path(robot, world, path, tmp_path / "new folder" / "path.png", size=(300, 200), configurations=3)
     picture = np.asarray(Image.open(file))

@@ -5,7 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from robots_at_hand import READY, checker_among, problem_of
+from robots_at_hand import panda as load_panda
 
+from benchmarks import robots
+from benchmarks.furniture import FAMILIES
 from benchmarks.problems import add_obstacles, load_problems, missing_data, robot_files
 from gpu_planners.arm import CollisionChecker, CollisionWorld, Status, load_urdf
 from gpu_planners.arm.planners import prm, rrt_connect
@@ -15,7 +19,8 @@ from gpu_planners.arm.planners.shortcut import shortcut
 from gpu_planners.arm.spaces.image import ImageChecker
 from gpu_planners.errors import SettingsError
 
-pytestmark = pytest.mark.skipif(missing_data() is not None, reason=str(missing_data()))
+needs_data = pytest.mark.skipif(missing_data() is not None, reason=str(missing_data()))
+SLOW_BAXTER = pytest.param("baxter", marks=pytest.mark.slow)
 ALL = pytest.param(1, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])
 SHARES = pytest.mark.parametrize("every", [35, ALL])  # every 35th problem, or all
 PLANNERS = pytest.mark.parametrize("planner", [rrt_connect, prm], ids=["rrt_connect", "prm"])
@@ -23,6 +28,11 @@ PLANNERS = pytest.mark.parametrize("planner", [rrt_connect, prm], ids=["rrt_conn
 
 @pytest.fixture(scope="module")
 def panda():
+    return load_panda()
+
+
+@pytest.fixture(scope="module")
+def shared_panda():
     return load_urdf(*robot_files("panda"))
 
 
@@ -59,30 +69,58 @@ def solve_all(robot, name, problems, planner, settings):
     return np.array(costs)
 
 
+@needs_data
 @SHARES
-def test_rrt_connect_solves_panda_problems(panda, every):
+def test_rrt_connect_solves_panda_problems(shared_panda, every):
     problems = load_problems("panda")[::every]
-    costs = solve_all(panda, "panda", problems, rrt_connect, rrt_connect.Settings(time_limit_s=60))
+    costs = solve_all(shared_panda, "panda", problems, rrt_connect, rrt_connect.Settings(time_limit_s=60))
     assert len(costs) == 350 // every
     print(f"{len(costs)} solved, median length {np.median(costs):.2f} rad")
     assert np.median(costs) < 5.5
 
 
+@needs_data
 @SHARES
 def test_rrt_connect_solves_ur5_problems(ur5, every):
     problems = load_problems("ur5")[::every]
     assert len(solve_all(ur5, "ur5", problems, rrt_connect, rrt_connect.Settings(time_limit_s=60))) == 350 // every
 
 
-def test_prm_solves_problems(panda):
+@needs_data
+def test_prm_solves_problems(shared_panda):
     problems = [p for p in load_problems("panda") if p.family in ("box", "table_under_pick")][::15]
-    assert len(solve_all(panda, "panda", problems, prm, prm.Settings(time_limit_s=60))) == len(problems) > 5
+    assert len(solve_all(shared_panda, "panda", problems, prm, prm.Settings(time_limit_s=60))) == len(problems) > 5
+
+
+def solve_generated(robot, planner, settings, families=tuple(FAMILIES), seed=1):
+    """Solve the first problem of each family and re-check the paths by coal at 1 mm."""
+    pytest.importorskip("coal")
+    for family in families:
+        rig, problem = problem_of(robot, family)
+        result = planner.solve(problem.start, problem.goals, checker_among(rig.model, problem), settings, seed=seed)
+        assert result.solved, f"{problem.name}: {result.message}"
+        assert np.array_equal(result.path[0], problem.start)
+        off = result.path[-1] - problem.goals[result.goal_index]
+        turns = np.where(rig.model.continuous, np.round(off / (2 * np.pi)), 0)  # the same place, whole turns away
+        assert np.allclose(off, 2 * np.pi * turns, atol=1e-5)
+        hit = rig.coal_scene(problem.obstacles).first_collision(result.path, spacing=0.001)
+        assert hit is None, f"{problem.name}: {hit}"
+
+
+@pytest.mark.parametrize("robot", [name if name != "baxter" else SLOW_BAXTER for name in robots.ROBOTS])
+def test_rrt_connect_solves_generated_problems(robot):
+    solve_generated(robot, rrt_connect, rrt_connect.Settings(time_limit_s=60))
+
+
+@pytest.mark.parametrize("robot", ["panda", "tiago", "gantry"])
+def test_prm_solves_generated_problems(robot):
+    solve_generated(robot, prm, prm.Settings(time_limit_s=60), families=("shelf", "table"))
 
 
 @PLANNERS
 def test_same_seed_same_path(panda, planner):
-    problem = load_problems("panda", families=("box",))[0]
-    checker = CollisionChecker(panda, add_obstacles(CollisionWorld(), problem.obstacles), "cpu")
+    _, problem = problem_of("panda", "box")
+    checker = checker_among(panda, problem)
     one, two, other = (planner.solve(problem.start, problem.goals, checker, seed=s) for s in (4, 4, 5))
     assert one.solved and np.array_equal(one.path, two.path) and one.samples == two.samples
     assert other.solved and not np.array_equal(one.path, other.path)
@@ -91,18 +129,15 @@ def test_same_seed_same_path(panda, planner):
 @pytest.mark.parametrize(
     "settings", [{"batch": 16}, {"batch": 3, "shortcut_rounds": 0}, {"dynamic_domain": 0.0, "range": 0.5}], ids=str
 )
-def test_other_settings_solve_as_well(panda, settings):
+def test_other_settings_solve_as_well(settings):
     """Rounds of many samples are what CUDA takes."""
-    problems = load_problems("panda")[::50]
-    assert len(
-        solve_all(panda, "panda", problems, rrt_connect, rrt_connect.Settings(time_limit_s=60, **settings))
-    ) == len(problems)
+    solve_generated("panda", rrt_connect, rrt_connect.Settings(time_limit_s=60, **settings))
 
 
 def test_a_batch_answers_each_problem(panda):
     """Good and bad problems in distinct scenes: each has the answer that it has alone."""
-    problems = load_problems("panda", families=("box", "table_pick"))[:8:2]
-    checkers = [CollisionChecker(panda, add_obstacles(CollisionWorld(), p.obstacles), "cpu") for p in problems]
+    problems = [problem_of("panda", family, index)[1] for family in ("box", "table") for index in range(2)]
+    checkers = [checker_among(panda, problem) for problem in problems]
     starts, goals = [p.start for p in problems], [p.goals for p in problems]
     starts[1] = np.full(7, 8.0)
     goals[2] = np.full((1, 7), np.nan)
@@ -134,8 +169,8 @@ def test_the_time_limit_is_for_a_whole_batch():
 
 
 def test_restarts_find_shorter_paths(panda):
-    problem = load_problems("panda", families=("cage",))[0]
-    checker = CollisionChecker(panda, add_obstacles(CollisionWorld(), problem.obstacles), "cpu")
+    _, problem = problem_of("panda", "cage", 1)
+    checker = checker_among(panda, problem)
     once = rrt_connect.solve(problem.start, problem.goals, checker, seed=1)
     best = rrt_connect.solve(
         problem.start, problem.goals, checker, rrt_connect.Settings(restarts=12, time_limit_s=60), seed=1
@@ -173,8 +208,8 @@ def test_no_restart_follows_the_time_limit(monkeypatch):
 
 
 def test_weights_count_in_the_cost(panda):
-    problem = load_problems("panda", families=("cage",))[0]
-    checker = CollisionChecker(panda, add_obstacles(CollisionWorld(), problem.obstacles), "cpu")
+    _, problem = problem_of("panda", "cage", 1)
+    checker = checker_among(panda, problem)
     weights = (100.0, 1, 1, 1, 1, 1, 1)
     plain, heavy = (
         rrt_connect.solve(problem.start, problem.goals, checker, rrt_connect.Settings(weights=w, restarts=8), seed=1)
@@ -185,8 +220,8 @@ def test_weights_count_in_the_cost(panda):
 
 
 def test_a_world_that_changes_during_the_query(panda):
-    problem = load_problems("panda", families=("cage",))[0]
-    checker = CollisionChecker(panda, add_obstacles(CollisionWorld(), problem.obstacles), "cpu")
+    _, problem = problem_of("panda", "cage", 1)
+    checker = checker_among(panda, problem)
 
     class Meddled:
         """The checker, whose world changes when the search begins to read the scene."""
@@ -207,8 +242,8 @@ def test_a_world_that_changes_during_the_query(panda):
 
 
 def test_shortening_keeps_the_ends_and_never_lengthens(panda):
-    problem = load_problems("panda", families=("cage",))[0]
-    checker = CollisionChecker(panda, add_obstacles(CollisionWorld(), problem.obstacles), "cpu")
+    _, problem = problem_of("panda", "cage", 1)
+    checker = checker_among(panda, problem)
     raw = rrt_connect.solve(problem.start, problem.goals, checker, rrt_connect.Settings(shortcut_rounds=0), seed=2).path
     lengths = []
     for passes in (0, 1, 2, 10):
@@ -222,15 +257,14 @@ def test_shortening_keeps_the_ends_and_never_lengthens(panda):
 def test_shortening_finds_the_straight_line(panda):
     """Without obstacles the shortest way is known."""
     checker = CollisionChecker(panda, CollisionWorld(), "cpu")
-    ready = panda.named_states["ready"]
-    detour = np.stack([ready, *(ready + np.random.default_rng(0).normal(0, 0.1, (50, 7))), ready + 0.2])
+    detour = np.stack([READY, *(READY + np.random.default_rng(0).normal(0, 0.1, (50, 7))), READY + 0.2])
     assert len(shortcut(detour, checker, 3, seed=0)) == 2
 
 
 @PLANNERS
 def test_several_goals_some_unusable(panda, planner):
-    problem = load_problems("panda", families=("box",))[0]
-    checker = CollisionChecker(panda, add_obstacles(CollisionWorld(), problem.obstacles), "cpu")
+    _, problem = problem_of("panda", "box")
+    checker = checker_among(panda, problem)
     outside = np.full(7, 9.0)
     result = planner.solve(problem.start, np.stack([outside, problem.goals[0]]), checker)
     assert result.solved and result.goal_index == 1
@@ -253,28 +287,26 @@ def test_several_goals_some_unusable(panda, planner):
     ids=lambda x: x.name if isinstance(x, Status) else "",
 )
 def test_bad_queries_are_named(panda, planner, start, goals, status, word):
-    ready = panda.named_states["ready"]
     checker = CollisionChecker(panda, CollisionWorld(), "cpu")
-    result = planner.solve(ready if start is None else start, ready if goals is None else goals, checker)
+    result = planner.solve(READY if start is None else start, READY if goals is None else goals, checker)
     assert result.status is status and word in result.message
     assert len(result.path) == 0 and result.goal_index == -1 and result.cost == np.inf
 
 
 @PLANNERS
 def test_collisions_of_the_ends_name_the_pair(panda, planner):
-    ready = panda.named_states["ready"]
     checker = CollisionChecker(panda, CollisionWorld(), "cpu")
-    checker.world.add_sphere("ball", 0.06, panda.link_poses(ready)["panda_hand"].reshape(4, 4))
-    away = ready + np.array([1.0, 0, 0, 0, 0, 0, 0])
-    at_start, at_goal = planner.solve(ready, away, checker), planner.solve(away, ready, checker)
+    checker.world.add_sphere("ball", 0.06, panda.link_poses(READY)["panda_hand"].reshape(4, 4))
+    away = READY + np.array([1.0, 0, 0, 0, 0, 0, 0])
+    at_start, at_goal = planner.solve(READY, away, checker), planner.solve(away, READY, checker)
     assert at_start.status is Status.START_IN_COLLISION and "panda_hand_0 with ball" in at_start.message
     assert at_goal.status is Status.GOAL_IN_COLLISION and "panda_hand_0 with ball" in at_goal.message
 
 
 @PLANNERS
 def test_budgets_end_the_search(panda, planner):
-    problem = load_problems("panda", families=("cage",))[0]
-    checker = CollisionChecker(panda, add_obstacles(CollisionWorld(), problem.obstacles), "cpu")
+    _, problem = problem_of("panda", "cage", 1)
+    checker = checker_among(panda, problem)
     few = planner.solve(problem.start, problem.goals, checker, planner.Settings(max_samples=3))
     assert few.status is Status.SAMPLES_EXHAUSTED and few.samples == 3 and "3 samples" in few.message
     checker.world.add_sphere("wall", 3.0, np.eye(4) + np.eye(4)[:, 3:] @ np.array([[0, 0, 0, 0]]))
@@ -282,9 +314,8 @@ def test_budgets_end_the_search(panda, planner):
 
 
 def test_start_is_the_goal(panda):
-    ready = panda.named_states["ready"]
     checker = CollisionChecker(panda, CollisionWorld(), "cpu")
-    result = rrt_connect.solve(ready, ready, checker)
+    result = rrt_connect.solve(READY, READY, checker)
     assert result.solved and result.cost == 0.0
 
 

@@ -4,10 +4,10 @@ input."""
 import numpy as np
 import pytest
 from plane_oracle import along, arm_meets_boxes
+from robots_at_hand import checker_among, problem_of
 from walled_point import DEVICES, GOAL, OPTIMUM, PLAIN, START, free_by_oracle, walled
 
-from benchmarks.problems import add_obstacles, load_problems, missing_data, robot_files
-from gpu_planners.arm import CollisionChecker, CollisionWorld, Status, load_urdf
+from gpu_planners.arm import Status
 from gpu_planners.arm.planners.result import path_length
 from gpu_planners.arm.planners.tree import rrt, rrt_star
 from gpu_planners.arm.planners.tree.search import TreeSearch
@@ -32,22 +32,17 @@ def test_paths_of_the_nine_link_arm(device, planner, batch):
             assert not arm_meets_boxes(arm.lengths, along(a, b, 100), boxes, -2e-6).any()
 
 
-@pytest.mark.skipif(missing_data() is not None, reason=str(missing_data()))
 @PLANNERS
-def test_paths_of_the_panda_are_free_by_coal(planner):
+@pytest.mark.parametrize("family", ["shelf", "box"])
+def test_paths_of_the_panda_are_free_by_coal(planner, family):
     pytest.importorskip("coal")
-    from oracles import CoalScene
-
-    robot = load_urdf(*robot_files("panda"))
-    for problem in [p for p in load_problems("panda") if p.name in ("bookshelf_tall/22", "table_under_pick/2")]:
-        checker = CollisionChecker(robot, add_obstacles(CollisionWorld(), problem.obstacles), "cpu")
-        settings = planner.Settings(max_samples=1500, time_limit_s=60, shortcut_rounds=0)
-        result = planner.solve(problem.start, problem.goals, checker, settings)
-        assert result.solved, result.message
-        assert np.array_equal(result.path[0], problem.start) and np.allclose(
-            result.path[-1], problem.goals[result.goal_index]
-        )
-        assert CoalScene(*robot_files("panda"), problem.obstacles).first_collision(result.path, spacing=0.001) is None
+    rig, problem = problem_of("panda", family, 1)
+    settings = planner.Settings(max_samples=1500, time_limit_s=60, shortcut_rounds=0)
+    result = planner.solve(problem.start, problem.goals, checker_among(rig.model, problem), settings)
+    assert result.solved, result.message
+    assert np.array_equal(result.path[0], problem.start)
+    assert np.allclose(result.path[-1], problem.goals[result.goal_index])
+    assert rig.coal_scene(problem.obstacles).first_collision(result.path, spacing=0.001) is None
 
 
 def test_a_range_bounds_the_motions():

@@ -1,8 +1,6 @@
 """What the demo plans: a Panda of example-robot-data before a shelf, and the requests that it asks."""
 
-import importlib.metadata
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +11,7 @@ from sensor_msgs.msg import JointState
 from gpu_planners_msgs.srv import PlanMotion
 
 from ..errors import GpuPlannersError
-from ..share import share_folder
+from ..share import example_robots_share, share_folder
 
 PANDA = Path("example-robot-data/robots/panda_description")
 SCENE = "panda_table_shelf.yaml"
@@ -55,17 +53,11 @@ COMPARED = REQUESTS[1]  # what every planner is asked, from where REQUESTS[0] en
 
 def demo_robot() -> DemoRobot:
     """The Panda's files, where pip or a ROS distribution has put example-robot-data."""
-    shares = [Path(prefix) / "share" for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(":") if prefix]
     try:
-        shares.insert(
-            0, Path(str(importlib.metadata.distribution("example-robot-data").locate_file("cmeel.prefix/share")))
-        )
-    except importlib.metadata.PackageNotFoundError:
-        pass
-    for share in shares:
-        if (share / PANDA / "urdf/panda.urdf").is_file():
-            return DemoRobot(share / PANDA / "urdf/panda.urdf", share / PANDA / "srdf/panda.srdf", share)
-    raise GpuPlannersError("the demo needs the Panda of example-robot-data: pip install example-robot-data")
+        share = example_robots_share()
+    except FileNotFoundError as error:
+        raise GpuPlannersError(f"the demo needs the Panda of example-robot-data: {error}") from None
+    return DemoRobot(share / PANDA / "urdf/panda.urdf", share / PANDA / "srdf/panda.srdf", share)
 
 
 def scene_file() -> Path:

@@ -1,0 +1,238 @@
+"""Planning problems for any robot, from a seed: furniture that fits its reach, and ways from place to place in it.
+
+A pool of random configurations, with where their end effectors are, says how far the robot reaches. Furniture is scaled
+by that reach and by the size of the end effector, and placed around a point that the pool reaches, its front towards
+the middle of what is reached. Start and goals are members of the pool whose end effectors are in places of the
+furniture; both keep a clearance from it by our checker, and coal has to find them free as well where it is installed.
+A problem whose straight way is free is not kept. Every search ends after a count of tries, never after a time, so a
+seed gives the same problems on any machine.
+"""
+
+import functools
+import itertools
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from gpu_planners.arm import CollisionChecker, CollisionWorld
+from gpu_planners.arm.robot.model import attached
+from gpu_planners.errors import GpuPlannersError
+
+from . import coal_peer, robots
+from .furniture import FAMILIES
+from .problems import Problem, add_obstacles, pose_of
+
+POOL = 1 << 18  # random configurations of a robot
+CHUNK = 1 << 13  # of them placed at once
+CLEARANCE = 0.005  # from obstacles, in reaches
+PARKED = 256  # configurations that say whether furniture leaves the robot room,
+ROOM = 0.1  # by the share of those free without it that are free among it
+SCENES = 300  # tried for a problem,
+CHOICES = 8  # choices of places tried in each,
+TRIED = 6000  # configurations of each end effector in its place,
+JOINED = 2000  # and configurations of all end effectors together
+NEAREST, FARTHEST = 0.6, 0.95  # of the furniture's middle from the middle of the pool, level, in reaches
+LOWEST, HIGHEST = 15, 75  # of its height, percentiles of the pool
+
+
+@dataclass(frozen=True)
+class Pool:
+    """What a robot reaches, by random configurations.
+
+    q: (N, dof) within the limits, rad or m
+    tips: (T, N, 3) the end effectors' centres in the root frame, metres
+    moves: (T, dof) bool, which joints move each end effector
+    middle: (3,) of all centres;  reach: the distance from it that one in twenty exceeds, metres
+    anchors: (A, 3) the centres that furniture may stand around: not near the middle, nor high up or low down
+    opening: metres that an end effector needs to pass with room to spare
+    """
+
+    q: np.ndarray
+    tips: np.ndarray
+    moves: np.ndarray
+    middle: np.ndarray
+    reach: float
+    anchors: np.ndarray
+    opening: float
+
+
+def problems(robot, count, seed=0, families=tuple(FAMILIES), goals=1):
+    """[Problem] for a robot of robots.ROBOTS, `count` of each family. See Maker.problem."""
+    maker = maker_of(robot)
+    return [maker.problem(family, index, seed, goals) for family in families for index in range(count)]
+
+
+@functools.cache
+def maker_of(robot):
+    """The Maker for a robot of robots.ROBOTS."""
+    return Maker(robots.rig(robot))
+
+
+class Maker:
+    """Makes problems for one robots.Rig.
+
+    refused: how many ends coal found in collision that our checker had called free
+    """
+
+    def __init__(self, rig, size=POOL):
+        self.rig, self.model, self.refused = rig, rig.model, 0
+        self.pool = _pool(rig, size)
+        self._checker = CollisionChecker(rig.model, CollisionWorld(), "cpu")
+        self._own = zlib.crc32(rig.name.encode())
+        bare = self.pool.q[:PARKED]
+        self._parked = bare[self._checker.configurations_valid(bare)]
+        if not len(self._parked):
+            raise GpuPlannersError(f"{rig.name}: none of {PARKED} random configurations is free of self-collision")
+
+    def problem(self, family, index, seed=0, goals=1):
+        """Problem `index` of a family of furniture.FAMILIES. goals: how many it has at most, all in the same places.
+
+        Raises GpuPlannersError for another family, and where the robot does not fit into any furniture tried.
+        """
+        if family not in FAMILIES:
+            raise GpuPlannersError(f"family is {family!r}; allowed: {', '.join(FAMILIES)}")
+        rng = np.random.default_rng([self._own, zlib.crc32(family.encode()), index, seed])
+        for _ in range(SCENES):
+            obstacles, places = self._scene(FAMILIES[family], rng)
+            self._enter(obstacles)
+            parked = self._parked[self._checker.configurations_valid(self._parked)]
+            if len(parked) < ROOM * len(self._parked):
+                continue
+            if ends := self._ends(obstacles, places, parked[0], goals, rng):
+                joints = self.model.joint_names
+                return Problem(family, index, joints, obstacles, *ends, dict(self.rig.fixed), True, True, np.nan)
+        raise GpuPlannersError(f"{self.rig.name}: no {family} with a start and a goal in it among {SCENES}")
+
+    def _scene(self, furniture, rng):
+        """([obstacle dict], [(N,) bool of each tip: which of the pool are in the place]) in the root frame."""
+        pool, made = self.pool, furniture(rng, self.pool.opening, len(self.rig.tips))
+        at = pool.anchors[rng.integers(len(pool.anchors))]
+        yaw = np.arctan2(*(at - pool.middle)[1::-1]) + rng.uniform(-0.3, 0.3)
+        turn = Rotation.from_euler("z", yaw)
+        shift = at - turn.apply(np.mean([np.add(*place) / 2 for place in made.places], axis=0))
+        obstacles = [_placed(obstacle, turn, shift) for obstacle in made.obstacles]
+        local = (pool.tips - shift) @ turn.as_matrix()
+        return obstacles, [((local > low) & (local < high)).all(axis=2) for low, high in made.places]
+
+    def _enter(self, obstacles):
+        self._checker.world.clear()
+        self._checker.margin = CLEARANCE * self.pool.reach
+        add_obstacles(self._checker.world, obstacles)
+
+    def _ends(self, obstacles, places, parked, goals, rng):
+        """(start (dof,), goals (G, dof)) in different places, or None."""
+        tips = len(self.rig.tips)
+        coal = None if coal_peer.unavailable() else self.rig.coal_scene(obstacles)
+        alone = functools.cache(lambda tip, place: self._alone(tip, places[place][tip], parked))
+        choices = [choice for choice in itertools.permutations(range(len(places)), 2 * tips)]
+        for number in rng.permutation(len(choices))[:CHOICES]:
+            chosen = choices[number]
+            if not all(len(alone(tip % tips, place)) for tip, place in enumerate(chosen)):
+                continue
+            ends = [
+                self._joined([alone(tip, place) for tip, place in enumerate(half)], coal, count, rng)
+                for half, count in ((chosen[:tips], 1), (chosen[tips:], goals))
+            ]
+            if all(len(end) for end in ends) and not self._straight(*ends):
+                return ends[0][0], ends[1]
+        return None
+
+    def _alone(self, tip, inside, parked):
+        """(K, dof) free configurations with one end effector in its place, and what else moves parked."""
+        rows = self.pool.q[np.flatnonzero(inside)[:TRIED]]
+        q = np.where(self.pool.moves[tip], rows, parked)
+        return q[self._checker.configurations_valid(q)] if len(q) else q
+
+    def _joined(self, parts, coal, count, rng):
+        """(K, dof) at most `count` free configurations that have each end effector where one of its part has it.
+
+        parts: for each end effector a (N, dof) of configurations
+        """
+        if len(parts) == 1:
+            q = rng.permutation(parts[0])
+        else:
+            q = parts[0][rng.integers(len(parts[0]), size=JOINED)]
+            for moves, part in zip(self.pool.moves[1:], parts[1:], strict=True):
+                q = np.where(moves, part[rng.integers(len(part), size=JOINED)], q)
+        q = np.clip(np.round(q, 4), self.model.lower, self.model.upper)
+        found = []
+        for row in q[self._checker.configurations_valid(q)]:
+            if coal is not None and coal.in_collision(row):
+                self.refused += 1
+            else:
+                found.append(row)
+            if len(found) == count:
+                break
+        return np.array(found).reshape(-1, self.model.dof)
+
+    def _straight(self, start, goals):
+        """Is a straight way from start (1, dof) to one of the goals (G, dof) free?"""
+        self._checker.margin = 0.0
+        free = self._checker.motions_valid(np.broadcast_to(start, goals.shape), goals).any()
+        self._checker.margin = CLEARANCE * self.pool.reach
+        return bool(free)
+
+
+def _pool(rig, size):
+    """The Pool of a Rig, of `size` configurations."""
+    model = rig.model
+    q = np.random.default_rng(zlib.crc32(rig.name.encode())).uniform(*_usual(model), (size, model.dof))
+    tips = np.empty((len(rig.tips), size, 3))
+    for begin in range(0, size, CHUNK):
+        poses = model.frame_poses(q[begin : begin + CHUNK])
+        for t, tip in enumerate(rig.tips):
+            link = model.link_index(tip)
+            T_root_tip = attached(poses, model.link_frame[link], model.T_frame_link[link])
+            tips[t, begin : begin + CHUNK] = T_root_tip[:, :3, 3]
+    moves = np.array([_moving(model, tip) for tip in rig.tips])
+    thick = max(_thickness(model, tip) for tip in rig.tips)
+    centres = tips.reshape(-1, 3)
+    middle = centres.mean(axis=0)
+    reach = float(np.percentile(np.linalg.norm(centres - middle, axis=1), 95))
+    low, high = np.percentile(centres[:, 2], (LOWEST, HIGHEST))
+    out = np.hypot(*(centres - middle)[:, :2].T)
+    anchors = centres[
+        (NEAREST * reach < out) & (out < FARTHEST * reach) & (low < centres[:, 2]) & (centres[:, 2] < high)
+    ]
+    if not len(anchors):
+        raise GpuPlannersError(f"{rig.name}: its end effectors reach no room to put furniture in")
+    return Pool(q, tips, moves, middle, reach, anchors, 1.1 * thick + 0.22 * reach)
+
+
+def _usual(model):
+    """Lower and upper (dof,) limits; of a joint that can turn by half a turn both ways, no more than that."""
+    wide = model.periodic & (model.lower <= -np.pi) & (model.upper >= np.pi)
+    return np.where(wide, -np.pi, model.lower), np.where(wide, np.pi, model.upper)
+
+
+def _moving(model, tip):
+    """(dof,) bool: which joints move a link. GpuPlannersError where none does."""
+    moves, frame = np.zeros(model.dof, bool), model.link_frame[model.link_index(tip)]
+    while frame >= 0:
+        moves[model.frames[frame]["joint"]] = True
+        frame = model.frames[frame]["parent"]
+    if not moves.any():
+        raise GpuPlannersError(f"no planning joint of '{model.name}' moves the link '{tip}'")
+    return moves
+
+
+def _thickness(model, tip):
+    """The middle one of the three sides of a box around all that the last joint before a link moves, metres."""
+    link = model.link_index(tip)
+    corners = np.array(list(itertools.product((-1, 1), repeat=3)))
+    points = [
+        (shape.pose @ np.append(corner * shape.half_extents, 1.0))[:3]
+        for shape, frame in zip(model.shapes, model.shape_frame, strict=True)
+        if frame == model.link_frame[link]
+        for corner in corners
+    ]
+    return float(np.sort(np.ptp(points, axis=0))[1]) if points else 0.0
+
+
+def _placed(obstacle, turn, shift):
+    """An obstacle dict turned and shifted, its numbers rounded so that they read the same everywhere."""
+    position = np.round(turn.apply(obstacle["position"]) + shift, 4)
+    quat = (turn * Rotation.from_matrix(pose_of(obstacle)[:3, :3])).as_quat(canonical=True)
+    return obstacle | {"position": position.tolist(), "quat_xyzw": np.round(quat, 6).tolist()}

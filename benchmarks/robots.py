@@ -1,0 +1,179 @@
+"""Robots that need no shared data: real ones of example-robot-data, and a gantry of our own.
+
+`Rig` holds one of them as the planners know it, and builds the scene of coal that re-checks it from the same files.
+"""
+
+import functools
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from gpu_planners.arm import RobotModel, load_urdf
+from gpu_planners.errors import GpuPlannersError
+from gpu_planners.share import example_robots_share, share_folder
+
+from .coal_peer import coal_scene
+
+MOVING = ("revolute", "continuous", "prismatic")
+
+
+@dataclass(frozen=True)
+class Description:
+    """title: in tables;  urdf, srdf: below example-robot-data's robots/, or below our urdf/ where `own`; without an
+    SRDF the pairs of links that can meet are found by sampling
+    joints: pattern of the planning joints' names;  tips: the links that hold the end effectors' centres
+    fixed: {joint: value} of joints that are not planned, rad or m; others stay at 0 or at the limit nearest to it
+    """
+
+    title: str
+    urdf: str
+    joints: str
+    tips: tuple
+    srdf: str = ""
+    fixed: dict = field(default_factory=dict)
+    own: bool = False
+
+
+ROBOTS = {
+    "panda": Description(
+        "Panda",
+        "panda_description/urdf/panda.urdf",
+        r"panda_joint\d",
+        ("panda_hand_tcp",),
+        srdf="panda_description/srdf/panda.srdf",
+        fixed={"panda_finger_joint1": 0.04},
+    ),
+    "ur5": Description(
+        "UR5", "ur_description/urdf/ur5_robot.urdf", r"\w+_joint", ("ee_link",), srdf="ur_description/srdf/ur5.srdf"
+    ),
+    "ur10": Description("UR10", "ur_description/urdf/ur10_robot.urdf", r"\w+_joint", ("ee_link",)),
+    "xarm7": Description(
+        "xArm7", "xarm_description/urdf/xarm7.urdf", r"joint\d", ("link_eef",), srdf="xarm_description/srdf/xarm7.srdf"
+    ),
+    "kinova": Description(
+        "Kinova, continuous joints",
+        "kinova_description/robots/kinova.urdf",
+        r"j2s6s200_joint_\d",
+        ("j2s6s200_end_effector",),
+    ),
+    "tiago": Description(
+        "TIAGo, sliding torso",
+        "tiago_description/robots/tiago.urdf",
+        r"torso_lift_joint|arm_\d_joint",
+        ("hand_grasping_frame",),
+    ),
+    "baxter": Description(
+        "Baxter, two arms",
+        "baxter_description/urdf/baxter.urdf",
+        r"(left|right)_[sew]\d",
+        ("left_gripper", "right_gripper"),
+        srdf="baxter_description/srdf/baxter_manipulation.srdf",
+    ),
+    "gantry": Description("Gantry, sliding axes", "gantry.urdf", r"\w+", ("gripper_tip",), own=True),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Rig:
+    """A robot to plan for, and the files that it came from.
+
+    srdf: None where the pairs of links that can meet were found by sampling;  package_dir: where package:// begins
+    model: RobotModel of the planning joints, each mesh as one hull, as the re-checker has it
+    tips: the links that hold the end effectors' centres
+    fixed: {joint: value} of the joints that are not planned and mimic none, rad or m
+    """
+
+    name: str
+    title: str
+    urdf: Path
+    srdf: Path | None
+    package_dir: Path
+    model: RobotModel
+    tips: tuple
+    fixed: dict
+
+    def coal_scene(self, obstacles):
+        """CoalScene (test/oracles.py) of the robot among obstacles: from the URDF, by pinocchio and coal alone. Which
+        links may meet is the SRDF's word, else the model's."""
+        return self._bare.among(obstacles)
+
+    @functools.cached_property
+    def _bare(self):
+        return coal_scene(obstacles=[], **self.coal_arguments)
+
+    @functools.cached_property
+    def coal_arguments(self):
+        """{argument of CoalScene: value} of the robot."""
+        pairs = None
+        if self.srdf is None:
+            links = [self.model.link_names[i] for i in self.model.shape_link]
+            pairs = {(links[a], links[b]) for a, b in np.asarray(self.model.self_collision_pairs).reshape(-1, 2)}
+        return {
+            "urdf": self.urdf,
+            "srdf": self.srdf,
+            "mesh_dir": self.package_dir,
+            "joints": self.model.joint_names,
+            "fixed": self.fixed,
+            "self_pairs": pairs,
+        }
+
+
+def unavailable(name):
+    """Why a robot of ROBOTS cannot be used here, or None."""
+    if ROBOTS[name].own:
+        return None
+    try:
+        example_robots_share()
+    except FileNotFoundError as error:
+        return str(error)
+    return None
+
+
+def rig_of(name, urdf, package_dir, joints, tips, srdf=None, fixed=None, title=None):
+    """Rig of any robot. urdf, srdf: files;  joints: pattern of the planning joints' names;  others: as in Rig; `fixed`
+    may leave joints out: those stay at 0, or at the limit nearest to it"""
+    names = [
+        joint.get("name")
+        for joint in ET.parse(urdf).getroot().findall("joint")
+        if joint.get("type") in MOVING and joint.find("mimic") is None
+    ]
+    planned, fixed = [joint for joint in names if re.fullmatch(joints, joint)], dict(fixed or {})
+    pairs = None if srdf is None else _pairs_alone(srdf)
+    model = load_urdf(urdf, pairs, [package_dir], planned, fixed, velocity=1.0, hull_tolerance=np.inf)
+    rest = {joint: float(np.clip(0.0, *limits)) for joint, limits in model.other_joints.items()}
+    return Rig(name, title or name, Path(urdf), srdf, Path(package_dir), model, tuple(tips), rest | fixed)
+
+
+def _pairs_alone(srdf):
+    """The text of an SRDF without its groups, which in some files name joints that the URDF does not have."""
+    root = ET.parse(srdf).getroot()
+    for element in list(root):
+        if element.tag != "disable_collisions":
+            root.remove(element)
+    return ET.tostring(root, encoding="unicode")
+
+
+@functools.cache
+def rig(name):
+    """Rig of a robot of ROBOTS.
+
+    Raises GpuPlannersError for another name, FileNotFoundError where example-robot-data is needed and not installed.
+    """
+    if name not in ROBOTS:
+        raise GpuPlannersError(f"robot is {name!r}; allowed: {', '.join(ROBOTS)}")
+    described = ROBOTS[name]
+    package_dir = share_folder() if described.own else example_robots_share()
+    folder = package_dir / ("urdf" if described.own else "example-robot-data/robots")
+    return rig_of(
+        name,
+        folder / described.urdf,
+        package_dir,
+        described.joints,
+        described.tips,
+        folder / described.srdf if described.srdf else None,
+        described.fixed,
+        described.title,
+    )

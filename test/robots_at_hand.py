@@ -1,0 +1,33 @@
+"""Robots and planning problems for tests that need no shared data: benchmarks.robots and what is generated for them."""
+
+import numpy as np
+import pytest
+
+from benchmarks import generated_problems, robots
+from benchmarks.problems import add_obstacles
+from gpu_planners.arm import CollisionChecker, CollisionWorld
+
+READY = np.array([0, -np.pi / 4, 0, -3 * np.pi / 4, 0, np.pi / 2, np.pi / 4])  # of the Panda: its hand before it
+
+
+def maker_of(robot):
+    """The Maker of a robot of robots.ROBOTS; skips the test where its description is not installed."""
+    if why := robots.unavailable(robot):
+        pytest.skip(why)
+    return generated_problems.maker_of(robot)
+
+
+def panda():
+    """RobotModel of the Panda, each mesh as one hull."""
+    return maker_of("panda").model
+
+
+def problem_of(robot, family, index=0):
+    """(robots.Rig, Problem)"""
+    maker = maker_of(robot)
+    return maker.rig, maker.problem(family, index)
+
+
+def checker_among(robot, problem, *motion):
+    """CollisionChecker on the CPU of a RobotModel among a problem's obstacles."""
+    return CollisionChecker(robot, add_obstacles(CollisionWorld(), problem.obstacles), "cpu", *motion)
