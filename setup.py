@@ -42,12 +42,12 @@ EXTRAS = {
         "coal>=3.0",
         "example-robot-data>=4.3",
         "hypothesis>=6.100",
-        "mypy>=1.16",
+        "mypy>=2.4,<2.5",  # others find other things, and so does another ruff
         "pin>=3.0",
         "pytest>=7.4",
         "pytest-timeout>=2.2",
         "pytest-xdist>=3.5",
-        "ruff>=0.6",
+        "ruff>=0.17,<0.18",
     ],
     "view": ["matplotlib>=3.7", "viser>=0.2"],
 }

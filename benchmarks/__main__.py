@@ -10,6 +10,7 @@ from pathlib import Path
 from . import (
     arm_batches,
     arm_checks,
+    arm_kinematics,
     arm_lengths,
     arm_planners,
     dl14,
@@ -27,6 +28,7 @@ from .problems import data_dir
 
 MODULES = (
     arm_checks,
+    arm_kinematics,
     arm_planners,
     arm_batches,
     arm_lengths,
@@ -43,17 +45,20 @@ REGISTRY = {benchmark.name: benchmark for module in MODULES for benchmark in mod
 def main(arguments=None):
     """Returns the exit code: 0; 1 when a benchmark failed; 2 when the data or every device is missing."""
     options = _options(arguments)
+    names = options.only or list(REGISTRY)
     try:
-        data = data_dir(options.data)
+        data = str(data_dir(options.data))
     except FileNotFoundError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        if options.data or any(REGISTRY[name].needs_data for name in names):
+            print(f"error: {error}", file=sys.stderr)
+            return 2
+        data = None
     devices, missing = machine.devices(options.device)
     for why in missing.values():
         print(why, file=sys.stderr)
     if not devices:
         return 2
-    context = Context(devices, missing, options.quick, str(data), options.full)
+    context = Context(devices, missing, options.quick, data, options.full)
     results = {
         "machine": machine.describe(),
         "date": datetime.date.today().isoformat(),
@@ -64,7 +69,7 @@ def main(arguments=None):
     folder, failed = Path(options.out), 0
     folder.mkdir(parents=True, exist_ok=True)
     print(report.machine_line(results), end="\n\n", flush=True)
-    for name in options.only or REGISTRY:
+    for name in names:
         benchmark, began = REGISTRY[name], time.perf_counter()
         try:
             rows = [row.as_dict() for row in benchmark.run(context)]

@@ -51,13 +51,17 @@ class Row:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """name: for --only; title and text: of the table; columns: {column: format}; run(context) -> [Row]"""
+    """name: for --only; title and text: of the table; columns: {column: format}; run(context) -> [Row]
+
+    needs_data: it reads the shared data
+    """
 
     name: str
     title: str
     text: str
     columns: dict
     run: object
+    needs_data: bool = True
 
 
 def seconds(call, repeats, warm_up=1):

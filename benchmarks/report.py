@@ -62,6 +62,10 @@ HEADINGS = {
     "time_s": "time, s",
     "one_piece_s": "in one piece, s",
     "identical": "identical",
+    "solution_rate": "solutions/s",
+    "solutions": "solutions a pose",
+    "error_um": "worst, um",
+    "error_urad": "worst, urad",
     **{f"{name}_length": f"{title} steps" for name, title in GRID_PLANNERS.items()},
     **{f"{name}_found": f"{title} found" for name, title in GRID_PLANNERS.items()},
 }

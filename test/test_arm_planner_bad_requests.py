@@ -422,6 +422,15 @@ def test_the_time_limit_covers_inverse_kinematics(running):
     assert response.code == codes.SUCCESS and response.goal_index == 300, response.message
 
 
+@pytest.mark.parametrize("link", ["plate", "nothing"])
+def test_a_tip_link_that_cannot_be_placed_is_named(start_node, link):
+    """The root, which no joint moves, and a link that there is not."""
+    running = start_node(tip_link=link)
+    response = running.plan(request(goals=(), pose_goals=[pose_goal([0.3, 0.4, 0.1])]))
+    assert response.code == codes.INVALID_LINK_NAME, response.message
+    assert "tip_link" in response.message and f"'{link}'" in response.message
+
+
 def pose_goal_of(q):
     """The pose of the tip at q, with the gripper drawn in."""
     robot = load_urdf(ROBOT, joints=GROUP)

@@ -7,12 +7,12 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from gpu_planners.arm.collision.packing import Packed, PackedRobot
-from gpu_planners.arm.collision.poses import load
 from gpu_planners.arm.collision.records import HEADER, obstacle, shape_pose
 from gpu_planners.arm.collision.scene_packing import SceneCache
 from gpu_planners.arm.collision.separation import separation
 from gpu_planners.arm.geometry.bounds import covering_spheres
 from gpu_planners.arm.geometry.polytope import aligned
+from gpu_planners.arm.geometry.poses import load
 from gpu_planners.arm.geometry.shapes import ConvexShape, ShapeKind
 from gpu_planners.arm.geometry.support_table import support_table, table_cell
 from gpu_planners.device import njit

@@ -5,9 +5,9 @@ import pytest
 
 from gpu_planners.arm.collision.forward import place_robot
 from gpu_planners.arm.collision.packing import pack_robot
-from gpu_planners.arm.collision.poses import POSE
 from gpu_planners.arm.collision.records import frame_count
 from gpu_planners.arm.collision.scratch import new_scratch
+from gpu_planners.arm.geometry.poses import POSE
 from gpu_planners.arm.urdf.loader import load_urdf
 from gpu_planners.device import njit
 

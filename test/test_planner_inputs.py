@@ -10,10 +10,10 @@ from walled_point import GOAL, START, walled
 from gpu_planners.arm import Status
 from gpu_planners.arm.planners import prm, rrt_connect
 from gpu_planners.arm.planners.result import path_length
-from gpu_planners.arm.planners.sampling import folded_seed
 from gpu_planners.arm.planners.tree import rrt, rrt_star
 from gpu_planners.arm.spaces.image import ImageChecker
 from gpu_planners.errors import SettingsError
+from gpu_planners.parallel.sampling import folded_seed
 
 MODULES = [rrt_connect, prm, rrt, rrt_star]
 PLANNERS = pytest.mark.parametrize("planner", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])

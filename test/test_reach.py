@@ -5,10 +5,10 @@ import pytest
 
 from gpu_planners.arm.collision.forward import place_robot, placed
 from gpu_planners.arm.collision.packing import pack_robot
-from gpu_planners.arm.collision.poses import store
 from gpu_planners.arm.collision.reach import shape_levers, skin
 from gpu_planners.arm.collision.records import header, moving_count, robot_shape, shape_pose
 from gpu_planners.arm.collision.scratch import new_scratch
+from gpu_planners.arm.geometry.poses import store
 from gpu_planners.arm.geometry.shapes import ShapeKind
 from gpu_planners.arm.urdf.loader import load_urdf
 from gpu_planners.device import njit

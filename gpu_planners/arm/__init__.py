@@ -6,6 +6,7 @@ from .planners import prm, rrt_connect
 from .planners.protocol import Planner
 from .planners.result import PlanningResult, Status
 from .planners.tree import rrt, rrt_star
+from .robot.inverse_kinematics import PoseSolutions
 from .robot.model import RobotModel
 from .urdf.loader import load_urdf
 
@@ -17,6 +18,7 @@ __all__ = [
     "CollisionWorld",
     "MotionCheck",
     "PlanningResult",
+    "PoseSolutions",
     "RobotModel",
     "Status",
     "load_urdf",

@@ -16,10 +16,10 @@ import numpy as np
 
 from ...device import lean_njit
 from ...parallel.team import any_lane, from_lane, greatest_lane, lane_count, lower, rank_lanes, sync_lanes, vote_lanes
+from ..geometry.poses import HALF, POSE, ZERO, identity, load, relative, store
 from ..spaces.interface import FREE, NOT_FINITE, NOT_FREE, finite
 from .closing import closing_of, pair_twist
 from .forward import move_robot, place_robot, placed, relative_pose
-from .poses import HALF, POSE, ZERO, identity, load, relative, store
 from .records import dof, joint_range, moving_count, obstacle_count, self_pair_count, shape_count, speed_count
 from .scratch import SIEVE, TWIST, own_balls, shared_balls, triple
 from .separation import Sought, distance_sought, exact_separation

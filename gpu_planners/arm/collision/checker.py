@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from ...device import njit, refuse_forked, resolve_device
 from ...errors import SettingsError
+from ...parallel.threads import one_thread
 from ...settings import Setting
 from ..robot.model import RobotModel
 from ..spaces.configurations import as_bools, check_policy, narrow, narrow_motions, new_array
@@ -23,6 +24,7 @@ from .scratch import ArmScratch, new_scratch
 from .sieves import COLLIDES
 from .world import CollisionWorld
 
+FEW = 128  # configurations that one thread checks sooner than several wake up
 MARGIN = Setting(0.0, "Distance kept from obstacles", 0.0, 100.0, unit="metres")
 
 
@@ -137,7 +139,8 @@ class CollisionChecker:
             verdicts = self._cuda.configurations_valid(narrowed)
         else:
             verdicts = np.empty(len(narrowed), dtype=np.uint8)
-            _configurations_valid(narrowed, _chunks(narrowed), scene, verdicts)
+            with one_thread(len(narrowed) < FEW):
+                _configurations_valid(narrowed, _chunks(narrowed), scene, verdicts)
         return as_bools(verdicts, not_finite, self.robot, q=q)
 
     def motions_valid(self, q_from: ArrayLike, q_to: ArrayLike, not_finite: str = "error") -> np.ndarray:

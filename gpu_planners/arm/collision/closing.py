@@ -31,8 +31,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...device import lean_njit
+from ..geometry.poses import HALF, TWO, ZERO, cross, minus, moved, norm, turned_back
 from .forward import angular_velocity
-from .poses import HALF, TWO, ZERO, cross, minus, moved, norm, turned_back
 from .records import moving_count, robot_shape, self_pair, shape_frame, sphere_centre, sphere_radius
 from .scratch import ball_velocities, bends, own_balls, triple
 

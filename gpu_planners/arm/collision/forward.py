@@ -3,7 +3,7 @@
 import math
 
 from ...device import lean_njit
-from .poses import ZERO, compose, cross, moved, plus, relative
+from ..geometry.poses import ZERO, compose, cross, moved, plus, relative
 from .records import (
     frame_base,
     frame_count,

@@ -11,10 +11,10 @@ import numpy as np
 
 from ...device import lean_njit
 from ...parallel.team import any_lane, greatest_lane, lane_count, rank_lanes, sync_lanes
+from ..geometry.poses import HALF, ONE, TWO, ZERO
 from ..spaces.interface import Packed, register
 from ..spaces.motion_check import CONTINUOUS, COUNT, JOINT
 from .certify import Question, certify, in_ranges
-from .poses import HALF, ONE, TWO, ZERO
 from .records import frame_count, frame_floats, frame_ints, reach, speed_count
 from .scratch import QUEUE, ArmScratch, bends, rates
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...device import lean_njit
+from ..geometry.poses import POSE, load
 from ..spaces.interface import Packed
-from .poses import POSE, load
 
 
 class Header(NamedTuple):

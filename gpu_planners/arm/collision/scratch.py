@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...device import lean_njit, njit
-from .poses import POSE, load, store
+from ..geometry.poses import POSE, load, store
 from .records import dof, frame_count, shape_count, speed_count
 
 QUEUE = 256  # parts of a motion that wait for a check

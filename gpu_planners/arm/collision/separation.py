@@ -21,9 +21,9 @@ import numpy as np
 
 from ...device import lean_njit
 from ..geometry.kinds import POLYTOPE, primitive_support
+from ..geometry.poses import HALF, ONE, TWO, ZERO, minus, moved, turned_back
 from ..geometry.support_table import table_cell
 from .closing import FOREVER, Closing, horizons
-from .poses import HALF, ONE, TWO, ZERO, minus, moved, turned_back
 from .records import has_table, polytope_vertices, shape_half, shape_kind, shape_skin, sphere_centre, table_candidates
 from .sieves import inner_balls_meet
 

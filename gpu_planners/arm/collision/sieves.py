@@ -8,8 +8,8 @@ import numpy as np
 
 from ...device import lean_njit
 from ..geometry.kinds import POLYTOPE, bound_distance, bound_offset
+from ..geometry.poses import ZERO, moved, norm, seen_from
 from .closing import FOREVER, SLOP, ball_approach, ball_horizons, travel
-from .poses import ZERO, moved, norm, seen_from
 from .records import (
     fine_sphere_count,
     inner_radius,

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...device import njit
+from ...parallel.sampling import folded_seed
 from ...parallel.team import NEVER, borrowed, clock_ns, lone_worker
 from ..spaces.interface import space_of
 from .node_store import new_desk
-from .sampling import folded_seed
 from .shorten import POINTS, Task, open_cuts, shorten, shorten_sizes
 from .warm import warm_once
 

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ...device import lean_njit
+from ...parallel.sampling import uniform01
 from ...parallel.team import lane_count, late, least_lane, meet, peek, sum_lanes, sync_lanes
 from ..spaces.interface import motion_free
 from .node_store import FAR, ONE, ZERO
-from .sampling import uniform01
 
 POINTS, HALF = 32, 16
 EAGER = 128  # a team with so many workers checks all legs at once
@@ -40,7 +40,7 @@ class Task(NamedTuple):
     passes: int
     split: int
     deadline: int
-    seed: int
+    seed: np.uint64
     weights: np.ndarray
 
 

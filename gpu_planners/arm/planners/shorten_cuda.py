@@ -7,13 +7,13 @@ import numpy as np
 from numba import cuda, float32
 
 from ...device import cuda_jit
+from ...parallel.sampling import halves, joined_halves
 from ...parallel.team import deadline_in, left_ms, meet
 from ...parallel.team_cuda import WARP
 from ..spaces.cuda import REGISTERS, warp_scratch
 from ..spaces.interface import Space
 from .launch_cuda import TeamLaunch, grid_worker
 from .node_store import Desk
-from .sampling import halves, joined_halves
 from .shorten import Task, open_cuts, shorten, shorten_sizes
 
 SPLIT = 8  # warps that share a motion: a round lasts as long as its longest check

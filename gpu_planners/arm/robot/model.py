@@ -5,13 +5,16 @@ Kinematics is modified Denavit-Hartenberg in Craig's convention (Introduction to
 and because DH parameters are ill-conditioned for almost parallel axes (see modified_dh.py).
 """
 
+import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ...errors import ConfigurationError, RobotDescriptionError
 from ..geometry.shapes import ConvexShape
+from .inverse_kinematics import PoseSolutions, solve
 from .modified_dh import row_transform
 
 FRAME_DTYPE = np.dtype(
@@ -137,6 +140,63 @@ class RobotModel:
         return {
             name: attached(poses, self.link_frame[i], self.T_frame_link[i]) for i, name in enumerate(self.link_names)
         }
+
+    def inverse_kinematics(
+        self,
+        poses: ArrayLike,
+        checker: Any = None,
+        *,
+        link: str | None = None,
+        seed_q: ArrayLike | None = None,
+        solutions: int = 8,
+        seeds: int = 256,
+        seed: int = 0,
+        position_only: bool = False,
+        position_tolerance: float = 1e-6,
+        orientation_tolerance: float = 1e-6,
+        distinct: float = 0.05,
+        time_limit_s: float = math.inf,
+        device: str = "cpu",
+    ) -> PoseSolutions | list[PoseSolutions]:
+        """The configurations that put a link at a pose, nearest to seed_q first.
+
+        poses: (4, 4) wanted pose of the link in the root frame, metres; or (N, 4, 4), for a list of N answers
+        checker: CollisionChecker, or whatever has its `configurations_valid(q)`: only what it calls valid is a solution
+        link: default: the tip link
+        seed_q: (dof,) or (N, dof), where the first search starts and what solutions are near to; joints that do not
+            move the link keep its value, within their limits. Default: the middle of the limits
+        solutions: how many distinct ones are wanted. The search ends as soon as it has them, or finds no new ones
+        seeds: how many searches are run for a pose at most. The first one starts at seed_q, the others at random
+        seed: of the random starts; the same seed gives the same answers, on the CPU whatever the number of threads
+        position_only: any orientation will do
+        position_tolerance: metres between the link's origin and the pose's
+        orientation_tolerance: rad. Whatever is within both tolerances is a solution, however large they are; infinity
+            asks for nothing
+        distinct: rad or m by which two solutions differ in some joint, at least. Whole turns make no difference: where
+            a joint's limits allow several, a solution has the one nearest to seed_q
+        time_limit_s: seconds, without compiling. The answer is what was found by then
+        device: where to search, as CollisionChecker has it
+
+        A pose out of reach has no solutions: that is no error. Raises GpuPlannersError for poses that are not finite
+        rigid transforms, RobotDescriptionError for a link that is unknown or that no planning joint moves,
+        ConfigurationError for a seed_q that is not one, SettingsError for other arguments, DeviceError.
+        """
+        return solve(
+            self,
+            poses,
+            checker,
+            link,
+            seed_q,
+            solutions,
+            seeds,
+            seed,
+            position_only,
+            position_tolerance,
+            orientation_tolerance,
+            distinct,
+            time_limit_s,
+            device,
+        )
 
     def as_configurations(self, q: ArrayLike) -> np.ndarray:
         """q, (N, dof) or (dof,), as (N, dof) float64; ConfigurationError where it has another shape."""

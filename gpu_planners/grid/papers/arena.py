@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...device import njit
+from ...device import lean_njit
 from ...parallel.team import add
 
 PAGES = 64  # of an arena
@@ -45,14 +45,14 @@ def checked_page(words: int, goals: int, memory_mb: int) -> int:
     return words
 
 
-@njit
+@lean_njit
 def take(arena, count):
     """Take some items of the worker's page -> number of the first one, -1 where they do not fit"""
     first = np.int64(add(arena.used, arena.page, count))
     return first + np.int64(arena.page) * arena.room if first + count <= arena.room else np.int64(-1)
 
 
-@njit
+@lean_njit
 def page_of(arena, page):
     """An arena as the worker of a page sees it."""
     return Arena(arena.words, arena.used, page, arena.room)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...device import njit
+from ...device import lean_njit, njit
 from ...settings import Described
 from ..checks import time_limit
 from ..exact.values import DIAGONAL_8, STRAIGHT_8, unit_of
@@ -169,7 +169,7 @@ def _write(start, goal, world, memory, words, used):
     return steps, words, used
 
 
-@njit
+@lean_njit
 def _search(start, goal, search, world, memory):
     """A* from tile start to tile goal, row * cols + col. search: its number
 
@@ -213,7 +213,7 @@ def _search(start, goal, search, world, memory):
     return False, expanded
 
 
-@njit
+@lean_njit
 def _before(i, j, memory):
     """Does place i of the heap come before place j?"""
     if memory.heap_f[i] != memory.heap_f[j]:
@@ -222,7 +222,7 @@ def _before(i, j, memory):
     return memory.g[a] > memory.g[b] or (memory.g[a] == memory.g[b] and a < b)
 
 
-@njit
+@lean_njit
 def _swap(i, j, memory):
     heap, heap_f = memory.heap, memory.heap_f
     heap[i], heap[j] = heap[j], heap[i]
@@ -230,14 +230,14 @@ def _swap(i, j, memory):
     memory.place[heap[i]], memory.place[heap[j]] = i, j
 
 
-@njit
+@lean_njit
 def _rise(i, memory):
     while i > 0 and _before(i, (i - 1) >> 1, memory):
         _swap(i, (i - 1) >> 1, memory)
         i = (i - 1) >> 1
 
 
-@njit
+@lean_njit
 def _push(tile, f, memory, size):
     """-> the heap's new size"""
     memory.heap[size], memory.heap_f[size], memory.place[tile] = tile, f, size
@@ -245,7 +245,7 @@ def _push(tile, f, memory, size):
     return size + 1
 
 
-@njit
+@lean_njit
 def _pop(memory, size):
     """Close the tile on top -> the heap's new size"""
     size -= 1

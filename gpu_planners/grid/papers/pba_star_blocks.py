@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...device import njit
+from ...device import lean_njit
 from ..paths import COL_STEP, ROW_STEP
 from .packed_tiles import col_of, least_cost_between, pack, row_of
 
@@ -83,7 +83,7 @@ class Link(NamedTuple):
     diagonal: int
 
 
-@njit
+@lean_njit
 def read_link(numbers, at):
     steps = numbers[at + STEPS]
     return Link(
@@ -95,7 +95,7 @@ def read_link(numbers, at):
     )
 
 
-@njit
+@lean_njit
 def write_link(numbers, at, link):
     numbers[at + END] = link.end
     numbers[at + MOVES] = np.int32(link.moves)
@@ -103,57 +103,57 @@ def write_link(numbers, at, link):
     numbers[at + DIAGONALS] = link.diagonal
 
 
-@njit
+@lean_njit
 def goal_map(costs, h, goal, layout):
     """The map for one of several goals. h: (goals * tiles,)"""
     tiles = layout.rows * layout.cols
     return GoalMap(costs, h[goal * tiles : (goal + 1) * tiles])
 
 
-@njit
+@lean_njit
 def links_toward(links, goal, layout):
     """Of all goals' links those toward one goal."""
     return Links(links.numbers, goal * links_of_goal(layout), links.words)
 
 
-@njit
+@lean_njit
 def own_link(own, i):
     """Of all agents' own links that of agent i."""
     return Links(own.numbers, LINK * i, own.words)
 
 
-@njit
+@lean_njit
 def window_size(shift):
     """-> places for a window's tiles."""
     return ((1 << shift) + 2) << (shift + 1)
 
 
-@njit
+@lean_njit
 def heap_size(shift):
     """-> the most tiles that can be open at once: the block and its ring."""
     return ((1 << shift) + 2) ** 2
 
 
-@njit
+@lean_njit
 def heuristic(row, col, goal, layout):
     """What a way from a tile to the goal costs at least. goal: packed"""
     down, right = row - row_of(goal), col - col_of(goal)
     return least_cost_between(down, right, layout.moves, layout.one, layout.diagonal) * layout.h_cost
 
 
-@njit
+@lean_njit
 def block_of(tile, layout):
     """-> number of the block of a packed tile."""
     return (row_of(tile) >> layout.shift) * layout.block_cols + (col_of(tile) >> layout.shift)
 
 
-@njit
+@lean_njit
 def corner_of(block, layout):
     """-> row, column of the first tile of a block."""
     return (block // layout.block_cols) << layout.shift, (block % layout.block_cols) << layout.shift
 
 
-@njit
+@lean_njit
 def border_number(row, col, layout):
     """-> 0..ring-1 of a border tile, from its row and column in the block; -1 for the others.
 
@@ -171,7 +171,7 @@ def border_number(row, col, layout):
     return -1
 
 
-@njit
+@lean_njit
 def border_tile(number, layout):
     """-> row, column in the block of a border tile."""
     n = 1 << layout.shift
@@ -184,7 +184,7 @@ def border_tile(number, layout):
     return number - 3 * n + 3, n - 1
 
 
-@njit
+@lean_njit
 def link_of(tile, layout):
     """-> number of the (first) link of a packed tile; -1 when it is no border tile."""
     mask = (1 << layout.shift) - 1
@@ -192,66 +192,66 @@ def link_of(tile, layout):
     return -1 if number < 0 else (np.int64(block_of(tile, layout)) * layout.ring + number) * (1 + layout.avoid)
 
 
-@njit
+@lean_njit
 def links_of_goal(layout):
     """-> how many links the border tiles have toward one goal."""
     return np.int64(layout.block_rows) * layout.block_cols * layout.ring * (1 + layout.avoid)
 
 
-@njit
+@lean_njit
 def row_in(tile, layout):
     """-> row of a window's tile"""
     return tile >> (layout.shift + 1)
 
 
-@njit
+@lean_njit
 def col_in(tile, layout):
     return tile & ((2 << layout.shift) - 1)
 
 
-@njit
+@lean_njit
 def tile_in(row, col, layout):
     return row << (layout.shift + 1) | col
 
 
-@njit
+@lean_njit
 def after_move(tile, k, layout):
     """-> the tile of a window that move k leads to"""
     return tile + (ROW_STEP[k] << (layout.shift + 1)) + COL_STEP[k]
 
 
-@njit
+@lean_njit
 def before_move(tile, k, layout):
     """-> the tile of a window that move k comes from"""
     return tile - ((ROW_STEP[k] << (layout.shift + 1)) + COL_STEP[k])
 
 
-@njit
+@lean_njit
 def place_in(window, row, col):
     """-> where a window's tile lies in its costs and h"""
     return window.base + row * window.width + col
 
 
-@njit
+@lean_njit
 def h_of(window, tile, layout):
     return np.int64(window.h[place_in(window, row_in(tile, layout), col_in(tile, layout))])
 
 
-@njit
+@lean_njit
 def outside(tile, layout):
     """-> 0 for a tile of the block; for a tile of the ring, which of the eight neighbouring blocks it belongs to."""
     row, col, end = row_in(tile, layout), col_in(tile, layout), (1 << layout.shift) + 1
     return (1 if row == 0 else 2 if row == end else 0) + (3 if col == 0 else 6 if col == end else 0)
 
 
-@njit
+@lean_njit
 def on_border(tile, layout):
     """Is a tile of the block one of its border tiles?"""
     row, col, n = row_in(tile, layout), col_in(tile, layout), 1 << layout.shift
     return row == 1 or row == n or col == 1 or col == n
 
 
-@njit
+@lean_njit
 def window_tile(tile, block, layout):
     """-> tile of a block's window of a packed tile of the map; -1 when the window does not hold it."""
     top, left = corner_of(block, layout)
@@ -259,21 +259,21 @@ def window_tile(tile, block, layout):
     return tile_in(row, col, layout) if 0 <= row <= last and 0 <= col <= last else -1
 
 
-@njit
+@lean_njit
 def map_tile(tile, block, layout):
     """-> packed tile of the map of a tile of a block's window."""
     top, left = corner_of(block, layout)
     return pack(top - 1 + row_in(tile, layout), left - 1 + col_in(tile, layout))
 
 
-@njit
+@lean_njit
 def own_window(block, costs, h, layout):
     """A window of its own memory, for `load_window`. costs, h: (window_size,)"""
     last = (1 << layout.shift) + 1
     return Window(block, costs, h, 0, 2 << layout.shift, last, last)
 
 
-@njit
+@lean_njit
 def map_window(block, goal_map, layout):
     """A block's window as a part of the map."""
     top, left = corner_of(block, layout)
@@ -281,7 +281,7 @@ def map_window(block, goal_map, layout):
     return Window(block, goal_map.costs, goal_map.h, base, layout.cols, layout.rows - top, layout.cols - left)
 
 
-@njit
+@lean_njit
 def load_window(window, goal_map, layout, lane, lanes):
     """Copy costs (0 outside the map) and heuristics into a window's own memory: this lane's share."""
     top, left = corner_of(window.block, layout)
@@ -294,7 +294,7 @@ def load_window(window, goal_map, layout, lane, lanes):
             window.costs[i], window.h[i] = 0, 0
 
 
-@njit
+@lean_njit
 def step_cost(window, tile, to, k, layout):
     """-> cost of move k between two tiles of a window, 0 when it is not allowed."""
     row, col = row_in(to, layout), col_in(to, layout)

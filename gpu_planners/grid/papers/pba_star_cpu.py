@@ -5,11 +5,12 @@ import time
 import numpy as np
 from numba import prange
 
-from ...device import njit
+from ...device import lean_njit, njit
 from ..paths import check_words, first_words, step_bits
 from .arena import PAGES, Arena, checked_page, page_of
 from .pba_star_blocks import (
     LINK,
+    GoalMap,
     Layout,
     Links,
     goal_map,
@@ -148,16 +149,22 @@ def _heuristics(h, goals, layout):
 @njit
 def _search_blocks(worker, costs, h, goals, jobs, links, arena, layout):
     """A worker's share of the blocks."""
-    n_blocks = layout.block_rows * layout.block_cols
-    memory, own = new_memory(layout), page_of(arena, worker)
+    memory = new_memory(layout)
     tiles, tiles_h = np.empty(window_size(layout.shift), np.uint8), np.empty(window_size(layout.shift), h.dtype)
     for j in range(worker, len(jobs), PAGES):
-        block, goal = jobs[j] % n_blocks, jobs[j] // n_blocks
-        window = own_window(block, tiles, tiles_h, layout)
-        load_window(window, goal_map(costs, h, goal, layout), layout, 0, 1)
-        toward = links_toward(links, goal, layout)
-        for number in range(layout.ring):
-            search_from_border(number, goals[goal], window, layout, memory, toward, own)
+        _search_block(jobs[j], costs, h, goals, GoalMap(tiles, tiles_h), memory, links, arena, worker, layout)
+
+
+@lean_njit
+def _search_block(job, costs, h, goals, room, memory, links, arena, worker, layout):
+    """All border tiles of one block. room: for the costs and heuristics of its window"""
+    n_blocks = layout.block_rows * layout.block_cols
+    block, goal = job % n_blocks, job // n_blocks
+    window = own_window(block, room.costs, room.h, layout)
+    load_window(window, goal_map(costs, h, goal, layout), layout, 0, 1)
+    toward, page = links_toward(links, goal, layout), page_of(arena, worker)
+    for number in range(layout.ring):
+        search_from_border(number, goals[goal], window, layout, memory, toward, page)
 
 
 @njit(parallel=True)
@@ -170,10 +177,16 @@ def _border_to_border(costs, h, goals, jobs, links, arena, layout):
 @njit
 def _search_starts(worker, starts, of_goal, goals, costs, h, own, arena, layout):
     """A worker's share of the agents."""
-    memory, page = new_memory(layout), page_of(arena, worker)
+    memory = new_memory(layout)
     for i in range(len(starts) * worker // PAGES, len(starts) * (worker + 1) // PAGES):
-        toward = goal_map(costs, h, of_goal[i], layout)
-        search_from_start(starts[i], goals[of_goal[i]], toward, layout, memory, own_link(own, i), page)
+        _search_start(i, starts, of_goal[i], goals, GoalMap(costs, h), memory, own, arena, worker, layout)
+
+
+@lean_njit
+def _search_start(i, starts, goal, goals, all_maps, memory, own, arena, worker, layout):
+    """One agent's own link. all_maps: GoalMap with the heuristics of all goals"""
+    toward, page = goal_map(all_maps.costs, all_maps.h, goal, layout), page_of(arena, worker)
+    search_from_start(starts[i], goals[goal], toward, layout, memory, own_link(own, i), page)
 
 
 @njit(parallel=True)
@@ -202,13 +215,23 @@ def _raise_loops(numbers, goals, h, raises, todo, layout):
 @njit(parallel=True)
 def _walk_all(own, links, of_goal, goals, layout, status, length, straight, diagonal):
     for i in prange(len(of_goal)):
-        toward = links_toward(links, of_goal[i], layout)
-        status[i], length[i], straight[i], diagonal[i] = walk(own_link(own, i), toward, goals[of_goal[i]], layout)
+        status[i], length[i], straight[i], diagonal[i] = _walk_one(i, own, links, of_goal[i], goals, layout)
+
+
+@lean_njit
+def _walk_one(i, own, links, goal, goals, layout):
+    """-> as `walk`, of agent i"""
+    return walk(own_link(own, i), links_toward(links, goal, layout), goals[goal], layout)
 
 
 @njit(parallel=True)
 def _write_all(own, links, of_goal, goals, layout, length, first, words):
     for i in prange(len(of_goal)):
         if length[i] > 0:
-            toward = links_toward(links, of_goal[i], layout)
-            write_moves(own_link(own, i), toward, goals[of_goal[i]], layout, length[i], words, first[i])
+            _write_one(i, own, links, of_goal[i], goals, layout, length[i], words, first[i])
+
+
+@lean_njit
+def _write_one(i, own, links, goal, goals, layout, length, words, first):
+    """Write the moves of agent i into words[first:]."""
+    write_moves(own_link(own, i), links_toward(links, goal, layout), goals[goal], layout, length, words, first)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...device import njit
+from ...device import lean_njit
 from ..paths import LOOP, MOST_STEPS, NO_PATH, SOLVED, STEP_LIMIT, WORD_BITS, step_bits, word_count
 from .pba_star_blocks import END, LINK, block_of, border_tile, corner_of, link_of, links_of_goal, read_link
 
@@ -10,7 +10,7 @@ MOST_RAISES = 96  # of one border tile
 MOST_DOUBLINGS = 12  # of the amount it is raised by
 
 
-@njit
+@lean_njit
 def next_link(links, tile, came_from, goal, layout):
     """-> place of the link that an agent takes from a border tile. came_from: its block before, -1: it began here"""
     at = (links.at + link_of(tile, layout)) * LINK
@@ -21,7 +21,7 @@ def next_link(links, tile, came_from, goal, layout):
     return at
 
 
-@njit
+@lean_njit
 def walk(own, links, goal, layout):
     """Follow links from the agent's own.
 
@@ -52,7 +52,7 @@ def walk(own, links, goal, layout):
     return SOLVED, steps, straight, diagonal
 
 
-@njit
+@lean_njit
 def _write_piece(link, source, end, word, words, at, bits):
     """Write the moves of a link below bit `end` of an agent's words, which begin at words[at].
 
@@ -78,7 +78,7 @@ def _write_piece(link, source, end, word, words, at, bits):
     return end, word
 
 
-@njit
+@lean_njit
 def write_moves(own, links, goal, layout, steps, words, at):
     """Write the packed moves of an agent's walk of some steps, from its first (the highest bits) to its last."""
     bits = step_bits(layout.moves)
@@ -93,7 +93,7 @@ def write_moves(own, links, goal, layout, steps, words, at):
         came_from = block_of(tile, layout)
 
 
-@njit
+@lean_njit
 def next_of(i, numbers, goals, layout):
     """-> the link that follows link i of all goals' links, -1: none, or it ends at the goal. Without layout.avoid"""
     of_goal = i // links_of_goal(layout)
@@ -103,7 +103,7 @@ def next_of(i, numbers, goals, layout):
     return of_goal * links_of_goal(layout) + link_of(tile, layout)
 
 
-@njit
+@lean_njit
 def raise_tile(i, h, raises, todo, layout):
     """Raise the heuristic of the border tile of a link in a loop, and note the blocks that see it. Without layout.avoid
 
@@ -121,7 +121,7 @@ def raise_tile(i, h, raises, todo, layout):
     mark_seen(row, col, todo[of_goal * layout.block_rows * layout.block_cols :], layout)
 
 
-@njit
+@lean_njit
 def mark_seen(row, col, todo, layout):
     """Set todo of the blocks whose windows hold a tile that their searches look at."""
     for r in range(max(row - 1, 0), min(row + 2, layout.rows)):

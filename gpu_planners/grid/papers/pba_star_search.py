@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...device import njit
+from ...device import lean_njit
 from ..paths import WORD_BITS, step_bits, word_count
 from .arena import take
 from .pba_star_blocks import (
@@ -66,39 +66,39 @@ class Search(NamedTuple):
     stamp: int
 
 
-@njit
+@lean_njit
 def node_of(stamp, g, move):
     return np.int64(stamp) << STAMP_SHIFT | g << G_SHIFT | move
 
 
-@njit
+@lean_njit
 def g_of(node):
     return (node >> G_SHIFT) & ((1 << (STAMP_SHIFT - G_SHIFT)) - 1)
 
 
-@njit
+@lean_njit
 def move_of(node):
     return node & 7
 
 
-@njit
+@lean_njit
 def is_of(node, search):
     """Has this search met the node's tile?"""
     return node >> STAMP_SHIFT == search.stamp
 
 
-@njit
+@lean_njit
 def key_of(f, g, tile, layout):
     tie = TIE_TOP - min(g >> layout.tie_shift, TIE_TOP)
     return min(max(f, -F_MOST), F_MOST) << (TILE_BITS + TIE_BITS) | tie << TILE_BITS | tile
 
 
-@njit
+@lean_njit
 def tile_of_key(key):
     return np.int64(key & ((1 << TILE_BITS) - 1))
 
 
-@njit
+@lean_njit
 def _rise(heap, i, key):
     """Put a key at place i of the heap, or above."""
     while i > 0:
@@ -110,7 +110,7 @@ def _rise(heap, i, key):
     heap[i] = key
 
 
-@njit
+@lean_njit
 def _sink(heap, size, key):
     """Put a key at the top of a heap of some size, or below."""
     i = 0
@@ -129,7 +129,7 @@ def _sink(heap, size, key):
     heap[i] = key
 
 
-@njit
+@lean_njit
 def pop(heap, size):
     """Take the least key from the open list -> its tile, the new size"""
     tile = tile_of_key(heap[0])
@@ -138,7 +138,7 @@ def pop(heap, size):
     return tile, size
 
 
-@njit
+@lean_njit
 def put(heap, size, key, is_open):
     """Put a tile on the open list, or, if it is open already, lower its key -> the new size"""
     i = size
@@ -152,7 +152,7 @@ def put(heap, size, key, is_open):
     return size
 
 
-@njit
+@lean_njit
 def begin(start, goal, window, memory, layout):
     """Begin a search: the start tile alone is open, so that the heap has one key. start: of the window; goal: packed"""
     nodes, last = memory.nodes, len(memory.nodes) - 1
@@ -166,7 +166,7 @@ def begin(start, goal, window, memory, layout):
     return Search(window, start, goal_tile, h_start, nodes, memory.heap, nodes[last])
 
 
-@njit
+@lean_njit
 def expand(tile, search, size, layout):
     """Close a tile: its neighbours are open, if this way to them is the best known -> the open list's new size"""
     window, nodes = search.window, search.nodes
@@ -188,7 +188,7 @@ def expand(tile, search, size, layout):
     return size
 
 
-@njit
+@lean_njit
 def until_border(search, size, layout):
     """Go on with an A* until it takes the goal or a border tile of the block from the open list.
 
@@ -203,7 +203,7 @@ def until_border(search, size, layout):
     return np.int64(-1), size
 
 
-@njit
+@lean_njit
 def until_outside(search, size, barred, layout):
     """Go on with an A* until it takes the goal or a tile of a neighbouring block from the open list.
 
@@ -221,7 +221,7 @@ def until_outside(search, size, barred, layout):
     return np.int64(-1), size
 
 
-@njit
+@lean_njit
 def _write_long_moves(search, found, steps, arena, layout):
     """Write moves that do not fit into a link into the arena
 
@@ -241,7 +241,7 @@ def _write_long_moves(search, found, steps, arena, layout):
     return first
 
 
-@njit
+@lean_njit
 def put_link(numbers, at, search, found, arena, layout):
     """Write the link of a search that ended at tile `found` of its window (-1: nowhere)."""
     numbers[at + END] = -1
@@ -268,7 +268,7 @@ def put_link(numbers, at, search, found, arena, layout):
     write_link(numbers, at, Link(map_tile(found, window.block, layout), word, steps, straight, diagonal))
 
 
-@njit
+@lean_njit
 def search_from_border(number, goal, window, layout, memory, links, arena):
     """Border-to-border: the links of one border tile of a block, to the first tile of a neighbouring block or the goal.
 
@@ -297,7 +297,7 @@ def search_from_border(number, goal, window, layout, memory, links, arena):
             return
 
 
-@njit
+@lean_njit
 def search_from_start(start, goal, goal_map, layout, memory, own, arena):
     """Start-to-border: an agent's own link, to the first border tile of its block or the goal."""
     block = block_of(start, layout)

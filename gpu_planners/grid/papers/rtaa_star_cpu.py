@@ -5,7 +5,7 @@ import time
 import numpy as np
 from numba import prange
 
-from ...device import njit
+from ...device import lean_njit, njit
 from ..paths import check_words, first_words, step_bits
 from .arena import PAGES, Arena, page_of
 from .rtaa_star_search import CHUNK, LENGTH, RECORD, Quest, States, World, state_count, walk, write_moves
@@ -66,10 +66,16 @@ def _walk_share(worker, starts, goals, costs, world, arena, record):
     count = state_count(world.lookahead, world.moves)
     f, g = np.empty(count, np.int64), np.empty(count, np.int64)
     states = States(f, g, np.empty(count, np.int32), np.empty(count, np.int32))
-    table, own = np.empty(1 << world.table_bits, np.int64), page_of(arena, worker)
+    table = np.empty(1 << world.table_bits, np.int64)
     for i in range(worker, len(starts), PAGES):
         table[:] = 0
-        walk(starts[i], Quest(goals[i], costs, table, 0, world), states, own, record, i * RECORD)
+        _walk_one(starts[i], Quest(goals[i], costs, table, 0, world), states, arena, worker, record, i * RECORD)
+
+
+@lean_njit
+def _walk_one(start, quest, states, arena, worker, record, at):
+    """One agent, which takes chunks from its worker's page."""
+    walk(start, quest, states, page_of(arena, worker), record, at)
 
 
 @njit(parallel=True)

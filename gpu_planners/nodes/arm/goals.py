@@ -7,12 +7,12 @@ import numpy as np
 from gpu_planners_msgs.srv import PlanMotion
 
 from ...arm import CollisionChecker
-from ...arm.robot.kinematics import inverse_kinematics
+from ...errors import RobotDescriptionError
 from ..common.request_error import RequestError
 from . import codes as error_codes
 from .conversions import configuration, joint_positions, only_joints, pose_goal
 
-TRIED = 4  # times as many solutions are looked for as are used: many of them may collide
+TRIED = 4  # times as many solutions are looked for as are used: the nearest of them lead to shorter motions
 
 
 def goals_of(
@@ -40,12 +40,12 @@ def goals_of(
     if request.pose_goals:
         poses = [pose_goal(message, frames, f"pose goal {i}") for i, message in enumerate(request.pose_goals)]
         found, spent_s = _solutions(checker, tip_link, np.array(poses), start, TRIED * ik_solutions, until)
-        free = _free(checker, found, ik_solutions)
-        if not goals and not any(map(len, free)):
+        if not goals and not any(map(len, found)):
             raise _no_goal(checker, found, tip_link, spent_s)
-        for number, solutions in enumerate(free, len(request.joint_goals)):
-            goals.extend(solutions)
-            goal_of += [number] * len(solutions)
+        for number, solutions in enumerate(found, len(request.joint_goals)):
+            nearest = solutions.q[:ik_solutions]
+            goals.extend(nearest)
+            goal_of += [number] * len(nearest)
     if not goals:
         raise RequestError(
             error_codes.UNRECOGNIZED_GOAL_TYPE, "the request has no goal: give joint_goals or pose_goals"
@@ -54,35 +54,26 @@ def goals_of(
 
 
 def _solutions(checker, tip_link, poses, start, count, until):
-    """For each pose (4, 4) at most `count` configurations (K, dof) that place the tip link, nearest to the start first;
-    and the time limit, half of the time that is left, where it ended the search, else 0."""
-    robot = checker.robot
-    if tip_link not in robot.link_names:
-        raise RequestError(
-            error_codes.INVALID_LINK_NAME,
-            f"parameter tip_link '{tip_link}' is not a link of the robot; its links: {', '.join(robot.link_names)}",
+    """[PoseSolutions] of the poses (G, 4, 4), free of collision; and their time limit, half of the time that is left,
+    where it ended the search, else 0."""
+    half = max((until - time.monotonic()) / 2, 0.0)
+    try:
+        found = checker.robot.inverse_kinematics(
+            poses, checker, link=tip_link, seed_q=start, solutions=count, time_limit_s=half
         )
-    half = (until - time.monotonic()) / 2
-    found = inverse_kinematics(robot, tip_link, poses, seed_q=start, count=count, time_limit_s=half)
-    return found, 0.0 if time.monotonic() < until - half else half
-
-
-def _free(checker, found, count):
-    """Of the configurations for each pose, at most `count` that touch nothing."""
-    q = np.concatenate(found)
-    valid = checker.configurations_valid(q) if len(q) else np.zeros(0, dtype=bool)
-    ends = np.cumsum([len(solutions) for solutions in found])
-    return [solutions[good][:count] for solutions, good in zip(found, np.split(valid, ends[:-1]), strict=True)]
+    except RobotDescriptionError as error:
+        raise RequestError(error_codes.INVALID_LINK_NAME, f"parameter tip_link '{tip_link}': {error}") from error
+    return found, half if any(solutions.timed_out for solutions in found) else 0.0
 
 
 def _no_goal(checker, found, tip_link, spent_s):
     """RequestError that says why no pose goal has a configuration. spent_s: the time limit where it ended the search"""
-    number = next((i for i, solutions in enumerate(found) if len(solutions)), None)
+    number = next((i for i, solutions in enumerate(found) if len(solutions.colliding)), None)
     if number is not None:
-        first, second = checker.colliding_pairs(found[number][0])[0]
+        first, second = checker.colliding_pairs(found[number].colliding[0])[0]
         return RequestError(
             error_codes.GOAL_IN_COLLISION,
-            f"pose goal {number}: all {len(found[number])} joint configurations found collide; "
+            f"pose goal {number}: all {len(found[number].colliding)} joint configurations found collide; "
             f"in the first, '{first}' meets '{second}'",
         )
     if spent_s:

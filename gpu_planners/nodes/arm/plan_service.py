@@ -13,6 +13,7 @@ from gpu_planners_msgs.srv import PlanMotion
 from ...arm import CollisionWorld, RobotModel
 from ...arm.planners.result import PlanningResult
 from ...arm.planners.settings import LEAST_TIME_S, PlannerSettings
+from ...arm.robot import inverse_kinematics
 from ...arm.trajectory import time_parameterize
 from ...device import resolve_device
 from ..common.request_error import RequestError, check_count, error_text, one_line
@@ -143,6 +144,7 @@ def warm_up(scene: PlanningScene, values: ArmParameters, planner: str) -> str:
     q = rng.uniform(robot.lower, robot.upper, (64, robot.dof))
     checker.colliding_pairs(q[0])
     free = q[checker.configurations_valid(q)]
+    inverse_kinematics.warm_up()
     if len(free) > 1:
         PLANNERS[planner].solve(
             free[0], free[1:2], checker, PLANNERS[planner].Settings(max_samples=256, time_limit_s=1.0)

@@ -17,11 +17,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ....device import lean_njit
+from ....parallel.sampling import sample, uniform01
 from ....parallel.team import lane_count, late, least_lane, meet, sum_lanes, sync_lanes
 from ...spaces.interface import Space, motion_free
 from ..nearest import nearest
 from ..node_store import FAR, ZERO, load, place, put, squared_distance, steer
-from ..sampling import sample, uniform01
 from .state import CLASSES, NONE, UNTRIED
 
 POINT = np.int32(-1)  # mode of a motion that does not move: two looks at most, in every space

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ....errors import SettingsError
+from ....parallel.sampling import folded_seed, samples
 from ....parallel.team import clock_ns
 from ..query import Query, check_call, in_pieces, open_query
 from ..result import PlanningResult
-from ..sampling import folded_seed, samples
 from ..shortcut import shortcut
 from ..shortcut import warm_up as warm_up_shortcut
 from .dl14 import versions

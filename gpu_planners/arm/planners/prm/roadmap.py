@@ -39,7 +39,7 @@ class Graph:
 
     def __init__(self, nodes: np.ndarray, edges: np.ndarray, lengths: np.ndarray, edge_states: np.ndarray):
         self.nodes, self.edges, self.lengths, self.edge_states = nodes, edges, lengths, edge_states
-        self.node_states = np.full(len(nodes), FREE, dtype=np.int8)
+        self.node_states: np.ndarray = np.full(len(nodes), FREE, dtype=np.int8)
 
     def shortest_path(self, start: int, goals: ArrayLike, checker, deadline: int = NEVER) -> list[int]:
         """-> nodes of the shortest free path from the node `start` to the nearest of the nodes `goals`; [] when there

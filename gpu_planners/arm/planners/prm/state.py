@@ -39,8 +39,8 @@ class Ask(NamedTuple):
     lazy: int
     left_ms: int
     seed: int
-    radius: float
-    near: float
+    radius: np.float32
+    near: np.float32
 
 
 class Trees(NamedTuple):

@@ -22,12 +22,12 @@ from numpy.typing import ArrayLike
 
 from ....device import njit
 from ....errors import SettingsError
+from ....parallel.sampling import folded_seed
 from ....parallel.team import Worker, borrowed, left_ms
 from ...spaces.interface import space_of
 from ..node_store import new_desk
 from ..query import Query, check_call, dry_query, open_queries, open_query
 from ..result import PlanningResult, Status
-from ..sampling import folded_seed
 from ..warm import warm_once
 from .answer import solve_one
 from .request import ANSWER, INTS, NODES, SEARCHING, order_of, read_answer, request_size, room_for, write_request

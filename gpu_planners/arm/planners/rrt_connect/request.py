@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....device import lean_njit
+from ....parallel.sampling import halves, joined_halves
 from ....parallel.team import left_ms
 from ..node_store import whole_tiles
 from ..query import Query
 from ..result import PlanningResult, Status
-from ..sampling import halves, joined_halves
 
 NODES = 1 << 18  # of a tree, at most
 # how a search ended; SEARCHING: it may go on

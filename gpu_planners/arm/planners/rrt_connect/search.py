@@ -19,11 +19,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ....device import lean_njit
+from ....parallel.sampling import sample
 from ....parallel.team import add, greatest_lane, lane_count, late, least_lane, lower, meet, peek, sum_lanes, sync_lanes
 from ...spaces.interface import motion_free
 from ..nearest import nearest
 from ..node_store import FAR, ZERO, load, place, put, steer, weighted_distance
-from ..sampling import sample
 from .request import FULL, GOALS_COLLIDE, SEARCHING, SOLVED, START_COLLIDES, STOPPED
 from .state import slot_at, tree_at
 

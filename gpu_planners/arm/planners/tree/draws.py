@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from ....device import lean_njit
+from ....parallel.sampling import uniform01
 from ..node_store import FAR, ONE, ZERO, load, place, squared_distance
-from ..sampling import uniform01
 from .state import UNREACHED, apart, first_node
 
 DRAWS = 16  # informed samples drawn until one lies within the limits

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ....parallel.sampling import folded_seed
 from ....parallel.team import left_ms
 from ..node_store import FAR, place, unpacked, whole_tiles
 from ..query import Query, dry_query, open_query
 from ..result import PlanningResult
-from ..sampling import folded_seed
 from ..shortcut import shortcut
 from ..shortcut import warm_up as warm_up_shortcut
 from ..warm import warm_once
@@ -85,7 +85,7 @@ class TreeSearch:
         ask = Ask(dof, goals, capacity, self.batch, settings.max_samples, star, informed)
         scale = np.sqrt(query.weights.astype(np.float64))
         measures = Measures(
-            settings.range or FAR,
+            float(settings.range or FAR),
             settings.goal_radius,
             settings.goal_bias,
             math.log(radius_factor),

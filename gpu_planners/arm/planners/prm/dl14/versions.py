@@ -17,9 +17,9 @@ from functools import partial
 import numpy as np
 
 from .....device import njit
+from .....parallel.sampling import sample, uniform01
 from .....parallel.team import NEVER, clock_ns
 from ...query import Query, in_pieces
-from ...sampling import sample, uniform01
 from ..block_index import nearest
 from ..roadmap import FREE, Roadmap
 from ..settings import Settings

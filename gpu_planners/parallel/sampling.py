@@ -4,8 +4,8 @@ import hashlib
 
 import numpy as np
 
-from ...device import lean_njit, njit
-from ...errors import SettingsError, shown
+from ..device import lean_njit, njit
+from ..errors import SettingsError, shown
 
 _A, _B, _C, _D = (
     np.uint64(c) for c in (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)

@@ -1,0 +1,206 @@
+"""Inverse kinematics: one pose, and many at once, on robots of example-robot-data; pinocchio's CLIK as the peer.
+
+Every solution is placed by pinocchio, and its limits are looked at. Needs no shared data.
+"""
+
+import time
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
+
+from .harness import Benchmark, Row, median, percentile, progress, seconds
+
+ROBOTS = {  # URDF, SRDF, tip link, planning joints
+    "Panda": (
+        "panda_description/urdf/panda.urdf",
+        "panda_description/srdf/panda.srdf",
+        "panda_hand",
+        [f"panda_joint{i}" for i in range(1, 8)],
+    ),
+    "UR5": ("ur_description/urdf/ur5_robot.urdf", "ur_description/srdf/ur5.srdf", "tool0", None),
+    "xArm7": ("xarm_description/urdf/xarm7.urdf", "xarm_description/srdf/xarm7.srdf", "link7", None),
+}
+BOXES = ((0.55, 0.35, 0.3), (0.55, -0.35, 0.5), (-0.45, 0.0, 0.6))  # centres, metres; edges of 25 cm
+WANTED = 1e-6  # m and rad
+CLIK_STEPS = {0.1: 1000, 1.0: 100}  # length of a step, as in pinocchio's example and Newton's: iterations at most
+CLIK_DAMPING = 1e-12
+CLIK_STARTS = 100
+
+
+class PinocchioArm:
+    """A robot's chain by pinocchio: poses of its tip, and one run of closed-loop inverse kinematics."""
+
+    def __init__(self, urdf, robot, tip):
+        import pinocchio as pin
+
+        self._pin, self.model = pin, pin.buildModelFromUrdf(str(urdf))
+        self.data, self.frame = self.model.createData(), self.model.getFrameId(tip)
+        joints = [self.model.joints[self.model.getJointId(name)] for name in robot.joint_names]
+        self._q, self._v = [joint.idx_q for joint in joints], [joint.idx_v for joint in joints]
+
+    def pose(self, q):
+        """pinocchio's pose of the tip."""
+        full = self._pin.neutral(self.model)
+        full[self._q] = q
+        self._pin.framesForwardKinematics(self.model, self.data, full)
+        return self.data.oMf[self.frame]
+
+    def miss(self, q, T):
+        """Metres and rad from a pose (4, 4)."""
+        M = self._pin.SE3(T).actInv(self.pose(q))
+        return np.linalg.norm(M.translation), np.linalg.norm(self._pin.log3(M.rotation))
+
+    def clik(self, q, T, step, iterations):
+        """The loop of pinocchio's example of inverse kinematics, from q -> (dof,), or None where it does not end."""
+        pin, goal = self._pin, self._pin.SE3(T)
+        full = pin.neutral(self.model)
+        full[self._q] = q
+        for _ in range(iterations):
+            pin.framesForwardKinematics(self.model, self.data, full)
+            missing = self.data.oMf[self.frame].actInv(goal)
+            error = pin.log(missing).vector
+            if np.linalg.norm(error) < WANTED:
+                return full[self._q]
+            J = pin.computeFrameJacobian(self.model, self.data, full, self.frame)[:, self._v]
+            J = -pin.Jlog6(missing.inverse()) @ J
+            v = np.zeros(self.model.nv)
+            v[self._v] = -J.T @ np.linalg.solve(J @ J.T + CLIK_DAMPING * np.eye(6), error)
+            full = pin.integrate(self.model, full, step * v)
+        return None
+
+
+def inverse_kinematics(context):
+    """Rows of one pose and of 1000 poses, for each robot, and of the peer."""
+    rows = []
+    for name in ROBOTS:
+        try:
+            robot, arm, tip = _described(name)
+        except ImportError as error:
+            rows.append(Row(name, "gpu_planners", note=f"skipped: {error.name} is not installed (extra `test`)"))
+            continue
+        except FileNotFoundError as error:
+            rows.append(Row(name, "gpu_planners", note=f"skipped: {error}"))
+            continue
+        checker = CollisionChecker(robot, _boxes(), "cpu")
+        poses = _free_poses(robot, checker, tip, 1000)
+        for device, missing in context.asked_for():
+            if missing:
+                rows.append(Row(name, f"gpu_planners, {device}", note=missing))
+                continue
+            rows.append(_one(name, robot, arm, tip, checker, poses[: 30 if context.quick else 200], device))
+            rows += [
+                _many(f"{name}, {len(poses)} poses, {what}", robot, arm, tip, poses, context.quick, device, **options)
+                for what, options in (
+                    ("1 solution", dict(solutions=1)),
+                    ("1 free of collision", dict(solutions=1, checker=checker)),
+                    ("8 free of collision", dict(solutions=8, checker=checker)),
+                )
+            ]
+        rows += [_peer(name, robot, arm, poses[: 10 if context.quick else 50], step) for step in CLIK_STEPS]
+    return rows
+
+
+def _one(name, robot, arm, tip, checker, poses, device):
+    options = dict(link=tip, solutions=8, device=device)
+    robot.inverse_kinematics(poses[0], checker, **options)
+    taken, answers = [], []
+    for T in poses:
+        began = time.perf_counter()
+        answers.append(robot.inverse_kinematics(T, checker, **options))
+        taken.append(time.perf_counter() - began)
+    figures = {"time_ms": 1e3 * median(taken), "time_p95_ms": 1e3 * percentile(taken, 95)}
+    figures |= _checked(robot, arm, poses, [found.q for found in answers])
+    return Row(f"{name}, one pose, 8 free of collision", f"gpu_planners, {device}", figures, taken)
+
+
+def _many(case, robot, arm, tip, poses, quick, device, **options):
+    def solve():
+        return robot.inverse_kinematics(poses, link=tip, device=device, **options)
+
+    answers = [found.q for found in solve()]
+    taken = seconds(solve, 3 if quick else 7)
+    figures = {"time_ms": 1e3 * median(taken), "solution_rate": sum(map(len, answers)) / median(taken)}
+    return Row(case, f"gpu_planners, {device}", figures | _checked(robot, arm, poses, answers))
+
+
+def _peer(name, robot, arm, poses, step):
+    """From random starts one after the other, until one is led to the pose within the limits."""
+    rng, answers, began = np.random.default_rng(1), [], time.perf_counter()
+    for T in progress(poses, f"CLIK, {name}"):
+        found = np.zeros((0, robot.dof))
+        for _ in range(CLIK_STARTS):
+            q = arm.clik(rng.uniform(robot.lower, robot.upper), T, step, CLIK_STEPS[step])
+            if q is not None and (q >= robot.lower).all() and (q <= robot.upper).all():
+                found = q[None]
+                break
+        answers.append(found)
+    taken = time.perf_counter() - began
+    figures = {"time_ms": 1e3 * taken, "solution_rate": sum(map(len, answers)) / taken}
+    subject = f"pinocchio's CLIK in Python, step {step:g}, one core"
+    return Row(f"{name}, {len(poses)} poses, 1 solution", subject, figures | _checked(robot, arm, poses, answers))
+
+
+def _checked(robot, arm, poses, answers):
+    """Figures of the answers, by pinocchio."""
+    assert all((q >= robot.lower).all() and (q <= robot.upper).all() for q in answers)
+    errors = np.array([arm.miss(row, T) for q, T in zip(answers, poses) for row in q]).reshape(-1, 2).max(axis=0)
+    return {
+        "solved": float(np.mean([len(q) > 0 for q in answers])),
+        "solutions": float(np.mean([len(q) for q in answers])),
+        "error_um": 1e6 * float(errors[0]),
+        "error_urad": 1e6 * float(errors[1]),
+    }
+
+
+@cache
+def _described(name):
+    """(RobotModel, PinocchioArm, tip link)."""
+    import pinocchio
+
+    urdf, srdf, tip, joints = ROBOTS[name]
+    share = Path(pinocchio.__file__).resolve().parents[4] / "share"
+    folder = share / "example-robot-data" / "robots"
+    if not folder.is_dir():
+        raise FileNotFoundError("example-robot-data is not installed (extra `test`)")
+    robot = load_urdf(folder / urdf, srdf=folder / srdf, package_dirs=[share], joints=joints)
+    return robot, PinocchioArm(folder / urdf, robot, tip), tip
+
+
+def _boxes():
+    world = CollisionWorld()
+    for number, centre in enumerate(BOXES):
+        pose = np.eye(4)
+        pose[:3, 3] = centre
+        world.add_box(f"box{number}", (0.25, 0.25, 0.25), pose)
+    return world
+
+
+def _free_poses(robot, checker, tip, count):
+    """(count, 4, 4) poses of random configurations that touch nothing."""
+    q = np.random.default_rng(0).uniform(robot.lower, robot.upper, (20 * count, robot.dof))
+    return robot.link_poses(q[checker.configurations_valid(q)][:count])[tip]
+
+
+BENCHMARKS = (
+    Benchmark(
+        "inverse_kinematics",
+        "Inverse kinematics",
+        "Poses of random configurations that touch nothing, among three boxes; distinct solutions inside the limits, "
+        "within 1e-6 m and 1e-6 rad. Worst errors by pinocchio. A UR5 has 8 solutions at most, some of which collide. "
+        "CLIK is the loop of pinocchio's example, from random starts until one ends inside the limits.",
+        {
+            "time_ms": "ms",
+            "time_p95_ms": "ms",
+            "solution_rate": "rate",
+            "solved": "share",
+            "solutions": "ratio",
+            "error_um": "ms",
+            "error_urad": "ms",
+        },
+        inverse_kinematics,
+        needs_data=False,
+    ),
+)

@@ -1,0 +1,348 @@
+"""Inverse kinematics: the configurations that put a link at a pose, for many poses and from many starts at once.
+
+Searches (`tip_search`) run in rounds. A round runs some for each pose that has too few solutions yet, as many as all
+rounds before it together; a checker then judges all that reached their pose in one call. A pose is also given up when a
+long round brings nothing new: an arm of six joints has few solutions. What is found for a pose depends on neither the
+other poses nor the number of threads.
+"""
+
+import math
+import time
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...device import njit, resolve_device
+from ...errors import ConfigurationError, GpuPlannersError, RobotDescriptionError, SettingsError, shown
+from ...parallel.sampling import folded_seed
+from ...parallel.team import DAY_MS, NEVER
+from ...ranges import GREATEST_LENGTH
+from ...settings import Setting
+from . import tip_batch
+from .chain import ENDLESS, LIMITED, WINDING, Chain, PackedChain, pack_chain, pose_row
+from .tip_batch import Ends, Searches
+from .tip_search import TURN, Wanted
+
+SOLUTIONS = Setting(8, "Solutions wanted", 1, 1_000_000)
+POSITION_ONLY = Setting(False, "Any orientation will do")
+SEEDS = Setting(256, "Searches for each pose at most", 1, 1_000_000)
+TOLERANCE = Setting(1e-6, "Tolerance", 1e-9, math.inf, must=("a number from 1e-09 on", lambda value: value == value))
+DISTINCT = Setting(0.05, "Distance between solutions", 0.0, 1e6)
+TIME_LIMIT = Setting(math.inf, "Time limit", 0.0, math.inf)
+RIGID = 1e-4  # by how much an entry of R R^T may differ from the identity
+GREATEST_VALUE = 1e10  # of seed_q, rad or m
+KNOWN = 4  # times as many distinct configurations as are wanted, up to which new ones are counted
+ENOUGH = 64  # searches of a round: if it brings nothing new, there is nothing more
+AT_ONCE = 1 << 18  # searches whose ends are kept at once
+_chains: weakref.WeakKeyDictionary[Any, dict[int, PackedChain]] = weakref.WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class PoseSolutions:
+    """What was found for one pose, nearest to seed_q first.
+
+    q: (K, dof) rad or m, inside the limits; continuous joints between -pi and pi
+    position_error: (K,) metres between the link's origin and the pose's
+    orientation_error: (K,) rad, the angle between the two orientations
+    colliding: (C, dof) distinct configurations that reach the pose, but that the checker refused: at most as many as
+        were wanted, and none where all solutions were found
+    seeds: how many searches were run
+    timed_out: the time limit ended the search before it had found all that was wanted
+    """
+
+    q: np.ndarray
+    position_error: np.ndarray
+    orientation_error: np.ndarray
+    colliding: np.ndarray
+    seeds: int
+    timed_out: bool
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+
+class _Rows(NamedTuple):
+    """Configurations (R, dof) that reach their poses (R,), by the searches of these numbers (R,).
+
+    misses: (R, 2) m and rad; far: (R,) distance from seed_q; free: (R,) by the checker
+    """
+
+    q: np.ndarray
+    pose: np.ndarray
+    number: np.ndarray
+    misses: np.ndarray
+    far: np.ndarray
+    free: np.ndarray
+
+
+def solve(
+    robot: Any,
+    poses: ArrayLike,
+    checker: Any,
+    link: str | None,
+    seed_q: ArrayLike | None,
+    solutions: int,
+    seeds: int,
+    seed: int,
+    position_only: bool,
+    position_tolerance: float,
+    orientation_tolerance: float,
+    distinct: float,
+    time_limit_s: float,
+    device: str,
+) -> PoseSolutions | list[PoseSolutions]:
+    """RobotModel.inverse_kinematics, of a RobotModel."""
+    run = _runner(resolve_device(device))
+    limit = TIME_LIMIT.checked("time_limit_s", time_limit_s)
+    deadline = time.monotonic_ns() + int(1e9 * limit) if 1e3 * limit < DAY_MS else NEVER
+    count, most = SOLUTIONS.checked("solutions", solutions), SEEDS.checked("seeds", seeds)
+    distinct, link = DISTINCT.checked("distinct", distinct), robot.tip_link if link is None else link
+    packed = _chain(robot, link)
+    T, one = _poses(poses, link)
+    firsts = _firsts(robot, seed_q, len(T))
+    judge = _judge(robot, checker)
+    near = TOLERANCE.checked("position_tolerance", position_tolerance)
+    angle = TOLERANCE.checked("orientation_tolerance", orientation_tolerance)
+    angle = math.inf if POSITION_ONLY.checked("position_only", position_only) else angle
+    wanted = Wanted(near / packed.reach, angle)
+    searches = Searches(
+        pose_row(T, packed.reach),
+        np.ascontiguousarray(firsts[:, packed.joints] / packed.units),
+        np.uint64(folded_seed(seed)),
+        np.arange(len(T), dtype=np.int32),
+        0,
+    )
+
+    def found_by(number, more, part):
+        """_Rows of searches `number` to `number + more - 1` for some of the poses."""
+        ends = run(packed.chain, wanted, searches._replace(poses=part, number=number), more, deadline)
+        return _reached(robot, packed, firsts, part, number, more, ends, judge)
+
+    answers = _rounds(robot, found_by, len(T), count, most, distinct, deadline)
+    return answers[0] if one else answers
+
+
+def _rounds(robot, found_by, poses, count, most, distinct, deadline):
+    """[PoseSolutions], by rounds of searches until each pose has `count` solutions, nothing new comes, or time is up.
+
+    found_by: (number, more, poses (A,)) -> _Rows; most: searches for a pose; deadline: of time.monotonic_ns
+    """
+    rows, chosen, waiting = _no_rows(robot.dof), np.zeros(0, dtype=np.int64), np.arange(poses, dtype=np.int32)
+    tried, have, known = (np.zeros(poses, dtype=np.int64) for _ in range(3))
+    total, late = 0, False
+    while total < most and len(waiting) and not late:
+        more = min(max(total, 2 * count), most - total)
+        found = [rows]
+        for part in np.array_split(waiting, min(len(waiting), -(-len(waiting) * more // AT_ONCE))):
+            found.append(found_by(total, more, part))
+            tried[part] += more
+            late = time.monotonic_ns() > deadline
+            if late:
+                break
+        total += more
+        rows = _Rows(*map(np.concatenate, zip(*found, strict=True)))
+        chosen = _chosen(robot, rows, rows.free, distinct, count)
+        have, before = np.bincount(rows.pose[chosen], minlength=poses), known
+        reaching = _chosen(robot, rows, np.ones(len(rows.pose), dtype=bool), distinct, KNOWN * count)
+        known = np.bincount(rows.pose[reaching], minlength=poses)
+        exhausted = (known > 0) & (known == before) & (known < KNOWN * count) & (more >= ENOUGH)
+        waiting = np.flatnonzero((have < count) & ~exhausted).astype(np.int32)
+    refused = _chosen(robot, rows, ~rows.free & (have < count)[rows.pose], distinct, count)
+    return _answers(rows, chosen, refused, tried, late & np.isin(np.arange(poses), waiting))
+
+
+def _answers(rows, chosen, refused, tried, waiting):
+    """[PoseSolutions] of all poses. chosen, refused: numbers of rows; tried, waiting: (P,) searches, and timed out"""
+    ends = np.arange(len(tried) + 1)
+    q, misses, ends_chosen = rows.q[chosen], rows.misses[chosen].T.copy(), np.searchsorted(rows.pose[chosen], ends)
+    colliding, ends_refused = rows.q[refused], np.searchsorted(rows.pose[refused], ends)
+    return [
+        PoseSolutions(q[a:b], misses[0, a:b], misses[1, a:b], colliding[c:d], seeds, timed_out)
+        for a, b, c, d, seeds, timed_out in zip(
+            *(each.tolist() for ends in (ends_chosen, ends_refused) for each in (ends[:-1], ends[1:])),
+            tried.tolist(),
+            waiting.tolist(),
+            strict=True,
+        )
+    ]
+
+
+def warm_up() -> None:
+    """Compile for the CPU, or load from the cache, so that no query is charged for it."""
+    tip_batch.warm_up()
+    nothing = np.zeros(0, dtype=np.bool_)
+    _keep_distinct(np.zeros((0, 1)), np.zeros(0, dtype=np.int64), nothing, 0.0, 1, nothing)
+
+
+def _runner(device) -> Callable[[Chain, Wanted, Searches, int, int], Ends]:
+    """The function that runs searches on a device, compiled."""
+    warm_up()
+    if device == "cpu":
+        return tip_batch.run_on_cpu
+    from .tip_cuda import runner
+
+    return runner(device)
+
+
+def _chain(robot, link):
+    index = robot.link_index(link)
+    chains = _chains.setdefault(robot, {})
+    if index not in chains:
+        if robot.link_frame[index] < 0:
+            raise RobotDescriptionError(
+                f"no planning joint of robot '{robot.name}' moves link '{link}'; allowed: a link that one moves, "
+                f"such as '{robot.tip_link}'"
+            )
+        kinds = np.where(robot.continuous, ENDLESS, np.where(_winding(robot), WINDING, LIMITED))
+        chains[index] = pack_chain(
+            robot.frames,
+            robot.T_parent_base,
+            robot.link_frame[index],
+            robot.T_frame_link[index],
+            np.stack([robot.lower, robot.upper]),
+            kinds,
+        )
+    return chains[index]
+
+
+def _winding(robot):
+    """(dof,) bool: joints with two values at one place, a whole turn apart."""
+    return robot.continuous | (robot.periodic & (robot.upper - robot.lower >= TURN))
+
+
+def _poses(poses, link):
+    """(P, 4, 4) float64, and whether one pose was given; GpuPlannersError that names the first that is none."""
+    try:
+        T = np.array(poses, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise GpuPlannersError(
+            f"the poses of link '{link}' must be numbers of shape (4, 4) or (N, 4, 4), got {shown(poses)}"
+        ) from error
+    one = T.ndim == 2
+    T = T[None] if one else T
+    if T.ndim != 3 or T.shape[1:] != (4, 4) or not len(T):
+        raise GpuPlannersError(
+            f"the poses of link '{link}' must have shape (4, 4), or (N, 4, 4) with N at least 1, got {np.shape(poses)}"
+        )
+    with np.errstate(all="ignore"):  # what is not finite is named below
+        R, p = T[:, :3, :3], T[:, :3, 3]
+        faults = (
+            ("holds a value that is not finite", ~np.isfinite(T).all(axis=(1, 2))),
+            ("has a last row other than 0 0 0 1", (np.abs(T[:, 3] - (0, 0, 0, 1)) > RIGID).any(axis=1)),
+            (
+                "is no rigid transform: its rotation is not orthonormal",
+                np.abs(R @ R.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2)) > RIGID,
+            ),
+            ("is no rigid transform: it mirrors", np.linalg.det(np.nan_to_num(R)) < 0),
+            (f"is over {GREATEST_LENGTH:g} m away", np.abs(p).max(axis=1) > GREATEST_LENGTH),
+        )
+    for what, wrong in faults:
+        if wrong.any():
+            pose = int(np.argmax(wrong))
+            raise GpuPlannersError(
+                f"{'the pose' if one else f'pose {pose}'} of link '{link}' {what}: {shown(T[pose].tolist())}; allowed: "
+                f"a finite rigid transform at most {GREATEST_LENGTH:g} m away"
+            )
+    u, _, vt = np.linalg.svd(R)
+    T[:, :3, :3] = u @ vt  # the nearest rotation, so that rounding of the input leaves no error
+    return T, one
+
+
+def _firsts(robot, seed_q, count):
+    """(count, dof) seed_q for each pose."""
+    q = (robot.lower + robot.upper) / 2 if seed_q is None else seed_q
+    q = robot.as_configurations(q)
+    if len(q) not in (1, count):
+        raise ConfigurationError(f"seed_q has {len(q)} rows for {count} poses; allowed: one row, or one for each pose")
+    wrong = ~(np.abs(q) <= GREATEST_VALUE)
+    if wrong.any():
+        row, joint = np.argwhere(wrong)[0]
+        raise ConfigurationError(
+            f"seed_q[{row}]: joint '{robot.joint_names[joint]}' is {q[row, joint]}; allowed: finite numbers up to "
+            f"{GREATEST_VALUE:g}"
+        )
+    return np.broadcast_to(q, (count, robot.dof))
+
+
+def _judge(robot, checker):
+    """The function (R, dof) -> (R,) bool that tells which configurations may be solutions."""
+    if checker is None:
+        return lambda q: np.ones(len(q), dtype=bool)
+    judge = getattr(checker, "configurations_valid", None)
+    if not callable(judge):
+        raise SettingsError(f"checker is {shown(checker)}; allowed: None, or a CollisionChecker of the robot")
+    other = getattr(getattr(checker, "robot", robot), "joint_names", robot.joint_names)
+    if tuple(other) != tuple(robot.joint_names):
+        raise SettingsError(
+            f"checker is for a robot with the joints {shown(other)}; allowed: one with {shown(robot.joint_names)}"
+        )
+    return judge
+
+
+def _reached(robot, packed, firsts, poses, number, count, ends, judge):
+    """The _Rows of what searches found; ends: of `count` searches for each of the poses, from `number` on."""
+    hits = np.flatnonzero(ends.found)
+    pose = poses[hits // count]
+    q = firsts[pose]
+    q[:, packed.joints] = ends.q[hits] * packed.units
+    q = np.where(robot.continuous, _wrapped(q), np.clip(q, robot.lower, robot.upper))
+    far = np.linalg.norm(_difference(robot, q, firsts[pose]), axis=1)
+    free = np.asarray(judge(q)) if len(q) else np.zeros(0, dtype=bool)
+    return _Rows(q, pose, number + hits % count, ends.misses[hits] * (packed.reach, 1.0), far, free)
+
+
+def _no_rows(dof):
+    whole, none = np.zeros(0, dtype=np.int64), np.zeros(0)
+    return _Rows(np.zeros((0, dof)), whole, whole, np.zeros((0, 2)), none, np.zeros(0, dtype=bool))
+
+
+def _chosen(robot, rows, allowed, distinct, count):
+    """Numbers of rows, by pose and nearest first: of the allowed ones at most `count` distinct ones for each pose."""
+    order = np.flatnonzero(allowed)
+    order = order[np.lexsort((rows.number[order], rows.far[order], rows.pose[order]))]
+    keep = np.zeros(len(order), dtype=np.bool_)
+    _keep_distinct(rows.q[order], rows.pose[order], _winding(robot), distinct, count, keep)
+    return order[keep]
+
+
+@njit
+def _keep_distinct(q, pose, winding, distinct, count, keep):
+    """Mark rows (R, dof), sorted by pose, that differ by over `distinct` in some joint from all marked before them.
+
+    winding: (dof,) bool, joints that differ by no whole turns
+    """
+    marked, have = np.empty(len(q), np.int64), 0
+    for i in range(len(q)):
+        if i > 0 and pose[i] != pose[i - 1]:
+            have = 0
+        if have == count:
+            continue
+        new = True
+        for j in range(have):
+            apart = False
+            for k in range(q.shape[1]):
+                difference = abs(q[i, k] - q[marked[j], k])
+                if winding[k]:
+                    difference %= TURN
+                    difference = min(difference, TURN - difference)
+                apart = apart or difference > distinct
+            new = new and apart
+        if new:
+            marked[have] = i
+            have += 1
+            keep[i] = True
+
+
+def _wrapped(q):
+    """Angles between -pi and pi."""
+    return (q + np.pi) % TURN - np.pi
+
+
+def _difference(robot, q, other):
+    """q - other (R, dof), continuous joints the short way round."""
+    difference = q - other
+    return np.where(robot.continuous, _wrapped(difference), difference)

@@ -1,0 +1,93 @@
+"""CUDA: a thread for each search of `tip_batch`.
+
+Local arrays need constant sizes, so there are kernels for a few sizes of chains.
+"""
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+from numba import cuda, float64
+
+from ...device import cuda_jit
+from ...errors import RobotDescriptionError
+from ...parallel import team_cuda  # noqa: F401 - gives kernels the clock and the lanes
+from ...parallel.team import deadline_in, late, left_ms
+from .chain import Chain, frame_count, joint_count
+from .tip_batch import Ends, Searches, run_search
+from .tip_search import SearchScratch, Wanted
+
+THREADS = 64  # of a block
+SIZES = 8, 16, 32, 64  # frames, and joints, of the chains that kernels are compiled for
+
+
+@functools.cache
+def runner(device: str) -> Callable[[Chain, Wanted, Searches, int, int], Ends]:
+    """`tip_batch.run_on_cpu` for a device "cuda:N"; RobotDescriptionError for a chain of too many frames."""
+    index = int(device.partition(":")[2])
+
+    def run(chain, wanted, searches, count, deadline):
+        rows, n = len(searches.poses) * count, searches.firsts.shape[1]
+        kernel = search_kernel(_size(chain))
+        with cuda.gpus[index]:
+            floats, ints, goals, firsts, poses = (
+                cuda.to_device(each) for each in (*chain, searches.goals, searches.firsts, searches.poses)
+            )
+            found = cuda.device_array(rows, np.uint8)
+            q, misses = cuda.device_array((rows, n), np.float64), cuda.device_array((rows, 2), np.float64)
+            kernel[-(-rows // THREADS), THREADS](
+                floats,
+                ints,
+                goals,
+                firsts,
+                poses,
+                searches.seed,
+                searches.number,
+                *wanted,
+                left_ms(deadline),
+                found,
+                q,
+                misses,
+            )
+            return Ends(found.copy_to_host(), q.copy_to_host(), misses.copy_to_host())
+
+    return run
+
+
+def _size(chain):
+    frames = int(chain.ints[0])
+    for size in SIZES:
+        if frames <= size:
+            return size
+    raise RobotDescriptionError(
+        f"{frames} joints and followers move the link; allowed on CUDA: {SIZES[-1]}. Use device='cpu'"
+    )
+
+
+@functools.cache
+def search_kernel(size: int) -> Callable:
+    """The kernel for chains of at most `size` frames. A joint has a frame at least, so joints fit too."""
+
+    @cuda_jit
+    def run(floats, ints, goals, firsts, poses, seed, number, position, angle, time_left, found, q, misses):
+        chain = Chain(floats, ints)
+        n = joint_count(chain)
+        scratch = SearchScratch(
+            cuda.local.array(size, float64)[:n],
+            cuda.local.array(size, float64)[:n],
+            cuda.local.array((size, 6), float64)[: frame_count(chain)],
+            cuda.local.array((size, 6), float64)[:n],
+            cuda.local.array((6, 6), float64),
+            cuda.local.array(6, float64),
+            cuda.local.array(6, float64),
+        )
+        i = cuda.grid(1)
+        too_late = late(deadline_in(time_left))  # of all lanes of a warp, also of those without a search
+        if i < len(found):
+            if too_late:
+                found[i] = 0
+            else:
+                searches = Searches(goals, firsts, seed, poses, number)
+                run_search(chain, Wanted(position, angle), searches, i, Ends(found, q, misses), scratch)
+
+    return run
