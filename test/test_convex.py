@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 from gpu_planners.arm.collision.packing import Packed, PackedRobot
 from gpu_planners.arm.collision.records import HEADER, obstacle, shape_pose
 from gpu_planners.arm.collision.scene_packing import SceneCache
-from gpu_planners.arm.collision.separation import separation
+from gpu_planners.arm.collision.separation import distance_sought, separation
 from gpu_planners.arm.geometry.bounds import covering_spheres
 from gpu_planners.arm.geometry.polytope import aligned
 from gpu_planners.arm.geometry.poses import load
@@ -90,7 +90,7 @@ def _separations(scene, pairs, poses, margin):
     result = np.empty(len(pairs), dtype=np.float32)
     for k in range(len(pairs)):
         a, b, T = obstacle(scene, pairs[k, 0]), obstacle(scene, pairs[k, 1]), load(poses[k], 0, 1)
-        result[k] = separation(a, b, T, (-T[9], -T[10], -T[11]), margin, scene)
+        result[k] = separation(a, b, T, (-T[9], -T[10], -T[11]), distance_sought(margin), scene).distance
     return result
 
 

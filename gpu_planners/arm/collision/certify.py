@@ -16,18 +16,30 @@ import numpy as np
 
 from ...device import lean_njit
 from ...parallel.team import any_lane, from_lane, greatest_lane, lane_count, lower, rank_lanes, sync_lanes, vote_lanes
-from ..geometry.poses import ZERO, identity, load, store
+from ..geometry.poses import HALF, POSE, ZERO, identity, load, relative, store
 from ..spaces.interface import FREE, NOT_FINITE, NOT_FREE, finite
-from .forward import place_robot, relative_pose
+from .closing import closing_of, pair_twist
+from .forward import move_robot, place_robot, placed, relative_pose
 from .records import dof, joint_range, moving_count, obstacle_count, self_pair_count, shape_count, speed_count
-from .scratch import SIEVE, ball_centre, own_balls, shared_balls
-from .separation import exact_distance
-from .sieves import COLLIDES, SURE, ball_radius, obstacle_near, pair, self_pair_reach, sphere_bound, within
+from .scratch import SIEVE, TWIST, own_balls, shared_balls, triple
+from .separation import Sought, distance_sought, exact_separation
+from .sieves import (
+    COLLIDES,
+    FAR,
+    SURE,
+    ball_radius,
+    ball_reach,
+    obstacle_near,
+    pair,
+    self_pair_meets,
+    self_pair_near,
+    sphere_bound,
+    sphere_horizons,
+)
 
 RUN = 32  # pairs that pass the first sieve between two looks at how many are left
 EVERY = 0xFFFFFFFF
 UNRELATED = np.float32(-1.0)  # instead of a position on a motion
-HALF = np.float32(0.5)
 
 
 class Question(NamedTuple):
@@ -35,13 +47,14 @@ class Question(NamedTuple):
 
     active: does the lane have a configuration? Those that do come first
     at: the configuration's position, 0..1, on the motion that the lanes share, or UNRELATED
-    want: how far along the motion the answer matters; 0: a plain check
+    back, ahead: how far along the motion the answer matters; 0: a plain check
     stop: return as soon as any lane's configuration collides; the other lanes' answers are void then
     """
 
     active: bool
     at: float
-    want: float
+    back: float
+    ahead: float
     stop: bool
 
 
@@ -61,7 +74,8 @@ class Run(NamedTuple):
 @lean_njit
 def verdict(active, q, scene, scratch, lane):
     """interface.FREE, NOT_FREE or NOT_FINITE: a plain check of one configuration a lane. `clear_speeds` comes first."""
-    is_free = certify(Question(active, UNRELATED, ZERO, False), q, scene, scratch, lane) >= ZERO
+    back, _ = certify(Question(active, UNRELATED, ZERO, ZERO, False), q, scene, scratch, lane)
+    is_free = back >= ZERO
     if in_ranges(q, scene):
         return FREE if is_free else NOT_FREE
     return NOT_FREE if finite(q) else NOT_FINITE
@@ -87,15 +101,17 @@ def clear_speeds(scene, speeds, lane):
 
 @lean_njit
 def certify(ask, q, scene, scratch, lane):
-    """COLLIDES, or how far the configuration can move and stay free, of the motion parameter, `ask.want` at most.
+    """How far back and ahead the configuration can move and stay free, of the motion parameter, at most what is asked.
 
-    ask: Question; q: (dof,) float32; scratch.speeds: metres that each pair can close per unit of the motion parameter
+    ask: Question; q: (dof,) float32; scratch.speeds: of `motions.set_speeds`. -> back, ahead; COLLIDES first if it does
     """
-    tau = scratch.tau
+    tau, lanes = scratch.tau, lane_count()
     moving, obstacles, self_pairs = moving_count(scene), obstacle_count(scene), self_pair_count(scene)
-    tau[lane] = ask.want if ask.active else COLLIDES
+    tau[lane], tau[lanes + lane] = ask.back if ask.active else COLLIDES, ask.ahead
     if ask.active:
         place_robot(q, scene, scratch.poses)
+        if wanted(ask) > ZERO:
+            move_robot(scene, scratch.speeds, scratch.poses)
     spread = share_balls(ask, scene, scratch, lane)
     count, waiting = 0, 0
     for row in range(moving + 1):
@@ -108,14 +124,20 @@ def certify(ask, q, scene, scratch, lane):
             if spread >= ZERO:
                 near = vote_lanes(k < last and may_meet(shape, k, spread, scene, scratch.speeds))
             if tau[lane] >= ZERO:
-                count = first_sieve(Run(shape, first, last, near), tau[lane], count, scene, scratch)
+                spread_now = max(tau[lane], tau[lanes + lane])
+                count = first_sieve(Run(shape, first, last, near), spread_now, count, scene, scratch)
             done = shape < 0 and last == n
             if done or any_lane(count > SIEVE - RUN):
                 waiting = settle(ask, count, waiting, done, scene, scratch, lane)
                 count = 0
                 if ask.stop and any_lane(ask.active and tau[lane] < ZERO):
-                    return tau[lane]
-    return tau[lane]
+                    return tau[lane], tau[lanes + lane]
+    return tau[lane], tau[lanes + lane]
+
+
+@lean_njit
+def wanted(ask):
+    return max(ask.back, ask.ahead)
 
 
 @lean_njit
@@ -129,7 +151,7 @@ def share_balls(ask, scene, scratch, lane):
     _, others = rank_lanes(ask.active)
     middle = others // 2
     middle_at = from_lane(ask.at, middle)
-    farthest = greatest_lane(abs(ask.at - middle_at) + ask.want if ask.active else ZERO)
+    farthest = greatest_lane(abs(ask.at - middle_at) + wanted(ask) if ask.active else ZERO)
     if lane == middle:
         own, shared = own_balls(scene), shared_balls(scene)
         for k in range(3 * shape_count(scene)):
@@ -145,30 +167,26 @@ def may_meet(shape, k, spread, scene, speeds):
     balls = shared_balls(scene)
     if shape >= 0:
         radius = ball_radius(shape, scene) + spread * speeds[shape] + SURE
-        return obstacle_near(k, ball_centre(speeds, balls, shape), radius, scene)
-    i, j, apart = self_pair_reach(k, spread, speeds, scene)
-    return within(ball_centre(speeds, balls, i), ball_centre(speeds, balls, j), apart + SURE)
+        return obstacle_near(k, triple(speeds, balls, shape), radius, scene)
+    return self_pair_near(k, spread, speeds, balls, speeds, scene)
 
 
 @lean_njit
 def first_sieve(run, spread, count, scene, scratch):
     """Append the pairs of a Run whose balls come near each other to `scratch.sieve`; -> how many it holds."""
-    poses, sieve = scratch.poses, scratch.sieve
-    balls, obstacles = own_balls(scene), obstacle_count(scene)
+    sieve, obstacles = scratch.sieve, obstacle_count(scene)
     if run.shape >= 0:
-        centre = ball_centre(poses, balls, run.shape)
-        radius = ball_radius(run.shape, scene) + spread * scratch.speeds[run.shape]
+        centre = triple(scratch.poses, own_balls(scene), run.shape)
+        radius = ball_reach(run.shape, spread, scene, scratch)
         for o in range(run.first, run.last):
             if run.near >> (o - run.first) & 1 and obstacle_near(o, centre, radius, scene):
                 sieve[count] = run.shape * obstacles + o
                 count += 1
     else:
         for p in range(run.first, run.last):
-            if run.near >> (p - run.first) & 1:
-                i, j, apart = self_pair_reach(p, spread, scratch.speeds, scene)
-                if within(ball_centre(poses, balls, i), ball_centre(poses, balls, j), apart):
-                    sieve[count] = moving_count(scene) * obstacles + p
-                    count += 1
+            if run.near >> (p - run.first) & 1 and self_pair_meets(p, spread, scene, scratch):
+                sieve[count] = moving_count(scene) * obstacles + p
+                count += 1
     return count
 
 
@@ -183,13 +201,13 @@ def settle(ask, count, waiting, done, scene, scratch, lane):
     while True:
         near = any_lane(k < count)
         if near:
-            keep, code, T = False, 0, identity()
+            keep, code, T, twist = False, 0, identity(), at_rest()
             if k < count and tau[lane] >= ZERO:
                 code = int(scratch.sieve[k])
-                keep, T = second_sieve(code, ask.want, scene, scratch, lane)
+                keep, T, twist = second_sieve(code, ask, scene, scratch, lane)
             rank, total = rank_lanes(keep)
             if keep:
-                queue_pair(waiting + rank, code, T, scratch, lane)
+                queue_pair(waiting + rank, code, T, twist, scratch, lane)
             waiting += total
             k += 1
         elif not (done and waiting > 0):
@@ -201,51 +219,85 @@ def settle(ask, count, waiting, done, scene, scratch, lane):
 
 
 @lean_njit
-def second_sieve(code, want, scene, scratch, lane):
-    """Lower this lane's tau by the bound of a pair; -> must the pair be searched, and the pose of A in B's frame."""
-    tau = scratch.tau
-    a, b, i = pair(code, scene)
-    T = relative_pose(a, b, scene, scratch.poses)
-    bound, speed = sphere_bound(a, b, T, scene), scratch.speeds[i]
-    keep = False
+def second_sieve(code, ask, scene, scratch, lane):
+    """Lower this lane's tau by the bound of a pair
+
+    -> must the pair be searched, the pose of A in B's frame, its `pair_twist`
+    """
+    tau, lanes = scratch.tau, lane_count()
+    a, b, i, s = pair(code, scene)
+    B = placed(b, scene, scratch.poses)
+    T, twist = relative(B, placed(a, scene, scratch.poses)), at_rest()
+    bound, back, ahead = sphere_bound(a, b, T, scene), tau[lane], tau[lanes + lane]
     if bound < ZERO:
         tau[lane] = COLLIDES
-    elif bound == ZERO or bound < HALF * want * speed:
-        keep = bound <= tau[lane] * speed
-    elif bound < tau[lane] * speed:
-        tau[lane] = bound / speed
-    return keep, T
+        return False, T, twist
+    if wanted(ask) == ZERO:
+        return bound == ZERO, T, twist
+    if bound > max(back, ahead) * scratch.speeds[i]:
+        return False, T, twist
+    twist = pair_twist(i, s, B, scene, scratch)
+    back, ahead = sphere_horizons(a, b, T, closing_of(i, a, T, twist, scene, scratch.speeds), scene)
+    shortens = back < tau[lane] or ahead < tau[lanes + lane]
+    if shortens and (back < HALF * ask.back or ahead < HALF * ask.ahead):
+        return True, T, twist
+    tau[lane], tau[lanes + lane] = min(tau[lane], back), min(tau[lanes + lane], ahead)
+    return False, T, twist
 
 
 @lean_njit
-def queue_pair(slot, code, T, scratch, lane):
+def at_rest():
+    """-> the `pair_twist` of a pair that does not move."""
+    return (ZERO, ZERO, ZERO), (ZERO, ZERO, ZERO), ZERO
+
+
+@lean_njit
+def queue_pair(slot, code, T, twist, scratch, lane):
     """Let a pair of this lane wait for the exact search."""
-    slots = 2 * lane_count()
-    store(scratch.items, slot, slots, T)
+    items, slots, (v, w, spin) = scratch.items, 2 * lane_count(), twist
+    store(items, slot, slots, T)
+    for k in range(3):
+        items[(POSE + k) * slots + slot], items[(POSE + 3 + k) * slots + slot] = v[k], w[k]
+    items[(POSE + TWIST) * slots + slot] = spin
     scratch.codes[slot], scratch.codes[slots + slot] = code, lane
+
+
+@lean_njit
+def queued_twist(slot, scratch):
+    """-> the `pair_twist` of a pair that waits."""
+    items, slots = scratch.items, 2 * lane_count()
+    at = POSE * slots + slot
+    v = (items[at], items[at + slots], items[at + 2 * slots])
+    w = (items[at + 3 * slots], items[at + 4 * slots], items[at + 5 * slots])
+    return v, w, items[at + TWIST * slots]
 
 
 @lean_njit
 def search(waiting, scene, scratch, lane):
     """The exact search for the last of the waiting pairs, one a lane; -> how many are left."""
-    tau, codes, slots = scratch.tau, scratch.codes, 2 * lane_count()
+    tau, codes, lanes = scratch.tau, scratch.codes, lane_count()
     slot = waiting - 1 - lane
     sync_lanes()
     if slot >= 0:
-        owner = int(codes[slots + slot])
-        spread = tau[owner]
-        if spread >= ZERO:
-            T = load(scratch.items, slot, slots)
-            a, b, i = pair(int(codes[slot]), scene)
-            speed = scratch.speeds[i]
-            margin = spread * speed
-            distance = exact_distance(a, b, T, margin, scene)
-            if distance < ZERO:
+        owner = int(codes[2 * lanes + slot])
+        back, ahead = tau[owner], tau[lanes + owner]
+        if back >= ZERO:
+            T = load(scratch.items, slot, 2 * lanes)
+            a, b, i, _ = pair(int(codes[slot]), scene)
+            sought = distance_sought(ZERO)
+            if max(back, ahead) > ZERO:
+                closing = closing_of(i, a, T, queued_twist(slot, scratch), scene, scratch.speeds)
+                sought = Sought(FAR, back, ahead, closing)
+            apart = exact_separation(a, b, T, sought, scene)
+            if apart.distance < ZERO:
                 lower(tau, owner, COLLIDES)
-            elif distance < margin:
-                lower(tau, owner, distance / speed)
+            elif max(back, ahead) > ZERO:
+                if apart.back < back:
+                    lower(tau, owner, apart.back)
+                if apart.ahead < ahead:
+                    lower(tau, lanes + owner, apart.ahead)
     sync_lanes()
-    return max(waiting - lane_count(), 0)
+    return max(waiting - lanes, 0)
 
 
 @lean_njit
@@ -254,7 +306,9 @@ def pair_distance(code, scene, poses, margin):
 
     A bound below `margin` is as tight as that of `separation`.
     """
-    a, b, _ = pair(code, scene)
+    a, b, _, _ = pair(code, scene)
     T = relative_pose(a, b, scene, poses)
     bound = sphere_bound(a, b, T, scene)
-    return bound if bound < ZERO or bound > margin else exact_distance(a, b, T, margin, scene)
+    if bound < ZERO or bound > margin:
+        return bound
+    return exact_separation(a, b, T, distance_sought(margin), scene).distance

@@ -17,10 +17,11 @@ from .records import header
 from .scratch import CODE, ITEM, QUEUE, SIEVE, ArmScratch, poses_size, speeds_size
 
 # entries of a block's shared arrays
-ALL_WAITING, ALL_ITEMS, ALL_CODES = WARPS * 2 * QUEUE, WARPS * 2 * ITEM * WARP, WARPS * 2 * CODE * WARP
+ALL_WAITING, ALL_TAU = WARPS * 2 * QUEUE, WARPS * 2 * WARP
+ALL_ITEMS, ALL_CODES = WARPS * 2 * ITEM * WARP, WARPS * 2 * CODE * WARP
 SHARED = 48 * 1024  # bytes of a block
 # speeds of a robot: what the other shared arrays leave of it
-MOST_SPEEDS = (SHARED // 4 - ALL_WAITING - ALL_ITEMS - ALL_CODES - THREADS) // WARPS // 256 * 256
+MOST_SPEEDS = (SHARED // 4 - ALL_WAITING - ALL_TAU - ALL_ITEMS - ALL_CODES) // WARPS // 256 * 256
 
 
 class CudaChecker:
@@ -64,13 +65,13 @@ def _scratch(n_q, n_poses, n_speeds):
     def scratch(warp):
         speeds = cuda.shared.array(all_speeds, float32)
         waiting = cuda.shared.array(ALL_WAITING, float32)
-        tau = cuda.shared.array(THREADS, float32)
+        tau = cuda.shared.array(ALL_TAU, float32)
         items = cuda.shared.array(ALL_ITEMS, float32)
         codes = cuda.shared.array(ALL_CODES, int32)
         return ArmScratch(
             speeds[warp * n_speeds : (warp + 1) * n_speeds],
             waiting[warp * 2 * QUEUE :],
-            tau[warp * WARP :],
+            tau[warp * 2 * WARP :],
             items[warp * 2 * ITEM * WARP :],
             codes[warp * 2 * CODE * WARP :],
             cuda.local.array(n_q, float32),

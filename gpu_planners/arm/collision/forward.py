@@ -3,7 +3,7 @@
 import math
 
 from ...device import lean_njit
-from ..geometry.poses import ZERO, compose, moved, relative
+from ..geometry.poses import ZERO, compose, cross, moved, plus, relative
 from .records import (
     frame_base,
     frame_count,
@@ -15,7 +15,7 @@ from .records import (
     shape_pose,
     sphere_centre,
 )
-from .scratch import frame_pose, own_balls, set_frame_pose
+from .scratch import ball_velocities, frame_pose, own_balls, rates, set_frame_pose, set_triple, triple, twists
 
 
 @lean_njit
@@ -36,11 +36,49 @@ def place_robot(q, scene, poses):
         if frame.parent >= 0:
             T = compose(frame_pose(poses, frame.parent), T)
         set_frame_pose(poses, f, T)
-    balls = own_balls(scene)
     for s in range(shape_count(scene)):
-        shape, ball = robot_shape(scene, s), balls + 3 * s
+        shape = robot_shape(scene, s)
         x, y, z = sphere_centre(scene, shape, 0)
-        poses[ball], poses[ball + 1], poses[ball + 2] = moved(placed(shape, scene, poses), x, y, z)
+        set_triple(poses, own_balls(scene), s, moved(placed(shape, scene, poses), x, y, z))
+
+
+@lean_njit
+def move_robot(scene, speeds, poses):
+    """After `place_robot`: write all frames' twists, and the velocities of the shapes' balls, in the world."""
+    first = twists(scene)
+    for f in range(frame_count(scene)):
+        frame, T, rate = frame_ints(scene, f), frame_pose(poses, f), speeds[rates(scene) + f]
+        v, w = (ZERO, ZERO, ZERO), (ZERO, ZERO, ZERO)
+        if frame.parent >= 0:
+            v, w = velocity_at(T[9], T[10], T[11], frame.parent, scene, poses)
+        along = (rate * T[2], rate * T[5], rate * T[8])
+        if frame.slides != 0:
+            v = plus(v, along)
+        else:
+            w = plus(w, along)
+        set_triple(poses, first, 2 * f, v)
+        set_triple(poses, first, 2 * f + 1, w)
+    for s in range(shape_count(scene)):
+        f, v = shape_frame(scene, robot_shape(scene, s)), (ZERO, ZERO, ZERO)
+        if f >= 0:
+            x, y, z = triple(poses, own_balls(scene), s)
+            v, _ = velocity_at(x, y, z, f, scene, poses)
+        set_triple(poses, ball_velocities(scene), s, v)
+
+
+@lean_njit
+def velocity_at(x, y, z, f, scene, poses):
+    """-> velocity of a point in the world that frame f carries, and f's angular velocity."""
+    first, T = twists(scene), frame_pose(poses, f)
+    w = triple(poses, first, 2 * f + 1)
+    turned = cross(w, (x - T[9], y - T[10], z - T[11]))
+    return plus(triple(poses, first, 2 * f), turned), w
+
+
+@lean_njit
+def angular_velocity(f, scene, poses):
+    """Of frame f, or of the root where f < 0."""
+    return triple(poses, twists(scene), 2 * f + 1) if f >= 0 else (ZERO, ZERO, ZERO)
 
 
 @lean_njit

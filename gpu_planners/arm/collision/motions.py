@@ -11,14 +11,12 @@ import numpy as np
 
 from ...device import lean_njit
 from ...parallel.team import any_lane, greatest_lane, lane_count, rank_lanes, sync_lanes
-from ..geometry.poses import ONE, ZERO
+from ..geometry.poses import HALF, ONE, TWO, ZERO
 from ..spaces.interface import Packed, register
 from ..spaces.motion_check import CONTINUOUS, COUNT, JOINT
-from .certify import HALF, Question, certify, in_ranges
-from .records import dof, reach, speed_count
-from .scratch import QUEUE, ArmScratch
-
-TWO = np.float32(2.0)
+from .certify import Question, certify, in_ranges
+from .records import frame_count, frame_floats, frame_ints, reach, speed_count
+from .scratch import QUEUE, ArmScratch, bends, rates
 
 
 class Part(NamedTuple):
@@ -27,6 +25,14 @@ class Part(NamedTuple):
     active: bool
     middle: float
     half: float
+
+
+class Gap(NamedTuple):
+    """What a lane's check did not cover, if there is anything: from first to last of the motion parameter."""
+
+    there: bool
+    first: float
+    last: float
 
 
 class Sampling(NamedTuple):
@@ -40,7 +46,15 @@ class Sampling(NamedTuple):
 
 @lean_njit
 def motion_valid(qa, qb, space, lane):
-    """Is the straight motion qa -> qb, (dof,) float32, free in the Space? Not outside of `in_ranges`.
+    """Is the straight motion qa -> qb, (dof,) float32, free in the Space? See `prove`."""
+    return prove(qa, qb, space, lane)[0]
+
+
+@lean_njit
+def prove(qa, qb, space, lane):
+    """Is the straight motion qa -> qb free, and how many configurations does a lane look at to know?
+
+    Not free outside of `in_ranges`.
 
     Continuous: True only with a proof that it is free all along. It is cut into as many parts as there are lanes, each
     checked at its middle, the last one at the motion's end; what the clearance there does not cover waits as one or two
@@ -48,9 +62,9 @@ def motion_valid(qa, qb, space, lane):
     sieves' distances are lower bounds.
     Sampled: the parts + 1 equally spaced configurations are checked, coarse ones first.
     """
-    scene, scratch = Packed(space.floats, space.ints), space.scratch
+    scene, scratch, looks = Packed(space.floats, space.ints), space.scratch, 0
     if not (in_ranges(qa, scene) and in_ranges(qb, scene)):
-        return False
+        return False, looks
     greatest = set_speeds(qa, qb, scene, scratch.speeds, lane)
     sampled = space.mode != CONTINUOUS
     shortest = space.step / max(greatest, np.float32(1e-12))
@@ -61,37 +75,54 @@ def motion_valid(qa, qb, space, lane):
         if sampled:
             part = sample(sampling, lane)
         interpolate(qa, qb, part.middle, scratch.q)
-        want = ZERO if sampled else max(part.half, shortest)  # a smaller question would get a coarser answer
-        tau = certify(Question(part.active, part.middle, want, True), scratch.q, scene, scratch, lane)
-        if any_lane(part.active and tau < ZERO):
-            return False
+        want_back, want_ahead = wants(part, sampled, shortest)
+        looks += 1
+        ask = Question(part.active, part.middle, want_back, want_ahead, True)
+        back, ahead = certify(ask, scratch.q, scene, scratch, lane)
+        if any_lane(part.active and back < ZERO):
+            return False, looks
         sync_lanes()
         if sampled:
             sampling = next_samples(sampling)
             if sampling.first > sampling.parts:
-                return True
+                return True, looks
             continue
-        uncovered = part.active and tau < part.half
-        if any_lane(uncovered and tau < HALF * shortest):
-            return False
-        count = put_back(part, uncovered, tau, head, count, scratch.waiting)
+        before, after = part.active and back < part.half, part.active and ahead < rest_of(part)
+        if any_lane((before and back < HALF * shortest) or (after and ahead < HALF * shortest)):
+            return False, looks
+        count = put_back(Gap(before, part.middle - part.half, part.middle - back), head, count, scratch.waiting)
+        if count <= QUEUE:
+            count = put_back(Gap(after, part.middle + ahead, part.middle + rest_of(part)), head, count, scratch.waiting)
         if count > QUEUE:
-            return False
+            return False, looks
         if count == 0:
-            return True
+            return True, looks
         sync_lanes()
         part, head, count = take(part, head, count, scratch.waiting, lane)
 
 
 @lean_njit
 def set_speeds(qa, qb, scene, speeds, lane):
-    """Fill `speeds` for the straight motion qa -> qb over the parameter 0..1; -> the greatest speed, metres."""
-    joints, greatest = dof(scene), ZERO
+    """Fill `speeds` for the straight motion qa -> qb over the parameter 0..1; -> the greatest speed, metres.
+
+    `closing` derives the bound on second derivatives.
+    """
+    frames, first, greatest = frame_count(scene), rates(scene), ZERO
+    for f in range(lane, frames, lane_count()):
+        frame = frame_ints(scene, f)
+        rate = frame_floats(scene, f).multiplier * (qb[frame.joint] - qa[frame.joint])
+        speeds[first + f], speeds[first + frames + f] = rate, ZERO if frame.slides != 0 else abs(rate)
+    sync_lanes()
     for i in range(lane, speed_count(scene), lane_count()):
-        speed = ZERO
-        for k in range(joints):
-            speed += reach(scene, i, k) * abs(qb[k] - qa[k])
-        speeds[i] = speed
+        speed, bend, turned_a, turned_b = ZERO, ZERO, ZERO, ZERO
+        for f in range(frames):
+            lever, turns = reach(scene, i, f), speeds[first + frames + f]
+            speed_f = abs(lever * speeds[first + f])
+            speed += speed_f
+            bend += speed_f * (turns + TWO * (turned_a if lever > ZERO else turned_b))
+            turned_a += turns if lever > ZERO else ZERO
+            turned_b += turns if lever < ZERO else ZERO
+        speeds[i], speeds[bends(scene) + i] = speed, bend
         greatest = max(greatest, speed)
     sync_lanes()
     return greatest_lane(greatest)
@@ -153,19 +184,27 @@ def first_part(lane):
 
 
 @lean_njit
-def put_back(part, uncovered, tau, head, count, waiting):
-    """Let what the checks did not cover wait; -> how many parts wait: more than QUEUE where there is no room."""
-    for side in range(2):
-        more = uncovered and (side == 0 or part.middle + tau < ONE)
-        rank, total = rank_lanes(more)
-        if count + total > QUEUE:
-            return count + total
-        if more:
-            at = 2 * ((head + count + rank) % QUEUE)
-            waiting[at] = part.middle - part.half if side == 0 else part.middle + tau
-            waiting[at + 1] = part.middle - tau if side == 0 else min(part.middle + part.half, ONE)
-        count += total
-    return count
+def rest_of(part):
+    """How much of a part lies after its middle: not what is beyond the motion's end."""
+    return min(part.half, ONE - part.middle)
+
+
+@lean_njit
+def wants(part, sampled, shortest):
+    """How far back and ahead the check of a part's middle is to hold; a smaller question would get a coarser answer."""
+    if sampled:
+        return ZERO, ZERO
+    return max(part.half, shortest), max(rest_of(part), shortest)
+
+
+@lean_njit
+def put_back(gap, head, count, waiting):
+    """Let a Gap that a lane's check left wait; -> how many parts wait: more than QUEUE where there is no room."""
+    rank, total = rank_lanes(gap.there)
+    if gap.there and count + total <= QUEUE:
+        at = 2 * ((head + count + rank) % QUEUE)
+        waiting[at], waiting[at + 1] = gap.first, gap.last
+    return count + total
 
 
 @lean_njit

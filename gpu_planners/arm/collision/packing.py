@@ -21,7 +21,17 @@ from ..geometry.support_table import support_table
 from ..robot.model import RobotModel
 from ..robot.modified_dh import row_transform
 from ..spaces.interface import Packed
-from .reach import ROUND_UP, distance_to_boxes, fixed_skin, joint_ranges, joint_reach, pair_reach, shape_levers, skin
+from .reach import (
+    ROUND_UP,
+    distance_to_boxes,
+    fixed_skin,
+    frame_reach,
+    joint_ranges,
+    outer_first,
+    pair_reach,
+    shape_levers,
+    skin,
+)
 from .records import (
     COUNT_BITS,
     HEADER,
@@ -179,11 +189,11 @@ def _pack_robot(robot):
     # the first shape of a pair is the one whose spheres are tested against the other's box: let it be a moving one
     number = np.argsort(order)
     pairs = np.sort(number[np.asarray(robot.self_collision_pairs, dtype=int).reshape(-1, 2)], axis=1)
-    pair_ints = buffers.add_ints(pairs)
-    reach_of_shape = joint_reach(robot, levers)
-    reach = buffers.add_floats(
-        ROUND_UP * np.concatenate([reach_of_shape[:moving], pair_reach(robot, reach_of_shape, frame_of, pairs)])
-    )
+    pairs = outer_first(robot, frame_of, pairs)
+    reach_of_shape = frame_reach(robot, levers)
+    reach_of_pair, common = pair_reach(robot, reach_of_shape, frame_of, pairs)
+    pair_ints = buffers.add_ints(np.column_stack([pairs, common]))
+    reach = buffers.add_floats(ROUND_UP * np.concatenate([reach_of_shape[:moving], reach_of_pair]))
     header = Header(
         dof=robot.dof,
         frames=len(robot.frames),

@@ -115,27 +115,32 @@ def distance_to_boxes(poses, halves):
     return np.linalg.norm(np.maximum(np.abs(centres) - halves, 0.0), axis=1)
 
 
-def joint_reach(robot, levers):
-    """levers: of S shapes -> (S, dof) metres that any point of a shape moves at most for a unit of each joint."""
-    reach = np.zeros((len(levers), robot.dof))
+def frame_reach(robot, levers):
+    """levers: of S shapes -> (S, F) metres that any point of a shape moves at most for a unit of each frame's value."""
+    reach = np.zeros((len(levers), len(robot.frames)))
     for row, one in zip(reach, levers):
-        np.add.at(row, robot.frames["joint"][one.frames], np.abs(robot.frames["multiplier"][one.frames]) * one.lever)
+        row[one.frames] = one.lever
     return reach
 
 
 def pair_reach(robot, reach, shape_frame, pairs):
-    """(P, dof) metres that the two shapes of each pair move at most against each other for a unit of each joint.
+    """What moves the two shapes of each pair (A, B) against each other: the frames that carry one of them alone.
 
-    A joint whose frames all carry both shapes moves neither against the other.
+    -> (P, F) as `frame_reach`, that of B's frames negative; (P,) int32, the outermost frame that carries both, -1: none
     """
-    result = np.zeros((len(pairs), robot.dof))
+    result, common = np.zeros((len(pairs), len(robot.frames))), np.full(len(pairs), -1, np.int32)
     for p, (i, j) in enumerate(pairs):
-        frames_i, frames_j = (set(_path_to_root(robot.frames, shape_frame[s])) for s in (i, j))
-        joints = list({robot.frames["joint"][g] for g in frames_i ^ frames_j})
-        result[p, joints] = reach[i, joints] + reach[j, joints]
-        if frames_i <= frames_j or frames_j <= frames_i:  # in a chain only the outer shape moves against the inner one
-            result[p, joints] = reach[j if frames_i <= frames_j else i, joints]
-    return result
+        path_i, path_j = (_path_to_root(robot.frames, shape_frame[s]) for s in (i, j))
+        only_i, only_j = ([f for f in path if f not in other] for path, other in ((path_i, path_j), (path_j, path_i)))
+        result[p, only_i], result[p, only_j] = reach[i, only_i], -reach[j, only_j]
+        common[p] = next((f for f in path_i if f in path_j), -1)
+    return result, common
+
+
+def outer_first(robot, shape_frame, pairs):
+    """(P, 2) pairs of shapes, the one with more frames first."""
+    paths = [_path_to_root(robot.frames, f) for f in shape_frame]
+    return np.array([(j, i) if len(paths[j]) > len(paths[i]) else (i, j) for i, j in pairs], dtype=int).reshape(-1, 2)
 
 
 def _path_to_root(frames, f):

@@ -23,8 +23,8 @@ class Header(NamedTuple):
     pairs: of its shapes that may collide; obstacles: convex shapes of the world
     frame_ints, frame_floats: FrameInts and FrameFloats of each frame, parents first
     shape_ints, obstacle_ints: a ShapeRecord for each shape and each obstacle
-    pair_ints: two shape numbers for each pair
-    reach: (moving + pairs, dof) float32 (`reach.joint_reach`, `reach.pair_reach`)
+    pair_ints: PairRecord of each pair
+    reach: (moving + pairs, frames) float32 (`reach.frame_reach`, `reach.pair_reach`)
     ranges: (2, dof) float32 (`reach.joint_ranges`)
     balls: (obstacles, 4) float32 x, y, z, radius around each obstacle in its skin
     """
@@ -66,6 +66,14 @@ class FrameFloats(NamedTuple):
     offset: float
 
 
+class PairRecord(NamedTuple):
+    """Two of the robot's shapes that may collide; common: the outermost frame that carries both, -1: none."""
+
+    a: int
+    b: int
+    common: int
+
+
 class ShapeRecord(NamedTuple):
     """A shape's integers.
 
@@ -99,7 +107,7 @@ HEADER = 16  # room for it
 FRAME_INTS, FRAME_ROW = len(FrameInts._fields), len(FrameFloats._fields)
 FRAME_FLOATS = FRAME_ROW + POSE
 _KIND, _FRAME, _FLOATS, _VERTEX_COUNT, _VERTICES, _TABLE, _CANDIDATES, _FINE = range(len(ShapeRecord._fields))
-SHAPE_RECORD = len(ShapeRecord._fields)
+SHAPE_RECORD, PAIR_RECORD = len(ShapeRecord._fields), len(PairRecord._fields)
 _POSE, _HALF, _SKIN, _SPHERES = 0, POSE, POSE + 3, POSE + 4  # of ShapeFloats
 SPHERE = 5  # x, y, z, radius, radius of a ball inside the shape (-1: none)
 BALL = 4
@@ -116,7 +124,7 @@ def header(scene: Packed) -> Header:
 def self_pairs(scene: Packed) -> np.ndarray:
     """(pairs, 2) int32 numbers of the shapes of each self pair, on the host."""
     counts = header(scene)
-    return scene.ints[counts.pair_ints :][: 2 * counts.pairs].reshape(-1, 2)
+    return scene.ints[counts.pair_ints :][: PAIR_RECORD * counts.pairs].reshape(-1, PAIR_RECORD)[:, :2]
 
 
 def set_header(ints, values: Header):
@@ -195,15 +203,15 @@ def speed_count(scene):
 
 @lean_njit
 def self_pair(scene, p):
-    """-> numbers of the two shapes of a self pair."""
-    first = scene.ints[_PAIR_INTS] + 2 * p
-    return scene.ints[first], scene.ints[first + 1]
+    """-> PairRecord."""
+    ints, at = scene.ints, scene.ints[_PAIR_INTS] + PAIR_RECORD * p
+    return PairRecord(ints[at], ints[at + 1], ints[at + 2])
 
 
 @lean_njit
-def reach(scene, i, joint):
-    """Metres that shape or self pair i moves at most for a unit of the joint."""
-    return scene.floats[scene.ints[_REACH] + i * dof(scene) + joint]
+def reach(scene, i, f):
+    """Metres that shape or self pair i moves at most for a unit of frame f's value; negative: by way of shape B."""
+    return scene.floats[scene.ints[_REACH] + i * frame_count(scene) + f]
 
 
 @lean_njit

@@ -8,9 +8,10 @@ from ...device import lean_njit, njit
 from ..geometry.poses import POSE, load, store
 from .records import dof, frame_count, shape_count, speed_count
 
-QUEUE = 512  # parts of a motion that wait for a check
+QUEUE = 256  # parts of a motion that wait for a check
 SIEVE = 64  # pairs of a configuration that pass the first sieve together
-ITEM = POSE  # scalars of a pair that waits for the exact search: the pose of A in B's frame
+TWIST = 6  # scalars of a frame: the velocity of its origin, the angular velocity
+ITEM = POSE + TWIST + 1  # scalars of a pair that waits for the exact search: the pose of A in B's frame, how it closes
 CODE = 2  # its integers: which pair, whose lane
 
 
@@ -18,13 +19,15 @@ class ArmScratch(NamedTuple):
     """What one worker needs to check an arm.
 
     The lanes of the worker share:
-    speeds: (`speeds_size`,) metres that each shape and self pair moves at most for a unit of the motion parameter, then
-        the centres of all shapes' balls on the motion's middle lane
+    speeds: (`speeds_size`,) of a motion, per unit of its parameter: metres that each shape and self pair moves at most,
+        how fast these change at most (`closing`); the rates of all frames' values, and how fast the frames turn; the
+        centres of all shapes' balls on the motion's middle lane
     waiting: (2 * QUEUE,) begin and end of the parts of a motion that wait for a check
-    tau: (lanes,) each lane's answer so far
-    items: (2 * ITEM * lanes,) poses of the pairs that wait for the exact search; codes: (2 * CODE * lanes,) int32
+    tau: (2 * lanes,) each lane's answer so far, backwards, then ahead
+    items: (2 * ITEM * lanes,) the pairs that wait for the exact search; codes: (2 * CODE * lanes,) int32
     Each lane has its own:
-    q: (dof,) configuration; poses: (`poses_size`,) of all frames, then the centres of all shapes' balls, in the world
+    q: (dof,) configuration; poses: (`poses_size`,) of all frames, then the centres of all shapes' balls, in the world,
+        then the velocities of both
     sieve: (SIEVE,) int32 numbers of the pairs that passed the first sieve
     """
 
@@ -44,7 +47,7 @@ def new_scratch(scene):
     return ArmScratch(
         np.empty(speeds_size(scene), dtype=np.float32),
         np.empty(2 * QUEUE, dtype=np.float32),
-        np.empty(1, dtype=np.float32),
+        np.empty(2, dtype=np.float32),
         np.empty(2 * ITEM, dtype=np.float32),
         np.empty(2 * CODE, dtype=np.int32),
         np.empty(dof(scene), dtype=np.float32),
@@ -55,12 +58,12 @@ def new_scratch(scene):
 
 @lean_njit
 def poses_size(scene):
-    return POSE * frame_count(scene) + 3 * shape_count(scene)
+    return (POSE + TWIST) * frame_count(scene) + 6 * shape_count(scene)
 
 
 @lean_njit
 def speeds_size(scene):
-    return speed_count(scene) + 3 * shape_count(scene)
+    return shared_balls(scene) + 3 * shape_count(scene)
 
 
 @lean_njit
@@ -80,13 +83,43 @@ def own_balls(scene):
 
 
 @lean_njit
-def shared_balls(scene):
-    """Where the balls' centres begin in `speeds`."""
+def twists(scene):
+    """Where the frames' twists begin in `poses`."""
+    return own_balls(scene) + 3 * shape_count(scene)
+
+
+@lean_njit
+def ball_velocities(scene):
+    """Where the velocities of the balls' centres begin in `poses`."""
+    return twists(scene) + TWIST * frame_count(scene)
+
+
+@lean_njit
+def bends(scene):
+    """Where the bounds on second derivatives begin in `speeds`."""
     return speed_count(scene)
 
 
 @lean_njit
-def ball_centre(array, balls, s):
-    """-> x, y, z of the ball of the robot's shape s. array, balls: `poses`, `own_balls` or `speeds`, `shared_balls`"""
-    at = balls + 3 * s
+def rates(scene):
+    """Where the rates of the frames' values begin in `speeds`, and after them how fast each frame turns."""
+    return 2 * speed_count(scene)
+
+
+@lean_njit
+def shared_balls(scene):
+    """Where the balls' centres begin in `speeds`."""
+    return rates(scene) + 2 * frame_count(scene)
+
+
+@lean_njit
+def triple(array, first, k):
+    """-> x, y, z number k of those that begin at `first`; `array` is `poses`, or `speeds` for `shared_balls`."""
+    at = first + 3 * k
     return array[at], array[at + 1], array[at + 2]
+
+
+@lean_njit
+def set_triple(array, first, k, xyz):
+    at = first + 3 * k
+    array[at], array[at + 1], array[at + 2] = xyz

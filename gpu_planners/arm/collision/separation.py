@@ -15,29 +15,59 @@ of its record in the scene (`records`); T is the pose of A in B's frame (`poses`
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from ...device import lean_njit
 from ..geometry.kinds import POLYTOPE, primitive_support
-from ..geometry.poses import ONE, ZERO, moved, turned_back
+from ..geometry.poses import HALF, ONE, TWO, ZERO, minus, moved, turned_back
 from ..geometry.support_table import table_cell
+from .closing import FOREVER, Closing, horizons
 from .records import has_table, polytope_vertices, shape_half, shape_kind, shape_skin, sphere_centre, table_candidates
-from .sieves import COLLIDES, inner_balls_meet
+from .sieves import inner_balls_meet
 
 CHUNG_WANG_STEPS = 4
 GJK_STEPS = 40
 
-HALF, TWO = np.float32(0.5), np.float32(2.0)
 ZERO_64, ONE_64, TINY, FAR_64 = 0.0, 1.0, 1e-30, 1e30  # for the simplex
 MEET = np.float32(-1.0)
 ROUNDING = np.float32(2e-6)  # metres: a smaller gap is not trusted in float32
 GOOD_BOUND = np.float32(0.8)  # a lower bound this close to the distance is not refined
 
 
+class Sought(NamedTuple):
+    """What a search for a separation may stop at.
+
+    margin: a distance, metres
+    back, ahead: for how long the shapes stay apart, of the motion parameter; FOREVER where only the distance counts
+    closing: Closing of the pair; not used where only the distance counts
+    """
+
+    margin: float
+    back: float
+    ahead: float
+    closing: Closing
+
+
+class Apart(NamedTuple):
+    """distance: lower bound in skins, metres, or MEET; back, ahead: for how long it lasts, where that counts"""
+
+    distance: float
+    back: float
+    ahead: float
+
+
 @lean_njit
-def exact_distance(a, b, T, margin, scene):
-    """`separation`, started in the direction from A's centre to the nearest point of B's box; COLLIDES if they meet."""
+def distance_sought(margin):
+    """-> Sought of a lower bound of a distance: one above `margin`, or one near the distance itself."""
+    none = (ZERO, ZERO, ZERO)
+    return Sought(margin, FOREVER, FOREVER, Closing(none, none, ZERO, none, ZERO, ZERO, ZERO))
+
+
+@lean_njit
+def exact_separation(a, b, T, sought, scene):
+    """`separation`, started in the direction from A's centre to the nearest point of B's box -> Apart"""
     x, y, z = sphere_centre(scene, a, 0)
     cx, cy, cz = moved(T, x, y, z)
     hx, hy, hz = shape_half(scene, b)
@@ -45,17 +75,17 @@ def exact_distance(a, b, T, margin, scene):
     if dx * dx + dy * dy + dz * dz < np.float32(1e-10):
         dx, dy, dz = -cx, -cy, -cz
     if shape_kind(scene, b) == POLYTOPE and inner_balls_meet(a, b, T, scene):
-        return COLLIDES
-    return separation(a, b, T, (dx, dy, dz), margin, scene)
+        return Apart(MEET, ZERO, ZERO)
+    return separation(a, b, T, (dx, dy, dz), sought, scene)
 
 
 @lean_njit
-def separation(a, b, T, direction, margin, scene):
-    """Lower bound of the distance of A and B in their skins, in metres, or MEET.
+def separation(a, b, T, direction, sought, scene):
+    """Are A and B in their skins apart, how far and for how long? -> Apart
 
     direction: any first guess of a direction from A to B, in B's frame
-    margin: the search stops at the first bound above it
-    A bound below `margin` is within GOOD_BOUND of the true distance, or below float32's resolution.
+    sought: the search stops as soon as it has what is Sought
+    A smaller distance than the margin is within GOOD_BOUND of the true one, or below float32's resolution.
     """
     # shapes whose distance is less count as meeting
     touch = shape_skin(scene, a) + shape_skin(scene, b) + ROUNDING
@@ -65,7 +95,7 @@ def separation(a, b, T, direction, margin, scene):
         x, y, z = x / length, y / length, z / length
     else:
         x, y, z = ZERO, ZERO, ONE
-    best = ZERO
+    best, back, ahead, moving = ZERO, ZERO, ZERO, sought.back < FOREVER
     # the simplex of Gilbert, Johnson and Keerthi: n of the points p0 to p2; v: their hull's point closest to the origin
     n = 0
     p0 = p1 = p2 = v = (ZERO_64, ZERO_64, ZERO_64)
@@ -73,8 +103,11 @@ def separation(a, b, T, direction, margin, scene):
         rx, ry, rz = support_difference(a, b, T, x, y, z, scene)
         gap = x * rx + y * ry + z * rz
         best = max(best, gap)
-        if best > margin + touch:
-            return best - touch
+        if moving and gap > touch:
+            one, other = horizons(gap - touch, (x, y, z), sought.closing)
+            back, ahead = max(back, one), max(ahead, other)
+        if best > sought.margin + touch or (back >= sought.back and ahead >= sought.ahead):
+            return Apart(best - touch, back, ahead)
         if n == 0:
             squared = rx * rx + ry * ry + rz * rz
             if gap <= ZERO and squared >= ROUNDING * ROUNDING and step < CHUNG_WANG_STEPS:
@@ -99,12 +132,12 @@ def separation(a, b, T, direction, margin, scene):
             else:
                 n, p0, p1, p2, v = closest_on_tetrahedron(r, p0, p1, p2)
                 if n == 4:  # the origin is inside
-                    return MEET
+                    return Apart(MEET, ZERO, ZERO)
         distance = math.sqrt(dot(v, v))
         if distance < touch:
-            return MEET
+            return Apart(MEET, ZERO, ZERO)
         x, y, z = np.float32(v[0] / distance), np.float32(v[1] / distance), np.float32(v[2] / distance)
-    return best - touch if best > touch else MEET
+    return Apart(best - touch if best > touch else MEET, back, ahead)
 
 
 @lean_njit
@@ -147,11 +180,6 @@ def polytope_support(shape, x, y, z, scene):
 @lean_njit
 def dot(u, v):
     return u[0] * v[0] + u[1] * v[1] + u[2] * v[2]
-
-
-@lean_njit
-def minus(u, v):
-    return (u[0] - v[0], u[1] - v[1], u[2] - v[2])
 
 
 @lean_njit

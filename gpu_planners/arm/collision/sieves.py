@@ -7,8 +7,9 @@ collide. A pair has a number: moving shape x obstacle first, then the robot's se
 import numpy as np
 
 from ...device import lean_njit
-from ..geometry.kinds import POLYTOPE, bound_distance
-from ..geometry.poses import ZERO, moved, seen_from
+from ..geometry.kinds import POLYTOPE, bound_distance, bound_offset
+from ..geometry.poses import ZERO, moved, norm, seen_from
+from .closing import FOREVER, SLOP, ball_approach, ball_horizons, travel
 from .records import (
     fine_sphere_count,
     inner_radius,
@@ -25,6 +26,7 @@ from .records import (
     sphere_centre,
     sphere_radius,
 )
+from .scratch import ball_velocities, bends, own_balls, triple
 
 FAR = np.float32(1e30)
 COLLIDES = np.float32(-1.0)
@@ -33,14 +35,14 @@ SURE = np.float32(1e-5)  # metres: so deep an inner ball must reach before it pr
 
 @lean_njit
 def pair(code, scene):
-    """A pair by its number -> shapes A and B (records), and which entry of `speeds` is the pair's."""
+    """A pair by its number -> shapes A and B (records), which entry of `speeds` is the pair's, and A's number."""
     obstacles = obstacle_count(scene)
     p = code - moving_count(scene) * obstacles
     if p < 0:
         s = code // obstacles
-        return robot_shape(scene, s), obstacle(scene, code - s * obstacles), s
-    i, j = self_pair(scene, p)
-    return robot_shape(scene, i), robot_shape(scene, j), moving_count(scene) + p
+        return robot_shape(scene, s), obstacle(scene, code - s * obstacles), s, s
+    both = self_pair(scene, p)
+    return robot_shape(scene, both.a), robot_shape(scene, both.b), moving_count(scene) + p, both.a
 
 
 @lean_njit
@@ -73,11 +75,40 @@ def obstacle_distance(o, point, scene):
 
 
 @lean_njit
-def self_pair_reach(p, spread, speeds, scene):
-    """First sieve: -> the two shapes of self pair p, and the distance of their balls' centres beyond which they cannot
-    meet within `spread` of the motion parameter."""
-    i, j = self_pair(scene, p)
-    return i, j, spread * speeds[moving_count(scene) + p] + ball_radius(i, scene) + ball_radius(j, scene)
+def self_pair_near(p, spread, array, balls, speeds, scene):
+    """First sieve: can the balls of self pair p meet within `spread` of the motion parameter, however the robot stands?
+
+    array, balls: where their centres are, see `scratch.triple`
+    """
+    both = self_pair(scene, p)
+    apart = spread * speeds[moving_count(scene) + p] + ball_radius(both.a, scene) + ball_radius(both.b, scene)
+    return within(triple(array, balls, both.a), triple(array, balls, both.b), apart + SURE)
+
+
+@lean_njit
+def self_pair_meets(p, spread, scene, scratch):
+    """The same with the robot as it stands and moves."""
+    poses, speeds, i = scratch.poses, scratch.speeds, moving_count(scene) + p
+    if not self_pair_near(p, spread, poses, own_balls(scene), speeds, scene):
+        return False
+    if spread <= ZERO:
+        return True
+    both = self_pair(scene, p)
+    slop = speeds[both.a] + (speeds[both.b] if both.b < moving_count(scene) else ZERO)
+    way = travel(ball_approach(both, scene, poses), SLOP * slop, speeds[i], speeds[bends(scene) + i], spread)
+    apart = way + ball_radius(both.a, scene) + ball_radius(both.b, scene)
+    return within(triple(poses, own_balls(scene), both.a), triple(poses, own_balls(scene), both.b), apart)
+
+
+@lean_njit
+def ball_reach(s, spread, scene, scratch):
+    """How far the ball of shape s comes from where its centre is, within `spread` of the motion parameter."""
+    radius = ball_radius(s, scene)
+    if spread <= ZERO:
+        return radius
+    poses, speeds = scratch.poses, scratch.speeds
+    v = triple(poses, ball_velocities(scene), s)
+    return radius + travel(v, SLOP * speeds[s], speeds[s], speeds[bends(scene) + s], spread)
 
 
 @lean_njit
@@ -97,6 +128,29 @@ def sphere_bound(a, b, T, scene):
             return COLLIDES
         bound = min(bound, max(distance - sphere_radius(scene, a, sphere) - skin, ZERO))
     return bound
+
+
+@lean_njit
+def sphere_horizons(a, b, T, closing, scene):
+    """For how long, back and ahead, A's covering spheres stay away from B's bounding volume, both in their skins; 0
+    where they say nothing. After `sphere_bound`."""
+    kind, skin = shape_kind(scene, b), shape_skin(scene, b)
+    hx, hy, hz = shape_half(scene, b)
+    fine = fine_sphere_count(scene, a)
+    back, ahead = FOREVER, FOREVER
+    for k in range(max(fine, 1)):
+        sphere = k + 1 if fine > 0 else 0
+        x, y, z = sphere_centre(scene, a, sphere)
+        x, y, z = moved(T, x, y, z)
+        u, v, w = bound_offset(kind, hx, hy, hz, x, y, z)
+        distance = norm((u, v, w))
+        gap = distance - sphere_radius(scene, a, sphere) - skin
+        if gap <= ZERO:
+            return ZERO, ZERO
+        S = (-u / distance, -v / distance, -w / distance)
+        one, other = ball_horizons(gap, S, (x, y, z), closing)
+        back, ahead = min(back, one), min(ahead, other)
+    return back, ahead
 
 
 @lean_njit

@@ -41,3 +41,9 @@ def distance(hx, hy, hz, x, y, z):
     """Distance of the point (x, y, z) from the box; 0 inside."""
     dx, dy, dz = max(abs(x) - hx, ZERO), max(abs(y) - hy, ZERO), max(abs(z) - hz, ZERO)
     return math.sqrt(dx * dx + dy * dy + dz * dz)
+
+
+@lean_njit
+def offset(hx, hy, hz, x, y, z):
+    """The point (x, y, z) less the nearest point of the box."""
+    return x - min(max(x, -hx), hx), y - min(max(y, -hy), hy), z - min(max(z, -hz), hz)

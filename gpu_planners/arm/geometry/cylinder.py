@@ -49,3 +49,11 @@ def distance(radius, half_height, x, y, z):
     """Distance of the point (x, y, z) from the cylinder; 0 inside."""
     across, along = max(math.sqrt(x * x + y * y) - radius, ZERO), max(abs(z) - half_height, ZERO)
     return math.sqrt(across * across + along * along)
+
+
+@lean_njit
+def offset(radius, half_height, x, y, z):
+    """The point (x, y, z) less the nearest point of the cylinder."""
+    across = math.sqrt(x * x + y * y)
+    scale = max(across - radius, ZERO) / max(across, np.float32(1e-30))
+    return x * scale, y * scale, z - min(max(z, -half_height), half_height)

@@ -32,6 +32,16 @@ def primitive_support(kind, hx, hy, hz, x, y, z):
 
 
 @lean_njit
+def bound_offset(kind, hx, hy, hz, x, y, z):
+    """Where a point outside of such a volume lies from the volume's nearest point, (3,); its length: bound_distance."""
+    if kind == SPHERE:
+        return sphere.offset(hx, x, y, z)
+    if kind == CYLINDER:
+        return cylinder.offset(hx, hz, x, y, z)
+    return box.offset(hx, hy, hz, x, y, z)
+
+
+@lean_njit
 def bound_distance(kind, hx, hy, hz, x, y, z):
     """Distance of a point from a box, cylinder or sphere, or from the box around a polytope; 0 inside."""
     if kind == SPHERE:

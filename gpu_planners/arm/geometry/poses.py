@@ -3,12 +3,14 @@
 Tuples stay in registers, where arrays would go through memory.
 """
 
+import math
+
 import numpy as np
 
 from ...device import lean_njit
 
 POSE = 12  # scalars of a pose
-ZERO, ONE = np.float32(0.0), np.float32(1.0)
+ZERO, HALF, ONE, TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0)
 
 
 @lean_njit
@@ -95,6 +97,26 @@ def moved(T, x, y, z):
 def turned_back(T, x, y, z):
     """The direction (x, y, z) seen from T."""
     return (T[0] * x + T[3] * y + T[6] * z, T[1] * x + T[4] * y + T[7] * z, T[2] * x + T[5] * y + T[8] * z)
+
+
+@lean_njit
+def plus(u, v):
+    return (u[0] + v[0], u[1] + v[1], u[2] + v[2])
+
+
+@lean_njit
+def minus(u, v):
+    return (u[0] - v[0], u[1] - v[1], u[2] - v[2])
+
+
+@lean_njit
+def norm(u):
+    return math.sqrt(u[0] * u[0] + u[1] * u[1] + u[2] * u[2])
+
+
+@lean_njit
+def cross(u, v):
+    return (u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0])
 
 
 @lean_njit

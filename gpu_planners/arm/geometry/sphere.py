@@ -46,3 +46,11 @@ def support(radius, x, y, z):
 def distance(radius, x, y, z):
     """Distance of the point (x, y, z) from the sphere; 0 inside."""
     return max(math.sqrt(x * x + y * y + z * z) - radius, ZERO)
+
+
+@lean_njit
+def offset(radius, x, y, z):
+    """The point (x, y, z) less the nearest point of the sphere."""
+    across = math.sqrt(x * x + y * y + z * z)
+    scale = max(across - radius, ZERO) / max(across, np.float32(1e-30))
+    return x * scale, y * scale, z * scale
