@@ -1,8 +1,7 @@
 """Is a configuration free, and how far can it move and stay so? The same code for a CPU thread and a CUDA warp.
 
-`certify` answers for one configuration a lane and, beyond yes or no, for how large a part of a motion around it the
-answer holds: each pair of shapes has a clearance and a bound on how fast it can close (reach.joint_reach), so no
-collision can happen before clearance / speed. `motions` covers whole motions with such parts.
+`certify` answers for one configuration a lane and, beyond yes or no, for how far back and ahead on a motion the answer
+holds: `closing` derives how long a gap between two shapes lasts. `motions` covers whole motions with such parts.
 
 Three sieves, one after the other over many pairs, so that the lanes stay together: a ball around A against a ball and
 the bounding volume of B; spheres that cover A against that volume (both in `sieves`); the exact search (`separation`),

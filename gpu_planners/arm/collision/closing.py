@@ -33,8 +33,8 @@ import numpy as np
 from ...device import lean_njit
 from ..geometry.poses import HALF, TWO, ZERO, cross, minus, moved, norm, turned_back
 from .forward import angular_velocity
-from .records import moving_count, robot_shape, self_pair, shape_frame, sphere_centre, sphere_radius
-from .scratch import ball_velocities, bends, own_balls, triple
+from .records import frame_count, moving_count, reach, robot_shape, self_pair, shape_frame, sphere_centre, sphere_radius
+from .scratch import ball_velocities, bends, own_balls, rates, triple
 
 FOREVER = np.float32(1e30)
 LEAST = np.float32(1e-30)
@@ -64,7 +64,27 @@ def closing_of(i, a, T, twist, scene, speeds):
     """-> Closing of a pair. i: its entry of `speeds`; a: shape A; T: pose of A in B's frame; twist: of `pair_twist`"""
     x, y, z = sphere_centre(scene, a, 0)
     v, w, spin = twist
-    return Closing(v, w, spin, moved(T, x, y, z), sphere_radius(scene, a, 0), speeds[i], speeds[bends(scene) + i])
+    bend = pair_bend(i, scene, speeds)
+    return Closing(v, w, spin, moved(T, x, y, z), sphere_radius(scene, a, 0), speeds[i], bend)
+
+
+@lean_njit
+def pair_bend(i, scene, speeds):
+    """Bound on the second derivative of a pair's distance. i: its entry of `speeds`. Those of shapes are kept there."""
+    return speeds[bends(scene) + i] if i < moving_count(scene) else greatest_bend(i, scene, speeds)
+
+
+@lean_njit
+def greatest_bend(i, scene, speeds):
+    """The same from the rates and turns that `motions.set_speeds` writes: M of this file's text."""
+    frames, first = frame_count(scene), rates(scene)
+    bend, turned_a, turned_b = ZERO, ZERO, ZERO
+    for f in range(frames):
+        lever, turns = reach(scene, i, f), speeds[first + frames + f]
+        bend += abs(lever * speeds[first + f]) * (turns + TWO * (turned_a if lever > ZERO else turned_b))
+        turned_a += turns if lever > ZERO else ZERO
+        turned_b += turns if lever < ZERO else ZERO
+    return bend
 
 
 @lean_njit

@@ -1,6 +1,6 @@
 """Is a whole straight motion free? Proven by parts that `certify` covers, or sampled.
 
-The proof is the adaptive checking of Schwarzer, Saha and Latombe (IEEE T-RO 2005), with the bounds of `separation`.
+The proof is the adaptive checking of Schwarzer, Saha and Latombe (IEEE T-RO 2005), with the bounds of `closing`.
 The fixed samplings of [DL14] (a joint-space step) and [BKF11] (a fixed count) are modes of the same function.
 """
 
@@ -15,7 +15,8 @@ from ..geometry.poses import HALF, ONE, TWO, ZERO
 from ..spaces.interface import Packed, register
 from ..spaces.motion_check import CONTINUOUS, COUNT, JOINT
 from .certify import Question, certify, in_ranges
-from .records import frame_count, frame_floats, frame_ints, reach, speed_count
+from .closing import greatest_bend
+from .records import frame_count, frame_floats, frame_ints, moving_count, reach, speed_count
 from .scratch import QUEUE, ArmScratch, bends, rates
 
 
@@ -58,8 +59,7 @@ def prove(qa, qb, space, lane):
 
     Continuous: True only with a proof that it is free all along. It is cut into as many parts as there are lanes, each
     checked at its middle, the last one at the motion's end; what the clearance there does not cover waits as one or two
-    smaller parts. Motions that keep less than step / 2 metres are refused, and some that keep less than step, since the
-    sieves' distances are lower bounds.
+    smaller parts. Motions that keep less than step metres may be refused: so small a part is not divided further.
     Sampled: the parts + 1 equally spaced configurations are checked, coarse ones first.
     """
     scene, scratch, looks = Packed(space.floats, space.ints), space.scratch, 0
@@ -103,10 +103,7 @@ def prove(qa, qb, space, lane):
 
 @lean_njit
 def set_speeds(qa, qb, scene, speeds, lane):
-    """Fill `speeds` for the straight motion qa -> qb over the parameter 0..1; -> the greatest speed, metres.
-
-    `closing` derives the bound on second derivatives.
-    """
+    """Fill `speeds` for the straight motion qa -> qb over the parameter 0..1; -> the greatest speed, metres."""
     frames, first, greatest = frame_count(scene), rates(scene), ZERO
     for f in range(lane, frames, lane_count()):
         frame = frame_ints(scene, f)
@@ -114,16 +111,13 @@ def set_speeds(qa, qb, scene, speeds, lane):
         speeds[first + f], speeds[first + frames + f] = rate, ZERO if frame.slides != 0 else abs(rate)
     sync_lanes()
     for i in range(lane, speed_count(scene), lane_count()):
-        speed, bend, turned_a, turned_b = ZERO, ZERO, ZERO, ZERO
+        speed = ZERO
         for f in range(frames):
-            lever, turns = reach(scene, i, f), speeds[first + frames + f]
-            speed_f = abs(lever * speeds[first + f])
-            speed += speed_f
-            bend += speed_f * (turns + TWO * (turned_a if lever > ZERO else turned_b))
-            turned_a += turns if lever > ZERO else ZERO
-            turned_b += turns if lever < ZERO else ZERO
-        speeds[i], speeds[bends(scene) + i] = speed, bend
+            speed += abs(reach(scene, i, f) * speeds[first + f])
+        speeds[i] = speed
         greatest = max(greatest, speed)
+    for s in range(lane, moving_count(scene), lane_count()):
+        speeds[bends(scene) + s] = greatest_bend(s, scene, speeds)
     sync_lanes()
     return greatest_lane(greatest)
 
@@ -213,7 +207,7 @@ def take(part, head, count, waiting, lane):
 
     The widest parts first find collisions early; with the queue half full, the newest ones keep it bounded.
     """
-    taken = min(count, lane_count())
+    taken = min(count, lane_count(), max(QUEUE - count, 1))  # each puts two parts back at most
     oldest = count < QUEUE // 2
     active, middle, half = lane < taken, part.middle, part.half
     if active:

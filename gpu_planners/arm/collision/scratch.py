@@ -6,7 +6,7 @@ import numpy as np
 
 from ...device import lean_njit, njit
 from ..geometry.poses import POSE, load, store
-from .records import dof, frame_count, shape_count, speed_count
+from .records import dof, frame_count, moving_count, shape_count, speed_count
 
 QUEUE = 256  # parts of a motion that wait for a check
 SIEVE = 64  # pairs of a configuration that pass the first sieve together
@@ -20,8 +20,8 @@ class ArmScratch(NamedTuple):
 
     The lanes of the worker share:
     speeds: (`speeds_size`,) of a motion, per unit of its parameter: metres that each shape and self pair moves at most,
-        how fast these change at most (`closing`); the rates of all frames' values, and how fast the frames turn; the
-        centres of all shapes' balls on the motion's middle lane
+        how fast the shapes' speeds change at most (`closing`); the rates of all frames' values, and how fast the
+        frames turn; the centres of all shapes' balls on the motion's middle lane
     waiting: (2 * QUEUE,) begin and end of the parts of a motion that wait for a check
     tau: (2 * lanes,) each lane's answer so far, backwards, then ahead
     items: (2 * ITEM * lanes,) the pairs that wait for the exact search; codes: (2 * CODE * lanes,) int32
@@ -96,14 +96,14 @@ def ball_velocities(scene):
 
 @lean_njit
 def bends(scene):
-    """Where the bounds on second derivatives begin in `speeds`."""
+    """Where the bounds on the moving shapes' second derivatives begin in `speeds`."""
     return speed_count(scene)
 
 
 @lean_njit
 def rates(scene):
     """Where the rates of the frames' values begin in `speeds`, and after them how fast each frame turns."""
-    return 2 * speed_count(scene)
+    return bends(scene) + moving_count(scene)
 
 
 @lean_njit

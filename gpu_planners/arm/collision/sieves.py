@@ -9,7 +9,7 @@ import numpy as np
 from ...device import lean_njit
 from ..geometry.kinds import POLYTOPE, bound_distance, bound_offset
 from ..geometry.poses import ZERO, moved, norm, seen_from
-from .closing import FOREVER, SLOP, ball_approach, ball_horizons, travel
+from .closing import FOREVER, SLOP, ball_approach, ball_horizons, pair_bend, travel
 from .records import (
     fine_sphere_count,
     inner_radius,
@@ -95,7 +95,7 @@ def self_pair_meets(p, spread, scene, scratch):
         return True
     both = self_pair(scene, p)
     slop = speeds[both.a] + (speeds[both.b] if both.b < moving_count(scene) else ZERO)
-    way = travel(ball_approach(both, scene, poses), SLOP * slop, speeds[i], speeds[bends(scene) + i], spread)
+    way = travel(ball_approach(both, scene, poses), SLOP * slop, speeds[i], pair_bend(i, scene, speeds), spread)
     apart = way + ball_radius(both.a, scene) + ball_radius(both.b, scene)
     return within(triple(poses, own_balls(scene), both.a), triple(poses, own_balls(scene), both.b), apart)
 

@@ -15,8 +15,7 @@ MODES = {"continuous": CONTINUOUS, "workspace": WORKSPACE, "joint": JOINT, "coun
 class MotionCheck(Described):
     """How a straight motion in joint space is checked.
 
-    mode: "continuous": proven free all along; a motion that comes closer than `step` metres may be refused, one
-              that comes closer than half of it is refused.
+    mode: "continuous": proven free all along; a motion that comes closer than `step` metres may be refused.
           "workspace": at equal steps, so that no point of the robot moves more than `step` metres between two checks.
           "joint": at equal steps of at most `step` in the joint-space L2 norm ([DL14], definition 1).
           "count": in `step` equal parts, whatever the length ([BKF11], III-B-3).
