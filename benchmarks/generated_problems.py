@@ -35,6 +35,7 @@ TRIED = 6000  # configurations of each end effector in its place,
 JOINED = 2000  # and configurations of all end effectors together
 NEAREST, FARTHEST = 0.6, 0.95  # of the furniture's middle from the middle of the pool, level, in reaches
 LOWEST, HIGHEST = 15, 75  # of its height, percentiles of the pool
+STRAIGHT = 200  # places at which a straight way is looked at
 
 
 @dataclass(frozen=True)
@@ -168,11 +169,11 @@ class Maker:
         return np.array(found).reshape(-1, self.model.dof)
 
     def _straight(self, start, goals):
-        """Is a straight way from start (1, dof) to one of the goals (G, dof) free?"""
-        self._checker.margin = 0.0
-        free = self._checker.motions_valid(np.broadcast_to(start, goals.shape), goals).any()
+        """Is a straight way from start (1, dof) to one of the goals (G, dof) free, looked at in STRAIGHT places?"""
+        self._checker.margin, shares = 0.0, np.linspace(0, 1, STRAIGHT)[:, None]
+        free = any(self._checker.configurations_valid(start + shares * (goal - start)).all() for goal in goals)
         self._checker.margin = CLEARANCE * self.pool.reach
-        return bool(free)
+        return free
 
 
 def _pool(rig, size):

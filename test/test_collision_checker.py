@@ -105,7 +105,7 @@ def test_continuous_motions_are_free_however_densely_one_looks(panda):
             else:
                 assert clear < checker.motion.step, f"refused although {clear} m free everywhere"
         accepted, refused = accepted + valid.sum(), refused + (~valid).sum()
-    assert accepted > 100 and refused > 100
+    assert accepted > 100 and refused > 50
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from robots_at_hand import maker_of
 
 from benchmarks import robots
 from benchmarks.furniture import FAMILIES
-from benchmarks.generated_problems import CLEARANCE, Maker, problems
+from benchmarks.generated_problems import CLEARANCE, STRAIGHT, Maker, problems
 from benchmarks.problems import pose_of
 from gpu_planners.arm.geometry.shapes import ShapeKind
 from gpu_planners.errors import GpuPlannersError
@@ -56,7 +56,7 @@ def test_ends_are_free_by_coal_and_the_straight_way_is_not(robot, count):
         for q in (problem.start, problem.goals[0]):
             assert (q >= rig.model.lower).all() and (q <= rig.model.upper).all()
             assert not scene.in_collision(q), problem.name
-        straight = problem.start + np.linspace(0, 1, 200)[:, None] * (problem.goals[0] - problem.start)
+        straight = problem.start + np.linspace(0, 1, STRAIGHT)[:, None] * (problem.goals[0] - problem.start)
         assert any(scene.in_collision(q) for q in straight), problem.name
     assert maker.refused == 0  # else a machine without coal would make other problems
 

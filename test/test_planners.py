@@ -127,7 +127,7 @@ def test_same_seed_same_path(panda, planner):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"batch": 16}, {"batch": 3, "shortcut_rounds": 0}, {"dynamic_domain": 0.0, "range": 0.5}], ids=str
+    "settings", [{"batch": 16}, {"batch": 3, "shortcut_rounds": 0}, {"dynamic_domain": 1e6, "range": 0.5}], ids=str
 )
 def test_other_settings_solve_as_well(settings):
     """Rounds of many samples are what CUDA takes."""
@@ -162,7 +162,7 @@ def test_the_time_limit_is_for_a_whole_batch():
     """Problems that no thread takes up in time draw no sample."""
     n = 2 * os.cpu_count()
     checker = ImageChecker(np.tile(np.arange(21) != 10, (21, 1)), device="cpu")  # a wall across
-    settings = rrt_connect.Settings(max_samples=100_000_000, time_limit_s=1.0, dynamic_domain=0.0)
+    settings = rrt_connect.Settings(max_samples=100_000_000, time_limit_s=1.0)
     results = rrt_connect.solve_batch([[2.5, 10.5]] * n, [[18.5, 10.5]] * n, checker, settings)
     assert {result.status for result in results} == {Status.TIMED_OUT}
     assert results[0].samples > 0 and results[-1].samples == 0
@@ -322,7 +322,7 @@ def test_start_is_the_goal(panda):
 @pytest.mark.parametrize(
     ("module", "field", "value"),
     [
-        (rrt_connect, "range", 0.0),
+        (rrt_connect, "range", 0.0005),
         (rrt_connect, "range", float("nan")),
         (rrt_connect, "max_samples", 0),
         (rrt_connect, "max_samples", 1.5),

@@ -6,6 +6,7 @@ from ...settings import Described, setting
 
 LEAST_WEIGHT, GREATEST_WEIGHT = 1e-6, 1e6
 LEAST_TIME_S = 1e-3
+LEAST_RANGE = 1e-3  # of a motion that is added to a tree
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,6 +39,7 @@ class PointRobot:
     dof: int = field(default=2, init=False)
     joint_names: tuple = field(default=("x", "y"), init=False)
     continuous: np.ndarray = field(init=False)
+    periodic: np.ndarray = field(init=False)
 
     def __post_init__(self):
         for name in ("lower", "upper"):
@@ -48,7 +49,8 @@ class PointRobot:
             object.__setattr__(self, name, value)
         if not (self.lower < self.upper).all():
             raise RobotDescriptionError(f"PointRobot.lower is {self.lower}; allowed: below upper, {self.upper}")
-        object.__setattr__(self, "continuous", np.zeros(2, dtype=bool))
+        for name in ("continuous", "periodic"):
+            object.__setattr__(self, name, np.zeros(2, dtype=bool))
 
 
 class ImageScratch(NamedTuple):

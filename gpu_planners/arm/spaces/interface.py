@@ -1,7 +1,7 @@
 """What a planner asks of a checker, whatever the robot: an arm among polytopes, the planar arm of [BKF11], an image.
 
 A checker is any object with
-    robot                   dof, joint_names, lower, upper (dof,), continuous (dof,) bool
+    robot                   dof, joint_names, lower, upper (dof,), continuous, periodic (dof,) bool
     device                  "cpu" or "cuda:N"
     version                 changes when the obstacles do
     warm_up()               compile, so that no query pays for it

@@ -56,6 +56,7 @@ class PlanarArm:
     lower: np.ndarray = field(init=False)
     upper: np.ndarray = field(init=False)
     continuous: np.ndarray = field(init=False)
+    periodic: np.ndarray = field(init=False)
 
     def __post_init__(self):
         lengths = np.atleast_1d(np.asarray(self.lengths, dtype=np.float64))
@@ -78,6 +79,7 @@ class PlanarArm:
             ("lower", -full),
             ("upper", full),
             ("continuous", np.zeros(len(lengths), dtype=bool)),
+            ("periodic", np.ones(len(lengths), dtype=bool)),
         ):
             object.__setattr__(self, name, value)
 

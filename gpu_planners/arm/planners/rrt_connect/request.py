@@ -62,6 +62,7 @@ class Answer(NamedTuple):
 
 ANSWER = len(Order._fields)
 INTS = ANSWER + len(Answer._fields)
+RANGE, DOMAIN = 3 / 16, 3 / 4  # of the spread of random configurations: what settings of 0 mean
 HEAD = 3  # scalars of the float32 request: step of the motion check, longest motion, radius of the dynamic domain
 VECTORS = (
     3  # behind them, (dof,) each: lower, upper, weights; then the roots: the start and the goals, (1 + goals, dof)
@@ -184,11 +185,20 @@ def order_of(query: Query, settings, batch: int, split: int, seed: int, checker,
     )
 
 
+def spread_of(query: Query, robot) -> float:
+    """Root mean square distance of two random configurations. A turn counts at most of a joint whose values a turn
+    apart are one place."""
+    ranges = np.subtract(query.upper, query.lower, dtype=np.float64)
+    ranges[robot.periodic] = np.minimum(ranges[robot.periodic], 2 * np.pi)
+    return float(np.sqrt((ranges**2).sum() / 6))
+
+
 def write_request(floats: np.ndarray, ints: np.ndarray, order: Order, query: Query, settings, checker) -> None:
     """Fill the rows of one query."""
     ints[:ANSWER], ints[ANSWER:INTS] = order, Answer(SEARCHING, 0, 0, 0, 0)
     _, step = checker.motion_args
-    floats[:HEAD] = step, settings.range, settings.dynamic_domain
+    spread = spread_of(query, checker.robot)
+    floats[:HEAD] = step, settings.range or RANGE * spread, settings.dynamic_domain or DOMAIN * spread
     vectors = np.concatenate([query.lower, query.upper, query.weights, query.start, query.goals.ravel()])
     floats[HEAD : HEAD + len(vectors)] = vectors
 

@@ -3,19 +3,27 @@
 from dataclasses import dataclass
 
 from ....settings import changed, setting
-from ..settings import PlannerSettings
+from ..settings import LEAST_RANGE, PlannerSettings
 
 
 @dataclass(frozen=True)
 class Settings(PlannerSettings):
     """Settings of RRT-Connect."""
 
-    range: float = setting(1.0, "Longest motion added to a tree at once, joint-space L2", 1e-3, 100.0, unit="rad")
-    dynamic_domain: float = setting(
-        4.0,
-        "Radius within which a node that failed to extend still takes samples; 0: no restriction",
+    range: float = setting(
         0.0,
-        1000.0,
+        "Longest motion added to a tree at once, joint-space L2; 0: 3/16 of the mean distance of random configurations",
+        0.0,
+        100.0,
+        unit="rad",
+        must=(f"0, or a number from {LEAST_RANGE}", lambda length: not 0 < length < LEAST_RANGE),
+    )
+    dynamic_domain: float = setting(
+        0.0,
+        "Radius within which a node that failed to extend still takes samples; 0: 3/4 of the mean distance of random "
+        "configurations",
+        0.0,
+        1e6,
         unit="rad",
     )
     batch: int = setting(

@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 
 from ....settings import setting
-from ..settings import PlannerSettings
-
-LEAST_RANGE = 1e-3
+from ..settings import LEAST_RANGE, PlannerSettings
 
 
 @dataclass(frozen=True, kw_only=True)
