@@ -3,6 +3,8 @@
 import math
 import re
 
+from . import report
+
 
 def plot(file, results):
     """Write the picture. Returns why not, or None."""
@@ -28,15 +30,7 @@ def plot(file, results):
         draw(axes, rows)
         axes.set_title(f"{title}: {draw.__doc__}", fontsize=11, weight="bold", loc="left")
         axes.spines[["top", "right"]].set_visible(False)
-    machine = results["machine"]
-    figure.supxlabel(
-        f"{machine['cpu']}, {machine['cores']} cores; {machine['gpu'] or 'no GPU'}",
-        fontsize=9,
-        color="#666666",
-        x=0.01,
-        ha="left",
-    )
-    figure.savefig(file, dpi=130)
+    report.save(figure, file, results)
     return None
 
 

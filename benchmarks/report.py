@@ -164,6 +164,12 @@ def plot(file, results):
         (_bars if "rate" in tables[name]["columns"] else _curves)(axes, rows)
         axes.set_title(tables[name]["title"], fontsize=12, weight="bold", loc="left")
         axes.spines[["top", "right"]].set_visible(False)
+    save(figure, file, results)
+    return None
+
+
+def save(figure, file, results):
+    """Write a matplotlib figure, with the machine that it was measured on below it."""
     machine = results["machine"]
     figure.supxlabel(
         f"{machine['cpu']}, {machine['cores']} cores; {machine['gpu'] or 'no GPU'}",
@@ -173,7 +179,6 @@ def plot(file, results):
         ha="left",
     )
     figure.savefig(file, dpi=130)
-    return None
 
 
 def _bars(axes, rows):

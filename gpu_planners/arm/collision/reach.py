@@ -9,6 +9,7 @@ import numpy as np
 
 from ...ranges import ROUNDOFF
 from ..geometry.kinds import KINDS
+from ..robot.modified_dh import path_to_root
 
 LIMIT_SLACK = 1e-3  # m: how far beyond its limits a prismatic joint may be looked at
 TURNS = 2 * np.pi  # rad: joints that turn are looked at up to here, or up to their limits if these are farther away
@@ -51,7 +52,7 @@ def joint_ranges(robot):
 def shape_levers(robot, f, shape):
     """-> Levers of a shape in frame f, or fixed to the root where f < 0."""
     radius = KINDS[shape.kind].farthest(shape)
-    ranges, path = joint_ranges(robot), _path_to_root(robot.frames, f)
+    ranges, path = joint_ranges(robot), path_to_root(robot.frames, f)
     from_axis = from_origin = radius
     lever, lengths, based = [], [], []
     for g in path:
@@ -130,7 +131,7 @@ def pair_reach(robot, reach, shape_frame, pairs):
     """
     result, common = np.zeros((len(pairs), len(robot.frames))), np.full(len(pairs), -1, np.int32)
     for p, (i, j) in enumerate(pairs):
-        path_i, path_j = (_path_to_root(robot.frames, shape_frame[s]) for s in (i, j))
+        path_i, path_j = (path_to_root(robot.frames, shape_frame[s]) for s in (i, j))
         only_i, only_j = ([f for f in path if f not in other] for path, other in ((path_i, path_j), (path_j, path_i)))
         result[p, only_i], result[p, only_j] = reach[i, only_i], -reach[j, only_j]
         common[p] = next((f for f in path_i if f in path_j), -1)
@@ -139,13 +140,5 @@ def pair_reach(robot, reach, shape_frame, pairs):
 
 def outer_first(robot, shape_frame, pairs):
     """(P, 2) pairs of shapes, the one with more frames first."""
-    paths = [_path_to_root(robot.frames, f) for f in shape_frame]
+    paths = [path_to_root(robot.frames, f) for f in shape_frame]
     return np.array([(j, i) if len(paths[j]) > len(paths[i]) else (i, j) for i, j in pairs], dtype=int).reshape(-1, 2)
-
-
-def _path_to_root(frames, f):
-    path = []
-    while f >= 0:
-        path.append(f)
-        f = frames["parent"][f]
-    return path

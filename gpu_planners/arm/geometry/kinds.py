@@ -1,6 +1,6 @@
 """The table of the kinds of convex shapes: what the host asks of each, and what compiled code does.
 
-A new kind needs an entry of `shapes.ShapeKind`, a file like box.py, a row of KINDS, and a branch in each of the two
+A new kind needs an entry of `shapes.ShapeKind`, a file like box.py, a row of KINDS, and a branch in each of the three
 compiled functions below: a table of functions would be an indirect call for every support, which neither target
 inlines. Where users name it (CollisionWorld, scene files, URDFs, messages) it needs a name there. A shape whose kind
 has no row cannot be packed, so compiled code never sees one.

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...device import lean_njit
 from ..geometry.poses import POSE, compose, load
-from .modified_dh import row_transform
+from .modified_dh import path_to_root, row_transform
 
 ROW = POSE + 1  # floats of a frame: its pose in its parent at q = 0, and the multiplier of its joint
 SHORTEST = 1e-4  # metres: a chain below only turns
@@ -55,11 +55,7 @@ def pack_chain(
     frames, T_parent_base: of the RobotModel
     limits: (2, dof) of all planning joints, rad or m; kinds: (dof,) LIMITED, WINDING or ENDLESS
     """
-    path = []
-    while last >= 0:
-        path.append(last)
-        last = frames[last]["parent"]
-    path.reverse()
+    path = path_to_root(frames, last)[::-1]
     poses = [
         T_parent_base[f]
         @ row_transform(*(frames[f][key] for key in ("a", "alpha", "d", "theta")))

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .model import RobotModel, attached
+from .modified_dh import path_to_root
 
 
 def jacobian(robot: RobotModel, link: str, q: ArrayLike) -> np.ndarray:
@@ -12,10 +13,10 @@ def jacobian(robot: RobotModel, link: str, q: ArrayLike) -> np.ndarray:
     q: (N, dof) or (dof,), rad or m
     """
     index, poses = robot.link_index(link), robot.frame_poses(q)
-    f = robot.link_frame[index]
-    T_root_link = attached(poses, f, robot.T_frame_link[index])
+    last = robot.link_frame[index]
+    T_root_link = attached(poses, last, robot.T_frame_link[index])
     columns = np.zeros((len(poses), 6, robot.dof))
-    while f >= 0:
+    for f in path_to_root(robot.frames, last):
         frame = robot.frames[f]
         axis, column = poses[:, f, :3, 2], columns[:, :, frame["joint"]]  # a view: followers add to their leader
         if frame["prismatic"]:
@@ -23,5 +24,4 @@ def jacobian(robot: RobotModel, link: str, q: ArrayLike) -> np.ndarray:
         else:
             column[:, :3] += frame["multiplier"] * np.cross(axis, T_root_link[:, :3, 3] - poses[:, f, :3, 3])
             column[:, 3:] += frame["multiplier"] * axis
-        f = frame["parent"]
     return columns

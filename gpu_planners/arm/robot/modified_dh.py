@@ -131,3 +131,12 @@ def derive_rows(
 def _tidy(T):
     """The transform without rounding residue; exactly the identity where it is one."""
     return np.eye(4) if np.abs(T - np.eye(4)).max() < 1e-11 else T
+
+
+def path_to_root(frames: np.ndarray, f: int) -> list[int]:
+    """The frames that carry what is fixed to frame f: f first, then its parents; [] where f < 0, the root."""
+    path = []
+    while f >= 0:
+        path.append(f)
+        f = frames["parent"][f]
+    return path
