@@ -20,7 +20,7 @@ def free_around(qa, qb, at, space):
     scene = Packed(space.floats, space.ints)
     set_speeds(qa, qb, scene, space.scratch.speeds, 0)
     interpolate(qa, qb, at, space.scratch.q)
-    ask = Question(True, at, at, np.float32(1) - at, False)
+    ask = Question(True, at, at, np.float32(1) - at, True, False)
     return certify(ask, space.scratch.q, scene, space.scratch, 0)
 
 

@@ -46,7 +46,8 @@ class Question(NamedTuple):
 
     active: does the lane have a configuration? Those that do come first
     at: the configuration's position, 0..1, on the motion that the lanes share, or UNRELATED
-    back, ahead: how far along the motion the answer matters; 0: a plain check
+    back, ahead: how far along the motion the answer matters
+    moves: does any of it matter? False, for all lanes: a plain check, and its compiled code knows of no motion
     stop: return as soon as any lane's configuration collides; the other lanes' answers are void then
     """
 
@@ -54,6 +55,7 @@ class Question(NamedTuple):
     at: float
     back: float
     ahead: float
+    moves: bool
     stop: bool
 
 
@@ -73,7 +75,7 @@ class Run(NamedTuple):
 @lean_njit
 def verdict(active, q, scene, scratch, lane):
     """interface.FREE, NOT_FREE or NOT_FINITE: a plain check of one configuration a lane. `clear_speeds` comes first."""
-    back, _ = certify(Question(active, UNRELATED, ZERO, ZERO, False), q, scene, scratch, lane)
+    back, _ = certify(Question(active, UNRELATED, ZERO, ZERO, False, False), q, scene, scratch, lane)
     is_free = back >= ZERO
     if in_ranges(q, scene):
         return FREE if is_free else NOT_FREE
@@ -109,7 +111,7 @@ def certify(ask, q, scene, scratch, lane):
     tau[lane], tau[lanes + lane] = ask.back if ask.active else COLLIDES, ask.ahead
     if ask.active:
         place_robot(q, scene, scratch.poses)
-        if wanted(ask) > ZERO:
+        if ask.moves:
             move_robot(scene, scratch.speeds, scratch.poses)
     spread = share_balls(ask, scene, scratch, lane)
     count, waiting = 0, 0
@@ -123,7 +125,7 @@ def certify(ask, q, scene, scratch, lane):
             if spread >= ZERO:
                 near = vote_lanes(k < last and may_meet(shape, k, spread, scene, scratch.speeds))
             if tau[lane] >= ZERO:
-                spread_now = max(tau[lane], tau[lanes + lane])
+                spread_now = max(tau[lane], tau[lanes + lane]) if ask.moves else ZERO
                 count = first_sieve(Run(shape, first, last, near), spread_now, count, scene, scratch)
             done = shape < 0 and last == n
             if done or any_lane(count > SIEVE - RUN):
@@ -206,13 +208,15 @@ def settle(ask, count, waiting, done, scene, scratch, lane):
                 keep, T, twist = second_sieve(code, ask, scene, scratch, lane)
             rank, total = rank_lanes(keep)
             if keep:
-                queue_pair(waiting + rank, code, T, twist, scratch, lane)
+                queue_pair(waiting + rank, code, T, scratch, lane)
+                if ask.moves:
+                    queue_twist(waiting + rank, twist, scratch)
             waiting += total
             k += 1
         elif not (done and waiting > 0):
             return waiting
         if not near or waiting >= lanes:
-            waiting = search(waiting, scene, scratch, lane)
+            waiting = search(waiting, ask.moves, scene, scratch, lane)
         if any_lane(ask.stop and ask.active and tau[lane] < ZERO):  # nobody will ask for the rest
             return waiting
 
@@ -231,7 +235,7 @@ def second_sieve(code, ask, scene, scratch, lane):
     if bound < ZERO:
         tau[lane] = COLLIDES
         return False, T, twist
-    if wanted(ask) == ZERO:
+    if not ask.moves:
         return bound == ZERO, T, twist
     if bound > max(back, ahead) * scratch.speeds[i]:
         return False, T, twist
@@ -251,14 +255,20 @@ def at_rest():
 
 
 @lean_njit
-def queue_pair(slot, code, T, twist, scratch, lane):
+def queue_pair(slot, code, T, scratch, lane):
     """Let a pair of this lane wait for the exact search."""
+    slots = 2 * lane_count()
+    store(scratch.items, slot, slots, T)
+    scratch.codes[slot], scratch.codes[slots + slot] = code, lane
+
+
+@lean_njit
+def queue_twist(slot, twist, scratch):
+    """Keep the `pair_twist` of a pair that waits."""
     items, slots, (v, w, spin) = scratch.items, 2 * lane_count(), twist
-    store(items, slot, slots, T)
     for k in range(3):
         items[(POSE + k) * slots + slot], items[(POSE + 3 + k) * slots + slot] = v[k], w[k]
     items[(POSE + TWIST) * slots + slot] = spin
-    scratch.codes[slot], scratch.codes[slots + slot] = code, lane
 
 
 @lean_njit
@@ -272,8 +282,8 @@ def queued_twist(slot, scratch):
 
 
 @lean_njit
-def search(waiting, scene, scratch, lane):
-    """The exact search for the last of the waiting pairs, one a lane; -> how many are left."""
+def search(waiting, moves, scene, scratch, lane):
+    """The exact search for the last of the waiting pairs, one a lane; -> how many are left. moves: of the Question"""
     tau, codes, lanes = scratch.tau, scratch.codes, lane_count()
     slot = waiting - 1 - lane
     sync_lanes()
@@ -284,13 +294,13 @@ def search(waiting, scene, scratch, lane):
             T = load(scratch.items, slot, 2 * lanes)
             a, b, i, _ = pair(int(codes[slot]), scene)
             sought = distance_sought(ZERO)
-            if max(back, ahead) > ZERO:
+            if moves:
                 closing = closing_of(i, a, T, queued_twist(slot, scratch), scene, scratch.speeds)
                 sought = Sought(FAR, back, ahead, closing)
             apart = exact_separation(a, b, T, sought, scene)
             if apart.distance < ZERO:
                 lower(tau, owner, COLLIDES)
-            elif max(back, ahead) > ZERO:
+            elif moves:
                 if apart.back < back:
                     lower(tau, owner, apart.back)
                 if apart.ahead < ahead:

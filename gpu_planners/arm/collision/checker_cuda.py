@@ -8,8 +8,9 @@ from numba.cuda.extending import overload  # type: ignore[attr-defined]
 from ...device import cuda_jit
 from ...errors import RobotDescriptionError
 from ...parallel.team_cuda import WARP
+from ..geometry.poses import POSE
 from ..spaces import interface
-from ..spaces.cuda import REGISTERS, THREADS, WARPS, CudaBatches, motion_kernel, register_scratch, warp_scratch
+from ..spaces.cuda import REGISTERS, THREADS, WARPS, CudaBatches, motion_kernel, register_scratch
 from ..spaces.interface import Packed
 from .certify import clear_speeds, verdict
 from .motions import motion_valid
@@ -18,7 +19,8 @@ from .scratch import CODE, ITEM, QUEUE, SIEVE, ArmScratch, poses_size, speeds_si
 
 # entries of a block's shared arrays
 ALL_WAITING, ALL_TAU = WARPS * 2 * QUEUE, WARPS * 2 * WARP
-ALL_ITEMS, ALL_CODES = WARPS * 2 * ITEM * WARP, WARPS * 2 * CODE * WARP
+WAITING = WARPS * 2 * WARP  # pairs that wait for the exact search
+ALL_ITEMS, ALL_CODES = ITEM * WAITING, CODE * WAITING
 SHARED = 48 * 1024  # bytes of a block
 # speeds of a robot: what the other shared arrays leave of it
 MOST_SPEEDS = (SHARED // 4 - ALL_WAITING - ALL_TAU - ALL_ITEMS - ALL_CODES) // WARPS // 256 * 256
@@ -57,22 +59,25 @@ def _round_up(n):
     return -(-n // 256) * 256 if n > 16 else max(8, -(-n // 8) * 8)
 
 
-def _scratch(n_q, n_poses, n_speeds):
-    """-> device function scratch(warp): in shared memory what a warp's lanes share, in local arrays the rest."""
-    all_speeds = WARPS * n_speeds
+def _scratch(n_q, n_poses, n_speeds, item=ITEM):
+    """-> device function scratch(warp): in shared memory what a warp's lanes share, in local arrays the rest.
+
+    item: scalars kept of a pair that waits; plain checks need no more than its POSE
+    """
+    all_speeds, all_items = WARPS * n_speeds, item * WAITING
 
     @cuda.jit(device=True, inline="always")
     def scratch(warp):
         speeds = cuda.shared.array(all_speeds, float32)
         waiting = cuda.shared.array(ALL_WAITING, float32)
         tau = cuda.shared.array(ALL_TAU, float32)
-        items = cuda.shared.array(ALL_ITEMS, float32)
+        items = cuda.shared.array(all_items, float32)
         codes = cuda.shared.array(ALL_CODES, int32)
         return ArmScratch(
             speeds[warp * n_speeds : (warp + 1) * n_speeds],
             waiting[warp * 2 * QUEUE :],
             tau[warp * 2 * WARP :],
-            items[warp * 2 * ITEM * WARP :],
+            items[warp * 2 * item * WARP :],
             codes[warp * 2 * CODE * WARP :],
             cuda.local.array(n_q, float32),
             cuda.local.array(n_poses, float32),
@@ -89,7 +94,7 @@ interface.register(ArmScratch, "cuda", motion_valid, overload)
 @functools.cache
 def _configuration_kernel(*scratch_sizes):
     """-> kernel that checks configurations, a lane each. A block takes THREADS of them."""
-    make_scratch = warp_scratch(*scratch_sizes)
+    make_scratch = _scratch(*scratch_sizes[1:], item=POSE)
 
     @cuda_jit(max_registers=REGISTERS)
     def configurations(q, floats, ints, verdicts):

@@ -17,7 +17,9 @@ from ..spaces.motion_check import CONTINUOUS, COUNT, JOINT
 from .certify import Question, certify, in_ranges
 from .closing import greatest_bend
 from .records import frame_count, frame_floats, frame_ints, moving_count, reach, speed_count
-from .scratch import QUEUE, ArmScratch, bends, rates
+from .scratch import QUEUE, RESERVE, ArmScratch, bends, rates
+
+FIRST = 8  # parts that a worker cuts a motion into, if it has so many lanes
 
 
 class Part(NamedTuple):
@@ -57,7 +59,7 @@ def prove(qa, qb, space, lane):
 
     Not free outside of `in_ranges`.
 
-    Continuous: True only with a proof that it is free all along. It is cut into as many parts as there are lanes, each
+    Continuous: True only with a proof that it is free all along. It is cut into parts, a lane each, which are
     checked at its middle, the last one at the motion's end; what the clearance there does not cover waits as one or two
     smaller parts. Motions that keep less than step metres may be refused: so small a part is not divided further.
     Sampled: the parts + 1 equally spaced configurations are checked, coarse ones first.
@@ -77,7 +79,7 @@ def prove(qa, qb, space, lane):
         interpolate(qa, qb, part.middle, scratch.q)
         want_back, want_ahead = wants(part, sampled, shortest)
         looks += 1
-        ask = Question(part.active, part.middle, want_back, want_ahead, True)
+        ask = Question(part.active, part.middle, want_back, want_ahead, not sampled, True)
         back, ahead = certify(ask, scratch.q, scene, scratch, lane)
         if any_lane(part.active and back < ZERO):
             return False, looks
@@ -172,9 +174,13 @@ def next_samples(sampling):
 
 @lean_njit
 def first_part(lane):
-    """The lanes' parts cover the motion from its end, which is the middle of lane 0's."""
-    half = ONE / np.float32(2 * lane_count() - 1)
-    return Part(True, ONE - TWO * half * np.float32(lane), half)
+    """The first lanes' parts cover the motion from its end, which is the middle of lane 0's.
+
+    Most motions are free by one or two looks: many lanes would look at much the same.
+    """
+    parts = min(FIRST, lane_count())
+    half = ONE / np.float32(2 * parts - 1)
+    return Part(lane < parts, ONE - TWO * half * np.float32(lane), half)
 
 
 @lean_njit
@@ -207,7 +213,7 @@ def take(part, head, count, waiting, lane):
 
     The widest parts first find collisions early; with the queue half full, the newest ones keep it bounded.
     """
-    taken = min(count, lane_count(), max(QUEUE - count, 1))  # each puts two parts back at most
+    taken = min(count, lane_count(), max(QUEUE - RESERVE - count, 1))  # each puts two parts back at most
     oldest = count < QUEUE // 2
     active, middle, half = lane < taken, part.middle, part.half
     if active:

@@ -155,9 +155,8 @@ def _polytope(vertices, neighbour_offsets, neighbours):
     floats, table = shape.vertices, NO_INTS
     if len(floats) > BRUTE_FORCE:
         cells, candidates = support_table(floats)
-        if cells[:, 1].max() < 1 << COUNT_BITS and len(candidates) < 1 << 31 - COUNT_BITS:
-            floats = np.concatenate([floats, floats[candidates]])
-            table = ((cells[:, 0] << COUNT_BITS) + cells[:, 1]).astype(np.int32)
+        floats = np.concatenate([floats, floats[candidates]])
+        table = ((cells[:, 0] << COUNT_BITS) + cells[:, 1]).astype(np.int32)
     return Body(shape, ball(shape), floats.astype(np.float32).ravel(), table)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...ranges import ROUNDOFF
 from ..geometry.kinds import KINDS
+from ..geometry.support_table import MISSED
 from ..robot.modified_dh import path_to_root
 
 LIMIT_SLACK = 1e-3  # m: how far beyond its limits a prismatic joint may be looked at
@@ -84,7 +85,8 @@ def skin(robot, levers):
 
     Counted in roundings of relative size ROUNDOFF. A frame's value is rounded when it is given and when it is
     interpolated, then multiplied and added to the row's; sine, cosine and the products with them are within 4. To
-    compose a rotation adds 3, a position 1 of its own size. Last, another shape sees this one, and supports follow.
+    compose a rotation adds 3, a position 1 of its own size. Last, another shape sees this one, and supports follow,
+    which may miss the farthest vertex.
     """
     rows = robot.frames[levers.frames]
     ends = np.abs(joint_ranges(robot)).max(axis=0)[rows["joint"]]
@@ -96,7 +98,7 @@ def skin(robot, levers):
     ) * levers.lever
     turned = np.where(rows["prismatic"], 0, 4 * levers.lever) + 3 * composed * levers.lever
     placed = composed * levers.origins
-    return ROUNDOFF * float((value + turned + placed).sum() + 3 * levers.farthest + 12 * levers.radius)
+    return ROUNDOFF * float((value + turned + placed).sum() + 3 * levers.farthest + (12 + MISSED) * levers.radius)
 
 
 def fixed_skin(poses, balls):
@@ -106,7 +108,8 @@ def fixed_skin(poses, balls):
     products and sums of a support.
     """
     return ROUNDOFF * (
-        3 * np.linalg.norm(poses[:, :3, 3], axis=1) + 12 * (balls[:, 3] + np.linalg.norm(balls[:, :3], axis=1))
+        3 * np.linalg.norm(poses[:, :3, 3], axis=1)
+        + (12 + MISSED) * (balls[:, 3] + np.linalg.norm(balls[:, :3], axis=1))
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...device import lean_njit
 from ..geometry.poses import POSE, load
+from ..geometry.support_table import table_cell, table_part
 from ..spaces.interface import Packed
 
 
@@ -111,8 +112,9 @@ SHAPE_RECORD, PAIR_RECORD = len(ShapeRecord._fields), len(PairRecord._fields)
 _POSE, _HALF, _SKIN, _SPHERES = 0, POSE, POSE + 3, POSE + 4  # of ShapeFloats
 SPHERE = 5  # x, y, z, radius, radius of a ball inside the shape (-1: none)
 BALL = 4
-# an entry of a support table: the number of a cell's candidates in COUNT_BITS; above them, which is the first
-COUNT_BITS = 8
+# an entry of a support table: the number of a cell's candidates in COUNT_BITS; above them, which is the first. Number
+# 0: the first of the entries of the cell's parts
+COUNT_BITS = 10
 _COUNT_MASK = (1 << COUNT_BITS) - 1
 
 
@@ -322,7 +324,12 @@ def has_table(scene, shape):
 
 
 @lean_njit
-def table_candidates(scene, shape, cell):
-    """The same of the vertices that can be farthest along a direction of a cell of the support table."""
-    entry = scene.ints[scene.ints[shape + _TABLE] + cell]
+def table_candidates(scene, shape, x, y, z):
+    """The same of the vertices that the support table has for the direction (x, y, z)."""
+    table = scene.ints[shape + _TABLE]
+    cell, u, v = table_cell(x, y, z)
+    entry = scene.ints[table + cell]
+    while entry & _COUNT_MASK == 0:
+        part, u, v = table_part(u, v)
+        entry = scene.ints[table + (entry >> COUNT_BITS) + part]
     return scene.ints[shape + _CANDIDATES] + 3 * (entry >> COUNT_BITS), entry & _COUNT_MASK

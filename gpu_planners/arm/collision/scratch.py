@@ -8,7 +8,8 @@ from ...device import lean_njit, njit
 from ..geometry.poses import POSE, load, store
 from .records import dof, frame_count, moving_count, shape_count, speed_count
 
-QUEUE = 256  # parts of a motion that wait for a check
+QUEUE = 128  # parts of a motion that wait for a check
+RESERVE = 32  # of them: how often a part can be halved, so that its parts find room one after the other
 SIEVE = 64  # pairs of a configuration that pass the first sieve together
 TWIST = 6  # scalars of a frame: the velocity of its origin, the angular velocity
 ITEM = POSE + TWIST + 1  # scalars of a pair that waits for the exact search: the pose of A in B's frame, how it closes

@@ -22,7 +22,6 @@ import numpy as np
 from ...device import lean_njit
 from ..geometry.kinds import POLYTOPE, primitive_support
 from ..geometry.poses import HALF, ONE, TWO, ZERO, minus, moved, turned_back
-from ..geometry.support_table import table_cell
 from .closing import FOREVER, Closing, horizons
 from .records import has_table, polytope_vertices, shape_half, shape_kind, shape_skin, sphere_centre, table_candidates
 from .sieves import inner_balls_meet
@@ -166,7 +165,7 @@ def polytope_support(shape, x, y, z, scene):
     vertices = scene.floats
     at, count = polytope_vertices(scene, shape)
     if has_table(scene, shape):
-        at, count = table_candidates(scene, shape, table_cell(x, y, z))
+        at, count = table_candidates(scene, shape, x, y, z)
     px, py, pz = vertices[at], vertices[at + 1], vertices[at + 2]
     best = px * x + py * y + pz * z
     for _ in range(1, count):
