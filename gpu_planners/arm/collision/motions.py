@@ -19,8 +19,6 @@ from .closing import greatest_bend
 from .records import frame_count, frame_floats, frame_ints, moving_count, reach, speed_count
 from .scratch import QUEUE, RESERVE, ArmScratch, bends, rates
 
-FIRST = 8  # parts that a worker cuts a motion into, if it has so many lanes
-
 
 class Part(NamedTuple):
     """A part of a motion that a lane checks at its middle; half: of its length, both of the motion parameter 0..1."""
@@ -59,7 +57,7 @@ def prove(qa, qb, space, lane):
 
     Not free outside of `in_ranges`.
 
-    Continuous: True only with a proof that it is free all along. It is cut into parts, a lane each, which are
+    Continuous: True only with a proof that it is free all along. It is cut into as many parts as there are lanes, each
     checked at its middle, the last one at the motion's end; what the clearance there does not cover waits as one or two
     smaller parts. Motions that keep less than step metres may be refused: so small a part is not divided further.
     Sampled: the parts + 1 equally spaced configurations are checked, coarse ones first.
@@ -174,13 +172,9 @@ def next_samples(sampling):
 
 @lean_njit
 def first_part(lane):
-    """The first lanes' parts cover the motion from its end, which is the middle of lane 0's.
-
-    Most motions are free by one or two looks: many lanes would look at much the same.
-    """
-    parts = min(FIRST, lane_count())
-    half = ONE / np.float32(2 * parts - 1)
-    return Part(lane < parts, ONE - TWO * half * np.float32(lane), half)
+    """The lanes' parts cover the motion from its end, which is the middle of lane 0's."""
+    half = ONE / np.float32(2 * lane_count() - 1)
+    return Part(True, ONE - TWO * half * np.float32(lane), half)
 
 
 @lean_njit

@@ -1,8 +1,8 @@
 """Which vertices of a polytope can be farthest along a direction, tabulated over a cube of directions.
 
 A support query then looks at two or three vertices instead of climbing the hull's edges, whose scattered reads limit
-the rate of checks on a GPU. A cell of the cube to which many vertices belong, as around the normal of a flat face with a round rim,
-is divided again, as often as float32 can tell its directions apart.
+the rate of checks on a GPU. A cell of the cube to which many vertices belong, as around the normal of a flat face with
+a round rim, is divided again, as often as float32 can tell its directions apart.
 """
 
 import numpy as np

@@ -9,8 +9,15 @@ from ...arm.planners.rrt_connect import Settings as RrtConnectSettings
 from ...arm.planners.settings import PlannerSettings
 from ...arm.planners.tree.rrt import Settings as RrtSettings
 from ...arm.planners.tree.rrt_star import Settings as RrtStarSettings
-from ...settings import setting
+from ...settings import changed, setting
 from ..common.parameters import NodeParameters
+
+
+@dataclass(frozen=True)
+class NodeRrtConnect(RrtConnectSettings):
+    """Settings of RRT-Connect in the node, which makes paths shorter unless it is told not to."""
+
+    optimise_s: float = changed(RrtConnectSettings, "optimise_s", default=-1.0)
 
 
 @dataclass(frozen=True)
@@ -67,7 +74,7 @@ class ArmParameters(NodeParameters):
         1.0,
         unit="rad or m",
     )
-    rrt_connect: RrtConnectSettings = RrtConnectSettings()
+    rrt_connect: RrtConnectSettings = NodeRrtConnect()
     prm: PrmSettings = PrmSettings()
     rrt: RrtSettings = RrtSettings()
     rrt_star: RrtStarSettings = RrtStarSettings()

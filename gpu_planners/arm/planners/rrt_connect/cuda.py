@@ -1,7 +1,7 @@
 """CUDA: the kernels around `answer`. Requests and answers lie in page-locked memory that both sides see."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numba import cuda, float32
@@ -29,8 +29,8 @@ from .request import (
 from .state import CORNERS, state_sizes
 
 BLOCKS_FOR_ONE, BLOCKS_FOR_MANY = 1, 4  # on each multiprocessor
-SPLIT = 8  # warps that share a motion of a single query: a round lasts as long as its longest check
-BATCH_FOR_ONE, BATCH_FOR_MANY = 64, 4
+SPLIT = 2  # warps that share a motion of a single query: a round lasts as long as its longest check
+FIRST_FOR_ONE, BATCH_FOR_ONE, BATCH_FOR_MANY = 64, 256, 4  # samples of a round: see Order
 NODES_FOR_MANY = 8192  # of a tree; a problem that needs more is solved by itself afterwards
 CORNERS_FOR_MANY = 32  # of a path, on average
 GREATEST = (1 << 31) - 1  # of an int32
@@ -73,18 +73,24 @@ class CudaEngine:
         if query.late():
             return query.timed_out()
         launch, goals, batch = self._one, len(query.goals), settings.batch or BATCH_FOR_ONE
+        first = settings.batch or FIRST_FOR_ONE
         capacity = room_for(NODES, goals)
         n_floats, n_ints = state_sizes(self._dof, capacity, batch, launch.workers)
         with launch.held():
             row = launch.mapped("row", request_size(self._dof, goals), np.float32)
             ints = launch.mapped("ints", INTS, np.int32)
             paths = launch.mapped("paths", CORNERS * self._dof, np.float32)
-            order = order_of(query, settings, batch, SPLIT, seed, checker, capacity)
+            order = order_of(query, settings, batch, SPLIT, seed, checker, capacity, first)
             write_request(row, ints, order, query, settings, checker)
             floats = launch.device_array("floats", n_floats, np.float32)
             memory = launch.zeroed("memory", n_ints, np.int32)
             launch.run(row, ints, paths, *checker.device_scene(), floats, memory)
             return read_answer(ints, paths, query)
+
+    def solve_each(self, query: Query, checker, settings, seeds: Iterable[int]) -> Iterator[PlanningResult]:
+        """One query with each seed, one after the other."""
+        for seed in seeds:
+            yield self.solve(query, checker, settings, seed)
 
     def solve_many(
         self, queries: Sequence[Query], checkers: Sequence, settings, seeds: Sequence[int]

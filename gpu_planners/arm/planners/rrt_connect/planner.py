@@ -12,8 +12,10 @@ work.
 """
 
 import os
+from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +25,7 @@ from numpy.typing import ArrayLike
 from ....device import njit
 from ....errors import SettingsError
 from ....parallel.sampling import folded_seed
-from ....parallel.team import Worker, borrowed, left_ms
+from ....parallel.team import Worker, borrowed, clock_ns, left_ms
 from ...spaces.interface import space_of
 from ..node_store import new_desk
 from ..query import Query, check_call, dry_query, open_queries, open_query
@@ -35,7 +37,8 @@ from .settings import Settings
 from .state import CORNERS, state_sizes
 
 CHUNK = 64  # samples between two returns to Python on the CPU, so that Ctrl-C is noticed
-RESTART = 1 << 40  # between the seeds of restarts
+RESTART, MOST_RESTARTS = 1 << 40, 100_000  # between the seeds of restarts; of a query
+OPTIMISE_S = 0.1, 0.3  # on CUDA, on the CPU: what optimise_s = -1 means
 
 
 def solve(
@@ -43,8 +46,8 @@ def solve(
 ) -> PlanningResult:
     """Plan from start (dof,) to the goal that is reached first of goals, (dof,) or (G, dof); rad or m.
 
-    -> PlanningResult; with restarts its history tells how the cost fell. The same seed, settings and device give the
-    same path unless the time limit ends the search. seed: any integer
+    -> PlanningResult; with restarts or optimise_s its history tells how the cost fell. The same seed, settings and
+    device give the same path unless time ends the search. seed: any integer
     """
     check_call(checker, settings, Settings)
     seed = folded_seed(seed)
@@ -53,23 +56,31 @@ def solve(
     if not isinstance(query, Query):
         return query
     best = engine.solve(query, checker, settings, seed)
-    if not settings.restarts or not best.solved:
-        return best
-    samples, history = best.samples, [(best.samples, best.time_s, best.cost)]
-    shortest = np.sqrt(
-        ((query.goals - query.start) ** 2 @ query.weights).min()
-    )  # of any path: straight to the nearest goal
-    for i in range(1, settings.restarts + 1):
-        if best.cost <= (1 + 1e-6) * shortest or query.late():
-            break
-        again = engine.solve(query, checker, settings, folded_seed(seed + i * RESTART))
-        samples += again.samples
-        if again.status in (Status.TIMED_OUT, Status.WORLD_CHANGED):
-            best = best if again.status is Status.TIMED_OUT else again
-            break
-        if again.cost < best.cost:
-            best = again
-            history.append((samples, again.time_s, again.cost))
+    return _improved(best, query, settings, seed, engine) if best.solved else best
+
+
+def _improved(first, query, settings, seed, engine):
+    """The shortest path of further searches: of `restarts`, and of those for which optimise_s has time."""
+    searches, checker = settings.restarts, query.checker
+    if settings.optimise_s:
+        seconds = OPTIMISE_S[checker.device == "cpu"] if settings.optimise_s < 0 else settings.optimise_s
+        query = replace(query, deadline=min(query.deadline, clock_ns() + int(1e9 * seconds)))
+        searches = searches or MOST_RESTARTS
+    if not searches:
+        return first
+    # of any path: straight to the nearest goal
+    shortest = np.sqrt(((query.goals - query.start) ** 2 @ query.weights).min())
+    best, samples, history = first, first.samples, [(first.samples, first.time_s, first.cost)]
+    seeds = (folded_seed(seed + i * RESTART) for i in range(1, searches + 1))
+    with closing(engine.solve_each(query, checker, settings, seeds)) as results:
+        while best.cost > (1 + 1e-6) * shortest and not query.late() and (again := next(results, None)):
+            samples += again.samples
+            if again.status in (Status.TIMED_OUT, Status.WORLD_CHANGED):
+                best = best if again.status is Status.TIMED_OUT else again
+                break
+            if again.cost < best.cost:
+                best = again
+                history.append((samples, max(history[-1][1], again.time_s), again.cost))
     return replace(best, samples=samples, time_s=query.elapsed(), history=np.array(history))
 
 
@@ -92,6 +103,21 @@ class _CpuEngine:
             ints[:ANSWER] = order._replace(fresh=int(fresh), until=until, left_ms=left_ms(query.deadline))
             _solve(row, ints, paths, floats, memory, desk)
         return read_answer(ints, paths, query)
+
+    def solve_each(self, query, checker, settings, seeds):
+        """Yield the results of one query with each seed, in their order; threads work ahead."""
+        ahead, threads = deque(), os.cpu_count()
+        with ThreadPoolExecutor(threads) as pool:
+            try:
+                for seed in seeds:
+                    ahead.append(pool.submit(self.solve, query, checker, settings, seed))
+                    if len(ahead) > threads:
+                        yield ahead.popleft().result()
+                while ahead:
+                    yield ahead.popleft().result()
+            finally:
+                for future in ahead:
+                    future.cancel()
 
     def solve_many(self, queries, checkers, settings, seeds):
         answers, numbers, threads = [None] * len(queries), iter(range(len(queries))), os.cpu_count()
@@ -178,7 +204,10 @@ def solve_batch(
         raise SettingsError(
             "solve_batch got checkers of different devices or robots; allowed: one device, robots of one size"
         )
-    seeds, settings = [folded_seed(int(seed) + i) for i in range(len(starts))], replace(settings, restarts=0)
+    seeds, settings = (
+        [folded_seed(int(seed) + i) for i in range(len(starts))],
+        replace(settings, restarts=0, optimise_s=0.0),
+    )
     for checker in {type(checker): checker for checker in checkers}.values():  # one of each kind, which have one engine
         engine = _engine(checker, many=True)
     results: list[Any] = open_queries(starts, goals, checkers, settings)

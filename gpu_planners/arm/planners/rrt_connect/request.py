@@ -24,15 +24,16 @@ SEARCHING, SOLVED, FULL, STOPPED, START_COLLIDES, GOALS_COLLIDE = range(6)
 class Order(NamedTuple):
     """The int32 request, in this order in memory.
 
-    batch: samples of a round; until: samples drawn at most; mode: of the motion check; passes: of shortening; fresh: 0
-    where the search goes on where it stopped; left_ms: until the deadline; split: how many workers share a motion;
-    capacity: nodes of a tree;
+    batch: samples of a round, at most; first: of the first rounds; until: samples drawn at most; mode: of the motion
+    check; passes: of shortening; fresh: 0 where the search goes on where it stopped; left_ms: until the deadline
+    split: how many workers share a motion; capacity: nodes of a tree
     scene_floats, scene_ints: where the scene begins
     """
 
     dof: int
     goals: int
     batch: int
+    first: int
     until: int
     seed_low: int
     seed_high: int
@@ -79,6 +80,7 @@ class Request(NamedTuple):
     dof: int
     goals: int
     batch: int
+    first: int
     until: int
     passes: int
     fresh: bool
@@ -112,6 +114,7 @@ def read_order(ints):
         int(ints[11]),
         int(ints[12]),
         int(ints[13]),
+        int(ints[14]),
     )
 
 
@@ -124,6 +127,7 @@ def read_request(order, floats):
         dof,
         order.goals,
         order.batch,
+        order.first,
         order.until,
         order.passes,
         order.fresh != 0,
@@ -164,13 +168,16 @@ def room_for(nodes: int, goals: int) -> int:
     return whole_tiles(nodes + goals)
 
 
-def order_of(query: Query, settings, batch: int, split: int, seed: int, checker, capacity: int) -> Order:
-    """The int32 request of one query."""
+def order_of(
+    query: Query, settings, batch: int, split: int, seed: int, checker, capacity: int, first: int = 0
+) -> Order:
+    """The int32 request of one query. first: samples of the first rounds, 0: as many as of the others"""
     mode, _ = checker.motion_args
     return Order(
         dof=len(query.start),
         goals=len(query.goals),
         batch=batch,
+        first=first or batch,
         until=settings.max_samples,
         seed_low=halves(seed)[0],
         seed_high=halves(seed)[1],

@@ -1,6 +1,6 @@
 """RRT-Connect for the workers of a team (`team`): the compiled search, the same on the CPU and on CUDA.
 
-A round takes `batch` samples, all against the trees as they are when it begins:
+A round takes a batch of samples, all against the trees as they are when it begins:
 
     extend    draw a sample, find the nearest node of one tree, prove the step from there towards the sample;
     connect   find the nearest node of the other tree, prove the straight way to there in steps, which any worker may
@@ -8,9 +8,10 @@ A round takes `batch` samples, all against the trees as they are when it begins:
     append    new nodes get their numbers by counting, in the order of the samples, so that the trees never depend on
     timing.
 
-Half of a round's samples extend one tree, half the other; a round of one sample extends the smaller tree. Before the
-first one, start and goals are planted as roots where they are free, and straight rounds try to connect the start with
-each goal.
+Half of a round's samples extend one tree, half the other; a round of one sample extends the smaller tree. The first
+rounds are smaller than those after them where the request says so: easy problems end early, and hard ones take fewer
+rounds, of which each lasts as long as its longest check. Before the first one, start and goals are planted as roots
+where they are free, and straight rounds try to connect the start with each goal.
 """
 
 import math
@@ -28,6 +29,7 @@ from .request import FULL, GOALS_COLLIDE, SEARCHING, SOLVED, START_COLLIDES, STO
 from .state import slot_at, tree_at
 
 MOST_STEPS = np.float32(1 << 16)  # of a connection: it has longer ones then
+FIRST_ROUNDS = 4  # of Request.first samples
 TRIES = 8  # samples that a slot draws until one lies in the domain of its nearest node
 AWAY = np.float32(1e18)  # where goals in collision are put
 PLANT, EXTEND, CONNECT = range(3)  # what motions are checked for
@@ -38,12 +40,13 @@ class Round(NamedTuple):
     """What the samples of a round meet.
 
     straight: are goals tried from the start, `goal` and those after it, and no samples drawn? drawn: samples before
-    count_a, count_b: nodes of the trees
+    batch: its samples; count_a, count_b: nodes of the trees
     """
 
     straight: bool
     goal: int
     drawn: int
+    batch: int
     count_a: int
     count_b: int
 
@@ -74,12 +77,12 @@ def search(s, roots):
             if s.board.halt[flag] != 0:
                 return STOPPED, 0, now
         flag = 1 - flag
-        for item in range(worker.number, motions_of(s, step), worker.count):
+        for item in range(worker.number, motions_of(s, now, step), worker.count):
             if stops(s, flag):
                 break
             if motion_of(s, now, step, item, roots):
                 is_free = motion_free(desk.a, desk.b, desk.space, worker.lane)
-                conclude(s, step, item, is_free)
+                conclude(s, now, step, item, is_free)
             sync_lanes()
         meet(worker)
         if s.board.halt[flag] != 0:
@@ -112,7 +115,14 @@ def begin(s):
     if worker.number == 0 and worker.lane == 0:
         board.halt[0], board.halt[1] = 0, 0
     counts = np.int64(board.counts[0]), np.int64(board.counts[1])
-    return Round(s.request.fresh, 0, np.int64(board.drawn[0]), counts[0], counts[1])
+    drawn = np.int64(board.drawn[0])
+    return Round(s.request.fresh, 0, drawn, batch_after(s.request, drawn), counts[0], counts[1])
+
+
+@lean_njit
+def batch_after(request, drawn):
+    """How many samples a round takes after so many."""
+    return request.first if drawn < FIRST_ROUNDS * request.first else request.batch
 
 
 @lean_njit
@@ -141,7 +151,7 @@ def count_of(now, tree):
 def propose_all(s, now, flag):
     """Each slot: a sample, the nearest node of its tree, and the step from there towards the sample."""
     slots, worker = s.slots, s.worker
-    for w in range(worker.number, s.request.batch, worker.count):
+    for w in range(worker.number, now.batch, worker.count):
         if stops(s, flag):
             break
         if worker.lane == 0:
@@ -174,7 +184,7 @@ def propose(s, now, w):
 def aim_all(s, now, flag):
     """Each slot that was extended: the nearest node of the other tree, and the way to there."""
     worker, desk = s.worker, s.desk
-    for w in range(worker.number, s.request.batch, worker.count):
+    for w in range(worker.number, now.batch, worker.count):
         if stops(s, flag):
             break
         if s.slots.fate[w] == PROPOSED:
@@ -190,7 +200,7 @@ def join_all(s, now, flag):
     """Each slot of a straight round: a goal, and the way from there to the start."""
     slots, worker, desk = s.slots, s.worker, s.desk
     start, goals = tree_at(s, 0), tree_at(s, 1)
-    for w in range(worker.number, s.request.batch, worker.count):
+    for w in range(worker.number, now.batch, worker.count):
         if stops(s, flag):
             break
         if worker.lane == 0:
@@ -223,9 +233,9 @@ def aim(s, w, parent, target, squared, q):
 
 
 @lean_njit
-def motions_of(s, step):
+def motions_of(s, now, step):
     """How many motions a step looks at: one for each root, or for each slot and part of its way."""
-    batch = s.request.batch
+    batch = now.batch
     if step == PLANT:
         return s.request.goals + 1
     if step == EXTEND:
@@ -245,7 +255,7 @@ def motion_of(s, now, step, item, roots):
         copy_all(roots[item * s.request.dof :], desk.a)
         copy_all(desk.a, desk.b)
         return True
-    w, part = item % s.request.batch, item // s.request.batch
+    w, part = item % now.batch, item // now.batch
     which, q, near, parts = tree_of(now, w), slot_at(s, w).q, 0, split
     if step == EXTEND:
         if sum_lanes(peek(slots.fate, w) if lane == 0 else 0) != PROPOSED:
@@ -262,9 +272,9 @@ def motion_of(s, now, step, item, roots):
 
 
 @lean_njit
-def conclude(s, step, item, is_free):
+def conclude(s, now, step, item, is_free):
     """What the check of a motion means."""
-    w, part, lane = item % s.request.batch, item // s.request.batch, s.worker.lane
+    w, part, lane = item % now.batch, item // now.batch, s.worker.lane
     if step == PLANT:
         plant(s, item, is_free, s.desk.a)
     elif not is_free and lane == 0:
@@ -292,7 +302,7 @@ def append(s, now):
     Round that comes next, when all have met."""
     request, worker = s.request, s.worker
     new_a, new_b, winner = outcome(s, now)
-    drawn = now.drawn if now.straight else now.drawn + request.batch
+    drawn = now.drawn if now.straight else now.drawn + now.batch
     count_a, count_b = now.count_a + new_a, now.count_b + new_b
     first = worker.number == 0 and worker.lane == 0
     if winner >= 0:
@@ -301,22 +311,22 @@ def append(s, now):
         return SOLVED, winner, now
     if max(count_a, count_b) > request.capacity:
         return FULL, 0, now
-    for w in range(worker.number, request.batch, worker.count):
+    for w in range(worker.number, now.batch, worker.count):
         if s.slots.fate[w] == GROWN:
             add_nodes(s, now, w)
         elif s.slots.fate[w] == BLOCKED and request.radius > ZERO and worker.lane == 0:
             tree_at(s, tree_of(now, w)).domain[s.slots.parent[w]] = request.radius
     if first:
         s.board.drawn[0], s.board.counts[0], s.board.counts[1] = drawn, count_a, count_b
-    goal = now.goal + request.batch
-    return SEARCHING, 0, Round(now.straight and goal < request.goals, goal, drawn, count_a, count_b)
+    goal, batch = now.goal + now.batch, batch_after(request, drawn)
+    return SEARCHING, 0, Round(now.straight and goal < request.goals, goal, drawn, batch, count_a, count_b)
 
 
 @lean_njit
 def outcome(s, now):
     """-> how many nodes a round adds to each tree, and the slot that joins them at the least cost, or -1."""
     slots, new_a, new_b, best, winner = s.slots, 0, 0, FAR, -1
-    for w in range(s.worker.lane, s.request.batch, lane_count()):
+    for w in range(s.worker.lane, now.batch, lane_count()):
         if slots.fate[w] == GROWN:
             which, reached, q = tree_of(now, w), int(slots.reached[w]), slot_at(s, w).q
             grown = 0 if now.straight else 1

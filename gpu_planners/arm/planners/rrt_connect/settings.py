@@ -27,14 +27,26 @@ class Settings(PlannerSettings):
         unit="rad",
     )
     batch: int = setting(
-        0, "Samples of a round; 0: 1 on the CPU, 64 on CUDA, 4 for each problem of a batch on CUDA", 0, 4096
+        0,
+        "Samples of a round; 0: 1 on the CPU; on CUDA 64, after four rounds 256, and 4 for each problem of a batch",
+        0,
+        4096,
     )
     restarts: int = setting(
         0,
-        "Further searches with other samples, while time is left and a shorter path is possible; the shortest path "
-        "counts. solve_batch makes none",
+        "Most further searches with other samples, while time is left and a shorter path is possible; the shortest "
+        "path counts. 0: none, or as many as optimise_s has time for. solve_batch makes none",
         0,
         100_000,
+    )
+    optimise_s: float = setting(
+        0.0,
+        "Seconds spent on further searches after the first path, as long as a shorter one is possible; the shortest "
+        "path counts. -1: 0.1 on CUDA, 0.3 on the CPU. solve_batch spends none",
+        -1.0,
+        86_400.0,
+        unit="seconds",
+        must=("-1, or a number from 0", lambda seconds: seconds >= 0 or seconds == -1),
     )
     max_samples: int = changed(PlannerSettings, "max_samples", text="Most configurations drawn in one search")
     time_limit_s: float = changed(
