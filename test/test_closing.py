@@ -15,12 +15,12 @@ MOTIONS = 12  # of each robot
 
 
 @njit
-def free_around(qa, qb, at, space):
+def free_around(qa, qb, at, closely, space):
     """How far back and ahead the motion qa -> qb is known to be free around `at`; the first is below 0 in collision."""
     scene = Packed(space.floats, space.ints)
     set_speeds(qa, qb, scene, space.scratch.speeds, 0)
     interpolate(qa, qb, at, space.scratch.q)
-    ask = Question(True, at, at, np.float32(1) - at, True, False)
+    ask = Question(True, at, at, np.float32(1) - at, True, closely, False)
     return certify(ask, space.scratch.q, scene, space.scratch, 0)
 
 
@@ -72,7 +72,7 @@ def test_what_is_known_to_be_free_is_free(seeds, tmp_path):
             ends = rng.uniform(robot.lower, robot.upper, (2, robot.dof)).astype(np.float32)
             ends[1] = ends[0] + (ends[1] - ends[0]) * np.float32(10 ** rng.uniform(-1.5, 0))
             at = np.float32(rng.random())
-            back, ahead = free_around(*ends, at, space)
+            back, ahead = free_around(*ends, at, bool(rng.integers(4)), space)
             if back < 0:
                 continue
             for span, side in ((back, -1), (ahead, 1)):

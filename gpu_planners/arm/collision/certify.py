@@ -3,10 +3,11 @@
 `certify` answers for one configuration a lane and, beyond yes or no, for how far back and ahead on a motion the answer
 holds: `closing` derives how long a gap between two shapes lasts. `motions` covers whole motions with such parts.
 
-Three sieves, one after the other over many pairs, so that the lanes stay together: a ball around A against a ball and
-the bounding volume of B; spheres that cover A against that volume (both in `sieves`); the exact search (`separation`),
-for which the lanes share what is left. Before the first, the lanes of a motion share out its pairs and drop those that
-are too far apart for all of them. On the CPU there is one lane.
+Groups of obstacles that a shape cannot be near are passed over (`broad_phase`). Then there are three sieves, one after
+the other over many pairs, so that the lanes stay together: a ball around A against a ball and the bounding volume of B;
+spheres that cover A against that volume (both in `sieves`); the exact search (`separation`), for which the lanes share
+what is left. Before the first, the lanes of a motion share out its pairs and drop those that are too far apart for all
+of them. On the CPU there is one lane.
 """
 
 from typing import NamedTuple
@@ -17,15 +18,24 @@ from ...device import lean_njit
 from ...parallel.team import any_lane, from_lane, greatest_lane, lane_count, lower, rank_lanes, sync_lanes, vote_lanes
 from ..geometry.poses import HALF, POSE, ZERO, identity, load, relative, store
 from ..spaces.interface import FREE, NOT_FINITE, NOT_FREE, finite
-from .closing import closing_of, pair_twist
+from .broad_phase import SURE, next_near
+from .closing import LEAST, closing_of, pair_twist
 from .forward import move_robot, place_robot, placed, relative_pose
-from .records import dof, joint_range, moving_count, obstacle_count, self_pair_count, shape_count, speed_count
+from .records import (
+    ball_owner,
+    dof,
+    joint_range,
+    moving_count,
+    obstacle_count,
+    self_pair_count,
+    shape_count,
+    speed_count,
+)
 from .scratch import SIEVE, TWIST, own_balls, shared_balls, triple
 from .separation import Sought, distance_sought, exact_separation
 from .sieves import (
     COLLIDES,
     FAR,
-    SURE,
     ball_radius,
     ball_reach,
     obstacle_near,
@@ -48,6 +58,8 @@ class Question(NamedTuple):
     at: the configuration's position, 0..1, on the motion that the lanes share, or UNRELATED
     back, ahead: how far along the motion the answer matters
     moves: does any of it matter? False, for all lanes: a plain check, and its compiled code knows of no motion
+    closely: is it told by how the shapes move in this configuration? False, for all lanes: by the bounds on their
+        speeds in all configurations, which costs less and is enough for short parts
     stop: return as soon as any lane's configuration collides; the other lanes' answers are void then
     """
 
@@ -56,13 +68,14 @@ class Question(NamedTuple):
     back: float
     ahead: float
     moves: bool
+    closely: bool
     stop: bool
 
 
 class Run(NamedTuple):
     """Pairs that pass the first sieve together.
 
-    shape: a moving shape with the obstacles first to last - 1; -1: the self pairs first to last - 1
+    shape: a moving shape with the obstacles of balls first to last - 1; -1: the self pairs first to last - 1
     near: bit k unset where pair first + k is too far apart for all lanes
     """
 
@@ -75,7 +88,7 @@ class Run(NamedTuple):
 @lean_njit
 def verdict(active, q, scene, scratch, lane):
     """interface.FREE, NOT_FREE or NOT_FINITE: a plain check of one configuration a lane. `clear_speeds` comes first."""
-    back, _ = certify(Question(active, UNRELATED, ZERO, ZERO, False, False), q, scene, scratch, lane)
+    back, _ = certify(Question(active, UNRELATED, ZERO, ZERO, False, False, False), q, scene, scratch, lane)
     is_free = back >= ZERO
     if in_ranges(q, scene):
         return FREE if is_free else NOT_FREE
@@ -111,23 +124,27 @@ def certify(ask, q, scene, scratch, lane):
     tau[lane], tau[lanes + lane] = ask.back if ask.active else COLLIDES, ask.ahead
     if ask.active:
         place_robot(q, scene, scratch.poses)
-        if ask.moves:
+        if ask.closely:
             move_robot(scene, scratch.speeds, scratch.poses)
     spread = share_balls(ask, scene, scratch, lane)
     count, waiting = 0, 0
     for row in range(moving + 1):
         shape = moving - 1 - row  # the hand first: it is likelier to collide than the shoulder
         n = obstacles if shape >= 0 else self_pairs
-        for first in range(0, max(n, 1), RUN):
-            last = min(first + RUN, n)
-            k = first + lane
-            near = EVERY
+        first = 0
+        while True:
+            if shape >= 0:
+                first = next_run(shape, first, ask, spread, scene, scratch, lane)
+            if not any_lane(first < n or (shape < 0 and first == 0)):
+                break
+            last, k, near = min(first + RUN, n), first + lane, EVERY
             if spread >= ZERO:
                 near = vote_lanes(k < last and may_meet(shape, k, spread, scene, scratch.speeds))
             if tau[lane] >= ZERO:
-                spread_now = max(tau[lane], tau[lanes + lane]) if ask.moves else ZERO
-                count = first_sieve(Run(shape, first, last, near), spread_now, count, scene, scratch)
-            done = shape < 0 and last == n
+                run = Run(shape, first, last, near)
+                count = first_sieve(run, farthest_wanted(ask, tau, lane), ask.closely, count, scene, scratch)
+            first += RUN
+            done = shape < 0 and first >= n
             if done or any_lane(count > SIEVE - RUN):
                 waiting = settle(ask, count, waiting, done, scene, scratch, lane)
                 count = 0
@@ -139,6 +156,27 @@ def certify(ask, q, scene, scratch, lane):
 @lean_njit
 def wanted(ask):
     return max(ask.back, ask.ahead)
+
+
+@lean_njit
+def farthest_wanted(ask, tau, lane):
+    """How far from its configuration a lane still has to look."""
+    return max(tau[lane], tau[lane_count() + lane]) if ask.moves else ZERO
+
+
+@lean_njit
+def next_run(shape, first, ask, spread, scene, scratch, lane):
+    """Where the next obstacles are, from `first` on, that a moving shape can be near. The lanes of a motion go through
+    the same ones together, other lanes each through its own."""
+    n = obstacle_count(scene)
+    if spread >= ZERO:
+        centre = triple(scratch.speeds, shared_balls(scene), shape)
+        return next_near(first, n, centre, ball_radius(shape, scene) + spread * scratch.speeds[shape], scene)
+    if scratch.tau[lane] < ZERO:
+        return n
+    centre = triple(scratch.poses, own_balls(scene), shape)
+    radius = ball_reach(shape, farthest_wanted(ask, scratch.tau, lane), ask.closely, scene, scratch)
+    return next_near(first, n, centre, radius, scene)
 
 
 @lean_njit
@@ -163,8 +201,8 @@ def share_balls(ask, scene, scratch, lane):
 
 @lean_njit
 def may_meet(shape, k, spread, scene, speeds):
-    """Can the shape and obstacle k (shape < 0: the shapes of self pair k) be near each other within `spread` of the
-    position on the motion whose ball centres `share_balls` showed?"""
+    """Can the shape and the obstacle of ball k (shape < 0: the shapes of self pair k) be near each other within
+    `spread` of the position on the motion whose ball centres `share_balls` showed?"""
     balls = shared_balls(scene)
     if shape >= 0:
         radius = ball_radius(shape, scene) + spread * speeds[shape] + SURE
@@ -173,19 +211,19 @@ def may_meet(shape, k, spread, scene, speeds):
 
 
 @lean_njit
-def first_sieve(run, spread, count, scene, scratch):
+def first_sieve(run, spread, closely, count, scene, scratch):
     """Append the pairs of a Run whose balls come near each other to `scratch.sieve`; -> how many it holds."""
     sieve, obstacles = scratch.sieve, obstacle_count(scene)
     if run.shape >= 0:
         centre = triple(scratch.poses, own_balls(scene), run.shape)
-        radius = ball_reach(run.shape, spread, scene, scratch)
-        for o in range(run.first, run.last):
-            if run.near >> (o - run.first) & 1 and obstacle_near(o, centre, radius, scene):
-                sieve[count] = run.shape * obstacles + o
+        radius = ball_reach(run.shape, spread, closely, scene, scratch)
+        for k in range(run.first, run.last):
+            if run.near >> (k - run.first) & 1 and obstacle_near(k, centre, radius, scene):
+                sieve[count] = run.shape * obstacles + ball_owner(scene, k)
                 count += 1
     else:
         for p in range(run.first, run.last):
-            if run.near >> (p - run.first) & 1 and self_pair_meets(p, spread, scene, scratch):
+            if run.near >> (p - run.first) & 1 and self_pair_meets(p, spread, closely, scene, scratch):
                 sieve[count] = moving_count(scene) * obstacles + p
                 count += 1
     return count
@@ -239,8 +277,12 @@ def second_sieve(code, ask, scene, scratch, lane):
         return bound == ZERO, T, twist
     if bound > max(back, ahead) * scratch.speeds[i]:
         return False, T, twist
-    twist = pair_twist(i, s, B, scene, scratch)
-    back, ahead = sphere_horizons(a, b, T, closing_of(i, a, T, twist, scene, scratch.speeds), scene)
+    if ask.closely:
+        twist = pair_twist(i, s, B, scene, scratch)
+        back, ahead = sphere_horizons(a, b, T, closing_of(i, a, T, twist, scene, scratch.speeds), scene)
+    else:
+        twist = unknown()
+        back = ahead = bound / max(scratch.speeds[i], LEAST)
     shortens = back < tau[lane] or ahead < tau[lanes + lane]
     if shortens and (back < HALF * ask.back or ahead < HALF * ask.ahead):
         return True, T, twist
@@ -252,6 +294,12 @@ def second_sieve(code, ask, scene, scratch, lane):
 def at_rest():
     """-> the `pair_twist` of a pair that does not move."""
     return (ZERO, ZERO, ZERO), (ZERO, ZERO, ZERO), ZERO
+
+
+@lean_njit
+def unknown():
+    """-> the `pair_twist` of a pair of which no more is known than the bound on its speed."""
+    return (ZERO, ZERO, ZERO), (ZERO, ZERO, ZERO), FAR
 
 
 @lean_njit

@@ -76,8 +76,10 @@ def prove(qa, qb, space, lane):
             part = sample(sampling, lane)
         interpolate(qa, qb, part.middle, scratch.q)
         want_back, want_ahead = wants(part, sampled, shortest)
+        # the first look of many lanes has short parts
+        closely = not sampled and (looks > 0 or lane_count() == 1)
+        ask = Question(part.active, part.middle, want_back, want_ahead, not sampled, closely, True)
         looks += 1
-        ask = Question(part.active, part.middle, want_back, want_ahead, not sampled, True)
         back, ahead = certify(ask, scratch.q, scene, scratch, lane)
         if any_lane(part.active and back < ZERO):
             return False, looks

@@ -27,7 +27,9 @@ class Header(NamedTuple):
     pair_ints: PairRecord of each pair
     reach: (moving + pairs, frames) float32 (`reach.frame_reach`, `reach.pair_reach`)
     ranges: (2, dof) float32 (`reach.joint_ranges`)
-    balls: (obstacles, 4) float32 x, y, z, radius around each obstacle in its skin
+    balls: (obstacles, 4) float32 x, y, z, radius around an obstacle in its skin, neighbours one after the other
+    order: (obstacles,) which obstacle a ball is of
+    groups: (.., 6) float32 lowest and highest x, y, z of GROUP balls that follow one another, of GROUP such groups, ...
     """
 
     dof: int
@@ -44,6 +46,8 @@ class Header(NamedTuple):
     obstacles: int = 0
     obstacle_ints: int = 0
     balls: int = 0
+    order: int = 0
+    groups: int = 0
 
 
 class FrameInts(NamedTuple):
@@ -103,7 +107,7 @@ class ShapeFloats(NamedTuple):
 
 
 _DOF, _FRAMES, _SHAPES, _MOVING, _PAIRS, _FRAME_INTS, _SHAPE_INTS, _PAIR_INTS, _FRAME_FLOATS = range(9)
-_REACH, _RANGES, _OBSTACLES, _OBSTACLE_INTS, _BALLS = range(9, len(Header._fields))
+_REACH, _RANGES, _OBSTACLES, _OBSTACLE_INTS, _BALLS, _ORDER, _GROUPS = range(9, len(Header._fields))
 HEADER = 16  # room for it
 FRAME_INTS, FRAME_ROW = len(FrameInts._fields), len(FrameFloats._fields)
 FRAME_FLOATS = FRAME_ROW + POSE
@@ -254,10 +258,22 @@ def obstacle(scene, o):
 
 
 @lean_njit
-def obstacle_ball(scene, o):
-    """-> x, y, z, radius of a ball around an obstacle in its skin."""
-    floats, at = scene.floats, scene.ints[_BALLS] + BALL * o
+def obstacle_ball(scene, k):
+    """-> x, y, z, radius of ball k, around an obstacle in its skin."""
+    floats, at = scene.floats, scene.ints[_BALLS] + BALL * k
     return floats[at], floats[at + 1], floats[at + 2], floats[at + 3]
+
+
+@lean_njit
+def ball_owner(scene, k):
+    """The obstacle that ball k is of."""
+    return scene.ints[scene.ints[_ORDER] + k]
+
+
+@lean_njit
+def first_group(scene):
+    """Where the boxes of groups begin in floats."""
+    return scene.ints[_GROUPS]
 
 
 @lean_njit

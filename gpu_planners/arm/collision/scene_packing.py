@@ -9,6 +9,7 @@ from ..geometry.kind import PAD
 from ..geometry.kinds import KINDS
 from ..geometry.shapes import ConvexShape, ShapeKind
 from ..spaces.interface import Packed
+from .broad_phase import group_boxes, neighbours_first
 from .packing import GREATEST_INDEX, GREATEST_SKIN, PackedRobot, body
 from .reach import distance_to_boxes, fixed_skin
 from .records import BALL, SHAPE_RECORD, header, set_header, shape_floats, shifted
@@ -108,10 +109,13 @@ def _join(parts):
 def _append(robot, blocks):
     """The Packed robot and its obstacles."""
     n, counts = len(blocks.records), header(robot)
+    order = neighbours_first(blocks.balls)
+    balls = blocks.balls[order]
+    floats = np.concatenate([robot.floats, blocks.floats, balls.ravel(), group_boxes(balls)])
     sizes = {
         "pairs of a moving shape and an obstacle, or of two shapes": counts.moving * n + counts.pairs,
-        "numbers": len(robot.floats) + len(blocks.floats) + BALL * n,
-        "offsets": len(robot.ints) + len(blocks.ints) + SHAPE_RECORD * n,
+        "numbers": len(floats),
+        "offsets": len(robot.ints) + len(blocks.ints) + (SHAPE_RECORD + 1) * n,
     }
     for what, size in sizes.items():
         if size > GREATEST_INDEX:
@@ -119,10 +123,19 @@ def _append(robot, blocks):
                 f"the world is too large: its {n} convex shapes give {size} {what}; allowed: {GREATEST_INDEX}"
             )
     records = shifted(blocks.records, len(robot.floats), len(robot.ints)).astype(np.int32)
-    ints = np.concatenate([robot.ints, blocks.ints, records.ravel()])
-    tables = {"obstacle_ints": len(robot.ints) + len(blocks.ints), "balls": len(robot.floats) + len(blocks.floats)}
-    set_header(ints, counts._replace(obstacles=n, **tables))
-    return Packed(np.concatenate([robot.floats, blocks.floats, blocks.balls.ravel()]), ints)
+    ints = np.concatenate([robot.ints, blocks.ints, records.ravel(), order.astype(np.int32)])
+    first_record, first_ball = len(robot.ints) + len(blocks.ints), len(robot.floats) + len(blocks.floats)
+    set_header(
+        ints,
+        counts._replace(
+            obstacles=n,
+            obstacle_ints=first_record,
+            order=first_record + records.size,
+            balls=first_ball,
+            groups=first_ball + balls.size,
+        ),
+    )
+    return Packed(floats, ints)
 
 
 def _pack_shapes(shapes, robot, margin):

@@ -9,8 +9,10 @@ import numpy as np
 from ...device import lean_njit
 from ..geometry.kinds import POLYTOPE, bound_distance, bound_offset
 from ..geometry.poses import ZERO, moved, norm, seen_from
+from .broad_phase import SURE
 from .closing import FOREVER, SLOP, ball_approach, ball_horizons, pair_bend, travel
 from .records import (
+    ball_owner,
     fine_sphere_count,
     inner_radius,
     moving_count,
@@ -30,7 +32,6 @@ from .scratch import ball_velocities, bends, own_balls, triple
 
 FAR = np.float32(1e30)
 COLLIDES = np.float32(-1.0)
-SURE = np.float32(1e-5)  # metres: so deep an inner ball must reach before it proves a collision
 
 
 @lean_njit
@@ -59,10 +60,10 @@ def within(a, b, distance):
 
 
 @lean_njit
-def obstacle_near(o, centre, radius, scene):
-    """First sieve: does a ball in the world reach the ball and the bounding volume of obstacle o?"""
-    x, y, z, r = obstacle_ball(scene, o)
-    return within(centre, (x, y, z), r + radius) and obstacle_distance(o, centre, scene) <= radius
+def obstacle_near(k, centre, radius, scene):
+    """First sieve: does a ball in the world reach ball k and the bounding volume of its obstacle?"""
+    x, y, z, r = obstacle_ball(scene, k)
+    return within(centre, (x, y, z), r + radius) and obstacle_distance(ball_owner(scene, k), centre, scene) <= radius
 
 
 @lean_njit
@@ -86,12 +87,12 @@ def self_pair_near(p, spread, array, balls, speeds, scene):
 
 
 @lean_njit
-def self_pair_meets(p, spread, scene, scratch):
-    """The same with the robot as it stands and moves."""
+def self_pair_meets(p, spread, closely, scene, scratch):
+    """The same with the robot as it stands and, where it is looked at closely, as it moves."""
     poses, speeds, i = scratch.poses, scratch.speeds, moving_count(scene) + p
     if not self_pair_near(p, spread, poses, own_balls(scene), speeds, scene):
         return False
-    if spread <= ZERO:
+    if not closely or spread <= ZERO:
         return True
     both = self_pair(scene, p)
     slop = speeds[both.a] + (speeds[both.b] if both.b < moving_count(scene) else ZERO)
@@ -101,12 +102,11 @@ def self_pair_meets(p, spread, scene, scratch):
 
 
 @lean_njit
-def ball_reach(s, spread, scene, scratch):
+def ball_reach(s, spread, closely, scene, scratch):
     """How far the ball of shape s comes from where its centre is, within `spread` of the motion parameter."""
-    radius = ball_radius(s, scene)
-    if spread <= ZERO:
-        return radius
-    poses, speeds = scratch.poses, scratch.speeds
+    poses, speeds, radius = scratch.poses, scratch.speeds, ball_radius(s, scene)
+    if not closely or spread <= ZERO:
+        return radius + spread * speeds[s]
     v = triple(poses, ball_velocities(scene), s)
     return radius + travel(v, SLOP * speeds[s], speeds[s], speeds[bends(scene) + s], spread)
 

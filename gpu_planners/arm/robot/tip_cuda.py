@@ -4,6 +4,7 @@ Local arrays need constant sizes, so there are kernels for a few sizes of chains
 """
 
 import functools
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -11,13 +12,13 @@ from numba import cuda, float64
 
 from ...device import cuda_jit
 from ...errors import RobotDescriptionError
-from ...parallel import team_cuda  # noqa: F401 - gives kernels the clock and the lanes
-from ...parallel.team import deadline_in, late, left_ms
+from ...parallel.team import NEVER
 from .chain import Chain, frame_count, joint_count
 from .tip_batch import Ends, Searches, run_search
 from .tip_search import SearchScratch, Wanted
 
 THREADS = 64  # of a block
+AT_ONCE = 1 << 16  # searches of a launch, between two looks at the clock
 SIZES = 8, 16, 32, 64  # frames, and joints, of the chains that kernels are compiled for
 
 
@@ -33,22 +34,16 @@ def runner(device: str) -> Callable[[Chain, Wanted, Searches, int, int], Ends]:
             floats, ints, goals, firsts, poses = (
                 cuda.to_device(each) for each in (*chain, searches.goals, searches.firsts, searches.poses)
             )
-            found = cuda.device_array(rows, np.uint8)
+            found = cuda.to_device(np.zeros(rows, np.uint8))
             q, misses = cuda.device_array((rows, n), np.float64), cuda.device_array((rows, 2), np.float64)
-            kernel[-(-rows // THREADS), THREADS](
-                floats,
-                ints,
-                goals,
-                firsts,
-                poses,
-                searches.seed,
-                searches.number,
-                *wanted,
-                left_ms(deadline),
-                found,
-                q,
-                misses,
-            )
+            limits = searches.seed, searches.number, *wanted
+            for first in range(0, rows, AT_ONCE):
+                if time.monotonic_ns() >= deadline:
+                    break
+                blocks = -(-min(rows - first, AT_ONCE) // THREADS)
+                kernel[blocks, THREADS](floats, ints, goals, firsts, poses, *limits, first, found, q, misses)
+                if deadline < NEVER:
+                    cuda.synchronize()
             return Ends(found.copy_to_host(), q.copy_to_host(), misses.copy_to_host())
 
     return run
@@ -69,7 +64,7 @@ def search_kernel(size: int) -> Callable:
     """The kernel for chains of at most `size` frames. A joint has a frame at least, so joints fit too."""
 
     @cuda_jit
-    def run(floats, ints, goals, firsts, poses, seed, number, position, angle, time_left, found, q, misses):
+    def run(floats, ints, goals, firsts, poses, seed, number, position, angle, first, found, q, misses):
         chain = Chain(floats, ints)
         n = joint_count(chain)
         scratch = SearchScratch(
@@ -81,13 +76,9 @@ def search_kernel(size: int) -> Callable:
             cuda.local.array(6, float64),
             cuda.local.array(6, float64),
         )
-        i = cuda.grid(1)
-        too_late = late(deadline_in(time_left))  # of all lanes of a warp, also of those without a search
+        i = first + cuda.grid(1)
         if i < len(found):
-            if too_late:
-                found[i] = 0
-            else:
-                searches = Searches(goals, firsts, seed, poses, number)
-                run_search(chain, Wanted(position, angle), searches, i, Ends(found, q, misses), scratch)
+            searches = Searches(goals, firsts, seed, poses, number)
+            run_search(chain, Wanted(position, angle), searches, i, Ends(found, q, misses), scratch)
 
     return run

@@ -30,7 +30,7 @@ from .state import CORNERS, state_sizes
 
 BLOCKS_FOR_ONE, BLOCKS_FOR_MANY = 1, 4  # on each multiprocessor
 SPLIT = 2  # warps that share a motion of a single query: a round lasts as long as its longest check
-FIRST_FOR_ONE, BATCH_FOR_ONE, BATCH_FOR_MANY = 64, 256, 4  # samples of a round: see Order
+FIRST_FOR_ONE, BATCH_FOR_ONE, BATCH_FOR_MANY = 64, 512, 4  # samples of a round: see Order
 NODES_FOR_MANY = 8192  # of a tree; a problem that needs more is solved by itself afterwards
 CORNERS_FOR_MANY = 32  # of a path, on average
 GREATEST = (1 << 31) - 1  # of an int32

@@ -28,7 +28,7 @@ class Settings(PlannerSettings):
     )
     batch: int = setting(
         0,
-        "Samples of a round; 0: 1 on the CPU; on CUDA 64, after four rounds 256, and 4 for each problem of a batch",
+        "Samples of a round; 0: 1 on the CPU; on CUDA 64, after four rounds 512, and 4 for each problem of a batch",
         0,
         4096,
     )
