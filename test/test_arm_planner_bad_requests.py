@@ -26,7 +26,7 @@ NAN = float("nan")
 
 
 def node_with_good_path():
-    node = RunningNode()
+    node = RunningNode(**{"rrt_connect.optimise_s": 0.0})
     node.good_path = node.plan(request()).path
     return node
 

@@ -250,11 +250,14 @@ def test_weights_of_the_wrong_number_are_answered(running, planner):
 
 def test_every_setting_is_a_described_parameter(running):
     """Each field of each planner's Settings; the ends of its range are values that the Settings take."""
-    from gpu_planners.arm.planners import prm, rrt_connect
-    from gpu_planners.arm.planners.tree import rrt, rrt_star
+    from gpu_planners.arm import PLANNERS
+    from gpu_planners.nodes.arm.parameters import ArmParameters
+    from gpu_planners.nodes.common.parameters import settings_in
 
-    for name, planner in zip(PLANNER_NAMES, (rrt_connect, prm, rrt, rrt_star), strict=True):
-        for field in fields(planner.Settings):
+    for name in PLANNER_NAMES:
+        kind = settings_in(ArmParameters)[name]
+        assert issubclass(kind, PLANNERS[name].Settings)
+        for field in fields(kind):
             descriptor = running.node.describe_parameter(f"{name}.{field.name}")
             value = running.node.get_parameter(f"{name}.{field.name}").value
             assert len(descriptor.description) > 10
@@ -265,7 +268,7 @@ def test_every_setting_is_a_described_parameter(running):
                 field.name != "weights" or descriptor.type == ParameterType.PARAMETER_DOUBLE_ARRAY
             )
             for end in (r for interval in ranges for r in (interval.from_value, interval.to_value)):
-                assert getattr(planner.Settings(**{field.name: end}), field.name) == end
+                assert getattr(kind(**{field.name: end}), field.name) == end
 
 
 def test_markers_show_robot_obstacles_and_tip(running):

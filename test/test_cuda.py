@@ -165,9 +165,9 @@ def test_collisions_and_time_limits_are_named(robot, problems):
     blocked = rrt_connect.solve(ready, turned, free)
     assert blocked.status is Status.START_IN_COLLISION and "panda_hand_0 with ball" in blocked.message
     assert rrt_connect.solve(turned, ready, free).status is Status.GOAL_IN_COLLISION
-    cage = rrt_connect.Settings(range=0.002, time_limit_s=0.05)
-    limited = rrt_connect.solve(start, goals, gpu, cage)
-    assert limited.status is Status.TIMED_OUT and "0.05 s" in limited.message and limited.time_s < 2.0
+    slow = rrt_connect.Settings(range=0.001, time_limit_s=0.001)  # thousands of steps to the goal
+    limited = rrt_connect.solve(start, goals, gpu, slow)
+    assert limited.status is Status.TIMED_OUT and "0.001 s" in limited.message and limited.time_s < 2.0
     assert rrt_connect.solve(start, goals, gpu).solved
     few = rrt_connect.solve(start, goals, gpu, rrt_connect.Settings(max_samples=3, range=0.01))
     assert few.status is Status.SAMPLES_EXHAUSTED and few.samples == 3

@@ -1,6 +1,7 @@
 """rrt_connect and prm: every path re-checked by coal, bad queries named, answers repeatable."""
 
 import os
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from gpu_planners.arm import CollisionChecker, CollisionWorld, Status, load_urdf
 from gpu_planners.arm.planners import prm, rrt_connect
 from gpu_planners.arm.planners.query import Query
 from gpu_planners.arm.planners.result import path_length
+from gpu_planners.arm.planners.rrt_connect.request import order_of
 from gpu_planners.arm.planners.shortcut import shortcut
 from gpu_planners.arm.spaces.image import ImageChecker
 from gpu_planners.errors import SettingsError
@@ -228,6 +230,22 @@ def test_weights_count_in_the_cost(panda):
     )
     assert heavy.cost == pytest.approx(path_length(heavy.path, np.array(weights)))
     assert heavy.cost < path_length(plain.path, np.array(weights))
+
+
+def test_rounds_that_grow_solve_as_well(monkeypatch):
+    """As on CUDA: some small rounds, then larger ones."""
+    planner = sys.modules[rrt_connect.solve.__module__]
+    orders = []
+
+    def growing(*arguments):
+        orders.append(order_of(*arguments, first=2))
+        return orders[-1]
+
+    monkeypatch.setattr(planner, "order_of", growing)
+    settings = rrt_connect.Settings(batch=16, shortcut_rounds=0, time_limit_s=60)
+    for robot in ("panda", "tiago"):
+        solve_generated(robot, rrt_connect, settings)
+    assert {(order.first, order.batch) for order in orders} == {(2, 16)}
 
 
 def test_a_world_that_changes_during_the_query(panda):

@@ -1,6 +1,6 @@
 """The parameters of the node arm_planner, with the settings of every planner as `<planner>.<field>`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...arm import PLANNERS
 from ...arm.collision.checker import MARGIN, MotionCheck
@@ -12,12 +12,30 @@ from ...arm.planners.tree.rrt_star import Settings as RrtStarSettings
 from ...settings import changed, setting
 from ..common.parameters import NodeParameters
 
+BY_DEVICE, ON_CUDA, ON_CPU = -1.0, 0.1, 0.3  # a value of optimise_s, and the seconds that it means
+
 
 @dataclass(frozen=True)
 class NodeRrtConnect(RrtConnectSettings):
     """Settings of RRT-Connect in the node, which makes paths shorter unless it is told not to."""
 
-    optimise_s: float = changed(RrtConnectSettings, "optimise_s", default=-1.0)
+    optimise_s: float = changed(
+        RrtConnectSettings,
+        "optimise_s",
+        default=BY_DEVICE,
+        low=BY_DEVICE,
+        text="Spent on further searches after the first path, as long as a shorter one is possible; the shortest path "
+        f"counts. {BY_DEVICE:g}: {ON_CUDA} on CUDA, {ON_CPU} on the CPU",
+        must=(f"{BY_DEVICE:g}, or a number from 0", lambda seconds: seconds >= 0 or seconds == BY_DEVICE),
+    )
+
+    @classmethod
+    def label(cls, name: str) -> str:
+        return RrtConnectSettings.label(name)
+
+    def on(self, device: str) -> RrtConnectSettings:
+        """The settings for a device."""
+        return replace(self, optimise_s=ON_CPU if device == "cpu" else ON_CUDA) if self.optimise_s < 0 else self
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from . import codes as error_codes
 from .codes import CODE_OF_STATUS, code_of
 from .conversions import configuration, joint_positions, only_joints, path_message, trajectory_message
 from .goals import goals_of
-from .parameters import PLANNERS, ArmParameters
+from .parameters import PLANNERS, ArmParameters, NodeRrtConnect
 from .planning_scene import PlanningScene
 
 Measured = Callable[[], dict[str, float] | None]  # {joint: position} of joint_states, None without a recent message
@@ -76,6 +76,7 @@ def _plan(scene, values, request, measured, response):
     left, late = until - time.monotonic(), f"the time limit of {settings.time_limit_s:g} s was reached"
     if left < LEAST_TIME_S:
         raise RequestError(error_codes.TIMED_OUT, f"{late} before the search began")
+    settings = settings.on(checker.device) if isinstance(settings, NodeRrtConnect) else settings
     result = PLANNERS[name].solve(start, goals, checker, replace(settings, time_limit_s=left), seed=request.seed)
     response.code, response.status = CODE_OF_STATUS[result.status], result.status.value
     response.planning_time_s, response.samples = float(result.time_s), int(result.samples)

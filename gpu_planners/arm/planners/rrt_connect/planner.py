@@ -38,7 +38,6 @@ from .state import CORNERS, state_sizes
 
 CHUNK = 64  # samples between two returns to Python on the CPU, so that Ctrl-C is noticed
 RESTART, MOST_RESTARTS = 1 << 40, 100_000  # between the seeds of restarts; of a query
-OPTIMISE_S = 0.1, 0.3  # on CUDA, on the CPU: what optimise_s = -1 means
 
 
 def solve(
@@ -63,8 +62,7 @@ def _improved(first, query, settings, seed, engine):
     """The shortest path of further searches: of `restarts`, and of those for which optimise_s has time."""
     searches, checker = settings.restarts, query.checker
     if settings.optimise_s:
-        seconds = OPTIMISE_S[checker.device == "cpu"] if settings.optimise_s < 0 else settings.optimise_s
-        query = replace(query, deadline=min(query.deadline, clock_ns() + int(1e9 * seconds)))
+        query = replace(query, deadline=min(query.deadline, clock_ns() + int(1e9 * settings.optimise_s)))
         searches = searches or MOST_RESTARTS
     if not searches:
         return first

@@ -41,12 +41,11 @@ class Settings(PlannerSettings):
     )
     optimise_s: float = setting(
         0.0,
-        "Seconds spent on further searches after the first path, as long as a shorter one is possible; the shortest "
-        "path counts. -1: 0.1 on CUDA, 0.3 on the CPU. solve_batch spends none",
-        -1.0,
+        "Spent on further searches after the first path, as long as a shorter one is possible; the shortest path "
+        "counts. solve_batch spends none",
+        0.0,
         86_400.0,
         unit="seconds",
-        must=("-1, or a number from 0", lambda seconds: seconds >= 0 or seconds == -1),
     )
     max_samples: int = changed(PlannerSettings, "max_samples", text="Most configurations drawn in one search")
     time_limit_s: float = changed(
