@@ -89,10 +89,11 @@ def test_colliding_pairs_name_the_offenders(panda):
     assert checker.configurations_valid(q[None])[0]
 
 
-def test_continuous_motions_are_free_however_densely_one_looks(panda):
+@pytest.mark.parametrize("families", [list(FAMILIES)[:1], pytest.param(list(FAMILIES)[1:], marks=pytest.mark.slow)])
+def test_continuous_motions_are_free_however_densely_one_looks(panda, families):
     """What is called free is free at 2000 places; what is refused comes within the step of contact somewhere."""
     rng, accepted, refused = np.random.default_rng(5), 0, 0
-    for family in FAMILIES:
+    for family in families:
         checker = checker_among(panda, problem_of("panda", family)[1])
         a = rng.uniform(panda.lower, panda.upper, (250, 7))
         a = a[checker.configurations_valid(a)]
@@ -105,7 +106,7 @@ def test_continuous_motions_are_free_however_densely_one_looks(panda):
             else:
                 assert clear < checker.motion.step, f"refused although {clear} m free everywhere"
         accepted, refused = accepted + valid.sum(), refused + (~valid).sum()
-    assert accepted > 100 and refused > 50
+    assert accepted > 50 and refused > 5
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Costs far beyond those of everyday maps: corridors whose sum of costs a narrower number could not hold."""
 
+import itertools
+
 import numpy as np
 import pytest
 from grid_oracle import cost_of, dijkstra
@@ -67,8 +69,13 @@ def test_no_path_on_the_largest_map_costs_as_much_as_none():
     assert 3 * int(INFINITE) < 2**63
 
 
-@pytest.mark.parametrize("connectivity", [pytest.param(4, marks=pytest.mark.slow), 8])
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize(
+    ("algorithm", "connectivity"),
+    [
+        case if case == ("exact", 8) else pytest.param(*case, marks=pytest.mark.slow)
+        for case in itertools.product(ALGORITHMS, (4, 8))
+    ],
+)
 def test_a_corridor_beyond_two_to_the_29(algorithm, connectivity):
     """Then an update near the starts, which `exact` repairs, takes the cost below, and another beyond again."""
     rng = np.random.default_rng(3)

@@ -25,8 +25,13 @@ def directions_to(grid, block_size, goal):
     return Directions(fields.staged()["directions"], blocks.width, blocks.count)
 
 
-@pytest.mark.parametrize("block_size", [4, 32])
-@pytest.mark.parametrize(("connectivity", "highest"), [(4, 1), (4, 9), (8, 1), (8, 9)])
+MORE = (4, 1, 4), (4, 9, 4), (4, 9, 32), (8, 1, 4), (8, 1, 32), (8, 9, 32)
+
+
+@pytest.mark.parametrize(
+    ("connectivity", "highest", "block_size"),
+    [(4, 1, 32), (8, 9, 4), *(pytest.param(*case, marks=pytest.mark.slow) for case in MORE)],
+)
 def test_words_are_those_of_the_paths(connectivity, highest, block_size):
     rng = np.random.default_rng(block_size)
     grid = GridMap(random_costs(rng, 70, 90, 0.3, highest), connectivity)
