@@ -7,7 +7,8 @@ from rich.table import Table
 
 from gpu_planners_msgs.srv import PlanMotion
 
-from ..nodes.arm.parameters import PLANNERS
+from ..nodes.arm.parameters import PLANNERS, ArmParameters
+from ..nodes.common.parameters import settings_in
 from . import scene as demo_scene
 from .node import NodeClient
 from .scene import DemoRequest
@@ -20,7 +21,7 @@ KINDS = {"rrt_connect": "two trees", "prm": "two graphs", "rrt": "one tree", "rr
 
 @dataclass(frozen=True)
 class Answers:
-    """What one planner answered; raw: with shortening off, None where that cannot be set."""
+    """What one planner answered; raw: without shortening, None where that cannot be set."""
 
     planner: str
     raw: PlanMotion.Response | None
@@ -71,11 +72,14 @@ def _figures(response):
 
 
 def _raw(client, planner, request, start, seed):
-    """The answer with shortening off, which is then put back."""
-    name = f"{planner}.shortcut_rounds"
-    client.set_parameter(name, 0)
+    """The answer without shortening and without further searches, which are then put back."""
+    rules = settings_in(ArmParameters)[planner].rules
+    off = {name: type(rules[name].default)(0) for name in ("shortcut_rounds", "optimise_s") if name in rules}
+    for name, value in off.items():
+        client.set_parameter(f"{planner}.{name}", value)
     response = client.ask(_message(planner, request, start, seed))[0]
-    client.set_parameter(name, PLANNERS[planner].Settings().shortcut_rounds)
+    for name in off:
+        client.set_parameter(f"{planner}.{name}", rules[name].default)
     return response
 
 
