@@ -1,4 +1,4 @@
-"""Path length against time: RRT-Connect with restarts, and RRT*."""
+"""Path length against time: RRT-Connect that goes on after its first path, and RRT*."""
 
 import time
 
@@ -16,6 +16,7 @@ ASKED = (  # who, planner, settings, every n-th problem
     ("RRT-Connect", rrt_connect, rrt_connect.Settings(), 5),
     ("RRT-Connect, restarts within 25 ms", rrt_connect, rrt_connect.Settings(restarts=MANY, time_limit_s=0.025), 5),
     ("RRT-Connect, restarts within 100 ms", rrt_connect, rrt_connect.Settings(restarts=MANY, time_limit_s=0.1), 5),
+    ("RRT-Connect, 0.3 s for shorter ones", rrt_connect, rrt_connect.Settings(optimise_s=0.3), 5),
     ("RRT*, within 0.1 s", rrt_star, rrt_star.Settings(max_samples=10_000_000, time_limit_s=0.1), 25),
     ("RRT*, within 1 s", rrt_star, rrt_star.Settings(max_samples=10_000_000, time_limit_s=1.0), 25),
 )
