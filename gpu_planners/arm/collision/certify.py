@@ -57,7 +57,7 @@ class Question(NamedTuple):
     active: does the lane have a configuration? Those that do come first
     at: the configuration's position, 0..1, on the motion that the lanes share, or UNRELATED
     back, ahead: how far along the motion the answer matters
-    moves: does any of it matter? False, for all lanes: a plain check, and its compiled code knows of no motion
+    moves: does any of it matter? False, for all lanes: a plain check, whose kernel on CUDA knows of no motion
     closely: is it told by how the shapes move in this configuration? False, for all lanes: by the bounds on their
         speeds in all configurations, which costs less and is enough for short parts
     stop: return as soon as any lane's configuration collides; the other lanes' answers are void then
