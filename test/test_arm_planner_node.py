@@ -189,8 +189,13 @@ def test_obstacles_may_come_before_the_robot(start_node):
 
 
 def test_the_same_seed_gives_the_same_path(running):
+    """Where no time ends the search. With time for further ones, paths are no longer."""
     fields = dict(obstacles=MarkerArray(markers=[marker(**BAR)]), seed=5)
-    assert running.plan(request(**fields)).path == running.plan(request(**fields)).path
+    longer_searched = running.plan(request(**fields))
+    assert running.set_parameter("rrt_connect.optimise_s", 0.0).successful
+    first, again = (running.plan(request(**fields)) for _ in range(2))
+    assert first.path == again.path and longer_searched.path_length <= first.path_length + 1e-6
+    assert longer_searched.samples > first.samples
 
 
 def test_scaling_slows_the_motion(running):
