@@ -8,6 +8,7 @@ from . import coal_peer
 from .harness import Benchmark, Row, median, places, progress, seconds
 from .problems import add_obstacles, load_problems, robot_files
 
+STEP = 0.5  # rad, of a motion
 CONTACT = 1e-4  # metres: closer to contact than this, two exact methods may differ by their tolerances
 
 
@@ -51,10 +52,7 @@ def motions(context):
                 checker = _checker(robot, problem, device, check)
                 q_from = rng.uniform(robot.lower, robot.upper, (3 * count, robot.dof))
                 q_from = q_from[checker.configurations_valid(q_from)][:count]
-                step = rng.normal(size=q_from.shape)
-                q_to = np.clip(
-                    q_from + 0.5 * step / np.linalg.norm(step, axis=1, keepdims=True), robot.lower, robot.upper
-                )
+                q_to = stepped(rng, q_from, robot)
                 valid.append(checker.motions_valid(q_from, q_to).mean())
                 for where, ends in places(device, q_from, q_to):
                     taken = seconds(
@@ -66,6 +64,12 @@ def motions(context):
                 for where, each in rates.items()
             ]
     return rows
+
+
+def stepped(rng, q, robot):
+    """q: (N, dof) -> (N, dof) a STEP away in random directions, within the limits."""
+    step = rng.normal(size=q.shape)
+    return np.clip(q + STEP * step / np.linalg.norm(step, axis=1, keepdims=True), robot.lower, robot.upper)
 
 
 def _measured(mix, device, missing, robot, scenes, draw, count, context, best, peer):

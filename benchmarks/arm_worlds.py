@@ -11,12 +11,12 @@ from gpu_planners.arm.spaces.interface import space_of
 from gpu_planners.device import njit
 
 from . import generated_problems, robots
+from .arm_checks import stepped
 from .harness import Benchmark, Row, median, progress, seconds, told
 from .problems import add_obstacles
 
 SIZES = 10, 100, 1_000, 10_000, 100_000
 POINTS = 100_000, 1_000_000  # small balls, as a depth camera gives them
-STEP = 0.5  # rad, of a motion
 LARGEST_ROOM = 1.2  # m from the middle of the room to each of its sides
 EMPTY = 0.75  # m around MIDDLE, where no obstacle's centre is
 MIDDLE = np.array([0.0, 0.0, 0.4])
@@ -43,8 +43,8 @@ def worlds(context):
 
 
 def room(count, what):
-    """CollisionWorld of so many boxes or points around the robot, and the name of one of them. The more there are, the
-    smaller boxes are: their volume stays the same."""
+    """CollisionWorld of so many boxes or points around the robot. The more there are, the smaller boxes are: their
+    volume stays the same."""
     rng, world = np.random.default_rng(count), CollisionWorld()
     size = 0.3 / count ** (1 / 3) if what == "boxes" else 0.005
     places = np.zeros((0, 3))
@@ -58,19 +58,19 @@ def room(count, what):
             world.add_box(f"{i}", [size] * 3, pose.copy())
         else:
             world.add_sphere(f"{i}", size, pose.copy())
-    return world, "0"
+    return world
 
 
 def _in_a_room(n, what, device, quick):
     robot = robots.rig("panda").model
-    world, one = room(n, what)
+    world = room(n, what)
     checker = CollisionChecker(robot, world, device)
     checker.warm_up()
     rng, many = np.random.default_rng(1), 1 if device == "cpu" else 16
     q = rng.uniform(robot.lower, robot.upper, (10_000 * many, robot.dof))
     free = q[checker.configurations_valid(q)][: 1000 * many]
     figures = {"rate": len(q) / median(seconds(lambda: checker.configurations_valid(q), 1 if quick else 3))}
-    ends = free, _stepped(rng, free, robot)
+    ends = free, stepped(rng, free, robot)
     figures["motions"] = len(free) / median(seconds(lambda: checker.motions_valid(*ends), 1 if quick else 3))
     settings, plans = rrt_connect.Settings(shortcut_rounds=0, time_limit_s=3.0), []
     for start, goal in zip(free[:20], free[20:40]):
@@ -79,15 +79,10 @@ def _in_a_room(n, what, device, quick):
         rrt_connect.solve(start, goal, checker, settings)
         plans.append(time.perf_counter() - began)
     figures |= {"plan_ms": 1e3 * median(plans)}
-    world.remove(one)
+    world.remove(world.names[0])
     began = time.perf_counter()
     checker.packed_scene  # noqa: B018 - packs what changed
     return figures | {"change_ms": 1e3 * (time.perf_counter() - began)}
-
-
-def _stepped(rng, q, robot):
-    step = rng.normal(size=q.shape)
-    return np.clip(q + STEP * step / np.linalg.norm(step, axis=1, keepdims=True), robot.lower, robot.upper)
 
 
 def looks(context):
@@ -105,7 +100,7 @@ def _looked_at(name, quick):
         rng = np.random.default_rng(problem.index)
         q = rng.uniform(robot.lower, robot.upper, (20_000, robot.dof))
         q = q[checker.configurations_valid(q)][: 200 if quick else 2000]
-        ends = q.astype(np.float32), _stepped(rng, q, robot).astype(np.float32)
+        ends = q.astype(np.float32), stepped(rng, q, robot).astype(np.float32)
         taken, proven = np.zeros(len(q), int), np.zeros(len(q), bool)
         _prove_all(*ends, space_of(checker), taken, proven)
         counts.append(taken)

@@ -7,6 +7,8 @@ from ...settings import Described, setting
 LEAST_WEIGHT, GREATEST_WEIGHT = 1e-6, 1e6
 LEAST_TIME_S = 1e-3
 LEAST_RANGE = 1e-3  # of a motion that is added to a tree
+# what a setting `range` must be, whose 0 has a meaning of its own
+RANGE_RULE = (f"0, or a number from {LEAST_RANGE}", lambda length: not 0 < length < LEAST_RANGE)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ....settings import changed, setting
-from ..settings import LEAST_RANGE, PlannerSettings
+from ..settings import RANGE_RULE, PlannerSettings
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Settings(PlannerSettings):
         0.0,
         100.0,
         unit="rad",
-        must=(f"0, or a number from {LEAST_RANGE}", lambda length: not 0 < length < LEAST_RANGE),
+        must=RANGE_RULE,
     )
     dynamic_domain: float = setting(
         0.0,

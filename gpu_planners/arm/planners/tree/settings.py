@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ....settings import setting
-from ..settings import LEAST_RANGE, PlannerSettings
+from ..settings import RANGE_RULE, PlannerSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +16,7 @@ class TreeSettings(PlannerSettings):
         0.0,
         1e4,
         unit="units of cost",
-        must=(f"0, or a number from {LEAST_RANGE}", lambda length: not 0 < length < LEAST_RANGE),
+        must=RANGE_RULE,
     )
     goal_radius: float = setting(
         0.0, "A path may end this close to a goal; 0: it ends at the goal", 0.0, 1e4, unit="units of cost"
