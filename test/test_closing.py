@@ -15,12 +15,12 @@ MOTIONS = 12  # of each robot
 
 
 @njit
-def free_around(qa, qb, at, closely, space):
+def free_around(qa, qb, at, space):
     """How far back and ahead the motion qa -> qb is known to be free around `at`; the first is below 0 in collision."""
     scene = Packed(space.floats, space.ints)
     set_speeds(qa, qb, scene, space.scratch.speeds, 0)
     interpolate(qa, qb, at, space.scratch.q)
-    ask = Question(True, at, at, np.float32(1) - at, True, closely, False)
+    ask = Question(True, at, at, np.float32(1) - at, True, False)
     return certify(ask, space.scratch.q, scene, space.scratch, 0)
 
 
@@ -72,8 +72,7 @@ def test_what_is_known_to_be_free_is_free(seeds, tmp_path):
             ends = rng.uniform(robot.lower, robot.upper, (2, robot.dof)).astype(np.float32)
             ends[1] = ends[0] + (ends[1] - ends[0]) * np.float32(10 ** rng.uniform(-1.5, 0))
             at = np.float32(rng.random())
-            closely = bool(rng.integers(4))
-            back, ahead = free_around(*ends, at, closely, space)
+            back, ahead = free_around(*ends, at, space)
             if back < 0:
                 continue
             for span, side in ((back, -1), (ahead, 1)):
@@ -81,7 +80,7 @@ def test_what_is_known_to_be_free_is_free(seeds, tmp_path):
                 gaps = [scene.distance(ends[0] + share * (ends[1] - ends[0])) for share in shares]
                 assert min(gaps) > 0, f"robot {seed}: {min(gaps)} m within {span} of {at}"
                 most = at if side < 0 else 1 - at
-                if closely and span < most:
+                if span < most:
                     tight.append(min(gaps) / max(gaps[0], 1e-9))
             checked += 1
     assert checked > 20 and np.percentile(tight, 25) < 0.8, "the bounds say next to nothing"

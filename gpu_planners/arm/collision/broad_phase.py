@@ -8,9 +8,11 @@ whose nodes need no pointers. Walking along the balls, a group whose box is too 
 import numpy as np
 
 from ...device import lean_njit
+from ...parallel.memory import item
 from .records import first_group
 
-GROUP = 8
+GROUP_BITS = 3
+GROUP = 1 << GROUP_BITS
 BOX = 6  # scalars: lowest x, y, z, highest x, y, z
 FEW = 32  # balls that are looked at one by one
 BITS = 21  # of a coordinate on the curve
@@ -61,13 +63,15 @@ def group_boxes(balls: np.ndarray) -> np.ndarray:
 @lean_njit
 def next_near(k, balls, centre, radius, scene):
     """The first of the balls k, k + 1, ... below `balls` whose group can be near a ball in the world; `balls`, or
-    more: none."""
-    while FEW < balls and k < balls:
-        passed, size, boxes = 0, GROUP, first_group(scene)
-        while k % size == 0 and size < GROUP * balls and box_far(boxes + BOX * (k // size), centre, radius, scene):
-            passed = size
-            boxes += BOX * ((balls + size - 1) // size)
-            size *= GROUP
+    more: none. For more than FEW balls."""
+    while k < balls:
+        passed, bits, boxes = 0, GROUP_BITS, first_group(scene)
+        while k & ((1 << bits) - 1) == 0 and 1 << bits < GROUP * balls:
+            if not box_far(boxes + BOX * (k >> bits), centre, radius, scene):
+                break
+            passed = 1 << bits
+            boxes += BOX * ((balls + passed - 1) >> bits)
+            bits += GROUP_BITS
         if passed == 0:
             return k
         k += passed
@@ -79,6 +83,8 @@ def box_far(at, centre, radius, scene):
     """Is a ball too far from a box to reach anything in it?"""
     floats, squared = scene.floats, np.float32(0.0)
     for axis in range(3):
-        beyond = max(floats[at + axis] - centre[axis], centre[axis] - floats[at + 3 + axis], np.float32(0.0))
+        beyond = max(
+            item(floats, at + axis) - centre[axis], centre[axis] - item(floats, at + 3 + axis), np.float32(0.0)
+        )
         squared += beyond * beyond
     return squared > (radius + SURE) * (radius + SURE)

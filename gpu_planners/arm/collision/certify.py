@@ -6,8 +6,8 @@ holds: `closing` derives how long a gap between two shapes lasts. `motions` cove
 Groups of obstacles that a shape cannot be near are passed over (`broad_phase`). Then there are three sieves, one after
 the other over many pairs, so that the lanes stay together: a ball around A against a ball and the bounding volume of B;
 spheres that cover A against that volume (both in `sieves`); the exact search (`separation`), for which the lanes share
-what is left. Before the first, the lanes of a motion share out its pairs and drop those that are too far apart for all
-of them. On the CPU there is one lane.
+what is left. Before the first, lanes that share a motion share out its pairs and drop those that are too far apart for
+all of them. On the CPU there is one lane.
 """
 
 from typing import NamedTuple
@@ -15,11 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ...device import lean_njit
+from ...parallel.memory import item, set_item
 from ...parallel.team import any_lane, from_lane, greatest_lane, lane_count, lower, rank_lanes, sync_lanes, vote_lanes
 from ..geometry.poses import HALF, POSE, ZERO, identity, load, relative, store
 from ..spaces.interface import FREE, NOT_FINITE, NOT_FREE, finite
-from .broad_phase import SURE, next_near
-from .closing import LEAST, closing_of, pair_twist
+from .broad_phase import FEW, SURE, next_near
+from .closing import Twist, closing_of, pair_twist
 from .forward import move_robot, place_robot, placed, relative_pose
 from .records import (
     ball_owner,
@@ -31,7 +32,7 @@ from .records import (
     shape_count,
     speed_count,
 )
-from .scratch import SIEVE, TWIST, own_balls, shared_balls, triple
+from .scratch import SIEVE, own_balls, shared_balls, triple
 from .separation import Sought, distance_sought, exact_separation
 from .sieves import (
     COLLIDES,
@@ -55,11 +56,9 @@ class Question(NamedTuple):
     """What a lane asks of `certify`.
 
     active: does the lane have a configuration? Those that do come first
-    at: the configuration's position, 0..1, on the motion that the lanes share, or UNRELATED
+    at: the configuration's position, 0..1, on the motion that the lanes share; UNRELATED, for all lanes: none
     back, ahead: how far along the motion the answer matters
     moves: does any of it matter? False, for all lanes: a plain check, whose kernel on CUDA knows of no motion
-    closely: is it told by how the shapes move in this configuration? False, for all lanes: by the bounds on their
-        speeds in all configurations, which costs less and is enough for short parts
     stop: return as soon as any lane's configuration collides; the other lanes' answers are void then
     """
 
@@ -68,7 +67,6 @@ class Question(NamedTuple):
     back: float
     ahead: float
     moves: bool
-    closely: bool
     stop: bool
 
 
@@ -88,7 +86,7 @@ class Run(NamedTuple):
 @lean_njit
 def verdict(active, q, scene, scratch, lane):
     """interface.FREE, NOT_FREE or NOT_FINITE: a plain check of one configuration a lane. `clear_speeds` comes first."""
-    back, _ = certify(Question(active, UNRELATED, ZERO, ZERO, False, False, False), q, scene, scratch, lane)
+    back, _ = certify(Question(active, UNRELATED, ZERO, ZERO, False, False), q, scene, scratch, lane)
     is_free = back >= ZERO
     if in_ranges(q, scene):
         return FREE if is_free else NOT_FREE
@@ -124,7 +122,7 @@ def certify(ask, q, scene, scratch, lane):
     tau[lane], tau[lanes + lane] = ask.back if ask.active else COLLIDES, ask.ahead
     if ask.active:
         place_robot(q, scene, scratch.poses)
-        if ask.closely:
+        if ask.moves:
             move_robot(scene, scratch.speeds, scratch.poses)
     spread = share_balls(ask, scene, scratch, lane)
     count, waiting = 0, 0
@@ -142,7 +140,7 @@ def certify(ask, q, scene, scratch, lane):
                 near = vote_lanes(k < last and may_meet(shape, k, spread, scene, scratch.speeds))
             if tau[lane] >= ZERO:
                 run = Run(shape, first, last, near)
-                count = first_sieve(run, farthest_wanted(ask, tau, lane), ask.closely, count, scene, scratch)
+                count = first_sieve(run, farthest_wanted(ask, tau, lane), count, scene, scratch)
             first += RUN
             done = shape < 0 and first >= n
             if done or any_lane(count > SIEVE - RUN):
@@ -169,13 +167,15 @@ def next_run(shape, first, ask, spread, scene, scratch, lane):
     """Where the next obstacles are, from `first` on, that a moving shape can be near. The lanes of a motion go through
     the same ones together, other lanes each through its own."""
     n = obstacle_count(scene)
+    if n <= FEW:
+        return first
     if spread >= ZERO:
         centre = triple(scratch.speeds, shared_balls(scene), shape)
-        return next_near(first, n, centre, ball_radius(shape, scene) + spread * scratch.speeds[shape], scene)
+        return next_near(first, n, centre, ball_radius(shape, scene) + spread * item(scratch.speeds, shape), scene)
     if scratch.tau[lane] < ZERO:
         return n
     centre = triple(scratch.poses, own_balls(scene), shape)
-    radius = ball_reach(shape, farthest_wanted(ask, scratch.tau, lane), ask.closely, scene, scratch)
+    radius = ball_reach(shape, farthest_wanted(ask, scratch.tau, lane), scene, scratch)
     return next_near(first, n, centre, radius, scene)
 
 
@@ -185,7 +185,7 @@ def share_balls(ask, scene, scratch, lane):
 
     -> how far from its position on the motion any lane looks, or UNRELATED
     """
-    if lane_count() == 1:
+    if lane_count() == 1 or any_lane(ask.at < ZERO):
         return UNRELATED
     _, others = rank_lanes(ask.active)
     middle = others // 2
@@ -194,9 +194,9 @@ def share_balls(ask, scene, scratch, lane):
     if lane == middle:
         own, shared = own_balls(scene), shared_balls(scene)
         for k in range(3 * shape_count(scene)):
-            scratch.speeds[shared + k] = scratch.poses[own + k]
+            set_item(scratch.speeds, shared + k, item(scratch.poses, own + k))
     sync_lanes()
-    return UNRELATED if any_lane(ask.active and ask.at < ZERO) else farthest
+    return farthest
 
 
 @lean_njit
@@ -205,27 +205,31 @@ def may_meet(shape, k, spread, scene, speeds):
     `spread` of the position on the motion whose ball centres `share_balls` showed?"""
     balls = shared_balls(scene)
     if shape >= 0:
-        radius = ball_radius(shape, scene) + spread * speeds[shape] + SURE
+        radius = ball_radius(shape, scene) + spread * item(speeds, shape) + SURE
         return obstacle_near(k, triple(speeds, balls, shape), radius, scene)
     return self_pair_near(k, spread, speeds, balls, speeds, scene)
 
 
 @lean_njit
-def first_sieve(run, spread, closely, count, scene, scratch):
+def first_sieve(run, spread, count, scene, scratch):
     """Append the pairs of a Run whose balls come near each other to `scratch.sieve`; -> how many it holds."""
-    sieve, obstacles = scratch.sieve, obstacle_count(scene)
+    sieve, obstacles, near = scratch.sieve, obstacle_count(scene), run.near
+    if near == 0:
+        return count
     if run.shape >= 0:
         centre = triple(scratch.poses, own_balls(scene), run.shape)
-        radius = ball_reach(run.shape, spread, closely, scene, scratch)
+        radius = ball_reach(run.shape, spread, scene, scratch)
         for k in range(run.first, run.last):
-            if run.near >> (k - run.first) & 1 and obstacle_near(k, centre, radius, scene):
-                sieve[count] = run.shape * obstacles + ball_owner(scene, k)
+            if near & 1 and obstacle_near(k, centre, radius, scene):
+                set_item(sieve, count, run.shape * obstacles + ball_owner(scene, k))
                 count += 1
+            near >>= 1
     else:
         for p in range(run.first, run.last):
-            if run.near >> (p - run.first) & 1 and self_pair_meets(p, spread, closely, scene, scratch):
-                sieve[count] = moving_count(scene) * obstacles + p
+            if near & 1 and self_pair_meets(p, spread, scene, scratch):
+                set_item(sieve, count, moving_count(scene) * obstacles + p)
                 count += 1
+            near >>= 1
     return count
 
 
@@ -242,7 +246,7 @@ def settle(ask, count, waiting, done, scene, scratch, lane):
         if near:
             keep, code, T, twist = False, 0, identity(), at_rest()
             if k < count and tau[lane] >= ZERO:
-                code = int(scratch.sieve[k])
+                code = int(item(scratch.sieve, k))
                 keep, T, twist = second_sieve(code, ask, scene, scratch, lane)
             rank, total = rank_lanes(keep)
             if keep:
@@ -275,14 +279,10 @@ def second_sieve(code, ask, scene, scratch, lane):
         return False, T, twist
     if not ask.moves:
         return bound == ZERO, T, twist
-    if bound > max(back, ahead) * scratch.speeds[i]:
+    if bound > max(back, ahead) * item(scratch.speeds, i):
         return False, T, twist
-    if ask.closely:
-        twist = pair_twist(i, s, B, scene, scratch)
-        back, ahead = sphere_horizons(a, b, T, closing_of(i, a, T, twist, scene, scratch.speeds), scene)
-    else:
-        twist = unknown()
-        back = ahead = bound / max(scratch.speeds[i], LEAST)
+    twist = pair_twist(i, s, B, scene, scratch)
+    back, ahead = sphere_horizons(a, b, T, closing_of(a, T, twist, scene), scene)
     shortens = back < tau[lane] or ahead < tau[lanes + lane]
     if shortens and (back < HALF * ask.back or ahead < HALF * ask.ahead):
         return True, T, twist
@@ -293,13 +293,7 @@ def second_sieve(code, ask, scene, scratch, lane):
 @lean_njit
 def at_rest():
     """-> the `pair_twist` of a pair that does not move."""
-    return (ZERO, ZERO, ZERO), (ZERO, ZERO, ZERO), ZERO
-
-
-@lean_njit
-def unknown():
-    """-> the `pair_twist` of a pair of which no more is known than the bound on its speed."""
-    return (ZERO, ZERO, ZERO), (ZERO, ZERO, ZERO), FAR
+    return Twist((ZERO, ZERO, ZERO), (ZERO, ZERO, ZERO), ZERO, ZERO, ZERO)
 
 
 @lean_njit
@@ -307,16 +301,21 @@ def queue_pair(slot, code, T, scratch, lane):
     """Let a pair of this lane wait for the exact search."""
     slots = 2 * lane_count()
     store(scratch.items, slot, slots, T)
-    scratch.codes[slot], scratch.codes[slots + slot] = code, lane
+    set_item(scratch.codes, slot, code)
+    set_item(scratch.codes, slots + slot, lane)
 
 
 @lean_njit
 def queue_twist(slot, twist, scratch):
     """Keep the `pair_twist` of a pair that waits."""
-    items, slots, (v, w, spin) = scratch.items, 2 * lane_count(), twist
+    items, slots = scratch.items, 2 * lane_count()
+    at = POSE * slots + slot
     for k in range(3):
-        items[(POSE + k) * slots + slot], items[(POSE + 3 + k) * slots + slot] = v[k], w[k]
-    items[(POSE + TWIST) * slots + slot] = spin
+        set_item(items, at + k * slots, twist.v[k])
+        set_item(items, at + (3 + k) * slots, twist.w[k])
+    set_item(items, at + 6 * slots, twist.spin)
+    set_item(items, at + 7 * slots, twist.speed)
+    set_item(items, at + 8 * slots, twist.bend)
 
 
 @lean_njit
@@ -324,9 +323,9 @@ def queued_twist(slot, scratch):
     """-> the `pair_twist` of a pair that waits."""
     items, slots = scratch.items, 2 * lane_count()
     at = POSE * slots + slot
-    v = (items[at], items[at + slots], items[at + 2 * slots])
-    w = (items[at + 3 * slots], items[at + 4 * slots], items[at + 5 * slots])
-    return v, w, items[at + TWIST * slots]
+    v = (item(items, at), item(items, at + slots), item(items, at + 2 * slots))
+    w = (item(items, at + 3 * slots), item(items, at + 4 * slots), item(items, at + 5 * slots))
+    return Twist(v, w, item(items, at + 6 * slots), item(items, at + 7 * slots), item(items, at + 8 * slots))
 
 
 @lean_njit
@@ -336,15 +335,14 @@ def search(waiting, moves, scene, scratch, lane):
     slot = waiting - 1 - lane
     sync_lanes()
     if slot >= 0:
-        owner = int(codes[2 * lanes + slot])
-        back, ahead = tau[owner], tau[lanes + owner]
+        owner = int(item(codes, 2 * lanes + slot))
+        back, ahead = item(tau, owner), item(tau, lanes + owner)
         if back >= ZERO:
             T = load(scratch.items, slot, 2 * lanes)
-            a, b, i, _ = pair(int(codes[slot]), scene)
+            a, b, _, _ = pair(int(item(codes, slot)), scene)
             sought = distance_sought(ZERO)
             if moves:
-                closing = closing_of(i, a, T, queued_twist(slot, scratch), scene, scratch.speeds)
-                sought = Sought(FAR, back, ahead, closing)
+                sought = Sought(FAR, back, ahead, closing_of(a, T, queued_twist(slot, scratch), scene))
             apart = exact_separation(a, b, T, sought, scene)
             if apart.distance < ZERO:
                 lower(tau, owner, COLLIDES)

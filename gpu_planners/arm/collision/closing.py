@@ -31,6 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...device import lean_njit
+from ...parallel.memory import item
 from ..geometry.poses import HALF, TWO, ZERO, cross, minus, moved, norm, turned_back
 from .forward import angular_velocity
 from .records import frame_count, moving_count, reach, robot_shape, self_pair, shape_frame, sphere_centre, sphere_radius
@@ -39,6 +40,16 @@ from .scratch import ball_velocities, bends, own_balls, rates, triple
 FOREVER = np.float32(1e30)
 LEAST = np.float32(1e-30)
 SLOP = np.float32(1e-5)  # rounding of velocities, relative to the bounds on the shapes' speeds
+
+
+class Twist(NamedTuple):
+    """What a Closing says that does not follow from the shapes and where they are: its v, w, spin, speed and bend."""
+
+    v: tuple
+    w: tuple
+    spin: float
+    speed: float
+    bend: float
 
 
 class Closing(NamedTuple):
@@ -60,18 +71,17 @@ class Closing(NamedTuple):
 
 
 @lean_njit
-def closing_of(i, a, T, twist, scene, speeds):
-    """-> Closing of a pair. i: its entry of `speeds`; a: shape A; T: pose of A in B's frame; twist: of `pair_twist`"""
+def closing_of(a, T, twist, scene):
+    """-> Closing of a pair. a: shape A; T: pose of A in B's frame; twist: of `pair_twist`"""
+    v, w, spin, speed, bend = twist
     x, y, z = sphere_centre(scene, a, 0)
-    v, w, spin = twist
-    bend = pair_bend(i, scene, speeds)
-    return Closing(v, w, spin, moved(T, x, y, z), sphere_radius(scene, a, 0), speeds[i], bend)
+    return Closing(v, w, spin, moved(T, x, y, z), sphere_radius(scene, a, 0), speed, bend)
 
 
 @lean_njit
 def pair_bend(i, scene, speeds):
     """Bound on the second derivative of a pair's distance. i: its entry of `speeds`. Those of shapes are kept there."""
-    return speeds[bends(scene) + i] if i < moving_count(scene) else greatest_bend(i, scene, speeds)
+    return item(speeds, bends(scene) + i) if i < moving_count(scene) else greatest_bend(i, scene, speeds)
 
 
 @lean_njit
@@ -80,8 +90,8 @@ def greatest_bend(i, scene, speeds):
     frames, first = frame_count(scene), rates(scene)
     bend, turned_a, turned_b = ZERO, ZERO, ZERO
     for f in range(frames):
-        lever, turns = reach(scene, i, f), speeds[first + frames + f]
-        bend += abs(lever * speeds[first + f]) * (turns + TWO * (turned_a if lever > ZERO else turned_b))
+        lever, turns = reach(scene, i, f), item(speeds, first + frames + f)
+        bend += abs(lever * item(speeds, first + f)) * (turns + TWO * (turned_a if lever > ZERO else turned_b))
         turned_a += turns if lever > ZERO else ZERO
         turned_b += turns if lever < ZERO else ZERO
     return bend
@@ -89,11 +99,11 @@ def greatest_bend(i, scene, speeds):
 
 @lean_njit
 def pair_twist(i, s, B, scene, scratch):
-    """-> v, w and spin of a Closing. i: the pair's entry of `speeds`; s: A's number; B: pose of B in the world"""
+    """-> Twist of a pair. i: its entry of `speeds`; s: A's number; B: pose of B in the world"""
     poses, speeds = scratch.poses, scratch.speeds
     v = triple(poses, ball_velocities(scene), s)
     w = angular_velocity(shape_frame(scene, robot_shape(scene, s)), scene, poses)
-    spin = SLOP * speeds[s]
+    spin = SLOP * item(speeds, s)
     if i >= moving_count(scene):
         pair = self_pair(scene, i - moving_count(scene))
         v = ball_approach(pair, scene, poses)
@@ -103,8 +113,9 @@ def pair_twist(i, s, B, scene, scratch):
         turning = minus(angular_velocity(shape_frame(scene, b), scene, poses), common)
         spin += sphere_radius(scene, b, 0) * norm(turning)
         if pair.b < moving_count(scene):
-            spin += SLOP * speeds[pair.b]
-    return turned_back(B, v[0], v[1], v[2]), turned_back(B, w[0], w[1], w[2]), spin
+            spin += SLOP * item(speeds, pair.b)
+    v, w = turned_back(B, v[0], v[1], v[2]), turned_back(B, w[0], w[1], w[2])
+    return Twist(v, w, spin, item(speeds, i), pair_bend(i, scene, speeds))
 
 
 @lean_njit

@@ -3,6 +3,7 @@
 import math
 
 from ...device import lean_njit
+from ...parallel.memory import item
 from ..geometry.poses import ZERO, compose, cross, moved, plus, relative
 from .records import (
     frame_base,
@@ -23,7 +24,7 @@ def place_robot(q, scene, poses):
     """Write all frames' poses (Craig's modified DH) and the centres of all shapes' coarse spheres, in the world."""
     for f in range(frame_count(scene)):
         frame, row = frame_ints(scene, f), frame_floats(scene, f)
-        value = row.multiplier * q[frame.joint] + row.offset
+        value = row.multiplier * item(q, frame.joint) + row.offset
         theta, d = row.theta, row.d
         if frame.slides != 0:
             d += value
@@ -47,7 +48,7 @@ def move_robot(scene, speeds, poses):
     """After `place_robot`: write all frames' twists, and the velocities of the shapes' balls, in the world."""
     first = twists(scene)
     for f in range(frame_count(scene)):
-        frame, T, rate = frame_ints(scene, f), frame_pose(poses, f), speeds[rates(scene) + f]
+        frame, T, rate = frame_ints(scene, f), frame_pose(poses, f), item(speeds, rates(scene) + f)
         v, w = (ZERO, ZERO, ZERO), (ZERO, ZERO, ZERO)
         if frame.parent >= 0:
             v, w = velocity_at(T[9], T[10], T[11], frame.parent, scene, poses)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...device import lean_njit
+from ...parallel.memory import item, set_item
 from ...parallel.team import any_lane, greatest_lane, lane_count, rank_lanes, sync_lanes
 from ..geometry.poses import HALF, ONE, TWO, ZERO
 from ..spaces.interface import Packed, register
@@ -76,9 +77,7 @@ def prove(qa, qb, space, lane):
             part = sample(sampling, lane)
         interpolate(qa, qb, part.middle, scratch.q)
         want_back, want_ahead = wants(part, sampled, shortest)
-        # the first look of many lanes has short parts
-        closely = not sampled and (looks > 0 or lane_count() == 1)
-        ask = Question(part.active, part.middle, want_back, want_ahead, not sampled, closely, True)
+        ask = Question(part.active, part.middle, want_back, want_ahead, not sampled, True)
         looks += 1
         back, ahead = certify(ask, scratch.q, scene, scratch, lane)
         if any_lane(part.active and back < ZERO):
@@ -109,17 +108,18 @@ def set_speeds(qa, qb, scene, speeds, lane):
     frames, first, greatest = frame_count(scene), rates(scene), ZERO
     for f in range(lane, frames, lane_count()):
         frame = frame_ints(scene, f)
-        rate = frame_floats(scene, f).multiplier * (qb[frame.joint] - qa[frame.joint])
-        speeds[first + f], speeds[first + frames + f] = rate, ZERO if frame.slides != 0 else abs(rate)
+        rate = frame_floats(scene, f).multiplier * (item(qb, frame.joint) - item(qa, frame.joint))
+        set_item(speeds, first + f, rate)
+        set_item(speeds, first + frames + f, ZERO if frame.slides != 0 else abs(rate))
     sync_lanes()
     for i in range(lane, speed_count(scene), lane_count()):
         speed = ZERO
         for f in range(frames):
-            speed += abs(reach(scene, i, f) * speeds[first + f])
+            speed += abs(reach(scene, i, f) * item(speeds, first + f))
         speeds[i] = speed
         greatest = max(greatest, speed)
     for s in range(lane, moving_count(scene), lane_count()):
-        speeds[bends(scene) + s] = greatest_bend(s, scene, speeds)
+        set_item(speeds, bends(scene) + s, greatest_bend(s, scene, speeds))
     sync_lanes()
     return greatest_lane(greatest)
 
@@ -199,7 +199,8 @@ def put_back(gap, head, count, waiting):
     rank, total = rank_lanes(gap.there)
     if gap.there and count + total <= QUEUE:
         at = 2 * ((head + count + rank) % QUEUE)
-        waiting[at], waiting[at + 1] = gap.first, gap.last
+        set_item(waiting, at, gap.first)
+        set_item(waiting, at + 1, gap.last)
     return count + total
 
 
@@ -214,8 +215,8 @@ def take(part, head, count, waiting, lane):
     active, middle, half = lane < taken, part.middle, part.half
     if active:
         at = 2 * ((head + lane if oldest else head + count - taken + lane) % QUEUE)
-        half = HALF * (waiting[at + 1] - waiting[at])
-        middle = waiting[at] + half
+        half = HALF * (item(waiting, at + 1) - item(waiting, at))
+        middle = item(waiting, at) + half
     if oldest:
         head = (head + taken) % QUEUE
     return Part(active, middle, half), head, count - taken

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...device import lean_njit
+from ...parallel.memory import item
 from ..geometry.poses import POSE, load
 from ..geometry.support_table import table_cell, table_part
 from ..spaces.interface import Packed
@@ -211,34 +212,42 @@ def speed_count(scene):
 def self_pair(scene, p):
     """-> PairRecord."""
     ints, at = scene.ints, scene.ints[_PAIR_INTS] + PAIR_RECORD * p
-    return PairRecord(ints[at], ints[at + 1], ints[at + 2])
+    return PairRecord(item(ints, at), item(ints, at + 1), item(ints, at + 2))
 
 
 @lean_njit
 def reach(scene, i, f):
     """Metres that shape or self pair i moves at most for a unit of frame f's value; negative: by way of shape B."""
-    return scene.floats[scene.ints[_REACH] + i * frame_count(scene) + f]
+    return item(scene.floats, scene.ints[_REACH] + i * frame_count(scene) + f)
 
 
 @lean_njit
 def joint_range(scene, joint):
     """-> lowest and highest value for which the bounds hold."""
     lowest = scene.ints[_RANGES] + joint
-    return scene.floats[lowest], scene.floats[lowest + dof(scene)]
+    return item(scene.floats, lowest), item(scene.floats, lowest + dof(scene))
 
 
 @lean_njit
 def frame_ints(scene, f):
     """-> FrameInts."""
     ints, at = scene.ints, scene.ints[_FRAME_INTS] + f * FRAME_INTS
-    return FrameInts(ints[at], ints[at + 1], ints[at + 2], ints[at + 3])
+    return FrameInts(item(ints, at), item(ints, at + 1), item(ints, at + 2), item(ints, at + 3))
 
 
 @lean_njit
 def frame_floats(scene, f):
     """-> FrameFloats."""
     row, at = scene.floats, scene.ints[_FRAME_FLOATS] + f * FRAME_FLOATS
-    return FrameFloats(row[at], row[at + 1], row[at + 2], row[at + 3], row[at + 4], row[at + 5], row[at + 6])
+    return FrameFloats(
+        item(row, at),
+        item(row, at + 1),
+        item(row, at + 2),
+        item(row, at + 3),
+        item(row, at + 4),
+        item(row, at + 5),
+        item(row, at + 6),
+    )
 
 
 @lean_njit
@@ -261,13 +270,13 @@ def obstacle(scene, o):
 def obstacle_ball(scene, k):
     """-> x, y, z, radius of ball k, around an obstacle in its skin."""
     floats, at = scene.floats, scene.ints[_BALLS] + BALL * k
-    return floats[at], floats[at + 1], floats[at + 2], floats[at + 3]
+    return item(floats, at), item(floats, at + 1), item(floats, at + 2), item(floats, at + 3)
 
 
 @lean_njit
 def ball_owner(scene, k):
     """The obstacle that ball k is of."""
-    return scene.ints[scene.ints[_ORDER] + k]
+    return item(scene.ints, scene.ints[_ORDER] + k)
 
 
 @lean_njit
@@ -278,74 +287,74 @@ def first_group(scene):
 
 @lean_njit
 def shape_kind(scene, shape):
-    return scene.ints[shape + _KIND]
+    return item(scene.ints, shape + _KIND)
 
 
 @lean_njit
 def shape_frame(scene, shape):
     """-1 where no joint moves the shape."""
-    return scene.ints[shape + _FRAME]
+    return item(scene.ints, shape + _FRAME)
 
 
 @lean_njit
 def shape_pose(scene, shape):
     """-> pose in the shape's frame, or in the world where it has none."""
-    return load(scene.floats, scene.ints[shape + _FLOATS] + _POSE, 1)
+    return load(scene.floats, item(scene.ints, shape + _FLOATS) + _POSE, 1)
 
 
 @lean_njit
 def shape_half(scene, shape):
     """-> half extents along the shape's own axes."""
-    floats, at = scene.floats, scene.ints[shape + _FLOATS] + _HALF
-    return floats[at], floats[at + 1], floats[at + 2]
+    floats, at = scene.floats, item(scene.ints, shape + _FLOATS) + _HALF
+    return item(floats, at), item(floats, at + 1), item(floats, at + 2)
 
 
 @lean_njit
 def shape_skin(scene, shape):
-    return scene.floats[scene.ints[shape + _FLOATS] + _SKIN]
+    return item(scene.floats, item(scene.ints, shape + _FLOATS) + _SKIN)
 
 
 @lean_njit
 def fine_sphere_count(scene, shape):
-    return scene.ints[shape + _FINE]
+    return item(scene.ints, shape + _FINE)
 
 
 @lean_njit
 def sphere_centre(scene, shape, k):
     """-> x, y, z of the coarse sphere (k = 0) or a fine one, in the shape's frame."""
-    floats, at = scene.floats, scene.ints[shape + _FLOATS] + _SPHERES + SPHERE * k
-    return floats[at], floats[at + 1], floats[at + 2]
+    floats, at = scene.floats, item(scene.ints, shape + _FLOATS) + _SPHERES + SPHERE * k
+    return item(floats, at), item(floats, at + 1), item(floats, at + 2)
 
 
 @lean_njit
 def sphere_radius(scene, shape, k):
-    return scene.floats[scene.ints[shape + _FLOATS] + _SPHERES + SPHERE * k + 3]
+    return item(scene.floats, item(scene.ints, shape + _FLOATS) + _SPHERES + SPHERE * k + 3)
 
 
 @lean_njit
 def inner_radius(scene, shape, k):
     """Radius of a ball about the same centre that lies inside the shape; -1: none."""
-    return scene.floats[scene.ints[shape + _FLOATS] + _SPHERES + SPHERE * k + 4]
+    return item(scene.floats, item(scene.ints, shape + _FLOATS) + _SPHERES + SPHERE * k + 4)
 
 
 @lean_njit
 def polytope_vertices(scene, shape):
     """-> where the vertices begin in floats, 3 each, and how many there are."""
-    return scene.ints[shape + _VERTICES], scene.ints[shape + _VERTEX_COUNT]
+    return item(scene.ints, shape + _VERTICES), item(scene.ints, shape + _VERTEX_COUNT)
 
 
 @lean_njit
 def has_table(scene, shape):
-    return scene.ints[shape + _TABLE] >= 0
+    return item(scene.ints, shape + _TABLE) >= 0
 
 
 @lean_njit
 def table_candidates(scene, shape, x, y, z):
     """The same of the vertices that the support table has for the direction (x, y, z)."""
-    table = scene.ints[shape + _TABLE]
+    table = item(scene.ints, shape + _TABLE)
     cell, u, v = table_cell(x, y, z)
-    entry = scene.ints[table + cell]
+    entry = item(scene.ints, table + cell)
     while entry & _COUNT_MASK == 0:
         part, u, v = table_part(u, v)
-        entry = scene.ints[table + (entry >> COUNT_BITS) + part]
-    return scene.ints[shape + _CANDIDATES] + 3 * (entry >> COUNT_BITS), entry & _COUNT_MASK
+        entry = item(scene.ints, table + (entry >> COUNT_BITS) + part)
+    return item(scene.ints, shape + _CANDIDATES) + 3 * (entry >> COUNT_BITS), entry & _COUNT_MASK

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...device import lean_njit, njit
+from ...parallel.memory import item, set_item
 from ..geometry.poses import POSE, load, store
 from .records import dof, frame_count, moving_count, shape_count, speed_count
 
@@ -12,7 +13,7 @@ QUEUE = 128  # parts of a motion that wait for a check
 RESERVE = 32  # of them: how often a part can be halved, so that its parts find room one after the other
 SIEVE = 64  # pairs of a configuration that pass the first sieve together
 TWIST = 6  # scalars of a frame: the velocity of its origin, the angular velocity
-ITEM = POSE + TWIST + 1  # scalars of a pair that waits for the exact search: the pose of A in B's frame, how it closes
+ITEM = POSE + 9  # scalars of a pair that waits for the exact search: the pose of A in B's frame, its closing.Twist
 CODE = 2  # its integers: which pair, whose lane
 
 
@@ -117,10 +118,11 @@ def shared_balls(scene):
 def triple(array, first, k):
     """-> x, y, z number k of those that begin at `first`; `array` is `poses`, or `speeds` for `shared_balls`."""
     at = first + 3 * k
-    return array[at], array[at + 1], array[at + 2]
+    return item(array, at), item(array, at + 1), item(array, at + 2)
 
 
 @lean_njit
 def set_triple(array, first, k, xyz):
     at = first + 3 * k
-    array[at], array[at + 1], array[at + 2] = xyz
+    for n in range(3):
+        set_item(array, at + n, xyz[n])

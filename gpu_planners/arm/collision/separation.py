@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...device import lean_njit
+from ...parallel.memory import item
 from ..geometry.kinds import POLYTOPE, primitive_support
 from ..geometry.poses import HALF, ONE, TWO, ZERO, minus, moved, turned_back
 from .closing import FOREVER, Closing, horizons
@@ -166,13 +167,13 @@ def polytope_support(shape, x, y, z, scene):
     at, count = polytope_vertices(scene, shape)
     if has_table(scene, shape):
         at, count = table_candidates(scene, shape, x, y, z)
-    px, py, pz = vertices[at], vertices[at + 1], vertices[at + 2]
+    px, py, pz = item(vertices, at), item(vertices, at + 1), item(vertices, at + 2)
     best = px * x + py * y + pz * z
     for _ in range(1, count):
         at += 3
-        value = vertices[at] * x + vertices[at + 1] * y + vertices[at + 2] * z
+        value = item(vertices, at) * x + item(vertices, at + 1) * y + item(vertices, at + 2) * z
         if value > best:
-            best, px, py, pz = value, vertices[at], vertices[at + 1], vertices[at + 2]
+            best, px, py, pz = value, item(vertices, at), item(vertices, at + 1), item(vertices, at + 2)
     return px, py, pz
 
 

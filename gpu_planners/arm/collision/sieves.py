@@ -7,6 +7,7 @@ collide. A pair has a number: moving shape x obstacle first, then the robot's se
 import numpy as np
 
 from ...device import lean_njit
+from ...parallel.memory import item
 from ..geometry.kinds import POLYTOPE, bound_distance, bound_offset
 from ..geometry.poses import ZERO, moved, norm, seen_from
 from .broad_phase import SURE
@@ -40,7 +41,7 @@ def pair(code, scene):
     obstacles = obstacle_count(scene)
     p = code - moving_count(scene) * obstacles
     if p < 0:
-        s = code // obstacles
+        s = np.uint32(code) // np.uint32(obstacles)
         return robot_shape(scene, s), obstacle(scene, code - s * obstacles), s, s
     both = self_pair(scene, p)
     return robot_shape(scene, both.a), robot_shape(scene, both.b), moving_count(scene) + p, both.a
@@ -82,33 +83,33 @@ def self_pair_near(p, spread, array, balls, speeds, scene):
     array, balls: where their centres are, see `scratch.triple`
     """
     both = self_pair(scene, p)
-    apart = spread * speeds[moving_count(scene) + p] + ball_radius(both.a, scene) + ball_radius(both.b, scene)
+    apart = spread * item(speeds, moving_count(scene) + p) + ball_radius(both.a, scene) + ball_radius(both.b, scene)
     return within(triple(array, balls, both.a), triple(array, balls, both.b), apart + SURE)
 
 
 @lean_njit
-def self_pair_meets(p, spread, closely, scene, scratch):
-    """The same with the robot as it stands and, where it is looked at closely, as it moves."""
+def self_pair_meets(p, spread, scene, scratch):
+    """The same with the robot as it stands and moves."""
     poses, speeds, i = scratch.poses, scratch.speeds, moving_count(scene) + p
     if not self_pair_near(p, spread, poses, own_balls(scene), speeds, scene):
         return False
-    if not closely or spread <= ZERO:
+    if spread <= ZERO:
         return True
     both = self_pair(scene, p)
-    slop = speeds[both.a] + (speeds[both.b] if both.b < moving_count(scene) else ZERO)
-    way = travel(ball_approach(both, scene, poses), SLOP * slop, speeds[i], pair_bend(i, scene, speeds), spread)
+    slop = item(speeds, both.a) + (item(speeds, both.b) if both.b < moving_count(scene) else ZERO)
+    way = travel(ball_approach(both, scene, poses), SLOP * slop, item(speeds, i), pair_bend(i, scene, speeds), spread)
     apart = way + ball_radius(both.a, scene) + ball_radius(both.b, scene)
     return within(triple(poses, own_balls(scene), both.a), triple(poses, own_balls(scene), both.b), apart)
 
 
 @lean_njit
-def ball_reach(s, spread, closely, scene, scratch):
+def ball_reach(s, spread, scene, scratch):
     """How far the ball of shape s comes from where its centre is, within `spread` of the motion parameter."""
     poses, speeds, radius = scratch.poses, scratch.speeds, ball_radius(s, scene)
-    if not closely or spread <= ZERO:
-        return radius + spread * speeds[s]
+    if spread <= ZERO:
+        return radius
     v = triple(poses, ball_velocities(scene), s)
-    return radius + travel(v, SLOP * speeds[s], speeds[s], speeds[bends(scene) + s], spread)
+    return radius + travel(v, SLOP * item(speeds, s), item(speeds, s), item(speeds, bends(scene) + s), spread)
 
 
 @lean_njit

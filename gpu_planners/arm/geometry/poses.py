@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from ...device import lean_njit
+from ...parallel.memory import item, set_item
 
 POSE = 12  # scalars of a pose
 ZERO, HALF, ONE, TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0)
@@ -22,18 +23,18 @@ def identity():
 def load(array, first, stride):
     """The pose whose scalars are array[first], array[first + stride], ..."""
     return (
-        array[first],
-        array[first + stride],
-        array[first + 2 * stride],
-        array[first + 3 * stride],
-        array[first + 4 * stride],
-        array[first + 5 * stride],
-        array[first + 6 * stride],
-        array[first + 7 * stride],
-        array[first + 8 * stride],
-        array[first + 9 * stride],
-        array[first + 10 * stride],
-        array[first + 11 * stride],
+        item(array, first),
+        item(array, first + stride),
+        item(array, first + 2 * stride),
+        item(array, first + 3 * stride),
+        item(array, first + 4 * stride),
+        item(array, first + 5 * stride),
+        item(array, first + 6 * stride),
+        item(array, first + 7 * stride),
+        item(array, first + 8 * stride),
+        item(array, first + 9 * stride),
+        item(array, first + 10 * stride),
+        item(array, first + 11 * stride),
     )
 
 
@@ -41,7 +42,7 @@ def load(array, first, stride):
 def store(array, first, stride, T):
     """Write a pose to where `load` reads it."""
     for k in range(POSE):
-        array[first + k * stride] = T[k]
+        set_item(array, first + k * stride, T[k])
 
 
 @lean_njit

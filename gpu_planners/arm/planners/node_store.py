@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...device import lean_njit
+from ...parallel.memory import item, set_item
 from ...parallel.team import lane_count
 from ..spaces.interface import Space
 
@@ -58,14 +59,14 @@ def place(i, k, dof):
 def load(nodes, i, q):
     """q: (dof,) becomes node i."""
     for k in range(len(q)):
-        q[k] = nodes[place(i, k, len(q))]
+        q[k] = item(nodes, place(i, k, len(q)))
 
 
 @lean_njit
 def put(nodes, i, q, lane):
     """Node i becomes q, (dof,). The lanes of the worker share the work."""
     for k in range(lane, len(q), lane_count()):
-        nodes[place(i, k, len(q))] = q[k]
+        set_item(nodes, place(i, k, len(q)), q[k])
 
 
 @lean_njit
@@ -73,7 +74,7 @@ def squared_distance(nodes, i, q):
     """Squared distance of node i from q, (dof,)."""
     squared = ZERO
     for k in range(len(q)):
-        d = nodes[place(i, k, len(q))] - q[k]
+        d = item(nodes, place(i, k, len(q))) - q[k]
         squared += d * d
     return squared
 
@@ -83,7 +84,7 @@ def weighted_distance(nodes, i, q, weights):
     """sqrt(sum of weight * difference squared) of node i and q; weights: (dof,) float32"""
     squared = ZERO
     for k in range(len(weights)):
-        d = nodes[place(i, k, len(weights))] - q[k]
+        d = item(nodes, place(i, k, len(weights))) - q[k]
         squared += weights[k] * d * d
     return math.sqrt(squared)
 

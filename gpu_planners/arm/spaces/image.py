@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from ...device import lean_njit
 from ...errors import ObstacleError, RobotDescriptionError
+from ...parallel.memory import item
 from ...parallel.team import any_lane, lane_count
 from ...ranges import ROUNDOFF
 from . import interface
@@ -168,7 +169,7 @@ def pixel_free(row, column, scene):
     rows, columns = image_size(scene)
     if row < 0 or column < 0 or row >= rows or column >= columns:
         return False
-    word = scene.ints[_PIXELS + row * ((columns + 31) >> 5) + (column >> 5)]
+    word = item(scene.ints, _PIXELS + row * ((columns + 31) >> 5) + (column >> 5))
     return (word >> (column & 31)) & 1 == 1
 
 
