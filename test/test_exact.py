@@ -266,7 +266,7 @@ class OneField:
 
     def update(self, **asked):
         shape, size = self.shape, self.shape.blocks.size
-        worker = Worker(0, 1, 0, 0, 1, self.memory)
+        worker = Worker(0, 1, 0, 0, 1, self.memory, self.memory)
         scratch = new_wave(size) if shape.layout == BITS else new_tiles(size)
         field = field_record(shape, self.map, self.arrays)
         work = rounds.Work(field, self.arrays["goals"], self.arrays["queue"], scratch, worker)

@@ -42,7 +42,8 @@ class Worker(NamedTuple):
     number, count: of the worker in its team, and how many workers the team has; lane: of the worker
     block, blocks: the CUDA block or CPU thread that the worker belongs to, and how many of them meet at the team's
     barrier
-    memory: int32 array that the team shares; its entry BARRIER is the barrier, 0 at first
+    barrier: int32 array whose first number is the team's barrier, 0 at first; memory: int32 that the team shares. Where
+    a team has one array for both, that number is left to the barrier
     """
 
     number: int
@@ -50,22 +51,21 @@ class Worker(NamedTuple):
     lane: int
     block: int
     blocks: int
+    barrier: np.ndarray
     memory: np.ndarray
-
-
-BARRIER = 0  # of Worker.memory
 
 
 @njit
 def lone_worker():
     """-> a team of one CPU thread."""
-    return Worker(0, 1, 0, 0, 1, np.zeros(1, dtype=np.int32))
+    memory = np.zeros(1, dtype=np.int32)
+    return Worker(0, 1, 0, 0, 1, memory, memory)
 
 
 @lean_njit
 def meet(worker):
     """Wait for the whole team; what any of its workers wrote before is seen by all afterwards."""
-    sync_team(worker.memory, BARRIER, worker.block, worker.blocks)
+    sync_team(worker.barrier, 0, worker.block, worker.blocks)
 
 
 def run_team(members, work):

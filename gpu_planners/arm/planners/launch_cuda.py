@@ -14,16 +14,16 @@ from ..spaces.cuda import THREADS, WARPS
 
 
 @cuda.jit(device=True)
-def grid_worker(memory):
-    """The warp as a Worker of a team of all blocks."""
-    warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
-    return Worker(cuda.blockIdx.x * WARPS + warp, cuda.gridDim.x * WARPS, lane, cuda.blockIdx.x, cuda.gridDim.x, memory)
+def team_worker(blocks, barrier, memory):
+    """The warp as a Worker of one of several teams of so many blocks each."""
+    warp, lane, block = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP, cuda.blockIdx.x % blocks
+    return Worker(block * WARPS + warp, blocks * WARPS, lane, block, blocks, barrier, memory)
 
 
 @cuda.jit(device=True)
-def block_worker(memory):
-    """The warp as a Worker of a team that is its block alone."""
-    return Worker(cuda.threadIdx.x // WARP, WARPS, cuda.threadIdx.x % WARP, 0, 1, memory)
+def grid_worker(memory):
+    """The warp as a Worker of a team of all blocks."""
+    return team_worker(cuda.gridDim.x, memory, memory)
 
 
 def _zeros(count, dtype):
@@ -92,6 +92,10 @@ class TeamLaunch:
         self.start(team_blocks(self._kernel, THREADS, self.most_blocks), *arguments)
         if wait:
             self.stream.synchronize()
+
+    def blocks_of_each(self, teams: int) -> int:
+        """How many blocks each of so many teams may have so that all run at once; 1 where they do not."""
+        return max(1, team_blocks(self._kernel, THREADS, self.most_blocks) // teams)
 
     def start(self, blocks: int, *arguments) -> None:
         """Launch the kernel with so many blocks."""

@@ -88,7 +88,7 @@ class CpuFields:
         numbers, field = request.packed(), field_record(self.shape, self._map, self._arrays)
 
         def work(member):
-            worker = Worker(member, members, 0, member, members, self._memory)
+            worker = Worker(member, members, 0, member, members, self._memory, self._memory)
             self._update(
                 numbers, Work(field, self._arrays["goals"], self._arrays["queue"], self._scratch[member], worker)
             )

@@ -5,7 +5,7 @@ import functools
 from numba import cuda, int32, int64, uint32
 
 from ...device import cuda_jit
-from ...parallel.team import BARRIER, sync_team
+from ...parallel.team import sync_team
 from ...parallel.team_cuda import ALL, WARP
 from ..paths import EAST, NORTH, SOUTH, WEST, WORD_BITS
 from .blocks import AT_GOAL, NOWHERE
@@ -148,7 +148,7 @@ def descend_kernel(layout, size, bits):
                 row = int64(uint32(tile) // uint32(cols))
                 ahead[tile] = word_from(row, tile - row * cols, int64(slots[0]), directions)
             if bits == 4:  # else the first who reads them does so after the next time all have met
-                sync_team(barrier, BARRIER, member, members)
+                sync_team(barrier, 0, member, members)
         taken = int64(0)  # words
         for i in range(begin + thread, end, WALKERS):
             slot = int64(slots[min(i, last_slot)])
@@ -164,7 +164,7 @@ def descend_kernel(layout, size, bits):
         _, whole = sum_before(taken, sums)
         if thread == 0:
             totals[member] = whole
-        sync_team(barrier, BARRIER, member, members)
+        sync_team(barrier, 0, member, members)
         taken = int64(0)
         every = int64(0)
         for m in range(thread, members, WALKERS):

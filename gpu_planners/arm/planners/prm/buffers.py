@@ -31,6 +31,6 @@ class CpuBuffers:
 
 @njit
 def _grow(ask, floats, ints, told, found, desk):
-    worker = Worker(0, 1, 0, 0, 1, borrowed(ints))
+    worker = Worker(0, 1, 0, 0, 1, borrowed(ints), borrowed(ints))
     trees, report = open_trees(ask, borrowed(floats), worker), open_report(ask, borrowed(told), borrowed(found))
     grow(Job(ask, trees, report, borrowed(desk), deadline_in(ask.left_ms), worker))

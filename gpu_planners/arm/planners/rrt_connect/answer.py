@@ -13,12 +13,12 @@ from .request import FULL, INTS, SOLVED, Answer, read_order, read_request, share
 from .search import copy_all, search, tree_of
 from .state import CORNERS, open_board, open_search, request_at, slot_at, tree_at
 
-QUEUE = 6  # numbers of a Queue
+QUEUE = 7  # numbers of a Queue
 
 
 class Queue(NamedTuple):
     """What all teams of `solve_many` share, int32: taken, written: (1,) requests and numbers of `paths` so far
-    asked: requests; row: length of a float32 request; floats, ints: length of the buffers of a team
+    asked: requests; row: length of a float32 request; floats, ints: length of the buffers of a team; blocks: of a team
     """
 
     taken: np.ndarray
@@ -27,12 +27,13 @@ class Queue(NamedTuple):
     row: int
     floats: int
     ints: int
+    blocks: int
 
 
 @lean_njit
 def open_queue(counters):
-    """(QUEUE,) int32 as a Queue."""
-    return Queue(counters[0:1], counters[1:2], counters[2], counters[3], counters[4], counters[5])
+    """The first QUEUE of `counters`, int32, as a Queue."""
+    return Queue(counters[0:1], counters[1:2], counters[2], counters[3], counters[4], counters[5], counters[6])
 
 
 @lean_njit

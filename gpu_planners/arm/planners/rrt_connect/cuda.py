@@ -2,6 +2,8 @@
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numba import cuda, float32
@@ -10,14 +12,15 @@ from ....device import cuda_jit
 from ....parallel.team_cuda import WARP
 from ...spaces.cuda import REGISTERS, WARPS, warp_scratch
 from ...spaces.interface import Space
-from ..launch_cuda import TeamLaunch, block_worker, grid_worker
+from ..launch_cuda import TeamLaunch, grid_worker, team_worker
 from ..node_store import Desk
 from ..query import Query
-from ..result import PlanningResult
+from ..result import PlanningResult, Status
 from . import answer
 from .request import (
     INTS,
     NODES,
+    Problems,
     order_of,
     read_answer,
     read_answers,
@@ -30,10 +33,28 @@ from .state import CORNERS, state_sizes
 
 BLOCKS_FOR_ONE, BLOCKS_FOR_MANY = 1, 4  # on each multiprocessor
 SPLIT = 2  # warps that share a motion of a single query: a round lasts as long as its longest check
-FIRST_FOR_ONE, BATCH_FOR_ONE, BATCH_FOR_MANY = 64, 512, 4  # samples of a round: see Order
+FIRST_FOR_ONE, BATCH_FOR_ONE = 64, 512  # samples of a round: see Order
 NODES_FOR_MANY = 8192  # of a tree; a problem that needs more is solved by itself afterwards
 CORNERS_FOR_MANY = 32  # of a path, on average
+
+
 GREATEST = (1 << 31) - 1  # of an int32
+
+
+class Pass(NamedTuple):
+    """How the problems of a batch are searched until they have drawn `until` samples. Those that are left begin anew in
+    the next pass, where each has a larger part of the device: a team of more blocks.
+
+    batch: samples of a round; split: warps that share a motion
+    """
+
+    batch: int
+    split: int
+    until: int
+
+
+# a pass is left out where the problems are so few that a team has more blocks than a round has samples
+PASSES = Pass(4, 1, 256), Pass(16, 1, 2048), Pass(256, SPLIT, GREATEST)
 
 
 @functools.cache
@@ -50,11 +71,13 @@ def _kernels(*scratch_sizes):
 
     @cuda_jit(max_registers=REGISTERS)
     def solve_many(rows, ints, paths, counters, scene_floats, scene_ints, floats, memory):
-        dof, queue, block = ints[0], answer.open_queue(counters), cuda.blockIdx.x
+        dof, queue = ints[0], answer.open_queue(counters)
+        team = cuda.blockIdx.x // queue.blocks
         a, b = cuda.local.array(n_q, float32)[:dof], cuda.local.array(n_q, float32)[:dof]
         space = Space(np.int32(0), np.float32(0), scene_floats, scene_ints, scratch(cuda.threadIdx.x // WARP))
-        own_floats = floats[block * queue.floats : (block + 1) * queue.floats]
-        worker = block_worker(memory[block * queue.ints : (block + 1) * queue.ints])
+        own_floats = floats[team * queue.floats : (team + 1) * queue.floats]
+        own_memory = memory[team * queue.ints : (team + 1) * queue.ints]
+        worker = team_worker(queue.blocks, counters[answer.QUEUE + team :], own_memory)
         answer.solve_many(rows, ints, paths, queue, own_floats, Desk(space, a, b, a), worker)
 
     return solve_one, solve_many
@@ -95,30 +118,54 @@ class CudaEngine:
     def solve_many(
         self, queries: Sequence[Query], checkers: Sequence, settings, seeds: Sequence[int]
     ) -> list[PlanningResult | None]:
-        """Each query on a block; None for those that need more room than there is in a batch."""
-        launch, n, batch = self._many, len(queries), settings.batch or BATCH_FOR_MANY
-        goals = max(len(query.goals) for query in queries)
-        row, blocks = request_size(self._dof, goals), min(launch.most_blocks, n)
-        if n > 1 and n * max(row, CORNERS * self._dof) + _scene_size(checkers) > GREATEST:  # offsets are int32
-            parts = [(part[: n // 2], part[n // 2 :]) for part in (queries, checkers, seeds)]
-            return [result for q, c, s in zip(*parts) for result in self.solve_many(q, c, settings, s)]
-        capacity = room_for(NODES_FOR_MANY, goals)
-        n_floats, n_ints = state_sizes(self._dof, capacity, batch, WARPS)
-        with launch.held():
-            scene_floats, scene_ints, places = self._scene(checkers)
-            rows, ints = launch.mapped("rows", n * row, np.float32), launch.mapped("ints", n * INTS, np.int32)
-            paths = launch.mapped("paths", n * CORNERS_FOR_MANY * self._dof, np.float32)
-            by_query = ints[: n * INTS].reshape(n, INTS)
-            write_requests(
-                rows[: n * row].reshape(n, row), by_query, queries, checkers, settings, batch, seeds, capacity, places
-            )
-            counters = launch.device_array("counters", answer.QUEUE, np.int32)
-            counters[: answer.QUEUE].copy_to_device(np.array([0, 0, n, row, n_floats, n_ints], dtype=np.int32))
-            floats = launch.device_array("floats", launch.most_blocks * n_floats, np.float32)
-            memory = launch.device_array("memory", launch.most_blocks * n_ints, np.int32)
-            launch.start(blocks, rows, ints, paths, counters, scene_floats, scene_ints, floats, memory)
-            launch.stream.synchronize()
-            return read_answers(by_query, paths, queries)
+        """Many queries at once, by PASSES; None for those that need more room than there is in a batch."""
+        n = len(queries)
+        if n > 1 and n * max(self._row(queries), CORNERS * self._dof) + _scene_size(checkers) > GREATEST:
+            halves = [(each[: n // 2], each[n // 2 :]) for each in (queries, checkers, seeds)]  # offsets are int32
+            return [result for q, c, s in zip(*halves) for result in self.solve_many(q, c, settings, s)]
+        results: list[PlanningResult | None] = [None] * n
+        left = list(range(n))
+        with self._many.held():
+            *scene, places = self._scene(checkers)
+            for search in PASSES:
+                team = self._many.blocks_of_each(len(left))
+                if search.batch < team and search is not PASSES[-1]:
+                    continue
+                given = [queries[i] for i in left], [checkers[i] for i in left], [seeds[i] for i in left]
+                until = min(search.until, settings.max_samples)
+                limited = replace(settings, max_samples=until, batch=settings.batch or search.batch)
+                for i, result in zip(
+                    left, self._run(Problems(*given, places[left]), limited, search.split, team, scene)
+                ):
+                    results[i] = result
+                left = [i for i in left if _exhausted(results[i])]
+                if until == settings.max_samples or not left:
+                    break
+        return results
+
+    def _row(self, queries):
+        """Length of a float32 request of these."""
+        return request_size(self._dof, max(len(query.goals) for query in queries))
+
+    def _run(self, problems, settings, split, team, scene):
+        """One pass, with `team` blocks for each problem."""
+        launch, n, row = self._many, len(problems.queries), self._row(problems.queries)
+        capacity = room_for(NODES_FOR_MANY, max(len(query.goals) for query in problems.queries))
+        teams = min(launch.most_blocks // team, n)
+        n_floats, n_ints = state_sizes(self._dof, capacity, settings.batch, team * WARPS)
+        rows, ints = launch.mapped("rows", n * row, np.float32), launch.mapped("ints", n * INTS, np.int32)
+        paths = launch.mapped("paths", max(n * CORNERS_FOR_MANY, CORNERS) * self._dof, np.float32)
+        by_query = ints[: n * INTS].reshape(n, INTS)
+        write_requests(rows[: n * row].reshape(n, row), by_query, problems, settings, split, capacity)
+        queue = np.zeros(answer.QUEUE + teams, np.int32)  # and behind it the teams' barriers
+        queue[: answer.QUEUE] = 0, 0, n, row, n_floats, n_ints, team
+        counters = launch.device_array("counters", answer.QUEUE + launch.most_blocks, np.int32)
+        counters[: len(queue)].copy_to_device(queue)
+        floats = launch.device_array("floats", teams * n_floats, np.float32)
+        memory = launch.device_array("memory", teams * n_ints, np.int32)
+        launch.start(teams * team, rows, ints, paths, counters, *scene, floats, memory)
+        launch.stream.synchronize()
+        return read_answers(by_query, paths, problems.queries)
 
     def _scene(self, checkers):
         """All scenes one after the other on the device, and where each problem's begins, (n, 2)."""
@@ -131,6 +178,10 @@ class CudaEngine:
             self._scenes = tuple(map(id, scenes)), (scenes, floats, ints, places)
         _, floats, ints, places = self._scenes[1]
         return floats, ints, np.array([places[id(checker)] for checker in checkers])
+
+
+def _exhausted(result):
+    return result is not None and result.status is Status.SAMPLES_EXHAUSTED
 
 
 def _scene_size(checkers):

@@ -156,7 +156,7 @@ def _engine(checker, many=False):
 
 @njit
 def _solve(row, ints, paths, floats, memory, desk):
-    worker = Worker(0, 1, 0, 0, 1, borrowed(memory))
+    worker = Worker(0, 1, 0, 0, 1, borrowed(memory), borrowed(memory))
     solve_one(borrowed(row), borrowed(ints), borrowed(paths), borrowed(floats), borrowed(desk), worker)
 
 

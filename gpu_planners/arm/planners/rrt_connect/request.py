@@ -61,6 +61,15 @@ class Answer(NamedTuple):
     path_at: int
 
 
+class Problems(NamedTuple):
+    """Many queries, a checker and a seed for each, and where its scene begins: places, (n, 2)."""
+
+    queries: Sequence[Query]
+    checkers: Sequence
+    seeds: Sequence[int]
+    places: np.ndarray
+
+
 ANSWER = len(Order._fields)
 INTS = ANSWER + len(Answer._fields)
 RANGE, DOMAIN = 3 / 16, 3 / 4  # of the spread of random configurations: what settings of 0 mean
@@ -211,22 +220,12 @@ def write_request(floats: np.ndarray, ints: np.ndarray, order: Order, query: Que
 
 
 def write_requests(
-    floats: np.ndarray,
-    ints: np.ndarray,
-    queries: Sequence[Query],
-    checkers: Sequence,
-    settings,
-    batch: int,
-    seeds: Sequence[int],
-    capacity: int,
-    places: np.ndarray,
+    floats: np.ndarray, ints: np.ndarray, problems: Problems, settings, split: int, capacity: int
 ) -> None:
-    """Fill the rows of many queries: floats (n, size), ints (n, INTS). What they share is written once.
-
-    places: (n, 2) where the scene of each begins
-    """
+    """Fill the rows of many queries: floats (n, size), ints (n, INTS). What they share is written once."""
+    queries, checkers, seeds, places = problems
     n, dof = len(queries), len(queries[0].start)
-    shared = order_of(queries[0], settings, batch, 1, seeds[0], checkers[0], capacity)
+    shared = order_of(queries[0], settings, settings.batch, split, seeds[0], checkers[0], capacity)
     write_request(floats[0], ints[0], shared, queries[0], settings, checkers[0])
     floats[1:n, :HEAD], ints[1:n] = floats[0, :HEAD], ints[0]
     modes, steps = np.array([checker.motion_args for checker in checkers]).T

@@ -84,6 +84,6 @@ class CpuBuffers(Buffers):
 
 @njit
 def _grow(floats, ints, rounds, left_ms, seed, desk):
-    worker = Worker(0, 1, 0, 0, 1, borrowed(ints))
+    worker = Worker(0, 1, 0, 0, 1, borrowed(ints), borrowed(ints))
     growth = open_growth(borrowed(floats), borrowed(ints))
     grow(Job(growth, borrowed(desk), seed, deadline_in(left_ms), worker), rounds)
