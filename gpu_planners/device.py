@@ -11,15 +11,20 @@ or fork before planning.
 """
 
 import contextlib
+import fcntl
 import functools
 import hashlib
+import logging
 import os
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import numba
 
 from .errors import DeviceError, GpuPlannersError
 
+SOON_S = 3.0  # loading compiled code takes less
 _lost = ""  # what this process inherited from its parent by a fork and cannot use
 
 
@@ -72,9 +77,28 @@ def _with_package_cache(decorate):
     previous = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = _numba_cache_folder()
     try:
-        return decorate()
+        return _with_locked_saves(decorate())
     finally:
         numba.config.CACHE_DIR = previous
+
+
+def _with_locked_saves(dispatcher):
+    """Let one process at a time add to the cache. Two that compile a function for different closures would give their
+    code the same name, and one of them would find the other's."""
+    file = getattr(dispatcher._cache, "_cache_file", None)
+    if file is None:
+        return dispatcher
+    save = file.save
+
+    def locked_save(key, data):
+        folder = Path(_numba_cache_folder())
+        folder.mkdir(parents=True, exist_ok=True)
+        with open(folder / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            save(key, data)
+
+    file.save = locked_save
+    return dispatcher
 
 
 def _with_stable_key(dispatcher):
@@ -110,6 +134,19 @@ def _described(value):
     if hasattr(value, "tobytes"):  # numpy shortens long arrays
         return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
     return f"{type(value).__name__} {value!r}"
+
+
+@contextlib.contextmanager
+def told_if_slow(what: str) -> Iterator[None]:
+    """Log a warning if what is done meanwhile, compiling or loading `what`, takes longer than loading does."""
+    text = f"compiling {what}: once on this machine, then it is loaded from {_numba_cache_folder()}"
+    timer = threading.Timer(SOON_S, logging.getLogger("gpu_planners").warning, (text,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _note_fork():

@@ -3,8 +3,11 @@
 import os
 import subprocess
 import sys
+import time
 
 from checkout import ROOT
+
+from gpu_planners import device
 
 MODULE = """
 import sys
@@ -54,6 +57,37 @@ def test_closures_of_functions_are_found_again_and_told_apart(tmp_path):
     assert outputs(tmp_path) == [f"{expected} 0", f"{expected} 8"]
 
 
+AT_ONCE = """
+import sys
+from gpu_planners.device import njit
+
+def factory(n):
+    @njit
+    def made(x):
+        return n * x
+
+    return made
+
+first = int(sys.argv[1])
+made = [factory(n) for n in range(first, first + 3)]
+print([f(10) for f in made] == [10 * n for n in range(first, first + 3)])
+"""
+
+
+def test_processes_that_compile_at_once_do_not_take_each_others_code(tmp_path):
+    (tmp_path / "made.py").write_text(AT_ONCE)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    for _ in range(2):  # compiles, then loads
+        runs = [
+            subprocess.Popen(
+                [sys.executable, tmp_path / "made.py", str(3 * i)], env=environment, stdout=subprocess.PIPE
+            )
+            for i in range(6)
+        ]
+        assert [run.communicate(timeout=240)[0].decode().strip() for run in runs] == ["True"] * 6
+    assert len(list((tmp_path / "cache").rglob("*.nbc"))) == 18
+
+
 SERIAL_AND_PARALLEL = """
 from numba import prange
 from gpu_planners.device import njit
@@ -72,3 +106,15 @@ print([f(10) for f in made], sum(sum(f.stats.cache_hits.values()) for f in made)
 def test_serial_and_parallel_code_of_a_function_are_told_apart(tmp_path):
     (tmp_path / "made.py").write_text(SERIAL_AND_PARALLEL)
     assert outputs(tmp_path) == ["[45, 45] 0", "[45, 45] 2"]
+
+
+def test_whoever_waits_for_the_compiler_is_told(monkeypatch, caplog):
+    monkeypatch.setattr(device, "SOON_S", 0.05)
+    with device.told_if_slow("kernels of wood"):
+        time.sleep(0.5)
+    assert "compiling kernels of wood" in caplog.text and "loaded from" in caplog.text
+    caplog.clear()
+    with device.told_if_slow("kernels of wood"):
+        pass
+    time.sleep(0.2)
+    assert not caplog.text

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...device import njit, refuse_forked, resolve_device
+from ...device import njit, refuse_forked, resolve_device, told_if_slow
 from ...errors import SettingsError
 from ...parallel.threads import one_thread
 from ...settings import Setting
@@ -107,8 +107,9 @@ class CollisionChecker:
         """Compile the checks, or load them from the cache, so that no query is charged for it."""
         if not self._warm:
             q = np.zeros((1, self.robot.dof))
-            self.configurations_valid(q)
-            self.motions_valid(q, q)
+            with told_if_slow(f"collision checks for {self.device}"):
+                self.configurations_valid(q)
+                self.motions_valid(q, q)
             self._warm = True
 
     @property

@@ -24,6 +24,7 @@ ALL_ITEMS, ALL_CODES = ITEM * WAITING, CODE * WAITING
 SHARED = 48 * 1024  # bytes of a block
 # speeds of a robot: what the other shared arrays leave of it
 MOST_SPEEDS = (SHARED // 4 - ALL_WAITING - ALL_TAU - ALL_ITEMS - ALL_CODES) // WARPS // 256 * 256
+SMALL, LARGE = (8, 256, 256), (32, 1024, MOST_SPEEDS)  # sizes of one arm's scratch, and of larger robots'
 
 
 class CudaChecker:
@@ -41,7 +42,7 @@ class CudaChecker:
                 f"allowed on CUDA: {MOST_SPEEDS}. Give an SRDF that disables pairs, or use device='cpu'"
             )
         self.batches = CudaBatches(device, counts.dof)
-        self.scratch_sizes = (interface.ARM, *(_round_up(int(n)) for n in sizes))
+        self.scratch_sizes = (interface.ARM, *_room_for(sizes))
         self._configurations = _configuration_kernel(*self.scratch_sizes)
         self._motions = motion_kernel(*self.scratch_sizes)
 
@@ -54,9 +55,11 @@ class CudaChecker:
         return self.batches.run(self._motions, WARPS, (q_from, q_to), int32(mode), step)
 
 
-def _round_up(n):
-    """Few sizes, so that robots share compiled kernels."""
-    return -(-n // 256) * 256 if n > 16 else max(8, -(-n // 8) * 8)
+def _room_for(sizes):
+    """Joints, floats of poses, speeds: few sizes, so that robots share compiled kernels."""
+    if all(n <= most for n, most in zip(sizes, SMALL)):
+        return SMALL
+    return tuple(int(-(-n // most) * most) for n, most in zip(sizes, LARGE))
 
 
 def _scratch(n_q, n_poses, n_speeds, item=ITEM):

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from ...device import told_if_slow
+
 _warm: set[tuple] = set()
 
 
@@ -14,4 +16,5 @@ def warm_once(what: str, checker, run: Callable[[], object]) -> None:
         kind = what, checker.device, checker.scratch_sizes
     if kind not in _warm:
         _warm.add(kind)
-        run()
+        with told_if_slow(f"{what} for {checker.device}"):
+            run()
