@@ -59,7 +59,18 @@ def test_closures_of_functions_are_found_again_and_told_apart(tmp_path):
 
 AT_ONCE = """
 import sys
+import time
+from numba.core.caching import IndexDataCacheFile
 from gpu_planners.device import njit
+
+load = IndexDataCacheFile._load_index
+
+def load_slowly(file):
+    entries = load(file)
+    time.sleep(0.1)  # another process may save now
+    return entries
+
+IndexDataCacheFile._load_index = load_slowly
 
 def factory(n):
     @njit
