@@ -31,9 +31,9 @@ from .request import (
 )
 from .state import CORNERS, state_sizes
 
-BLOCKS_FOR_ONE, BLOCKS_FOR_MANY = 1, 4  # on each multiprocessor
-SPLIT = 2  # warps that share a motion of a single query: a round lasts as long as its longest check
-FIRST_FOR_ONE, BATCH_FOR_ONE = 64, 512  # samples of a round: see Order
+BLOCKS_FOR_ONE, BLOCKS_FOR_MANY = 2, 4  # on each multiprocessor
+SPLIT = 2  # warps that share a leg of a path that is shortened: a round lasts as long as its longest check
+FIRST_FOR_ONE, BATCH_FOR_ONE = 128, 1024  # samples of a round: see Order
 NODES_FOR_MANY = 8192  # of a tree; a problem that needs more is solved by itself afterwards
 CORNERS_FOR_MANY = 32  # of a path, on average
 
@@ -45,7 +45,7 @@ class Pass(NamedTuple):
     """How the problems of a batch are searched until they have drawn `until` samples. Those that are left begin anew in
     the next pass, where each has a larger part of the device: a team of more blocks.
 
-    batch: samples of a round; split: warps that share a motion
+    batch: samples of a round; split: warps that share a leg of a path that is shortened
     """
 
     batch: int

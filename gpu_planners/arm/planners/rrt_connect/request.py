@@ -26,7 +26,7 @@ class Order(NamedTuple):
 
     batch: samples of a round, at most; first: of the first rounds; until: samples drawn at most; mode: of the motion
     check; passes: of shortening; fresh: 0 where the search goes on where it stopped; left_ms: until the deadline
-    split: how many workers share a motion; capacity: nodes of a tree
+    split: how many workers share a leg of a path that is shortened; capacity: nodes of a tree
     scene_floats, scene_ints: where the scene begins
     """
 

@@ -239,32 +239,32 @@ def motions_of(s, now, step):
     if step == PLANT:
         return s.request.goals + 1
     if step == EXTEND:
-        return batch * s.request.split
+        return batch
     most = ZERO
     for w in range(s.worker.lane, batch, lane_count()):
         most = max(most, np.float32(s.slots.steps[w]))
-    return int(greatest_lane(most)) * s.request.split * batch
+    return int(greatest_lane(most)) * batch
 
 
 @lean_njit
 def motion_of(s, now, step, item, roots):
-    """desk.a, desk.b become the ends of a motion -> must it be checked? Another part of its step may be known to be
-    blocked; one lane looks, so that all agree."""
-    desk, slots, split, lane = s.desk, s.slots, s.request.split, s.worker.lane
+    """desk.a, desk.b become the ends of a motion -> must it be checked? A part of its way that is nearer to the
+    tree may be known to be blocked; one lane looks, so that all agree."""
+    desk, slots, lane = s.desk, s.slots, s.worker.lane
     if step == PLANT:
         copy_all(roots[item * s.request.dof :], desk.a)
         copy_all(desk.a, desk.b)
         return True
     w, part = item % now.batch, item // now.batch
-    which, q, near, parts = tree_of(now, w), slot_at(s, w).q, 0, split
+    which, q, near, parts = tree_of(now, w), slot_at(s, w).q, 0, 1
     if step == EXTEND:
         if sum_lanes(peek(slots.fate, w) if lane == 0 else 0) != PROPOSED:
             return False
         near = int(slots.parent[w])
     else:
-        if part // split >= sum_lanes(peek(slots.reached, w) if lane == 0 else 0):
+        if part >= sum_lanes(peek(slots.reached, w) if lane == 0 else 0):
             return False
-        which, near, parts = 1 - which, int(slots.target[w]), int(slots.steps[w]) * split
+        which, near, parts = 1 - which, int(slots.target[w]), int(slots.steps[w])
     nodes = tree_at(s, which).nodes
     between(nodes, near, q, part, parts, desk.a)
     between(nodes, near, q, part + 1, parts, desk.b)
@@ -281,7 +281,7 @@ def conclude(s, now, step, item, is_free):
         if step == EXTEND:
             s.slots.fate[w] = BLOCKED
         else:
-            lower(s.slots.reached, w, part // s.request.split)
+            lower(s.slots.reached, w, part)
 
 
 @lean_njit
