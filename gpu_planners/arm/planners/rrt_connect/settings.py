@@ -28,7 +28,8 @@ class Settings(PlannerSettings):
     )
     batch: int = setting(
         0,
-        "Samples of a round; 0: 1 on the CPU; on CUDA 64, after four rounds 512, and 4 for each problem of a batch",
+        "Samples of a round; 0: 1 on the CPU; on CUDA 128, after four rounds 1024, and for each problem of a batch 4, "
+        "then 16, then 256",
         0,
         4096,
     )
