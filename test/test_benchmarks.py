@@ -175,7 +175,7 @@ def test_paths_of_generated_problems_are_rechecked_by_coal():
 
 @pytest.mark.parametrize("vertices", [None, 8, 125])
 def test_arms_of_a_size(tmp_path, vertices):
-    """The files make the robot that the table names: its joints, lengths, vertices of hulls, and which links can meet."""
+    """The files make the robot that the table names: joints, lengths, vertices of hulls, and which links can meet."""
     rig = arm_sizes.serial_arm(tmp_path, 5, vertices)
     robot = rig.model
     assert robot.dof == 5 and len(robot.shapes) == 5 and len(robot.self_collision_pairs) == comb(5, 2) - 4
