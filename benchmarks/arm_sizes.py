@@ -123,7 +123,7 @@ def _row(folder, what, n, device, quick):
     try:
         figures = _measured(rig, device, quick)
     except Exception as error:  # a size that the device cannot hold is a row, and the other sizes are worth their time
-        return Row(f"{n} {what}", subject, note=f"failed: {type(error).__name__}: {error}")
+        return Row(f"{n} {what}", subject, note=f"failed: {type(error).__name__}: {' '.join(str(error).split())}")
     return Row(f"{n} {what}", subject, {"size": n} | figures)
 
 

@@ -194,7 +194,7 @@ def test_sizes_agree_with_coal_and_outlast_a_size_that_fails(tmp_path, monkeypat
 
     def small(robot, *others):
         if robot.dof > 7:
-            raise DeviceError("too large")
+            raise DeviceError("too\nlarge")
         return checker(robot, *others)
 
     monkeypatch.setattr(arm_sizes, "CollisionChecker", small)
