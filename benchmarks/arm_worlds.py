@@ -12,7 +12,7 @@ from gpu_planners.device import njit
 
 from . import generated_problems, robots
 from .arm_checks import stepped
-from .harness import Benchmark, Row, median, progress, seconds, told
+from .harness import Benchmark, Row, exponents, median, progress, seconds, told
 from .problems import add_obstacles
 
 SIZES = 10, 100, 1_000, 10_000, 100_000
@@ -20,6 +20,7 @@ POINTS = 100_000, 1_000_000  # small balls, as a depth camera gives them
 LARGEST_ROOM = 1.2  # m from the middle of the room to each of its sides
 EMPTY = 0.75  # m around MIDDLE, where no obstacle's centre is
 MIDDLE = np.array([0.0, 0.0, 0.4])
+WORLD_COLUMNS = {"rate": "rate", "over_100": "ratio", "motions": "rate", "plan_ms": "ms", "change_ms": "ms"}
 
 
 def worlds(context):
@@ -32,13 +33,15 @@ def worlds(context):
         if missing:
             rows.append(Row("Panda", f"gpu_planners, {device}", note=missing))
             continue
-        of_100 = None
+        of_100, of_boxes = None, []
         for n, what in cases[: 3 if context.quick else None]:
             figures = _in_a_room(n, what, device, context.quick)
             of_100 = figures["rate"] if n == 100 else of_100
             if of_100:
                 figures["over_100"] = of_100 / figures["rate"]
-            rows.append(told(Row(f"Panda, {n} {what}", f"gpu_planners, {device}", figures)))
+            rows.append(told(Row(f"Panda, {n} {what}", f"gpu_planners, {device}", {"size": n} | figures)))
+            of_boxes += rows[-1:] if what == "boxes" else []
+        rows.append(exponents(of_boxes, WORLD_COLUMNS))
     return rows
 
 
@@ -124,8 +127,9 @@ BENCHMARKS = (
         "A Panda in a room of boxes, whose volume together is always the same, or among points 5 mm in radius, none "
         "within 0.75 m of its shoulder: random configurations and motions of 0.5 rad checked a second, arrays in host "
         "memory; RRT-Connect without shortening between random free configurations, median of 20; time until the "
-        "world is packed again after one obstacle is removed. Over 100: cost of a check beside that among 100 boxes.",
-        {"rate": "rate", "over_100": "ratio", "motions": "rate", "plan_ms": "ms", "change_ms": "ms"},
+        "world is packed again after one obstacle is removed. Over 100: cost of a check beside that among 100 boxes. "
+        "Exponent: slope of log(cost) over log(boxes) in the upper half of the sizes.",
+        WORLD_COLUMNS,
         worlds,
     ),
     Benchmark(

@@ -94,6 +94,24 @@ def places(device, *arrays):
         return [("", arrays), (", arrays on the device", [cuda.to_device(array) for array in arrays])]
 
 
+def exponents(rows, columns):
+    """Row of how each cost grows with the size: the slope of log(cost) over log(size) in the upper half of the sizes.
+
+    rows: [Row] of one subject, whose figures hold their `size`, in rising order; those without figures are left out
+    columns: {column: format}; a cost is the inverse of a rate, or the milliseconds; other columns have no exponent
+    """
+    measured, slopes = [row for row in rows if row.figures], {}
+    if len(measured) < 2:
+        return Row("exponent", rows[0].subject, note="fewer than two sizes were measured")
+    upper = measured[min(len(measured) // 2, len(measured) - 2) :]
+    x = np.log([row.figures["size"] for row in upper])
+    for column, kind in columns.items():
+        costs = np.array([row.figures.get(column, np.nan) for row in upper]) if kind in ("rate", "ms") else np.zeros(0)
+        if len(costs) and np.isfinite(costs).all():
+            slopes[column] = f"{np.polyfit(x, np.log(costs if kind == 'ms' else 1 / costs), 1)[0]:.2f}"
+    return Row(f"exponent, {upper[0].case} to {upper[-1].figures['size']}", upper[0].subject, slopes)
+
+
 def told(row):
     """The row, after it was printed: a run cut short has told what it measured."""
     print(f"{row.case}, {row.subject}: {row.figures}", file=sys.stderr, flush=True)

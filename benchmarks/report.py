@@ -60,6 +60,7 @@ HEADINGS = {
     "windows": "windows",
     "over_100": "over 100",
     "motions": "motions /s",
+    "free_rate": "free ones /s",
     "change_ms": "changed, ms",
     "looks": "looks",
     "looks_p95": "p95",
@@ -148,29 +149,33 @@ def _table(table):
 
 
 def plot(file, results):
-    """A picture: rates as bars, planning times as cumulative curves. Returns why not, or None."""
+    """A picture: rates as bars, planning times as cumulative curves, costs against sizes as lines. Returns why not, or
+    None."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
         return "no plot: matplotlib is not installed (extra `view`)"
     tables = {table["name"]: table for table in results["tables"]}
-    shown = [
-        name
-        for name in ("configurations", "motions", "rrt_connect", "prm")
-        if any(row["samples"] for row in tables.get(name, {"rows": ()})["rows"])
-    ]
+    shown = {
+        name: drawn
+        for name in DRAWN
+        if (drawn := [row for row in tables.get(name, {"rows": ()})["rows"] if _has_points(row)])
+    }
     if not shown:
         return "no plot: nothing was measured"
     figure = Figure(figsize=(6.4 * len(shown), 4.6), layout="constrained")
     FigureCanvasAgg(figure)
     for axes, name in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
-        rows = [row for row in tables[name]["rows"] if row["samples"]]
-        (_bars if "rate" in tables[name]["columns"] else _curves)(axes, rows)
+        DRAWN[name](axes, shown[name])
         axes.set_title(tables[name]["title"], fontsize=12, weight="bold", loc="left")
         axes.spines[["top", "right"]].set_visible(False)
     save(figure, file, results)
     return None
+
+
+def _has_points(row):
+    return bool(row["samples"]) or "size" in row["figures"]
 
 
 def save(figure, file, results):
@@ -218,3 +223,38 @@ def _curves(axes, rows):
     axes.set_ylabel("share of solved problems")
     axes.grid(alpha=0.25)
     axes.legend(fontsize=8, loc="upper left", framealpha=0.9)
+
+
+def _by_size(axes, rows):
+    """A line for each cost of rows of one kind, whose case is their size and what it counts, and one subject."""
+    kinds = {}
+    for row in rows:
+        what = row["case"].replace(f"{row['figures']['size']} ", "")
+        kinds.setdefault(f"{what} ({row['subject'].removeprefix('gpu_planners, ')})", []).append(row["figures"])
+    for colour, (kind, figures) in enumerate(kinds.items()):
+        for column, (cost, of, style) in COSTS.items():
+            points = [(each["size"], of(each[column])) for each in figures if each.get(column)]
+            if points:
+                style = {"ls": style, "marker": "o", "ms": 4, "color": f"C{colour}"}
+                axes.plot(*zip(*points, strict=True), label=f"{cost}, by {kind}", **style)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("size")
+    axes.set_ylabel("microseconds")
+    axes.grid(alpha=0.25)
+    axes.legend(fontsize=7, framealpha=0.9)
+
+
+COSTS = {  # column: name, microseconds of a figure, line
+    "rate": ("configuration", lambda rate: 1e6 / rate, "-"),
+    "motions": ("motion", lambda rate: 1e6 / rate, "--"),
+    "plan_ms": ("plan", lambda ms: 1e3 * ms, ":"),
+}
+DRAWN = {
+    "configurations": _bars,
+    "motions": _bars,
+    "rrt_connect": _curves,
+    "prm": _curves,
+    "worlds": _by_size,
+    "sizes": _by_size,
+}

@@ -1,13 +1,14 @@
 """The benchmark harness: rows where a device or a peer is missing, figures as text, and the written page."""
 
 import json
+from math import comb
 
 import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import arm_checks, arm_planners, grid_streamed, machine, problems, report, write_docs
-from benchmarks.harness import Context, seconds
+from benchmarks import arm_checks, arm_planners, arm_sizes, grid_streamed, machine, problems, report, write_docs
+from benchmarks.harness import Context, Row, exponents, seconds
 from gpu_planners.errors import DeviceError
 
 needs_data = pytest.mark.skipif(problems.missing_data() is not None, reason=problems.missing_data() or "")
@@ -90,6 +91,28 @@ def test_plot(tmp_path):
     assert "nothing" in report.plot(tmp_path / "none.png", results(ROWS[1:]))
 
 
+def test_plot_by_size(tmp_path):
+    pytest.importorskip("matplotlib", reason="plots need matplotlib (extra `view`)")
+    rows = [Row(f"{n} joints", "gpu_planners, cpu", {"size": n, "rate": 1e6 / n}).as_dict() for n in (2, 4)]
+    of_sizes = results(rows + ROWS[1:])
+    of_sizes["tables"][0]["name"] = "sizes"
+    assert report.plot(tmp_path / "plot.png", of_sizes) is None
+    assert (tmp_path / "plot.png").stat().st_size > 5000
+
+
+def test_exponents_of_power_laws():
+    """By the upper half alone, of what was measured alone, and of costs alone."""
+    rows = [
+        Row(f"{n} joints", "cpu", {"size": n, "rate": 5e6 * n**-1.5, "plan_ms": 3.0 * n**2, "free": 0.5})
+        for n in (8, 16, 32)
+    ]
+    smaller = [Row(f"{n} joints", "cpu", {"size": n, "rate": 1.0, "plan_ms": 1.0, "free": 0.5}) for n in (2, 3, 4)]
+    columns = {"rate": "rate", "plan_ms": "ms", "free": "share"}
+    row = exponents([*smaller, *rows, Row("64 joints", "cpu", note="failed")], columns)
+    assert row.figures == {"rate": "1.50", "plan_ms": "2.00"} and row.case == "exponent, 8 joints to 32"
+    assert not exponents(rows[:1], columns).figures
+
+
 def test_timing_leaves_the_warm_up_out():
     calls = []
     assert len(seconds(lambda: calls.append(1), 3, warm_up=2)) == 3 and len(calls) == 5
@@ -148,6 +171,46 @@ def test_paths_of_generated_problems_are_rechecked_by_coal():
     for path, valid in (([one.start] * 2, "1/1"), ([one.start, one.goals[0]], "0/1"), ([other.start] * 2, "0/1")):
         row = arm_planners.checked_row("case", "who", {}, [], {arm.key(one): [np.array(path)]}, Context((), {}))
         assert row.figures["valid"] == valid and not row.unchecked
+
+
+@pytest.mark.parametrize("vertices", [None, 8, 125])
+def test_arms_of_a_size(tmp_path, vertices):
+    """The files make the robot that the table names: joints, lengths, vertices of hulls, and which links can meet."""
+    rig = arm_sizes.serial_arm(tmp_path, 5, vertices)
+    robot = rig.model
+    assert robot.dof == 5 and len(robot.shapes) == 5 and len(robot.self_collision_pairs) == comb(5, 2) - 4
+    tip = robot.link_index("link_5")
+    at = robot.frame_poses(np.zeros((1, 5)))[0][robot.link_frame[tip]] @ robot.T_frame_link[tip]
+    assert 0.8 / 1.2 / 5 * 1.5 < 1.5 - at[0, 3] < 1.2 / 0.8 / 5 * 1.5
+    if vertices:
+        assert [len(shape.vertices) for shape in robot.shapes] == [vertices] * 5
+    again = arm_sizes.serial_arm(tmp_path, 5, vertices).model
+    np.testing.assert_array_equal(again.frames, robot.frames)
+
+
+def test_sizes_agree_with_coal_and_outlast_a_size_that_fails(tmp_path, monkeypatch):
+    """The whole way through, on two sizes of each kind, of which one does not fit."""
+    checker = arm_sizes.CollisionChecker
+
+    def small(robot, *others):
+        if robot.dof > 7:
+            raise DeviceError("too\nlarge")
+        return checker(robot, *others)
+
+    monkeypatch.setattr(arm_sizes, "CollisionChecker", small)
+    monkeypatch.setattr(arm_sizes, "JOINTS", (3, 4, 5, 8))
+    monkeypatch.setattr(arm_sizes, "VERTICES", (8, 16, 32, 64))
+    assert command.main(["--quick", "--device", "cpu", "--only", "sizes", "--out", str(tmp_path)]) == 0
+    (table,) = report.read_json(tmp_path / "results.json")["tables"]
+    three, eight, none, *of_vertices, exponent = table["rows"]
+    assert "DeviceError: too large" in eight["note"] and not eight["figures"] and not none["figures"]
+    for row in (three, *of_vertices):
+        figures = row["figures"]
+        assert min(figures["rate"], figures["free_rate"], figures["motions"]) > 0 and 0.1 < figures["free"] < 1
+        if not arm_sizes.coal_peer.unavailable():
+            assert figures["compared"] > 45 and figures["differing"] == 0
+    assert of_vertices[1]["figures"]["solved"] == "3/3"
+    assert set(exponent["figures"]) == {"rate", "free_rate", "motions", "plan_ms"}
 
 
 @needs_data
