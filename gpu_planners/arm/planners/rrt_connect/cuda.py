@@ -36,8 +36,6 @@ SPLIT = 2  # warps that share a leg of a path that is shortened: a round lasts a
 FIRST_FOR_ONE, BATCH_FOR_ONE = 128, 1024  # samples of a round: see Order
 NODES_FOR_MANY = 8192  # of a tree; a problem that needs more is solved by itself afterwards
 CORNERS_FOR_MANY = 32  # of a path, on average
-
-
 GREATEST = (1 << 31) - 1  # of an int32
 
 

@@ -163,7 +163,8 @@ def _solve(row, ints, paths, floats, memory, desk):
 def solve_batch(
     starts: Iterable, goals: Iterable, checkers, settings: Settings = Settings(), seed: int = 0
 ) -> list[PlanningResult]:
-    """Many problems in one call: on CUDA a launch with a block for each problem at work, on the CPU a thread.
+    """Many problems in one call: on CUDA each has a block, and more of the device when others are solved; on the CPU
+    a thread.
 
     starts: (n, dof) or a sequence of (dof,);  goals: for each problem as `solve` takes them
     checkers: one for all, or one for each problem, all on the same device and for robots of the same size
