@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 
+import pytest
 from checkout import ROOT
 
 from gpu_planners import device
@@ -85,6 +86,7 @@ print([f(10) for f in made] == [10 * n for n in range(first, first + 3)])
 """
 
 
+@pytest.mark.slow
 def test_processes_that_compile_at_once_do_not_take_each_others_code(tmp_path):
     (tmp_path / "made.py").write_text(AT_ONCE)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}

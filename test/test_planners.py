@@ -232,6 +232,7 @@ def test_weights_count_in_the_cost(panda):
     assert heavy.cost < path_length(plain.path, np.array(weights))
 
 
+@pytest.mark.slow
 def test_rounds_that_grow_solve_as_well(monkeypatch):
     """As on CUDA: some small rounds, then larger ones."""
     planner = sys.modules[rrt_connect.solve.__module__]

@@ -33,7 +33,10 @@ def own_pose(s, scene):
     return shape_pose(scene, robot_shape(scene, s))
 
 
-@pytest.mark.parametrize("name", ["panda", "ur5", "kinova", "z1", "tiago", "baxter"])
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("kinova", "z1", "tiago")]
+
+
+@pytest.mark.parametrize("name", ["panda", "ur5", "baxter", *SLOW])
 def test_no_point_is_misplaced_by_more_than_its_skin(name):
     """Corners of the packed shapes in float32, at joint values rounded to float32, against float64.
 
