@@ -127,7 +127,18 @@ def test_whoever_waits_for_the_compiler_is_told(monkeypatch, caplog):
         time.sleep(0.5)
     assert "compiling kernels of wood" in caplog.text and "loaded from" in caplog.text
     caplog.clear()
-    with device.told_if_slow("kernels of wood"):
+    with device.told_if_slow("kernels of stone"):
         pass
     time.sleep(0.2)
     assert not caplog.text
+
+
+def test_what_is_loaded_needs_no_thread(monkeypatch):
+    with device.told_if_slow("kernels of wax", 1):
+        pass
+    started = []
+    monkeypatch.setattr(device.threading.Timer, "start", lambda timer: started.append(timer))
+    with device.told_if_slow("kernels of wax", 1):
+        assert not started
+    with device.told_if_slow("kernels of wax", 2):
+        assert started

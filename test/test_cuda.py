@@ -161,9 +161,8 @@ def test_many_problems_share_a_scene(robot, problems, bare):
     assert all(scene.first_collision([*ends], spacing=0.001) is None for ends in zip(a[refused], b[refused]))
 
 
-def test_hard_problems_of_a_batch_are_solved_in_later_passes(robot, problems):
-    """Each pass gives those that are left more of the device, whatever a problem's neighbours are; same call, same
-    paths."""
+def test_few_hard_problems_of_a_batch_have_teams_of_blocks(robot, problems):
+    """So few that they begin with the last pass. Same call, same paths."""
     problems = [problem for problem in problems if problem.hull_valid_start and problem.hull_valid_goal]
     checkers_of = [checkers(robot, problem)[1] for problem in problems]
     settings = rrt_connect.Settings(shortcut_rounds=0, range=0.3)  # many samples

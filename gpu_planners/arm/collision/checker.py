@@ -107,7 +107,8 @@ class CollisionChecker:
         """Compile the checks, or load them from the cache, so that no query is charged for it."""
         if not self._warm:
             q = np.zeros((1, self.robot.dof))
-            with told_if_slow(f"collision checks for {self.device}"):
+            kind = () if self.device == "cpu" else self.scratch_sizes
+            with told_if_slow(f"collision checks for {self.device}", *kind):
                 self.configurations_valid(q)
                 self.motions_valid(q, q)
             self._warm = True

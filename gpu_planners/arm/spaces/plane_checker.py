@@ -9,7 +9,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...device import njit, refuse_forked, resolve_device
+from ...device import njit, refuse_forked, resolve_device, told_if_slow
 from .configurations import as_bools, check_policy, narrow_motions
 from .interface import Space, motion_verdict
 
@@ -61,9 +61,10 @@ class PlaneChecker:
         """Compile the checks, or load them from the cache, so that no query is charged for it."""
         refuse_forked()
         if not self._warm:
-            for n in (1, FEW + 1):
-                q = np.zeros((n, self.robot.dof))
-                self.motions_valid(q, q)
+            with told_if_slow(f"checks for {self.device}", *self.scratch_sizes):
+                for n in (1, FEW + 1):
+                    q = np.zeros((n, self.robot.dof))
+                    self.motions_valid(q, q)
             self._warm = True
 
     def configurations_valid(self, q: ArrayLike, not_finite: str = "error") -> np.ndarray:
