@@ -41,7 +41,7 @@ def pair(code, scene):
     obstacles = obstacle_count(scene)
     p = code - moving_count(scene) * obstacles
     if p < 0:
-        s = np.uint32(code) // np.uint32(obstacles)
+        s = np.int64(np.uint32(code) // np.uint32(obstacles))
         return robot_shape(scene, s), obstacle(scene, code - s * obstacles), s, s
     both = self_pair(scene, p)
     return robot_shape(scene, both.a), robot_shape(scene, both.b), moving_count(scene) + p, both.a
