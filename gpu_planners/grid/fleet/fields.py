@@ -1,0 +1,221 @@
+"""Cost-to-go fields of fleets: for each goal, how far every state (tile, or tile and heading) is from it.
+
+A state's number is kept modulo 256. Agents compare states that an action joins, and these differ by less than 128
+(`Guidance` sees to it), so that the difference is exact: a byte a state in place of four.
+"""
+
+from collections import OrderedDict
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numba import prange
+
+from ...device import lean_njit, njit
+from ...errors import SettingsError
+from ...parallel.threads import one_thread
+
+HALF, WRAP = 128, 255
+MOST_DIFFERENCE = 127  # of states that an action joins
+SHARED_STATES = 1 << 20  # fewer are planned on one thread: others take long to wake up
+UNREACHED = np.int32(2**31 - 1)
+
+
+class Lanes(NamedTuple):
+    """The map as fields see it, with a border of blocked tiles, for compiled code.
+
+    free: (tiles,) uint8
+    forward: (tiles, 4) uint8 what moving out of a tile costs, by direction
+    turn: what a quarter turn costs; unit: what a move costs that nothing speaks against
+    headings: 1 or 4; width: tiles of a row
+    """
+
+    free: np.ndarray
+    forward: np.ndarray
+    turn: int
+    unit: int
+    headings: int
+    width: int
+
+
+@lean_njit
+def difference(after, before):
+    """-> int, how much farther from the goal a state is than another one that an action joins with it; both uint8"""
+    return ((int(after) - int(before) + HALF) & WRAP) - HALF
+
+
+@lean_njit
+def ahead(direction, width):
+    """-> how far the next tile is: east, south, west, north"""
+    if direction == 0:
+        return 1
+    if direction == 1:
+        return width
+    return -1 if direction == 2 else -width
+
+
+class FieldStore:
+    """Fields of the goals that are in use, and of those used last, as many as fit into the memory.
+
+    lanes: the map
+    memory_limit_bytes: of all fields
+    """
+
+    def __init__(self, lanes: Lanes, memory_limit_bytes: int):
+        self.lanes = lanes
+        self.most = int(memory_limit_bytes // (lanes.free.size * lanes.headings))
+        self.limit = memory_limit_bytes
+        self._slot_of: OrderedDict[int, int] = OrderedDict()  # goal tile -> slot; the one used last comes last
+        self.values = np.zeros((0, lanes.free.size * lanes.headings), np.uint8)
+
+    def slots(self, goals: np.ndarray) -> np.ndarray:
+        """Where the fields of goals are; those that are not there are planned. goals: (N,) tiles, -1 none -> (N,) int32
+
+        Raises SettingsError where they do not fit into the memory; nothing has changed then.
+        """
+        wanted = np.unique(goals[goals >= 0])
+        if len(wanted) > self.most:
+            raise SettingsError(
+                f"the fields of {len(wanted)} goals take {len(wanted) * self.values.shape[1]} bytes; allowed by "
+                f"memory_limit_bytes: {self.limit}, which is {self.most} goals"
+            )
+        known, new = self._slot_of, []
+        for goal in wanted.tolist():
+            if goal in known:
+                known.move_to_end(goal)
+            else:
+                new.append(goal)
+        if new:
+            places = self._places(len(new), len(known))
+            plan_fields(np.array(new), places, self.values, self.lanes)
+            known.update(zip(new, places.tolist()))
+        table = np.array([known[goal] for goal in wanted.tolist()], np.int32)
+        slot = np.full(len(goals), -1, np.int32)
+        slot[goals >= 0] = table[np.searchsorted(wanted, goals[goals >= 0])]
+        return slot
+
+    def _places(self, count, used):
+        """Slots for new fields: free ones, then those whose goals were used longest ago."""
+        if used + count > len(self.values) and len(self.values) < self.most:
+            rows = min(max(used + count, 2 * len(self.values)), self.most)
+            grown = np.empty((rows, self.values.shape[1]), np.uint8)
+            grown[:used] = self.values[:used]
+            self.values = grown
+        free = list(range(used, min(used + count, len(self.values))))
+        return np.array(free + [self._slot_of.popitem(last=False)[1] for _ in range(count - len(free))])
+
+    def change(self, lanes: Lanes, tiles: np.ndarray):
+        """Take a changed map. tiles: (M,) that were blocked or freed; fields are planned anew when they are needed."""
+        self.lanes = lanes
+        self._slot_of.clear()
+
+
+def plan_fields(goals, slots, values, lanes):
+    """Plan fields of goals (K,) into the rows `slots` (K,) of values (slots, states) uint8, on all threads."""
+    with one_thread(len(goals) * values.shape[1] < SHARED_STATES):
+        _plan_fields(goals, slots, values, lanes, min(numba.get_num_threads(), len(goals)))
+
+
+@njit(parallel=True)
+def _plan_fields(goals, slots, values, lanes, members):
+    states = values.shape[1]
+    for member in prange(members):
+        cost = np.empty(states, np.int32)
+        queue = new_queue(states, largest_step(lanes))
+        for k in range(member, len(goals), members):
+            search_back(goals[k], cost, queue, lanes)
+            row = values[slots[k]]
+            for s in range(states):
+                row[s] = np.uint8(cost[s] & WRAP)
+
+
+@njit
+def largest_step(lanes):
+    """-> the highest cost of an action"""
+    largest = lanes.turn
+    for tile in range(len(lanes.free)):
+        if lanes.free[tile]:
+            for direction in range(4):
+                largest = max(largest, int(lanes.forward[tile, direction]))
+    return largest
+
+
+class Queue(NamedTuple):
+    """A ring of buckets, one for each cost that is open at a time (Dial 1969): lists of states.
+
+    first: (buckets,) int32 state, -1 none; after, before: (states,) int32 neighbours in its list
+    """
+
+    first: np.ndarray
+    after: np.ndarray
+    before: np.ndarray
+
+
+@njit
+def new_queue(states, largest):
+    buckets = 1
+    while buckets <= largest:
+        buckets *= 2
+    return Queue(np.full(buckets, -1, np.int32), np.empty(states, np.int32), np.empty(states, np.int32))
+
+
+@lean_njit
+def _push(state, cost, queue):
+    bucket = cost & (len(queue.first) - 1)
+    head = queue.first[bucket]
+    queue.after[state], queue.before[state] = head, -1
+    if head >= 0:
+        queue.before[head] = state
+    queue.first[bucket] = state
+
+
+@lean_njit
+def _pull(state, cost, queue):
+    """Take a state of a cost out of its list."""
+    after, before = queue.after[state], queue.before[state]
+    if after >= 0:
+        queue.before[after] = before
+    if before >= 0:
+        queue.after[before] = after
+    else:
+        queue.first[cost & (len(queue.first) - 1)] = after
+
+
+@lean_njit
+def _offer(state, new, cost, queue):
+    """A way of cost `new` from a state to the goal. -> 1 where the state joins the queue, else 0"""
+    old = cost[state]
+    if new >= old:
+        return 0
+    if old != UNREACHED:
+        _pull(state, old, queue)
+    cost[state] = new
+    _push(state, new, queue)
+    return 1 if old == UNREACHED else 0
+
+
+@lean_njit
+def search_back(goal, cost, queue, lanes):
+    """Dijkstra's search from a goal backwards over all states. cost: (states,) int32 is written"""
+    headings = lanes.headings
+    cost[:] = UNREACHED
+    waiting, now = headings, 0
+    for heading in range(headings):
+        cost[goal * headings + heading] = 0
+        _push(goal * headings + heading, 0, queue)
+    while waiting:
+        bucket = now & (len(queue.first) - 1)
+        while queue.first[bucket] >= 0:
+            state = queue.first[bucket]
+            _pull(state, now, queue)
+            waiting -= 1
+            tile, heading = state // headings, state % headings
+            for direction in range(heading, heading + 1 if headings == 4 else 4):
+                behind = tile - ahead(direction, lanes.width)
+                if lanes.free[behind]:
+                    step = int(lanes.forward[behind, direction])
+                    waiting += _offer(behind * headings + heading, now + step, cost, queue)
+            if headings == 4:
+                for quarter in (1, 3):
+                    waiting += _offer(tile * 4 + (heading + quarter) % 4, now + lanes.turn, cost, queue)
+        now += 1

@@ -1,0 +1,226 @@
+"""Models of motion, and what an agent can do within the next few ticks: its options.
+
+An option is a sequence of actions over a fixed number of ticks, the horizon (Enhanced PIBT: Yukhnevich and Andreychuk,
+arXiv 2511.09193). Agents conflict by the tiles they stand on, so options of one agent that go through the same tiles
+at the same ticks are one *track*; of a track's options the best is taken. Tracks are relative to the agent: moved to
+its tile and turned to its heading.
+
+Ticks: an action takes one tick, or as many as the agent's speed says. While a move goes on the agent holds the tile it
+leaves and the tile it enters; what it has begun it finishes.
+"""
+
+import functools
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+EAST, SOUTH, WEST, NORTH = range(4)
+ROWS_AHEAD, COLS_AHEAD = (0, 1, 0, -1), (1, 0, -1, 0)  # of one move, by heading
+FORWARD, CLOCKWISE, COUNTER_CLOCKWISE = range(3)  # actions of "turning"; the last action of every model waits
+
+
+@dataclass(frozen=True)
+class Motion:
+    """A model of motion.
+
+    name: "four" or "turning"
+    headings: that a state tells apart: 1, or 4
+    actions: names of the actions, whose numbers are their places; the last one waits
+    """
+
+    name: str
+    headings: int
+    actions: tuple[str, ...]
+
+    @property
+    def wait(self) -> int:
+        return len(self.actions) - 1
+
+    def after(self, action: int, heading: int) -> tuple[int, int, int]:
+        """-> rows and columns that an action moves an agent of a heading, and its heading afterwards."""
+        if action == self.wait:
+            return 0, 0, heading
+        if self.headings == 1:
+            return ROWS_AHEAD[action], COLS_AHEAD[action], 0
+        if action == FORWARD:
+            return ROWS_AHEAD[heading], COLS_AHEAD[heading], heading
+        return 0, 0, (heading + (1 if action == CLOCKWISE else 3)) % 4
+
+
+MOTIONS = MappingProxyType(
+    {
+        "four": Motion("four", 1, ("east", "south", "west", "north", "wait")),
+        "turning": Motion("turning", 4, ("forward", "clockwise", "counter-clockwise", "wait")),
+    }
+)
+
+
+class Speed(NamedTuple):
+    """How long an agent's actions take, in ticks."""
+
+    move: int = 1
+    turn: int = 1
+
+
+class Options(NamedTuple):
+    """What agents can do, for compiled code: by table, one for each speed and number of ticks that an agent has still
+    to go until it can act (its `rest`).
+
+    first_step, first_option: (tables + 1,) int32
+    Steps form a tree; parents come before children, and the first step of a table is where the agent can act. A step
+    ends an action.
+    parent: (S,) int32 step, -1 of the first; tick: (S,) int32 after how many ticks from now it ends
+    turn: (S,) int32 quarter turns clockwise since the first; ahead: (S, headings) int32 how far its tile is from the
+        agent's, by the agent's heading; moves: (S,) int32 actions but waiting
+    leaf: (O,) int32 the last step of an option; track: (O,) int32
+    opening: (O,) int32 its first action
+    heir: (O,) int32 the option that is left of it after one tick
+    stay: (tables,) int32 the option that only waits
+    here, also: (T, headings, horizon + 1) int32, of a track and a tick, how far the tile that the agent stands on or
+        moves to is from the agent's, and the one that it still leaves (or the same)
+    most_tracks: of a table
+    """
+
+    first_step: np.ndarray
+    first_option: np.ndarray
+    parent: np.ndarray
+    tick: np.ndarray
+    turn: np.ndarray
+    ahead: np.ndarray
+    moves: np.ndarray
+    leaf: np.ndarray
+    track: np.ndarray
+    opening: np.ndarray
+    heir: np.ndarray
+    stay: np.ndarray
+    here: np.ndarray
+    also: np.ndarray
+    most_tracks: int
+
+
+def slowest(speed: Speed) -> int:
+    """The most ticks that an agent has to go until it can act: one less than its longest action takes."""
+    return max(speed.move, speed.turn) - 1
+
+
+@functools.cache
+def options_of(motion: Motion, speeds: tuple[Speed, ...], horizon: int, width: int) -> Options:
+    """The options within `horizon` ticks, not less than the longest action takes, on a map with rows of `width` tiles.
+
+    Tables follow each other by speed, then by rest from 0 to `slowest` of all speeds.
+    """
+    rests = max(map(slowest, speeds)) + 1
+    tables = [_Table(motion, speed, horizon, rest) for speed in speeds for rest in range(rests)]
+    steps, options, tracks = (np.cumsum([0, *(len(getattr(t, name)) for t in tables)]) for name in _Table.LISTS)
+    moved = np.array([step.moved for table in tables for step in table.steps])
+    paths = np.array([track for table in tables for track in table.tracks])  # (T, horizon + 1, 4)
+    every = [(table, first) for table, first in zip(tables, steps) for _ in table.steps]
+    flat = [step for table in tables for step in table.steps]
+    leaves = [(k, option) for k, table in enumerate(tables) for option in table.options.values()]
+
+    def numbers(values):
+        return np.array(values, np.int32)
+
+    def turned(pairs):
+        """(..., 2) rows and columns -> (headings, ...) how far that is"""
+        row, col = np.moveaxis(np.asarray(pairs), -1, 0)
+        every_way = (row, col), (col, -row), (-row, -col), (-col, row)
+        return np.stack([r * width + c for r, c in every_way[: motion.headings]])
+
+    return Options(
+        numbers(steps),
+        numbers(options),
+        numbers([step.parent + first if step.parent >= 0 else -1 for step, (_, first) in zip(flat, every)]),
+        numbers([step.tick for step in flat]),
+        numbers([step.turn for step in flat]),
+        np.ascontiguousarray(turned(moved).T, np.int32),
+        numbers([step.actions for step in flat]),
+        numbers([option.leaf + steps[k] for k, option in leaves]),
+        numbers([option.track + tracks[k] for k, option in leaves]),
+        numbers([option.opening for _, option in leaves]),
+        numbers([_heir(motion, tables, options, k, option) for k, option in leaves]),
+        numbers([options[k] + list(table.options).index(table.waiting) for k, table in enumerate(tables)]),
+        np.ascontiguousarray(np.moveaxis(turned(paths[..., :2]), 0, 1), np.int32),
+        np.ascontiguousarray(np.moveaxis(turned(paths[..., 2:]), 0, 1), np.int32),
+        max(len(table.tracks) for table in tables),
+    )
+
+
+class _Step(NamedTuple):
+    parent: int
+    tick: int
+    turn: int
+    moved: tuple[int, int]
+    actions: int
+
+
+class _Option(NamedTuple):
+    leaf: int
+    track: int
+    opening: int
+    sequence: tuple[int, ...]
+
+
+class _Table:
+    """The options of agents of one speed and `rest`."""
+
+    LISTS = "steps", "options", "tracks"
+
+    def __init__(self, motion, speed, horizon, rest):
+        self.motion, self.speed, self.horizon, self.rest = motion, speed, horizon, rest
+        self.steps = [_Step(-1, self.rest, 0, (0, 0), 0)]
+        self.options = {}  # (track, quarter turns at its end) -> _Option; the first one found is kept
+        self.tracks = {}  # track -> number
+        self._known = {}  # (track until now, turn) -> step
+        self.waiting = self.key_of((motion.wait,) * (horizon - self.rest))
+        self._grow(0, ((0, 0, 0, 0),) * (self.rest + 1), ())
+
+    def after(self, action, path, turn):
+        """-> ticks, the track and the quarter turns after one more action; None where it would take too long"""
+        ticks = 1 if action == self.motion.wait else self.speed.turn
+        row, col, heading = self.motion.after(action, turn)
+        if row or col:
+            ticks = self.speed.move
+        if len(path) - 1 + ticks > self.horizon:
+            return None
+        r, c = path[-1][:2]
+        there = r + row, c + col
+        return ticks, (*path, *((*there, r, c),) * (ticks - 1), (*there, *there)), heading
+
+    def _grow(self, step, path, sequence):
+        tick, turn, actions = self.steps[step].tick, self.steps[step].turn, self.steps[step].actions
+        if tick == self.horizon:
+            self.tracks.setdefault(path, len(self.tracks))
+            opening = sequence[0] if sequence else self.motion.wait
+            self.options.setdefault((path, turn), _Option(step, self.tracks[path], opening, sequence))
+        for action in range(len(self.motion.actions)):
+            after = self.after(action, path, turn)
+            if after is None:
+                continue
+            ticks, longer, heading = after
+            if (longer, heading) in self._known:
+                continue
+            self._known[longer, heading] = len(self.steps)
+            moving = actions + (action != self.motion.wait)
+            self.steps.append(_Step(step, tick + ticks, heading, longer[-1][:2], moving))
+            self._grow(len(self.steps) - 1, longer, (*sequence, action))
+
+    def key_of(self, sequence):
+        """The key in `options` of what a sequence of actions does."""
+        path, turn = ((0, 0, 0, 0),) * (self.rest + 1), 0
+        for action in sequence:
+            _, path, turn = self.after(action, path, turn)
+        return path, turn
+
+
+def _heir(motion, tables, first, k, option):
+    """The number of the option that is left of `option` of table k after one tick."""
+    rest = tables[k].rest
+    if rest:
+        number, left = k - 1, option.sequence
+    else:
+        ticks, *_ = tables[k].after(option.opening, ((0, 0, 0, 0),), 0)
+        number, left = k + ticks - 1, option.sequence[1:]
+    return first[number] + list(tables[number].options).index(tables[number].key_of((*left, motion.wait)))

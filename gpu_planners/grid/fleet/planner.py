@@ -1,0 +1,373 @@
+"""FleetPlanner: agents on one map that never collide."""
+
+import time
+
+import numba
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...device import refuse_forked, resolve_device
+from ...errors import GridMapError, SettingsError, shown
+from ...parallel.threads import one_thread
+from ..checks import array_of
+from ..maps.grid_map import GridMap
+from . import stepper
+from .fields import FieldStore, Lanes
+from .motion import MOTIONS, Motion, Speed, options_of, slowest
+from .settings import Settings
+
+DEEPEST = 4096  # agents that push each other in a row
+CHUNK = 256  # agents between two looks at the clock
+SHARED_AGENTS = 2048  # fewer are ranked on one thread: others take long to wake up
+FINEST = 1 << 15  # of weights
+
+
+class FleetPlanner:
+    """Moves many agents on one map, so that no two are ever on one tile or change places.
+
+    grid: GridMap; agents move to the four neighbours of a tile, whatever its connectivity is
+    motion: "four" (east, south, west, north, wait) or "turning" (an agent has a heading; forward, clockwise,
+        counter-clockwise, wait)
+    device: "auto", "cpu", "cuda" or "cuda:N"
+    settings: fleet.settings.Settings; None: its defaults
+
+    Raises GridMapError, SettingsError, DeviceError. Not for several threads at once.
+    """
+
+    def __init__(self, grid: GridMap, motion: str = "four", device: str = "auto", settings: Settings | None = None):
+        if not isinstance(grid, GridMap):
+            raise GridMapError(f"grid is a {type(grid).__name__}; allowed: a GridMap")
+        if not isinstance(motion, str) or motion not in MOTIONS:
+            raise SettingsError(f"motion is {shown(motion)}: use one of {', '.join(MOTIONS)}")
+        if settings is not None and not isinstance(settings, Settings):
+            raise SettingsError(f"settings of a fleet are a fleet.Settings, not a {type(settings).__name__}")
+        self.device: str = resolve_device(device)
+        self.settings = settings or Settings()
+        self.motion: Motion = MOTIONS[motion]
+        self.grid = grid
+        self._open()
+
+    # ------------------------------------------------------------------------------------------------ the map
+
+    def _open(self):
+        """Take the map and make what depends on its layout."""
+        s = self.settings
+        self._near = s.size - 1 + s.safety_distance  # so far apart two agents are too near, in rows and in columns
+        self._pad = max(1, self._near)
+        self._rows, self._cols = self.grid.rows + 2 * self._pad, self.grid.cols + 2 * self._pad
+        self._speed = Speed(s.ticks_per_move, s.ticks_per_turn if self.motion.headings > 1 else 1)
+        horizon = s.horizon or max(4 if self.motion.headings > 1 else 3, *self._speed)
+        if horizon < max(self._speed):
+            raise SettingsError(
+                f"horizon is {horizon} ticks; allowed: at least {max(self._speed)}, what the longest action takes"
+            )
+        self._options = options_of(self.motion, (self._speed,), horizon, self._cols)
+        self._rests = slowest(self._speed) + 1
+        span = np.arange(-self._near, self._near + 1)
+        near = (span[:, None] * self._cols + span).ravel()
+        self._rules = stepper.Rules(np.array(near[np.argsort(np.abs(near))], np.int32), s.following, horizon, False)
+        self._lanes = lanes_of(self.grid, self.motion, s, self._pad)
+        self._fields = FieldStore(self._lanes, s.memory_limit_bytes)
+        self._number, self._steps = 0, 0
+        self._set_agents(np.zeros(0, np.int32), np.zeros(0, np.int32))
+
+    def _tiles(self, places):
+        """(N, 2) [row, col] -> (N,) int32 tiles of the padded map"""
+        return ((places[:, 0] + self._pad) * self._cols + places[:, 1] + self._pad).astype(np.int32)
+
+    def _places(self, tiles):
+        """(N,) tiles of the padded map -> (N, 2) int32 [row, col]"""
+        return np.stack([tiles // self._cols - self._pad, tiles % self._cols - self._pad], axis=1).astype(np.int32)
+
+    # ------------------------------------------------------------------------------------------------ agents
+
+    def _set_agents(self, tiles, headings):
+        n = len(tiles)
+        numbers = [np.array(a, np.int32) for a in (tiles, headings, tiles, np.zeros(n), np.full(n, -1), np.full(n, -1))]
+        self._agents = stepper.Agents(*numbers, np.ones(n, np.uint8), np.zeros(n, np.uint8))
+        self._broken = np.ones(n, np.uint8)
+        self._left, self._since = np.zeros(n, np.int32), np.zeros(n, np.int64)
+        self._own = self._left, self._since, self._broken
+        most = self._options.most_tracks
+        self._ranked = stepper.Ranked(np.zeros(n, np.int32), *(np.zeros((n, most), np.int32) for _ in range(2)))
+        held = np.full((self._rows * self._cols, self._rules.horizon + 1), stepper.NOBODY, np.int32)
+        self._plans = stepper.Plans(np.full(n, self._options.stay[0], np.int32), np.zeros(n, np.int32), held)
+        stack = (np.zeros(min(n, DEEPEST) + 1, np.int32) for _ in range(4))
+        self._search = stepper.Search(
+            *stack, np.zeros(n, np.uint8), *(np.zeros(n, np.int32) for _ in range(3)), np.ones(n, np.int64), 10
+        )
+
+    def start(self, starts: ArrayLike, headings: ArrayLike | None = None):
+        """Put agents on the map, in place of those there are.
+
+        starts: (N, 2) int [row, col]; headings: (N,) int, 0 east, 1 south, 2 west, 3 north; None: all face east
+
+        Raises GridMapError, which names the agent, where a start is no free tile or two agents are too near.
+        """
+        refuse_forked()
+        places = self._checked_places(starts, "starts")
+        faces = self._checked_headings(headings, len(places))
+        self._refuse_bad(places, len(places))
+        self._set_agents(self._tiles(places), faces)
+
+    def _checked_places(self, places, name):
+        array = array_of(places, name)
+        if array.ndim != 2 or array.shape[1] != 2:
+            raise GridMapError(f"{name} has the shape {array.shape}; allowed: (N, 2) [row, col]")
+        if array.dtype.kind == "b" or (array.dtype.kind == "f" and not (array == np.floor(array)).all()):
+            row = int(np.argmin((array == np.floor(array)).all(axis=1))) if array.dtype.kind == "f" else 0
+            raise GridMapError(f"{name}[{row}] is {shown(array[row])}; allowed: whole numbers [row, col]")
+        return np.clip(array, -(2**31), 2**31 - 1).astype(np.int64)
+
+    def _checked_headings(self, headings, n):
+        if headings is None:
+            return np.zeros(n, np.int32)
+        array = array_of(headings, "headings")
+        if array.shape != (n,) or array.dtype.kind not in "iu":
+            raise GridMapError(f"headings is {array.dtype} {array.shape}; allowed: integers ({n},)")
+        if n and not ((array >= 0) & (array < 4)).all():
+            agent = int(np.argmin((array >= 0) & (array < 4)))
+            raise GridMapError(
+                f"the heading of agent {agent} is {array[agent]}; allowed: 0 .. 3 (east, south, west, north)"
+            )
+        return (array % self.motion.headings).astype(np.int32)
+
+    def _refuse_outside(self, places, numbers):
+        inside = ((places >= 0) & (places < self.grid.shape)).all(axis=1)
+        if not inside.all():
+            k = int(np.argmin(inside))
+            rows, cols = self.grid.shape
+            raise GridMapError(f"agent {numbers[k]} is at {places[k].tolist()}, outside the {rows} x {cols} map")
+
+    def _refuse_bad(self, places, new):
+        """Raise where one of the first `new` places is no place for an agent, or is too near to another one."""
+        self._refuse_outside(places[:new], np.arange(new))
+        tiles = self._tiles(places)
+        free = self._lanes.free[tiles[:new]] > 0
+        if not free.all():
+            agent = int(np.argmin(free))
+            raise GridMapError(f"agent {agent} is at {places[agent].tolist()}, which is blocked or too near to it")
+        order = np.argsort(tiles, kind="stable")
+        ordered = tiles[order]
+        for offset in self._rules.near:
+            low = np.searchsorted(ordered, tiles[:new] + offset, "left")
+            high = np.searchsorted(ordered, tiles[:new] + offset, "right")
+            for a in np.flatnonzero(high > low + (offset == 0)):
+                b = next(int(b) for b in order[low[a] : high[a]] if b != a)
+                where = f"{places[a].tolist()} and {places[b].tolist()}"
+                raise GridMapError(f"agent {a} of those that start is too near to another one: {where}")
+
+    @staticmethod
+    def _same_tile(tiles):
+        """A pair of places in an array of tiles that are the same tile, or None."""
+        order = np.argsort(tiles, kind="stable")
+        same = np.flatnonzero(np.diff(tiles[order]) == 0)
+        return order[same[0] : same[0] + 2] if len(same) else None
+
+    def add(self, starts: ArrayLike, headings: ArrayLike | None = None) -> np.ndarray:
+        """Put more agents on the map, between steps; takes and raises what `start` does -> (K,) int their numbers"""
+        refuse_forked()
+        places = self._checked_places(starts, "starts")
+        faces = self._checked_headings(headings, len(places))
+        before, n = self._agents, len(self._agents.tile)
+        taken = np.unique(np.concatenate([before.tile[before.there > 0], before.origin[before.there > 0]]))
+        self._refuse_bad(np.concatenate([places, self._places(taken)]), len(places))
+        plans, left, since, broken = self._plans, self._left, self._since, self._broken
+        self._set_agents(np.r_[before.tile, self._tiles(places)], np.r_[before.heading, faces])
+        for old, new in zip(
+            (*before, plans.option, left, since, broken), (*self._agents, self._plans.option, *self._own)
+        ):
+            new[:n] = old
+        return np.arange(n, len(self._agents.tile))
+
+    def remove(self, agents: ArrayLike):
+        """Take agents off the map. agents: (K,) int numbers, which are not given again
+
+        Raises GridMapError for a number that no agent has.
+        """
+        numbers = self._checked_numbers(agents)
+        self._agents.there[numbers] = 0
+        self._agents.goal[numbers] = self._agents.slot[numbers] = -1
+
+    def observe(self, positions: ArrayLike, headings: ArrayLike | None = None, still: ArrayLike = ()):
+        """Say where agents really are, before a step. Who is not where the planner had it stands for a tick.
+
+        positions: (N, 2) int [row, col]; a negative row: nothing is known of it, it is taken to be where it was
+        headings: (N,) int; None: those that the planner has
+        still: numbers of agents that do not move, whatever they are told (broken down, lost); all others do
+
+        Raises GridMapError where two agents are on one tile, or one is outside the map; nothing has changed then.
+        """
+        agents = self._agents
+        places = self._checked_places(positions, "positions")
+        if len(places) != len(agents.tile):
+            raise GridMapError(f"positions has {len(places)} rows; allowed: {len(agents.tile)}, one for each agent")
+        seen = (places[:, 0] >= 0) & (agents.there > 0)
+        places = np.where(seen[:, None], places, self._places(agents.tile))
+        faces = agents.heading.copy() if headings is None else self._checked_headings(headings, len(places))
+        there = np.flatnonzero(agents.there)
+        self._refuse_outside(places[there], there)
+        tiles = self._tiles(places)
+        pair = self._same_tile(tiles[there])
+        if pair is not None:
+            a, b = there[list(pair)]
+            raise GridMapError(f"agents {a} and {b} are both at {places[a].tolist()}")
+        stands = np.zeros(len(places), np.uint8)
+        stands[self._checked_numbers(still)] = 1
+        off = seen & ((tiles != agents.tile) | (faces != agents.heading))
+        self._broken[off] = 1
+        agents.tile[off], agents.heading[off], agents.origin[off], agents.table[off] = (
+            tiles[off],
+            faces[off],
+            tiles[off],
+            0,
+        )
+        self._plans.option[off] = self._options.stay[0]
+        self._broken[stands > agents.still] = 1
+        self._plans.option[agents.still > 0] = self._options.stay[0]
+        agents.still[:] = stands
+        stepper.costs_to_go(np.flatnonzero(off), agents, self._fields.values, self._lanes, self._left)
+
+    def update(self, rows: ArrayLike, cols: ArrayLike, costs: ArrayLike):
+        """Change tiles, between steps; takes and raises what `GridMap.changed` does. An agent on a tile that is blocked
+        may leave it."""
+        self.grid = self.grid.changed(rows, cols, costs)
+        lanes = lanes_of(self.grid, self.motion, self.settings, self._pad)
+        self._lanes = lanes
+        self._fields = FieldStore(lanes, self.settings.memory_limit_bytes)
+        self._agents.goal[:] = -1
+        stepper.find_blocked(self._broken, self._agents, self._options, lanes.free, self._plans)
+
+    @property
+    def stuck(self) -> np.ndarray:
+        """(K,) int agents that have been on the way to a goal for longer than `stuck_after` steps."""
+        return np.flatnonzero(self._since > self.settings.stuck_after)
+
+    def _checked_numbers(self, agents):
+        numbers = array_of(agents, "agents").reshape(-1)
+        if len(numbers) and (
+            numbers.dtype.kind not in "iu" or numbers.min() < 0 or numbers.max() >= len(self._agents.tile)
+        ):
+            raise GridMapError(f"agents is {shown(agents)}; allowed: whole numbers 0 .. {len(self._agents.tile) - 1}")
+        return numbers.astype(np.int64)
+
+    # ------------------------------------------------------------------------------------------------ steps
+
+    @property
+    def positions(self) -> np.ndarray:
+        """(N, 2) int32 [row, col] where agents are, or what they move to."""
+        return self._places(self._agents.tile)
+
+    @property
+    def headings(self) -> np.ndarray:
+        """(N,) int32"""
+        return self._agents.heading.copy()
+
+    def step(self, goals: ArrayLike, budget_s: float = 0.0) -> np.ndarray:
+        """Move every agent by one tick; the planner takes for granted that they do so (else: `observe`).
+
+        goals: (N, 2) int [row, col] of every agent, or a negative row where it has none; an agent that is at its goal
+            when a step begins stays there unless others need the place
+        budget_s: seconds that may be used to make the step better than its first solution, which is always found
+
+        -> (N,) int actions: of "turning" 0 forward, 1 clockwise, 2 counter-clockwise, 3 wait; of "four" 0 east, 1
+        south, 2 west, 3 north, 4 wait. An agent that goes on with an action that takes longer waits.
+
+        Raises GridMapError, SettingsError; nothing has moved then.
+        """
+        began = time.perf_counter()
+        refuse_forked()
+        self._take_goals(goals)
+        agents, options, rules, ranked, plans, search = (
+            self._agents,
+            self._options,
+            self._rules,
+            self._ranked,
+            self._plans,
+            self._search,
+        )
+        lanes, values, n = self._lanes, self._fields.values, len(self._agents.tile)
+        most_steps = int(np.diff(options.first_step).max())
+        with one_thread(n < SHARED_AGENTS):
+            stepper.rank_all(agents, options, values, lanes, rules, ranked, most_steps, numba.get_num_threads())
+        order = self._order()
+        search.rank[order] = np.arange(n)
+        search.weight[order] = np.maximum((FINEST * ((n - np.arange(n)) / (n + 1)) ** 2).astype(np.int64), 1)
+        stepper.inherit(self._broken, agents, options, rules, ranked, plans, search)
+        self._number += 1
+        stepper.first_pass(order, self._number, agents, options, rules, ranked, plans, search)
+        if self.settings.neighbourhood_search:
+            self._improve(order, began + budget_s)
+        action = np.full(n, self.motion.wait, np.int32)
+        stepper.clear(agents, options, plans)
+        speeds = np.array(self._speed, np.int32)
+        stepper.advance(agents, options, self.motion.headings, speeds, self._rests, values, plans, self._left, action)
+        self._broken[:] = 0
+        self._since += 1
+        self._since[(agents.tile == agents.goal) | (agents.goal < 0)] = 0
+        self._steps += 1
+        return action
+
+    def _order(self):
+        """Agents by priority: those that are stuck, then those that have the shortest way to go."""
+        stuck = self._since > self.settings.stuck_after
+        return np.lexsort((np.where(stuck, -self._since, self._left), ~stuck)).astype(np.int32)
+
+    def _improve(self, order, until):
+        rng = np.random.default_rng(self._steps)
+        while time.perf_counter() < until:
+            order = rng.permutation(order)
+            self._number += 1
+            for begin in range(0, len(order), CHUNK):
+                stepper.improving_passes(
+                    order,
+                    begin,
+                    min(begin + CHUNK, len(order)),
+                    self._number,
+                    self._agents,
+                    self._options,
+                    self._rules,
+                    self._ranked,
+                    self._plans,
+                    self._search,
+                )
+                if time.perf_counter() >= until:
+                    return
+
+    def _take_goals(self, goals):
+        agents = self._agents
+        places = self._checked_places(goals, "goals")
+        if len(places) != len(agents.tile):
+            raise GridMapError(f"goals has {len(places)} rows; allowed: {len(agents.tile)}, one for each agent")
+        none = places[:, 0] < 0
+        inside = ((places >= 0) & (places < self.grid.shape)).all(axis=1)
+        if not (inside | none).all():
+            agent = int(np.argmin(inside | none))
+            rows, cols = self.grid.shape
+            raise GridMapError(
+                f"the goal of agent {agent} is {places[agent].tolist()}, outside the {rows} x {cols} map"
+            )
+        tiles = np.where(none, -1, self._tiles(np.where(none[:, None], 0, places))).astype(np.int32)
+        changed = np.flatnonzero(tiles != agents.goal)
+        agents.slot[:] = self._fields.slots(tiles)
+        agents.goal[:] = tiles
+        stepper.costs_to_go(changed, agents, self._fields.values, self._lanes, self._left)
+
+
+def lanes_of(grid, motion, settings, pad):
+    """The map as fields see it: `Lanes`, with a border of `pad` blocked tiles."""
+    low, size = (settings.size - 1) // 2, settings.size
+    free = np.pad(grid.costs > 0, pad)
+    if size > 1:
+        covered = np.pad(free, size)
+        rows, cols = free.shape
+        free = np.logical_and.reduce(
+            [
+                covered[size + r : size + r + rows, size + c : size + c + cols]
+                for r in range(-low, size - low)
+                for c in range(-low, size - low)
+            ]
+        )
+    forward = np.ones((*free.shape, 4), np.uint8)
+    unit = turn = 1
+    return Lanes(free.astype(np.uint8).ravel(), forward.reshape(-1, 4), turn, unit, motion.headings, free.shape[1])
