@@ -1,7 +1,8 @@
 """Fleets: agents on one map that never collide."""
 
+from .guidance import Guidance
 from .planner import FleetPlanner
 from .settings import Settings
 from .validator import Conflict, conflicts
 
-__all__ = ["Conflict", "FleetPlanner", "Settings", "conflicts"]
+__all__ = ["Conflict", "FleetPlanner", "Guidance", "Settings", "conflicts"]

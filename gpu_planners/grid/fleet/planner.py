@@ -13,6 +13,7 @@ from ..checks import array_of
 from ..maps.grid_map import GridMap
 from . import stepper
 from .fields import FieldStore, Lanes
+from .guidance import GUIDANCE, Guidance
 from .motion import MOTIONS, Motion, Speed, options_of, slowest
 from .settings import Settings
 
@@ -29,12 +30,20 @@ class FleetPlanner:
     motion: "four" (east, south, west, north, wait) or "turning" (an agent has a heading; forward, clockwise,
         counter-clockwise, wait)
     device: "auto", "cpu", "cuda" or "cuda:N"
-    settings: fleet.settings.Settings; None: its defaults
+    settings: fleet.Settings; None: its defaults
+    guidance: fleet.Guidance; None: as the settings say
 
     Raises GridMapError, SettingsError, DeviceError. Not for several threads at once.
     """
 
-    def __init__(self, grid: GridMap, motion: str = "four", device: str = "auto", settings: Settings | None = None):
+    def __init__(
+        self,
+        grid: GridMap,
+        motion: str = "four",
+        device: str = "auto",
+        settings: Settings | None = None,
+        guidance: Guidance | None = None,
+    ):
         if not isinstance(grid, GridMap):
             raise GridMapError(f"grid is a {type(grid).__name__}; allowed: a GridMap")
         if not isinstance(motion, str) or motion not in MOTIONS:
@@ -45,6 +54,10 @@ class FleetPlanner:
         self.settings = settings or Settings()
         self.motion: Motion = MOTIONS[motion]
         self.grid = grid
+        self._own_guidance = guidance is not None
+        self._guidance = (
+            GUIDANCE[self.settings.guidance](grid) if guidance is None else self._checked_guidance(guidance)
+        )
         self._open()
 
     # ------------------------------------------------------------------------------------------------ the map
@@ -56,20 +69,50 @@ class FleetPlanner:
         self._pad = max(1, self._near)
         self._rows, self._cols = self.grid.rows + 2 * self._pad, self.grid.cols + 2 * self._pad
         self._speed = Speed(s.ticks_per_move, s.ticks_per_turn if self.motion.headings > 1 else 1)
-        horizon = s.horizon or max(4 if self.motion.headings > 1 else 3, *self._speed)
+        horizon = s.horizon
         if horizon < max(self._speed):
             raise SettingsError(
                 f"horizon is {horizon} ticks; allowed: at least {max(self._speed)}, what the longest action takes"
             )
         self._options = options_of(self.motion, (self._speed,), horizon, self._cols)
         self._rests = slowest(self._speed) + 1
+        plain = self._near == 0 and s.following and max(self._speed) == 1
         span = np.arange(-self._near, self._near + 1)
         near = (span[:, None] * self._cols + span).ravel()
-        self._rules = stepper.Rules(np.array(near[np.argsort(np.abs(near))], np.int32), s.following, horizon, False)
-        self._lanes = lanes_of(self.grid, self.motion, s, self._pad)
-        self._fields = FieldStore(self._lanes, s.memory_limit_bytes)
+        self._rules = stepper.Rules(
+            np.array(near[np.argsort(np.abs(near))], np.int32), s.following, horizon, False, plain
+        )
         self._number, self._steps = 0, 0
         self._set_agents(np.zeros(0, np.int32), np.zeros(0, np.int32))
+        self._take_lanes()
+
+    def _take_lanes(self):
+        """Take the map and guidance as they are now; fields are planned anew when they are needed."""
+        self._lanes = lanes_of(self.grid, self.motion, self.settings, self._guidance, self._pad)
+        self._fields = FieldStore(self._lanes, self.settings.memory_limit_bytes)
+        self._agents.goal[:] = self._agents.slot[:] = -1
+
+    @property
+    def guidance(self) -> Guidance:
+        """What moves cost to agents that look for their ways; may be set between steps.
+
+        Raises GridMapError for guidance of another map's shape.
+        """
+        return self._guidance
+
+    @guidance.setter
+    def guidance(self, guidance: Guidance):
+        self._guidance, self._own_guidance = self._checked_guidance(guidance), True
+        self._take_lanes()
+
+    def _checked_guidance(self, guidance):
+        if not isinstance(guidance, Guidance):
+            raise GridMapError(f"guidance is a {type(guidance).__name__}; allowed: a fleet.Guidance")
+        if guidance.moves.shape[:2] != self.grid.shape:
+            raise GridMapError(
+                f"guidance is for a map of {guidance.moves.shape[:2]} tiles; this one has {self.grid.shape}"
+            )
+        return guidance
 
     def _tiles(self, places):
         """(N, 2) [row, col] -> (N,) int32 tiles of the padded map"""
@@ -232,11 +275,10 @@ class FleetPlanner:
         """Change tiles, between steps; takes and raises what `GridMap.changed` does. An agent on a tile that is blocked
         may leave it."""
         self.grid = self.grid.changed(rows, cols, costs)
-        lanes = lanes_of(self.grid, self.motion, self.settings, self._pad)
-        self._lanes = lanes
-        self._fields = FieldStore(lanes, self.settings.memory_limit_bytes)
-        self._agents.goal[:] = -1
-        stepper.find_blocked(self._broken, self._agents, self._options, lanes.free, self._plans)
+        if self.settings.guidance == "plain" and not self._own_guidance:
+            self._guidance = Guidance.plain(self.grid)
+        self._take_lanes()
+        stepper.find_blocked(self._broken, self._agents, self._options, self._lanes.free, self._plans)
 
     @property
     def stuck(self) -> np.ndarray:
@@ -299,7 +341,7 @@ class FleetPlanner:
         if self.settings.neighbourhood_search:
             self._improve(order, began + budget_s)
         action = np.full(n, self.motion.wait, np.int32)
-        stepper.clear(agents, options, plans)
+        stepper.clear(agents, options, rules, plans)
         speeds = np.array(self._speed, np.int32)
         stepper.advance(agents, options, self.motion.headings, speeds, self._rests, values, plans, self._left, action)
         self._broken[:] = 0
@@ -354,7 +396,7 @@ class FleetPlanner:
         stepper.costs_to_go(changed, agents, self._fields.values, self._lanes, self._left)
 
 
-def lanes_of(grid, motion, settings, pad):
+def lanes_of(grid, motion, settings, guidance, pad):
     """The map as fields see it: `Lanes`, with a border of `pad` blocked tiles."""
     low, size = (settings.size - 1) // 2, settings.size
     free = np.pad(grid.costs > 0, pad)
@@ -368,6 +410,7 @@ def lanes_of(grid, motion, settings, pad):
                 for c in range(-low, size - low)
             ]
         )
-    forward = np.ones((*free.shape, 4), np.uint8)
-    unit = turn = 1
-    return Lanes(free.astype(np.uint8).ravel(), forward.reshape(-1, 4), turn, unit, motion.headings, free.shape[1])
+    moves = np.ones((*free.shape, 4), np.uint8)
+    moves[pad:-pad, pad:-pad] = guidance.moves
+    numbers = guidance.turn, guidance.unit, motion.headings, free.shape[1]
+    return Lanes(free.astype(np.uint8).ravel(), moves.reshape(-1, 4), *numbers)

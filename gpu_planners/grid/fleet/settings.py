@@ -9,13 +9,18 @@ from ...settings import Described, setting
 class Settings(Described):
     """Settings of a fleet."""
 
-    horizon: int = setting(0, "ticks that are looked ahead; 0: 4 of 'turning', 3 of 'four'", 0, 5)
+    horizon: int = setting(3, "ticks that are looked ahead", 1, 5)
     ticks_per_move: int = setting(1, "how long a move to the next tile takes", 1, 5, unit="ticks")
     ticks_per_turn: int = setting(1, "how long a quarter turn takes", 1, 5, unit="ticks")
     size: int = setting(1, "side of the square that an agent covers", 1, 15, unit="tiles")
     safety_distance: int = setting(0, "tiles that stay free between agents", 0, 15, unit="tiles")
     following: bool = setting(True, "may an agent enter a tile that another one leaves in the same step?")
-    lanes: bool = setting(False, "prefer one-way lanes, whose directions alternate, so that less traffic meets head on")
+    guidance: str = setting(
+        "plain",
+        "what agents avoid: 'plain' nothing, they take shortest ways; 'lanes' moving against one-way lanes whose "
+        "directions alternate, which keeps dense traffic from meeting head on",
+        choices=("plain", "lanes"),
+    )
     neighbourhood_search: bool = setting(True, "use the rest of a step's budget to make its moves better")
     stuck_after: int = setting(500, "steps without reaching a goal, after which an agent is called stuck", 1, 10**9)
     memory_limit_bytes: int = setting(4 << 30, "of all cost-to-go fields", 1, 1 << 50, unit="bytes")

@@ -13,6 +13,7 @@ import numpy as np
 from numba import prange
 
 from ...device import lean_njit, njit
+from ...parallel.memory import item, set_item
 from .fields import ahead, difference
 
 NOBODY, SEVERAL = -1, -2
@@ -58,12 +59,14 @@ class Rules(NamedTuple):
     following: may an agent move to a tile that another one leaves meanwhile?
     horizon: ticks that are looked ahead
     holding: do agents stay at their goals? Else they get new ones there
+    plain: one tile is near, following is allowed, and actions take a tick
     """
 
     near: np.ndarray
     following: bool
     horizon: int
     holding: bool
+    plain: bool
 
 
 class Plans(NamedTuple):
@@ -155,9 +158,16 @@ def rank_all(agents, options, values, lanes, rules, ranked, most_steps, members)
 
 
 @lean_njit
-def hold(a, option, agents, options, held, who):
+def hold(a, option, agents, options, held, plain, who):
     """Let agent a hold the tiles of an option, as `who`: itself, or NOBODY to give them back."""
-    track, heading, tile = options.track[option], agents.heading[a], agents.tile[a]
+    track, heading, tile = options.track[option], agents.heading[a], int(agents.tile[a])
+    if plain:
+        ticks = held.shape[1]
+        row = (track * options.here.shape[1] + heading) * ticks
+        ahead_of, holders = options.here.reshape(options.here.size), held.reshape(held.size)
+        for tick in range(1, ticks):
+            set_item(holders, (tile + item(ahead_of, row + tick)) * ticks + tick, who)
+        return
     rest = options.tick[options.first_step[agents.table[a]]]
     for tick in range(1, held.shape[1]):
         held[tile + options.here[track, heading, tick], tick] = who
@@ -192,7 +202,9 @@ def _swaps(a, tile, before, tick, held, near):
 
 @lean_njit
 def in_the_way(a, option, agents, options, held, rules):
-    """Who holds what agent a would hold with an option? -> an agent, NOBODY or SEVERAL"""
+    """Who holds what agent a, which holds nothing, would hold with an option? -> an agent, NOBODY or SEVERAL"""
+    if rules.plain:
+        return _in_the_plain_way(a, option, agents, options, held)
     track, heading, tile = options.track[option], agents.heading[a], agents.tile[a]
     rest = options.tick[options.first_step[agents.table[a]]]
     found = NOBODY
@@ -226,6 +238,31 @@ def in_the_way(a, option, agents, options, held, rules):
     return found
 
 
+@lean_njit
+def _in_the_plain_way(a, option, agents, options, held):
+    """The same for rules that are `plain`."""
+    tile, ticks = int(agents.tile[a]), held.shape[1]
+    row = (options.track[option] * options.here.shape[1] + agents.heading[a]) * ticks
+    ahead_of, holders = options.here.reshape(options.here.size), held.reshape(held.size)
+    found, before = NOBODY, tile
+    for tick in range(1, ticks):
+        here = tile + item(ahead_of, row + tick)
+        at = here * ticks + tick
+        other = item(holders, at)
+        if other != NOBODY and other != found:
+            if found != NOBODY:
+                return SEVERAL
+            found = other
+        if here != before:
+            other = item(holders, at - 1)
+            if other != NOBODY and other != found and item(holders, before * ticks + tick) == other:
+                if found != NOBODY:
+                    return SEVERAL
+                found = other
+        before = here
+    return found
+
+
 # ---------------------------------------------------------------------------------------------------- search
 
 
@@ -252,23 +289,23 @@ class Search(NamedTuple):
 
 
 @lean_njit
-def take(a, option, cost, agents, options, plans):
+def take(a, option, cost, agents, options, rules, plans):
     """Give agent a an option whose tiles nobody holds."""
     plans.option[a], plans.cost[a] = option, cost
-    hold(a, option, agents, options, plans.held, a)
+    hold(a, option, agents, options, plans.held, rules.plain, a)
 
 
 @lean_njit
-def drop(a, agents, options, plans):
-    hold(a, plans.option[a], agents, options, plans.held, NOBODY)
+def drop(a, agents, options, rules, plans):
+    hold(a, plans.option[a], agents, options, plans.held, rules.plain, NOBODY)
 
 
 @lean_njit
-def _push(depth, a, number, agents, options, plans, search):
+def _push(depth, a, number, agents, options, rules, plans, search):
     """Put an agent on the stack: it holds nothing until it has found an option."""
     search.agent[depth], search.place[depth] = a, 0
     search.before[depth], search.before_cost[depth] = plans.option[a], plans.cost[a]
-    drop(a, agents, options, plans)
+    drop(a, agents, options, rules, plans)
     if search.seen[a] != number:
         search.seen[a], search.visits[a] = number, 0
     search.visits[a] += 1
@@ -294,7 +331,7 @@ def improve(root, number, improving, agents, options, rules, ranked, plans, sear
     -> has anything changed?
     """
     depth, loss, outcome = 0, -search.weight[root] * plans.cost[root], FAILED
-    _push(0, root, number, agents, options, plans, search)
+    _push(0, root, number, agents, options, rules, plans, search)
     while outcome == FAILED:
         a, deeper = search.agent[depth], False
         while outcome == FAILED and not deeper and search.place[depth] < ranked.many[a]:
@@ -305,32 +342,32 @@ def improve(root, number, improving, agents, options, rules, ranked, plans, sear
             if other == NOBODY:
                 outcome = DONE if not improving or loss + search.weight[a] * cost <= 0 else REFUSED
                 if outcome == DONE:
-                    take(a, option, cost, agents, options, plans)
+                    take(a, option, cost, agents, options, rules, plans)
             elif other != SEVERAL and depth + 1 < len(search.agent):
                 if _may_be_pushed(other, root, number, improving, agents, search):
                     loss += search.weight[a] * cost - search.weight[other] * plans.cost[other]
-                    _push(depth + 1, other, number, agents, options, plans, search)
-                    take(a, option, cost, agents, options, plans)
+                    _push(depth + 1, other, number, agents, options, rules, plans, search)
+                    take(a, option, cost, agents, options, rules, plans)
                     deeper = True
         if deeper:
             depth += 1
         elif outcome == FAILED:  # it found nothing: whoever pushed it tries the next option
             search.open[a] = 0
             if depth == 0:
-                take(a, search.before[0], search.before_cost[0], agents, options, plans)
+                take(a, search.before[0], search.before_cost[0], agents, options, rules, plans)
                 return False
             depth -= 1
             pusher = search.agent[depth]
-            drop(pusher, agents, options, plans)
+            drop(pusher, agents, options, rules, plans)
             loss += search.weight[a] * search.before_cost[depth + 1] - search.weight[pusher] * plans.cost[pusher]
-            take(a, search.before[depth + 1], search.before_cost[depth + 1], agents, options, plans)
+            take(a, search.before[depth + 1], search.before_cost[depth + 1], agents, options, rules, plans)
     if outcome == REFUSED:
         for k in range(depth):
-            drop(search.agent[k], agents, options, plans)
+            drop(search.agent[k], agents, options, rules, plans)
     for k in range(depth + 1):
         search.open[search.agent[k]] = 0
         if outcome == REFUSED:
-            take(search.agent[k], search.before[k], search.before_cost[k], agents, options, plans)
+            take(search.agent[k], search.before[k], search.before_cost[k], agents, options, rules, plans)
     return outcome == DONE
 
 
@@ -365,7 +402,7 @@ def inherit(broken, agents, options, rules, ranked, plans, search):
             for place in range(ranked.many[a]):
                 if options.track[ranked.option[a, place]] == track:
                     plans.option[a], plans.cost[a] = ranked.option[a, place], ranked.cost[a, place]
-            hold(a, plans.option[a], agents, options, plans.held, a)
+            hold(a, plans.option[a], agents, options, plans.held, rules.plain, a)
     for first in range(len(agents.tile)):
         if agents.there[first] and broken[first] == 1:
             _stand(first, broken, agents, options, rules, plans, search)
@@ -381,11 +418,11 @@ def _stand(first, broken, agents, options, rules, plans, search):
         a = search.agent[depth]
         other = _intruder(a, broken, agents, options, rules, plans)
         if other == NOBODY or depth + 1 == len(search.agent):
-            hold(a, plans.option[a], agents, options, plans.held, a)
+            hold(a, plans.option[a], agents, options, plans.held, rules.plain, a)
             depth -= 1
             continue
         if broken[other] == 0:
-            drop(other, agents, options, plans)
+            drop(other, agents, options, rules, plans)
             plans.option[other], plans.cost[other] = options.stay[agents.table[other]], 0
         broken[other] = 2
         depth += 1
@@ -416,11 +453,11 @@ def find_blocked(broken, agents, options, free, plans):
 
 
 @njit
-def clear(agents, options, plans):
+def clear(agents, options, rules, plans):
     """Empty plans.held again."""
     for a in range(len(agents.tile)):
         if agents.there[a]:
-            drop(a, agents, options, plans)
+            drop(a, agents, options, rules, plans)
             plans.held[agents.tile[a], 0] = NOBODY
             plans.held[agents.origin[a], 0] = NOBODY
 

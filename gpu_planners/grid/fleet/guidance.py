@@ -1,0 +1,89 @@
+"""Guidance: what moves cost to an agent that looks for its way, so that traffic does not meet head on.
+
+Agents plan by these costs and move by ticks: a move against a lane takes no longer, but agents avoid it.
+"""
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import GridMapError, shown
+from ...files import file_path
+from ..maps.grid_map import GridMap
+from .fields import MOST_DIFFERENCE
+from .motion import EAST, NORTH, SOUTH, WEST
+
+UNIT, AGAINST, TURN = 4, 10, 1  # of lanes: a move along one, against one, a quarter turn
+MOST_COST = MOST_DIFFERENCE - 4 * TURN  # an agent that turns round, moves and turns round undoes a move
+FILE_KEYS = "moves", "unit", "turn"
+
+
+@dataclass(frozen=True, eq=False)
+class Guidance:
+    """Costs of moves.
+
+    moves: (rows, cols, 4) uint8 of moving out of a tile to the east, south, west, north: 1 .. 123
+    unit: what a move costs that nothing speaks against; turn: a quarter turn
+
+    Raises GridMapError.
+    """
+
+    moves: np.ndarray
+    unit: int = 1
+    turn: int = 1
+
+    def __post_init__(self):
+        moves = np.asarray(self.moves)
+        if moves.ndim != 3 or moves.shape[2] != 4 or moves.dtype.kind not in "iu" or not moves.size:
+            raise GridMapError(f"moves is {moves.dtype} {moves.shape}; allowed: integers (rows, cols, 4)")
+        for name, value in (("unit", self.unit), ("turn", self.turn)):
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or not 1 <= value <= 25:
+                raise GridMapError(f"{name} is {shown(value)}; allowed: whole numbers 1 .. 25")
+        most = MOST_DIFFERENCE - 4 * self.turn
+        if moves.min() < 1 or moves.max() > most:
+            raise GridMapError(f"moves costs {moves.min()} .. {moves.max()}; allowed: 1 .. {most}")
+        object.__setattr__(self, "moves", np.ascontiguousarray(moves, np.uint8))
+
+    @classmethod
+    def plain(cls, grid: GridMap) -> "Guidance":
+        """Shortest ways: moves cost what the tile that is entered does, or 1 where all tiles cost the same.
+
+        Raises GridMapError for costs that are too high.
+        """
+        moves = np.ones((*grid.shape, 4), np.uint8)
+        if not grid.uniform_cost and grid.least_cost:
+            highest = int(grid.costs.max())
+            if highest > MOST_COST:
+                raise GridMapError(f"the map has the cost {highest}; allowed for fleets: at most {MOST_COST}")
+            costs = np.maximum(np.pad(grid.costs, 1), 1)
+            moves[..., EAST], moves[..., WEST] = costs[1:-1, 2:], costs[1:-1, :-2]
+            moves[..., SOUTH], moves[..., NORTH] = costs[2:, 1:-1], costs[:-2, 1:-1]
+        return cls(moves)
+
+    @classmethod
+    def lanes(cls, grid: GridMap) -> "Guidance":
+        """One-way lanes: rows lead east and west in turn, columns north and south; a move against one costs 2.5
+        times as much."""
+        moves = np.full((*grid.shape, 4), UNIT, np.uint8)
+        moves[0::2, :, WEST] = moves[1::2, :, EAST] = AGAINST
+        moves[:, 0::2, SOUTH] = moves[:, 1::2, NORTH] = AGAINST
+        return cls(moves, UNIT, TURN)
+
+    def save(self, path: str | os.PathLike):
+        """Write a file for `load` (NumPy's .npz)."""
+        with open(path, "wb") as file:
+            np.savez_compressed(file, moves=self.moves, unit=self.unit, turn=self.turn)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> "Guidance":
+        """Read what `save` wrote. Raises GridMapError, which names the file."""
+        try:
+            with np.load(file_path(path, "guidance", GridMapError), allow_pickle=False) as file:
+                moves, unit, turn = (file[key] for key in FILE_KEYS)
+                return cls(moves, int(unit), int(turn))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise GridMapError(f"{shown(path)} is no file of guidance: {error}") from None
+
+
+GUIDANCE = {"plain": Guidance.plain, "lanes": Guidance.lanes}
