@@ -55,29 +55,27 @@ def ahead(direction, width):
 
 
 class FieldStore:
-    """Fields of the goals that are in use, and of those used last, as many as fit into the memory.
+    """Which goals have fields: those that are in use, and of the others those used last, as many as the memory holds.
 
-    lanes: the map
-    memory_limit_bytes: of all fields
+    engine: that has `grow(used, rows)`, which makes room for fields and keeps the first ones, and `plan(goals, slots)`
+    field_bytes: of one field; limit: bytes of all
     """
 
-    def __init__(self, lanes: Lanes, memory_limit_bytes: int):
-        self.lanes = lanes
-        self.most = int(memory_limit_bytes // (lanes.free.size * lanes.headings))
-        self.limit = memory_limit_bytes
+    def __init__(self, engine, field_bytes: int, limit: int):
+        self._engine, self._field_bytes, self._limit = engine, field_bytes, limit
+        self._most, self._rows = limit // field_bytes, 0
         self._slot_of: OrderedDict[int, int] = OrderedDict()  # goal tile -> slot; the one used last comes last
-        self.values = np.zeros((0, lanes.free.size * lanes.headings), np.uint8)
 
     def slots(self, goals: np.ndarray) -> np.ndarray:
         """Where the fields of goals are; those that are not there are planned. goals: (N,) tiles, -1 none -> (N,) int32
 
         Raises SettingsError where they do not fit into the memory; nothing has changed then.
         """
-        wanted = np.unique(goals[goals >= 0])
-        if len(wanted) > self.most:
+        wanted, slot = np.unique(goals[goals >= 0]), np.full(len(goals), -1, np.int32)
+        if len(wanted) > self._most:
             raise SettingsError(
-                f"the fields of {len(wanted)} goals take {len(wanted) * self.values.shape[1]} bytes; allowed by "
-                f"memory_limit_bytes: {self.limit}, which is {self.most} goals"
+                f"the fields of {len(wanted)} goals take {len(wanted) * self._field_bytes} bytes; memory_limit_bytes "
+                f"allows {self._limit}, which is {self._most} goals"
             )
         known, new = self._slot_of, []
         for goal in wanted.tolist():
@@ -87,27 +85,20 @@ class FieldStore:
                 new.append(goal)
         if new:
             places = self._places(len(new), len(known))
-            plan_fields(np.array(new), places, self.values, self.lanes)
+            self._engine.plan(np.array(new), places)
             known.update(zip(new, places.tolist()))
-        table = np.array([known[goal] for goal in wanted.tolist()], np.int32)
-        slot = np.full(len(goals), -1, np.int32)
-        slot[goals >= 0] = table[np.searchsorted(wanted, goals[goals >= 0])]
+        if len(wanted):
+            table = np.array([known[goal] for goal in wanted.tolist()], np.int32)
+            slot[goals >= 0] = table[np.searchsorted(wanted, goals[goals >= 0])]
         return slot
 
     def _places(self, count, used):
         """Slots for new fields: free ones, then those whose goals were used longest ago."""
-        if used + count > len(self.values) and len(self.values) < self.most:
-            rows = min(max(used + count, 2 * len(self.values)), self.most)
-            grown = np.empty((rows, self.values.shape[1]), np.uint8)
-            grown[:used] = self.values[:used]
-            self.values = grown
-        free = list(range(used, min(used + count, len(self.values))))
+        if used + count > self._rows and self._rows < self._most:
+            self._rows = min(max(used + count, 2 * self._rows), self._most)
+            self._engine.grow(used, self._rows)
+        free = list(range(used, min(used + count, self._rows)))
         return np.array(free + [self._slot_of.popitem(last=False)[1] for _ in range(count - len(free))])
-
-    def change(self, lanes: Lanes, tiles: np.ndarray):
-        """Take a changed map. tiles: (M,) that were blocked or freed; fields are planned anew when they are needed."""
-        self.lanes = lanes
-        self._slot_of.clear()
 
 
 def plan_fields(goals, slots, values, lanes):

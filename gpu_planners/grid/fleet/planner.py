@@ -2,16 +2,15 @@
 
 import time
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ...device import refuse_forked, resolve_device
 from ...errors import GridMapError, SettingsError, shown
-from ...parallel.threads import one_thread
 from ..checks import array_of
 from ..maps.grid_map import GridMap
 from . import stepper
+from .cpu import CpuFleet
 from .fields import FieldStore, Lanes
 from .guidance import GUIDANCE, Guidance
 from .motion import MOTIONS, Motion, Speed, options_of, slowest
@@ -19,7 +18,6 @@ from .settings import Settings
 
 DEEPEST = 4096  # agents that push each other in a row
 CHUNK = 256  # agents between two looks at the clock
-SHARED_AGENTS = 2048  # fewer are ranked on one thread: others take long to wake up
 FINEST = 1 << 15  # of weights
 
 
@@ -89,8 +87,17 @@ class FleetPlanner:
     def _take_lanes(self):
         """Take the map and guidance as they are now; fields are planned anew when they are needed."""
         self._lanes = lanes_of(self.grid, self.motion, self.settings, self._guidance, self._pad)
-        self._fields = FieldStore(self._lanes, self.settings.memory_limit_bytes)
+        self._engine = self._open_engine()
+        field_bytes = self._lanes.free.size * self.motion.headings
+        self._fields = FieldStore(self._engine, field_bytes, self.settings.memory_limit_bytes)
         self._agents.goal[:] = self._agents.slot[:] = -1
+
+    def _open_engine(self):
+        if self.device == "cpu":
+            return CpuFleet(self._lanes, self._options, self._rules)
+        from .cuda import CudaFleet
+
+        return CudaFleet(self._lanes, self._options, self._rules, self.device)
 
     @property
     def guidance(self) -> Guidance:
@@ -126,11 +133,11 @@ class FleetPlanner:
 
     def _set_agents(self, tiles, headings):
         n = len(tiles)
-        numbers = [np.array(a, np.int32) for a in (tiles, headings, tiles, np.zeros(n), np.full(n, -1), np.full(n, -1))]
-        self._agents = stepper.Agents(*numbers, np.ones(n, np.uint8), np.zeros(n, np.uint8))
+        zero, none = np.zeros(n), np.full(n, -1)
+        fields = tiles, headings, tiles, zero, none, none, zero + 1, zero, zero, tiles, headings, zero + 1
+        self._agents = stepper.Agents(*(np.array(values, np.int32) for values in fields))
         self._broken = np.ones(n, np.uint8)
-        self._left, self._since = np.zeros(n, np.int32), np.zeros(n, np.int64)
-        self._own = self._left, self._since, self._broken
+        self._since = np.zeros(n, np.int64)
         most = self._options.most_tracks
         self._ranked = stepper.Ranked(np.zeros(n, np.int32), *(np.zeros((n, most), np.int32) for _ in range(2)))
         held = np.full((self._rows * self._cols, self._rules.horizon + 1), stepper.NOBODY, np.int32)
@@ -215,11 +222,9 @@ class FleetPlanner:
         before, n = self._agents, len(self._agents.tile)
         taken = np.unique(np.concatenate([before.tile[before.there > 0], before.origin[before.there > 0]]))
         self._refuse_bad(np.concatenate([places, self._places(taken)]), len(places))
-        plans, left, since, broken = self._plans, self._left, self._since, self._broken
+        kept = *before, self._plans.option, self._since, self._broken
         self._set_agents(np.r_[before.tile, self._tiles(places)], np.r_[before.heading, faces])
-        for old, new in zip(
-            (*before, plans.option, left, since, broken), (*self._agents, self._plans.option, *self._own)
-        ):
+        for old, new in zip(kept, (*self._agents, self._plans.option, self._since, self._broken)):
             new[:n] = old
         return np.arange(n, len(self._agents.tile))
 
@@ -268,8 +273,8 @@ class FleetPlanner:
         self._plans.option[off] = self._options.stay[0]
         self._broken[stands > agents.still] = 1
         self._plans.option[agents.still > 0] = self._options.stay[0]
+        agents.fresh[off | (agents.still > stands)] = 1
         agents.still[:] = stands
-        stepper.costs_to_go(np.flatnonzero(off), agents, self._fields.values, self._lanes, self._left)
 
     def update(self, rows: ArrayLike, cols: ArrayLike, costs: ArrayLike):
         """Change tiles, between steps; takes and raises what `GridMap.changed` does. An agent on a tile that is blocked
@@ -328,10 +333,8 @@ class FleetPlanner:
             self._plans,
             self._search,
         )
-        lanes, values, n = self._lanes, self._fields.values, len(self._agents.tile)
-        most_steps = int(np.diff(options.first_step).max())
-        with one_thread(n < SHARED_AGENTS):
-            stepper.rank_all(agents, options, values, lanes, rules, ranked, most_steps, numba.get_num_threads())
+        n = len(agents.tile)
+        self._engine.rank(agents, ranked)
         order = self._order()
         search.rank[order] = np.arange(n)
         search.weight[order] = np.maximum((FINEST * ((n - np.arange(n)) / (n + 1)) ** 2).astype(np.int64), 1)
@@ -343,7 +346,7 @@ class FleetPlanner:
         action = np.full(n, self.motion.wait, np.int32)
         stepper.clear(agents, options, rules, plans)
         speeds = np.array(self._speed, np.int32)
-        stepper.advance(agents, options, self.motion.headings, speeds, self._rests, values, plans, self._left, action)
+        stepper.advance(agents, options, self.motion.headings, speeds, self._rests, plans, action)
         self._broken[:] = 0
         self._since += 1
         self._since[(agents.tile == agents.goal) | (agents.goal < 0)] = 0
@@ -353,7 +356,7 @@ class FleetPlanner:
     def _order(self):
         """Agents by priority: those that are stuck, then those that have the shortest way to go."""
         stuck = self._since > self.settings.stuck_after
-        return np.lexsort((np.where(stuck, -self._since, self._left), ~stuck)).astype(np.int32)
+        return np.lexsort((np.where(stuck, -self._since, self._agents.left), ~stuck)).astype(np.int32)
 
     def _improve(self, order, until):
         rng = np.random.default_rng(self._steps)
@@ -393,7 +396,7 @@ class FleetPlanner:
         changed = np.flatnonzero(tiles != agents.goal)
         agents.slot[:] = self._fields.slots(tiles)
         agents.goal[:] = tiles
-        stepper.costs_to_go(changed, agents, self._fields.values, self._lanes, self._left)
+        agents.fresh[changed] = 1
 
 
 def lanes_of(grid, motion, settings, guidance, pad):

@@ -28,7 +28,8 @@ class Agents(NamedTuple):
     tile: int32 where it stands, or what it moves to; heading: int32; origin: int32 the tile that it still leaves, or
         `tile`
     table: int32 of its options; goal: int32 tile or -1; slot: int32 its goal's field or -1
-    there: uint8, does it take part? still: uint8, does it stand and obey nobody?
+    there: int32, does it take part? still: int32, does it stand and obey nobody?
+    left: int32 cost to go to its goal when it was at `was_tile`, heading `was_heading`; fresh: int32, is that unknown?
     """
 
     tile: np.ndarray
@@ -39,6 +40,10 @@ class Agents(NamedTuple):
     slot: np.ndarray
     there: np.ndarray
     still: np.ndarray
+    left: np.ndarray
+    was_tile: np.ndarray
+    was_heading: np.ndarray
+    fresh: np.ndarray
 
 
 class Ranked(NamedTuple):
@@ -81,6 +86,45 @@ class Plans(NamedTuple):
 
 
 # ---------------------------------------------------------------------------------------------------- options
+
+
+@lean_njit
+def follow(a, agents, values, lanes):
+    """Keep agents.left[a] true: after a move by the difference of the field, for a new goal by going down its field."""
+    slot, tile, heading, headings = agents.slot[a], agents.tile[a], agents.heading[a], lanes.headings
+    if slot < 0:
+        agents.left[a] = 0
+    elif agents.fresh[a]:
+        agents.left[a] = cost_to_go(tile, heading, agents.goal[a], values[slot], lanes)
+    else:
+        was = agents.was_tile[a] * headings + agents.was_heading[a]
+        agents.left[a] += difference(values[slot, tile * headings + heading], values[slot, was])
+    agents.was_tile[a], agents.was_heading[a], agents.fresh[a] = tile, heading, 0
+
+
+@lean_njit
+def cost_to_go(tile, heading, goal, field, lanes):
+    """What the cheapest way from a state to the goal costs; as far as it goes where it is cut off."""
+    cost, headings = 0, lanes.headings
+    while tile != goal:
+        now, down, next_tile, next_heading = field[tile * headings + heading], 0, tile, heading
+        for direction in range(4):
+            there = tile + ahead(direction, lanes.width)
+            if (headings == 1 or direction == heading) and lanes.free[there]:
+                change = difference(field[there * headings + heading], now)
+                if change < down and -change == lanes.forward[tile, direction]:
+                    down, next_tile = change, there
+        if headings == 4:
+            for quarter in (1, 3):
+                turned = (heading + quarter) % 4
+                change = difference(field[tile * 4 + turned], now)
+                if change < down and -change == lanes.turn:
+                    down, next_tile, next_heading = change, tile, turned
+        if down == 0:
+            break  # the tile is blocked, or cut off
+        cost -= down
+        tile, heading = next_tile, next_heading
+    return cost
 
 
 @lean_njit
@@ -151,6 +195,7 @@ def rank_all(agents, options, values, lanes, rules, ranked, most_steps, members)
         step_cost = np.empty((most_steps, 3), np.int32)
         for a in range(member, len(agents.tile), members):
             if agents.there[a] and not agents.still[a]:
+                follow(a, agents, values, lanes)
                 rank_options(a, agents, options, values, lanes, rules, step_cost, ranked)
 
 
@@ -463,11 +508,11 @@ def clear(agents, options, rules, plans):
 
 
 @njit
-def advance(agents, options, motion_headings, speeds, rests, values, plans, left, action):
+def advance(agents, options, headings, speeds, rests, plans, action):
     """Let agents do the first tick of their options, and note what is left of these.
 
-    motion_headings: 1 or 4; speeds: (2,) int32 ticks of a move and of a turn; rests: tables of a speed
-    left: (N,) int32 cost to go, changed; action: (N,) int32 what each begins to do, or waiting
+    headings: 1 or 4; speeds: (2,) int32 ticks of a move and of a turn; rests: tables of a speed
+    action: (N,) int32 what each begins to do, or waiting
     """
     for a in range(len(agents.tile)):
         if not agents.there[a] or agents.still[a]:
@@ -485,49 +530,14 @@ def advance(agents, options, motion_headings, speeds, rests, values, plans, left
         track = options.track[option]
         here = agents.tile[a] + options.here[track, heading, 1]
         turned = heading
-        if motion_headings == 4 and (opening == 1 or opening == 2):
+        if headings == 4 and (opening == 1 or opening == 2):
             turned = (heading + (1 if opening == 1 else 3)) % 4
         if here == agents.tile[a] and turned == heading:
             continue
-        slot = agents.slot[a]
-        if slot >= 0:
-            after, before = here * motion_headings + turned, agents.tile[a] * motion_headings + heading
-            left[a] += difference(values[slot, after], values[slot, before])
         ticks = speeds[0] if here != agents.tile[a] else speeds[1]
         agents.table[a] = table + ticks - 1
         agents.origin[a] = agents.tile[a] if ticks > 1 else here
         agents.tile[a], agents.heading[a] = here, turned
-
-
-@njit
-def costs_to_go(some, agents, values, lanes, left):
-    """left[a]: how far agents (K,) are from their goals, by going down their fields."""
-    for i in range(len(some)):
-        a = some[i]
-        left[a] = 0
-        slot, tile, heading = agents.slot[a], agents.tile[a], agents.heading[a]
-        if slot < 0:
-            continue
-        while tile != agents.goal[a]:
-            now, down = values[slot, tile * lanes.headings + heading], 0
-            next_tile, next_heading = tile, heading
-            for direction in range(4):
-                there = tile + ahead(direction, lanes.width)
-                turned = heading if lanes.headings == 4 else 0
-                if (lanes.headings == 1 or direction == heading) and lanes.free[there]:
-                    cost = difference(values[slot, there * lanes.headings + turned], now)
-                    if cost < down and -cost == int(lanes.forward[tile, direction]):
-                        down, next_tile, next_heading = cost, there, turned
-            if lanes.headings == 4:
-                for quarter in (1, 3):
-                    turned = (heading + quarter) % 4
-                    cost = difference(values[slot, tile * 4 + turned], now)
-                    if -cost == lanes.turn and cost < down:
-                        down, next_tile, next_heading = cost, tile, turned
-            if down == 0:
-                break  # the tile is blocked, or cut off
-            left[a] -= down
-            tile, heading = next_tile, next_heading
 
 
 @njit

@@ -1,0 +1,45 @@
+"""Fields of a fleet and its agents' options, on the CPU."""
+
+import numba
+import numpy as np
+
+from ...parallel.threads import one_thread
+from . import stepper
+from .fields import Lanes, plan_fields
+from .motion import Options
+
+SHARED_AGENTS = 2048  # fewer are ranked on one thread: others take long to wake up
+
+
+class CpuFleet:
+    """What takes each agent by itself. Not for several threads at once.
+
+    lanes: the map; options: of the agents; rules
+    """
+
+    def __init__(self, lanes: Lanes, options: Options, rules: stepper.Rules):
+        self._lanes, self._options, self._rules = lanes, options, rules
+        self._most_steps = int(np.diff(options.first_step).max())
+        self._values = np.zeros((0, lanes.free.size * lanes.headings), np.uint8)
+
+    def grow(self, used: int, rows: int):
+        """Make room for so many fields; the first `used` stay."""
+        grown = np.empty((rows, self._values.shape[1]), np.uint8)
+        grown[:used] = self._values[:used]
+        self._values = grown
+
+    def plan(self, goals: np.ndarray, slots: np.ndarray):
+        """Plan the fields of goals (K,) tiles into slots (K,)."""
+        plan_fields(goals, slots, self._values, self._lanes)
+
+    def field(self, slot: int) -> np.ndarray:
+        """-> (states,) uint8, modulo 256"""
+        return self._values[slot]
+
+    def rank(self, agents: stepper.Agents, ranked: stepper.Ranked):
+        """Find every agent's options and cost to go."""
+        with one_thread(len(agents.tile) < SHARED_AGENTS):
+            members = numba.get_num_threads()
+            stepper.rank_all(
+                agents, self._options, self._values, self._lanes, self._rules, ranked, self._most_steps, members
+            )
