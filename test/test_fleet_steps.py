@@ -5,7 +5,7 @@ import pytest
 
 from gpu_planners.errors import GridMapError, SettingsError
 from gpu_planners.grid import FleetPlanner, GridMap
-from gpu_planners.grid.fleet import Settings, conflicts
+from gpu_planners.grid.fleet import Guidance, Settings, conflicts
 
 
 def room(seed=0, shape=(16, 20), blocked=0.15):
@@ -48,3 +48,241 @@ def test_no_step_has_a_conflict_and_agents_arrive(motion, following, share):
     walked, done = run(fleet, free, 150)
     assert conflicts(walked, ~free, following=following) == []
     assert done.sum() > (150 if share < 0.9 and (following or share < 0.5) else 0)
+
+
+def covered(positions, size):
+    """Every tile that agents of a side cover: (steps + 1, N, 2) -> (steps + 1, N, size^2, 2)"""
+    low = (size - 1) // 2
+    offsets = np.array([(r, c) for r in range(-low, size - low) for c in range(-low, size - low)])
+    return positions[:, :, None, :] + offsets
+
+
+@pytest.mark.parametrize("motion", ["four", "turning"])
+@pytest.mark.parametrize("size, gap", [(2, 0), (3, 1)])
+def test_agents_with_a_size_keep_their_distance(motion, size, gap):
+    free = np.ones((24, 24), bool)
+    free[10:13, 10:13] = False
+    fleet = FleetPlanner(GridMap(free, connectivity=4), motion, "cpu", Settings(size=size, safety_distance=gap))
+    rows, cols = np.meshgrid(range(2, 22, 5), range(2, 22, 5), indexing="ij")
+    starts = np.stack([rows.ravel(), cols.ravel()], 1)
+    starts = starts[[free[r - 1 : r + 2, c - 1 : c + 2].all() for r, c in starts]]
+    fleet.start(starts)
+    inner = np.zeros_like(free)
+    inner[2:-2, 2:-2] = True
+    inner[8:15, 8:15] = False
+    walked, done = run(fleet, inner, 120)
+    reach = size + gap
+    near = [(r, c) for r in range(1 - reach, reach) for c in range(1 - reach, reach)]
+    assert conflicts(walked, None, near) == []
+    tiles = covered(walked, size)
+    assert ((tiles >= 0) & (tiles < 24)).all() and free[tiles[..., 0], tiles[..., 1]].all()
+    assert done.sum() > 20
+
+
+@pytest.mark.parametrize("move, turn", [(2, 1), (1, 2), (3, 2)])
+def test_slow_agents_hold_both_tiles_of_a_move(move, turn):
+    """Tick by tick, with the tile that a moving agent still leaves as an agent of its own kind."""
+    free = room(3)
+    settings = Settings(ticks_per_move=move, ticks_per_turn=turn, horizon=4)
+    fleet = FleetPlanner(GridMap(free, connectivity=4), "turning", "cpu", settings)
+    fleet.start(places(free, 60, np.random.default_rng(2)))
+    began, held, now = np.full(60, -(10**6)), [], [fleet.positions]
+    origin = fleet.positions
+
+    def look(step, fleet):
+        nonlocal origin
+        moved = (fleet.positions != now[-1]).any(axis=1)
+        assert (step - began[moved] >= move).all()  # a move takes its time
+        began[moved], origin = step, np.where(moved[:, None], now[-1], origin)
+        moving = step - began < move - 1
+        held.append(np.concatenate([fleet.positions, np.where(moving[:, None], origin, -1)]))
+        now.append(fleet.positions)
+
+    _, done = run(fleet, free, 300, each=look)
+    assert conflicts(np.array(held)[:, :60], ~free) == []
+    for both in held:  # nobody is on a tile that somebody still leaves
+        tiles = [tuple(tile) for tile in both if tile[0] >= 0]
+        assert len(tiles) == len(set(tiles))
+    assert done.sum() > 40
+
+
+@pytest.mark.parametrize("motion", ["four", "turning"])
+def test_agents_that_do_not_move_as_told_are_passed(motion):
+    """Some are delayed at random, some break down: no two ever come together, and the others go on."""
+    free, rng = room(4, blocked=0.05), np.random.default_rng(5)
+    fleet = FleetPlanner(GridMap(free, connectivity=4), motion, "cpu", Settings(following=False))
+    fleet.start(places(free, 60, rng))
+    broken = np.array([3, 17])
+    real = [fleet.positions.copy(), fleet.headings.copy()]
+
+    def fail(step, fleet):
+        late = rng.uniform(size=60) < 0.1
+        late[broken] |= step >= 30
+        seen = np.where(late[:, None], real[0], fleet.positions)
+        faces = np.where(late, real[1], fleet.headings)
+        fleet.observe(seen, faces, still=broken if step >= 30 else ())
+        real[0], real[1] = seen.copy(), faces.copy()
+
+    walked, done = run(fleet, free, 250, each=fail)
+    assert conflicts(walked, ~free, following=False) == []
+    assert (walked[31:, broken] == walked[31, broken]).all()
+    assert np.delete(done, broken).sum() > 300
+
+
+def test_tiles_blocked_and_freed_while_agents_move():
+    free, rng = room(6, blocked=0.05), np.random.default_rng(7)
+    fleet = FleetPlanner(GridMap(free, connectivity=4), "turning", "cpu")
+    fleet.start(places(free, 60, rng))
+    now, goals, done = free.copy(), places(free, 60, rng), 0
+    for step in range(120):
+        if step % 10 == 5:
+            tile = np.argwhere(free)[rng.integers(free.sum())]
+            now[tuple(tile)] ^= True
+            before = fleet.positions
+            fleet.update(tile[:1], tile[1:], [int(now[tuple(tile)])])
+            assert (fleet.positions == before).all()
+        before = fleet.positions
+        fleet.step(np.where(now[goals[:, 0], goals[:, 1]][:, None], goals, -1))
+        walked = np.array([before, fleet.positions])
+        assert conflicts(walked) == []
+        entered = (walked[0] != walked[1]).any(axis=1)
+        assert now[walked[1][entered, 0], walked[1][entered, 1]].all()
+        there = (fleet.positions == goals).all(axis=1)
+        done += there.sum()
+        goals[there] = np.argwhere(free)[rng.integers(free.sum(), size=there.sum())]
+    assert done > 150
+
+
+def test_agents_come_and_go():
+    free, rng = room(8), np.random.default_rng(9)
+    fleet = FleetPlanner(GridMap(free, connectivity=4), "four", "cpu")
+    fleet.start(places(free, 30, rng))
+    there = np.ones(30, bool)
+    for step in range(60):
+        if step % 5 == 0:
+            taken = {tuple(tile) for tile in fleet.positions[there]}
+            new = next(tile for tile in places(free, 300, rng) if tuple(tile) not in taken)
+            assert fleet.add([new]).tolist() == [len(there)]
+            gone = rng.choice(np.flatnonzero(there))
+            fleet.remove([gone])
+            there[gone] = False
+            there = np.r_[there, True]
+        before = fleet.positions
+        fleet.step(places(free, len(there), rng)[: len(there)] if step % 2 else np.full((len(there), 2), -1))
+        walked = np.where(there[:, None], [before, fleet.positions], -1)
+        assert conflicts(walked, ~free) == []
+        assert (before[~there] == fleet.positions[~there]).all()
+
+
+def test_who_has_no_goal_makes_way():
+    """A corridor with a bay: the one in the middle has no goal and is pushed aside."""
+    free = np.zeros((2, 7), bool)
+    free[0], free[1, 3] = True, True
+    fleet = FleetPlanner(GridMap(free, connectivity=4), "four", "cpu")
+    fleet.start([[0, 0], [0, 3]])
+    for _ in range(12):
+        fleet.step([[0, 6], [-1, -1]])
+    assert fleet.positions.tolist()[0] == [0, 6]
+
+
+def test_agents_that_do_not_get_on_are_named():
+    free = np.zeros((1, 6), bool) | True
+    fleet = FleetPlanner(GridMap(free, connectivity=4), "four", "cpu", Settings(stuck_after=20))
+    fleet.start([[0, 0], [0, 5]])
+    for _ in range(30):
+        fleet.step([[0, 5], [0, 0]])
+    assert fleet.stuck.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "starts, text",
+    [
+        ([[0, 0], [0, 0]], "agent 0 .* too near to another"),
+        ([[0, 0], [9, 0]], r"agent 1 is at \[9, 0\], outside the 3 x 3 map"),
+        ([[1, 1]], r"agent 0 is at \[1, 1\], which is blocked"),
+        ([[0, float("nan")]], r"starts\[0\] is .*nan.*whole numbers"),
+        ([0, 1], r"starts has the shape \(2,\)"),
+    ],
+)
+def test_bad_starts_are_named(starts, text):
+    free = np.ones((3, 3), bool)
+    free[1, 1] = False
+    fleet = FleetPlanner(GridMap(free, connectivity=4), "turning", "cpu")
+    with pytest.raises(GridMapError, match=text):
+        fleet.start(starts)
+
+
+def test_bad_input_changes_nothing():
+    free = np.ones((3, 3), bool)
+    fleet = FleetPlanner(GridMap(free, connectivity=4), "turning", "cpu")
+    fleet.start([[0, 0], [2, 2]], [1, 2])
+    for call, error, text in (
+        (lambda: fleet.step([[0, 1]]), GridMapError, "goals has 1 rows; allowed: 2"),
+        (lambda: fleet.step([[0, 1], [5, 5]]), GridMapError, "goal of agent 1"),
+        (lambda: fleet.observe([[0, 0], [0, 0]]), GridMapError, "agents 0 and 1 are both"),
+        (lambda: fleet.observe([[0, 0], [7, 0]]), GridMapError, "agent 1 .* outside"),
+        (lambda: fleet.observe([[0, 0], [1, 0]], still=[5]), GridMapError, r"agents is \[5\]; allowed"),
+        (lambda: fleet.start([[0, 0]], [7]), GridMapError, "heading of agent 0 is 7"),
+        (lambda: FleetPlanner(GridMap(free), "six"), SettingsError, "motion is 'six': use one of four, turning"),
+    ):
+        with pytest.raises(error, match=text):
+            call()
+        assert fleet.positions.tolist() == [[0, 0], [2, 2]] and fleet.headings.tolist() == [1, 2]
+
+
+def test_fields_that_do_not_fit_are_refused():
+    fleet = FleetPlanner(GridMap(np.ones((3, 3), bool)), "four", "cpu", Settings(memory_limit_bytes=50))
+    fleet.start([[0, 0], [2, 2], [1, 1]])
+    with pytest.raises(SettingsError, match="fields of 3 goals take 75 bytes; memory_limit_bytes allows 50"):
+        fleet.step([[0, 1], [1, 0], [2, 0]])
+    fleet.step([[0, 1], [1, 0], [0, 1]])
+    fleet.step([[0, 2], [2, 0], [0, 2]])  # others take the places of those that nobody needs
+
+
+@pytest.mark.parametrize("motion", ["four", "turning"])
+def test_fields_are_dijkstras(motion):
+    """Cost to go of every state, against SciPy's Dijkstra on the graph of states, with random costs of moves."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import dijkstra
+
+    rng = np.random.default_rng(11)
+    free, headings = room(12, (9, 11)), 4 if motion == "turning" else 1
+    moves = rng.integers(1, 100, (9, 11, 4))
+    turn = 5
+    step = [(0, 1), (1, 0), (0, -1), (-1, 0)]
+    edges = []
+    for r, c in np.argwhere(free):
+        for d, (dr, dc) in enumerate(step):
+            if headings == 4:
+                here = (r * 11 + c) * 4 + d
+                edges += [(here, (r * 11 + c) * 4 + (d + q) % 4, turn) for q in (1, 3)]
+            if 0 <= r + dr < 9 and 0 <= c + dc < 11 and free[r + dr, c + dc]:
+                face = d if headings == 4 else 0
+                edges.append(
+                    (((r * 11 + c) * headings + face), ((r + dr) * 11 + c + dc) * headings + face, moves[r, c, d])
+                )
+    a, b, cost = np.array(edges).T
+    graph = coo_array((cost, (b, a)), shape=(99 * headings, 99 * headings))  # backwards
+    fleet = FleetPlanner(GridMap(free), motion, "cpu", guidance=Guidance(moves, 1, turn))
+    goal = np.argwhere(free)[5]
+    fleet.start(np.argwhere(free)[:1])
+    fleet.step([goal])
+    sources = (goal[0] * 11 + goal[1]) * headings + np.arange(headings)
+    want = dijkstra(graph, indices=sources, min_only=True).reshape(9, 11, headings)[free]
+    got = fleet._engine.field(0).reshape(11, 13, headings)[1:-1, 1:-1][free]
+    assert (got == want.astype(np.int64) % 256).all()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("motion", ["four", "turning"])
+@pytest.mark.parametrize("guidance", ["plain", "lanes"])
+def test_cuda_moves_as_the_cpu(motion, guidance):
+    free = room(13, (60, 70))
+    starts = places(free, 1500, np.random.default_rng(14))
+    both = []
+    for device in ("cpu", "cuda"):
+        fleet = FleetPlanner(GridMap(free), motion, device, Settings(guidance=guidance))
+        fleet.start(starts)
+        both.append(run(fleet, free, 40))
+        assert conflicts(both[-1][0], ~free) == []
+    assert (both[0][0] == both[1][0]).all() and (both[0][1] == both[1][1]).all()
