@@ -354,9 +354,10 @@ class FleetPlanner:
         return action
 
     def _order(self):
-        """Agents by priority: those that are stuck, then those that have the shortest way to go."""
-        stuck = self._since > self.settings.stuck_after
-        return np.lexsort((np.where(stuck, -self._since, self._agents.left), ~stuck)).astype(np.int32)
+        """Agents by priority: those that are stuck, those that have the shortest way to go, those that have none."""
+        agents, stuck = self._agents, self._since > self.settings.stuck_after
+        idle = (agents.goal < 0) | (agents.tile == agents.goal)
+        return np.lexsort((np.where(stuck, -self._since, agents.left), ~stuck, idle)).astype(np.int32)
 
     def _improve(self, order, until):
         rng = np.random.default_rng(self._steps)
