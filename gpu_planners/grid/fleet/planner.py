@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from ...device import refuse_forked, resolve_device
 from ...errors import GridMapError, SettingsError, shown
+from ...parallel.threads import one_thread
 from ..checks import array_of
 from ..maps.grid_map import GridMap
 from . import stepper
@@ -16,8 +17,10 @@ from .guidance import GUIDANCE, Guidance
 from .motion import MOTIONS, Motion, Speed, options_of, slowest
 from .settings import Settings
 
-DEEPEST = 4096  # agents that push each other in a row
-CHUNK = 256  # agents between two looks at the clock
+DEEPEST = 1024  # agents that push each other in a row
+SHARED_AGENTS = 2048  # fewer are moved on one thread: others take long to wake up
+AREA_SIDE = 32  # tiles of the squares that are searched side by side, and twice as far as agents go
+ONE_AREA = 1 << 12  # tiles of maps that are not cut
 FINEST = 1 << 15  # of weights
 
 
@@ -142,7 +145,7 @@ class FleetPlanner:
         self._ranked = stepper.Ranked(np.zeros(n, np.int32), *(np.zeros((n, most), np.int32) for _ in range(2)))
         held = np.full((self._rows * self._cols, self._rules.horizon + 1), stepper.NOBODY, np.int32)
         self._plans = stepper.Plans(np.full(n, self._options.stay[0], np.int32), np.zeros(n, np.int32), held)
-        stack = (np.zeros(min(n, DEEPEST) + 1, np.int32) for _ in range(4))
+        stack = (np.zeros((1, min(n, DEEPEST) + 1), np.int32) for _ in range(4))
         self._search = stepper.Search(
             *stack, np.zeros(n, np.uint8), *(np.zeros(n, np.int32) for _ in range(3)), np.ones(n, np.int64), 10
         )
@@ -338,13 +341,16 @@ class FleetPlanner:
         order = self._order()
         search.rank[order] = np.arange(n)
         search.weight[order] = np.maximum((FINEST * ((n - np.arange(n)) / (n + 1)) ** 2).astype(np.int64), 1)
-        stepper.inherit(self._broken, agents, options, rules, ranked, plans, search)
-        self._number += 1
-        stepper.first_pass(order, self._number, agents, options, rules, ranked, plans, search)
-        if self.settings.neighbourhood_search:
-            self._improve(order, began + budget_s)
+        plans.held.fill(stepper.NOBODY)
+        with one_thread(n < SHARED_AGENTS):
+            stepper.inherit(self._broken, agents, options, rules, ranked, plans)
+            if self._broken.any():
+                stepper.settle(self._broken, agents, options, rules, plans, search)
+            self._pass(order, False, None)
+            rng = np.random.default_rng(self._steps)
+            while self.settings.neighbourhood_search and time.perf_counter() < began + budget_s:
+                self._pass(rng.permutation(order), True, began + budget_s)
         action = np.full(n, self.motion.wait, np.int32)
-        stepper.clear(agents, options, rules, plans)
         speeds = np.array(self._speed, np.int32)
         stepper.advance(agents, options, self.motion.headings, speeds, self._rests, plans, action)
         self._broken[:] = 0
@@ -359,26 +365,33 @@ class FleetPlanner:
         idle = (agents.goal < 0) | (agents.tile == agents.goal)
         return np.lexsort((np.where(stuck, -self._since, agents.left), ~stuck, idle)).astype(np.int32)
 
-    def _improve(self, order, until):
-        rng = np.random.default_rng(self._steps)
-        while time.perf_counter() < until:
-            order = rng.permutation(order)
-            self._number += 1
-            for begin in range(0, len(order), CHUNK):
-                stepper.improving_passes(
-                    order,
-                    begin,
-                    min(begin + CHUNK, len(order)),
-                    self._number,
-                    self._agents,
-                    self._options,
-                    self._rules,
-                    self._ranked,
-                    self._plans,
-                    self._search,
-                )
-                if time.perf_counter() >= until:
-                    return
+    def _pass(self, order, improving, until):
+        """Let agents (N,), in this order, look for something better, square by square; each time the squares lie
+        elsewhere."""
+        self._number += 1
+        side = AREA_SIDE + 2 * (self._near + self._rules.horizon)
+        shift = self._number * 37 % side, self._number * 53 % side
+        squares = [-(-(length + by) // side) for length, by in zip((self._rows, self._cols), shift)]
+        margin = (side - self._near) // 2 - self._rules.horizon
+        if self._rows * self._cols <= ONE_AREA:
+            squares, shift, side, margin = [1, 1], (0, 0), max(self._rows, self._cols), 0
+        areas = stepper.Areas(side, margin, *squares, -shift[0], -shift[1], self._cols)
+        first, sorted_agents = np.zeros(squares[0] * squares[1] + 1, np.int32), np.empty_like(order)
+        self._make_stacks(len(first) - 1)
+        stepper.sort_by_area(order, areas, self._agents, first, sorted_agents)
+        for colour in range(4):
+            stepper.pass_over(
+                sorted_agents, first, colour, self._number, improving, areas, self._agents, self._options, self._rules,
+                self._ranked, self._plans, self._search,
+            )  # fmt: skip
+            if until is not None and time.perf_counter() >= until:
+                return
+
+    def _make_stacks(self, areas):
+        if len(self._search.agent) < areas:
+            depth = min(len(self._agents.tile), DEEPEST) + 1
+            stacks = {name: np.zeros((areas, depth), np.int32) for name in ("agent", "place", "before", "before_cost")}
+            self._search = self._search._replace(**stacks)
 
     def _take_goals(self, goals):
         agents = self._agents

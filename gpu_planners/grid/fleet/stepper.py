@@ -314,8 +314,8 @@ def _in_the_plain_way(a, option, agents, options, held):
 class Search(NamedTuple):
     """Who is pushed by whom, and how often.
 
-    agent, place, before, before_cost: (depth,) int32 stack of agents that look for an option: which of their options
-        they are at, and the option that they had
+    agent, place, before, before_cost: (areas, depth) int32 stacks of agents that look for an option: which of their
+        options they are at, and the option that they had
     open: (N,) uint8, is it on the stack? visits: (N,) int32 how often it was pushed in the pass `seen`, (N,) int32
     rank: (N,) int32 place in the order of priorities; weight: (N,) int64 of its costs against others'
     most_visits: of an agent in a pass
@@ -333,6 +333,20 @@ class Search(NamedTuple):
     most_visits: int
 
 
+class Area(NamedTuple):
+    """Where a search may push agents: on tiles of these rows and columns. No other search goes on near it meanwhile.
+
+    number: of its stack; width: of the map
+    """
+
+    number: int
+    first_row: int
+    last_row: int
+    first_col: int
+    last_col: int
+    width: int
+
+
 @lean_njit
 def take(a, option, cost, agents, options, rules, plans):
     """Give agent a an option whose tiles nobody holds."""
@@ -346,10 +360,11 @@ def drop(a, agents, options, rules, plans):
 
 
 @lean_njit
-def _push(depth, a, number, agents, options, rules, plans, search):
+def _push(depth, a, number, area, agents, options, rules, plans, search):
     """Put an agent on the stack: it holds nothing until it has found an option."""
-    search.agent[depth], search.place[depth] = a, 0
-    search.before[depth], search.before_cost[depth] = plans.option[a], plans.cost[a]
+    k = area.number
+    search.agent[k, depth], search.place[k, depth] = a, 0
+    search.before[k, depth], search.before_cost[k, depth] = plans.option[a], plans.cost[a]
     drop(a, agents, options, rules, plans)
     if search.seen[a] != number:
         search.seen[a], search.visits[a] = number, 0
@@ -358,96 +373,164 @@ def _push(depth, a, number, agents, options, rules, plans, search):
 
 
 @lean_njit
-def _may_be_pushed(a, root, number, improving, agents, search):
+def _may_be_pushed(a, root, number, improving, area, agents, search):
     """May the search that began with agent `root` in pass `number` push agent a?"""
-    if agents.still[a] or search.open[a]:
+    if agents.still[a] or search.open[a] or not (improving or search.rank[a] > search.rank[root]):
         return False
     if search.seen[a] == number and search.visits[a] >= search.most_visits:
         return False
-    return improving or search.rank[a] > search.rank[root]
+    row, col = divmod(agents.tile[a], area.width)
+    return area.first_row <= row <= area.last_row and area.first_col <= col <= area.last_col
 
 
 @lean_njit
-def improve(root, number, improving, agents, options, rules, ranked, plans, search):
+def improve(root, number, improving, area, agents, options, rules, ranked, plans, search):
     """Give an agent the best option that can be had by pushing others, or leave all as it is.
 
     number: of the pass; improving: take it only where the costs of all, weighted, do not rise; agents of higher
     priority may be pushed then
     -> has anything changed?
     """
-    depth, loss, outcome = 0, -search.weight[root] * plans.cost[root], FAILED
-    _push(0, root, number, agents, options, rules, plans, search)
+    k, depth, loss, outcome = area.number, 0, -search.weight[root] * plans.cost[root], FAILED
+    _push(0, root, number, area, agents, options, rules, plans, search)
     while outcome == FAILED:
-        a, deeper = search.agent[depth], False
-        while outcome == FAILED and not deeper and search.place[depth] < ranked.many[a]:
-            place = search.place[depth]
-            search.place[depth] += 1
+        a, deeper = search.agent[k, depth], False
+        while outcome == FAILED and not deeper and search.place[k, depth] < ranked.many[a]:
+            place = search.place[k, depth]
+            search.place[k, depth] += 1
             option, cost = ranked.option[a, place], ranked.cost[a, place]
             other = in_the_way(a, option, agents, options, plans.held, rules)
             if other == NOBODY:
                 outcome = DONE if not improving or loss + search.weight[a] * cost <= 0 else REFUSED
                 if outcome == DONE:
                     take(a, option, cost, agents, options, rules, plans)
-            elif other != SEVERAL and depth + 1 < len(search.agent):
-                if _may_be_pushed(other, root, number, improving, agents, search):
+            elif other != SEVERAL and depth + 1 < search.agent.shape[1]:
+                if _may_be_pushed(other, root, number, improving, area, agents, search):
                     loss += search.weight[a] * cost - search.weight[other] * plans.cost[other]
-                    _push(depth + 1, other, number, agents, options, rules, plans, search)
+                    _push(depth + 1, other, number, area, agents, options, rules, plans, search)
                     take(a, option, cost, agents, options, rules, plans)
                     deeper = True
         if deeper:
             depth += 1
         elif outcome == FAILED:  # it found nothing: whoever pushed it tries the next option
             search.open[a] = 0
+            before, before_cost = search.before[k, depth], search.before_cost[k, depth]
             if depth == 0:
-                take(a, search.before[0], search.before_cost[0], agents, options, rules, plans)
+                take(a, before, before_cost, agents, options, rules, plans)
                 return False
             depth -= 1
-            pusher = search.agent[depth]
+            pusher = search.agent[k, depth]
             drop(pusher, agents, options, rules, plans)
-            loss += search.weight[a] * search.before_cost[depth + 1] - search.weight[pusher] * plans.cost[pusher]
-            take(a, search.before[depth + 1], search.before_cost[depth + 1], agents, options, rules, plans)
+            loss += search.weight[a] * before_cost - search.weight[pusher] * plans.cost[pusher]
+            take(a, before, before_cost, agents, options, rules, plans)
     if outcome == REFUSED:
-        for k in range(depth):
-            drop(search.agent[k], agents, options, rules, plans)
-    for k in range(depth + 1):
-        search.open[search.agent[k]] = 0
+        for i in range(depth):
+            drop(search.agent[k, i], agents, options, rules, plans)
+    for i in range(depth + 1):
+        a = search.agent[k, i]
+        search.open[a] = 0
         if outcome == REFUSED:
-            take(search.agent[k], search.before[k], search.before_cost[k], agents, options, rules, plans)
+            take(a, search.before[k, i], search.before_cost[k, i], agents, options, rules, plans)
     return outcome == DONE
 
 
-@njit
-def first_pass(order, number, agents, options, rules, ranked, plans, search):
-    """Every agent, by priority, gets the best option that it can have. order: (N,) int32"""
-    for i in range(len(order)):
-        a = order[i]
-        if agents.there[a] and not agents.still[a] and search.seen[a] != number:
-            improve(a, number, False, agents, options, rules, ranked, plans, search)
+# ---------------------------------------------------------------------------------------------------- passes
 
 
-@njit
-def inherit(broken, agents, options, rules, ranked, plans, search):
-    """Let everybody hold the tiles of its option of before, or of the best one along the same tiles; whom that does not
-    suit stands.
+class Areas(NamedTuple):
+    """The map cut into squares of four colours; searches in squares of one colour do not meet.
 
-    broken: (N,) uint8, agents that are not where they were to be, or whose way is blocked; those that cannot go on
-        because of them join. plans.option: what is left of the options before; plans.held must be empty
+    An agent's search stays in its square and so far around it that others of its colour are not reached, wherever
+    agents go within the horizon. So what is found does not depend on how many threads there are.
+
+    side: of a square; margin: so far from it agents may be pushed; rows, cols: how many squares there are
+    row, col: where the first one begins, not positive
     """
-    for a in range(len(agents.tile)):
-        if not agents.there[a]:
-            continue
-        plans.held[agents.tile[a], 0] = a
-        plans.held[agents.origin[a], 0] = a
-        if agents.still[a]:
-            broken[a] = 1
-        if broken[a]:
-            plans.option[a], plans.cost[a] = options.stay[agents.table[a]], 0
-        else:
-            track = options.track[plans.option[a]]
-            for place in range(ranked.many[a]):
-                if options.track[ranked.option[a, place]] == track:
-                    plans.option[a], plans.cost[a] = ranked.option[a, place], ranked.cost[a, place]
-            hold(a, plans.option[a], agents, options, plans.held, rules.plain, a)
+
+    side: int
+    margin: int
+    rows: int
+    cols: int
+    row: int
+    col: int
+    width: int
+
+
+@njit
+def sort_by_area(order, areas, agents, first, sorted_agents):
+    """Sort agents by square, those of a square in the same order as before.
+
+    order, sorted_agents: (N,) int32; first: (squares + 1,) int32 where each square's agents begin
+    """
+    first[:] = 0
+    square = np.empty(len(order), np.int32)
+    for i in range(len(order)):
+        row, col = divmod(agents.tile[order[i]], areas.width)
+        square[i] = (row - areas.row) // areas.side * areas.cols + (col - areas.col) // areas.side
+        first[square[i] + 1] += 1
+    for k in range(1, len(first)):
+        first[k] += first[k - 1]
+    place = first[:-1].copy()
+    for i in range(len(order)):
+        sorted_agents[place[square[i]]] = order[i]
+        place[square[i]] += 1
+
+
+@njit(parallel=True)
+def pass_over(order, first, colour, number, improving, areas, agents, options, rules, ranked, plans, search):
+    """Let every agent in squares of one colour look for something better, one after the other in each square.
+
+    order, first: as `sort_by_area` makes them; colour: 0 .. 3; number: of the pass
+    """
+    down, across = (areas.rows - colour // 2 + 1) // 2, (areas.cols - colour % 2 + 1) // 2
+    for i in prange(down * across):
+        r, c = 2 * (i // across) + colour // 2, 2 * (i % across) + colour % 2
+        k = r * areas.cols + c
+        row, col = areas.row + r * areas.side, areas.col + c * areas.side
+        area = Area(
+            k,
+            row - areas.margin,
+            row + areas.side - 1 + areas.margin,
+            col - areas.margin,
+            col + areas.side - 1 + areas.margin,
+            areas.width,
+        )
+        for j in range(first[k], first[k + 1]):
+            a = order[j]
+            if agents.there[a] and not agents.still[a] and search.seen[a] != number:
+                improve(a, number, improving, area, agents, options, rules, ranked, plans, search)
+
+
+@njit(parallel=True)
+def inherit(broken, agents, options, rules, ranked, plans):
+    """Let everybody hold the tiles of its option of before, or of the best one along the same tiles; the broken stand.
+
+    broken: (N,) uint8, agents that are not where they were to be, or whose way is blocked
+    plans.option: what is left of the options before; plans.held: NOBODY everywhere
+    """
+    for a in prange(len(agents.tile)):
+        if agents.there[a]:
+            _inherit(a, broken, agents, options, rules, ranked, plans)
+
+
+@lean_njit
+def _inherit(a, broken, agents, options, rules, ranked, plans):
+    plans.held[agents.tile[a], 0] = a
+    plans.held[agents.origin[a], 0] = a
+    if agents.still[a] or broken[a]:
+        broken[a] = 1
+        plans.option[a], plans.cost[a] = options.stay[agents.table[a]], 0
+        return
+    track = options.track[plans.option[a]]
+    for place in range(ranked.many[a]):
+        if options.track[ranked.option[a, place]] == track:
+            plans.option[a], plans.cost[a] = ranked.option[a, place], ranked.cost[a, place]
+    hold(a, plans.option[a], agents, options, plans.held, rules.plain, a)
+
+
+@njit
+def settle(broken, agents, options, rules, plans, search):
+    """Let the broken hold their tiles, and stand who cannot go on because of them."""
     for first in range(len(agents.tile)):
         if agents.there[first] and broken[first] == 1:
             _stand(first, broken, agents, options, rules, plans, search)
@@ -457,12 +540,12 @@ def inherit(broken, agents, options, rules, ranked, plans, search):
 def _stand(first, broken, agents, options, rules, plans, search):
     """Let an agent that is `broken` stand, and whoever comes too near to it, and so on."""
     depth = 0
-    search.agent[0] = first
+    search.agent[0, 0] = first
     broken[first] = 2
     while depth >= 0:
-        a = search.agent[depth]
+        a = search.agent[0, depth]
         other = _intruder(a, broken, agents, options, rules, plans)
-        if other == NOBODY or depth + 1 == len(search.agent):
+        if other == NOBODY or depth + 1 == search.agent.shape[1]:
             hold(a, plans.option[a], agents, options, plans.held, rules.plain, a)
             depth -= 1
             continue
@@ -471,7 +554,7 @@ def _stand(first, broken, agents, options, rules, plans, search):
             plans.option[other], plans.cost[other] = options.stay[agents.table[other]], 0
         broken[other] = 2
         depth += 1
-        search.agent[depth] = other
+        search.agent[0, depth] = other
 
 
 @lean_njit
@@ -495,16 +578,6 @@ def find_blocked(broken, agents, options, free, plans):
             here = agents.tile[a] + options.here[track, heading, tick]
             if here != agents.tile[a] and not free[here]:
                 broken[a] = 1
-
-
-@njit
-def clear(agents, options, rules, plans):
-    """Empty plans.held again."""
-    for a in range(len(agents.tile)):
-        if agents.there[a]:
-            drop(a, agents, options, rules, plans)
-            plans.held[agents.tile[a], 0] = NOBODY
-            plans.held[agents.origin[a], 0] = NOBODY
 
 
 @njit
@@ -538,14 +611,3 @@ def advance(agents, options, headings, speeds, rests, plans, action):
         agents.table[a] = table + ticks - 1
         agents.origin[a] = agents.tile[a] if ticks > 1 else here
         agents.tile[a], agents.heading[a] = here, turned
-
-
-@njit
-def improving_passes(order, begin, end, number, agents, options, rules, ranked, plans, search):
-    """Let the agents order[begin:end] try to better the whole fleet's options. -> how many did"""
-    better = 0
-    for i in range(begin, end):
-        a = order[i]
-        if agents.there[a] and not agents.still[a] and search.seen[a] != number:
-            better += improve(a, number, True, agents, options, rules, ranked, plans, search)
-    return better
