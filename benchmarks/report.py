@@ -74,6 +74,15 @@ HEADINGS = {
     "error_urad": "worst, urad",
     **{f"{name}_length": f"{title} steps" for name, title in GRID_PLANNERS.items()},
     **{f"{name}_found": f"{title} found" for name, title in GRID_PLANNERS.items()},
+    "agents": "agents",
+    "errands": "errands",
+    "of_best": "errands a step / best known",
+    "first_s": "first step, s",
+    "step_ms": "step, ms",
+    "step_p95_ms": "p95, ms",
+    "conflicts": "conflicts",
+    "stuck": "stuck",
+    "fields_MB": "fields, MB",
 }
 
 

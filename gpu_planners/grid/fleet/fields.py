@@ -66,6 +66,11 @@ class FieldStore:
         self._most, self._rows = limit // field_bytes, 0
         self._slot_of: OrderedDict[int, int] = OrderedDict()  # goal tile -> slot; the one used last comes last
 
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of the fields that there is room for."""
+        return self._rows * self._field_bytes
+
     def slots(self, goals: np.ndarray) -> np.ndarray:
         """Where the fields of goals are; those that are not there are planned. goals: (N,) tiles, -1 none -> (N,) int32
 

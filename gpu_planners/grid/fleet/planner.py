@@ -289,6 +289,11 @@ class FleetPlanner:
         stepper.find_blocked(self._broken, self._agents, self._options, self._lanes.free, self._plans)
 
     @property
+    def memory_bytes(self) -> int:
+        """Memory of the fields."""
+        return self._fields.memory_bytes
+
+    @property
     def stuck(self) -> np.ndarray:
         """(K,) int agents that have been on the way to a goal for longer than `stuck_after` steps."""
         return np.flatnonzero(self._since > self.settings.stuck_after)

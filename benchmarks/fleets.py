@@ -1,0 +1,131 @@
+"""Fleets for life: errands in the published instances, and the time of a step by size."""
+
+import numpy as np
+
+from gpu_planners.grid import FleetPlanner
+from gpu_planners.grid.fleet import Settings, conflicts
+
+from .fleet_instances import NAMES, published, scattered, simulate
+from .harness import Benchmark, Row, progress, told, with_data
+
+WAYS = (  # name, guidance, seconds a step
+    ("bare", "plain", 0.0),
+    ("lanes", "lanes", 0.0),
+    ("lanes, search", "lanes", 0.05),
+)
+EPIBT = {
+    "MR23-I-07": "EPIBT, bare 2913 errands at 1.5 ms, with search and guidance 5301 at 50 ms a step, one core of 2"
+}
+QUICK, SHORT = 100, 300  # steps
+MEMORY = 32 << 30
+CHECKED = 20_000_000  # positions that the validator is given at most
+
+
+def lifelong(context):
+    """Errands of every instance, device and way."""
+
+    def rows():
+        found = []
+        for name in NAMES[:3] if context.quick else NAMES:
+            instance = published(name, context.data)
+            quoted = f"best known {instance.best_known} in {instance.steps} steps; {EPIBT.get(name, '')}".rstrip("; ")
+            for device, missing in context.asked_for():
+                for way, guidance, budget in WAYS:
+                    subject = f"{way}, {device}"
+                    if missing:
+                        found.append(Row(name, subject, note=missing))
+                        continue
+                    steps = instance.steps if context.full else min(instance.steps, QUICK if context.quick else SHORT)
+                    found.append(told(_lived(instance, device, subject, guidance, budget, steps, quoted)))
+        return found
+
+    return with_data("all", rows)
+
+
+def _lived(instance, device, subject, guidance, budget, steps, quoted):
+    settings = Settings(guidance=guidance, neighbourhood_search=budget > 0, memory_limit_bytes=MEMORY)
+    fleet, taken = FleetPlanner(instance.grid, "turning", device, settings), []
+    warm = FleetPlanner(instance.grid, "turning", device, settings)
+    warm.start(instance.starts[:10])
+    warm.step(instance.task(np.zeros(len(instance.starts), np.int64))[:10], 0.01 if budget else 0.0)
+    bar = iter(progress(range(steps), f"{instance.name}, {subject}"))
+    done, walked = simulate(fleet, instance, steps, budget, lambda step, s: (taken.append(s), next(bar, None)))
+    every = walked[: 1 + CHECKED // len(instance.starts)]
+    figures = {
+        "agents": len(instance.starts),
+        "steps": steps,
+        "errands": int(done.sum()),
+        "of_best": done.sum() / steps / (instance.best_known / instance.steps),
+        "first_s": taken[0],
+        "step_ms": 1e3 * float(np.median(taken[1:])),
+        "step_p95_ms": 1e3 * float(np.percentile(taken[1:], 95)),
+        "conflicts": len(conflicts(every, ~instance.free)),
+        "stuck": len(fleet.stuck),
+    }
+    return Row(instance.name, subject, figures, quoted=quoted)
+
+
+def sizes(context):
+    """The time of a step of the bare stepper by the number of agents."""
+    cases = ((64, 64, 500), (128, 128, 2000), (256, 256, 10_000), (512, 512, 40_000), (1024, 1024, 100_000))
+    found = []
+    for rows, cols, agents in cases[:3] if context.quick else cases:
+        instance = scattered(rows, cols, agents, min(agents, 4096))
+        for device, missing in context.asked_for():
+            for motion in ("turning", "four"):
+                subject = f"{motion}, {device}"
+                if missing:
+                    found.append(Row(instance.name, subject, note=missing))
+                    continue
+                settings = Settings(guidance="lanes", neighbourhood_search=False, memory_limit_bytes=MEMORY)
+                fleet, taken = FleetPlanner(instance.grid, motion, device, settings), []
+                steps = 20 if context.quick else 60
+                done, walked = simulate(fleet, instance, steps, 0.0, lambda _, s, taken=taken: taken.append(s))
+                figures = {
+                    "fields_MB": fleet.memory_bytes / 1e6,
+                    "first_s": taken[0],
+                    "step_ms": 1e3 * float(np.median(taken[2:])),
+                    "step_p95_ms": 1e3 * float(np.percentile(taken[2:], 95)),
+                    "errands": int(done.sum()),
+                    "conflicts": len(conflicts(walked[-6:], ~instance.free)),
+                }
+                found.append(told(Row(instance.name, subject, figures)))
+    return found
+
+
+BENCHMARKS = (
+    Benchmark(
+        "fleets",
+        "Fleets for life",
+        "Errands in the instances of the League of Robot Runners 2023, by agents that turn. Without --full only the "
+        "first 300 steps are run, and the first errands take longest. The first step plans all fields. Conflicts are "
+        "those that a validator finds that shares no code.",
+        {
+            "agents": "d",
+            "steps": "d",
+            "errands": "d",
+            "of_best": ".2f",
+            "first_s": ".2f",
+            "step_ms": ".1f",
+            "step_p95_ms": ".1f",
+            "conflicts": "d",
+            "stuck": "d",
+        },
+        lifelong,
+    ),
+    Benchmark(
+        "fleet_sizes",
+        "A step of a fleet by its size",
+        "Maps with 10 % random obstacles, goals among at most 4,096 tiles, lanes, no search. Wall time of `step`, with "
+        "the fields of new goals.",
+        {
+            "fields_MB": ".0f",
+            "first_s": ".2f",
+            "step_ms": ".1f",
+            "step_p95_ms": ".1f",
+            "errands": "d",
+            "conflicts": "d",
+        },
+        sizes,
+    ),
+)
