@@ -19,6 +19,7 @@ from ...parallel.team import any_lane, greatest_lane, lane_count, rank_lanes, sy
 from ..geometry.poses import HALF, ONE, TWO, ZERO
 from ..spaces.interface import Packed, register
 from ..spaces.motion_check import CONTINUOUS, COUNT, JOINT
+from .blocks import set_block_speeds
 from .certify import Question, certify, in_ranges
 from .closing import greatest_bend
 from .records import frame_count, frame_floats, frame_ints, moving_count, reach, speed_count
@@ -132,6 +133,8 @@ def set_speeds(qa, qb, scene, speeds, lane):
             speed += abs(reach(scene, i, f) * item(speeds, first + f))
         speeds[i] = speed
         greatest = max(greatest, speed)
+    sync_lanes()
+    set_block_speeds(scene, speeds, lane, lane_count())
     for s in range(lane, moving_count(scene), lane_count()):
         set_item(speeds, bends(scene) + s, greatest_bend(s, scene, speeds))
     sync_lanes()
