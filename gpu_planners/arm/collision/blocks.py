@@ -70,9 +70,7 @@ def set_block_speeds(scene, speeds, lane, lanes):
 @lean_njit
 def next_pair(p, spread, array, boxes, speeds, scene):
     """The first of the self pairs p, p + 1, ... whose blocks can meet within `spread` of the motion parameter; as many
-    as there are, or more: none. array, boxes: where the blocks' boxes are"""
-    if block_count(scene) == 0:
-        return p
+    as there are: none. array, boxes: where the blocks' boxes are"""
     while p < self_pair_count(scene):
         g = self_pair(scene, p).blocks
         both = block_pair(scene, g)
@@ -95,9 +93,6 @@ def boxes_near(array, a, b, reach):
 
 
 @lean_njit
-def last_of_run(p, run, scene):
-    """Where a run of at most `run` self pairs that begins at p ends: with the pairs of two blocks."""
-    last = min(p + run, self_pair_count(scene))
-    if block_count(scene) == 0 or p >= last:
-        return last
-    return min(last, block_pair(scene, self_pair(scene, p).blocks).end)
+def last_of_run(p, last, scene):
+    """Where a run of self pairs that begins at p ends: with the pairs of two blocks, or at `last`."""
+    return min(last, block_pair(scene, self_pair(scene, p).blocks).end) if p < last else last

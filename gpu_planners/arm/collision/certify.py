@@ -131,18 +131,23 @@ def certify(ask, q, scene, scratch, lane):
         if ask.moves:
             move_robot(scene, scratch.speeds, scratch.poses)
     spread = share_balls(ask, scene, scratch, lane)
-    count, waiting = 0, 0
+    count, waiting, blocks = 0, 0, block_count(scene)
     for row in range(moving + 1):
         shape = moving - 1 - row  # the hand first: it is likelier to collide than the shoulder
         n = obstacles if shape >= 0 else self_pairs
         first = 0
         while True:
-            first = next_run(shape, first, ask, spread, scene, scratch, lane)
+            if shape >= 0:
+                first = next_run(shape, first, ask, spread, scene, scratch, lane)
+            elif blocks > 0:
+                first = next_self_run(first, ask, spread, scene, scratch, lane)
             left = any_lane(first < n)
             if not left and shape >= 0:
                 break
             if left:
-                last = min(first + RUN, n) if shape >= 0 else last_of_run(first, RUN, scene)
+                last = min(first + RUN, n)
+                if shape < 0 and blocks > 0:
+                    last = last_of_run(first, last, scene)
                 k, near = first + lane, EVERY
                 if spread >= ZERO:
                     near = vote_lanes(k < last and may_meet(shape, k, spread, scene, scratch.speeds))
@@ -173,13 +178,8 @@ def farthest_wanted(ask, tau, lane):
 
 @lean_njit
 def next_run(shape, first, ask, spread, scene, scratch, lane):
-    """Where the next obstacles are, from `first` on, that a moving shape can be near; shape < 0: the next self pairs
-    whose blocks can meet. The lanes of a motion go through the same ones together, other lanes each through its own."""
-    if shape < 0:
-        if spread >= ZERO:
-            return next_pair(first, spread, scratch.speeds, shared_blocks(scene), scratch.speeds, scene)
-        within_reach = farthest_wanted(ask, scratch.tau, lane)
-        return next_pair(first, within_reach, scratch.poses, own_blocks(scene), scratch.speeds, scene)
+    """Where the next obstacles are, from `first` on, that a moving shape can be near. The lanes of a motion go
+    through the same ones together, other lanes each through its own."""
     n = obstacle_count(scene)
     if n <= FEW:
         return first
@@ -191,6 +191,15 @@ def next_run(shape, first, ask, spread, scene, scratch, lane):
     centre = triple(scratch.poses, own_balls(scene), shape)
     radius = ball_reach(shape, farthest_wanted(ask, scratch.tau, lane), scene, scratch)
     return next_near(first, n, centre, radius, scene)
+
+
+@lean_njit
+def next_self_run(first, ask, spread, scene, scratch, lane):
+    """The same for self pairs whose blocks can meet."""
+    if spread >= ZERO:
+        return next_pair(first, spread, scratch.speeds, shared_blocks(scene), scratch.speeds, scene)
+    span = farthest_wanted(ask, scratch.tau, lane)
+    return next_pair(first, span, scratch.poses, own_blocks(scene), scratch.speeds, scene)
 
 
 @lean_njit
