@@ -4,8 +4,8 @@ The proof is the adaptive checking of Schwarzer, Saha and Latombe (IEEE T-RO 200
 The fixed samplings of [DL14] (a joint-space step) and [BKF11] (a fixed count) are modes of the same function.
 
 On the CPU a lane looks at one place at a time. A check of a configuration takes a fraction of the time of a look that
-says for how long its answer holds, and finds collisions as well. So scouts go first, to the end unless that is known to be
-free, and to places half a metre apart; then the proof begins in the middle, whence it reaches both ends at once.
+says for how long its answer holds, and finds collisions as well. So scouts go first, to the end unless that is known to
+be free, and to places half a metre apart; then the proof begins in the middle, whence it reaches both ends at once.
 """
 
 import math
