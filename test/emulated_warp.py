@@ -105,7 +105,7 @@ def main():
                 own = np.zeros(dof, np.float32), np.zeros(sizes.poses_size(scene), np.float32)
                 scratch = sizes.ArmScratch(*shared, *own, np.zeros(sizes.SIEVE, np.int32))
                 space = Space(np.int32(mode), np.float32(step), scene.floats, scene.ints, scratch)
-                return bool(motions.motion_valid(*ends, space, lane))
+                return bool(motions.motion_valid(*ends, True, space, lane))
 
             answers = warp.run(prove)
             assert len(set(answers)) == 1, f"the lanes disagree: {answers}"

@@ -26,7 +26,7 @@ def free_around(qa, qb, at, space):
 
 @njit
 def looks_at(qa, qb, space):
-    return prove(qa, qb, space, 0)
+    return prove(qa, qb, True, space, 0)
 
 
 def obstacles_around(rng, robot):

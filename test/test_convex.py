@@ -20,7 +20,9 @@ from gpu_planners.errors import ObstacleError
 
 GREY = 1e-4  # metres from contact where float32 may decide either way
 KINDS = ["box", "cylinder", "sphere", "convex_hull"]
-NO_ROBOT = PackedRobot(Packed(np.zeros(1, np.float32), np.zeros(HEADER, np.int32)), np.zeros(0, int), np.zeros(3), 1.0)
+NO_ROBOT = PackedRobot(
+    Packed(np.zeros(1, np.float32), np.zeros(HEADER, np.int32)), np.zeros(0, int), np.zeros(0, int), np.zeros(3), 1.0
+)
 
 
 SCENES = SceneCache(NO_ROBOT)  # packs once what it is given again

@@ -3,7 +3,8 @@
 `certify` answers for one configuration a lane and, beyond yes or no, for how far back and ahead on a motion the answer
 holds: `closing` derives how long a gap between two shapes lasts. `motions` covers whole motions with such parts.
 
-Groups of obstacles that a shape cannot be near are passed over (`broad_phase`). Then there are three sieves, one after
+Groups of obstacles that a shape cannot be near are passed over (`broad_phase`), and so are pairs of the robot's own
+shapes where many of them are too far apart (`blocks`). Then there are three sieves, one after
 the other over many pairs, so that the lanes stay together: a ball around A against a ball and the bounding volume of B;
 spheres that cover A against that volume (both in `sieves`); the exact search (`separation`), for which the lanes share
 what is left. Before the first, lanes that share a motion share out its pairs and drop those that are too far apart for
@@ -19,11 +20,14 @@ from ...parallel.memory import item, set_item
 from ...parallel.team import any_lane, from_lane, greatest_lane, lane_count, lower, rank_lanes, sync_lanes, vote_lanes
 from ..geometry.poses import HALF, POSE, ZERO, identity, load, relative, store
 from ..spaces.interface import FREE, NOT_FINITE, NOT_FREE, finite
-from .broad_phase import FEW, SURE, next_near
+from .blocks import last_of_run, next_pair
+from .broad_phase import BOX, FEW, SURE, next_near
 from .closing import Twist, closing_of, pair_twist
 from .forward import move_robot, place_robot, placed, relative_pose
 from .records import (
     ball_owner,
+    block_count,
+    block_pair_count,
     dof,
     joint_range,
     moving_count,
@@ -32,7 +36,7 @@ from .records import (
     shape_count,
     speed_count,
 )
-from .scratch import SIEVE, own_balls, shared_balls, triple
+from .scratch import SIEVE, block_speeds, own_balls, own_blocks, shared_balls, shared_blocks, triple
 from .separation import Sought, distance_sought, exact_separation
 from .sieves import (
     COLLIDES,
@@ -108,6 +112,8 @@ def clear_speeds(scene, speeds, lane):
     """For plain checks."""
     for i in range(lane, speed_count(scene), lane_count()):
         speeds[i] = ZERO
+    for g in range(lane, block_pair_count(scene), lane_count()):
+        set_item(speeds, block_speeds(scene) + g, ZERO)
     sync_lanes()
 
 
@@ -125,7 +131,7 @@ def certify(ask, q, scene, scratch, lane):
         if ask.moves:
             move_robot(scene, scratch.speeds, scratch.poses)
     spread = share_balls(ask, scene, scratch, lane)
-    count, waiting = 0, 0
+    count, waiting, blocks = 0, 0, block_count(scene)
     for row in range(moving + 1):
         shape = moving - 1 - row  # the hand first: it is likelier to collide than the shoulder
         n = obstacles if shape >= 0 else self_pairs
@@ -133,21 +139,29 @@ def certify(ask, q, scene, scratch, lane):
         while True:
             if shape >= 0:
                 first = next_run(shape, first, ask, spread, scene, scratch, lane)
-            if not any_lane(first < n or (shape < 0 and first == 0)):
+            elif blocks > 0:
+                first = next_self_run(first, ask, spread, scene, scratch, lane)
+            left = any_lane(first < n)
+            if not left and shape >= 0:
                 break
-            last, k, near = min(first + RUN, n), first + lane, EVERY
-            if spread >= ZERO:
-                near = vote_lanes(k < last and may_meet(shape, k, spread, scene, scratch.speeds))
-            if tau[lane] >= ZERO:
-                run = Run(shape, first, last, near)
-                count = first_sieve(run, farthest_wanted(ask, tau, lane), count, scene, scratch)
-            first += RUN
-            done = shape < 0 and first >= n
-            if done or any_lane(count > SIEVE - RUN):
-                waiting = settle(ask, count, waiting, done, scene, scratch, lane)
+            if left:
+                last = min(first + RUN, n)
+                if shape < 0 and blocks > 0:
+                    last = last_of_run(first, last, scene)
+                k, near = first + lane, EVERY
+                if spread >= ZERO:
+                    near = vote_lanes(k < last and may_meet(shape, k, spread, scene, scratch.speeds))
+                if tau[lane] >= ZERO:
+                    run = Run(shape, first, last, near)
+                    count = first_sieve(run, farthest_wanted(ask, tau, lane), count, scene, scratch)
+                first = last
+            if not left or any_lane(count > SIEVE - RUN):
+                waiting = settle(ask, count, waiting, not left, scene, scratch, lane)
                 count = 0
                 if ask.stop and any_lane(ask.active and tau[lane] < ZERO):
                     return tau[lane], tau[lanes + lane]
+            if not left:
+                break
     return tau[lane], tau[lanes + lane]
 
 
@@ -164,8 +178,8 @@ def farthest_wanted(ask, tau, lane):
 
 @lean_njit
 def next_run(shape, first, ask, spread, scene, scratch, lane):
-    """Where the next obstacles are, from `first` on, that a moving shape can be near. The lanes of a motion go through
-    the same ones together, other lanes each through its own."""
+    """Where the next obstacles are, from `first` on, that a moving shape can be near. The lanes of a motion go
+    through the same ones together, other lanes each through its own."""
     n = obstacle_count(scene)
     if n <= FEW:
         return first
@@ -180,8 +194,17 @@ def next_run(shape, first, ask, spread, scene, scratch, lane):
 
 
 @lean_njit
+def next_self_run(first, ask, spread, scene, scratch, lane):
+    """The same for self pairs whose blocks can meet."""
+    if spread >= ZERO:
+        return next_pair(first, spread, scratch.speeds, shared_blocks(scene), scratch.speeds, scene)
+    span = farthest_wanted(ask, scratch.tau, lane)
+    return next_pair(first, span, scratch.poses, own_blocks(scene), scratch.speeds, scene)
+
+
+@lean_njit
 def share_balls(ask, scene, scratch, lane):
-    """Show the ball centres of the lane in the middle to all lanes.
+    """Show the ball centres of the lane in the middle, and the boxes around its blocks, to all lanes.
 
     -> how far from its position on the motion any lane looks, or UNRELATED
     """
@@ -193,7 +216,7 @@ def share_balls(ask, scene, scratch, lane):
     farthest = greatest_lane(abs(ask.at - middle_at) + wanted(ask) if ask.active else ZERO)
     if lane == middle:
         own, shared = own_balls(scene), shared_balls(scene)
-        for k in range(3 * shape_count(scene)):
+        for k in range(3 * shape_count(scene) + BOX * block_count(scene)):
             set_item(scratch.speeds, shared + k, item(scratch.poses, own + k))
     sync_lanes()
     return farthest

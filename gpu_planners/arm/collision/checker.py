@@ -174,7 +174,9 @@ class CollisionChecker:
 
     def shape_pair_collisions(self, q: ArrayLike) -> np.ndarray:
         """q: (N, dof) -> (N, P) bool: which of robot.self_collision_pairs meet."""
-        return self._pair_distances(q, self._packed_robot.buffers) < 0
+        meets = np.empty((len(np.asarray(q)), len(self._packed_robot.pair_order)), dtype=bool)
+        meets[:, self._packed_robot.pair_order] = self._pair_distances(q, self._packed_robot.buffers) < 0
+        return meets
 
     def clearances(self, q: ArrayLike, up_to: float = 0.1, not_finite: str = "error") -> np.ndarray:
         """q: (N, dof) -> (N,) float32: lower bound of the distance to the nearest collision, metres; -1 in collision.

@@ -5,6 +5,7 @@ import math
 from ...device import lean_njit
 from ...parallel.memory import item
 from ..geometry.poses import ZERO, compose, cross, moved, plus, relative
+from .blocks import box_blocks
 from .records import (
     frame_base,
     frame_count,
@@ -21,7 +22,8 @@ from .scratch import ball_velocities, frame_pose, own_balls, rates, set_frame_po
 
 @lean_njit
 def place_robot(q, scene, poses):
-    """Write all frames' poses (Craig's modified DH) and the centres of all shapes' coarse spheres, in the world."""
+    """Write all frames' poses (Craig's modified DH), the centres of all shapes' coarse spheres and the boxes around the
+    blocks, in the world."""
     for f in range(frame_count(scene)):
         frame, row = frame_ints(scene, f), frame_floats(scene, f)
         value = row.multiplier * item(q, frame.joint) + row.offset
@@ -41,6 +43,7 @@ def place_robot(q, scene, poses):
         shape = robot_shape(scene, s)
         x, y, z = sphere_centre(scene, shape, 0)
         set_triple(poses, own_balls(scene), s, moved(placed(shape, scene, poses), x, y, z))
+    box_blocks(scene, poses)
 
 
 @lean_njit

@@ -2,6 +2,10 @@
 
 The proof is the adaptive checking of Schwarzer, Saha and Latombe (IEEE T-RO 2005), with the bounds of `closing`.
 The fixed samplings of [DL14] (a joint-space step) and [BKF11] (a fixed count) are modes of the same function.
+
+On the CPU a lane looks at one place at a time. A check of a configuration takes a fraction of the time of a look that
+says for how long its answer holds, and finds collisions as well. So scouts go first, to the end unless that is known to
+be free, and to places half a metre apart; then the proof begins in the middle, whence it reaches both ends at once.
 """
 
 import math
@@ -15,6 +19,7 @@ from ...parallel.team import any_lane, greatest_lane, lane_count, rank_lanes, sy
 from ..geometry.poses import HALF, ONE, TWO, ZERO
 from ..spaces.interface import Packed, register
 from ..spaces.motion_check import CONTINUOUS, COUNT, JOINT
+from .blocks import set_block_speeds
 from .certify import Question, certify, in_ranges
 from .closing import greatest_bend
 from .records import frame_count, frame_floats, frame_ints, moving_count, reach, speed_count
@@ -46,21 +51,27 @@ class Sampling(NamedTuple):
     apart: int
 
 
+SCOUTED = np.float32(0.5)  # metres that a shape moves between two scouts
+MOST_SCOUTED = 8  # parts of a motion between scouts
+
+
 @lean_njit
-def motion_valid(qa, qb, space, lane):
+def motion_valid(qa, qb, end_free, space, lane):
     """Is the straight motion qa -> qb, (dof,) float32, free in the Space? See `prove`."""
-    return prove(qa, qb, space, lane)[0]
+    return prove(qa, qb, end_free, space, lane)[0]
 
 
 @lean_njit
-def prove(qa, qb, space, lane):
+def prove(qa, qb, end_free, space, lane):
     """Is the straight motion qa -> qb free, and how many configurations does a lane look at to know?
 
+    end_free: is qb expected to be free? It decides where one lane looks first, and nothing else
     Not free outside of `in_ranges`.
 
     Continuous: True only with a proof that it is free all along. It is cut into as many parts as there are lanes, each
-    checked at its middle, the last one at the motion's end; what the clearance there does not cover waits as one or two
-    smaller parts. Motions that keep less than step metres may be refused: so small a part is not divided further.
+    checked at its middle, the last one of several at the motion's end; what the clearance there does not cover waits as
+    one or two smaller parts. Motions that keep less than step metres may be refused: so small a part is not divided
+    further.
     Sampled: the parts + 1 equally spaced configurations are checked, coarse ones first.
     """
     scene, scratch, looks = Packed(space.floats, space.ints), space.scratch, 0
@@ -69,24 +80,28 @@ def prove(qa, qb, space, lane):
     greatest = set_speeds(qa, qb, scene, scratch.speeds, lane)
     sampled = space.mode != CONTINUOUS
     shortest = space.step / max(greatest, np.float32(1e-12))
-    sampling = first_samples(qa, qb, space, greatest, sampled)
+    sampling = first_samples(qa, qb, space, greatest) if sampled else scouts(greatest, end_free)
+    plain = sampling.first <= sampling.parts  # is the next look a check of a configuration?
     part = first_part(lane)
     head, count = 0, 0
     while True:
-        if sampled:
+        if plain:
             part = sample(sampling, lane)
         interpolate(qa, qb, part.middle, scratch.q)
-        want_back, want_ahead = wants(part, sampled, shortest)
-        ask = Question(part.active, part.middle, want_back, want_ahead, not sampled, True)
+        want_back, want_ahead = wants(part, plain, shortest)
+        ask = Question(part.active, part.middle, want_back, want_ahead, not plain, True)
         looks += 1
         back, ahead = certify(ask, scratch.q, scene, scratch, lane)
         if any_lane(part.active and back < ZERO):
             return False, looks
         sync_lanes()
-        if sampled:
+        if plain:
             sampling = next_samples(sampling)
-            if sampling.first > sampling.parts:
+            plain = sampling.first <= sampling.parts
+            if not plain and sampled:
                 return True, looks
+            if not plain:
+                part = first_part(lane)
             continue
         before, after = part.active and back < part.half, part.active and ahead < rest_of(part)
         if any_lane((before and back < HALF * shortest) or (after and ahead < HALF * shortest)):
@@ -118,6 +133,8 @@ def set_speeds(qa, qb, scene, speeds, lane):
             speed += abs(reach(scene, i, f) * item(speeds, first + f))
         speeds[i] = speed
         greatest = max(greatest, speed)
+    sync_lanes()
+    set_block_speeds(scene, speeds, lane, lane_count())
     for s in range(lane, moving_count(scene), lane_count()):
         set_item(speeds, bends(scene) + s, greatest_bend(s, scene, speeds))
     sync_lanes()
@@ -131,13 +148,24 @@ def interpolate(qa, qb, t, q):
 
 
 @lean_njit
-def first_samples(qa, qb, space, greatest, sampled):
-    if not sampled:
-        return Sampling(1, 1, 0, 1)
+def first_samples(qa, qb, space, greatest):
     parts, stride = motion_parts(qa, qb, space.mode, space.step, greatest), 1
     while stride * 2 * lane_count() <= parts:
         stride *= 2
     return Sampling(parts, stride, 0, stride)
+
+
+@lean_njit
+def scouts(greatest, end_free):
+    """-> Sampling of the places that one lane checks before it proves the motion: none where several prove it."""
+    if lane_count() > 1:
+        return Sampling(1, 1, 2, 1)
+    parts = 1
+    while parts < MOST_SCOUTED and np.float32(2 * parts) * SCOUTED <= greatest:
+        parts *= 2
+    if not end_free:
+        return Sampling(parts, parts, parts, parts)
+    return Sampling(parts, parts >> 1, parts >> 1, parts) if parts > 1 else Sampling(1, 1, 2, 1)
 
 
 @lean_njit
@@ -174,7 +202,9 @@ def next_samples(sampling):
 
 @lean_njit
 def first_part(lane):
-    """The lanes' parts cover the motion from its end, which is the middle of lane 0's."""
+    """The lanes' parts cover the motion from its end, which is the middle of lane 0's; one lane's part is all of it."""
+    if lane_count() == 1:
+        return Part(True, HALF, HALF)
     half = ONE / np.float32(2 * lane_count() - 1)
     return Part(True, ONE - TWO * half * np.float32(lane), half)
 
@@ -186,9 +216,9 @@ def rest_of(part):
 
 
 @lean_njit
-def wants(part, sampled, shortest):
+def wants(part, plain, shortest):
     """How far back and ahead the check of a part's middle is to hold; a smaller question would get a coarser answer."""
-    if sampled:
+    if plain:
         return ZERO, ZERO
     return max(part.half, shortest), max(rest_of(part), shortest)
 

@@ -21,6 +21,7 @@ from ..geometry.support_table import support_table
 from ..robot.model import RobotModel
 from ..robot.modified_dh import row_transform
 from ..spaces.interface import Packed
+from .blocks import BLOCK, block_pairs
 from .reach import (
     ROUND_UP,
     distance_to_boxes,
@@ -57,12 +58,14 @@ class PackedRobot:
     """A robot without obstacles.
 
     buffers: Packed; order: packed shape i is robot.shapes[order[i]], those that move come first
+    pair_order: packed self pair i is robot.self_collision_pairs[pair_order[i]]
     origin: (3,) metres in the root frame, where the buffers' coordinates begin
     radius: metres; no point of a moving shape is ever farther from the origin
     """
 
     buffers: Packed
     order: np.ndarray
+    pair_order: np.ndarray
     origin: np.ndarray
     radius: float
 
@@ -189,9 +192,11 @@ def _pack_robot(robot):
     number = np.argsort(order)
     pairs = np.sort(number[np.asarray(robot.self_collision_pairs, dtype=int).reshape(-1, 2)], axis=1)
     pairs = outer_first(robot, frame_of, pairs)
+    pair_order, blocks_of_pair, of_blocks = block_pairs(pairs)
+    pairs = pairs[pair_order]
     reach_of_shape = frame_reach(robot, levers)
     reach_of_pair, common = pair_reach(robot, reach_of_shape, frame_of, pairs)
-    pair_ints = buffers.add_ints(np.column_stack([pairs, common]))
+    pair_ints = buffers.add_ints(np.column_stack([pairs, common, blocks_of_pair]))
     reach = buffers.add_floats(ROUND_UP * np.concatenate([reach_of_shape[:moving], reach_of_pair]))
     header = Header(
         dof=robot.dof,
@@ -205,8 +210,11 @@ def _pack_robot(robot):
         frame_floats=frame_floats,
         reach=reach,
         ranges=buffers.add_floats(joint_ranges(robot)),
+        blocks=-(-len(shapes) // BLOCK) if len(of_blocks) else 0,
+        block_pairs=len(of_blocks),
+        block_pair_ints=buffers.add_ints(of_blocks),
     )
-    return PackedRobot(buffers.packed(header), order, origin, radius)
+    return PackedRobot(buffers.packed(header), order, pair_order, origin, radius)
 
 
 def _add_frames(buffers, robot):

@@ -26,6 +26,8 @@ class Header(NamedTuple):
     frame_ints, frame_floats: FrameInts and FrameFloats of each frame, parents first
     shape_ints, obstacle_ints: a ShapeRecord for each shape and each obstacle
     pair_ints: PairRecord of each pair
+    blocks: of shapes that follow one another (`blocks`), 0: none; block_pairs: of them, whose shapes may collide;
+    block_pair_ints: BlockPair of each
     reach: (moving + pairs, frames) float32 (`reach.frame_reach`, `reach.pair_reach`)
     ranges: (2, dof) float32 (`reach.joint_ranges`)
     balls: (obstacles, 4) float32 x, y, z, radius around an obstacle in its skin, neighbours one after the other
@@ -44,6 +46,9 @@ class Header(NamedTuple):
     frame_floats: int
     reach: int
     ranges: int
+    blocks: int
+    block_pairs: int
+    block_pair_ints: int
     obstacles: int = 0
     obstacle_ints: int = 0
     balls: int = 0
@@ -73,11 +78,22 @@ class FrameFloats(NamedTuple):
 
 
 class PairRecord(NamedTuple):
-    """Two of the robot's shapes that may collide; common: the outermost frame that carries both, -1: none."""
+    """Two of the robot's shapes that may collide; common: the outermost frame that carries both, -1: none; blocks:
+    the pair of blocks that they are of."""
 
     a: int
     b: int
     common: int
+    blocks: int
+
+
+class BlockPair(NamedTuple):
+    """Two blocks, maybe the same twice, and their shapes' pairs: first to end - 1."""
+
+    first: int
+    end: int
+    a: int
+    b: int
 
 
 class ShapeRecord(NamedTuple):
@@ -108,12 +124,14 @@ class ShapeFloats(NamedTuple):
 
 
 _DOF, _FRAMES, _SHAPES, _MOVING, _PAIRS, _FRAME_INTS, _SHAPE_INTS, _PAIR_INTS, _FRAME_FLOATS = range(9)
-_REACH, _RANGES, _OBSTACLES, _OBSTACLE_INTS, _BALLS, _ORDER, _GROUPS = range(9, len(Header._fields))
-HEADER = 16  # room for it
+_REACH, _RANGES, _BLOCKS, _BLOCK_PAIRS, _BLOCK_PAIR_INTS = range(9, 14)
+_OBSTACLES, _OBSTACLE_INTS, _BALLS, _ORDER, _GROUPS = range(14, len(Header._fields))
+HEADER = 20  # room for it
 FRAME_INTS, FRAME_ROW = len(FrameInts._fields), len(FrameFloats._fields)
 FRAME_FLOATS = FRAME_ROW + POSE
 _KIND, _FRAME, _FLOATS, _VERTEX_COUNT, _VERTICES, _TABLE, _CANDIDATES, _FINE = range(len(ShapeRecord._fields))
 SHAPE_RECORD, PAIR_RECORD = len(ShapeRecord._fields), len(PairRecord._fields)
+BLOCK_PAIR = len(BlockPair._fields)
 _POSE, _HALF, _SKIN, _SPHERES = 0, POSE, POSE + 3, POSE + 4  # of ShapeFloats
 SPHERE = 5  # x, y, z, radius, radius of a ball inside the shape (-1: none)
 BALL = 4
@@ -212,7 +230,24 @@ def speed_count(scene):
 def self_pair(scene, p):
     """-> PairRecord."""
     ints, at = scene.ints, scene.ints[_PAIR_INTS] + PAIR_RECORD * p
-    return PairRecord(item(ints, at), item(ints, at + 1), item(ints, at + 2))
+    return PairRecord(item(ints, at), item(ints, at + 1), item(ints, at + 2), item(ints, at + 3))
+
+
+@lean_njit
+def block_count(scene):
+    return scene.ints[_BLOCKS]
+
+
+@lean_njit
+def block_pair_count(scene):
+    return scene.ints[_BLOCK_PAIRS]
+
+
+@lean_njit
+def block_pair(scene, g):
+    """-> BlockPair."""
+    ints, at = scene.ints, scene.ints[_BLOCK_PAIR_INTS] + BLOCK_PAIR * g
+    return BlockPair(item(ints, at), item(ints, at + 1), item(ints, at + 2), item(ints, at + 3))
 
 
 @lean_njit

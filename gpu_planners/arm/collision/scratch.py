@@ -7,7 +7,8 @@ import numpy as np
 from ...device import lean_njit, njit
 from ...parallel.memory import item, set_item
 from ..geometry.poses import POSE, load, store
-from .records import dof, frame_count, moving_count, shape_count, speed_count
+from .broad_phase import BOX
+from .records import block_count, block_pair_count, dof, frame_count, moving_count, shape_count, speed_count
 
 QUEUE = 128  # parts of a motion that wait for a check
 RESERVE = 32  # of them: how often a part can be halved, so that its parts find room one after the other
@@ -23,13 +24,14 @@ class ArmScratch(NamedTuple):
     The lanes of the worker share:
     speeds: (`speeds_size`,) of a motion, per unit of its parameter: metres that each shape and self pair moves at most,
         how fast the shapes' speeds change at most (`closing`); the rates of all frames' values, and how fast the
-        frames turn; the centres of all shapes' balls on the motion's middle lane
+        frames turn; the centres of all shapes' balls on the motion's middle lane, and the boxes around its blocks;
+        metres that the shapes of each pair of blocks move at most
     waiting: (2 * QUEUE,) begin and end of the parts of a motion that wait for a check
     tau: (2 * lanes,) each lane's answer so far, backwards, then ahead
     items: (2 * ITEM * lanes,) the pairs that wait for the exact search; codes: (2 * CODE * lanes,) int32
     Each lane has its own:
-    q: (dof,) configuration; poses: (`poses_size`,) of all frames, then the centres of all shapes' balls, in the world,
-        then the velocities of both
+    q: (dof,) configuration; poses: (`poses_size`,) of all frames, then the centres of all shapes' balls and the boxes
+        around the blocks, in the world, then the velocities of frames and balls
     sieve: (SIEVE,) int32 numbers of the pairs that passed the first sieve
     """
 
@@ -60,12 +62,12 @@ def new_scratch(scene):
 
 @lean_njit
 def poses_size(scene):
-    return (POSE + TWIST) * frame_count(scene) + 6 * shape_count(scene)
+    return (POSE + TWIST) * frame_count(scene) + 6 * shape_count(scene) + BOX * block_count(scene)
 
 
 @lean_njit
 def speeds_size(scene):
-    return shared_balls(scene) + 3 * shape_count(scene)
+    return block_speeds(scene) + block_pair_count(scene)
 
 
 @lean_njit
@@ -85,9 +87,15 @@ def own_balls(scene):
 
 
 @lean_njit
+def own_blocks(scene):
+    """Where the boxes around the blocks begin in `poses`: behind the balls."""
+    return own_balls(scene) + 3 * shape_count(scene)
+
+
+@lean_njit
 def twists(scene):
     """Where the frames' twists begin in `poses`."""
-    return own_balls(scene) + 3 * shape_count(scene)
+    return own_blocks(scene) + BOX * block_count(scene)
 
 
 @lean_njit
@@ -112,6 +120,18 @@ def rates(scene):
 def shared_balls(scene):
     """Where the balls' centres begin in `speeds`."""
     return rates(scene) + 2 * frame_count(scene)
+
+
+@lean_njit
+def shared_blocks(scene):
+    """Where the boxes around the blocks begin in `speeds`: behind the balls."""
+    return shared_balls(scene) + 3 * shape_count(scene)
+
+
+@lean_njit
+def block_speeds(scene):
+    """Where the speeds of the pairs of blocks begin in `speeds`."""
+    return shared_blocks(scene) + BOX * block_count(scene)
 
 
 @lean_njit

@@ -144,7 +144,7 @@ def shorten(task, cuts, desk, worker):
                 if not eager:
                     leg = int(cuts.way[leg])
                 if part_of_leg(cuts, leg, part, task.split, desk, worker.lane):
-                    if not motion_free(desk.a, desk.b, desk.space, worker.lane) and worker.lane == 0:
+                    if not motion_free(desk.a, desk.b, True, desk.space, worker.lane) and worker.lane == 0:
                         cuts.legs[leg] = BLOCKED
                     sync_lanes()
             meet(worker)

@@ -57,9 +57,10 @@ def space_of(checker: Any) -> Space:
     return Space(np.int32(mode), np.float32(step), scene.floats, scene.ints, checker.new_scratch())
 
 
-def motion_free(qa, qb, space, lane):
+def motion_free(qa, qb, end_free, space, lane):
     """Is the straight motion qa -> qb, (dof,) float32 each, free in the Space?
 
+    end_free: is qb expected to be free? The answer does not rest on it, but where a space looks first
     All lanes of the worker call it and get the answer.
     """
     raise NotImplementedError("compiled code only")
@@ -78,10 +79,10 @@ def register(scratch_class: type, target: str, implementation: Callable, overloa
         raise ValueError(f"another space has a scratch named {scratch_class.__name__}")
 
     @overload(motion_free, target=target)
-    def choose(qa, qb, space, lane):
+    def choose(qa, qb, end_free, space, lane):
         scratch = space.types[Space._fields.index("scratch")]
         if getattr(scratch, "instance_class", None) is scratch_class:
-            return lambda qa, qb, space, lane: implementation(qa, qb, space, lane)
+            return lambda qa, qb, end_free, space, lane: implementation(qa, qb, end_free, space, lane)
 
 
 @lean_njit
@@ -89,7 +90,7 @@ def motion_verdict(qa, qb, space, lane):
     """`motion_free` as FREE or NOT_FREE, or NOT_FINITE where an end is not. All lanes of the worker get the answer."""
     if not (finite(qa) and finite(qb)):
         return NOT_FINITE
-    return FREE if motion_free(qa, qb, space, lane) else NOT_FREE
+    return FREE if motion_free(qa, qb, True, space, lane) else NOT_FREE
 
 
 @lean_njit

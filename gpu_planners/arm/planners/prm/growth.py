@@ -142,7 +142,7 @@ def attempt(job, now, task):
     while is_free:
         space = desk.space
         space = Space(POINT if look else space.mode, space.step, space.floats, space.ints, space.scratch)
-        is_free = motion_free(desk.b if look else desk.a, desk.b, space, lane)
+        is_free = motion_free(desk.b if look else desk.a, desk.b, i < 0, space, lane)
         if not look:
             break
         look = False

@@ -81,7 +81,7 @@ def search(s, roots):
             if stops(s, flag):
                 break
             if motion_of(s, now, step, item, roots):
-                is_free = motion_free(desk.a, desk.b, desk.space, worker.lane)
+                is_free = motion_free(desk.a, desk.b, end_known(s, now, step, item), desk.space, worker.lane)
                 conclude(s, now, step, item, is_free)
             sync_lanes()
         meet(worker)
@@ -269,6 +269,12 @@ def motion_of(s, now, step, item, roots):
     between(nodes, near, q, part, parts, desk.a)
     between(nodes, near, q, part + 1, parts, desk.b)
     return True
+
+
+@lean_njit
+def end_known(s, now, step, item):
+    """Does the motion of `motion_of` end where the robot is known to be free: at the sample that another tree meets?"""
+    return step == CONNECT and item // now.batch + 1 == s.slots.steps[item % now.batch]
 
 
 @lean_njit

@@ -173,7 +173,7 @@ def choose_parent(job, b, i, length, m):
     base, cost, node, edge, at = b * NEAR, FAR, i, length, -1
     while True:
         fetch(g, node, near_node)
-        free = motion_free(near_node, q, job.desk.space, lane)
+        free = motion_free(near_node, q, at >= 0, job.desk.space, lane)
         if at >= 0 and free:
             return node, edge
         if at < 0:

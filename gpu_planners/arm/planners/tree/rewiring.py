@@ -87,7 +87,7 @@ def check_offer(job, b, j):
     if not any_lane(g.tree.offered[u] < cost):
         fetch(g, slots.joined[b], desk.a)
         fetch(g, u, desk.b)
-        free = motion_free(desk.a, desk.b, desk.space, job.worker.lane)
+        free = motion_free(desk.a, desk.b, True, desk.space, job.worker.lane)
     sync_lanes()
     if job.worker.lane == 0:
         if free:
