@@ -5,6 +5,7 @@ Name this folder as "python_path" in the judge's config.json; README.md here has
 
 import os
 
+import MAPF  # noqa: F401  (the judge's types)
 import numpy as np
 
 from gpu_planners.grid import FleetPlanner, GridMap
