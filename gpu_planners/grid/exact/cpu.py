@@ -7,18 +7,26 @@ import numpy as np
 from ...parallel.team import Worker, run_team
 from ..maps.grid_map import GridMap
 from ..paths import check_words, first_words
-from .bits import BitField, new_wave
+from .bits import BitField, bit_operations, new_wave
 from .descent import Agents, Directions, Packed, Walks, walk_functions
+from .queues import new_queue, queue_operations
 from .request import GOAL_USED, Request
 from .rounds import MEMORY, Work, field_functions
 from .shape import BITS, VALUES, FieldShape
-from .values import ValueField, new_tiles
+from .values import ValueField
 
 SHARED_TILES = 1 << 26  # on larger maps each agent walks for itself: a word for each tile would be too much
 SHARING_AGENTS = 256  # fewer agents hardly meet
 FEW_REPAIRED = 16  # changed blocks of all fields: one thread repairs so few before several have met a few dozen times
 NO_CODES = np.zeros((0, 0), np.uint32)
 MOST_THREADS = 8  # a round has a few dozen blocks, and all threads wait for each other after it
+
+
+def update_function(shape: FieldShape):
+    """-> update_fields of `rounds` for a thread"""
+    size = shape.blocks.size
+    operations = bit_operations(size) if shape.layout == BITS else queue_operations(size, shape.connectivity)
+    return field_functions(shape.layout, operations)
 
 
 def field_record(shape: FieldShape, map_array: np.ndarray, arrays: dict) -> BitField | ValueField:
@@ -39,9 +47,9 @@ class CpuFields:
     def __init__(self, shape: FieldShape):
         self.shape = shape
         self.members = min(MOST_THREADS, len(os.sched_getaffinity(0)))
-        make = new_wave if shape.layout == BITS else new_tiles
+        make = new_wave if shape.layout == BITS else new_queue
         self._scratch = [make(shape.blocks.size) for _ in range(self.members)]
-        self._update = field_functions(shape.layout, shape.blocks.size, shape.connectivity)
+        self._update = update_function(shape)
         self._count, self._write = walk_functions(shape.blocks.size)
         self._map = np.zeros((0, 0), np.uint8)
         self._arrays: dict[str, np.ndarray] = {}

@@ -26,7 +26,6 @@ import numpy as np
 from ...device import lean_njit
 from ...parallel.team import Worker, add, lane_count, lane_range, meet, raise_to
 from ..paths import EAST, NORTH, NORTH_EAST, NORTH_WEST, SOUTH, SOUTH_EAST, SOUTH_WEST, WEST
-from .bits import bit_operations, spread_on_cpu
 from .blocks import CHANGED, Visit
 from .request import (
     ALL_DIRECTIONS,
@@ -41,8 +40,7 @@ from .request import (
     relax_block,
     seed_block,
 )
-from .shape import BITS, VALUES
-from .values import value_operations
+from .shape import VALUES
 
 STAMP, STATE, LISTS, TOUCHED = 0, 1, 2, 4  # rows of the queue
 COUNTS, ROUND, TOUCHED_COUNT, EPOCH = 1, 4, 5, 6  # in the team's memory; COUNTS: lengths of three rounds' lists
@@ -203,12 +201,12 @@ def enlist_starts(orders, k, work):
 
 
 @functools.cache
-def field_functions(layout, size, connectivity, make_spread=spread_on_cpu):
-    """-> update_fields(numbers, work) for fields of a layout. numbers: a packed request"""
-    if layout == BITS:
-        clear_values, relax, withdraw, direct = bit_operations(size, make_spread)
-    else:
-        clear_values, relax, withdraw, direct = value_operations(size, connectivity)
+def field_functions(layout, operations):
+    """-> update_fields(numbers, work) for fields of a layout. numbers: a packed request
+
+    operations: clear, relax, withdraw, direct of its blocks, as of `bit_operations` and `value_operations`
+    """
+    clear_values, relax, withdraw, direct = operations
 
     @lean_njit
     def clear(slot, epoch, work):

@@ -1,0 +1,324 @@
+"""Blocks of weighted and 8-connected maps on a CPU thread: a bucket queue inside a block, whose tiles stay in the cache.
+
+What a step costs depends on the tile that it enters, so a tile of value v offers one value, v + STRAIGHT, to all tiles
+beside it, and one, v + DIAGONAL, to all at its corners (times its cost). These two *offers* of a tile wait in buckets
+by their value. In that order, the first offer that a tile takes is its final value, up to offers of the same bucket;
+since no step costs less than a bucket holds, those are all there when the bucket's turn comes. So each tile makes its
+offers once. They are taken by minima without branches: which of a tile's neighbours get better, nobody could predict.
+
+Tiles are numbered row by row over a block and the ring of tiles around it, B + 2 to a row. Offers to the ring are taken
+too, which tells what neighbouring blocks gain.
+"""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from ...device import lean_njit
+from .blocks import corner_bits, side_bits
+from .values import DIAGONAL_8, INFINITE, unit_of, value_operations
+
+WALL = np.int64(-1)  # the value of a blocked tile here: no offer is lower
+BUCKETS = 1024  # of the queue, in a circle
+REACH = BUCKETS // 2  # more buckets than any step leads ahead
+NOBODY = np.int16(-1)
+STRAIGHT, DIAGONAL, SEED = range(3)  # what waits in a bucket: offers, and tiles that have got better from outside
+
+
+class Queue(NamedTuple):
+    """A thread's scratch: a block of side B with the T = (B + 2)^2 tiles of it and around it, and its queue.
+
+    value, cost: as of `Tiles`, and the same memory
+    values, costs: (T,) the same, tile by tile
+    first: (3, BUCKETS) int16 the first tile that waits in a bucket, by what waits, or NOBODY
+    following: (3, T) int16 the tile after a tile there
+    fresh: (8 T,) int16 tiles that have got better in this bucket, some of them twice
+    done: (T,) uint8, 1: the tile has made its offers, or belongs to the ring
+    seeds: (T,) int16 tiles that have got better from outside
+    """
+
+    value: np.ndarray
+    cost: np.ndarray
+    values: np.ndarray
+    costs: np.ndarray
+    first: np.ndarray
+    following: np.ndarray
+    fresh: np.ndarray
+    done: np.ndarray
+    seeds: np.ndarray
+
+
+def new_queue(size):
+    """The scratch of one thread."""
+    wide = size + 2
+    tiles = wide * wide
+    value, cost = np.zeros((wide, wide), np.int64), np.zeros((wide, wide), np.uint8)
+    first = np.full((3, BUCKETS), NOBODY)
+    following, fresh = np.zeros((3, tiles), np.int16), np.zeros(8 * tiles, np.int16)
+    done, seeds = np.zeros(tiles, np.uint8), np.zeros(tiles, np.int16)
+    return Queue(value, cost, value.ravel(), cost.ravel(), first, following, fresh, done, seeds)
+
+
+@functools.cache
+def offer_functions(size, connectivity):
+    """-> settle(count, queue) for blocks of this size"""
+    wide = np.uint64(size + 2)
+    straight, diagonal = unit_of(connectivity), DIAGONAL_8
+    shift = straight.bit_length() - 1  # a bucket holds 2^shift units
+    one, mask = np.uint64(1), np.uint64(BUCKETS - 1)
+
+    @lean_njit
+    def offer(tile, value, count, queue):
+        """Offer a value to a tile -> count of fresh tiles"""
+        before = queue.values[tile]
+        queue.values[tile] = min(before, value)
+        queue.fresh[count] = np.int16(tile)
+        return count + np.uint64(value < before)
+
+    @lean_njit
+    def offer_straight(tile, count, queue):
+        value = queue.values[tile] + np.int64(queue.costs[tile]) * straight
+        count = offer(tile - wide, value, count, queue)
+        count = offer(tile + one, value, count, queue)
+        count = offer(tile + wide, value, count, queue)
+        return offer(tile - one, value, count, queue)
+
+    @lean_njit
+    def offer_diagonal(tile, count, queue):
+        values = queue.values
+        value = values[tile] + np.int64(queue.costs[tile]) * diagonal
+        north, east, south, west = values[tile - wide], values[tile + one], values[tile + wide], values[tile - one]
+        # of two tiles beside the diagonal, is one blocked? Then its value has the sign bit
+        count = offer(tile - wide + one, value | (((north | east) >> 63) & INFINITE), count, queue)
+        count = offer(tile + wide + one, value | (((south | east) >> 63) & INFINITE), count, queue)
+        count = offer(tile + wide - one, value | (((south | west) >> 63) & INFINITE), count, queue)
+        return offer(tile - wide - one, value | (((north | west) >> 63) & INFINITE), count, queue)
+
+    @lean_njit
+    def wait(tile, value, kind, queue):
+        """An offer begins to wait."""
+        bucket = np.uint64(value >> shift) & mask
+        queue.following[kind, tile] = queue.first[kind, bucket]
+        queue.first[kind, bucket] = np.int16(tile)
+
+    @lean_njit
+    def wait_all(count, queue):
+        """All fresh tiles are final: their offers wait -> how many offers"""
+        offers = 0
+        for i in range(count):
+            tile = np.uint64(queue.fresh[np.uint64(i)])
+            if queue.done[tile] == 0:
+                queue.done[tile] = 1
+                value, cost = queue.values[tile], np.int64(queue.costs[tile])
+                wait(tile, value + cost * straight, STRAIGHT, queue)
+                offers += 1
+                if connectivity == 8:
+                    wait(tile, value + cost * diagonal, DIAGONAL, queue)
+                    offers += 1
+        return offers
+
+    @lean_njit
+    def take_bucket(bucket, queue):
+        """Its seeds become fresh, and its offers are made -> how many were waiting; fresh tiles"""
+        waited, count = 0, np.uint64(0)
+        tile = queue.first[SEED, bucket]
+        while tile >= 0:
+            queue.fresh[count] = tile
+            count += one
+            waited += 1
+            tile = queue.following[SEED, np.uint64(tile)]
+        tile = queue.first[STRAIGHT, bucket]
+        while tile >= 0:
+            count = offer_straight(np.uint64(tile), count, queue)
+            waited += 1
+            tile = queue.following[STRAIGHT, np.uint64(tile)]
+        if connectivity == 8:
+            tile = queue.first[DIAGONAL, bucket]
+            while tile >= 0:
+                count = offer_diagonal(np.uint64(tile), count, queue)
+                waited += 1
+                tile = queue.following[DIAGONAL, np.uint64(tile)]
+        queue.first[SEED, bucket] = queue.first[STRAIGHT, bucket] = queue.first[DIAGONAL, bucket] = NOBODY
+        return waited, count
+
+    @lean_njit
+    def least_bucket(seeds, queue):
+        """-> the first bucket of so many seeds"""
+        least = INFINITE
+        for i in range(seeds):
+            least = min(least, queue.values[np.uint64(queue.seeds[np.uint64(i)])])
+        return least >> shift
+
+    @lean_njit
+    def sow(seeds, end, queue):
+        """Seeds of the buckets before `end` begin to wait -> how many; how many others are left"""
+        waiting, left = 0, 0
+        for i in range(seeds):
+            tile = np.uint64(queue.seeds[np.uint64(i)])
+            value = queue.values[tile]
+            if value >> shift >= end:
+                queue.seeds[np.uint64(left)] = np.int16(tile)
+                left += 1
+            elif queue.done[tile] == 0:
+                wait(tile, value, SEED, queue)
+                waiting += 1
+        return waiting, left
+
+    @lean_njit
+    def settle(seeds, queue):
+        """Find the exact values inside a block, where so many tiles of queue.seeds have got better."""
+        waiting, bucket = 0, np.int64(0)
+        while seeds + waiting > 0:
+            if waiting == 0:
+                bucket = least_bucket(seeds, queue)
+            end = bucket + REACH
+            more, seeds = sow(seeds, end, queue)
+            waiting += more
+            while waiting > 0 and bucket < end:
+                at = np.uint64(bucket) & mask
+                if (queue.first[SEED, at] & queue.first[STRAIGHT, at] & queue.first[DIAGONAL, at]) != NOBODY:
+                    waited, count = take_bucket(at, queue)
+                    waiting += wait_all(count, queue) - waited
+                bucket += 1
+
+    return settle
+
+
+@functools.cache
+def enter_function(size, connectivity):
+    """-> enter for blocks of this size"""
+    wide = size + 2
+    straight, diagonal = unit_of(connectivity), DIAGONAL_8
+
+    @lean_njit
+    def offered(tile, length, queue):
+        """-> the offer of a tile for steps of a length"""
+        value = queue.values[np.uint64(tile)]
+        return value + np.int64(queue.costs[np.uint64(tile)]) * length if value >= 0 else INFINITE
+
+    @lean_njit
+    def across(tile, out, along, queue):
+        """-> the least offer to a tile from the tile `out` away, which is outside, and its two neighbours `along`."""
+        best = offered(tile + out, straight, queue)
+        if connectivity == 8 and queue.values[np.uint64(tile + out)] >= 0:
+            if queue.values[np.uint64(tile - along)] >= 0:
+                best = min(best, offered(tile + out - along, diagonal, queue))
+            if queue.values[np.uint64(tile + along)] >= 0:
+                best = min(best, offered(tile + out + along, diagonal, queue))
+        return best
+
+    @lean_njit
+    def lowered(tile, best, seeds, queue):
+        """A tile takes the best offer from outside -> count of seeds"""
+        if best < queue.values[np.uint64(tile)]:
+            queue.values[np.uint64(tile)] = best
+            queue.seeds[np.uint64(seeds)] = np.int16(tile)
+            seeds += 1
+        return seeds
+
+    @lean_njit
+    def enter(queue):
+        """The tiles along a block's sides take what those outside offer -> how many of queue.seeds get better"""
+        seeds = 0
+        for row, out in ((1, -wide), (size, wide)):
+            for col in range(1, size + 1):
+                tile = row * wide + col
+                best = across(tile, out, 1, queue)
+                if col == 1:
+                    best = min(best, across(tile, -1, wide, queue))
+                if col == size:
+                    best = min(best, across(tile, 1, wide, queue))
+                seeds = lowered(tile, best, seeds, queue)
+        for row in range(2, size):
+            tile = row * wide + 1
+            seeds = lowered(tile, across(tile, -1, wide, queue), seeds, queue)
+            tile = row * wide + size
+            seeds = lowered(tile, across(tile, 1, wide, queue), seeds, queue)
+        return seeds
+
+    return enter
+
+
+@functools.cache
+def queue_operations(size, connectivity):
+    """-> clear, relax, withdraw, direct, those of `value_operations` for one thread"""
+    enter, settle = enter_function(size, connectivity), offer_functions(size, connectivity)
+    clear, _, withdraw, direct = value_operations(size, connectivity)
+    wide = size + 2
+
+    @lean_njit
+    def load(visit, field, queue):
+        """Copy a block and the tiles around it from the field."""
+        row, col = np.uint64((visit.block // field.width - 1) * size), np.uint64((visit.block % field.width - 1) * size)
+        slot = np.uint64(visit.slot)
+        for i in range(wide):
+            r = np.uint64(i)
+            for j in range(wide):
+                c = np.uint64(j)
+                cost = field.cost[row + r, col + c]
+                queue.cost[r, c] = cost
+                queue.value[r, c] = field.value[slot, row + r, col + c] if cost != 0 else WALL
+        queue.done[:] = np.uint8(0)
+        for i in range(wide):
+            for tile in (i, (wide - 1) * wide + i, i * wide, i * wide + wide - 1):
+                queue.done[np.uint64(tile)] = np.uint8(1)
+        return row, col, slot
+
+    @lean_njit
+    def better(row, col, r, c, slot, field, queue):
+        """Has tile (r, c) of the ring got better?"""
+        r, c = np.uint64(r), np.uint64(c)
+        return 0 <= queue.value[r, c] < field.value[slot, row + r, col + c]
+
+    @lean_njit
+    def relax(visit, field, raw, queue, lane):
+        """Find the exact values inside a block, given the tiles around it.
+
+        raw: the values inside need not fit each other, as after a withdrawal
+        -> bits of the neighbours (move codes) that get better by it
+        """
+        row, col, slot = load(visit, field, queue)
+        seeds = enter(queue)
+        if visit.seed >= 0:
+            tile = (visit.seed // size + 1) * wide + visit.seed % size + 1
+            if queue.values[tile] > 0:
+                queue.values[tile] = 0
+                queue.seeds[seeds] = tile
+                seeds += 1
+        if raw:
+            seeds = 0
+            for r in range(1, size + 1):
+                for c in range(1, size + 1):
+                    if 0 <= queue.value[r, c] < INFINITE:
+                        queue.seeds[seeds] = np.int16(r * wide + c)
+                        seeds += 1
+        if seeds == 0:
+            return np.int32(0)
+        settle(seeds, queue)
+        for i in range(1, size + 1):
+            r = np.uint64(i)
+            for j in range(1, size + 1):
+                c = np.uint64(j)
+                value = queue.value[r, c]
+                field.value[slot, row + r, col + c] = value if value >= 0 else INFINITE
+        north, east, south, west = False, False, False, False
+        for i in range(1, size + 1):
+            north |= better(row, col, 0, i, slot, field, queue)
+            south |= better(row, col, size + 1, i, slot, field, queue)
+            west |= better(row, col, i, 0, slot, field, queue)
+            east |= better(row, col, i, size + 1, slot, field, queue)
+        answer = np.int32(side_bits(north, east, south, west))
+        if connectivity == 8:
+            far = size + 1
+            answer |= np.int32(
+                corner_bits(
+                    better(row, col, 0, far, slot, field, queue),
+                    better(row, col, far, far, slot, field, queue),
+                    better(row, col, far, 0, slot, field, queue),
+                    better(row, col, 0, 0, slot, field, queue),
+                )
+            )
+        return answer
+
+    return clear, relax, withdraw, direct
