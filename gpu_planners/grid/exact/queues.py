@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...device import lean_njit
-from .blocks import corner_bits, side_bits
+from .blocks import AT_GOAL, NOWHERE, corner_bits, side_bits
 from .values import DIAGONAL_8, INFINITE, unit_of, value_operations
 
 WALL = np.int64(-1)  # the value of a blocked tile here: no offer is lower
@@ -36,6 +36,9 @@ class Queue(NamedTuple):
     fresh: (8 T,) int16 tiles that have got better in this bucket, some of them twice
     done: (T,) uint8, 1: the tile has made its offers, or belongs to the ring
     seeds: (T,) int16 tiles that have got better from outside
+    straight, diagonal: (T,) int64 what tiles offer, once all values are exact; INFINITE or more where they are not
+        reached
+    codes: (B * B,) int64 directions
     """
 
     value: np.ndarray
@@ -47,6 +50,9 @@ class Queue(NamedTuple):
     fresh: np.ndarray
     done: np.ndarray
     seeds: np.ndarray
+    straight: np.ndarray
+    diagonal: np.ndarray
+    codes: np.ndarray
 
 
 def new_queue(size):
@@ -57,7 +63,9 @@ def new_queue(size):
     first = np.full((3, BUCKETS), NOBODY)
     following, fresh = np.zeros((3, tiles), np.int16), np.zeros(8 * tiles, np.int16)
     done, seeds = np.zeros(tiles, np.uint8), np.zeros(tiles, np.int16)
-    return Queue(value, cost, value.ravel(), cost.ravel(), first, following, fresh, done, seeds)
+    straight, diagonal, codes = (np.zeros(count, np.int64) for count in (tiles, tiles, size * size))
+    tiles_of = value, cost, value.ravel(), cost.ravel()
+    return Queue(*tiles_of, first, following, fresh, done, seeds, straight, diagonal, codes)
 
 
 @functools.cache
@@ -241,10 +249,79 @@ def enter_function(size, connectivity):
 
 
 @functools.cache
+def direct_function(size, connectivity):
+    """-> direct for blocks of this size. Its loops are such that the compiler takes several tiles at once."""
+    wide, straight, diagonal = size + 2, unit_of(connectivity), DIAGONAL_8
+
+    @lean_njit
+    def load_offers(visit, field, queue):
+        """Fill queue.straight and queue.diagonal."""
+        row, col = np.uint64((visit.block // field.width - 1) * size), np.uint64((visit.block % field.width - 1) * size)
+        slot = np.uint64(visit.slot)
+        for i in range(wide):
+            r, line = np.uint64(i), np.uint64(i * wide)
+            for j in range(wide):
+                c = np.uint64(j)
+                value, cost = field.value[slot, row + r, col + c], np.int64(field.cost[row + r, col + c])
+                queue.straight[line + c] = value + cost * straight
+                if connectivity == 8:
+                    queue.diagonal[line + c] = value + cost * diagonal
+
+    @lean_njit
+    def choose(row, queue):
+        """Fill queue.codes for a row: of each tile the first of its best moves, NOWHERE if it is not reached."""
+        here = np.uint64((row + 1) * wide + 1)
+        above, below = here - np.uint64(wide), here + np.uint64(wide)
+        one = np.uint64(1)
+        for i in range(size):
+            c = np.uint64(i)
+            north, south = queue.straight[above + c], queue.straight[below + c]
+            east, west = queue.straight[here + c + one], queue.straight[here + c - one]
+            best, code = north, np.int64(0)
+            code = np.int64(1) if east < best else code
+            best = min(best, east)
+            code = np.int64(2) if south < best else code
+            best = min(best, south)
+            code = np.int64(3) if west < best else code
+            best = min(best, west)
+            if connectivity == 8:  # beside a diagonal, a tile that is not reached is blocked, or the diagonal is not reached
+                by = queue.diagonal[above + c + one] | ((north | east) & INFINITE)
+                code = np.int64(4) if by < best else code
+                best = min(best, by)
+                by = queue.diagonal[below + c + one] | ((south | east) & INFINITE)
+                code = np.int64(5) if by < best else code
+                best = min(best, by)
+                by = queue.diagonal[below + c - one] | ((south | west) & INFINITE)
+                code = np.int64(6) if by < best else code
+                best = min(best, by)
+                by = queue.diagonal[above + c - one] | ((north | west) & INFINITE)
+                code = np.int64(7) if by < best else code
+            queue.codes[np.uint64(row * size) + c] = NOWHERE if queue.straight[here + c] >= INFINITE else code
+
+    @lean_njit
+    def direct(visit, field, queue, lane):
+        """Write the block's directions: of each tile the first of its best moves, AT_GOAL or NOWHERE."""
+        load_offers(visit, field, queue)
+        for row in range(size):
+            choose(row, queue)
+        if visit.seed >= 0:
+            queue.codes[visit.seed] = AT_GOAL
+        item = np.uint64(visit.item)
+        for word in range(size * size // 8):
+            packed = np.int64(0)
+            for k in range(8):
+                packed |= queue.codes[np.uint64(8 * word + k)] << (4 * k)
+            field.directions[item, np.uint64(word)] = np.uint32(packed)
+
+    return direct
+
+
+@functools.cache
 def queue_operations(size, connectivity):
     """-> clear, relax, withdraw, direct, those of `value_operations` for one thread"""
     enter, settle = enter_function(size, connectivity), offer_functions(size, connectivity)
-    clear, _, withdraw, direct = value_operations(size, connectivity)
+    clear, _, withdraw, _ = value_operations(size, connectivity)
+    direct = direct_function(size, connectivity)
     wide = size + 2
 
     @lean_njit
