@@ -13,12 +13,11 @@ from gpu_planners.device import cuda_problem
 from gpu_planners.errors import GridMapError, SettingsError
 from gpu_planners.grid import AgentStatus, BlockPlanner, GridMap, load_movingai_map, load_movingai_scen
 from gpu_planners.grid.exact import rounds
-from gpu_planners.grid.exact.bits import new_wave
-from gpu_planners.grid.exact.cpu import field_record
+from gpu_planners.grid.exact.cpu import new_scratch, thread_work, update_function
 from gpu_planners.grid.exact.fields import Exact, Settings
 from gpu_planners.grid.exact.request import Request
-from gpu_planners.grid.exact.shape import BITS, FieldShape
-from gpu_planners.grid.exact.values import new_tiles
+from gpu_planners.grid.exact.shape import FieldShape
+from gpu_planners.grid.exact.values import INFINITE
 from gpu_planners.parallel.team import Worker
 
 CASES = {
@@ -265,12 +264,11 @@ class OneField:
         self.update(new=[0])
 
     def update(self, **asked):
-        shape, size = self.shape, self.shape.blocks.size
+        shape = self.shape
         worker = Worker(0, 1, 0, 0, 1, self.memory, self.memory)
-        scratch = new_wave(size) if shape.layout == BITS else new_tiles(size)
-        field = field_record(shape, self.map, self.arrays)
-        work = rounds.Work(field, self.arrays["goals"], self.arrays["queue"], scratch, worker)
-        rounds.field_functions(shape.layout, size, shape.connectivity)(Request(self.goals, **asked).packed(), work)
+        least = np.full(shape.blocks.count, INFINITE)
+        work = thread_work(shape, self.map, self.arrays, least, new_scratch(shape), worker)
+        update_function(shape)(Request(self.goals, **asked).packed(), work)
 
     def change(self, rows, cols, costs):
         self.grid = self.grid.changed(rows, cols, costs)

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...device import lean_njit
-from .blocks import AT_GOAL, NOWHERE, corner_bits, side_bits
+from ..paths import EAST, NORTH, NORTH_EAST, NORTH_WEST, SOUTH, SOUTH_EAST, SOUTH_WEST, WEST
+from .blocks import AT_GOAL, NOWHERE
 from .values import DIAGONAL_8, INFINITE, unit_of, value_operations
 
 WALL = np.int64(-1)  # the value of a blocked tile here: no offer is lower
@@ -39,6 +40,7 @@ class Queue(NamedTuple):
     straight, diagonal: (T,) int64 what tiles offer, once all values are exact; INFINITE or more where they are not
         reached
     codes: (B * B,) int64 directions
+    gain: (8,) int64 the least value that each neighbour gets better by, by move codes; INFINITE: none
     """
 
     value: np.ndarray
@@ -53,6 +55,7 @@ class Queue(NamedTuple):
     straight: np.ndarray
     diagonal: np.ndarray
     codes: np.ndarray
+    gain: np.ndarray
 
 
 def new_queue(size):
@@ -65,7 +68,7 @@ def new_queue(size):
     done, seeds = np.zeros(tiles, np.uint8), np.zeros(tiles, np.int16)
     straight, diagonal, codes = (np.zeros(count, np.int64) for count in (tiles, tiles, size * size))
     tiles_of = value, cost, value.ravel(), cost.ravel()
-    return Queue(*tiles_of, first, following, fresh, done, seeds, straight, diagonal, codes)
+    return Queue(*tiles_of, first, following, fresh, done, seeds, straight, diagonal, codes, np.full(8, INFINITE))
 
 
 @functools.cache
@@ -343,10 +346,33 @@ def queue_operations(size, connectivity):
         return row, col, slot
 
     @lean_njit
-    def better(row, col, r, c, slot, field, queue):
-        """Has tile (r, c) of the ring got better?"""
+    def gained(row, col, r, c, slot, field, queue):
+        """-> the value of tile (r, c) of the ring if it has got better, else INFINITE"""
         r, c = np.uint64(r), np.uint64(c)
-        return 0 <= queue.value[r, c] < field.value[slot, row + r, col + c]
+        value = queue.value[r, c]
+        return value if 0 <= value < field.value[slot, row + r, col + c] else INFINITE
+
+    @lean_njit
+    def gains(row, col, slot, field, queue):
+        """Fill queue.gain -> bits of the neighbours that get better"""
+        far, gain = size + 1, queue.gain
+        north, east, south, west = INFINITE, INFINITE, INFINITE, INFINITE
+        for i in range(1, far):
+            north = min(north, gained(row, col, 0, i, slot, field, queue))
+            south = min(south, gained(row, col, far, i, slot, field, queue))
+        for i in range(1, far):
+            west = min(west, gained(row, col, i, 0, slot, field, queue))
+            east = min(east, gained(row, col, i, far, slot, field, queue))
+        gain[NORTH], gain[EAST], gain[SOUTH], gain[WEST] = north, east, south, west
+        if connectivity == 8:
+            gain[NORTH_EAST] = gained(row, col, 0, far, slot, field, queue)
+            gain[SOUTH_EAST] = gained(row, col, far, far, slot, field, queue)
+            gain[SOUTH_WEST] = gained(row, col, far, 0, slot, field, queue)
+            gain[NORTH_WEST] = gained(row, col, 0, 0, slot, field, queue)
+        answer = 0
+        for k in range(connectivity):
+            answer |= np.int64(gain[k] < INFINITE) << k
+        return np.int32(answer)
 
     @lean_njit
     def relax(visit, field, raw, queue, lane):
@@ -379,23 +405,6 @@ def queue_operations(size, connectivity):
                 c = np.uint64(j)
                 value = queue.value[r, c]
                 field.value[slot, row + r, col + c] = value if value >= 0 else INFINITE
-        north, east, south, west = False, False, False, False
-        for i in range(1, size + 1):
-            north |= better(row, col, 0, i, slot, field, queue)
-            south |= better(row, col, size + 1, i, slot, field, queue)
-            west |= better(row, col, i, 0, slot, field, queue)
-            east |= better(row, col, i, size + 1, slot, field, queue)
-        answer = np.int32(side_bits(north, east, south, west))
-        if connectivity == 8:
-            far = size + 1
-            answer |= np.int32(
-                corner_bits(
-                    better(row, col, 0, far, slot, field, queue),
-                    better(row, col, far, far, slot, field, queue),
-                    better(row, col, far, 0, slot, field, queue),
-                    better(row, col, 0, 0, slot, field, queue),
-                )
-            )
-        return answer
+        return gains(row, col, slot, field, queue)
 
     return clear, relax, withdraw, direct

@@ -44,7 +44,8 @@ from .shape import VALUES
 
 STAMP, STATE, LISTS, TOUCHED = 0, 1, 2, 4  # rows of the queue
 COUNTS, ROUND, TOUCHED_COUNT, EPOCH = 1, 4, 5, 6  # in the team's memory; COUNTS: lengths of three rounds' lists
-MEMORY = 8  # its size
+CLAIMED = 7  # how many items of a round threads have taken, of even and of odd rounds: see `ordered`
+MEMORY = 9  # its size
 MOST_COUNTED = 1 << 29  # rounds, epochs: then both begin anew. Four times as many fit, for the rounds of one request
 
 
@@ -56,6 +57,7 @@ class Work(NamedTuple):
     queue: see above
     scratch: Wave or Tiles
     worker: its memory as above
+    order: `ordered.Order` on the CPU; None
     """
 
     field: NamedTuple
@@ -63,6 +65,7 @@ class Work(NamedTuple):
     queue: np.ndarray
     scratch: NamedTuple
     worker: Worker
+    order: tuple | None
 
 
 @lean_njit
@@ -98,13 +101,18 @@ def settled(item, epoch, work):
 
 
 @lean_njit
+def around(width):
+    """-> how far the neighbours of an item are from it, by move codes. width: blocks in a row"""
+    return -width, 1, width, -1, 1 - width, width + 1, width - 1, -width - 1
+
+
+@lean_njit
 def call(item, neighbours, k, work):
     """Put the neighbours of an item whose bits (move codes) are set on the list of round k."""
-    width = work.field.width
-    around = (-width, 1, width, -1, 1 - width, width + 1, width - 1, -width - 1)
+    far = around(work.field.width)
     for j in lane_range(0, 8, work.worker.lane):
         if (neighbours >> j) & 1:
-            enlist(item + around[j], k, work)
+            enlist(item + far[j], k, work)
 
 
 @lean_njit
@@ -169,6 +177,8 @@ def begin(orders, work):
         worker.memory[TOUCHED_COUNT] = 0
         for i in range(3):
             worker.memory[COUNTS + i] = 0
+        for i in range(2):
+            worker.memory[CLAIMED + i] = 0
     for j in range(thread, 4 * orders.live, threads):
         work.goals[j // 4, j % 4] = goal_number(orders, j)
     return k, epoch
@@ -201,10 +211,12 @@ def enlist_starts(orders, k, work):
 
 
 @functools.cache
-def field_functions(layout, operations):
+def field_functions(layout, operations, make_rounds=None):
     """-> update_fields(numbers, work) for fields of a layout. numbers: a packed request
 
     operations: clear, relax, withdraw, direct of its blocks, as of `bit_operations` and `value_operations`
+    make_rounds: work_on(visit, withdrawing, epoch, work) -> rounds(withdrawing, k, epoch, work) that relaxes, in place
+        of the one here
     """
     clear_values, relax, withdraw, direct = operations
 
@@ -254,6 +266,8 @@ def field_functions(layout, operations):
             meet(worker)
             k += 1
 
+    relaxing = make_rounds(work_on) if make_rounds else rounds
+
     @lean_njit
     def is_dirty(item, epoch, work):
         """Has something changed in this epoch in a block or beside it?"""
@@ -300,7 +314,7 @@ def field_functions(layout, operations):
             meet(worker)  # all have seen the empty list
         enlist_starts(orders, k, work)
         meet(worker)
-        k = rounds(False, k, epoch, work)
+        k = relaxing(False, k, epoch, work)
         if is_first(worker):
             worker.memory[ROUND], worker.memory[EPOCH] = k, epoch
         direct_fields(orders, epoch, work)
