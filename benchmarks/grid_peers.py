@@ -8,7 +8,7 @@ maps. Its costs are `exact`'s integers, so that its fields equal those bit for b
 import numpy as np
 from numba import njit
 
-from gpu_planners.grid.exact.values import DIAGONAL_8, INFINITE, unit_of
+from gpu_planners.grid.exact.values import DIAGONAL_8, unit_of
 from gpu_planners.grid.paths import COL_STEP, ROW_STEP
 
 
@@ -144,11 +144,15 @@ class BucketQueue:
         """Buckets for delays of up to so many."""
         return 1 << (highest + 1).bit_length()
 
-    def field(self, goal):
+    def search(self, goal):
+        """Find the costs; `field` gives them as well."""
         tile = (int(goal[0]) + 1) * (self.grid.cols + 2) + int(goal[1]) + 1
         arguments = self._cost.ravel(), self._steps, tile, self._value.ravel()
         while not bucket_search(*arguments, self._buckets, self._count):
             self._buckets = np.zeros((len(self._buckets), 2 * self._buckets.shape[1]), np.int32)
+
+    def field(self, goal):
+        self.search(goal)
         found = self._value[1:-1, 1:-1]
         return np.where(found < np.iinfo(found.dtype).max, found, -1)
 

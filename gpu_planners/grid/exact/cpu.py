@@ -36,7 +36,9 @@ def _ordered(layout, size):
     return ordered_rounds(layout, size)
 
 
-def thread_work(shape: FieldShape, map_array: np.ndarray, arrays: dict, least: np.ndarray, scratch, worker: Worker) -> Work:
+def thread_work(
+    shape: FieldShape, map_array: np.ndarray, arrays: dict, least: np.ndarray, scratch, worker: Worker
+) -> Work:
     """The work of a thread. arrays: those of `field_shapes`; least: as of `Order`; scratch: of `new_scratch`"""
     gain = np.full(8, INFINITE) if shape.layout == BITS else scratch.gain
     field = field_record(shape, map_array, arrays)

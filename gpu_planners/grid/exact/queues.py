@@ -1,13 +1,13 @@
-"""Blocks of weighted and 8-connected maps on a CPU thread: a bucket queue inside a block, whose tiles stay in the cache.
+"""Blocks of weighted and 8-connected maps on a CPU thread: a bucket queue [Dia69] inside a block, which the cache holds.
 
-What a step costs depends on the tile that it enters, so a tile of value v offers one value, v + STRAIGHT, to all tiles
-beside it, and one, v + DIAGONAL, to all at its corners (times its cost). These two *offers* of a tile wait in buckets
-by their value. In that order, the first offer that a tile takes is its final value, up to offers of the same bucket;
-since no step costs less than a bucket holds, those are all there when the bucket's turn comes. So each tile makes its
-offers once. They are taken by minima without branches: which of a tile's neighbours get better, nobody could predict.
+A step costs what the tile that it enters costs. So a tile of value v offers v + STRAIGHT to all tiles beside it and
+v + DIAGONAL to all at its corners, each times its cost. These two *offers* wait in buckets, by their value. No step
+costs less than a bucket spans: when a bucket's turn comes, all of its offers are there, and what a tile has got when
+the bucket is empty is its final value. So each tile makes its offers once. They are taken by minima without branches:
+nobody could predict which neighbours get better.
 
-Tiles are numbered row by row over a block and the ring of tiles around it, B + 2 to a row. Offers to the ring are taken
-too, which tells what neighbouring blocks gain.
+Tiles are numbered row by row over a block and the ring of tiles around it, B + 2 to a row. The ring takes offers too,
+which tells what neighbouring blocks gain. CUDA sweeps lines instead (`values`), to keep its lanes busy.
 """
 
 import functools
@@ -20,10 +20,12 @@ from ..paths import EAST, NORTH, NORTH_EAST, NORTH_WEST, SOUTH, SOUTH_EAST, SOUT
 from .blocks import AT_GOAL, NOWHERE
 from .values import DIAGONAL_8, INFINITE, unit_of, value_operations
 
+SIGN = np.uint64(1 << 63)
 WALL = np.int64(-1)  # the value of a blocked tile here: no offer is lower
 BUCKETS = 1024  # of the queue, in a circle
 REACH = BUCKETS // 2  # more buckets than any step leads ahead
 NOBODY = np.int16(-1)
+OWN, BLOCKED = 2, 3  # of `Queue.offers`, beside STRAIGHT and DIAGONAL
 STRAIGHT, DIAGONAL, SEED = range(3)  # what waits in a bucket: offers, and tiles that have got better from outside
 
 
@@ -37,9 +39,9 @@ class Queue(NamedTuple):
     fresh: (8 T,) int16 tiles that have got better in this bucket, some of them twice
     done: (T,) uint8, 1: the tile has made its offers, or belongs to the ring
     seeds: (T,) int16 tiles that have got better from outside
-    straight, diagonal: (T,) int64 what tiles offer, once all values are exact; INFINITE or more where they are not
-        reached
-    codes: (B * B,) int64 directions
+    offers: (4, B + 2, B + 2) uint32 for directions, the lowest bits of what tiles offer, by the kind of offer, and of
+        their own values; 1 where they are blocked
+    codes: (B * B,) uint8 directions;  octets: (B * B / 8,) uint64 the same memory
     gain: (8,) int64 the least value that each neighbour gets better by, by move codes; INFINITE: none
     """
 
@@ -52,9 +54,9 @@ class Queue(NamedTuple):
     fresh: np.ndarray
     done: np.ndarray
     seeds: np.ndarray
-    straight: np.ndarray
-    diagonal: np.ndarray
+    offers: np.ndarray
     codes: np.ndarray
+    octets: np.ndarray
     gain: np.ndarray
 
 
@@ -66,13 +68,15 @@ def new_queue(size):
     first = np.full((3, BUCKETS), NOBODY)
     following, fresh = np.zeros((3, tiles), np.int16), np.zeros(8 * tiles, np.int16)
     done, seeds = np.zeros(tiles, np.uint8), np.zeros(tiles, np.int16)
-    straight, diagonal, codes = (np.zeros(count, np.int64) for count in (tiles, tiles, size * size))
+    offers, codes = np.zeros((4, wide, wide), np.uint32), np.zeros(size * size, np.uint8)
     tiles_of = value, cost, value.ravel(), cost.ravel()
-    return Queue(*tiles_of, first, following, fresh, done, seeds, straight, diagonal, codes, np.full(8, INFINITE))
+    return Queue(
+        *tiles_of, first, following, fresh, done, seeds, offers, codes, codes.view(np.uint64), np.full(8, INFINITE)
+    )
 
 
 @functools.cache
-def offer_functions(size, connectivity):
+def settle_function(size, connectivity):
     """-> settle(count, queue) for blocks of this size"""
     wide = np.uint64(size + 2)
     straight, diagonal = unit_of(connectivity), DIAGONAL_8
@@ -200,30 +204,29 @@ def offer_functions(size, connectivity):
 def enter_function(size, connectivity):
     """-> enter for blocks of this size"""
     wide = size + 2
+    north, east, south, west = (np.uint64(step % 2**64) for step in (-wide, 1, wide, -1))
     straight, diagonal = unit_of(connectivity), DIAGONAL_8
 
     @lean_njit
-    def offered(tile, length, queue):
-        """-> the offer of a tile for steps of a length"""
-        value = queue.values[np.uint64(tile)]
-        return value + np.int64(queue.costs[np.uint64(tile)]) * length if value >= 0 else INFINITE
-
-    @lean_njit
     def across(tile, out, along, queue):
-        """-> the least offer to a tile from the tile `out` away, which is outside, and its two neighbours `along`."""
-        best = offered(tile + out, straight, queue)
-        if connectivity == 8 and queue.values[np.uint64(tile + out)] >= 0:
-            if queue.values[np.uint64(tile - along)] >= 0:
-                best = min(best, offered(tile + out - along, diagonal, queue))
-            if queue.values[np.uint64(tile + along)] >= 0:
-                best = min(best, offered(tile + out + along, diagonal, queue))
+        """-> the least offer to a tile from the tile `out` away, which is outside, and its two neighbours `along`. A
+        blocked tile offers a number with the sign bit, which is the greatest of uint64."""
+        values, costs = queue.values, queue.costs
+        ahead = tile + out
+        best = np.uint64(values[ahead] + np.int64(costs[ahead]) * straight)
+        if connectivity == 8:
+            for beside in (along, np.uint64(0) - along):
+                at = ahead + beside
+                cut = np.uint64(values[ahead] | values[tile + beside]) & SIGN
+                best = min(best, np.uint64(values[at] + np.int64(costs[at]) * diagonal) | cut)
         return best
 
     @lean_njit
     def lowered(tile, best, seeds, queue):
         """A tile takes the best offer from outside -> count of seeds"""
-        if best < queue.values[np.uint64(tile)]:
-            queue.values[np.uint64(tile)] = best
+        value = queue.values[tile]
+        if value >= 0 and best < np.uint64(value):
+            queue.values[tile] = np.int64(best)
             queue.seeds[np.uint64(seeds)] = np.int16(tile)
             seeds += 1
         return seeds
@@ -232,20 +235,20 @@ def enter_function(size, connectivity):
     def enter(queue):
         """The tiles along a block's sides take what those outside offer -> how many of queue.seeds get better"""
         seeds = 0
-        for row, out in ((1, -wide), (size, wide)):
+        for row, out in ((1, north), (size, south)):
             for col in range(1, size + 1):
-                tile = row * wide + col
-                best = across(tile, out, 1, queue)
+                tile = np.uint64(row * wide + col)
+                best = across(tile, out, east, queue)
                 if col == 1:
-                    best = min(best, across(tile, -1, wide, queue))
+                    best = min(best, across(tile, west, south, queue))
                 if col == size:
-                    best = min(best, across(tile, 1, wide, queue))
+                    best = min(best, across(tile, east, south, queue))
                 seeds = lowered(tile, best, seeds, queue)
         for row in range(2, size):
-            tile = row * wide + 1
-            seeds = lowered(tile, across(tile, -1, wide, queue), seeds, queue)
-            tile = row * wide + size
-            seeds = lowered(tile, across(tile, 1, wide, queue), seeds, queue)
+            tile = np.uint64(row * wide + 1)
+            seeds = lowered(tile, across(tile, west, south, queue), seeds, queue)
+            tile = np.uint64(row * wide + size)
+            seeds = lowered(tile, across(tile, east, south, queue), seeds, queue)
         return seeds
 
     return enter
@@ -253,68 +256,74 @@ def enter_function(size, connectivity):
 
 @functools.cache
 def direct_function(size, connectivity):
-    """-> direct for blocks of this size. Its loops are such that the compiler takes several tiles at once."""
-    wide, straight, diagonal = size + 2, unit_of(connectivity), DIAGONAL_8
+    """-> direct for blocks of this size. Its loops are such that one instruction takes several tiles.
+
+    A tile's value is what its best neighbours offer, and no neighbour offers 2^32 more. So equality of the lowest 32
+    bits tells which ones are best.
+    """
+    wide, straight, diagonal, one = size + 2, unit_of(connectivity), DIAGONAL_8, np.uint64(1)
 
     @lean_njit
     def load_offers(visit, field, queue):
-        """Fill queue.straight and queue.diagonal."""
+        """Fill queue.offers."""
         row, col = np.uint64((visit.block // field.width - 1) * size), np.uint64((visit.block % field.width - 1) * size)
-        slot = np.uint64(visit.slot)
+        slot, offers = np.uint64(visit.slot), queue.offers
         for i in range(wide):
-            r, line = np.uint64(i), np.uint64(i * wide)
+            r = np.uint64(i)
             for j in range(wide):
                 c = np.uint64(j)
-                value, cost = field.value[slot, row + r, col + c], np.int64(field.cost[row + r, col + c])
-                queue.straight[line + c] = value + cost * straight
+                value, cost = np.uint32(field.value[slot, row + r, col + c]), np.uint32(field.cost[row + r, col + c])
+                offers[OWN, r, c] = value
+                offers[BLOCKED, r, c] = np.uint32(cost == 0)
+                offers[STRAIGHT, r, c] = value + cost * np.uint32(straight)
                 if connectivity == 8:
-                    queue.diagonal[line + c] = value + cost * diagonal
+                    offers[DIAGONAL, r, c] = value + cost * np.uint32(diagonal)
 
     @lean_njit
-    def choose(row, queue):
-        """Fill queue.codes for a row: of each tile the first of its best moves, NOWHERE if it is not reached."""
-        here = np.uint64((row + 1) * wide + 1)
-        above, below = here - np.uint64(wide), here + np.uint64(wide)
-        one = np.uint64(1)
-        for i in range(size):
+    def choose(here, queue):
+        """Fill queue.codes for row `here`: of each tile the first of its best moves, NOWHERE where there is none."""
+        offers, above, below = queue.offers, here - one, here + one
+        for i in range(1, size + 1):
             c = np.uint64(i)
-            north, south = queue.straight[above + c], queue.straight[below + c]
-            east, west = queue.straight[here + c + one], queue.straight[here + c - one]
-            best, code = north, np.int64(0)
-            code = np.int64(1) if east < best else code
-            best = min(best, east)
-            code = np.int64(2) if south < best else code
-            best = min(best, south)
-            code = np.int64(3) if west < best else code
-            best = min(best, west)
-            if connectivity == 8:  # beside a diagonal, a tile that is not reached is blocked, or the diagonal is not reached
-                by = queue.diagonal[above + c + one] | ((north | east) & INFINITE)
-                code = np.int64(4) if by < best else code
-                best = min(best, by)
-                by = queue.diagonal[below + c + one] | ((south | east) & INFINITE)
-                code = np.int64(5) if by < best else code
-                best = min(best, by)
-                by = queue.diagonal[below + c - one] | ((south | west) & INFINITE)
-                code = np.int64(6) if by < best else code
-                best = min(best, by)
-                by = queue.diagonal[above + c - one] | ((north | west) & INFINITE)
-                code = np.int64(7) if by < best else code
-            queue.codes[np.uint64(row * size) + c] = NOWHERE if queue.straight[here + c] >= INFINITE else code
+            east, west = c + one, c - one
+            own, code = offers[OWN, here, c], np.uint32(NOWHERE)
+            north_wall, east_wall = offers[BLOCKED, above, c], offers[BLOCKED, here, east]
+            south_wall, west_wall = offers[BLOCKED, below, c], offers[BLOCKED, here, west]
+            if connectivity == 8:
+                walls = north_wall | west_wall | offers[BLOCKED, above, west]
+                code = np.uint32(NORTH_WEST) if (offers[DIAGONAL, above, west] ^ own) | walls == 0 else code
+                walls = south_wall | west_wall | offers[BLOCKED, below, west]
+                code = np.uint32(SOUTH_WEST) if (offers[DIAGONAL, below, west] ^ own) | walls == 0 else code
+                walls = south_wall | east_wall | offers[BLOCKED, below, east]
+                code = np.uint32(SOUTH_EAST) if (offers[DIAGONAL, below, east] ^ own) | walls == 0 else code
+                walls = north_wall | east_wall | offers[BLOCKED, above, east]
+                code = np.uint32(NORTH_EAST) if (offers[DIAGONAL, above, east] ^ own) | walls == 0 else code
+            code = np.uint32(WEST) if (offers[STRAIGHT, here, west] ^ own) | west_wall == 0 else code
+            code = np.uint32(SOUTH) if (offers[STRAIGHT, below, c] ^ own) | south_wall == 0 else code
+            code = np.uint32(EAST) if (offers[STRAIGHT, here, east] ^ own) | east_wall == 0 else code
+            code = np.uint32(NORTH) if (offers[STRAIGHT, above, c] ^ own) | north_wall == 0 else code
+            code = np.uint32(NOWHERE) if offers[BLOCKED, here, c] != 0 else code
+            queue.codes[(here - one) * np.uint64(size) + west] = np.uint8(code)
+
+    @lean_njit
+    def nibbles(octets):
+        """The low halves of eight bytes."""
+        octets = (octets | octets >> np.uint64(4)) & np.uint64(0x00FF00FF00FF00FF)
+        octets = (octets | octets >> np.uint64(8)) & np.uint64(0x0000FFFF0000FFFF)
+        return np.uint32(octets | octets >> np.uint64(16))
 
     @lean_njit
     def direct(visit, field, queue, lane):
         """Write the block's directions: of each tile the first of its best moves, AT_GOAL or NOWHERE."""
         load_offers(visit, field, queue)
-        for row in range(size):
-            choose(row, queue)
+        for row in range(1, size + 1):
+            choose(np.uint64(row), queue)
         if visit.seed >= 0:
             queue.codes[visit.seed] = AT_GOAL
         item = np.uint64(visit.item)
-        for word in range(size * size // 8):
-            packed = np.int64(0)
-            for k in range(8):
-                packed |= queue.codes[np.uint64(8 * word + k)] << (4 * k)
-            field.directions[item, np.uint64(word)] = np.uint32(packed)
+        for i in range(size * size // 8):
+            word = np.uint64(i)
+            field.directions[item, word] = nibbles(queue.octets[word])
 
     return direct
 
@@ -322,7 +331,7 @@ def direct_function(size, connectivity):
 @functools.cache
 def queue_operations(size, connectivity):
     """-> clear, relax, withdraw, direct, those of `value_operations` for one thread"""
-    enter, settle = enter_function(size, connectivity), offer_functions(size, connectivity)
+    enter, settle = enter_function(size, connectivity), settle_function(size, connectivity)
     clear, _, withdraw, _ = value_operations(size, connectivity)
     direct = direct_function(size, connectivity)
     wide = size + 2

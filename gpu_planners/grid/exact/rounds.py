@@ -2,7 +2,8 @@
 
 A round relaxes every block on the list, in any order; a block that made its neighbour better puts that neighbour on the
 next round's list. When a list is empty every tile has its exact value: relaxation of positive costs has one fixed
-point, whatever the order, so CPU, GPU and any number of workers give the same field, bit for bit.
+point, whatever the order, so CPU, GPU and any number of workers give the same field, bit for bit. The CPU puts blocks
+off to later rounds, so that fewer are relaxed several times (`ordered`).
 
 A change of the map is repaired in two such runs: the first withdraws values that nothing supports any more, the second
 relaxes the blocks concerned. At last each tile of a block where something changed, and of its neighbours, gets its
@@ -14,7 +15,8 @@ A goal has a slot, and item = slot * blocks + block. The team shares
         STATE: twice the epoch (the number of the request) in which something of it was last withdrawn, plus 1 if it was
             relaxed since
         LISTS: two lists of items, of even and of odd rounds;  TOUCHED: the list of items withdrawn from in this epoch
-    its memory, int32: the barrier, the lengths of the lists, the round, the epoch; all 0 at first. Rounds and epochs
+    its memory, int32: the barrier, the lengths of the lists, the round, the epoch, and on the CPU how much of a list is
+        taken; all 0 at first. Rounds and epochs
         begin anew before they are too many for int32.
 """
 
