@@ -1,8 +1,8 @@
 """Peers on grid maps, each on one thread: two searches in Numba, scipy's Dijkstra, scikit-image's MCP.
 
 The breadth-first search is the one that a programmer writes first: a queue in an array, one int32 distance a tile. It
-serves uniform, 4-connected maps; its paths step to a neighbour that is nearer. The bucket queue of [Dia69] serves all
-maps. Its costs are `exact`'s integers, so that its fields equal those bit for bit.
+serves uniform, 4-connected maps; its paths step to a neighbour that is nearer. Dial's bucket queue serves all maps. Its
+costs are `exact`'s integers, so that its fields equal those bit for bit.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Blocks of weighted and 8-connected maps on a CPU thread: a bucket queue [Dia69] inside a block, which the cache holds.
+"""Blocks of weighted and 8-connected maps on a CPU thread: a bucket queue inside a block, which the cache holds.
 
 A step costs what the tile that it enters costs. So a tile of value v offers v + STRAIGHT to all tiles beside it and
 v + DIAGONAL to all at its corners, each times its cost. These two *offers* wait in buckets, by their value. No step
