@@ -59,7 +59,7 @@ class Work(NamedTuple):
     queue: see above
     scratch: Wave or Tiles
     worker: its memory as above
-    order: `ordered.Order` on the CPU; None
+    order: `ordered.Order` on the CPU; elsewhere nobody reads it
     """
 
     field: NamedTuple
@@ -67,7 +67,7 @@ class Work(NamedTuple):
     queue: np.ndarray
     scratch: NamedTuple
     worker: Worker
-    order: tuple | None
+    order: tuple
 
 
 @lean_njit

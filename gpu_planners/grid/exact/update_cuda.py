@@ -142,6 +142,6 @@ def update_kernel(layout, size, connectivity):
         member, members = cuda.blockIdx.x, cuda.gridDim.x
         number = warp * members + member  # few blocks of the map: each on a multiprocessor of its own
         worker = Worker(number, members * warps, lane, member, members, memory, memory)
-        update_fields(numbers, Work(field, goals, queue, scratch, worker, None))
+        update_fields(numbers, Work(field, goals, queue, scratch, worker, memory))
 
     return update
