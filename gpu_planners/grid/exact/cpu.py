@@ -1,6 +1,5 @@
 """Fields on the CPU's threads."""
 
-import functools
 import os
 
 import numpy as np
@@ -27,22 +26,18 @@ MOST_THREADS = 8  # a round has a few dozen blocks, and all threads wait for eac
 def update_function(shape: FieldShape):
     """-> update_fields of `rounds` for a thread"""
     size = shape.blocks.size
-    operations = bit_operations(size) if shape.layout == BITS else queue_operations(size, shape.connectivity)
-    return field_functions(shape.layout, operations, _ordered(shape.layout, size))
-
-
-@functools.cache
-def _ordered(layout, size):
-    return ordered_rounds(layout, size)
+    if shape.layout == BITS:
+        return field_functions(BITS, bit_operations(size))
+    return field_functions(VALUES, queue_operations(size, shape.connectivity), ordered_rounds)
 
 
 def thread_work(
     shape: FieldShape, map_array: np.ndarray, arrays: dict, least: np.ndarray, scratch, worker: Worker
 ) -> Work:
     """The work of a thread. arrays: those of `field_shapes`; least: as of `Order`; scratch: of `new_scratch`"""
-    gain = np.full(8, INFINITE) if shape.layout == BITS else scratch.gain
     field = field_record(shape, map_array, arrays)
-    return Work(field, arrays["goals"], arrays["queue"], scratch, worker, Order(least, gain))
+    order = None if shape.layout == BITS else Order(least, scratch.gain)
+    return Work(field, arrays["goals"], arrays["queue"], scratch, worker, order)
 
 
 def new_scratch(shape: FieldShape):

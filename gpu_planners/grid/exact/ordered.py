@@ -1,18 +1,18 @@
 """Rounds on the CPU that relax the blocks with the lowest new values first, and leave the others for later rounds.
 
-A block that is relaxed before all of its neighbours have their last values must be relaxed again. On a GPU that costs
-nothing, since its workers would be idle; a few threads have less to do when they wait for the lowest values.
+They serve weighted and 8-connected maps. A block that is relaxed before all of its neighbours have their last values
+must be relaxed again. On a GPU that costs nothing, since its workers would be idle; a few threads have less to do when
+they wait for the lowest values.
 """
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
 
 from ...device import lean_njit
 from ...parallel.team import add, meet
-from .bits import UNREACHED
 from .rounds import CLAIMED, COUNTS, around, call, enlist, inner, is_first, listed, visit_item
-from .shape import BITS
 from .values import INFINITE
 
 
@@ -28,82 +28,54 @@ class Order(NamedTuple):
     gain: np.ndarray
 
 
-def _bit_gains(size):
-    """-> note_gains for BITS"""
+@functools.cache
+def ordered_rounds(work_on):
+    """-> rounds for `rounds.field_functions`, for VALUES"""
 
     @lean_njit
-    def note_gains(answer, work):
-        """Fill gain for the neighbours that get better, after a block was relaxed."""
-        wave = work.scratch
-        for side in range(4):
-            least = INFINITE
-            if (answer >> side) & 1:
-                for i in range(size):
-                    d = wave.dist[side, i]
-                    if d < UNREACHED and d + np.int32(2) < wave.arrive[side, i]:
-                        least = min(least, np.int64(d) + 1)
-            work.order.gain[side] = least
+    def horizon(k, n, work):
+        """-> up to which value the n items of a round are relaxed: half of the way from their least to their
+        greatest"""
+        least, greatest = INFINITE, np.int64(0)
+        for w in range(n):
+            value = work.order.least[np.uint64(listed(work.queue, k, w))]
+            least, greatest = min(least, value), max(greatest, value)
+        return least + (greatest - least) // 2
 
-    return note_gains
+    @lean_njit
+    def hand_on(item, answer, k, work):
+        """The neighbours of a relaxed item whose bits are set wait with what they get by it."""
+        least = work.order.least
+        for j in range(8):
+            if (answer >> j) & 1:
+                other = np.uint64(item + around(work.field.width)[j])
+                least[other] = min(least[other], work.order.gain[j])
+        call(item, answer, k, work)
 
-
-@lean_njit
-def _gains_are_there(answer, work):
-    """Relaxing has filled gain."""
-
-
-def ordered_rounds(layout, size):
-    """-> make_rounds for `rounds.field_functions`"""
-    note_gains = _bit_gains(size) if layout == BITS else _gains_are_there
-
-    def make_rounds(work_on):
-        @lean_njit
-        def horizon(k, n, work):
-            """-> up to which value the n items of a round are relaxed: half of the way from their least to their
-            greatest"""
-            least, greatest = INFINITE, np.int64(0)
-            for w in range(n):
-                value = work.order.least[np.uint64(listed(work.queue, k, w))]
-                least, greatest = min(least, value), max(greatest, value)
-            return least + (greatest - least) // 2
-
-        @lean_njit
-        def hand_on(item, answer, k, work):
-            """The neighbours of a relaxed item whose bits are set wait with what they get by it."""
-            least = work.order.least
-            for j in range(8):
-                if (answer >> j) & 1:
-                    other = np.uint64(item + around(work.field.width)[j])
-                    least[other] = min(least[other], work.order.gain[j])
-            call(item, answer, k, work)
-
-        @lean_njit
-        def rounds(withdrawing, k, epoch, work):
-            """Rounds from k on until a list is empty -> the round after the last"""
-            worker, queue = work.worker, work.queue
-            while True:
-                n = np.int64(worker.memory[COUNTS + k % 3])
-                if n == 0:
-                    return k
-                last = horizon(k, n, work)
+    @lean_njit
+    def rounds(withdrawing, k, epoch, work):
+        """Rounds from k on until a list is empty -> the round after the last"""
+        worker, queue = work.worker, work.queue
+        while True:
+            n = np.int64(worker.memory[COUNTS + k % 3])
+            if n == 0:
+                return k
+            last = horizon(k, n, work)
+            w = np.int64(add(worker.memory, CLAIMED + k % 2, 1))
+            while w < n:
+                item = listed(queue, k, w)
+                if work.order.least[item] <= last:
+                    work.order.least[item] = INFINITE
+                    visit = visit_item(item, work.field, work.goals)
+                    answer = inner(visit.block, work_on(visit, withdrawing, epoch, work), work.field)
+                    hand_on(item, answer, k + 1, work)
+                else:
+                    enlist(item, k + 1, work)
                 w = np.int64(add(worker.memory, CLAIMED + k % 2, 1))
-                while w < n:
-                    item = listed(queue, k, w)
-                    if work.order.least[item] <= last:
-                        work.order.least[item] = INFINITE
-                        visit = visit_item(item, work.field, work.goals)
-                        answer = inner(visit.block, work_on(visit, withdrawing, epoch, work), work.field)
-                        note_gains(answer, work)
-                        hand_on(item, answer, k + 1, work)
-                    else:
-                        enlist(item, k + 1, work)
-                    w = np.int64(add(worker.memory, CLAIMED + k % 2, 1))
-                if is_first(worker):
-                    worker.memory[COUNTS + (k + 2) % 3] = 0
-                    worker.memory[CLAIMED + (k + 1) % 2] = 0
-                meet(worker)
-                k += 1
+            if is_first(worker):
+                worker.memory[COUNTS + (k + 2) % 3] = 0
+                worker.memory[CLAIMED + (k + 1) % 2] = 0
+            meet(worker)
+            k += 1
 
-        return rounds
-
-    return make_rounds
+    return rounds

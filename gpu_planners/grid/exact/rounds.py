@@ -3,7 +3,7 @@
 A round relaxes every block on the list, in any order; a block that made its neighbour better puts that neighbour on the
 next round's list. When a list is empty every tile has its exact value: relaxation of positive costs has one fixed
 point, whatever the order, so CPU, GPU and any number of workers give the same field, bit for bit. The CPU puts blocks
-off to later rounds, so that fewer are relaxed several times (`ordered`).
+of VALUES off to later rounds, so that fewer are relaxed several times (`ordered`).
 
 A change of the map is repaired in two such runs: the first withdraws values that nothing supports any more, the second
 relaxes the blocks concerned. At last each tile of a block where something changed, and of its neighbours, gets its
@@ -59,7 +59,7 @@ class Work(NamedTuple):
     queue: see above
     scratch: Wave or Tiles
     worker: its memory as above
-    order: `ordered.Order` on the CPU; elsewhere nobody reads it
+    order: `ordered.Order` of VALUES on the CPU; elsewhere nobody reads it
     """
 
     field: NamedTuple
@@ -67,7 +67,7 @@ class Work(NamedTuple):
     queue: np.ndarray
     scratch: NamedTuple
     worker: Worker
-    order: tuple
+    order: tuple | None
 
 
 @lean_njit
