@@ -1,11 +1,13 @@
 """Fields and paths of many agents on large maps, beside peers; and the repair of a field after an obstacle."""
 
+import functools
 import time
 from dataclasses import dataclass
 
 import numpy as np
 
 from gpu_planners.grid import BlockPlanner, GridMap, load_movingai_map
+from gpu_planners.grid.exact.values import unit_of
 from gpu_planners.grid.maps.generated import random_free_tiles, random_map
 
 from . import grid_peers
@@ -226,6 +228,75 @@ def _repaired(case, subject, grid, device, count):
     return told(Row(case, subject, figures, repairs))
 
 
+QUEUE_CASES = tuple(Case(size, *kind) for size in (512, 1024, 2048) for kind in ((4, 1), (8, 1), (4, 10), (8, 10)))
+UNTUNED = ("Berlin_0_1024", "16room_000", "maze512-1-0", "maze512-32-0", "den520d")
+MANY_GOALS = 64
+
+
+def against_queue(context):
+    """Rows of single fields, and of many at once, beside a bucket queue's."""
+    cases = QUEUE_CASES[:1] if context.quick else (*QUEUE_CASES, Case(1024, 4, 255), Case(1024, 8, 255))
+    maps = {case.text: case.grid for case in cases}
+    if not context.quick:
+        for connectivity in (4, 8):
+            empty = np.ones((1024, 1024), np.uint8)
+            maps[f"1024x1024, empty, {connectivity}-connected"] = functools.partial(GridMap, empty, connectivity)
+            for name in UNTUNED:
+                file = f"{name}.map"
+                maps[f"{name}, {connectivity}-connected"] = functools.partial(_shared_map, context, file, connectivity)
+    rows = []
+    for case, make in maps.items():
+        rows += with_data(case, lambda make=make, case=case: _beside_queue(case, make(), context))
+    return rows
+
+
+def _shared_map(context, file, connectivity):
+    return load_movingai_map(data_dir(context.data) / "movingai" / file, connectivity)
+
+
+def _beside_queue(case, grid, context):
+    """Rows of one map. All are measured in turn, so that what else the machine does slows all of them."""
+    repeats = 2 if context.quick else 9
+    goal = random_free_tiles(grid, 1, seed=0)[0] if grid.costs[grid.rows // 2, grid.cols // 2] == 0 else None
+    goal = np.array([grid.rows // 2, grid.cols // 2]) if goal is None else goal
+    many = random_free_tiles(grid, MANY_GOALS, seed=2) if grid.costs.size <= 512 * 512 else goal[None]
+    queue, rows = grid_peers.BucketQueue(grid), []
+    units = queue.field(goal)
+    expected = np.where(units < 0, np.inf, units / unit_of(grid.connectivity))
+    of_queue = []
+    for device, missing in context.asked_for():
+        subject = f"gpu_planners, {device}"
+        if missing:
+            rows.append(Row(case, subject, note=missing))
+            continue
+        planner = BlockPlanner(grid, device=device)
+        identical = np.array_equal(planner.field(goal), expected)
+        fields = planner._engine._fields
+        threads = {1, fields.members} if device == "cpu" else {0}
+        taken, together = {count: [] for count in threads}, []
+        for _ in range(repeats):
+            for count in threads:
+                if count:
+                    fields.members = count
+                taken[count].append(field_seconds(planner, [goal])[0])
+            of_queue.append(seconds(lambda: queue.search(goal), 1, 0)[0])
+            if len(many) > 1 and len(together) < 3:
+                together.append(field_seconds(planner, [many])[0])
+        for count in sorted(threads):
+            figures = {
+                "field_ms": 1e3 * min(taken[count]),
+                "over_queue": min(of_queue) / min(taken[count]),
+                "identical": "yes" if identical else "no",
+            }
+            if together and count == max(threads):
+                figures["each_ms"] = 1e3 * min(together[1:] or together) / len(many)
+            threads_text = f", {count} thread{'s' if count > 1 else ''}" if count else ""
+            rows.append(told(Row(case, subject + threads_text, figures, taken[count])))
+    if of_queue:
+        rows.append(told(Row(case, queue.name, {"field_ms": 1e3 * min(of_queue), "over_queue": 1.0}, of_queue)))
+    return rows
+
+
 BENCHMARKS = (
     Benchmark(
         "grid_fields",
@@ -249,6 +320,17 @@ BENCHMARKS = (
             "solved": "share",
         },
         fields,
+    ),
+    Benchmark(
+        "weighted_fields",
+        "Fields beside a bucket queue",
+        f"One field to the map's centre, or to a free tile where that is blocked; random maps have "
+        f"{100 * DENSITY:.0f} % obstacles, the others are MovingAI's. Best of several wall times, taken in turn. Ours "
+        "has directions too. x queue: how often faster than the bucket queue, which runs on one thread of the CPU. "
+        f"Each of {MANY_GOALS}: time of a field when so many goals are asked for at once. Identical: all costs-to-go "
+        "equal the queue's.",
+        {"field_ms": "ms", "over_queue": "ratio", "each_ms": "ms", "identical": "text"},
+        against_queue,
     ),
     Benchmark(
         "grid_repair",

@@ -1,12 +1,14 @@
-"""Peers on grid maps, each on one thread: a breadth-first search in Numba, scipy's Dijkstra, scikit-image's MCP.
+"""Peers on grid maps, each on one thread: two searches in Numba, scipy's Dijkstra, scikit-image's MCP.
 
-The search is the one that a programmer writes first: a queue in an array, one int32 distance a tile. It serves uniform,
-4-connected maps; its paths step to a neighbour that is nearer.
+The breadth-first search is the one that a programmer writes first: a queue in an array, one int32 distance a tile. It
+serves uniform, 4-connected maps; its paths step to a neighbour that is nearer. Dial's bucket queue serves all maps. Its
+costs are `exact`'s integers, so that its fields equal those bit for bit.
 """
 
 import numpy as np
 from numba import njit
 
+from gpu_planners.grid.exact.values import DIAGONAL_8, unit_of
 from gpu_planners.grid.paths import COL_STEP, ROW_STEP
 
 
@@ -66,6 +68,93 @@ class Bfs:
         moves = np.empty(ends[-1], np.uint8)
         bfs_paths(self._free.shape, self._distance, starts, ends - length, moves)
         return moves
+
+
+@njit(cache=True)
+def bucket_search(cost, steps, goal, value, buckets, count):
+    """Cost-to-go of all tiles to `goal` by a bucket queue -> was there room in the buckets?
+
+    cost: (T,) uint8 of the tiles row by row, with a ring of blocked ones
+    steps: tiles in a row; units of a step; units of a diagonal, 0 without them; a bucket holds 2^steps[3] units, no
+        more than a step
+    value: (T,) int32 or int64 units; -1 of blocked tiles, the highest number of tiles not reached
+    buckets: (N, room) int32 tiles, N a power of two; count: (N,) int64
+    """
+    wide, straight, diagonal, shift = steps
+    mask, room, far = len(buckets) - 1, buckets.shape[1] - 4, (1 << (8 * value.itemsize - 1)) - 1
+    for tile in range(len(cost)):
+        value[tile] = far if cost[tile] else -1
+    count[:] = 0
+    value[goal], buckets[0, 0], count[0] = 0, goal, 1
+    bucket, empty = 0, 0
+    while empty <= mask:
+        slot = bucket & mask
+        empty = empty + 1 if count[slot] == 0 else 0
+        for i in range(count[slot]):
+            tile = buckets[slot, i]
+            reached = np.int64(value[tile])
+            if reached >> shift != bucket:
+                continue  # it has got a lower value since
+            by = reached + straight * cost[tile]
+            to = (by >> shift) & mask
+            if count[to] > room:
+                return False
+            for beside in (tile - wide, tile + 1, tile + wide, tile - 1):
+                if by < value[beside]:
+                    value[beside] = by
+                    buckets[to, count[to]] = beside
+                    count[to] += 1
+            if diagonal > 0:
+                by = reached + diagonal * cost[tile]
+                to = (by >> shift) & mask
+                if count[to] > room:
+                    return False
+                for down, across in ((-wide, 1), (wide, 1), (wide, -1), (-wide, -1)):
+                    beside = tile + down + across
+                    if by < value[beside] and cost[tile + down] and cost[tile + across]:
+                        value[beside] = by
+                        buckets[to, count[to]] = beside
+                        count[to] += 1
+        count[slot] = 0
+        bucket += 1
+    return True
+
+
+class BucketQueue:
+    """name; field(goal) -> (rows, cols) costs in units, negative where there is no way.
+
+    Fields of 4-connected maps have 32 bits a tile, those of 8-connected ones 64.
+    """
+
+    name = "bucket queue in Numba, one thread"
+
+    def __init__(self, grid):
+        self.grid, unit = grid, unit_of(grid.connectivity)
+        self._cost = np.zeros((grid.rows + 2, grid.cols + 2), np.uint8)
+        self._cost[1:-1, 1:-1] = grid.costs
+        diagonal = DIAGONAL_8 if grid.connectivity == 8 else 0
+        shift = unit.bit_length() - 1
+        self._steps = grid.cols + 2, unit, diagonal, shift
+        self._buckets = np.zeros((self._power(int(grid.costs.max()) * max(unit, diagonal) >> shift), 4096), np.int32)
+        self._count = np.zeros(len(self._buckets), np.int64)
+        self._value = np.zeros(self._cost.shape, np.int32 if grid.connectivity == 4 else np.int64)
+
+    @staticmethod
+    def _power(highest):
+        """Buckets for delays of up to so many."""
+        return 1 << (highest + 1).bit_length()
+
+    def search(self, goal):
+        """Find the costs; `field` gives them as well."""
+        tile = (int(goal[0]) + 1) * (self.grid.cols + 2) + int(goal[1]) + 1
+        arguments = self._cost.ravel(), self._steps, tile, self._value.ravel()
+        while not bucket_search(*arguments, self._buckets, self._count):
+            self._buckets = np.zeros((len(self._buckets), 2 * self._buckets.shape[1]), np.int32)
+
+    def field(self, goal):
+        self.search(goal)
+        found = self._value[1:-1, 1:-1]
+        return np.where(found < np.iinfo(found.dtype).max, found, -1)
 
 
 def scipy_dijkstra(grid):

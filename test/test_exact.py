@@ -13,12 +13,11 @@ from gpu_planners.device import cuda_problem
 from gpu_planners.errors import GridMapError, SettingsError
 from gpu_planners.grid import AgentStatus, BlockPlanner, GridMap, load_movingai_map, load_movingai_scen
 from gpu_planners.grid.exact import rounds
-from gpu_planners.grid.exact.bits import new_wave
-from gpu_planners.grid.exact.cpu import field_record
+from gpu_planners.grid.exact.cpu import field_record, new_scratch, thread_work, update_function
 from gpu_planners.grid.exact.fields import Exact, Settings
 from gpu_planners.grid.exact.request import Request
-from gpu_planners.grid.exact.shape import BITS, FieldShape
-from gpu_planners.grid.exact.values import new_tiles
+from gpu_planners.grid.exact.shape import VALUES, FieldShape
+from gpu_planners.grid.exact.values import INFINITE, new_tiles, value_operations
 from gpu_planners.parallel.team import Worker
 
 CASES = {
@@ -265,17 +264,45 @@ class OneField:
         self.update(new=[0])
 
     def update(self, **asked):
-        shape, size = self.shape, self.shape.blocks.size
+        shape = self.shape
         worker = Worker(0, 1, 0, 0, 1, self.memory, self.memory)
-        scratch = new_wave(size) if shape.layout == BITS else new_tiles(size)
-        field = field_record(shape, self.map, self.arrays)
-        work = rounds.Work(field, self.arrays["goals"], self.arrays["queue"], scratch, worker)
-        rounds.field_functions(shape.layout, size, shape.connectivity)(Request(self.goals, **asked).packed(), work)
+        least = np.full(shape.blocks.count, INFINITE)
+        work = thread_work(shape, self.map, self.arrays, least, new_scratch(shape), worker)
+        update_function(shape)(Request(self.goals, **asked).packed(), work)
 
     def change(self, rows, cols, costs):
         self.grid = self.grid.changed(rows, cols, costs)
         self.shape.change_map(self.map, self.grid, rows, cols)
         self.update(seeds=self.shape.blocks_near(rows, cols))
+
+
+class SweptField(OneField):
+    """The same by the sweeps that CUDA has, on one thread."""
+
+    def update(self, **asked):
+        shape, size = self.shape, self.shape.blocks.size
+        worker = Worker(0, 1, 0, 0, 1, self.memory, self.memory)
+        field = field_record(shape, self.map, self.arrays)
+        work = rounds.Work(field, self.arrays["goals"], self.arrays["queue"], new_tiles(size), worker, None)
+        operations = value_operations(size, shape.connectivity)
+        rounds.field_functions(VALUES, operations)(Request(self.goals, **asked).packed(), work)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("connectivity", [4, 8])
+@pytest.mark.parametrize("highest", [2, 255])
+def test_sweeps_and_queues_make_and_repair_the_same_fields(connectivity, highest):
+    rng, grid, free = random_problem(3, 70, 50, connectivity, highest, 0.25)
+    goal = tuple(free[len(free) // 2].tolist())
+    queued, swept = OneField(grid, 8, goal), SweptField(grid, 8, goal)
+    for _ in range(4):
+        for name in ("values", "directions"):
+            assert np.array_equal(queued.arrays[name], swept.arrays[name]), name
+        row, col = rng.integers([[70], [50]], size=(2, 9))
+        keep = (row != goal[0]) | (col != goal[1])
+        costs = random_costs(rng, 1, 9, 0.5, highest)[0]
+        for field in (queued, swept):
+            field.change(row[keep], col[keep], costs[keep])
 
 
 @pytest.mark.parametrize("connectivity", [4, 8])

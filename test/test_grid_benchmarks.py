@@ -18,10 +18,11 @@ from benchmarks import (
 from benchmarks.grid_timing import split_seconds
 from benchmarks.harness import Context
 from gpu_planners.grid import BlockPlanner, GridMap
+from gpu_planners.grid.exact.values import unit_of
 
 
 @pytest.mark.parametrize("connectivity", [4, 8])
-@pytest.mark.parametrize("highest", [1, 9])
+@pytest.mark.parametrize("highest", [1, 9, 255])
 def test_peers_agree_with_a_plain_dijkstra(connectivity, highest):
     rng = np.random.default_rng(connectivity + highest)
     costs = random_costs(rng, 23, 31, 0.25, highest)
@@ -29,6 +30,8 @@ def test_peers_agree_with_a_plain_dijkstra(connectivity, highest):
     grid, goal = GridMap(costs, connectivity), np.array([11, 15])
     expected = np.where(grid.blocked, np.inf, dijkstra(costs, connectivity, goal)[1])
     np.testing.assert_allclose(np.where(grid.blocked, np.inf, grid_peers.scipy_dijkstra(grid)(goal)), expected)
+    units = grid_peers.BucketQueue(grid).field(goal)
+    np.testing.assert_allclose(np.where(units < 0, np.inf, units / unit_of(connectivity)), expected)
     if connectivity == 4 and highest == 1:
         peer = grid_peers.Bfs(grid)
         found = peer.field(goal)
@@ -67,6 +70,7 @@ def test_forgetting_leaves_the_answers_alone():
 def test_every_section_on_small_maps(monkeypatch, tmp_path):
     context = Context(("cpu",), {}, quick=True)
     monkeypatch.setattr(grid_fields, "CASES", (grid_fields.Case(64, 4), grid_fields.Case(64, 8)))
+    monkeypatch.setattr(grid_fields, "QUEUE_CASES", (grid_fields.Case(64, 8, 10),))
     monkeypatch.setattr(grid_streamed, "SMALL", (grid_streamed.Case(700, 1, connectivity=8, one_piece=True),))
     monkeypatch.setattr(grid_experiments, "SIZES", (32,))
     monkeypatch.setattr(grid_experiments, "RATES", (10, 25))
@@ -85,9 +89,11 @@ def test_every_section_on_small_maps(monkeypatch, tmp_path):
     results = {"machine": machine.describe(), "date": "", "quick": True, "command": "", "tables": tables}
     text = report.markdown(results)
     assert "P-BA\\*-16" in text and "exact, cpu" in text
-    for row in tables[1]["rows"]:
+    by_name = {table["name"]: table["rows"] for table in tables}
+    assert all(row["figures"].get("identical", "yes") == "yes" for row in by_name["weighted_fields"])
+    for row in by_name["grid_repair"]:
         if row["figures"]:
             done, asked = row["figures"]["identical"].split("/")
             assert done == asked
-    assert all(row["figures"]["differing"] == 0 for row in tables[3]["rows"])
+    assert all(row["figures"]["differing"] == 0 for row in by_name["grid_table"])
     assert grid_plots.plot(tmp_path / "grid.png", results) is None and (tmp_path / "grid.png").stat().st_size > 10_000

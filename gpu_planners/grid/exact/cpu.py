@@ -7,18 +7,42 @@ import numpy as np
 from ...parallel.team import Worker, run_team
 from ..maps.grid_map import GridMap
 from ..paths import check_words, first_words
-from .bits import BitField, new_wave
+from .bits import BitField, bit_operations, new_wave
 from .descent import Agents, Directions, Packed, Walks, walk_functions
+from .ordered import Order, ordered_rounds
+from .queues import new_queue, queue_operations
 from .request import GOAL_USED, Request
 from .rounds import MEMORY, Work, field_functions
 from .shape import BITS, VALUES, FieldShape
-from .values import ValueField, new_tiles
+from .values import INFINITE, ValueField
 
 SHARED_TILES = 1 << 26  # on larger maps each agent walks for itself: a word for each tile would be too much
 SHARING_AGENTS = 256  # fewer agents hardly meet
 FEW_REPAIRED = 16  # changed blocks of all fields: one thread repairs so few before several have met a few dozen times
 NO_CODES = np.zeros((0, 0), np.uint32)
 MOST_THREADS = 8  # a round has a few dozen blocks, and all threads wait for each other after it
+
+
+def update_function(shape: FieldShape):
+    """-> update_fields of `rounds` for a thread"""
+    size = shape.blocks.size
+    if shape.layout == BITS:
+        return field_functions(BITS, bit_operations(size))
+    return field_functions(VALUES, queue_operations(size, shape.connectivity), ordered_rounds)
+
+
+def thread_work(
+    shape: FieldShape, map_array: np.ndarray, arrays: dict, least: np.ndarray, scratch, worker: Worker
+) -> Work:
+    """The work of a thread. arrays: those of `field_shapes`; least: as of `Order`; scratch: of `new_scratch`"""
+    field = field_record(shape, map_array, arrays)
+    order = None if shape.layout == BITS else Order(least, scratch.gain)
+    return Work(field, arrays["goals"], arrays["queue"], scratch, worker, order)
+
+
+def new_scratch(shape: FieldShape):
+    """The scratch of a thread."""
+    return new_wave(shape.blocks.size) if shape.layout == BITS else new_queue(shape.blocks.size)
 
 
 def field_record(shape: FieldShape, map_array: np.ndarray, arrays: dict) -> BitField | ValueField:
@@ -39,9 +63,8 @@ class CpuFields:
     def __init__(self, shape: FieldShape):
         self.shape = shape
         self.members = min(MOST_THREADS, len(os.sched_getaffinity(0)))
-        make = new_wave if shape.layout == BITS else new_tiles
-        self._scratch = [make(shape.blocks.size) for _ in range(self.members)]
-        self._update = field_functions(shape.layout, shape.blocks.size, shape.connectivity)
+        self._scratch = [new_scratch(shape) for _ in range(self.members)]
+        self._update = update_function(shape)
         self._count, self._write = walk_functions(shape.blocks.size)
         self._map = np.zeros((0, 0), np.uint8)
         self._arrays: dict[str, np.ndarray] = {}
@@ -49,7 +72,7 @@ class CpuFields:
     def allocate(self, slots: int):
         """Make room for so many fields; those there were are lost."""
         self._arrays = {name: np.zeros(shape, kind) for name, (shape, kind) in self.shape.field_shapes(slots).items()}
-        self._memory = np.zeros(MEMORY, np.int32)
+        self._memory, self._least = np.zeros(MEMORY, np.int32), np.full(slots * self.shape.blocks.count, INFINITE)
 
     @property
     def memory_bytes(self) -> int:
@@ -85,13 +108,12 @@ class CpuFields:
         used = request.goals[:, GOAL_USED].sum()
         few = not len(request.new) and not len(request.relax) and used * len(request.seeds) <= FEW_REPAIRED
         members = 1 if few else self.members
-        numbers, field = request.packed(), field_record(self.shape, self._map, self._arrays)
+        numbers = request.packed()
 
         def work(member):
             worker = Worker(member, members, 0, member, members, self._memory, self._memory)
-            self._update(
-                numbers, Work(field, self._arrays["goals"], self._arrays["queue"], self._scratch[member], worker)
-            )
+            scratch = self._scratch[member]
+            self._update(numbers, thread_work(self.shape, self._map, self._arrays, self._least, scratch, worker))
 
         run_team(members, work)
 

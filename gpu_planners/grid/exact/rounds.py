@@ -2,7 +2,8 @@
 
 A round relaxes every block on the list, in any order; a block that made its neighbour better puts that neighbour on the
 next round's list. When a list is empty every tile has its exact value: relaxation of positive costs has one fixed
-point, whatever the order, so CPU, GPU and any number of workers give the same field, bit for bit.
+point, whatever the order, so CPU, GPU and any number of workers give the same field, bit for bit. The CPU puts blocks
+of VALUES off to later rounds, so that fewer are relaxed several times (`ordered`).
 
 A change of the map is repaired in two such runs: the first withdraws values that nothing supports any more, the second
 relaxes the blocks concerned. At last each tile of a block where something changed, and of its neighbours, gets its
@@ -14,7 +15,8 @@ A goal has a slot, and item = slot * blocks + block. The team shares
         STATE: twice the epoch (the number of the request) in which something of it was last withdrawn, plus 1 if it was
             relaxed since
         LISTS: two lists of items, of even and of odd rounds;  TOUCHED: the list of items withdrawn from in this epoch
-    its memory, int32: the barrier, the lengths of the lists, the round, the epoch; all 0 at first. Rounds and epochs
+    its memory, int32: the barrier, the lengths of the lists, the round, the epoch, and on the CPU how much of a list is
+        taken; all 0 at first. Rounds and epochs
         begin anew before they are too many for int32.
 """
 
@@ -26,7 +28,6 @@ import numpy as np
 from ...device import lean_njit
 from ...parallel.team import Worker, add, lane_count, lane_range, meet, raise_to
 from ..paths import EAST, NORTH, NORTH_EAST, NORTH_WEST, SOUTH, SOUTH_EAST, SOUTH_WEST, WEST
-from .bits import bit_operations, spread_on_cpu
 from .blocks import CHANGED, Visit
 from .request import (
     ALL_DIRECTIONS,
@@ -41,12 +42,12 @@ from .request import (
     relax_block,
     seed_block,
 )
-from .shape import BITS, VALUES
-from .values import value_operations
+from .shape import VALUES
 
 STAMP, STATE, LISTS, TOUCHED = 0, 1, 2, 4  # rows of the queue
 COUNTS, ROUND, TOUCHED_COUNT, EPOCH = 1, 4, 5, 6  # in the team's memory; COUNTS: lengths of three rounds' lists
-MEMORY = 8  # its size
+CLAIMED = 7  # how many items of a round threads have taken, of even and of odd rounds: see `ordered`
+MEMORY = 9  # its size
 MOST_COUNTED = 1 << 29  # rounds, epochs: then both begin anew. Four times as many fit, for the rounds of one request
 
 
@@ -58,6 +59,7 @@ class Work(NamedTuple):
     queue: see above
     scratch: Wave or Tiles
     worker: its memory as above
+    order: `ordered.Order` of VALUES on the CPU; elsewhere nobody reads it
     """
 
     field: NamedTuple
@@ -65,6 +67,7 @@ class Work(NamedTuple):
     queue: np.ndarray
     scratch: NamedTuple
     worker: Worker
+    order: tuple | None
 
 
 @lean_njit
@@ -100,13 +103,18 @@ def settled(item, epoch, work):
 
 
 @lean_njit
+def around(width):
+    """-> how far the neighbours of an item are from it, by move codes. width: blocks in a row"""
+    return -width, 1, width, -1, 1 - width, width + 1, width - 1, -width - 1
+
+
+@lean_njit
 def call(item, neighbours, k, work):
     """Put the neighbours of an item whose bits (move codes) are set on the list of round k."""
-    width = work.field.width
-    around = (-width, 1, width, -1, 1 - width, width + 1, width - 1, -width - 1)
+    far = around(work.field.width)
     for j in lane_range(0, 8, work.worker.lane):
         if (neighbours >> j) & 1:
-            enlist(item + around[j], k, work)
+            enlist(item + far[j], k, work)
 
 
 @lean_njit
@@ -171,6 +179,8 @@ def begin(orders, work):
         worker.memory[TOUCHED_COUNT] = 0
         for i in range(3):
             worker.memory[COUNTS + i] = 0
+        for i in range(2):
+            worker.memory[CLAIMED + i] = 0
     for j in range(thread, 4 * orders.live, threads):
         work.goals[j // 4, j % 4] = goal_number(orders, j)
     return k, epoch
@@ -203,12 +213,14 @@ def enlist_starts(orders, k, work):
 
 
 @functools.cache
-def field_functions(layout, size, connectivity, make_spread=spread_on_cpu):
-    """-> update_fields(numbers, work) for fields of a layout. numbers: a packed request"""
-    if layout == BITS:
-        clear_values, relax, withdraw, direct = bit_operations(size, make_spread)
-    else:
-        clear_values, relax, withdraw, direct = value_operations(size, connectivity)
+def field_functions(layout, operations, make_rounds=None):
+    """-> update_fields(numbers, work) for fields of a layout. numbers: a packed request
+
+    operations: clear, relax, withdraw, direct of its blocks, as of `bit_operations` and `value_operations`
+    make_rounds: work_on(visit, withdrawing, epoch, work) -> rounds(withdrawing, k, epoch, work) that relaxes, in place
+        of the one here
+    """
+    clear_values, relax, withdraw, direct = operations
 
     @lean_njit
     def clear(slot, epoch, work):
@@ -256,6 +268,8 @@ def field_functions(layout, size, connectivity, make_spread=spread_on_cpu):
             meet(worker)
             k += 1
 
+    relaxing = make_rounds(work_on) if make_rounds else rounds
+
     @lean_njit
     def is_dirty(item, epoch, work):
         """Has something changed in this epoch in a block or beside it?"""
@@ -302,7 +316,7 @@ def field_functions(layout, size, connectivity, make_spread=spread_on_cpu):
             meet(worker)  # all have seen the empty list
         enlist_starts(orders, k, work)
         meet(worker)
-        k = rounds(False, k, epoch, work)
+        k = relaxing(False, k, epoch, work)
         if is_first(worker):
             worker.memory[ROUND], worker.memory[EPOCH] = k, epoch
         direct_fields(orders, epoch, work)

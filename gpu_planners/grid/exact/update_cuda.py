@@ -8,10 +8,10 @@ from ...device import cuda_jit, njit
 from ...parallel.team import Worker, least_lane, sync_lanes
 from ...parallel.team_cuda import ALL, WARP
 from ..paths import EAST, NORTH, SOUTH, WEST
-from .bits import UNREACHED, BitField, Wave
+from .bits import UNREACHED, BitField, Wave, bit_operations
 from .rounds import Work, field_functions
 from .shape import BITS, VALUES
-from .values import Tiles, ValueField
+from .values import Tiles, ValueField, value_operations
 
 WARPS_OF = {BITS: 12, VALUES: 4}  # of a CUDA block, one to a block of the map; shared memory bounds those of VALUES
 BLOCKS_OF = {BITS: 1, VALUES: 2}  # on each multiprocessor: few, since they wait for each other once a round
@@ -111,7 +111,8 @@ def spread_on_warp(size):
 def update_kernel(layout, size, connectivity):
     """The kernel for fields of a layout. Its array arguments: the map's, those of `FieldShape.field_shapes`, a packed
     request, the team's memory."""
-    update_fields = field_functions(layout, size, connectivity, spread_on_warp)
+    operations = bit_operations(size, spread_on_warp) if layout == BITS else value_operations(size, connectivity)
+    update_fields = field_functions(layout, operations)
     warps = WARPS_OF[layout]
     wide, pitch = size + 2, size + 3  # pitch: the values of a column lie in more banks of shared memory
 
@@ -141,6 +142,6 @@ def update_kernel(layout, size, connectivity):
         member, members = cuda.blockIdx.x, cuda.gridDim.x
         number = warp * members + member  # few blocks of the map: each on a multiprocessor of its own
         worker = Worker(number, members * warps, lane, member, members, memory, memory)
-        update_fields(numbers, Work(field, goals, queue, scratch, worker))
+        update_fields(numbers, Work(field, goals, queue, scratch, worker, memory))
 
     return update

@@ -6,6 +6,8 @@ fraction of smaller numbers is nearer. A path enters a tile once, so no path on 
 
 A line is a row or a column of a block. It is dirty for a sweep when the line before it on that sweep's way has changed,
 so that its tiles may have become cheaper by way of that line. Dirty lines are bits of masks, a mask for each sweep.
+
+CUDA relaxes so. The CPU has `queues` for it, and withdraws as CUDA does.
 """
 
 import functools
@@ -68,7 +70,7 @@ class Dirty(NamedTuple):
 
 
 def new_tiles(size):
-    """CPU only: the scratch of one thread."""
+    """CPU only: the scratch of one thread that sweeps, which tests do."""
     return Tiles(np.zeros((size + 2, size + 2), np.int64), np.zeros((size + 2, size + 2), np.uint8))
 
 
