@@ -288,3 +288,40 @@ def test_cuda_moves_as_the_cpu(motion, guidance):
         both.append(run(fleet, free, 40))
         assert conflicts(both[-1][0], ~free) == []
     assert (both[0][0] == both[1][0]).all() and (both[0][1] == both[1][1]).all()
+
+
+@pytest.mark.parametrize("motion", ["four", "turning"])
+@pytest.mark.parametrize("guidance", ["plain", "lanes"])
+@pytest.mark.parametrize("share", [0.02, 0.4])
+def test_repaired_fields_are_those_from_scratch(motion, guidance, share):
+    """Every state that leads to the goal, after changes that block, free, cut off and join parts of the map."""
+    rng, headings = np.random.default_rng(15), 4 if motion == "turning" else 1
+    shape = 26, 31
+    free = rng.uniform(size=shape) > share
+    fleet = FleetPlanner(GridMap(free), motion, "cpu", Settings(guidance=guidance))
+    goals = places(free, 6, rng)
+    fleet.start(goals)
+    fleet.step(goals)
+    for change in range(60):
+        count = rng.integers(1, 6)
+        rows, cols = rng.integers(shape[0], size=count), rng.integers(shape[1], size=count)
+        keep = ~(np.stack([rows, cols], 1)[:, None] == goals).all(axis=2).any(axis=1)
+        rows, cols = rows[keep], cols[keep]
+        free[rows, cols] = rng.uniform(size=keep.sum()) > share
+        fleet.update(rows, cols, free[rows, cols].astype(int))
+        if change % 6:
+            continue
+        fresh = FleetPlanner(GridMap(free), motion, "cpu", Settings(guidance=guidance))
+        fresh.start(goals)
+        fresh.step(goals)
+        from scipy.ndimage import label
+
+        parts, _ = label(free)
+        for goal in goals:
+            tile = int(fleet._tiles(goal[None])[0])
+            got, want = (
+                one._engine.field(one._fields._slot_of[tile]).reshape(shape[0] + 2, shape[1] + 2, headings)[1:-1, 1:-1]
+                for one in (fleet, fresh)
+            )
+            leads = parts == parts[tuple(goal)]
+            assert (got[leads] == want[leads]).all()

@@ -7,6 +7,7 @@ from ...parallel.threads import one_thread
 from . import stepper
 from .fields import Lanes, plan_fields
 from .motion import Options
+from .repair import Change, repair_fields
 
 SHARED_AGENTS = 2048  # fewer are ranked on one thread: others take long to wake up
 
@@ -22,15 +23,23 @@ class CpuFleet:
         self._most_steps = int(np.diff(options.first_step).max())
         self._values = np.zeros((0, lanes.free.size * lanes.headings), np.uint8)
 
-    def grow(self, used: int, rows: int):
-        """Make room for so many fields; the first `used` stay."""
+    def grow(self, before: int, rows: int):
+        """Make room for so many fields; the first `before` stay."""
         grown = np.empty((rows, self._values.shape[1]), np.uint8)
-        grown[:used] = self._values[:used]
+        grown[:before] = self._values[:before]
         self._values = grown
 
     def plan(self, goals: np.ndarray, slots: np.ndarray):
         """Plan the fields of goals (K,) tiles into slots (K,)."""
         plan_fields(goals, slots, self._values, self._lanes)
+
+    def repair(self, goals: np.ndarray, slots: np.ndarray, change: Change):
+        """Let the fields of goals (K,) in slots (K,) follow a change of the map."""
+        repair_fields(goals, slots, self._values, self._lanes, change)
+
+    def take_map(self, lanes: Lanes):
+        """Take the map as it is now."""
+        self._lanes = lanes
 
     def field(self, slot: int) -> np.ndarray:
         """-> (states,) uint8, modulo 256"""

@@ -10,6 +10,7 @@ from ...device import cuda_jit
 from . import stepper
 from .fields import UNREACHED, WRAP, Lanes, ahead, plan_fields
 from .motion import Options
+from .repair import Change
 
 THREADS = 256
 BLOCKS_OF = 4  # searches at once on each multiprocessor
@@ -38,12 +39,12 @@ class CudaFleet:
             self._open = cuda.device_array((self._blocks, 2, self._states), np.int32)
             self._values = cuda.device_array((1, self._states), np.uint8)
 
-    def grow(self, used: int, rows: int):
+    def grow(self, before: int, rows: int):
         """See `CpuFleet`."""
         with cuda.gpus[self._index]:
             grown = cuda.device_array((rows, self._states), np.uint8)
-            if used:
-                grown[:used].copy_to_device(self._values[:used])
+            if before:
+                grown[:before].copy_to_device(self._values[:before])
             self._values = grown
 
     def plan(self, goals: np.ndarray, slots: np.ndarray):
@@ -59,6 +60,19 @@ class CudaFleet:
                 row = np.empty((1, self._states), np.uint8)
                 plan_fields(goals[k : k + 1], np.zeros(1, np.int64), row, self._host_lanes)
                 self._values[int(slots[k])].copy_to_device(row[0])
+
+    def repair(self, goals: np.ndarray, slots: np.ndarray, change: Change):
+        """See `CpuFleet`; here they are planned anew, since that takes less time than to find what has changed."""
+        lanes, self._host_lanes = self._lanes, self._host_lanes._replace(free=change.after)
+        with cuda.gpus[self._index]:
+            self._lanes = lanes._replace(free=cuda.to_device(change.after))
+        self.plan(goals, slots)
+
+    def take_map(self, lanes: Lanes):
+        """See `CpuFleet`."""
+        self._host_lanes = lanes
+        with cuda.gpus[self._index]:
+            self._lanes = lanes._replace(free=cuda.to_device(lanes.free), forward=cuda.to_device(lanes.forward))
 
     def field(self, slot: int) -> np.ndarray:
         """See `CpuFleet`."""

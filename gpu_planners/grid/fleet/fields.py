@@ -54,16 +54,43 @@ def ahead(direction, width):
     return -1 if direction == 2 else -width
 
 
+@lean_njit
+def cost_to_go(tile, heading, goal, field, lanes):
+    """What the cheapest way from a state to the goal costs; as far as it goes where it is cut off."""
+    cost, headings = 0, lanes.headings
+    while tile != goal:
+        now, down, next_tile, next_heading = field[tile * headings + heading], 0, tile, heading
+        for direction in range(4):
+            there = tile + ahead(direction, lanes.width)
+            if (headings == 1 or direction == heading) and lanes.free[there]:
+                change = difference(field[there * headings + heading], now)
+                if change < down and -change == lanes.forward[tile, direction]:
+                    down, next_tile = change, there
+        if headings == 4:
+            for quarter in (1, 3):
+                turned = (heading + quarter) % 4
+                change = difference(field[tile * 4 + turned], now)
+                if change < down and -change == lanes.turn:
+                    down, next_tile, next_heading = change, tile, turned
+        if down == 0:
+            break  # the tile is blocked, or cut off
+        cost -= down
+        tile, heading = next_tile, next_heading
+    return cost
+
+
 class FieldStore:
     """Which goals have fields: those that are in use, and of the others those used last, as many as the memory holds.
 
-    engine: that has `grow(used, rows)`, which makes room for fields and keeps the first ones, and `plan(goals, slots)`
+    engine: that has `grow(before, rows)`, which makes room for fields and keeps those there are, `plan(goals, slots)`
+        and `repair(goals, slots, change)`
     field_bytes: of one field; limit: bytes of all
     """
 
     def __init__(self, engine, field_bytes: int, limit: int):
         self._engine, self._field_bytes, self._limit = engine, field_bytes, limit
         self._most, self._rows = limit // field_bytes, 0
+        self._free: list[int] = []
         self._slot_of: OrderedDict[int, int] = OrderedDict()  # goal tile -> slot; the one used last comes last
 
     @property
@@ -89,7 +116,7 @@ class FieldStore:
             else:
                 new.append(goal)
         if new:
-            places = self._places(len(new), len(known))
+            places = self._places(len(new))
             self._engine.plan(np.array(new), places)
             known.update(zip(new, places.tolist()))
         if len(wanted):
@@ -97,13 +124,24 @@ class FieldStore:
             slot[goals >= 0] = table[np.searchsorted(wanted, goals[goals >= 0])]
         return slot
 
-    def _places(self, count, used):
+    def _places(self, count):
         """Slots for new fields: free ones, then those whose goals were used longest ago."""
+        used = len(self._slot_of)
         if used + count > self._rows and self._rows < self._most:
-            self._rows = min(max(used + count, 2 * self._rows), self._most)
-            self._engine.grow(used, self._rows)
-        free = list(range(used, min(used + count, self._rows)))
-        return np.array(free + [self._slot_of.popitem(last=False)[1] for _ in range(count - len(free))])
+            rows = min(max(used + count, 2 * self._rows), self._most)
+            self._engine.grow(self._rows, rows)
+            self._free += range(self._rows, rows)
+            self._rows = rows
+        places, self._free = self._free[:count], self._free[count:]
+        return np.array(places + [self._slot_of.popitem(last=False)[1] for _ in range(count - len(places))])
+
+    def repair(self, change):
+        """Let the fields follow a `repair.Change` of the map."""
+        for tile in change.blocked.tolist():
+            if tile in self._slot_of:
+                self._free.append(self._slot_of.pop(tile))
+        if self._slot_of:
+            self._engine.repair(np.array(list(self._slot_of)), np.array(list(self._slot_of.values())), change)
 
 
 def plan_fields(goals, slots, values, lanes):

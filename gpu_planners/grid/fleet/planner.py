@@ -15,6 +15,7 @@ from .cpu import CpuFleet
 from .fields import FieldStore, Lanes
 from .guidance import GUIDANCE, Guidance
 from .motion import MOTIONS, Motion, Speed, options_of, slowest
+from .repair import Change
 from .settings import Settings
 
 DEEPEST = 1024  # agents that push each other in a row
@@ -280,12 +281,27 @@ class FleetPlanner:
         agents.still[:] = stands
 
     def update(self, rows: ArrayLike, cols: ArrayLike, costs: ArrayLike):
-        """Change tiles, between steps; takes and raises what `GridMap.changed` does. An agent on a tile that is blocked
-        may leave it."""
+        """Change tiles, between steps; takes and raises what `GridMap.changed` does. Fields are repaired.
+
+        An agent on a tile that is blocked may leave it.
+        """
         self.grid = self.grid.changed(rows, cols, costs)
         if self.settings.guidance == "plain" and not self._own_guidance:
             self._guidance = Guidance.plain(self.grid)
-        self._take_lanes()
+        before, after = self._lanes, lanes_of(self.grid, self.motion, self.settings, self._guidance, self._pad)
+        if (before.forward != after.forward).any():
+            self._take_lanes()
+        else:
+            from scipy.ndimage import label
+
+            part, _ = label(before.free.reshape(self._rows, self._cols))
+            blocked, freed = (
+                np.flatnonzero(a.free > b.free).astype(np.int32) for a, b in ((before, after), (after, before))
+            )
+            self._fields.repair(Change(blocked, freed, before.free, after.free, part.ravel().astype(np.int32)))
+            self._engine.take_map(after)
+            self._lanes = after
+            self._agents.fresh[:] = 1
         stepper.find_blocked(self._broken, self._agents, self._options, self._lanes.free, self._plans)
 
     @property

@@ -14,7 +14,7 @@ from numba import prange
 
 from ...device import lean_njit, njit
 from ...parallel.memory import item, set_item
-from .fields import ahead, difference
+from .fields import cost_to_go, difference
 
 NOBODY, SEVERAL = -1, -2
 NO_OPTION = np.int32(2**30)  # a rank that nobody has
@@ -100,31 +100,6 @@ def follow(a, agents, values, lanes):
         was = agents.was_tile[a] * headings + agents.was_heading[a]
         agents.left[a] += difference(values[slot, tile * headings + heading], values[slot, was])
     agents.was_tile[a], agents.was_heading[a], agents.fresh[a] = tile, heading, 0
-
-
-@lean_njit
-def cost_to_go(tile, heading, goal, field, lanes):
-    """What the cheapest way from a state to the goal costs; as far as it goes where it is cut off."""
-    cost, headings = 0, lanes.headings
-    while tile != goal:
-        now, down, next_tile, next_heading = field[tile * headings + heading], 0, tile, heading
-        for direction in range(4):
-            there = tile + ahead(direction, lanes.width)
-            if (headings == 1 or direction == heading) and lanes.free[there]:
-                change = difference(field[there * headings + heading], now)
-                if change < down and -change == lanes.forward[tile, direction]:
-                    down, next_tile = change, there
-        if headings == 4:
-            for quarter in (1, 3):
-                turned = (heading + quarter) % 4
-                change = difference(field[tile * 4 + turned], now)
-                if change < down and -change == lanes.turn:
-                    down, next_tile, next_heading = change, tile, turned
-        if down == 0:
-            break  # the tile is blocked, or cut off
-        cost -= down
-        tile, heading = next_tile, next_heading
-    return cost
 
 
 @lean_njit
