@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...device import njit
 from ...errors import GridMapError, shown
 from ...files import file_path
 from ..maps.grid_map import GridMap
@@ -16,6 +17,7 @@ from .motion import EAST, NORTH, SOUTH, WEST
 
 UNIT, AGAINST, TURN = 4, 10, 1  # of lanes: a move along one, against one, a quarter turn
 MOST_COST = MOST_DIFFERENCE - 4 * TURN  # an agent that turns round, moves and turns round undoes a move
+SHORTEST_LANE = 4  # tiles
 FILE_KEYS = "moves", "unit", "turn"
 
 
@@ -63,11 +65,14 @@ class Guidance:
 
     @classmethod
     def lanes(cls, grid: GridMap) -> "Guidance":
-        """One-way lanes: rows lead east and west in turn, columns north and south; a move against one costs 2.5
-        times as much."""
+        """One-way lanes: straight runs of free tiles that lie side by side lead to opposite sides in turn; a move
+        against one costs 2.5 times as much. Short runs, as across a street, lead nowhere."""
+        free = grid.costs > 0
         moves = np.full((*grid.shape, 4), UNIT, np.uint8)
-        moves[0::2, :, WEST] = moves[1::2, :, EAST] = AGAINST
-        moves[:, 0::2, SOUTH] = moves[:, 1::2, NORTH] = AGAINST
+        along = _directions(np.ascontiguousarray(free))
+        moves[..., WEST][along > 0] = moves[..., EAST][along < 0] = AGAINST
+        along = _directions(np.ascontiguousarray(free.T)).T
+        moves[..., NORTH][along > 0] = moves[..., SOUTH][along < 0] = AGAINST
         return cls(moves, UNIT, TURN)
 
     def save(self, path: str | os.PathLike):
@@ -87,3 +92,23 @@ class Guidance:
 
 
 GUIDANCE = {"plain": Guidance.plain, "lanes": Guidance.lanes}
+
+
+@njit
+def _directions(free):
+    """Where runs of free tiles in the rows of a map lead -> (rows, cols) int8: 1 onward, -1 back, 0 too short."""
+    rows, cols = free.shape
+    leads = np.zeros((rows, cols), np.int8)
+    beside = np.zeros(cols, np.int64)  # where the last run above each tile leads
+    for row in range(rows):
+        col = 0
+        while col < cols:
+            begin = col
+            while col < cols and free[row, col]:
+                col += 1
+            if col - begin >= SHORTEST_LANE:
+                vote = beside[begin:col].sum()
+                way = -1 if vote > 0 or (vote == 0 and row % 2) else 1
+                leads[row, begin:col], beside[begin:col] = way, way
+            col += 1
+    return leads
