@@ -6,7 +6,7 @@ import pytest
 from gpu_planners.device import cuda_problem
 from gpu_planners.errors import GridMapError, SettingsError
 from gpu_planners.grid import FleetPlanner, GridMap
-from gpu_planners.grid.fleet import Guidance, Settings, conflicts
+from gpu_planners.grid.fleet import Guidance, Settings, conflicts, learn_guidance
 
 
 def room(seed=0, shape=(16, 20), blocked=0.15):
@@ -325,3 +325,45 @@ def test_repaired_fields_are_those_from_scratch(motion, guidance, share):
             )
             leads = parts == parts[tuple(goal)]
             assert (got[leads] == want[leads]).all()
+
+
+def test_guidance_is_saved_and_learnt(tmp_path):
+    free = room(16, blocked=0.1)
+    grid = GridMap(free)
+    best, reached = learn_guidance(grid, 80, device="cpu", rounds=4, steps=60)
+    assert len(reached) == 4 and best.moves.shape == (*free.shape, 4) and best.moves.min() >= 1
+    best.save(tmp_path / "guidance.npz")
+    again = Guidance.load(tmp_path / "guidance.npz")
+    assert (again.moves == best.moves).all() and (again.unit, again.turn) == (best.unit, best.turn)
+    both = []
+    for guidance in (best, again):
+        fleet = FleetPlanner(grid, "turning", "cpu", guidance=guidance)
+        fleet.start(places(free, 80, np.random.default_rng(0)))
+        both.append(run(fleet, free, 30)[0])
+    assert (both[0] == both[1]).all()
+    (tmp_path / "other").write_text("no guidance")
+    with pytest.raises(GridMapError, match="other' is no file of guidance"):
+        Guidance.load(tmp_path / "other")
+    with pytest.raises(GridMapError, match=r"guidance is for a map of \(16, 20\) tiles; this one has \(3, 3\)"):
+        FleetPlanner(GridMap(np.ones((3, 3))), "four", "cpu", guidance=best)
+
+
+def test_lanes_alternate_from_corridor_to_corridor():
+    free = np.ones((12, 13), bool)
+    free[2:10, :] = False
+    free[:, 0::4] = True  # corridors of which every other one would have the same number modulo 2
+    moves = Guidance.lanes(GridMap(free)).moves
+    south, north = moves[5, 0::4, 1], moves[5, 0::4, 3]
+    assert (south != north).all() and (south[1:] != south[:-1]).all()
+
+
+def test_costs_are_adapted_while_agents_move():
+    free = room(17, blocked=0.1)
+    fleet = FleetPlanner(GridMap(free), "turning", "cpu", Settings(adapt_every=20))
+    fleet.start(places(free, 150, np.random.default_rng(0)))
+    before = fleet._lanes.forward.copy()
+    walked, done = run(fleet, free, 100)
+    assert conflicts(walked, ~free) == [] and done.sum() > 50
+    assert (fleet._lanes.forward > before).any() and (fleet._lanes.forward >= before).all()
+    fleet.update([0], [0], [int(not free[0, 0])])
+    assert (fleet._lanes.forward == before).all()

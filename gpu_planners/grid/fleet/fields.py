@@ -56,7 +56,8 @@ def ahead(direction, width):
 
 @lean_njit
 def cost_to_go(tile, heading, goal, field, lanes):
-    """What the cheapest way from a state to the goal costs; as far as it goes where it is cut off."""
+    """What the cheapest way from a state to the goal costs, by going down the field; as far as it goes where it is cut
+    off."""
     cost, headings = 0, lanes.headings
     while tile != goal:
         now, down, next_tile, next_heading = field[tile * headings + heading], 0, tile, heading
@@ -64,13 +65,13 @@ def cost_to_go(tile, heading, goal, field, lanes):
             there = tile + ahead(direction, lanes.width)
             if (headings == 1 or direction == heading) and lanes.free[there]:
                 change = difference(field[there * headings + heading], now)
-                if change < down and -change == lanes.forward[tile, direction]:
+                if change < down:
                     down, next_tile = change, there
         if headings == 4:
             for quarter in (1, 3):
                 turned = (heading + quarter) % 4
                 change = difference(field[tile * 4 + turned], now)
-                if change < down and -change == lanes.turn:
+                if change < down:
                     down, next_tile, next_heading = change, tile, turned
         if down == 0:
             break  # the tile is blocked, or cut off
@@ -134,6 +135,12 @@ class FieldStore:
             self._rows = rows
         places, self._free = self._free[:count], self._free[count:]
         return np.array(places + [self._slot_of.popitem(last=False)[1] for _ in range(count - len(places))])
+
+    def forget_idle(self, goals: np.ndarray):
+        """Give up the fields that none of the goals (N,) needs."""
+        needed = set(goals.tolist())
+        for goal in [goal for goal in self._slot_of if goal not in needed]:
+            self._free.append(self._slot_of.pop(goal))
 
     def repair(self, change):
         """Let the fields follow a `repair.Change` of the map."""

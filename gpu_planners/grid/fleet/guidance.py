@@ -13,10 +13,11 @@ from ...errors import GridMapError, shown
 from ...files import file_path
 from ..maps.grid_map import GridMap
 from .fields import MOST_DIFFERENCE
-from .motion import EAST, NORTH, SOUTH, WEST
+from .motion import COLS_AHEAD, EAST, NORTH, ROWS_AHEAD, SOUTH, WEST
 
 UNIT, AGAINST, TURN = 4, 10, 1  # of lanes: a move along one, against one, a quarter turn
 MOST_COST = MOST_DIFFERENCE - 4 * TURN  # an agent that turns round, moves and turns round undoes a move
+CROWDED = 3  # moves along a lane that a move to a tile costs more where somebody always waits
 SHORTEST_LANE = 4  # tiles
 FILE_KEYS = "moves", "unit", "turn"
 
@@ -75,6 +76,24 @@ class Guidance:
         moves[..., NORTH][along > 0] = moves[..., SOUTH][along < 0] = AGAINST
         return cls(moves, UNIT, TURN)
 
+    def finer(self) -> "Guidance":
+        """The same in smaller units, where they are coarse, so that small differences count."""
+        most = int(self.moves.max()) + 4 * self.turn
+        factor = max(1, min(UNIT // self.unit, MOST_DIFFERENCE // most))
+        return Guidance(self.moves.astype(np.int64) * factor, self.unit * factor, self.turn * factor)
+
+    def with_crowds(self, waiting: np.ndarray) -> "Guidance":
+        """The same where moves to tiles cost more that agents wait on.
+
+        waiting: (rows, cols) float, which part of the time somebody waits there
+        """
+        more = np.pad(CROWDED * self.unit * np.asarray(waiting, np.float64), 1)
+        moves = self.moves.astype(np.float64)
+        for direction, row, col in zip((EAST, SOUTH, WEST, NORTH), ROWS_AHEAD, COLS_AHEAD):
+            moves[..., direction] += more[1 + row : more.shape[0] - 1 + row, 1 + col : more.shape[1] - 1 + col]
+        most = MOST_DIFFERENCE - 4 * self.turn
+        return Guidance(np.clip(np.rint(moves), 1, most).astype(np.int64), self.unit, self.turn)
+
     def save(self, path: str | os.PathLike):
         """Write a file for `load` (NumPy's .npz)."""
         with open(path, "wb") as file:
@@ -88,7 +107,7 @@ class Guidance:
                 moves, unit, turn = (file[key] for key in FILE_KEYS)
                 return cls(moves, int(unit), int(turn))
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise GridMapError(f"{shown(path)} is no file of guidance: {error}") from None
+            raise GridMapError(f"{shown(str(path))} is no file of guidance: {error}") from None
 
 
 GUIDANCE = {"plain": Guidance.plain, "lanes": Guidance.lanes}

@@ -67,6 +67,8 @@ class FleetPlanner:
     def _open(self):
         """Take the map and make what depends on its layout."""
         s = self.settings
+        if s.adapt_every:
+            self._guidance = self._guidance.finer()
         self._near = s.size - 1 + s.safety_distance  # so far apart two agents are too near, in rows and in columns
         self._pad = max(1, self._near)
         self._rows, self._cols = self.grid.rows + 2 * self._pad, self.grid.cols + 2 * self._pad
@@ -85,6 +87,8 @@ class FleetPlanner:
             np.array(near[np.argsort(np.abs(near))], np.int32), s.following, horizon, False, plain
         )
         self._number, self._steps = 0, 0
+        self._waited: np.ndarray | None = None  # by tile, since costs were adapted last
+        self._crowds: np.ndarray | None = None
         self._set_agents(np.zeros(0, np.int32), np.zeros(0, np.int32))
         self._take_lanes()
 
@@ -287,9 +291,11 @@ class FleetPlanner:
         """
         self.grid = self.grid.changed(rows, cols, costs)
         if self.settings.guidance == "plain" and not self._own_guidance:
-            self._guidance = Guidance.plain(self.grid)
+            plain = Guidance.plain(self.grid)
+            self._guidance = plain.finer() if self.settings.adapt_every else plain
         before, after = self._lanes, lanes_of(self.grid, self.motion, self.settings, self._guidance, self._pad)
-        if (before.forward != after.forward).any():
+        if (before.forward != after.forward).any() or self._crowds is not None:
+            self._crowds = None
             self._take_lanes()
         else:
             from scipy.ndimage import label
@@ -375,6 +381,8 @@ class FleetPlanner:
         speeds = np.array(self._speed, np.int32)
         stepper.advance(agents, options, self.motion.headings, speeds, self._rests, plans, action)
         self._broken[:] = 0
+        if self.settings.adapt_every:
+            self._adapt()
         self._since += 1
         self._since[(agents.tile == agents.goal) | (agents.goal < 0)] = 0
         self._steps += 1
@@ -385,6 +393,22 @@ class FleetPlanner:
         agents, stuck = self._agents, self._since > self.settings.stuck_after
         idle = (agents.goal < 0) | (agents.tile == agents.goal)
         return np.lexsort((np.where(stuck, -self._since, agents.left), ~stuck, idle)).astype(np.int32)
+
+    def _adapt(self):
+        """Note who waits; now and then, let it count."""
+        agents, every = self._agents, self.settings.adapt_every
+        waits = (agents.there > 0) & (agents.goal >= 0) & (agents.tile != agents.goal)
+        waits &= (agents.tile == agents.was_tile) & (agents.heading == agents.was_heading)
+        if self._waited is None:
+            self._waited = np.zeros(self.grid.shape)
+        np.add.at(self._waited, tuple(self._places(agents.tile[waits]).T), 1.0)
+        if (self._steps + 1) % every == 0:
+            share, self._waited = self._waited / every, None
+            self._crowds = share if self._crowds is None else (self._crowds + share) / 2
+            guidance = self._guidance.with_crowds(self._crowds)
+            self._lanes = lanes_of(self.grid, self.motion, self.settings, guidance, self._pad)
+            self._engine.take_map(self._lanes)
+            self._fields.forget_idle(self._agents.goal)
 
     def _pass(self, order, improving, until):
         """Let agents (N,), in this order, look for something better, square by square; each time the squares lie

@@ -21,6 +21,12 @@ class Settings(Described):
         "directions alternate, which keeps dense traffic from meeting head on",
         choices=("plain", "lanes"),
     )
+    adapt_every: int = setting(
+        0,
+        "steps after which moves to tiles where agents waited cost more, for goals that come from then on; 0: never",
+        0,
+        10**6,
+    )
     neighbourhood_search: bool = setting(True, "use the rest of a step's budget to make its moves better")
     stuck_after: int = setting(500, "steps without reaching a goal, after which an agent is called stuck", 1, 10**9)
     memory_limit_bytes: int = setting(4 << 30, "of all cost-to-go fields", 1, 1 << 50, unit="bytes")
