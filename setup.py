@@ -94,6 +94,7 @@ setup(
             "gpu-planners = gpu_planners.cli:main",
             "arm_planner = gpu_planners.nodes:arm_planner",
             "arm_planner_demo = gpu_planners.nodes:arm_planner_demo",
+            "fleet_planner = gpu_planners.nodes:fleet_planner",
             "grid_planner = gpu_planners.nodes:grid_planner",
         ]
     },

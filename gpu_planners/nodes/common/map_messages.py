@@ -133,6 +133,11 @@ def geometry_message(grid: GridMap) -> MapMetaData:
     )
 
 
+def point_list(points: np.ndarray, height: float = 0.0) -> list[Point]:
+    """(N, 2) metres as messages, at a height."""
+    return [Point(x=x, y=y, z=height) for x, y in points.tolist()]
+
+
 def turned(yaw: float) -> Quaternion:
     """Quaternion of a rotation about z."""
     return Quaternion(x=0.0, y=0.0, z=math.sin(yaw / 2), w=math.cos(yaw / 2))
