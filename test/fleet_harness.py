@@ -8,7 +8,6 @@ from nav_msgs.msg import OccupancyGrid
 from running_node import LATCHED
 from std_msgs.msg import Header
 
-from gpu_planners.grid import FleetPlanner
 from gpu_planners.nodes.fleet.node import FleetPlannerNode
 from gpu_planners_msgs.msg import AgentActions, AgentGoals, AgentPaths, AgentStates
 from gpu_planners_msgs.srv import PlanFleet
@@ -22,9 +21,12 @@ class RunningNode(running_node.RunningNode):
         parameters = {"device": "cpu", "lockstep": True, "silent_after_s": 30.0} | parameters
         super().__init__(FleetPlannerNode, "fleet_planner", (PlanFleet, "plan_fleet"), parameters)
         assert self.client.wait_for_service(10)
-        self._map_messages = 0
         if occupancy is not None:
             self.publish_map(occupancy)
+
+    def forget_status(self):
+        """Wait for a status that is newer than what has been done until now."""
+        self._statuses.clear()
 
     def publish_map(self, occupancy):
         """Publish a map, and return when it was looked at."""
@@ -61,24 +63,39 @@ class Agents:
         message.poses = [pose_at(*tile) for tile in telling.values()]
         self._states.publish(message)
 
-    def remove(self, id):
-        """An agent leaves."""
-        del self.tiles[id]
-        self.tell([id])
+    def remove(self, *ids):
+        """Agents leave."""
+        for id in ids:
+            del self.tiles[id]
+        self.tell(ids)
+
+    def leave(self):
+        """All leave; returns when the node knows it."""
+        self.remove(*self.tiles)
+        self._running.forget_status()
+        self._running.wait_until(lambda: self._running.facts["agents"] == "0", 30)
 
     def do_step(self, timeout=60):
         """Tell, wait for a step, do it -> AgentActions"""
-        before = len(self._paths)
+        last = max((message.step for message in self._actions), default=0)
         self.tell()
-        self._running.wait_until(lambda: len(self._paths) > before and len(self._actions) > before, timeout)
-        paths, actions = self._paths[before], self._actions[before]
-        assert paths.step == actions.step and paths.ids == actions.ids
+        self._running.wait_until(lambda: self._answers(last), timeout)
+        paths, actions = self._answers(last)
+        self.paths = paths
+        assert paths.ids == actions.ids
         for id, path in zip(paths.ids, paths.paths):
             if id in self.tiles and id not in self.silent:
                 self.tiles[id] = tile_of(path.poses[-1].pose)
         self.walked.append({id: tuple(tile) for id, tile in self.tiles.items()})
         self.steps.append(actions)
         return actions
+
+    def _answers(self, last):
+        """AgentPaths and AgentActions of the first step after `last`, or nothing."""
+        found = [[m for m in list(messages) if m.step > last] for messages in (self._paths, self._actions)]
+        return (
+            all(found) and min(found[0], key=lambda m: m.step).step == found[1][0].step and (found[0][0], found[1][0])
+        )
 
     def positions(self):
         """(steps, N, 2) tiles after each step of all agents that ever were; -1 while they are not there"""
@@ -103,8 +120,3 @@ def tile_of(pose):
         int(np.floor(pose.position.x / RESOLUTION)),
         int(np.rint(yaw / (np.pi / 2))) % 4,
     ]
-
-
-def solver(grid, motion="turning"):
-    """A planner of a running fleet's kind, for what a test expects."""
-    return FleetPlanner(grid, motion, "cpu")

@@ -138,6 +138,14 @@ def point_list(points: np.ndarray, height: float = 0.0) -> list[Point]:
     return [Point(x=x, y=y, z=height) for x, y in points.tolist()]
 
 
+def pose_list(points: np.ndarray, yaws: np.ndarray) -> list[Pose]:
+    """(N, 2 or more) metres, of which x and y count, and (N,) rad as messages."""
+    return [
+        Pose(position=Point(x=x, y=y, z=0.0), orientation=turned(yaw))
+        for (x, y, *_), yaw in zip(points.tolist(), yaws.tolist(), strict=True)
+    ]
+
+
 def turned(yaw: float) -> Quaternion:
     """Quaternion of a rotation about z."""
     return Quaternion(x=0.0, y=0.0, z=math.sin(yaw / 2), w=math.cos(yaw / 2))

@@ -53,6 +53,7 @@ def actions_message(step: Step, motion: str, header: Header, step_s: float) -> A
         header=header,
         step=step.number,
         step_s=step_s,
+        planning_time_s=step.time_s,
         ids=step.ids,
         actions=as_array(ACTIONS[motion][step.actions], np.uint8),
         states=as_array(step.states, np.uint8),

@@ -31,8 +31,8 @@ class Places:
         """(N, 2) metres -> (N, 2) int64 [row, col]; -1 where a point is outside the map or not finite"""
         tiles = self.float_tiles(points)
         with np.errstate(invalid="ignore"):
-            inside = ((tiles >= 0) & (tiles < self.grid.shape)).all(axis=1)
-        return np.where(inside[:, None], tiles, -1).astype(np.int64)
+            inside = ((tiles >= 0) & (tiles < self.grid.shape)).all(axis=1, keepdims=True)
+        return np.where(inside, tiles, -1).astype(np.int64)
 
     def float_tiles(self, points: np.ndarray) -> np.ndarray:
         """(N, 2) metres -> (N, 2) float64 [row, col], whole numbers or NaN, outside of the map where a point is"""
@@ -58,6 +58,5 @@ class Places:
 
     def part(self, tiles: np.ndarray) -> np.ndarray:
         """(N,) which of the parts of the map that hang together tiles belong to; 0: an agent cannot be there"""
-        outside = (tiles < 0).any(axis=1)
-        row, col = np.where(outside[:, None], 0, tiles).T
-        return np.where(outside, 0, self._parts[row, col])
+        row, col = np.maximum(tiles, 0).T
+        return np.where(tiles.min(axis=1, initial=0) < 0, 0, self._parts[row, col])

@@ -4,9 +4,9 @@ Only the latest word on each agent is kept until the worker takes it, so that no
 """
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from geometry_msgs.msg import Pose
@@ -26,16 +26,24 @@ from .running import RunningFleet
 DEPTH = 1000  # of messages that come in a burst
 
 
+class Word(NamedTuple):
+    """The latest on an agent. gone: was it said to be gone, before `pose` if there is one? now: when it came"""
+
+    gone: bool
+    pose: Pose | None
+    frame: str
+    now: float
+
+
 class Inbox:
-    """The latest (pose, frame, time it came) of each agent; None in place of a pose: it is gone."""
+    """The latest word on each agent."""
 
     def __init__(self) -> None:
-        self._latest: dict[str, tuple[Pose | None, str, float]] = {}
+        self._latest: dict[str, Word] = {}
         self._lock = threading.Lock()
 
-    def put(self, ids: Iterable[str], poses: Iterable[Pose], gone: Iterable[str], frame: str, now: float) -> None:
+    def put(self, ids: Sequence[str], poses: Sequence[Pose], gone: Sequence[str], frame: str, now: float) -> None:
         """Take a message. GpuPlannersError, which names the offender, where it cannot be; nothing has changed then."""
-        ids, poses, gone = list(ids), list(poses), list(gone)
         if len(ids) != len(poses):
             raise GpuPlannersError(f"it has {len(ids)} ids and {len(poses)} poses; allowed: a pose for each id")
         if "" in ids:
@@ -45,10 +53,12 @@ class Inbox:
             twice = next(id for k, id in enumerate(both) if id in both[:k])
             raise GpuPlannersError(f"agent '{one_line(twice)}' comes twice; allowed: once")
         with self._lock:
-            self._latest |= dict.fromkeys(gone, (None, frame, now))
-            self._latest |= {id: (pose, frame, now) for id, pose in zip(ids, poses)}
+            for id, pose in zip(ids, poses):
+                before = self._latest.get(id)
+                self._latest[id] = Word(before is not None and before.gone, pose, frame, now)
+            self._latest |= dict.fromkeys(gone, Word(True, None, frame, now))
 
-    def take(self) -> dict[str, tuple[Pose | None, str, float]]:
+    def take(self) -> dict[str, Word]:
         """All that has come since the last time."""
         with self._lock:
             latest, self._latest = self._latest, {}
@@ -99,7 +109,7 @@ class TopicFleet:
     def _take(self):
         self._queued = False
         latest = self._inboxes["agent_states"].take()
-        self._fleet.remove([id for id, (pose, *_) in latest.items() if pose is None])
+        self._fleet.remove([id for id, word in latest.items() if word.gone])
         for ids, poses, times, faults in self._by_frame(latest, "its pose"):
             yaws, bad = yaws_of(poses)
             points = poses.points[:, :2]
@@ -107,24 +117,24 @@ class TopicFleet:
                 faults.setdefault(ids[k], _fault(poses.points[k], poses.quaternions[k], bad[k]))
             self._fleet.take_states(ids, points, yaws, times, faults)
         latest = self._inboxes["agent_goals"].take()
-        self._fleet.clear_goals([id for id, (pose, *_) in latest.items() if pose is None])
+        self._fleet.clear_goals([id for id, word in latest.items() if word.gone])
         for ids, poses, _, faults in self._by_frame(latest, "its goal"):
             self._fleet.take_goals(ids, poses.points[:, :2], faults)
         self._taken()
 
-    def _by_frame(self, latest: dict[str, Any], what: str):
+    def _by_frame(self, latest: dict[str, Word], what: str):
         """(ids, Poses in the map's frame, times, {id: what is wrong}) of the poses of each frame"""
         groups: dict[str, list[str]] = {}
-        for id, (pose, frame, _) in latest.items():
-            if pose is not None:
-                groups.setdefault(frame, []).append(id)
+        for id, word in latest.items():
+            if word.pose is not None:
+                groups.setdefault(word.frame, []).append(id)
         for frame, ids in groups.items():
-            poses, faults = as_poses([latest[id][0] for id in ids], frame), {}
+            poses, faults = as_poses([latest[id].pose for id in ids], frame), {}
             try:
                 poses = self._frames.to_map(poses, self._map_frame(), what)
             except Exception as error:  # of this frame; agents in others go on
                 faults = dict.fromkeys(ids, error_text(error))
-            yield ids, poses, np.array([latest[id][2] for id in ids]), faults
+            yield ids, poses, np.array([latest[id].now for id in ids]), faults
 
 
 def _fault(point, quaternion, turned):
