@@ -42,7 +42,7 @@ class Agents:
     def __init__(self, running, tiles, goals=(), frame="map"):
         self._running, self._frame = running, frame
         self.tiles = {id: list(tile) for id, tile in tiles.items()}
-        self.silent, self.walked, self.steps = set(), [], []  # ids that do not tell; tiles after each step
+        self.silent, self.walked, self._done = set(), [], 0  # ids that do not tell; tiles after each step; its number
         self._paths = running.received(AgentPaths, "/fleet_planner/agent_paths")
         self._actions = running.received(AgentActions, "/fleet_planner/agent_actions")
         self._states = running.publisher(AgentStates, "/fleet_planner/agent_states", 1000)
@@ -76,26 +76,26 @@ class Agents:
         self._running.wait_until(lambda: self._running.facts["agents"] == "0", 30)
 
     def do_step(self, timeout=60):
-        """Tell, wait for a step, do it -> AgentActions"""
-        last = max((message.step for message in self._actions), default=0)
+        """Tell, wait for a step, do it, and any other that has begun since the last one -> AgentActions of the last"""
         self.tell()
-        self._running.wait_until(lambda: self._answers(last), timeout)
-        paths, actions = self._answers(last)
-        self.paths = paths
-        assert paths.ids == actions.ids
-        for id, path in zip(paths.ids, paths.paths):
-            if id in self.tiles and id not in self.silent:
-                self.tiles[id] = tile_of(path.poses[-1].pose)
-        self.walked.append({id: tuple(tile) for id, tile in self.tiles.items()})
-        self.steps.append(actions)
+        self._running.wait_until(self._next, timeout)
+        while found := self._next():
+            self.paths, actions = found
+            assert self.paths.ids == actions.ids
+            for id, path in zip(actions.ids, self.paths.paths):
+                if id in self.tiles and id not in self.silent:
+                    self.tiles[id] = tile_of(path.poses[-1].pose)
+            self.walked.append({id: tuple(tile) for id, tile in self.tiles.items()})
+            self._done = actions.step
         return actions
 
-    def _answers(self, last):
-        """AgentPaths and AgentActions of the first step after `last`, or nothing."""
-        found = [[m for m in list(messages) if m.step > last] for messages in (self._paths, self._actions)]
-        return (
-            all(found) and min(found[0], key=lambda m: m.step).step == found[1][0].step and (found[0][0], found[1][0])
-        )
+    def _next(self):
+        """AgentPaths and AgentActions of the first step that has not been done, or nothing."""
+        first = [
+            min((m for m in list(messages) if m.step > self._done), key=lambda m: m.step, default=None)
+            for messages in (self._paths, self._actions)
+        ]
+        return first if None not in first and first[0].step == first[1].step else None
 
     def positions(self):
         """(steps, N, 2) tiles after each step of all agents that ever were; -1 while they are not there"""

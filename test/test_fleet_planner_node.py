@@ -222,7 +222,7 @@ def test_a_new_agent_that_has_no_place_is_named_and_the_others_go_on(running, ti
     agents.tiles["x/1"] = [*tile, 0]
     agents.tell()
     problem(running, "agent 'x/1'", *words)
-    agents.tiles.pop("x/1")
+    agents.remove("x/1")
     agents.go({"b": (2, 7)})
     message = walk(agents, all_there)
     assert list(message.ids) == ["b"]
@@ -238,17 +238,14 @@ def test_a_new_agent_that_has_no_place_is_named_and_the_others_go_on(running, ti
     ids=["infinite", "outside", "same tile"],
 )
 def test_an_agent_whose_state_cannot_be_stands_and_the_others_go_on(running, agents, tile, words):
-    agents.go(dict.fromkeys("c", (7, 0)))
-    walk(agents, lambda message: state(message, "e") == AgentActions.AT_GOAL and state(message, "c") == 1)
-    true_tile = agents.tiles["e"]
-    agents.tiles["e"] = [*tile, 0]
-    agents.silent = {"c"} if tile == (7, 0) else set()  # it has told where it is
-    states = running.publisher(AgentStates, "/fleet_planner/agent_states", 1000)
-    assert running.set_parameter("silent_after_s", 0.3).successful
-    states.publish(AgentStates(ids=["e"], poses=[pose_at(*agents.tiles["e"])]))
-    agents.silent |= {"e"}
-    walk(agents, lambda message: state(message, "e") in (AgentActions.BAD_STATE, AgentActions.SILENT))
-    states.publish(AgentStates(ids=["e"], poses=[pose_at(*agents.tiles["e"])]))
+    agents.go({id: start[:2] for id, start in FIVE.items()})  # where they are
+    walk(agents, all_there)
+    assert running.set_parameter("silent_after_s", 0.3).successful  # so long a step waits
+    true_tile, agents.tiles["e"] = agents.tiles["e"], [*tile, 0]
+    agents.tell()
+    agents.silent = {"e"}
+    message = walk(agents, lambda message: state(message, "e") == AgentActions.BAD_STATE)
+    assert {state(message, id) for id in "abcd"} == {AgentActions.AT_GOAL}
     problem(running, "agent 'e'", *words)
     agents.silent, agents.tiles["e"] = set(), true_tile
     walk(agents, all_there)
@@ -351,6 +348,7 @@ def test_steps_keep_the_time_and_wait_for_those_that_are_late(start_node):
         ("step_s", 0.0, ["step_s"]),
         ("arrival_tolerance", 0.7, ["arrival_tolerance"]),
         ("fleet.size", 99, ["size"]),
+        ("fleet.horizon", 9, ["horizon"]),
         ("map_frame", "odom", ["map_frame"]),
     ],
 )
@@ -359,14 +357,14 @@ def test_a_wrong_parameter_is_refused_while_running(running, name, value, words)
     assert not result.successful and all(word in result.reason for word in words), result.reason
 
 
-def test_parameters_that_do_not_fit_together_leave_what_was(running, agents):
+def test_settings_that_do_not_go_together_are_refused_and_others_count_at_once(running, agents):
     agents.do_step()
-    assert running.set_parameter("fleet.ticks_per_move", 3).successful
-    assert running.set_parameter("fleet.horizon", 2).successful
-    problem(running, "parameters were not taken", "horizon is 2")
-    running.restore()
-    running.wait_until(lambda: "parameters" not in running.problem, 120)
-    walk(agents, all_there)
+    result = running.set_parameter("fleet.ticks_per_move", 5)
+    assert result.successful, result.reason
+    result = running.set_parameter("fleet.horizon", 2)
+    assert not result.successful and "horizon is 2 ticks" in result.reason
+    walk(agents, all_there, 250)
+    assert conflicts(agents.positions(), HALL != 0) == []
 
 
 def test_every_parameter_is_described(running):

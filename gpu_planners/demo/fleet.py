@@ -28,6 +28,7 @@ from .node import NodeClient, NodeProcess
 ROWS, COLS, APRON = 78, 134, 8
 RESOLUTION = 1.0  # metres a tile
 SILENT_AFTER_S = 60.0  # this machine may be busy
+CHOICES = 4  # places, of which the nearest one becomes an agent's goal
 PALLETS = 12  # tiles that are blocked for a third of the time
 # rows, columns and quarter turns to the left of the actions, by heading: 0 along x, 1 along y, ...
 AHEAD = np.array([(0, 1), (1, 0), (0, -1), (-1, 0)])
@@ -88,7 +89,9 @@ class Warehouse:
         """Give agents another errand: to a shelf without a load, to one of the sides with it."""
         for loaded, places in ((True, self._sides), (False, self._shelves)):
             some = who & (self._loaded == loaded)
-            self.goals[some] = places[self._rng.integers(0, len(places), some.sum())]
+            choice = places[self._rng.integers(0, len(places), (some.sum(), CHOICES))]
+            far = np.abs(choice - self.tiles[some, None]).sum(axis=2)
+            self.goals[some] = choice[np.arange(len(far)), far.argmin(axis=1)]
         self._loaded ^= who
 
     def change_map(self) -> GridMap:

@@ -17,13 +17,13 @@ from ..errors import GridMapError
 from .drawing import draw_map
 from .maps.grid_map import GridMap
 
-TRAIL = 12  # steps of a trail
+TRAIL, TRAILS = 30, 60  # steps of a trail; agents that have one, spread evenly
 SCRIPT = Path(__file__).with_name("fleet_page.js")
 MOST_STEPS_OF_AGENTS = 50_000_000  # that a page holds: a byte each
 
 
 def draw_fleet(grid: GridMap, positions: ArrayLike, step: int = -1, size: int = 1200) -> Image.Image:
-    """A picture of a step: agents as dots, and where they were in the steps before it as lines.
+    """A picture of a step: agents as dots, and where some of them were in the steps before it as lines.
 
     positions: (steps + 1, N, 2) int [row, col]; negative rows: an agent is not there
     step: which one; negative: from the end
@@ -33,13 +33,13 @@ def draw_fleet(grid: GridMap, positions: ArrayLike, step: int = -1, size: int = 
     if not -len(place) <= step < len(place):
         raise GridMapError(f"step is {step}; allowed: {-len(place)} .. {len(place) - 1}")
     step %= len(place)
-    there = place[step, :, 0] >= 0
+    there = np.flatnonzero(place[step, :, 0] >= 0)
     trails = []
-    for agent in np.flatnonzero(there):
+    for agent in there[np.linspace(0, len(there) - 1, min(TRAILS, len(there))).astype(int)]:
         past = place[max(0, step - TRAIL) : step + 1, agent]
         gone = np.flatnonzero(past[:, 0] < 0)
         trails.append(past[gone[-1] + 1 :] if len(gone) else past)
-    return draw_map(grid, None, trails[:200] if len(trails) <= 200 else [], place[step, there], size)
+    return draw_map(grid, None, trails, place[step, there], size)
 
 
 def fleet_page(

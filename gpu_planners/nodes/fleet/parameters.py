@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from ...grid import FleetPlanner, GridMap
 from ...grid.fleet.motion import MOTIONS
 from ...grid.fleet.settings import Settings as FleetSettings
 from ...settings import setting
@@ -46,6 +47,10 @@ class FleetParameters(MapParameters):
     marker_rate: float = setting(2.0, "How often ~/markers is published at most", 0.01, 100.0, unit="per second")
     marker_agents: int = setting(5000, "Most agents that ~/markers shows, spread evenly", 0, 10_000_000)
     fleet: FleetSettings = FleetSettings()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        FleetPlanner(GridMap([[1]]), self.motion, "cpu", self.fleet)  # refuses settings that do not go together
 
     @property
     def occupancy_rules(self) -> dict[str, Any]:
