@@ -74,7 +74,7 @@ def test_the_script_of_a_page_plays(tmp_path):
     said = json.loads(run.stdout)
     assert said["first"] == "0.0 s of 1 s, 1 goals reached" and said["end"] == "Play"
     assert said["clock"].startswith("0.8 s") and said["clock"].endswith("2 goals reached")
-    assert said["told"].startswith("Agent 1 at row 1, column 3") and said["calls"]["fillRect"] > 8
+    assert said["told"] == "Agent 1 at row 1, column 3." and said["calls"]["fillRect"] > 8
 
 
 def test_a_picture_of_a_step():

@@ -149,7 +149,8 @@ function show() {
   if (followed >= 0) {
     const [row, col] = place(step, followed), aim = goal(step, followed);
     document.getElementById("told").textContent =
-      `Agent ${followed} at row ${row}, column ${col}` + (aim ? `, on its way to row ${aim[0]}, column ${aim[1]}.` : ".");
+      `Agent ${followed} at row ${row}, column ${col}` +
+      (isThere(step, followed) ? ", its goal." : aim ? `, on its way to row ${aim[0]}, column ${aim[1]}.` : ".");
   }
 }
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ...grid import FleetPlanner, GridMap
 from ...grid.fleet.motion import MOTIONS
 from ...grid.fleet.settings import Settings as FleetSettings
@@ -50,7 +52,9 @@ class FleetParameters(MapParameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        FleetPlanner(GridMap([[1]]), self.motion, "cpu", self.fleet)  # refuses settings that do not go together
+        FleetPlanner(
+            GridMap(np.ones((1, 1), np.uint8)), self.motion, "cpu", self.fleet
+        )  # refuses settings that do not go together
 
     @property
     def occupancy_rules(self) -> dict[str, Any]:
