@@ -139,3 +139,42 @@ def test_agents_that_do_what_they_are_told_keep_the_pace():
     world = World(1, following=False, late=0.0)
     assert world.run(100) > 40
     assert world.met == [] and not world.fleet.silent_ids()
+
+
+def test_a_thousand_agents_that_come_and_go_leave_nothing_behind():
+    fleet = RunningFleet(FleetParameters(device="cpu", motion="four", lockstep=True))
+    fleet.take_map(GridMap(np.ones(SHAPE), 4))
+    stays = home = np.array([[0.5, 0.5]])
+    for turn in range(1000):
+        ids, points = ["stays", f"r{turn}"], np.concatenate([stays, [[5.5, 4.5]]])
+        fleet.remove([f"r{turn - 1}"])
+        fleet.take_states(ids, points, np.full(2, np.nan), np.full(2, float(turn)), {})
+        fleet.take_goals(["stays"], home if turn % 40 < 20 else home + 8, {})
+        step = fleet.step(float(turn))
+        assert sorted(step.ids) == sorted(ids) and fleet.on_map == 2 and not fleet.clashes
+        stays = step.tiles[[step.ids.index("stays")], ::-1] + 0.5
+    assert len(fleet._agents) < 300 and fleet.reached > 20
+
+
+def test_a_time_that_begins_anew():
+    fleet = RunningFleet(FleetParameters(device="cpu", motion="four"))
+    fleet.take_map(GridMap(np.ones(SHAPE), 4))
+    for now in (100.0, 2.0, 3.01):
+        fleet.take_states(["a"], np.array([[0.5, 0.5]]), np.array([np.nan]), np.array([now]), {})
+        assert fleet.due(now) is (now != 2.0)
+        if now != 2.0:
+            assert fleet.step(now).ids == ["a"]
+
+
+def test_steps_keep_their_pace():
+    """A step that begins a little late does not delay those that follow; one that waited does."""
+    fleet = RunningFleet(FleetParameters(device="cpu", motion="four"))
+    fleet.take_map(GridMap(np.ones(SHAPE), 4))
+    begins, now = [], 0.0
+    while now < 20:
+        now += 0.03
+        fleet.take_states(["a"], np.array([[0.5, 0.5]]), np.array([np.nan]), np.array([now]), {})
+        if fleet.due(now):
+            fleet.step(now)
+            begins.append(now)
+    assert len(begins) == 20 and abs(begins[-1] - begins[0] - 19) < 0.1

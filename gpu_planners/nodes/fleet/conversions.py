@@ -13,7 +13,7 @@ from gpu_planners_msgs.msg import AgentActions, AgentPaths
 
 from ..common.map_messages import Poses, as_array, turned
 from .places import Places
-from .running import Step
+from .step import Step
 
 NANOSECONDS = 10**9
 UNIT = 1e-2  # a quaternion's length may differ so much from 1

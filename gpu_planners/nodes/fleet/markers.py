@@ -8,7 +8,7 @@ from gpu_planners_msgs.msg import AgentActions
 
 from ..common.map_messages import point_list
 from .places import Places
-from .running import Step
+from .step import Step
 
 COLOURS = {  # of agents, by state: red, green, blue
     AgentActions.MOVING: (0.13, 0.45, 0.85),

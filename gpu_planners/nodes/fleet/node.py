@@ -29,7 +29,8 @@ from . import codes
 from .parameters import FleetParameters
 from .plan_service import Solver, answer
 from .publishers import FleetPublishers
-from .running import RunningFleet, named
+from .running import RunningFleet
+from .step import named
 from .topic_fleet import TopicFleet
 
 LOOKS = 20  # at the clock in the time of a step

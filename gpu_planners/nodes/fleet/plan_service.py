@@ -20,7 +20,7 @@ from . import codes
 from .conversions import timed_paths, yaws_of
 from .parameters import FleetParameters
 from .places import Places
-from .running import named
+from .step import named
 
 LONGEST_S = 3600.0  # of a request's time limit and step
 

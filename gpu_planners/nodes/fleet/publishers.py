@@ -20,7 +20,7 @@ from .conversions import actions_message, paths_message, step_paths
 from .markers import fleet_markers
 from .parameters import FleetParameters
 from .places import Places
-from .running import Step
+from .step import Step
 
 
 class FleetPublishers:

@@ -7,7 +7,6 @@ Times are seconds of the node's clock.
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,47 +19,11 @@ from ...grid.fleet.motion import MOTIONS
 from ..common.request_error import one_line
 from .parameters import FleetParameters
 from .places import Places
+from .step import AGENT, Step
 
-AGENT = np.dtype(
-    [
-        ("point", "f8", 2),  # of the latest report that can be, metres
-        ("yaw", "f8"),  # of it, rad; NaN: none was given
-        ("heard", "f8"),  # when anything was last heard
-        ("heard_step", "i8"),  # how many steps had begun then
-        ("busy", "i8"),  # the step with which its action ends
-        ("goal", "i8", 2),  # tile; -1: none, or none that can be reached
-        ("reached", "?"),  # was it at that goal?
-        ("there", "?"),  # is it on the map?
-    ]
-)
 MINUTE_S = 60.0
-SHOWN = 5  # faults that a text names
+KEPT = 0.1  # a step that begins late by less of its time does not delay those that follow
 LEAST_DEAD = 256  # numbers of agents that have left, from which on the planner may be made anew
-
-
-@dataclass(frozen=True)
-class Step:
-    """What agents do in a step. K agents, tiles [row, col], headings in quarter turns to the left from the map's x.
-
-    number: counts from 1; ids: K texts; actions: (K,) of the planner; states: (K,) of AgentActions
-    tiles_before, headings_before, tiles, headings: (K, 2), (K,) when the step begins, and when the action has ended
-    ticks: (K,) steps that the action takes; 0: none is begun
-    goals: (K, 2) tiles, -1: none; goals_reached: how many agents have been found at their goals when it began
-    time_s: that planning took
-    """
-
-    number: int
-    ids: list[str]
-    actions: np.ndarray
-    states: np.ndarray
-    tiles_before: np.ndarray
-    headings_before: np.ndarray
-    tiles: np.ndarray
-    headings: np.ndarray
-    ticks: np.ndarray
-    goals: np.ndarray
-    goals_reached: int
-    time_s: float
 
 
 class RunningFleet:
@@ -254,9 +217,8 @@ class RunningFleet:
     def due(self, now: float) -> bool:
         """Is it time for the next step?"""
         values = self._values
-        if self.planner is None or not len(self):
-            return False
-        if now < self.due_from:
+        self.began = min(self.began, now)  # a simulated time may begin anew
+        if self.planner is None or not len(self) or now < self.due_from:
             return False
         if not self._number or now >= self.due_from + values.silent_after_s:
             return True
@@ -304,7 +266,9 @@ class RunningFleet:
         self.clashes, self._silent_then = {}, self._silent(now)
         self._observe()
         self._join()
-        self.began = now
+        late = now - self.due_from
+        on_time = not self._values.lockstep and 0 <= late < KEPT * self._values.step_s
+        self.began = self.due_from if on_time else now
         if not self._number:
             return None
         self._count_goals()
@@ -482,12 +446,6 @@ class RunningFleet:
         """Agents that are on the way for too long."""
         numbers = () if self.planner is None else self.planner.stuck
         return [self._ids[number] for number in numbers if self._agents["there"][number]]
-
-
-def named(what: Sequence[str]) -> str:
-    """The first of some texts, and how many more there are."""
-    more = f" and {len(what) - SHOWN} more" if len(what) > SHOWN else ""
-    return "; ".join(what[:SHOWN]) + more
 
 
 def _place(grid):
