@@ -186,6 +186,21 @@ def test_a_tile_that_is_blocked_on_the_way(start_node):
     assert running.facts["agents on the map"] == "0" and running.facts["agents"] == "2"
 
 
+def test_tiles_of_several_cells(start_node):
+    """Tiles of 5 cells of 0.1 m, on a map that is no whole number of them."""
+    cells = np.zeros((41, 51), np.int8)  # 8 x 10 tiles, and some more cells
+    cells[:30, 27] = 100  # blocks the sixth tile of the first six rows
+    running = start_node(map_message(cells, RESOLUTION / 5), tile_size=0.42)
+    wall = HALL.copy()
+    wall[:6, 5] = 100
+    assert running.facts["map"].startswith("9 x 11 tiles of 0.5 m")
+    agents = Agents(running, {"a": (0, 4, 0)}, {"a": (0, 6)})
+    walk(agents, all_there)
+    assert conflicts(agents.positions(), wall != 0) == []
+    assert running.set_parameter("tile_size", 0.0).successful
+    running.wait_until(lambda: running.facts["map"].startswith("41 x 51 tiles"), 30)
+
+
 def test_an_id_that_leaves_and_comes_back(running, agents):
     for _ in range(3):
         agents.do_step()

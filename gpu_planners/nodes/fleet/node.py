@@ -16,7 +16,7 @@ from rclpy.qos import QoSProfile
 
 from gpu_planners_msgs.srv import PlanFleet
 
-from ...grid import FleetPlanner
+from ...grid import FleetPlanner, GridMap
 from ..common.diagnostics import OK, WARN, Diagnostics, steady_clock
 from ..common.frames import Frames
 from ..common.map_scene import MapScene
@@ -27,6 +27,7 @@ from ..common.topic_maps import TopicMaps
 from ..common.worker import Worker
 from . import codes
 from .parameters import FleetParameters
+from .places import coarser
 from .plan_service import Solver, answer
 from .publishers import FleetPublishers
 from .running import RunningFleet
@@ -46,8 +47,9 @@ class FleetPlannerNode(Node):
         self._values = declare(self, FleetParameters)
         check_changes(self, FleetParameters, self._change_parameters)
         self._scene, self._frames = MapScene(self._values, lambda: self.get_clock().now().to_msg()), Frames(self)
-        self._fleet, self._solver = RunningFleet(self._values), Solver()
+        self._fleet, self._solver = RunningFleet(self._values), Solver(self._scene)
         self._requests, self._last_answer, self._queued = 0, "", False
+        self._grid: GridMap | None = None  # of tiles
         self._silent = self._stuck = ""  # ids, as of the last step
         self._warm: set[tuple] = set()  # what is compiled
         self._maps: TopicMaps | None = None
@@ -90,15 +92,16 @@ class FleetPlannerNode(Node):
             self._state.set_problem("parameters", f"parameters were not taken: {error_text(error)}")
             return
         self._state.set_problem("parameters", "")
-        self._values = values
+        before, self._values = self._values, values
         self._scene.configure(values)
         self._outputs.configure(values)
-        self._take_map(self._scene.changes != changes)
+        self._take_map(self._scene.changes != changes or before.tile_size != values.tile_size)
 
     def _take_map(self, changed):
-        grid = self._scene.grid
-        if grid is None:
+        if self._scene.grid is None:
             return
+        grid = coarser(self._scene.grid, self._values.tile_size) if changed or self._grid is None else self._grid
+        changed, self._grid = changed or self._grid is None, grid
         key = self._values.motion, self._values.device, self._values.fleet
         if key not in self._warm:
             self._state.say(WARN, "compiling; steps and requests wait for it")
@@ -114,8 +117,9 @@ class FleetPlannerNode(Node):
 
     def _warm_up(self):
         """Compile what steps need, on the present map -> the device"""
-        values, free = self._values, np.argwhere(~self._scene.grid.blocked)
-        planner = FleetPlanner(self._scene.grid, values.motion, values.device, values.fleet)
+        values, grid = self._values, self._grid
+        free = np.argwhere(~grid.blocked)
+        planner = FleetPlanner(grid, values.motion, values.device, values.fleet)
         if len(free):
             planner.start(free[:1])
             planner.step(free[-1:])
@@ -179,7 +183,7 @@ class FleetPlannerNode(Node):
         return response
 
     def _facts(self):
-        grid, fleet = self._scene.grid, self._fleet
+        grid, fleet = self._grid, self._fleet
         times = list(fleet.step_times) or [math.nan]
         return {
             "map": f"{grid.rows} x {grid.cols} tiles of {grid.resolution} m in '{self._scene.frame}'"

@@ -25,6 +25,13 @@ class FleetParameters(MapParameters):
     agent_topics: bool = setting(
         False, "Publish the path of each agent on /<id>/plan too, where its id is fit for a topic", read_only=True
     )
+    tile_size: float = setting(
+        0.0,
+        "Side of a tile, about that of a robot, rounded up to whole cells of the map; 0: a tile is a cell",
+        0.0,
+        1000.0,
+        unit="metres",
+    )
     step_s: float = setting(1.0, "How long a step takes", 0.001, 3600.0, unit="seconds")
     lockstep: bool = setting(
         False, "Begin a step as soon as every agent has told that it did the last one, however soon: for simulators"

@@ -8,6 +8,22 @@ from scipy import ndimage
 from ...grid import GridMap
 
 QUARTER = math.pi / 2
+ROUNDING = 1e-6  # of a cell
+
+
+def coarser(grid: GridMap, tile_size: float) -> GridMap:
+    """A map of larger tiles, each of which is blocked where any cell of it is, or where it reaches beyond the map.
+
+    tile_size: metres, rounded up to whole cells; up to a cell: the map as it is
+    """
+    cells = math.ceil(tile_size / grid.resolution - ROUNDING)
+    if cells <= 1:
+        return grid
+    rows, cols = (-(-n // cells) for n in grid.shape)
+    blocked = np.ones((rows * cells, cols * cells), bool)
+    blocked[: grid.rows, : grid.cols] = grid.blocked
+    free = 1 - blocked.reshape(rows, cells, cols, cells).max(axis=(1, 3)).astype(np.uint8)
+    return GridMap(free, grid.connectivity, cells * grid.resolution, grid.origin)
 
 
 class Places:

@@ -19,25 +19,30 @@ from ..common.request_error import RequestError, check_count, error_text
 from . import codes
 from .conversions import timed_paths, yaws_of
 from .parameters import FleetParameters
-from .places import Places
+from .places import Places, coarser
 from .step import named
 
 LONGEST_S = 3600.0  # of a request's time limit and step
 
 
 class Solver:
-    """The planner of requests: another one than that of the running fleet, made anew for each map and its settings."""
+    """The planner of requests: another one than that of the running fleet, made anew for each map and its settings.
 
-    def __init__(self) -> None:
+    scene: the map; its tiles are those that the parameter tile_size says
+    """
+
+    def __init__(self, scene: MapScene) -> None:
+        self._scene = scene
         self._key: Any = None
         self._planner: Any = None
 
-    def planner(self, scene: MapScene, values: FleetParameters) -> Any:
+    def planner(self, values: FleetParameters) -> Any:
         """The FleetPlanner on the present map; RequestError while there is none."""
-        grid = scene.require_map()
-        key = grid, values.fleet, values.device
+        grid = self._scene.require_map()
+        key = grid, values.tile_size, values.fleet, values.device
         if self._key is None or key[0] is not self._key[0] or key[1:] != self._key[1:]:
-            self._planner, self._key = FleetPlanner(grid, values.motion, values.device, values.fleet), key
+            tiles = coarser(grid, values.tile_size)
+            self._planner, self._key = FleetPlanner(tiles, values.motion, values.device, values.fleet), key
         return self._planner
 
 
@@ -52,7 +57,7 @@ def answer(
     """The response of a PlanFleet request. Never raises: every failure becomes a code and a text."""
     try:
         _check(request, values)
-        planner = solver.planner(scene, values)
+        planner = solver.planner(values)
         starts, goals = (
             frames.to_map(poses_of(given), scene.frame, f"the {name}")
             for name, given in (("starts", request.starts), ("goals", request.goals))
