@@ -178,3 +178,18 @@ def test_steps_keep_their_pace():
             fleet.step(now)
             begins.append(now)
     assert len(begins) == 20 and abs(begins[-1] - begins[0] - 19) < 0.1
+
+
+def test_more_agents_than_are_allowed_are_told_of_and_forgotten():
+    fleet = RunningFleet(FleetParameters(device="cpu", motion="four", lockstep=True, max_agents=2))
+    fleet.take_map(GridMap(np.ones(SHAPE), 4))
+    places = np.array([[k + 0.5, 0.5] for k in range(5)])
+    fleet.take_states(list("abcde"), places, np.full(5, np.nan), np.zeros(5), {})
+    fleet.take_goals(list("abcde"), places, {})
+    assert fleet.step(0.0).ids == ["a", "b"] and len(fleet) == 2
+    assert "agent 'e'" in fleet.faults[""] and "allowed: 2" in fleet.faults[""]
+    assert "agent 'e'" in fleet.goal_faults[""] and len(fleet.faults) == len(fleet.goal_faults) == 1
+    fleet.remove(["a"])
+    fleet.take_states(["b", "c"], places[1:3], np.full(2, np.nan), np.zeros(2), {})
+    fleet.take_goals(["b"], places[1:2], {})
+    assert fleet.step(1.0).ids == ["b", "c"] and not fleet.faults and not fleet.goal_faults

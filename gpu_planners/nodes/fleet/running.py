@@ -23,6 +23,7 @@ from .step import AGENT, Step
 
 MINUTE_S = 60.0
 KEPT = 0.1  # a step that begins late by less of its time does not delay those that follow
+TOO_MANY = ""  # in place of an id: no agent is called so
 LEAST_DEAD = 256  # numbers of agents that have left, from which on the planner may be made anew
 
 
@@ -108,7 +109,7 @@ class RunningFleet:
         points: (K, 2) metres in the map's frame; yaws: (K,) rad, NaN: none; heard: (K,) when
         faults: {id: what is wrong with its state}, whose point and yaw do not count then
         """
-        for id in ids:
+        for id in [*ids, TOO_MANY]:
             self.faults.pop(id, None)
         known = np.array([k for k, id in enumerate(ids) if id in self._number], int)
         numbers = np.array([self._number[ids[k]] for k in known], int)
@@ -126,7 +127,7 @@ class RunningFleet:
     def _take_new(self, id, point, yaw, heard):
         """An agent that has no number yet."""
         if id not in self._waiting and len(self) >= self._values.max_agents:
-            self.faults["max_agents"] = (
+            self.faults[TOO_MANY] = (
                 f"agent '{one_line(id)}': there are {len(self)} agents; allowed: {self._values.max_agents}, "
                 "the parameter max_agents"
             )
@@ -154,13 +155,14 @@ class RunningFleet:
     def take_goals(self, ids: Sequence[str], points: np.ndarray, faults: dict[str, str]) -> None:
         """Where agents shall go; who has a goal at fault has none. points: (K, 2) metres in the map's frame"""
         numbers = []
+        self.goal_faults.pop(TOO_MANY, None)
         for id, point in zip(ids, points.tolist()):
             self.goal_faults.pop(id, None)
             if id in faults:
                 self._goals.pop(id, None)
                 self.goal_faults[id] = f"agent '{one_line(id)}': {faults[id]}"
             elif id not in self._goals and len(self._goals) >= self._values.max_agents:
-                self.goal_faults[id] = (
+                self.goal_faults[TOO_MANY] = (
                     f"agent '{one_line(id)}': there are {len(self._goals)} goals; allowed: {self._values.max_agents}, "
                     "the parameter max_agents"
                 )

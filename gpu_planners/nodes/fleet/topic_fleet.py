@@ -108,7 +108,15 @@ class TopicFleet:
 
     def _take(self):
         self._queued = False
-        latest = self._inboxes["agent_states"].take()
+        try:
+            self._take_states(self._inboxes["agent_states"].take())
+            self._take_goals(self._inboxes["agent_goals"].take())
+            self._state.set_problem("topics", "")
+        except Exception as error:  # whatever it is, the next messages may be right
+            self._state.set_problem("topics", f"what agents told was not taken: {error_text(error)}")
+        self._taken()
+
+    def _take_states(self, latest):
         self._fleet.remove([id for id, word in latest.items() if word.gone])
         for ids, poses, times, faults in self._by_frame(latest, "its pose"):
             yaws, bad = yaws_of(poses)
@@ -116,11 +124,11 @@ class TopicFleet:
             for k in np.flatnonzero(bad | ~np.isfinite(points).all(axis=1)):
                 faults.setdefault(ids[k], _fault(poses.points[k], poses.quaternions[k], bad[k]))
             self._fleet.take_states(ids, points, yaws, times, faults)
-        latest = self._inboxes["agent_goals"].take()
+
+    def _take_goals(self, latest):
         self._fleet.clear_goals([id for id, word in latest.items() if word.gone])
         for ids, poses, _, faults in self._by_frame(latest, "its goal"):
             self._fleet.take_goals(ids, poses.points[:, :2], faults)
-        self._taken()
 
     def _by_frame(self, latest: dict[str, Word], what: str):
         """(ids, Poses in the map's frame, times, {id: what is wrong}) of the poses of each frame"""
