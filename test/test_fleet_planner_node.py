@@ -451,7 +451,9 @@ def test_plan_fleet_over_dds(running):
     times = [pose.header.stamp for pose in response.paths[0].poses]
     seconds = np.array([t.sec + 1e-9 * t.nanosec for t in times])
     assert np.allclose(np.diff(seconds), 0.5) and response.header.frame_id == "map" and response.device == "cpu"
-    assert running.plan(request(starts, goals, time_limit_s=0.5, without_paths=True), 300).paths == []
+    assert list(running.plan(request(starts, goals, time_limit_s=0.5, without_paths=True), 300).paths) == []
+    assert running.plan(request(starts, goals[:1]), 300).code == codes.INVALID_REQUEST  # and then a good one
+    assert running.plan(request(starts, goals, time_limit_s=0.2), 300).code == codes.NONE
 
 
 @needs_solve

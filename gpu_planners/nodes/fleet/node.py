@@ -178,8 +178,10 @@ class FleetPlannerNode(Node):
         self._requests += 1
         response = answer(self._solver, self._scene, self._frames, self._values, request, response)
         self._last_answer = f"code {response.code}: {response.message}"
-        log = self.get_logger().info if response.code == codes.NONE else self.get_logger().warning
-        log(f"plan_fleet: {self._last_answer}")
+        if response.code == codes.NONE:
+            self.get_logger().info(f"plan_fleet: {self._last_answer}")
+        else:
+            self.get_logger().warning(f"plan_fleet: {self._last_answer}")
         return response
 
     def _facts(self):
