@@ -19,7 +19,7 @@ export LD_LIBRARY_PATH := $(subst $(empty) $(empty),:,$(strip $(driver_folders))
 .PHONY: help setup demo test lint bench soundness clean
 
 help:
-	@echo "make demo    plan through the real nodes: motions of a robot, paths of 10,000 agents; draw them"
+	@echo "make demo    plan through the real nodes: motions of a robot, paths of 10,000 agents, a fleet; draw them"
 	@echo "make test    run the tests              (make test ARGS=\"-k collision\")"
 	@echo "make lint    check style and types: ruff, mypy"
 	@echo "make bench   measure, with peers, into out/bench"

@@ -79,7 +79,7 @@ setup(
     maintainer="gpu_planners maintainers",
     maintainer_email="maintainer@example.com",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
-    package_data={NAME: ["py.typed"]},
+    package_data={NAME: ["py.typed"], f"{NAME}.grid": ["fleet_page.js"]},
     python_requires=">=3.10,<3.14",
     install_requires=LIBRARIES,
     extras_require=EXTRAS,
@@ -94,6 +94,7 @@ setup(
             "gpu-planners = gpu_planners.cli:main",
             "arm_planner = gpu_planners.nodes:arm_planner",
             "arm_planner_demo = gpu_planners.nodes:arm_planner_demo",
+            "fleet_planner = gpu_planners.nodes:fleet_planner",
             "grid_planner = gpu_planners.nodes:grid_planner",
         ]
     },

@@ -16,6 +16,7 @@ from PIL import Image
 from gpu_planners.arm import CollisionWorld, load_urdf
 from gpu_planners.arm.collision.scene_file import pose_matrix
 from gpu_planners.arm.trajectory import time_parameterize
+from gpu_planners.demo import fleet as demo_fleet
 from gpu_planners.demo import grid_checks as demo_grid_checks
 from gpu_planners.demo.checks import CoalCheck, broken_rules
 from gpu_planners.demo.scene import demo_robot
@@ -25,6 +26,7 @@ from gpu_planners.grid.maps.generated import cave_map
 from gpu_planners.grid.maps.map_files import save_map_yaml
 from gpu_planners.nodes.arm.conversions import trajectory_message
 from gpu_planners.nodes.arm.parameters import PLANNERS
+from gpu_planners_msgs.msg import AgentActions
 
 PATH = np.array([[0, 0, 0], [1, 0.5, 0.2]])
 
@@ -153,6 +155,39 @@ def test_the_grid_demo_runs_checks_and_draws(tmp_path, kind):
         assert word in run.stdout, run.stdout
     assert "differ" not in run.stdout and "wrong" not in run.stdout
     assert Image.open(picture).size[0] >= 1000
+
+
+@pytest.mark.ros
+def test_the_fleet_demo_runs_checks_and_draws(tmp_path):
+    page, picture = tmp_path / "out" / "fleet.html", tmp_path / "fleet.png"
+    command = [sys.executable, "-m", "gpu_planners.demo.main", "--only", "fleet", "--device", "cpu"]
+    command += ["--fleet-agents", "150", "--fleet-steps", "24", "--fleet-page", page, "--fleet-picture", picture]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    assert run.returncode == 0, run.stdout + run.stderr
+    for word in ("warehouse of 78 x 134", "150 agents", "from second 8 to 16", "24 steps of 150 agents: no conflict"):
+        assert word in run.stdout, run.stdout
+    assert "150 agents in a warehouse" in page.read_text() and Image.open(picture).size[0] >= 1000
+
+
+def test_the_fleet_demos_agents_find_conflicts_and_refuse_what_they_cannot_do():
+    grid = demo_fleet.warehouse_map(demo_fleet.ROWS, demo_fleet.COLS, 4)
+    warehouse = demo_fleet.Warehouse(grid, 2, 0)
+    warehouse.tiles, warehouse.headings = np.array([[0, 3], [0, 5]]), np.array([0, 2])
+    warehouse.positions = [warehouse.tiles.copy()]
+    assert not warehouse.conflicts()
+
+    def told(actions, tiles):
+        return AgentActions(ids=["r1", "r0"], actions=actions, tiles=tiles)
+
+    forward, left = AgentActions.FORWARD, AgentActions.TURN_LEFT
+    with pytest.raises(GpuPlannersError, match="do not agree"):
+        warehouse.do(told([left, forward], [0, 5, 0, 3]))
+    warehouse.tiles = np.array([[0, 3], [0, 5]])
+    warehouse.headings = np.array([0, 2])
+    warehouse.do(told([forward, forward], [0, 4, 0, 4]))
+    assert [each.kind for each in warehouse.conflicts()] == ["vertex"]
+    with pytest.raises(GpuPlannersError, match="1 agents of 2"):
+        warehouse.do(AgentActions(ids=["r0"], actions=[left], tiles=[0, 0]))
 
 
 def test_a_wrong_option_of_the_demo_is_named(tmp_path):

@@ -22,18 +22,14 @@ from visualization_msgs.msg import Marker, MarkerArray
 from gpu_planners.errors import DeviceError, GridMapError, SettingsError
 from gpu_planners.grid import AgentStatus, GridMap, PathSet
 from gpu_planners.grid.paths import COL_STEP, ROW_STEP
+from gpu_planners.nodes.common import map_messages
+from gpu_planners.nodes.common.fast_markers import serialized_with_points
+from gpu_planners.nodes.common.frames import Frames
 from gpu_planners.nodes.common.request_error import RequestError
 from gpu_planners.nodes.grid import codes as grid_codes
 from gpu_planners.nodes.grid import conversions as grid_conversions
 from gpu_planners.nodes.grid.agent_planning import near_goal
-from gpu_planners.nodes.grid.frames import Frames
-from gpu_planners.nodes.grid.markers import (
-    PATH_COLOUR,
-    path_lines,
-    paths_markers,
-    serialized_with_points,
-    straight_runs,
-)
+from gpu_planners.nodes.grid.markers import PATH_COLOUR, path_lines, paths_markers, straight_runs
 from gpu_planners_msgs.srv import PlanAgents
 
 HEADER = Header(frame_id="map")
@@ -54,7 +50,7 @@ def open_grid(**fields):
 
 def test_a_map_keeps_its_values_and_place():
     values = np.array([[0, 100, -1], [7, 64, 65]], np.int8)
-    data, resolution, origin = grid_conversions.occupancy(map_message(values, 0.05, (1.0, -2.0, 0.7)))
+    data, resolution, origin = map_messages.occupancy(map_message(values, 0.05, (1.0, -2.0, 0.7)))
     assert data.tolist() == values.tolist() and resolution == 0.05  # float32 in the message
     assert np.allclose(origin, (1.0, -2.0, 0.7))
 
@@ -62,7 +58,7 @@ def test_a_map_keeps_its_values_and_place():
 def test_a_quaternion_of_zeros_is_no_rotation():
     message = map_message()
     message.info.origin.orientation = Quaternion(x=0.0, y=0.0, z=0.0, w=0.0)
-    assert grid_conversions.occupancy(message)[2] == (0.0, 0.0, 0.0)
+    assert map_messages.occupancy(message)[2] == (0.0, 0.0, 0.0)
 
 
 def changed(change):
@@ -87,7 +83,7 @@ def changed(change):
 )
 def test_malformed_maps_are_named(message, words):
     with pytest.raises(GridMapError) as error:
-        grid_conversions.occupancy(message)
+        map_messages.occupancy(message)
     assert all(word in str(error.value) for word in words), str(error.value)
 
 
@@ -96,7 +92,7 @@ def update(x, y, width, height, values):
 
 
 def test_map_updates_lie_where_they_say_or_are_refused():
-    row, col, data = grid_conversions.map_update(update(1, 2, 3, 2, range(6)), (4, 4))
+    row, col, data = map_messages.map_update(update(1, 2, 3, 2, range(6)), (4, 4))
     assert (row, col, data.tolist()) == (2, 1, [[0, 1, 2], [3, 4, 5]])
     for message, word in (
         (update(2, 0, 3, 1, range(3)), "columns 2 to 4"),
@@ -104,7 +100,7 @@ def test_map_updates_lie_where_they_say_or_are_refused():
         (update(0, 0, 2, 2, range(3)), "3 cells"),
     ):
         with pytest.raises(GridMapError, match=word):
-            grid_conversions.map_update(message, (4, 4))
+            map_messages.map_update(message, (4, 4))
 
 
 @settings(deadline=None, max_examples=50)
@@ -160,10 +156,10 @@ def test_poses_of_a_path_look_along_it(origin):
 
 def test_the_last_pose_looks_as_the_goal_does():
     tiles = path_set([1, 1]).path(0)
-    goal = grid_conversions.pose_of(stamped(0, 0, yaw=2.0))
+    goal = map_messages.pose_of(stamped(0, 0, yaw=2.0))
     path = grid_conversions.path_message(open_grid(), tiles, HEADER, goal.quaternions[0])
     assert np.allclose(directions(path), [(1, 0), (1, 0), (np.cos(2), np.sin(2))])
-    none = grid_conversions.pose_of(stamped(0, 0, yaw=None))
+    none = map_messages.pose_of(stamped(0, 0, yaw=None))
     assert np.allclose(
         directions(grid_conversions.path_message(open_grid(), tiles, HEADER, none.quaternions[0])), [(1, 0)] * 3
     )
@@ -258,10 +254,10 @@ def test_the_cloud_of_agents():
 
 def test_the_shown_map_has_the_place_and_the_costs():
     costs = np.array([[1, 0, 3], [2, 2, 1]], np.uint8)
-    message = grid_conversions.map_message(GridMap(costs, resolution=0.1, origin=(1.0, 2.0, 0.5)), HEADER)
-    data, resolution, origin = grid_conversions.occupancy(message)
+    message = map_messages.map_message(GridMap(costs, resolution=0.1, origin=(1.0, 2.0, 0.5)), HEADER)
+    data, resolution, origin = map_messages.occupancy(message)
     assert data.tolist() == [[0, 100, 99], [49, 49, 0]] and resolution == 0.1 and np.allclose(origin, (1.0, 2.0, 0.5))
-    uniform = grid_conversions.map_message(GridMap(np.array([[5, 0]], np.uint8)), HEADER)
+    uniform = map_messages.map_message(GridMap(np.array([[5, 0]], np.uint8)), HEADER)
     assert list(uniform.data) == [0, 100]
 
 
@@ -304,15 +300,15 @@ class FakeTf2:
 def test_poses_are_transformed_where_tf2_is_there(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "tf2_ros", FakeTf2)
     frames = Frames(node=None)
-    given = grid_conversions.poses_of(poses([(1, 2)], "odom", yaw=0.0))
+    given = map_messages.poses_of(poses([(1, 2)], "odom", yaw=0.0))
     moved = frames.to_map(given, "map", "the starts")
     assert np.allclose(moved.points, [[8, 1, 0]]) and np.allclose(
         moved.quaternions, [[0, 0, np.sqrt(0.5), np.sqrt(0.5)]]
     )
-    without = frames.to_map(grid_conversions.poses_of(poses([(1, 2)], "odom")), "map", "the starts")
+    without = frames.to_map(map_messages.poses_of(poses([(1, 2)], "odom")), "map", "the starts")
     assert np.allclose(without.points, [[8, 1, 0]]) and not without.quaternions.any()
     with pytest.raises(RequestError, match="the goals.*'moon'.*does not exist") as error:
-        frames.to_map(grid_conversions.poses_of(poses([(1, 2)], "moon")), "map", "the goals")
+        frames.to_map(map_messages.poses_of(poses([(1, 2)], "moon")), "map", "the goals")
     assert error.value.code == 202
 
 
@@ -320,11 +316,9 @@ def test_without_tf2_only_the_maps_frame_is_known(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "tf2_ros", None)
     frames = Frames(node=None)
     for frame in ("map", ""):
-        assert frames.to_map(grid_conversions.poses_of(poses([(1, 2)], frame)), "map", "x").points.tolist() == [
-            [1, 2, 0]
-        ]
+        assert frames.to_map(map_messages.poses_of(poses([(1, 2)], frame)), "map", "x").points.tolist() == [[1, 2, 0]]
     with pytest.raises(RequestError, match="the goals.*'odom'.*'map'.*tf2_ros is not installed") as error:
-        frames.to_map(grid_conversions.poses_of(poses([(1, 2)], "odom")), "map", "the goals")
+        frames.to_map(map_messages.poses_of(poses([(1, 2)], "odom")), "map", "the goals")
     assert error.value.code == 202
 
 
@@ -362,5 +356,5 @@ def test_errors_of_the_library_have_codes():
 
 
 def test_poses_default_to_no_orientation_given():
-    assert grid_conversions.poses_of(poses([])).points.shape == (0, 3)
+    assert map_messages.poses_of(poses([])).points.shape == (0, 3)
     assert Pose().orientation.w == 1.0  # a client that sets nothing asks for a goal along x

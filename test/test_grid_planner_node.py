@@ -20,12 +20,12 @@ from visualization_msgs.msg import MarkerArray
 from gpu_planners.errors import GridMapError
 from gpu_planners.grid import BlockPlanner, GridMap
 from gpu_planners.nodes.common.parameters import rules_of
+from gpu_planners.nodes.common.topic_maps import TopicMaps
 from gpu_planners.nodes.common.worker import Worker
 from gpu_planners.nodes.grid import codes
 from gpu_planners.nodes.grid.conversions import path_set_of
 from gpu_planners.nodes.grid.parameters import ALGORITHMS, GridParameters
 from gpu_planners.nodes.grid.scene import GridScene
-from gpu_planners.nodes.grid.topic_maps import TopicMaps
 
 FREE = cells() == 0
 OPEN = np.argwhere(FREE)

@@ -12,13 +12,15 @@ ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted((ROOT / "launch").glob("*.launch.py"))
 USUAL_ARGUMENTS = {"namespace", "use_sim_time", "params_file", "log_level", "rviz", "device"}
 ROBOT_ARGUMENTS = {"urdf", "srdf", "scene"}
-NODES = ("arm_planner", "grid_planner")
+NODES = ("arm_planner", "fleet_planner", "grid_planner")
 CHANGED = {  # parameter: (its default in the file, another value)
     "arm_planner": {"planner": ('"rrt_connect"', '"prm"'), "prm.roadmap_nodes": ("2000", "1234")},
+    "fleet_planner": {"lockstep": ("false", "true"), "fleet.stuck_after": ("500", "99")},
     "grid_planner": {"algorithm": ('"exact"', '"astar"'), "footprint_radius": ("0.0", "0.35")},
 }
 SHOWN = {  # fixed frame of the RViz view, types of its topics
     "arm_planner": ("panda_link0", ["visualization_msgs/msg/MarkerArray"]),
+    "fleet_planner": ("map", ["nav_msgs/msg/OccupancyGrid", "visualization_msgs/msg/MarkerArray"]),
     "grid_planner": (
         "map",
         [
@@ -41,8 +43,8 @@ def module_of(file):
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_the_usual_arguments_are_there(file):
-    grid = file.name.startswith("grid")
-    assert set(module_of(file).ARGUMENTS) >= USUAL_ARGUMENTS | ({"map"} if grid else ROBOT_ARGUMENTS)
+    on_map = file.name.startswith(("fleet", "grid"))
+    assert set(module_of(file).ARGUMENTS) >= USUAL_ARGUMENTS | ({"map"} if on_map else ROBOT_ARGUMENTS)
 
 
 def test_the_demo_passes_on_every_argument_of_the_planner():
@@ -80,6 +82,9 @@ def node_and_parameters(name):
     if name == "arm_planner":
         from gpu_planners.nodes.arm.node import ArmPlannerNode as kind
         from gpu_planners.nodes.arm.parameters import ArmParameters as parameters
+    elif name == "fleet_planner":
+        from gpu_planners.nodes.fleet.node import FleetPlannerNode as kind
+        from gpu_planners.nodes.fleet.parameters import FleetParameters as parameters
     else:
         from gpu_planners.nodes.grid.node import GridPlannerNode as kind
         from gpu_planners.nodes.grid.parameters import GridParameters as parameters
@@ -196,6 +201,7 @@ def test_the_launch_description_is_made(file, context):
     "name, given, expected",
     [
         ("grid_planner", {"map": "12", "footprint_radius": "1"}, {"map_file": "12", "footprint_radius": 1.0}),
+        ("fleet_planner", {"map": "12", "step_s": "1"}, {"map_file": "12", "step_s": 1.0}),
         ("arm_planner", {"group": "1", "package_dir": "/a b"}, {"group": "1", "package_dirs": ("/a b",)}),
     ],
 )

@@ -1,4 +1,4 @@
-"""Write config/arm_planner.yaml, config/grid_planner.yaml and docs/settings.md from the settings classes.
+"""Write the parameter files of the nodes (config/*_planner.yaml) and docs/settings.md from the settings classes.
 
     .venv/bin/python tools/write_settings.py
 
@@ -12,10 +12,11 @@ from pathlib import Path
 
 from gpu_planners.nodes.arm.parameters import ArmParameters
 from gpu_planners.nodes.common.parameters import ros_default, settings_in
+from gpu_planners.nodes.fleet.parameters import FleetParameters
 from gpu_planners.nodes.grid.parameters import GridParameters
 
 ROOT = Path(__file__).resolve().parent.parent
-NODES = {"arm_planner": ArmParameters, "grid_planner": GridParameters}
+NODES = {"arm_planner": ArmParameters, "fleet_planner": FleetParameters, "grid_planner": GridParameters}
 COLUMNS = 120
 YAML_HEAD = """\
 # Every parameter of the node {node} with its default. A copy needs to hold only what differs:
@@ -34,8 +35,8 @@ PAGE_HEAD = """\
 of the nodes. `help(rrt_connect.Settings)` in Python and `ros2 param describe /arm_planner rrt_connect.range` say the
 same.
 
-A planner's settings are given to `solve`, those of a grid algorithm to `BlockPlanner`; in a node each is the parameter
-`<planner>.<setting>`. Parameters marked * are read at start only.
+A planner's settings are given to `solve`, those of a grid algorithm to `BlockPlanner`, those of a fleet to
+`FleetPlanner`; in a node each is the parameter `<planner>.<setting>`. Parameters marked * are read at start only.
 """
 
 

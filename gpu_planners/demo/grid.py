@@ -19,10 +19,11 @@ from ..errors import GpuPlannersError
 from ..grid import GridMap
 from ..grid.drawing import draw_map
 from ..grid.maps.generated import caves_and_rooms, random_free_tiles
+from ..nodes.common.map_files import load_map
+from ..nodes.common.map_messages import as_array, geometry_message
 from ..nodes.common.qos import LATCHED
 from ..nodes.grid import codes as grid_codes
-from ..nodes.grid.conversions import as_array, geometry_message, path_set_of
-from ..nodes.grid.files import load_map
+from ..nodes.grid.conversions import path_set_of
 from .grid_checks import broken_paths, costs_to_goal
 from .node import PATIENCE_S, NodeClient, NodeProcess
 

@@ -12,9 +12,10 @@ from rich.console import Console
 
 from ..errors import GpuPlannersError
 from . import arm as demo_arm
+from . import fleet as demo_fleet
 from . import grid as demo_grid
 
-HALVES = {"arm": demo_arm, "grid": demo_grid}
+PARTS = {"arm": demo_arm, "grid": demo_grid, "fleet": demo_fleet}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -26,9 +27,9 @@ def main(arguments: list[str] | None = None) -> int:
             _isolate()
         rclpy.init(args=options.ros_arguments)
         codes = []
-        for name in [options.only] if options.only else HALVES:
+        for name in [options.only] if options.only else PARTS:
             console.rule(f"[bold]{name}_planner", align="left")
-            codes.append(HALVES[name].run(console, options))
+            codes.append(PARTS[name].run(console, options))
         _say_what_next(console)
         return max(codes)
     except GpuPlannersError as error:
@@ -46,6 +47,7 @@ def _say_what_next(console):
 What to try next
   another seed, another device        make demo ARGS="--seed 3 --device cpu"
   many agents, a map of your own      make demo ARGS="--only grid --agents 100000 --map map.yaml"
+  a fuller warehouse, for longer      make demo ARGS="--only fleet --fleet-agents 2000 --fleet-steps 300"
   your own robot, as a node           .venv/bin/arm_planner --ros-args -p robot_description_file:=robot.urdf
   your own map, as a node             .venv/bin/grid_planner --ros-args -p map_file:=map.yaml
   with RViz, where ROS 2 is installed ros2 launch gpu_planners demo.launch.py (arm), or
@@ -66,9 +68,10 @@ def _isolate():
 
 def _options(arguments):
     parser = argparse.ArgumentParser(
-        prog="make demo", description="Plan motions of a real robot, and paths of many agents, through the real nodes."
+        prog="make demo",
+        description="Plan motions of a robot, paths of many agents and the moves of a fleet, through the real nodes.",
     )
-    parser.add_argument("--only", choices=tuple(HALVES), help="one half of the demo (default: both)")
+    parser.add_argument("--only", choices=tuple(PARTS), help="one part of the demo (default: all)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: %(default)s)")
     parser.add_argument(
         "--seed", type=int, default=0, help="seed of the planner and of the generated map (default: %(default)s)"
@@ -84,6 +87,13 @@ def _options(arguments):
     )
     grid.add_argument("--agents", type=int, default=10_000, help="how many agents (default: %(default)s)")
     grid.add_argument("--grid-picture", default="out/demo_grid.png", help="file of the picture (default: %(default)s)")
+    fleet = parser.add_argument_group("fleet")
+    fleet.add_argument("--fleet-agents", type=int, default=1000, help="how many agents (default: %(default)s)")
+    fleet.add_argument("--fleet-steps", type=int, default=60, help="seconds of their time (default: %(default)s)")
+    fleet.add_argument("--fleet-page", default="out/demo_fleet.html", help="file of the page (default: %(default)s)")
+    fleet.add_argument(
+        "--fleet-picture", default="out/demo_fleet.png", help="file of the picture (default: %(default)s)"
+    )
     options, options.ros_arguments = parser.parse_known_args(arguments)
     if options.ros_arguments and options.ros_arguments[0] != "--ros-args":
         parser.error(f"unknown arguments: {' '.join(options.ros_arguments)}")

@@ -92,10 +92,16 @@ class NodeClient:
             if time.monotonic() > end:
                 raise GpuPlannersError(otherwise)
 
-    def _result(self, future):
-        def is_done():
-            rclpy.spin_once(self.node, timeout_sec=0.1)
-            return future.done()
+    def wait_for(self, condition: Callable[[], Any], otherwise: str) -> None:
+        """Take messages until the condition holds; arguments as in wait_until."""
 
-        self.wait_until(is_done, f"the node has not answered for {PATIENCE_S:.0f} s")
+        def holds():
+            if not condition():
+                rclpy.spin_once(self.node, timeout_sec=0.1)
+            return condition()
+
+        self.wait_until(holds, f"{otherwise} for {PATIENCE_S:.0f} s")
+
+    def _result(self, future):
+        self.wait_for(future.done, "the node has not answered")
         return future.result()

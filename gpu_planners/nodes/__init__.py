@@ -23,6 +23,11 @@ def arm_planner_demo() -> int:
     return _main_of("demo.main")
 
 
+def fleet_planner() -> int:
+    """The executable fleet_planner."""
+    return _main_of("nodes.fleet.node")
+
+
 def grid_planner() -> int:
     """The executable grid_planner."""
     return _main_of("nodes.grid.node")

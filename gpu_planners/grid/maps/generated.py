@@ -1,4 +1,4 @@
-"""Maps of our own, any size, the same for the same seed: random obstacles, rooms, caves, and caves among rooms.
+"""Maps of our own, any size, the same for the same seed: random obstacles, rooms, caves, caves among rooms, warehouses.
 
 Only whole-array operations, so that 4096x4096 tiles take seconds. Where corners are not cut, tiles that a diagonal
 connects are connected without it too; so components are 4-connected for both connectivities.
@@ -95,6 +95,25 @@ def caves_and_rooms(
         built, _rooms(rows, cols, rng, room, wall, door, LEFT_OUT, 0.08), _caves(rows, cols, rng, passages, fill)
     )
     return GridMap(largest_component(free), connectivity)
+
+
+def warehouse_map(
+    rows: int, cols: int, connectivity: int = 8, shelf: tuple[int, int] = (2, 10), aisle: int = 2, apron: int = 8
+) -> GridMap:
+    """Blocks of shelves, `shelf` (rows, cols) each, in lines with aisles of `aisle` tiles between and about them, and a
+    free strip of `apron` tiles on the left and on the right, where goods come and go.
+
+    -> GridMap
+    """
+    sizes = {"rows of a shelf": shelf[0], "cols of a shelf": shelf[1], "aisle": aisle, "apron": apron}
+    _check(rows, cols, {}, sizes)
+    blocked = np.ones((rows, cols), bool)
+    for axis, length, border in ((0, shelf[0], aisle), (1, shelf[1], apron)):
+        place = np.arange(blocked.shape[axis]) - border
+        count = max(0, (blocked.shape[axis] - 2 * border + aisle) // (length + aisle))
+        in_shelf = (place >= 0) & (place // (length + aisle) < count) & (place % (length + aisle) < length)
+        blocked &= in_shelf[:, None] if axis == 0 else in_shelf
+    return GridMap(~blocked, connectivity)
 
 
 def largest_component(free: ArrayLike | GridMap) -> np.ndarray:

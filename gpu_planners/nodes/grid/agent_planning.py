@@ -15,10 +15,11 @@ from std_msgs.msg import Header
 from gpu_planners_msgs.srv import PlanAgents
 
 from ...grid import AgentStatus, GridMap, PathSet
+from ..common.frames import Frames
+from ..common.map_messages import Poses, geometry_message
 from ..common.request_error import RequestError, check_count, error_text
 from . import codes
-from .conversions import CODES, Poses, agent_count, fill_paths, geometry_message, path_message, request_poses
-from .frames import Frames
+from .conversions import CODES, agent_count, fill_paths, path_message, request_poses
 from .parameters import GridParameters
 from .scene import GridScene
 

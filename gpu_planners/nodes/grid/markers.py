@@ -1,15 +1,13 @@
 """What RViz shows of many paths: one LINE_LIST, in which straight runs of tiles are one line each."""
 
 import numpy as np
-from geometry_msgs.msg import Point
-from rclpy.serialization import serialize_message
 from std_msgs.msg import ColorRGBA, Header
-from visualization_msgs.msg import Marker, MarkerArray
+from visualization_msgs.msg import Marker
 
 from ...grid import GridMap, PathSet
+from ..common.fast_markers import serialized_with_points
 
 PATH_COLOUR = ColorRGBA(r=0.13, g=0.45, b=0.85, a=0.8)
-SAMPLE = np.array([-1.25e-300, 3.75e300, -7.5e-301])  # no other field of a marker has these bytes
 
 
 def path_lines(grid: GridMap, paths: PathSet, most_agents: int) -> np.ndarray:
@@ -27,31 +25,6 @@ def paths_markers(lines: np.ndarray, header: Header, width: float) -> bytes:
     marker.pose.orientation.w = 1.0
     marker.action = Marker.ADD if len(lines) else Marker.DELETE
     return serialized_with_points(marker, np.pad(lines, ((0, 0), (0, 1))))
-
-
-def serialized_with_points(marker: Marker, points: np.ndarray) -> bytes:
-    """serialize_message of a MarkerArray of one marker that has these points (N, 3) metres.
-
-    To make 400,000 Point objects (10,000 paths) and to serialize them takes 3 s, for which planning would wait. So the
-    marker is serialized with one point, whose bytes are replaced by those of all.
-    """
-    without = serialize_message(MarkerArray(markers=[marker]))
-    if not len(points):
-        return without
-    marker.points = [Point(x=SAMPLE[0], y=SAMPLE[1], z=SAMPLE[2])]
-    data = serialize_message(MarkerArray(markers=[marker]))
-    first = data.index(SAMPLE.tobytes())
-    padding = (
-        len(data) - len(without) - SAMPLE.nbytes
-    )  # between the number of points and the first one, which CDR aligns
-    count = first - padding - 4
-    return (
-        data[:count]
-        + np.uint32(len(points)).tobytes()
-        + data[count + 4 : first]
-        + np.ascontiguousarray(points, float).tobytes()
-        + data[first + SAMPLE.nbytes :]
-    )
 
 
 def straight_runs(tiles: np.ndarray, offsets: np.ndarray) -> np.ndarray:

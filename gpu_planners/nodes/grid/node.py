@@ -17,20 +17,20 @@ from rclpy.node import Node
 from gpu_planners_msgs.srv import PlanAgents
 
 from ..common.diagnostics import OK, WARN, Diagnostics
+from ..common.frames import Frames
+from ..common.map_messages import pose_of, poses_of
 from ..common.parameters import check_changes, declare
 from ..common.process import run
 from ..common.request_error import RequestError, error_text
+from ..common.topic_maps import TopicMaps
 from ..common.worker import Worker
 from . import agent_planning
 from . import codes as grid_codes
-from .conversions import pose_of, poses_of
-from .frames import Frames
 from .nav2_action import ComputePathToPose
 from .parameters import GridParameters
 from .plan_publishers import PlanPublishers
 from .scene import GridScene
 from .topic_agents import TopicAgents
-from .topic_maps import TopicMaps
 
 
 class GridPlannerNode(Node):

@@ -14,39 +14,13 @@ from ...grid.papers.pba_star import Settings as PbaStarSettings
 from ...grid.papers.rtaa_star import Settings as RtaaStarSettings
 from ...grid.planner import ALGORITHMS
 from ...settings import Described, setting
-from ..common.parameters import NodeParameters
-
-UNKNOWN = "free, blocked, or a cost from 1 to 255"
-
-
-def unknown_cells(text: str) -> str | int | None:
-    """The parameter `unknown` as GridMap.from_occupancy takes it; None when it is wrong."""
-    if text in ("free", "blocked"):
-        return text
-    return int(text) if text.isdigit() and 1 <= int(text) <= 255 else None
+from ..common.map_parameters import MapParameters
 
 
 @dataclass(frozen=True)
-class GridParameters(NodeParameters):
+class GridParameters(MapParameters):
     """Parameters of the node grid_planner."""
 
-    map_file: str = setting(
-        "", "Map to begin with: a map_server .yaml or a MovingAI .map; empty: wait for the topic map", read_only=True
-    )
-    map_frame: str = setting("map", "Frame of map_file, and of maps that name none", read_only=True)
-    map_durability: str = setting(
-        "transient_local",
-        "QoS durability of the subscription map; volatile for publishers that do not latch",
-        choices=("transient_local", "volatile"),
-        read_only=True,
-    )
-    unknown: str = setting(
-        "blocked",
-        "What unknown cells of a map are",
-        must=(UNKNOWN, lambda text: unknown_cells(text) is not None),
-        read_only=True,
-    )
-    occupied_from: int = setting(65, "Occupancy values from here on are blocked", 1, 100, read_only=True)
     free_below: int = setting(
         1, "Occupancy values below this cost 1; those up to occupied_from rise evenly", 0, 100, read_only=True
     )
@@ -57,12 +31,8 @@ class GridParameters(NodeParameters):
     robots: tuple = setting(
         (), "Robots in the order of the agents: agent i's path goes to /<robot>/plan", items=str, read_only=True
     )
-    device: str = setting("auto", "Where to compute: auto, cpu, cuda or cuda:N")
     algorithm: str = setting("exact", "Algorithm of requests that name none", choices=tuple(ALGORITHMS))
     block_size: int = setting(32, "Tiles of a planning block's side", choices=BLOCK_SIZES)
-    footprint_radius: float = setting(
-        0.0, "Radius of the robots: cells nearer to an obstacle are blocked", 0.0, 1000.0, unit="metres"
-    )
     max_agents: int = setting(1_000_000, "Most agents of a request or of the topics", 1, 2**31 - 1)
     max_path_poses: int = setting(
         20_000, "Most poses of the nav_msgs/Path of an answer's path_agents, all together", 1, 2**31 - 1
@@ -105,8 +75,8 @@ class GridParameters(NodeParameters):
     @property
     def occupancy_rules(self) -> dict[str, Any]:
         """What GridMap.from_occupancy takes beside the values and their place."""
-        names = ("occupied_from", "free_below", "highest_cost", "connectivity")
-        return {name: getattr(self, name) for name in names} | {"unknown": unknown_cells(self.unknown)}
+        names = ("free_below", "highest_cost", "connectivity")
+        return super().occupancy_rules | {name: getattr(self, name) for name in names}
 
     def algorithm_settings(self, algorithm: str) -> Described:
         """The settings of one of ALGORITHMS."""

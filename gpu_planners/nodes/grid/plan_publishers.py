@@ -11,10 +11,11 @@ from visualization_msgs.msg import MarkerArray
 
 from ...grid import GridMap
 from ..common.diagnostics import steady_clock
+from ..common.map_messages import map_message
 from ..common.qos import LATCHED
 from ..common.worker import Worker
 from .agent_planning import Plan
-from .conversions import agents_message, map_message
+from .conversions import agents_message
 from .markers import path_lines, paths_markers
 from .parameters import GridParameters
 

@@ -5,10 +5,10 @@ from rclpy.node import Node
 from rclpy.time import Time
 from scipy.spatial.transform import Rotation
 
-from ..common.optional import optional_module
-from ..common.request_error import RequestError
-from .codes import TF_ERROR
-from .conversions import Poses
+from .map_codes import TF_ERROR
+from .map_messages import Poses
+from .optional import optional_module
+from .request_error import RequestError
 
 
 class Frames:

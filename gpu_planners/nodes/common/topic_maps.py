@@ -7,13 +7,13 @@ from typing import Any
 from nav_msgs.msg import OccupancyGrid
 from rclpy.node import Node
 
-from ..common.diagnostics import Diagnostics
-from ..common.optional import optional_module
-from ..common.qos import of_durability
-from ..common.request_error import error_text
-from ..common.worker import Worker
-from .parameters import GridParameters
-from .scene import GridScene
+from .diagnostics import Diagnostics
+from .map_parameters import MapParameters
+from .map_scene import MapScene
+from .optional import optional_module
+from .qos import of_durability
+from .request_error import error_text
+from .worker import Worker
 
 UPDATES_DEPTH = 1000  # none of a burst may be lost: what it changed would never be known
 
@@ -30,10 +30,10 @@ class TopicMaps:
     def __init__(
         self,
         node: Node,
-        values: GridParameters,
+        values: MapParameters,
         worker: Worker,
         state: Diagnostics,
-        scene: GridScene,
+        scene: MapScene,
         changed: Callable[[bool], None],
     ) -> None:
         self._worker, self._state, self._scene, self._changed = worker, state, scene, changed

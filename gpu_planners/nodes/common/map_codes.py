@@ -1,0 +1,37 @@
+"""Codes of answers of the nodes that plan on maps: those of Nav2 where it has one, this package's own from 280 on.
+
+NONE to NO_VALID_PATH are the numbers of nav2_msgs/action/ComputePathToPose, written out here because nav2_msgs need not
+be installed.
+"""
+
+from ...errors import DeviceError, GridMapError, SettingsError
+from . import request_error
+
+NONE = 0
+UNKNOWN = 200
+TF_ERROR = 202
+START_OUTSIDE_MAP = 203
+GOAL_OUTSIDE_MAP = 204
+START_OCCUPIED = 205
+GOAL_OCCUPIED = 206
+TIMEOUT = 207
+NO_VALID_PATH = 208
+NO_MAP = 280
+START_NOT_FINITE = 281
+GOAL_NOT_FINITE = 282
+OUT_OF_MEMORY = 283
+NO_DEVICE = 286
+INVALID_REQUEST = 287
+
+CODE_OF_ERROR: dict[type[Exception], int] = {
+    DeviceError: NO_DEVICE,
+    GridMapError: NO_MAP,
+    SettingsError: INVALID_REQUEST,
+}
+
+
+def code_of(error: Exception) -> int:
+    """The code that answers an exception."""
+    if request_error.is_out_of_memory(error):
+        return OUT_OF_MEMORY
+    return request_error.code_of(error, CODE_OF_ERROR, UNKNOWN)

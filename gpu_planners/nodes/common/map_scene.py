@@ -1,0 +1,167 @@
+"""The map that is planned on. It belongs to the worker thread."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from nav_msgs.msg import OccupancyGrid
+from std_msgs.msg import Header
+
+from ...errors import GridMapError
+from ...grid import GridMap
+from .map_codes import NO_MAP
+from .map_files import load_map
+from .map_messages import map_update, occupancy
+from .map_parameters import MapParameters
+from .request_error import RequestError
+
+
+class MapScene:
+    """The latest map as it came and inflated by the footprint (`grid`).
+
+    Maps and updates are collected by `load_file`, `take_map`, `take_update`, and count after `apply`, all at once. A
+    subclass hears of a change by `renewed` and `tiles_changed`.
+
+    now: gives the time for what is planned
+    frame, stamp: of the map; changes: number of changes of `grid`
+    """
+
+    def __init__(self, values: MapParameters, now: Callable[[], Time] = Time) -> None:
+        self._values, self._now = values, now
+        self._read: GridMap | None = None  # as it came
+        self.grid: GridMap | None = None
+        # collected: a map, costs on it, where it may differ from `_read`
+        self._coming: GridMap | None = None
+        self._costs: np.ndarray | None = None
+        self._window: Any = None
+        self.frame, self.stamp, self.changes = values.map_frame, Time(), 0
+
+    def renewed(self) -> None:
+        """`grid` has nothing to do with the one before."""
+
+    def tiles_changed(self, before: GridMap, window: tuple[slice, slice], tiles: tuple[np.ndarray, ...]) -> None:
+        """Tiles of `grid` have changed.
+
+        before: the map until now; window: where it may differ; tiles: rows, cols, costs (M,) that are new
+        """
+
+    def header(self) -> Header:
+        """Of messages that are made now."""
+        return Header(frame_id=self.frame, stamp=self._now())
+
+    def map_header(self) -> Header:
+        """Of messages that show the map: when it came."""
+        return Header(frame_id=self.frame, stamp=self.stamp)
+
+    def load_file(self, path: str) -> None:
+        """Collect the map of a file; GridMapError when it holds none."""
+        self._collect(load_map(path, **self._values.occupancy_rules))
+
+    def take_map(self, message: OccupancyGrid) -> None:
+        """Collect a map. One that lies where the last one lay counts as a change of its tiles."""
+        grid = self._grid(*occupancy(message))
+        self.frame, self.stamp = message.header.frame_id or self._values.map_frame, message.header.stamp
+        self._collect(grid)
+
+    def take_update(self, message: Any) -> None:
+        """Collect a map_msgs/OccupancyGridUpdate."""
+        latest = self._coming or self._read
+        if latest is None:
+            raise GridMapError("a map update came before any map")
+        if message.header.frame_id not in ("", self.frame):
+            raise GridMapError(
+                f"the map update is given in frame '{message.header.frame_id}'; allowed: the map's, '{self.frame}'"
+            )
+        row, col, data = map_update(message, latest.shape)
+        if data.size:
+            window = slice(row, row + data.shape[0]), slice(col, col + data.shape[1])
+            costs = self._grid(data).costs
+            if self._costs is None:
+                self._costs = latest.costs.copy()
+            self._costs[window] = costs
+            self._window = both(self._window, window)
+        self.stamp = message.header.stamp
+
+    def apply(self) -> None:
+        """Plan on what was collected from now on."""
+        grid = self._coming or self._read
+        if grid is None or self._window is None:
+            return
+        if self._costs is not None:
+            grid = GridMap(self._costs, grid.connectivity, grid.resolution, grid.origin)
+        before, self._read, window = self._read, grid, self._window
+        self._coming, self._costs, self._window = None, None, None
+        if before is None or _place(grid) != _place(before):
+            self._renew()
+        else:
+            self._change(before, window)
+
+    def configure(self, values: MapParameters) -> None:
+        """Take other parameters: the map is inflated anew where that depends on them."""
+        before, self._values = self._values, values
+        if self._read is not None and before.footprint_radius != values.footprint_radius:
+            self._renew()
+
+    def require_map(self) -> GridMap:
+        """The map that is planned on; RequestError while there is none."""
+        if self.grid is None:
+            raise RequestError(
+                NO_MAP, "there is no map yet: publish one on the topic map, or give the parameter map_file"
+            )
+        return self.grid
+
+    def _grid(self, data, resolution=1.0, origin=(0.0, 0.0, 0.0)):
+        """GridMap of occupancy values (rows, cols) int8"""
+        return GridMap.from_occupancy(data, resolution, origin, **self._values.occupancy_rules)
+
+    def _collect(self, grid):
+        self._coming, self._costs = grid, None
+        self._window = slice(0, grid.rows), slice(0, grid.cols)
+
+    def _renew(self):
+        """A map that has nothing to do with the one before."""
+        self.grid = self._read.inflated(self._values.footprint_radius)
+        self.changes += 1
+        self.renewed()
+
+    def _change(self, before, window):
+        """The map as it came has changed inside a window, if at all; bring `grid` up to date."""
+        rows, cols, _ = differences(before.costs[window], self._read.costs[window], window)
+        if not len(rows):
+            return
+        window = slice(rows.min(), rows.max() + 1), slice(cols.min(), cols.max() + 1)
+        radius = self._values.footprint_radius
+        reach = math.ceil(radius / before.resolution)
+        affected, seen = (
+            tuple(_wider(part, by, n) for part, n in zip(window, before.shape)) for by in (reach, 2 * reach)
+        )
+        part = GridMap(self._read.costs[seen], before.connectivity, before.resolution).inflated(radius).costs
+        inside = tuple(slice(a.start - s.start, a.stop - s.start) for a, s in zip(affected, seen))
+        tiles = differences(self.grid.costs[affected], part[inside], affected)
+        if len(tiles[0]):
+            known, self.grid = self.grid, self.grid.changed(*tiles)
+            self.changes += 1
+            self.tiles_changed(known, affected, tiles)
+
+
+def _place(grid):
+    return grid.shape, grid.resolution, grid.origin, grid.connectivity
+
+
+def differences(old: np.ndarray, new: np.ndarray, window: tuple[slice, slice]) -> tuple[np.ndarray, ...]:
+    """Where a window's tiles differ -> rows, cols (N,) on the map, what is new there (N,)"""
+    rows, cols = np.nonzero(old != new)
+    return rows + window[0].start, cols + window[1].start, new[rows, cols]
+
+
+def both(one: Any, other: Any) -> Any:
+    """The least window around two; None is none."""
+    if one is None:
+        return other
+    return tuple(slice(min(a.start, b.start), max(a.stop, b.stop)) for a, b in zip(one, other))
+
+
+def _wider(part, by, size):
+    return slice(max(part.start - by, 0), min(part.stop + by, size))

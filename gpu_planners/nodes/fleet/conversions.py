@@ -1,0 +1,115 @@
+"""Messages of fleets to arrays and back, as pure functions."""
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import Point, Pose, PoseStamped
+from nav_msgs.msg import Path
+from std_msgs.msg import Header
+
+from gpu_planners_msgs.msg import AgentActions, AgentPaths
+
+from ..common.map_messages import Poses, as_array, turned
+from .places import Places
+from .step import Step
+
+NANOSECONDS = 10**9
+UNIT = 1e-2  # a quaternion's length may differ so much from 1
+TILT = 0.1  # rad that an agent may lean
+# The planner counts rows downwards, the map's y grows with them: its "clockwise" is a turn to the left.
+ACTIONS = {
+    "turning": np.array(
+        [AgentActions.FORWARD, AgentActions.TURN_LEFT, AgentActions.TURN_RIGHT, AgentActions.WAIT], np.uint8
+    ),
+    "four": np.array(
+        [AgentActions.PLUS_X, AgentActions.PLUS_Y, AgentActions.MINUS_X, AgentActions.MINUS_Y, AgentActions.WAIT],
+        np.uint8,
+    ),
+}
+
+
+def yaws_of(poses: Poses) -> tuple[np.ndarray, np.ndarray]:
+    """-> (N,) rad, NaN where a pose has no orientation (zeros); (N,) bool: is the orientation none that can be?"""
+    x, y, z, w = poses.quaternions.T
+    none = ~poses.quaternions.any(axis=1)
+    with np.errstate(all="ignore"):
+        size = np.linalg.norm(poses.quaternions, axis=1)
+        lean = 2 * np.arctan2(np.hypot(x, y), np.hypot(z, w))
+        bad = ~none & ~((np.abs(size - 1) <= UNIT) & (lean <= TILT))
+        return np.where(none | bad, np.nan, 2 * np.arctan2(z, w)), bad
+
+
+def later(stamp: Time, seconds: float) -> Time:
+    """A time some seconds later."""
+    whole = stamp.sec * NANOSECONDS + stamp.nanosec + round(seconds * NANOSECONDS)
+    return Time(sec=whole // NANOSECONDS, nanosec=whole % NANOSECONDS)
+
+
+def actions_message(step: Step, motion: str, header: Header, step_s: float) -> AgentActions:
+    """What agents do in a step."""
+    return AgentActions(
+        header=header,
+        step=step.number,
+        step_s=step_s,
+        planning_time_s=step.time_s,
+        ids=step.ids,
+        actions=as_array(ACTIONS[motion][step.actions], np.uint8),
+        states=as_array(step.states, np.uint8),
+        tiles=as_array(step.tiles, np.int32),
+        headings=as_array(step.headings, np.uint8),
+    )
+
+
+def step_paths(step: Step, places: Places, header: Header, step_s: float) -> list[Path]:
+    """The path of each agent in a step: where it stands and where its action takes it, or where it stays."""
+    begin, end = (
+        _poses(places, tiles, headings)
+        for tiles, headings in ((step.tiles_before, step.headings_before), (step.tiles, step.headings))
+    )
+    headers = {0: header}
+    for ticks in np.unique(step.ticks).tolist():
+        headers[ticks] = Header(frame_id=header.frame_id, stamp=later(header.stamp, ticks * step_s))
+    return [
+        Path(
+            header=header,
+            poses=[
+                *([PoseStamped(header=header, pose=first)] if ticks else []),
+                PoseStamped(header=headers[ticks], pose=last),
+            ],
+        )
+        for first, last, ticks in zip(begin, end, step.ticks.tolist())
+    ]
+
+
+def paths_message(step: Step, paths: list[Path], header: Header) -> AgentPaths:
+    """The paths of all agents in a step."""
+    return AgentPaths(header=header, step=step.number, ids=step.ids, paths=paths)
+
+
+def timed_paths(
+    places: Places, positions: np.ndarray, headings: np.ndarray | None, header: Header, step_s: float
+) -> list[Path]:
+    """Paths with a pose for each step.
+
+    positions: (steps + 1, N, 2) tiles, negative where an agent is not there; headings: (steps + 1, N) or None
+    """
+    steps, n = positions.shape[:2]
+    faces = np.zeros((steps, n), int) if headings is None else headings
+    headers = [Header(frame_id=header.frame_id, stamp=later(header.stamp, k * step_s)) for k in range(steps)]
+    paths = []
+    for agent in range(n):
+        there = positions[:, agent, 0] >= 0
+        poses = _poses(places, positions[there, agent], faces[there, agent])
+        stamped = [PoseStamped(header=head, pose=pose) for head, pose in zip(itertools.compress(headers, there), poses)]
+        paths.append(Path(header=header, poses=stamped))
+    return paths
+
+
+def _poses(places: Places, tiles: np.ndarray, headings: Sequence[int] | np.ndarray) -> list[Pose]:
+    looks = [turned(yaw) for yaw in places.yaws(np.arange(4))]
+    return [
+        Pose(position=Point(x=x, y=y, z=0.0), orientation=looks[heading])
+        for (x, y), heading in zip(places.points(tiles).tolist(), np.asarray(headings).tolist())
+    ]

@@ -1,0 +1,217 @@
+"""The node fleet_planner: agents on one map that never collide, step by step for life or once by a service.
+
+Callbacks only hand on what arrives. One worker thread owns the map, the fleet and all planning. A step begins when it
+is due and every agent has done the last one; agents that do not tell so in time stand, and others go around them.
+"""
+
+import math
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+
+from gpu_planners_msgs.srv import PlanFleet
+
+from ...grid import FleetPlanner, GridMap
+from ..common.diagnostics import OK, WARN, Diagnostics, steady_clock
+from ..common.frames import Frames
+from ..common.map_scene import MapScene
+from ..common.parameters import check_changes, declare
+from ..common.process import run
+from ..common.request_error import error_text
+from ..common.topic_maps import TopicMaps
+from ..common.worker import Worker
+from . import codes
+from .parameters import FleetParameters
+from .places import coarser
+from .plan_service import Solver, answer
+from .publishers import FleetPublishers
+from .running import RunningFleet
+from .step import named
+from .topic_fleet import TopicFleet
+
+LOOKS = 20  # at the clock in the time of a step
+LEAST_S, MOST_S = 0.005, 0.05  # between two of them
+REQUESTS_DEPTH = 1000  # that come at once
+
+
+class FleetPlannerNode(Node):
+    """The node; options: as rclpy.node.Node takes them."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("fleet_planner", **options)
+        self._values = declare(self, FleetParameters)
+        check_changes(self, FleetParameters, self._change_parameters)
+        self._scene, self._frames = MapScene(self._values, lambda: self.get_clock().now().to_msg()), Frames(self)
+        self._fleet, self._solver = RunningFleet(self._values), Solver(self._scene)
+        self._requests, self._last_answer, self._queued = 0, "", False
+        self._grid: GridMap | None = None  # of tiles
+        self._silent = self._stuck = ""  # ids, as of the last step
+        self._warm: set[tuple] = set()  # what is compiled
+        self._maps: TopicMaps | None = None
+        self._state = Diagnostics(self, "waiting for a map", self._facts)
+        self._worker = Worker(self._state.fail)
+        self._outputs = FleetPublishers(self, self._values, self._worker)
+        self._told = TopicFleet(
+            self, self._worker, self._state, self._fleet, self._frames, lambda: self._scene.frame, self._look
+        )
+        self._maps = TopicMaps(self, self._values, self._worker, self._state, self._scene, self._take_map)
+        self.create_service(
+            PlanFleet,
+            "~/plan_fleet",
+            self._plan_fleet,
+            qos_profile=QoSProfile(depth=REQUESTS_DEPTH),
+            callback_group=MutuallyExclusiveCallbackGroup(),
+        )
+        period = float(np.clip(self._values.step_s / LOOKS, LEAST_S, MOST_S))
+        self.create_timer(period, self._look_soon, clock=steady_clock())
+        for missing in filter(None, (self._frames.missing, self._maps.missing)):
+            self.get_logger().info(missing)
+
+    def close(self, patience_s: float = -1.0) -> bool:
+        """Stop; False when the job under way has not ended within patience_s seconds (negative: wait for it)."""
+        stopped = self._worker.stop(patience_s)
+        if stopped:
+            self.destroy_node()
+        return stopped
+
+    # ------------------------------------------------------------------------------------------------ map, parameters
+
+    def _change_parameters(self, values):
+        self._worker.do(self._configure, values)
+
+    def _configure(self, values):
+        changes = self._scene.changes
+        try:
+            self._fleet.configure(values)
+        except Exception as error:  # what was before goes on
+            self._state.set_problem("parameters", f"parameters were not taken: {error_text(error)}")
+            return
+        self._state.set_problem("parameters", "")
+        before, self._values = self._values, values
+        self._scene.configure(values)
+        self._outputs.configure(values)
+        self._take_map(self._scene.changes != changes or before.tile_size != values.tile_size)
+
+    def _take_map(self, changed):
+        if self._scene.grid is None:
+            return
+        grid = coarser(self._scene.grid, self._values.tile_size) if changed or self._grid is None else self._grid
+        changed, self._grid = changed or self._grid is None, grid
+        key = self._values.motion, self._values.device, self._values.fleet
+        if key not in self._warm:
+            self._state.say(WARN, "compiling; steps and requests wait for it")
+            started = time.monotonic()
+            device = self._warm_up()
+            self._warm.add(key)
+            took = time.monotonic() - started
+            self.get_logger().info(f"map of {grid.rows} x {grid.cols} tiles, ready on {device} after {took:.1f} s")
+        if changed:
+            self._fleet.take_map(grid)
+            self._outputs.show_map(grid, self._scene.map_header())
+        self._state.say(OK, "ready")
+
+    def _warm_up(self):
+        """Compile what steps need, on the present map -> the device"""
+        values, grid = self._values, self._grid
+        free = np.argwhere(~grid.blocked)
+        planner = FleetPlanner(grid, values.motion, values.device, values.fleet)
+        if len(free):
+            planner.start(free[:1])
+            planner.step(free[-1:])
+            planner.observe(planner.positions)
+            planner.update(free[-1:, 0], free[-1:, 1], 1)
+            planner.step(free[-1:], budget_s=1e-6)
+            if hasattr(planner, "solve"):
+                planner.solve(free[:1], free[-1:], time_limit_s=0.1, headings=[0])
+        return planner.device
+
+    # ------------------------------------------------------------------------------------------------ steps
+
+    def _look_soon(self):
+        if not self._queued and self._fleet.due_from <= self._told.now():
+            self._queued = True
+            self._worker.do(self._look)
+
+    def _look(self):
+        """Begin the next step if it is due."""
+        self._queued = False
+        now = self._told.now()
+        if not self._fleet.due(now):
+            return
+        try:
+            step = self._fleet.step(now)
+            self._state.set_problem("step", "")
+        except Exception as error:  # whatever it is, agents stand, and the next step may be right
+            self._fleet.began = now
+            self._state.set_problem("step", f"a step was not planned, all agents stand: {error_text(error)}")
+            return
+        if step is not None:
+            self._outputs.show(step, self._fleet.places, self._scene.header())
+        self._say_faults()
+
+    def _say_faults(self):
+        fleet = self._fleet
+        faults = {**fleet.clashes, **fleet.faults}
+        self._state.set_problem("states", named([faults[id] for id in sorted(faults)]))
+        self._state.set_problem("goals", named([fleet.goal_faults[id] for id in sorted(fleet.goal_faults)]))
+        self._silent, self._stuck = named(fleet.silent_ids()), named(fleet.stuck_ids())
+        after = f"not heard of for {self._values.silent_after_s:g} s"
+        self._state.set_problem("silent", f"agents {after}: {self._silent}" if self._silent else "")
+        self._state.set_problem(
+            "stuck", f"agents that are on the way for too long: {self._stuck}" if self._stuck else ""
+        )
+
+    # ------------------------------------------------------------------------------------------------ service
+
+    def _plan_fleet(self, request, response):
+        try:
+            return self._worker.call(self._answer, request, response)
+        except Exception as error:  # a callback that raises would end spin() and leave the client waiting
+            return PlanFleet.Response(code=codes.UNKNOWN, message=error_text(error))
+
+    def _answer(self, request, response):
+        self._requests += 1
+        response = answer(self._solver, self._scene, self._frames, self._values, request, response)
+        self._last_answer = f"code {response.code}: {response.message}"
+        if response.code == codes.NONE:
+            self.get_logger().info(f"plan_fleet: {self._last_answer}")
+        else:
+            self.get_logger().warning(f"plan_fleet: {self._last_answer}")
+        return response
+
+    def _facts(self):
+        grid, fleet = self._grid, self._fleet
+        times = list(fleet.step_times) or [math.nan]
+        return {
+            "map": f"{grid.rows} x {grid.cols} tiles of {grid.resolution} m in '{self._scene.frame}'"
+            if grid
+            else "none",
+            "map changes": self._scene.changes,
+            "map messages": self._maps.taken if self._maps else 0,
+            "device": self._values.device,
+            "motion": self._values.motion,
+            "agents": len(fleet),
+            "agents on the map": fleet.on_map,
+            "steps": fleet.steps,
+            "step time": f"{1e3 * times[-1]:.2f} ms, longest of {len(times)}: {1e3 * max(times):.2f} ms",
+            "goals reached": fleet.reached,
+            "goals per minute": f"{fleet.goals_per_minute:.1f}",
+            "silent": self._silent,
+            "stuck": self._stuck,
+            "requests": self._requests,
+            "last answer": self._last_answer,
+        }
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the node until it is told to stop -> the exit code."""
+    return run(FleetPlannerNode, "fleet_planner", arguments, threads=3)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""The parameters of the node fleet_planner, with the settings of fleets as `fleet.<field>`."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...grid import FleetPlanner, GridMap
+from ...grid.fleet.motion import MOTIONS
+from ...grid.fleet.settings import Settings as FleetSettings
+from ...settings import setting
+from ..common.map_parameters import MapParameters
+
+
+@dataclass(frozen=True)
+class FleetParameters(MapParameters):
+    """Parameters of the node fleet_planner."""
+
+    motion: str = setting(
+        "turning",
+        "four: agents move along the map's axes; turning: they have a heading, move ahead and turn on the spot",
+        choices=tuple(MOTIONS),
+        read_only=True,
+    )
+    agent_topics: bool = setting(
+        False, "Publish the path of each agent on /<id>/plan too, where its id is fit for a topic", read_only=True
+    )
+    tile_size: float = setting(
+        0.0,
+        "Side of a tile, about that of a robot, rounded up to whole cells of the map; 0: a tile is a cell",
+        0.0,
+        1000.0,
+        unit="metres",
+    )
+    step_s: float = setting(1.0, "How long a step takes", 0.001, 3600.0, unit="seconds")
+    lockstep: bool = setting(
+        False, "Begin a step as soon as every agent has told that it did the last one, however soon: for simulators"
+    )
+    budget_s: float = setting(
+        0.0, "Time of a step that is spent on better moves than the first ones found", 0.0, 3600.0, unit="seconds"
+    )
+    silent_after_s: float = setting(
+        5.0,
+        "Agents not heard of for so long stand, others go around them; a step waits so long for those that are late",
+        0.01,
+        1e6,
+        unit="seconds",
+    )
+    arrival_tolerance: float = setting(
+        0.25, "How far from its tile's centre an agent may be when a step ends", 0.0, 0.5, unit="tiles"
+    )
+    max_agents: int = setting(100_000, "Most agents of the fleet, or of a request", 1, 2**31 - 1)
+    time_limit_s: float = setting(
+        5.0, "Planning time of requests that give none; steps wait meanwhile", 0.001, 3600.0, unit="seconds"
+    )
+    marker_rate: float = setting(2.0, "How often ~/markers is published at most", 0.01, 100.0, unit="per second")
+    marker_agents: int = setting(5000, "Most agents that ~/markers shows, spread evenly", 0, 10_000_000)
+    fleet: FleetSettings = FleetSettings()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        FleetPlanner(
+            GridMap(np.ones((1, 1), np.uint8)), self.motion, "cpu", self.fleet
+        )  # refuses settings that do not go together
+
+    @property
+    def occupancy_rules(self) -> dict[str, Any]:
+        """What GridMap.from_occupancy takes beside the values and their place."""
+        return super().occupancy_rules | {"connectivity": 4}

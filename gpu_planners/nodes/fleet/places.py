@@ -1,0 +1,78 @@
+"""Where agents are: points of a map's frame to tiles and headings, and back."""
+
+import math
+
+import numpy as np
+from scipy import ndimage
+
+from ...grid import GridMap
+
+QUARTER = math.pi / 2
+ROUNDING = 1e-6  # of a cell
+
+
+def coarser(grid: GridMap, tile_size: float) -> GridMap:
+    """A map of larger tiles, each of which is blocked where any cell of it is, or where it reaches beyond the map.
+
+    tile_size: metres, rounded up to whole cells; up to a cell: the map as it is
+    """
+    cells = math.ceil(tile_size / grid.resolution - ROUNDING)
+    if cells <= 1:
+        return grid
+    rows, cols = (-(-n // cells) for n in grid.shape)
+    blocked = np.ones((rows * cells, cols * cells), bool)
+    blocked[: grid.rows, : grid.cols] = grid.blocked
+    free = 1 - blocked.reshape(rows, cells, cols, cells).max(axis=(1, 3)).astype(np.uint8)
+    return GridMap(free, grid.connectivity, cells * grid.resolution, grid.origin)
+
+
+class Places:
+    """Tiles of a map for agents that cover a square of tiles; an agent's point is the centre of its square.
+
+    grid: GridMap; size: side of the square in tiles
+    A heading is a number of quarter turns to the left from the map's x axis.
+    """
+
+    def __init__(self, grid: GridMap, size: int = 1) -> None:
+        self.grid = grid
+        shift, yaw = 0.5 * ((size - 1) % 2) * grid.resolution, grid.origin[2]
+        self._shift = shift * np.array([math.cos(yaw) - math.sin(yaw), math.sin(yaw) + math.cos(yaw)])
+        low = (size - 1) // 2
+        free = ~grid.blocked
+        if size > 1:
+            free = ndimage.minimum_filter(free, size, mode="constant", cval=False, origin=low - size // 2)
+        self._parts, _ = ndimage.label(free)
+
+    def tiles(self, points: np.ndarray) -> np.ndarray:
+        """(N, 2) metres -> (N, 2) int64 [row, col]; -1 where a point is outside the map or not finite"""
+        tiles = self.float_tiles(points)
+        with np.errstate(invalid="ignore"):
+            inside = ((tiles >= 0) & (tiles < self.grid.shape)).all(axis=1, keepdims=True)
+        return np.where(inside, tiles, -1).astype(np.int64)
+
+    def float_tiles(self, points: np.ndarray) -> np.ndarray:
+        """(N, 2) metres -> (N, 2) float64 [row, col], whole numbers or NaN, outside of the map where a point is"""
+        return self.grid.tiles_of(points - self._shift)
+
+    def points(self, tiles: np.ndarray) -> np.ndarray:
+        """(N, 2) [row, col] -> (N, 2) metres, the centres of agents"""
+        return self.grid.centres_of(tiles)[:, :2] + self._shift
+
+    def off_centre(self, points: np.ndarray, tiles: np.ndarray) -> np.ndarray:
+        """(N,) how far points are from the centres of tiles, in tiles"""
+        return np.linalg.norm(points - self.points(tiles), axis=1) / self.grid.resolution
+
+    def headings(self, yaws: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+        """(N,) rad -> (N,) int64 the nearest quarter turn; NaN: those of `otherwise`"""
+        given = np.isfinite(yaws)
+        quarters = np.rint((np.where(given, yaws, 0.0) - self.grid.origin[2]) / QUARTER).astype(np.int64) % 4
+        return np.where(given, quarters, otherwise)
+
+    def yaws(self, headings: np.ndarray) -> np.ndarray:
+        """(N,) quarter turns -> (N,) rad"""
+        return headings * QUARTER + self.grid.origin[2]
+
+    def part(self, tiles: np.ndarray) -> np.ndarray:
+        """(N,) which of the parts of the map that hang together tiles belong to; 0: an agent cannot be there"""
+        row, col = np.maximum(tiles, 0).T
+        return np.where(tiles.min(axis=1, initial=0) < 0, 0, self._parts[row, col])

@@ -1,0 +1,51 @@
+"""What is known of an agent, and what all agents do in a step."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+AGENT = np.dtype(  # what is known of an agent
+    [
+        ("point", "f8", 2),  # of the latest report that can be, metres
+        ("yaw", "f8"),  # of it, rad; NaN: none was given
+        ("heard", "f8"),  # when anything was last heard
+        ("heard_step", "i8"),  # how many steps had begun then
+        ("busy", "i8"),  # the step with which its action ends
+        ("goal", "i8", 2),  # tile; -1: none, or none that can be reached
+        ("reached", "?"),  # was it at that goal?
+        ("there", "?"),  # is it on the map?
+    ]
+)
+SHOWN = 5  # things that a text names
+
+
+@dataclass(frozen=True)
+class Step:
+    """What agents do in a step. K agents, tiles [row, col], headings in quarter turns to the left from the map's x.
+
+    number: counts from 1; ids: K texts; actions: (K,) of the planner; states: (K,) of AgentActions
+    tiles_before, headings_before, tiles, headings: (K, 2), (K,) when the step begins, and when the action has ended
+    ticks: (K,) steps that the action takes; 0: none is begun
+    goals: (K, 2) tiles, -1: none; goals_reached: how many agents have been found at their goals when it began
+    time_s: that planning took
+    """
+
+    number: int
+    ids: list[str]
+    actions: np.ndarray
+    states: np.ndarray
+    tiles_before: np.ndarray
+    headings_before: np.ndarray
+    tiles: np.ndarray
+    headings: np.ndarray
+    ticks: np.ndarray
+    goals: np.ndarray
+    goals_reached: int
+    time_s: float
+
+
+def named(what: Sequence[str]) -> str:
+    """The first of some texts, and how many more there are."""
+    more = f" and {len(what) - SHOWN} more" if len(what) > SHOWN else ""
+    return "; ".join(what[:SHOWN]) + more
