@@ -1,0 +1,345 @@
+"""One-shot multi-agent path finding: every agent goes from its start to its goal and stays there.
+
+First ways are spread over the map (spread.py), and LaCAM (lacam.py) finds where all agents go, moving one tile in a
+step or waiting. Then loops in which an agent meets nobody are cut, and every agent gets as early as the order in which
+agents pass tiles allows; turns, and tiles that stay free for a step before the next agent comes, are put in here
+(retime.py). What is left of the time makes the plan better (refine.py). Parts of the map that are not connected are
+solved by themselves.
+"""
+
+import time
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...errors import GridMapError, SettingsError, shown
+from ..checks import array_of, number, whole
+from . import lacam, refine, retime, spread
+from .holding import step_and_stay
+from .plan import NOT_THERE, FleetPlan, FleetStatus
+from .ways import NO_PATH, ground_of, plan_ways
+
+LOOPS = 20_000  # agents moved between two looks at the clock
+REPLANS = 16  # between two looks at the clock
+SPREADS = 64  # ways spread out between two looks at the clock
+MOST_SPREADS = 4  # rounds
+CUTS = 4  # rounds of loop cutting
+GROUP = 12  # agents that are planned again together, at most
+PATIENCE = 4000  # groups without a gain, after which a plan is left as it is
+FIRST_NODES = 512  # of a tree
+NODE_ARRAYS, LOW_ARRAYS = ("place", "order", "parent", "head", "tail"), ("up", "agent", "tile", "depth", "next")
+
+
+class Instance:
+    """Agents on a map, checked.
+
+    status: (N,) uint8 FleetStatus; start, goal: (N,) int32 tiles, -1 where there is none
+    ground: Ground; number: (rows, cols) int32 tile or -1; place: (T, 2) int32 [row, col]
+    nearer, alone: of ways.plan_ways, for agents with goals; field: (N,) int32 rows of nearer or -1
+    """
+
+    def __init__(self, free: np.ndarray, starts: ArrayLike, goals: ArrayLike, near: int = 0):
+        self.ground, self.number, self.place = ground_of(free)
+        places, ends = checked_places(starts, "starts"), checked_places(goals, "goals")
+        if len(places) != len(ends):
+            raise GridMapError(f"goals has {len(ends)} rows; allowed: {len(places)}, one for each start")
+        self.status = np.zeros(len(places), np.uint8)
+        self.start = self._tiles(places, "START", np.ones(len(places), bool))
+        self._first_only(self.start, FleetStatus.SAME_START, near)
+        self.goal = self._tiles(ends, "GOAL", self.start >= 0)
+        lost = (self.goal >= 0) & (self.ground.part[self.start] != self.ground.part[self.goal])
+        self.status[lost], self.goal[lost] = FleetStatus.NO_PATH, -1
+        self._first_only(self.goal, FleetStatus.SAME_GOAL, near)
+
+    def _tiles(self, places, what, asked):
+        """(N, 2) float64 -> (N,) int32 tiles; notes in the status of those `asked` why there is none."""
+        finite = np.isfinite(places).all(axis=1)
+        inside = finite & (places >= 0).all(axis=1) & (places < self.number.shape).all(axis=1)
+        row, col = np.where(inside[:, None], places, 0).astype(np.int64).T
+        tiles = np.where(inside & asked, self.number[row, col] if self.number.size else -1, -1).astype(np.int32)
+        for bad, why in ((~finite, "NOT_FINITE"), (finite & ~inside, "OUTSIDE"), (inside & (tiles < 0), "BLOCKED")):
+            self.status[bad & asked] = FleetStatus[f"{what}_{why}"]
+        return tiles
+
+    def _first_only(self, tiles, why, near):
+        """Of agents whose tiles are not farther apart than `near` in rows and in columns, the first one keeps its
+        tile."""
+        kept: set[tuple[int, int]] = set()
+        span = range(-near, near + 1)
+        for agent in np.flatnonzero(tiles >= 0).tolist():
+            row, col = self.place[tiles[agent]].tolist()
+            if any((row + r, col + c) in kept for r in span for c in span):
+                self.status[agent], tiles[agent] = why, -1
+            else:
+                kept.add((row, col))
+
+    def plan_ways(self):
+        some = np.flatnonzero(self.goal >= 0)
+        self.field = np.full(len(self.goal), -1, np.int32)
+        self.field[some] = np.arange(len(some))
+        self.nearer, alone = plan_ways(self.goal[some], self.start[some], self.ground)
+        self.alone = np.zeros(len(self.goal), np.int32)
+        self.alone[some] = np.where(alone == NO_PATH, 0, alone)
+
+
+def checked_places(places: ArrayLike, name: str) -> np.ndarray:
+    """(N, 2) [row, col], whole numbers or not finite -> float64; GridMapError for any other"""
+    array = array_of(places, name)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise GridMapError(f"{name} has the shape {array.shape}; allowed: (N, 2) [row, col]")
+    if array.dtype.kind == "b":
+        raise GridMapError(f"{name} has the type bool; allowed: whole numbers [row, col]")
+    array = array.astype(np.float64)
+    whole = (array == np.floor(array)) | ~np.isfinite(array)
+    if not whole.all():
+        row = int(np.argmin(whole.all(axis=1)))
+        raise GridMapError(f"{name}[{row}] is {shown(array[row].tolist())}; allowed: whole numbers [row, col]")
+    return array
+
+
+def checked_headings(headings: ArrayLike | None, agents: int, ways: int) -> np.ndarray:
+    """(N,) int, None: all face east -> (N,) int32; all 0 where a state has no heading"""
+    if headings is None:
+        return np.zeros(agents, np.int32)
+    array = array_of(headings, "headings")
+    if array.shape != (agents,) or array.dtype.kind not in "iu":
+        raise GridMapError(f"headings is {array.dtype} {array.shape}; allowed: integers ({agents},)")
+    if agents and not ((array >= 0) & (array < 4)).all():
+        agent = int(np.argmin((array >= 0) & (array < 4)))
+        raise GridMapError(
+            f"the heading of agent {agent} is {array[agent]}; allowed: 0 .. 3 (east, south, west, north)"
+        )
+    return (array % ways).astype(np.int32)
+
+
+def solve_for(fleet, starts, goals, time_limit_s, seed, headings, assign) -> FleetPlan:
+    """Plan for a FleetPlanner; arguments and errors as of its `solve`."""
+    began = time.perf_counter()
+    until = began + number("time_limit_s", time_limit_s, 0, float("inf"), " seconds", SettingsError)
+    whole("seed", seed, 0, 2**63 - 1)
+    s, turning = fleet.settings, fleet.motion.headings > 1
+    free, near = footprint_free(fleet.grid, s.size), s.size - 1 + s.safety_distance
+    plain = near == 0 and s.ticks_per_move == 1 and (s.ticks_per_turn == 1 or not turning)
+    faces = checked_headings(headings, len(checked_places(starts, "starts")), fleet.motion.headings)
+    instance = Instance(free, starts, goals, near)
+    if not plain:
+        return step_and_stay(fleet, instance, faces, until, began)
+    instance.plan_ways()
+    spread_out(instance, until, seed, s.memory_limit_bytes)
+    tiles, message = _first_plan(instance, s.following, until, seed, s.memory_limit_bytes)
+    instance.nearer &= 15
+    tiles, facing = timed(instance, tiles, faces, turning, s.following)
+    moving = Moving(instance, tiles, facing, turning, s.following)
+    first_s = time.perf_counter() - began
+    moving.improve(until, seed, s.memory_limit_bytes)
+    return moving.plan(began, first_s, message)
+
+
+def footprint_free(grid, size):
+    """(rows, cols) bool: may the middle of an agent that covers size x size tiles be there?"""
+    low = (size - 1) // 2
+    free = np.pad(grid.costs > 0, size)
+    rows, cols = grid.shape
+    every = range(size - low, 2 * size - low)
+    return np.logical_and.reduce([free[r : r + rows, c : c + cols] for r in every for c in every])
+
+
+def spread_out(instance, until, seed, memory_limit_bytes):
+    """Mark a way for each agent, so that few of them meet, as long as the time and the memory allow."""
+    n, tiles = len(instance.start), len(instance.place)
+    steps = int(instance.alone.max(initial=0)) + spread.MARGIN
+    if not (instance.goal >= 0).any() or spread.crowd_bytes(n, tiles, steps) > memory_limit_bytes:
+        return
+    crowd, front = spread.new_crowd(n, tiles, steps), spread.new_front(tiles)
+    agents = instance.start, instance.goal, instance.field, instance.alone, instance.nearer
+    rng, before = np.random.default_rng(seed), None
+    for round_ in range(MOST_SPREADS):
+        order, meetings = rng.permutation(n).astype(np.int32), 0
+        for begin in range(0, n, SPREADS):
+            end = min(begin + SPREADS, n)
+            meetings += spread.spread(order, begin, end, round_, *agents, crowd, front, instance.ground)
+            if time.perf_counter() > until:
+                return
+        if meetings == 0 or (round_ > 1 and meetings > 0.9 * before):
+            break
+        before = meetings
+    spread.mark_ways(crowd, instance.field, instance.nearer, instance.ground.near)
+
+
+def _first_plan(instance, following, until, seed, memory_limit_bytes):
+    """-> (steps + 1, N) int32 tiles, -1 where an agent is not on the map; a text"""
+    part = np.where(instance.start >= 0, instance.ground.part[instance.start], -1)
+    plans, message = [], "solved"
+    for which in np.unique(part[(part >= 0) & (instance.goal >= 0)]):
+        agents = np.flatnonzero(part == which)
+        tiles, ended = _search(instance, agents, following, until, seed, memory_limit_bytes)
+        plans.append((agents, tiles))
+        if ended != "solved":
+            message = ended
+    steps = max((len(tiles) for _, tiles in plans), default=1)
+    whole = np.repeat(instance.start[None], steps, axis=0)
+    for agents, tiles in plans:
+        whole[: len(tiles), agents] = tiles
+        whole[len(tiles) :, agents] = tiles[-1]
+    return whole, message
+
+
+def _search(instance, agents, following, until, seed, memory_limit_bytes):
+    """LaCAM for agents of one part of the map -> (steps + 1, agents) int32 tiles, how it ended."""
+    n = len(agents)
+    first = np.argsort(-instance.alone[agents], kind="stable").astype(np.int32)
+    task = lacam.Task(instance.goal[agents], instance.field[agents], instance.nearer, first, following)
+    scratch = lacam.new_scratch(n, len(instance.place))
+    count = np.zeros(7, np.int64)
+    count[lacam.RANDOM] = np.random.default_rng(seed).integers(1, 2**62)
+    tree = _new_tree(n)
+    lacam.begin(instance.start[agents], tree, task, count)
+    ended, loops = lacam.MORE, max(1, LOOPS // n)
+    while ended in (lacam.MORE, lacam.FULL):
+        ended = lacam.search(loops, tree, task, instance.ground, scratch, count)
+        if ended == lacam.FULL:
+            if 2 * sum(array.nbytes for array in tree) > memory_limit_bytes:
+                break
+            tree = _grown(tree, count)
+        elif ended == lacam.MORE and time.perf_counter() > until:
+            break
+    node, nodes = int(count[lacam.BEST]), []
+    while node >= 0:
+        nodes.append(node)
+        node = int(tree.parent[node])
+    message = {
+        lacam.SOLVED: "solved",
+        lacam.EXHAUSTED: "no plan exists in which every agent reaches its goal",
+        lacam.MORE: "the time limit was reached before every agent could reach its goal",
+        lacam.FULL: f"memory_limit_bytes, {memory_limit_bytes}, was reached before every agent could reach its goal",
+    }
+    return tree.place[nodes[::-1]], message[ended]
+
+
+def _new_tree(agents):
+    def numbers(*shape):
+        return np.empty(shape, np.int32)
+
+    m, low = FIRST_NODES, 8 * FIRST_NODES
+    nodes = numbers(m, agents), numbers(m, agents), numbers(m), numbers(m), numbers(m)
+    table = np.full(4 * m, -1, np.int32)
+    return lacam.Tree(*nodes, *(numbers(low) for _ in range(5)), table, numbers(2 * m))
+
+
+def _grown(tree, count):
+    """The tree with twice the room for whatever is nearly full."""
+    wanted = {}
+    for names, used in ((NODE_ARRAYS, lacam.NODES), (LOW_ARRAYS, lacam.LOWS), (("stack",), lacam.DEPTH)):
+        for name in names:
+            array = getattr(tree, name)
+            if count[used] + 8 > len(array):
+                wanted[name] = np.empty((2 * len(array), *array.shape[1:]), array.dtype)
+                wanted[name][: count[used]] = array[: count[used]]
+    tree = tree._replace(**wanted)
+    if 2 * count[lacam.NODES] + 16 > len(tree.table):
+        tree = tree._replace(table=np.full(2 * len(tree.table), -1, np.int32))
+        lacam.rehash(tree, count[lacam.NODES])
+    return tree
+
+
+def timed(instance, tiles, faces, turning, following):
+    """(steps + 1, N) tiles -> the same of the plan that is carried out by the motion, and headings."""
+    count = len(instance.place)
+    last, when = np.empty(count, np.int32), np.zeros(count, np.int32)
+    for _ in range(CUTS):
+        if not retime.cut_loops(tiles, last, when):
+            break
+    visits = retime.visits_of(tiles, count)
+    most = (3 if turning else 1) * len(tiles) + (2 if turning else 0)
+    while True:
+        tiles, headings, done = retime.carry_out(*visits, faces, turning, following, instance.ground.near, most)
+        if done or len(tiles) <= most:
+            return tiles, headings
+        most *= 2
+
+
+class Moving:
+    """A plan that is made better.
+
+    tiles, headings: (steps + 1, N) int32
+    """
+
+    def __init__(self, instance, tiles, headings, turning, following):
+        self.instance, n = instance, len(instance.start)
+        steps = len(tiles) - 1
+        away = tiles != instance.goal
+        cost = np.where(away.any(axis=0), steps + 1 - np.argmax(away[::-1], axis=0), 0)
+        cost[instance.goal < 0] = 0
+        self.traffic = refine.Traffic(
+            np.ascontiguousarray(tiles.T),
+            np.ascontiguousarray(headings.T, np.uint8),
+            np.zeros((0, 0), np.int32),
+            cost.astype(np.int32),
+            instance.alone,
+            np.zeros(n, np.int32),
+            instance.goal,
+            instance.field,
+            instance.nearer,
+            turning,
+            following,
+        )
+        longest = int((3 if turning else 1) * instance.alone.max(initial=0) + 2)
+        states = refine.new_states(longest)
+        lonely = self.traffic._replace(who=np.zeros((1, longest + 1), np.int32))
+        with_goal = np.flatnonzero(instance.goal >= 0)
+        refine.ways_alone(with_goal, longest, lonely, instance.ground, states)
+
+    def improve(self, until, seed, memory_limit_bytes):
+        """Make the plan better until the time is over, or nothing more is gained for long."""
+        traffic, ground = self.traffic, self.instance.ground
+        steps, n = traffic.tile.shape[1] - 1, len(traffic.cost)
+        if n == 0 or 4 * len(ground.ways) * (steps + 1) > memory_limit_bytes:
+            return
+        if time.perf_counter() > until:
+            return
+        traffic = self.traffic = traffic._replace(who=np.full((len(ground.ways), steps + 1), -1, np.int32))
+        refine.enter_all(traffic)
+        states, group = refine.new_states(steps), refine.new_group(n, steps)
+        rng, count = np.random.default_rng(seed), np.zeros(7, np.int64)
+        count[lacam.RANDOM] = rng.integers(1, 2**62)
+        gained = 1
+        while gained:
+            order, gained = rng.permutation(n).astype(np.int32), 0
+            for begin in range(0, n, REPLANS):
+                gained += refine.each_alone(order, begin, min(begin + REPLANS, n), traffic, ground, states)
+                if time.perf_counter() > until:
+                    return
+        idle, most = 0, min(GROUP, n)
+        while idle < PATIENCE and n > 1 and (traffic.cost > traffic.least).any():
+            gained = refine.groups(REPLANS, most, traffic, ground, states, group, count)
+            idle = 0 if gained else idle + REPLANS
+            if time.perf_counter() > until:
+                return
+
+    def plan(self, began, first_s, message):
+        """-> FleetPlan"""
+        traffic, instance = self.traffic, self.instance
+        steps = traffic.tile.shape[1] - 1
+        status, there = instance.status.copy(), instance.goal >= 0
+        status[there & (traffic.cost > steps)] = FleetStatus.NOT_REACHED
+        arrived = there & (status == FleetStatus.SOLVED)
+        if (arrived == there).all():
+            steps = int(traffic.cost.max(initial=0))
+            message = "solved" if (status == FleetStatus.SOLVED).all() else "solved, but for agents that have no goal"
+        tiles = traffic.tile[:, : steps + 1].T
+        on_map = ~np.isin(instance.status, NOT_THERE)
+        positions = np.full((steps + 1, len(status), 2), -1, np.int32)
+        positions[:, on_map] = instance.place[tiles[:, on_map]]
+        goals = np.full((len(status), 2), -1, np.int32)
+        goals[there] = instance.place[instance.goal[there]]
+        return FleetPlan(
+            status,
+            positions,
+            np.ascontiguousarray(traffic.heading[:, : steps + 1].T, np.int32),
+            goals,
+            np.where(arrived, traffic.cost, 0).astype(np.int64),
+            np.where(there, traffic.least, 0).astype(np.int64),
+            time.perf_counter() - began,
+            first_s,
+            message,
+        )
