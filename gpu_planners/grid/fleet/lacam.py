@@ -1,14 +1,14 @@
 """LaCAM: a search over the places of all agents together (Okumura, AAAI 2023; IJCAI 2023; AAMAS 2024).
 
 A node is a configuration: where every agent is. Its successors are made one at a time by PIBT, which moves all agents
-one step, each under constraints on the first few agents that a breadth-first search over constraints adds one by one. The
-search is depth-first and goes on from a configuration that it meets again, so it is complete: whatever can be solved is
+one step, each under constraints on the first few agents, which a breadth-first search adds one by one. The search over
+nodes is depth-first and goes on from a configuration that it meets again, so it is complete: whatever can be solved is
 solved, given time and memory. PIBT lets agents that stand in each other's way in a corridor change places where it
 widens (LaCAM's "swap").
 
 Departures: a tile and a goal have four bits, which neighbours are nearer, in place of distances; the order of
 priorities is kept as a list, in place of numbers that are sorted; and with `rings` False agents never move around in a
-ring, so that a plan holds also where nobody may enter a tile that another agent leaves in the same step (see retime.py).
+ring, so that a plan holds also where nobody may enter a tile that is left in the same step (see retime.py).
 """
 
 from typing import NamedTuple
@@ -30,7 +30,7 @@ class Task(NamedTuple):
     goal: (N,) int32 tiles, -1 none; field: (N,) int32 rows of nearer, -1 none
     nearer: (K, T + 1) uint8 (ways.py, spread.py)
     first: (N,) int32 agents, of whom the first has the highest priority at the start
-    rings: may agents move around in a ring?
+    rings: may agents move around in a ring? swaps: do agents change places where a corridor widens?
     """
 
     goal: np.ndarray
@@ -38,6 +38,7 @@ class Task(NamedTuple):
     nearer: np.ndarray
     first: np.ndarray
     rings: bool
+    swaps: bool
 
 
 class Tree(NamedTuple):
@@ -209,7 +210,7 @@ def _open(level, agent, then_of, now_of, task, ground, scratch, count):
         if better:
             option[many] = at
             many += 1
-    partner = _partner(agent, at, best, then_of, scratch.now, task, ground)
+    partner = _partner(agent, at, best, then_of, scratch.now, task, ground) if task.swaps else NOBODY
     if partner != NOBODY:
         for k in range(many // 2):
             option[k], option[many - 1 - k] = option[many - 1 - k], option[k]

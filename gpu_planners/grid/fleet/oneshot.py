@@ -8,16 +8,19 @@ solved by themselves.
 """
 
 import time
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...device import told_if_slow
 from ...errors import GridMapError, SettingsError, shown
 from ..checks import array_of, number, whole
-from . import lacam, refine, retime, spread
+from ..maps.grid_map import GridMap
+from . import exchange, lacam, refine, retime, sink, spread
 from .holding import step_and_stay
-from .plan import NOT_THERE, FleetPlan, FleetStatus
-from .ways import NO_PATH, ground_of, plan_ways
+from .plan import STATUS_TEXT, FleetPlan, FleetStatus
+from .ways import NO_PATH, ground_of, plan_ways, steps_down, steps_to
 
 LOOPS = 20_000  # agents moved between two looks at the clock
 REPLANS = 16  # between two looks at the clock
@@ -30,6 +33,16 @@ FIRST_NODES = 512  # of a tree
 NODE_ARRAYS, LOW_ARRAYS = ("place", "order", "parent", "head", "tail"), ("up", "agent", "tile", "depth", "next")
 
 
+PARTLY = "solved, but for agents that have no goal"
+
+
+class Model(NamedTuple):
+    """turning: do turns take a step each? following: may an agent enter what another one leaves in the same step?"""
+
+    turning: bool
+    following: bool
+
+
 class Instance:
     """Agents on a map, checked.
 
@@ -38,18 +51,19 @@ class Instance:
     nearer, alone: of ways.plan_ways, for agents with goals; field: (N,) int32 rows of nearer or -1
     """
 
-    def __init__(self, free: np.ndarray, starts: ArrayLike, goals: ArrayLike, near: int = 0):
+    def __init__(self, free: np.ndarray, places: np.ndarray, ends: np.ndarray, near: int = 0, shared: bool = False):
+        """free: (rows, cols) bool; places, ends: (N, 2) float64 starts and goals; near: so far apart two agents are too
+        near; shared: may agents have the same goal?"""
         self.ground, self.number, self.place = ground_of(free)
-        places, ends = checked_places(starts, "starts"), checked_places(goals, "goals")
-        if len(places) != len(ends):
-            raise GridMapError(f"goals has {len(ends)} rows; allowed: {len(places)}, one for each start")
         self.status = np.zeros(len(places), np.uint8)
         self.start = self._tiles(places, "START", np.ones(len(places), bool))
         self._first_only(self.start, FleetStatus.SAME_START, near)
         self.goal = self._tiles(ends, "GOAL", self.start >= 0)
         lost = (self.goal >= 0) & (self.ground.part[self.start] != self.ground.part[self.goal])
         self.status[lost], self.goal[lost] = FleetStatus.NO_PATH, -1
-        self._first_only(self.goal, FleetStatus.SAME_GOAL, near)
+        if not shared:
+            self._first_only(self.goal, FleetStatus.SAME_GOAL, near)
+        self.bound = None  # (N,) int64 steps that each agent takes at least, where it may choose its goal
 
     def _tiles(self, places, what, asked):
         """(N, 2) float64 -> (N,) int32 tiles; notes in the status of those `asked` why there is none."""
@@ -114,25 +128,150 @@ def checked_headings(headings: ArrayLike | None, agents: int, ways: int) -> np.n
 
 def solve_for(fleet, starts, goals, time_limit_s, seed, headings, assign) -> FleetPlan:
     """Plan for a FleetPlanner; arguments and errors as of its `solve`."""
-    began = time.perf_counter()
-    until = began + number("time_limit_s", time_limit_s, 0, float("inf"), " seconds", SettingsError)
+    most_s = number("time_limit_s", time_limit_s, 0, float("inf"), " seconds", SettingsError)
     whole("seed", seed, 0, 2**63 - 1)
-    s, turning = fleet.settings, fleet.motion.headings > 1
+    s = fleet.settings
+    model = Model(fleet.motion.headings > 1, s.following)
+    one_sink = array_of(goals, "goals").ndim == 1
+    places = checked_places(starts, "starts")
+    ends = checked_places([goals] if one_sink else goals, "goals")
+    faces = checked_headings(headings, len(places), fleet.motion.headings)
     free, near = footprint_free(fleet.grid, s.size), s.size - 1 + s.safety_distance
-    plain = near == 0 and s.ticks_per_move == 1 and (s.ticks_per_turn == 1 or not turning)
-    faces = checked_headings(headings, len(checked_places(starts, "starts")), fleet.motion.headings)
-    instance = Instance(free, starts, goals, near)
+    plain = near == 0 and s.ticks_per_move == 1 and (s.ticks_per_turn == 1 or not model.turning)
+    if not plain and (one_sink or assign):
+        raise SettingsError(
+            "a sink for all agents, or tiles for any of them, want agents of size 1 without safety distance, whose "
+            f"actions take 1 tick; this fleet's size is {s.size}, safety_distance {s.safety_distance}, ticks_per_move "
+            f"{s.ticks_per_move}, ticks_per_turn {s.ticks_per_turn}"
+        )
+    _warm(plain, fleet)
+    began = time.perf_counter()
+    until = began + most_s
+    if one_sink:
+        return _into_sink(
+            Instance(free, places, np.repeat(ends, len(places), axis=0), shared=True), faces, model, began
+        )
+    if assign:
+        instance = _assigned(free, places, ends)
+    else:
+        if len(places) != len(ends):
+            raise GridMapError(f"goals has {len(ends)} rows; allowed: {len(places)}, one for each start")
+        instance = Instance(free, places, ends, near)
     if not plain:
         return step_and_stay(fleet, instance, faces, until, began)
     instance.plan_ways()
-    spread_out(instance, until, seed, s.memory_limit_bytes)
-    tiles, message = _first_plan(instance, s.following, until, seed, s.memory_limit_bytes)
-    instance.nearer &= 15
-    tiles, facing = timed(instance, tiles, faces, turning, s.following)
-    moving = Moving(instance, tiles, facing, turning, s.following)
+    if assign:
+        tiles, message = _exchanged(instance), "solved"
+    else:
+        spread_out(instance, until, seed, s.memory_limit_bytes)
+        tiles, message = _first_plan(instance, s.following, until, seed, s.memory_limit_bytes)
+        instance.nearer &= 15
+    tiles, facing = timed(instance, tiles, faces, model)
+    moving = Moving(instance, tiles, facing, model)
     first_s = time.perf_counter() - began
     moving.improve(until, seed, s.memory_limit_bytes)
     return moving.plan(began, first_s, message)
+
+
+_warmed: set = set()
+
+
+def _warm(plain, fleet):
+    """Compile or load what a plan needs, before the clock runs."""
+    kind = "plain" if plain else (fleet.motion.name, fleet.settings)
+    if kind in _warmed:
+        return
+    _warmed.add(kind)
+    with told_if_slow("a fleet's search for a whole plan"):
+        if not plain:
+            side = 4 * fleet.settings.size
+            tiny = type(fleet)(GridMap(np.ones((side, side), np.uint8)), fleet.motion.name, "cpu", fleet.settings)
+            tiny.solve([[side // 2, side // 2]], [[side // 2 - 1, side // 2]], 1e9)
+            return
+        free = np.ones((2, 3), bool)
+        model, one, other = Model(False, True), np.array([[0.0, 0.0], [0.0, 2.0]]), np.array([[0.0, 2.0], [0.0, 0.0]])
+        instance = Instance(free, one, other)
+        instance.plan_ways()
+        spread_out(instance, np.inf, 0, 1 << 30)
+        tiles, _ = _first_plan(instance, True, np.inf, 0, 1 << 30)
+        moving = Moving(instance, *timed(instance, tiles, np.zeros(2, np.int32), model), model)
+        moving.improve(np.inf, 0, 1 << 30)
+        _into_sink(Instance(free, one, np.zeros((2, 2)), shared=True), np.zeros(2, np.int32), model, 0.0)
+        instance = _assigned(free, one, other)
+        instance.plan_ways()
+        _exchanged(instance)
+        lacam.rehash(_new_tree(2), 0)
+
+
+def _into_sink(instance, faces, model, began):
+    """All agents queue into one tile."""
+    n, some = len(instance.start), np.flatnonzero(instance.goal >= 0)
+    costs, bounds, status = np.zeros(n, np.int64), np.zeros(n, np.int64), instance.status.copy()
+    tiles, facing = instance.start[None].copy(), faces[None].copy()
+    if len(some):
+        goal = instance.goal[some[:1]]
+        nearer, _ = plan_ways(goal, goal, instance.ground)
+        alone = steps_to(goal[0], instance.ground)[instance.start[some]]
+        field = np.zeros(len(some), np.int32)
+        task = lacam.Task(instance.goal[some], field, nearer, field, model.following, False)
+        count = np.zeros(7, np.int64)
+        count[lacam.RANDOM] = 1
+        scratch = lacam.new_scratch(len(some), len(instance.place))
+        most = int(alone.max()) + len(some) + 1
+        walked = sink.queue_up(instance.start[some], alone.copy(), most, task, instance.ground, scratch, count)
+        tiles = np.repeat(tiles, len(walked), axis=0)
+        tiles[:, some] = walked
+        tiles, facing = timed(instance, tiles, faces, model, instance.goal >= 0)
+        there = tiles == goal[0]
+        costs[some] = np.argmax(there[:, some], axis=0)
+        status[some[~there[:, some].any(axis=0)]] = FleetStatus.NOT_REACHED
+        bounds[some] = sink.earliest(alone)
+        last = int(costs.max()) + 1
+        tiles, facing = tiles[:last], facing[:last]
+    goals = np.where((instance.goal >= 0)[:, None], instance.place[instance.goal], -1)
+    taken = time.perf_counter() - began
+    message = "solved" if (status == FleetStatus.SOLVED).all() else PARTLY
+    return FleetPlan(status, _positions(instance, tiles), facing, goals, costs, bounds, taken, taken, message)
+
+
+def _assigned(free, places, ends):
+    """-> Instance whose agents each have one of the tiles `ends` (M, 2)"""
+    bad = Instance(free, ends, ends).status
+    for row in np.flatnonzero(bad != FleetStatus.SOLVED):
+        text = STATUS_TEXT[FleetStatus(int(bad[row]))].replace("the start", "it")
+        same = bad[row] == FleetStatus.SAME_START
+        raise GridMapError(f"goals[{row}] is {ends[row].tolist()}: {'another row has that tile' if same else text}")
+    if len(ends) < len(places):
+        raise GridMapError(f"goals has {len(ends)} rows; allowed: {len(places)} at least, one for each agent")
+    instance = Instance(free, places, places)
+    some = np.flatnonzero(instance.start >= 0)
+    instance.goal[:] = -1
+    row, col = ends.astype(np.int64).T
+    instance.bound = np.zeros(len(places), np.int64)
+    given, instance.bound[some] = exchange.assign(instance.start[some], instance.number[row, col], instance.ground.near)
+    instance.goal[some] = given
+    instance.status[some[given < 0]] = FleetStatus.NO_PATH
+    return instance
+
+
+def _exchanged(instance):
+    """TSWAP -> (steps + 1, N) tiles; the agents' goals become those that they end with"""
+    some = np.flatnonzero(instance.start >= 0)
+    goal, field = instance.goal[some], instance.field[some]
+    most = int(instance.alone.sum()) + len(some) + 1
+    steps = min(most, 64)
+    while True:
+        ends, rows = goal.copy(), field.copy()
+        walked = exchange.walk(instance.start[some], ends, rows, instance.nearer, instance.ground.near, steps)
+        if len(walked) <= steps or steps >= 64 * most:
+            break
+        steps *= 2
+    instance.goal[some], instance.field[some] = ends, rows
+    instance.status[some] = np.where(ends >= 0, FleetStatus.SOLVED, FleetStatus.NO_PATH)
+    instance.alone[some] = steps_down(instance.start[some], ends, rows, instance.nearer, instance.ground.near)
+    tiles = np.repeat(instance.start[None], len(walked), axis=0)
+    tiles[:, some] = walked
+    return tiles
 
 
 def footprint_free(grid, size):
@@ -188,7 +327,7 @@ def _search(instance, agents, following, until, seed, memory_limit_bytes):
     """LaCAM for agents of one part of the map -> (steps + 1, agents) int32 tiles, how it ended."""
     n = len(agents)
     first = np.argsort(-instance.alone[agents], kind="stable").astype(np.int32)
-    task = lacam.Task(instance.goal[agents], instance.field[agents], instance.nearer, first, following)
+    task = lacam.Task(instance.goal[agents], instance.field[agents], instance.nearer, first, following, True)
     scratch = lacam.new_scratch(n, len(instance.place))
     count = np.zeros(7, np.int64)
     count[lacam.RANDOM] = np.random.default_rng(seed).integers(1, 2**62)
@@ -242,20 +381,30 @@ def _grown(tree, count):
     return tree
 
 
-def timed(instance, tiles, faces, turning, following):
-    """(steps + 1, N) tiles -> the same of the plan that is carried out by the motion, and headings."""
+def timed(instance, tiles, faces, model, leaves=None):
+    """(steps + 1, N) tiles, changed -> the same of the plan that is carried out by the motion, and headings.
+
+    leaves: (N,) bool, who leaves the map in the step after its last tile; None: nobody
+    """
     count = len(instance.place)
     last, when = np.empty(count, np.int32), np.zeros(count, np.int32)
     for _ in range(CUTS):
         if not retime.cut_loops(tiles, last, when):
             break
-    visits = retime.visits_of(tiles, count)
-    most = (3 if turning else 1) * len(tiles) + (2 if turning else 0)
-    while True:
-        tiles, headings, done = retime.carry_out(*visits, faces, turning, following, instance.ground.near, most)
-        if done or len(tiles) <= most:
-            return tiles, headings
+    first, tile, rank = retime.visits_of(tiles, count)
+    leaves = np.zeros(len(faces), bool) if leaves is None else leaves
+    most = (3 if model.turning else 1) * len(tiles) + 2
+    near, done = instance.ground.near, False
+    while not done:
+        tiles, headings, done = retime.carry_out(first, tile, rank, faces, leaves, *model, near, most)
         most *= 2
+    return tiles, headings
+
+
+def _positions(instance, tiles):
+    """(steps + 1, N) tiles, -1 where an agent is not on the map -> (steps + 1, N, 2) int32 [row, col] or -1"""
+    places = np.vstack([instance.place, np.full((1, 2), -1, np.int32)])
+    return places[tiles]
 
 
 class Moving:
@@ -264,7 +413,7 @@ class Moving:
     tiles, headings: (steps + 1, N) int32
     """
 
-    def __init__(self, instance, tiles, headings, turning, following):
+    def __init__(self, instance, tiles, headings, model):
         self.instance, n = instance, len(instance.start)
         steps = len(tiles) - 1
         away = tiles != instance.goal
@@ -280,10 +429,9 @@ class Moving:
             instance.goal,
             instance.field,
             instance.nearer,
-            turning,
-            following,
+            *model,
         )
-        longest = int((3 if turning else 1) * instance.alone.max(initial=0) + 2)
+        longest = int((3 if model.turning else 1) * instance.alone.max(initial=0) + 2)
         states = refine.new_states(longest)
         lonely = self.traffic._replace(who=np.zeros((1, longest + 1), np.int32))
         with_goal = np.flatnonzero(instance.goal >= 0)
@@ -325,20 +473,17 @@ class Moving:
         arrived = there & (status == FleetStatus.SOLVED)
         if (arrived == there).all():
             steps = int(traffic.cost.max(initial=0))
-            message = "solved" if (status == FleetStatus.SOLVED).all() else "solved, but for agents that have no goal"
+            message = "solved" if (status == FleetStatus.SOLVED).all() else PARTLY
         tiles = traffic.tile[:, : steps + 1].T
-        on_map = ~np.isin(instance.status, NOT_THERE)
-        positions = np.full((steps + 1, len(status), 2), -1, np.int32)
-        positions[:, on_map] = instance.place[tiles[:, on_map]]
         goals = np.full((len(status), 2), -1, np.int32)
         goals[there] = instance.place[instance.goal[there]]
         return FleetPlan(
             status,
-            positions,
+            _positions(instance, tiles),
             np.ascontiguousarray(traffic.heading[:, : steps + 1].T, np.int32),
             goals,
             np.where(arrived, traffic.cost, 0).astype(np.int64),
-            np.where(there, traffic.least, 0).astype(np.int64),
+            np.where(there, traffic.least if instance.bound is None else instance.bound, 0).astype(np.int64),
             time.perf_counter() - began,
             first_s,
             message,

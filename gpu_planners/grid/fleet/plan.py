@@ -48,12 +48,15 @@ class FleetPlan:
     """Where N agents are at each step, from their starts until all that can have reached their goals.
 
     status: (N,) uint8 values of FleetStatus
-    positions: (steps + 1, N, 2) int32 [row, col]; -1, -1 while an agent is not on the map
+    positions: (steps + 1, N, 2) int32 [row, col]; -1, -1 while an agent is not on the map: it never was, or it has been
+        at the sink
     headings: (steps + 1, N) int32, 0 east, 1 south, 2 west, 3 north
     goals: (N, 2) int32 [row, col] where each agent is to go; -1, -1 where it has no goal that it could reach
-    costs: (N,) int64 the step from which on the agent stays at its goal; 0 where it is not SOLVED
+    costs: (N,) int64 the step from which on the agent stays at its goal, or when it is at the sink; 0 where it is not
+        SOLVED
     lower_bounds: (N,) int64 steps that each agent would take alone, by the same motion; 0 where it has no goal that it
-        could reach
+        could reach. With one sink for all, when each could be there if others were in its way only at the sink; with
+        tiles for any agent, steps to the nearest one: both without turns
     time_s: seconds that planning took; first_s: until the first plan, before it was made better
     message: what happened
     """

@@ -74,10 +74,11 @@ def _direction(here, there, near):
 
 
 @njit
-def carry_out(first, tile, rank, heading, turning, following, near, most):
+def carry_out(first, tile, rank, heading, leaves, turning, following, near, most):
     """Let agents make their visits as early as they may.
 
-    first, tile, rank: of `visits_of`; heading: (N,) int32 at the start; turning: do turns take a step each?
+    first, tile, rank: of `visits_of`; heading: (N,) int32 at the start
+    leaves: (N,) bool, does an agent leave the map in the step after its last visit? turning: do turns take a step each?
     near: (T + 1, 4) int32; most: steps
     -> (steps + 1, N) int32 tiles, the same of headings, and whether all visits were made
     """
@@ -93,13 +94,15 @@ def carry_out(first, tile, rank, heading, turning, following, near, most):
         tiles[0, a] = tile[first[a]] if first[a + 1] > first[a] else -1
         if first[a + 1] > first[a]:
             occupant[tiles[0, a]] = a
-            waiting += first[a + 1] - first[a] > 1
+            waiting += first[a + 1] - first[a] > 1 or leaves[a]
     step = 0
     while waiting > 0 and step < most:
         changed = False
         for a in range(agents):
             tiles[step + 1, a], headings[step + 1, a], does[a] = tiles[step, a], headings[step, a], STANDS
             if at[a] + 1 >= first[a + 1]:
+                if leaves[a] and tiles[step, a] >= 0:
+                    does[a] = MOVES
                 continue
             there = tile[at[a] + 1]
             wanted = _direction(tiles[step, a], there, near)
@@ -125,12 +128,17 @@ def carry_out(first, tile, rank, heading, turning, following, near, most):
                 occupant[tiles[step, a]] = NOBODY
                 left[tiles[step, a]] += 1
         for a in range(agents):
-            if does[a] == MOVES:
-                at[a] += 1
-                changed = True
-                tiles[step + 1, a] = tile[at[a]]
-                occupant[tile[at[a]]] = a
-                waiting -= at[a] + 1 == first[a + 1]
+            if does[a] != MOVES:
+                continue
+            changed = True
+            if at[a] + 1 == first[a + 1]:
+                tiles[step + 1, a] = -1
+                waiting -= 1
+                continue
+            at[a] += 1
+            tiles[step + 1, a] = tile[at[a]]
+            occupant[tile[at[a]]] = a
+            waiting -= at[a] + 1 == first[a + 1] and not leaves[a]
         step += 1
         if not changed:
             return tiles[:step].copy(), headings[:step].copy(), False

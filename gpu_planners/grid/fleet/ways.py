@@ -202,3 +202,25 @@ def _search_back(goal, cost, queue, near, bits):
                 waiting += 1
             if cost[there] == cost[tile] + 1:
                 bits[there] |= np.uint8(1 << ((direction + 2) % 4))
+
+
+def steps_to(goal: int, ground: Ground) -> np.ndarray:
+    """(T + 1,) int32 steps from every tile to a goal, or NO_PATH"""
+    cost, queue = np.empty(len(ground.ways), np.int32), np.empty(len(ground.ways), np.int32)
+    _search_back(goal, cost, queue, ground.near, np.zeros(len(ground.ways), np.uint8))
+    return cost
+
+
+@njit
+def steps_down(start, goal, field, nearer, near):
+    """(N,) int32 steps of agents from their starts to their goals, down rows `field` of nearer; 0 without a goal"""
+    steps = np.zeros(len(start), np.int32)
+    for a in range(len(start)):
+        tile = start[a]
+        while goal[a] >= 0 and tile != goal[a] and nearer[field[a], tile]:
+            direction = 0
+            while not (nearer[field[a], tile] >> direction) & 1:
+                direction += 1
+            tile = near[tile, direction]
+            steps[a] += 1
+    return steps
