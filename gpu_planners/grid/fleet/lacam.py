@@ -21,7 +21,6 @@ from .spread import GUIDE_SHIFT
 NOBODY, UNDECIDED = -1, -1
 SOLVED, EXHAUSTED, MORE, FULL = range(4)
 (NODES, LOWS, DEPTH, LOOPS, BEST, BEST_AWAY, RANDOM) = range(7)  # places in `Search.count`
-BACK_TO_START = 1000  # one in so many configurations met again leads back to the start
 
 
 class Task(NamedTuple):
@@ -165,20 +164,20 @@ def _partner(agent, at, best, then_of, now, task, ground):
         return NOBODY
     there = ground.near[at, best]
     other = now[there]
-    if other != NOBODY and other != agent and then_of[other] == UNDECIDED:
-        if _must_swap(agent, other, at, best, now, task, ground):
-            if _can_swap(there, (best + 2) % 4, now, task, ground):
-                return other
+    many, _ = _rooms(there, at, now, task, ground)
+    narrow, back = many < 2, (best + 2) % 4
+    if narrow and other != NOBODY and other != agent and then_of[other] == UNDECIDED:
+        if _must_swap(agent, other, at, best, now, task, ground) and _can_swap(there, back, now, task, ground):
+            return other
     for direction in range(4):
         behind = ground.near[at, direction]
-        if behind == len(ground.ways) - 1:
+        if behind == len(ground.ways) - 1 or behind == there:
             continue
         other = now[behind]
-        if other == NOBODY or behind == there:
+        if other == NOBODY or (not narrow and task.goal[other] != at):
             continue
-        if _must_swap(other, agent, at, best, now, task, ground):
-            if _can_swap(there, (best + 2) % 4, now, task, ground):
-                return other
+        if _must_swap(other, agent, at, best, now, task, ground) and _can_swap(there, back, now, task, ground):
+            return other
     return NOBODY
 
 
@@ -199,14 +198,13 @@ def _open(level, agent, then_of, now_of, task, ground, scratch, count):
         bits = nearer if better else ways & ~nearer
         if own >= 0:
             bits &= ~(1 << own)
-        for free in (True, False):  # of two that are as near, the one where nobody is
-            for k in range(4):
-                direction = (k + turn) & 3
-                if (bits >> direction) & 1 and (scratch.now[ground.near[at, direction]] == NOBODY) == free:
-                    if many == 0 and better:
-                        best = direction
-                    option[many] = ground.near[at, direction]
-                    many += 1
+        for k in range(4):
+            direction = (k + turn) & 3
+            if (bits >> direction) & 1:
+                if many == 0 and better:
+                    best = direction
+                option[many] = ground.near[at, direction]
+                many += 1
         if better:
             option[many] = at
             many += 1
@@ -231,9 +229,11 @@ def _settle(level, then_of, now_of, task, scratch):
 @lean_njit
 def _move(agent, then_of, now_of, task, ground, scratch, count):
     """PIBT: find a next tile for an agent, and for all that are in its way. -> has it one?"""
-    level = 0
+    level, then, now = 0, scratch.then, scratch.now
+    if now_of[agent] == task.goal[agent] and then[now_of[agent]] == NOBODY:  # nobody wants it to go
+        then[now_of[agent]], then_of[agent] = agent, now_of[agent]
+        return True
     _open(0, agent, then_of, now_of, task, ground, scratch, count)
-    then, now = scratch.then, scratch.now
     while True:
         a, deeper, found = scratch.chain[level], False, False
         at = now_of[a]
@@ -447,8 +447,6 @@ def search(loops, tree, task, ground, scratch, count):
         known = tree.table[slot]
         if known < 0:
             known = _add_node(slot, node, tree, task, count)
-        elif _random(count, BACK_TO_START) == 0:
-            known = 0
         tree.stack[count[DEPTH]] = known
         count[DEPTH] += 1
     return MORE

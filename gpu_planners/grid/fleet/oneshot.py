@@ -26,6 +26,10 @@ LOOPS = 20_000  # agents moved between two looks at the clock
 REPLANS = 16  # between two looks at the clock
 SPREADS = 64  # ways spread out between two looks at the clock
 MOST_SPREADS = 4  # rounds
+SPREAD_SHARE, AGAIN_SHARE = 0.3, 0.5  # of the time that is left when another search begins
+MOST_ATTEMPTS, SMALL = 6, 1 << 20  # searches beyond the second one; agents times steps that one more is worth
+FEW_STATES = 2048  # of a search at first
+ENOUGH = 0.02  # of the steps lost, gained in a round, for another one with few states
 CUTS = 4  # rounds of loop cutting
 GROUP = 12  # agents that are planned again together, at most
 PATIENCE = 4000  # groups without a gain, after which a plan is left as it is
@@ -163,14 +167,37 @@ def solve_for(fleet, starts, goals, time_limit_s, seed, headings, assign) -> Fle
     if assign:
         tiles, message = _exchanged(instance), "solved"
     else:
-        spread_out(instance, until, seed, s.memory_limit_bytes)
         tiles, message = _first_plan(instance, s.following, until, seed, s.memory_limit_bytes)
-        instance.nearer &= 15
     tiles, facing = timed(instance, tiles, faces, model)
     moving = Moving(instance, tiles, facing, model)
     first_s = time.perf_counter() - began
+    if not assign and instance.bound is None:
+        moving, message = _other_plans(moving, message, faces, model, until, seed, s.memory_limit_bytes)
     moving.improve(until, seed, s.memory_limit_bytes)
     return moving.plan(began, first_s, message)
+
+
+def _other_plans(moving, message, faces, model, until, seed, memory_limit_bytes):
+    """Search again, with ways that are spread over the map, and more often the smaller the plan is. -> the best plan"""
+    instance = moving.instance
+    size = max(1, moving.traffic.tile.size)
+    for attempt in range(1, 2 + min(MOST_ATTEMPTS, SMALL // size)):
+        left = until - time.perf_counter()
+        if left <= 0 or moving.loss() == 0:
+            break
+        if attempt == 1:
+            spread_out(instance, until - (1 - SPREAD_SHARE) * left, seed, memory_limit_bytes)
+        stop = until - (1 - AGAIN_SHARE) * left
+        tiles, ended = _first_plan(instance, model.following, stop, seed + attempt, memory_limit_bytes)
+        if ended == "solved":
+            tiles, facing = timed(instance, tiles, faces, model)
+            other = Moving(instance, tiles, facing, model, moving.traffic.least)
+            if message != "solved" or other.loss() < moving.loss():
+                moving, message = other, ended
+        elif message != "solved" and attempt > 1:
+            break
+    instance.nearer &= 15
+    return moving, message
 
 
 _warmed: set = set()
@@ -194,7 +221,8 @@ def _warm(plain, fleet):
         instance.plan_ways()
         spread_out(instance, np.inf, 0, 1 << 30)
         tiles, _ = _first_plan(instance, True, np.inf, 0, 1 << 30)
-        moving = Moving(instance, *timed(instance, tiles, np.zeros(2, np.int32), model), model)
+        tiles, facing = timed(instance, tiles, np.zeros(2, np.int32), model)
+        moving = Moving(instance, tiles, facing, model)
         moving.improve(np.inf, 0, 1 << 30)
         _into_sink(Instance(free, one, np.zeros((2, 2)), shared=True), np.zeros(2, np.int32), model, 0.0)
         instance = _assigned(free, one, other)
@@ -413,7 +441,8 @@ class Moving:
     tiles, headings: (steps + 1, N) int32
     """
 
-    def __init__(self, instance, tiles, headings, model):
+    def __init__(self, instance, tiles, headings, model, least=None):
+        """least: (N,) int32 steps that agents take alone; None: not known yet"""
         self.instance, n = instance, len(instance.start)
         steps = len(tiles) - 1
         away = tiles != instance.goal
@@ -425,17 +454,22 @@ class Moving:
             np.zeros((0, 0), np.int32),
             cost.astype(np.int32),
             instance.alone,
-            np.zeros(n, np.int32),
+            np.zeros(n, np.int32) if least is None else least,
             instance.goal,
             instance.field,
             instance.nearer,
             *model,
         )
-        longest = int((3 if model.turning else 1) * instance.alone.max(initial=0) + 2)
-        states = refine.new_states(longest)
-        lonely = self.traffic._replace(who=np.zeros((1, longest + 1), np.int32))
-        with_goal = np.flatnonzero(instance.goal >= 0)
-        refine.ways_alone(with_goal, longest, lonely, instance.ground, states)
+        if least is None:
+            longest = int((3 if model.turning else 1) * instance.alone.max(initial=0) + 2)
+            states, lonely = refine.new_states(longest), np.zeros((1, longest + 1), np.int32)
+            with_goal = np.flatnonzero(instance.goal >= 0)
+            refine.ways_alone(with_goal, longest, self.traffic._replace(who=lonely), instance.ground, states)
+
+    def loss(self):
+        """Steps that all agents take more than they would alone."""
+        some = self.instance.goal >= 0
+        return int((self.traffic.cost - self.traffic.least)[some].sum(dtype=np.int64))
 
     def improve(self, until, seed, memory_limit_bytes):
         """Make the plan better until the time is over, or nothing more is gained for long."""
@@ -450,8 +484,10 @@ class Moving:
         states, group = refine.new_states(steps), refine.new_group(n, steps)
         rng, count = np.random.default_rng(seed), np.zeros(7, np.int64)
         count[lacam.RANDOM] = rng.integers(1, 2**62)
-        gained = 1
-        while gained:
+        gained, states.many[1] = 1, FEW_STATES
+        while gained or states.many[1] == FEW_STATES:
+            if gained <= ENOUGH * self.loss():
+                states.many[1] = refine.MOST_STATES
             order, gained = rng.permutation(n).astype(np.int32), 0
             for begin in range(0, n, REPLANS):
                 gained += refine.each_alone(order, begin, min(begin + REPLANS, n), traffic, ground, states)

@@ -46,8 +46,9 @@ class Traffic(NamedTuple):
 class States(NamedTuple):
     """States of one search: tile, when (arrival), until (the last step at which it may stay), heading, far (moves to go
     at least), up (parent), next (in its list), (MOST_STATES,) int32
-    bucket: (H + 3,) int32 lists of states by what they cost at least; table: (2 * MOST_STATES,) int32 states by tile,
-        heading and interval; used: (MOST_STATES,) int32 the slot of each state; many: (1,) int64 states
+    bucket: (H + 3,) int32 lists of states by what they cost at least
+    table: (2 * MOST_STATES,) int32 states by tile, heading and interval; used: (MOST_STATES,) int32 the slot of each state
+    many: (2,) int64 states, and how many there may be
     """
 
     tile: np.ndarray
@@ -66,7 +67,7 @@ class States(NamedTuple):
 def new_states(steps: int) -> States:
     arrays = {name: np.full(MOST_STATES, -1, np.int32) for name in States._fields[:7]}
     bucket, table = np.full(steps + 3, -1, np.int32), np.full(2 * MOST_STATES, -1, np.int32)
-    used, many = np.zeros(MOST_STATES, np.int32), np.zeros(1, np.int64)
+    used, many = np.zeros(MOST_STATES, np.int32), np.full(2, MOST_STATES, np.int64)
     return States(**arrays, bucket=bucket, table=table, used=used, many=many)
 
 
@@ -96,7 +97,7 @@ def _offer(tile, when, until, heading, far, up, field, bound, traffic, states):
     if states.table[slot] >= 0 and states.when[states.table[slot]] <= when:
         return True
     number = states.many[0]
-    if number == MOST_STATES:
+    if number == states.many[1]:
         return False
     states.many[0] = number + 1
     states.used[number], states.table[slot] = slot, number
