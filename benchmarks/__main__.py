@@ -16,6 +16,7 @@ from . import (
     arm_sizes,
     arm_worlds,
     dl14,
+    fleets_one_shot,
     grid_experiments,
     grid_fields,
     grid_plots,
@@ -42,6 +43,7 @@ MODULES = (
     grid_fields,
     grid_scenarios,
     grid_streamed,
+    fleets_one_shot,
 )
 REGISTRY = {benchmark.name: benchmark for module in MODULES for benchmark in module.BENCHMARKS}
 

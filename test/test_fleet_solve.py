@@ -2,10 +2,13 @@
 
 from collections import deque
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks import fleets_one_shot, report
+from benchmarks.harness import Context
 from gpu_planners.errors import GridMapError, SettingsError
 from gpu_planners.grid import FleetPlanner, GridMap
 from gpu_planners.grid.fleet import FleetStatus, Settings, conflicts
@@ -314,3 +317,19 @@ def test_a_sink_wants_small_agents():
 def test_a_sink_that_is_blocked_is_every_agents_status():
     plan = planner(free_tiles(".#. ...")).solve([(0, 0), (0, 2)], (0, 1))
     assert (plan.status == FleetStatus.GOAL_BLOCKED).all() and plan.makespan == 0
+
+
+def test_the_benchmark_names_what_it_measures(monkeypatch):
+    free = np.ones((6, 7), bool)
+    monkeypatch.setattr(fleets_one_shot, "INSTANCES", (("room", 3, 0.2),))
+    monkeypatch.setattr(fleets_one_shot, "load_movingai_map", lambda path, connectivity: GridMap(free, connectivity=4))
+    query = np.array([(0, 0), (1, 1), (2, 2)]), np.array([(5, 6), (4, 5), (3, 4)])
+    monkeypatch.setattr(fleets_one_shot, "_query", lambda *_: query)
+    monkeypatch.setattr(fleets_one_shot, "data_dir", lambda _: Path())
+    monkeypatch.delenv(fleets_one_shot.PEER, raising=False)
+    rows = fleets_one_shot.one_shot(Context(("cpu",), {}))
+    assert [bool(row.figures) for row in rows] == [True, True, False, False]
+    assert rows[0].figures["cost"] == 11 + 7 + 3 and rows[0].figures["over_bound"] == 1
+    assert all(fleets_one_shot.PEER in row.note for row in rows[2:])
+    (benchmark,) = fleets_one_shot.BENCHMARKS
+    assert set(benchmark.columns) == set(rows[0].figures) <= set(report.HEADINGS)

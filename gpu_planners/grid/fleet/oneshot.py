@@ -326,8 +326,8 @@ def spread_out(instance, until, seed, memory_limit_bytes):
             end = min(begin + SPREADS, n)
             meetings += spread.spread(order, begin, end, round_, *agents, crowd, front, instance.ground)
             if time.perf_counter() > until:
-                return
-        if meetings == 0 or (round_ > 1 and meetings > 0.9 * before):
+                break
+        if meetings == 0 or time.perf_counter() > until or (round_ > 1 and meetings > 0.9 * before):
             break
         before = meetings
     spread.mark_ways(crowd, instance.field, instance.nearer, instance.ground.near)

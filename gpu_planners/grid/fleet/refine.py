@@ -47,7 +47,8 @@ class States(NamedTuple):
     """States of one search: tile, when (arrival), until (the last step at which it may stay), heading, far (moves to go
     at least), up (parent), next (in its list), (MOST_STATES,) int32
     bucket: (H + 3,) int32 lists of states by what they cost at least
-    table: (2 * MOST_STATES,) int32 states by tile, heading and interval; used: (MOST_STATES,) int32 the slot of each state
+    table: (2 * MOST_STATES,) int32 states by tile, heading and interval
+    used: (MOST_STATES,) int32 the slot of each state
     many: (2,) int64 states, and how many there may be
     """
 
