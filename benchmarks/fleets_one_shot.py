@@ -27,7 +27,7 @@ INSTANCES = (  # map, agents, seconds
     ("warehouse-20-40-10-2-1", 10000, 90),
 )
 QUICK = 5  # of the instances
-PEERS = {  # what LaCAM3's program is told
+VARIANTS = {  # what LaCAM3's program is told
     "LaCAM3": (),
     "LaCAM3, first plan without its refinements": (
         "--no-star", "--no-scatter", "--no-refiner", "--pibt-num", "1",
@@ -58,7 +58,7 @@ def one_shot(context):
                 "makespan": plan.makespan,
             }
             rows.append(told(Row(case, f"ours, {motion}, cpu", figures, note=note)))
-        for peer, options in PEERS.items():
+        for peer, options in VARIANTS.items():
             rows.append(told(_peer(case, peer, options, folder / f"{name}.map", grid, starts, goals, limit)))
     return rows
 
@@ -127,11 +127,11 @@ BENCHMARKS = (
     Benchmark(
         "fleets_one_shot",
         "Whole plans of fleets",
-        "Every agent goes from its start to its goal and stays there, without conflicts: agents 1 to n of a scenario of "
-        "MovingAI's, or random ones where it has fewer. First: time until the first plan; the rest of the time makes "
-        "it better. Cost: the steps from which on agents stay at their goals, added up; over bound: against all shortest "
-        "paths. Turning: agents face one way and a quarter turn takes a step. The peers are LaCAM3's program, built from "
-        f"its source and named by the environment variable {PEER}; it knows no turns.",
+        "Every agent goes from its start to its goal and stays there, without conflicts: agents 1 to n of a scenario "
+        "of MovingAI's, or random ones where it has fewer. First: time until the first plan; the rest of the time "
+        "makes it better. Sum of costs: the steps from which on agents stay at their goals, added up; x bound: against "
+        "all shortest paths. Turning: agents face one way and a quarter turn takes a step. The peer is LaCAM3's "
+        f"program, built from its source and named by the environment variable {PEER}; it knows no turns.",
         {
             "reached": "share",
             "first_ms": "ms",
