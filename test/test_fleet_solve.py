@@ -333,3 +333,8 @@ def test_the_benchmark_names_what_it_measures(monkeypatch):
     assert all(fleets_one_shot.PEER in row.note for row in rows[2:])
     (benchmark,) = fleets_one_shot.BENCHMARKS
     assert set(benchmark.columns) == set(rows[0].figures) <= set(report.HEADINGS)
+
+
+def test_fields_that_take_too_much_memory_are_named():
+    with pytest.raises(SettingsError, match="the fields of 1 goals take 37 bytes; allowed by memory_limit_bytes: 30"):
+        planner(np.ones((6, 6), bool), memory_limit_bytes=30).solve([(0, 0)], [(1, 1)])

@@ -30,6 +30,7 @@ class Task(NamedTuple):
     nearer: (K, T + 1) uint8 (ways.py, spread.py)
     first: (N,) int32 agents, of whom the first has the highest priority at the start
     rings: may agents move around in a ring? swaps: do agents change places where a corridor widens?
+    straight: do agents that may choose rather go straight on?
     """
 
     goal: np.ndarray
@@ -38,6 +39,7 @@ class Task(NamedTuple):
     first: np.ndarray
     rings: bool
     swaps: bool
+    straight: bool
 
 
 class Tree(NamedTuple):
@@ -92,14 +94,20 @@ def new_scratch(agents: int, tiles: int) -> Scratch:
 
 
 @lean_njit
-def _random(count, below):
-    """-> a number from 0 to below - 1 (xorshift; Marsaglia 2003)"""
+def _chance(count):
+    """-> a random number of 31 bits (xorshift; Marsaglia 2003)"""
     x = np.uint64(count[RANDOM])
     x ^= x << np.uint64(13)
     x ^= x >> np.uint64(7)
     x ^= x << np.uint64(17)
     count[RANDOM] = np.int64(x)
-    return np.int64((x >> np.uint64(33)) % np.uint64(below))
+    return np.int64(x >> np.uint64(33))
+
+
+@lean_njit
+def _random(count, below):
+    """-> a random number from 0 to below - 1"""
+    return _chance(count) % below
 
 
 @lean_njit
@@ -182,37 +190,48 @@ def _partner(agent, at, best, then_of, now, task, ground):
 
 
 @lean_njit
-def _open(level, agent, then_of, now_of, task, ground, scratch, count):
+def _open(level, agent, then_of, now_of, before_of, task, ground, scratch, count):
     """Put an agent on the chain of those that are being moved, with its options, the best one first."""
-    at = now_of[agent]
+    at, before = now_of[agent], before_of[agent]
     scratch.chain[level], scratch.place[level] = agent, 0
     field = task.field[agent]
     byte = np.int64(task.nearer[field, at]) if field >= 0 else 0
-    nearer, own = byte & 15, (byte >> GUIDE_SHIFT) - 1
-    option, ways = scratch.option[level], np.int64(ground.ways[at])
-    many, turn = 0, _random(count, 4)
-    best = own
-    if own >= 0:
-        option[0], many = ground.near[at, own], 1
+    nearer, best = byte & 15, (byte >> GUIDE_SHIFT) - 1
+    chance = _chance(count)
+    turn = chance & 3
+    if task.straight and before != at and chance & 28:
+        for direction in range(4):
+            if ground.near[before, direction] == at:
+                turn = direction
+    k = 0
+    while best < 0 and k < 4:
+        direction = (turn + k) & 3
+        if (nearer >> direction) & 1:
+            best = direction
+        k += 1
+    partner = _partner(agent, at, best, then_of, scratch.now, task, ground) if task.swaps else NOBODY
+    scratch.partner[level] = partner
+    option, many = scratch.option[level], 0
+    if best >= 0:
+        option[0], many = ground.near[at, best], 1
+        if partner == NOBODY and scratch.then[option[0]] == NOBODY and scratch.now[option[0]] == NOBODY:
+            scratch.many[level] = 1
+            return
+        nearer &= ~(1 << best)
     for better in (True, False):
-        bits = nearer if better else ways & ~nearer
-        if own >= 0:
-            bits &= ~(1 << own)
+        bits = nearer if better else np.int64(ground.ways[at]) & ~byte
         for k in range(4):
             direction = (k + turn) & 3
-            if (bits >> direction) & 1:
-                if many == 0 and better:
-                    best = direction
+            if (bits >> direction) & 1 and (better or direction != best):
                 option[many] = ground.near[at, direction]
                 many += 1
         if better:
             option[many] = at
             many += 1
-    partner = _partner(agent, at, best, then_of, scratch.now, task, ground) if task.swaps else NOBODY
     if partner != NOBODY:
         for k in range(many // 2):
             option[k], option[many - 1 - k] = option[many - 1 - k], option[k]
-    scratch.many[level], scratch.partner[level] = many, partner
+    scratch.many[level] = many
 
 
 @lean_njit
@@ -227,13 +246,13 @@ def _settle(level, then_of, now_of, task, scratch):
 
 
 @lean_njit
-def _move(agent, then_of, now_of, task, ground, scratch, count):
+def _move(agent, then_of, now_of, before_of, task, ground, scratch, count):
     """PIBT: find a next tile for an agent, and for all that are in its way. -> has it one?"""
     level, then, now = 0, scratch.then, scratch.now
     if now_of[agent] == task.goal[agent] and then[now_of[agent]] == NOBODY:  # nobody wants it to go
         then[now_of[agent]], then_of[agent] = agent, now_of[agent]
         return True
-    _open(0, agent, then_of, now_of, task, ground, scratch, count)
+    _open(0, agent, then_of, now_of, before_of, task, ground, scratch, count)
     while True:
         a, deeper, found = scratch.chain[level], False, False
         at = now_of[a]
@@ -251,7 +270,7 @@ def _move(agent, then_of, now_of, task, ground, scratch, count):
             then[there], then_of[a] = a, there
             if other != NOBODY and other != a and then_of[other] == UNDECIDED:
                 level, deeper = level + 1, True
-                _open(level, other, then_of, now_of, task, ground, scratch, count)
+                _open(level, other, then_of, now_of, before_of, task, ground, scratch, count)
             else:
                 found = True
             break
@@ -298,6 +317,7 @@ def _has_ring(now_of, then_of, scratch):
 def _successor(node, low, then_of, tree, task, ground, scratch, count):
     """Move all agents of a node's configuration one step, under a constraint. -> could all be moved?"""
     now_of = tree.place[node]
+    before_of = tree.place[max(0, tree.parent[node])]
     agents, fine = len(now_of), True
     then_of[:] = UNDECIDED
     for a in range(agents):
@@ -314,7 +334,7 @@ def _successor(node, low, then_of, tree, task, ground, scratch, count):
     for k in range(agents):
         a = tree.order[node, k]
         if fine and then_of[a] == UNDECIDED:
-            fine = _move(a, then_of, now_of, task, ground, scratch, count)
+            fine = _move(a, then_of, now_of, before_of, task, ground, scratch, count)
     if fine and not task.rings:
         fine = not _has_ring(now_of, then_of, scratch)
     for a in range(agents):

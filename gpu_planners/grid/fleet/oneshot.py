@@ -163,11 +163,17 @@ def solve_for(fleet, starts, goals, time_limit_s, seed, headings, assign) -> Fle
         instance = Instance(free, places, ends, near)
     if not plain:
         return step_and_stay(fleet, instance, faces, until, began)
+    needed = int((instance.goal >= 0).sum()) * len(instance.ground.ways)
+    if needed > s.memory_limit_bytes:
+        raise SettingsError(
+            f"the fields of {(instance.goal >= 0).sum()} goals take {needed} bytes; allowed by memory_limit_bytes: "
+            f"{s.memory_limit_bytes}"
+        )
     instance.plan_ways()
     if assign:
         tiles, message = _exchanged(instance), "solved"
     else:
-        tiles, message = _first_plan(instance, s.following, until, seed, s.memory_limit_bytes)
+        tiles, message = _first_plan(instance, model, until, seed, s.memory_limit_bytes)
     tiles, facing = timed(instance, tiles, faces, model)
     moving = Moving(instance, tiles, facing, model)
     first_s = time.perf_counter() - began
@@ -188,7 +194,7 @@ def _other_plans(moving, message, faces, model, until, seed, memory_limit_bytes)
         if attempt == 1:
             spread_out(instance, until - (1 - SPREAD_SHARE) * left, seed, memory_limit_bytes)
         stop = until - (1 - AGAIN_SHARE) * left
-        tiles, ended = _first_plan(instance, model.following, stop, seed + attempt, memory_limit_bytes)
+        tiles, ended = _first_plan(instance, model, stop, seed + attempt, memory_limit_bytes)
         if ended == "solved":
             tiles, facing = timed(instance, tiles, faces, model)
             other = Moving(instance, tiles, facing, model, moving.traffic.least)
@@ -220,7 +226,7 @@ def _warm(plain, fleet):
         instance = Instance(free, one, other)
         instance.plan_ways()
         spread_out(instance, np.inf, 0, 1 << 30)
-        tiles, _ = _first_plan(instance, True, np.inf, 0, 1 << 30)
+        tiles, _ = _first_plan(instance, model, np.inf, 0, 1 << 30)
         tiles, facing = timed(instance, tiles, np.zeros(2, np.int32), model)
         moving = Moving(instance, tiles, facing, model)
         moving.improve(np.inf, 0, 1 << 30)
@@ -241,7 +247,7 @@ def _into_sink(instance, faces, model, began):
         nearer, _ = plan_ways(goal, goal, instance.ground)
         alone = steps_to(goal[0], instance.ground)[instance.start[some]]
         field = np.zeros(len(some), np.int32)
-        task = lacam.Task(instance.goal[some], field, nearer, field, model.following, False)
+        task = lacam.Task(instance.goal[some], field, nearer, field, model.following, False, model.turning)
         count = np.zeros(7, np.int64)
         count[lacam.RANDOM] = 1
         scratch = lacam.new_scratch(len(some), len(instance.place))
@@ -333,13 +339,13 @@ def spread_out(instance, until, seed, memory_limit_bytes):
     spread.mark_ways(crowd, instance.field, instance.nearer, instance.ground.near)
 
 
-def _first_plan(instance, following, until, seed, memory_limit_bytes):
+def _first_plan(instance, model, until, seed, memory_limit_bytes):
     """-> (steps + 1, N) int32 tiles, -1 where an agent is not on the map; a text"""
     part = np.where(instance.start >= 0, instance.ground.part[instance.start], -1)
     plans, message = [], "solved"
     for which in np.unique(part[(part >= 0) & (instance.goal >= 0)]):
         agents = np.flatnonzero(part == which)
-        tiles, ended = _search(instance, agents, following, until, seed, memory_limit_bytes)
+        tiles, ended = _search(instance, agents, model, until, seed, memory_limit_bytes)
         plans.append((agents, tiles))
         if ended != "solved":
             message = ended
@@ -351,11 +357,13 @@ def _first_plan(instance, following, until, seed, memory_limit_bytes):
     return whole, message
 
 
-def _search(instance, agents, following, until, seed, memory_limit_bytes):
+def _search(instance, agents, model, until, seed, memory_limit_bytes):
     """LaCAM for agents of one part of the map -> (steps + 1, agents) int32 tiles, how it ended."""
     n = len(agents)
     first = np.argsort(-instance.alone[agents], kind="stable").astype(np.int32)
-    task = lacam.Task(instance.goal[agents], instance.field[agents], instance.nearer, first, following, True)
+    task = lacam.Task(
+        instance.goal[agents], instance.field[agents], instance.nearer, first, model.following, True, model.turning
+    )
     scratch = lacam.new_scratch(n, len(instance.place))
     count = np.zeros(7, np.int64)
     count[lacam.RANDOM] = np.random.default_rng(seed).integers(1, 2**62)

@@ -23,7 +23,7 @@ def queue_up(start, steps_to_go, most, task, ground, scratch, count):
     for step in range(most):
         if left == 0:
             return tiles[: step + 1].copy()
-        now_of = tiles[step]
+        now_of, before_of = tiles[step], tiles[max(0, step - 1)]
         left = 0
         for a in range(agents):
             then_of[a] = UNDECIDED
@@ -33,7 +33,7 @@ def queue_up(start, steps_to_go, most, task, ground, scratch, count):
         order = np.argsort(steps_to_go, kind="mergesort")
         for a in order:
             if now_of[a] >= 0 and now_of[a] != sink and then_of[a] == UNDECIDED:
-                _move(a, then_of, now_of, task, ground, scratch, count)
+                _move(a, then_of, now_of, before_of, task, ground, scratch, count)
         for a in range(agents):
             if now_of[a] < 0 or now_of[a] == sink:
                 continue
