@@ -18,15 +18,16 @@ from ...errors import GridMapError, SettingsError, shown
 from ..checks import array_of, number, whole
 from ..maps.grid_map import GridMap
 from . import exchange, lacam, refine, retime, sink, spread
-from .holding import step_and_stay
-from .plan import STATUS_TEXT, FleetPlan, FleetStatus
+from .holding import step_and_stay, walk
+from .plan import PARTLY, STATUS_TEXT, FleetPlan, FleetStatus
 from .ways import NO_PATH, ground_of, plan_ways, steps_down, steps_to
 
 LOOPS = 20_000  # agents moved between two looks at the clock
 REPLANS = 16  # between two looks at the clock
 SPREADS = 64  # ways spread out between two looks at the clock
 MOST_SPREADS = 4  # rounds
-SPREAD_SHARE, AGAIN_SHARE = 0.3, 0.5  # of the time that is left when another search begins
+STEPS_SHARE, SPREAD_SHARE, AGAIN_SHARE = 0.5, 0.3, 0.5  # of the time that is left when another search begins
+CROWDED = 1.0  # steps lost for each that all would take alone: the fleet's own steps are tried too
 MOST_ATTEMPTS, SMALL = 6, 1 << 20  # searches beyond the second one; agents times steps that one more is worth
 FEW_STATES = 2048  # of a search at first
 ENOUGH = 0.02  # of the steps lost, gained in a round, for another one with few states
@@ -35,9 +36,6 @@ GROUP = 12  # agents that are planned again together, at most
 PATIENCE = 4000  # groups without a gain, after which a plan is left as it is
 FIRST_NODES = 512  # of a tree
 NODE_ARRAYS, LOW_ARRAYS = ("place", "order", "parent", "head", "tail"), ("up", "agent", "tile", "depth", "next")
-
-
-PARTLY = "solved, but for agents that have no goal"
 
 
 class Model(NamedTuple):
@@ -179,8 +177,22 @@ def solve_for(fleet, starts, goals, time_limit_s, seed, headings, assign) -> Fle
     first_s = time.perf_counter() - began
     if not assign and instance.bound is None:
         moving, message = _other_plans(moving, message, faces, model, until, seed, s.memory_limit_bytes)
+        if model.turning and moving.loss() > CROWDED * moving.traffic.least.sum(dtype=np.int64):
+            moving, message = _stepped(moving, message, fleet, faces, model, until)
     moving.improve(until, seed, s.memory_limit_bytes)
     return moving.plan(began, first_s, message)
+
+
+def _stepped(moving, message, fleet, faces, model, until):
+    """Let the fleet's own steps plan too, which look ahead what turns cost. -> the best plan"""
+    instance, left = moving.instance, until - time.perf_counter()
+    walked, _, _, ended = walk(fleet, instance, faces, until - (1 - STEPS_SHARE) * left)
+    if ended != "solved":
+        return moving, message
+    tiles = np.where(walked[..., 0] < 0, -1, instance.number[walked[..., 0], walked[..., 1]]).astype(np.int32)
+    tiles, facing = timed(instance, tiles, faces, model)
+    other = Moving(instance, tiles, facing, model, moving.traffic.least)
+    return (other, ended) if message != "solved" or other.loss() < moving.loss() else (moving, message)
 
 
 def _other_plans(moving, message, faces, model, until, seed, memory_limit_bytes):
@@ -211,15 +223,19 @@ _warmed: set = set()
 
 def _warm(plain, fleet):
     """Compile or load what a plan needs, before the clock runs."""
-    kind = "plain" if plain else (fleet.motion.name, fleet.settings)
+    kind = (fleet.motion.name, plain or fleet.settings)
     if kind in _warmed:
         return
     _warmed.add(kind)
     with told_if_slow("a fleet's search for a whole plan"):
-        if not plain:
+        if not plain or fleet.motion.headings > 1:
             side = 4 * fleet.settings.size
-            tiny = type(fleet)(GridMap(np.ones((side, side), np.uint8)), fleet.motion.name, "cpu", fleet.settings)
-            tiny.solve([[side // 2, side // 2]], [[side // 2 - 1, side // 2]], 1e9)
+            grid = GridMap(np.ones((side, side), np.uint8))
+            tiny, middle = type(fleet)(grid, fleet.motion.name, "cpu", fleet.settings), [[side // 2, side // 2]]
+            instance = Instance(footprint_free(grid, fleet.settings.size), *np.array([middle, middle], float))
+            instance.goal += 1
+            walk(tiny, instance, np.zeros(1, np.int32), np.inf)
+        if not plain:
             return
         free = np.ones((2, 3), bool)
         model, one, other = Model(False, True), np.array([[0.0, 0.0], [0.0, 2.0]]), np.array([[0.0, 2.0], [0.0, 0.0]])

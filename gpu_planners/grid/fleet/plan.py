@@ -35,12 +35,7 @@ STATUS_TEXT = {
     FleetStatus.GOAL_NOT_FINITE: "the goal has a coordinate that is not finite",
     FleetStatus.SAME_GOAL: "an agent with a lower number has that goal, or one too near to it",
 }
-NOT_THERE = (
-    FleetStatus.START_OUTSIDE,
-    FleetStatus.START_BLOCKED,
-    FleetStatus.START_NOT_FINITE,
-    FleetStatus.SAME_START,
-)  # agents of these are not on the map
+PARTLY = "solved, but for agents that have no goal"  # a plan's message
 
 
 @dataclass(frozen=True)
