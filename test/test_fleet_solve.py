@@ -254,7 +254,11 @@ def test_agents_queue_into_one_sink_and_leave_the_map_there(motion, following):
     earliest = [int(alone[0])]
     for steps in alone[1:].tolist():
         earliest.append(max(steps, earliest[-1] + 1))
-    assert plan.lower_bound == sum(earliest) and plan.lower_bound_makespan == earliest[-1]
+    assert (
+        (plan.costs >= plan.lower_bounds).all()
+        and plan.lower_bound == sum(earliest)
+        and plan.lower_bound_makespan == earliest[-1]
+    )
     if motion == "four" and following:
         assert plan.sum_of_costs == plan.lower_bound
 

@@ -186,7 +186,7 @@ def solve_for(fleet, starts, goals, time_limit_s, seed, headings, assign) -> Fle
 def _stepped(moving, message, fleet, faces, model, until):
     """Let the fleet's own steps plan too, which look ahead what turns cost. -> the best plan"""
     instance, left = moving.instance, until - time.perf_counter()
-    walked, _, _, ended = walk(fleet, instance, faces, until - (1 - STEPS_SHARE) * left)
+    walked, _, _, ended = walk(fleet, instance, faces, time.perf_counter() + STEPS_SHARE * left)
     if ended != "solved":
         return moving, message
     tiles = np.where(walked[..., 0] < 0, -1, instance.number[walked[..., 0], walked[..., 1]]).astype(np.int32)
@@ -204,8 +204,8 @@ def _other_plans(moving, message, faces, model, until, seed, memory_limit_bytes)
         if left <= 0 or moving.loss() == 0:
             break
         if attempt == 1:
-            spread_out(instance, until - (1 - SPREAD_SHARE) * left, seed, memory_limit_bytes)
-        stop = until - (1 - AGAIN_SHARE) * left
+            spread_out(instance, time.perf_counter() + SPREAD_SHARE * left, seed, memory_limit_bytes)
+        stop = time.perf_counter() + AGAIN_SHARE * left
         tiles, ended = _first_plan(instance, model, stop, seed + attempt, memory_limit_bytes)
         if ended == "solved":
             tiles, facing = timed(instance, tiles, faces, model)
@@ -275,7 +275,7 @@ def _into_sink(instance, faces, model, began):
         there = tiles == goal[0]
         costs[some] = np.argmax(there[:, some], axis=0)
         status[some[~there[:, some].any(axis=0)]] = FleetStatus.NOT_REACHED
-        bounds[some] = sink.earliest(alone)
+        bounds[some[np.argsort(costs[some], kind="stable")]] = sink.earliest(alone)
         last = int(costs.max()) + 1
         tiles, facing = tiles[:last], facing[:last]
     goals = np.where((instance.goal >= 0)[:, None], instance.place[instance.goal], -1)

@@ -49,9 +49,9 @@ def queue_up(start, steps_to_go, most, task, ground, scratch, count):
 
 
 def earliest(steps: np.ndarray) -> np.ndarray:
-    """(N,) steps that agents take alone to a sink -> (N,) int64 when each can be there at the earliest."""
-    order = np.argsort(steps, kind="stable")
-    arrival = np.zeros(len(steps), np.int64)
+    """When the first, the second, ... of agents can be at a sink at the earliest, one in a step.
+
+    steps: (N,) that each takes alone -> (N,) int64, rising
+    """
     rank = np.arange(len(steps))
-    arrival[order] = np.maximum.accumulate(steps[order].astype(np.int64) - rank) + rank
-    return arrival
+    return np.maximum.accumulate(np.sort(steps).astype(np.int64) - rank) + rank
