@@ -17,6 +17,7 @@ from . import (
     arm_worlds,
     dl14,
     fleets,
+    fleets_one_shot,
     grid_experiments,
     grid_fields,
     grid_plots,
@@ -44,6 +45,7 @@ MODULES = (
     grid_fields,
     grid_scenarios,
     grid_streamed,
+    fleets_one_shot,
 )
 REGISTRY = {benchmark.name: benchmark for module in MODULES for benchmark in module.BENCHMARKS}
 

@@ -2,8 +2,18 @@
 
 from .guidance import Guidance
 from .learning import learn_guidance
+from .plan import FleetPlan, FleetStatus
 from .planner import FleetPlanner
 from .settings import Settings
 from .validator import Conflict, conflicts
 
-__all__ = ["Conflict", "FleetPlanner", "Guidance", "Settings", "conflicts", "learn_guidance"]
+__all__ = [
+    "Conflict",
+    "FleetPlan",
+    "FleetPlanner",
+    "FleetStatus",
+    "Guidance",
+    "Settings",
+    "conflicts",
+    "learn_guidance",
+]

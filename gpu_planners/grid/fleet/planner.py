@@ -10,11 +10,12 @@ from ...errors import GridMapError, SettingsError, shown
 from ...parallel.threads import one_thread
 from ..checks import array_of
 from ..maps.grid_map import GridMap
-from . import stepper
+from . import oneshot, stepper
 from .cpu import CpuFleet
 from .fields import FieldStore, Lanes
 from .guidance import GUIDANCE, Guidance
 from .motion import MOTIONS, Motion, Speed, options_of, slowest
+from .plan import FleetPlan
 from .repair import Change
 from .settings import Settings
 
@@ -388,9 +389,49 @@ class FleetPlanner:
         self._steps += 1
         return action
 
+    # ------------------------------------------------------------------------------------------------ whole plans
+
+    def solve(
+        self,
+        starts: ArrayLike,
+        goals: ArrayLike,
+        time_limit_s: float = 10.0,
+        seed: int = 0,
+        headings: ArrayLike | None = None,
+        assign: bool = False,
+    ) -> FleetPlan:
+        """Plan ways of agents from their starts to their goals, where they stay. Those of `start` are no part of it.
+
+        starts: (N, 2) int [row, col]
+        goals: (N, 2) int, one for each agent; or (2,), one sink for all, where agents leave the map, one in a step; or,
+            with `assign`, (M, 2), M >= N parking tiles, any one for each agent
+        time_limit_s: seconds for all; what a first plan leaves of them makes it better
+        headings: (N,) int, 0 east, 1 south, 2 west, 3 north; None: all face east
+
+        -> FleetPlan; an agent with a bad start or goal has a status that says so, and the others are planned. The plan
+        is the same for the same seed, unless the time was over.
+
+        Raises GridMapError, SettingsError.
+        """
+        refuse_forked()
+        return oneshot.solve_for(self, starts, goals, time_limit_s, seed, headings, assign)
+
+    def hold_goals(self):
+        """From now on agents stay at their goals; whoever was at its goal longest ago has priority. Before `step`."""
+        self._rules = self._rules._replace(holding=True)
+        self._take_lanes()
+
+    def steps_to_go(self, goals: ArrayLike) -> np.ndarray:
+        """(N, 2) goals, as `step` takes them -> (N,) int32 what the way of each agent alone to its goal costs"""
+        self._take_goals(goals)
+        self._engine.rank(self._agents, self._ranked)
+        return self._agents.left.copy()
+
     def _order(self):
         """Agents by priority: those that are stuck, those that have the shortest way to go, those that have none."""
         agents, stuck = self._agents, self._since > self.settings.stuck_after
+        if self._rules.holding:
+            return np.lexsort((agents.left, -self._since)).astype(np.int32)
         idle = (agents.goal < 0) | (agents.tile == agents.goal)
         return np.lexsort((np.where(stuck, -self._since, agents.left), ~stuck, idle)).astype(np.int32)
 

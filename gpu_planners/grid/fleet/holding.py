@@ -1,0 +1,67 @@
+"""One-shot planning by the stepper: agents step towards their goals and stay there.
+
+For agents that turn, whose options look some ticks ahead (stepper.py), and for agents that cover several tiles, keep
+distances, or take several ticks for an action, which LaCAM (lacam.py) does not know. Priorities are PIBT's: whoever was
+at its goal longest ago comes first. It may end before all have arrived.
+"""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from .plan import PARTLY, FleetPlan, FleetStatus
+
+PATIENCE = 300  # steps without another agent at its goal, beyond the longest way, after which it ends
+
+
+def step_and_stay(fleet, instance, faces, until, began):
+    """Plan by the rules of a fleet. instance: oneshot.Instance; faces: (N,) int32 -> FleetPlan"""
+    walked, headings, least, message = walk(fleet, instance, faces, until)
+    has_goal, steps = instance.goal >= 0, len(walked) - 1
+    ends = np.full((len(has_goal), 2), -1, np.int32)
+    ends[has_goal] = instance.place[instance.goal[has_goal]]
+    away = (walked != ends).any(axis=2)
+    cost = np.where(away.any(axis=0), steps + 1 - np.argmax(away[::-1], axis=0), 0)
+    status = instance.status.copy()
+    status[has_goal & (cost > steps)] = FleetStatus.NOT_REACHED
+    if message == "solved" and (status != FleetStatus.SOLVED).any():
+        message = PARTLY
+    costs = np.where(has_goal & (status == FleetStatus.SOLVED), cost, 0)
+    taken = time.perf_counter() - began
+    return FleetPlan(status, walked, headings, ends, costs, least, taken, taken, message)
+
+
+def walk(fleet, instance, faces, until):
+    """Step until all agents are at their goals, or no more of them get there, or the time is over.
+
+    -> (steps + 1, N, 2) int32 [row, col], -1 where an agent is not on the map; (steps + 1, N) int32 headings
+    (N,) int64 ticks that each agent takes at least; what happened
+    """
+    settings = replace(fleet.settings, lanes=False, neighbourhood_search=False)
+    own = type(fleet)(fleet.grid, fleet.motion.name, "cpu", settings)
+    own.hold_goals()
+    n, some = len(instance.start), np.flatnonzero(instance.start >= 0)
+    own.start(instance.place[instance.start[some]], faces[some] if fleet.motion.headings > 1 else None)
+    wanted = instance.goal[some] >= 0
+    goals = np.where(wanted[:, None], instance.place[instance.goal[some]], -1)
+    walked, turned = [own.positions], [own.headings]
+    least = np.where(wanted, own.steps_to_go(goals), 0) * min(settings.ticks_per_move, settings.ticks_per_turn)
+    most, last = -1, 0
+    message = "solved"
+    while not (there := (walked[-1] == goals).all(axis=1))[wanted].all():
+        if there.sum() > most:
+            most, last = int(there.sum()), len(walked)
+        if time.perf_counter() > until:
+            message = "the time limit was reached before every agent could reach its goal"
+            break
+        if len(walked) - last > PATIENCE + least.max(initial=0):
+            message = "some agents are stuck"
+            break
+        own.step(goals)
+        walked.append(own.positions)
+        turned.append(own.headings)
+    positions = np.full((len(walked), n, 2), -1, np.int32)
+    headings, least_of = np.zeros((len(walked), n), np.int32), np.zeros(n, np.int64)
+    positions[:, some], headings[:, some], least_of[some] = walked, turned, least
+    return positions, headings, least_of, message
