@@ -16,7 +16,7 @@ from running_node import LATCHED, shared, starter
 from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
 
-from gpu_planners.grid import FleetPlanner, GridMap
+from gpu_planners.grid import GridMap
 from gpu_planners.grid.fleet import conflicts
 from gpu_planners.nodes.common.parameters import rules_of
 from gpu_planners.nodes.fleet import codes
@@ -431,10 +431,6 @@ def test_a_request_without_a_map(start_node):
     assert response.code == codes.NO_MAP and "map_file" in response.message
 
 
-needs_solve = pytest.mark.skipif(not hasattr(FleetPlanner, "solve"), reason="FleetPlanner has no solve yet")
-
-
-@needs_solve
 def test_plan_fleet_over_dds(running):
     starts, goals = list(FIVE.values()), list(CROSSING.values())
     response = running.plan(request(starts, goals, time_limit_s=1.0, step_s=0.5, seed=3), 300)
@@ -456,7 +452,6 @@ def test_plan_fleet_over_dds(running):
     assert running.plan(request(starts, goals, time_limit_s=0.2), 300).code == codes.NONE
 
 
-@needs_solve
 @pytest.mark.parametrize(
     "start, goal, code, words",
     [

@@ -38,7 +38,7 @@ def walk(fleet, instance, faces, until):
     -> (steps + 1, N, 2) int32 [row, col], -1 where an agent is not on the map; (steps + 1, N) int32 headings
     (N,) int64 ticks that each agent takes at least; what happened
     """
-    settings = replace(fleet.settings, lanes=False, neighbourhood_search=False)
+    settings = replace(fleet.settings, guidance="plain", adapt_every=0, neighbourhood_search=False)
     own = type(fleet)(fleet.grid, fleet.motion.name, "cpu", settings)
     own.hold_goals()
     n, some = len(instance.start), np.flatnonzero(instance.start >= 0)

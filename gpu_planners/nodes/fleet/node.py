@@ -126,8 +126,7 @@ class FleetPlannerNode(Node):
             planner.observe(planner.positions)
             planner.update(free[-1:, 0], free[-1:, 1], 1)
             planner.step(free[-1:], budget_s=1e-6)
-            if hasattr(planner, "solve"):
-                planner.solve(free[:1], free[-1:], time_limit_s=0.1, headings=[0])
+            planner.solve(free[:1], free[-1:], time_limit_s=0.1, headings=[0])
         return planner.device
 
     # ------------------------------------------------------------------------------------------------ steps
