@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .plan import PARTLY, FleetPlan, FleetStatus
+from .plan import PARTLY, STUCK, FleetPlan, FleetStatus
 
 PATIENCE = 300  # steps without another agent at its goal, beyond the longest way, after which it ends
 
@@ -56,7 +56,7 @@ def walk(fleet, instance, faces, until):
             message = "the time limit was reached before every agent could reach its goal"
             break
         if len(walked) - last > PATIENCE + least.max(initial=0):
-            message = "some agents are stuck"
+            message = STUCK
             break
         own.step(goals)
         walked.append(own.positions)

@@ -19,7 +19,7 @@ from ..checks import array_of, number, whole
 from ..maps.grid_map import GridMap
 from . import exchange, lacam, refine, retime, sink, spread
 from .holding import step_and_stay, walk
-from .plan import PARTLY, STATUS_TEXT, FleetPlan, FleetStatus
+from .plan import PARTLY, STATUS_TEXT, STUCK, FleetPlan, FleetStatus
 from .ways import NO_PATH, ground_of, plan_ways, steps_down, steps_to
 
 LOOPS = 20_000  # agents moved between two looks at the clock
@@ -169,7 +169,7 @@ def solve_for(fleet, starts, goals, time_limit_s, seed, headings, assign) -> Fle
         )
     instance.plan_ways()
     if assign:
-        tiles, message = _exchanged(instance), "solved"
+        tiles, message = _exchanged(instance, s.memory_limit_bytes)
     else:
         tiles, message = _first_plan(instance, model, until, seed, s.memory_limit_bytes)
     tiles, facing = timed(instance, tiles, faces, model)
@@ -249,7 +249,7 @@ def _warm(plain, fleet):
         _into_sink(Instance(free, one, np.zeros((2, 2)), shared=True), np.zeros(2, np.int32), model, 0.0)
         instance = _assigned(free, one, other)
         instance.plan_ways()
-        _exchanged(instance)
+        _exchanged(instance, 1 << 30)
         lacam.rehash(_new_tree(2), 0)
 
 
@@ -281,6 +281,8 @@ def _into_sink(instance, faces, model, began):
     goals = np.where((instance.goal >= 0)[:, None], instance.place[instance.goal], -1)
     taken = time.perf_counter() - began
     message = "solved" if (status == FleetStatus.SOLVED).all() else PARTLY
+    if (status == FleetStatus.NOT_REACHED).any():
+        message = STUCK
     return FleetPlan(status, _positions(instance, tiles), facing, goals, costs, bounds, taken, taken, message)
 
 
@@ -304,16 +306,16 @@ def _assigned(free, places, ends):
     return instance
 
 
-def _exchanged(instance):
-    """TSWAP -> (steps + 1, N) tiles; the agents' goals become those that they end with"""
+def _exchanged(instance, memory_limit_bytes):
+    """TSWAP -> (steps + 1, N) tiles, what happened; the agents' goals become those that they end with"""
     some = np.flatnonzero(instance.start >= 0)
     goal, field = instance.goal[some], instance.field[some]
-    most = int(instance.alone.sum()) + len(some) + 1
-    steps = min(most, 64)
+    steps = 64
     while True:
         ends, rows = goal.copy(), field.copy()
         walked = exchange.walk(instance.start[some], ends, rows, instance.nearer, instance.ground.near, steps)
-        if len(walked) <= steps or steps >= 64 * most:
+        done = len(walked) <= steps
+        if done or 8 * steps * len(some) > memory_limit_bytes:
             break
         steps *= 2
     instance.goal[some], instance.field[some] = ends, rows
@@ -321,7 +323,7 @@ def _exchanged(instance):
     instance.alone[some] = steps_down(instance.start[some], ends, rows, instance.nearer, instance.ground.near)
     tiles = np.repeat(instance.start[None], len(walked), axis=0)
     tiles[:, some] = walked
-    return tiles
+    return tiles, "solved" if done else STUCK
 
 
 def footprint_free(grid, size):

@@ -35,7 +35,7 @@ STATUS_TEXT = {
     FleetStatus.GOAL_NOT_FINITE: "the goal has a coordinate that is not finite",
     FleetStatus.SAME_GOAL: "an agent with a lower number has that goal, or one too near to it",
 }
-PARTLY = "solved, but for agents that have no goal"  # a plan's message
+PARTLY, STUCK = "solved, but for agents that have no goal", "some agents are stuck"  # messages
 
 
 @dataclass(frozen=True)
