@@ -5,10 +5,10 @@ import time
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...device import refuse_forked, resolve_device
+from ...device import refuse_forked, resolve_device, told_if_slow
 from ...errors import GridMapError, SettingsError, shown
 from ...parallel.threads import one_thread
-from ..checks import array_of
+from ..checks import array_of, number
 from ..maps.grid_map import GridMap
 from . import oneshot, stepper
 from .cpu import CpuFleet
@@ -19,6 +19,7 @@ from .plan import FleetPlan
 from .repair import Change
 from .settings import Settings
 
+LONGEST_STEP = 86_400.0  # seconds
 DEEPEST = 1024  # agents that push each other in a row
 SHARED_AGENTS = 2048  # fewer are moved on one thread: others take long to wake up
 AREA_SIDE = 32  # tiles of the squares that are searched side by side, and twice as far as agents go
@@ -355,6 +356,11 @@ class FleetPlanner:
         """
         began = time.perf_counter()
         refuse_forked()
+        until = began + number("budget_s", budget_s, 0.0, LONGEST_STEP, " seconds", SettingsError)
+        with told_if_slow(f"fleets for {self.device}"):
+            return self._step(goals, until)
+
+    def _step(self, goals, until):
         self._take_goals(goals)
         agents, options, rules, ranked, plans, search = (
             self._agents,
@@ -376,8 +382,8 @@ class FleetPlanner:
                 stepper.settle(self._broken, agents, options, rules, plans, search)
             self._pass(order, False, None)
             rng = np.random.default_rng(self._steps)
-            while self.settings.neighbourhood_search and time.perf_counter() < began + budget_s:
-                self._pass(rng.permutation(order), True, began + budget_s)
+            while self.settings.neighbourhood_search and time.perf_counter() < until:
+                self._pass(rng.permutation(order), True, until)
         action = np.full(n, self.motion.wait, np.int32)
         speeds = np.array(self._speed, np.int32)
         stepper.advance(agents, options, self.motion.headings, speeds, self._rests, plans, action)
