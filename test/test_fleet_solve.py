@@ -342,3 +342,9 @@ def test_the_benchmark_names_what_it_measures(monkeypatch):
 def test_fields_that_take_too_much_memory_are_named():
     with pytest.raises(SettingsError, match="the fields of 1 goals take 37 bytes; allowed by memory_limit_bytes: 30"):
         planner(np.ones((6, 6), bool), memory_limit_bytes=30).solve([(0, 0)], [(1, 1)])
+
+
+def test_lower_bounds_are_ticks_also_where_tiles_have_costs():
+    fleet = FleetPlanner(GridMap(np.array([[1, 2, 50, 3, 1]])), "four", "cpu", Settings(ticks_per_move=2))
+    plan = fleet.solve([[0, 0]], [[0, 4]], 0.1)
+    assert plan.solved and plan.lower_bound == plan.sum_of_costs == 7  # the last of four moves begins then

@@ -311,7 +311,7 @@ def test_repaired_fields_are_those_from_scratch(motion, guidance, share):
         fleet.update(rows, cols, free[rows, cols].astype(int))
         if change % 6:
             continue
-        fresh = FleetPlanner(GridMap(free), motion, "cpu", Settings(guidance=guidance))
+        fresh = FleetPlanner(GridMap(free), motion, "cpu", guidance=fleet.guidance)
         fresh.start(goals)
         fresh.step(goals)
         from scipy.ndimage import label
@@ -367,3 +367,36 @@ def test_costs_are_adapted_while_agents_move():
     assert (fleet._lanes.forward > before).any() and (fleet._lanes.forward >= before).all()
     fleet.update([0], [0], [int(not free[0, 0])])
     assert (fleet._lanes.forward == before).all()
+
+
+def test_agents_go_round_one_that_stands():
+    """Also an agent that broke down between two tiles, both of which stay closed."""
+    fleet = FleetPlanner(GridMap(np.ones((5, 12), bool)), "turning", "cpu", Settings(ticks_per_move=2, horizon=4))
+    fleet.start([[2, 0], [2, 5]])
+    fleet.step([[2, 11], [2, 11]])  # agent 1 leaves (2, 5)
+    for _ in range(120):
+        fleet.observe(fleet.positions, still=[1])
+        fleet.step([[2, 11], [2, 11]])
+        assert fleet.positions[1].tolist() == [2, 6] and fleet.positions[0].tolist() not in ([2, 5], [2, 6])
+    assert fleet.positions[0].tolist() == [2, 11]
+
+
+def test_a_change_that_is_refused_changes_nothing():
+    fleet = FleetPlanner(GridMap(np.ones((4, 5), int)), "four", "cpu")
+    fleet.start([[0, 0], [3, 3]])
+    with pytest.raises(GridMapError, match="the map has the cost 200; allowed for fleets: at most 123"):
+        fleet.update([1, 1], [1, 2], [200, 0])
+    assert (fleet.grid.costs == 1).all()
+    fleet.update([1], [2], [0])
+    fleet.remove([1])
+    for _ in range(3):
+        fleet.step([[0, 4], [0, 0]])
+    assert fleet.positions[0].tolist() == [0, 3]
+
+
+def test_nobody_is_planned_for():
+    fleet = FleetPlanner(GridMap(np.ones((3, 3), int)), "four", "cpu")
+    fleet.start([])
+    assert fleet.step([]).tolist() == [] and fleet.add([]).tolist() == []
+    with pytest.raises(SettingsError, match="budget_s is nan"):
+        fleet.step([], float("nan"))

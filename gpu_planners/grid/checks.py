@@ -1,5 +1,6 @@
 """What comes from outside: numbers, arrays and settings are checked here, by one rule each."""
 
+import math
 import numbers
 
 import numpy as np
@@ -14,7 +15,10 @@ def number(name, value, least, most, unit="", error=GridMapError):
     """A number from least to most, as a float."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool) or not least <= value <= most:
         raise error(f"{name} is {shown(value)}; allowed: a number from {least:g} to {most:g}{unit}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:  # of an integer, where infinity is allowed
+        return math.inf
 
 
 def whole(name, value, least, most, words="whole numbers ", error=SettingsError):

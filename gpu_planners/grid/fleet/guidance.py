@@ -11,6 +11,7 @@ import numpy as np
 from ...device import njit
 from ...errors import GridMapError, shown
 from ...files import file_path
+from ..checks import array_of
 from ..maps.grid_map import GridMap
 from .fields import MOST_DIFFERENCE
 from .motion import COLS_AHEAD, EAST, NORTH, ROWS_AHEAD, SOUTH, WEST
@@ -37,7 +38,7 @@ class Guidance:
     turn: int = 1
 
     def __post_init__(self):
-        moves = np.asarray(self.moves)
+        moves = array_of(self.moves, "moves")
         if moves.ndim != 3 or moves.shape[2] != 4 or moves.dtype.kind not in "iu" or not moves.size:
             raise GridMapError(f"moves is {moves.dtype} {moves.shape}; allowed: integers (rows, cols, 4)")
         for name, value in (("unit", self.unit), ("turn", self.turn)):
@@ -87,7 +88,10 @@ class Guidance:
 
         waiting: (rows, cols) float, which part of the time somebody waits there
         """
-        more = np.pad(CROWDED * self.unit * np.asarray(waiting, np.float64), 1)
+        share = array_of(waiting, "waiting")
+        if share.shape != self.moves.shape[:2] or not np.isfinite(share).all():
+            raise GridMapError(f"waiting has the shape {share.shape}; allowed: finite numbers {self.moves.shape[:2]}")
+        more = np.pad(CROWDED * self.unit * share.astype(np.float64), 1)
         moves = self.moves.astype(np.float64)
         for direction, row, col in zip((EAST, SOUTH, WEST, NORTH), ROWS_AHEAD, COLS_AHEAD):
             moves[..., direction] += more[1 + row : more.shape[0] - 1 + row, 1 + col : more.shape[1] - 1 + col]

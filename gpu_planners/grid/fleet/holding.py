@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from .guidance import Guidance
 from .plan import PARTLY, STUCK, FleetPlan, FleetStatus
 
 PATIENCE = 300  # steps without another agent at its goal, beyond the longest way, after which it ends
@@ -39,14 +40,19 @@ def walk(fleet, instance, faces, until):
     (N,) int64 ticks that each agent takes at least; what happened
     """
     settings = replace(fleet.settings, guidance="plain", adapt_every=0, neighbourhood_search=False)
-    own = type(fleet)(fleet.grid, fleet.motion.name, "cpu", settings)
+    steps = Guidance(np.ones((*fleet.grid.shape, 4), np.int64))
+    own = type(fleet)(fleet.grid, fleet.motion.name, "cpu", settings, steps)
     own.hold_goals()
     n, some = len(instance.start), np.flatnonzero(instance.start >= 0)
     own.start(instance.place[instance.start[some]], faces[some] if fleet.motion.headings > 1 else None)
     wanted = instance.goal[some] >= 0
     goals = np.where(wanted[:, None], instance.place[instance.goal[some]], -1)
     walked, turned = [own.positions], [own.headings]
-    least = np.where(wanted, own.steps_to_go(goals), 0) * min(settings.ticks_per_move, settings.ticks_per_turn)
+    quickest = settings.ticks_per_move
+    if fleet.motion.headings > 1:
+        quickest = min(quickest, settings.ticks_per_turn)
+    actions = np.where(wanted, own.steps_to_go(goals), 0)
+    least = np.maximum(actions * quickest - (settings.ticks_per_move - 1), actions)  # an agent counts where it moves to
     most, last = -1, 0
     message = "solved"
     while not (there := (walked[-1] == goals).all(axis=1))[wanted].all():

@@ -30,6 +30,8 @@ def learn_guidance(
 
     Raises SettingsError for numbers that are not positive, GridMapError where the agents have no place.
     """
+    if not isinstance(grid, GridMap):
+        raise GridMapError(f"grid is a {type(grid).__name__}; allowed: a GridMap")
     for name, value in (("agents", agents), ("rounds", rounds), ("steps", steps)):
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
             raise SettingsError(f"{name} is {shown(value)}; allowed: whole numbers from 1")

@@ -278,7 +278,8 @@ def _into_sink(instance, faces, model, began):
         bounds[some[np.argsort(costs[some], kind="stable")]] = sink.earliest(alone)
         last = int(costs.max()) + 1
         tiles, facing = tiles[:last], facing[:last]
-    goals = np.where((instance.goal >= 0)[:, None], instance.place[instance.goal], -1)
+    goals = np.full((len(instance.goal), 2), -1, np.int32)
+    goals[instance.goal >= 0] = instance.place[instance.goal[instance.goal >= 0]]
     taken = time.perf_counter() - began
     message = "solved" if (status == FleetStatus.SOLVED).all() else PARTLY
     if (status == FleetStatus.NOT_REACHED).any():

@@ -24,6 +24,8 @@ DEEPEST = 1024  # agents that push each other in a row
 SHARED_AGENTS = 2048  # fewer are moved on one thread: others take long to wake up
 AREA_SIDE = 32  # tiles of the squares that are searched side by side, and twice as far as agents go
 ONE_AREA = 1 << 12  # tiles of maps that are not cut
+PATIENCE = 64  # steps without coming nearer to its goal, after which an agent may go first, by lot
+LOTS = 200  # of so many agents one goes first at a time
 FINEST = 1 << 15  # of weights
 
 
@@ -94,9 +96,9 @@ class FleetPlanner:
         self._set_agents(np.zeros(0, np.int32), np.zeros(0, np.int32))
         self._take_lanes()
 
-    def _take_lanes(self):
+    def _take_lanes(self, lanes=None):
         """Take the map and guidance as they are now; fields are planned anew when they are needed."""
-        self._lanes = lanes_of(self.grid, self.motion, self.settings, self._guidance, self._pad)
+        self._lanes = lanes or lanes_of(self.grid, self.motion, self.settings, self._guidance, self._pad)
         self._engine = self._open_engine()
         field_bytes = self._lanes.free.size * self.motion.headings
         self._fields = FieldStore(self._engine, field_bytes, self.settings.memory_limit_bytes)
@@ -147,7 +149,8 @@ class FleetPlanner:
         fields = tiles, headings, tiles, zero, none, none, zero + 1, zero, zero, tiles, headings, zero + 1
         self._agents = stepper.Agents(*(np.array(values, np.int32) for values in fields))
         self._broken = np.ones(n, np.uint8)
-        self._since = np.zeros(n, np.int64)
+        self._since, self._stalled = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        self._nearest = np.full(n, 2**31 - 1, np.int64)
         most = self._options.most_tracks
         self._ranked = stepper.Ranked(np.zeros(n, np.int32), *(np.zeros((n, most), np.int32) for _ in range(2)))
         held = np.full((self._rows * self._cols, self._rules.horizon + 1), stepper.NOBODY, np.int32)
@@ -168,10 +171,16 @@ class FleetPlanner:
         places = self._checked_places(starts, "starts")
         faces = self._checked_headings(headings, len(places))
         self._refuse_bad(places, len(places))
+        self._number, self._steps, self._waited = 0, 0, None
+        if self._crowds is not None:
+            self._crowds = None
+            self._take_lanes()
         self._set_agents(self._tiles(places), faces)
 
     def _checked_places(self, places, name):
         array = array_of(places, name)
+        if array.shape == (0,):
+            array = array.reshape(0, 2)
         if array.ndim != 2 or array.shape[1] != 2:
             raise GridMapError(f"{name} has the shape {array.shape}; allowed: (N, 2) [row, col]")
         if array.dtype.kind == "b" or (array.dtype.kind == "f" and not (array == np.floor(array)).all()):
@@ -232,9 +241,11 @@ class FleetPlanner:
         before, n = self._agents, len(self._agents.tile)
         taken = np.unique(np.concatenate([before.tile[before.there > 0], before.origin[before.there > 0]]))
         self._refuse_bad(np.concatenate([places, self._places(taken)]), len(places))
-        kept = *before, self._plans.option, self._since, self._broken
+        kept = *before, self._plans.option, self._since, self._stalled, self._nearest, self._broken
         self._set_agents(np.r_[before.tile, self._tiles(places)], np.r_[before.heading, faces])
-        for old, new in zip(kept, (*self._agents, self._plans.option, self._since, self._broken)):
+        for old, new in zip(
+            kept, (*self._agents, self._plans.option, self._since, self._stalled, self._nearest, self._broken)
+        ):
             new[:n] = old
         return np.arange(n, len(self._agents.tile))
 
@@ -246,6 +257,7 @@ class FleetPlanner:
         numbers = self._checked_numbers(agents)
         self._agents.there[numbers] = 0
         self._agents.goal[numbers] = self._agents.slot[numbers] = -1
+        self._since[numbers] = 0
 
     def observe(self, positions: ArrayLike, headings: ArrayLike | None = None, still: ArrayLike = ()):
         """Say where agents really are, before a step. Who is not where the planner had it stands for a tick.
@@ -284,27 +296,38 @@ class FleetPlanner:
         self._broken[stands > agents.still] = 1
         self._plans.option[agents.still > 0] = self._options.stay[0]
         agents.fresh[off | (agents.still > stands)] = 1
+        stood = agents.still.astype(bool)
         agents.still[:] = stands
+        if (stands != stood).any() or off[stood].any():
+            self._follow_map()
 
     def update(self, rows: ArrayLike, cols: ArrayLike, costs: ArrayLike):
         """Change tiles, between steps; takes and raises what `GridMap.changed` does. Fields are repaired.
 
         An agent on a tile that is blocked may leave it.
         """
-        self.grid = self.grid.changed(rows, cols, costs)
+        grid, guidance = self.grid.changed(rows, cols, costs), self._guidance
         if self.settings.guidance == "plain" and not self._own_guidance:
-            plain = Guidance.plain(self.grid)
-            self._guidance = plain.finer() if self.settings.adapt_every else plain
+            guidance = Guidance.plain(grid)
+            guidance = guidance.finer() if self.settings.adapt_every else guidance
+        self.grid, self._guidance = grid, guidance
+        self._follow_map()
+
+    def _follow_map(self):
+        """Let fields and agents follow a map that has changed; agents that stand for good are obstacles."""
         before, after = self._lanes, lanes_of(self.grid, self.motion, self.settings, self._guidance, self._pad)
+        stand = np.flatnonzero((self._agents.still > 0) & (self._agents.there > 0))
+        after.free[self._agents.tile[stand]] = after.free[self._agents.origin[stand]] = 0
         if (before.forward != after.forward).any() or self._crowds is not None:
             self._crowds = None
-            self._take_lanes()
+            self._take_lanes(after)
         else:
             from scipy.ndimage import label
 
             part, _ = label(before.free.reshape(self._rows, self._cols))
             blocked, freed = (
-                np.flatnonzero(a.free > b.free).astype(np.int32) for a, b in ((before, after), (after, before))
+                np.flatnonzero(one.free > other.free).astype(np.int32)
+                for one, other in ((before, after), (after, before))
             )
             self._fields.repair(Change(blocked, freed, before.free, after.free, part.ravel().astype(np.int32)))
             self._engine.take_map(after)
@@ -434,12 +457,22 @@ class FleetPlanner:
         return self._agents.left.copy()
 
     def _order(self):
-        """Agents by priority: those that are stuck, those that have the shortest way to go, those that have none."""
-        agents, stuck = self._agents, self._since > self.settings.stuck_after
+        """Agents by priority: those that get no nearer, by lot, those that have the shortest way to go, those that have
+        none."""
+        agents = self._agents
         if self._rules.holding:
             return np.lexsort((agents.left, -self._since)).astype(np.int32)
         idle = (agents.goal < 0) | (agents.tile == agents.goal)
-        return np.lexsort((np.where(stuck, -self._since, agents.left), ~stuck, idle)).astype(np.int32)
+        nearer = agents.left < self._nearest
+        self._nearest[:] = np.where(nearer, agents.left, self._nearest)
+        self._stalled[:] = np.where(nearer | idle, 0, self._stalled + 1)
+        stalled = self._stalled > PATIENCE
+        lot = np.random.default_rng(self._steps // PATIENCE).random(len(stalled))
+        drawn = np.where(stalled, lot, 2.0)
+        most = -(-len(lot) // LOTS)
+        if most < len(lot):
+            drawn[drawn > np.partition(drawn, most)[most]] = 2.0
+        return np.lexsort((agents.left, drawn, idle)).astype(np.int32)
 
     def _adapt(self):
         """Note who waits; now and then, let it count."""
@@ -490,7 +523,7 @@ class FleetPlanner:
         places = self._checked_places(goals, "goals")
         if len(places) != len(agents.tile):
             raise GridMapError(f"goals has {len(places)} rows; allowed: {len(agents.tile)}, one for each agent")
-        none = places[:, 0] < 0
+        none = (places[:, 0] < 0) | (agents.there == 0)
         inside = ((places >= 0) & (places < self.grid.shape)).all(axis=1)
         if not (inside | none).all():
             agent = int(np.argmin(inside | none))
@@ -503,6 +536,7 @@ class FleetPlanner:
         agents.slot[:] = self._fields.slots(tiles)
         agents.goal[:] = tiles
         agents.fresh[changed] = 1
+        self._nearest[changed], self._stalled[changed] = 2**31 - 1, 0
 
 
 def lanes_of(grid, motion, settings, guidance, pad):

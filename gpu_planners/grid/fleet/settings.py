@@ -9,7 +9,12 @@ from ...settings import Described, setting
 class Settings(Described):
     """Settings of a fleet."""
 
-    horizon: int = setting(3, "ticks that are looked ahead", 1, 5)
+    horizon: int = setting(
+        3,
+        "ticks that are looked ahead; with less than twice what the longest action takes, agents may block each other",
+        1,
+        5,
+    )
     ticks_per_move: int = setting(1, "how long a move to the next tile takes", 1, 5, unit="ticks")
     ticks_per_turn: int = setting(1, "how long a quarter turn takes", 1, 5, unit="ticks")
     size: int = setting(1, "side of the square that an agent covers", 1, 15, unit="tiles")

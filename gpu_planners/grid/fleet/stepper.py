@@ -192,7 +192,7 @@ def hold(a, option, agents, options, held, plain, who):
     for tick in range(1, held.shape[1]):
         held[tile + options.here[track, heading, tick], tick] = who
         held[tile + options.also[track, heading, tick], tick] = who
-        if tick < rest:
+        if tick < rest or agents.still[a]:
             held[agents.origin[a], tick] = who
 
 

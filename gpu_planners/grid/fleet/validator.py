@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...errors import GridMapError, shown
+from ..checks import array_of, whole
 
 VERTEX, SWAP, FOLLOWING, BLOCKED, JUMP = "vertex", "swap", "following", "blocked", "jump"
 
@@ -41,11 +42,15 @@ def conflicts(
 
     Raises GridMapError for arrays of another shape.
     """
-    place, offsets = np.asarray(positions), np.asarray(near)
+    place, offsets = array_of(positions, "positions"), array_of(near, "near")
     if place.ndim != 3 or place.shape[2] != 2 or place.dtype.kind not in "iu":
         raise GridMapError(f"positions is {place.dtype} {place.shape}; allowed: integers (steps + 1, N, 2)")
-    if offsets.ndim != 2 or offsets.shape[1] != 2 or offsets.dtype.kind not in "iu":
-        raise GridMapError(f"near is {shown(near)}; allowed: integers (K, 2)")
+    if offsets.ndim != 2 or offsets.shape[1] != 2 or offsets.dtype.kind not in "iu" or not len(offsets):
+        raise GridMapError(f"near is {shown(near)}; allowed: integers (K, 2), at least one")
+    taken = np.zeros((1, 1)) if blocked is None else array_of(blocked, "blocked")
+    if taken.ndim != 2 or not taken.size:
+        raise GridMapError(f"blocked has the shape {taken.shape}; allowed: (rows, cols)")
+    whole("most", most, 1, 2**31 - 1, error=GridMapError)
     found: list[Conflict] = []
     reach = int(np.abs(offsets).max()) + 1
     width = int(place[..., 1].max(initial=0)) + 2 * reach + 1
@@ -53,7 +58,7 @@ def conflicts(
     for step, now in enumerate(place.astype(np.int64)):
         there = now[:, 0] >= 0
         if blocked is not None:
-            found += [Conflict(BLOCKED, step, int(a), -1) for a in _off(now, there, np.asarray(blocked))]
+            found += [Conflict(BLOCKED, step, int(a), -1) for a in _off(now, there, taken > 0)]
         tile = (now[:, 0] + reach) * width + now[:, 1] + reach
         found += _pairs(VERTEX, step, tile, there, tile, there, offsets, width)
         if step:
