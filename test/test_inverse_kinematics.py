@@ -254,7 +254,8 @@ def test_a_time_limit_is_kept_and_shared():
     began = time.monotonic()
     answers = robot.inverse_kinematics(T, link=tip, time_limit_s=1.0)
     assert time.monotonic() - began < 10  # without a limit half a minute
-    assert len(answers[-1]) >= 1 and answers[0].timed_out and answers[0].seeds < 256
+    assert len(answers[-1]) >= 1
+    assert any(answer.timed_out and answer.seeds < 256 for answer in answers[:-1])
     answer = robot.inverse_kinematics(T[0], link=tip, time_limit_s=0.0)
     assert answer.timed_out and len(answer) == 0
 
