@@ -52,6 +52,8 @@ HEADINGS = {
     "memory_mb": "memory, MB",
     "steps": "mean steps",
     "over_bfs": "x BFS",
+    "over_queue": "x bucket queue",
+    "each_ms": "of each in pairs, ms",
     "device_ms": "paths on the device, ms",
     "paths_ms": "all paths, ms",
     "step_rate": "steps/s",

@@ -68,6 +68,13 @@ def test_figures_as_text(value, kind, text):
     assert report.number(value, kind) == text
 
 
+@pytest.mark.parametrize("name", sorted(command.REGISTRY))
+def test_every_column_has_a_heading_and_a_kind(name):
+    for column, kind in command.REGISTRY[name].columns.items():
+        assert report.HEADINGS[column]
+        assert kind == "text" or report.number(0.5, kind)
+
+
 def test_the_page_marks_quoted_figures_and_missing_devices(tmp_path):
     file = tmp_path / "results.json"
     report.write_json(file, results(ROWS))
