@@ -1,4 +1,4 @@
-"""Frames of messages to the arm: those fixed to the robot's root are known, others come through tf2 where it is there."""
+"""Frames of messages to the arm: those fixed to the robot's root are known, others come through tf2 where it is."""
 
 from typing import Any
 
@@ -20,9 +20,7 @@ class Transforms:
     """
 
     def __init__(self, node: Node | None) -> None:
-        tf2_ros, self.missing = optional_module(
-            "tf2_ros", "transforms of frames that are not fixed to the robot's root"
-        )
+        tf2_ros, self.missing = optional_module("tf2_ros", "transforms of frames that are not fixed to the root")
         if node is None or not tf2_ros:
             self._buffer = None
             return

@@ -167,7 +167,7 @@ class PlanningScene:
         return checker
 
     def link_pose(self, link: str, positions: dict[str, float]) -> np.ndarray:
-        """(4, 4) T_root_link at {joint: rad or m}, which must have every planning joint; RequestError names the link."""
+        """(4, 4) T_root_link at {joint: rad or m}, every planning joint among them; RequestError names the link."""
         robot = self.require_robot()
         if link not in robot.link_names:
             raise RequestError(error_codes.INVALID_LINK_NAME, f"robot '{robot.name}' has no link '{link}'")

@@ -1,4 +1,4 @@
-"""The objects of a planning scene as one value that never changes: what stands around, what links carry, what may touch.
+"""The objects of a planning scene as one value that never changes: what stands, what links carry, what may touch.
 
 Every change makes a new value or raises, so whoever makes several changes and keeps the last value has made all of them
 or none:
@@ -11,7 +11,7 @@ Markers, services, point clouds and MoveIt's messages all change the scene this 
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from enum import Enum
 from functools import cached_property
 
 import numpy as np
@@ -25,7 +25,7 @@ from ...errors import ObstacleError, shortened, shown
 ALWAYS = np.inf  # the end of a life without end
 
 
-class Source(StrEnum):
+class Source(Enum):
     """Who put an object into the scene."""
 
     FILE = "file"
@@ -150,7 +150,7 @@ class SceneObjects:
         return self._without_standing(name).attach_new(carried)
 
     def attach_new(self, *objects: CarriedObject) -> "SceneObjects":
-        """Let links carry objects; one whose name is carried already replaces it, one that stands is an ObstacleError."""
+        """Let links carry objects; a name that is carried already is replaced, one that stands is an ObstacleError."""
         carried = dict(self.carried)
         for one in objects:
             if one.name in self.standing:
