@@ -88,7 +88,7 @@ def detach(robot: Model, name: str) -> Model:
     )
 
 
-def allow_collisions(robot: Model, pairs: Iterable[tuple[str, str]]) -> Model:
+def allow_collisions(robot: Model, pairs: Iterable[Sequence[str]]) -> Model:
     """See RobotModel.allow_collisions."""
     allowed = []
     for pair in pairs:

@@ -236,7 +236,7 @@ class RobotModel:
         """The robot without an attached object, as if it had never been attached; ObstacleError when it is not."""
         return attachment.detach(self, name)
 
-    def allow_collisions(self, pairs: Iterable[tuple[str, str]]) -> "RobotModel":
+    def allow_collisions(self, pairs: Iterable[Sequence[str]]) -> "RobotModel":
         """A robot whose given pairs of links or attached objects (by name) are not checked against each other.
 
         What is attached afterwards is checked as `attach` says. Raises RobotDescriptionError for an unknown name.

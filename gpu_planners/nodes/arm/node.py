@@ -27,6 +27,7 @@ from ..common.request_error import error_text
 from ..common.worker import Worker
 from . import codes as error_codes
 from .conversions import joint_positions
+from .frames import Transforms
 from .markers import scene_markers
 from .parameters import ArmParameters
 from .plan_service import Planned, answer, warm_up
@@ -40,7 +41,7 @@ class ArmPlannerNode(Node):
         super().__init__("arm_planner", **options)
         self._values = declare(self, ArmParameters)
         check_changes(self, ArmParameters, self._change_parameters)
-        self._scene = PlanningScene(self._values)
+        self._scene = PlanningScene(self._values, Transforms(self))
         self._state = Diagnostics(self, "waiting for robot_description", self._facts)
         self._joint_state = None, 0.0  # latest message, monotonic time of its arrival
         self._shown = None  # what the next ~/markers will show: (robot, Planned)
@@ -163,7 +164,8 @@ class ArmPlannerNode(Node):
             "robot": robot.name if robot else "none",
             "device": self._values.device,
             "planner": self._values.planner,
-            "obstacles": len(self._scene.world.names),
+            "obstacles": len(self._scene.objects.standing),
+            "attached": ", ".join(self._scene.objects.carried) or "none",
             "requests": self._requests,
             "last answer": self._last_answer,
         }
