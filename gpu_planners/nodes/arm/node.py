@@ -19,7 +19,9 @@ from visualization_msgs.msg import MarkerArray
 
 from gpu_planners_msgs.srv import PlanMotion
 
+from ...device import resolve_device
 from ..common.diagnostics import OK, WARN, Diagnostics, steady_clock
+from ..common.optional import optional_module
 from ..common.parameters import check_changes, declare
 from ..common.process import run
 from ..common.qos import BEST_EFFORT, LATCHED, of_durability
@@ -68,6 +70,7 @@ class ArmPlannerNode(Node):
         self.create_service(
             PlanMotion, "~/plan_motion", self._plan_motion, callback_group=MutuallyExclusiveCallbackGroup()
         )
+        self._moveit = self._serve_moveit()
         self.create_timer(0.2, self._publish_markers, clock=steady_clock())
 
     def close(self, patience_s: float = -1.0) -> bool:
@@ -82,6 +85,8 @@ class ArmPlannerNode(Node):
         for message, received in self._scene.load_robot(urdf, self._now()):
             self._change_obstacles(message, received)
         robot = self._scene.robot
+        if self._moveit is not None:
+            self._moveit.robot_loaded()
         self.get_logger().info(
             f"robot '{robot.name}': {robot.dof} planning joints, {len(robot.shapes)} convex shapes, "
             f"{len(robot.self_collision_pairs)} self-collision pairs, root link '{robot.root_link}'"
@@ -147,6 +152,64 @@ class ArmPlannerNode(Node):
         self._shown = self._scene.robot, planned
         self.get_logger().info(f"plan_motion: {response.message}")
         return response
+
+    def _serve_moveit(self):
+        """MoveIt's interfaces, where moveit_msgs is installed and the parameter moveit_interface asks for them."""
+        if self._values.moveit_interface == "none":
+            return None
+        _, missing = optional_module("moveit_msgs.msg", "MoveIt interfaces")
+        if missing:
+            self.get_logger().info(missing)
+            return None
+        from ..moveit.server import MoveItServer
+
+        return MoveItServer(
+            self,
+            self._scene,
+            lambda: self._values,
+            self._measured,
+            self._prepare_planner,
+            self._show_motion,
+            self._scene_changed,
+            self._worker.do,
+        )
+
+    def _show_motion(self, path, world):
+        robot = self._scene.robot
+        self._shown = robot, Planned(path, world, self._values.tip_link or robot.tip_link)
+
+    def _scene_changed(self, refused):
+        """refused: why a message of MoveIt was refused; empty: none was"""
+        self._state.set_problem("moveit", refused)
+        self._show_obstacles()
+
+    def _prepare_planner(self, name):
+        if (name, resolve_device(self._values.device)) not in self._scene.warm_planners:
+            warm_up(self._scene, self._values, name)
+
+    # SHIM BEGIN
+    def serve(self, kind, name, answer, refused):
+        def on(request, response):
+            try:
+                return self._worker.call(answer, request, response)
+            except Exception as error:
+                return refused(error)
+        self.create_service(kind, name, on, callback_group=MutuallyExclusiveCallbackGroup())
+
+    def act(self, kind, name, answer, refused, cancelled):
+        from rclpy.action import ActionServer, CancelResponse
+        def execute(goal):
+            try:
+                result, ok = self._worker.call(answer, goal)
+            except Exception as error:
+                result, ok = refused(error), False
+            if goal.is_cancel_requested:
+                goal.canceled()
+                return cancelled()
+            (goal.succeed if ok else goal.abort)()
+            return result
+        self._acts = ActionServer(self, kind, name, execute, cancel_callback=lambda g: CancelResponse.ACCEPT, callback_group=MutuallyExclusiveCallbackGroup())
+    # SHIM END
 
     def _show_obstacles(self):
         if (robot := self._scene.robot) is not None:

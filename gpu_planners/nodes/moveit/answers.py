@@ -37,8 +37,8 @@ def inverse_kinematics(
         if len(request.pose_stamped_vector) != 1 or len(request.ik_link_names) > 1:
             raise RequestError(
                 codes.INVALID_LINK_NAME,
-                f"the request has {len(request.ik_link_names)} ik_link_names and {len(request.pose_stamped_vector)} poses; "
-                "allowed: one link and its pose",
+                f"the request has {len(request.ik_link_names)} ik_link_names and "
+                f"{len(request.pose_stamped_vector)} poses; allowed: one link and its pose",
             )
         pose, names = request.pose_stamped_vector[0], list(request.ik_link_names)
     else:
@@ -56,8 +56,8 @@ def inverse_kinematics(
     limit = seconds(request.timeout) or IK_TIMEOUT_S
     started = time.monotonic()
     try:
-        found = robot.inverse_kinematics(
-            T @ np.linalg.inv(T_link_frame),
+        (found,) = robot.inverse_kinematics(  # type: ignore[misc]  # a list for a batch of poses
+            (T @ np.linalg.inv(T_link_frame))[None],
             judge,
             link=link,
             seed_q=np.array(seed),
@@ -106,7 +106,8 @@ def validity(
         region = read_constraints(request.constraints, reference, "the constraints")
         excess = region.excesses(robot, q)[0]
         response.constraint_result = [
-            ConstraintEvalResult(result=bool(far <= constraint_messages.LEAST_ANGLE), distance=float(far)) for far in excess
+            ConstraintEvalResult(result=bool(far <= constraint_messages.LEAST_ANGLE), distance=float(far))
+            for far in excess
         ]
         response.valid = response.valid and all(one.result for one in response.constraint_result)
     return response
@@ -149,7 +150,8 @@ def _no_solution(judge, link, timed_out, spent_s):
         first, second = judge.checker.colliding_pairs(judge.colliding)[0]
         return RequestError(
             codes.NO_IK_SOLUTION,
-            f"every joint configuration found that places link '{link}' collides; in one of them '{first}' meets '{second}'",
+            f"every joint configuration found that places link '{link}' collides; in one of them '{first}' meets "
+            f"'{second}'",
         )
     if judge.outside:
         violated = ", ".join(sorted(judge.outside))
@@ -157,5 +159,7 @@ def _no_solution(judge, link, timed_out, spent_s):
             codes.NO_IK_SOLUTION, f"no joint configuration found that places link '{link}' satisfies: {violated}"
         )
     if timed_out:
-        return RequestError(codes.TIMED_OUT, f"no joint configuration that places link '{link}' was found in {spent_s:.3g} s")
+        return RequestError(
+            codes.TIMED_OUT, f"no joint configuration that places link '{link}' was found in {spent_s:.3g} s"
+        )
     return RequestError(codes.NO_IK_SOLUTION, f"no joint configuration inside the limits places link '{link}' there")

@@ -1,7 +1,7 @@
 """moveit_msgs/Constraints to regions of configurations: what they ask for, and whether a configuration satisfies it.
 
-A region asks for all of its parts. Joints lie in bands, points of links in volumes, and links are turned by no more than
-the tolerances from an orientation.
+A region asks for all of its parts. Joints lie in bands, points of links in volumes, and links are turned from an
+orientation by no more than the tolerances.
 """
 
 import math
@@ -107,7 +107,8 @@ class Region:
     @property
     def links(self) -> tuple[str, ...]:
         """Links that it constrains, each once."""
-        return tuple(dict.fromkeys(part.link for part in (*self.positions, *self.orientations)))
+        links = [part.link for part in self.positions] + [part.link for part in self.orientations]
+        return tuple(dict.fromkeys(links))
 
     def excesses(self, robot: RobotModel, q: np.ndarray) -> np.ndarray:
         """(N, parts) of configurations (N, dof): 0 where a part is satisfied, else by how much it is not (m or rad)."""
@@ -116,7 +117,7 @@ class Region:
 
     def satisfied(self, robot: RobotModel, q: np.ndarray) -> np.ndarray:
         """(N,) bool of configurations (N, dof)."""
-        return (self.excesses(robot, q) <= LEAST_ANGLE).all(axis=1)
+        return np.all(self.excesses(robot, q) <= LEAST_ANGLE, axis=1)
 
     def of_link(self, link: str) -> "Region":
         """What it asks of joints and of one link."""
@@ -142,7 +143,9 @@ def read_constraints(message: Constraints, reference: Reference, what: str) -> R
         raise _wrong(f"{what} has visibility constraints; allowed: joint, position and orientation constraints")
     if is_empty(message):
         raise _wrong(f"{what} constrains nothing: give joint, position or orientation constraints")
-    joints = tuple(_joint(one, reference, f"{what}, joint constraint {i}") for i, one in enumerate(message.joint_constraints))
+    joints = tuple(
+        _joint(one, reference, f"{what}, joint constraint {i}") for i, one in enumerate(message.joint_constraints)
+    )
     positions = tuple(
         _position(one, reference, f"{what}, position constraint {i}")
         for i, one in enumerate(message.position_constraints)
@@ -172,8 +175,8 @@ def _joint(message: JointConstraint, reference: Reference, what: str) -> JointBa
     below, above = message.tolerance_below, message.tolerance_above
     if not math.isfinite(message.position) or not (0 <= below < math.inf and 0 <= above < math.inf):
         raise _wrong(
-            f"{what}, '{name}': position {message.position}, tolerance_below {below}, tolerance_above {above}; allowed: "
-            "finite numbers, tolerances from 0"
+            f"{what}, '{name}': position {message.position}, tolerance_below {below}, tolerance_above {above}; "
+            "allowed: finite numbers, tolerances from 0"
         )
     joint = robot.joint_names.index(name)
     band = JointBand(joint, message.position, message.position - below, message.position + above)

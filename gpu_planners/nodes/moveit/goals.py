@@ -37,9 +37,9 @@ class Judge:
     def configurations_valid(self, q: np.ndarray) -> np.ndarray:
         """(N, dof) -> (N,) bool."""
         within = self.region.excesses(self.robot, q) <= LEAST
-        valid = within.all(axis=1)
+        valid = np.array(np.all(within, axis=1))
         if not valid.all() and self.region.names:
-            self.outside |= {name for name, bad in zip(self.region.names, ~within.all(axis=0), strict=True) if bad}
+            self.outside |= {name for name, bad in zip(self.region.names, ~np.all(within, axis=0), strict=True) if bad}
         if self.checker is not None and valid.any():
             free = np.asarray(self.checker.configurations_valid(q))
             if (valid & ~free).any():
@@ -89,7 +89,7 @@ def _from_bands(region, judge, start, rng):
 
 
 def _placed(region, judge, start, count, poses, until, rng):
-    """(K, dof), link after link: a later one starts where the earlier ones are placed, whose joints it keeps if it can."""
+    """(K, dof), link after link: the search for a later one starts where the earlier ones are placed."""
     robot, seeds = judge.robot, start[None]
     for number, link in enumerate(region.links):
         last = number == len(region.links) - 1

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 from moveit_msgs.msg import AttachedCollisionObject, CollisionObject
 
+from ...arm.geometry.shapes import ConvexShape
 from ...errors import ObstacleError
 from ..arm import codes
 from ..arm.scene_objects import CarriedObject, SceneObject, SceneObjects, Source
@@ -51,8 +52,10 @@ def change(message: CollisionObject, reference: Reference) -> SceneObjects:
 
 
 def change_attached(message: AttachedCollisionObject, reference: Reference) -> SceneObjects:
-    """The objects of the reference after an AttachedCollisionObject was applied: one that is removed stands from then on
-    where its link has it."""
+    """The objects of the reference after an AttachedCollisionObject was applied.
+
+    One that is removed stands from then on where its link has it.
+    """
     objects = reference.objects
     if number(message.object.operation) == number(REMOVE):
         for name in carried_named(message, objects):
@@ -72,7 +75,9 @@ def attach(message: AttachedCollisionObject, reference: Reference) -> SceneObjec
     for touched in message.touch_links:
         reference.check_link(touched, f"{what}, touch_links,")
     if operation not in (number(ADD), number(APPEND)):
-        raise ObstacleError(f"'{name}': operation {operation} of an attached object; allowed: 0 (ADD), 1 (REMOVE), 2 (APPEND)")
+        raise ObstacleError(
+            f"'{name}': operation {operation} of an attached object; allowed: 0 (ADD), 1 (REMOVE), 2 (APPEND)"
+        )
     pieces, pose = read_shapes(given)
     touch_links = tuple(message.touch_links)
     if not pieces:
@@ -85,20 +90,21 @@ def attach(message: AttachedCollisionObject, reference: Reference) -> SceneObjec
         return objects.attach(name, link, reference.link(link, what), touch_links)
     frame = given.header.frame_id
     T = pose if frame in ("", link) else np.linalg.inv(reference.link(link, what)) @ reference.frame(frame, what) @ pose
+    solid = tuple(piece for piece in pieces if isinstance(piece, ConvexShape))
     parts, before = _parts(given), objects.carried.get(name)
     if operation == number(APPEND) and before is not None and before.link == link:
         T_object_new = np.linalg.inv(before.pose) @ T
         return objects.attach_new(
             replace(
                 before,
-                pieces=(*before.pieces, *(piece.moved(T_object_new, name) for piece in pieces)),
+                pieces=(*before.pieces, *(piece.moved(T_object_new, name) for piece in solid)),
                 parts=before.parts | {part: T_object_new @ T_part for part, T_part in parts.items()},
                 touch_links=tuple(dict.fromkeys((*before.touch_links, *touch_links))),
             )
         )
     if name in objects.standing:
         objects = objects.remove(name)
-    return objects.attach_new(CarriedObject(name, pieces, link, T, touch_links, Source.MOVEIT, parts))  # type: ignore[arg-type]
+    return objects.attach_new(CarriedObject(name, solid, link, T, touch_links, Source.MOVEIT, parts))
 
 
 def carried_named(message: AttachedCollisionObject, objects: SceneObjects) -> list[str]:

@@ -53,12 +53,13 @@ def check_request(request: MotionPlanRequest, values: ArmParameters) -> None:
         )
     if not math.isfinite(request.allowed_planning_time):
         raise RequestError(
-            codes.FAILURE, f"allowed_planning_time is {request.allowed_planning_time}; allowed: a finite number of seconds"
+            codes.FAILURE,
+            f"allowed_planning_time is {request.allowed_planning_time}; allowed: a finite number of seconds",
         )
 
 
 def check_group(name: str, values: ArmParameters) -> None:
-    """RequestError with INVALID_GROUP_NAME for a group other than the one that the node plans, where it knows its name."""
+    """RequestError with INVALID_GROUP_NAME for a group that is not the parameter `group`, where that is given."""
     if values.group and name not in ("", values.group):
         raise RequestError(
             codes.INVALID_GROUP_NAME, f"unknown group '{name}'; this node plans '{values.group}', parameter group"
@@ -66,7 +67,11 @@ def check_group(name: str, values: ArmParameters) -> None:
 
 
 def plan(
-    request: MotionPlanRequest, values: ArmParameters, checker: CollisionChecker, reference: Reference, start: np.ndarray
+    request: MotionPlanRequest,
+    values: ArmParameters,
+    checker: CollisionChecker,
+    reference: Reference,
+    start: np.ndarray,
 ) -> Motion:
     """Plan from start (dof,) to whichever goal region is reached first; RequestError where there is no motion.
 
@@ -100,7 +105,9 @@ def plan(
     timed = time_parameterize(best.path, robot.velocity * scaling[0], robot.acceleration * scaling[1])
     trajectory = RobotTrajectory(joint_trajectory=trajectory_message(robot, timed))
     spent = time.monotonic() - began
-    other = f"; planner_id '{request.planner_id}' is not one of {', '.join(PLANNERS)}" if name != request.planner_id else ""
+    other = (
+        f"; planner_id '{request.planner_id}' is not one of {', '.join(PLANNERS)}" if name != request.planner_id else ""
+    )
     text = (
         f"solved: goal {goal_of[best.goal_index]}, {len(best.path)} waypoints, length {best.cost:.2f}, "
         f"{timed.times[-1]:.2f} s long, by {name} on {checker.device} in {1e3 * spent:.1f} ms"

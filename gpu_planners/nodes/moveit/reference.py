@@ -20,11 +20,7 @@ class Reference:
     """
 
     def __init__(
-        self,
-        robot: RobotModel,
-        frames: Mapping[str, np.ndarray],
-        objects: SceneObjects,
-        positions: Mapping[str, float],
+        self, robot: RobotModel, frames: Mapping[str, np.ndarray], objects: SceneObjects, positions: Mapping[str, float]
     ) -> None:
         self.robot, self.objects = robot, objects
         self._frames, self._positions = frames, positions
@@ -51,12 +47,15 @@ class Reference:
         except KeyError as error:
             raise RequestError(
                 codes.FRAME_TRANSFORM_FAILURE,
-                f"{what} is given in frame '{name}', which is neither a link of robot '{self.robot.name}' nor an object "
-                f"of the scene: {error.args[0] if error.args else error}",
+                f"{what} is given in frame '{name}', which is neither a link of robot '{self.robot.name}' nor an "
+                f"object of the scene: {error.args[0] if error.args else error}",
             ) from error
 
     def body(self, name: str) -> tuple[str | None, np.ndarray]:
-        """(link that carries an object or "" for one that stands, (4, 4) of the object or its part there); None: no object."""
+        """(link that carries an object, or "" for one that stands; (4, 4) pose there of the object or its part).
+
+        (None, identity) where there is no such object.
+        """
         for known, part in ((name, ""), tuple(name.rsplit("/", 1)) if "/" in name else (name, "")):
             one = self.objects.standing.get(known) or self.objects.carried.get(known)
             if one is not None and (not part or part in one.parts):

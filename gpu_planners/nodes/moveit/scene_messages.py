@@ -84,11 +84,7 @@ def is_empty(message: PlanningScene) -> bool:
 
 
 def apply(
-    message: PlanningScene,
-    robot: RobotModel,
-    frames: Mapping[str, np.ndarray],
-    state: State,
-    beside: Beside,
+    message: PlanningScene, robot: RobotModel, frames: Mapping[str, np.ndarray], state: State, beside: Beside
 ) -> tuple[State, Beside]:
     """What a PlanningScene makes of a state. One that is no diff replaces all objects but those of the scene file.
 
@@ -104,14 +100,16 @@ def apply(
     if message.world.octomap.octomap.data:
         raise RequestError(
             codes.FAILURE,
-            "the planning scene holds an octomap, which is not taken from here; send its cloud or the OctoMap to the node",
+            "the planning scene holds an octomap, which is not taken from here; send the octomap to the node",
         )
     objects, positions = state.objects, state.positions
     if not message.is_diff:
         kept = {name: one for name, one in objects.standing.items() if one.source == Source.FILE}
         objects, beside = SceneObjects(standing=kept), Beside()
     positions = states.read_positions(message.robot_state, robot, positions, "the planning scene's robot_state")
-    beside = replace(beside, name=message.name or beside.name, frames=beside.frames | _frames(message, robot, frames, beside))
+    beside = replace(
+        beside, name=message.name or beside.name, frames=beside.frames | _frames(message, robot, frames, beside)
+    )
     reference = Reference(robot, KnownFrames(frames, beside.frames), objects, positions)
     for one in message.world.collision_objects:
         reference = reference.with_objects(object_messages.change(one, reference))
@@ -124,9 +122,7 @@ def apply(
     )
 
 
-def scene_message(
-    robot: RobotModel, state: State, beside: Beside, components: int = EVERYTHING
-) -> PlanningScene:
+def scene_message(robot: RobotModel, state: State, beside: Beside, components: int = EVERYTHING) -> PlanningScene:
     """PlanningScene of a state: what `components` of PlanningSceneComponents asks for."""
     asked = PlanningSceneComponents
     message = PlanningScene()
@@ -169,7 +165,11 @@ def _frames(message, robot, frames, beside):
     """{frame: (4, 4) T_root_frame} of the message's fixed_frame_transforms."""
     added: dict[str, np.ndarray] = {}
     for one in message.fixed_frame_transforms:
-        child, parent, what = one.child_frame_id, one.header.frame_id, f"fixed_frame_transforms, '{one.child_frame_id}',"
+        child, parent, what = (
+            one.child_frame_id,
+            one.header.frame_id,
+            f"fixed_frame_transforms, '{one.child_frame_id}',",
+        )
         if child in frames or child in robot.link_names:
             continue
         reference = Reference(robot, KnownFrames(frames, beside.frames | added), SceneObjects(), {})
@@ -206,7 +206,8 @@ def _padding(message, robot, before):
     for one in message.link_padding:
         if one.link_name not in robot.link_names:
             raise RequestError(
-                codes.INVALID_LINK_NAME, f"link_padding names the link '{one.link_name}', which robot '{robot.name}' lacks"
+                codes.INVALID_LINK_NAME,
+                f"link_padding names the link '{one.link_name}', which robot '{robot.name}' lacks",
             )
         if not 0 <= one.padding <= 1:
             raise RequestError(
@@ -222,12 +223,14 @@ def _allowed(matrix, robot, objects):
     rows = [list(entry.enabled) for entry in matrix.entry_values]
     if len(rows) != len(names) or any(len(row) != len(names) for row in rows):
         raise RequestError(
-            codes.FAILURE, f"the allowed collision matrix has {len(names)} names, so it needs {len(names)} rows of as many"
+            codes.FAILURE,
+            f"the allowed collision matrix has {len(names)} names, so it needs {len(names)} rows of as many",
         )
     if len(defaults) != len(matrix.default_entry_values):
         raise RequestError(
             codes.FAILURE,
-            f"the allowed collision matrix has {len(defaults)} default names but {len(matrix.default_entry_values)} values",
+            f"the allowed collision matrix has {len(defaults)} default names but {len(matrix.default_entry_values)} "
+            "values",
         )
     if not names and not defaults:
         return objects
@@ -236,8 +239,8 @@ def _allowed(matrix, robot, objects):
     if links:
         raise RequestError(
             codes.FAILURE,
-            f"the allowed collision matrix lets everything touch link '{min(links)}' by default; allowed: pairs of names, "
-            "and defaults of objects",
+            f"the allowed collision matrix lets everything touch link '{min(links)}' by default; allowed: pairs of "
+            "names, and defaults of objects",
         )
     known_pairs = {frozenset(pair[:2]) for pair in robot.disabled_pairs}
     pairs = frozenset(
@@ -248,7 +251,8 @@ def _allowed(matrix, robot, objects):
     whole = {
         name
         for name in objects.standing
-        if name in allowed_defaults or set(robot.link_names) <= {other for pair in pairs if name in pair for other in pair}
+        if name in allowed_defaults
+        or set(robot.link_names) <= {other for pair in pairs if name in pair for other in pair}
     }
     pairs = frozenset(pair for pair in pairs if not pair & whole)
     return replace(objects, allowed_pairs=pairs, allowed=frozenset(whole))

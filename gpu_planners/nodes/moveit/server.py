@@ -1,4 +1,4 @@
-"""MoveIt's interfaces of the arm node: the action MoveGroup in plan-only form, services and topics of the planning scene.
+"""MoveIt's interfaces of the arm node: the action MoveGroup in plan-only form, services, topics of the planning scene.
 
 All of them read and change the node's one scene, on the worker, in the order in which they arrive.
 """
@@ -80,7 +80,7 @@ class MoveItServer:
         if not self._whole:
             return
         self._scenes = node.create_publisher(PlanningScene, "monitored_planning_scene", LATCHED)
-        for kind, name, answer, refused in (
+        services: tuple[tuple[Any, str, Callable[..., Any], Callable[[Exception], Any]], ...] = (
             (GetMotionPlan, "plan_kinematic_path", self._plan_path, self._plan_path_refused),
             (GetPlanningScene, "get_planning_scene", self._tell_scene, self._refused_without_code(GetPlanningScene)),
             (ApplyPlanningScene, "apply_planning_scene", self._apply, self._refused_without_code(ApplyPlanningScene)),
@@ -88,14 +88,16 @@ class MoveItServer:
             (GetPositionFK, "compute_fk", self._find_links, self._refused_with_code(GetPositionFK)),
             (GetStateValidity, "check_state_validity", self._judge, self._refused_without_code(GetStateValidity)),
             (QueryPlannerInterfaces, "query_planner_interface", self._list, self._refused_without_code(QueryPlannerInterfaces)),
-        ):
+        )
+        for kind, name, answer, refused in services:
             node.serve(kind, name, answer, refused)
-        for kind, name, take in (
+        topics: tuple[tuple[Any, str, Callable[[Any], None]], ...] = (
             (PlanningScene, "planning_scene", self._take_scene),
             (PlanningSceneWorld, "planning_scene_world", self._take_world),
             (CollisionObject, "collision_object", self._take_object),
             (AttachedCollisionObject, "attached_collision_object", self._take_attached),
-        ):
+        )
+        for kind, name, take in topics:
             node.create_subscription(
                 kind, name, lambda message, name=name, take=take: do(self._take, name, take, message), CHANGES
             )
@@ -119,7 +121,9 @@ class MoveItServer:
         executes = self._whole and not options.plan_only
         result.error_code = _code(
             codes.CONTROL_FAILED if executes else codes.SUCCESS,
-            f"{motion.text}; the motion is not executed, for this action only plans: set plan_only" if executes else motion.text,
+            f"{motion.text}; the motion is not executed, for this action only plans: set plan_only"
+            if executes
+            else motion.text,
         )
         self._tell("move_group", motion.text)
         return result, not executes
@@ -285,4 +289,3 @@ class MoveItServer:
 
 def _code(value: int, text: str) -> MoveItErrorCodes:
     return MoveItErrorCodes(val=value, message=text, source=NAME)
-

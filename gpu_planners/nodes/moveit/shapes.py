@@ -28,7 +28,7 @@ DIMENSIONS = {  # of a SolidPrimitive: its name, and what each number is
 
 
 def read_pose(message: Pose, name: str) -> np.ndarray:
-    """(4, 4) of a geometry_msgs/Pose. A quaternion of zeros is no rotation, as in MoveIt; ObstacleError names `name`."""
+    """(4, 4) of a geometry_msgs/Pose. A quaternion of zeros is no rotation, as in MoveIt. ObstacleError names it."""
     o, p = message.orientation, message.position
     quaternion = (o.x, o.y, o.z, o.w) if (o.x, o.y, o.z, o.w) != (0, 0, 0, 0) else (0, 0, 0, 1)
     return pose_matrix((p.x, p.y, p.z), quaternion, name)
@@ -55,7 +55,9 @@ def read_shapes(message: CollisionObject) -> tuple[tuple[Piece, ...], np.ndarray
     shapes = []
     for what, given, poses, make in kinds:
         if len(poses) not in (len(given), 0):
-            raise ObstacleError(f"'{name}': {len(given)} {what} have {len(poses)} poses; allowed: one for each, or none")
+            raise ObstacleError(
+                f"'{name}': {len(given)} {what} have {len(poses)} poses; allowed: one for each, or none"
+            )
         placed = [read_pose(pose, name) for pose in poses] or [np.eye(4)] * len(given)
         shapes += [(make, shape, pose) for shape, pose in zip(given, placed, strict=True)]
     pose = read_pose(message.pose, name)
@@ -129,7 +131,9 @@ def _plane(name, message, pose):
     normal = np.array([a, b, c])
     length = np.linalg.norm(normal)
     if not np.isfinite([a, b, c, d]).all() or not length > 0:
-        raise ObstacleError(f"'{name}': a plane needs four finite coefficients, not all of a, b, c 0; got {[a, b, c, d]}")
+        raise ObstacleError(
+            f"'{name}': a plane needs four finite coefficients, not all of a, b, c 0; got {[a, b, c, d]}"
+        )
     T = np.eye(4)
     T[:3, :3] = Rotation.align_vectors([normal / length], [[0.0, 0.0, 1.0]])[0].as_matrix()
     T[:3, 3] = -d / length**2 * normal - PLANE_REACH / 2 * normal / length

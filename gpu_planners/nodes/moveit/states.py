@@ -52,7 +52,8 @@ def read_positions(message: RobotState, robot: RobotModel, known: Mapping[str, f
     if unknown:
         raise RequestError(
             codes.INVALID_ROBOT_STATE,
-            f"{what} has the joint '{unknown[0]}', which robot '{robot.name}' lacks; known are {', '.join(sorted(allowed))}",
+            f"{what} has the joint '{unknown[0]}', which robot '{robot.name}' lacks; known are "
+            + ", ".join(sorted(allowed)),
         )
     return dict(known) | {name: value for name, value in given.items() if name not in robot.mimic_joints}
 
