@@ -29,9 +29,7 @@ def pose(position=(0.0, 0.0, 0.0), rotation=None):
 
 
 def state(q, names=GROUP, diff=True):
-    return RobotState(
-        joint_state=JointState(name=list(names), position=[float(value) for value in q]), is_diff=diff
-    )
+    return RobotState(joint_state=JointState(name=list(names), position=[float(value) for value in q]), is_diff=diff)
 
 
 def box(name, size=(0.1, 0.1, 0.1), position=(0.0, 2.0, 0.1), frame="plate", operation=CollisionObject.ADD):
@@ -80,11 +78,9 @@ def orientation_constraint(link, rotation, tolerance=(1e-2,) * 3, frame="plate",
     message = OrientationConstraint(link_name=link, weight=1.0, parameterization=parameterization)
     message.header.frame_id = frame
     message.orientation = pose(rotation=rotation).orientation
-    (
-        message.absolute_x_axis_tolerance,
-        message.absolute_y_axis_tolerance,
-        message.absolute_z_axis_tolerance,
-    ) = map(float, tolerance)
+    (message.absolute_x_axis_tolerance, message.absolute_y_axis_tolerance, message.absolute_z_axis_tolerance) = map(
+        float, tolerance
+    )
     return message
 
 

@@ -119,15 +119,6 @@ class Region:
         """(N,) bool of configurations (N, dof)."""
         return np.all(self.excesses(robot, q) <= LEAST_ANGLE, axis=1)
 
-    def of_link(self, link: str) -> "Region":
-        """What it asks of joints and of one link."""
-        return Region(
-            self.what,
-            self.joints,
-            tuple(part for part in self.positions if part.link == link),
-            tuple(part for part in self.orientations if part.link == link),
-        )
-
 
 def is_empty(message: Constraints) -> bool:
     """Does a Constraints message ask for nothing?"""

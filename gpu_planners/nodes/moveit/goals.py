@@ -1,4 +1,8 @@
-"""Collision-free configurations of a goal region: joints drawn from their bands, links placed by inverse kinematics."""
+"""Collision-free configurations of a goal region.
+
+Joints are drawn from their bands. One link is placed by inverse kinematics at poses drawn from the region, the centre
+first. What that cannot do, several links or tolerances that differ much, is left to `projection`.
+"""
 
 import math
 import time
@@ -10,11 +14,12 @@ from ...arm import CollisionChecker, RobotModel
 from ...errors import RobotDescriptionError
 from ..arm import codes
 from ..common.request_error import RequestError
-from .constraints import Region
+from .constraints import Region, link_poses
+from .projection import project
 from .regions import LEAST
 
-ROUNDS = 1, 8, 32, 64  # poses drawn from a region, each round: the first one is its centre
-DRAWN = 256  # configurations drawn from bands of joints
+ROUNDS = 1, 16  # poses drawn from a region, each round: the first one is its centre
+DRAWN = 256  # configurations drawn: from bands of joints, and as starts of projections
 DISTINCT = 0.05  # rad or m by which two goals of a region differ in some joint
 FINE = 1e-3  # m and rad: a region within these about its centre is given up when the centre is
 TRIED = 4  # times as many solutions are looked for as are used: the nearest of them lead to shorter motions
@@ -61,10 +66,15 @@ def goals_in(
         found = _from_bands(region, judge, start, rng)
     else:
         found = np.zeros((0, checker.robot.dof))
-        for poses in ROUNDS:
+        for poses in ROUNDS if _is_one_pose(region) else ():
             found = np.concatenate([found, _placed(region, judge, start, count, poses, until, rng)])
-            if len(found) >= count or time.monotonic() > until or (poses == 1 and _is_fine(region)):
+            if len(found) >= count or (poses == 1 and _is_fine(region)):
                 break
+        if not len(found) and not (_is_one_pose(region) and _is_fine(region)):
+            starts = rng.uniform(judge.robot.lower, judge.robot.upper, (DRAWN, len(start)))
+            starts[0] = start
+            found = project(region, judge.robot, starts, rng, until)
+            found = found[judge.configurations_valid(found)]
     if not len(found):
         raise _none(region, judge, until)
     return _distinct(found, start, count)
@@ -89,59 +99,43 @@ def _from_bands(region, judge, start, rng):
 
 
 def _placed(region, judge, start, count, poses, until, rng):
-    """(K, dof), link after link: the search for a later one starts where the earlier ones are placed."""
-    robot, seeds = judge.robot, start[None]
-    for number, link in enumerate(region.links):
-        last = number == len(region.links) - 1
-        one = region.of_link(link)
-        here = judge if last else Judge(robot, one, None)
-        target, options = _targets(one, robot, link, seeds[0], poses, rng)
-        left = until - time.monotonic()
-        if left <= 0:
-            return np.zeros((0, robot.dof))
-        targets, firsts = np.repeat(target, len(seeds), axis=0), np.tile(seeds, (len(target), 1))
-        try:
-            found = robot.inverse_kinematics(
-                targets, here, link=link, seed_q=firsts, solutions=TRIED * count, time_limit_s=left, **options
-            )
-        except RobotDescriptionError as error:
-            raise RequestError(codes.INVALID_LINK_NAME, f"{region.what}: {error}") from error
-        seeds = np.concatenate([solutions.q for solutions in found])
-        if not last:
-            seeds = _distinct(seeds, start, count)
-        if not len(seeds):
-            break
-    return seeds
+    """(K, dof) by inverse kinematics of the region's one link."""
+    left = until - time.monotonic()
+    if left <= 0:
+        return np.zeros((0, len(start)))
+    targets, options = _targets(region, judge.robot, start, poses, rng)
+    try:
+        found = judge.robot.inverse_kinematics(
+            targets, judge, link=region.links[0], seed_q=start, solutions=TRIED * count, time_limit_s=left, **options
+        )
+    except RobotDescriptionError as error:
+        raise RequestError(codes.INVALID_LINK_NAME, f"{region.what}: {error}") from error
+    return np.concatenate([solutions.q for solutions in found])
 
 
-def _targets(region, robot, link, seed_q, poses, rng):
-    """(poses, 4, 4) wanted poses of a link, and what inverse kinematics takes beside them."""
+def _targets(region, robot, start, poses, rng):
+    """(poses, 4, 4) wanted poses of the link, and what inverse kinematics takes beside them."""
     T = np.broadcast_to(np.eye(4), (poses, 4, 4)).copy()
-    options = {"position_tolerance": 1e-6, "orientation_tolerance": 1e-6}
+    options = {"position_tolerance": math.inf, "orientation_tolerance": math.inf}
     if region.orientations:
         turned = region.orientations[0]
         T[:, :3, :3] = turned.sample(rng, poses)
         options["orientation_tolerance"] = _within(turned.tolerance.min(), 1e-2)
-    if not region.positions:
-        T[:, :3, 3] = robot.link_poses(np.clip(seed_q, robot.lower, robot.upper))[link][0, :3, 3]
-        return T, options | {"position_tolerance": math.inf}
-    placed = region.positions[0]
-    body = placed.bodies[0]
-    points = body.sample(rng, poses)
-    points[0] = body.centre
-    for i in range(1, poses):
-        other = placed.bodies[i % len(placed.bodies)]
-        points[i] = other.sample(rng, 1)[0] if len(placed.bodies) > 1 else points[i]
-    options["position_tolerance"] = _within(body.thinness, 1e-3)
-    if not region.orientations:
-        if not placed.offset.any():
-            T[:, :3, 3] = points
-            return T, options | {"position_only": True}
-        T[:, :3, :3] = np.linalg.qr(rng.normal(size=(poses, 3, 3)))[0]
-        T[:, :3, 0] *= np.linalg.det(T[:, :3, :3])[:, None]
-        T[0, :3, :3] = robot.link_poses(np.clip(seed_q, robot.lower, robot.upper))[link][0, :3, :3]
-    T[:, :3, 3] = points - T[:, :3, :3] @ placed.offset
+    if region.positions:
+        placed = region.positions[0]
+        points = np.concatenate([body.sample(rng, poses) for body in placed.bodies])
+        points = rng.permutation(points)[:poses]
+        points[0] = placed.bodies[0].centre
+        T[:, :3, 3] = points - T[:, :3, :3] @ placed.offset
+        options["position_tolerance"] = _within(min(body.thinness for body in placed.bodies), 1e-3)
+    else:
+        T[:, :3, 3] = link_poses(robot, region.links[0], start[None])[0, :3, 3]
     return T, options
+
+
+def _is_one_pose(region):
+    """Does it ask for the pose of one link's frame, or for a part of it that inverse kinematics knows?"""
+    return len(region.links) == 1 and (bool(region.orientations) or not region.positions[0].offset.any())
 
 
 def _within(tolerance, most):
@@ -154,7 +148,7 @@ def _is_fine(region):
     return (
         all(len(part.bodies) == 1 and part.bodies[0].half.max() <= FINE for part in region.positions)
         and all(part.tolerance.max() <= FINE for part in region.orientations)
-        and all(len(of.positions) and len(of.orientations) for of in map(region.of_link, region.links))
+        and bool(region.positions and region.orientations)
     )
 
 

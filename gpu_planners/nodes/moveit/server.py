@@ -87,7 +87,12 @@ class MoveItServer:
             (GetPositionIK, "compute_ik", self._place, self._refused_with_code(GetPositionIK)),
             (GetPositionFK, "compute_fk", self._find_links, self._refused_with_code(GetPositionFK)),
             (GetStateValidity, "check_state_validity", self._judge, self._refused_without_code(GetStateValidity)),
-            (QueryPlannerInterfaces, "query_planner_interface", self._list, self._refused_without_code(QueryPlannerInterfaces)),
+            (
+                QueryPlannerInterfaces,
+                "query_planner_interface",
+                self._list,
+                self._refused_without_code(QueryPlannerInterfaces),
+            ),
         )
         for kind, name, answer, refused in services:
             node.serve(kind, name, answer, refused)
