@@ -17,7 +17,7 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import MarkerArray
 
-from gpu_planners_msgs.srv import PlanMotion
+from gpu_planners_msgs.srv import AttachObjects, PlanMotion
 
 from ..common.diagnostics import OK, WARN, Diagnostics, steady_clock
 from ..common.parameters import check_changes, declare
@@ -26,6 +26,7 @@ from ..common.qos import BEST_EFFORT, LATCHED, of_durability
 from ..common.request_error import error_text
 from ..common.worker import Worker
 from . import codes as error_codes
+from .attaching import attach_objects
 from .conversions import joint_positions
 from .frames import Transforms
 from .markers import scene_markers
@@ -67,6 +68,9 @@ class ArmPlannerNode(Node):
             )
         self.create_service(
             PlanMotion, "~/plan_motion", self._plan_motion, callback_group=MutuallyExclusiveCallbackGroup()
+        )
+        self.create_service(
+            AttachObjects, "~/attach_objects", self._attach_objects, callback_group=MutuallyExclusiveCallbackGroup()
         )
         self.create_timer(0.2, self._publish_markers, clock=steady_clock())
 
@@ -146,6 +150,16 @@ class ArmPlannerNode(Node):
         self._trajectories.publish(response.trajectory)
         self._shown = self._scene.robot, planned
         self.get_logger().info(f"plan_motion: {response.message}")
+        return response
+
+    def _attach_objects(self, request, response):
+        try:
+            response = self._worker.call(attach_objects, self._scene, request, self._measured, response)
+        except Exception as error:  # a callback that raises would end spin() and leave the client waiting
+            response = AttachObjects.Response(code=error_codes.code_of(error), message=error_text(error))
+            response.attached = list(self._scene.objects.carried)
+        self.get_logger().info(f"attach_objects: {response.message}")
+        self._worker.do(self._show_obstacles)
         return response
 
     def _show_obstacles(self):
