@@ -7,6 +7,7 @@ import numpy as np
 from gpu_planners_msgs.msg import AttachedObject
 from gpu_planners_msgs.srv import AttachObjects
 
+from ...arm.geometry.shapes import ConvexShape
 from ..common.request_error import RequestError, check_count
 from . import codes as error_codes
 from .conversions import frame_transform, pose_of
@@ -74,7 +75,7 @@ def _attached(scene: PlanningScene, objects: SceneObjects, one: AttachedObject, 
             )
     if not one.shapes:
         return objects.attach(one.name, one.link, links.pose(one.link), one.touch_links)
-    pieces = []
+    pieces: list[ConvexShape] = []
     for number, marker in enumerate(one.shapes):
         what = f"shape {number} of attached object '{one.name}'"
         T_link_frame = _in_link(scene, one.link, marker.header.frame_id, links, what)

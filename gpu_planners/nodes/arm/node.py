@@ -27,6 +27,7 @@ from ..common.request_error import error_text
 from ..common.worker import Worker
 from . import codes as error_codes
 from .attaching import attach_objects
+from .cloud_topics import CloudTopics
 from .conversions import joint_positions
 from .frames import Transforms
 from .markers import scene_markers
@@ -72,10 +73,19 @@ class ArmPlannerNode(Node):
         self.create_service(
             AttachObjects, "~/attach_objects", self._attach_objects, callback_group=MutuallyExclusiveCallbackGroup()
         )
+        self._clouds = CloudTopics(
+            self,
+            lambda: self._values,
+            self._scene,
+            self._measured,
+            lambda seen: self._worker.do(self._take_cloud, seen),
+            self._state.set_problem,
+        )
         self.create_timer(0.2, self._publish_markers, clock=steady_clock())
 
     def close(self, patience_s: float = -1.0) -> bool:
         """Stop; False when the job under way has not ended within patience_s seconds (negative: wait for it)."""
+        self._clouds.close()
         stopped = self._worker.stop(patience_s)
         if stopped:
             self.destroy_node()
@@ -90,6 +100,7 @@ class ArmPlannerNode(Node):
             f"robot '{robot.name}': {robot.dof} planning joints, {len(robot.shapes)} convex shapes, "
             f"{len(robot.self_collision_pairs)} self-collision pairs, root link '{robot.root_link}'"
         )
+        self._clouds.robot_is_there()
         self._warm_up()
 
     def _warm_up(self):
@@ -132,6 +143,14 @@ class ArmPlannerNode(Node):
             )
         self._show_obstacles()
 
+    def _take_cloud(self, seen):
+        try:
+            self._scene.take(self._scene.objects.add(seen))
+            self._scene.pack()
+        except Exception as error:  # whatever it is, the next message may be right
+            self._state.set_problem(seen.name, f"'{seen.name}' was refused: {error_text(error)}")
+        self._show_obstacles()
+
     def _plan_motion(self, request, response):
         try:
             return self._worker.call(self._answer, request, response)
@@ -164,13 +183,18 @@ class ArmPlannerNode(Node):
 
     def _show_obstacles(self):
         if (robot := self._scene.robot) is not None:
-            self._shown = robot, Planned(np.zeros((0, robot.dof)), self._scene.world, robot.tip_link)
+            self._shown = robot, Planned(np.zeros((0, robot.dof)), self._scene.objects, robot.tip_link)
 
     def _publish_markers(self):
         """Markers cost more than planning, so they are made when someone looks."""
         if self._shown is not None and self._markers.get_subscription_count():
             (robot, planned), self._shown = self._shown, None
-            self._markers.publish(scene_markers(robot, planned.world, planned.path, planned.tip_link))
+            self._markers.publish(scene_markers(robot, planned.objects, planned.path, planned.tip_link, self._place()))
+
+    def _place(self):
+        """(dof,) where joint_states has the robot, or None."""
+        positions, names = self._measured() or {}, self._scene.robot.joint_names
+        return np.array([positions[name] for name in names]) if all(name in positions for name in names) else None
 
     def _facts(self):
         robot = self._scene.robot
