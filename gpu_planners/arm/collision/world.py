@@ -77,13 +77,13 @@ class CollisionWorld:
             mesh = load_mesh(name, mesh)
         self._put(name, tuple(convex_pieces(name, mesh, pose)))
 
-    def add_voxels(self, name: str, cells: ArrayLike, size: float, pose: ArrayLike, extents: ArrayLike = 1) -> None:
-        """Cubes of a grid as one obstacle, exact: touching cubes are merged into boxes whose union is the same.
+    def add_voxels(self, name: str, cells: ArrayLike, size: ArrayLike, pose: ArrayLike, extents: ArrayLike = 1) -> None:
+        """Voxels of a grid as one obstacle, exact: those that touch are merged into boxes whose union is the same.
 
-        cells: (N, 3) whole numbers, in any order; cube i spans cells[i] * size to (cells[i] + extents[i]) * size in
+        cells: (N, 3) whole numbers, in any order; voxel i spans cells[i] * size to (cells[i] + extents[i]) * size in
             the frame of `pose`. Of points (M, 3): np.floor(points / size), see geometry.bricks.cells_of
-        size: edge length of a cell, metres; extents: (N,) or one whole number from 1: edge lengths in cells, as of the
-            leaves of an octree
+        size: edge length of a cell, or (3,) along x, y and z, metres
+        extents: (N,) or one whole number from 1: edge lengths in cells, as of the leaves of an octree
         """
         self._put(name, (Bricks.of_voxels(name, cells, size, pose, extents),))
 

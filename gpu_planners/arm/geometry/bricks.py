@@ -1,6 +1,6 @@
 """Many boxes on one grid, kept as arrays: what voxels, octrees and point clouds become.
 
-Cubes that touch are merged into larger boxes whose union is the same: into rows, rows into plates, plates into blocks.
+Voxels that touch are merged into larger boxes whose union is the same: into rows, rows into plates, plates into blocks.
 Corners are whole numbers until the boxes are placed, so nothing is lost or gained.
 """
 
@@ -25,26 +25,27 @@ class Bricks:
 
     name: brick i is called 'name#i'
     pose: (4, 4) T_frame_grid, metres
-    size: edge length of a cell, metres
+    size: (3,) edge lengths of a cell along x, y, z, metres
     low, high: (B, 3) int64 corners in cells: a brick spans low * size to high * size in the grid's frame
     """
 
     name: str
     pose: np.ndarray
-    size: float
+    size: np.ndarray
     low: np.ndarray = field(repr=False)
     high: np.ndarray = field(repr=False)
 
     @staticmethod
-    def of_voxels(name: str, cells: ArrayLike, size: float, pose: ArrayLike, extents: ArrayLike = 1) -> "Bricks":
-        """Cubes of a grid, merged.
+    def of_voxels(name: str, cells: ArrayLike, size: ArrayLike, pose: ArrayLike, extents: ArrayLike = 1) -> "Bricks":
+        """Voxels of a grid, merged.
 
-        cells: (N, 3) whole numbers; a cube spans cells * size to (cells + extents) * size in the frame of `pose`
-        size: edge length of a cell, metres; extents: (N,) or one whole number from 1, edge lengths in cells
+        cells: (N, 3) whole numbers; one spans cells * size to (cells + extents) * size in the frame of `pose`
+        size: edge length of a cell, or (3,) along x, y and z, metres
+        extents: (N,) or one whole number from 1, edge lengths in cells
         """
         pose, length = check_pose(name, pose), check_lengths(name, "size", size)
-        if length.shape or not length > 0:
-            raise ObstacleError(f"'{name}': size must be one number above 0 (metres), got {shown(size)}")
+        if length.shape not in ((), (3,)) or not (length > 0).all():
+            raise ObstacleError(f"'{name}': size must be one number above 0 (metres) or three, got {shown(size)}")
         low, extents = _whole(name, "cells", cells), _whole(name, "extents", extents)
         low = low.reshape(-1, 3) if not low.size else low
         if low.ndim != 2 or low.shape[1] != 3:
@@ -52,13 +53,11 @@ class Bricks:
         if extents.shape not in ((), low.shape[:1]) or (extents < 1).any():
             raise ObstacleError(f"'{name}': extents must be whole numbers from 1, one or {len(low)}")
         high = low + np.atleast_1d(extents)[:, None]
-        farthest = max(np.abs(low).max(initial=0), np.abs(high).max(initial=0))
-        if farthest > GREATEST_CELL or farthest * length > GREATEST_LENGTH:
-            raise ObstacleError(
-                f"'{name}': a voxel lies {farthest * float(length):.6g} m out; allowed: +-{GREATEST_LENGTH:g} m "
-                f"and {GREATEST_CELL} cells"
-            )
-        return Bricks(name, pose, float(length), *merged(low, high))
+        size = np.broadcast_to(length, 3).copy()
+        farthest = float((np.maximum(np.abs(low), np.abs(high)) * size).max(initial=0.0))
+        if farthest > GREATEST_LENGTH:
+            raise ObstacleError(f"'{name}': a voxel lies {farthest:.6g} m out; allowed: +-{GREATEST_LENGTH:g} m")
+        return Bricks(name, pose, size, *merged(low, high))
 
     def __len__(self) -> int:
         return len(self.low)

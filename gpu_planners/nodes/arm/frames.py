@@ -57,6 +57,11 @@ class RobotFrames(dict[str, np.ndarray]):
         super().__init__(fixed)
         self.root, self._transforms = root, transforms
 
+    @property
+    def asks_tf2(self) -> bool:
+        """Is tf2 there to ask?"""
+        return self._transforms is not None and not self._transforms.missing
+
     def __missing__(self, frame: str) -> np.ndarray:
         return self.at(frame, None)
 

@@ -17,7 +17,7 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import MarkerArray
 
-from gpu_planners_msgs.srv import PlanMotion
+from gpu_planners_msgs.srv import AttachObjects, PlanMotion
 
 from ...device import resolve_device
 from ..common.diagnostics import OK, WARN, Diagnostics, steady_clock
@@ -28,6 +28,8 @@ from ..common.qos import BEST_EFFORT, LATCHED, of_durability
 from ..common.request_error import error_text
 from ..common.worker import Worker
 from . import codes as error_codes
+from .attaching import attach_objects
+from .cloud_topics import CloudTopics
 from .conversions import joint_positions
 from .frames import Transforms
 from .markers import scene_markers
@@ -71,10 +73,22 @@ class ArmPlannerNode(Node):
             PlanMotion, "~/plan_motion", self._plan_motion, callback_group=MutuallyExclusiveCallbackGroup()
         )
         self._moveit = self._serve_moveit()
+        self.create_service(
+            AttachObjects, "~/attach_objects", self._attach_objects, callback_group=MutuallyExclusiveCallbackGroup()
+        )
+        self._clouds = CloudTopics(
+            self,
+            lambda: self._values,
+            self._scene,
+            self._measured,
+            lambda seen: self._worker.do(self._take_cloud, seen),
+            self._state.set_problem,
+        )
         self.create_timer(0.2, self._publish_markers, clock=steady_clock())
 
     def close(self, patience_s: float = -1.0) -> bool:
         """Stop; False when the job under way has not ended within patience_s seconds (negative: wait for it)."""
+        self._clouds.close()
         stopped = self._worker.stop(patience_s)
         if stopped:
             self.destroy_node()
@@ -91,6 +105,7 @@ class ArmPlannerNode(Node):
             f"robot '{robot.name}': {robot.dof} planning joints, {len(robot.shapes)} convex shapes, "
             f"{len(robot.self_collision_pairs)} self-collision pairs, root link '{robot.root_link}'"
         )
+        self._clouds.robot_is_there()
         self._warm_up()
 
     def _warm_up(self):
@@ -131,6 +146,14 @@ class ArmPlannerNode(Node):
             self._state.set_problem(
                 "obstacles", f"a message on ~/obstacles was refused as a whole: {error_text(error)}"
             )
+        self._show_obstacles()
+
+    def _take_cloud(self, seen):
+        try:
+            self._scene.take(self._scene.objects.add(seen))
+            self._scene.pack()
+        except Exception as error:  # whatever it is, the next message may be right
+            self._state.set_problem(seen.name, f"'{seen.name}' was refused: {error_text(error)}")
         self._show_obstacles()
 
     def _plan_motion(self, request, response):
@@ -210,16 +233,30 @@ class ArmPlannerNode(Node):
             return result
         self._acts = ActionServer(self, kind, name, execute, cancel_callback=lambda g: CancelResponse.ACCEPT, callback_group=MutuallyExclusiveCallbackGroup())
     # SHIM END
+    def _attach_objects(self, request, response):
+        try:
+            response = self._worker.call(attach_objects, self._scene, request, self._measured, response)
+        except Exception as error:  # a callback that raises would end spin() and leave the client waiting
+            response = AttachObjects.Response(code=error_codes.code_of(error), message=error_text(error))
+            response.attached = list(self._scene.objects.carried)
+        self.get_logger().info(f"attach_objects: {response.message}")
+        self._worker.do(self._show_obstacles)
+        return response
 
     def _show_obstacles(self):
         if (robot := self._scene.robot) is not None:
-            self._shown = robot, Planned(np.zeros((0, robot.dof)), self._scene.world, robot.tip_link)
+            self._shown = robot, Planned(np.zeros((0, robot.dof)), self._scene.objects, robot.tip_link)
 
     def _publish_markers(self):
         """Markers cost more than planning, so they are made when someone looks."""
         if self._shown is not None and self._markers.get_subscription_count():
             (robot, planned), self._shown = self._shown, None
-            self._markers.publish(scene_markers(robot, planned.world, planned.path, planned.tip_link))
+            self._markers.publish(scene_markers(robot, planned.objects, planned.path, planned.tip_link, self._place()))
+
+    def _place(self):
+        """(dof,) where joint_states has the robot, or None."""
+        positions, names = self._measured() or {}, self._scene.robot.joint_names
+        return np.array([positions[name] for name in names]) if all(name in positions for name in names) else None
 
     def _facts(self):
         robot = self._scene.robot

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpu_planners_msgs.srv import PlanMotion
 
-from ...arm import CollisionWorld, RobotModel
+from ...arm import RobotModel
 from ...arm.planners.result import PlanningResult
 from ...arm.planners.settings import LEAST_TIME_S, PlannerSettings
 from ...arm.robot import inverse_kinematics
@@ -30,10 +30,10 @@ Measured = Callable[[], dict[str, float] | None]  # {joint: position} of joint_s
 
 @dataclass(frozen=True)
 class Planned:
-    """What a request led to, for the markers: path (K, dof) in the world that it was planned in."""
+    """What a request led to, for the markers: path (K, dof) among the objects that it was planned among."""
 
     path: np.ndarray
-    world: CollisionWorld
+    objects: SceneObjects
     tip_link: str
 
 
@@ -93,7 +93,7 @@ def _plan(scene, values, request, measured, response):
         f"solved: {len(result.path)} waypoints, length {result.cost:.2f}, {motion_s:.2f} s long, "
         f"among {len(objects.standing)} obstacles, by {name} on {checker.device} in {1e3 * result.time_s:.1f} ms"
     ) + (f"; {one_line(result.message)}" if result.message else "")
-    return Planned(result.path, objects.world, tip_link)
+    return Planned(result.path, objects, tip_link)
 
 
 def _fill_motion(response: PlanMotion.Response, robot: RobotModel, result: PlanningResult, scaling: list[float]):

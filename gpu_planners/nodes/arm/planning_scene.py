@@ -166,6 +166,12 @@ class PlanningScene:
         checker.world, checker.margin = objects.world, margin
         return checker
 
+    def pack(self) -> None:
+        """Pack what changed for the checker of the last request, before the next one has to wait for it."""
+        if self._checker is not None and self._checker[1].robot is self.robot:
+            self._checker[1].world = self.world
+            self._checker[1].packed_scene  # noqa: B018 - packs
+
     def link_pose(self, link: str, positions: dict[str, float]) -> np.ndarray:
         """(4, 4) T_root_link at {joint: rad or m}, every planning joint among them; RequestError names the link."""
         robot = self.require_robot()
