@@ -197,9 +197,9 @@ class ArmPlannerNode(Node):
             self._worker.do,
         )
 
-    def _show_motion(self, path, world):
+    def _show_motion(self, path, objects):
         robot = self._scene.robot
-        self._shown = robot, Planned(path, world, self._values.tip_link or robot.tip_link)
+        self._shown = robot, Planned(path, objects, self._values.tip_link or robot.tip_link)
 
     def _scene_changed(self, refused):
         """refused: why a message of MoveIt was refused; empty: none was"""

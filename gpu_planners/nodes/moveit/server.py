@@ -29,10 +29,11 @@ from moveit_msgs.srv import (
 )
 from rclpy.qos import QoSProfile
 
-from ...arm import CollisionChecker, CollisionWorld
+from ...arm import CollisionChecker
 from ..arm import codes
 from ..arm.parameters import PLANNERS, ArmParameters
 from ..arm.planning_scene import PlanningScene as Scene
+from ..arm.scene_objects import SceneObjects
 from ..common.diagnostics import steady_clock
 from ..common.qos import LATCHED
 from ..common.request_error import error_text
@@ -54,7 +55,7 @@ class MoveItServer:
     node: a PlannerNode; scene: its planning scene; values: its parameters as they are
     measured: {joint: rad or m} of joint_states, None without a recent message
     prepare: called on the worker with the name of a planner before it is asked: compiles it, or raises
-    show: called on the worker with a path (K, dof) and the world that it was planned in
+    show: called on the worker with a path (K, dof) and the SceneObjects that it was planned among
     changed: called on the worker when messages have changed the scene, with a text when one was refused, else ""
     """
 
@@ -65,7 +66,7 @@ class MoveItServer:
         values: Callable[[], ArmParameters],
         measured: Callable[[], dict[str, float] | None],
         prepare: Callable[[str], Any],
-        show: Callable[[np.ndarray, CollisionWorld], Any],
+        show: Callable[[np.ndarray, SceneObjects], Any],
         changed: Callable[[str], Any],
         do: Callable[..., Any],
     ) -> None:
@@ -168,7 +169,7 @@ class MoveItServer:
             self._paths.publish(
                 DisplayTrajectory(model_id=checker.robot.name, trajectory=[motion.trajectory], trajectory_start=message)
             )
-        self._show(motion.path, checker.world)
+        self._show(motion.path, reference.objects)
         return motion, message
 
     # ---- queries ----
