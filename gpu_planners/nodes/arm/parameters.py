@@ -66,7 +66,6 @@ class ArmParameters(NodeParameters):
         choices=("transient_local", "volatile"),
         read_only=True,
     )
-    device: str = setting("auto", "Where to compute: auto, cpu, cuda or cuda:N")
     moveit_interface: str = setting(
         "all",
         "MoveIt's interfaces, where moveit_msgs is installed: all, only the action (beside a move_group), or none",
