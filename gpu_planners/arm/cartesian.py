@@ -107,8 +107,8 @@ def solve(
     goal: (4, 4) pose of the link in the root frame, metres (`shifted` makes one from a translation)
     checker: CollisionChecker; link: default: the robot's tip link; seed: of the postures that are tried
 
-    Raises ConfigurationError or SettingsError that name what is wrong with start, goal or checker, RobotDescriptionError
-    for an unknown link.
+    Raises ConfigurationError or SettingsError that name what is wrong with start, goal or checker, and
+    RobotDescriptionError for an unknown link.
     """
     if not isinstance(settings, Settings):
         raise SettingsError(f"settings is {shown(settings)}; allowed: cartesian.Settings")
@@ -119,7 +119,10 @@ def solve(
     T_goal = as_poses(goal, tip.link)[0][0]
     starts = _starts(start, robot, tip, checker, seed, settings)
     best = Line(
-        End.UNREACHABLE, np.zeros((0, robot.dof)), np.zeros(0), f"no posture that is free places '{tip.link}' at the start"
+        End.UNREACHABLE,
+        np.zeros((0, robot.dof)),
+        np.zeros(0),
+        f"no posture that is free places '{tip.link}' at the start",
     )
     for q in starts:
         line = _from(q, T_goal, tip, checker, settings, until)

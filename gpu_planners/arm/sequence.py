@@ -1,6 +1,7 @@
-"""Motions of several parts as one trajectory: free motions and straight lines of the tool, with rounded corners between.
+"""Motions of several parts as one trajectory: free motions and straight lines of the tool, with rounded corners.
 
-Approach and retreat along the tool are lines; a free motion before lines goes to a goal from which they all can be done.
+Approach and retreat along the tool are lines. A free motion before lines goes to a goal from which all of them can be
+done.
 """
 
 import itertools
@@ -21,6 +22,7 @@ from .motion.pacing import Limits
 from .motion.timing import LEAST_CUT, LESS, Leg, room_for, timed
 from .planners.result import PlanningResult, Status
 from .planners.settings import LEAST_TIME_S
+from .robot import inverse_kinematics
 from .robot.tip import Tip
 from .trajectory import Trajectory, as_trajectory, corners_of, cuts_of, joint_limits
 
@@ -128,7 +130,10 @@ def solve(
     Every part of the motion is proven free: paths by their planner, lines by `cartesian`, rounded corners as in
     `motion.timing`. Raises SettingsError and ConfigurationError for arguments that are wrong.
     """
-    began, robot = time.monotonic(), checker.robot
+    robot = checker.robot
+    checker.warm_up()
+    inverse_kinematics.warm_up()
+    began = time.monotonic()
     until = began + time_limit_s
     if not segments:
         raise SettingsError("segments is empty; allowed: at least one Free or Straight")
@@ -139,8 +144,14 @@ def solve(
         jerk,
         robot.dof,
     )
-    work = _Work(checker, tip, planner, planner.Settings() if settings is None else settings, line_settings, seed, until)
-    q, legs, cuts, last_legs, paths, fraction = np.asarray(start, dtype=float), [], [], [], [], 1.0
+    work = _Work(
+        checker, tip, planner, planner.Settings() if settings is None else settings, line_settings, seed, until
+    )
+    q, fraction = np.asarray(start, dtype=float), 1.0
+    legs: list[Leg] = []
+    cuts: list[float] = []
+    last_legs: list[int] = []
+    paths: list[np.ndarray] = []
     status, end, failed, text = None, None, -1, ""
     for number, segment in enumerate(segments):
         path, fraction, status, end, text = work.planned(q, list(segments[number:]), number)
@@ -167,7 +178,9 @@ def solve(
     if not legs:
         rest = np.zeros((1, robot.dof))
         still = Trajectory(np.zeros(1), path[:1].copy(), rest, rest.copy())
-        return SequenceResult(-1, None, None, "", still, path[:1], np.zeros(len(paths)), fraction, time.monotonic() - began)
+        return SequenceResult(
+            -1, None, None, "", still, path[:1], np.zeros(len(paths)), fraction, time.monotonic() - began
+        )
     motion = timed(legs, np.array(cuts), checker)
     ends_s = np.array([motion.ends_s[i] if i >= 0 else 0.0 for i in last_legs])
     trajectory = as_trajectory(motion, path[0], q)
@@ -186,7 +199,7 @@ class _Work:
     seed: int
     until: float
 
-    def planned(self, q, segments, number):
+    def planned(self, q: Any, segments: list, number: int) -> tuple[Any, float, Status | None, End | None, str]:
         """Plan segments[0] from q -> path (K, dof), fraction, Status, End, and what was wrong."""
         left = self.until - time.monotonic()
         if left < LEAST_TIME_S:
@@ -198,14 +211,19 @@ class _Work:
         if not isinstance(segment, Free):
             raise SettingsError(f"segment {number} is {shown(segment)}; allowed: Free or Straight")
         result = self.free(q, segment, segments[1:], number, left)
-        if isinstance(result, str):
-            return q[None], 0.0, Status.INVALID_GOAL, None, result
+        if isinstance(result, tuple):
+            status, end, text = result
+            return q[None], 0.0, status, end, text
         text = "" if result.solved else result.message or result.status.value
         return result.path, float(result.solved), result.status, None, text
 
-    def free(self, q, segment, following, number, left) -> PlanningResult | str:
-        """The planner's answer; a text where there are no goals."""
-        goals = np.asarray(segment.goals, dtype=float).reshape(-1, len(q)) if np.size(segment.goals) else np.zeros((0, len(q)))
+    def free(self, q, segment, following, number, left) -> PlanningResult | tuple[Status | None, End | None, str]:
+        """The planner's answer; where there are no goals, Status or End, and what was wrong."""
+        goals = (
+            np.asarray(segment.goals, dtype=float).reshape(-1, len(q))
+            if np.size(segment.goals)
+            else np.zeros((0, len(q)))
+        )
         if np.size(segment.poses):
             found = self.checker.robot.inverse_kinematics(
                 np.reshape(np.asarray(segment.poses, dtype=float), (-1, 4, 4)),
@@ -219,19 +237,24 @@ class _Work:
             near = np.concatenate([each.q for each in found])
             goals = np.concatenate([goals, near])
             if not len(goals):
-                refused = next((each.colliding for each in found if len(each.colliding)), ())
-                if len(refused):
+                refused = [each.colliding[0] for each in found if len(each.colliding)]
+                if refused:
                     pair = self.checker.colliding_pairs(refused[0])[0]
-                    return f"all joint configurations that reach its pose collide: '{pair[0]}' meets '{pair[1]}'"
-                return f"no joint configuration inside the limits places '{self.tip.link}' at its pose"
+                    text = f"all joint configurations found for its pose collide: '{pair[0]}' meets '{pair[1]}'"
+                    return Status.GOAL_IN_COLLISION, None, text
+                return None, End.UNREACHABLE, f"no joint configuration inside the limits places '{self.tip.link}' there"
         if not len(goals):
             raise SettingsError(f"segment {number} has no goal; allowed: goals or poses")
-        lines = list(itertools.takewhile(lambda each: isinstance(each, Straight), following))
+        lines = list(itertools.takewhile(_is_line, following))
         if lines and len(goals) > 1:
             goals = self.followed(goals, lines, number, time.monotonic() + left / 4)
         left = max(self.until - time.monotonic(), LEAST_TIME_S)
         return self.planner.solve(
-            q, goals, self.checker, replace(self.settings, time_limit_s=min(left, self.settings.time_limit_s)), seed=self.seed
+            q,
+            goals,
+            self.checker,
+            replace(self.settings, time_limit_s=min(left, self.settings.time_limit_s)),
+            seed=self.seed,
         )
 
     def followed(self, goals, lines, number, until):
@@ -262,6 +285,10 @@ class _Work:
             goal = cartesian.shifted(self.tip.robot, q, segment.translation, self.tip.link, segment.along_tool)
         left = min(max(self.until - time.monotonic(), LEAST_TIME_S), self.line_settings.time_limit_s)
         return cartesian.solve(q, goal, self.checker, replace(self.line_settings, time_limit_s=left), self.tip.link)
+
+
+def _is_line(segment: Segment) -> bool:
+    return isinstance(segment, Straight)
 
 
 def _legs(path: np.ndarray, smooth: bool, limits: Limits) -> list[Leg]:

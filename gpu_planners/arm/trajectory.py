@@ -114,8 +114,8 @@ def cuts_of(legs: list[Leg], deviation: float) -> np.ndarray:
     """(legs - 1,) what the corners may take of their legs for the motion to leave each by at most `deviation`."""
     cuts = np.empty(len(legs) - 1)
     for i, (before, after) in enumerate(itertools.pairwise(legs)):
-        turned = np.linalg.norm(after.curve.starts[0, 1] - before.curve.ends[-1, 1])
-        cuts[i] = deviation * AWAY / max(turned, 1e-12)
+        turned = float(np.linalg.norm(after.curve.starts[0, 1] - before.curve.ends[-1, 1]))
+        cuts[i] = deviation * AWAY / (turned if turned > 1e-12 else 1e-12)
     return cuts
 
 

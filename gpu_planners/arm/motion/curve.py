@@ -52,15 +52,15 @@ def straight(q_from: np.ndarray, q_to: np.ndarray) -> Curve:
     length = float(np.linalg.norm(step))
     rest = np.zeros_like(step)
     return Curve(
-        np.array([0.0, length]),
-        np.array([[q_from, step / length, rest]]),
-        np.array([[q_to, step / length, rest]]),
+        np.array([0.0, length]), np.array([[q_from, step / length, rest]]), np.array([[q_to, step / length, rest]])
     )
 
 
 def is_straight(curve: Curve) -> bool:
     """Is it one straight line?"""
-    return len(curve.starts) == 1 and not curve.starts[0, 2].any() and np.array_equal(curve.starts[0, 1], curve.ends[0, 1])
+    return (
+        len(curve.starts) == 1 and not curve.starts[0, 2].any() and np.array_equal(curve.starts[0, 1], curve.ends[0, 1])
+    )
 
 
 def through(path: np.ndarray) -> Curve:

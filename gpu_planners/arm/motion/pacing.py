@@ -1,8 +1,9 @@
-"""How fast a curve in joint space may be followed: s as a function of time, under velocity, acceleration and jerk limits.
+"""How fast a curve in joint space may be followed: s by time, under limits of velocity, acceleration and jerk.
 
-A curve is cut into stretches. On each, bounds on q', q'' and q''' turn the joints' limits into limits of the speed ds/dt
-and its derivatives; ruckig drives s over it, between speeds that a pass ahead and a pass back have found. At the ends of
-a stretch the speed does not change, so all fit together. A rounded corner is passed at constant speed.
+A curve is cut into stretches. On each, bounds on the curve's first three derivatives turn the joints' limits into
+limits of the speed ds/dt and its derivatives; ruckig drives s over it, between speeds that a pass ahead and a pass back
+have found. At the ends of a stretch the speed does not change, so all fit together. A rounded corner is passed at
+constant speed.
 
     dq/dt = q' v,   d2q/dt2 = q'' v^2 + q' a,   d3q/dt3 = q''' v^3 + 3 q'' v a + q' j
 """

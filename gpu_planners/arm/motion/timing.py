@@ -44,8 +44,8 @@ class Timed(NamedTuple):
     leaves the chord between two points at most
     owner: (T - 1,) what an interval belongs to: leg i, or the corner after leg i as -1 - i
     bent: (T - 1,) bool: does it belong to a corner, or to a leg that is not straight?
-    cuts: (legs - 1,) how much the corners take off each of their legs; ends_s: (legs,) seconds when the legs end, in the
-    middle of rounded corners
+    cuts: (legs - 1,) how much the corners take off each of their legs
+    ends_s: (legs,) seconds when the legs end, in the middle of rounded corners
     """
 
     times: np.ndarray

@@ -72,7 +72,7 @@ class Tip:
         return T, columns
 
     def rates(self, J: np.ndarray, twist: np.ndarray, held: np.ndarray | None = None) -> np.ndarray:
-        """(dof,) the smallest joint motion with a twist (6,), damped where the arm is singular; held: joints that stay"""
+        """(dof,) the smallest joint motion with a twist (6,), damped where the arm is singular; held: what stays"""
         rows = np.r_[np.full(3, 1 / self.scale), np.ones(3)]
         A = J * rows[:, None] if held is None else J * rows[:, None] * ~held
         U, size, Vt = np.linalg.svd(A, full_matrices=False)
@@ -99,7 +99,9 @@ class Tip:
         """q (dof,) within the limits."""
         return np.clip(q, self._lower, self._upper)
 
-    def newton(self, q: np.ndarray, T_goal: np.ndarray, steps: int, exact: float) -> tuple[np.ndarray | None, np.ndarray]:
+    def newton(
+        self, q: np.ndarray, T_goal: np.ndarray, steps: int, exact: float
+    ) -> tuple[np.ndarray | None, np.ndarray]:
         """Put the link onto a pose (4, 4) from q (dof,) -> (dof,) or None, and joints that stood at a limit, (dof,)."""
         held = np.zeros(self.robot.dof, dtype=bool)
         for _ in range(steps):

@@ -17,7 +17,7 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import MarkerArray
 
-from gpu_planners_msgs.srv import PlanMotion
+from gpu_planners_msgs.srv import PlanMotion, PlanSequence
 
 from ..common.diagnostics import OK, WARN, Diagnostics, steady_clock
 from ..common.parameters import check_changes, declare
@@ -26,6 +26,7 @@ from ..common.qos import BEST_EFFORT, LATCHED, of_durability
 from ..common.request_error import error_text
 from ..common.worker import Worker
 from . import codes as error_codes
+from . import sequence_service
 from .conversions import joint_positions
 from .markers import scene_markers
 from .parameters import ArmParameters
@@ -66,6 +67,9 @@ class ArmPlannerNode(Node):
             )
         self.create_service(
             PlanMotion, "~/plan_motion", self._plan_motion, callback_group=MutuallyExclusiveCallbackGroup()
+        )
+        self.create_service(
+            PlanSequence, "~/plan_sequence", self._plan_sequence, callback_group=MutuallyExclusiveCallbackGroup()
         )
         self.create_timer(0.2, self._publish_markers, clock=steady_clock())
 
@@ -145,6 +149,23 @@ class ArmPlannerNode(Node):
         self._trajectories.publish(response.trajectory)
         self._shown = self._scene.robot, planned
         self.get_logger().info(f"plan_motion: {response.message}")
+        return response
+
+    def _plan_sequence(self, request, response):
+        try:
+            return self._worker.call(self._answer_sequence, request, response)
+        except Exception as error:
+            response.code, response.message = error_codes.FAILURE, error_text(error)
+            return response
+
+    def _answer_sequence(self, request, response):
+        self._scene.forget_expired(self._now())
+        planned = sequence_service.answer(self._scene, self._values, request, self._measured, response)
+        self._requests, self._last_answer = self._requests + 1, response.message
+        if planned is not None:
+            self._trajectories.publish(response.trajectory)
+            self._shown = self._scene.robot, planned
+        self.get_logger().info(f"plan_sequence: {response.message}")
         return response
 
     def _show_obstacles(self):
