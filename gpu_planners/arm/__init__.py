@@ -1,6 +1,6 @@
 """Motion planning for robot arms: description -> model -> world -> checker -> planner -> result."""
 
-from . import cartesian, sequence
+from . import cartesian, sequence, upright
 from .collision.checker import CollisionChecker, MotionCheck
 from .collision.world import CollisionWorld
 from .planners import prm, rrt_connect
@@ -29,4 +29,5 @@ __all__ = [
     "rrt_connect",
     "rrt_star",
     "sequence",
+    "upright",
 ]

@@ -13,26 +13,29 @@ NEAR = 0.7  # of half a joint's range, from where on a free joint moves away fro
 class Tip:
     """A link as the end of a chain of joints.
 
-    moves: (dof,) bool, joints that move it; scale: metres that count as much as a radian
+    frames: the robot's frames from the root to it; moves: (dof,) bool, joints that move it
+    scale: metres that count as much as a radian
     """
 
     def __init__(self, robot: RobotModel, link: str) -> None:
         self.robot, self.link = robot, link
         self._index = robot.link_index(link)
         self._frame = int(robot.link_frame[self._index])
-        self._path = path_to_root(robot.frames, self._frame)[::-1]
+        self.frames = path_to_root(robot.frames, self._frame)[::-1]
         names = ("a", "alpha", "d", "theta")
-        self._fixed = [robot.T_parent_base[f] @ row_transform(*(robot.frames[f][n] for n in names)) for f in self._path]
-        rows = robot.frames[self._path]
+        self._fixed = [
+            robot.T_parent_base[f] @ row_transform(*(robot.frames[f][n] for n in names)) for f in self.frames
+        ]
+        rows = robot.frames[self.frames]
         self._joints, self._slides = rows["joint"], rows["prismatic"]
         self._multipliers, self._offsets = rows["multiplier"], rows["offset"]
         self.moves = np.zeros(robot.dof, dtype=bool)
-        self.moves[[robot.frames[f]["joint"] for f in self._path]] = True
+        self.moves[[robot.frames[f]["joint"] for f in self.frames]] = True
         if not self.moves.any():
             raise RobotDescriptionError(f"no planning joint of robot '{robot.name}' moves the link '{link}'")
         self._lower = np.where(robot.continuous, -np.inf, robot.lower)
         self._upper = np.where(robot.continuous, np.inf, robot.upper)
-        arm = sum(abs(robot.frames[f]["a"]) + abs(robot.frames[f]["d"]) for f in self._path)
+        arm = sum(abs(robot.frames[f]["a"]) + abs(robot.frames[f]["d"]) for f in self.frames)
         self.scale = max(float(arm) / 2, 0.1)
 
     def _placed(self, q):

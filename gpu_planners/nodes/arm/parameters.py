@@ -61,7 +61,6 @@ class ArmParameters(NodeParameters):
         choices=("volatile", "transient_local"),
         read_only=True,
     )
-    device: str = setting("auto", "Where to compute: auto, cpu, cuda or cuda:N")
     planner: str = setting("rrt_connect", "Planner of requests that name none", choices=tuple(PLANNERS))
     velocity_scaling: float = setting(1.0, "Fraction of the velocity limits that motions use", 1e-3, 1.0)
     acceleration_scaling: float = setting(1.0, "Fraction of the acceleration limits that motions use", 1e-3, 1.0)
