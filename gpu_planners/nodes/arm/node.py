@@ -14,7 +14,7 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import MarkerArray
 
-from gpu_planners_msgs.srv import AttachObjects, PlanMotion
+from gpu_planners_msgs.srv import AttachObjects, PlanMotion, PlanSequence
 
 from ...arm import PLANNERS
 from ...device import resolve_device
@@ -26,6 +26,7 @@ from ..common.process import run
 from ..common.qos import BEST_EFFORT, LATCHED, of_durability
 from ..common.request_error import RequestError, error_text
 from . import codes as error_codes
+from . import plan_service, sequence_service
 from .attaching import attach_objects
 from .cloud_topics import CloudTopics
 from .codes import code_of
@@ -33,7 +34,7 @@ from .conversions import joint_positions
 from .frames import Transforms
 from .markers import scene_markers
 from .parameters import ArmParameters
-from .plan_service import Planned, answer, compile_planner, kind_of, warm_up
+from .plan_service import Planned, compile_planner, kind_of, warm_up
 from .planning_scene import PlanningScene
 
 
@@ -65,7 +66,8 @@ class ArmPlannerNode(PlannerNode):
                 lambda message: self._worker.do(self._load_text, message.data),  # type: ignore[attr-defined]
                 LATCHED,
             )
-        self.serve(PlanMotion, "~/plan_motion", self._answer, self._refusal)
+        self._serve_plans(PlanMotion, "plan_motion", plan_service.answer)
+        self._serve_plans(PlanSequence, "plan_sequence", sequence_service.answer)
         self.serve(AttachObjects, "~/attach_objects", self._attach_objects, self._attach_refusal)
         self._moveit = moveit.serve(
             self,
@@ -166,28 +168,35 @@ class ArmPlannerNode(PlannerNode):
             self._state.set_problem(seen.name, f"'{seen.name}' was refused: {error_text(error)}")
         self._show_obstacles()
 
-    def _answer(self, request, response):
-        self._scene.forget_expired(self._now())
-        self._refuse_unknown_scene(request)
-        self._prepare_planner(request.planner or self._values.planner)
-        planned = answer(self._scene, self._values, request, self._measured, response)
-        if planned is None:
-            return self._told(response)
-        self._trajectories.publish(response.trajectory)
-        self._shown = self._scene.robot, planned
-        return self._told(response)
+    def _serve_plans(self, kind, name, answer):
+        """Serve ~/name of type `kind`. answer: (scene, values, request, measured, response) -> Planned or None"""
 
-    def _refusal(self, error):
-        """The response to a request that was not begun, or that failed."""
-        return self._told(PlanMotion.Response(code=code_of(error), message=error_text(error), status="refused"))
+        def plan(request, response):
+            self._scene.forget_expired(self._now())
+            self._refuse_unknown_scene(request)
+            self._prepare_planner(request.planner or self._values.planner)
+            planned = answer(self._scene, self._values, request, self._measured, response)
+            if planned is not None:
+                self._trajectories.publish(response.trajectory)
+                self._shown = self._scene.robot, planned
+            return self._told(name, response)
 
-    def _told(self, response):
+        def refusal(error):
+            """The response to a request that was not begun, or that failed."""
+            response = kind.Response(code=code_of(error), message=error_text(error))
+            if hasattr(response, "status"):
+                response.status = "refused"
+            return self._told(name, response)
+
+        self.serve(kind, f"~/{name}", plan, refusal)
+
+    def _told(self, name, response):
         response.message += f" (warning: {self._state.problem})" if self._state.problem else ""
         self._requests, self._last_answer = self._requests + 1, response.message
         if response.code == error_codes.SUCCESS:  # rclpy wants a call of its own for each severity
-            self.get_logger().info(f"plan_motion: {response.message}")
+            self.get_logger().info(f"{name}: {response.message}")
         else:
-            self.get_logger().warning(f"plan_motion: {response.message}")
+            self.get_logger().warning(f"{name}: {response.message}")
         return response
 
     def _show_motion(self, path, objects):

@@ -74,7 +74,7 @@ class MoveItServer:
         self._prepare, self._show, self._changed = prepare, show, changed
         self._logger = node.get_logger()
         self._beside, self._published = Beside(), (None, None)
-        self._waiting: list[tuple[Callable[[Any], Any], Any]] = []
+        self._waiting: list[tuple[str, Callable[[Any], Any], Any]] = []
         self._whole = values().moveit_interface == "all"
         self._paths = node.create_publisher(DisplayTrajectory, "display_planned_path", 10)
         node.act(MoveGroup, values().move_group_action, self._move, self._move_refused, self._move_cancelled)
