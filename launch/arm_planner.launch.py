@@ -21,7 +21,7 @@ ARGUMENTS = usual_arguments("arm_planner", "Root link of the robot, in which RVi
     "scene": ("", "YAML file of obstacles"),
     "robot_state_publisher": (
         "auto",
-        "Publish the transforms and the description of the robot in `urdf`: true, false, or auto: where it is installed",
+        "Publish transforms and description of the robot in `urdf`: true, false, or auto: where it is installed",
     ),
 }
 PARAMETERS = {

@@ -18,7 +18,7 @@ ARGUMENTS = usual_arguments(
     "scene": (str(share_folder() / "config" / "scenes" / "panda_table_shelf.yaml"), "YAML file of obstacles"),
     "robot_state_publisher": (
         "auto",
-        "Publish the transforms and the description of the robot: true, false, or auto: where it is installed",
+        "Publish transforms and description of the robot: true, false, or auto: where it is installed",
     ),
     "repeat": ("true", "Ask again and again, so that there is something to see"),
 }

@@ -9,9 +9,10 @@ import time
 import numpy as np
 import pytest
 
-rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("gpu_planners_msgs.srv", reason="gpu_planners_msgs is not built: run make setup")
 
+import rclpy
 from grid_oracle import dijkstra, random_costs
 from node_harness import GROUP, ROBOT
 from PIL import Image
