@@ -66,7 +66,7 @@ def _device_table():
 def _how_to_get_cuda():
     """The first thing that is missing for CUDA, from the hardware upwards."""
     if not (Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi")):
-        return "no NVIDIA driver: install it (apt install nvidia-driver, or ubuntu-drivers install); nvidia-smi shows it"
+        return "no NVIDIA driver: apt install nvidia-driver (Debian), or ubuntu-drivers install; nvidia-smi shows it"
     if importlib.util.find_spec("numba_cuda") is None:
         return "pip install 'gpu_planners\\[gpu]'"
     return "nvidia-smi must list a GPU; in a container, start it with --gpus all"
@@ -91,7 +91,9 @@ def _software_table():
 
 def _ros_table():
     distribution = os.environ.get("ROS_DISTRO", "")
-    table = Table("package", Column("state", overflow="fold"), title=f"ROS 2 {distribution}".rstrip(), title_justify="left")
+    table = Table(
+        "package", Column("state", overflow="fold"), title=f"ROS 2 {distribution}".rstrip(), title_justify="left"
+    )
     interfaces = importlib.util.find_spec("gpu_planners_msgs")
     built = interfaces is not None and interfaces.origin is not None  # the source folder is a namespace without origin
     table.add_row("gpu_planners_msgs", "there" if built else "[yellow]not built[/]: `make setup`, or colcon build")

@@ -1,11 +1,11 @@
 """What is asked: a start and goals, from arguments or a query file.
 
-    start: ready                                     # a state of the SRDF, a list of values, or {joint: value}
-    goals:                                           # the motion ends in whichever is reached first
-      - [0.1, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8]
-      - {panda_joint1: 0.1, ...}
-      - {position: [0.5, 0.1, 0.4], quat_xyzw: [1, 0, 0, 0], frame: panda_link0}   # of the tool; without
-                                                     # quat_xyzw any orientation will do
+start: ready                                     # a state of the SRDF, a list of values, or {joint: value}
+goals:                                           # the motion ends in whichever is reached first
+  - [0.1, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8]
+  - {panda_joint1: 0.1, ...}
+  - {position: [0.5, 0.1, 0.4], quat_xyzw: [1, 0, 0, 0], frame: panda_link0}   # of the tool; without
+                                                 # quat_xyzw any orientation will do
 """
 
 import argparse

@@ -71,7 +71,7 @@ def joints_like(urdf: str, patterns: Sequence[str]) -> list[str]:
 def pairs(words: Sequence[str], what: str) -> dict[str, float]:
     """{name: number} of texts "name=number"."""
     found = {}
-    for word in [part for word in words for part in word.split(",") if part]:
+    for word in filter(None, ",".join(words).split(",")):
         match = PAIR.fullmatch(word)
         if match is None:
             raise InputError(f"{what}: '{word}' is no NAME=VALUE")
@@ -96,7 +96,9 @@ def configuration(robot: RobotModel, given: object, what: str) -> np.ndarray:
     if isinstance(given, str):
         given = [given]
     if isinstance(given, (list, tuple)):
-        words = [part for word in given for part in (word.split(",") if isinstance(word, str) else [word]) if part != ""]
+        words = [
+            part for word in given for part in (word.split(",") if isinstance(word, str) else [word]) if part != ""
+        ]
         if len(words) == 1 and isinstance(words[0], str) and words[0] in robot.named_states:
             return robot.named_states[words[0]].astype(float)
         texts = [word for word in words if isinstance(word, str)]

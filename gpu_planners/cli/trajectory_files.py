@@ -90,8 +90,8 @@ WRITERS: dict[str, Callable[[RobotModel, Trajectory, dict[str, Any]], str]] = {
 def read_path(file: str | os.PathLike, robot: RobotModel) -> tuple[np.ndarray, np.ndarray | None]:
     """(K, dof) configurations of a file, rad or m, and their (K,) times in seconds where it has them.
 
-    Reads what `as_csv`, `as_json` and `as_yaml` write, whatever the order of the joints; NumPy's .npy; and text with one
-    configuration a row, its values separated by commas or blanks. Raises InputError that names the file.
+    Reads what `as_csv`, `as_json` and `as_yaml` write, whatever the order of the joints; NumPy's .npy; and text with
+    one configuration a row, its values separated by commas or blanks. Raises InputError that names the file.
     """
     kind = Path(file).suffix.lower()
     try:
