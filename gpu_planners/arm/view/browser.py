@@ -71,6 +71,10 @@ class ArmScene:
         self._robot.place(q)
         self._robot.mark(colliding)
 
+    def robot_frames(self) -> dict[str, np.ndarray]:
+        """{joint: (3,) where its frame is drawn}, metres in the root frame."""
+        return self._robot.places()
+
     def place_ghost(self, q: np.ndarray | None) -> None:
         """Put the ghost at q (dof,), or take it away."""
         if q is not None:
@@ -165,6 +169,9 @@ class _Figure:
         turns = Rotation.from_matrix(poses[:, :3, :3]).as_quat()[:, [3, 0, 1, 2]]
         for frame, pose, wxyz in zip(self._frames, poses, turns, strict=True):
             frame.position, frame.wxyz = pose[:3, 3], wxyz
+
+    def places(self):
+        return dict(zip(self._robot.frame_names, (np.array(frame.position) for frame in self._frames), strict=True))
 
     def mark(self, names):
         names = frozenset(names) & self._shapes.keys()

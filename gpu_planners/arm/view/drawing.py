@@ -92,7 +92,8 @@ def good_camera(
     path = robot.as_configurations(path)
     poses = along_path(path, 6) if len(path) > 1 else path
     arms = [_layer(_robot_triangles(robot, q, moving=True), START) for q in poses]
-    return _camera(arms, [_layer(shape_triangles(shape), OBSTACLE) for shape in world.shapes], None, 0.45, size)
+    around = [_robot_triangles(robot, path[0], moving=False), *map(shape_triangles, world.shapes)]
+    return _camera(arms, [_layer(triangles, OBSTACLE) for triangles in around if len(triangles)], None, 0.45, size)
 
 
 def along_path(path: np.ndarray, count: int) -> np.ndarray:

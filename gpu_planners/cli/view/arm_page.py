@@ -1,4 +1,4 @@
-"""The page of an arm: sliders for its joints, a goal that is dragged, and the motion between them, planned at each change.
+"""The page of an arm: sliders for its joints, a goal that is dragged, and the motion between them.
 
 The solid robot stands at the start, or plays the motion; the ghost shows where the motion ends.
 """
@@ -54,14 +54,15 @@ class ArmPage:
 
     source: of motions;  options: the command line's, for the first values of the page's controls
     start: (dof,) where the motion begins at first; None: somewhere free
+    answer: to the last wish;  answers: how many there were
     """
 
     def __init__(self, source: MotionSource, options: argparse.Namespace, start: np.ndarray | None = None) -> None:
         self.source, robot = source, source.robot
         self.title = robot.name
-        self._start = first_start(source) if start is None else np.clip(start, robot.lower, robot.upper)
-        self._goal = first_goal(source, self._start)
-        self._answer = Answer("")
+        self.start = first_start(source) if start is None else np.clip(start, robot.lower, robot.upper)
+        self._goal = first_goal(source, self.start)
+        self.answer, self.answers = Answer(""), 0
         self.server = new_server(options.host, options.port)
         self.scene = ArmScene(self.server, robot, source.world, source.tip)
         self._seed = 0
@@ -70,8 +71,18 @@ class ArmPage:
         self._player = Player(self._show_time, self._ended)
         self._add_controls(options)
         self._add_goal_handle()
-        self.scene.place(self._start)
-        self.scene.look(np.stack([self._start, self._goal]))
+        self.scene.place(self.start)
+        self.scene.look(np.stack([self.start, self._goal]))
+
+    @property
+    def playing(self) -> bool:
+        """Does the motion play?"""
+        return self._player.playing
+
+    @property
+    def busy(self) -> bool:
+        """Is something asked for that is not there yet?"""
+        return self._work.busy
 
     def close(self) -> None:
         """End the threads and the server."""
@@ -92,8 +103,8 @@ class ArmPage:
         else:
             speeds = np.gradient(path, times, axis=0) if len(path) > 2 else np.zeros_like(path)
             timed = Trajectory(times - times[0], path, speeds, np.zeros_like(path))
-        self._start, self._goal = path[0], path[-1]
-        self._move_sliders(self._start)
+        self.start, self._goal = path[0], path[-1]
+        self._move_sliders(self.start)
         self._move_handle(self._goal)
         self._take(Answer(f"{len(path)} configurations, {timed.duration:.2f} s long", True, path, timed))
 
@@ -137,7 +148,7 @@ class ArmPage:
         self._time.on_update(lambda _: self._seek())
         again.on_click(lambda _: self._plan_with_another_seed())
         onward.on_click(lambda _: self._go_on())
-        here.on_click(lambda _: self._set_goal(self._start))
+        here.on_click(lambda _: self._set_goal(self.start))
         anywhere.on_click(lambda _: self._work.do("goal", self._another_goal))
         for control in (self._planner, self._time_s, self._margin):
             control.on_update(lambda _: self.plan())
@@ -148,7 +159,7 @@ class ArmPage:
         robot, gui = self.source.robot, self.server.gui
         low, high, name = float(robot.lower[i]), float(robot.upper[i]), robot.joint_names[i]
         slider = gui.add_slider(
-            name, min=low, max=high, step=(high - low) / 1000, initial_value=float(self._start[i]), hint="rad or m"
+            name, min=low, max=high, step=(high - low) / 1000, initial_value=float(self.start[i]), hint="rad or m"
         )
         slider.on_update(lambda _: self._slid())
         return slider
@@ -159,10 +170,10 @@ class ArmPage:
         box.on_update(lambda _: self.scene.show_part(part, box.value))
 
     def _add_goal_handle(self):
-        self._handle = self.server.scene.add_transform_controls("/goal_handle", scale=GIZMO_SIZE, depth_test=False)
+        self.goal_handle = self.server.scene.add_transform_controls("/goal_handle", scale=GIZMO_SIZE, depth_test=False)
         self._move_handle(self._goal)
         self._asked = self._goal_pose()
-        self._handle.on_update(lambda event: self._dragged(event.phase))
+        self.goal_handle.on_update(lambda event: self._dragged(event.phase))
 
     def _slid(self):
         if not self._quiet:
@@ -170,10 +181,10 @@ class ArmPage:
 
     def _set_start(self, q, sliders=True):
         self._play_or_stop(False)
-        self._start = np.asarray(q, dtype=float)
+        self.start = np.asarray(q, dtype=float)
         if sliders:
-            self._move_sliders(self._start)
-        self.scene.place(self._start)
+            self._move_sliders(self.start)
+        self.scene.place(self.start)
         self.plan()
 
     def _set_goal(self, q):
@@ -187,14 +198,14 @@ class ArmPage:
 
     def _goal_pose(self):
         T = np.eye(4)
-        T[:3, :3] = Rotation.from_quat(np.asarray(self._handle.wxyz)[[1, 2, 3, 0]]).as_matrix()
-        T[:3, 3] = self._handle.position
+        T[:3, :3] = Rotation.from_quat(np.asarray(self.goal_handle.wxyz)[[1, 2, 3, 0]]).as_matrix()
+        T[:3, 3] = self.goal_handle.position
         return PoseGoal(T, not self._turning.value)
 
     def _move_handle(self, q):
         T = self.source.robot.link_poses(q)[self.source.tip][0]
-        self._handle.position = T[:3, 3]
-        self._handle.wxyz = Rotation.from_matrix(T[:3, :3]).as_quat()[[3, 0, 1, 2]]
+        self.goal_handle.position = T[:3, 3]
+        self.goal_handle.wxyz = Rotation.from_matrix(T[:3, :3]).as_quat()[[3, 0, 1, 2]]
 
     def _move_sliders(self, q):
         self._quiet = True
@@ -206,15 +217,15 @@ class ArmPage:
 
     def _plan(self, dragged):
         goal = self._goal_pose() if self._goal is None else self._goal
-        wish = Wish(self._start, goal, dragged, self._planner.value, self._time_s.value, self._margin.value, self._seed)
+        wish = Wish(self.start, goal, dragged, self._planner.value, self._time_s.value, self._margin.value, self._seed)
         self._take(self.source.plan(wish))
 
     def _take(self, answer):
-        self._answer = answer
-        pairs = self.source.colliding(self._start)
+        self.answer, self.answers = answer, self.answers + 1
+        pairs = self.source.colliding(self.start)
         self.scene.place_ghost(answer.path[-1] if answer.solved else None)
         self.scene.draw_path(answer.path)
-        self.scene.place(self._start, [name for pair in pairs for name in pair])
+        self.scene.place(self.start, [name for pair in pairs for name in pair])
         took = f" in {1e3 * answer.took_s:.0f} ms" if answer.took_s else ""
         if answer.solved:
             self._say(f"{answer.text}, planned{took}" if took else answer.text, "green")
@@ -231,11 +242,11 @@ class ArmPage:
 
     def _another_goal(self):
         self._seed += 1
-        self._set_goal(first_goal(self.source, self._start, self._seed))
+        self._set_goal(first_goal(self.source, self.start, self._seed))
 
     def _go_on(self):
-        if self._answer.solved:
-            end, begin = self._answer.path[-1], self._start
+        if self.answer.solved:
+            end, begin = self.answer.path[-1], self.start
             self._goal = begin
             self._move_handle(begin)
             self._set_start(end)
@@ -252,12 +263,12 @@ class ArmPage:
         self._play_or_stop(False)
 
     def _seek(self):
-        if not self._quiet and (trajectory := self._answer.trajectory) is not None:
+        if not self._quiet and (trajectory := self.answer.trajectory) is not None:
             self._player.seek(self._time.value * trajectory.duration)
             self._show_at(self._time.value * trajectory.duration)
 
     def _show_time(self, at_s):
-        trajectory = self._answer.trajectory
+        trajectory = self.answer.trajectory
         if trajectory is None:
             return
         self._quiet = True
@@ -268,11 +279,9 @@ class ArmPage:
         self._show_at(at_s)
 
     def _show_at(self, at_s):
-        self.scene.place(self._answer.trajectory.at(at_s)[0][0])
+        self.scene.place(self.answer.trajectory.at(at_s)[0][0])
 
     def _say(self, text, colour):
         mark = {"green": "#2b8a3e", "red": "#c92a2a"}[colour]
-        self._status.content = (
-            f'<div style="padding:0.6em 1em;font-size:0.9em;line-height:1.35;border-left:4px solid {mark};color:{mark}">'
-            f"{html.escape(text)}</div>"
-        )
+        style = f"padding:0.6em 1em;font-size:0.9em;line-height:1.35;border-left:4px solid {mark};color:{mark}"
+        self._status.content = f'<div style="{style}">{html.escape(text)}</div>'

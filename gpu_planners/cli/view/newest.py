@@ -1,4 +1,4 @@
-"""A thread that does the newest job of each kind: what a slider or a drag asks for faster than it can be done is skipped."""
+"""A thread that does the newest job of each kind: what comes faster than it can be done is skipped."""
 
 import threading
 from collections.abc import Callable
@@ -11,7 +11,7 @@ class Newest:
     """
 
     def __init__(self, on_failure: Callable[[Exception], None]) -> None:
-        self._on_failure, self._ended = on_failure, False
+        self._on_failure, self._ended, self._running = on_failure, False, False
         self._jobs: dict[str, Callable[[], None]] = {}
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._work, name="newest", daemon=True)
@@ -22,6 +22,12 @@ class Newest:
         with self._changed:
             self._jobs[kind] = job
             self._changed.notify()
+
+    @property
+    def busy(self) -> bool:
+        """Does a job run or wait?"""
+        with self._changed:
+            return self._running or bool(self._jobs)
 
     def stop(self) -> None:
         """Drop what waits and end, when the job under way is done."""
@@ -36,8 +42,10 @@ class Newest:
                 self._changed.wait_for(lambda: self._ended or self._jobs)
                 if self._ended:
                     return
-                job = self._jobs.pop(next(iter(self._jobs)))
+                job, self._running = self._jobs.pop(next(iter(self._jobs))), True
             try:
                 job()
             except Exception as error:  # the page must live on
                 self._on_failure(error)
+            finally:
+                self._running = False
