@@ -131,8 +131,16 @@ def on_screen(page, browser, point):
 
 def test_a_motion_plays(shown):
     page, browser = shown
-    browser.value("[...document.querySelectorAll('button')].find(it => it.innerText.includes('Play')).click()")
+    press(browser, "Play")
     places = set()
     wait_until(lambda: places.add(tuple(np.round(page.scene.robot_frames()["down"], 3))) or len(places) > 3)
-    browser.value("[...document.querySelectorAll('button')].find(it => it.innerText.includes('Stop')).click()")
+    press(browser, "Stop")
     wait_until(lambda: not page.playing)
+
+
+def press(browser, label):
+    """Click on a button once it is there."""
+    browser.wait_for(
+        f"(() => {{ const it = [...document.querySelectorAll('button')].find(b => b.innerText.includes('{label}'));"
+        " if (it) it.click(); return Boolean(it); })()"
+    )

@@ -115,9 +115,12 @@ class ArmScene:
         elif name in self._lines:
             self._lines[name].visible = wanted
 
-    def look(self, path: ArrayLike) -> None:
-        """Let browsers that connect see the robot along a path (K, dof) and its obstacles from a good angle."""
-        set_camera(self.server, good_camera(self.robot, self.world, path, (1100, 1000)))
+    def look(self, path: ArrayLike) -> float:
+        """Let browsers that connect see the robot along a path (K, dof) and its obstacles from a good angle -> metres
+        from there to the middle of what is seen."""
+        camera = good_camera(self.robot, self.world, path, (1100, 1000))
+        set_camera(self.server, camera)
+        return camera.distance
 
     def _line(self, name, lines, colour, pixels):
         """lines: [(K, 3) points]"""

@@ -23,7 +23,7 @@ from .player import Player
 
 PARTS = {"robot": True, "goal": True, "obstacles": True, "path": True, "trails": False}
 ROADMAP_NODES = 400
-GIZMO_SIZE = 0.18  # metres
+HANDLE_SIZE = 0.075  # of the goal's handle, as a share of the distance from which it is seen
 MOST_PAIRS = 4  # that are named
 
 
@@ -70,9 +70,8 @@ class ArmPage:
         self._work = Newest(lambda error: self._say(f"{type(error).__name__}: {error}", "red"))
         self._player = Player(self._show_time, self._ended)
         self._add_controls(options)
-        self._add_goal_handle()
         self.scene.place(self.start)
-        self.scene.look(np.stack([self.start, self._goal]))
+        self._add_goal_handle(HANDLE_SIZE * self.scene.look(np.stack([self.start, self._goal])))
 
     @property
     def playing(self) -> bool:
@@ -169,10 +168,9 @@ class ArmPage:
         self.scene.show_part(part, shown)
         box.on_update(lambda _: self.scene.show_part(part, box.value))
 
-    def _add_goal_handle(self):
-        self.goal_handle = self.server.scene.add_transform_controls("/goal_handle", scale=GIZMO_SIZE, depth_test=False)
+    def _add_goal_handle(self, size):
+        self.goal_handle = self.server.scene.add_transform_controls("/goal_handle", scale=size, depth_test=False)
         self._move_handle(self._goal)
-        self._asked = self._goal_pose()
         self.goal_handle.on_update(lambda event: self._dragged(event.phase))
 
     def _slid(self):
