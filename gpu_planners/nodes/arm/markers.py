@@ -1,4 +1,4 @@
-"""What RViz shows: the robot's convex shapes at start and goal, the obstacles, the way of the end effector."""
+"""What RViz shows: the robot's convex shapes at start and goal, the obstacles, the ways of end effector and joints."""
 
 import numpy as np
 from geometry_msgs.msg import Point, Pose, Quaternion, Vector3
@@ -14,13 +14,16 @@ START_COLOUR = ColorRGBA(r=0.2, g=0.5, b=0.9, a=0.45)
 GOAL_COLOUR = ColorRGBA(r=0.2, g=0.8, b=0.3, a=0.45)
 OBSTACLE_COLOUR = ColorRGBA(r=0.85, g=0.5, b=0.2, a=0.8)
 TIP_COLOUR = ColorRGBA(r=0.9, g=0.1, b=0.5, a=1.0)
+TRAIL_COLOUR = ColorRGBA(r=0.45, g=0.5, b=0.56, a=0.9)
+GHOST_COLOUR = ColorRGBA(r=0.95, g=0.75, b=0.2, a=0.7)
 MARKER_TYPE = {
     ShapeKind.BOX: Marker.CUBE,
     ShapeKind.CYLINDER: Marker.CYLINDER,
     ShapeKind.SPHERE: Marker.SPHERE,
     ShapeKind.POLYTOPE: Marker.TRIANGLE_LIST,
 }
-TIP_STEP = 0.02  # rad or m of joint motion between two points of the end effector's line
+TIP_STEP = 0.02  # rad or m of joint motion between two points of the lines
+LEAST_TRAIL = 1e-3  # metres that a joint must move to have one
 
 
 def scene_markers(robot: RobotModel, world: CollisionWorld, path: np.ndarray, tip_link: str) -> MarkerArray:
@@ -36,7 +39,7 @@ def scene_markers(robot: RobotModel, world: CollisionWorld, path: np.ndarray, ti
         markers += robot_markers(robot, path[0], "start", START_COLOUR) + robot_markers(
             robot, path[-1], "goal", GOAL_COLOUR
         )
-        markers.append(_tip_line(robot, path, tip_link))
+        markers += _lines(robot, path, tip_link)
     for marker in markers:
         marker.header.frame_id = robot.root_link
     return MarkerArray(markers=markers)
@@ -44,15 +47,21 @@ def scene_markers(robot: RobotModel, world: CollisionWorld, path: np.ndarray, ti
 
 def robot_markers(robot: RobotModel, q: np.ndarray, namespace: str, colour: ColorRGBA) -> list[Marker]:
     """One marker for each convex shape of the robot at q (dof,)."""
-    T_root_frames = robot.frame_poses(q)[0]
-    poses = [
-        (T_root_frames[f] if f >= 0 else np.eye(4)) @ shape.pose
-        for shape, f in zip(robot.shapes, robot.shape_frame, strict=True)
-    ]
     return [
         shape_marker(shape, pose, namespace, i, colour)
-        for i, (shape, pose) in enumerate(zip(robot.shapes, poses, strict=True))
+        for i, (shape, pose) in enumerate(zip(robot.shapes, shape_poses(robot, q), strict=True))
     ]
+
+
+def shape_poses(robot: RobotModel, q: np.ndarray) -> np.ndarray:
+    """(S, 4, 4) of the robot's shapes in the root frame at q (dof,), in metres."""
+    T_root_frames = robot.frame_poses(q)[0]
+    return np.array(
+        [
+            (T_root_frames[f] if f >= 0 else np.eye(4)) @ shape.pose
+            for shape, f in zip(robot.shapes, robot.shape_frame, strict=True)
+        ]
+    )
 
 
 def shape_marker(
@@ -72,13 +81,23 @@ def shape_marker(
     return marker
 
 
-def _tip_line(robot, path, tip_link):
+def _lines(robot, path, tip_link):
+    """The ways of the end effector and, thinner, of each joint that moves."""
     pieces = [
         np.linspace(a, b, max(2, int(np.linalg.norm(b - a) / TIP_STEP))) for a, b in zip(path, path[1:], strict=False)
     ]
-    positions = robot.link_poses(np.concatenate([path[:1], *pieces]))[tip_link][:, :3, 3]
-    marker = Marker(ns="tip_path", id=0, type=Marker.LINE_STRIP, action=Marker.ADD, color=TIP_COLOUR)
-    marker.scale.x = 0.01
+    q = np.concatenate([path[:1], *pieces])
+    lines = [_line("tip_path", 0, robot.link_poses(q)[tip_link][:, :3, 3], TIP_COLOUR, 0.01)]
+    joints = robot.frame_poses(q)[:, :, :3, 3]
+    for f in range(joints.shape[1]):
+        if np.ptp(joints[:, f], axis=0).max() > LEAST_TRAIL:
+            lines.append(_line("trails", f, joints[:, f], TRAIL_COLOUR, 0.003))
+    return lines
+
+
+def _line(namespace, number, positions, colour, width):
+    marker = Marker(ns=namespace, id=number, type=Marker.LINE_STRIP, action=Marker.ADD, color=colour)
+    marker.scale.x = width
     marker.pose.orientation.w = 1.0
     marker.points = _points(positions)
     return marker

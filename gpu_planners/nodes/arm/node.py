@@ -9,7 +9,6 @@ import sys
 import time
 from typing import Any
 
-import numpy as np
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
@@ -19,7 +18,7 @@ from visualization_msgs.msg import MarkerArray
 
 from gpu_planners_msgs.srv import PlanMotion
 
-from ..common.diagnostics import OK, WARN, Diagnostics, steady_clock
+from ..common.diagnostics import OK, WARN, Diagnostics
 from ..common.parameters import check_changes, declare
 from ..common.process import run
 from ..common.qos import BEST_EFFORT, LATCHED, of_durability
@@ -27,9 +26,10 @@ from ..common.request_error import error_text
 from ..common.worker import Worker
 from . import codes as error_codes
 from .conversions import joint_positions
-from .markers import scene_markers
+from .dragged_goals import DraggedGoals
+from .motion_display import MotionDisplay
 from .parameters import ArmParameters
-from .plan_service import Planned, answer, warm_up
+from .plan_service import answer, warm_up
 from .planning_scene import PlanningScene
 
 
@@ -43,11 +43,11 @@ class ArmPlannerNode(Node):
         self._scene = PlanningScene(self._values)
         self._state = Diagnostics(self, "waiting for robot_description", self._facts)
         self._joint_state = None, 0.0  # latest message, monotonic time of its arrival
-        self._shown = None  # what the next ~/markers will show: (robot, Planned)
         self._requests, self._last_answer = 0, ""
         self._worker = Worker(self._state.fail)
         self._trajectories = self.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
-        self._markers = self.create_publisher(MarkerArray, "~/markers", LATCHED)
+        self._display = MotionDisplay(self)
+        self._dragged_goals = DraggedGoals(self, self._worker, self._scene, self._display, self._trajectories)
         self.create_subscription(JointState, "joint_states", self._take_joint_state, BEST_EFFORT)
         self.create_subscription(
             MarkerArray,
@@ -67,7 +67,6 @@ class ArmPlannerNode(Node):
         self.create_service(
             PlanMotion, "~/plan_motion", self._plan_motion, callback_group=MutuallyExclusiveCallbackGroup()
         )
-        self.create_timer(0.2, self._publish_markers, clock=steady_clock())
 
     def close(self, patience_s: float = -1.0) -> bool:
         """Stop; False when the job under way has not ended within patience_s seconds (negative: wait for it)."""
@@ -96,6 +95,7 @@ class ArmPlannerNode(Node):
         started = time.monotonic()
         device = warm_up(self._scene, self._values, self._values.planner)
         self._show_obstacles()
+        self._dragged_goals.begin(self._values, self._measured)
         self._state.say(OK, "ready")
         self.get_logger().info(f"ready on {device} after {time.monotonic() - started:.1f} s")
 
@@ -141,21 +141,16 @@ class ArmPlannerNode(Node):
         self._requests, self._last_answer = self._requests + 1, response.message
         if planned is None:
             self.get_logger().warning(f"plan_motion: {response.message}")
+            self._show_obstacles()  # not the motion before
             return response
         self._trajectories.publish(response.trajectory)
-        self._shown = self._scene.robot, planned
+        self._display.show_motion(self._scene.robot, planned.world, planned.path, planned.tip_link, response.trajectory)
         self.get_logger().info(f"plan_motion: {response.message}")
         return response
 
     def _show_obstacles(self):
         if (robot := self._scene.robot) is not None:
-            self._shown = robot, Planned(np.zeros((0, robot.dof)), self._scene.world, robot.tip_link)
-
-    def _publish_markers(self):
-        """Markers cost more than planning, so they are made when someone looks."""
-        if self._shown is not None and self._markers.get_subscription_count():
-            (robot, planned), self._shown = self._shown, None
-            self._markers.publish(scene_markers(robot, planned.world, planned.path, planned.tip_link))
+            self._display.show_scene(robot, self._scene.world)
 
     def _facts(self):
         robot = self._scene.robot
