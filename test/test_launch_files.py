@@ -22,7 +22,7 @@ CHANGED = {  # parameter: (its default in the file, another value)
     "grid_planner": {"algorithm": ('"exact"', '"astar"'), "footprint_radius": ("0.0", "0.35")},
 }
 SHOWN = {  # fixed frame of the RViz view, types of its topics
-    "arm_planner": ("panda_link0", ["visualization_msgs/msg/MarkerArray"]),
+    "arm_planner": ("panda_link0", 2 * ["visualization_msgs/msg/MarkerArray"]),
     "fleet_planner": ("map", ["nav_msgs/msg/OccupancyGrid", "visualization_msgs/msg/MarkerArray"]),
     "grid_planner": (
         "map",
