@@ -103,7 +103,7 @@ class ArmParameters(NodeParameters):
     )
     points_padding: float = setting(
         0.03,
-        "Distance from the robot, where joint_states has it, within which points are its own and do not count; -1: all do",
+        "Distance from the robot, by joint_states, within which points are its own and do not count; -1: all do",
         -1.0,
         10.0,
         unit="metres",
