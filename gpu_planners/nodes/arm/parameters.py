@@ -66,7 +66,13 @@ class ArmParameters(NodeParameters):
         choices=("transient_local", "volatile"),
         read_only=True,
     )
-    device: str = setting("auto", "Where to compute: auto, cpu, cuda or cuda:N")
+    moveit_interface: str = setting(
+        "all",
+        "MoveIt's interfaces, where moveit_msgs is installed: all, only the action (beside a move_group), or none",
+        choices=("all", "action", "none"),
+        read_only=True,
+    )
+    move_group_action: str = setting("move_action", "Name of the action MoveGroup", read_only=True)
     planner: str = setting("rrt_connect", "Planner of requests that name none", choices=tuple(PLANNERS))
     velocity_scaling: float = setting(1.0, "Fraction of the velocity limits that motions use", 1e-3, 1.0)
     acceleration_scaling: float = setting(1.0, "Fraction of the acceleration limits that motions use", 1e-3, 1.0)

@@ -10,12 +10,13 @@ import numpy as np
 
 from gpu_planners_msgs.srv import PlanMotion
 
-from ...arm import RobotModel
+from ...arm import CollisionChecker, CollisionWorld, MotionCheck, RobotModel
 from ...arm.planners.result import PlanningResult
 from ...arm.planners.settings import LEAST_TIME_S, PlannerSettings
 from ...arm.robot import inverse_kinematics
 from ...arm.trajectory import time_parameterize
 from ...device import resolve_device
+from ..common.compiling import say_compiled
 from ..common.request_error import RequestError, check_count, error_text, one_line
 from . import codes as error_codes
 from .codes import CODE_OF_STATUS, code_of
@@ -63,8 +64,6 @@ def _plan(scene, values, request, measured, response):
     margin = _requested(request, values, "margin")
     goal_count = len(request.joint_goals) + len(request.pose_goals)
     check_count("goals", goal_count, "max_goals", values, error_codes.FAILURE)
-    if (name, resolve_device(values.device)) not in scene.warm_planners:
-        warm_up(scene, values, name)
     until = time.monotonic() + settings.time_limit_s
     start_positions = _start(scene.robot, request, measured)
     scene.place_other_joints(start_positions, values.fixed_joint_tolerance)
@@ -139,10 +138,24 @@ def _start(robot, request, measured):
     return positions
 
 
+def kind_of(planner: str, device: str) -> str:
+    """What texts and the cache call the compiled code of a planner. device: as resolved"""
+    return f"planner {planner} on {device.partition(':')[0]}"
+
+
 def warm_up(scene: PlanningScene, values: ArmParameters, planner: str) -> str:
-    """Compile what a request to a planner needs, by a small one in an empty world -> the device."""
-    robot, rng = scene.require_robot(), np.random.default_rng(0)
-    checker = scene.checker_for(SceneObjects(), values.device, values.motion_check)
+    """Compile or load what a request to a planner needs -> the device."""
+    robot, device = scene.require_robot(), resolve_device(values.device)
+    compile_planner(robot, planner, device, values.motion_check)
+    scene.warm_planners.add((planner, device))
+    gc.collect()
+    gc.freeze()  # the compiler's objects stay: to look through them again took a fifth of a second of some requests
+    return device
+
+
+def compile_planner(robot: RobotModel, planner: str, device: str, motion: MotionCheck) -> None:
+    """Compile what a request to a planner needs, by a small one in an empty world."""
+    rng, checker = np.random.default_rng(0), CollisionChecker(robot, CollisionWorld(), device, motion)
     q = rng.uniform(robot.lower, robot.upper, (64, robot.dof))
     checker.colliding_pairs(q[0])
     free = q[checker.configurations_valid(q)]
@@ -151,7 +164,4 @@ def warm_up(scene: PlanningScene, values: ArmParameters, planner: str) -> str:
         PLANNERS[planner].solve(
             free[0], free[1:2], checker, PLANNERS[planner].Settings(max_samples=256, time_limit_s=1.0)
         )
-    scene.warm_planners.add((planner, checker.device))
-    gc.collect()
-    gc.freeze()  # the compiler's objects stay: to look through them again took a fifth of a second of some requests
-    return checker.device
+    say_compiled(kind_of(planner, device))
