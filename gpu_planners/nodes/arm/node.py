@@ -163,8 +163,7 @@ class ArmPlannerNode(PlannerNode):
 
     def _take_cloud(self, seen):
         try:
-            self._scene.take(self._scene.objects.add(seen))
-            self._scene.pack()
+            self._scene.see(seen)
         except Exception as error:  # whatever it is, the next message may be right
             self._state.set_problem(seen.name, f"'{seen.name}' was refused: {error_text(error)}")
         self._show_obstacles()

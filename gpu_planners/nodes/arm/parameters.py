@@ -126,7 +126,7 @@ class ArmParameters(NodeParameters):
     )
     points_padding: float = setting(
         0.03,
-        "Points so near to the robot, where joint_states has it, are its own and do not count; -1: all do",
+        "Distance from the robot, by joint_states, within which points are its own and do not count; -1: all do",
         -1.0,
         10.0,
         unit="metres",
