@@ -14,11 +14,12 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import MarkerArray
 
-from gpu_planners_msgs.srv import PlanMotion, PlanSequence
+from gpu_planners_msgs.srv import AttachObjects, PlanMotion, PlanSequence
 
 from ...arm import PLANNERS
 from ...device import resolve_device
 from ...errors import GpuPlannersError, RobotDescriptionError, SettingsError, shown
+from .. import moveit
 from ..common.diagnostics import WARN, steady_clock
 from ..common.planner_node import PlannerNode
 from ..common.process import run
@@ -26,8 +27,11 @@ from ..common.qos import BEST_EFFORT, LATCHED, of_durability
 from ..common.request_error import RequestError, error_text
 from . import codes as error_codes
 from . import plan_service, sequence_service
+from .attaching import attach_objects
+from .cloud_topics import CloudTopics
 from .codes import code_of
 from .conversions import joint_positions
+from .frames import Transforms
 from .markers import scene_markers
 from .parameters import ArmParameters
 from .plan_service import Planned, compile_planner, kind_of, warm_up
@@ -39,7 +43,8 @@ class ArmPlannerNode(PlannerNode):
 
     def __init__(self, **options: Any) -> None:
         super().__init__("arm_planner", ArmParameters, "robot_description", **options)
-        self._scene = PlanningScene(self._values)
+        self._scene = PlanningScene(self._values, Transforms(self))
+        self._clouds: CloudTopics | None = None  # after the robot of a file is loaded
         self._joint_state = None, 0.0  # latest message, monotonic time of its arrival
         self._shown = None  # what the next ~/markers will show: (robot, Planned)
         self._refused = ""  # why the latest message on ~/obstacles was refused
@@ -63,8 +68,33 @@ class ArmPlannerNode(PlannerNode):
             )
         self._serve_plans(PlanMotion, "plan_motion", plan_service.answer)
         self._serve_plans(PlanSequence, "plan_sequence", sequence_service.answer)
+        self.serve(AttachObjects, "~/attach_objects", self._attach_objects, self._attach_refusal)
+        self._moveit = moveit.serve(
+            self,
+            self._scene,
+            lambda: self._values,
+            self._measured,
+            self._prepare_planner,
+            self._show_motion,
+            self._scene_changed,
+            self._worker.do,
+        )
+        self._clouds = CloudTopics(
+            self,
+            lambda: self._values,
+            self._scene,
+            self._measured,
+            lambda seen: self._worker.do(self._take_cloud, seen),
+            self._state.set_problem,
+        )
         self.create_timer(0.2, self._publish_markers, clock=steady_clock())
         self._worker.start()
+
+    def close(self, patience_s: float = -1.0) -> bool:
+        """Stop; False when the job under way has not ended within patience_s seconds (negative: wait for it)."""
+        if self._clouds is not None:
+            self._clouds.close()
+        return super().close(patience_s)
 
     def _load_file(self, path):
         try:
@@ -85,10 +115,13 @@ class ArmPlannerNode(PlannerNode):
         for message, received in waiting:
             self._change_obstacles(message, received)
         robot = self._scene.robot
+        if self._moveit is not None:
+            self._moveit.robot_loaded()
         self.get_logger().info(
             f"robot '{robot.name}': {robot.dof} planning joints, {len(robot.shapes)} convex shapes, "
             f"{len(robot.self_collision_pairs)} self-collision pairs, root link '{robot.root_link}'"
         )
+        self._clouds.robot_is_there()
         self._warm_up()
 
     def _warm_up(self):
@@ -127,6 +160,14 @@ class ArmPlannerNode(PlannerNode):
         self._state.set_problem("obstacles", self._refused)
         self._show_obstacles()
 
+    def _take_cloud(self, seen):
+        try:
+            self._scene.take(self._scene.objects.add(seen))
+            self._scene.pack()
+        except Exception as error:  # whatever it is, the next message may be right
+            self._state.set_problem(seen.name, f"'{seen.name}' was refused: {error_text(error)}")
+        self._show_obstacles()
+
     def _serve_plans(self, kind, name, answer):
         """Serve ~/name of type `kind`. answer: (scene, values, request, measured, response) -> Planned or None"""
 
@@ -158,6 +199,27 @@ class ArmPlannerNode(PlannerNode):
             self.get_logger().warning(f"{name}: {response.message}")
         return response
 
+    def _show_motion(self, path, objects):
+        robot = self._scene.robot
+        self._shown = robot, Planned(path, objects, self._values.tip_link or robot.tip_link)
+
+    def _scene_changed(self, refused):
+        """refused: why a message of MoveIt was refused; empty: none was"""
+        self._state.set_problem("moveit", refused)
+        self._show_obstacles()
+
+    def _attach_objects(self, request, response):
+        response = attach_objects(self._scene, request, self._measured, response)
+        self.get_logger().info(f"attach_objects: {response.message}")
+        self._show_obstacles()
+        return response
+
+    def _attach_refusal(self, error):
+        response = AttachObjects.Response(code=code_of(error), message=error_text(error))
+        response.attached = list(self._scene.objects.carried)
+        self.get_logger().warning(f"attach_objects: {response.message}")
+        return response
+
     def _refuse_unknown_scene(self, request):
         """Obstacles that were refused are there all the same, and nobody knows where."""
         if self._refused and not request.ignore_scene:
@@ -178,13 +240,18 @@ class ArmPlannerNode(PlannerNode):
 
     def _show_obstacles(self):
         if (robot := self._scene.robot) is not None:
-            self._shown = robot, Planned(np.zeros((0, robot.dof)), self._scene.world, robot.tip_link)
+            self._shown = robot, Planned(np.zeros((0, robot.dof)), self._scene.objects, robot.tip_link)
 
     def _publish_markers(self):
         """Markers cost more than planning, so they are made when someone looks."""
         if self._shown is not None and self._markers.get_subscription_count():
             (robot, planned), self._shown = self._shown, None
-            self._markers.publish(scene_markers(robot, planned.world, planned.path, planned.tip_link))
+            self._markers.publish(scene_markers(robot, planned.objects, planned.path, planned.tip_link, self._place()))
+
+    def _place(self):
+        """(dof,) where joint_states has the robot, or None."""
+        positions, names = self._measured() or {}, self._scene.robot.joint_names
+        return np.array([positions[name] for name in names]) if all(name in positions for name in names) else None
 
     def _facts(self):
         robot = self._scene.robot
@@ -192,7 +259,8 @@ class ArmPlannerNode(PlannerNode):
             "robot": robot.name if robot else "none",
             "device": self._values.device,
             "planner": self._values.planner,
-            "obstacles": len(self._scene.world.names),
+            "obstacles": len(self._scene.objects.standing),
+            "attached": ", ".join(self._scene.objects.carried) or "none",
             "requests": self._requests,
             "last answer": self._last_answer,
         }

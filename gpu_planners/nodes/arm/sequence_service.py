@@ -69,7 +69,8 @@ def _plan(scene, values, request, measured, response):
         _segment(message, f"segment {i}", request, values, robot, scene.frames, tip_link)
         for i, message in enumerate(request.segments)
     ]
-    checker = scene.checker_for(scene.world_for(request), values.device, values.motion_check, margin)
+    objects = scene.objects_for(request)
+    checker = scene.checker_for(objects, values.device, values.motion_check, margin)
     settings = settings.on(checker.device) if isinstance(settings, NodeRrtConnect) else settings
     try:
         result = sequence.solve(
@@ -100,7 +101,7 @@ def _plan(scene, values, request, measured, response):
         f"solved: {len(result.ends_s)} of {len(segments)} segments, {result.trajectory.duration:.2f} s long, by {name} "
         f"on {checker.device} in {1e3 * result.time_s:.1f} ms{ended}"
     )
-    return Planned(result.path, checker.world, tip_link)
+    return Planned(result.path, objects, tip_link)
 
 
 def _code(result: SequenceResult) -> int:
