@@ -26,9 +26,10 @@ TOLERANCE = Setting(0.1, "Greatest tilt", 1e-3, 3.1, unit="rad")
 LEFT = 0.5  # of the tolerance: configurations that tilt more are set right
 SHARE = 0.25  # of the tolerance that a motion may tilt more than at the places looked at
 NEWTON = 10  # its steps at most
+DAMPING = 1e-6  # of its normal equations, rad^2
 MOST_PLACES = 256  # of one short motion, at which its tilt is looked at
 STEPS = 40  # of a walk at most
-CUTS = 60  # tries to make the path shorter, for each pass of shortcut_rounds
+CUTS = 15  # tries to make the path shorter, for each pass of shortcut_rounds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +83,8 @@ class Upright:
                 return None
             # rotations about the axis itself do not count
             level = J[3:] - np.outer(pointing, pointing @ J[3:])
-            q = self.tip.bounded(q + np.linalg.pinv(level, rcond=1e-3) @ (across * (tilt / sine)))
+            weights = np.linalg.solve(level @ level.T + DAMPING * np.eye(3), across * (tilt / sine))
+            q = self.tip.bounded(q + level.T @ weights)
         return None
 
 

@@ -172,4 +172,5 @@ def compile_planner(robot: RobotModel, planner: str, device: str, motion: Motion
         PLANNERS[planner].solve(
             free[0], free[1:2], checker, PLANNERS[planner].Settings(max_samples=256, time_limit_s=1.0)
         )
+    time_parameterize(q[:3], robot.velocity, robot.acceleration, deviation=0.01, checker=checker)
     say_compiled(kind_of(planner, device))
