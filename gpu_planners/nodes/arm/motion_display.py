@@ -46,7 +46,7 @@ class MotionDisplay:
     ) -> None:
         """Show a motion, and play it again and again. path: (K, dof)"""
         self._waiting = robot, world, path, tip_link
-        self._motion, self._began = (robot, _trajectory(timed)), time.monotonic()
+        self._motion, self._began = (robot, trajectory_of(timed)), time.monotonic()
 
     def _publish_scene(self):
         if self._waiting is not None and self._scene_publisher.get_subscription_count():
@@ -78,7 +78,7 @@ def _ghost_markers(robot):
     return markers
 
 
-def _trajectory(message):
+def trajectory_of(message):
     columns = (
         [getattr(point, name) for point in message.points] for name in ("positions", "velocities", "accelerations")
     )
