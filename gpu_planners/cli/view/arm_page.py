@@ -12,6 +12,7 @@ from scipy.spatial.transform import Rotation
 from ...arm import PLANNERS
 from ...arm.trajectory import Trajectory, time_parameterize
 from ...arm.view.browser import ArmScene, new_server, stop_server
+from ..errors import require
 from ..motions import settings_of
 from ..questions import PoseGoal
 from ..robots import configuration, load_robot, load_world, tip_of
@@ -30,9 +31,12 @@ MOST_PAIRS = 4  # that are named
 def open_arm_page(options: argparse.Namespace) -> "ArmPage":
     """The page for the command line's options."""
     if options.node:
-        from ...nodes.arm.view_source import NodeSource
+        how = "source a ROS 2 installation, or in a checkout run `make setup` and use .venv/bin/gpu-planners"
+        require("rclpy", "--node", how)
+        require("gpu_planners_msgs.srv", "--node", "build gpu_planners_msgs with colcon, or run `make setup`")
+        from .node_source import NodeSource
 
-        source: MotionSource = NodeSource(options)
+        source: MotionSource = NodeSource(options.node)
         start, path = source.measured(), None
     else:
         robot = load_robot(options)
@@ -42,6 +46,7 @@ def open_arm_page(options: argparse.Namespace) -> "ArmPage":
         start = configuration(robot, options.start, "--start") if options.start else None
         source = LocalSource(robot, world, tip, options.device, options.set)
     page = ArmPage(source, options, start)
+    source.listen(page.refresh)
     if path is not None:
         page.show_motion(path, times)
     else:
@@ -94,6 +99,15 @@ class ArmPage:
         """Ask for the motion from the start to the goal, as they are now."""
         self._work.do("plan", lambda: self._plan(dragged))
 
+    def refresh(self) -> None:
+        """Take the obstacles as they are now, and plan again."""
+
+        def take():
+            self.scene.set_world(self.source.world)
+            self._plan(dragged=False)
+
+        self._work.do("world", take)
+
     def show_motion(self, path: np.ndarray, times: np.ndarray | None = None) -> None:
         """Show a motion that was planned elsewhere. path: (K, dof); times: (K,) seconds, None: by the robot's limits"""
         robot = self.source.robot
@@ -125,6 +139,9 @@ class ArmPage:
                 names = ("", *robot.named_states)
                 state = gui.add_dropdown("state", names, initial_value="", hint="of the SRDF")
                 state.on_update(lambda _: state.value and self._set_start(robot.named_states[state.value]))
+            if self.source.measured() is not None:
+                now = gui.add_button("Where the robot is", hint="by joint_states")
+                now.on_click(lambda _: self._set_start(self.source.measured()))
         with gui.add_folder("Goal"):
             self._turning = gui.add_checkbox("orientation counts", True)
             here = gui.add_button("Bring the goal to the start")

@@ -1,6 +1,7 @@
 """Where an arm's page gets its motions from: planned in this process, or by a running node."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -60,6 +61,9 @@ class MotionSource(Protocol):
     def measured(self) -> np.ndarray | None:
         """(dof,) where the real robot is; None where nobody says."""
 
+    def listen(self, on_world: Callable[[], None]) -> None:
+        """Call this, on any thread, whenever the obstacles have changed."""
+
     def close(self) -> None:
         """End whatever was started."""
 
@@ -112,6 +116,9 @@ class LocalSource:
     def measured(self) -> np.ndarray | None:
         """Nobody measures."""
         return None
+
+    def listen(self, on_world: Callable[[], None]) -> None:
+        """Obstacles of this process do not change."""
 
     def close(self) -> None:
         """Nothing was started."""

@@ -51,7 +51,7 @@ class MotionDisplay:
     def show_motion(self, robot: RobotModel, planned: Planned, timed: JointTrajectory) -> None:
         """Show a motion, and play it again and again."""
         self._waiting = robot, planned.objects, planned.path, planned.tip_link
-        self._motion, self._began = (robot, _trajectory(timed)), time.monotonic()
+        self._motion, self._began = (robot, trajectory_of(timed)), time.monotonic()
 
     def _publish_scene(self):
         if self._waiting is not None and self._scene_publisher.get_subscription_count():
@@ -83,7 +83,7 @@ def _ghost_markers(robot):
     return markers
 
 
-def _trajectory(message):
+def trajectory_of(message):
     columns = (
         [getattr(point, name) for point in message.points] for name in ("positions", "velocities", "accelerations")
     )
