@@ -103,8 +103,9 @@ class CollisionChecker:
             other.motion, other._thicker = MotionCheck(), {}
             other._begin(thickened(self._packed_robot, thickness))
             self._thicker[thickness] = other
-        self._thicker[thickness].margin = self.margin
-        return self._thicker[thickness]
+        thicker = self._thicker[thickness]
+        thicker.world, thicker.margin = self.world, self.margin
+        return thicker
 
     @property
     def version(self) -> tuple[int, float]:
