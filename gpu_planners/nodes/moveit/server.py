@@ -28,6 +28,7 @@ from moveit_msgs.srv import (
     QueryPlannerInterfaces,
 )
 from rclpy.qos import QoSProfile
+from trajectory_msgs.msg import JointTrajectory
 
 from ...arm import CollisionChecker
 from ..arm import codes
@@ -55,7 +56,7 @@ class MoveItServer:
     node: a PlannerNode; scene: its planning scene; values: its parameters as they are
     measured: {joint: rad or m} of joint_states, None without a recent message
     prepare: called on the worker with the name of a planner before it is asked: compiles it, or raises
-    show: called on the worker with a path (K, dof) and the SceneObjects that it was planned among
+    show: called on the worker with a path (K, dof), the SceneObjects that it was planned among, its JointTrajectory
     changed: called on the worker when messages have changed the scene, with a text when one was refused, else ""
     """
 
@@ -66,7 +67,7 @@ class MoveItServer:
         values: Callable[[], ArmParameters],
         measured: Callable[[], dict[str, float] | None],
         prepare: Callable[[str], Any],
-        show: Callable[[np.ndarray, SceneObjects], Any],
+        show: Callable[[np.ndarray, SceneObjects, JointTrajectory], Any],
         changed: Callable[[str], Any],
         do: Callable[..., Any],
     ) -> None:
@@ -74,7 +75,7 @@ class MoveItServer:
         self._prepare, self._show, self._changed = prepare, show, changed
         self._logger = node.get_logger()
         self._beside, self._published = Beside(), (None, None)
-        self._waiting: list[tuple[Callable[[Any], Any], Any]] = []
+        self._waiting: list[tuple[str, Callable[[Any], Any], Any]] = []
         self._whole = values().moveit_interface == "all"
         self._paths = node.create_publisher(DisplayTrajectory, "display_planned_path", 10)
         node.act(MoveGroup, values().move_group_action, self._move, self._move_refused, self._move_cancelled)
@@ -169,7 +170,7 @@ class MoveItServer:
             self._paths.publish(
                 DisplayTrajectory(model_id=checker.robot.name, trajectory=[motion.trajectory], trajectory_start=message)
             )
-        self._show(motion.path, reference.objects)
+        self._show(motion.path, reference.objects, motion.trajectory.joint_trajectory)
         return motion, message
 
     # ---- queries ----
