@@ -103,8 +103,14 @@ class CollisionChecker:
             other.motion, other._thicker = MotionCheck(), {}
             other._begin(thickened(self._packed_robot, thickness))
             self._thicker[thickness] = other
-        self._thicker[thickness].margin = self.margin
-        return self._thicker[thickness]
+        thicker = self._thicker[thickness]
+        thicker.world, thicker.margin = self.world, self.margin
+        return thicker
+
+    def prepare(self) -> None:
+        """Pack what changed, for the thickened checkers that are kept too, so that no query waits for it."""
+        for checker in (self, *map(self.thickened, self._thicker)):
+            checker._refresh()
 
     @property
     def version(self) -> tuple[int, float]:
