@@ -34,6 +34,7 @@ from .conversions import joint_positions
 from .dragged_goals import DraggedGoals
 from .frames import Transforms
 from .motion_display import MotionDisplay
+from .other_arms import OtherArms
 from .parameters import ArmParameters
 from .plan_service import Planned, compile_planner, kind_of, warm_up
 from .planning_scene import PlanningScene
@@ -85,9 +86,10 @@ class ArmPlannerNode(PlannerNode):
             lambda: self._values,
             self._scene,
             self._measured,
-            lambda seen: self._worker.do(self._take_cloud, seen),
+            lambda seen: self._worker.do(self._take_object, seen),
             self._state.set_problem,
         )
+        self._others = OtherArms(self, self._values, self._worker.do, self._take_object, self._state.set_problem)
         self._worker.start()
 
     def close(self, patience_s: float = -1.0) -> bool:
@@ -161,7 +163,7 @@ class ArmPlannerNode(PlannerNode):
         self._state.set_problem("obstacles", self._refused)
         self._show_obstacles()
 
-    def _take_cloud(self, seen):
+    def _take_object(self, seen):
         try:
             self._scene.see(seen)
         except Exception as error:  # whatever it is, the next message may be right
@@ -223,11 +225,12 @@ class ArmPlannerNode(PlannerNode):
         return response
 
     def _refuse_unknown_scene(self, request):
-        """Obstacles that were refused are there all the same, and nobody knows where."""
-        if self._refused and not request.ignore_scene:
+        """Obstacles that were refused are there all the same, and nobody knows where; so with other arms."""
+        unknown = self._refused or self._others.problem
+        if unknown and not request.ignore_scene:
             raise RequestError(
                 error_codes.INVALID_OBJECT_NAME,
-                f"the scene is not known: {self._refused}; publish obstacles that are right, or ask with ignore_scene",
+                f"the scene is not known: {unknown}; publish what is right, or ask with ignore_scene",
             )
 
     def _prepare_planner(self, name):
