@@ -22,7 +22,7 @@ from ...arm import CollisionWorld, RobotModel, load_urdf
 from ...arm.trajectory import Trajectory
 from ...errors import GpuPlannersError
 from ..common.qos import BEST_EFFORT, LATCHED
-from .conversions import add_obstacle
+from .marker_objects import marker_object
 from .motion_display import trajectory_of
 
 PATIENCE_S = 10.0  # for the node to be found, and for its robot
@@ -133,7 +133,8 @@ class ViewClient:
             return
         world = CollisionWorld()
         for marker in obstacles:
-            add_obstacle(world, marker, {self.robot.root_link: np.eye(4)})
+            one = marker_object(marker, {self.robot.root_link: np.eye(4)}, now=0.0)
+            world.add_shapes(one.name, one.placed)
         self._shown, self.world = shown, world
         self.on_world()
 
