@@ -46,7 +46,7 @@ class ArmPlannerNode(PlannerNode):
         self._clouds: CloudTopics | None = None  # after the robot of a file is loaded
         self._joint_state = None, 0.0  # latest message, monotonic time of its arrival
         self._shown = None  # what the next ~/markers will show: (robot, Planned)
-        self._refused = ""  # why the latest message on ~/obstacles was refused
+        self._refused: dict[str, str] = {}  # {where from: why the latest message that changes the scene was refused}
         self._trajectories = self.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
         self._markers = self.create_publisher(MarkerArray, "~/markers", LATCHED)
         self.create_subscription(JointState, "joint_states", self._take_joint_state, BEST_EFFORT)
@@ -75,6 +75,7 @@ class ArmPlannerNode(PlannerNode):
             self._prepare_planner,
             self._show_motion,
             self._scene_changed,
+            self._require_known_scene,
             self._worker.do,
         )
         self._clouds = CloudTopics(
@@ -152,10 +153,11 @@ class ArmPlannerNode(PlannerNode):
         """received: seconds on the node's clock, of a message that waited for the robot; None: now"""
         try:
             self._scene.change_obstacles(message, self._now() if received is None else received)
-            self._refused = "" if received is None else self._refused
+            if received is None:
+                self._refused["obstacles"] = ""
         except Exception as error:  # whatever it is, the next message may be right
-            self._refused = f"a message on ~/obstacles was refused as a whole: {error_text(error)}"
-        self._state.set_problem("obstacles", self._refused)
+            self._refused["obstacles"] = f"a message on ~/obstacles was refused as a whole: {error_text(error)}"
+        self._state.set_problem("obstacles", self._refused.get("obstacles", ""))
         self._show_obstacles()
 
     def _take_cloud(self, seen):
@@ -196,6 +198,7 @@ class ArmPlannerNode(PlannerNode):
 
     def _scene_changed(self, refused):
         """refused: why a message of MoveIt was refused; empty: none was"""
+        self._refused["moveit"] = refused
         self._state.set_problem("moveit", refused)
         self._show_obstacles()
 
@@ -213,11 +216,13 @@ class ArmPlannerNode(PlannerNode):
 
     def _refuse_unknown_scene(self, request):
         """Obstacles that were refused are there all the same, and nobody knows where."""
-        if self._refused and not request.ignore_scene:
-            raise RequestError(
-                error_codes.INVALID_OBJECT_NAME,
-                f"the scene is not known: {self._refused}; publish obstacles that are right, or ask with ignore_scene",
-            )
+        if not request.ignore_scene:
+            self._require_known_scene("; publish obstacles that are right, or ask with ignore_scene")
+
+    def _require_known_scene(self, what_to_do=""):
+        refused = next(filter(None, self._refused.values()), "")
+        if refused:
+            raise RequestError(error_codes.INVALID_OBJECT_NAME, f"the scene is not known: {refused}{what_to_do}")
 
     def _prepare_planner(self, name):
         """Load a planner; one that was never used on this machine is compiled, while other requests go on."""
