@@ -14,26 +14,28 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import MarkerArray
 
-from gpu_planners_msgs.srv import AttachObjects, PlanMotion
+from gpu_planners_msgs.srv import AttachObjects, PlanMotion, PlanSequence
 
 from ...arm import PLANNERS
 from ...device import resolve_device
 from ...errors import GpuPlannersError, RobotDescriptionError, SettingsError, shown
 from .. import moveit
-from ..common.diagnostics import WARN, steady_clock
+from ..common.diagnostics import WARN
 from ..common.planner_node import PlannerNode
 from ..common.process import run
 from ..common.qos import BEST_EFFORT, LATCHED, of_durability
 from ..common.request_error import RequestError, error_text
 from . import codes as error_codes
+from . import plan_service, sequence_service
 from .attaching import attach_objects
 from .cloud_topics import CloudTopics
 from .codes import code_of
 from .conversions import joint_positions
+from .dragged_goals import DraggedGoals
 from .frames import Transforms
-from .markers import scene_markers
+from .motion_display import MotionDisplay
 from .parameters import ArmParameters
-from .plan_service import Planned, answer, compile_planner, kind_of, warm_up
+from .plan_service import Planned, compile_planner, kind_of, warm_up
 from .planning_scene import PlanningScene
 
 
@@ -45,10 +47,10 @@ class ArmPlannerNode(PlannerNode):
         self._scene = PlanningScene(self._values, Transforms(self))
         self._clouds: CloudTopics | None = None  # after the robot of a file is loaded
         self._joint_state = None, 0.0  # latest message, monotonic time of its arrival
-        self._shown = None  # what the next ~/markers will show: (robot, Planned)
         self._refused: dict[str, str] = {}  # {where from: why the latest message that changes the scene was refused}
         self._trajectories = self.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
-        self._markers = self.create_publisher(MarkerArray, "~/markers", LATCHED)
+        self._display = MotionDisplay(self, self._place)
+        self._dragged_goals = DraggedGoals(self, self._worker, self._scene, self._display, self._trajectories)
         self.create_subscription(JointState, "joint_states", self._take_joint_state, BEST_EFFORT)
         self.create_subscription(
             MarkerArray,
@@ -65,7 +67,8 @@ class ArmPlannerNode(PlannerNode):
                 lambda message: self._worker.do(self._load_text, message.data),  # type: ignore[attr-defined]
                 LATCHED,
             )
-        self.serve(PlanMotion, "~/plan_motion", self._answer, self._refusal)
+        self._serve_plans(PlanMotion, "plan_motion", plan_service.answer)
+        self._serve_plans(PlanSequence, "plan_sequence", sequence_service.answer)
         self.serve(AttachObjects, "~/attach_objects", self._attach_objects, self._attach_refusal)
         self._moveit = moveit.serve(
             self,
@@ -86,7 +89,6 @@ class ArmPlannerNode(PlannerNode):
             lambda seen: self._worker.do(self._take_cloud, seen),
             self._state.set_problem,
         )
-        self.create_timer(0.2, self._publish_markers, clock=steady_clock())
         self._worker.start()
 
     def close(self, patience_s: float = -1.0) -> bool:
@@ -130,6 +132,7 @@ class ArmPlannerNode(PlannerNode):
         self.get_logger().info("compiling (once on a machine, then from the cache)")
         device, took = self._get_ready(lambda: warm_up(self._scene, self._values, self._values.planner))
         self._show_obstacles()
+        self._dragged_goals.begin(self._values, self._measured)
         self.get_logger().info(f"ready on {device} after {took:.1f} s")
 
     def _change_parameters(self, values):
@@ -162,39 +165,47 @@ class ArmPlannerNode(PlannerNode):
 
     def _take_cloud(self, seen):
         try:
-            self._scene.take(self._scene.objects.add(seen))
-            self._scene.pack()
+            self._scene.see(seen)
         except Exception as error:  # whatever it is, the next message may be right
             self._state.set_problem(seen.name, f"'{seen.name}' was refused: {error_text(error)}")
         self._show_obstacles()
 
-    def _answer(self, request, response):
-        self._scene.forget_expired(self._now())
-        self._refuse_unknown_scene(request)
-        self._prepare_planner(request.planner or self._values.planner)
-        planned = answer(self._scene, self._values, request, self._measured, response)
-        if planned is None:
-            return self._told(response)
-        self._trajectories.publish(response.trajectory)
-        self._shown = self._scene.robot, planned
-        return self._told(response)
+    def _serve_plans(self, kind, name, answer):
+        """Serve ~/name of type `kind`. answer: (scene, values, request, measured, response) -> Planned or None"""
 
-    def _refusal(self, error):
-        """The response to a request that was not begun, or that failed."""
-        return self._told(PlanMotion.Response(code=code_of(error), message=error_text(error), status="refused"))
+        def plan(request, response):
+            self._scene.forget_expired(self._now())
+            self._refuse_unknown_scene(request)
+            self._prepare_planner(request.planner or self._values.planner)
+            planned = answer(self._scene, self._values, request, self._measured, response)
+            if planned is None:
+                self._show_obstacles()  # not the motion before
+            else:
+                self._trajectories.publish(response.trajectory)
+                self._display.show_motion(self._scene.robot, planned, response.trajectory)
+            return self._told(name, response)
 
-    def _told(self, response):
+        def refusal(error):
+            """The response to a request that was not begun, or that failed."""
+            response = kind.Response(code=code_of(error), message=error_text(error))
+            if hasattr(response, "status"):
+                response.status = "refused"
+            return self._told(name, response)
+
+        self.serve(kind, f"~/{name}", plan, refusal)
+
+    def _told(self, name, response):
         response.message += f" (warning: {self._state.problem})" if self._state.problem else ""
         self._requests, self._last_answer = self._requests + 1, response.message
         if response.code == error_codes.SUCCESS:  # rclpy wants a call of its own for each severity
-            self.get_logger().info(f"plan_motion: {response.message}")
+            self.get_logger().info(f"{name}: {response.message}")
         else:
-            self.get_logger().warning(f"plan_motion: {response.message}")
+            self.get_logger().warning(f"{name}: {response.message}")
         return response
 
-    def _show_motion(self, path, objects):
+    def _show_motion(self, path, objects, trajectory):
         robot = self._scene.robot
-        self._shown = robot, Planned(path, objects, self._values.tip_link or robot.tip_link)
+        self._display.show_motion(robot, Planned(path, objects, self._values.tip_link or robot.tip_link), trajectory)
 
     def _scene_changed(self, refused):
         """refused: why a message of MoveIt was refused; empty: none was"""
@@ -236,13 +247,7 @@ class ArmPlannerNode(PlannerNode):
 
     def _show_obstacles(self):
         if (robot := self._scene.robot) is not None:
-            self._shown = robot, Planned(np.zeros((0, robot.dof)), self._scene.objects, robot.tip_link)
-
-    def _publish_markers(self):
-        """Markers cost more than planning, so they are made when someone looks."""
-        if self._shown is not None and self._markers.get_subscription_count():
-            (robot, planned), self._shown = self._shown, None
-            self._markers.publish(scene_markers(robot, planned.objects, planned.path, planned.tip_link, self._place()))
+            self._display.show_scene(robot, self._scene.objects)
 
     def _place(self):
         """(dof,) where joint_states has the robot, or None."""

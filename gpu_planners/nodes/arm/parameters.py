@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from ...arm import PLANNERS
+from ...arm.cartesian import Settings as LineSettings
 from ...arm.collision.checker import MARGIN, MotionCheck
 from ...arm.planners.prm import Settings as PrmSettings
 from ...arm.planners.rrt_connect import Settings as RrtConnectSettings
@@ -76,6 +77,21 @@ class ArmParameters(NodeParameters):
     planner: str = setting("rrt_connect", "Planner of requests that name none", choices=tuple(PLANNERS))
     velocity_scaling: float = setting(1.0, "Fraction of the velocity limits that motions use", 1e-3, 1.0)
     acceleration_scaling: float = setting(1.0, "Fraction of the acceleration limits that motions use", 1e-3, 1.0)
+    corner_deviation: float = setting(
+        0.1,
+        "Farthest that a motion leaves its path at corners, which it then passes without a stop if that is proven "
+        "free, too; joint-space L2 norm. 0: stop at corners",
+        0.0,
+        10.0,
+        unit="rad or m",
+    )
+    jerk_time_s: float = setting(
+        0.1,
+        "Time in which joints go from rest to full acceleration: the jerk limit is the acceleration limit over it",
+        1e-3,
+        10.0,
+        unit="seconds",
+    )
     margin: float = setting(
         MARGIN.default,
         "Distance kept from obstacles in requests that give none",
@@ -87,6 +103,7 @@ class ArmParameters(NodeParameters):
         8, "Most collision-free joint solutions used for each pose goal, nearest to the start first", 1, 256
     )
     max_goals: int = setting(1000, "Most goals of a request, joint goals and pose goals together", 1, 1_000_000)
+    max_segments: int = setting(100, "Most segments of a sequence", 1, 10_000)
     max_obstacles: int = setting(10_000, "Most obstacles of a message, and of ~/obstacles altogether", 1, 10_000_000)
     max_triangles: int = setting(
         20_000,
@@ -109,7 +126,7 @@ class ArmParameters(NodeParameters):
     )
     points_padding: float = setting(
         0.03,
-        "Distance from the robot, where joint_states has it, within which points are its own and do not count; -1: all do",
+        "Distance from the robot, by joint_states, within which points are its own and do not count; -1: all do",
         -1.0,
         10.0,
         unit="metres",
@@ -135,6 +152,7 @@ class ArmParameters(NodeParameters):
     points_lifetime_s: float = setting(
         0.0, "How long the obstacles of a cloud stay; 0: until the next cloud in its frame", 0.0, 1e9, unit="seconds"
     )
+    line: LineSettings = LineSettings()
     rrt_connect: RrtConnectSettings = NodeRrtConnect()
     prm: PrmSettings = PrmSettings()
     rrt: RrtSettings = RrtSettings()

@@ -9,11 +9,11 @@ from moveit_msgs.msg import MotionPlanRequest, RobotTrajectory
 
 from ...arm import CollisionChecker
 from ...arm.planners.settings import LEAST_TIME_S
-from ...arm.trajectory import time_parameterize
 from ..arm import codes
 from ..arm.codes import CODE_OF_STATUS
 from ..arm.conversions import trajectory_message
 from ..arm.parameters import PLANNERS, ArmParameters, NodeRrtConnect
+from ..arm.plan_service import timed
 from ..common.request_error import RequestError, check_count, one_line
 from . import constraints as constraint_messages
 from .constraints import Region, read_constraints
@@ -103,15 +103,15 @@ def plan(
     if not best.solved:
         raise RequestError(CODE_OF_STATUS[best.status], one_line(best.message) or best.status.value)
     scaling = [_scaling(getattr(request, f"max_{what}_scaling_factor")) for what in ("velocity", "acceleration")]
-    timed = time_parameterize(best.path, robot.velocity * scaling[0], robot.acceleration * scaling[1])
-    trajectory = RobotTrajectory(joint_trajectory=trajectory_message(robot, timed))
+    motion = timed(checker, best.path, scaling, values)
+    trajectory = RobotTrajectory(joint_trajectory=trajectory_message(robot, motion))
     spent = time.monotonic() - began
     other = (
         f"; planner_id '{request.planner_id}' is not one of {', '.join(PLANNERS)}" if name != request.planner_id else ""
     )
     text = (
         f"solved: goal {goal_of[best.goal_index]}, {len(best.path)} waypoints, length {best.cost:.2f}, "
-        f"{timed.times[-1]:.2f} s long, by {name} on {checker.device} in {1e3 * spent:.1f} ms"
+        f"{motion.duration:.2f} s long, by {name} on {checker.device} in {1e3 * spent:.1f} ms"
     )
     return Motion(best.path, trajectory, spent, text + other * bool(request.planner_id))
 

@@ -28,6 +28,7 @@ from moveit_msgs.srv import (
     QueryPlannerInterfaces,
 )
 from rclpy.qos import QoSProfile
+from trajectory_msgs.msg import JointTrajectory
 
 from ...arm import CollisionChecker
 from ..arm import codes
@@ -55,7 +56,7 @@ class MoveItServer:
     node: a PlannerNode; scene: its planning scene; values: its parameters as they are
     measured: {joint: rad or m} of joint_states, None without a recent message
     prepare: called on the worker with the name of a planner before it is asked: compiles it, or raises
-    show: called on the worker with a path (K, dof) and the SceneObjects that it was planned among
+    show: called on the worker with a path (K, dof), the SceneObjects that it was planned among, its JointTrajectory
     changed: called on the worker when messages have changed the scene, with a text when one was refused, else ""
     require_known_scene: called on the worker before a motion is planned in the scene; raises when a message was refused
     do: queues a change of the scene for the worker
@@ -68,7 +69,7 @@ class MoveItServer:
         values: Callable[[], ArmParameters],
         measured: Callable[[], dict[str, float] | None],
         prepare: Callable[[str], Any],
-        show: Callable[[np.ndarray, SceneObjects], Any],
+        show: Callable[[np.ndarray, SceneObjects, JointTrajectory], Any],
         changed: Callable[[str], Any],
         require_known_scene: Callable[[], None],
         do: Callable[..., Any],
@@ -175,7 +176,7 @@ class MoveItServer:
             self._paths.publish(
                 DisplayTrajectory(model_id=checker.robot.name, trajectory=[motion.trajectory], trajectory_start=message)
             )
-        self._show(motion.path, reference.objects)
+        self._show(motion.path, reference.objects, motion.trajectory.joint_trajectory)
         return motion, message
 
     # ---- queries ----
