@@ -97,6 +97,22 @@ def test_thicker_robots_need_more_room_from_obstacles_and_from_themselves():
     assert (thick < alone.configurations_valid(q)).any()
 
 
+def test_a_thicker_robot_sees_the_world_and_the_margin_of_now():
+    checker, path = corner()
+    tcp, crowded = checker.robot.link_poses(path[0])["panda_hand_tcp"][0], CollisionWorld()
+    crowded.add_sphere("ball", 0.05, tcp)
+    assert checker.thickened(0.001).configurations_valid(path[:1])[0]
+    checker.world = crowded
+    assert not checker.thickened(0.001).configurations_valid(path[:1])[0]
+    tcp[2, 3] -= 0.2
+    aside = CollisionWorld()
+    aside.add_sphere("ball", 0.05, tcp)
+    checker.world = aside
+    assert checker.thickened(0.001).configurations_valid(path[:1])[0]
+    checker.margin = 0.3
+    assert not checker.thickened(0.001).configurations_valid(path[:1])[0]
+
+
 def test_a_tube_holds_what_leaves_the_motion_by_less_than_its_thickness():
     """Whatever is moved off a motion that a thicker robot finds free, by less than the thickness, is free."""
     checker, _ = corner()

@@ -34,6 +34,7 @@ from .conversions import joint_positions
 from .dragged_goals import DraggedGoals
 from .frames import Transforms
 from .motion_display import MotionDisplay
+from .other_arms import OtherArms
 from .parameters import ArmParameters
 from .plan_service import Planned, compile_planner, kind_of, warm_up
 from .planning_scene import PlanningScene
@@ -86,9 +87,10 @@ class ArmPlannerNode(PlannerNode):
             lambda: self._values,
             self._scene,
             self._measured,
-            lambda seen: self._worker.do(self._take_cloud, seen),
+            lambda seen: self._worker.do(self._take_object, seen),
             self._state.set_problem,
         )
+        self._others = OtherArms(self, self._values, self._worker.do, self._take_object, self._state.set_problem)
         self._worker.start()
 
     def close(self, patience_s: float = -1.0) -> bool:
@@ -163,7 +165,7 @@ class ArmPlannerNode(PlannerNode):
         self._state.set_problem("obstacles", self._refused.get("obstacles", ""))
         self._show_obstacles()
 
-    def _take_cloud(self, seen):
+    def _take_object(self, seen):
         try:
             self._scene.see(seen)
         except Exception as error:  # whatever it is, the next message may be right
@@ -226,14 +228,14 @@ class ArmPlannerNode(PlannerNode):
         return response
 
     def _refuse_unknown_scene(self, request):
-        """Obstacles that were refused are there all the same, and nobody knows where."""
+        """Obstacles that were refused are there all the same, and nobody knows where; so with other arms."""
         if not request.ignore_scene:
-            self._require_known_scene("; publish obstacles that are right, or ask with ignore_scene")
+            self._require_known_scene("; publish what is right, or ask with ignore_scene")
 
     def _require_known_scene(self, what_to_do=""):
-        refused = next(filter(None, self._refused.values()), "")
-        if refused:
-            raise RequestError(error_codes.INVALID_OBJECT_NAME, f"the scene is not known: {refused}{what_to_do}")
+        unknown = next(filter(None, self._refused.values()), "") or self._others.problem
+        if unknown:
+            raise RequestError(error_codes.INVALID_OBJECT_NAME, f"the scene is not known: {unknown}{what_to_do}")
 
     def _prepare_planner(self, name):
         """Load a planner; one that was never used on this machine is compiled, while other requests go on."""

@@ -10,6 +10,7 @@ from ...arm.planners.rrt_connect import Settings as RrtConnectSettings
 from ...arm.planners.settings import PlannerSettings
 from ...arm.planners.tree.rrt import Settings as RrtSettings
 from ...arm.planners.tree.rrt_star import Settings as RrtStarSettings
+from ...errors import SettingsError
 from ...settings import changed, setting
 from ..common.parameters import NodeParameters
 
@@ -121,6 +122,19 @@ class ArmParameters(NodeParameters):
         1.0,
         unit="rad or m",
     )
+    other_arms: tuple = setting(
+        (), "Namespaces of other arm_planner nodes, whose arms are obstacles that move", items=str, read_only=True
+    )
+    other_arm_poses: tuple = setting(
+        (),
+        "For each of other_arms x, y, z and yaw of its root in this robot's root frame",
+        items=float,
+        unit="metres, rad",
+        read_only=True,
+    )
+    other_arm_padding: float = setting(
+        0.02, "Distance by which the boxes about other arms are larger on each side", 0.0, 1.0, unit="metres"
+    )
     points_voxel_size: float = setting(
         0.02, "Edge length of the voxels that the points of ~/points become", 1e-3, 10.0, unit="metres"
     )
@@ -158,6 +172,14 @@ class ArmParameters(NodeParameters):
     rrt: RrtSettings = RrtSettings()
     rrt_star: RrtStarSettings = RrtStarSettings()
     motion_check: MotionCheck = MotionCheck()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.other_arm_poses) != 4 * len(self.other_arms):
+            raise SettingsError(
+                f"parameter 'other_arm_poses' has {len(self.other_arm_poses)} numbers; "
+                f"allowed: {4 * len(self.other_arms)}, four for each of other_arms"
+            )
 
     def planner_settings(self, planner: str) -> PlannerSettings:
         """The settings of one of PLANNERS."""
