@@ -11,7 +11,7 @@ from checkout import PACKAGE, ROOT, imports, python_files, setup_arguments, thir
 # Beside these, every name that ends with _msgs or _interfaces is ROS.
 ROS_PACKAGES = {"rclpy", "ament_index_python", "launch", "launch_ros", "tf2_ros", "rosidl_runtime_py", "rcl_interfaces"}
 # Used where they are installed, and said to be missing where they are not.
-OPTIONAL_ROS = {"shape_msgs", "moveit_msgs", "map_msgs", "tf2_ros", "launch", "launch_ros"}
+OPTIONAL_ROS = {"moveit_msgs", "shape_msgs", "map_msgs", "tf2_ros", "launch", "launch_ros"}
 # Brought by another distribution of the extra "ros": they are no wheels of that name, or this checkout builds them.
 BROUGHT_ALONG = {"rcl_interfaces", "builtin_interfaces", "gpu_planners_msgs"}
 # llvmlite is a part of numba: each of its versions needs one of llvmlite.
