@@ -14,6 +14,8 @@ from .motion_source import DRAGGED_S, Answer, LocalSource, Wish
 class NodeSource(LocalSource):
     """As MotionSource. name: of the node"""
 
+    turns_freely = False
+
     def __init__(self, name: str) -> None:
         self._client = ViewClient(name)
         super().__init__(self._client.robot, self._client.world, self._client.tip, "cpu", [])

@@ -27,6 +27,7 @@ from .motion_display import trajectory_of
 
 PATIENCE_S = 10.0  # for the node to be found, and for its robot
 SLACK_S = 30.0  # more than a request's own time: the node may have others to answer, or to compile
+FIRST_WORLD_S = 2.0  # for its obstacles, which it publishes when it sees that someone looks
 PARAMETERS = ("robot_description_file", "srdf_file", "package_dirs", "group", "joints", "tip_link")
 
 
@@ -58,8 +59,10 @@ class ViewClient:
         self.tip = values["tip_link"] or self.robot.tip_link
         namespace = self.name.rpartition("/")[0]
         self._plans = self._node.create_client(PlanMotion, f"{self.name}/plan_motion")
+        self._first_world = threading.Event()
         self._node.create_subscription(MarkerArray, f"{self.name}/markers", self._take_markers, LATCHED)
         self._node.create_subscription(JointState, f"{namespace}/joint_states", self._take_joints, BEST_EFFORT)
+        self._first_world.wait(FIRST_WORLD_S)
 
     def close(self) -> None:
         """End the thread and leave ROS."""
@@ -135,6 +138,7 @@ class ViewClient:
         for marker in obstacles:
             add_obstacle(world, marker, {self.robot.root_link: np.eye(4)})
         self._shown, self.world = shown, world
+        self._first_world.set()
         self.on_world()
 
     def _call(self, client: Any, request: Any, patience_s: float) -> Any:
