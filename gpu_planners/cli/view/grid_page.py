@@ -51,7 +51,7 @@ class MapPage:
         self._tile = LONGER_SIDE / max(grid.shape)
         self.server = new_server(options.host, options.port)
         self.server.scene.set_up_direction("+z")
-        set_camera(self.server, Camera(np.zeros(3), 1.5 * LONGER_SIDE, -math.pi / 2, 1.05))
+        set_camera(self.server, Camera(np.zeros(3), 1.2 * LONGER_SIDE, -math.pi / 2, 1.05))
         gui = self.server.gui
         gui.set_panel_label(f"{self.title}: {grid.rows} x {grid.cols} tiles")
         self._status = gui.add_markdown("")
@@ -153,12 +153,12 @@ class PathsPage(MapPage):
         self._ways: tuple[np.ndarray, np.ndarray] | None = None  # (N, T, 2) places and (N,) lengths
         self.plans = 0
         self._work = Newest(lambda error: self.say(f"**{error}**"))
-        self._handle = self.server.scene.add_transform_controls(
+        self.goal_handle = self.server.scene.add_transform_controls(
             "/goal", scale=0.09 * LONGER_SIDE, active_axes=(True, True, False), disable_rotations=True, depth_test=False
         )
-        self._handle.position = self.place_of(self.goal)[0]
+        self.goal_handle.position = self.place_of(self.goal)[0]
         self.server.scene.add_icosphere("/goal/ball", radius=0.012 * LONGER_SIDE, color=GOAL)
-        self._handle.on_update(lambda event: self._dragged(event.phase != "end"))
+        self.goal_handle.on_update(lambda event: self._dragged(event.phase != "end"))
 
     def begin(self) -> None:
         """As MapPage."""
@@ -187,7 +187,7 @@ class PathsPage(MapPage):
         return places[rows, low] * (1 - part) + places[rows, high] * part, colours
 
     def _dragged(self, held):
-        tile = self.tile_at(np.asarray(self._handle.position))
+        tile = self.tile_at(np.asarray(self.goal_handle.position))
         self._work.do("plan", lambda: self._plan(tile, held))
 
     def _plan(self, goal, held):
