@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpu_planners.grid import GridMap
+from gpu_planners.grid.maps.generated import largest_component
 
 from .problems import MissingDataError, data_dir
 
@@ -70,11 +71,8 @@ def _numbers(path):
 
 def scattered(rows, cols, agents, goals, blocked=0.1, seed=0):
     """Agents on a map with random obstacles, whose tasks are among so many tiles."""
-    from scipy.ndimage import label
-
     rng = np.random.default_rng(seed)
-    parts, _ = label(rng.uniform(size=(rows, cols)) > blocked)
-    free = parts == np.argmax(np.bincount(parts[parts > 0]))
+    free = largest_component(rng.uniform(size=(rows, cols)) > blocked)
     tiles = np.flatnonzero(free)
     starts = np.stack(np.divmod(rng.permutation(tiles)[:agents], cols), axis=1)
     pool = rng.permutation(tiles)[:goals]

@@ -10,6 +10,7 @@ import numpy as np
 
 from gpu_planners.grid import FleetPlanner, load_movingai_map, load_movingai_scen
 from gpu_planners.grid.fleet import conflicts
+from gpu_planners.grid.maps.generated import largest_component
 
 from .harness import Benchmark, Row, progress, told
 from .problems import data_dir
@@ -68,10 +69,7 @@ def _query(folder, name, grid, agents):
     file = load_movingai_scen(folder / f"{name}-random-1.scen")
     if agents <= len(file):
         return file.starts[:agents], file.goals[:agents]
-    from scipy.ndimage import label
-
-    parts, _ = label(grid.costs > 0)
-    tiles = np.argwhere(parts == np.argmax(np.bincount(parts[parts > 0])))
+    tiles = np.argwhere(largest_component(grid))
     rng = np.random.default_rng(0)
     return tiles[rng.permutation(len(tiles))[:agents]], tiles[rng.permutation(len(tiles))[:agents]]
 

@@ -17,6 +17,7 @@ import hashlib
 import logging
 import os
 import threading
+import warnings
 from collections.abc import Hashable, Iterator
 from pathlib import Path
 
@@ -35,7 +36,8 @@ def cache_folder() -> Path:
 
 
 @functools.cache
-def _numba_cache_folder():
+def code_folder() -> str:
+    """Where this version of the package keeps its compiled code."""
     if os.environ.get("NUMBA_CACHE_DIR"):
         return os.environ["NUMBA_CACHE_DIR"]
     digest = hashlib.sha256(numba.__version__.encode())
@@ -69,6 +71,8 @@ def cuda_jit(function=None, **options):
     divisions the exact search calls pairs half a millimetre apart colliding."""
     from numba import cuda
 
+    # single queries are small by nature; numba would warn at every launch
+    warnings.filterwarnings("ignore", message=".*Grid size .* low occupancy")
     if function is None:
         return functools.partial(cuda_jit, **options)
     return _with_package_cache(lambda: cuda.jit(**({"cache": True} | options))(function))
@@ -76,7 +80,7 @@ def cuda_jit(function=None, **options):
 
 def _with_package_cache(decorate):
     previous = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = _numba_cache_folder()
+    numba.config.CACHE_DIR = code_folder()
     try:
         return _with_locked_saves(decorate())
     finally:
@@ -92,7 +96,7 @@ def _with_locked_saves(dispatcher):
     save = file.save
 
     def locked_save(key, data):
-        folder = Path(_numba_cache_folder())
+        folder = Path(code_folder())
         folder.mkdir(parents=True, exist_ok=True)
         with open(folder / "gpu_planners.lock", "w") as lock:
             with contextlib.suppress(OSError):  # a network's file system may have no locks
@@ -145,7 +149,7 @@ def told_if_slow(what: str, *kind: Hashable) -> Iterator[None]:
     if (what, *kind) in _loaded:
         yield
         return
-    text = f"compiling {what}: once on this machine, then it is loaded from {_numba_cache_folder()}"
+    text = f"compiling {what}: once on this machine, then it is loaded from {code_folder()}"
     timer = threading.Timer(SOON_S, logging.getLogger("gpu_planners").warning, (text,))
     timer.daemon = True
     timer.start()

@@ -58,7 +58,7 @@ class RunningNode(running_node.RunningNode):
     def restore(self):
         """Forget the obstacles of the topic, too."""
         super().restore()
-        if ("obstacles", "0") not in self.facts.items():
+        if ("obstacles", "0") not in self.facts.items() or self.problem:
             self.publish_obstacles(marker(namespace="", action=Marker.DELETEALL))
             self.wait_until(lambda: self.facts["obstacles"] == "0")
 

@@ -365,11 +365,10 @@ def scaled(message, value):
 @pytest.mark.parametrize("field", [*NUMBER_FIELDS, *TEXT_FIELDS])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_whatever_a_field_holds_the_node_answers_in_words(running, field):
-    """Straight to the service's callback too: DDS ends a text at its first NUL."""
-    direct = running.service_callback("plan_motion")
+    """Past DDS too: DDS ends a text at its first NUL."""
     for value in ODD_NUMBERS if field in NUMBER_FIELDS else ODD_TEXTS:
         make = NUMBER_FIELDS.get(field) or TEXT_FIELDS[field]
-        for ask in (running.plan, lambda message: direct(message, PlanMotion.Response())):
+        for ask in (running.plan, lambda message: running.answer_without_dds("plan_motion", message)):
             message = make(value)
             message.time_limit_s = message.time_limit_s or 2.0
             response = ask(message)
@@ -393,7 +392,7 @@ def test_obstacles_are_bounded_together_and_a_message_that_is_too_large_changes_
     running.publish_obstacles(marker(scale=(0, 1, 1)))
     running.publish_robot(ROBOT)
     running.wait_until(lambda: "scale" in running.problem)
-    assert running.plan(request(), timeout=300).code == codes.SUCCESS  # ready all the same
+    assert running.plan(request(ignore_scene=True), timeout=300).code == codes.SUCCESS  # ready all the same
     running.publish_obstacles(triangles(4), marker(number=1))
     running.wait_until(lambda: running.facts["obstacles"] == "2")
     more = triangles(5)
@@ -403,7 +402,8 @@ def test_obstacles_are_bounded_together_and_a_message_that_is_too_large_changes_
     running.publish_obstacles(marker(number=3), marker(number=4))
     running.wait_until(lambda: "4 obstacles" in running.problem)
     assert running.facts["obstacles"] == "2"
-    response = running.plan(request(obstacles=obstacles(*(marker(number=i) for i in range(4)))))
+    few = [marker(number=i) for i in range(4)]
+    response = running.plan(request(obstacles=obstacles(*few), ignore_scene=True))
     assert response.code == codes.INVALID_OBJECT_NAME and "max_obstacles" in response.message
     assert running.set_parameter("max_obstacles", 4).successful
     running.publish_obstacles(marker(number=3), marker(number=4))
@@ -489,24 +489,25 @@ def test_a_bad_robot_is_named_and_a_good_one_taken(start_node, text, word):
 
 
 @pytest.mark.skipif(not cuda_problem(), reason="this machine has a CUDA device")
-def test_no_cuda_device_though_one_was_asked_for(start_node):
-    running = start_node(device="cuda")
-    response = running.plan(request())
-    assert response.code == codes.COLLISION_CHECKING_UNAVAILABLE and "'cuda'" in response.message
-    assert running.set_parameter("device", "cpu").successful
+def test_a_device_that_is_not_there_is_refused(running, start_node):
+    for device, word in (("cuda", "no CUDA driver|does not import"), ("tpu", "unknown device 'tpu'")):
+        with pytest.raises(SettingsError, match=f"parameter 'device'.*({word})"):
+            start_node(device=device)
+        result = running.set_parameter("device", device)
+        assert not result.successful and "parameter 'device'" in result.reason
     assert running.plan(request()).code == codes.SUCCESS
 
 
 def test_a_bad_obstacle_message_changes_nothing_and_is_reported(running):
     running.publish_obstacles(marker(**BLOCK), marker(number=1, scale=(0, 1, 1)))
     running.wait_until(lambda: running.problem)
-    response = running.plan(request())
-    assert (
-        response.code == codes.SUCCESS and "'test/1'" in response.message
-    )  # the whole message was refused, and this says so
+    response = running.plan(request())  # nobody knows where the obstacle is
+    assert response.code == codes.INVALID_OBJECT_NAME and "'test/1'" in response.message
+    assert running.plan(request(ignore_scene=True)).code == codes.SUCCESS
     running.publish_obstacles(marker(namespace="", action=Marker.DELETEALL))
     running.wait_until(lambda: not running.problem)
-    assert "'test/1'" not in running.plan(request()).message
+    response = running.plan(request())
+    assert response.code == codes.SUCCESS and "'test/1'" not in response.message
 
 
 @pytest.mark.parametrize(

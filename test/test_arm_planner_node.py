@@ -185,6 +185,11 @@ def test_obstacles_may_come_before_the_robot(start_node):
     running.publish_obstacles(marker(number=1), marker(number=2))  # too many: once this is said, the first has arrived
     running.wait_until(lambda: "2 obstacles" in running.problem)
     running.publish_robot(ROBOT)
+    running.wait_until(
+        lambda: running.plan(request()).code == PlanMotion.Response.INVALID_OBJECT_NAME
+    )  # some are not known
+    running.publish_obstacles(marker(number=1, action=Marker.DELETE))
+    running.wait_until(lambda: not running.problem)
     assert checked_free(running.plan(request()), BAR)
 
 

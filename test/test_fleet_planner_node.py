@@ -18,8 +18,8 @@ from visualization_msgs.msg import MarkerArray
 
 from gpu_planners.grid import GridMap
 from gpu_planners.grid.fleet import conflicts
+from gpu_planners.nodes.common import map_codes as codes
 from gpu_planners.nodes.common.parameters import rules_of
-from gpu_planners.nodes.fleet import codes
 from gpu_planners.nodes.fleet.parameters import FleetParameters
 from gpu_planners_msgs.msg import AgentActions, AgentGoals, AgentStates
 from gpu_planners_msgs.srv import PlanFleet

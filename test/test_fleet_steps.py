@@ -7,15 +7,12 @@ from gpu_planners.device import cuda_problem
 from gpu_planners.errors import GridMapError, SettingsError
 from gpu_planners.grid import FleetPlanner, GridMap
 from gpu_planners.grid.fleet import Guidance, Settings, conflicts, learn_guidance
+from gpu_planners.grid.maps.generated import largest_component
 
 
 def room(seed=0, shape=(16, 20), blocked=0.15):
     """A map whose free tiles all hang together."""
-    from scipy.ndimage import label
-
-    free = np.random.default_rng(seed).uniform(size=shape) > blocked
-    parts, _ = label(free)
-    return parts == np.argmax(np.bincount(parts[parts > 0]))
+    return largest_component(np.random.default_rng(seed).uniform(size=shape) > blocked)
 
 
 def places(free, n, rng):
@@ -400,3 +397,28 @@ def test_nobody_is_planned_for():
     assert fleet.step([]).tolist() == [] and fleet.add([]).tolist() == []
     with pytest.raises(SettingsError, match="budget_s is nan"):
         fleet.step([], float("nan"))
+
+
+@pytest.mark.parametrize("adapt", [0, 4])
+def test_agents_that_stand_close_their_tiles_until_others_start(adapt):
+    fleet = FleetPlanner(GridMap(np.ones((1, 9))), "four", "cpu", Settings(adapt_every=adapt))
+    fleet.start([[0, 1], [0, 4]])
+    fleet.observe(fleet.positions, still=[1])
+    for _ in range(12):
+        fleet.step([[0, 8], [0, 4]])
+        assert fleet.steps_to_go([[0, 8], [0, 4]])[0] == 0  # no way leads through the one that stands
+    fleet.start([[0, 4]])  # where the other one stood
+    for _ in range(6):
+        fleet.step([[0, 8]])
+    assert fleet.positions.tolist() == [[0, 8]]
+
+
+def test_crowds_count_for_a_guidance_that_is_set_later():
+    free = np.ones((3, 30), int)
+    free[1, 5:25] = 0
+    fleet = FleetPlanner(GridMap(free), "four", "cpu", Settings(adapt_every=4))
+    fleet.guidance = Guidance.plain(GridMap(free))
+    units = fleet.guidance.unit
+    assert units > Guidance.plain(GridMap(free)).unit
+    fleet.guidance = fleet.guidance
+    assert fleet.guidance.unit >= units

@@ -22,15 +22,14 @@ from visualization_msgs.msg import Marker, MarkerArray
 from gpu_planners.errors import DeviceError, GridMapError, SettingsError
 from gpu_planners.grid import AgentStatus, GridMap, PathSet
 from gpu_planners.grid.paths import COL_STEP, ROW_STEP
-from gpu_planners.nodes.common import map_messages
+from gpu_planners.nodes.common import map_codes, map_messages
 from gpu_planners.nodes.common.fast_markers import serialized_with_points
 from gpu_planners.nodes.common.frames import Frames
 from gpu_planners.nodes.common.request_error import RequestError
-from gpu_planners.nodes.grid import codes as grid_codes
 from gpu_planners.nodes.grid import conversions as grid_conversions
 from gpu_planners.nodes.grid.agent_planning import near_goal
 from gpu_planners.nodes.grid.markers import PATH_COLOUR, path_lines, paths_markers, straight_runs
-from gpu_planners_msgs.srv import PlanAgents
+from gpu_planners_msgs.srv import PlanAgents, PlanFleet
 
 HEADER = Header(frame_id="map")
 
@@ -338,21 +337,22 @@ def test_the_nearest_tile_that_the_start_is_joined_to():
 
 
 def test_every_status_has_a_code_of_the_service():
-    assert set(grid_codes.CODE_OF_STATUS) == set(AgentStatus)
-    assert len(set(grid_codes.CODE_OF_STATUS.values())) == len(AgentStatus)
-    constants = {name: value for name, value in vars(grid_codes).items() if name.isupper() and isinstance(value, int)}
+    assert set(grid_conversions.CODE_OF_STATUS) == set(AgentStatus)
+    assert len(set(grid_conversions.CODE_OF_STATUS.values())) == len(AgentStatus)
+    constants = {name: value for name, value in vars(map_codes).items() if name.isupper() and isinstance(value, int)}
     for name, value in constants.items():
-        assert getattr(PlanAgents.Response, name) == value
+        assert getattr(PlanAgents.Response, name, value) == getattr(PlanFleet.Response, name, value) == value
+        assert hasattr(PlanAgents.Response, name) or hasattr(PlanFleet.Response, name)
     assert constants["NO_VALID_PATH"] == 208 and constants["START_OUTSIDE_MAP"] == 203  # Nav2's
 
 
 def test_errors_of_the_library_have_codes():
-    assert grid_codes.code_of(GridMapError("x")) == grid_codes.NO_MAP
-    assert grid_codes.code_of(DeviceError("x")) == grid_codes.NO_DEVICE
-    assert grid_codes.code_of(SettingsError("x")) == grid_codes.INVALID_REQUEST
-    assert grid_codes.code_of(MemoryError()) == grid_codes.OUT_OF_MEMORY
-    assert grid_codes.code_of(KeyError("x")) == grid_codes.UNKNOWN
-    assert grid_codes.code_of(RequestError(7, "x")) == 7
+    assert map_codes.code_of(GridMapError("x")) == map_codes.NO_MAP
+    assert map_codes.code_of(DeviceError("x")) == map_codes.NO_DEVICE
+    assert map_codes.code_of(SettingsError("x")) == map_codes.INVALID_REQUEST
+    assert map_codes.code_of(MemoryError()) == map_codes.OUT_OF_MEMORY
+    assert map_codes.code_of(KeyError("x")) == map_codes.UNKNOWN
+    assert map_codes.code_of(RequestError(7, "x")) == 7
 
 
 def test_poses_default_to_no_orientation_given():

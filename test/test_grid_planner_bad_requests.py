@@ -16,11 +16,10 @@ from running_node import shared, starter
 from gpu_planners.device import cuda_problem
 from gpu_planners.errors import SettingsError
 from gpu_planners.grid import BlockPlanner
-from gpu_planners.nodes.grid import codes
+from gpu_planners.nodes.common import map_codes as codes
 from gpu_planners.nodes.grid.conversions import path_set_of
 from gpu_planners.nodes.grid.node import main
 from gpu_planners.nodes.grid.parameters import ALGORITHMS
-from gpu_planners_msgs.srv import PlanAgents
 
 NAN, INF = float("nan"), float("inf")
 BLOCKED, OUTSIDE, CLOSED_ROOM = (9 - 1, 3), (4, 10), (5, 4)
@@ -182,13 +181,11 @@ ODD_TEXTS = ("\0", "exact\0", "x" * 100_000, "\n", "%s%n{}", "\u202e", "漢")
 
 @pytest.mark.parametrize("algorithm", ["exact", "astar"])
 def test_whatever_a_field_holds_the_node_answers_in_words(running, algorithm):
-    """Straight to the service's callback too: DDS ends a text at its first NUL."""
-
-    direct = running.service_callback("plan_agents")
+    """Past DDS too: DDS ends a text at its first NUL."""
 
     def asked(message):
         message.algorithm, message.path_agents = message.algorithm or algorithm, [0]
-        for ask in (running.plan, lambda message: direct(message, PlanAgents.Response())):
+        for ask in (running.plan, lambda message: running.answer_without_dds("plan_agents", message)):
             response = ask(message)
             assert response.message.isprintable() and "internal" not in response.message, response.message
             assert len(response.message) < 3000
@@ -346,11 +343,9 @@ def test_bad_topics_are_reported_until_they_are_right(running, monkeypatch):
 
 
 @pytest.mark.skipif(not cuda_problem(), reason="this machine has a CUDA device")
-def test_no_cuda_device_though_one_was_asked_for(running):
-    assert running.set_parameter("device", "cuda").successful
-    response = running.plan(request())
-    assert response.code == codes.NO_DEVICE and "'cuda'" in response.message
-    assert running.set_parameter("device", "cpu").successful
+def test_a_device_that_is_not_there_is_refused(running):
+    result = running.set_parameter("device", "cuda")
+    assert not result.successful and "parameter 'device'" in result.reason
     assert_serves(running)
 
 

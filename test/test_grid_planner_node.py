@@ -19,10 +19,10 @@ from visualization_msgs.msg import MarkerArray
 
 from gpu_planners.errors import GridMapError
 from gpu_planners.grid import BlockPlanner, GridMap
+from gpu_planners.nodes.common import map_codes as codes
 from gpu_planners.nodes.common.parameters import rules_of
 from gpu_planners.nodes.common.topic_maps import TopicMaps
 from gpu_planners.nodes.common.worker import Worker
-from gpu_planners.nodes.grid import codes
 from gpu_planners.nodes.grid.conversions import path_set_of
 from gpu_planners.nodes.grid.parameters import ALGORITHMS, GridParameters
 from gpu_planners.nodes.grid.scene import GridScene
@@ -250,7 +250,8 @@ class FakeNode:
 
 def test_maps_that_come_in_a_burst_are_one_change(make_scene):
     scene, node, problems, changed = make_scene(), FakeNode(), [], []
-    worker, busy = Worker(problems.append), threading.Event()
+    worker, busy, done = Worker(problems.append), threading.Event(), threading.Event()
+    worker.start()
     state = SimpleNamespace(set_problem=lambda what, text: problems.append(text), publish=lambda: None)
     maps = TopicMaps(node, GridParameters(), worker, state, scene, changed.append)
     worker.do(busy.wait)
@@ -259,7 +260,8 @@ def test_maps_that_come_in_a_burst_are_one_change(make_scene):
         data[:25, 5 * number + 2] = 100
         node.receive["map"](map_message(data if number != 2 else data[:0]))  # one is bad
     busy.set()
-    worker.call(lambda: None)
+    worker.do(done.set)
+    assert done.wait(60)
     assert worker.stop()
     assert changed == [True] and scene.changes == 2 and maps.taken == 4
     assert np.array_equal(scene.grid.blocked, data != 0)

@@ -19,10 +19,10 @@ from ..errors import GpuPlannersError
 from ..grid import GridMap
 from ..grid.drawing import draw_map
 from ..grid.maps.generated import caves_and_rooms, random_free_tiles
+from ..nodes.common import map_codes
 from ..nodes.common.map_files import load_map
 from ..nodes.common.map_messages import as_array, geometry_message
 from ..nodes.common.qos import LATCHED
-from ..nodes.grid import codes as grid_codes
 from ..nodes.grid.conversions import path_set_of
 from .grid_checks import broken_paths, costs_to_goal
 from .node import PATIENCE_S, NodeClient, NodeProcess
@@ -96,7 +96,7 @@ class GridClient(NodeClient):
 
         def has_it():
             answer, _ = self.ask(case.message(grid))
-            if answer.code not in (grid_codes.NONE, grid_codes.NO_MAP):
+            if answer.code not in (map_codes.NONE, map_codes.NO_MAP):
                 raise_refusal(answer)
             return answer.header.stamp == message.header.stamp
 
@@ -156,7 +156,7 @@ def _report(console, maps, cases, answers, change_s, options):
         table.add_column(column)
     all_passed, drawn = True, None
     for case, (answer, round_trip) in zip(cases, answers, strict=True):
-        if answer.code != grid_codes.NONE:
+        if answer.code != map_codes.NONE:
             raise_refusal(answer)
         grid, paths = maps[case.map_number], path_set_of(answer)
         passed, costs_text, walk_text, field = _check(grid, case, paths, options.seed)

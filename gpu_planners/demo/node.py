@@ -14,8 +14,11 @@ from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
+from gpu_planners_msgs.srv import PlanAgents, PlanMotion
+
 from ..errors import GpuPlannersError
 
+NOT_BEGUN = PlanMotion.Response.ABORT, PlanAgents.Response.NOT_BEGUN
 PATIENCE_S = 300.0  # the first start on a machine compiles
 
 
@@ -76,9 +79,18 @@ class NodeClient:
         )
 
     def ask(self, message: Any) -> tuple[Any, float]:
-        """(response, round trip in seconds)."""
-        started = time.monotonic()
-        return self._result(self._client.call_async(message)), time.monotonic() - started
+        """(response, round trip in seconds). One that is not begun, since something is compiled, is sent again."""
+        answers = []
+
+        def is_begun():
+            started = time.monotonic()
+            answers.append((self._result(self._client.call_async(message)), time.monotonic() - started))
+            begun = answers[-1][0].code not in NOT_BEGUN
+            time.sleep(0 if begun else 0.2)
+            return begun
+
+        self.wait_until(is_begun, f"{self.service} begins no request for {PATIENCE_S:.0f} s")
+        return answers[-1]
 
     def set_parameter(self, name: str, value: Any) -> None:
         """Set a parameter of the node."""

@@ -6,7 +6,6 @@ sizes of robots, and kept.
 """
 
 import functools
-import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -15,9 +14,6 @@ from numba import cuda
 from ...device import cuda_jit
 from ...parallel.team_cuda import WARP
 from .interface import Space, motion_verdict
-
-# single queries are small by nature; numba would warn at every launch
-warnings.filterwarnings("ignore", message=".*Grid size .* low occupancy")
 
 THREADS = 128  # of a block
 WARPS = THREADS // WARP

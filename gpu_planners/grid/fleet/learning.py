@@ -4,6 +4,7 @@ import numpy as np
 
 from ...errors import GridMapError, SettingsError, shown
 from ...parallel.sampling import folded_seed
+from ..maps.generated import largest_component
 from ..maps.grid_map import GridMap
 from .guidance import GUIDANCE, Guidance
 from .planner import FleetPlanner
@@ -55,11 +56,8 @@ def learn_guidance(
 
 def _work(fleet, agents, steps, seed):
     """-> goals reached in a step, (rows, cols) which part of the time somebody waited on each tile"""
-    from scipy.ndimage import label
-
     rng = np.random.default_rng(seed)
-    parts, _ = label(fleet.grid.costs > 0)
-    tiles = np.argwhere(parts == np.argmax(np.bincount(parts[parts > 0], minlength=1)))
+    tiles = np.argwhere(largest_component(fleet.grid))
     if agents > len(tiles):
         raise GridMapError(f"agents is {agents}; allowed: at most {len(tiles)}, the tiles of the map's largest part")
     fleet.start(rng.permutation(tiles)[:agents], rng.integers(4, size=agents))

@@ -11,13 +11,13 @@ import time
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ...device import told_if_slow
-from ...errors import GridMapError, SettingsError, shown
+from ...errors import GridMapError, SettingsError
 from ..checks import array_of, number, whole
 from ..maps.grid_map import GridMap
 from . import exchange, lacam, refine, retime, sink, spread
+from .arguments import checked_headings, checked_places
 from .holding import step_and_stay, walk
 from .plan import PARTLY, STATUS_TEXT, STUCK, FleetPlan, FleetStatus
 from .ways import NO_PATH, ground_of, plan_ways, steps_down, steps_to
@@ -96,36 +96,6 @@ class Instance:
         self.nearer, alone = plan_ways(self.goal[some], self.start[some], self.ground)
         self.alone = np.zeros(len(self.goal), np.int32)
         self.alone[some] = np.where(alone == NO_PATH, 0, alone)
-
-
-def checked_places(places: ArrayLike, name: str) -> np.ndarray:
-    """(N, 2) [row, col], whole numbers or not finite -> float64; GridMapError for any other"""
-    array = array_of(places, name)
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise GridMapError(f"{name} has the shape {array.shape}; allowed: (N, 2) [row, col]")
-    if array.dtype.kind == "b":
-        raise GridMapError(f"{name} has the type bool; allowed: whole numbers [row, col]")
-    array = array.astype(np.float64)
-    whole = (array == np.floor(array)) | ~np.isfinite(array)
-    if not whole.all():
-        row = int(np.argmin(whole.all(axis=1)))
-        raise GridMapError(f"{name}[{row}] is {shown(array[row].tolist())}; allowed: whole numbers [row, col]")
-    return array
-
-
-def checked_headings(headings: ArrayLike | None, agents: int, ways: int) -> np.ndarray:
-    """(N,) int, None: all face east -> (N,) int32; all 0 where a state has no heading"""
-    if headings is None:
-        return np.zeros(agents, np.int32)
-    array = array_of(headings, "headings")
-    if array.shape != (agents,) or array.dtype.kind not in "iu":
-        raise GridMapError(f"headings is {array.dtype} {array.shape}; allowed: integers ({agents},)")
-    if agents and not ((array >= 0) & (array < 4)).all():
-        agent = int(np.argmin((array >= 0) & (array < 4)))
-        raise GridMapError(
-            f"the heading of agent {agent} is {array[agent]}; allowed: 0 .. 3 (east, south, west, north)"
-        )
-    return (array % ways).astype(np.int32)
 
 
 def solve_for(fleet, starts, goals, time_limit_s, seed, headings, assign) -> FleetPlan:

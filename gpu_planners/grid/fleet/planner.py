@@ -11,6 +11,7 @@ from ...parallel.threads import one_thread
 from ..checks import array_of, number
 from ..maps.grid_map import GridMap
 from . import oneshot, stepper
+from .arguments import checked_headings, checked_tiles
 from .cpu import CpuFleet
 from .fields import FieldStore, Lanes
 from .guidance import GUIDANCE, Guidance
@@ -27,6 +28,7 @@ ONE_AREA = 1 << 12  # tiles of maps that are not cut
 PATIENCE = 64  # steps without coming nearer to its goal, after which an agent may go first, by lot
 LOTS = 200  # of so many agents one goes first at a time
 FINEST = 1 << 15  # of weights
+MOST_VISITS = 10  # of an agent in a pass
 
 
 class FleetPlanner:
@@ -61,9 +63,8 @@ class FleetPlanner:
         self.motion: Motion = MOTIONS[motion]
         self.grid = grid
         self._own_guidance = guidance is not None
-        self._guidance = (
-            GUIDANCE[self.settings.guidance](grid) if guidance is None else self._checked_guidance(guidance)
-        )
+        guidance = GUIDANCE[self.settings.guidance](grid) if guidance is None else guidance
+        self._guidance = self._fit(guidance, grid)
         self._open()
 
     # ------------------------------------------------------------------------------------------------ the map
@@ -71,8 +72,6 @@ class FleetPlanner:
     def _open(self):
         """Take the map and make what depends on its layout."""
         s = self.settings
-        if s.adapt_every:
-            self._guidance = self._guidance.finer()
         self._near = s.size - 1 + s.safety_distance  # so far apart two agents are too near, in rows and in columns
         self._pad = max(1, self._near)
         self._rows, self._cols = self.grid.rows + 2 * self._pad, self.grid.cols + 2 * self._pad
@@ -96,9 +95,17 @@ class FleetPlanner:
         self._set_agents(np.zeros(0, np.int32), np.zeros(0, np.int32))
         self._take_lanes()
 
+    def _lanes_now(self):
+        """`Lanes` of the map, the guidance and the crowds as they are now; agents that stand for good are obstacles."""
+        guidance = self._guidance if self._crowds is None else self._guidance.with_crowds(self._crowds)
+        lanes, agents = lanes_of(self.grid, self.motion, self.settings, guidance, self._pad), self._agents
+        stand = np.flatnonzero((agents.still > 0) & (agents.there > 0))
+        lanes.free[agents.tile[stand]] = lanes.free[agents.origin[stand]] = 0
+        return lanes
+
     def _take_lanes(self, lanes=None):
         """Take the map and guidance as they are now; fields are planned anew when they are needed."""
-        self._lanes = lanes or lanes_of(self.grid, self.motion, self.settings, self._guidance, self._pad)
+        self._lanes = lanes or self._lanes_now()
         self._engine = self._open_engine()
         field_bytes = self._lanes.free.size * self.motion.headings
         self._fields = FieldStore(self._engine, field_bytes, self.settings.memory_limit_bytes)
@@ -121,17 +128,16 @@ class FleetPlanner:
 
     @guidance.setter
     def guidance(self, guidance: Guidance):
-        self._guidance, self._own_guidance = self._checked_guidance(guidance), True
+        self._guidance, self._own_guidance = self._fit(guidance, self.grid), True
         self._take_lanes()
 
-    def _checked_guidance(self, guidance):
+    def _fit(self, guidance, grid):
+        """A guidance of a map, in finer units where crowds will add to them."""
         if not isinstance(guidance, Guidance):
             raise GridMapError(f"guidance is a {type(guidance).__name__}; allowed: a fleet.Guidance")
-        if guidance.moves.shape[:2] != self.grid.shape:
-            raise GridMapError(
-                f"guidance is for a map of {guidance.moves.shape[:2]} tiles; this one has {self.grid.shape}"
-            )
-        return guidance
+        if guidance.moves.shape[:2] != grid.shape:
+            raise GridMapError(f"guidance is for a map of {guidance.moves.shape[:2]} tiles; this one has {grid.shape}")
+        return guidance.finer() if self.settings.adapt_every else guidance
 
     def _tiles(self, places):
         """(N, 2) [row, col] -> (N,) int32 tiles of the padded map"""
@@ -157,7 +163,7 @@ class FleetPlanner:
         self._plans = stepper.Plans(np.full(n, self._options.stay[0], np.int32), np.zeros(n, np.int32), held)
         stack = (np.zeros((1, min(n, DEEPEST) + 1), np.int32) for _ in range(4))
         self._search = stepper.Search(
-            *stack, np.zeros(n, np.uint8), *(np.zeros(n, np.int32) for _ in range(3)), np.ones(n, np.int64), 10
+            *stack, np.zeros(n, np.uint8), *(np.zeros(n, np.int32) for _ in range(3)), np.ones(n, np.int64), MOST_VISITS
         )
 
     def start(self, starts: ArrayLike, headings: ArrayLike | None = None):
@@ -168,38 +174,17 @@ class FleetPlanner:
         Raises GridMapError, which names the agent, where a start is no free tile or two agents are too near.
         """
         refuse_forked()
-        places = self._checked_places(starts, "starts")
-        faces = self._checked_headings(headings, len(places))
-        self._refuse_bad(places, len(places))
-        self._number, self._steps, self._waited = 0, 0, None
-        if self._crowds is not None:
-            self._crowds = None
-            self._take_lanes()
+        places = checked_tiles(starts, "starts")
+        faces = checked_headings(headings, len(places), self.motion.headings)
+        changed = self._crowds is not None or (self._agents.still > 0).any()  # by the agents before these
+        lanes = self._lanes
+        if changed:
+            lanes = lanes_of(self.grid, self.motion, self.settings, self._guidance, self._pad)
+        self._refuse_bad(places, len(places), lanes.free)
+        self._number, self._steps, self._waited, self._crowds = 0, 0, None, None
         self._set_agents(self._tiles(places), faces)
-
-    def _checked_places(self, places, name):
-        array = array_of(places, name)
-        if array.shape == (0,):
-            array = array.reshape(0, 2)
-        if array.ndim != 2 or array.shape[1] != 2:
-            raise GridMapError(f"{name} has the shape {array.shape}; allowed: (N, 2) [row, col]")
-        if array.dtype.kind == "b" or (array.dtype.kind == "f" and not (array == np.floor(array)).all()):
-            row = int(np.argmin((array == np.floor(array)).all(axis=1))) if array.dtype.kind == "f" else 0
-            raise GridMapError(f"{name}[{row}] is {shown(array[row])}; allowed: whole numbers [row, col]")
-        return np.clip(array, -(2**31), 2**31 - 1).astype(np.int64)
-
-    def _checked_headings(self, headings, n):
-        if headings is None:
-            return np.zeros(n, np.int32)
-        array = array_of(headings, "headings")
-        if array.shape != (n,) or array.dtype.kind not in "iu":
-            raise GridMapError(f"headings is {array.dtype} {array.shape}; allowed: integers ({n},)")
-        if n and not ((array >= 0) & (array < 4)).all():
-            agent = int(np.argmin((array >= 0) & (array < 4)))
-            raise GridMapError(
-                f"the heading of agent {agent} is {array[agent]}; allowed: 0 .. 3 (east, south, west, north)"
-            )
-        return (array % self.motion.headings).astype(np.int32)
+        if changed:
+            self._take_lanes(lanes)
 
     def _refuse_outside(self, places, numbers):
         inside = ((places >= 0) & (places < self.grid.shape)).all(axis=1)
@@ -208,11 +193,14 @@ class FleetPlanner:
             rows, cols = self.grid.shape
             raise GridMapError(f"agent {numbers[k]} is at {places[k].tolist()}, outside the {rows} x {cols} map")
 
-    def _refuse_bad(self, places, new):
-        """Raise where one of the first `new` places is no place for an agent, or is too near to another one."""
+    def _refuse_bad(self, places, new, free_tiles):
+        """Raise where one of the first `new` places is no place for an agent, or is too near to another one.
+
+        free_tiles: of lanes
+        """
         self._refuse_outside(places[:new], np.arange(new))
         tiles = self._tiles(places)
-        free = self._lanes.free[tiles[:new]] > 0
+        free = free_tiles[tiles[:new]] > 0
         if not free.all():
             agent = int(np.argmin(free))
             raise GridMapError(f"agent {agent} is at {places[agent].tolist()}, which is blocked or too near to it")
@@ -236,11 +224,11 @@ class FleetPlanner:
     def add(self, starts: ArrayLike, headings: ArrayLike | None = None) -> np.ndarray:
         """Put more agents on the map, between steps; takes and raises what `start` does -> (K,) int their numbers"""
         refuse_forked()
-        places = self._checked_places(starts, "starts")
-        faces = self._checked_headings(headings, len(places))
+        places = checked_tiles(starts, "starts")
+        faces = checked_headings(headings, len(places), self.motion.headings)
         before, n = self._agents, len(self._agents.tile)
         taken = np.unique(np.concatenate([before.tile[before.there > 0], before.origin[before.there > 0]]))
-        self._refuse_bad(np.concatenate([places, self._places(taken)]), len(places))
+        self._refuse_bad(np.concatenate([places, self._places(taken)]), len(places), self._lanes.free)
         kept = *before, self._plans.option, self._since, self._stalled, self._nearest, self._broken
         self._set_agents(np.r_[before.tile, self._tiles(places)], np.r_[before.heading, faces])
         for old, new in zip(
@@ -269,12 +257,14 @@ class FleetPlanner:
         Raises GridMapError where two agents are on one tile, or one is outside the map; nothing has changed then.
         """
         agents = self._agents
-        places = self._checked_places(positions, "positions")
+        places = checked_tiles(positions, "positions")
         if len(places) != len(agents.tile):
             raise GridMapError(f"positions has {len(places)} rows; allowed: {len(agents.tile)}, one for each agent")
         seen = (places[:, 0] >= 0) & (agents.there > 0)
         places = np.where(seen[:, None], places, self._places(agents.tile))
-        faces = agents.heading.copy() if headings is None else self._checked_headings(headings, len(places))
+        faces = (
+            agents.heading.copy() if headings is None else checked_headings(headings, len(places), self.motion.headings)
+        )
         there = np.flatnonzero(agents.there)
         self._refuse_outside(places[there], there)
         tiles = self._tiles(places)
@@ -308,18 +298,15 @@ class FleetPlanner:
         """
         grid, guidance = self.grid.changed(rows, cols, costs), self._guidance
         if self.settings.guidance == "plain" and not self._own_guidance:
-            guidance = Guidance.plain(grid)
-            guidance = guidance.finer() if self.settings.adapt_every else guidance
+            guidance = self._fit(Guidance.plain(grid), grid)
         self.grid, self._guidance = grid, guidance
         self._follow_map()
 
     def _follow_map(self):
         """Let fields and agents follow a map that has changed; agents that stand for good are obstacles."""
-        before, after = self._lanes, lanes_of(self.grid, self.motion, self.settings, self._guidance, self._pad)
-        stand = np.flatnonzero((self._agents.still > 0) & (self._agents.there > 0))
-        after.free[self._agents.tile[stand]] = after.free[self._agents.origin[stand]] = 0
-        if (before.forward != after.forward).any() or self._crowds is not None:
-            self._crowds = None
+        crowds, self._crowds = self._crowds, None
+        before, after = self._lanes, self._lanes_now()
+        if (before.forward != after.forward).any() or crowds is not None:
             self._take_lanes(after)
         else:
             from scipy.ndimage import label
@@ -485,8 +472,7 @@ class FleetPlanner:
         if (self._steps + 1) % every == 0:
             share, self._waited = self._waited / every, None
             self._crowds = share if self._crowds is None else (self._crowds + share) / 2
-            guidance = self._guidance.with_crowds(self._crowds)
-            self._lanes = lanes_of(self.grid, self.motion, self.settings, guidance, self._pad)
+            self._lanes = self._lanes_now()
             self._engine.take_map(self._lanes)
             self._fields.forget_idle(self._agents.goal)
 
@@ -520,7 +506,7 @@ class FleetPlanner:
 
     def _take_goals(self, goals):
         agents = self._agents
-        places = self._checked_places(goals, "goals")
+        places = checked_tiles(goals, "goals")
         if len(places) != len(agents.tile):
             raise GridMapError(f"goals has {len(places)} rows; allowed: {len(agents.tile)}, one for each agent")
         none = (places[:, 0] < 0) | (agents.there == 0)

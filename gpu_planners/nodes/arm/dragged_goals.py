@@ -80,12 +80,12 @@ class DraggedGoals:
         planned = answer(self._scene, self._values, request, self._measured, response)
         if planned is None:
             self._last = None
-            self._display.show_scene(robot, self._scene.world)
+            self._display.show_scene(robot, self._scene.objects)
             if not held:
                 self._log.warning(f"dragged goal: {response.message}")
             return
         self._last = response
-        self._display.show_motion(self._scene.robot, planned.world, planned.path, planned.tip_link, response.trajectory)
+        self._display.show_motion(self._scene.robot, planned, response.trajectory)
 
     def _publish(self):
         if self._last is not None:

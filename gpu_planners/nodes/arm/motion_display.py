@@ -4,6 +4,7 @@ Markers cost more than planning, so both are made only when someone looks. After
 """
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 from rclpy.node import Node
@@ -11,13 +12,15 @@ from scipy.spatial.transform import Rotation
 from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import Marker, MarkerArray
 
-from ...arm import CollisionWorld, RobotModel
+from ...arm import RobotModel
 from ...arm.trajectory import Trajectory
 from ..common.diagnostics import steady_clock
 from ..common.fast_markers import PosedMarkers
 from ..common.qos import LATCHED
 from .conversions import seconds
 from .markers import GHOST_COLOUR, robot_markers, scene_markers, shape_poses
+from .plan_service import Planned
+from .scene_objects import SceneObjects
 
 LOOK_S = 0.2  # between two looks at whether someone wants the scene
 FRAME_S = 1 / 15  # between two places of the ghost
@@ -25,9 +28,13 @@ REST_S = 1.0  # of the ghost at the end, before it begins again
 
 
 class MotionDisplay:
-    """The publishers of a node's pictures. Methods may be called on any thread."""
+    """The publishers of a node's pictures. Methods may be called on any thread.
 
-    def __init__(self, node: Node) -> None:
+    place: gives (dof,) where joint_states has the robot, or None
+    """
+
+    def __init__(self, node: Node, place: Callable[[], np.ndarray | None]) -> None:
+        self._place = place
         self._scene_publisher = node.create_publisher(MarkerArray, "~/markers", LATCHED)
         self._ghost_publisher = node.create_publisher(MarkerArray, "~/ghost", 1)
         self._waiting: tuple | None = None  # arguments of scene_markers that are not published yet
@@ -37,21 +44,19 @@ class MotionDisplay:
         node.create_timer(LOOK_S, self._publish_scene, clock=steady_clock())
         node.create_timer(FRAME_S, self._publish_ghost, clock=steady_clock())
 
-    def show_scene(self, robot: RobotModel, world: CollisionWorld) -> None:
-        """Show the obstacles alone: no motion."""
-        self._waiting, self._motion = (robot, world, np.zeros((0, robot.dof)), robot.tip_link), None
+    def show_scene(self, robot: RobotModel, objects: SceneObjects) -> None:
+        """Show the objects alone: no motion."""
+        self._waiting, self._motion = (robot, objects, np.zeros((0, robot.dof)), robot.tip_link), None
 
-    def show_motion(
-        self, robot: RobotModel, world: CollisionWorld, path: np.ndarray, tip_link: str, timed: JointTrajectory
-    ) -> None:
-        """Show a motion, and play it again and again. path: (K, dof)"""
-        self._waiting = robot, world, path, tip_link
+    def show_motion(self, robot: RobotModel, planned: Planned, timed: JointTrajectory) -> None:
+        """Show a motion, and play it again and again."""
+        self._waiting = robot, planned.objects, planned.path, planned.tip_link
         self._motion, self._began = (robot, trajectory_of(timed)), time.monotonic()
 
     def _publish_scene(self):
         if self._waiting is not None and self._scene_publisher.get_subscription_count():
             arguments, self._waiting = self._waiting, None
-            self._scene_publisher.publish(scene_markers(*arguments))
+            self._scene_publisher.publish(scene_markers(*arguments, self._place()))
 
     def _publish_ghost(self):
         motion = self._motion

@@ -1,52 +1,56 @@
 """The node arm_planner: parameters, topics and the service ~/plan_motion around the library of gpu_planners.arm.
 
-Callbacks only store or hand on what arrives. One worker thread owns the planning scene and does all planning
-(CUDA contexts belong to one thread), in the order in which things arrive: obstacles published before a request
-are in the scene when it is planned. The service callback waits for that thread, never for the executor.
+Callbacks only store or hand on what arrives. One worker thread owns the planning scene and does all planning (CUDA
+contexts belong to one thread): obstacles published before a request are in the scene when it is planned.
 """
 
 import sys
 import time
 from typing import Any
 
-from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
-from rclpy.node import Node
+import numpy as np
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import MarkerArray
 
-from gpu_planners_msgs.srv import PlanMotion
+from gpu_planners_msgs.srv import AttachObjects, PlanMotion, PlanSequence
 
-from ..common.diagnostics import OK, WARN, Diagnostics
-from ..common.parameters import check_changes, declare
+from ...arm import PLANNERS
+from ...device import resolve_device
+from ...errors import GpuPlannersError, RobotDescriptionError, SettingsError, shown
+from .. import moveit
+from ..common.diagnostics import WARN
+from ..common.planner_node import PlannerNode
 from ..common.process import run
 from ..common.qos import BEST_EFFORT, LATCHED, of_durability
-from ..common.request_error import error_text
-from ..common.worker import Worker
+from ..common.request_error import RequestError, error_text
 from . import codes as error_codes
+from . import plan_service, sequence_service
+from .attaching import attach_objects
+from .cloud_topics import CloudTopics
+from .codes import code_of
 from .conversions import joint_positions
 from .dragged_goals import DraggedGoals
+from .frames import Transforms
 from .motion_display import MotionDisplay
+from .other_arms import OtherArms
 from .parameters import ArmParameters
-from .plan_service import answer, warm_up
+from .plan_service import Planned, compile_planner, kind_of, warm_up
 from .planning_scene import PlanningScene
 
 
-class ArmPlannerNode(Node):
-    """The node; options: as rclpy.node.Node takes them."""
+class ArmPlannerNode(PlannerNode):
+    """The node; options: as rclpy.node.Node takes them. SettingsError for wrong parameters or a wrong URDF file."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__("arm_planner", **options)
-        self._values = declare(self, ArmParameters)
-        check_changes(self, ArmParameters, self._change_parameters)
-        self._scene = PlanningScene(self._values)
-        self._state = Diagnostics(self, "waiting for robot_description", self._facts)
+        super().__init__("arm_planner", ArmParameters, "robot_description", **options)
+        self._scene = PlanningScene(self._values, Transforms(self))
+        self._clouds: CloudTopics | None = None  # after the robot of a file is loaded
         self._joint_state = None, 0.0  # latest message, monotonic time of its arrival
-        self._requests, self._last_answer = 0, ""
-        self._worker = Worker(self._state.fail)
+        self._refused = ""  # why the latest message on ~/obstacles was refused
         self._trajectories = self.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
-        self._display = MotionDisplay(self)
+        self._display = MotionDisplay(self, self._place)
         self._dragged_goals = DraggedGoals(self, self._worker, self._scene, self._display, self._trajectories)
         self.create_subscription(JointState, "joint_states", self._take_joint_state, BEST_EFFORT)
         self.create_subscription(
@@ -56,48 +60,81 @@ class ArmPlannerNode(Node):
             of_durability(self._values.obstacles_durability, depth=100),
         )
         if self._values.robot_description_file:
-            self._worker.do(self._load_robot, self._values.robot_description_file)
+            self._load_file(self._values.robot_description_file)
         else:
             self.create_subscription(
                 String,
                 "robot_description",
-                lambda message: self._worker.do(self._load_robot, message.data),  # type: ignore[attr-defined]
+                lambda message: self._worker.do(self._load_text, message.data),  # type: ignore[attr-defined]
                 LATCHED,
             )
-        self.create_service(
-            PlanMotion, "~/plan_motion", self._plan_motion, callback_group=MutuallyExclusiveCallbackGroup()
+        self._serve_plans(PlanMotion, "plan_motion", plan_service.answer)
+        self._serve_plans(PlanSequence, "plan_sequence", sequence_service.answer)
+        self.serve(AttachObjects, "~/attach_objects", self._attach_objects, self._attach_refusal)
+        self._moveit = moveit.serve(
+            self,
+            self._scene,
+            lambda: self._values,
+            self._measured,
+            self._prepare_planner,
+            self._show_motion,
+            self._scene_changed,
+            self._worker.do,
         )
+        self._clouds = CloudTopics(
+            self,
+            lambda: self._values,
+            self._scene,
+            self._measured,
+            lambda seen: self._worker.do(self._take_object, seen),
+            self._state.set_problem,
+        )
+        self._others = OtherArms(self, self._values, self._worker.do, self._take_object, self._state.set_problem)
+        self._worker.start()
 
     def close(self, patience_s: float = -1.0) -> bool:
         """Stop; False when the job under way has not ended within patience_s seconds (negative: wait for it)."""
-        stopped = self._worker.stop(patience_s)
-        if stopped:
-            self.destroy_node()
-        return stopped
+        if self._clouds is not None:
+            self._clouds.close()
+        return super().close(patience_s)
 
-    def _load_robot(self, urdf):
+    def _load_file(self, path):
+        try:
+            self._scene.load_robot(path, self._now())
+        except GpuPlannersError as error:
+            self.close()
+            raise SettingsError(f"robot_description_file or what it needs: {error}") from error
+        self._worker.do(self._take_robot, [])
+
+    def _load_text(self, urdf):
         self._state.say(WARN, "loading the robot")
-        for message, received in self._scene.load_robot(urdf, self._now()):
+        if not urdf.lstrip().startswith("<"):
+            raise RobotDescriptionError(f"robot_description holds {shown(urdf)}; allowed: the text of a URDF, XML")
+        self._take_robot(self._scene.load_robot(urdf, self._now()))
+
+    def _take_robot(self, waiting):
+        """waiting: [(message, its time)] of obstacles that came before the robot"""
+        for message, received in waiting:
             self._change_obstacles(message, received)
         robot = self._scene.robot
+        if self._moveit is not None:
+            self._moveit.robot_loaded()
         self.get_logger().info(
             f"robot '{robot.name}': {robot.dof} planning joints, {len(robot.shapes)} convex shapes, "
             f"{len(robot.self_collision_pairs)} self-collision pairs, root link '{robot.root_link}'"
         )
+        self._clouds.robot_is_there()
         self._warm_up()
 
     def _warm_up(self):
         """Compile before the first request, which would have to wait for it."""
         if self._scene.robot is None:
             return
-        self._state.say(WARN, "compiling; a request waits for it")
         self.get_logger().info("compiling (once on a machine, then from the cache)")
-        started = time.monotonic()
-        device = warm_up(self._scene, self._values, self._values.planner)
+        device, took = self._get_ready(lambda: warm_up(self._scene, self._values, self._values.planner))
         self._show_obstacles()
         self._dragged_goals.begin(self._values, self._measured)
-        self._state.say(OK, "ready")
-        self.get_logger().info(f"ready on {device} after {time.monotonic() - started:.1f} s")
+        self.get_logger().info(f"ready on {device} after {took:.1f} s")
 
     def _change_parameters(self, values):
         device_changed = values.device != self._values.device
@@ -117,40 +154,103 @@ class ArmPlannerNode(Node):
         return joint_positions(message, "joint_states", error_codes.START_STATE_INVALID, known)
 
     def _change_obstacles(self, message, received=None):
-        """received: seconds on the node's clock; None: now"""
+        """received: seconds on the node's clock, of a message that waited for the robot; None: now"""
         try:
             self._scene.change_obstacles(message, self._now() if received is None else received)
-            self._state.set_problem("obstacles", "")
+            self._refused = "" if received is None else self._refused
         except Exception as error:  # whatever it is, the next message may be right
-            self._state.set_problem(
-                "obstacles", f"a message on ~/obstacles was refused as a whole: {error_text(error)}"
-            )
+            self._refused = f"a message on ~/obstacles was refused as a whole: {error_text(error)}"
+        self._state.set_problem("obstacles", self._refused)
         self._show_obstacles()
 
-    def _plan_motion(self, request, response):
+    def _take_object(self, seen):
         try:
-            return self._worker.call(self._answer, request, response)
-        except Exception as error:  # a callback that raises would end spin() and leave the client waiting
-            response.code, response.message = error_codes.FAILURE, error_text(error)
-            return response
+            self._scene.see(seen)
+        except Exception as error:  # whatever it is, the next message may be right
+            self._state.set_problem(seen.name, f"'{seen.name}' was refused: {error_text(error)}")
+        self._show_obstacles()
 
-    def _answer(self, request, response):
-        self._scene.forget_expired(self._now())
-        planned = answer(self._scene, self._values, request, self._measured, response)
+    def _serve_plans(self, kind, name, answer):
+        """Serve ~/name of type `kind`. answer: (scene, values, request, measured, response) -> Planned or None"""
+
+        def plan(request, response):
+            self._scene.forget_expired(self._now())
+            self._refuse_unknown_scene(request)
+            self._prepare_planner(request.planner or self._values.planner)
+            planned = answer(self._scene, self._values, request, self._measured, response)
+            if planned is None:
+                self._show_obstacles()  # not the motion before
+            else:
+                self._trajectories.publish(response.trajectory)
+                self._display.show_motion(self._scene.robot, planned, response.trajectory)
+            return self._told(name, response)
+
+        def refusal(error):
+            """The response to a request that was not begun, or that failed."""
+            response = kind.Response(code=code_of(error), message=error_text(error))
+            if hasattr(response, "status"):
+                response.status = "refused"
+            return self._told(name, response)
+
+        self.serve(kind, f"~/{name}", plan, refusal)
+
+    def _told(self, name, response):
         response.message += f" (warning: {self._state.problem})" if self._state.problem else ""
         self._requests, self._last_answer = self._requests + 1, response.message
-        if planned is None:
-            self.get_logger().warning(f"plan_motion: {response.message}")
-            self._show_obstacles()  # not the motion before
-            return response
-        self._trajectories.publish(response.trajectory)
-        self._display.show_motion(self._scene.robot, planned.world, planned.path, planned.tip_link, response.trajectory)
-        self.get_logger().info(f"plan_motion: {response.message}")
+        if response.code == error_codes.SUCCESS:  # rclpy wants a call of its own for each severity
+            self.get_logger().info(f"{name}: {response.message}")
+        else:
+            self.get_logger().warning(f"{name}: {response.message}")
         return response
+
+    def _show_motion(self, path, objects, trajectory):
+        robot = self._scene.robot
+        self._display.show_motion(robot, Planned(path, objects, self._values.tip_link or robot.tip_link), trajectory)
+
+    def _scene_changed(self, refused):
+        """refused: why a message of MoveIt was refused; empty: none was"""
+        self._state.set_problem("moveit", refused)
+        self._show_obstacles()
+
+    def _attach_objects(self, request, response):
+        response = attach_objects(self._scene, request, self._measured, response)
+        self.get_logger().info(f"attach_objects: {response.message}")
+        self._show_obstacles()
+        return response
+
+    def _attach_refusal(self, error):
+        response = AttachObjects.Response(code=code_of(error), message=error_text(error))
+        response.attached = list(self._scene.objects.carried)
+        self.get_logger().warning(f"attach_objects: {response.message}")
+        return response
+
+    def _refuse_unknown_scene(self, request):
+        """Obstacles that were refused are there all the same, and nobody knows where; so with other arms."""
+        unknown = self._refused or self._others.problem
+        if unknown and not request.ignore_scene:
+            raise RequestError(
+                error_codes.INVALID_OBJECT_NAME,
+                f"the scene is not known: {unknown}; publish what is right, or ask with ignore_scene",
+            )
+
+    def _prepare_planner(self, name):
+        """Load a planner; one that was never used on this machine is compiled, while other requests go on."""
+        robot, values = self._scene.robot, self._values
+        if name not in PLANNERS or robot is None:
+            return
+        device = resolve_device(values.device)
+        if (name, device) not in self._scene.warm_planners:
+            self._unless_compiled(kind_of(name, device), compile_planner, robot, name, device, values.motion_check)
+            self._get_ready(lambda: warm_up(self._scene, values, name))
 
     def _show_obstacles(self):
         if (robot := self._scene.robot) is not None:
-            self._display.show_scene(robot, self._scene.world)
+            self._display.show_scene(robot, self._scene.objects)
+
+    def _place(self):
+        """(dof,) where joint_states has the robot, or None."""
+        positions, names = self._measured() or {}, self._scene.robot.joint_names
+        return np.array([positions[name] for name in names]) if all(name in positions for name in names) else None
 
     def _facts(self):
         robot = self._scene.robot
@@ -158,7 +258,8 @@ class ArmPlannerNode(Node):
             "robot": robot.name if robot else "none",
             "device": self._values.device,
             "planner": self._values.planner,
-            "obstacles": len(self._scene.world.names),
+            "obstacles": len(self._scene.objects.standing),
+            "attached": ", ".join(self._scene.objects.carried) or "none",
             "requests": self._requests,
             "last answer": self._last_answer,
         }

@@ -9,6 +9,7 @@ from . import request_error
 
 NONE = 0
 UNKNOWN = 200
+INVALID_PLANNER = 201
 TF_ERROR = 202
 START_OUTSIDE_MAP = 203
 GOAL_OUTSIDE_MAP = 204
@@ -20,10 +21,16 @@ NO_MAP = 280
 START_NOT_FINITE = 281
 GOAL_NOT_FINITE = 282
 OUT_OF_MEMORY = 283
+LOOP = 284
+STEP_LIMIT = 285
 NO_DEVICE = 286
 INVALID_REQUEST = 287
+START_TAKEN = 288
+GOAL_TAKEN = 289
+NOT_BEGUN = 290
 
 CODE_OF_ERROR: dict[type[Exception], int] = {
+    request_error.NotBegunError: NOT_BEGUN,
     DeviceError: NO_DEVICE,
     GridMapError: NO_MAP,
     SettingsError: INVALID_REQUEST,

@@ -37,7 +37,6 @@ class MapParameters(NodeParameters):
         read_only=True,
     )
     occupied_from: int = setting(65, "Occupancy values from here on are blocked", 1, 100, read_only=True)
-    device: str = setting("auto", "Where to compute: auto, cpu, cuda or cuda:N")
     footprint_radius: float = setting(
         0.0, "Radius of the robots: cells nearer to an obstacle are blocked", 0.0, 1000.0, unit="metres"
     )

@@ -12,8 +12,9 @@ from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescri
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from ...errors import SettingsError
-from ...settings import Described, Setting
+from ...device import resolve_device
+from ...errors import DeviceError, SettingsError
+from ...settings import Described, Setting, setting
 
 DOUBLES = Parameter.Type.DOUBLE_ARRAY
 Kind = TypeVar("Kind", bound=Described)
@@ -22,6 +23,18 @@ Kind = TypeVar("Kind", bound=Described)
 @dataclass(frozen=True)
 class NodeParameters(Described):
     """Base of a node's parameters."""
+
+    device: str = setting("auto", "Where to compute: auto, cpu, cuda or cuda:N")
+    max_waiting: int = setting(
+        1000, "Most requests that wait; one more is answered at once, and not begun", 1, 1_000_000
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        try:
+            resolve_device(self.device)
+        except DeviceError as error:
+            raise SettingsError(f"parameter 'device': {error}") from error
 
     @classmethod
     def label(cls, name: str) -> str:

@@ -9,18 +9,18 @@ from typing import Any
 
 import rclpy
 from rclpy.exceptions import ParameterException
-from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 
 from ...errors import SettingsError
 
 PATIENCE_S = 2.0  # for the job under way when the node is told to stop; ros2 launch sends SIGTERM after 5 s
 
 
-def run(make_node: Callable[[], Any], name: str, arguments: list[str] | None = None, threads: int = 3) -> int:
+def run(make_node: Callable[[], Any], name: str, arguments: list[str] | None = None) -> int:
     """Run a node until it is told to stop -> the exit code of the process.
 
-    make_node: called without arguments; the node's close(patience_s) says whether all work has ended
-    threads: of the executor; callbacks that wait for an answer take one each
+    make_node: called without arguments; no callback of the node may wait, for one thread runs them all; its
+        close(patience_s) says whether all work has ended
     """
     rclpy.init(args=arguments)
     try:
@@ -29,7 +29,7 @@ def run(make_node: Callable[[], Any], name: str, arguments: list[str] | None = N
         rclpy.logging.get_logger(name).fatal(f"wrong parameter: {error}")
         rclpy.try_shutdown()
         return 1
-    executor = MultiThreadedExecutor(num_threads=threads)
+    executor = SingleThreadedExecutor()
     executor.add_node(node)
     with contextlib.suppress(KeyboardInterrupt, ExternalShutdownException):
         executor.spin()

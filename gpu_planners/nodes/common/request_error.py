@@ -20,6 +20,10 @@ class RequestError(GpuPlannersError):
         self.code = code
 
 
+class NotBegunError(GpuPlannersError):
+    """A request that is not begun: too many wait already, what it needs is being compiled, or the node is ending."""
+
+
 def code_of(error: Exception, codes: Mapping[type[Exception], int], otherwise: int) -> int:
     """The code that answers an exception. codes: {error type: code}, the first that fits counts"""
     if isinstance(error, RequestError):

@@ -6,26 +6,21 @@ is due and every agent has done the last one; agents that do not tell so in time
 
 import math
 import sys
-import time
 from typing import Any
 
 import numpy as np
-from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
-from rclpy.node import Node
-from rclpy.qos import QoSProfile
 
 from gpu_planners_msgs.srv import PlanFleet
 
 from ...grid import FleetPlanner, GridMap
-from ..common.diagnostics import OK, WARN, Diagnostics, steady_clock
+from ..common import map_codes as codes
+from ..common.diagnostics import OK, steady_clock
 from ..common.frames import Frames
 from ..common.map_scene import MapScene
-from ..common.parameters import check_changes, declare
+from ..common.planner_node import PlannerNode
 from ..common.process import run
 from ..common.request_error import error_text
 from ..common.topic_maps import TopicMaps
-from ..common.worker import Worker
-from . import codes
 from .parameters import FleetParameters
 from .places import coarser
 from .plan_service import Solver, answer
@@ -36,48 +31,30 @@ from .topic_fleet import TopicFleet
 
 LOOKS = 20  # at the clock in the time of a step
 LEAST_S, MOST_S = 0.005, 0.05  # between two of them
-REQUESTS_DEPTH = 1000  # that come at once
 
 
-class FleetPlannerNode(Node):
+class FleetPlannerNode(PlannerNode):
     """The node; options: as rclpy.node.Node takes them."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__("fleet_planner", **options)
-        self._values = declare(self, FleetParameters)
-        check_changes(self, FleetParameters, self._change_parameters)
+        super().__init__("fleet_planner", FleetParameters, "a map", **options)
         self._scene, self._frames = MapScene(self._values, lambda: self.get_clock().now().to_msg()), Frames(self)
         self._fleet, self._solver = RunningFleet(self._values), Solver(self._scene)
-        self._requests, self._last_answer, self._queued = 0, "", False
+        self._queued = False
         self._grid: GridMap | None = None  # of tiles
         self._silent = self._stuck = ""  # ids, as of the last step
         self._warm: set[tuple] = set()  # what is compiled
-        self._maps: TopicMaps | None = None
-        self._state = Diagnostics(self, "waiting for a map", self._facts)
-        self._worker = Worker(self._state.fail)
         self._outputs = FleetPublishers(self, self._values, self._worker)
         self._told = TopicFleet(
             self, self._worker, self._state, self._fleet, self._frames, lambda: self._scene.frame, self._look
         )
         self._maps = TopicMaps(self, self._values, self._worker, self._state, self._scene, self._take_map)
-        self.create_service(
-            PlanFleet,
-            "~/plan_fleet",
-            self._plan_fleet,
-            qos_profile=QoSProfile(depth=REQUESTS_DEPTH),
-            callback_group=MutuallyExclusiveCallbackGroup(),
-        )
+        self.serve(PlanFleet, "~/plan_fleet", self._answer, self._refusal)
         period = float(np.clip(self._values.step_s / LOOKS, LEAST_S, MOST_S))
         self.create_timer(period, self._look_soon, clock=steady_clock())
         for missing in filter(None, (self._frames.missing, self._maps.missing)):
             self.get_logger().info(missing)
-
-    def close(self, patience_s: float = -1.0) -> bool:
-        """Stop; False when the job under way has not ended within patience_s seconds (negative: wait for it)."""
-        stopped = self._worker.stop(patience_s)
-        if stopped:
-            self.destroy_node()
-        return stopped
+        self._worker.start()
 
     # ------------------------------------------------------------------------------------------------ map, parameters
 
@@ -104,11 +81,8 @@ class FleetPlannerNode(Node):
         changed, self._grid = changed or self._grid is None, grid
         key = self._values.motion, self._values.device, self._values.fleet
         if key not in self._warm:
-            self._state.say(WARN, "compiling; steps and requests wait for it")
-            started = time.monotonic()
-            device = self._warm_up()
+            device, took = self._get_ready(self._warm_up)
             self._warm.add(key)
-            took = time.monotonic() - started
             self.get_logger().info(f"map of {grid.rows} x {grid.cols} tiles, ready on {device} after {took:.1f} s")
         if changed:
             self._fleet.take_map(grid)
@@ -167,17 +141,16 @@ class FleetPlannerNode(Node):
 
     # ------------------------------------------------------------------------------------------------ service
 
-    def _plan_fleet(self, request, response):
-        try:
-            return self._worker.call(self._answer, request, response)
-        except Exception as error:  # a callback that raises would end spin() and leave the client waiting
-            return PlanFleet.Response(code=codes.UNKNOWN, message=error_text(error))
-
     def _answer(self, request, response):
-        self._requests += 1
-        response = answer(self._solver, self._scene, self._frames, self._values, request, response)
-        self._last_answer = f"code {response.code}: {response.message}"
-        if response.code == codes.NONE:
+        return self._told_of(answer(self._solver, self._scene, self._frames, self._values, request, response))
+
+    def _refusal(self, error):
+        """The response to a request that was not begun, or that failed."""
+        return self._told_of(PlanFleet.Response(code=codes.code_of(error), message=error_text(error)))
+
+    def _told_of(self, response):
+        self._requests, self._last_answer = self._requests + 1, f"code {response.code}: {response.message}"
+        if response.code == codes.NONE:  # rclpy wants a call of its own for each severity
             self.get_logger().info(f"plan_fleet: {self._last_answer}")
         else:
             self.get_logger().warning(f"plan_fleet: {self._last_answer}")
@@ -191,7 +164,7 @@ class FleetPlannerNode(Node):
             if grid
             else "none",
             "map changes": self._scene.changes,
-            "map messages": self._maps.taken if self._maps else 0,
+            "map messages": self._maps.taken,
             "device": self._values.device,
             "motion": self._values.motion,
             "agents": len(fleet),
@@ -209,7 +182,7 @@ class FleetPlannerNode(Node):
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the node until it is told to stop -> the exit code."""
-    return run(FleetPlannerNode, "fleet_planner", arguments, threads=3)
+    return run(FleetPlannerNode, "fleet_planner", arguments)
 
 
 if __name__ == "__main__":

@@ -12,17 +12,31 @@ import numpy as np
 from gpu_planners_msgs.srv import PlanFleet
 
 from ...grid import FleetPlanner
+from ...grid.fleet.plan import FleetStatus
+from ..common import map_codes as codes
 from ..common.frames import Frames
 from ..common.map_messages import Poses, as_array, poses_of
 from ..common.map_scene import MapScene
 from ..common.request_error import RequestError, check_count, error_text
-from . import codes
 from .conversions import timed_paths, yaws_of
 from .parameters import FleetParameters
 from .places import Places, coarser
 from .step import named
 
 LONGEST_S = 3600.0  # of a request's time limit and step
+OF_STATUS = {  # of a FleetPlan's agents: code, text
+    FleetStatus.SOLVED: (codes.NONE, ""),
+    FleetStatus.NOT_REACHED: (codes.TIMEOUT, "it is not at its goal when the plan ends"),
+    FleetStatus.NO_PATH: (codes.NO_VALID_PATH, "no path leads from its start to its goal"),
+    FleetStatus.START_OUTSIDE: (codes.START_OUTSIDE_MAP, "its start is outside the map"),
+    FleetStatus.START_BLOCKED: (codes.START_OCCUPIED, "its start is blocked"),
+    FleetStatus.START_NOT_FINITE: (codes.START_NOT_FINITE, "its start is not finite"),
+    FleetStatus.SAME_START: (codes.START_TAKEN, "another agent starts there, or too near"),
+    FleetStatus.GOAL_OUTSIDE: (codes.GOAL_OUTSIDE_MAP, "its goal is outside the map"),
+    FleetStatus.GOAL_BLOCKED: (codes.GOAL_OCCUPIED, "its goal is blocked"),
+    FleetStatus.GOAL_NOT_FINITE: (codes.GOAL_NOT_FINITE, "its goal is not finite"),
+    FleetStatus.SAME_GOAL: (codes.GOAL_TAKEN, "another agent has that goal, or one too near"),
+}
 
 
 class Solver:
@@ -106,7 +120,7 @@ def _fill(response, plan, starts: Poses, goals: Poses, places, scene, request, v
     """Put a plan into a response."""
     response.header, response.step_s = scene.header(), request.step_s or values.step_s
     status = np.asarray(plan.status)
-    came_out = [codes.OF_STATUS[int(s)] for s in status]
+    came_out = [OF_STATUS[FleetStatus(s)] for s in status]
     response.codes = as_array([code for code, _ in came_out], np.uint16)
     response.texts = [text and _text(agent, text, starts, goals) for agent, (_, text) in enumerate(came_out)]
     failed = [text for text in response.texts if text]

@@ -14,11 +14,13 @@ from std_msgs.msg import Header
 
 from gpu_planners_msgs.srv import PlanAgents
 
-from ...grid import AgentStatus, GridMap, PathSet
+from ...device import resolve_device
+from ...grid import AgentStatus, BlockPlanner, GridMap, PathSet
+from ..common import map_codes as codes
+from ..common.compiling import say_compiled
 from ..common.frames import Frames
 from ..common.map_messages import Poses, geometry_message
 from ..common.request_error import RequestError, check_count, error_text
-from . import codes
 from .conversions import CODES, agent_count, fill_paths, path_message, request_poses
 from .parameters import GridParameters
 from .scene import GridScene
@@ -176,9 +178,33 @@ def _check_poses(poses, values):
     check_count("poses in the paths of path_agents", poses, "max_path_poses", values, codes.INVALID_REQUEST)
 
 
-def warm_up(scene: GridScene, algorithm: str) -> str:
-    """Compile what requests and changes of the map need, by small ones on the present map -> the device."""
+def kind_of(algorithm: str, grid: GridMap, values: GridParameters) -> str:
+    """What texts and the cache call the compiled code of an algorithm on maps of a kind."""
+    costs, device = "uniform costs" if grid.uniform_cost else "costs", resolve_device(values.device).partition(":")[0]
+    return f"algorithm {algorithm}, {grid.connectivity}-connected, {costs}, blocks of {values.block_size}, on {device}"
+
+
+def warm_up(scene: GridScene, values: GridParameters, algorithm: str) -> str:
+    """Compile or load what requests and changes of the map need, by small ones on the present map -> the device."""
     planner, grid = scene.planner(algorithm), scene.require_map()
+    _use(planner, grid)
+    say_compiled(kind_of(algorithm, grid, values))
+    gc.collect()
+    gc.freeze()  # the compiler's objects stay: to look through them again takes a fifth of a second
+    return planner.device
+
+
+def compile_algorithm(algorithm: str, connectivity: int, uniform_cost: bool, values: GridParameters) -> None:
+    """Compile what requests to an algorithm need on maps of a kind, by small ones on a small map."""
+    costs = np.ones((64, 64), np.uint8)
+    costs[0, 0] = 1 if uniform_cost else 2
+    grid = GridMap(costs, connectivity)
+    settings = values.algorithm_settings(algorithm)
+    _use(BlockPlanner(grid, algorithm, values.block_size, values.device, settings), grid)
+    say_compiled(kind_of(algorithm, grid, values))
+
+
+def _use(planner, grid):
     free = np.argwhere(~grid.blocked)[:2].astype(float)  # as tiles of points are
     if len(free):
         planner.plan(free, free[0]).path(0)
@@ -187,6 +213,3 @@ def warm_up(scene: GridScene, algorithm: str) -> str:
         for cost in (0, grid.costs[row, col]):
             planner.update([row], [col], cost)
             planner.plan(free, free[0])
-    gc.collect()
-    gc.freeze()  # the compiler's objects stay: to look through them again takes a fifth of a second
-    return planner.device

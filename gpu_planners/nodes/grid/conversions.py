@@ -16,12 +16,26 @@ from gpu_planners_msgs.srv import PlanAgents
 
 from ...grid import AgentStatus, GridMap, PathSet
 from ...grid.paths import COL_STEP, ROW_STEP
+from ..common import map_codes as codes
 from ..common.map_messages import Poses, as_array, poses_of, turned
 from ..common.request_error import RequestError
-from . import codes
 
 CODES = np.zeros(256, np.uint16)
-for _status, _code in codes.CODE_OF_STATUS.items():
+CODE_OF_STATUS = {
+    AgentStatus.SOLVED: codes.NONE,
+    AgentStatus.NO_PATH: codes.NO_VALID_PATH,
+    AgentStatus.START_OUTSIDE: codes.START_OUTSIDE_MAP,
+    AgentStatus.GOAL_OUTSIDE: codes.GOAL_OUTSIDE_MAP,
+    AgentStatus.START_BLOCKED: codes.START_OCCUPIED,
+    AgentStatus.GOAL_BLOCKED: codes.GOAL_OCCUPIED,
+    AgentStatus.START_NOT_FINITE: codes.START_NOT_FINITE,
+    AgentStatus.GOAL_NOT_FINITE: codes.GOAL_NOT_FINITE,
+    AgentStatus.OUT_OF_MEMORY: codes.OUT_OF_MEMORY,
+    AgentStatus.LOOP: codes.LOOP,
+    AgentStatus.STEP_LIMIT: codes.STEP_LIMIT,
+    AgentStatus.TIMED_OUT: codes.TIMEOUT,
+}
+for _status, _code in CODE_OF_STATUS.items():
     CODES[_status] = _code
 CLOUD = np.dtype([("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("code", "<u2"), ("agent", "<u4"), ("cost", "<f4")])
 CLOUD_FIELDS = {"<f4": PointField.FLOAT32, "<u2": PointField.UINT16, "<u4": PointField.UINT32}
@@ -83,7 +97,7 @@ def fill_paths(response: PlanAgents.Response, paths: PathSet, with_steps: bool) 
     response.codes = as_array(CODES[paths.status], np.uint16)
     response.costs, response.lengths = as_array(paths.cost, float), as_array(paths.length, np.uint32)
     present = [AgentStatus(status) for status in np.unique(paths.status)]
-    response.text_codes = as_array([codes.CODE_OF_STATUS[status] for status in present], np.uint16)
+    response.text_codes = as_array([CODE_OF_STATUS[status] for status in present], np.uint16)
     response.code_texts = [paths.message(int(np.argmax(paths.status == status))) for status in present]
     response.bits = paths.bits
     if with_steps:
@@ -95,7 +109,7 @@ def path_set_of(response: PlanAgents.Response) -> PathSet:
     """The paths of a response; ValueError when it holds no steps."""
     if len(response.first) != len(response.codes):
         raise ValueError("the response holds no steps: the request asked for none, or was refused")
-    status_of = {code: int(status) for status, code in codes.CODE_OF_STATUS.items()}
+    status_of = {code: int(status) for status, code in CODE_OF_STATUS.items()}
     return PathSet(
         np.frombuffer(response.start_tiles, np.int32).reshape(-1, 2),
         np.array([status_of[code] for code in response.codes], np.uint8),

@@ -7,9 +7,9 @@ from builtin_interfaces.msg import Time
 
 from ...device import resolve_device
 from ...grid import BlockPlanner, GridMap
+from ..common import map_codes as codes
 from ..common.map_scene import MapScene, both, differences
 from ..common.request_error import RequestError
-from . import codes
 from .parameters import ALGORITHMS, GridParameters
 
 

@@ -1,0 +1,85 @@
+"""Compiling in another process, while the node goes on serving: it fills the cache, from which the node then loads.
+
+Numba holds Python's lock while it compiles, for tens of seconds, so a thread would stall the node as a request does.
+"""
+
+import hashlib
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ...device import code_folder
+
+NICE = 10
+
+
+def is_compiled(what: str) -> bool:
+    """Has a process on this machine said that the cache holds this?"""
+    return _mark(what).exists()
+
+
+def say_compiled(what: str) -> None:
+    """Say that the cache holds this, where the cache can be written to."""
+    try:
+        _mark(what).touch()
+    except OSError:
+        return
+
+
+def _mark(what):
+    return Path(code_folder()) / f"compiled-{hashlib.sha256(what.encode()).hexdigest()[:16]}"
+
+
+class Background:
+    """Compiles one thing at a time in a process of its own.
+
+    done: called on a thread of its own with what was compiled, and whether that succeeded
+    """
+
+    def __init__(self, done: Callable[[str, bool], None]) -> None:
+        self._done = done
+        self._processes: dict[str, Any] = {}
+        self._lock, self._one = threading.Lock(), threading.Lock()
+        self._stopped = False
+
+    def start(self, what: str, compile_it: Callable[..., Any], *arguments: Any) -> None:
+        """Begin, unless that is under way. compile_it, arguments: of a module, as pickle takes them"""
+        with self._lock:
+            if what in self._processes or self._stopped:
+                return
+            self._processes[what] = None
+        threading.Thread(target=self._follow, args=(what, compile_it, arguments), daemon=True).start()
+
+    def stop(self) -> None:
+        """End what is under way."""
+        with self._lock:
+            self._stopped = True
+            for process in filter(None, self._processes.values()):
+                process.terminate()
+
+    def _follow(self, what, compile_it, arguments):
+        process = multiprocessing.get_context("spawn").Process(
+            target=_in_child, args=(compile_it, arguments), name="compiling", daemon=True
+        )
+        with self._one:
+            with self._lock:
+                if self._stopped:
+                    return
+                process.start()
+                self._processes[what] = process
+            process.join()
+        with self._lock:
+            del self._processes[what]
+            stopped = self._stopped
+        if not stopped:
+            self._done(what, process.exitcode == 0)
+
+
+def _in_child(compile_it, arguments):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the node ends this process
+    os.nice(NICE)
+    compile_it(*arguments)

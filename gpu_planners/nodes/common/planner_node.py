@@ -1,0 +1,97 @@
+"""What all nodes of the package are: parameters, one worker that plans, diagnostics, services and actions."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rclpy.node import Node
+
+from .compiling import Background, is_compiled
+from .diagnostics import OK, WARN, Diagnostics
+from .parameters import NodeParameters, check_changes, declare
+from .request_error import NotBegunError
+from .services import QueuedAction, QueuedService
+from .worker import Worker
+
+PATIENCE_S = 5.0  # of requests with what is compiled or loaded; loading takes less
+
+
+class PlannerNode(Node):
+    """Base of the nodes. Callbacks only hand on what arrives; the worker's thread owns what is planned on, and starts
+    when the node is complete.
+
+    name: of the node; parameters: its settings class; waiting_for: what it cannot plan without
+    """
+
+    def __init__(self, name: str, parameters: type[NodeParameters], waiting_for: str, **options: Any) -> None:
+        super().__init__(name, **options)
+        self._values: Any = declare(self, parameters)
+        check_changes(self, parameters, self._change_parameters)
+        self._requests, self._last_answer = 0, ""
+        self._state = Diagnostics(self, f"waiting for {waiting_for}", self._facts)
+        self._worker = Worker(self._state.fail, lambda: self._values.max_waiting)
+        self._background = Background(self._take_compiled)
+        self._settled: set[str] = set()  # what was compiled in the background, or could not be
+        self.get_logger().info(f"waiting for {waiting_for}")
+
+    def close(self, patience_s: float = -1.0) -> bool:
+        """Stop; False when the job under way has not ended within patience_s seconds (negative: wait for it)."""
+        self._background.stop()
+        stopped = self._worker.stop(patience_s)
+        if stopped:
+            self.destroy_node()
+        return stopped
+
+    def serve(
+        self, kind: Any, name: str, answer: Callable[[Any, Any], Any], refused: Callable[[Exception], Any]
+    ) -> None:
+        """Offer a service; arguments as of QueuedService."""
+        QueuedService(self, self._worker, kind, name, answer, refused)
+
+    def act(
+        self,
+        kind: Any,
+        name: str,
+        answer: Callable[[Any], tuple[Any, bool]],
+        refused: Callable[[Exception], Any],
+        cancelled: Callable[[], Any],
+    ) -> None:
+        """Offer an action; arguments as of QueuedAction."""
+        QueuedAction(self, self._worker, kind, name, answer, refused, cancelled)
+
+    def _get_ready(self, compile_it: Callable[[], str]) -> tuple[str, float]:
+        """Compile or load what requests need -> the device, seconds taken"""
+        text = "compiling, once on this machine; ask again when /diagnostics says that the node is ready"
+        self._state.say(WARN, "compiling")
+        started = time.monotonic()
+        with self._worker.refusing(text, PATIENCE_S):
+            device = compile_it()
+        self._state.say(OK, "ready")
+        return device, time.monotonic() - started
+
+    def _unless_compiled(self, what: str, compile_it: Callable[..., Any], *arguments: Any) -> None:
+        """Have something compiled in the background that no process has used on this machine; NotBegunError meanwhile.
+
+        What could not be compiled there, or not be kept, is compiled by the request that comes next.
+        """
+        if what in self._settled or is_compiled(what):
+            return
+        self.get_logger().info(f"compiling {what} in the background, once on this machine")
+        self._background.start(what, compile_it, *arguments)
+        raise NotBegunError(f"{what}: it is being compiled, once on this machine; ask again in a minute")
+
+    def _take_compiled(self, what: str, succeeded: bool) -> None:
+        """Called on a thread of its own when something was compiled in the background."""
+        self._settled.add(what)
+        if succeeded:
+            self.get_logger().info(f"{what}: compiled")
+        else:
+            self.get_logger().error(f"{what}: compiling it failed in a process of its own")
+
+    def _change_parameters(self, values: Any) -> None:
+        """Take new values of the parameters, which are right."""
+        raise NotImplementedError
+
+    def _facts(self) -> dict[str, Any]:
+        """{key: printable} for diagnostics."""
+        raise NotImplementedError

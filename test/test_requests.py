@@ -1,0 +1,186 @@
+"""Requests of real nodes over DDS: many at once, too many, cancelled, and what is compiled meanwhile."""
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from action_msgs.msg import GoalStatus
+from node_harness import RunningNode, request
+from rclpy.action import ActionClient
+from rclpy.qos import QoSProfile
+from running_node import shared, starter
+
+from gpu_planners.nodes.arm.codes import ABORT, SUCCESS
+from gpu_planners.nodes.common.compiling import Background
+from gpu_planners.nodes.common.request_error import NotBegunError
+from gpu_planners_msgs.action import Move
+from gpu_planners_msgs.srv import PlanMotion
+
+node_of_module, running = shared(RunningNode)
+start_node = starter(RunningNode)
+MANY = 100
+
+
+def answers(running, clients):
+    """Codes of the responses to a request of each client, sent all at once."""
+    futures = [client.call_async(request(seed=seed)) for seed, client in enumerate(clients)]
+    running.wait_until(lambda: all(future.done() for future in futures), timeout=120)
+    return [future.result().code for future in futures]
+
+
+def test_none_of_many_requests_is_lost(running):
+    running.plan(request())
+    assert answers(running, [running.client] * MANY) == [SUCCESS] * MANY
+
+
+def test_none_of_many_clients_is_forgotten(running):
+    running.plan(request())
+    clients = [running.client_node.create_client(PlanMotion, "/arm_planner/plan_motion") for _ in range(MANY)]
+    running.wait_until(lambda: all(client.service_is_ready() for client in clients))
+    assert answers(running, clients) == [SUCCESS] * MANY
+    for client in clients:
+        running.client_node.destroy_client(client)
+
+
+def hold(node):
+    """Keep a node's worker busy -> event that ends that"""
+    busy, over = threading.Event(), threading.Event()
+    node._worker.do(lambda: (busy.set(), over.wait(60)))
+    assert busy.wait(60)
+    return over
+
+
+def test_one_request_too_many_is_answered_at_once(running):
+    running.plan(request())
+    assert running.set_parameter("max_waiting", 2).successful
+    over = hold(running.node)
+    futures = [running.client.call_async(request()) for _ in range(3)]
+    running.wait_until(lambda: any(future.done() for future in futures))
+    refused = next(future.result() for future in futures if future.done())
+    assert refused.code == ABORT and "2 requests wait already; allowed: 2, the parameter max_waiting" in refused.message
+    over.set()
+    running.wait_until(lambda: all(future.done() for future in futures))
+    assert sorted(future.result().code for future in futures) == [ABORT, SUCCESS, SUCCESS]
+
+
+def test_requests_that_wait_when_the_node_ends_are_answered(start_node):
+    running = start_node()
+    running.plan(request())
+    over = hold(running.node)
+    future = running.client.call_async(request())
+    running.wait_until(lambda: running.node._worker.waiting)
+    running.node._worker.stop(0.01)
+    running.wait_until(future.done)
+    assert future.result().code == ABORT and "the node is ending" in future.result().message
+    over.set()
+
+
+@pytest.fixture
+def countdown(start_node):
+    """(running node with an action `count`, client of the action, list of the goals that were worked at)"""
+    running, begun = start_node(), []
+
+    def answer(goal):
+        if goal.request.planner == "error":
+            raise ValueError("a made-up error")
+        begun.append(goal.request.seed)
+        return Move.Result(code=SUCCESS, message=f"goal {goal.request.seed}"), True
+
+    def refused(error):
+        return Move.Result(code=ABORT if isinstance(error, NotBegunError) else 99999, message=str(error))
+
+    running.node.act(Move, "~/count", answer, refused, lambda: Move.Result(code=Move.Result.PREEMPTED, message="over"))
+    deep = QoSProfile(depth=1000)  # by default a client keeps 10 responses that it has not looked at
+    client = ActionClient(
+        running.client_node, Move, "/arm_planner/count", goal_service_qos_profile=deep, result_service_qos_profile=deep
+    )
+    running.wait_until(client.server_is_ready)
+    yield running, client, begun
+    client.destroy()
+
+
+def accepted(running, client, goals):
+    futures = [client.send_goal_async(goal) for goal in goals]
+    running.wait_until(lambda: all(future.done() for future in futures))
+    handles = [future.result() for future in futures]
+    assert all(handle.accepted for handle in handles)
+    return handles
+
+
+def results(running, handles, then=lambda: None):
+    """then: called when all were asked for; rclpy's client may miss a result that is there before it has asked"""
+    futures = [handle.get_result_async() for handle in handles]
+    then()
+    running.wait_until(lambda: all(future.done() for future in futures))
+    return [future.result() for future in futures]
+
+
+def test_none_of_many_goals_is_lost(countdown):
+    running, client, _ = countdown
+    over = hold(running.node)
+    handles = accepted(running, client, [Move.Goal(seed=seed) for seed in range(MANY)])
+    found = results(running, handles, over.set)
+    assert [result.result.message for result in found] == [f"goal {seed}" for seed in range(MANY)]
+    assert {result.status for result in found} == {GoalStatus.STATUS_SUCCEEDED}
+    over = hold(running.node)
+    failed = results(running, accepted(running, client, [Move.Goal(planner="error")]), over.set)[0]
+    assert failed.status == GoalStatus.STATUS_ABORTED and failed.result.message == "a made-up error"
+
+
+def test_a_cancelled_goal_ends_at_once(countdown):
+    running, client, begun = countdown
+    over = hold(running.node)
+    first, second = accepted(running, client, [Move.Goal(seed=1), Move.Goal(seed=2)])
+    second.cancel_goal_async()
+    result = results(running, [second])[0]  # though the worker is busy
+    assert result.status == GoalStatus.STATUS_CANCELED and result.result.code == Move.Result.PREEMPTED
+    assert results(running, [first], over.set)[0].status == GoalStatus.STATUS_SUCCEEDED and begun == [1]
+
+
+def test_other_requests_go_on_while_a_planner_is_compiled(running, monkeypatch):
+    """The process that compiles is one that sleeps until it is told to go on."""
+    running.plan(request(planner="rrt"))  # known by now, whatever this machine has compiled before
+    started = []
+    background = Background(running.node._take_compiled)
+    monkeypatch.setattr(background, "start", lambda what, *job: started.append((what, job)))
+    monkeypatch.setattr(running.node, "_background", background)
+    monkeypatch.setattr("gpu_planners.nodes.common.planner_node.is_compiled", lambda what: False)
+    running.node._settled.clear()
+    running.node._scene.warm_planners.discard(("rrt", "cpu"))
+    response = running.call(running.client, request(planner="rrt"))
+    assert response.code == ABORT and "planner rrt on cpu: it is being compiled" in response.message
+    assert running.call(running.client, request()).code == SUCCESS
+    what, (compile_it, *arguments) = started[0]
+    compile_it(*arguments)
+    running.node._take_compiled(what, True)
+    assert running.call(running.client, request(planner="rrt")).code == SUCCESS
+
+
+def test_what_compiles_in_the_background_is_a_process_that_ends_with_the_node(tmp_path):
+    done = []
+    background = Background(lambda *what: done.append(what))
+    background.start("a file", write, str(tmp_path / "file"))
+    background.start("a failure", os._exit, 3)
+    end = time.monotonic() + 120
+    while len(done) < 2:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert sorted(done) == [("a failure", False), ("a file", True)]
+    assert int((tmp_path / "file").read_text()) != os.getpid()
+    background.start("a long one", signal.pause)
+    while background._processes.get("a long one") is None:
+        time.sleep(0.01)
+    process = background._processes["a long one"]
+    background.stop()
+    process.join(30)
+    assert process.exitcode == -signal.SIGTERM
+
+
+def write(path):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(str(os.getpid()))
