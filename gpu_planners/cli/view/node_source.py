@@ -6,7 +6,6 @@ from collections.abc import Callable
 import numpy as np
 
 from ...errors import GpuPlannersError
-from ...nodes.arm.view_client import ViewClient
 from ..questions import PoseGoal
 from .motion_source import DRAGGED_S, Answer, LocalSource, Wish
 
@@ -17,6 +16,8 @@ class NodeSource(LocalSource):
     turns_freely = False
 
     def __init__(self, name: str) -> None:
+        from ...nodes.arm.view_client import ViewClient  # the one import of ROS
+
         self._client = ViewClient(name)
         super().__init__(self._client.robot, self._client.world, self._client.tip, "cpu", [])
         self.where = f"by the node {self._client.name}"
