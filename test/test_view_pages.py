@@ -164,6 +164,7 @@ def map_file(tmp_path_factory):
     return file
 
 
+@pytest.mark.slow
 def test_agents_go_to_a_goal_that_is_dragged(map_file, tmp_path):
     require_chromium()
     page = open_grid_page(options("--map", str(map_file), "--agents", "50"))
