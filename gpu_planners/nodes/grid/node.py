@@ -161,8 +161,8 @@ class GridPlannerNode(PlannerNode):
         )
         self._outputs.show(plan, self._values)
 
-    def _say(self, plan, what):
-        self._last_answer = plan.text()
+    def _say(self, plan, what, notes=()):
+        self._last_answer = "; ".join((plan.text(), *notes))
         self.get_logger().info(f"{what}: {self._last_answer}")
 
     def _answer(self, request, response):
@@ -212,7 +212,7 @@ class GridPlannerNode(PlannerNode):
         code, text = agent_planning.failure_of_legs(plan)
         if code != codes.NONE:
             raise RequestError(code, text)
-        self._say(plan, "; ".join(("one path", *moved)))
+        self._say(plan, "one path", moved)
         path = agent_planning.joined(plan)
         self._outputs.show_path(path)
         return path
