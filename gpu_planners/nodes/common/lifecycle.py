@@ -100,6 +100,7 @@ class Lifecycle:
             (GetAvailableTransitions, "get_transition_graph", self._tell_graph),
         ):
             node.create_service(kind, f"~/{name}", answer, qos_profile=DEPTH)
+        node.get_logger().info("unconfigured: waiting for a lifecycle manager, or ros2 lifecycle set")
 
     @property
     def active(self) -> bool:
