@@ -284,7 +284,7 @@ def test_every_setting_is_a_described_parameter(running):
 def test_markers_show_robot_obstacles_and_tip(running):
     shown = running.received(MarkerArray, "/arm_planner/markers", LATCHED)
     running.plan(request(obstacles=MarkerArray(markers=[marker(**BAR)])))
-    expected = {"": 1, "start": 4, "goal": 4, "obstacles": 1, "tip_path": 1}
+    expected = {"": 1, "start": 4, "goal": 4, "obstacles": 1, "tip_path": 1, "trails": 2}
     running.wait_until(lambda: shown and Counter(m.ns for m in shown[-1].markers) == expected)
     markers = shown[-1].markers
     assert markers[0].action == Marker.DELETEALL and {m.header.frame_id for m in markers} == {"plate"}

@@ -24,7 +24,13 @@ DISTRIBUTION_OF_IMPORT = {
     "cuda": "numba-cuda",
 }
 # Modules that are imported only where the extra that they need is asked for.
-NEEDS_EXTRA = {"gpu_planners.arm.view.browser": "view", "gpu_planners.parallel.stream": "gpu"}
+NEEDS_EXTRA = {
+    "gpu_planners.arm.view.browser": "view",
+    "gpu_planners.cli.view.arm_page": "view",
+    "gpu_planners.cli.view.grid_page": "view",
+    "gpu_planners.cli.view.saved_page": "view",
+    "gpu_planners.parallel.stream": "gpu",
+}
 MODULES_OF_EXTRAS = {"coal", "matplotlib", "numba_cuda", "ompl", "pinocchio", "tqdm", "viser"}
 ROSDEP_KEY = {"pillow": "python3-pil", "pyyaml": "python3-yaml", "trimesh": "python3-trimesh-pip", "ruckig": None}
 

@@ -1,5 +1,6 @@
 """CollisionChecker: the one door between planners and the collision engine, on the CPU or a CUDA device."""
 
+import copy
 from typing import Any
 
 import numba
@@ -17,7 +18,7 @@ from ..spaces.motion_check import MotionCheck
 from .certify import clear_speeds, in_ranges, pair_distance, verdict
 from .forward import place_robot
 from .motions import motion_valid  # noqa: F401 - registers itself as the arm's motion_free
-from .packing import pack_robot
+from .packing import pack_robot, thickened
 from .records import header, pair_count, self_pairs
 from .scene_packing import SceneCache
 from .scratch import ArmScratch, new_scratch
@@ -25,13 +26,15 @@ from .sieves import COLLIDES
 from .world import CollisionWorld
 
 FEW = 128  # configurations that one thread checks sooner than several wake up
+THICKNESS = Setting(0.0, "Metres by which a robot is thicker", 0.0, 1.0, unit="metres")
 MARGIN = Setting(0.0, "Distance kept from obstacles", 0.0, 100.0, unit="metres")
 
 
 class CollisionChecker:
     """Exact checks of whole configurations and motions of one robot in one world.
 
-    The world may change between queries; the next check packs what changed and uploads the scene again.
+    The world may change between queries, or another one take its place (`checker.world = other`); the next check packs
+    what changed and uploads the scene again.
 
     device: "auto", "cpu", "cuda" or "cuda:N"; raises DeviceError when it is not there
     motion: how motions are checked
@@ -62,7 +65,11 @@ class CollisionChecker:
         self.robot, self.world, self.motion = robot, world, motion
         self.margin = margin
         self.device = resolve_device(device)
-        self._packed_robot = pack_robot(robot)
+        self._thicker: dict[float, CollisionChecker] = {}
+        self._begin(pack_robot(robot))
+
+    def _begin(self, packed_robot):
+        self._packed_robot = packed_robot
         self._scenes = SceneCache(self._packed_robot)
         self._warm = False
         self._packed_version = None
@@ -83,6 +90,23 @@ class CollisionChecker:
     def margin(self, margin: float) -> None:
         self._margin = MARGIN.checked("CollisionChecker.margin", margin)
 
+    def thickened(self, thickness: float) -> "CollisionChecker":
+        """A checker of the same robot in the same world by whose word every shape that moves is `thickness` metres
+        thicker, for obstacles and for the robot's other shapes; motions are proven, whatever `motion` says.
+
+        A motion that it calls free keeps a tube free: whatever configuration leaves the motion by so little that no
+        point of the robot moves farther than `thickness`, that configuration is free too. It is kept for the next time.
+        """
+        thickness = THICKNESS.checked("CollisionChecker.thickened: thickness", thickness)
+        if thickness not in self._thicker:
+            other = copy.copy(self)
+            other.motion, other._thicker = MotionCheck(), {}
+            other._begin(thickened(self._packed_robot, thickness))
+            self._thicker[thickness] = other
+        thicker = self._thicker[thickness]
+        thicker.world, thicker.margin = self.world, self.margin
+        return thicker
+
     @property
     def version(self) -> tuple[int, float]:
         """Changes when the world or the margin does."""
@@ -97,7 +121,7 @@ class CollisionChecker:
         """Pack what changed since the last check, and bring the scene to the device."""
         version = self.version
         if self._packed_version != version:
-            self._packed_scene = self._scenes.pack(self.world.shapes, self.margin)
+            self._packed_scene = self._scenes.pack(self.world.pieces, self.margin)
             self._packed_version = version
             if self._cuda:
                 self._cuda.batches.upload(self._packed_scene)

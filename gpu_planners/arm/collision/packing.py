@@ -43,6 +43,7 @@ from .records import (
     set_header,
     shape_floats,
     shifted,
+    skin_places,
     transform12,
     vertices_offset,
 )
@@ -163,6 +164,16 @@ def _polytope(vertices, neighbour_offsets, neighbours):
     return Body(shape, ball(shape), floats.astype(np.float32).ravel(), table)
 
 
+_spheres: weakref.WeakKeyDictionary[ConvexShape, np.ndarray] = weakref.WeakKeyDictionary()
+
+
+def _covering(shape, one):
+    """covering_spheres of a shape's body, kept with the shape: a robot that takes something up is packed in no time."""
+    if shape not in _spheres:
+        _spheres[shape] = covering_spheres(one.shape)
+    return _spheres[shape]
+
+
 _packed_robots: weakref.WeakKeyDictionary[RobotModel, PackedRobot] = weakref.WeakKeyDictionary()
 
 
@@ -174,6 +185,15 @@ def pack_robot(robot: RobotModel) -> PackedRobot:
     if robot not in _packed_robots:
         _packed_robots[robot] = _pack_robot(robot)
     return _packed_robots[robot]
+
+
+def thickened(packed: PackedRobot, thickness: float) -> PackedRobot:
+    """The robot with `thickness` metres more of skin on every shape that moves."""
+    floats = packed.buffers.floats.copy()
+    for skin_at, radii_at in skin_places(packed.buffers):
+        floats[skin_at] += thickness
+        floats[radii_at] += thickness
+    return replace(packed, buffers=Packed(floats, packed.buffers.ints))
 
 
 def _pack_robot(robot):
@@ -278,7 +298,7 @@ def _at_its_base(robot):
 def _add_shape(buffers, shape, frame, thickness):
     """-> ShapeRecord."""
     one = body(shape)
-    spheres = covering_spheres(one.shape)
+    spheres = _covering(shape, one).copy()
     spheres[:, 3] += thickness
     floats = buffers.add_floats(shape_floats(one.shape.pose, one.shape.half_extents, thickness, spheres))
     buffers.add_floats(one.floats)

@@ -14,22 +14,29 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import MarkerArray
 
-from gpu_planners_msgs.srv import PlanMotion
+from gpu_planners_msgs.srv import AttachObjects, PlanMotion, PlanSequence
 
 from ...arm import PLANNERS
 from ...device import resolve_device
 from ...errors import GpuPlannersError, RobotDescriptionError, SettingsError, shown
-from ..common.diagnostics import WARN, steady_clock
+from .. import moveit
+from ..common.diagnostics import WARN
 from ..common.planner_node import PlannerNode
 from ..common.process import run
 from ..common.qos import BEST_EFFORT, LATCHED, of_durability
 from ..common.request_error import RequestError, error_text
 from . import codes as error_codes
+from . import plan_service, sequence_service
+from .attaching import attach_objects
+from .cloud_topics import CloudTopics
 from .codes import code_of
 from .conversions import joint_positions
-from .markers import scene_markers
+from .dragged_goals import DraggedGoals
+from .frames import Transforms
+from .motion_display import MotionDisplay
+from .other_arms import OtherArms
 from .parameters import ArmParameters
-from .plan_service import Planned, answer, compile_planner, kind_of, warm_up
+from .plan_service import Planned, compile_planner, kind_of, warm_up
 from .planning_scene import PlanningScene
 
 
@@ -38,12 +45,13 @@ class ArmPlannerNode(PlannerNode):
 
     def __init__(self, **options: Any) -> None:
         super().__init__("arm_planner", ArmParameters, "robot_description", **options)
-        self._scene = PlanningScene(self._values)
+        self._scene = PlanningScene(self._values, Transforms(self))
+        self._clouds: CloudTopics | None = None  # after the robot of a file is loaded
         self._joint_state = None, 0.0  # latest message, monotonic time of its arrival
-        self._shown = None  # what the next ~/markers will show: (robot, Planned)
         self._refused = ""  # why the latest message on ~/obstacles was refused
         self._trajectories = self.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
-        self._markers = self.create_publisher(MarkerArray, "~/markers", LATCHED)
+        self._display = MotionDisplay(self, self._place)
+        self._dragged_goals = DraggedGoals(self, self._worker, self._scene, self._display, self._trajectories)
         self.create_subscription(JointState, "joint_states", self._take_joint_state, BEST_EFFORT)
         self.create_subscription(
             MarkerArray,
@@ -60,9 +68,35 @@ class ArmPlannerNode(PlannerNode):
                 lambda message: self._worker.do(self._load_text, message.data),  # type: ignore[attr-defined]
                 LATCHED,
             )
-        self.serve(PlanMotion, "~/plan_motion", self._answer, self._refusal)
-        self.create_timer(0.2, self._publish_markers, clock=steady_clock())
+        self._serve_plans(PlanMotion, "plan_motion", plan_service.answer)
+        self._serve_plans(PlanSequence, "plan_sequence", sequence_service.answer)
+        self.serve(AttachObjects, "~/attach_objects", self._attach_objects, self._attach_refusal)
+        self._moveit = moveit.serve(
+            self,
+            self._scene,
+            lambda: self._values,
+            self._measured,
+            self._prepare_planner,
+            self._show_motion,
+            self._scene_changed,
+            self._worker.do,
+        )
+        self._clouds = CloudTopics(
+            self,
+            lambda: self._values,
+            self._scene,
+            self._measured,
+            lambda seen: self._worker.do(self._take_object, seen),
+            self._state.set_problem,
+        )
+        self._others = OtherArms(self, self._values, self._worker.do, self._take_object, self._state.set_problem)
         self._worker.start()
+
+    def close(self, patience_s: float = -1.0) -> bool:
+        """Stop; False when the job under way has not ended within patience_s seconds (negative: wait for it)."""
+        if self._clouds is not None:
+            self._clouds.close()
+        return super().close(patience_s)
 
     def _load_file(self, path):
         try:
@@ -83,10 +117,13 @@ class ArmPlannerNode(PlannerNode):
         for message, received in waiting:
             self._change_obstacles(message, received)
         robot = self._scene.robot
+        if self._moveit is not None:
+            self._moveit.robot_loaded()
         self.get_logger().info(
             f"robot '{robot.name}': {robot.dof} planning joints, {len(robot.shapes)} convex shapes, "
             f"{len(robot.self_collision_pairs)} self-collision pairs, root link '{robot.root_link}'"
         )
+        self._clouds.robot_is_there()
         self._warm_up()
 
     def _warm_up(self):
@@ -96,6 +133,7 @@ class ArmPlannerNode(PlannerNode):
         self.get_logger().info("compiling (once on a machine, then from the cache)")
         device, took = self._get_ready(lambda: warm_up(self._scene, self._values, self._values.planner))
         self._show_obstacles()
+        self._dragged_goals.begin(self._values, self._measured)
         self.get_logger().info(f"ready on {device} after {took:.1f} s")
 
     def _change_parameters(self, values):
@@ -125,36 +163,74 @@ class ArmPlannerNode(PlannerNode):
         self._state.set_problem("obstacles", self._refused)
         self._show_obstacles()
 
-    def _answer(self, request, response):
-        self._scene.forget_expired(self._now())
-        self._refuse_unknown_scene(request)
-        self._prepare_planner(request.planner or self._values.planner)
-        planned = answer(self._scene, self._values, request, self._measured, response)
-        if planned is None:
-            return self._told(response)
-        self._trajectories.publish(response.trajectory)
-        self._shown = self._scene.robot, planned
-        return self._told(response)
+    def _take_object(self, seen):
+        try:
+            self._scene.see(seen)
+        except Exception as error:  # whatever it is, the next message may be right
+            self._state.set_problem(seen.name, f"'{seen.name}' was refused: {error_text(error)}")
+        self._show_obstacles()
 
-    def _refusal(self, error):
-        """The response to a request that was not begun, or that failed."""
-        return self._told(PlanMotion.Response(code=code_of(error), message=error_text(error), status="refused"))
+    def _serve_plans(self, kind, name, answer):
+        """Serve ~/name of type `kind`. answer: (scene, values, request, measured, response) -> Planned or None"""
 
-    def _told(self, response):
+        def plan(request, response):
+            self._scene.forget_expired(self._now())
+            self._refuse_unknown_scene(request)
+            self._prepare_planner(request.planner or self._values.planner)
+            planned = answer(self._scene, self._values, request, self._measured, response)
+            if planned is None:
+                self._show_obstacles()  # not the motion before
+            else:
+                self._trajectories.publish(response.trajectory)
+                self._display.show_motion(self._scene.robot, planned, response.trajectory)
+            return self._told(name, response)
+
+        def refusal(error):
+            """The response to a request that was not begun, or that failed."""
+            response = kind.Response(code=code_of(error), message=error_text(error))
+            if hasattr(response, "status"):
+                response.status = "refused"
+            return self._told(name, response)
+
+        self.serve(kind, f"~/{name}", plan, refusal)
+
+    def _told(self, name, response):
         response.message += f" (warning: {self._state.problem})" if self._state.problem else ""
         self._requests, self._last_answer = self._requests + 1, response.message
         if response.code == error_codes.SUCCESS:  # rclpy wants a call of its own for each severity
-            self.get_logger().info(f"plan_motion: {response.message}")
+            self.get_logger().info(f"{name}: {response.message}")
         else:
-            self.get_logger().warning(f"plan_motion: {response.message}")
+            self.get_logger().warning(f"{name}: {response.message}")
+        return response
+
+    def _show_motion(self, path, objects, trajectory):
+        robot = self._scene.robot
+        self._display.show_motion(robot, Planned(path, objects, self._values.tip_link or robot.tip_link), trajectory)
+
+    def _scene_changed(self, refused):
+        """refused: why a message of MoveIt was refused; empty: none was"""
+        self._state.set_problem("moveit", refused)
+        self._show_obstacles()
+
+    def _attach_objects(self, request, response):
+        response = attach_objects(self._scene, request, self._measured, response)
+        self.get_logger().info(f"attach_objects: {response.message}")
+        self._show_obstacles()
+        return response
+
+    def _attach_refusal(self, error):
+        response = AttachObjects.Response(code=code_of(error), message=error_text(error))
+        response.attached = list(self._scene.objects.carried)
+        self.get_logger().warning(f"attach_objects: {response.message}")
         return response
 
     def _refuse_unknown_scene(self, request):
-        """Obstacles that were refused are there all the same, and nobody knows where."""
-        if self._refused and not request.ignore_scene:
+        """Obstacles that were refused are there all the same, and nobody knows where; so with other arms."""
+        unknown = self._refused or self._others.problem
+        if unknown and not request.ignore_scene:
             raise RequestError(
                 error_codes.INVALID_OBJECT_NAME,
-                f"the scene is not known: {self._refused}; publish obstacles that are right, or ask with ignore_scene",
+                f"the scene is not known: {unknown}; publish what is right, or ask with ignore_scene",
             )
 
     def _prepare_planner(self, name):
@@ -169,13 +245,12 @@ class ArmPlannerNode(PlannerNode):
 
     def _show_obstacles(self):
         if (robot := self._scene.robot) is not None:
-            self._shown = robot, Planned(np.zeros((0, robot.dof)), self._scene.world, robot.tip_link)
+            self._display.show_scene(robot, self._scene.objects)
 
-    def _publish_markers(self):
-        """Markers cost more than planning, so they are made when someone looks."""
-        if self._shown is not None and self._markers.get_subscription_count():
-            (robot, planned), self._shown = self._shown, None
-            self._markers.publish(scene_markers(robot, planned.world, planned.path, planned.tip_link))
+    def _place(self):
+        """(dof,) where joint_states has the robot, or None."""
+        positions, names = self._measured() or {}, self._scene.robot.joint_names
+        return np.array([positions[name] for name in names]) if all(name in positions for name in names) else None
 
     def _facts(self):
         robot = self._scene.robot
@@ -183,7 +258,8 @@ class ArmPlannerNode(PlannerNode):
             "robot": robot.name if robot else "none",
             "device": self._values.device,
             "planner": self._values.planner,
-            "obstacles": len(self._scene.world.names),
+            "obstacles": len(self._scene.objects.standing),
+            "attached": ", ".join(self._scene.objects.carried) or "none",
             "requests": self._requests,
             "last answer": self._last_answer,
         }
