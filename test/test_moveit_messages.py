@@ -355,11 +355,7 @@ def solid_object(name, kind, dimensions):
 
 
 @pytest.mark.parametrize(
-    "fields",
-    [
-        {"robot_model_name": "another", "name": "x"},
-        {"link_padding": [LinkPadding(link_name="foot")]},
-    ],
+    "fields", [{"robot_model_name": "another", "name": "x"}, {"link_padding": [LinkPadding(link_name="foot")]}]
 )
 def test_a_scene_for_another_robot_is_refused(robot, fields):
     with pytest.raises(GpuPlannersError):

@@ -516,9 +516,7 @@ def matrix(*pairs, defaults=()):
     )
 
 
-@pytest.mark.parametrize(
-    "matrix_", [matrix(defaults=["block"]), matrix(("block", "hand"), ("block", "finger"))]
-)
+@pytest.mark.parametrize("matrix_", [matrix(defaults=["block"]), matrix(("block", "hand"), ("block", "finger"))])
 def test_the_allowed_collision_matrix_lets_things_touch(node, matrix_):
     q = messages.state(GOAL)
     node.apply(messages.scene(BLOCK))
