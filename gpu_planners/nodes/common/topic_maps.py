@@ -44,7 +44,8 @@ class TopicMaps:
             self._receive(scene.load_file, values.map_file)
         else:
             qos = of_durability(values.map_durability, depth=1)
-            state.set_problem("map", self._listen(scene.kind.map, "map", scene.take_map, qos))
+            if missing := self._listen(scene.kind.map, "map", scene.take_map, qos):
+                state.set_problem("map", missing)
         self.missing = self._listen(scene.kind.update, "map_updates", scene.take_update, UPDATES_DEPTH)
 
     def close(self) -> None:
