@@ -10,6 +10,7 @@ from pathlib import Path
 from . import (
     arm_batches,
     arm_checks,
+    arm_clouds,
     arm_kinematics,
     arm_lengths,
     arm_planners,
@@ -33,6 +34,7 @@ from .problems import MissingDataError, data_dir
 
 MODULES = (
     arm_checks,
+    arm_clouds,
     arm_planners,
     arm_kinematics,
     arm_batches,

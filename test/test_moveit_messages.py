@@ -10,7 +10,7 @@ import time
 
 import moveit_messages as messages
 from geometry_msgs.msg import Point
-from moveit_msgs.msg import CollisionObject, Constraints, OrientationConstraint
+from moveit_msgs.msg import CollisionObject, Constraints, LinkPadding, OrientationConstraint
 from node_harness import GROUP, ROBOT
 from pinocchio_poses import pinocchio_poses
 from scipy.spatial import Delaunay
@@ -355,11 +355,7 @@ def solid_object(name, kind, dimensions):
 
 
 @pytest.mark.parametrize(
-    "fields",
-    [
-        {"robot_model_name": "another", "name": "x"},
-        {"link_padding": [__import__("moveit_msgs.msg", fromlist=["LinkPadding"]).LinkPadding(link_name="foot")]},
-    ],
+    "fields", [{"robot_model_name": "another", "name": "x"}, {"link_padding": [LinkPadding(link_name="foot")]}]
 )
 def test_a_scene_for_another_robot_is_refused(robot, fields):
     with pytest.raises(GpuPlannersError):

@@ -18,7 +18,7 @@ SUCCESS = codes.SUCCESS
 POST = dict(position=(-1.2 * np.sin(0.5), 1.2 * np.cos(0.5), 0.1), scale=(0.1, 0.1, 0.2))  # beyond the reach of the arm
 STICK = dict(position=(0.3, 0.0, 0.0), scale=(0.3, 0.05, 0.05), frame="")  # along the hand
 
-node_of_module, running = shared(lambda: SceneNode(world_frame="world"))
+node_of_module, running = shared(lambda: SceneNode(world_frame="world", joint_state_timeout_s=600.0))
 start_node = starter(lambda **parameters: SceneNode(**parameters))
 
 

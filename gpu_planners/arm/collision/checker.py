@@ -107,6 +107,11 @@ class CollisionChecker:
         thicker.world, thicker.margin = self.world, self.margin
         return thicker
 
+    def prepare(self) -> None:
+        """Pack what changed, for the thickened checkers that are kept too, so that no query waits for it."""
+        for checker in (self, *map(self.thickened, self._thicker)):
+            checker._refresh()
+
     @property
     def version(self) -> tuple[int, float]:
         """Changes when the world or the margin does."""
@@ -186,11 +191,10 @@ class CollisionChecker:
         """q: (dof,) -> [(name, name), ...]: each robot shape and the obstacle or other robot shape that it meets."""
         meets = np.flatnonzero(self._pair_distances(np.asarray(q)[None], self.packed_scene)[0] < 0)
         names = [self.robot.shapes[i].name for i in self._packed_robot.order]
-        obstacles = [shape.name for shape in self.world.shapes]
-        pairs = self_pairs(self._packed_robot.buffers)
-        first_self = header(self._packed_robot.buffers).moving * len(obstacles)
+        pairs, obstacles = self_pairs(self._packed_robot.buffers), header(self.packed_scene).obstacles
+        first_self = header(self._packed_robot.buffers).moving * obstacles
         return [
-            (names[m // len(obstacles)], obstacles[m % len(obstacles)])
+            (names[m // obstacles], self.world.shape_name(m % obstacles))
             if m < first_self
             else tuple(names[i] for i in pairs[m - first_self])
             for m in meets

@@ -48,7 +48,7 @@ class ArmPlannerNode(PlannerNode):
         self._scene = PlanningScene(self._values, Transforms(self))
         self._clouds: CloudTopics | None = None  # after the robot of a file is loaded
         self._joint_state = None, 0.0  # latest message, monotonic time of its arrival
-        self._refused = ""  # why the latest message on ~/obstacles was refused
+        self._refused: dict[str, str] = {}  # {where from: why the latest message that changes the scene was refused}
         self._trajectories = self.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
         self._display = MotionDisplay(self, self._place)
         self._dragged_goals = DraggedGoals(self, self._worker, self._scene, self._display, self._trajectories)
@@ -79,6 +79,7 @@ class ArmPlannerNode(PlannerNode):
             self._prepare_planner,
             self._show_motion,
             self._scene_changed,
+            self._require_known_scene,
             self._worker.do,
         )
         self._clouds = CloudTopics(
@@ -89,7 +90,9 @@ class ArmPlannerNode(PlannerNode):
             lambda seen: self._worker.do(self._take_object, seen),
             self._state.set_problem,
         )
-        self._others = OtherArms(self, self._values, self._worker.do, self._take_object, self._state.set_problem)
+        self._others = OtherArms(
+            self, lambda: self._values, self._worker.do, self._take_object, self._state.set_problem
+        )
         self._worker.start()
 
     def close(self, patience_s: float = -1.0) -> bool:
@@ -157,10 +160,11 @@ class ArmPlannerNode(PlannerNode):
         """received: seconds on the node's clock, of a message that waited for the robot; None: now"""
         try:
             self._scene.change_obstacles(message, self._now() if received is None else received)
-            self._refused = "" if received is None else self._refused
+            if received is None:
+                self._refused["obstacles"] = ""
         except Exception as error:  # whatever it is, the next message may be right
-            self._refused = f"a message on ~/obstacles was refused as a whole: {error_text(error)}"
-        self._state.set_problem("obstacles", self._refused)
+            self._refused["obstacles"] = f"a message on ~/obstacles was refused as a whole: {error_text(error)}"
+        self._state.set_problem("obstacles", self._refused.get("obstacles", ""))
         self._show_obstacles()
 
     def _take_object(self, seen):
@@ -209,6 +213,7 @@ class ArmPlannerNode(PlannerNode):
 
     def _scene_changed(self, refused):
         """refused: why a message of MoveIt was refused; empty: none was"""
+        self._refused["moveit"] = refused
         self._state.set_problem("moveit", refused)
         self._show_obstacles()
 
@@ -226,12 +231,13 @@ class ArmPlannerNode(PlannerNode):
 
     def _refuse_unknown_scene(self, request):
         """Obstacles that were refused are there all the same, and nobody knows where; so with other arms."""
-        unknown = self._refused or self._others.problem
-        if unknown and not request.ignore_scene:
-            raise RequestError(
-                error_codes.INVALID_OBJECT_NAME,
-                f"the scene is not known: {unknown}; publish what is right, or ask with ignore_scene",
-            )
+        if not request.ignore_scene:
+            self._require_known_scene("; publish what is right, or ask with ignore_scene")
+
+    def _require_known_scene(self, what_to_do=""):
+        unknown = next(filter(None, self._refused.values()), "") or self._others.problem
+        if unknown:
+            raise RequestError(error_codes.INVALID_OBJECT_NAME, f"the scene is not known: {unknown}{what_to_do}")
 
     def _prepare_planner(self, name):
         """Load a planner; one that was never used on this machine is compiled, while other requests go on."""

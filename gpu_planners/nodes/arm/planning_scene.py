@@ -178,7 +178,7 @@ class PlanningScene:
         self.take(objects)
         if self._checker is not None and self._checker[1].robot is self.robot:
             self._checker[1].world = self.world
-            self._checker[1].packed_scene  # noqa: B018 - packs
+            self._checker[1].prepare()
 
     def link_pose(self, link: str, positions: dict[str, float]) -> np.ndarray:
         """(4, 4) T_root_link at {joint: rad or m}, every planning joint among them; RequestError names the link."""

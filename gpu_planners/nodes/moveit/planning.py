@@ -86,6 +86,7 @@ def plan(
         read_constraints(goal, reference, f"goal {i}" + f" '{goal.name}'" * bool(goal.name))
         for i, goal in enumerate(request.goal_constraints)
     ]
+    _check_start(checker, start)
     goals, goal_of = _goals(regions, checker, start, values.ik_solutions, began, limit)
     settings = settings.on(checker.device) if isinstance(settings, NodeRrtConnect) else settings
     best, attempts = None, max(1, request.num_planning_attempts)
@@ -113,6 +114,15 @@ def plan(
         f"{motion.duration:.2f} s long, by {name} on {checker.device} in {1e3 * spent:.1f} ms"
     )
     return Motion(best.path, trajectory, spent, text + other * bool(request.planner_id))
+
+
+def _check_start(checker, start):
+    """Say that the start (dof,) collides before goals are looked for: then nothing else matters."""
+    pairs = checker.colliding_pairs(start)
+    if pairs:
+        raise RequestError(
+            codes.START_STATE_IN_COLLISION, f"the start state is in collision: '{pairs[0][0]}' meets '{pairs[0][1]}'"
+        )
 
 
 def _goals(regions: list[Region], checker, start, count, began, limit):

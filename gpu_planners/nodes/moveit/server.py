@@ -41,7 +41,7 @@ from ..common.request_error import error_text
 from . import answers, planning
 from . import objects as object_messages
 from .reference import Reference
-from .scene_messages import EVERYTHING, Beside, KnownFrames, apply, scene_message
+from .scene_messages import EVERYTHING, Beside, KnownFrames, apply, is_empty, scene_message
 from .states import State, complete, read_carried, read_positions, state_message
 
 NAME = "gpu_planners"  # source of error codes, and what planners are listed under
@@ -58,6 +58,8 @@ class MoveItServer:
     prepare: called on the worker with the name of a planner before it is asked: compiles it, or raises
     show: called on the worker with a path (K, dof), the SceneObjects that it was planned among, its JointTrajectory
     changed: called on the worker when messages have changed the scene, with a text when one was refused, else ""
+    require_known_scene: called on the worker before a motion is planned in the scene; raises when a message was refused
+    do: queues a change of the scene for the worker
     """
 
     def __init__(
@@ -69,13 +71,15 @@ class MoveItServer:
         prepare: Callable[[str], Any],
         show: Callable[[np.ndarray, SceneObjects, JointTrajectory], Any],
         changed: Callable[[str], Any],
+        require_known_scene: Callable[[], None],
         do: Callable[..., Any],
     ) -> None:
         self._node, self._scene, self._values, self._measured = node, scene, values, measured
         self._prepare, self._show, self._changed = prepare, show, changed
+        self._require_known_scene = require_known_scene
         self._logger = node.get_logger()
         self._beside, self._published = Beside(), (None, None)
-        self._waiting: list[tuple[str, Callable[[Any], Any], Any]] = []
+        self._waiting: list[tuple[str, Callable[[Any], None], Any]] = []
         self._whole = values().moveit_interface == "all"
         self._paths = node.create_publisher(DisplayTrajectory, "display_planned_path", 10)
         node.act(MoveGroup, values().move_group_action, self._move, self._move_refused, self._move_cancelled)
@@ -160,6 +164,8 @@ class MoveItServer:
         values = self._values()
         self._scene.require_robot()
         planning.check_request(request, values)
+        if is_empty(diff) or diff.is_diff:
+            self._require_known_scene()
         self._prepare(request.planner_id if request.planner_id in PLANNERS else values.planner)
         reference, positions, beside = self._state_of(request.start_state, "the start state", diff)
         checker = self._checker(reference, beside)
