@@ -103,6 +103,8 @@ def test_inflation_without_a_costmap(start_node):
     assert np.isclose(cost(), dijkstra(expected(2.0, 2.0), 8, (20, 27))[1][20, 2])
     assert running.set_parameter("cost_scaling_factor", 0.5).successful
     assert np.isclose(cost(), dijkstra(expected(2.0, 0.5), 8, (20, 27))[1][20, 2])
+    running.wait_until(lambda: running.facts["requests"] == "2")
+    assert running.status.message == "ready"
     assert running.set_parameter("inflation_radius", 0.0).successful
     assert np.isclose(cost(), dijkstra(metres >= 0.6, 8, (20, 27))[1][20, 2])
 

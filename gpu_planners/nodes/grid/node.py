@@ -101,7 +101,7 @@ class GridPlannerNode(PlannerNode):
     def _configure(self, values):
         self._values, changes = values, self._scene.changes
         self._scene.configure(values)
-        self._get_ready(changed=self._scene.changes != changes)
+        self._get_ready_for(self._scene.changes != changes)
 
     def _get_ready_for(self, changed):
         """After a change of map or parameters: compile, so that no request has to wait for it, and plan anew."""
