@@ -165,10 +165,12 @@ def test_every_interface_package_that_the_messages_use_is_declared():
     used = set()
     for file in [*folder.rglob("*.srv"), *folder.rglob("*.msg"), *folder.rglob("*.action")]:
         used |= set(re.findall(r"^(\w+)/\w+", file.read_text(), re.MULTILINE))
+        used |= {"action_msgs"} if file.suffix == ".action" else set()
     declared = {element.text for element in ElementTree.parse(folder / "package.xml").getroot().findall("depend")}
     assert used == declared
     cmake = (folder / "CMakeLists.txt").read_text()
     for name in used:
         assert f"find_package({name} REQUIRED)" in cmake
-    for file in folder.rglob("*.srv"):
-        assert f'"srv/{file.name}"' in cmake
+    for kind in ("srv", "msg", "action"):
+        for file in folder.rglob(f"*.{kind}"):
+            assert f'"{kind}/{file.name}"' in cmake

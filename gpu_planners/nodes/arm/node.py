@@ -90,7 +90,9 @@ class ArmPlannerNode(PlannerNode):
             lambda seen: self._worker.do(self._take_object, seen),
             self._state.set_problem,
         )
-        self._others = OtherArms(self, self._values, self._worker.do, self._take_object, self._state.set_problem)
+        self._others = OtherArms(
+            self, lambda: self._values, self._worker.do, self._take_object, self._state.set_problem
+        )
         self._worker.start()
 
     def close(self, patience_s: float = -1.0) -> bool:

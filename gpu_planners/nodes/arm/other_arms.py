@@ -62,6 +62,7 @@ class OtherArm:
 class OtherArms:
     """The arms that parameter `other_arms` names.
 
+    values: called for the node's parameters
     change: called on the executor's thread with a job for the worker; take: called on the worker with a SceneObject
     told: called with (what, text) when something is wrong, and with an empty text when it no longer is
     """
@@ -69,15 +70,13 @@ class OtherArms:
     def __init__(
         self,
         node: Node,
-        values: ArmParameters,
+        values: Callable[[], ArmParameters],
         change: Callable[..., None],
         take: Callable[[SceneObject], None],
         told: Callable[[str, str], None],
     ) -> None:
         self._values, self._change, self._take, self._told = values, change, take, told
-        poses = np.array(values.other_arm_poses, float).reshape(-1, 4)
-        self._T = {name: _pose(*pose) for name, pose in zip(values.other_arms, poses, strict=True)}
-        self.arms = [OtherArm(name) for name in values.other_arms]
+        self.arms = [OtherArm(name) for name in values().other_arms]
         for arm in self.arms:
             for kind, topic, take_it, qos in (
                 (String, "robot_description", self._describe, LATCHED),
@@ -100,7 +99,7 @@ class OtherArms:
         try:
             # an empty SRDF: which links of the other arm may touch each other does not matter here
             name = text.partition('name="')[2].partition('"')[0]
-            robot = load_urdf(text, srdf=f'<robot name="{name}"/>', package_dirs=self._values.package_dirs)
+            robot = load_urdf(text, srdf=f'<robot name="{name}"/>', package_dirs=self._values().package_dirs)
         except GpuPlannersError as error:
             arm.problem = f"the description of the other arm '{arm.name}' was refused: {error_text(error)}"
             self._told(f"other arm {arm.name}", arm.problem)
@@ -139,13 +138,15 @@ class OtherArms:
                 self._change(self._show, arm, arm.robot, path)
 
     def _show(self, arm, robot, path):
-        padding = self._values.other_arm_padding
+        values = self._values()
+        number, padding = values.other_arms.index(arm.name), values.other_arm_padding
+        T = _pose(*values.other_arm_poses[4 * number : 4 * number + 4])
         name, (sizes, poses) = f"other_arm/{arm.name}", swept_boxes(robot, path)
         boxes = tuple(
             ConvexShape.box(f"{name}/{k}", size + 2 * padding, pose)
             for k, (size, pose) in enumerate(zip(sizes, poses, strict=True))
         )
-        self._take(SceneObject(name, boxes, self._T[arm.name], Source.OTHER_ARM))
+        self._take(SceneObject(name, boxes, T, Source.OTHER_ARM))
 
 
 def _pose(x, y, z, yaw):

@@ -130,7 +130,6 @@ class ArmParameters(NodeParameters):
         "For each of other_arms x, y, z and yaw of its root in this robot's root frame",
         items=float,
         unit="metres, rad",
-        read_only=True,
     )
     other_arm_padding: float = setting(
         0.02, "Distance by which the boxes about other arms are larger on each side", 0.0, 1.0, unit="metres"

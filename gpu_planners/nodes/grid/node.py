@@ -7,6 +7,7 @@ thread): a map published before a request is the one that is planned on. Updates
 import sys
 from typing import Any
 
+import numpy as np
 from nav_msgs.msg import Path
 from nav_msgs.srv import GetPlan
 
@@ -14,19 +15,23 @@ from gpu_planners_msgs.srv import PlanAgents
 
 from ...grid.planner import ALGORITHMS
 from ..common import map_codes as codes
-from ..common.diagnostics import OK
+from ..common.diagnostics import OK, WARN
 from ..common.frames import Frames
-from ..common.map_messages import pose_of, poses_of
+from ..common.lifecycle import Lifecycle
+from ..common.map_messages import Poses, as_poses, pose_of, poses_of
 from ..common.planner_node import PlannerNode
 from ..common.process import run
-from ..common.request_error import RequestError, error_text
+from ..common.request_error import NotBegunError, RequestError, check_count, error_text
 from ..common.topic_maps import TopicMaps
-from . import agent_planning
-from .nav2_action import compute_path_to_pose
+from . import agent_planning, nav2
+from .near_goals import reached
 from .parameters import GridParameters
+from .path_checks import nearest, unreachable_poses
 from .plan_publishers import PlanPublishers
 from .scene import GridScene
 from .topic_agents import TopicAgents
+
+WAITING = "waiting for a map"
 
 
 class GridPlannerNode(PlannerNode):
@@ -38,13 +43,59 @@ class GridPlannerNode(PlannerNode):
         self._warm: set[tuple] = set()  # what is loaded
         self._outputs = PlanPublishers(self, self._values, self._worker)
         self._agents = TopicAgents(self, self._worker, self._state, self._plan_topics)
-        self._maps = TopicMaps(self, self._values, self._worker, self._state, self._scene, self._get_ready_for)
+        self._maps: TopicMaps | None = None
+        callbacks = {
+            "configure": self._open_maps,
+            "activate": lambda _: self._agents.plan_again(),
+            "cleanup": self._close_maps,
+            "shutdown": self._close_maps,
+        }
+        self._lifecycle = Lifecycle(self, self._values.lifecycle, callbacks)
+        if self._lifecycle.active:
+            self._open_maps()
+        else:
+            self._state.say(WARN, "unconfigured")
         self.serve(PlanAgents, "~/plan_agents", self._answer, self._refusal)
         self.serve(GetPlan, "~/get_plan", self._get_plan, self._no_plan)
-        missing = compute_path_to_pose(self, self._path_of_one)
-        for text in filter(None, (self._frames.missing, self._maps.missing, missing)):
-            self.get_logger().info(text)
+        for text in (
+            self._frames.missing,
+            nav2.offer_actions(self, self._nav2_route),
+            nav2.offer_is_path_valid(self, self._unreachable_poses),
+            nav2.offer_clear(self, self._values.clear_costmap_service, self._clear),
+        ):
+            if text:
+                self.get_logger().info(text)
         self._worker.start()
+
+    def serve(self, kind: Any, name: str, answer: Any, refused: Any) -> None:
+        super().serve(kind, name, self._lifecycle.gated(answer), refused)
+
+    def act(self, kind: Any, name: str, answer: Any, refused: Any, cancelled: Any) -> None:
+        super().act(kind, name, self._lifecycle.gated(answer), refused, cancelled)
+
+    def _open_maps(self, _: str = "") -> None:
+        self._maps = TopicMaps(self, self._values, self._worker, self._state, self._scene, self._get_ready_for)
+        self._state.say(WARN, WAITING)
+        if self._maps.missing:
+            self.get_logger().info(self._maps.missing)
+
+    def _close_maps(self, _: str) -> None:
+        """Take no maps, and forget the one that there is."""
+        if self._maps is not None:
+            self._maps.close()
+            self._maps = None
+        self._worker.do(self._forget)
+
+    def _forget(self):
+        self._scene.forget()
+        self._state.say(WARN, self._lifecycle.state)
+
+    def _clear(self):
+        """Plan on the map as it last came whole."""
+        changes = self._scene.changes
+        self._scene.clear()
+        self._scene.apply()
+        self._get_ready_for(self._scene.changes != changes)
 
     def _change_parameters(self, values):
         self._worker.do(self._configure, values)
@@ -93,12 +144,14 @@ class GridPlannerNode(PlannerNode):
         )
         self._get_ready(lambda: self._load(algorithm))
 
-    def _plan(self, starts, goals, algorithm="", tolerance=0.0):
+    def _plan(self, starts, goals, algorithm=""):
         algorithm = algorithm or self._values.algorithm
         self._prepare(algorithm)
-        return agent_planning.plan(self._scene, self._frames, starts, goals, algorithm, tolerance)
+        return agent_planning.plan(self._scene, self._frames, starts, goals, algorithm)
 
     def _plan_topics(self, starts, goals):
+        if self._lifecycle.state not in ("activating", "active"):
+            raise NotBegunError(f"the node is {self._lifecycle.state}")
         agent_planning.check_agents(len(starts.poses), len(goals.poses), self._values)
         plan = self._plan(poses_of(starts), poses_of(goals))
         self._last_answer = plan.text()
@@ -108,8 +161,8 @@ class GridPlannerNode(PlannerNode):
         )
         self._outputs.show(plan, self._values)
 
-    def _say(self, plan, what):
-        self._last_answer = plan.text()
+    def _say(self, plan, what, notes=()):
+        self._last_answer = "; ".join((plan.text(), *notes))
         self.get_logger().info(f"{what}: {self._last_answer}")
 
     def _answer(self, request, response):
@@ -135,7 +188,7 @@ class GridPlannerNode(PlannerNode):
         return response
 
     def _get_plan(self, request, response):
-        response.plan = self._path_of_one(request.start, request.goal, "", float(request.tolerance))
+        response.plan = self._route(request.start, [request.goal], self._values.algorithm, float(request.tolerance))
         return response
 
     def _no_plan(self, error):
@@ -145,21 +198,56 @@ class GridPlannerNode(PlannerNode):
         self._state.publish()
         return GetPlan.Response(plan=Path(header=self._scene.header()))
 
-    def _path_of_one(self, start, goal, algorithm, tolerance=0.0):
-        """nav_msgs/Path between two PoseStamped; start None: from where the robot stands."""
+    def _nav2_route(self, start, goals, planner_id):
+        values = self._values
+        algorithm = nav2.algorithm_of(planner_id, values.planner_ids, tuple(ALGORITHMS), values.algorithm)
+        return self._route(start, goals, algorithm, values.goal_tolerance)
+
+    def _route(self, start, goals, algorithm, tolerance):
+        """nav_msgs/Path from a PoseStamped (None: from where the robot stands) through others."""
         self._requests += 1
-        origin = self._frames.origin_of
-        starts = (
-            pose_of(start) if start is not None else origin(self._values.robot_frame, self._scene.frame, "the start")
-        )
-        plan = self._plan(starts, pose_of(goal), algorithm, tolerance)
-        code, text = plan.failure()
+        grid = self._scene.require_map()
+        ways, moved = reached(grid, self._way(start, goals), tolerance)
+        plan = self._plan(*agent_planning.legs(ways), algorithm)
+        code, text = agent_planning.failure_of_legs(plan)
         if code != codes.NONE:
             raise RequestError(code, text)
-        self._say(plan, "one path")
-        path = plan.path(0)
+        self._say(plan, "one path", moved)
+        path = agent_planning.joined(plan)
         self._outputs.show_path(path)
         return path
+
+    def _way(self, start, goals):
+        """Poses in the map's frame of a PoseStamped, or where the robot stands, and of others."""
+        poses = [("the start", self._robot() if start is None else pose_of(start))]
+        poses += [("the goal", pose_of(goal)) for goal in goals]
+        for what, pose in poses:
+            agent_planning.check_orientations(pose, what.split()[1])
+        moved = [self._frames.to_map(pose, self._scene.frame, what) for what, pose in poses]
+        points, quaternions = (
+            np.concatenate([getattr(pose, name) for pose in moved]) for name in ("points", "quaternions")
+        )
+        return Poses(points, quaternions, self._scene.frame)
+
+    def _robot(self):
+        return self._frames.origin_of(self._values.robot_frame, self._scene.frame, "the start")
+
+    def _unreachable_poses(self, path):
+        """Indices of the poses of a nav_msgs/Path, from the one nearest to the robot on, that it cannot get to now."""
+        self._requests += 1
+        check_count("poses in the path", len(path.poses), "max_path_poses", self._values, codes.INVALID_REQUEST)
+        if not path.poses:
+            raise RequestError(codes.INVALID_REQUEST, "the path has no poses; allowed: 1 or more")
+        frame = path.header.frame_id or path.poses[0].header.frame_id
+        poses = as_poses([pose.pose for pose in path.poses], frame)
+        points = self._frames.to_map(poses, self._scene.frame, "the path").points[:, :2]
+        try:
+            first = nearest(points, self._robot().points[0, :2])
+        except RequestError:  # nobody knows where the robot is
+            first = 0
+        invalid = (first + unreachable_poses(self._scene.require_map(), points[first:])).tolist()
+        self._last_answer = f"is_path_valid: {len(invalid)} of {len(points) - first} poses ahead cannot be reached"
+        return invalid
 
     def _facts(self):
         grid = self._scene.grid
@@ -168,7 +256,8 @@ class GridPlannerNode(PlannerNode):
             if grid
             else "none",
             "map changes": self._scene.changes,
-            "map messages": self._maps.taken,
+            "map messages": self._maps.taken if self._maps else 0,
+            "lifecycle": self._lifecycle.state,
             "device": self._values.device,
             "algorithm": self._values.algorithm,
             "requests": self._requests,
