@@ -12,12 +12,13 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import Marker
 
-from gpu_planners.arm import CollisionWorld, Status
+from gpu_planners.arm import Status
 from gpu_planners.arm.geometry.shapes import ShapeKind
 from gpu_planners.arm.trajectory import time_parameterize
 from gpu_planners.errors import DeviceError, ObstacleError
 from gpu_planners.nodes.arm import codes as error_codes
 from gpu_planners.nodes.arm import conversions
+from gpu_planners.nodes.arm.marker_objects import marker_object
 from gpu_planners.nodes.common.request_error import RequestError
 from gpu_planners_msgs.srv import PlanMotion
 
@@ -85,10 +86,9 @@ def test_bad_pose_goals_are_named(message, code, words):
 
 
 def shape_of(message):
-    world = CollisionWorld()
-    conversions.add_obstacle(world, message, FRAMES)
-    assert world.names == (f"{message.ns}/{message.id}",)
-    return world.shapes[0]
+    one = marker_object(message, FRAMES, now=0.0)
+    assert one.name == one.placed[0].name == f"{message.ns}/{message.id}"
+    return one.placed[0]
 
 
 def test_round_obstacles_and_boxes():
@@ -132,16 +132,14 @@ def test_triangle_lists_are_scaled_and_placed():
 )
 def test_bad_obstacles_are_named(message, words):
     message.header.frame_id = ""
-    world = CollisionWorld()
     with pytest.raises(ObstacleError) as error:
-        conversions.add_obstacle(world, message, FRAMES)
+        marker_object(message, FRAMES, now=0.0)
     assert "'test/0'" in str(error.value) and all(word in str(error.value) for word in words)
-    assert world.names == ()
 
 
 def test_an_obstacle_in_a_foreign_frame_is_refused():
     with pytest.raises(RequestError, match="'test/0'.*'moon'.*'base', 'shelf'"):
-        conversions.add_obstacle(CollisionWorld(), marker(frame="moon"), FRAMES)
+        marker_object(marker(frame="moon"), FRAMES, now=0.0)
 
 
 def test_a_trajectory_keeps_the_rules_of_controllers():

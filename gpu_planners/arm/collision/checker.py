@@ -31,7 +31,8 @@ MARGIN = Setting(0.0, "Distance kept from obstacles", 0.0, 100.0, unit="metres")
 class CollisionChecker:
     """Exact checks of whole configurations and motions of one robot in one world.
 
-    The world may change between queries; the next check packs what changed and uploads the scene again.
+    The world may change between queries, or another one take its place (`checker.world = other`); the next check packs
+    what changed and uploads the scene again.
 
     device: "auto", "cpu", "cuda" or "cuda:N"; raises DeviceError when it is not there
     motion: how motions are checked
@@ -97,7 +98,7 @@ class CollisionChecker:
         """Pack what changed since the last check, and bring the scene to the device."""
         version = self.version
         if self._packed_version != version:
-            self._packed_scene = self._scenes.pack(self.world.shapes, self.margin)
+            self._packed_scene = self._scenes.pack(self.world.pieces, self.margin)
             self._packed_version = version
             if self._cuda:
                 self._cuda.batches.upload(self._packed_scene)

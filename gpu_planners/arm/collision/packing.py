@@ -163,6 +163,16 @@ def _polytope(vertices, neighbour_offsets, neighbours):
     return Body(shape, ball(shape), floats.astype(np.float32).ravel(), table)
 
 
+_spheres: weakref.WeakKeyDictionary[ConvexShape, np.ndarray] = weakref.WeakKeyDictionary()
+
+
+def _covering(shape, one):
+    """covering_spheres of a shape's body, kept with the shape: a robot that takes something up is packed in no time."""
+    if shape not in _spheres:
+        _spheres[shape] = covering_spheres(one.shape)
+    return _spheres[shape]
+
+
 _packed_robots: weakref.WeakKeyDictionary[RobotModel, PackedRobot] = weakref.WeakKeyDictionary()
 
 
@@ -278,7 +288,7 @@ def _at_its_base(robot):
 def _add_shape(buffers, shape, frame, thickness):
     """-> ShapeRecord."""
     one = body(shape)
-    spheres = covering_spheres(one.shape)
+    spheres = _covering(shape, one).copy()
     spheres[:, 3] += thickness
     floats = buffers.add_floats(shape_floats(one.shape.pose, one.shape.half_extents, thickness, spheres))
     buffers.add_floats(one.floats)

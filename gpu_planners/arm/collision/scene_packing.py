@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...errors import ObstacleError
+from ..geometry.bricks import Bricks
 from ..geometry.kind import PAD
 from ..geometry.kinds import KINDS
 from ..geometry.shapes import ConvexShape, ShapeKind
@@ -24,25 +25,25 @@ class SceneCache:
     def __init__(self, robot: PackedRobot) -> None:
         self._robot = robot
         self._margin: float | None = None
-        self._shapes: tuple[ConvexShape, ...] = ()
+        self._pieces: tuple[ConvexShape | Bricks, ...] = ()
         self._blocks = _no_blocks()
 
-    def pack(self, shapes: tuple[ConvexShape, ...], margin: float = 0.0) -> Packed:
+    def pack(self, pieces: tuple[ConvexShape | Bricks, ...], margin: float = 0.0) -> Packed:
         """The robot followed by obstacles.
 
-        shapes: in the root frame; margin: metres that the robot keeps from them
+        pieces: in the root frame; margin: metres that the robot keeps from them
         Raises ObstacleError naming a shape that float32 cannot hold to 0.1 mm where the robot may come, or a world that
         is too large for 32-bit offsets and pair numbers.
         """
         if margin != self._margin:
-            self._margin, self._shapes, self._blocks = margin, (), _no_blocks()
-        head, tail = _common_ends(self._shapes, shapes)
-        changed = _pack_shapes(shapes[head : len(shapes) - tail], self._robot, margin)
-        blocks = _join(
-            [_part(self._blocks, 0, head), changed, _part(self._blocks, len(self._shapes) - tail, len(self._shapes))]
-        )
+            self._margin, self._pieces, self._blocks = margin, (), _no_blocks()
+        head, tail = _common_ends(self._pieces, pieces)
+        changed = _pack_pieces(pieces[head : len(pieces) - tail], self._robot, margin)
+        first, last = _count(self._pieces[:head]), _count(self._pieces[len(self._pieces) - tail :])
+        known = len(self._blocks.records)
+        blocks = _join([_part(self._blocks, 0, first), changed, _part(self._blocks, known - last, known)])
         packed = _append(self._robot.buffers, blocks)
-        self._shapes, self._blocks = shapes, blocks
+        self._pieces, self._blocks = pieces, blocks
         return packed
 
 
@@ -77,6 +78,11 @@ def _common_ends(before, after):
     backwards = zip(reversed(before), reversed(after))
     tail = next((i for i, (a, b) in enumerate(backwards) if a is not b), shared)
     return head, min(tail, shared - head)
+
+
+def _count(pieces):
+    """How many shapes the pieces are."""
+    return sum(len(piece) if isinstance(piece, Bricks) else 1 for piece in pieces)
 
 
 def _part(blocks, first, last):
@@ -138,15 +144,68 @@ def _append(robot, blocks):
     return Packed(floats, ints)
 
 
-def _pack_shapes(shapes, robot, margin):
-    """_Blocks of obstacles, all primitives at once."""
+class _Loose(NamedTuple):
+    """What is packed of n obstacles, before it is placed: arrays over all of them.
+
+    kinds: (n,); poses: (n, 4, 4) float64 in the root frame; halves: (n, 3); balls: (n, BALL) of bounds.ball
+    records: (n, SHAPE_RECORD) int64, places counted from each one's own data
+    floats, tables: (n,) lists of the arrays that follow each one's head, or None where no obstacle has any
+    """
+
+    kinds: np.ndarray
+    poses: np.ndarray
+    halves: np.ndarray
+    balls: np.ndarray
+    records: np.ndarray
+    floats: list[np.ndarray] | None
+    tables: list[np.ndarray] | None
+
+
+def _pack_pieces(pieces, robot, margin):
+    """_Blocks of obstacles: runs of ConvexShapes at once, and Bricks."""
+    parts, run = [_no_blocks()], []
+    for piece in pieces:
+        if isinstance(piece, Bricks):
+            parts += [_pack(_shapes(run), run, robot, margin), _pack(_bricks(piece), piece, robot, margin)]
+            run = []
+        else:
+            run.append(piece)
+    return _join([*parts, _pack(_shapes(run), run, robot, margin)])
+
+
+def _shapes(shapes):
+    """_Loose of ConvexShapes, or None of none."""
     if not shapes:
-        return _no_blocks()
+        return None
     bodies = [body(shape) for shape in shapes]
-    kinds, poses = np.array([one.shape.kind for one in bodies]), np.array([one.shape.pose for one in bodies])
-    halves = np.array([one.shape.half_extents for one in bodies])
+    return _Loose(
+        np.array([one.shape.kind for one in bodies]),
+        np.array([one.shape.pose for one in bodies]),
+        np.array([one.shape.half_extents for one in bodies]),
+        np.array([one.ball for one in bodies]),
+        np.array([one.record(-1, 0) for one in bodies], dtype=np.int64),
+        [one.floats for one in bodies],
+        [one.table for one in bodies],
+    )
+
+
+def _bricks(bricks):
+    """_Loose of Bricks, or None of none."""
+    if not len(bricks):
+        return None
+    halves, n = bricks.half_extents, len(bricks)
+    balls = np.column_stack([np.zeros((n, 3)), np.sqrt((halves**2).sum(axis=1)) + PAD])
+    box = body(ConvexShape.box("", [1.0, 1.0, 1.0], np.eye(4)))
+    records = np.tile(np.array(box.record(-1, 0), dtype=np.int64), (n, 1))
+    return _Loose(np.full(n, int(ShapeKind.BOX)), bricks.poses.copy(), halves.copy(), balls, records, None, None)
+
+
+def _pack(loose, named, robot, margin):
+    """_Blocks of _Loose obstacles. named: the ConvexShapes, or the Bricks, for error texts"""
+    if loose is None:
+        return _no_blocks()
+    kinds, poses, halves, own_balls, records, tails, tables = loose
     poses[:, :3, 3] -= robot.origin
-    own_balls = np.array([one.ball for one in bodies])
     _cut_off(kinds, poses, halves, own_balls, 2 * (robot.radius + margin) + BEYOND_REACH)
     skins = fixed_skin(poses, own_balls)
     coarse = np.flatnonzero(skins > GREATEST_SKIN)
@@ -154,22 +213,26 @@ def _pack_shapes(shapes, robot, margin):
         gaps = distance_to_boxes(poses[coarse], halves[coarse]) - robot.radius - margin - skins[coarse]
         if (gaps <= 0).any():
             worst = coarse[gaps <= 0][0]
+            name = named.name if isinstance(named, Bricks) else named[worst].name
             raise ObstacleError(
-                f"'{shapes[worst].name}' is too large or too far from the robot's base: single precision holds its "
+                f"'{name}' is too large or too far from the robot's base: single precision holds its "
                 f"surface to {1e3 * skins[worst]:.2g} mm, where the robot can reach it; "
                 f"allowed: {1e3 * GREATEST_SKIN:g} mm"
             )
     centres = np.einsum("nij,nj->ni", poses[:, :3, :3], own_balls[:, :3]) + poses[:, :3, 3]
     skins = skins + margin
-    spheres = np.column_stack([own_balls, np.full(len(shapes), -1.0)])  # the coarse one alone, no ball inside
+    spheres = np.column_stack([own_balls, np.full(len(kinds), -1.0)])  # the coarse one alone, no ball inside
     heads = shape_floats(poses, halves, skins, spheres).astype(np.float32)
-    floats = [part for head, one in zip(heads, bodies) for part in (head, one.floats)]
-    counts = np.array([[len(head) + len(one.floats), len(one.table)] for head, one in zip(heads, bodies)])
+    counts = np.tile([heads.shape[1], 0], (len(kinds), 1))
+    floats, ints = heads.ravel(), np.zeros(0, np.int32)
+    if tails is not None:
+        floats = np.concatenate([part for head, tail in zip(heads, tails) for part in (head, tail)])
+        ints = np.concatenate(tables)
+        counts += [[len(tail), len(table)] for tail, table in zip(tails, tables)]
     ends = np.concatenate([np.zeros((1, 2), np.int64), np.cumsum(counts, axis=0)])
-    records = np.array([one.record(-1, 0) for one in bodies], dtype=np.int64)
     return _Blocks(
-        np.concatenate(floats),
-        np.concatenate([one.table for one in bodies]),
+        floats,
+        ints,
         shifted(records, *ends[:-1].T),
         np.column_stack([centres, own_balls[:, 3] + skins]).astype(np.float32),
         ends,

@@ -1,26 +1,33 @@
 """CollisionWorld: named obstacles, each of one or several convex shapes, in the root frame of the robot."""
 
+import itertools
 import os
+from collections.abc import Iterable
 
 import trimesh
 from numpy.typing import ArrayLike
 
-from ...errors import ObstacleError, shown
+from ...errors import ObstacleError, shortened, shown
+from ..geometry.bricks import Bricks
 from ..geometry.decomposition import convex_pieces
 from ..geometry.meshes import load_mesh
 from ..geometry.shapes import ConvexShape, check_pose
+
+Piece = ConvexShape | Bricks
+_versions = itertools.count(1)  # of all worlds, so that no two of them have the same
 
 
 class CollisionWorld:
     """Obstacles by name.
 
     Adding a name again replaces the obstacle; a malformed one raises ObstacleError and changes nothing.
-    All poses are (4, 4), metres, in the root frame of the robot's URDF. `version` grows with every change.
+    All poses are (4, 4), metres, in the root frame of the robot's URDF. `version` grows with every change, and no
+    two worlds have the same.
     """
 
     def __init__(self) -> None:
-        self._obstacles: dict[str, tuple[ConvexShape, ...]] = {}
-        self.version = 0
+        self._obstacles: dict[str, tuple[Piece, ...]] = {}
+        self.version = next(_versions)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -30,7 +37,19 @@ class CollisionWorld:
     @property
     def shapes(self) -> tuple[ConvexShape, ...]:
         """All convex shapes; an obstacle of several pieces gives 'name#0', 'name#1', ..."""
-        return tuple(shape for pieces in self._obstacles.values() for shape in pieces)
+        return tuple(
+            shape for piece in self.pieces for shape in (piece.shapes if isinstance(piece, Bricks) else (piece,))
+        )
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """The same as `shapes`, voxels still together."""
+        return tuple(piece for pieces in self._obstacles.values() for piece in pieces)
+
+    def pieces_of(self, name: str) -> tuple[Piece, ...]:
+        """Those of one obstacle; ObstacleError when there is none of that name."""
+        self._check_known(name)
+        return self._obstacles[name]
 
     def add_box(self, name: str, size: ArrayLike, pose: ArrayLike) -> None:
         """size: (3,) edge lengths along the pose's x, y, z, metres."""
@@ -58,19 +77,33 @@ class CollisionWorld:
             mesh = load_mesh(name, mesh)
         self._put(name, tuple(convex_pieces(name, mesh, pose)))
 
+    def add_voxels(self, name: str, cells: ArrayLike, size: ArrayLike, pose: ArrayLike, extents: ArrayLike = 1) -> None:
+        """Voxels of a grid as one obstacle, exact: those that touch are merged into boxes whose union is the same.
+
+        cells: (N, 3) whole numbers, in any order; voxel i spans cells[i] * size to (cells[i] + extents[i]) * size in
+            the frame of `pose`. Of points (M, 3): np.floor(points / size), see geometry.bricks.cells_of
+        size: edge length of a cell, or (3,) along x, y and z, metres
+        extents: (N,) or one whole number from 1: edge lengths in cells, as of the leaves of an octree
+        """
+        self._put(name, (Bricks.of_voxels(name, cells, size, pose, extents),))
+
+    def add_shapes(self, name: str, shapes: Iterable[Piece]) -> None:
+        """One obstacle of shapes that are posed in the root frame already; they keep their names."""
+        pieces = tuple(shapes)
+        if not all(isinstance(piece, Piece) for piece in pieces):
+            raise ObstacleError(f"'{name}': shapes must be ConvexShapes or Bricks, got {shown(pieces)}")
+        self._put(name, pieces)
+
     def remove(self, name: str) -> None:
         """Raises ObstacleError when there is no obstacle of that name."""
-        if not isinstance(name, str) or name not in self._obstacles:
-            raise ObstacleError(
-                f"no obstacle is named {shown(name)}; there are: {', '.join(self._obstacles) or 'none'}"
-            )
+        self._check_known(name)
         del self._obstacles[name]
-        self.version += 1
+        self.version = next(_versions)
 
     def clear(self) -> None:
         """Remove all obstacles."""
         self._obstacles.clear()
-        self.version += 1
+        self.version = next(_versions)
 
     def copy(self) -> "CollisionWorld":
         """An independent world with the same obstacles."""
@@ -82,4 +115,9 @@ class CollisionWorld:
         if not isinstance(name, str) or not name:
             raise ObstacleError(f"an obstacle's name must be a non-empty text, got {shown(name)}")
         self._obstacles[name] = pieces
-        self.version += 1
+        self.version = next(_versions)
+
+    def _check_known(self, name):
+        if not isinstance(name, str) or name not in self._obstacles:
+            known = shortened(", ".join(self._obstacles) or "none")
+            raise ObstacleError(f"no obstacle is named {shown(name)}; there are: {known}")

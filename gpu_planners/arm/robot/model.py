@@ -6,6 +6,7 @@ and because DH parameters are ill-conditioned for almost parallel axes (see modi
 """
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,8 @@ from numpy.typing import ArrayLike
 
 from ...errors import ConfigurationError, RobotDescriptionError
 from ..geometry.shapes import ConvexShape
+from . import attachment
+from .attachment import Attachment
 from .inverse_kinematics import PoseSolutions, solve
 from .modified_dh import row_transform
 
@@ -67,6 +70,7 @@ class RobotModel:
     tip_link: default end-effector link
     other_joints: {name: (lower, upper)} of joints that move, are not planned and mimic none (a gripper's), rad or m
     mimic_joints: names of the joints that mimic another one
+    attachments: {name: Attachment} of what links carry (see `attach`); their shapes are the last of `shapes`, in order
     """
 
     name: str
@@ -92,6 +96,7 @@ class RobotModel:
     named_states: dict[str, np.ndarray] = field(default_factory=dict)
     other_joints: dict[str, tuple[float, float]] = field(default_factory=dict)
     mimic_joints: tuple[str, ...] = ()
+    attachments: dict[str, Attachment] = field(default_factory=dict)
 
     @property
     def dof(self) -> int:
@@ -197,6 +202,46 @@ class RobotModel:
             time_limit_s,
             device,
         )
+
+    @property
+    def attached(self) -> tuple[str, ...]:
+        """Names of what links carry, in the order in which it was attached."""
+        return tuple(self.attachments)
+
+    def attach(
+        self,
+        name: str,
+        shapes: ConvexShape | Iterable[ConvexShape],
+        link: str,
+        T_link_object: ArrayLike = np.eye(4),
+        touch_links: Sequence[str] = (),
+    ) -> "RobotModel":
+        """A robot whose link carries these shapes: they move with the link and are checked with it. Takes milliseconds.
+
+        name: unique among what is attached and the links; a name that is attached already is replaced
+        shapes: posed in the object's frame, metres; as they are convex, cut others up (CollisionWorld.add_mesh does)
+        link: any link, also one that is fixed to the root
+        T_link_object: (4, 4) pose of the object's frame in the link's, metres
+        touch_links: links that it may touch besides `link`
+
+        It is checked against obstacles as the link is: a link that no planning joint moves is not, nor are two that
+        do not move against each other. Of the robot it is checked against every shape that moves against it, except
+        those of `link` and touch_links; two attached objects are checked against each other unless they hang on the
+        same link, or on two that do not move against each other.
+        Raises ObstacleError for a malformed name, shape or pose, RobotDescriptionError for an unknown link.
+        """
+        return attachment.attach(self, name, shapes, link, T_link_object, touch_links)
+
+    def detach(self, name: str) -> "RobotModel":
+        """The robot without an attached object, as if it had never been attached; ObstacleError when it is not."""
+        return attachment.detach(self, name)
+
+    def allow_collisions(self, pairs: Iterable[Sequence[str]]) -> "RobotModel":
+        """A robot whose given pairs of links or attached objects (by name) are not checked against each other.
+
+        What is attached afterwards is checked as `attach` says. Raises RobotDescriptionError for an unknown name.
+        """
+        return attachment.allow_collisions(self, pairs)
 
     def as_configurations(self, q: ArrayLike) -> np.ndarray:
         """q, (N, dof) or (dof,), as (N, dof) float64; ConfigurationError where it has another shape."""

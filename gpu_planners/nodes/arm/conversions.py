@@ -1,4 +1,4 @@
-"""Messages to types and back, as pure functions: joint states, poses, obstacle markers, trajectories.
+"""Messages to types and back, as pure functions: joint states, frames, poses, trajectories.
 
 Every failure is a RequestError (or an ObstacleError from the world) whose text names the offender.
 """
@@ -7,29 +7,20 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 import numpy as np
-import trimesh
 from builtin_interfaces.msg import Duration, Time
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import Pose, PoseStamped
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
-from visualization_msgs.msg import Marker
 
-from ...arm import CollisionWorld, RobotModel
+from ...arm import RobotModel
 from ...arm.collision.scene_file import pose_matrix
 from ...arm.spaces.configurations import LARGEST
 from ...arm.trajectory import Trajectory
 from ...errors import ObstacleError
-from ..common.request_error import RequestError, check_count
+from ..common.request_error import RequestError
 from . import codes as error_codes
-from .parameters import ArmParameters
 
 SHOWN_NAMES = 20  # in a text
-MARKER_TYPES = {
-    Marker.CUBE: "CUBE",
-    Marker.CYLINDER: "CYLINDER",
-    Marker.SPHERE: "SPHERE",
-    Marker.TRIANGLE_LIST: "TRIANGLE_LIST",
-}
 
 
 def joint_positions(
@@ -78,59 +69,25 @@ def only_joints(allowed: Sequence[str], positions: dict[str, float], what: str, 
 def frame_transform(frames: dict[str, np.ndarray], frame: str, what: str) -> np.ndarray:
     """(4, 4) T_root_frame of a message's frame_id.
 
-    frames: {frame name: T_root_frame} with "" for the root link
+    frames: {frame name: T_root_frame} with "" for the root link; RobotFrames asks tf2 for others
     """
-    if frame not in frames:
+    try:
+        return frames[frame]
+    except KeyError as error:
         allowed = _listed([name for name in frames if name], "frame")
+        why = f"; {error.args[0]}" if error.args[0] != frame else ""
         raise RequestError(
             error_codes.FRAME_TRANSFORM_FAILURE,
-            f"{what} is given in frame '{frame}', which is not fixed to the robot's root; allowed: {allowed}",
-        )
-    return frames[frame]
+            f"{what} is given in frame '{frame}', which is not fixed to the robot's root; allowed: {allowed}{why}",
+        ) from error
 
 
 def pose_goal(message: PoseStamped, frames: dict[str, np.ndarray], what: str) -> np.ndarray:
     """(4, 4) T_root_goal of a geometry_msgs/PoseStamped."""
     try:
-        return frame_transform(frames, message.header.frame_id, what) @ _pose(message.pose, what)
+        return frame_transform(frames, message.header.frame_id, what) @ pose_of(message.pose, what)
     except ObstacleError as error:
         raise RequestError(error_codes.GOAL_STATE_INVALID, str(error)) from error
-
-
-def obstacle_name(marker: Marker) -> str:
-    """What the world and all texts call the obstacle of a marker."""
-    return f"{marker.ns}/{marker.id}"
-
-
-def check_markers(markers: Sequence[Marker], values: ArmParameters) -> None:
-    """Refuse obstacles that are more than the node's parameters allow, before anything is made of them."""
-    triangles = sum(len(marker.points) // 3 for marker in markers if marker.type == Marker.TRIANGLE_LIST)
-    check_count("obstacles", len(markers), "max_obstacles", values, error_codes.INVALID_OBJECT_NAME)
-    check_count("triangles in obstacles", triangles, "max_triangles", values, error_codes.INVALID_OBJECT_NAME)
-
-
-def add_obstacle(world: CollisionWorld, marker: Marker, frames: dict[str, np.ndarray]) -> None:
-    """Add (or replace) the obstacle of a visualization_msgs/Marker in the world.
-
-    Spheres and cylinders must be round: an ellipsoid or elliptic cylinder is refused, since neither is a
-    shape that the checker treats exactly. Triangles become convex pieces that cover them.
-    """
-    name = obstacle_name(marker)
-    if marker.type not in MARKER_TYPES:
-        known = ", ".join(MARKER_TYPES.values())
-        raise ObstacleError(f"'{name}': marker type {marker.type} is not an obstacle; known are {known}")
-    T_root_obstacle = frame_transform(frames, marker.header.frame_id, f"obstacle '{name}'") @ _pose(marker.pose, name)
-    scale = _scale(marker, name)
-    if marker.type == Marker.CUBE:
-        world.add_box(name, scale, T_root_obstacle)
-    elif marker.type == Marker.CYLINDER:
-        _same(name, "CYLINDER", scale[:2], "x and y")
-        world.add_cylinder(name, scale[0] / 2, scale[2], T_root_obstacle)
-    elif marker.type == Marker.SPHERE:
-        _same(name, "SPHERE", scale, "x, y and z")
-        world.add_sphere(name, scale[0] / 2, T_root_obstacle)
-    else:
-        world.add_mesh(name, _triangles(marker, name, scale), T_root_obstacle)
 
 
 def seconds(duration: Duration | Time) -> float:
@@ -177,36 +134,10 @@ def trajectory_message(robot: RobotModel, trajectory: Trajectory) -> JointTrajec
     return message
 
 
-def _pose(pose, name):
+def pose_of(pose: Pose, name: str) -> np.ndarray:
+    """(4, 4) of a geometry_msgs/Pose; ObstacleError names `name`."""
     position = (pose.position.x, pose.position.y, pose.position.z)
     return pose_matrix(position, (pose.orientation.x, pose.orientation.y, pose.orientation.z, pose.orientation.w), name)
-
-
-def _scale(marker, name):
-    scale = np.array([marker.scale.x, marker.scale.y, marker.scale.z])
-    if not np.isfinite(scale).all() or (scale <= 0).any():
-        raise ObstacleError(
-            f"'{name}': the scale of a {MARKER_TYPES[marker.type]} must be 3 finite numbers above 0, "
-            f"got {scale.tolist()}"
-        )
-    return scale
-
-
-def _same(name, kind, values, axes):
-    if np.ptp(values) > 1e-6 * np.max(values):
-        raise ObstacleError(
-            f"'{name}': a {kind} obstacle must be round, its scale in {axes} equal; got {values.tolist()}. "
-            "Send an elliptic one as TRIANGLE_LIST"
-        )
-
-
-def _triangles(marker, name, scale):
-    points = np.array([(p.x, p.y, p.z) for p in marker.points]).reshape(-1, 3) * scale
-    if not len(points) or len(points) % 3:
-        raise ObstacleError(f"'{name}': a TRIANGLE_LIST needs 3 points for each triangle, got {len(points)}")
-    if not np.isfinite(points).all():
-        raise ObstacleError(f"'{name}': the points of the TRIANGLE_LIST must be finite")
-    return trimesh.Trimesh(points, np.arange(len(points)).reshape(-1, 3))
 
 
 def _empty_trajectory(robot):

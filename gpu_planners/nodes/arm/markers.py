@@ -1,17 +1,23 @@
 """What RViz shows: the robot's convex shapes at start and goal, the obstacles, the way of the end effector."""
 
+from collections.abc import Iterable
+
 import numpy as np
 from geometry_msgs.msg import Point, Pose, Quaternion, Vector3
 from scipy.spatial.transform import Rotation
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
-from ...arm import CollisionWorld, RobotModel
+from ...arm import RobotModel
+from ...arm.geometry.bricks import Bricks
 from ...arm.geometry.polytope import outward_triangles
 from ...arm.geometry.shapes import ConvexShape, ShapeKind
+from ...arm.robot.attachment import own_shapes, shapes_of
+from .scene_objects import SceneObjects
 
 START_COLOUR = ColorRGBA(r=0.2, g=0.5, b=0.9, a=0.45)
 GOAL_COLOUR = ColorRGBA(r=0.2, g=0.8, b=0.3, a=0.45)
+ALLOWED_COLOUR = ColorRGBA(r=0.6, g=0.6, b=0.6, a=0.3)
 OBSTACLE_COLOUR = ColorRGBA(r=0.85, g=0.5, b=0.2, a=0.8)
 TIP_COLOUR = ColorRGBA(r=0.9, g=0.1, b=0.5, a=1.0)
 MARKER_TYPE = {
@@ -23,36 +29,59 @@ MARKER_TYPE = {
 TIP_STEP = 0.02  # rad or m of joint motion between two points of the end effector's line
 
 
-def scene_markers(robot: RobotModel, world: CollisionWorld, path: np.ndarray, tip_link: str) -> MarkerArray:
+def scene_markers(
+    robot: RobotModel, objects: SceneObjects, path: np.ndarray, tip_link: str, q: np.ndarray | None = None
+) -> MarkerArray:
     """MarkerArray in the robot's root frame that replaces all markers shown before.
 
-    path: (K, dof), or (0, dof) to show the obstacles only
+    robot: with what it carries
+    path: (K, dof), or (0, dof) to show the objects only
+    q: (dof,) where the robot is, to show what it carries when there is no path; None: unknown
     """
     markers = [Marker(action=Marker.DELETEALL)]
-    markers += [
-        shape_marker(shape, shape.pose, "obstacles", i, OBSTACLE_COLOUR) for i, shape in enumerate(world.shapes)
-    ]
+    for name, one in objects.standing.items():
+        colour = ALLOWED_COLOUR if name in objects.allowed else OBSTACLE_COLOUR
+        for piece in one.placed:
+            number = len(markers)
+            if isinstance(piece, Bricks):
+                markers += brick_markers(piece, "obstacles", number, colour)
+            else:
+                markers.append(shape_marker(piece, piece.pose, "obstacles", number, colour))
+    carried = [i for name in objects.carried for i in shapes_of(robot, name)]
     if len(path):
-        markers += robot_markers(robot, path[0], "start", START_COLOUR) + robot_markers(
-            robot, path[-1], "goal", GOAL_COLOUR
-        )
+        shapes = [*range(own_shapes(robot)), *carried]
+        markers += robot_markers(robot, path[0], "start", START_COLOUR, shapes)
+        markers += robot_markers(robot, path[-1], "goal", GOAL_COLOUR, shapes)
         markers.append(_tip_line(robot, path, tip_link))
+    elif q is not None:
+        markers += robot_markers(robot, q, "attached", START_COLOUR, carried)
     for marker in markers:
         marker.header.frame_id = robot.root_link
     return MarkerArray(markers=markers)
 
 
-def robot_markers(robot: RobotModel, q: np.ndarray, namespace: str, colour: ColorRGBA) -> list[Marker]:
-    """One marker for each convex shape of the robot at q (dof,)."""
-    T_root_frames = robot.frame_poses(q)[0]
-    poses = [
-        (T_root_frames[f] if f >= 0 else np.eye(4)) @ shape.pose
-        for shape, f in zip(robot.shapes, robot.shape_frame, strict=True)
-    ]
-    return [
-        shape_marker(shape, pose, namespace, i, colour)
-        for i, (shape, pose) in enumerate(zip(robot.shapes, poses, strict=True))
-    ]
+def robot_markers(
+    robot: RobotModel, q: np.ndarray, namespace: str, colour: ColorRGBA, shapes: Iterable[int] | None = None
+) -> list[Marker]:
+    """One marker for each convex shape of the robot at q (dof,), or for some of robot.shapes."""
+    T_root_frames, markers = robot.frame_poses(q)[0], []
+    for i in range(len(robot.shapes)) if shapes is None else shapes:
+        shape, frame = robot.shapes[i], robot.shape_frame[i]
+        pose = (T_root_frames[frame] if frame >= 0 else np.eye(4)) @ shape.pose
+        markers.append(shape_marker(shape, pose, namespace, i, colour))
+    return markers
+
+
+def brick_markers(bricks: Bricks, namespace: str, number: int, colour: ColorRGBA) -> list[Marker]:
+    """A CUBE_LIST for each size that the bricks have, numbered from `number`."""
+    sizes, of_brick = np.unique(2 * bricks.half_extents, axis=0, return_inverse=True)
+    centres, markers = (bricks.low + bricks.high) * (bricks.size / 2), []
+    for i, size in enumerate(sizes.tolist()):
+        marker = Marker(ns=namespace, id=number + i, type=Marker.CUBE_LIST, action=Marker.ADD, color=colour)
+        marker.pose, marker.scale = _pose(bricks.pose), Vector3(x=size[0], y=size[1], z=size[2])
+        marker.points = _points(centres[of_brick.reshape(-1) == i])
+        markers.append(marker)
+    return markers
 
 
 def shape_marker(
@@ -60,9 +89,7 @@ def shape_marker(
 ) -> Marker:
     """Marker of a ConvexShape at a pose (4, 4)."""
     marker = Marker(ns=namespace, id=number, type=MARKER_TYPE[shape.kind], action=Marker.ADD, color=colour)
-    x, y, z, w = Rotation.from_matrix(T_root_shape[:3, :3]).as_quat().tolist()
-    px, py, pz = T_root_shape[:3, 3].tolist()
-    marker.pose = Pose(position=Point(x=px, y=py, z=pz), orientation=Quaternion(x=x, y=y, z=z, w=w))
+    marker.pose = _pose(T_root_shape)
     if shape.kind == ShapeKind.POLYTOPE:
         marker.scale = Vector3(x=1.0, y=1.0, z=1.0)
         marker.points = _points(outward_triangles(shape.vertices).reshape(-1, 3))
@@ -82,6 +109,12 @@ def _tip_line(robot, path, tip_link):
     marker.pose.orientation.w = 1.0
     marker.points = _points(positions)
     return marker
+
+
+def _pose(T):
+    x, y, z, w = Rotation.from_matrix(T[:3, :3]).as_quat().tolist()
+    px, py, pz = T[:3, 3].tolist()
+    return Pose(position=Point(x=px, y=py, z=pz), orientation=Quaternion(x=x, y=y, z=z, w=w))
 
 
 def _points(positions):

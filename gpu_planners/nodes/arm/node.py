@@ -14,7 +14,7 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import MarkerArray
 
-from gpu_planners_msgs.srv import PlanMotion
+from gpu_planners_msgs.srv import AttachObjects, PlanMotion
 
 from ...arm import PLANNERS
 from ...device import resolve_device
@@ -25,8 +25,11 @@ from ..common.process import run
 from ..common.qos import BEST_EFFORT, LATCHED, of_durability
 from ..common.request_error import RequestError, error_text
 from . import codes as error_codes
+from .attaching import attach_objects
+from .cloud_topics import CloudTopics
 from .codes import code_of
 from .conversions import joint_positions
+from .frames import Transforms
 from .markers import scene_markers
 from .parameters import ArmParameters
 from .plan_service import Planned, answer, compile_planner, kind_of, warm_up
@@ -38,7 +41,7 @@ class ArmPlannerNode(PlannerNode):
 
     def __init__(self, **options: Any) -> None:
         super().__init__("arm_planner", ArmParameters, "robot_description", **options)
-        self._scene = PlanningScene(self._values)
+        self._scene = PlanningScene(self._values, Transforms(self))
         self._joint_state = None, 0.0  # latest message, monotonic time of its arrival
         self._shown = None  # what the next ~/markers will show: (robot, Planned)
         self._refused = ""  # why the latest message on ~/obstacles was refused
@@ -51,6 +54,14 @@ class ArmPlannerNode(PlannerNode):
             lambda message: self._worker.do(self._change_obstacles, message),
             of_durability(self._values.obstacles_durability, depth=100),
         )
+        self._clouds = CloudTopics(
+            self,
+            lambda: self._values,
+            self._scene,
+            self._measured,
+            lambda seen: self._worker.do(self._take_cloud, seen),
+            self._state.set_problem,
+        )
         if self._values.robot_description_file:
             self._load_file(self._values.robot_description_file)
         else:
@@ -61,6 +72,7 @@ class ArmPlannerNode(PlannerNode):
                 LATCHED,
             )
         self.serve(PlanMotion, "~/plan_motion", self._answer, self._refusal)
+        self.serve(AttachObjects, "~/attach_objects", self._attach_objects, self._attach_refusal)
         self.create_timer(0.2, self._publish_markers, clock=steady_clock())
         self._worker.start()
 
@@ -71,6 +83,11 @@ class ArmPlannerNode(PlannerNode):
             self.close()
             raise SettingsError(f"robot_description_file or what it needs: {error}") from error
         self._worker.do(self._take_robot, [])
+
+    def close(self, patience_s: float = -1.0) -> bool:
+        """Stop; False when the job under way has not ended within patience_s seconds (negative: wait for it)."""
+        self._clouds.close()
+        return super().close(patience_s)
 
     def _load_text(self, urdf):
         self._state.say(WARN, "loading the robot")
@@ -87,6 +104,7 @@ class ArmPlannerNode(PlannerNode):
             f"robot '{robot.name}': {robot.dof} planning joints, {len(robot.shapes)} convex shapes, "
             f"{len(robot.self_collision_pairs)} self-collision pairs, root link '{robot.root_link}'"
         )
+        self._clouds.robot_is_there()
         self._warm_up()
 
     def _warm_up(self):
@@ -123,6 +141,14 @@ class ArmPlannerNode(PlannerNode):
         except Exception as error:  # whatever it is, the next message may be right
             self._refused = f"a message on ~/obstacles was refused as a whole: {error_text(error)}"
         self._state.set_problem("obstacles", self._refused)
+        self._show_obstacles()
+
+    def _take_cloud(self, seen):
+        try:
+            self._scene.take(self._scene.objects.add(seen))
+            self._scene.pack()
+        except Exception as error:  # whatever it is, the next message may be right
+            self._state.set_problem(seen.name, f"'{seen.name}' was refused: {error_text(error)}")
         self._show_obstacles()
 
     def _answer(self, request, response):
@@ -167,15 +193,34 @@ class ArmPlannerNode(PlannerNode):
             self._unless_compiled(kind_of(name, device), compile_planner, robot, name, device, values.motion_check)
             self._get_ready(lambda: warm_up(self._scene, values, name))
 
+    def _attach_objects(self, request, response):
+        response = attach_objects(self._scene, request, self._measured, response)
+        return self._attach_told(response)
+
+    def _attach_refusal(self, error):
+        response = AttachObjects.Response(code=code_of(error), message=error_text(error))
+        response.attached = list(self._scene.objects.carried)
+        return self._attach_told(response)
+
+    def _attach_told(self, response):
+        self.get_logger().info(f"attach_objects: {response.message}")
+        self._worker.do(self._show_obstacles)
+        return response
+
     def _show_obstacles(self):
         if (robot := self._scene.robot) is not None:
-            self._shown = robot, Planned(np.zeros((0, robot.dof)), self._scene.world, robot.tip_link)
+            self._shown = robot, Planned(np.zeros((0, robot.dof)), self._scene.objects, robot.tip_link)
 
     def _publish_markers(self):
         """Markers cost more than planning, so they are made when someone looks."""
         if self._shown is not None and self._markers.get_subscription_count():
             (robot, planned), self._shown = self._shown, None
-            self._markers.publish(scene_markers(robot, planned.world, planned.path, planned.tip_link))
+            self._markers.publish(scene_markers(robot, planned.objects, planned.path, planned.tip_link, self._place()))
+
+    def _place(self):
+        """(dof,) where joint_states has the robot, or None."""
+        positions, names = self._measured() or {}, self._scene.robot.joint_names
+        return np.array([positions[name] for name in names]) if all(name in positions for name in names) else None
 
     def _facts(self):
         robot = self._scene.robot
@@ -183,7 +228,8 @@ class ArmPlannerNode(PlannerNode):
             "robot": robot.name if robot else "none",
             "device": self._values.device,
             "planner": self._values.planner,
-            "obstacles": len(self._scene.world.names),
+            "obstacles": len(self._scene.objects.standing),
+            "attached": ", ".join(self._scene.objects.carried) or "none",
             "requests": self._requests,
             "last answer": self._last_answer,
         }

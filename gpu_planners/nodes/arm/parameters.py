@@ -60,6 +60,12 @@ class ArmParameters(NodeParameters):
         choices=("volatile", "transient_local"),
         read_only=True,
     )
+    voxels_durability: str = setting(
+        "transient_local",
+        "QoS durability of the subscriptions ~/octomap and ~/voxel_grid; volatile for publishers that do not latch",
+        choices=("transient_local", "volatile"),
+        read_only=True,
+    )
     planner: str = setting("rrt_connect", "Planner of requests that name none", choices=tuple(PLANNERS))
     velocity_scaling: float = setting(1.0, "Fraction of the velocity limits that motions use", 1e-3, 1.0)
     acceleration_scaling: float = setting(1.0, "Fraction of the acceleration limits that motions use", 1e-3, 1.0)
@@ -90,6 +96,37 @@ class ArmParameters(NodeParameters):
         1e-6,
         1.0,
         unit="rad or m",
+    )
+    points_voxel_size: float = setting(
+        0.02, "Edge length of the voxels that the points of ~/points become", 1e-3, 10.0, unit="metres"
+    )
+    points_padding: float = setting(
+        0.03,
+        "Distance from the robot, by joint_states, within which points are its own and do not count; -1: all do",
+        -1.0,
+        10.0,
+        unit="metres",
+        must=("-1, or a number from 0", lambda metres: metres >= 0 or metres == -1),
+    )
+    points_box: tuple = setting(
+        (),
+        "Lowest x, y, z and highest x, y, z of the points that count, in the root frame; empty: all",
+        items=float,
+        unit="metres",
+        must=("six numbers, or none", lambda box: len(box) in (0, 6)),
+    )
+    points_max: int = setting(1_000_000, "Most points of a cloud; one of more is refused", 1, 100_000_000)
+    points_max_voxels: int = setting(
+        50_000,
+        "Most voxels of a cloud; where it has more, they are made twice as large until it has not",
+        8,
+        10_000_000,
+    )
+    points_max_age_s: float = setting(
+        1.0, "Oldest cloud that is taken, by its stamp; a stamp of 0 has no age", 0.0, 1e9, unit="seconds"
+    )
+    points_lifetime_s: float = setting(
+        0.0, "How long the obstacles of a cloud stay; 0: until the next cloud in its frame", 0.0, 1e9, unit="seconds"
     )
     rrt_connect: RrtConnectSettings = NodeRrtConnect()
     prm: PrmSettings = PrmSettings()

@@ -24,16 +24,17 @@ from .conversions import configuration, joint_positions, only_joints, path_messa
 from .goals import goals_of
 from .parameters import PLANNERS, ArmParameters, NodeRrtConnect
 from .planning_scene import PlanningScene
+from .scene_objects import SceneObjects
 
 Measured = Callable[[], dict[str, float] | None]  # {joint: position} of joint_states, None without a recent message
 
 
 @dataclass(frozen=True)
 class Planned:
-    """What a request led to, for the markers: path (K, dof) in the world that it was planned in."""
+    """What a request led to, for the markers: path (K, dof) among the objects that it was planned among."""
 
     path: np.ndarray
-    world: CollisionWorld
+    objects: SceneObjects
     tip_link: str
 
 
@@ -68,8 +69,8 @@ def _plan(scene, values, request, measured, response):
     scene.place_other_joints(start_positions, values.fixed_joint_tolerance)
     robot = scene.robot  # with the gripper where it stands
     start = configuration(robot, start_positions, "the start", error_codes.START_STATE_INVALID)
-    world = scene.world_for(request)
-    checker = scene.checker_for(world, values.device, values.motion_check, margin)
+    objects = scene.objects_for(request)
+    checker = scene.checker_for(objects, values.device, values.motion_check, margin)
     tip_link = values.tip_link or robot.tip_link
     goals, goal_of = goals_of(request, checker, scene.frames, start, tip_link, values.ik_solutions, until)
     left, late = until - time.monotonic(), f"the time limit of {settings.time_limit_s:g} s was reached"
@@ -89,9 +90,9 @@ def _plan(scene, values, request, measured, response):
     response.path_length, response.goal_index = float(result.cost), goal_of[result.goal_index]
     response.message = (
         f"solved: {len(result.path)} waypoints, length {result.cost:.2f}, {motion_s:.2f} s long, "
-        f"among {len(world.names)} obstacles, by {name} on {checker.device} in {1e3 * result.time_s:.1f} ms"
+        f"among {len(objects.standing)} obstacles, by {name} on {checker.device} in {1e3 * result.time_s:.1f} ms"
     ) + (f"; {one_line(result.message)}" if result.message else "")
-    return Planned(result.path, world, tip_link)
+    return Planned(result.path, objects, tip_link)
 
 
 def _fill_motion(response: PlanMotion.Response, robot: RobotModel, result: PlanningResult, scaling: list[float]):

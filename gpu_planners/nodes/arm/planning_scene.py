@@ -1,8 +1,10 @@
-"""The node's knowledge of the world: robot, obstacles and the checker that joins them.
+"""The node's knowledge of the world: robot, objects and the checker that joins them.
 
 All methods run on the node's one worker thread, so nothing here is locked. Every change is made on the side
-and put in place when it is complete: a refused robot, scene or obstacle leaves all as it was.
+and put in place when it is complete: a refused robot, scene file or message leaves all as it was.
 """
+
+from dataclasses import replace
 
 import numpy as np
 from visualization_msgs.msg import Marker, MarkerArray
@@ -12,36 +14,55 @@ from gpu_planners_msgs.srv import PlanMotion
 from ...arm import CollisionChecker, CollisionWorld, MotionCheck, RobotModel, load_urdf
 from ...arm.collision.scene_file import fixed_frames, load_scene
 from ...errors import ObstacleError
-from ..common.request_error import RequestError
+from ..common.request_error import RequestError, check_count
 from . import codes as error_codes
-from .conversions import add_obstacle, check_markers, obstacle_name, seconds
+from .frames import RobotFrames, Transforms
+from .marker_objects import check_markers, marker_object, obstacle_name
 from .parameters import ArmParameters
+from .scene_objects import SceneObjects, Source, object_of_world
 
 MAX_WAITING = 1000  # obstacle messages kept for a robot that has not come yet
 
 
 class PlanningScene:
-    """Robot, obstacles and checker.
+    """Robot, objects and checker.
 
-    robot: None while there is none
-    world: CollisionWorld of the scene file and of the topic, poses in the robot's root frame; never changed in
-        place, so that a checker may keep it
-    frames: {frame: (4, 4) T_root_frame} that messages may name; "" is the root
+    robot: with all that it carries; None while there is none
+    objects: what stands around, what is carried, what may touch (SceneObjects); changed by `take`
+    frames: RobotFrames that messages may name; "" is the root
     warm_planners: {(planner, device)} that are compiled for the robot
     values: ArmParameters; what says how to load the robot is read at start only
     """
 
-    def __init__(self, values: ArmParameters) -> None:
+    def __init__(self, values: ArmParameters, transforms: Transforms | None = None) -> None:
         self.values = values
         self.robot: RobotModel | None = None
-        self.world = CollisionWorld()
-        self.frames: dict[str, np.ndarray] = {}
+        self.objects = SceneObjects()
+        self.frames = RobotFrames({}, "", transforms)
         self.warm_planners: set[tuple[str, str]] = set()
+        self._bare: RobotModel | None = None  # carries nothing
+        self._transforms = transforms
         self._urdf = ""
         self._fixed: dict[str, float] = {}  # joints that are not planned
-        self._markers: dict[str, tuple[Marker, float]] = {}  # of the topic: (marker, end of its life in seconds)
         self._waiting: list[tuple[MarkerArray, float]] = []
-        self._checker: tuple[tuple, tuple, CollisionChecker] | None = None  # and what it was made from
+        self._checker: tuple[tuple, CollisionChecker] | None = None  # and what it was made for
+
+    @property
+    def world(self) -> CollisionWorld:
+        """The obstacles in the root frame; never changed in place, so that a checker may keep them."""
+        return self.objects.world
+
+    def take(self, objects: SceneObjects) -> None:
+        """Put other objects in place of those that there are.
+
+        RobotDescriptionError or ObstacleError when the robot cannot carry what it should; then nothing has changed.
+        """
+        ours = [one for one in objects.standing.values() if one.source != Source.FILE]
+        code = error_codes.INVALID_OBJECT_NAME
+        check_count("obstacles", len(ours), "max_obstacles", self.values, code)
+        triangles = sum(one.triangles for one in ours)
+        check_count("triangles in obstacles", triangles, "max_triangles", self.values, code)
+        self._put(objects)
 
     def load_robot(self, urdf: str, now: float) -> list[tuple[MarkerArray, float]]:
         """Take a robot (URDF text, or the path of its file) and its scene file.
@@ -50,14 +71,17 @@ class PlanningScene:
         """
         if urdf == self._urdf:
             return []
-        robot = self._load(urdf, {})
-        fixed = fixed_frames(robot)
-        frames = fixed | {"": np.eye(4)}
+        bare = self._load(urdf, {})
+        fixed = fixed_frames(bare)
+        frames = RobotFrames(fixed | {"": np.eye(4)}, bare.root_link, self._transforms)
         if self.values.world_frame:
             frames[self.values.world_frame] = np.eye(4)
-        world = load_scene(self.values.scene_file, fixed) if self.values.scene_file else CollisionWorld()
-        world = _with_markers(world, (marker for marker, _ in self._markers.values()), frames)
-        self.robot, self.frames, self.world = robot, frames, world
+        objects = self.objects.remove_from(Source.FILE)
+        if self.values.scene_file:
+            world = load_scene(self.values.scene_file, fixed)
+            objects = objects.add(*(object_of_world(world, name, Source.FILE) for name in world.names))
+        self.robot = self._carrying(bare, objects)
+        self._bare, self.frames, self.objects = bare, frames, objects
         self._urdf, self._fixed, self._checker, self.warm_planners = urdf, {}, None, set()
         self.forget_expired(now)
         waiting, self._waiting = self._waiting, []
@@ -77,46 +101,46 @@ class PlanningScene:
         if any(
             abs(value - self._fixed.get(name, np.clip(0.0, *joints[name]))) > tolerance for name, value in fixed.items()
         ):
-            self.robot = self._load(self._urdf, fixed)
-            self._fixed, self._checker = fixed, None
+            bare = self._load(self._urdf, fixed)
+            self.robot = self._carrying(bare, self.objects)
+            self._bare, self._fixed = bare, fixed
 
     def change_obstacles(self, message: MarkerArray, now: float) -> None:
         """Apply a MarkerArray of the topic (ADD, MODIFY, DELETE, DELETEALL), all of it or nothing.
 
-        DELETEALL removes the markers of its namespace, or all when it names none; those of the scene file stay.
+        DELETEALL removes the markers of its namespace, or all when it names none; objects that did not come by this
+        topic stay. A marker whose name a link carries is let be, since who sees the object still reports it.
         now: seconds on the clock of the node, from which lifetimes count
         """
         check_markers(message.markers, self.values)
         if self.robot is None:
             self._waiting = [*self._waiting, (message, now)][-MAX_WAITING:]
             return
-        markers = dict(self._markers)
+        standing, carried = dict(self.objects.standing), self.objects.carried
         for marker in message.markers:
             name = obstacle_name(marker)
             if marker.action == Marker.ADD:
-                lifetime = seconds(marker.lifetime)
-                markers[name] = marker, now + lifetime if lifetime > 0 else np.inf
-            elif marker.action == Marker.DELETE:
-                markers.pop(name, None)
-            elif marker.action == Marker.DELETEALL:
-                markers = {known: kept for known, kept in markers.items() if marker.ns and kept[0].ns != marker.ns}
+                if name not in carried:
+                    standing[name] = marker_object(marker, self.frames, now)
+            elif marker.action in (Marker.DELETE, Marker.DELETEALL):
+                standing = {known: one for known, one in standing.items() if not _deletes(marker, one)}
             else:
                 raise ObstacleError(f"'{name}': unknown marker action {marker.action}")
-        check_markers([marker for marker, _ in markers.values()], self.values)
-        self._take(markers)
+        self.take(replace(self.objects, standing=standing))
 
     def forget_expired(self, now: float) -> bool:
-        """Drop the topic's obstacles whose lifetime is over; True when there were any."""
-        alive = {name: kept for name, kept in self._markers.items() if kept[1] > now}
-        expired = len(alive) < len(self._markers)
+        """Drop the objects whose life is over; True when there were any."""
+        alive = self.objects.without_expired(now)
+        expired = alive is not self.objects
         if expired:
-            self._take(alive)
+            self._put(alive)
         return expired
 
-    def world_for(self, request: PlanMotion.Request) -> CollisionWorld:
-        """The obstacles of one PlanMotion request: the scene's and its own."""
-        if not request.obstacles.markers and not request.ignore_scene:
-            return self.world
+    def objects_for(self, request: PlanMotion.Request) -> SceneObjects:
+        """The objects of one PlanMotion request: the scene's and its own. What links carry, they always carry."""
+        objects = replace(self.objects, standing={}) if request.ignore_scene else self.objects
+        if not request.obstacles.markers:
+            return objects
         check_markers(request.obstacles.markers, self.values)
         for marker in request.obstacles.markers:
             if marker.action != Marker.ADD:
@@ -124,20 +148,38 @@ class PlanningScene:
                     f"'{obstacle_name(marker)}': a request can only add obstacles, "
                     f"but its marker action is {marker.action}"
                 )
-        return _with_markers(
-            CollisionWorld() if request.ignore_scene else self.world, request.obstacles.markers, self.frames
-        )
+        return objects.add(*(marker_object(marker, self.frames, 0.0) for marker in request.obstacles.markers))
 
     def checker_for(
-        self, world: CollisionWorld, device: str, motion: MotionCheck, margin: float = 0.0
+        self, objects: SceneObjects, device: str, motion: MotionCheck, margin: float = 0.0
     ) -> CollisionChecker:
-        """CollisionChecker of the robot in this world; the last one serves again while nothing has changed."""
-        robot_and_world, how = (self.require_robot(), world), (device, motion, margin)
-        kept = self._checker
-        if kept is None or kept[1] != how or any(a is not b for a, b in zip(kept[0], robot_and_world, strict=True)):
-            checker = CollisionChecker(*robot_and_world, device, motion, margin)
-            kept = self._checker = robot_and_world, how, checker
-        return kept[2]
+        """CollisionChecker of the robot among these objects, carrying what they say; `.robot` and `.world` are those.
+
+        The checker of the call before, with another world and margin, where only these differ: what it has packed of
+        obstacles that stay, stays packed.
+        """
+        robot = self.require_robot() if objects is self.objects else self._carrying(self._bare, objects)
+        made_for = device, motion
+        if self._checker is None or self._checker[0] != made_for or self._checker[1].robot is not robot:
+            self._checker = made_for, CollisionChecker(robot, objects.world, device, motion, margin)
+        checker = self._checker[1]
+        checker.world, checker.margin = objects.world, margin
+        return checker
+
+    def pack(self) -> None:
+        """Pack what changed for the checker of the last request, before the next one has to wait for it."""
+        if self._checker is not None and self._checker[1].robot is self.robot:
+            self._checker[1].world = self.world
+            self._checker[1].packed_scene  # noqa: B018 - packs
+
+    def link_pose(self, link: str, positions: dict[str, float]) -> np.ndarray:
+        """(4, 4) T_root_link at {joint: rad or m}, every planning joint among them; RequestError names the link."""
+        robot = self.require_robot()
+        if link not in robot.link_names:
+            raise RequestError(error_codes.INVALID_LINK_NAME, f"robot '{robot.name}' has no link '{link}'")
+        self.place_other_joints(positions, self.values.fixed_joint_tolerance)
+        q = np.array([positions[name] for name in robot.joint_names])
+        return self.require_robot().link_poses(q)[link][0]
 
     def require_robot(self) -> RobotModel:
         """The robot; RequestError while there is none."""
@@ -148,14 +190,16 @@ class PlanningScene:
             )
         return self.robot
 
-    def _take(self, markers):
-        """Put the topic's markers in place; only what changed is built again."""
-        world = self.world.copy()
-        for name in self._markers.keys() - markers.keys():
-            world.remove(name)
-        changed = [marker for name, (marker, _) in markers.items() if self._markers.get(name, (None,))[0] is not marker]
-        self.world = _with_markers(world, changed, self.frames)
-        self._markers = markers
+    def _put(self, objects):
+        robot = self._carrying(self._bare, objects)
+        self.objects, self.robot = objects, robot
+
+    def _carrying(self, bare, objects):
+        """The robot with what the objects say that it carries; the same one as before where that is the same."""
+        if bare is None:
+            return None
+        same = bare is self._bare and objects.carriage == self.objects.carriage
+        return self.robot if same and self.robot is not None else objects.robot(bare)
 
     def _load(self, urdf, fixed):
         values = self.values
@@ -169,8 +213,8 @@ class PlanningScene:
         )
 
 
-def _with_markers(world, markers, frames):
-    world = world.copy()
-    for marker in markers:
-        add_obstacle(world, marker, frames)
-    return world
+def _deletes(marker, one):
+    """Does a marker that deletes mean this object?"""
+    if one.source != Source.MARKERS:
+        return False
+    return one.name == obstacle_name(marker) if marker.action == Marker.DELETE else marker.ns in ("", one.group)

@@ -1,0 +1,144 @@
+"""Shapes that a link of the robot carries: a tool, a grasped part.
+
+They become shapes of the robot like any other: appended to its own, in the order in which they were attached, with
+self-collision pairs appended to its own. So whoever takes a RobotModel takes one that carries things, and letting them
+go leaves the arrays as they were.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...errors import ObstacleError, RobotDescriptionError, shown
+from ..geometry.shapes import ConvexShape, check_pose
+
+Model = TypeVar("Model", bound=Any)  # a RobotModel, whose file imports this one
+
+
+@dataclass(frozen=True, eq=False)
+class Attachment:
+    """What a link carries under one name.
+
+    link: its name
+    shapes: ConvexShapes posed in the link's frame, metres; named `name`, or `name#0`, `name#1`, ... where several
+    touch_links: names of the links that it may touch besides `link`
+    """
+
+    link: str
+    shapes: tuple[ConvexShape, ...]
+    touch_links: tuple[str, ...]
+
+
+def attach(
+    robot: Model,
+    name: str,
+    shapes: ConvexShape | Iterable[ConvexShape],
+    link: str,
+    T_link_object: ArrayLike,
+    touch_links: Sequence[str],
+) -> Model:
+    """See RobotModel.attach."""
+    shapes = _checked(robot, name, shapes, link, touch_links)
+    if name in robot.attachments:
+        robot = detach(robot, name)
+    index, T_link_object = robot.link_index(link), check_pose(name, T_link_object)
+    frame, T_frame_link = int(robot.link_frame[index]), robot.T_frame_link[index]
+    names = [name] if len(shapes) == 1 else [f"{name}#{i}" for i in range(len(shapes))]
+    carried = tuple(shape.moved(T_link_object, new) for shape, new in zip(shapes, names, strict=True))
+    spared = {link, *touch_links}
+    others = [
+        i
+        for i, (of_link, of_frame) in enumerate(zip(robot.shape_link, robot.shape_frame, strict=True))
+        if of_frame != frame and (i >= own_shapes(robot) or robot.link_names[of_link] not in spared)
+    ]
+    first = len(robot.shapes)
+    pairs = [(other, first + i) for i in range(len(carried)) for other in others]
+    return replace(
+        robot,
+        shapes=robot.shapes + tuple(shape.moved(T_frame_link) for shape in carried),
+        shape_link=np.concatenate([robot.shape_link, np.full(len(carried), index, np.int32)]),
+        shape_frame=np.concatenate([robot.shape_frame, np.full(len(carried), frame, np.int32)]),
+        self_collision_pairs=np.concatenate(
+            [robot.self_collision_pairs.reshape(-1, 2), np.array(pairs, np.int32).reshape(-1, 2)]
+        ),
+        attachments=robot.attachments | {name: Attachment(link, carried, tuple(touch_links))},
+    )
+
+
+def detach(robot: Model, name: str) -> Model:
+    """See RobotModel.detach."""
+    if name not in robot.attachments:
+        attached = ", ".join(f"'{known}'" for known in robot.attachments) or "none"
+        raise ObstacleError(f"nothing attached is named {shown(name)}; attached: {attached}")
+    gone = shapes_of(robot, name)
+    keep = np.ones(len(robot.shapes), bool)
+    keep[gone] = False
+    number = np.cumsum(keep) - 1
+    pairs = robot.self_collision_pairs
+    return replace(
+        robot,
+        shapes=tuple(shape for shape, kept in zip(robot.shapes, keep, strict=True) if kept),
+        shape_link=robot.shape_link[keep],
+        shape_frame=robot.shape_frame[keep],
+        self_collision_pairs=number[pairs[keep[pairs].all(axis=1)]].astype(np.int32),
+        attachments={known: one for known, one in robot.attachments.items() if known != name},
+    )
+
+
+def allow_collisions(robot: Model, pairs: Iterable[Sequence[str]]) -> Model:
+    """See RobotModel.allow_collisions."""
+    allowed = []
+    for pair in pairs:
+        allowed.append([_shapes_named(robot, name) for name in pair])
+    if not allowed:
+        return robot
+    a, b = robot.self_collision_pairs.T
+    may_touch = np.zeros(len(a), bool)
+    for one, other in allowed:
+        may_touch |= (one[a] & other[b]) | (one[b] & other[a])
+    return replace(robot, self_collision_pairs=robot.self_collision_pairs[~may_touch])
+
+
+def own_shapes(robot: Any) -> int:
+    """How many of the robot's shapes are its own; those of what it carries follow."""
+    return len(robot.shapes) - sum(len(one.shapes) for one in robot.attachments.values())
+
+
+def shapes_of(robot: Any, name: str) -> range:
+    """Which of robot.shapes an attached object has."""
+    first = own_shapes(robot)
+    for known, one in robot.attachments.items():
+        if known == name:
+            return range(first, first + len(one.shapes))
+        first += len(one.shapes)
+    raise KeyError(name)
+
+
+def _shapes_named(robot, name):
+    """(S,) bool, the shapes of an attached object or of a link itself."""
+    chosen = np.zeros(len(robot.shapes), bool)
+    if name in robot.attachments:
+        chosen[shapes_of(robot, name)] = True
+    else:
+        own = own_shapes(robot)
+        chosen[:own] = robot.shape_link[:own] == robot.link_index(name)
+    return chosen
+
+
+def _checked(robot, name, shapes, link, touch_links):
+    """The shapes as a tuple; errors name the argument."""
+    if not isinstance(name, str) or not name:
+        raise ObstacleError(f"the name of an attached object must be a non-empty text, got {shown(name)}")
+    if name in robot.link_names:
+        raise ObstacleError(f"'{name}' is a link of robot '{robot.name}': an attached object needs a name of its own")
+    shapes = (shapes,) if isinstance(shapes, ConvexShape) else tuple(shapes)
+    if not shapes or not all(isinstance(shape, ConvexShape) for shape in shapes):
+        raise ObstacleError(f"'{name}': shapes must be one ConvexShape or several, got {shown(shapes)}")
+    if isinstance(touch_links, str):
+        raise RobotDescriptionError(f"'{name}': touch_links must be a list of links, got {shown(touch_links)}")
+    for known in (link, *touch_links):
+        robot.link_index(known)
+    return shapes

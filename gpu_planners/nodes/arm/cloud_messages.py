@@ -1,0 +1,71 @@
+"""Messages of points and voxels to arrays, as pure functions: PointCloud2, OctoMap's Octomap, Nav2's VoxelGrid."""
+
+from typing import Any
+
+import numpy as np
+from sensor_msgs.msg import PointCloud2, PointField
+
+from ...arm.geometry.bricks import Bricks
+from ...arm.geometry.octree import octree_leaves
+from ...errors import ObstacleError
+
+DTYPES = {PointField.FLOAT32: "f4", PointField.FLOAT64: "f8"}
+LEVELS = 16  # of a column of a VoxelGrid
+
+
+def cloud_points(message: PointCloud2) -> np.ndarray:
+    """(N, 3) float32 or float64 x, y, z of a PointCloud2, in its frame; what is not finite is there as it is."""
+    fields = {one.name: one for one in message.fields}
+    for axis in "xyz":
+        if axis not in fields or fields[axis].datatype not in DTYPES:
+            raise ObstacleError(
+                f"a point cloud needs fields x, y, z of FLOAT32 or FLOAT64; it has {_described(message)}"
+            )
+    order = ">" if message.is_bigendian else "<"
+    step, width, height = message.point_step, message.width, message.height
+    end = max(fields[axis].offset + np.dtype(DTYPES[fields[axis].datatype]).itemsize for axis in "xyz")
+    row_step = message.row_step or width * step
+    if end > step or row_step < width * step or len(message.data) < height * row_step:
+        raise ObstacleError(
+            f"a point cloud of {height} rows of {width} points, {step} bytes each and {row_step} a row, needs x, y, z "
+            f"within each point and {height * row_step} bytes; it has {len(message.data)}"
+        )
+    kind = np.dtype(
+        {
+            "names": list("xyz"),
+            "formats": [order + DTYPES[fields[axis].datatype] for axis in "xyz"],
+            "offsets": [fields[axis].offset for axis in "xyz"],
+            "itemsize": step,
+        }
+    )
+    rows = np.ndarray((height, width), kind, np.frombuffer(message.data, np.uint8), strides=(row_step, step))
+    return np.stack([rows[axis].ravel() for axis in "xyz"], axis=1)
+
+
+def octomap_bricks(name: str, message: Any, T_root_frame: np.ndarray) -> Bricks:
+    """The occupied voxels of an octomap_msgs/Octomap, binary or full."""
+    data = np.frombuffer(message.data, np.uint8)
+    cells, extents = octree_leaves(name, data, message.binary, message.id)
+    return Bricks.of_voxels(name, cells, message.resolution, T_root_frame, extents)
+
+
+def voxel_grid_bricks(name: str, message: Any, T_root_frame: np.ndarray) -> Bricks:
+    """The marked voxels of a nav2_msgs/VoxelGrid: in a column's number, bits z and z + 16 are set. Unknown ones do not
+    count."""
+    nx, ny, nz = message.size_x, message.size_y, message.size_z
+    columns = np.array(message.data, np.uint32)
+    if len(columns) != nx * ny or nz > LEVELS:
+        raise ObstacleError(
+            f"'{name}': a voxel grid of {nx} x {ny} x {nz} has {len(columns)} columns; allowed: {nx * ny}, "
+            f"of up to {LEVELS} voxels"
+        )
+    marked = (columns & (columns >> np.uint32(LEVELS))).reshape(ny, nx)
+    y, x, z = np.nonzero((marked[..., None] >> np.arange(nz, dtype=np.uint32)) & 1)
+    size = [message.resolutions.x, message.resolutions.y, message.resolutions.z]
+    T_frame_grid = np.eye(4)
+    T_frame_grid[:3, 3] = message.origin.x, message.origin.y, message.origin.z
+    return Bricks.of_voxels(name, np.column_stack([x, y, z]), size, T_root_frame @ T_frame_grid)
+
+
+def _described(message):
+    return ", ".join(f"{one.name} (datatype {one.datatype})" for one in message.fields) or "none"

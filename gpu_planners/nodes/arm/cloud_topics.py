@@ -1,0 +1,171 @@
+"""What sensors see as obstacles: ~/points (PointCloud2), ~/octomap (octomap_msgs) and ~/voxel_grid (nav2_msgs).
+
+A message is filtered and made into voxels on a thread of its own, so that no request waits for it; the worker only puts
+the result into the scene. Of the messages of one topic in one frame that wait, the latest counts: each replaces the
+obstacles of the one before it, and several cameras may publish on one topic.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+from rclpy.node import Node
+from rclpy.qos import qos_profile_sensor_data
+from sensor_msgs.msg import PointCloud2
+
+from ...arm import RobotModel
+from ...arm.collision.point_cloud import EVERYWHERE, obstacle_voxels, points_in_root
+from ...arm.geometry.bricks import Bricks
+from ..common.optional import optional_module
+from ..common.qos import of_durability
+from ..common.request_error import RequestError, check_count, error_text
+from . import codes as error_codes
+from .cloud_messages import cloud_points, octomap_bricks, voxel_grid_bricks
+from .conversions import configuration, frame_transform, seconds
+from .parameters import ArmParameters
+from .planning_scene import PlanningScene
+from .scene_objects import ALWAYS, SceneObject, Source
+
+TRANSFORM_WAIT_S = 0.2  # a transform at the time of a cloud often comes a little after it
+POLL_S = 0.01
+
+
+class _Seen(NamedTuple):
+    """A message that waits. convert: makes a SceneObject of it"""
+
+    message: Any
+    convert: Callable[[str, Any], SceneObject]
+
+
+class CloudTopics:
+    """Subscriptions of a node.
+
+    values: called for the ArmParameters; scene: only looked at
+    measured: called for {joint: position} of joint_states, None without a recent message
+    take: called with a SceneObject, on a thread of its own
+    told: called with (what, text) when a message is refused, and with an empty text when one is taken
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        values: Callable[[], ArmParameters],
+        scene: PlanningScene,
+        measured: Callable[[], dict[str, float] | None],
+        take: Callable[[SceneObject], None],
+        told: Callable[[str, str], None],
+    ) -> None:
+        self._node, self._values, self._scene = node, values, scene
+        self._measured, self._take, self._told = measured, take, told
+        self._waiting: dict[str, _Seen] = {}
+        self._lock, self._working = threading.Lock(), False
+        self._thread = ThreadPoolExecutor(1, "clouds")
+        self._subscribe(PointCloud2, "points", self._cloud, qos_profile_sensor_data)
+        durability = values().voxels_durability
+        for package, kind, topic, convert in (
+            ("octomap_msgs.msg", "Octomap", "octomap", self._octomap),
+            ("nav2_msgs.msg", "VoxelGrid", "voxel_grid", self._voxel_grid),
+        ):
+            messages, _ = optional_module(package, topic)
+            if messages and hasattr(messages, kind):
+                self._subscribe(getattr(messages, kind), topic, convert, of_durability(durability, depth=1))
+
+    def robot_is_there(self) -> None:
+        """Take what came before the robot."""
+        self._work()
+
+    def close(self) -> None:
+        """End with the message under way."""
+        with self._lock:
+            self._waiting.clear()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _subscribe(self, kind, topic, convert, qos):
+        def arrived(message):
+            with self._lock:
+                self._waiting[f"{topic}/{message.header.frame_id}"] = _Seen(message, convert)
+            self._work()
+
+        self._node.create_subscription(kind, f"~/{topic}", arrived, qos)
+
+    def _work(self):
+        with self._lock:
+            if self._working or not self._waiting or self._scene.robot is None:
+                return
+            self._working = True
+        self._thread.submit(self._convert_all)
+
+    def _convert_all(self):
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._working = False
+                    return
+                name = next(iter(self._waiting))
+                seen = self._waiting.pop(name)
+            try:
+                self._take(seen.convert(name, seen.message))
+                self._told(name, "")
+            except Exception as error:  # whatever it is, the next message may be right
+                self._told(name, f"a message on ~/{name.split('/')[0]} was refused: {error_text(error)}")
+
+    def _cloud(self, name, message):
+        values, robot = self._values(), self._scene.require_robot()
+        age = self._now() - seconds(message.header.stamp)
+        if seconds(message.header.stamp) and age > values.points_max_age_s:
+            raise RequestError(
+                error_codes.FAILURE,
+                f"the cloud is {age:.3g} s old; allowed: {values.points_max_age_s:g} s, parameter points_max_age_s",
+            )
+        count = message.width * message.height
+        check_count("points in a cloud", count, "points_max", values, error_codes.FAILURE)
+        T_root_frame = self._transform(message.header, name)
+        box = np.array(values.points_box).reshape(2, 3) if values.points_box else EVERYWHERE
+        points = points_in_root(cloud_points(message), T_root_frame, box)
+        q = _where(robot, self._measured()) if values.points_padding >= 0 else None
+        voxels = obstacle_voxels(
+            points, values.points_voxel_size, robot, q, max(values.points_padding, 0.0), values.points_max_voxels
+        )
+        bricks = Bricks.of_voxels(name, voxels.cells, voxels.size, np.eye(4))
+        lifetime = values.points_lifetime_s
+        return _object(name, bricks, self._now() + lifetime if lifetime > 0 else ALWAYS)
+
+    def _octomap(self, name, message):
+        return _object(name, octomap_bricks(name, message, self._transform(message.header, name)), ALWAYS)
+
+    def _voxel_grid(self, name, message):
+        return _object(name, voxel_grid_bricks(name, message, self._transform(message.header, name)), ALWAYS)
+
+    def _transform(self, header, name):
+        """(4, 4) T_root_frame at the stamp of a message; a transform that may still come is waited for."""
+        frames, frame, until = self._scene.frames, header.frame_id, time.monotonic() + TRANSFORM_WAIT_S
+        if frame in frames or not seconds(header.stamp):
+            return frame_transform(frames, frame, f"'{name}'")
+        while True:
+            try:
+                return frames.at(frame, header.stamp)
+            except KeyError:
+                if not frames.asks_tf2 or time.monotonic() > until:
+                    return frame_transform(frames, frame, f"'{name}'")
+                time.sleep(POLL_S)
+
+    def _now(self):
+        return self._node.get_clock().now().nanoseconds * 1e-9
+
+
+def _where(robot: RobotModel, positions: dict[str, float] | None) -> np.ndarray:
+    """(dof,) the configuration by joint states."""
+    if positions is None:
+        raise RequestError(
+            error_codes.ROBOT_STATE_STALE,
+            "what of the cloud is the robot's own is not known: joint_states has brought none lately "
+            "(parameter points_padding -1: nothing is)",
+        )
+    return configuration(robot, positions, "joint_states", error_codes.START_STATE_INVALID)
+
+
+def _object(name, bricks, expires):
+    return SceneObject(name, (bricks,), np.eye(4), Source.CLOUD, expires)

@@ -1,0 +1,109 @@
+"""Obstacle markers as objects of the scene, as pure functions.
+
+Every failure is an ObstacleError or a RequestError whose text names the marker.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import trimesh
+from visualization_msgs.msg import Marker
+
+from ...arm.geometry.decomposition import convex_pieces
+from ...arm.geometry.shapes import ConvexShape
+from ...errors import ObstacleError
+from ..common.request_error import check_count
+from . import codes as error_codes
+from .conversions import frame_transform, pose_of, seconds
+from .parameters import ArmParameters
+from .scene_objects import ALWAYS, SceneObject, Source
+
+MARKER_TYPES = {
+    Marker.CUBE: "CUBE",
+    Marker.CYLINDER: "CYLINDER",
+    Marker.SPHERE: "SPHERE",
+    Marker.TRIANGLE_LIST: "TRIANGLE_LIST",
+}
+
+
+def obstacle_name(marker: Marker) -> str:
+    """What the scene and all texts call the obstacle of a marker."""
+    return f"{marker.ns}/{marker.id}"
+
+
+def check_markers(markers: Sequence[Marker], values: ArmParameters) -> None:
+    """Refuse obstacles that are more than the node's parameters allow, before anything is made of them."""
+    triangles = sum(triangle_count(marker) for marker in markers)
+    check_count("obstacles", len(markers), "max_obstacles", values, error_codes.INVALID_OBJECT_NAME)
+    check_count("triangles in obstacles", triangles, "max_triangles", values, error_codes.INVALID_OBJECT_NAME)
+
+
+def triangle_count(marker: Marker) -> int:
+    """Triangles of a TRIANGLE_LIST, else 0."""
+    return len(marker.points) // 3 if marker.type == Marker.TRIANGLE_LIST else 0
+
+
+def marker_object(marker: Marker, frames: dict[str, np.ndarray], now: float) -> SceneObject:
+    """The SceneObject of a visualization_msgs/Marker, whose frame is that of the marker's pose.
+
+    now: seconds on the node's clock, from which its lifetime counts
+    """
+    name, lifetime = obstacle_name(marker), seconds(marker.lifetime)
+    T_root_frame = frame_transform(frames, marker.header.frame_id, f"obstacle '{name}'")
+    return SceneObject(
+        name,
+        marker_shapes(marker, name, np.eye(4)),
+        T_root_frame @ pose_of(marker.pose, name),
+        Source.MARKERS,
+        expires=now + lifetime if lifetime > 0 else ALWAYS,
+        group=marker.ns,
+        triangles=triangle_count(marker),
+    )
+
+
+def marker_shapes(marker: Marker, name: str, pose: np.ndarray) -> tuple[ConvexShape, ...]:
+    """ConvexShapes of a marker at a pose (4, 4), whatever the marker's own pose is.
+
+    Spheres and cylinders must be round: an ellipsoid or elliptic cylinder is refused, since neither is a
+    shape that the checker treats exactly. Triangles become convex pieces that cover them.
+    """
+    if marker.type not in MARKER_TYPES:
+        known = ", ".join(MARKER_TYPES.values())
+        raise ObstacleError(f"'{name}': marker type {marker.type} is not an obstacle; known are {known}")
+    scale = _scale(marker, name)
+    if marker.type == Marker.CUBE:
+        return (ConvexShape.box(name, scale, pose),)
+    if marker.type == Marker.CYLINDER:
+        _same(name, "CYLINDER", scale[:2], "x and y")
+        return (ConvexShape.cylinder(name, scale[0] / 2, scale[2], pose),)
+    if marker.type == Marker.SPHERE:
+        _same(name, "SPHERE", scale, "x, y and z")
+        return (ConvexShape.sphere(name, scale[0] / 2, pose),)
+    return tuple(convex_pieces(name, _triangles(marker, name, scale), pose))
+
+
+def _scale(marker, name):
+    scale = np.array([marker.scale.x, marker.scale.y, marker.scale.z])
+    if not np.isfinite(scale).all() or (scale <= 0).any():
+        raise ObstacleError(
+            f"'{name}': the scale of a {MARKER_TYPES[marker.type]} must be 3 finite numbers above 0, "
+            f"got {scale.tolist()}"
+        )
+    return scale
+
+
+def _same(name, kind, values, axes):
+    if np.ptp(values) > 1e-6 * np.max(values):
+        raise ObstacleError(
+            f"'{name}': a {kind} obstacle must be round, its scale in {axes} equal; got {values.tolist()}. "
+            "Send an elliptic one as TRIANGLE_LIST"
+        )
+
+
+def _triangles(marker, name, scale):
+    points = np.array([(p.x, p.y, p.z) for p in marker.points]).reshape(-1, 3) * scale
+    if not len(points) or len(points) % 3:
+        raise ObstacleError(f"'{name}': a TRIANGLE_LIST needs 3 points for each triangle, got {len(points)}")
+    if not np.isfinite(points).all():
+        raise ObstacleError(f"'{name}': the points of the TRIANGLE_LIST must be finite")
+    return trimesh.Trimesh(points, np.arange(len(points)).reshape(-1, 3))

@@ -1,0 +1,275 @@
+"""The objects of a planning scene as one value that never changes: what stands, what links carry, what may touch.
+
+Every change makes a new value or raises, so whoever makes several changes and keeps the last value has made all of them
+or none:
+
+    objects = scene.objects
+    scene.take(objects.add(table).add(cup).attach("cup", "hand", T_root_hand, touch_links=("finger",)))
+
+Markers, services, point clouds and MoveIt's messages all change the scene this way. No ROS here.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cached_property
+
+import numpy as np
+
+from ...arm import CollisionWorld, RobotModel
+from ...arm.collision.world import Piece
+from ...arm.geometry.bricks import Bricks
+from ...arm.geometry.shapes import ConvexShape, check_pose
+from ...errors import ObstacleError, shortened, shown
+
+ALWAYS = np.inf  # the end of a life without end
+
+
+class Source(Enum):
+    """Who put an object into the scene."""
+
+    FILE = "file"
+    MARKERS = "markers"
+    SERVICE = "service"
+    CLOUD = "cloud"
+    MOVEIT = "moveit"
+
+
+@dataclass(frozen=True, eq=False)
+class SceneObject:
+    """An object that stands around the robot.
+
+    name: unique in the scene, also among what is attached
+    pieces: ConvexShapes and Bricks, posed in the object's own frame, metres
+    pose: (4, 4) T_root_object, metres
+    source: who put it there
+    expires: seconds on the node's clock when its life ends
+    group: a name that several objects share, for who wants to remove them together: a marker's namespace
+    triangles: how many it was made of, for the node's limit
+    parts: {name: (4, 4) T_object_part} of frames that move with it
+    """
+
+    name: str
+    pieces: tuple[Piece, ...]
+    pose: np.ndarray
+    source: Source
+    expires: float = ALWAYS
+    group: str = ""
+    triangles: int = 0
+    parts: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @cached_property
+    def placed(self) -> tuple[Piece, ...]:
+        """The pieces in the root frame, named after the object."""
+        return _placed(self.name, self.pieces, self.pose)
+
+
+@dataclass(frozen=True, eq=False)
+class CarriedObject:
+    """An object that a link carries.
+
+    link: its name
+    pose: (4, 4) T_link_object, metres
+    touch_links: links that it may touch besides `link`
+    Others as of SceneObject.
+    """
+
+    name: str
+    pieces: tuple[ConvexShape, ...]
+    link: str
+    pose: np.ndarray
+    touch_links: tuple[str, ...]
+    source: Source
+    parts: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class SceneObjects:
+    """See the module.
+
+    standing: {name: SceneObject}
+    carried: {name: CarriedObject}
+    allowed_pairs: {frozenset of two names} of links and objects that may touch each other
+    allowed: names of objects that everything may touch: they are shown, but not checked
+    """
+
+    standing: dict[str, SceneObject] = field(default_factory=dict)
+    carried: dict[str, CarriedObject] = field(default_factory=dict)
+    allowed_pairs: frozenset[frozenset[str]] = frozenset()
+    allowed: frozenset[str] = frozenset()
+
+    def add(self, *objects: SceneObject) -> "SceneObjects":
+        """Put objects there; one whose name stands already replaces it. ObstacleError where a name is carried."""
+        standing = dict(self.standing)
+        for one in objects:
+            if not one.name:
+                raise ObstacleError("an object of the scene has no name")
+            if one.name in self.carried:
+                raise ObstacleError(
+                    f"'{one.name}' is attached to link '{self.carried[one.name].link}': detach or remove it first"
+                )
+            check_pose(one.name, one.pose)
+            standing[one.name] = one
+        return replace(self, standing=standing)
+
+    def append(self, name: str, pieces: Iterable[Piece], parts: dict[str, np.ndarray] | None = None) -> "SceneObjects":
+        """Add pieces, posed in its frame, to an object that stands there."""
+        one = self._standing(name)
+        return self.add(replace(one, pieces=(*one.pieces, *pieces), parts=one.parts | (parts or {})))
+
+    def move(self, name: str, T_root_object: np.ndarray) -> "SceneObjects":
+        """Put an object that stands there somewhere else, (4, 4)."""
+        return self.add(replace(self._standing(name), pose=check_pose(name, T_root_object)))
+
+    def remove(self, *names: str) -> "SceneObjects":
+        """Remove objects, standing or carried. What is allowed by their names stays so."""
+        for name in names:
+            if name not in self.standing and name not in self.carried:
+                raise ObstacleError(f"no object is named {shown(name)}; there are: {_listed(self.names)}")
+        return self._without(set(names))
+
+    def remove_from(self, *sources: Source) -> "SceneObjects":
+        """Remove all objects, standing or carried, that come from these sources."""
+        return self._without({one.name for one in self.all if one.source in sources})
+
+    def without_expired(self, now: float) -> "SceneObjects":
+        """Without the objects whose life is over; the same value when there are none."""
+        gone = {name for name, one in self.standing.items() if one.expires <= now}
+        return self._without(gone) if gone else self
+
+    def attach(self, name: str, link: str, T_root_link: np.ndarray, touch_links: Iterable[str] = ()) -> "SceneObjects":
+        """Take up an object that stands there: from now on the link carries it, from where it stands.
+
+        T_root_link: (4, 4) where the link is
+        What is voxels cannot be taken up: ObstacleError.
+        """
+        one = self._standing(name)
+        pieces = _solid(one)
+        T_link_object = np.linalg.inv(check_pose(name, T_root_link)) @ one.pose
+        carried = CarriedObject(name, pieces, link, T_link_object, tuple(touch_links), one.source, one.parts)
+        return self._without_standing(name).attach_new(carried)
+
+    def attach_new(self, *objects: CarriedObject) -> "SceneObjects":
+        """Let links carry objects; a name that is carried already is replaced, one that stands is an ObstacleError."""
+        carried = dict(self.carried)
+        for one in objects:
+            if one.name in self.standing:
+                raise ObstacleError(f"an object named '{one.name}' stands in the scene: attach it without shapes")
+            if not one.name or not one.pieces:
+                raise ObstacleError(f"'{one.name}': an attached object needs a name and at least one shape")
+            carried[one.name] = one
+        return replace(self, carried=carried)
+
+    def detach(self, name: str, T_root_link: np.ndarray) -> "SceneObjects":
+        """Put down a carried object: it stands where its link, at (4, 4) T_root_link, has it."""
+        one = self._carried(name)
+        put = SceneObject(name, one.pieces, check_pose(name, T_root_link) @ one.pose, one.source, parts=one.parts)
+        return replace(self, carried={n: c for n, c in self.carried.items() if n != name}).add(put)
+
+    def allow(self, a: str, b: str, may_touch: bool = True) -> "SceneObjects":
+        """Let two links or objects, by name, touch each other, or no longer. Names need not exist yet.
+
+        To an object that stands, every pair that is not allowed is checked as before, but without a margin.
+        """
+        pair = frozenset((a, b))
+        return replace(self, allowed_pairs=self.allowed_pairs | {pair} if may_touch else self.allowed_pairs - {pair})
+
+    def allow_all(self, name: str, may_touch: bool = True) -> "SceneObjects":
+        """Let everything touch an object that stands, or no longer."""
+        return replace(self, allowed=self.allowed | {name} if may_touch else self.allowed - {name})
+
+    @property
+    def all(self) -> tuple[SceneObject | CarriedObject, ...]:
+        """All objects."""
+        return (*self.standing.values(), *self.carried.values())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all objects."""
+        return (*self.standing, *self.carried)
+
+    @cached_property
+    def world(self) -> CollisionWorld:
+        """What is checked as obstacles: all that stands and is neither allowed altogether nor in an allowed pair."""
+        world = CollisionWorld()
+        for name, one in self.standing.items():
+            if name not in self.allowed and name not in self._partly_allowed:
+                world.add_shapes(name, one.placed)
+        return world
+
+    def robot(self, bare: RobotModel) -> RobotModel:
+        """The robot with what it carries and may touch.
+
+        An object that stands and that only some links may touch becomes a shape fixed to the robot's root, since only
+        pairs of the robot can be left out. RobotDescriptionError for a link that the robot lacks.
+        """
+        robot = bare
+        for name, one in self.carried.items():
+            robot = robot.attach(name, one.pieces, one.link, one.pose, one.touch_links)
+        for name in self._partly_allowed:
+            robot = robot.attach(name, _solid(self.standing[name]), bare.root_link, self.standing[name].pose)
+        known = {*robot.link_names, *robot.attached}
+        return robot.allow_collisions(tuple(pair) * (2 // len(pair)) for pair in self.allowed_pairs if pair <= known)
+
+    @property
+    def carriage(self) -> tuple:
+        """What `robot` depends on, to compare with that of other objects."""
+        return self.allowed_pairs, *self.carried.values(), *(self.standing[name] for name in self._partly_allowed)
+
+    @cached_property
+    def _partly_allowed(self):
+        """Names of standing objects, in order, that some link or carried object may touch."""
+        touched = frozenset().union(*self.allowed_pairs)
+        return [
+            name
+            for name in self.standing
+            if name in touched
+            and name not in self.allowed
+            and any(name in pair and not pair <= self.standing.keys() for pair in self.allowed_pairs)
+        ]
+
+    def _standing(self, name):
+        if name not in self.standing:
+            more = f"; it is attached to '{self.carried[name].link}'" if name in self.carried else ""
+            raise ObstacleError(
+                f"no object {shown(name)} stands in the scene{more}; there are: {_listed(self.standing)}"
+            )
+        return self.standing[name]
+
+    def _carried(self, name):
+        if name not in self.carried:
+            raise ObstacleError(f"nothing attached is named {shown(name)}; attached: {_listed(self.carried)}")
+        return self.carried[name]
+
+    def _without_standing(self, name):
+        return replace(self, standing={known: one for known, one in self.standing.items() if known != name})
+
+    def _without(self, names):
+        return replace(
+            self,
+            standing={name: one for name, one in self.standing.items() if name not in names},
+            carried={name: one for name, one in self.carried.items() if name not in names},
+        )
+
+
+def object_of_world(world: CollisionWorld, name: str, source: Source) -> SceneObject:
+    """An obstacle of a CollisionWorld as an object of the scene whose frame is the root."""
+    return SceneObject(name, world.pieces_of(name), np.eye(4), source)
+
+
+def _placed(name, pieces, T_root_object):
+    names = [name] if len(pieces) == 1 else [f"{name}#{i}" for i in range(len(pieces))]
+    return tuple(piece.moved(T_root_object, new) for piece, new in zip(pieces, names, strict=True))
+
+
+def _solid(one):
+    """The pieces of an object, which must be ConvexShapes."""
+    if any(isinstance(piece, Bricks) for piece in one.pieces):
+        raise ObstacleError(
+            f"'{one.name}' is made of voxels: it can be allowed altogether, but neither carried nor partly"
+        )
+    return one.pieces
+
+
+def _listed(names):
+    return shortened(", ".join(f"'{name}'" for name in names) or "none")
