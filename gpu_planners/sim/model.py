@@ -37,17 +37,13 @@ def make_model(robot: RobotModel, world: CollisionWorld, timestep_s: float = 0.0
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     bodies = [spec.worldbody]
     for f, frame in enumerate(robot.frames):
-        T_parent_body = robot.T_parent_base[f] @ row_transform(
-            frame["a"], frame["alpha"], frame["d"], frame["theta"]
-        )
+        T_parent_body = robot.T_parent_base[f] @ row_transform(frame["a"], frame["alpha"], frame["d"], frame["theta"])
         body = bodies[frame["parent"] + 1].add_body(name=f"frame/{robot.frame_names[f]}", **_placed(T_parent_body))
         body.gravcomp = 1.0
         kind = mujoco.mjtJoint.mjJNT_SLIDE if frame["prismatic"] else mujoco.mjtJoint.mjJNT_HINGE
         body.add_joint(name=robot.frame_names[f], type=kind, axis=[0, 0, 1], armature=LIGHT_INERTIA)
         # so that a body without shapes has a mass
-        body.add_geom(
-            type=mujoco.mjtGeom.mjGEOM_SPHERE, size=[0.01, 0, 0], mass=LIGHT_KG, contype=0, conaffinity=0
-        )
+        body.add_geom(type=mujoco.mjtGeom.mjGEOM_SPHERE, size=[0.01, 0, 0], mass=LIGHT_KG, contype=0, conaffinity=0)
         bodies.append(body)
     for shape, f in zip(robot.shapes, robot.shape_frame, strict=True):
         _add_shape(mujoco, spec, bodies[f + 1], shape, f"robot/{shape.name}", ROBOT, OBSTACLE)

@@ -36,9 +36,7 @@ def read_joints(urdf: str, names: Sequence[str] = ()) -> Joints:
     RobotDescriptionError names a joint that is not there, or one without a velocity limit.
     """
     description = read_urdf(urdf)
-    movable = {
-        joint.name: joint for joint in description.joints.values() if joint.kind.plannable and not joint.mimic
-    }
+    movable = {joint.name: joint for joint in description.joints.values() if joint.kind.plannable and not joint.mimic}
     if unknown := [name for name in names if name not in movable]:
         raise RobotDescriptionError(
             f"robot '{description.name}' has no joint '{unknown[0]}' that moves by itself; "

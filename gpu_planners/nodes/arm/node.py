@@ -31,8 +31,11 @@ from .codes import code_of
 from .conversions import joint_positions
 from .frames import Transforms
 from .markers import scene_markers
+from .monitoring import contact_ahead, motion_of
+from .move_action import MoveAction
+from .move_run import stamped_state
 from .parameters import ArmParameters
-from .plan_service import Planned, answer, compile_planner, kind_of, warm_up
+from .plan_service import Planned, answer, compile_planner, kind_of, margin_of, warm_up
 from .planning_scene import PlanningScene
 
 
@@ -73,6 +76,9 @@ class ArmPlannerNode(PlannerNode):
             )
         self.serve(PlanMotion, "~/plan_motion", self._answer, self._refusal)
         self.serve(AttachObjects, "~/attach_objects", self._attach_objects, self._attach_refusal)
+        self._move = MoveAction(
+            self, self._worker, lambda: self._values, self._plan_to_move, self._contact_ahead, self._seen
+        )
         self.create_timer(0.2, self._publish_markers, clock=steady_clock())
         self._worker.start()
 
@@ -152,15 +158,38 @@ class ArmPlannerNode(PlannerNode):
         self._show_obstacles()
 
     def _answer(self, request, response):
+        if self._plan(request, response) and self._values.publish_trajectories:
+            self._trajectories.publish(response.trajectory)
+        return self._told(response)
+
+    def _plan(self, request, response):
+        """Fill the response -> is there a motion?"""
         self._scene.forget_expired(self._now())
         self._refuse_unknown_scene(request)
         self._prepare_planner(request.planner or self._values.planner)
         planned = answer(self._scene, self._values, request, self._measured, response)
-        if planned is None:
-            return self._told(response)
-        self._trajectories.publish(response.trajectory)
-        self._shown = self._scene.robot, planned
-        return self._told(response)
+        if planned is not None:
+            self._shown = self._scene.robot, planned
+        return planned is not None
+
+    def _plan_to_move(self, request):
+        """(response, Motion or None)"""
+        response = PlanMotion.Response()
+        planned = self._plan(request, response)
+        self._requests, self._last_answer = self._requests + 1, response.message
+        motion = motion_of(self._scene, response, margin_of(request, self._values)) if planned else None
+        return response, motion
+
+    def _contact_ahead(self, motion, phase):
+        self._scene.forget_expired(self._now())
+        self._refuse_unknown_scene(PlanMotion.Request())
+        return contact_ahead(self._scene, self._values, motion, phase)
+
+    def _seen(self):
+        """Where joint_states had the robot (Seen), None without a recent message."""
+        message, arrival = self._joint_state
+        q = self._place() if self._scene.robot is not None else None
+        return None if q is None else stamped_state(message, q, time.monotonic() - arrival, self._now())
 
     def _refusal(self, error):
         """The response to a request that was not begun, or that failed."""
@@ -232,6 +261,7 @@ class ArmPlannerNode(PlannerNode):
             "attached": ", ".join(self._scene.objects.carried) or "none",
             "requests": self._requests,
             "last answer": self._last_answer,
+            "move": self._move.state,
         }
 
     def _now(self):

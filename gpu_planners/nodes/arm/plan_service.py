@@ -61,7 +61,7 @@ def _plan(scene, values, request, measured, response):
     scene.require_robot()
     name, settings = _planner(values, request)
     scaling = [_requested(request, values, name) for name in ("velocity_scaling", "acceleration_scaling")]
-    margin = _requested(request, values, "margin")
+    margin = margin_of(request, values)
     goal_count = len(request.joint_goals) + len(request.pose_goals)
     check_count("goals", goal_count, "max_goals", values, error_codes.FAILURE)
     until = time.monotonic() + settings.time_limit_s
@@ -110,6 +110,11 @@ def _planner(values: ArmParameters, request: PlanMotion.Request) -> tuple[str, P
     if not math.isfinite(request.time_limit_s) or request.time_limit_s < 0:
         raise RequestError(error_codes.FAILURE, f"time_limit_s is {request.time_limit_s}, it must be 0 or more seconds")
     return name, replace(chosen, time_limit_s=request.time_limit_s) if request.time_limit_s else chosen
+
+
+def margin_of(request: PlanMotion.Request, values: ArmParameters) -> float:
+    """Metres that the motion of a request keeps from obstacles."""
+    return _requested(request, values, "margin")
 
 
 def _requested(request, values, name):
