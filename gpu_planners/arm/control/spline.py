@@ -74,7 +74,7 @@ class Spline:
         return float(self.times[-1])
 
     def at(self, times: ArrayLike) -> State:
-        """State at one time, (dof,) each, or at times (N,), (N, dof) each; at rest before the start and past the end."""
+        """State at a time, (dof,) each, or at times (N,), (N, dof) each; at rest before the start and past the end."""
         times = np.asarray(times, dtype=float)
         if len(self.times) == 1:
             rest = np.zeros((*times.shape, self.positions.shape[1]))

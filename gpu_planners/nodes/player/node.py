@@ -154,12 +154,12 @@ class TrajectoryPlayer(Node):
         now, stamp = self._now(), self.get_clock().now().to_msg()
         self._player.tick(now)
         wanted, actual = self._player.wanted(now), self._player.body.state
-        message = JointState(name=list(self.joints.names), position=actual.positions.tolist())
-        message.velocity = actual.velocities.tolist()
-        if self._others is not None:
-            message.name += self._others.names
-            message.position += self._others.nearest_to_zero().tolist()
-            message.velocity += [0.0] * len(self._others.names)
+        others = self._others
+        message = JointState(
+            name=[*self.joints.names, *(others.names if others else ())],
+            position=[*actual.positions.tolist(), *(others.nearest_to_zero().tolist() if others else ())],
+            velocity=[*actual.velocities.tolist(), *([0.0] * len(others.names) if others else ())],
+        )
         message.header.stamp = stamp
         self._states.publish(message)
         if self._action is not None:

@@ -21,10 +21,9 @@ class PlayerParameters(Described):
     )
     initial_positions: tuple = setting(
         (),
-        "Where `joints` are at first, in their order; empty: at 0, or at the limit nearest to 0",
+        "Where `joints` are when the robot comes, in their order; empty: at 0, or at the limit nearest to 0",
         items=float,
         unit="rad or m",
-        read_only=True,
     )
     rate: float = setting(100.0, "How often joint_states are published", 1.0, 1000.0, unit="Hz", read_only=True)
     start_tolerance: float = setting(
