@@ -9,6 +9,7 @@ NAME = "gpu_planners"
 VERSION = re.search(r'^__version__ = "(.+)"', Path(NAME, "__init__.py").read_text(), re.MULTILINE).group(1)
 
 LIBRARIES = [
+    "argcomplete>=2.0",
     "lxml>=4.9",
     "numba>=0.61",
     "numpy>=1.26,<2.5",  # numba-cuda 0.30 does not import with numpy 2.5
@@ -58,7 +59,7 @@ EXTRAS = {
         "pytest-xdist>=3.5",
         "ruff>=0.17,<0.18",
     ],
-    "view": ["matplotlib>=3.7", "viser>=0.2"],
+    "view": ["matplotlib>=3.7", "viser>=1.1,<2"],
 }
 
 

@@ -10,10 +10,12 @@ from pathlib import Path
 from . import (
     arm_batches,
     arm_checks,
+    arm_clouds,
     arm_kinematics,
     arm_lengths,
     arm_planners,
     arm_sizes,
+    arm_trajectories,
     arm_worlds,
     dl14,
     fleets,
@@ -32,10 +34,12 @@ from .problems import MissingDataError, data_dir
 
 MODULES = (
     arm_checks,
+    arm_clouds,
     arm_planners,
     arm_kinematics,
     arm_batches,
     arm_lengths,
+    arm_trajectories,
     arm_worlds,
     arm_sizes,
     dl14,

@@ -43,7 +43,7 @@ def code_folder() -> str:
     digest = hashlib.sha256(numba.__version__.encode())
     root = Path(__file__).parent
     for source in sorted(root.rglob("*.py")):
-        if source.relative_to(root).parts[0] not in ("nodes", "demo", "cli.py"):
+        if source.relative_to(root).parts[0] not in ("nodes", "demo", "cli"):
             digest.update(source.read_bytes())
     return str(cache_folder() / "numba" / digest.hexdigest()[:16])
 

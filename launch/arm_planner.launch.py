@@ -1,4 +1,4 @@
-"""Starts the node arm_planner, and RViz when asked.
+"""Starts the node arm_planner, robot_state_publisher where it is installed, and RViz when asked.
 
     ros2 launch gpu_planners arm_planner.launch.py urdf:=/path/robot.urdf srdf:=/path/robot.srdf scene:=/path/scene.yaml
 
@@ -6,7 +6,12 @@ Without `urdf` the node takes the robot from the topic robot_description. An arg
 the parameter to `params_file`.
 """
 
-from gpu_planners.nodes.common.launching import launch_description, planner_and_view, usual_arguments
+from gpu_planners.nodes.common.launching import (
+    launch_description,
+    planner_and_view,
+    robot_state_publisher,
+    usual_arguments,
+)
 
 ARGUMENTS = usual_arguments("arm_planner", "Root link of the robot, in which RViz shows all; empty: panda_link0") | {
     "urdf": ("", "URDF file; empty: the topic robot_description"),
@@ -14,6 +19,10 @@ ARGUMENTS = usual_arguments("arm_planner", "Root link of the robot, in which RVi
     "package_dir": ("", "Folder of the packages that the URDF's package:// paths name"),
     "group": ("", "SRDF group to plan"),
     "scene": ("", "YAML file of obstacles"),
+    "robot_state_publisher": (
+        "auto",
+        "Publish transforms and description of the robot in `urdf`: true, false, or auto: where it is installed",
+    ),
 }
 PARAMETERS = {
     "device": ("device", str),
@@ -26,7 +35,7 @@ PARAMETERS = {
 
 def start(given):
     folders = {"package_dirs": [given["package_dir"]]} if given["package_dir"] else {}
-    return planner_and_view("arm_planner", given, PARAMETERS, folders)
+    return [*planner_and_view("arm_planner", given, PARAMETERS, folders), *robot_state_publisher(given)]
 
 
 def generate_launch_description():

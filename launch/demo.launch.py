@@ -5,7 +5,7 @@
 The Panda comes from the package example-robot-data (pip install example-robot-data).
 """
 
-from gpu_planners.nodes.common.launching import launch_description, usual_arguments
+from gpu_planners.nodes.common.launching import launch_description, rviz_wanted, truth, usual_arguments
 from gpu_planners.share import share_folder
 
 ARGUMENTS = usual_arguments(
@@ -16,6 +16,10 @@ ARGUMENTS = usual_arguments(
     "package_dir": ("", "Folder of the packages that the URDF's package:// paths name"),
     "group": ("", "SRDF group to plan; empty: the Panda's arm"),
     "scene": (str(share_folder() / "config" / "scenes" / "panda_table_shelf.yaml"), "YAML file of obstacles"),
+    "robot_state_publisher": (
+        "auto",
+        "Publish transforms and description of the robot: true, false, or auto: where it is installed",
+    ),
     "repeat": ("true", "Ask again and again, so that there is something to see"),
 }
 
@@ -27,6 +31,7 @@ def start(given):
 
     from gpu_planners.demo.scene import demo_robot
 
+    rviz_wanted(given)  # before anything is started
     if not given["urdf"]:
         robot = demo_robot()
         given |= {
@@ -35,7 +40,8 @@ def start(given):
             "package_dir": str(robot.package_dir),
             "group": robot.group,
         }
-    repeat = given.pop("repeat")
+    repeat = truth(given, "repeat")
+    del given["repeat"]
     planner = IncludeLaunchDescription(
         PythonLaunchDescriptionSource(str(share_folder() / "launch" / "arm_planner.launch.py")),
         launch_arguments=given.items(),
@@ -45,7 +51,7 @@ def start(given):
         executable="arm_planner_demo",
         namespace=given["namespace"],
         output="screen",
-        arguments=["--only", "arm", "--no-node", *(["--repeat"] if repeat == "true" else [])],
+        arguments=["--only", "arm", "--no-node", *(["--repeat"] if repeat else [])],
     )
     return [planner, client]
 

@@ -14,7 +14,9 @@ from sensor_msgs.msg import JointState
 from gpu_planners.nodes.player.node import TrajectoryPlayer
 from gpu_planners_msgs.action import Move
 
-control_msgs = pytest.importorskip("control_msgs.action", reason="control_msgs is not installed: nothing executes motions")
+control_msgs = pytest.importorskip(
+    "control_msgs.action", reason="control_msgs is not installed: nothing executes motions"
+)
 
 
 class Desk(node_harness.RunningNode):

@@ -41,6 +41,7 @@ def end_of(response):
 
 
 def test_a_joint_goal(running):
+    assert running.set_parameter("publish_trajectories", True).successful
     sent = running.received(JointTrajectory, "/arm_planner/joint_trajectory")
     response = running.plan(request())
     assert response.code == SUCCESS and response.status == "solved" and response.message
@@ -284,7 +285,7 @@ def test_every_setting_is_a_described_parameter(running):
 def test_markers_show_robot_obstacles_and_tip(running):
     shown = running.received(MarkerArray, "/arm_planner/markers", LATCHED)
     running.plan(request(obstacles=MarkerArray(markers=[marker(**BAR)])))
-    expected = {"": 1, "start": 4, "goal": 4, "obstacles": 1, "tip_path": 1}
+    expected = {"": 1, "start": 4, "goal": 4, "obstacles": 1, "tip_path": 1, "trails": 2}
     running.wait_until(lambda: shown and Counter(m.ns for m in shown[-1].markers) == expected)
     markers = shown[-1].markers
     assert markers[0].action == Marker.DELETEALL and {m.header.frame_id for m in markers} == {"plate"}

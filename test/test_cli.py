@@ -1,10 +1,10 @@
 """The command gpu-planners: what it prints, and the exit code and text of each mistake."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from gpu_planners import __version__, cli
@@ -25,7 +25,9 @@ def test_version_and_help_as_a_process():
     assert answer.returncode == 0 and __version__ in answer.stdout
 
 
-@pytest.mark.parametrize("arguments", [[], ["dance"], ["info", "--loud"], ["view"], ["view", "no_such.urdf"]])
+@pytest.mark.parametrize(
+    "arguments", [[], ["dance"], ["info", "--loud"], ["plan"], ["view", "no_such.urdf"], ["completion", "tcsh"]]
+)
 def test_a_wrong_command_line_ends_with_2(arguments, capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main(arguments)
@@ -39,7 +41,7 @@ def test_bench_passes_arguments_on_and_names_a_missing_folder(tmp_path, capsys):
 
 
 def test_bench_without_a_checkout_says_where_it_is(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(cli, "__file__", str(tmp_path / "gpu_planners" / "cli.py"))
+    monkeypatch.setattr("gpu_planners.cli.bench.ROOT", tmp_path)
     assert cli.main(["bench"]) == 2
     assert "make bench" in capsys.readouterr().err
 
@@ -50,6 +52,38 @@ def test_demo_without_ros_says_what_is_missing(monkeypatch, capsys):
     assert "make demo" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("shell, word", [("bash", "complete "), ("zsh", "compdef"), ("fish", "complete --command")])
+def test_completion_is_printed_for_each_shell(shell, word, capsys):
+    assert cli.main(["completion", shell]) == 0
+    assert word in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("line, expected", [("gpu-planners pl", "plan"), ("gpu-planners plan --planner r", "rrt_star")])
+def test_a_shell_is_told_what_may_follow(line, expected):
+    """As argcomplete's shell code asks: the answer comes on file descriptor 8."""
+    asking = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "COMP_LINE": line, "COMP_POINT": str(len(line))}
+    command = ["bash", "-c", f"{sys.executable} -m gpu_planners.cli 8>&1 9>&2 1>/dev/null"]
+    answer = subprocess.run(command, env=os.environ | asking, capture_output=True, text=True, timeout=60)
+    assert expected in answer.stdout.split(), answer
+
+
+@pytest.mark.parametrize(
+    "arguments, word",
+    [
+        (["view"], "--node NAME"),
+        (["view", str(URDF), "--node", "/arm"], "one of"),
+        (["view", str(URDF), "--group", "arm"], "no group 'arm'"),
+        (["view", str(URDF), "--joints", "elbow_*"], "fits no joint"),
+        (["view", str(URDF), "--set", "speed=3"], "max_samples"),
+    ],
+)
+def test_view_names_what_is_wrong_in_one_line(arguments, word, capsys):
+    pytest.importorskip("viser", reason="the browser view needs viser (extra `view`)")
+    assert cli.main(arguments) == 2
+    printed = capsys.readouterr().err
+    assert word in printed and printed.startswith("error: ") and printed.count("\n") == 1
+
+
 def test_view_names_a_bad_path_file(tmp_path, capsys):
     pytest.importorskip("viser", reason="the browser view needs viser (extra `view`)")
     file = tmp_path / "path.csv"
@@ -57,19 +91,3 @@ def test_view_names_a_bad_path_file(tmp_path, capsys):
         file.write_text(content)
         assert cli.main(["view", str(URDF), "--path", str(file)]) == 2
         assert word in capsys.readouterr().err
-
-
-def test_view_serves_the_page():
-    pytest.importorskip("viser", reason="the browser view needs viser (extra `view`)")
-    from urllib.request import urlopen
-
-    from gpu_planners.arm import CollisionWorld, load_urdf
-    from gpu_planners.arm.view import browser as browser_view
-
-    robot, world = load_urdf(URDF), CollisionWorld()
-    world.add_box("box", [0.1, 0.1, 0.1], np.eye(4))
-    server = browser_view.show(robot, world, np.array([robot.lower * 0.1, robot.upper * 0.1]), port=8791)
-    try:
-        assert b"<html" in urlopen(f"http://127.0.0.1:{server.get_port()}", timeout=20).read().lower()
-    finally:
-        server.stop()

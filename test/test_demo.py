@@ -1,7 +1,10 @@
 """The demo as a new user runs it, and that its checks find what they are there to find."""
 
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -9,9 +12,12 @@ import pytest
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("gpu_planners_msgs.srv", reason="gpu_planners_msgs is not built: run make setup")
 
+import rclpy
 from grid_oracle import dijkstra, random_costs
 from node_harness import GROUP, ROBOT
 from PIL import Image
+from rclpy.executors import SingleThreadedExecutor
+from running_node import new_context
 
 from gpu_planners.arm import CollisionWorld, load_urdf
 from gpu_planners.arm.collision.scene_file import pose_matrix
@@ -24,9 +30,10 @@ from gpu_planners.errors import GpuPlannersError
 from gpu_planners.grid import GridMap, PathSet
 from gpu_planners.grid.maps.generated import cave_map
 from gpu_planners.grid.maps.map_files import save_map_yaml
-from gpu_planners.nodes.arm.conversions import trajectory_message
+from gpu_planners.nodes.arm.conversions import seconds, trajectory_message
 from gpu_planners.nodes.arm.parameters import PLANNERS
 from gpu_planners_msgs.msg import AgentActions
+from gpu_planners_msgs.srv import PlanMotion
 
 PATH = np.array([[0, 0, 0], [1, 0.5, 0.2]])
 
@@ -105,6 +112,36 @@ def test_the_demo_runs_checks_and_draws(tmp_path):
         raw, short = (float(row[i - 1]) for i, word in enumerate(row) if word == "rad")
         assert 0 < short <= raw
     assert picture.stat().st_size > 20_000
+
+
+@pytest.mark.ros
+def test_the_repeating_demo_shows_each_motion_and_ends_cleanly_on_ctrl_c(robot):
+    """A node of the test answers with one motion of a second or so, and notes when it was asked."""
+    context = new_context()
+    node, asked = rclpy.create_node("arm_planner", context=context), []
+
+    def answer(_request, response):
+        asked.append(time.monotonic())
+        response.code, response.message, response.trajectory = response.SUCCESS, "solved", timed(robot)
+        return response
+
+    node.create_service(PlanMotion, "~/plan_motion", answer)
+    executor = SingleThreadedExecutor(context=context)
+    executor.add_node(node)
+    command = [sys.executable, "-m", "gpu_planners.demo.main", "--only", "arm", "--no-node", "--repeat"]
+    environment = os.environ | {"ROS_DOMAIN_ID": str(context.get_domain_id())}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(command, env=environment, text=True, **pipes) as demo:
+        end = time.monotonic() + 60
+        while len(asked) < 4 and time.monotonic() < end:
+            executor.spin_once(timeout_sec=0.1)
+        demo.send_signal(signal.SIGINT)
+        printed, _ = demo.communicate(timeout=30)
+    rclpy.shutdown(context=context)
+    assert len(asked) == 4, printed
+    assert demo.returncode == 0 and "Traceback" not in printed, printed
+    motion_s = seconds(timed(robot).points[-1].time_from_start)
+    assert motion_s > 0.5 and all(np.diff(asked[1:]) > motion_s)  # the first request only waits for the node
 
 
 @pytest.mark.ros

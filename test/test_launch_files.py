@@ -8,10 +8,13 @@ import pytest
 import yaml
 from checkout import setup_arguments
 
+from gpu_planners.errors import GpuPlannersError
+
 ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted((ROOT / "launch").glob("*.launch.py"))
 USUAL_ARGUMENTS = {"namespace", "use_sim_time", "params_file", "log_level", "rviz", "device"}
 ROBOT_ARGUMENTS = {"urdf", "srdf", "scene"}
+RSP = "robot_state_publisher"
 NODES = ("arm_planner", "fleet_planner", "grid_planner")
 CHANGED = {  # parameter: (its default in the file, another value)
     "arm_planner": {"planner": ('"rrt_connect"', '"prm"'), "prm.roadmap_nodes": ("2000", "1234")},
@@ -19,7 +22,7 @@ CHANGED = {  # parameter: (its default in the file, another value)
     "grid_planner": {"algorithm": ('"exact"', '"astar"'), "footprint_radius": ("0.0", "0.35")},
 }
 SHOWN = {  # fixed frame of the RViz view, types of its topics
-    "arm_planner": ("panda_link0", ["visualization_msgs/msg/MarkerArray"]),
+    "arm_planner": ("panda_link0", 2 * ["visualization_msgs/msg/MarkerArray"]),
     "fleet_planner": ("map", ["nav_msgs/msg/OccupancyGrid", "visualization_msgs/msg/MarkerArray"]),
     "grid_planner": (
         "map",
@@ -59,6 +62,7 @@ def test_arguments_lead_to_parameters_of_the_node(name):
     assert module.PARAMETERS.keys() == module.ARGUMENTS.keys() - (USUAL_ARGUMENTS - {"device"}) - {
         "fixed_frame",
         "package_dir",
+        "robot_state_publisher",
     }
     for parameter, kind in module.PARAMETERS.values():
         assert type(declared[parameter]) is kind
@@ -167,6 +171,29 @@ def test_launch_files_parameters_and_views_are_installed():
     }
 
 
+def launching(monkeypatch, *packages):
+    """The module that the launch files share, in a ROS installation that has these packages."""
+    pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+    from gpu_planners.nodes.common import launching
+
+    monkeypatch.setattr(launching, "installed", lambda package: package in packages)
+    return launching
+
+
+@pytest.mark.parametrize("text, wanted", [("true", True), ("False", False), ("1", True), ("0", False)])
+def test_rviz_is_looked_for_only_when_asked(monkeypatch, text, wanted):
+    assert launching(monkeypatch, "rviz2").rviz_wanted({"rviz": text}) is wanted
+    if wanted:
+        with pytest.raises(GpuPlannersError, match="rviz2.*not installed.*rviz:=false"):
+            launching(monkeypatch).rviz_wanted({"rviz": text})
+
+
+@pytest.mark.parametrize("name", ["rviz", "use_sim_time"])
+def test_an_argument_that_is_no_truth_value_is_named(monkeypatch, name):
+    with pytest.raises(GpuPlannersError, match=f"{name}:=maybe"):
+        launching(monkeypatch).truth({name: "maybe"}, name)
+
+
 @pytest.fixture
 def context():
     """What a launch file is carried out in."""
@@ -193,8 +220,33 @@ def started_by(file, context, **given):
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_the_launch_description_is_made(file, context):
-    assert len(started_by(file, context)) == 2
+def test_without_rviz2_nothing_is_started(file, context, monkeypatch):
+    launching(monkeypatch)
+    with pytest.raises(GpuPlannersError, match="rviz2.*not installed"):
+        started_by(file, context, rviz="true")
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_the_launch_description_is_made(file, context, monkeypatch):
+    launching(monkeypatch, "rviz2")
+    assert len(started_by(file, context, rviz="true")) == 2
+    assert len(started_by(file, context, rviz="false")) == (2 if file.name == "demo.launch.py" else 1)
+
+
+@pytest.mark.parametrize("asked, packages, nodes", [("auto", (), 1), ("auto", [RSP], 2), ("false", [RSP], 1)])
+def test_robot_state_publisher_is_started_where_it_is_installed(context, monkeypatch, asked, packages, nodes):
+    launching(monkeypatch, *packages)
+    given = {"urdf": str(ROOT / "urdf" / "planar_arm.urdf"), "rviz": "false", RSP: asked}
+    started = started_by(ROOT / "launch" / "arm_planner.launch.py", context, **given)
+    assert len(started) == nodes
+    assert len(started_by(ROOT / "launch" / "arm_planner.launch.py", context, **given | {"urdf": ""})) == 1
+
+
+def test_robot_state_publisher_that_is_asked_for_and_missing_is_named(context, monkeypatch):
+    launching(monkeypatch)
+    given = {"urdf": str(ROOT / "urdf" / "planar_arm.urdf"), "rviz": "false", RSP: "true"}
+    with pytest.raises(GpuPlannersError, match=f"{RSP}.*not installed"):
+        started_by(ROOT / "launch" / "arm_planner.launch.py", context, **given)
 
 
 @pytest.mark.parametrize(
@@ -208,10 +260,10 @@ def test_the_launch_description_is_made(file, context):
 def test_arguments_keep_the_types_of_their_parameters(context, name, given, expected):
     from launch_ros.utilities import evaluate_parameters
 
-    node, rviz = started_by(
+    (node,) = started_by(
         ROOT / "launch" / f"{name}.launch.py", context, use_sim_time="true", namespace="fleet", **given
     )
     file, values = evaluate_parameters(context, node._Node__parameters)
     assert str(file) == str(ROOT / "config" / f"{name}.yaml")
     assert values == expected | {"use_sim_time": True}
-    assert node._Node__node_namespace == "fleet" and not rviz.condition.evaluate(context)
+    assert node._Node__node_namespace == "fleet"

@@ -11,7 +11,7 @@ from checkout import PACKAGE, ROOT, imports, python_files, setup_arguments, thir
 # Beside these, every name that ends with _msgs or _interfaces is ROS.
 ROS_PACKAGES = {"rclpy", "ament_index_python", "launch", "launch_ros", "tf2_ros", "rosidl_runtime_py", "rcl_interfaces"}
 # Used where they are installed, and said to be missing where they are not.
-OPTIONAL_ROS = {"moveit_msgs", "map_msgs", "tf2_ros", "launch", "launch_ros"}
+OPTIONAL_ROS = {"moveit_msgs", "shape_msgs", "map_msgs", "tf2_ros", "launch", "launch_ros"}
 # Brought by another distribution of the extra "ros": they are no wheels of that name, or this checkout builds them.
 BROUGHT_ALONG = {"rcl_interfaces", "builtin_interfaces", "gpu_planners_msgs"}
 # llvmlite is a part of numba: each of its versions needs one of llvmlite.
@@ -24,7 +24,13 @@ DISTRIBUTION_OF_IMPORT = {
     "cuda": "numba-cuda",
 }
 # Modules that are imported only where the extra that they need is asked for.
-NEEDS_EXTRA = {"gpu_planners.arm.view.browser": "view", "gpu_planners.parallel.stream": "gpu"}
+NEEDS_EXTRA = {
+    "gpu_planners.arm.view.browser": "view",
+    "gpu_planners.cli.view.arm_page": "view",
+    "gpu_planners.cli.view.grid_page": "view",
+    "gpu_planners.cli.view.saved_page": "view",
+    "gpu_planners.parallel.stream": "gpu",
+}
 MODULES_OF_EXTRAS = {"coal", "matplotlib", "numba_cuda", "ompl", "pinocchio", "tqdm", "viser"}
 ROSDEP_KEY = {"pillow": "python3-pil", "pyyaml": "python3-yaml", "trimesh": "python3-trimesh-pip", "ruckig": None}
 
@@ -159,10 +165,12 @@ def test_every_interface_package_that_the_messages_use_is_declared():
     used = set()
     for file in [*folder.rglob("*.srv"), *folder.rglob("*.msg"), *folder.rglob("*.action")]:
         used |= set(re.findall(r"^(\w+)/\w+", file.read_text(), re.MULTILINE))
+        used |= {"action_msgs"} if file.suffix == ".action" else set()
     declared = {element.text for element in ElementTree.parse(folder / "package.xml").getroot().findall("depend")}
     assert used == declared
     cmake = (folder / "CMakeLists.txt").read_text()
     for name in used:
         assert f"find_package({name} REQUIRED)" in cmake
-    for file in folder.rglob("*.srv"):
-        assert f'"srv/{file.name}"' in cmake
+    for kind in ("srv", "msg", "action"):
+        for file in folder.rglob(f"*.{kind}"):
+            assert f'"{kind}/{file.name}"' in cmake

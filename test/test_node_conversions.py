@@ -101,6 +101,14 @@ def test_round_obstacles_and_boxes():
     assert sphere.kind == ShapeKind.SPHERE and np.allclose(sphere.half_extents, 0.1)
 
 
+def test_a_list_of_cubes_is_each_of_them():
+    message = marker(Marker.CUBE_LIST, (1, 0, 0), (0.2, 0.4, 0.6), "shelf")
+    message.points = [Point(x=0.0), Point(x=1.0)]
+    first, second = marker_object(message, FRAMES, now=0.0).placed
+    assert np.allclose(first.pose[:3, 3], [1, 3, 3]) and np.allclose(second.pose[:3, 3], [1, 4, 3])
+    assert np.allclose(second.half_extents, [0.1, 0.2, 0.3]) and second.name == "test/0#1"
+
+
 def tetrahedron(height):
     corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, height]], dtype=float)
     faces = [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]

@@ -118,7 +118,9 @@ def test_a_checker_sees_voxels_as_it_sees_their_cubes(size):
     world.remove("before")  # what stays packed is used again
     world.add_box("before", [0.1, 0.1, 0.1], beyond)
     assert (checker.configurations_valid(q) == free).all()
+    thick = checker.thickened(0.01)
     checker.world = CollisionWorld()
+    assert checker.thickened(0.01) is thick and thick.configurations_valid(q).sum() > free.sum()
     assert checker.configurations_valid(q).sum() > free.sum()
 
 

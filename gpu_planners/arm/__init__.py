@@ -1,5 +1,6 @@
 """Motion planning for robot arms: description -> model -> world -> checker -> planner -> result."""
 
+from . import cartesian, sequence, upright
 from .collision.checker import CollisionChecker, MotionCheck
 from .collision.world import CollisionWorld
 from .planners import prm, rrt_connect
@@ -21,9 +22,12 @@ __all__ = [
     "PoseSolutions",
     "RobotModel",
     "Status",
+    "cartesian",
     "load_urdf",
     "prm",
     "rrt",
     "rrt_connect",
     "rrt_star",
+    "sequence",
+    "upright",
 ]

@@ -2,25 +2,35 @@
 
 The path is a collision-free polyline in joint space, so the motion stays on it: each straight segment is driven by a
 one-dimensional jerk-limited profile (ruckig), and corners are stops. With a `deviation` above zero, corners are rounded
-within that joint-space distance and passed without stopping.
+within that joint-space distance and passed without stopping; with a checker, each only if that is proven free.
 
-Why these knots: on straight segments the position is a cubic of time between the profile's switching times, with
+A corner takes a length `cut` off the ends of both its segments. Over it the direction turns smoothly from u to u_next,
+with w = 3 x^2 - 2 x^3 and x = s / (2 cut) in 0..1:   q'(s) = u + (u_next - u) w(x).
+It leaves the corner point by 3/16 cut |u_next - u|, and its curvature is zero at both ends.
+
+Why these points: on straight segments the position is a cubic of time between the profile's switching times, with
 continuous acceleration, and on rounded corners a quartic. The quintic spline through positions, velocities and
-accelerations that controllers use therefore reproduces the motion exactly from a few knots; on segments the cubic
-spline through positions and velocities does too.
+accelerations that controllers use therefore reproduces the motion exactly from a few points; on segments the cubic
+spline through positions and velocities does too. Rounded corners get as many points as keep all of them close to their
+chords (`motion.timing`).
 """
 
+import itertools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import BPoly
 
-from ..errors import SettingsError
+from ..errors import SettingsError, shown
+from .motion.curve import straight
+from .motion.pacing import Limits
+from .motion.timing import Leg, Timed, timed
 
 JERK_TIME_S = 0.1  # default jerk limit: full acceleration is reached in this time
-LONGEST_S = 1e6  # of a trajectory, twelve days: beyond, seconds in float64 no longer tell nanoseconds apart
-SHORTEST_STEP_S = 1e-6  # knots closer than this are one knot: message times are whole nanoseconds
+GREATEST_LIMIT = 1e300  # of a jerk that is derived
+AWAY = 16 / 3  # lengths that a corner takes of its legs, for a unit by which it leaves the corner and of its turn
 
 
 @dataclass(frozen=True)
@@ -55,167 +65,68 @@ class Trajectory:
 
 
 def time_parameterize(
-    path: ArrayLike, velocity: ArrayLike, acceleration: ArrayLike, jerk: ArrayLike | None = None, deviation: float = 0.0
+    path: ArrayLike,
+    velocity: ArrayLike,
+    acceleration: ArrayLike,
+    jerk: ArrayLike | None = None,
+    deviation: float = 0.0,
+    checker: Any = None,
 ) -> Trajectory:
     """Time a path under joint limits.
 
     path: (K, dof) rad or m; repeated configurations are dropped, a path of one configuration stands still
     velocity, acceleration, jerk: (dof,) limits above zero, per s, s^2, s^3; jerk defaults to acceleration / 0.1 s
-    deviation: how far, in the joint-space L2 norm, the motion may leave the path at its corners; 0 stops there.
-        A rounded corner has not been checked for collisions: leave 0, or check `Trajectory.positions` again.
+    deviation: how far, in the joint-space L2 norm, the motion may leave the path at its corners; 0 stops there
+    checker: CollisionChecker by whose word the segments of the path are free. A corner is then rounded only as far as
+        the motion through it is proven free, too, whatever a controller plays between the points: straight
+        lines, cubics or quintics. Without it, a rounded corner has not been checked: leave `deviation` at 0, or check
+        `Trajectory.positions` again
 
     Raises SettingsError that names the argument, the value and what is allowed.
     """
     checked = _check_path(path)
     dof = checked.shape[1]
-    speeds, accelerations = _check_limit("velocity", velocity, dof), _check_limit("acceleration", acceleration, dof)
-    jerks = _check_limit("jerk", accelerations / JERK_TIME_S if jerk is None else jerk, dof)
+    limits = joint_limits(velocity, acceleration, jerk, dof)
     if not (np.isfinite(deviation) and deviation >= 0):
         raise SettingsError(f"deviation must be a finite number of at least 0, got {deviation}")
-
-    corners = _drop_repeats_and_straight_points(checked)
+    if checker is not None and not callable(getattr(checker, "thickened", None)):
+        raise SettingsError(f"checker is {shown(checker)}; allowed: None, or a CollisionChecker")
+    corners = corners_of(checked)
     if len(corners) == 1:
         rest = np.zeros((1, dof))
         return Trajectory(np.zeros(1), corners, rest, rest.copy())
-    pieces = _Pieces(corners, deviation, (speeds, accelerations, jerks))
-    knots = _Knots(corners[0])
-    for i in range(len(pieces.directions)):
-        knots.add_line(pieces, i)
-        if i + 1 < len(pieces.directions) and pieces.cut[i] > 0:
-            knots.add_corner(pieces, i)
-    return knots.finish(corners[-1])
-
-
-class _Pieces:
-    """Straight lines and the rounded corners between them.
-
-    A corner takes the length `cut` off the ends of both its lines. Over it the direction turns smoothly, with
-    w = 3 x^2 - 2 x^3 and x = s / (2 cut) in 0..1:   q'(s) = u + (u_next - u) w(x).
-    It leaves the corner point by 3/16 cut |u_next - u|, its curvature q'' is zero at both ends and at most
-    0.75 |u_next - u| / cut, and q''' at most 1.5 |u_next - u| / cut^2. It is passed at constant speed.
-    """
-
-    def __init__(self, corners, deviation, limits):
-        steps = np.diff(corners, axis=0)
-        lengths = np.linalg.norm(steps, axis=1)
-        self.directions = steps / lengths[:, None]
-        self.turns = np.diff(self.directions, axis=0)
-        size = np.linalg.norm(self.turns, axis=1)
-        self.cut = np.minimum(deviation * 16 / 3 / size, 0.5 * np.minimum(lengths[:-1], lengths[1:]))
-        self.lengths = lengths - np.r_[0, self.cut] - np.r_[self.cut, 0]
-        # limits (lines,) of the speed along each line and its derivatives: the joint that is slowest decides
-        rates = np.maximum(np.abs(self.directions), 1e-12)
-        self.speed_limit, self.acceleration, self.jerk = ((limit / rates).min(axis=1) for limit in limits)
-        self.speeds = self._corner_speeds(limits)
-
-    def _corner_speeds(self, limits):
-        """(lines + 1,) speed at the ends of the lines: 0, corners..., 0; every line can change between its two."""
-        speeds = np.zeros(len(self.lengths) + 1)
-        for i in np.flatnonzero(self.cut > 0):
-            turn = np.maximum(np.abs(self.turns[i]), 1e-12)
-            bend = (limits[1] * self.cut[i] / (0.75 * turn)).min() ** (1 / 2)
-            twist = (limits[2] * self.cut[i] ** 2 / (1.5 * turn)).min() ** (1 / 3)
-            speeds[i + 1] = min(self.speed_limit[i], self.speed_limit[i + 1], bend, twist)
-        for i in range(len(self.lengths)):
-            speeds[i + 1] = min(speeds[i + 1], self._reachable(i, speeds[i]))
-        for i in reversed(range(len(self.lengths))):
-            speeds[i] = min(speeds[i], self._reachable(i, speeds[i + 1]))
-        return speeds
-
-    def _reachable(self, i, speed):
-        """Highest speed that line i lets follow from `speed`, starting and ending without acceleration."""
-        low, high = speed, self.speed_limit[i]
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self._ramp_length(i, speed, middle) <= self.lengths[i] else (low, middle)
-        return low
-
-    def _ramp_length(self, i, slow, fast):
-        change, a, j = fast - slow, self.acceleration[i], self.jerk[i]
-        time = change / a + a / j if change >= a * a / j else 2 * np.sqrt(max(change, 0.0) / j)
-        return (slow + fast) / 2 * time
-
-
-class _Knots:
-    """Rows of the trajectory as it grows."""
-
-    def __init__(self, start):
-        rest = np.zeros_like(start)
-        self.rows = [(0.0, start, rest, rest)]
-
-    def _add(self, step, position, velocity, acceleration):
-        row = (self.rows[-1][0] + step, position, velocity, acceleration)
-        if step < SHORTEST_STEP_S and len(self.rows) > 1:
-            self.rows[-1] = (self.rows[-1][0], *row[1:])
-        elif step >= SHORTEST_STEP_S:
-            self.rows.append(row)
-
-    def add_line(self, pieces, i):
-        start, direction = self.rows[-1][1], pieces.directions[i]
-        profile = _profile(
-            pieces.lengths[i],
-            pieces.speeds[i],
-            pieces.speeds[i + 1],
-            pieces.speed_limit[i],
-            pieces.acceleration[i],
-            pieces.jerk[i],
-        )
-        for step, position, speed, acceleration in profile:
-            self._add(step, start + position * direction, speed * direction, acceleration * direction)
-
-    def add_corner(self, pieces, i):
-        start, u, turn, cut, speed = (
-            self.rows[-1][1],
-            pieces.directions[i],
-            pieces.turns[i],
-            pieces.cut[i],
-            pieces.speeds[i + 1],
-        )
-        count = 4  # so that the cubic spline of a controller without accelerations follows closely too
-        for x in np.arange(1, count + 1) / count:
-            position = start + 2 * cut * (u * x + turn * (x**3 - x**4 / 2))
-            velocity = speed * (u + turn * (3 * x**2 - 2 * x**3))
-            acceleration = speed**2 * turn * (6 * x - 6 * x**2) / (2 * cut)
-            self._add(2 * cut / (count * speed), position, velocity, acceleration)
-
-    def finish(self, goal):
-        """The Trajectory; rounding of the last rows is removed: exact goal, exact rest."""
-        times, positions, velocities, accelerations = (np.array(column) for column in zip(*self.rows, strict=True))
-        positions[-1], velocities[-1], accelerations[-1] = goal, 0.0, 0.0
-        if not times[-1] <= LONGEST_S:
-            raise SettingsError(
-                f"the motion would take {times[-1]:.3g} s under these velocity and acceleration limits; "
-                f"allowed: up to {LONGEST_S:g} s"
-            )
-        if not all(np.isfinite(column).all() for column in (positions, velocities, accelerations)):
+    with np.errstate(over="ignore"):
+        if not np.isfinite(np.linalg.norm(np.diff(corners, axis=0), axis=1)).all():
             raise SettingsError("the path and its velocity, acceleration and jerk limits lie too far apart for float64")
-        return Trajectory(times, positions, velocities, accelerations)
+    legs = [Leg(straight(a, b), limits) for a, b in itertools.pairwise(corners)]
+    return as_trajectory(timed(legs, cuts_of(legs, deviation), checker), corners[0], corners[-1])
 
 
-def _profile(length, speed_from, speed_to, speed_limit, acceleration, jerk):
-    """Time-optimal motion over `length` between two speeds: rows (step s, position, speed, acceleration)."""
-    import ruckig
-
-    if length <= 1e-12:
-        return []
-    query, result = ruckig.InputParameter(1), ruckig.Trajectory(1)
-    query.current_position, query.current_velocity, query.current_acceleration = [0.0], [speed_from], [0.0]
-    query.target_position, query.target_velocity, query.target_acceleration = [length], [speed_to], [0.0]
-    query.max_velocity, query.max_acceleration, query.max_jerk = [speed_limit], [acceleration], [jerk]
-    try:
-        outcome = ruckig.Ruckig(1).calculate(query, result)
-    except ruckig.RuckigError:  # its text is the whole input
-        outcome = ruckig.Result.Error
-    if outcome not in (ruckig.Result.Working, ruckig.Result.Finished):
-        raise SettingsError(
-            f"no timing found for a segment of length {length:.3g} rad (or m) at a speed up to {speed_limit:.3g}, "
-            f"acceleration up to {acceleration:.3g} and jerk up to {jerk:.3g}: these lie too far apart for float64"
-        )
-    profile = result.profiles[0][0]
-    return list(zip(profile.t, profile.p[1:], profile.v[1:], profile.a[1:], strict=True))
+def joint_limits(velocity: ArrayLike, acceleration: ArrayLike, jerk: ArrayLike | None, dof: int) -> Limits:
+    """Limits of all joints; jerk None: acceleration / 0.1 s. SettingsError names what is not one."""
+    speeds, accelerations = _check_limit("velocity", velocity, dof), _check_limit("acceleration", acceleration, dof)
+    with np.errstate(over="ignore"):
+        jerks = accelerations / JERK_TIME_S if jerk is None else jerk
+    return Limits(speeds, accelerations, _check_limit("jerk", np.minimum(jerks, GREATEST_LIMIT), dof))
 
 
-def _drop_repeats_and_straight_points(path):
+def cuts_of(legs: list[Leg], deviation: float) -> np.ndarray:
+    """(legs - 1,) what the corners may take of their legs for the motion to leave each by at most `deviation`."""
+    cuts = np.empty(len(legs) - 1)
+    for i, (before, after) in enumerate(itertools.pairwise(legs)):
+        turned = float(np.linalg.norm(after.curve.starts[0, 1] - before.curve.ends[-1, 1]))
+        cuts[i] = deviation * AWAY / (turned if turned > 1e-12 else 1e-12)
+    return cuts
+
+
+def as_trajectory(motion: Timed, start: np.ndarray, goal: np.ndarray) -> Trajectory:
+    """The Trajectory from exactly start to exactly goal (dof,)."""
+    positions, velocities, accelerations = (motion.rows[:, k].copy() for k in range(3))
+    positions[0], positions[-1] = start, goal
+    return Trajectory(motion.times, positions, velocities, accelerations)
+
+
+def corners_of(path: np.ndarray) -> np.ndarray:
     """Corners of a path: rows that repeat the one before, or lie straight between their neighbours, are left out."""
     keep = [path[0]]
     for q in path[1:]:

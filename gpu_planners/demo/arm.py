@@ -1,6 +1,7 @@
 """The arm's half of the demo: motions of a real robot by the real node, checked by coal and drawn."""
 
 from argparse import Namespace
+from collections.abc import Callable
 
 import numpy as np
 from rich.console import Console
@@ -18,6 +19,8 @@ from .checks import CoalCheck, broken_rules
 from .node import NodeClient, NodeProcess
 from .planners import ask_planners
 from .planners import table as table_of_planners
+
+MOMENT_S = 2.0  # between two motions that are shown
 
 
 def run(console: Console, options: Namespace) -> int:
@@ -37,7 +40,7 @@ def run(console: Console, options: Namespace) -> int:
         with console.status("loading and compiling; the first time on a machine this takes a minute or two"):
             client.wait_until_ready()
         while options.repeat:
-            client.ask_all(options.seed)
+            client.ask_all(options.seed, then=lambda response: client.pause(shown_s(response)))
             options.seed += 1
         answers = client.ask_all(options.seed)
         with console.status("asking every planner; the first time on a machine each is compiled"):
@@ -57,15 +60,27 @@ class ArmClient(NodeClient):
         if answer.code == PlanMotion.Response.COLLISION_CHECKING_UNAVAILABLE:
             raise GpuPlannersError(f"the node answered: {answer.message}")
 
-    def ask_all(self, seed: int) -> list[tuple[demo_scene.DemoRequest, PlanMotion.Response, float]]:
-        """[(request, response, round trip in seconds)]; each motion starts where the one before ended."""
+    def ask_all(
+        self, seed: int, then: Callable[[PlanMotion.Response], None] = lambda response: None
+    ) -> list[tuple[demo_scene.DemoRequest, PlanMotion.Response, float]]:
+        """[(request, response, round trip in seconds)]; each motion starts where the one before ended.
+
+        then: called with each response before the next request
+        """
         answers, start = [], demo_scene.READY
         for request in demo_scene.REQUESTS:
             response, round_trip = self.ask(demo_scene.message_of(request, start, seed))
             answers.append((request, response, round_trip))
             if response.path.points:
                 start = response.path.points[-1].positions
+            then(response)
         return answers
+
+
+def shown_s(response: PlanMotion.Response) -> float:
+    """Seconds that a viewer takes to look at an answer: the motion's own, and a moment more."""
+    points = response.trajectory.points
+    return (seconds(points[-1].time_from_start) if points else 0.0) + MOMENT_S
 
 
 def _report(console, files, scene, answers, planners, options):

@@ -8,6 +8,7 @@ import os
 import sys
 
 import rclpy
+from rclpy.executors import ExternalShutdownException
 from rich.console import Console
 
 from ..errors import GpuPlannersError
@@ -35,8 +36,8 @@ def main(arguments: list[str] | None = None) -> int:
     except GpuPlannersError as error:
         console.print(f"[bold red]demo: {error}[/]")
         return 1
-    except KeyboardInterrupt:
-        return 130
+    except (KeyboardInterrupt, ExternalShutdownException):
+        return 0 if options.repeat else 130  # what repeats without end is ended so
     finally:
         rclpy.try_shutdown()
 
@@ -79,7 +80,11 @@ def _options(arguments):
     parser.add_argument("--no-node", action="store_true", help="ask nodes that run already")
     arm = parser.add_argument_group("arm")
     arm.add_argument("--picture", default="out/demo.png", help="file of the picture (default: %(default)s)")
-    arm.add_argument("--repeat", action="store_true", help="ask again and again, for RViz")
+    arm.add_argument(
+        "--repeat",
+        action="store_true",
+        help="ask again and again, each time when the last motion has been shown, until Ctrl-C",
+    )
     grid = parser.add_argument_group("grid")
     grid.add_argument("--map", help="map_server .yaml or MovingAI .map (default: caves and rooms of our own)")
     grid.add_argument(

@@ -10,6 +10,7 @@ from typing import Any
 
 import rclpy
 from rcl_interfaces.srv import SetParameters
+from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
@@ -97,9 +98,14 @@ class NodeClient:
         self._result(self._parameters.call_async(SetParameters.Request(parameters=parameters)))
 
     def wait_until(self, condition: Callable[[], bool], otherwise: str) -> None:
-        """Return when the condition holds. otherwise: text of the error when that takes too long"""
+        """Return when the condition holds. otherwise: text of the error when that takes too long
+
+        Raises ExternalShutdownException once Ctrl-C or a signal has shut ROS down.
+        """
         end = time.monotonic() + PATIENCE_S
         while not condition():
+            if not rclpy.ok():
+                raise ExternalShutdownException()
             self._process.require_alive()
             if time.monotonic() > end:
                 raise GpuPlannersError(otherwise)
@@ -113,6 +119,14 @@ class NodeClient:
             return condition()
 
         self.wait_until(holds, f"{otherwise} for {PATIENCE_S:.0f} s")
+
+    def pause(self, seconds: float) -> None:
+        """Take messages for some seconds. Raises ExternalShutdownException as wait_until does."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if not rclpy.ok():
+                raise ExternalShutdownException()
+            rclpy.spin_once(self.node, timeout_sec=min(left, 0.1))
 
     def _result(self, future):
         self.wait_for(future.done, "the node has not answered")

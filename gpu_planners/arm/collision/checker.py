@@ -1,5 +1,6 @@
 """CollisionChecker: the one door between planners and the collision engine, on the CPU or a CUDA device."""
 
+import copy
 from typing import Any
 
 import numba
@@ -17,7 +18,7 @@ from ..spaces.motion_check import MotionCheck
 from .certify import clear_speeds, in_ranges, pair_distance, verdict
 from .forward import place_robot
 from .motions import motion_valid  # noqa: F401 - registers itself as the arm's motion_free
-from .packing import pack_robot
+from .packing import pack_robot, thickened
 from .records import header, pair_count, self_pairs
 from .scene_packing import SceneCache
 from .scratch import ArmScratch, new_scratch
@@ -25,6 +26,7 @@ from .sieves import COLLIDES
 from .world import CollisionWorld
 
 FEW = 128  # configurations that one thread checks sooner than several wake up
+THICKNESS = Setting(0.0, "Metres by which a robot is thicker", 0.0, 1.0, unit="metres")
 MARGIN = Setting(0.0, "Distance kept from obstacles", 0.0, 100.0, unit="metres")
 
 
@@ -63,7 +65,11 @@ class CollisionChecker:
         self.robot, self.world, self.motion = robot, world, motion
         self.margin = margin
         self.device = resolve_device(device)
-        self._packed_robot = pack_robot(robot)
+        self._thicker: dict[float, CollisionChecker] = {}
+        self._begin(pack_robot(robot))
+
+    def _begin(self, packed_robot):
+        self._packed_robot = packed_robot
         self._scenes = SceneCache(self._packed_robot)
         self._warm = False
         self._packed_version = None
@@ -83,6 +89,28 @@ class CollisionChecker:
     @margin.setter
     def margin(self, margin: float) -> None:
         self._margin = MARGIN.checked("CollisionChecker.margin", margin)
+
+    def thickened(self, thickness: float) -> "CollisionChecker":
+        """A checker of the same robot in the same world by whose word every shape that moves is `thickness` metres
+        thicker, for obstacles and for the robot's other shapes; motions are proven, whatever `motion` says.
+
+        A motion that it calls free keeps a tube free: whatever configuration leaves the motion by so little that no
+        point of the robot moves farther than `thickness`, that configuration is free too. It is kept for the next time.
+        """
+        thickness = THICKNESS.checked("CollisionChecker.thickened: thickness", thickness)
+        if thickness not in self._thicker:
+            other = copy.copy(self)
+            other.motion, other._thicker = MotionCheck(), {}
+            other._begin(thickened(self._packed_robot, thickness))
+            self._thicker[thickness] = other
+        thicker = self._thicker[thickness]
+        thicker.world, thicker.margin = self.world, self.margin
+        return thicker
+
+    def prepare(self) -> None:
+        """Pack what changed, for the thickened checkers that are kept too, so that no query waits for it."""
+        for checker in (self, *map(self.thickened, self._thicker)):
+            checker._refresh()
 
     @property
     def version(self) -> tuple[int, float]:
@@ -163,11 +191,10 @@ class CollisionChecker:
         """q: (dof,) -> [(name, name), ...]: each robot shape and the obstacle or other robot shape that it meets."""
         meets = np.flatnonzero(self._pair_distances(np.asarray(q)[None], self.packed_scene)[0] < 0)
         names = [self.robot.shapes[i].name for i in self._packed_robot.order]
-        obstacles = [shape.name for shape in self.world.shapes]
-        pairs = self_pairs(self._packed_robot.buffers)
-        first_self = header(self._packed_robot.buffers).moving * len(obstacles)
+        pairs, obstacles = self_pairs(self._packed_robot.buffers), header(self.packed_scene).obstacles
+        first_self = header(self._packed_robot.buffers).moving * obstacles
         return [
-            (names[m // len(obstacles)], obstacles[m % len(obstacles)])
+            (names[m // obstacles], self.world.shape_name(m % obstacles))
             if m < first_self
             else tuple(names[i] for i in pairs[m - first_self])
             for m in meets

@@ -43,6 +43,7 @@ from .records import (
     set_header,
     shape_floats,
     shifted,
+    skin_places,
     transform12,
     vertices_offset,
 )
@@ -184,6 +185,15 @@ def pack_robot(robot: RobotModel) -> PackedRobot:
     if robot not in _packed_robots:
         _packed_robots[robot] = _pack_robot(robot)
     return _packed_robots[robot]
+
+
+def thickened(packed: PackedRobot, thickness: float) -> PackedRobot:
+    """The robot with `thickness` metres more of skin on every shape that moves."""
+    floats = packed.buffers.floats.copy()
+    for skin_at, radii_at in skin_places(packed.buffers):
+        floats[skin_at] += thickness
+        floats[radii_at] += thickness
+    return replace(packed, buffers=Packed(floats, packed.buffers.ints))
 
 
 def _pack_robot(robot):

@@ -32,7 +32,8 @@ def points_in_root(points: np.ndarray, T_root_cloud: ArrayLike, box: np.ndarray 
     if points.ndim != 2 or points.shape[1] != 3:
         raise ObstacleError(f"points must have shape (N, 3), got {points.shape}")
     T = np.asarray(T_root_cloud, dtype=np.float64)
-    placed = points.astype(np.float64) @ T[:3, :3].T + T[:3, 3]  # what is not finite stays so
+    points = points[np.isfinite(points).all(axis=1)]
+    placed = points.astype(np.float64) @ T[:3, :3].T + T[:3, 3]
     return placed[((placed >= box[0]) & (placed <= box[1])).all(axis=1)]
 
 

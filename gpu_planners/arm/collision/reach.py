@@ -127,6 +127,13 @@ def frame_reach(robot, levers):
     return reach
 
 
+def joint_reach(robot):
+    """-> (S, dof) metres that any point of each shape moves at most for a unit of each joint's value."""
+    levers = [shape_levers(robot, f, shape) for shape, f in zip(robot.shapes, robot.shape_frame)]
+    rates = frame_reach(robot, levers) * np.abs(robot.frames["multiplier"])
+    return rates @ (robot.frames["joint"][:, None] == np.arange(robot.dof))
+
+
 def pair_reach(robot, reach, shape_frame, pairs):
     """What moves the two shapes of each pair (A, B) against each other: the frames that carry one of them alone.
 

@@ -163,6 +163,17 @@ def shape_floats(pose, half, skin, spheres):
     return np.concatenate(parts, axis=-1)
 
 
+def skin_places(robot: Packed) -> list[tuple[int, slice]]:
+    """For each moving shape of a robot, where its skin and the radii of its covering spheres are in the floats; on the
+    host."""
+    counts, places = header(robot), []
+    for s in range(counts.moving):
+        record = ShapeRecord(*robot.ints[counts.shape_ints + SHAPE_RECORD * s :][:SHAPE_RECORD].tolist())
+        first = record.floats + _SPHERES + 3
+        places.append((record.floats + _SKIN, slice(first, first + SPHERE * (record.fine_spheres + 1), SPHERE)))
+    return places
+
+
 def transform12(T):
     """(..., 4, 4) -> (..., 12): rotation by rows, then translation."""
     return np.concatenate([T[..., :3, :3].reshape(*T.shape[:-2], 9), T[..., :3, 3]], axis=-1)

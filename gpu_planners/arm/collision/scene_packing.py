@@ -1,5 +1,6 @@
 """Obstacles, appended to a packed robot (records.py). A change packs what changed and copies the rest."""
 
+import weakref
 from typing import NamedTuple
 
 import numpy as np
@@ -59,6 +60,9 @@ class _Blocks(NamedTuple):
     records: np.ndarray
     balls: np.ndarray
     ends: np.ndarray
+
+
+_packed_bricks: weakref.WeakKeyDictionary[Bricks, dict[tuple, _Blocks]] = weakref.WeakKeyDictionary()
 
 
 def _no_blocks():
@@ -166,11 +170,20 @@ def _pack_pieces(pieces, robot, margin):
     parts, run = [_no_blocks()], []
     for piece in pieces:
         if isinstance(piece, Bricks):
-            parts += [_pack(_shapes(run), run, robot, margin), _pack(_bricks(piece), piece, robot, margin)]
+            parts += [_pack(_shapes(run), run, robot, margin), pack_bricks(piece, robot, margin)]
             run = []
         else:
             run.append(piece)
     return _join([*parts, _pack(_shapes(run), run, robot, margin)])
+
+
+def pack_bricks(bricks: Bricks, robot: PackedRobot, margin: float) -> _Blocks:
+    """_Blocks of Bricks, kept with them: who makes them may pack them, on any thread, before they are in a world."""
+    place = *robot.origin.tolist(), robot.radius, margin
+    known = _packed_bricks.setdefault(bricks, {})
+    if place not in known:
+        known[place] = _pack(_bricks(bricks), bricks, robot, margin)
+    return known[place]
 
 
 def _shapes(shapes):

@@ -46,6 +46,15 @@ class CollisionWorld:
         """The same as `shapes`, voxels still together."""
         return tuple(piece for pieces in self._obstacles.values() for piece in pieces)
 
+    def shape_name(self, index: int) -> str:
+        """The name of shapes[index]; of many voxels too it takes no time."""
+        for piece in self.pieces:
+            count = len(piece) if isinstance(piece, Bricks) else 1
+            if index < count:
+                return f"{piece.name}#{index}" if isinstance(piece, Bricks) else piece.name
+            index -= count
+        raise IndexError(index)
+
     def pieces_of(self, name: str) -> tuple[Piece, ...]:
         """Those of one obstacle; ObstacleError when there is none of that name."""
         self._check_known(name)

@@ -102,7 +102,7 @@ def solve(
     count, most = SOLUTIONS.checked("solutions", solutions), SEEDS.checked("seeds", seeds)
     distinct, link = DISTINCT.checked("distinct", distinct), robot.tip_link if link is None else link
     packed = _chain(robot, link)
-    T, one = _poses(poses, link)
+    T, one = as_poses(poses, link)
     firsts = _firsts(robot, seed_q, len(T))
     judge = _judge(robot, checker)
     near = TOLERANCE.checked("position_tolerance", position_tolerance)
@@ -214,7 +214,7 @@ def _winding(robot):
     return robot.continuous | (robot.periodic & (robot.upper - robot.lower >= TURN))
 
 
-def _poses(poses, link):
+def as_poses(poses, link):
     """(P, 4, 4) float64, and whether one pose was given; GpuPlannersError that names the first that is none."""
     try:
         T = np.array(poses, dtype=np.float64)

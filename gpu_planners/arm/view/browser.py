@@ -1,119 +1,225 @@
-"""A robot, its obstacles and a path in the browser, by viser: a slider moves the arm along the path."""
+"""A robot, its obstacles and its motions in a browser, by viser, which needs no internet: its page comes with it.
 
-import os
-import threading
-import time
-from pathlib import Path
+`ArmScene` puts them into a viser server and moves them; `show` serves a scene as it is. The command `gpu-planners view`
+adds sliders, a goal that is dragged, and planning.
+"""
+
+import contextlib
+import io
+import math
+from collections.abc import Sequence
 
 import numpy as np
 import viser
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from ...errors import SettingsError
 from ..collision.world import CollisionWorld
 from ..robot.model import RobotModel
-from .drawing import BASE, OBSTACLE, START, along_path, shape_triangles
+from .drawing import BASE, GOAL, OBSTACLE, START, along_path, good_camera, shape_triangles
+from .rasterizer import Camera
 
-STEPS = 400  # positions of the slider
-PLAY_S = 6.0  # seconds from start to goal while playing
+COLLIDING = np.array([0.84, 0.15, 0.16])
+TIP_PATH, TRAIL, ROADMAP = (143, 84, 158), (150, 158, 170), (120, 134, 150)
+GHOST_OPACITY, OBSTACLE_OPACITY = 0.35, 0.8
+LINE_POINTS = 200  # of the line that a link draws along a path
+GRID_CELL = 0.25  # metres
 
 
-def read_path(file: str | os.PathLike, dof: int) -> np.ndarray:
-    """(K, dof) path of a file: .npy, or text with one configuration a row, its values separated by commas or blanks."""
-    try:
-        path = np.load(file, allow_pickle=False) if Path(file).suffix == ".npy" else _read_text(file)
-        path = np.atleast_2d(np.asarray(path, dtype=np.float64))
-    except ValueError as error:
-        raise SettingsError(f"'{file}' holds no table of numbers: {error}") from error
-    if path.ndim != 2 or path.shape[1] != dof or not np.isfinite(path).all():
-        raise SettingsError(f"'{file}' must hold finite rows of {dof} joint values, it has shape {path.shape}")
-    return path
+class ArmScene:
+    """A robot, a ghost of it, obstacles and lines in a viser server.
+
+    server: where they are;  robot, world: what is shown;  tip: link that draws the path of the tool
+    """
+
+    def __init__(self, server: viser.ViserServer, robot: RobotModel, world: CollisionWorld, tip: str | None = None):
+        self.server, self.robot, self.tip = server, robot, tip or robot.tip_link
+        server.scene.set_up_direction("+z")
+        self._ground = server.scene.add_grid(
+            "/ground",
+            width=6,
+            height=6,
+            cell_size=GRID_CELL,
+            section_size=4 * GRID_CELL,
+            cell_color=(225, 228, 232),
+            section_color=(196, 201, 208),
+        )
+        self._robot = _Figure(server, "/robot", robot, START, BASE, None)
+        self._ghost = _Figure(server, "/goal", robot, GOAL, None, GHOST_OPACITY)
+        self._obstacles: dict[str, tuple] = {}  # by name: the shape that is shown, its handle
+        self._lines: dict[str, viser.SceneNodeHandle] = {}
+        self.shown: dict[str, bool] = {}
+        self.set_world(world)
+        self.place_ghost(None)
+
+    def set_world(self, world: CollisionWorld) -> None:
+        """Show the obstacles of a world; only those that differ are drawn anew."""
+        self.world = world
+        shapes = dict(zip((shape.name for shape in world.shapes), world.shapes, strict=True))
+        for name in [name for name, (shape, _) in self._obstacles.items() if shapes.get(name) is not shape]:
+            self._obstacles.pop(name)[1].remove()
+        for i, (name, shape) in enumerate(shapes.items()):
+            if name not in self._obstacles:
+                colour = np.clip(OBSTACLE * (0.92 + 0.16 * ((i * 0.618) % 1)), 0, 1)
+                handle = _add_mesh(self.server, f"/obstacles/{i}_{_plain(name)}", shape, colour, OBSTACLE_OPACITY)
+                handle.visible = self.shown.get("obstacles", True)
+                self._obstacles[name] = shape, handle
+        self._ground.position = (0.0, 0.0, self._lowest() - 0.002)
+
+    def place(self, q: np.ndarray, colliding: Sequence[str] = ()) -> None:
+        """Put the robot at q (dof,), rad or m. colliding: names of its shapes that are drawn red"""
+        self._robot.place(q)
+        self._robot.mark(colliding)
+
+    def robot_frames(self) -> dict[str, np.ndarray]:
+        """{joint: (3,) where its frame is drawn}, metres in the root frame."""
+        return self._robot.places()
+
+    def place_ghost(self, q: np.ndarray | None) -> None:
+        """Put the ghost at q (dof,), or take it away."""
+        if q is not None:
+            self._ghost.place(q)
+        self._ghost.visible = q is not None and self.shown.get("goal", True)
+
+    def draw_path(self, path: np.ndarray) -> None:
+        """Lines of the tool and of each moving joint along a path (K, dof); none for an empty one."""
+        for name in ("path", "trails"):
+            if (line := self._lines.pop(name, None)) is not None:
+                line.remove()
+        if len(path) < 2:
+            return
+        q = along_path(path, LINE_POINTS)
+        tool = self.robot.link_poses(q)[self.tip][:, :3, 3]
+        joints = self.robot.frame_poses(q)[:, :, :3, 3]
+        moving = [joints[:, f] for f in range(joints.shape[1]) if np.ptp(joints[:, f], axis=0).max() > 1e-3]
+        self._line("path", [tool], TIP_PATH, 4.0)
+        if moving:
+            self._line("trails", moving, TRAIL, 1.5)
+
+    def draw_graph(self, nodes: np.ndarray, edges: np.ndarray) -> None:
+        """A roadmap or tree as straight lines between places of the tool. nodes: (n, dof), edges: (m, 2); none: gone"""
+        if (line := self._lines.pop("roadmap", None)) is not None:
+            line.remove()
+        if len(edges):
+            tool = self.robot.link_poses(nodes)[self.tip][:, :3, 3]
+            self._line("roadmap", list(tool[edges]), ROADMAP, 1.0)
+
+    def show_part(self, name: str, wanted: bool) -> None:
+        """Show or hide "robot", "goal", "obstacles", "path", "trails", "roadmap"."""
+        self.shown[name] = wanted
+        if name == "obstacles":
+            for _, handle in self._obstacles.values():
+                handle.visible = wanted
+        elif name in ("robot", "goal"):
+            (self._robot if name == "robot" else self._ghost).visible = wanted
+        elif name in self._lines:
+            self._lines[name].visible = wanted
+
+    def look(self, path: ArrayLike) -> float:
+        """Let browsers that connect see the robot along a path (K, dof) and its obstacles from a good angle -> metres
+        from there to the middle of what is seen."""
+        camera = good_camera(self.robot, self.world, path, (1100, 1000))
+        set_camera(self.server, camera)
+        return camera.distance
+
+    def _line(self, name, lines, colour, pixels):
+        """lines: [(K, 3) points]"""
+        segments = np.concatenate([np.stack([points[:-1], points[1:]], axis=1) for points in lines])
+        self._lines[name] = self.server.scene.add_line_segments(
+            f"/{name}",
+            segments.astype(np.float32),
+            colour,
+            thickness=pixels,
+            thickness_units="screen",
+            visible=self.shown.get(name, name != "trails"),
+        )
+
+    def _lowest(self):
+        """z of what lies lowest, metres: the ground is below it."""
+        fixed = [s for s, frame in zip(self.robot.shapes, self.robot.shape_frame, strict=True) if frame < 0]
+        return min([shape_triangles(shape)[..., 2].min() for shape in (*fixed, *self.world.shapes)] + [0.0])
+
+
+class _Figure:
+    """A robot's shapes below one frame for each of its joints, so that a move sends joints and not shapes."""
+
+    def __init__(self, server, root, robot, colour, base_colour, opacity):
+        self._robot, self._marked = robot, frozenset()
+        self._root = server.scene.add_frame(root, show_axes=False)
+        self._frames = [
+            server.scene.add_frame(f"{root}/{f}_{_plain(name)}", show_axes=False)
+            for f, name in enumerate(robot.frame_names)
+        ]
+        self._shapes = {}
+        for i, (shape, frame) in enumerate(zip(robot.shapes, robot.shape_frame, strict=True)):
+            if frame < 0 and base_colour is None:
+                continue
+            parent = f"{root}/{frame}_{_plain(robot.frame_names[frame])}" if frame >= 0 else root
+            own = colour if frame >= 0 else base_colour
+            handle = _add_mesh(server, f"{parent}/{i}_{_plain(shape.name)}", shape, own, opacity)
+            self._shapes[shape.name] = handle, own
+
+    @property
+    def visible(self):
+        return self._root.visible
+
+    @visible.setter
+    def visible(self, wanted):
+        self._root.visible = wanted
+
+    def place(self, q):
+        poses = self._robot.frame_poses(q)[0]
+        turns = Rotation.from_matrix(poses[:, :3, :3]).as_quat()[:, [3, 0, 1, 2]]
+        for frame, pose, wxyz in zip(self._frames, poses, turns, strict=True):
+            frame.position, frame.wxyz = pose[:3, 3], wxyz
+
+    def places(self):
+        return dict(zip(self._robot.frame_names, (np.array(frame.position) for frame in self._frames), strict=True))
+
+    def mark(self, names):
+        names = frozenset(names) & self._shapes.keys()
+        for name in names ^ self._marked:
+            handle, own = self._shapes[name]
+            handle.color = _rgb(COLLIDING if name in names else own)
+        self._marked = names
+
+
+def set_camera(server: viser.ViserServer, camera: Camera) -> None:
+    """Where browsers that connect look from."""
+    initial = server.initial_camera
+    initial.position, initial.look_at = camera.eye, camera.target
+    initial.fov = 2 * math.atan(1 / camera.focal)
+
+
+def new_server(host: str = "127.0.0.1", port: int = 8080) -> viser.ViserServer:
+    """A server with our looks, on the port or the next free one; `stop_server` ends it."""
+    with contextlib.redirect_stdout(io.StringIO()):  # a banner, also without `verbose`
+        server = viser.ViserServer(host=host, port=port, verbose=False)
+    server.gui.configure_theme(dark_mode=False, show_logo=False, show_share_button=False, brand_color=(26, 117, 168))
+    return server
+
+
+def stop_server(server: viser.ViserServer) -> None:
+    """End a server, without its word on it."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        server.stop()
 
 
 def show(
     robot: RobotModel, world: CollisionWorld, path: ArrayLike | None = None, host: str = "127.0.0.1", port: int = 8080
 ) -> viser.ViserServer:
-    """Start a server with the page; `server.stop()` ends it.
+    """Serve a page of a robot at the start of a path, with a ghost at its end; `stop_server` ends it.
 
     path: (K, dof) rad or m; default: one configuration in the middle of the limits
     """
-    path = ((robot.lower + robot.upper) / 2)[None] if path is None else np.atleast_2d(path)
-    server = viser.ViserServer(host=host, port=port, verbose=False)
-    server.gui.configure_theme(dark_mode=False, show_logo=False, show_share_button=False)
-    server.scene.set_up_direction("+z")
-    lowest = min([shape_triangles(shape)[..., 2].min() for shape in world.shapes] + [0.0])
-    server.scene.add_grid(
-        "/ground",
-        width=4,
-        height=4,
-        position=(0, 0, float(lowest)),
-        cell_color=(225, 228, 232),
-        section_color=(200, 204, 210),
-    )
-    for shape in world.shapes:
-        _add_mesh(server, f"/obstacles/{shape.name}", shape, OBSTACLE, opacity=0.6)
-    bodies = [
-        _add_mesh(server, f"/robot/{i}_{shape.name}", shape, START if frame >= 0 else BASE)
-        for i, (shape, frame) in enumerate(zip(robot.shapes, robot.shape_frame, strict=True))
-    ]
-    places = along_path(path, STEPS) if len(path) > 1 else path
-    if len(places) > 1:
-        tips = robot.link_poses(places)[robot.tip_link][:, :3, 3]
-        server.scene.add_spline_catmull_rom("/end_effector_path", tips[::8], thickness=0.008, color=(143, 84, 158))
-    _place(robot, bodies, places[0])
-    _add_controls(server, robot, bodies, places)
-
-    @server.on_client_connect
-    def _look(client):
-        client.camera.position, client.camera.look_at = (1.5, -1.2, 1.1), (0.3, 0.0, 0.35)
-
+    path = robot.as_configurations((robot.lower + robot.upper) / 2 if path is None else path)
+    server = new_server(host, port)
+    scene = ArmScene(server, robot, world)
+    scene.place(path[0])
+    scene.place_ghost(path[-1] if len(path) > 1 else None)
+    scene.draw_path(path)
+    scene.look(path)
     return server
-
-
-def wait(server: viser.ViserServer) -> None:
-    """Serve until Ctrl-C."""
-    try:
-        while True:
-            time.sleep(0.5)
-    finally:
-        server.stop()
-
-
-def _read_text(file):
-    text = Path(file).read_text(encoding="utf-8")
-    return [[float(value) for value in row.replace(",", " ").split()] for row in text.splitlines() if row.strip()]
-
-
-def _add_controls(server, robot, bodies, places):
-    values = server.gui.add_markdown(_values(robot, places[0]))
-    if len(places) == 1:
-        return
-    slider = server.gui.add_slider("along the path", min=0, max=len(places) - 1, step=1, initial_value=0)
-    play = server.gui.add_button("play")
-    playing = threading.Lock()
-
-    @slider.on_update
-    def _moved(_event):
-        _place(robot, bodies, places[slider.value])
-        values.content = _values(robot, places[slider.value])
-
-    @play.on_click
-    def _play(_event):
-        if not playing.acquire(blocking=False):
-            return
-        try:
-            for place in range(0, len(places), 4):
-                slider.value = place
-                time.sleep(4 * PLAY_S / len(places))
-            slider.value = len(places) - 1
-        finally:
-            playing.release()
-
-
-def _values(robot, q):
-    rows = "\n".join(f"| {name} | {value:.3f} |" for name, value in zip(robot.joint_names, q, strict=True))
-    return f"**{robot.name}**\n\n| joint | value |\n| --- | ---: |\n{rows}"
 
 
 def _add_mesh(server, name, shape, colour, opacity=None):
@@ -122,15 +228,17 @@ def _add_mesh(server, name, shape, colour, opacity=None):
         name,
         triangles.reshape(-1, 3).astype(np.float32),
         np.arange(3 * len(triangles)).reshape(-1, 3),
-        color=tuple(int(255 * c) for c in colour),
+        color=_rgb(colour),
         opacity=opacity,
         flat_shading=True,
+        cast_shadow=opacity is None,
     )
 
 
-def _place(robot, bodies, q):
-    frames = robot.frame_poses(q[None])[0]
-    for body, frame in zip(bodies, robot.shape_frame, strict=True):
-        if frame >= 0:
-            x, y, z, w = Rotation.from_matrix(frames[frame][:3, :3]).as_quat()
-            body.wxyz, body.position = (w, x, y, z), frames[frame][:3, 3]
+def _rgb(colour):
+    return tuple(int(255 * c) for c in colour)
+
+
+def _plain(name):
+    """A name without slashes, which would make levels of the scene's tree."""
+    return name.replace("/", "_")

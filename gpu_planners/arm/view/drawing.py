@@ -82,6 +82,20 @@ def draw_path(
     return file
 
 
+def good_camera(
+    robot: RobotModel, world: CollisionWorld, path: ArrayLike, size: tuple[int, int] = (1500, 1000)
+) -> Camera:
+    """A camera that holds the robot along a path (K, dof) and what stands near it, from where the obstacles hide least.
+
+    size: width and height of the picture, pixels
+    """
+    path = robot.as_configurations(path)
+    poses = along_path(path, 6) if len(path) > 1 else path
+    arms = [_layer(_robot_triangles(robot, q, moving=True), START) for q in poses]
+    around = [_robot_triangles(robot, path[0], moving=False), *map(shape_triangles, world.shapes)]
+    return _camera(arms, [_layer(triangles, OBSTACLE) for triangles in around if len(triangles)], None, 0.45, size)
+
+
 def along_path(path: np.ndarray, count: int) -> np.ndarray:
     """(count, dof) configurations at equal joint-space lengths along a path (K, dof), its ends included."""
     lengths = np.r_[0, np.cumsum(np.linalg.norm(np.diff(path, axis=0), axis=1))]

@@ -17,7 +17,9 @@ from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import PointCloud2
 
 from ...arm import RobotModel
+from ...arm.collision.packing import pack_robot
 from ...arm.collision.point_cloud import EVERYWHERE, obstacle_voxels, points_in_root
+from ...arm.collision.scene_packing import pack_bricks
 from ...arm.geometry.bricks import Bricks
 from ..common.optional import optional_module
 from ..common.qos import of_durability
@@ -107,10 +109,16 @@ class CloudTopics:
                 name = next(iter(self._waiting))
                 seen = self._waiting.pop(name)
             try:
-                self._take(seen.convert(name, seen.message))
+                self._take(self._packed(seen.convert(name, seen.message)))
                 self._told(name, "")
             except Exception as error:  # whatever it is, the next message may be right
                 self._told(name, f"a message on ~/{name.split('/')[0]} was refused: {error_text(error)}")
+
+    def _packed(self, one):
+        """An object, its bricks packed for the robot and the margin of requests that give none."""
+        for bricks in one.placed:
+            pack_bricks(bricks, pack_robot(self._scene.require_robot()), self._values().margin)
+        return one
 
     def _cloud(self, name, message):
         values, robot = self._values(), self._scene.require_robot()

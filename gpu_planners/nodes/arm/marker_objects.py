@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import trimesh
+from geometry_msgs.msg import Point
 from visualization_msgs.msg import Marker
 
 from ...arm.geometry.decomposition import convex_pieces
@@ -23,6 +24,7 @@ MARKER_TYPES = {
     Marker.CYLINDER: "CYLINDER",
     Marker.SPHERE: "SPHERE",
     Marker.TRIANGLE_LIST: "TRIANGLE_LIST",
+    Marker.CUBE_LIST: "CUBE_LIST",
 }
 
 
@@ -34,7 +36,8 @@ def obstacle_name(marker: Marker) -> str:
 def check_markers(markers: Sequence[Marker], values: ArmParameters) -> None:
     """Refuse obstacles that are more than the node's parameters allow, before anything is made of them."""
     triangles = sum(triangle_count(marker) for marker in markers)
-    check_count("obstacles", len(markers), "max_obstacles", values, error_codes.INVALID_OBJECT_NAME)
+    count = sum(max(len(marker.points), 1) if marker.type == Marker.CUBE_LIST else 1 for marker in markers)
+    check_count("obstacles", count, "max_obstacles", values, error_codes.INVALID_OBJECT_NAME)
     check_count("triangles in obstacles", triangles, "max_triangles", values, error_codes.INVALID_OBJECT_NAME)
 
 
@@ -79,7 +82,16 @@ def marker_shapes(marker: Marker, name: str, pose: np.ndarray) -> tuple[ConvexSh
     if marker.type == Marker.SPHERE:
         _same(name, "SPHERE", scale, "x, y and z")
         return (ConvexShape.sphere(name, scale[0] / 2, pose),)
+    if marker.type == Marker.CUBE_LIST:
+        return tuple(ConvexShape.box(name, scale, pose @ moved_by(point)) for point in marker.points)
     return tuple(convex_pieces(name, _triangles(marker, name, scale), pose))
+
+
+def moved_by(point: Point) -> np.ndarray:
+    """(4, 4) translation to a point."""
+    T = np.eye(4)
+    T[:3, 3] = point.x, point.y, point.z
+    return T
 
 
 def _scale(marker, name):

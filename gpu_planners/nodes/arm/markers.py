@@ -1,4 +1,4 @@
-"""What RViz shows: the robot's convex shapes at start and goal, the obstacles, the way of the end effector."""
+"""What RViz shows: the robot's convex shapes at start and goal, the obstacles, the ways of end effector and joints."""
 
 from collections.abc import Iterable
 
@@ -20,13 +20,16 @@ GOAL_COLOUR = ColorRGBA(r=0.2, g=0.8, b=0.3, a=0.45)
 ALLOWED_COLOUR = ColorRGBA(r=0.6, g=0.6, b=0.6, a=0.3)
 OBSTACLE_COLOUR = ColorRGBA(r=0.85, g=0.5, b=0.2, a=0.8)
 TIP_COLOUR = ColorRGBA(r=0.9, g=0.1, b=0.5, a=1.0)
+TRAIL_COLOUR = ColorRGBA(r=0.45, g=0.5, b=0.56, a=0.9)
+GHOST_COLOUR = ColorRGBA(r=0.95, g=0.75, b=0.2, a=0.7)
 MARKER_TYPE = {
     ShapeKind.BOX: Marker.CUBE,
     ShapeKind.CYLINDER: Marker.CYLINDER,
     ShapeKind.SPHERE: Marker.SPHERE,
     ShapeKind.POLYTOPE: Marker.TRIANGLE_LIST,
 }
-TIP_STEP = 0.02  # rad or m of joint motion between two points of the end effector's line
+TIP_STEP = 0.02  # rad or m of joint motion between two points of the lines
+LEAST_TRAIL = 1e-3  # metres that a joint must move to have one
 
 
 def scene_markers(
@@ -52,7 +55,7 @@ def scene_markers(
         shapes = [*range(own_shapes(robot)), *carried]
         markers += robot_markers(robot, path[0], "start", START_COLOUR, shapes)
         markers += robot_markers(robot, path[-1], "goal", GOAL_COLOUR, shapes)
-        markers.append(_tip_line(robot, path, tip_link))
+        markers += _lines(robot, path, tip_link)
     elif q is not None:
         markers += robot_markers(robot, q, "attached", START_COLOUR, carried)
     for marker in markers:
@@ -64,12 +67,8 @@ def robot_markers(
     robot: RobotModel, q: np.ndarray, namespace: str, colour: ColorRGBA, shapes: Iterable[int] | None = None
 ) -> list[Marker]:
     """One marker for each convex shape of the robot at q (dof,), or for some of robot.shapes."""
-    T_root_frames, markers = robot.frame_poses(q)[0], []
-    for i in range(len(robot.shapes)) if shapes is None else shapes:
-        shape, frame = robot.shapes[i], robot.shape_frame[i]
-        pose = (T_root_frames[frame] if frame >= 0 else np.eye(4)) @ shape.pose
-        markers.append(shape_marker(shape, pose, namespace, i, colour))
-    return markers
+    chosen, poses = range(len(robot.shapes)) if shapes is None else shapes, shape_poses(robot, q)
+    return [shape_marker(robot.shapes[i], poses[i], namespace, i, colour) for i in chosen]
 
 
 def brick_markers(bricks: Bricks, namespace: str, number: int, colour: ColorRGBA) -> list[Marker]:
@@ -82,6 +81,17 @@ def brick_markers(bricks: Bricks, namespace: str, number: int, colour: ColorRGBA
         marker.points = _points(centres[of_brick.reshape(-1) == i])
         markers.append(marker)
     return markers
+
+
+def shape_poses(robot: RobotModel, q: np.ndarray) -> np.ndarray:
+    """(S, 4, 4) of the robot's shapes in the root frame at q (dof,), in metres."""
+    T_root_frames = robot.frame_poses(q)[0]
+    return np.array(
+        [
+            (T_root_frames[f] if f >= 0 else np.eye(4)) @ shape.pose
+            for shape, f in zip(robot.shapes, robot.shape_frame, strict=True)
+        ]
+    )
 
 
 def shape_marker(
@@ -99,13 +109,23 @@ def shape_marker(
     return marker
 
 
-def _tip_line(robot, path, tip_link):
+def _lines(robot, path, tip_link):
+    """The ways of the end effector and, thinner, of each joint that moves."""
     pieces = [
         np.linspace(a, b, max(2, int(np.linalg.norm(b - a) / TIP_STEP))) for a, b in zip(path, path[1:], strict=False)
     ]
-    positions = robot.link_poses(np.concatenate([path[:1], *pieces]))[tip_link][:, :3, 3]
-    marker = Marker(ns="tip_path", id=0, type=Marker.LINE_STRIP, action=Marker.ADD, color=TIP_COLOUR)
-    marker.scale.x = 0.01
+    q = np.concatenate([path[:1], *pieces])
+    lines = [_line("tip_path", 0, robot.link_poses(q)[tip_link][:, :3, 3], TIP_COLOUR, 0.01)]
+    joints = robot.frame_poses(q)[:, :, :3, 3]
+    for f in range(joints.shape[1]):
+        if np.ptp(joints[:, f], axis=0).max() > LEAST_TRAIL:
+            lines.append(_line("trails", f, joints[:, f], TRAIL_COLOUR, 0.003))
+    return lines
+
+
+def _line(namespace, number, positions, colour, width):
+    marker = Marker(ns=namespace, id=number, type=Marker.LINE_STRIP, action=Marker.ADD, color=colour)
+    marker.scale.x = width
     marker.pose.orientation.w = 1.0
     marker.points = _points(positions)
     return marker

@@ -14,28 +14,32 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import MarkerArray
 
-from gpu_planners_msgs.srv import AttachObjects, PlanMotion
+from gpu_planners_msgs.srv import AttachObjects, PlanMotion, PlanSequence
 
 from ...arm import PLANNERS
 from ...device import resolve_device
 from ...errors import GpuPlannersError, RobotDescriptionError, SettingsError, shown
-from ..common.diagnostics import WARN, steady_clock
+from .. import moveit
+from ..common.diagnostics import WARN
 from ..common.planner_node import PlannerNode
 from ..common.process import run
 from ..common.qos import BEST_EFFORT, LATCHED, of_durability
 from ..common.request_error import RequestError, error_text
 from . import codes as error_codes
+from . import plan_service, sequence_service
 from .attaching import attach_objects
 from .cloud_topics import CloudTopics
 from .codes import code_of
 from .conversions import joint_positions
+from .dragged_goals import DraggedGoals
 from .frames import Transforms
-from .markers import scene_markers
 from .monitoring import contact_ahead, motion_of
+from .motion_display import MotionDisplay
 from .move_action import MoveAction
 from .move_run import stamped_state
+from .other_arms import OtherArms
 from .parameters import ArmParameters
-from .plan_service import Planned, answer, compile_planner, kind_of, margin_of, warm_up
+from .plan_service import Planned, compile_planner, kind_of, warm_up
 from .planning_scene import PlanningScene
 
 
@@ -45,25 +49,18 @@ class ArmPlannerNode(PlannerNode):
     def __init__(self, **options: Any) -> None:
         super().__init__("arm_planner", ArmParameters, "robot_description", **options)
         self._scene = PlanningScene(self._values, Transforms(self))
+        self._clouds: CloudTopics | None = None  # after the robot of a file is loaded
         self._joint_state = None, 0.0  # latest message, monotonic time of its arrival
-        self._shown = None  # what the next ~/markers will show: (robot, Planned)
-        self._refused = ""  # why the latest message on ~/obstacles was refused
+        self._refused: dict[str, str] = {}  # {where from: why the latest message that changes the scene was refused}
         self._trajectories = self.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
-        self._markers = self.create_publisher(MarkerArray, "~/markers", LATCHED)
+        self._display = MotionDisplay(self, self._place)
+        self._dragged_goals = DraggedGoals(self, self._worker, self._scene, self._display, self._trajectories)
         self.create_subscription(JointState, "joint_states", self._take_joint_state, BEST_EFFORT)
         self.create_subscription(
             MarkerArray,
             "~/obstacles",
             lambda message: self._worker.do(self._change_obstacles, message),
             of_durability(self._values.obstacles_durability, depth=100),
-        )
-        self._clouds = CloudTopics(
-            self,
-            lambda: self._values,
-            self._scene,
-            self._measured,
-            lambda seen: self._worker.do(self._take_cloud, seen),
-            self._state.set_problem,
         )
         if self._values.robot_description_file:
             self._load_file(self._values.robot_description_file)
@@ -74,13 +71,41 @@ class ArmPlannerNode(PlannerNode):
                 lambda message: self._worker.do(self._load_text, message.data),  # type: ignore[attr-defined]
                 LATCHED,
             )
-        self.serve(PlanMotion, "~/plan_motion", self._answer, self._refusal)
+        self._serve_plans(PlanMotion, "plan_motion", plan_service.answer)
+        self._serve_plans(PlanSequence, "plan_sequence", sequence_service.answer)
         self.serve(AttachObjects, "~/attach_objects", self._attach_objects, self._attach_refusal)
+        self._moveit = moveit.serve(
+            self,
+            self._scene,
+            lambda: self._values,
+            self._measured,
+            self._prepare_planner,
+            self._show_motion,
+            self._scene_changed,
+            self._require_known_scene,
+            self._worker.do,
+        )
+        self._clouds = CloudTopics(
+            self,
+            lambda: self._values,
+            self._scene,
+            self._measured,
+            lambda seen: self._worker.do(self._take_object, seen),
+            self._state.set_problem,
+        )
+        self._others = OtherArms(
+            self, lambda: self._values, self._worker.do, self._take_object, self._state.set_problem
+        )
         self._move = MoveAction(
             self, self._worker, lambda: self._values, self._plan_to_move, self._contact_ahead, self._seen
         )
-        self.create_timer(0.2, self._publish_markers, clock=steady_clock())
         self._worker.start()
+
+    def close(self, patience_s: float = -1.0) -> bool:
+        """Stop; False when the job under way has not ended within patience_s seconds (negative: wait for it)."""
+        if self._clouds is not None:
+            self._clouds.close()
+        return super().close(patience_s)
 
     def _load_file(self, path):
         try:
@@ -89,11 +114,6 @@ class ArmPlannerNode(PlannerNode):
             self.close()
             raise SettingsError(f"robot_description_file or what it needs: {error}") from error
         self._worker.do(self._take_robot, [])
-
-    def close(self, patience_s: float = -1.0) -> bool:
-        """Stop; False when the job under way has not ended within patience_s seconds (negative: wait for it)."""
-        self._clouds.close()
-        return super().close(patience_s)
 
     def _load_text(self, urdf):
         self._state.say(WARN, "loading the robot")
@@ -106,6 +126,8 @@ class ArmPlannerNode(PlannerNode):
         for message, received in waiting:
             self._change_obstacles(message, received)
         robot = self._scene.robot
+        if self._moveit is not None:
+            self._moveit.robot_loaded()
         self.get_logger().info(
             f"robot '{robot.name}': {robot.dof} planning joints, {len(robot.shapes)} convex shapes, "
             f"{len(robot.self_collision_pairs)} self-collision pairs, root link '{robot.root_link}'"
@@ -120,6 +142,7 @@ class ArmPlannerNode(PlannerNode):
         self.get_logger().info("compiling (once on a machine, then from the cache)")
         device, took = self._get_ready(lambda: warm_up(self._scene, self._values, self._values.planner))
         self._show_obstacles()
+        self._dragged_goals.begin(self._values, self._measured)
         self.get_logger().info(f"ready on {device} after {took:.1f} s")
 
     def _change_parameters(self, values):
@@ -143,46 +166,60 @@ class ArmPlannerNode(PlannerNode):
         """received: seconds on the node's clock, of a message that waited for the robot; None: now"""
         try:
             self._scene.change_obstacles(message, self._now() if received is None else received)
-            self._refused = "" if received is None else self._refused
+            if received is None:
+                self._refused["obstacles"] = ""
         except Exception as error:  # whatever it is, the next message may be right
-            self._refused = f"a message on ~/obstacles was refused as a whole: {error_text(error)}"
-        self._state.set_problem("obstacles", self._refused)
+            self._refused["obstacles"] = f"a message on ~/obstacles was refused as a whole: {error_text(error)}"
+        self._state.set_problem("obstacles", self._refused.get("obstacles", ""))
         self._show_obstacles()
 
-    def _take_cloud(self, seen):
+    def _take_object(self, seen):
         try:
-            self._scene.take(self._scene.objects.add(seen))
-            self._scene.pack()
+            self._scene.see(seen)
         except Exception as error:  # whatever it is, the next message may be right
             self._state.set_problem(seen.name, f"'{seen.name}' was refused: {error_text(error)}")
         self._show_obstacles()
 
-    def _answer(self, request, response):
-        if self._plan(request, response) and self._values.publish_trajectories:
-            self._trajectories.publish(response.trajectory)
-        return self._told(response)
+    def _serve_plans(self, kind, name, answer):
+        """Serve ~/name of type `kind`. answer: (scene, values, request, measured, response) -> Planned or None"""
 
-    def _plan(self, request, response):
-        """Fill the response -> is there a motion?"""
+        def plan(request, response):
+            if self._plan(answer, request, response) and self._values.publish_trajectories:
+                self._trajectories.publish(response.trajectory)
+            return self._told(name, response)
+
+        def refusal(error):
+            """The response to a request that was not begun, or that failed."""
+            response = kind.Response(code=code_of(error), message=error_text(error))
+            if hasattr(response, "status"):
+                response.status = "refused"
+            return self._told(name, response)
+
+        self.serve(kind, f"~/{name}", plan, refusal)
+
+    def _plan(self, answer, request, response):
+        """Fill the response and show what comes out -> is there a motion?"""
         self._scene.forget_expired(self._now())
         self._refuse_unknown_scene(request)
         self._prepare_planner(request.planner or self._values.planner)
         planned = answer(self._scene, self._values, request, self._measured, response)
-        if planned is not None:
-            self._shown = self._scene.robot, planned
+        if planned is None:
+            self._show_obstacles()  # not the motion before
+        else:
+            self._display.show_motion(self._scene.robot, planned, response.trajectory)
         return planned is not None
 
     def _plan_to_move(self, request):
         """(response, Motion or None)"""
         response = PlanMotion.Response()
-        planned = self._plan(request, response)
+        planned = self._plan(plan_service.answer, request, response)
         self._requests, self._last_answer = self._requests + 1, response.message
-        motion = motion_of(self._scene, response, margin_of(request, self._values)) if planned else None
-        return response, motion
+        margin = plan_service.requested(request, self._values, "margin") if planned else 0.0
+        return response, motion_of(self._scene, response, margin) if planned else None
 
     def _contact_ahead(self, motion, phase):
         self._scene.forget_expired(self._now())
-        self._refuse_unknown_scene(PlanMotion.Request())
+        self._require_known_scene()
         return contact_ahead(self._scene, self._values, motion, phase)
 
     def _seen(self):
@@ -191,26 +228,46 @@ class ArmPlannerNode(PlannerNode):
         q = self._place() if self._scene.robot is not None else None
         return None if q is None else stamped_state(message, q, time.monotonic() - arrival, self._now())
 
-    def _refusal(self, error):
-        """The response to a request that was not begun, or that failed."""
-        return self._told(PlanMotion.Response(code=code_of(error), message=error_text(error), status="refused"))
-
-    def _told(self, response):
+    def _told(self, name, response):
         response.message += f" (warning: {self._state.problem})" if self._state.problem else ""
         self._requests, self._last_answer = self._requests + 1, response.message
         if response.code == error_codes.SUCCESS:  # rclpy wants a call of its own for each severity
-            self.get_logger().info(f"plan_motion: {response.message}")
+            self.get_logger().info(f"{name}: {response.message}")
         else:
-            self.get_logger().warning(f"plan_motion: {response.message}")
+            self.get_logger().warning(f"{name}: {response.message}")
+        return response
+
+    def _show_motion(self, path, objects, trajectory):
+        robot = self._scene.robot
+        self._display.show_motion(robot, Planned(path, objects, self._values.tip_link or robot.tip_link), trajectory)
+
+    def _scene_changed(self, refused):
+        """refused: why a message of MoveIt was refused; empty: none was"""
+        self._refused["moveit"] = refused
+        self._state.set_problem("moveit", refused)
+        self._show_obstacles()
+
+    def _attach_objects(self, request, response):
+        response = attach_objects(self._scene, request, self._measured, response)
+        self.get_logger().info(f"attach_objects: {response.message}")
+        self._show_obstacles()
+        return response
+
+    def _attach_refusal(self, error):
+        response = AttachObjects.Response(code=code_of(error), message=error_text(error))
+        response.attached = list(self._scene.objects.carried)
+        self.get_logger().warning(f"attach_objects: {response.message}")
         return response
 
     def _refuse_unknown_scene(self, request):
-        """Obstacles that were refused are there all the same, and nobody knows where."""
-        if self._refused and not request.ignore_scene:
-            raise RequestError(
-                error_codes.INVALID_OBJECT_NAME,
-                f"the scene is not known: {self._refused}; publish obstacles that are right, or ask with ignore_scene",
-            )
+        """Obstacles that were refused are there all the same, and nobody knows where; so with other arms."""
+        if not request.ignore_scene:
+            self._require_known_scene("; publish what is right, or ask with ignore_scene")
+
+    def _require_known_scene(self, what_to_do=""):
+        unknown = next(filter(None, self._refused.values()), "") or self._others.problem
+        if unknown:
+            raise RequestError(error_codes.INVALID_OBJECT_NAME, f"the scene is not known: {unknown}{what_to_do}")
 
     def _prepare_planner(self, name):
         """Load a planner; one that was never used on this machine is compiled, while other requests go on."""
@@ -222,29 +279,9 @@ class ArmPlannerNode(PlannerNode):
             self._unless_compiled(kind_of(name, device), compile_planner, robot, name, device, values.motion_check)
             self._get_ready(lambda: warm_up(self._scene, values, name))
 
-    def _attach_objects(self, request, response):
-        response = attach_objects(self._scene, request, self._measured, response)
-        return self._attach_told(response)
-
-    def _attach_refusal(self, error):
-        response = AttachObjects.Response(code=code_of(error), message=error_text(error))
-        response.attached = list(self._scene.objects.carried)
-        return self._attach_told(response)
-
-    def _attach_told(self, response):
-        self.get_logger().info(f"attach_objects: {response.message}")
-        self._worker.do(self._show_obstacles)
-        return response
-
     def _show_obstacles(self):
         if (robot := self._scene.robot) is not None:
-            self._shown = robot, Planned(np.zeros((0, robot.dof)), self._scene.objects, robot.tip_link)
-
-    def _publish_markers(self):
-        """Markers cost more than planning, so they are made when someone looks."""
-        if self._shown is not None and self._markers.get_subscription_count():
-            (robot, planned), self._shown = self._shown, None
-            self._markers.publish(scene_markers(robot, planned.objects, planned.path, planned.tip_link, self._place()))
+            self._display.show_scene(robot, self._scene.objects)
 
     def _place(self):
         """(dof,) where joint_states has the robot, or None."""

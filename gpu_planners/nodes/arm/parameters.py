@@ -3,12 +3,14 @@
 from dataclasses import dataclass, replace
 
 from ...arm import PLANNERS
+from ...arm.cartesian import Settings as LineSettings
 from ...arm.collision.checker import MARGIN, MotionCheck
 from ...arm.planners.prm import Settings as PrmSettings
 from ...arm.planners.rrt_connect import Settings as RrtConnectSettings
 from ...arm.planners.settings import PlannerSettings
 from ...arm.planners.tree.rrt import Settings as RrtSettings
 from ...arm.planners.tree.rrt_star import Settings as RrtStarSettings
+from ...errors import SettingsError
 from ...settings import changed, setting
 from ..common.parameters import NodeParameters
 
@@ -72,7 +74,7 @@ class ArmParameters(NodeParameters):
         read_only=True,
     )
     publish_trajectories: bool = setting(
-        False, "Publish what ~/plan_motion plans on ~/joint_trajectory; a controller that listens there executes it"
+        False, "Publish what is planned on ~/joint_trajectory; a controller that listens there executes it"
     )
     monitor_patience_s: float = setting(
         1.0,
@@ -82,9 +84,31 @@ class ArmParameters(NodeParameters):
         60.0,
         unit="seconds",
     )
+    moveit_interface: str = setting(
+        "all",
+        "MoveIt's interfaces, where moveit_msgs is installed: all, only the action (beside a move_group), or none",
+        choices=("all", "action", "none"),
+        read_only=True,
+    )
+    move_group_action: str = setting("move_action", "Name of the action MoveGroup", read_only=True)
     planner: str = setting("rrt_connect", "Planner of requests that name none", choices=tuple(PLANNERS))
     velocity_scaling: float = setting(1.0, "Fraction of the velocity limits that motions use", 1e-3, 1.0)
     acceleration_scaling: float = setting(1.0, "Fraction of the acceleration limits that motions use", 1e-3, 1.0)
+    corner_deviation: float = setting(
+        0.1,
+        "Farthest that a motion leaves its path at corners, which it then passes without a stop if that is proven "
+        "free, too; joint-space L2 norm. 0: stop at corners",
+        0.0,
+        10.0,
+        unit="rad or m",
+    )
+    jerk_time_s: float = setting(
+        0.1,
+        "Time in which joints go from rest to full acceleration: the jerk limit is the acceleration limit over it",
+        1e-3,
+        10.0,
+        unit="seconds",
+    )
     margin: float = setting(
         MARGIN.default,
         "Distance kept from obstacles in requests that give none",
@@ -96,6 +120,7 @@ class ArmParameters(NodeParameters):
         8, "Most collision-free joint solutions used for each pose goal, nearest to the start first", 1, 256
     )
     max_goals: int = setting(1000, "Most goals of a request, joint goals and pose goals together", 1, 1_000_000)
+    max_segments: int = setting(100, "Most segments of a sequence", 1, 10_000)
     max_obstacles: int = setting(10_000, "Most obstacles of a message, and of ~/obstacles altogether", 1, 10_000_000)
     max_triangles: int = setting(
         20_000,
@@ -112,6 +137,18 @@ class ArmParameters(NodeParameters):
         1e-6,
         1.0,
         unit="rad or m",
+    )
+    other_arms: tuple = setting(
+        (), "Namespaces of other arm_planner nodes, whose arms are obstacles that move", items=str, read_only=True
+    )
+    other_arm_poses: tuple = setting(
+        (),
+        "For each of other_arms x, y, z and yaw of its root in this robot's root frame",
+        items=float,
+        unit="metres, rad",
+    )
+    other_arm_padding: float = setting(
+        0.02, "Distance by which the boxes about other arms are larger on each side", 0.0, 1.0, unit="metres"
     )
     points_voxel_size: float = setting(
         0.02, "Edge length of the voxels that the points of ~/points become", 1e-3, 10.0, unit="metres"
@@ -144,11 +181,20 @@ class ArmParameters(NodeParameters):
     points_lifetime_s: float = setting(
         0.0, "How long the obstacles of a cloud stay; 0: until the next cloud in its frame", 0.0, 1e9, unit="seconds"
     )
+    line: LineSettings = LineSettings()
     rrt_connect: RrtConnectSettings = NodeRrtConnect()
     prm: PrmSettings = PrmSettings()
     rrt: RrtSettings = RrtSettings()
     rrt_star: RrtStarSettings = RrtStarSettings()
     motion_check: MotionCheck = MotionCheck()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.other_arm_poses) != 4 * len(self.other_arms):
+            raise SettingsError(
+                f"parameter 'other_arm_poses' has {len(self.other_arm_poses)} numbers; "
+                f"allowed: {4 * len(self.other_arms)}, four for each of other_arms"
+            )
 
     def planner_settings(self, planner: str) -> PlannerSettings:
         """The settings of one of PLANNERS."""

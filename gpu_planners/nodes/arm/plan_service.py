@@ -3,7 +3,7 @@
 import gc
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,10 +11,9 @@ import numpy as np
 from gpu_planners_msgs.srv import PlanMotion
 
 from ...arm import CollisionChecker, CollisionWorld, MotionCheck, RobotModel
-from ...arm.planners.result import PlanningResult
 from ...arm.planners.settings import LEAST_TIME_S, PlannerSettings
 from ...arm.robot import inverse_kinematics
-from ...arm.trajectory import time_parameterize
+from ...arm.trajectory import Trajectory, time_parameterize
 from ...device import resolve_device
 from ..common.compiling import say_compiled
 from ..common.request_error import RequestError, check_count, error_text, one_line
@@ -59,13 +58,13 @@ def answer(
 
 def _plan(scene, values, request, measured, response):
     scene.require_robot()
-    name, settings = _planner(values, request)
-    scaling = [_requested(request, values, name) for name in ("velocity_scaling", "acceleration_scaling")]
-    margin = margin_of(request, values)
+    name, settings = planner_of(values, request)
+    scaling = [requested(request, values, name) for name in ("velocity_scaling", "acceleration_scaling")]
+    margin = requested(request, values, "margin")
     goal_count = len(request.joint_goals) + len(request.pose_goals)
     check_count("goals", goal_count, "max_goals", values, error_codes.FAILURE)
     until = time.monotonic() + settings.time_limit_s
-    start_positions = _start(scene.robot, request, measured)
+    start_positions = start_of(scene.robot, request, measured)
     scene.place_other_joints(start_positions, values.fixed_joint_tolerance)
     robot = scene.robot  # with the gripper where it stands
     start = configuration(robot, start_positions, "the start", error_codes.START_STATE_INVALID)
@@ -86,23 +85,32 @@ def _plan(scene, values, request, measured, response):
         response.message = f"{late}: {response.message}"
     if not result.solved:
         return None
-    motion_s = _fill_motion(response, robot, result, scaling)
+    trajectory = timed(checker, result.path, scaling, values)
+    response.path, response.trajectory = path_message(robot, result.path), trajectory_message(robot, trajectory)
     response.path_length, response.goal_index = float(result.cost), goal_of[result.goal_index]
     response.message = (
-        f"solved: {len(result.path)} waypoints, length {result.cost:.2f}, {motion_s:.2f} s long, "
+        f"solved: {len(result.path)} waypoints, length {result.cost:.2f}, {trajectory.duration:.2f} s long, "
         f"among {len(objects.standing)} obstacles, by {name} on {checker.device} in {1e3 * result.time_s:.1f} ms"
     ) + (f"; {one_line(result.message)}" if result.message else "")
     return Planned(result.path, objects, tip_link)
 
 
-def _fill_motion(response: PlanMotion.Response, robot: RobotModel, result: PlanningResult, scaling: list[float]):
-    """Put the path and its timing into the response -> seconds that the motion takes."""
-    trajectory = time_parameterize(result.path, robot.velocity * scaling[0], robot.acceleration * scaling[1])
-    response.path, response.trajectory = path_message(robot, result.path), trajectory_message(robot, trajectory)
-    return trajectory.times[-1]
+def timed(checker: CollisionChecker, path: np.ndarray, scaling: Sequence[float], values: ArmParameters) -> Trajectory:
+    """A path (K, dof) with times. scaling: fractions of the velocity and acceleration limits"""
+    robot = checker.robot
+    acceleration = robot.acceleration * scaling[1]
+    return time_parameterize(
+        path,
+        robot.velocity * scaling[0],
+        acceleration,
+        acceleration / values.jerk_time_s,
+        values.corner_deviation,
+        checker,
+    )
 
 
-def _planner(values: ArmParameters, request: PlanMotion.Request) -> tuple[str, PlannerSettings]:
+def planner_of(values: ArmParameters, request: PlanMotion.Request) -> tuple[str, PlannerSettings]:
+    """Name and settings of the planner that a request names, or else the parameter."""
     name = request.planner or values.planner
     if name not in PLANNERS:
         raise RequestError(error_codes.FAILURE, f"unknown planner '{name}'; known are {', '.join(PLANNERS)}")
@@ -112,12 +120,7 @@ def _planner(values: ArmParameters, request: PlanMotion.Request) -> tuple[str, P
     return name, replace(chosen, time_limit_s=request.time_limit_s) if request.time_limit_s else chosen
 
 
-def margin_of(request: PlanMotion.Request, values: ArmParameters) -> float:
-    """Metres that the motion of a request keeps from obstacles."""
-    return _requested(request, values, "margin")
-
-
-def _requested(request, values, name):
+def requested(request, values, name):
     """A number of the request, or the parameter of the same name where the request has 0."""
     value, rule = getattr(request, name) or getattr(values, name), ArmParameters.rules[name]
     if not rule.low <= value <= rule.high:
@@ -128,7 +131,7 @@ def _requested(request, values, name):
     return value
 
 
-def _start(robot, request, measured):
+def start_of(robot, request, measured):
     """{joint: position} of the request, completed by joint_states for joints that are not planned."""
     if request.start.name or request.start.position:
         code = error_codes.START_STATE_INVALID
@@ -169,4 +172,5 @@ def compile_planner(robot: RobotModel, planner: str, device: str, motion: Motion
         PLANNERS[planner].solve(
             free[0], free[1:2], checker, PLANNERS[planner].Settings(max_samples=256, time_limit_s=1.0)
         )
+    time_parameterize(q[:3], robot.velocity, robot.acceleration, deviation=0.01, checker=checker)
     say_compiled(kind_of(planner, device))

@@ -13,13 +13,14 @@ from gpu_planners_msgs.srv import PlanMotion
 
 from ...arm import CollisionChecker, CollisionWorld, MotionCheck, RobotModel, load_urdf
 from ...arm.collision.scene_file import fixed_frames, load_scene
+from ...arm.geometry.bricks import Bricks
 from ...errors import ObstacleError
 from ..common.request_error import RequestError, check_count
 from . import codes as error_codes
 from .frames import RobotFrames, Transforms
 from .marker_objects import check_markers, marker_object, obstacle_name
 from .parameters import ArmParameters
-from .scene_objects import SceneObjects, Source, object_of_world
+from .scene_objects import SceneObject, SceneObjects, Source, object_of_world
 
 MAX_WAITING = 1000  # obstacle messages kept for a robot that has not come yet
 
@@ -166,11 +167,18 @@ class PlanningScene:
         checker.world, checker.margin = objects.world, margin
         return checker
 
-    def pack(self) -> None:
-        """Pack what changed for the checker of the last request, before the next one has to wait for it."""
+    def see(self, seen: SceneObject) -> None:
+        """Take voxels that a sensor sees in place of those of the same name, and pack them for the checker of the last
+        request, before the next one has to wait for it. An object without voxels goes."""
+        objects = self.objects
+        if any(not isinstance(piece, Bricks) or len(piece) for piece in seen.pieces):
+            objects = objects.add(seen)
+        elif seen.name in objects.standing:
+            objects = objects.remove(seen.name)
+        self.take(objects)
         if self._checker is not None and self._checker[1].robot is self.robot:
             self._checker[1].world = self.world
-            self._checker[1].packed_scene  # noqa: B018 - packs
+            self._checker[1].prepare()
 
     def link_pose(self, link: str, positions: dict[str, float]) -> np.ndarray:
         """(4, 4) T_root_link at {joint: rad or m}, every planning joint among them; RequestError names the link."""

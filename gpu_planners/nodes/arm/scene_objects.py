@@ -33,6 +33,7 @@ class Source(Enum):
     SERVICE = "service"
     CLOUD = "cloud"
     MOVEIT = "moveit"
+    OTHER_ARM = "other arm"
 
 
 @dataclass(frozen=True, eq=False)

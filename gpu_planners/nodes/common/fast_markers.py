@@ -1,4 +1,4 @@
-"""Markers of very many points, made quickly."""
+"""Markers of very many points, and markers that move often, made quickly."""
 
 import numpy as np
 from geometry_msgs.msg import Point
@@ -31,3 +31,23 @@ def serialized_with_points(marker: Marker, points: np.ndarray) -> bytes:
         + np.ascontiguousarray(points, float).tobytes()
         + data[first + SAMPLE.nbytes :]
     )
+
+
+class PosedMarkers:
+    """A MarkerArray whose poses change and nothing else: only their bytes are written anew, which takes microseconds
+    where the points of a robot's hulls take a tenth of a second."""
+
+    def __init__(self, message: MarkerArray) -> None:
+        samples = [1e-300 * (np.arange(7) + 1.5 + 8 * number) for number in range(len(message.markers))]
+        for marker, sample in zip(message.markers, samples, strict=True):
+            place, turn = marker.pose.position, marker.pose.orientation
+            place.x, place.y, place.z, turn.x, turn.y, turn.z, turn.w = sample.tolist()
+        self._data = bytearray(serialize_message(message))
+        self._starts = [self._data.index(sample.tobytes()) for sample in samples]
+
+    def at(self, positions: np.ndarray, quaternions: np.ndarray) -> bytes:
+        """The serialized message with its markers at (N, 3) metres, turned by (N, 4) x, y, z, w."""
+        poses = np.hstack([positions, quaternions]).astype(np.float64)
+        for start, pose in zip(self._starts, poses, strict=True):
+            self._data[start : start + pose.nbytes] = pose.tobytes()
+        return bytes(self._data)

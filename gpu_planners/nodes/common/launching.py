@@ -1,9 +1,17 @@
-"""What the launch files share. Only a ROS installation has launch and launch_ros, so they are imported where used."""
+"""What the launch files share. Only a ROS installation has launch and launch_ros, so they are imported where used.
+
+Whatever can be known to fail, a package that is not installed or an argument that is no truth value, fails before any
+process starts: launch stops its other actions then, but a node that it has begun to start would live on.
+"""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from ...errors import GpuPlannersError
 from ...share import share_folder
+
+TRUTH = {"true": True, "1": True, "false": False, "0": False}
 
 
 def usual_arguments(planner: str, frame_text: str, rviz: str = "false") -> dict[str, tuple[str, str]]:
@@ -13,7 +21,7 @@ def usual_arguments(planner: str, frame_text: str, rviz: str = "false") -> dict[
         "use_sim_time": ("false", "Take the time from /clock"),
         "params_file": (str(share_folder() / "config" / f"{planner}.yaml"), "Parameters of the planner"),
         "log_level": ("info", "debug, info, warn, error or fatal"),
-        "rviz": (rviz, "Start RViz with the planner's view"),
+        "rviz": (rviz, "Start RViz with the planner's view: true or false"),
         "fixed_frame": ("", frame_text),
         "device": ("", "auto, cpu, cuda or cuda:N"),
     }
@@ -39,34 +47,34 @@ def launch_description(arguments: dict[str, tuple[str, str]], start: Callable[[d
 def planner_and_view(
     planner: str, given: dict[str, str], parameters: dict[str, tuple[str, type]], more: dict[str, Any] | None = None
 ) -> list:
-    """[the planner's node, RViz when asked]
+    """[the planner's node, and RViz when asked]. Raises GpuPlannersError where RViz is asked for and not installed.
 
     planner: name of the node, its executable, parameter file and view
     given: {argument: text}, those of usual_arguments and of `parameters`
     parameters: {argument: (parameter, type)}; an argument that is empty leaves the parameter to the file
     more: {parameter: value}
     """
-    from launch.conditions import IfCondition
-    from launch.substitutions import LaunchConfiguration
     from launch_ros.actions import Node
     from launch_ros.parameter_descriptions import ParameterValue
 
+    with_rviz = rviz_wanted(given)
     # typed, for a file name or a group that looks like a number must stay a text, and a radius of 1 is no whole number
     values = {
         parameter: ParameterValue(kind(given[name]), value_type=kind)
         for name, (parameter, kind) in parameters.items()
         if given[name]
     }
-    use_sim_time = ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool)
     node = Node(
         package="gpu_planners",
         executable=planner,
         name=planner,
         namespace=given["namespace"],
         output="screen",
-        parameters=[given["params_file"], {**values, **(more or {}), "use_sim_time": use_sim_time}],
+        parameters=[given["params_file"], {**values, **(more or {}), "use_sim_time": truth(given, "use_sim_time")}],
         arguments=["--ros-args", "--log-level", given["log_level"]],
     )
+    if not with_rviz:
+        return [node]
     frame = ["-f", given["fixed_frame"]] if given["fixed_frame"] else []
     rviz = Node(
         package="rviz2",
@@ -74,6 +82,69 @@ def planner_and_view(
         name="rviz2",
         namespace=given["namespace"],
         arguments=["-d", str(share_folder() / "config" / f"{planner}.rviz"), *frame],
-        condition=IfCondition(given["rviz"]),
+        parameters=[{"use_sim_time": truth(given, "use_sim_time")}],
     )
     return [node, rviz]
+
+
+def robot_state_publisher(given: dict[str, str]) -> list:
+    """[the node that publishes the robot's transforms and its description, for RViz], where the arguments name a URDF
+    file and it is asked for, or is installed and not refused.
+
+    given: {argument: text} with `urdf`, `robot_state_publisher` ("auto", "true" or "false"), `namespace` and
+        `use_sim_time`
+    """
+    from launch_ros.actions import Node
+    from launch_ros.parameter_descriptions import ParameterValue
+
+    name, asked = "robot_state_publisher", given["robot_state_publisher"] != "auto"
+    if not given["urdf"] or (asked and not truth(given, name)):
+        return []
+    if not installed(name):
+        if asked:
+            raise GpuPlannersError(f"{name}:=true needs the ROS package {name}, which is not installed")
+        return []
+    try:
+        urdf = Path(given["urdf"]).expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise GpuPlannersError(f"urdf:={given['urdf']} cannot be read: {error}") from error
+    description = ParameterValue(urdf, value_type=str)  # a text, even where it could be read as YAML
+    return [
+        Node(
+            package=name,
+            executable=name,
+            name=name,
+            namespace=given["namespace"],
+            parameters=[{"robot_description": description, "use_sim_time": truth(given, "use_sim_time")}],
+        )
+    ]
+
+
+def rviz_wanted(given: dict[str, str]) -> bool:
+    """Do the arguments ask for RViz? Raises GpuPlannersError where they do and it is not installed."""
+    if not truth(given, "rviz"):
+        return False
+    if not installed("rviz2"):
+        raise GpuPlannersError(
+            "rviz:=true needs the ROS package rviz2, which is not installed; install it (apt install "
+            "ros-$ROS_DISTRO-rviz2) or launch with rviz:=false. Nothing was started"
+        )
+    return True
+
+
+def truth(given: dict[str, str], name: str) -> bool:
+    """An argument that is true or false; GpuPlannersError for any other text."""
+    try:
+        return TRUTH[given[name].strip().lower()]
+    except KeyError:
+        raise GpuPlannersError(f"{name}:={given[name]}: allowed are true and false") from None
+
+
+def installed(package: str) -> bool:
+    """Is a ROS package in the sourced installation?"""
+    from ament_index_python.packages import PackageNotFoundError, get_package_prefix
+
+    try:
+        return bool(get_package_prefix(package))
+    except PackageNotFoundError:
+        return False

@@ -1,0 +1,277 @@
+"""Straight lines of the tool: the configurations that move a link on a straight line while it turns evenly.
+
+From the start, the line is followed in steps: the joints' rates that the line asks for give a first guess, in which
+joints that the line leaves free move away from their limits, and Newton's method puts the link back onto the line. A
+step is halved until the link stays within the tolerances on the straight joint motion between two steps, and until the
+joints move about as the rates said: so the arm never jumps to another of its postures. Where that fails at the least
+step, the line ends, and the answer says how far it came and why.
+
+The joint motions between the steps are proven free for a robot that is thicker by twice `motion.timing.TUBE`: a smooth
+curve through the steps, and whatever a controller makes of it, then stays free.
+"""
+
+import math
+import time
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial.transform import Rotation
+
+from ..errors import ConfigurationError, SettingsError, shown
+from ..settings import Described, setting
+from .motion.timing import TUBE
+from .robot.inverse_kinematics import as_poses
+from .robot.model import RobotModel
+from .robot.tip import Tip
+
+EXACT = 1e-10  # metres and rad: how well Newton's method puts the link onto the line
+NEWTON = 12  # its steps at most
+BETWEEN = np.array([0.25, 0.5, 0.75])  # of a joint motion, where the link's distance from the line is looked at
+KEPT = 0.8  # of the tolerances that steps may use: what lies between the places looked at, and the smooth curve
+GROWTH = 1.5  # of a step after one that went well
+FREE_GAIN = 0.5  # rad or m by which free joints move away from their limits at most, for a metre or radian of the line
+STARTS = 16  # postures that are tried where only the pose of the start is given
+NEAR_CONTACT = 8  # parts of the step that is not free, to say how far the line is free
+
+
+class End(Enum):
+    """Why a line ends where it does."""
+
+    REACHED = "reached"
+    COLLISION = "collision"
+    LIMITS = "joint limits"
+    SINGULAR = "singular"
+    UNREACHABLE = "unreachable"
+    TIMED_OUT = "time limit reached"
+
+
+@dataclass(frozen=True)
+class Settings(Described):
+    """Settings of straight lines."""
+
+    tolerance: float = setting(1e-3, "Farthest that the tool may be from the line", 1e-6, 0.1, unit="metres")
+    angle_tolerance: float = setting(
+        1e-3, "Farthest that the tool's orientation may be from the even turn", 1e-6, 1.0, unit="rad"
+    )
+    step: float = setting(0.02, "Longest step along the line", 1e-4, 1.0, unit="metres")
+    angle_step: float = setting(0.1, "Greatest turn of the tool in a step", 1e-3, 1.0, unit="rad")
+    least_step: float = setting(1e-3, "Least step, in parts of the longest one; below, the line ends", 1e-6, 0.5)
+    jump: float = setting(
+        0.3, "Farthest that a joint may move in a step; more is a jump to another posture", 1e-3, 3.0, unit="rad or m"
+    )
+    time_limit_s: float = setting(10.0, "Longest time for a line", 1e-3, 86_400.0, unit="seconds")
+
+
+@dataclass(frozen=True)
+class Line:
+    """Answer of `solve`.
+
+    end: why it ends where it does
+    path: (K, dof) configurations from the start on, rad or m; straight joint motions between them are proven free and
+        keep the link on the line. (0, dof) where not even the start is free
+    fractions: (K,) how much of the line the link has done there, from 0 to fractions[-1]
+    text: one sentence that says what stopped it; empty where it reached its end
+    """
+
+    end: End
+    path: np.ndarray
+    fractions: np.ndarray
+    text: str
+
+    @property
+    def fraction(self) -> float:
+        """How much of the line could be done, from 0 to 1."""
+        return float(self.fractions[-1]) if len(self.fractions) else 0.0
+
+    @property
+    def solved(self) -> bool:
+        """Does it reach its end?"""
+        return self.end is End.REACHED
+
+
+def solve(
+    start: ArrayLike,
+    goal: ArrayLike,
+    checker: Any,
+    settings: Settings = Settings(),
+    link: str | None = None,
+    seed: int = 0,
+) -> Line:
+    """Move a link on a straight line, evenly turning the short way, to a pose.
+
+    start: (dof,) configuration, rad or m; or (4, 4) pose of the link, then several postures are tried, and the one that
+        comes farthest counts
+    goal: (4, 4) pose of the link in the root frame, metres (`shifted` makes one from a translation)
+    checker: CollisionChecker; link: default: the robot's tip link; seed: of the postures that are tried
+
+    Raises ConfigurationError or SettingsError that name what is wrong with start, goal or checker, and
+    RobotDescriptionError for an unknown link.
+    """
+    if not isinstance(settings, Settings):
+        raise SettingsError(f"settings is {shown(settings)}; allowed: cartesian.Settings")
+    if not callable(getattr(checker, "thickened", None)):
+        raise SettingsError(f"checker is {shown(checker)}; allowed: a CollisionChecker")
+    robot, until = checker.robot, time.monotonic() + settings.time_limit_s
+    tip = Tip(robot, robot.tip_link if link is None else link)
+    T_goal = as_poses(goal, tip.link)[0][0]
+    starts = _starts(start, robot, tip, checker, seed, settings)
+    best = Line(
+        End.UNREACHABLE,
+        np.zeros((0, robot.dof)),
+        np.zeros(0),
+        f"no posture that is free places '{tip.link}' at the start",
+    )
+    for q in starts:
+        line = _from(q, T_goal, tip, checker, settings, until)
+        if line.solved:
+            return line
+        if line.fraction > best.fraction or not len(best.path):
+            best = line
+        if time.monotonic() > until:
+            break
+    return best
+
+
+def shifted(robot: RobotModel, q: ArrayLike, translation: ArrayLike, link: str | None = None, along_tool: bool = False):
+    """(4, 4) pose of a link at q (dof,) moved by a translation (3,) in metres, of the root's axes or of its own."""
+    tip = Tip(robot, robot.tip_link if link is None else link)
+    T, vector = tip.pose(robot.as_configurations(q))[0].copy(), np.asarray(translation, dtype=float)
+    if vector.shape != (3,) or not np.isfinite(vector).all():
+        raise SettingsError(f"translation is {shown(translation)}; allowed: three finite numbers, metres")
+    T[:3, 3] += T[:3, :3] @ vector if along_tool else vector
+    return T
+
+
+def _starts(start, robot, tip, checker, seed, settings):
+    """[(dof,)] where the line may begin."""
+    given = np.asarray(start, dtype=float)
+    if given.shape == (4, 4):
+        found = robot.inverse_kinematics(
+            given, checker, link=tip.link, solutions=STARTS, seed=seed, time_limit_s=settings.time_limit_s / 2
+        )
+        return list(found.q)
+    if given.shape != (robot.dof,) or not np.isfinite(given).all():
+        raise ConfigurationError(
+            f"start is {shown(start)}; allowed: {robot.dof} finite numbers, or the link's pose (4, 4)"
+        )
+    return [given]
+
+
+@dataclass(frozen=True)
+class _Way:
+    """The line itself: poses by the fraction 0..1."""
+
+    T: np.ndarray
+    shift: np.ndarray
+    turn: np.ndarray
+
+    def poses(self, fractions: np.ndarray) -> np.ndarray:
+        """(N, 4, 4)"""
+        T = np.broadcast_to(np.eye(4), (len(fractions), 4, 4)).copy()
+        T[:, :3, :3] = Rotation.from_rotvec(fractions[:, None] * self.turn).as_matrix() @ self.T[:3, :3]
+        T[:, :3, 3] = self.T[:3, 3] + fractions[:, None] * self.shift
+        return T
+
+    def misses(self, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(N,) metres of (N, 4, 4) from the line, and (N,) rad from the orientation that belongs to the place."""
+        away, squared = poses[:, :3, 3] - self.T[:3, 3], float(self.shift @ self.shift)
+        turned = Rotation.from_matrix(poses[:, :3, :3] @ self.T[:3, :3].T).as_rotvec()
+        if squared > 1e-18:
+            share = np.clip(away @ self.shift / squared, 0.0, 1.0)
+        else:
+            share = np.clip(turned @ self.turn / max(float(self.turn @ self.turn), 1e-30), 0.0, 1.0)
+        off = np.linalg.norm(away - share[:, None] * self.shift, axis=1)
+        wanted = Rotation.from_rotvec(share[:, None] * self.turn)
+        return off, (Rotation.from_rotvec(turned) * wanted.inv()).magnitude()
+
+
+def _from(q, T_goal, tip, checker, settings, until) -> Line:
+    """The line from a configuration."""
+    T = tip.pose(q[None])[0]
+    way = _Way(T, T_goal[:3, 3] - T[:3, 3], Rotation.from_matrix(T_goal[:3, :3] @ T[:3, :3].T).as_rotvec())
+    path, fractions, end, text = _follow(q, way, 1.0, tip, settings, until)
+    thick = checker.thickened(2 * TUBE)
+    if not thick.configurations_valid(path[:1])[0]:
+        text = f"the start is not free: {_met(path[0], checker)}"
+        return Line(End.COLLISION, path[:0], fractions[:0], text)
+    free = thick.motions_valid(path[:-1], path[1:]) if len(path) > 1 else np.ones(0, dtype=bool)
+    if free.all():
+        return Line(end, path, fractions, text)
+    last = int(np.argmin(free))
+    finer = settings.__class__(**{**vars(settings), "step": max(settings.step / NEAR_CONTACT, 1e-4)})
+    more, shares, *_ = _follow(path[last], way, fractions[last + 1], tip, finer, until, fractions[last])
+    free = thick.motions_valid(more[:-1], more[1:])
+    count = len(free) if free.all() else int(np.argmin(free))
+    path, blocked = np.concatenate([path[: last + 1], more[1 : count + 1]]), more[min(count + 1, len(more) - 1)]
+    shares = np.concatenate([fractions[: last + 1], shares[1 : count + 1]])
+    return Line(End.COLLISION, path, shares, f"the way is not free: {_met(blocked, checker)}")
+
+
+def _met(q, checker):
+    """What is in the way at a configuration."""
+    pairs = checker.colliding_pairs(q) or checker.thickened(2 * TUBE).colliding_pairs(q)
+    if not pairs:
+        return f"nothing can be proven about what comes nearer than {2e3 * TUBE:g} mm"
+    return f"'{pairs[0][0]}' meets '{pairs[0][1]}', or comes nearer than {2e3 * TUBE:g} mm"
+
+
+def _follow(q, way, until_fraction, tip, settings, until, fraction=0.0):
+    """Follow a line by its fractions from `fraction` on -> path (K, dof), fractions (K,), End, text."""
+    size = max(np.linalg.norm(way.shift) / settings.step, np.linalg.norm(way.turn) / settings.angle_step, 1.0)
+    longest = 1.0 / math.ceil(size)
+    path, fractions, step = [q], [fraction], longest
+    while fractions[-1] < until_fraction - 1e-12:
+        if time.monotonic() > until:
+            return np.array(path), np.array(fractions), End.TIMED_OUT, f"{settings.time_limit_s:g} s are over"
+        left = until_fraction - fractions[-1]
+        parts = max(math.ceil(left / step - 1e-9), 1)
+        to = until_fraction if parts == 1 else fractions[-1] + left / parts
+        found, stuck = _step(path[-1], fractions[-1], to, way, tip, settings)
+        if found is not None:
+            path.append(found)
+            fractions.append(to)
+            step = min(step * GROWTH, longest)
+        elif step < settings.least_step * longest:
+            return np.array(path), np.array(fractions), *_stopped(path[-1], to, stuck, way, tip)
+        else:
+            step = min(step, left) / 2
+    return np.array(path), np.array(fractions), End.REACHED, ""
+
+
+def _step(q, first, last, way, tip, settings):
+    """(dof,) at the fraction `last` from q at `first`, or None; and which joints stood at their limits, (dof,) bool."""
+    T_to = way.poses(np.array([last]))[0]
+    T, J = tip.pose_and_jacobian(q)
+    rate = np.concatenate([way.shift, way.turn]) * (last - first)
+    moved = tip.rates(J, rate) + tip.away_from_limits(q, J, FREE_GAIN * np.linalg.norm(rate))
+    held = tip.beyond(q + moved)
+    if held.any():  # the other joints do it alone, if they can
+        moved = tip.rates(J, rate, held)
+    guess = tip.bounded(q + moved)
+    found, at_limit = tip.newton(guess, T_to, NEWTON, EXACT)
+    if found is None:
+        return None, at_limit
+    moved = np.abs(found - q)
+    if moved.max() > settings.jump or np.abs(found - guess).max() > 0.5 * moved.max() + 1e-3:
+        return None, at_limit
+    off, angle = way.misses(tip.pose(q + BETWEEN[:, None] * (found - q)))
+    if off.max() > KEPT * settings.tolerance or angle.max() > KEPT * settings.angle_tolerance:
+        return None, at_limit
+    return found, at_limit
+
+
+def _stopped(q, fraction, at_limit, way, tip):
+    """(End, text) of a line that cannot go on from q to a fraction."""
+    robot, names = tip.robot, tip.robot.joint_names
+    near = at_limit | (~robot.continuous & (np.minimum(q - robot.lower, robot.upper - q) < 1e-4))
+    near &= tip.moves
+    if near.any():
+        said = ", ".join(f"'{names[k]}' at {q[k]:.4g}" for k in np.flatnonzero(near))
+        return End.LIMITS, f"at a joint's limit: {said}"
+    poses = way.poses(np.array([min(fraction + 1e-3, 1.0)]))
+    if not len(robot.inverse_kinematics(poses, link=tip.link, seed_q=q, solutions=1, seeds=64)[0]):
+        return End.UNREACHABLE, f"'{tip.link}' cannot reach the line beyond this place"
+    return End.SINGULAR, "a singular posture: the line goes on only in another posture of the arm"

@@ -1,0 +1,203 @@
+"""How fast a curve in joint space may be followed: s by time, under limits of velocity, acceleration and jerk.
+
+A curve is cut into stretches. On each, bounds on the curve's first three derivatives turn the joints' limits into
+limits of the speed ds/dt and its derivatives; ruckig drives s over it, between speeds that a pass ahead and a pass back
+have found. At the ends of a stretch the speed does not change, so all fit together. A rounded corner is passed at
+constant speed.
+
+    dq/dt = q' v,   d2q/dt2 = q'' v^2 + q' a,   d3q/dt3 = q''' v^3 + 3 q'' v a + q' j
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...errors import SettingsError
+from .curve import Curve, at, is_straight, third
+
+SAMPLES = 17  # of a piece, where its derivatives are bounded
+SURE = 1.003  # what lies between the samples
+BEND, TWIST = 0.5, 0.4  # shares of acceleration and jerk that the curve itself may take where the speed changes
+UNLIKE = 1.5  # stretches of curves are cut where the greatest speed changes by more than this factor
+
+
+class Limits(NamedTuple):
+    """(dof,) each: velocity, acceleration and jerk of the joints."""
+
+    velocity: np.ndarray
+    acceleration: np.ndarray
+    jerk: np.ndarray
+
+    def scaled(self, velocity: float, acceleration: float) -> "Limits":
+        """With fractions of velocity and acceleration; the jerk goes with the acceleration."""
+        return Limits(self.velocity * velocity, self.acceleration * acceleration, self.jerk * acceleration)
+
+
+class Stretch(NamedTuple):
+    """From s = first to s = last of the whole curve; greatest speed, acceleration and jerk along it.
+
+    constant: is it passed at constant speed?
+    """
+
+    first: float
+    last: float
+    speed: float
+    acceleration: float
+    jerk: float
+    constant: bool
+
+
+class Phases(NamedTuple):
+    """s by time: cubics one after the other. time: (P + 1,); s, speed, acceleration: (P,) where each begins; jerk: (P,)
+
+    last: s where the last one ends; pieces: (P,) number of the curve's stretch
+    """
+
+    time: np.ndarray
+    s: np.ndarray
+    speed: np.ndarray
+    acceleration: np.ndarray
+    jerk: np.ndarray
+    stretch: np.ndarray
+
+    def at(self, time: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(s, speed, acceleration, number of the stretch), each (N,), at times (N,)."""
+        k = np.clip(np.searchsorted(self.time, time, side="right") - 1, 0, len(self.s) - 1)
+        t = time - self.time[k]
+        s, v, a, j = self.s[k], self.speed[k], self.acceleration[k], self.jerk[k]
+        return s + t * (v + t * (a / 2 + t * j / 6)), v + t * (a + t * j / 2), a + t * j, self.stretch[k]
+
+
+def line_stretches(curve: Curve, first: float, limits: Limits) -> list[Stretch]:
+    """Stretches of a curve that begins at s = first, where the speed may change."""
+    v, a, j = _at_samples(curve, limits, BEND, TWIST)
+    stretches, begin = [], 0
+    for k in range(1, len(curve.starts) + 1):
+        if k == len(curve.starts) or not v[begin:k].max() / UNLIKE <= v[k] <= v[begin:k].min() * UNLIKE:
+            some = slice(begin, k)
+            stretches.append(_stretch(curve, first, some, v[some].min(), limits))
+            begin = k
+    return stretches
+
+
+def turn_stretch(curve: Curve, first: float, limits: Limits) -> Stretch:
+    """The stretch of a rounded corner: all of acceleration and jerk are the curve's."""
+    v, _, _ = _at_samples(curve, limits, 1.0, 1.0)
+    return Stretch(first, first + curve.length, float(v.min()), 0.0, 0.0, True)
+
+
+def _samples(curve):
+    """|q'|, |q''|, |q'''| at SAMPLES of each piece, (K, SAMPLES, dof) each, and a little more."""
+    count = len(curve.starts)
+    if is_straight(curve):
+        slope = np.abs(curve.starts[0, 1])[None, None]
+        return slope, np.zeros_like(slope), np.zeros_like(slope)
+    pieces, x = np.repeat(np.arange(count), SAMPLES), np.tile(np.linspace(0, 1, SAMPLES), count)
+    rows = at(curve, curve.s[pieces] + x * np.diff(curve.s)[pieces], pieces)
+    shape = (count, SAMPLES, -1)
+    return tuple(
+        SURE * np.abs(derivative).reshape(shape) for derivative in (rows[:, 1], rows[:, 2], third(curve, pieces, x))
+    )
+
+
+def _at_samples(curve, limits, bend, twist):
+    """(K,) greatest speeds of the pieces, when their bends take these shares of acceleration and jerk."""
+    slope, bent, twisted = _samples(curve)
+    with np.errstate(divide="ignore", over="ignore"):
+        v = np.minimum(
+            (limits.velocity / slope).min(axis=(1, 2)),
+            np.minimum(
+                np.sqrt(bend * limits.acceleration / bent).min(axis=(1, 2)),
+                np.cbrt(twist * limits.jerk / twisted).min(axis=(1, 2)),
+            ),
+        )
+    return v, slope, bent
+
+
+def _stretch(curve, first, some, speed, limits):
+    """Stretch of some pieces, whose acceleration and jerk are what the bends leave at this speed."""
+    slope, bent, twisted = (each[some] for each in _samples(curve))
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        a = ((limits.acceleration - bent * speed**2) / slope).min()
+        a = min(a, (0.5 * (1 - TWIST) * limits.jerk / (3 * bent * speed)).min())
+        j = ((limits.jerk - twisted * speed**3 - 3 * bent * speed * a) / slope).min()
+    ends = curve.s[some.start] - curve.s[0], curve.s[some.stop] - curve.s[0]
+    return Stretch(first + ends[0], first + ends[1], float(speed), float(a), float(j), False)
+
+
+def border_speeds(stretches: list[Stretch], stops: set[int]) -> np.ndarray:
+    """(n + 1,) speeds between the stretches: 0 at both ends and before the stretches whose numbers are in `stops`."""
+    n = len(stretches)
+    speeds = np.zeros(n + 1)
+    for i in range(1, n):
+        speeds[i] = 0.0 if i in stops else min(stretches[i - 1].speed, stretches[i].speed)
+    for i in range(n):
+        speeds[i + 1] = min(speeds[i + 1], _reachable(stretches[i], speeds[i], speeds[i + 1]))
+    for i in reversed(range(n)):
+        speeds[i] = min(speeds[i], _reachable(stretches[i], speeds[i + 1], speeds[i]))
+    return speeds
+
+
+def _reachable(stretch, speed, wanted):
+    """The greatest speed up to `wanted` that a stretch lets follow from `speed`, both without acceleration."""
+    length = stretch.last - stretch.first
+    if stretch.constant or wanted <= speed:
+        return min(speed, wanted)
+    if _ramp_length(stretch, speed, wanted) <= length:
+        return wanted
+    low, high = speed, wanted
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _ramp_length(stretch, speed, middle) <= length else (low, middle)
+    return low
+
+
+def _ramp_length(stretch, slow, fast):
+    change, a, j = fast - slow, stretch.acceleration, stretch.jerk
+    time = change / a + a / j if change >= a * a / j else 2 * np.sqrt(max(change, 0.0) / j)
+    return (slow + fast) / 2 * time
+
+
+def phases(stretches: list[Stretch], stops: set[int]) -> Phases:
+    """The fastest way along the stretches that stops before those whose numbers are in `stops`.
+
+    Raises SettingsError where the limits lie too far apart for float64.
+    """
+    speeds = border_speeds(stretches, stops)
+    rows, clock = [], 0.0
+    for i, stretch in enumerate(stretches):
+        for time, *state in _profile(stretch, speeds[i], speeds[i + 1]):
+            rows.append((clock, stretch.first + state[0], *state[1:], i))
+            clock += time
+    columns = [np.array(column) for column in zip(*rows, strict=True)]
+    return Phases(np.append(columns[0], clock), *columns[1:])
+
+
+def _profile(stretch, speed_from, speed_to):
+    """Rows (duration, s from the stretch's start, speed, acceleration, jerk) of the time-optimal way over a stretch."""
+    import ruckig
+
+    length = stretch.last - stretch.first
+    if stretch.constant:
+        return [(length / speed_from, 0.0, speed_from, 0.0, 0.0)] if speed_from > 0 else []
+    query, result = ruckig.InputParameter(1), ruckig.Trajectory(1)
+    query.current_position, query.current_velocity, query.current_acceleration = [0.0], [speed_from], [0.0]
+    query.target_position, query.target_velocity, query.target_acceleration = [length], [speed_to], [0.0]
+    query.max_velocity, query.max_acceleration, query.max_jerk = (
+        [stretch.speed],
+        [stretch.acceleration],
+        [stretch.jerk],
+    )
+    try:
+        outcome = ruckig.Ruckig(1).calculate(query, result)
+    except ruckig.RuckigError:  # its text is the whole input
+        outcome = ruckig.Result.Error
+    if outcome not in (ruckig.Result.Working, ruckig.Result.Finished):
+        raise SettingsError(
+            f"no timing found for a segment of length {length:.3g} rad (or m) at a speed up to {stretch.speed:.3g}, "
+            f"acceleration up to {stretch.acceleration:.3g} and jerk up to {stretch.jerk:.3g}: these lie too far apart "
+            "for float64"
+        )
+    profile = result.profiles[0][0]
+    rows = zip(profile.t, profile.p, profile.v, profile.a, profile.j, strict=False)
+    return [row for row in rows if row[0] > 0]

@@ -1,0 +1,317 @@
+"""Motions of several parts as one trajectory: free motions and straight lines of the tool, with rounded corners.
+
+Approach and retreat along the tool are lines. A free motion before lines goes to a goal from which all of them can be
+done.
+"""
+
+import itertools
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import SettingsError, shown
+from ..settings import Setting
+from . import cartesian
+from .cartesian import End, Line
+from .motion.curve import at, straight, through, turn
+from .motion.pacing import Limits
+from .motion.timing import LEAST_CUT, LESS, Leg, room_for, timed
+from .planners.result import PlanningResult, Status
+from .planners.settings import LEAST_TIME_S
+from .robot import inverse_kinematics
+from .robot.tip import Tip
+from .trajectory import Trajectory, as_trajectory, corners_of, cuts_of, joint_limits
+
+SOLUTIONS = 16  # postures that are looked for at each pose of a free motion
+GOALS = 4  # of a free motion before lines: as many from which the lines can be done are enough
+PLACES = np.linspace(0.0, 1.0, 9)  # on a rounded corner, where the tip's distance from it is looked at
+SCALING = Setting(1.0, "Fraction of the joints' limits", 1e-3, 1.0)
+BLEND = Setting(0.0, "How far the tip may leave the end of a segment", 0.0, 10.0, unit="metres")
+
+
+@dataclass(frozen=True)
+class Segment:
+    """What all parts of a motion have.
+
+    blend_radius: most metres that the tip leaves the part's end aside when it goes on to the next without a stop; 0:
+        it stops there, and so it does where no rounded corner is free
+    velocity_scaling, acceleration_scaling: fractions of the joints' limits
+    """
+
+    blend_radius: float = field(default=0.0, kw_only=True)
+    velocity_scaling: float = field(default=1.0, kw_only=True)
+    acceleration_scaling: float = field(default=1.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        BLEND.checked("blend_radius", self.blend_radius)
+        SCALING.checked("velocity_scaling", self.velocity_scaling)
+        SCALING.checked("acceleration_scaling", self.acceleration_scaling)
+
+
+@dataclass(frozen=True)
+class Free(Segment):
+    """Any collision-free motion to one of the goals (G, dof), or to one of the poses (N, 4, 4) of the link."""
+
+    goals: ArrayLike = ()
+    poses: ArrayLike = ()
+
+
+@dataclass(frozen=True)
+class Straight(Segment):
+    """The link moves on a straight line and turns evenly: to a pose (4, 4), or by a translation (3,) in metres.
+
+    along_tool: the translation is in the link's own axes, as for an approach along the tool
+    """
+
+    pose: ArrayLike | None = None
+    translation: ArrayLike | None = None
+    along_tool: bool = False
+
+
+@dataclass(frozen=True)
+class SequenceResult:
+    """Answer of `solve`.
+
+    failed: number of the segment that could not be done, or -1
+    status: of the planner, where a free segment failed; end: of the line, where a straight one failed or ended early
+    text: one sentence that names the segment and what was wrong; empty where all is well
+    trajectory: None where there is none; path: (K, dof) its corners, and the steps of its lines
+    ends_s: (segments planned,) when they end, seconds from the start; for a rounded corner, its middle
+    fraction: how much of the last segment that was planned the motion goes
+    time_s: wall time of all of it, seconds
+    """
+
+    failed: int
+    status: Status | None
+    end: End | None
+    text: str
+    trajectory: Trajectory | None
+    path: np.ndarray
+    ends_s: np.ndarray
+    fraction: float
+    time_s: float
+
+    @property
+    def solved(self) -> bool:
+        """Is there a motion, be it partial?"""
+        return self.trajectory is not None
+
+
+def solve(
+    start: ArrayLike,
+    segments: Sequence[Free | Straight],
+    checker: Any,
+    planner: Any,
+    settings: Any = None,
+    line_settings: cartesian.Settings = cartesian.Settings(),
+    link: str | None = None,
+    seed: int = 0,
+    deviation: float = 0.1,
+    jerk: ArrayLike | None = None,
+    velocity: ArrayLike | None = None,
+    acceleration: ArrayLike | None = None,
+    time_limit_s: float = 10.0,
+    allow_partial: bool = False,
+) -> SequenceResult:
+    """Plan a motion through all segments, each from where the one before it ends, and time it as one.
+
+    start: (dof,) rad or m
+    planner: a module of PLANNERS for free segments, with its settings; line_settings: of straight ones
+    link: what poses and lines are of; default: the robot's tip link
+    deviation: how far, in the joint-space L2 norm, free motions may leave their own corners
+    velocity, acceleration, jerk: (dof,) limits; default: the robot's, and jerk as in time_parameterize
+    time_limit_s: for all segments, without the timing
+    allow_partial: a line that ends early ends the motion there
+
+    Every part of the motion is proven free: paths by their planner, lines by `cartesian`, rounded corners as in
+    `motion.timing`. Raises SettingsError and ConfigurationError for arguments that are wrong.
+    """
+    robot = checker.robot
+    checker.warm_up()
+    inverse_kinematics.warm_up()
+    began = time.monotonic()
+    until = began + time_limit_s
+    if not segments:
+        raise SettingsError("segments is empty; allowed: at least one Free or Straight")
+    tip = Tip(robot, robot.tip_link if link is None else link)
+    limits = joint_limits(
+        robot.velocity if velocity is None else velocity,
+        robot.acceleration if acceleration is None else acceleration,
+        jerk,
+        robot.dof,
+    )
+    work = _Work(
+        checker, tip, planner, planner.Settings() if settings is None else settings, line_settings, seed, until
+    )
+    q, fraction = np.asarray(start, dtype=float), 1.0
+    legs: list[Leg] = []
+    cuts: list[float] = []
+    last_legs: list[int] = []
+    paths: list[np.ndarray] = []
+    status, end, failed, text = None, None, -1, ""
+    for number, segment in enumerate(segments):
+        path, fraction, status, end, text = work.planned(q, list(segments[number:]), number)
+        if text and not (allow_partial and len(path) > 1):
+            failed, text = number, f"segment {number}: {text}"
+            break
+        scaled = limits.scaled(segment.velocity_scaling, segment.acceleration_scaling)
+        new = _legs(path, isinstance(segment, Straight), scaled)
+        if new:
+            if legs:
+                cuts.append(_blend_cut(legs[-1], new[0], segments[number - 1].blend_radius, tip))
+            cuts += cuts_of(new, deviation).tolist()
+            legs += new
+            q = new[-1].curve.ends[-1, 0]
+        last_legs.append(len(legs) - 1)
+        paths.append(path)
+        if text:
+            failed, text = number, f"segment {number}: {text}"
+            break
+    if failed >= 0 and len(last_legs) <= failed:
+        spent = time.monotonic() - began
+        return SequenceResult(failed, status, end, text, None, np.zeros((0, robot.dof)), np.zeros(0), fraction, spent)
+    path = np.concatenate(paths)
+    if not legs:
+        rest = np.zeros((1, robot.dof))
+        still = Trajectory(np.zeros(1), path[:1].copy(), rest, rest.copy())
+        return SequenceResult(
+            -1, None, None, "", still, path[:1], np.zeros(len(paths)), fraction, time.monotonic() - began
+        )
+    motion = timed(legs, np.array(cuts), checker)
+    ends_s = np.array([motion.ends_s[i] if i >= 0 else 0.0 for i in last_legs])
+    trajectory = as_trajectory(motion, path[0], q)
+    return SequenceResult(failed, status, end, text, trajectory, path, ends_s, fraction, time.monotonic() - began)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What plans single segments."""
+
+    checker: Any
+    tip: Tip
+    planner: Any
+    settings: Any
+    line_settings: cartesian.Settings
+    seed: int
+    until: float
+
+    def planned(self, q: Any, segments: list, number: int) -> tuple[Any, float, Status | None, End | None, str]:
+        """Plan segments[0] from q -> path (K, dof), fraction, Status, End, and what was wrong."""
+        left = self.until - time.monotonic()
+        if left < LEAST_TIME_S:
+            return q[None], 0.0, Status.TIMED_OUT, End.TIMED_OUT, "the time limit was reached before it"
+        segment = segments[0]
+        if isinstance(segment, Straight):
+            line = self.line(q, segment, number)
+            return line.path, line.fraction, None, line.end, "" if line.solved else f"{line.end.value}: {line.text}"
+        if not isinstance(segment, Free):
+            raise SettingsError(f"segment {number} is {shown(segment)}; allowed: Free or Straight")
+        result = self.free(q, segment, segments[1:], number, left)
+        if isinstance(result, tuple):
+            status, end, text = result
+            return q[None], 0.0, status, end, text
+        text = "" if result.solved else result.message or result.status.value
+        return result.path, float(result.solved), result.status, None, text
+
+    def free(self, q, segment, following, number, left) -> PlanningResult | tuple[Status | None, End | None, str]:
+        """The planner's answer; where there are no goals, Status or End, and what was wrong."""
+        goals = (
+            np.asarray(segment.goals, dtype=float).reshape(-1, len(q))
+            if np.size(segment.goals)
+            else np.zeros((0, len(q)))
+        )
+        if np.size(segment.poses):
+            found = self.checker.robot.inverse_kinematics(
+                np.reshape(np.asarray(segment.poses, dtype=float), (-1, 4, 4)),
+                self.checker,
+                link=self.tip.link,
+                seed_q=q,
+                solutions=SOLUTIONS,
+                seed=self.seed,
+                time_limit_s=left / 4,
+            )
+            near = np.concatenate([each.q for each in found])
+            goals = np.concatenate([goals, near])
+            if not len(goals):
+                refused = [each.colliding[0] for each in found if len(each.colliding)]
+                if refused:
+                    pair = self.checker.colliding_pairs(refused[0])[0]
+                    text = f"all joint configurations found for its pose collide: '{pair[0]}' meets '{pair[1]}'"
+                    return Status.GOAL_IN_COLLISION, None, text
+                return None, End.UNREACHABLE, f"no joint configuration inside the limits places '{self.tip.link}' there"
+        if not len(goals):
+            raise SettingsError(f"segment {number} has no goal; allowed: goals or poses")
+        lines = list(itertools.takewhile(_is_line, following))
+        if lines and len(goals) > 1:
+            goals = self.followed(goals, lines, number, time.monotonic() + left / 4)
+        left = max(self.until - time.monotonic(), LEAST_TIME_S)
+        return self.planner.solve(
+            q,
+            goals,
+            self.checker,
+            replace(self.settings, time_limit_s=min(left, self.settings.time_limit_s)),
+            seed=self.seed,
+        )
+
+    def followed(self, goals, lines, number, until):
+        """The goals from which all the lines can be done, GOALS of them at most; without any, the best one."""
+        able, best, most = [], goals[:1], -1.0
+        for goal in goals:
+            q, done = goal, 0.0
+            for k, line in enumerate(lines, 1):
+                answer = self.line(q, line, number + k)
+                done += answer.fraction
+                if not answer.solved:
+                    break
+                q = answer.path[-1]
+            else:
+                able.append(goal)
+            if done > most:
+                best, most = goal[None], done
+            if len(able) == GOALS or time.monotonic() > until:
+                break
+        return np.array(able) if able else best
+
+    def line(self, q, segment, number) -> Line:
+        """The straight line from q."""
+        if (segment.pose is None) == (segment.translation is None):
+            raise SettingsError(f"segment {number}: allowed are either a pose or a translation")
+        goal = segment.pose
+        if goal is None:
+            goal = cartesian.shifted(self.tip.robot, q, segment.translation, self.tip.link, segment.along_tool)
+        left = min(max(self.until - time.monotonic(), LEAST_TIME_S), self.line_settings.time_limit_s)
+        return cartesian.solve(q, goal, self.checker, replace(self.line_settings, time_limit_s=left), self.tip.link)
+
+
+def _is_line(segment: Segment) -> bool:
+    return isinstance(segment, Straight)
+
+
+def _legs(path: np.ndarray, smooth: bool, limits: Limits) -> list[Leg]:
+    """Legs of one segment: the straight ones between its corners, or one smooth curve."""
+    moving = path[np.r_[True, np.linalg.norm(np.diff(path, axis=0), axis=1) > 1e-9]]
+    if len(moving) < 2:
+        return []
+    if smooth:
+        return [Leg(through(moving), limits)]
+    return [Leg(straight(a, b), limits) for a, b in itertools.pairwise(corners_of(moving))]
+
+
+def _blend_cut(before: Leg, after: Leg, radius: float, tip: Tip) -> float:
+    """What a corner between two segments may take of its legs for the tip to pass its end within `radius` metres."""
+    if radius <= 0:
+        return 0.0
+    room = room_for([before, after], np.array([np.inf]))[0]
+    cuts = [room * share for share in LESS if room * share >= LEAST_CUT]
+    if not cuts:
+        return 0.0
+    end = tip.pose(before.curve.ends[-1:, 0])[0, :3, 3]
+    turns = [turn(before.curve, after.curve, cut) for cut in cuts]
+    q = np.concatenate([at(each, PLACES * each.length)[:, 0] for each in turns])
+    away = np.linalg.norm(tip.pose(q)[:, :3, 3] - end, axis=1).reshape(len(cuts), -1).min(axis=1)
+    near = np.flatnonzero(away <= radius)
+    return cuts[near[0]] if len(near) else 0.0

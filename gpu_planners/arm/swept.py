@@ -1,0 +1,89 @@
+"""Boxes that hold all that a robot passes over on a path: what another robot keeps clear of.
+
+On a step of a straight segment in joint space each point of the robot leaves the chord between its ends by at most an
+eighth of its greatest acceleration, and that is bounded: with joints that turn by W and slide by P in the step, no
+point moves by more than S = W R + P, R away from any axis at most, nor accelerates by more than 2 W S.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .geometry.shapes import ConvexShape, ShapeKind
+from .robot.model import RobotModel
+
+SLACK = 0.01  # metres by which boxes are larger at most, for the chords
+
+
+def swept_boxes(robot: RobotModel, path: ArrayLike, slack: float = SLACK) -> tuple[np.ndarray, np.ndarray]:
+    """(sizes (N, 3) metres, poses (N, 4, 4) in the root frame) of boxes that hold the robot's shapes all along a path.
+
+    path: (K, dof) waypoints joined by straight lines in joint space, or (dof,) one configuration, rad or m
+    slack: metres, most that a point may leave its chord by in a step; smaller ones make more boxes
+    Raises ConfigurationError for a path of another shape.
+    """
+    path = robot.as_configurations(path)
+    samples, bounds = [path[:1]], []
+    for a, b in zip(path, path[1:], strict=False):
+        bound = _bend(robot, b - a)
+        steps = max(1, int(np.ceil(np.sqrt(bound / slack))))
+        samples.append(np.linspace(a, b, steps + 1)[1:])
+        bounds += [bound / steps**2] * steps
+    frames = robot.frame_poses(np.concatenate(samples))
+    sizes, poses = [], []
+    for shape, frame in zip(robot.shapes, robot.shape_frame, strict=True):
+        still = frame < 0 or not bounds
+        at = (frames[:1] if still else frames)[:, frame] @ shape.pose if frame >= 0 else shape.pose[None]
+        low, high = _hold(corners(shape), at)
+        grown = 0.0 if still else np.array(bounds)[:, None]
+        sizes.append(high - low + 2 * grown)
+        poses.append(at[: len(low)] @ _moved((low + high) / 2))
+    return np.concatenate(sizes), np.concatenate(poses)
+
+
+def corners(shape: ConvexShape) -> np.ndarray:
+    """(V, 3) points, in the shape's own frame, whose hull holds the shape, metres"""
+    if shape.kind == ShapeKind.POLYTOPE:
+        return shape.vertices
+    return shape.half_extents * np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, 8).T
+
+
+def _hold(points, poses):
+    """low, high (M, 3): ends of boxes in each pose's axes that hold points (V, 3) there and at the next pose."""
+    low, high = points.min(axis=0)[None], points.max(axis=0)[None]
+    if len(poses) == 1:
+        return low, high
+    to_next = np.linalg.inv(poses[:-1]) @ poses[1:]
+    then = np.einsum("mij,vj->mvi", to_next[:, :3, :3], points) + to_next[:, None, :3, 3]
+    return np.minimum(low, then.min(axis=1)), np.maximum(high, then.max(axis=1))
+
+
+def _moved(centres):
+    moves = np.broadcast_to(np.eye(4), (len(centres), 4, 4)).copy()
+    moves[:, :3, 3] = centres
+    return moves
+
+
+def _bend(robot, step):
+    """Metres that a point may leave its chord by when the joints move by `step` (dof,) on a straight line."""
+    values = np.abs(step[robot.frames["joint"]] * robot.frames["multiplier"])
+    slides = robot.frames["prismatic"]
+    turned, slid = values[~slides].sum(), values[slides].sum()
+    return turned * (turned * _reach(robot) + slid) / 4
+
+
+def _reach(robot):
+    """Metres that no point of the robot is farther away from the axis of a joint that moves it."""
+    ends = np.maximum(np.abs(robot.lower), np.abs(robot.upper))
+    lengths = np.zeros(len(robot.frames) + 1)  # from the root to each frame at most; the last one is the root
+    for f, frame in enumerate(robot.frames):
+        own = np.linalg.norm(robot.T_parent_base[f][:3, 3]) + abs(frame["a"]) + abs(frame["d"])
+        if frame["prismatic"]:
+            own += abs(frame["multiplier"]) * ends[frame["joint"]] + abs(frame["offset"])
+        lengths[f] = lengths[frame["parent"]] + own
+    return max(
+        (
+            lengths[frame] + np.linalg.norm(shape.pose[:3, 3]) + np.linalg.norm(corners(shape), axis=1).max()
+            for shape, frame in zip(robot.shapes, robot.shape_frame, strict=True)
+        ),
+        default=0.0,
+    )

@@ -1,0 +1,237 @@
+"""Motions that keep an axis of a link upright: RRT-Connect on the configurations that do.
+
+Random configurations are pulled to where the axis points the right way by Newton's method. The trees grow in walks of
+short steps; after each step the axis is set right again, as in the constrained extension of Berenson, Srinivasa and
+Kuffner (Manipulation Planning on Constraint Manifolds, ICRA 2009). What a walk has made is checked at once: the tilt of
+its straight joint motions by a bound, and that they are free by the checker's proof.
+
+The bound: a link turns by at most the sum of what its joints turn it. So between two places of a motion it tilts more
+than at the nearer of the two by at most half of that sum for the way between them.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import SettingsError, shown
+from ..settings import Setting, setting
+from .planners.query import Query, check_call, open_query
+from .planners.result import PlanningResult, Status
+from .planners.settings import PlannerSettings
+from .robot.tip import Tip
+
+TOLERANCE = Setting(0.1, "Greatest tilt", 1e-3, 3.1, unit="rad")
+LEFT = 0.5  # of the tolerance: configurations that tilt more are set right
+SHARE = 0.25  # of the tolerance that a motion may tilt more than at the places looked at
+NEWTON = 10  # its steps at most
+DAMPING = 1e-6  # of its normal equations, rad^2
+MOST_PLACES = 256  # of one short motion, at which its tilt is looked at
+STEPS = 40  # of a walk at most
+CUTS = 15  # tries to make the path shorter, for each pass of shortcut_rounds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(PlannerSettings):
+    """Settings of motions that keep upright."""
+
+    step: float = setting(0.25, "Longest motion between two configurations, L2", 1e-3, 10.0, unit="rad or m")
+
+
+class Upright:
+    """The constraint: an axis of a link stays within a tolerance of a direction.
+
+    axis: (3,) in the link's frame; direction: (3,) in the root frame; tolerance: rad
+    """
+
+    def __init__(self, robot: Any, link: str, axis: ArrayLike, direction: ArrayLike, tolerance: float) -> None:
+        self.tip = Tip(robot, link)
+        self.axis, self.direction = _unit("axis", axis), _unit("direction", direction)
+        self.tolerance = TOLERANCE.checked("tolerance", tolerance)
+        frames = robot.frames[self.tip.frames]
+        turning = ~frames["prismatic"]
+        self._turns = np.bincount(frames["joint"], np.abs(frames["multiplier"]) * turning, robot.dof)
+
+    def tilts(self, q: np.ndarray) -> np.ndarray:
+        """(N,) rad between the axis and the direction, of configurations (N, dof)."""
+        pointing = self.tip.pose(q)[:, :3, :3] @ self.axis
+        return np.arctan2(np.linalg.norm(np.cross(pointing, self.direction), axis=1), pointing @ self.direction)
+
+    def kept(self, q_from: np.ndarray, q_to: np.ndarray) -> np.ndarray:
+        """(N,) bool: are straight motions (N, dof) proven to tilt by no more than the tolerance?"""
+        turned = np.abs(q_to - q_from) @ self._turns
+        counts = np.clip(np.ceil(turned / (2 * SHARE * self.tolerance)), 1, MOST_PLACES).astype(int)
+        rows = np.repeat(np.arange(len(q_from)), counts)
+        first = np.r_[0, np.cumsum(counts)[:-1]]
+        shares = (np.arange(len(rows)) - first[rows] + 0.5) / counts[rows]  # the middles of equal parts
+        tilts = self.tilts(q_from[rows] + shares[:, None] * (q_to - q_from)[rows])
+        return np.maximum.reduceat(tilts, first) + turned / (2 * counts) <= self.tolerance
+
+    def set_right(self, q: np.ndarray) -> np.ndarray | None:
+        """(dof,) near q (dof,) that tilts by LEFT of the tolerance at most, within the limits; None where none is
+        found."""
+        for _ in range(NEWTON):
+            T, J = self.tip.pose_and_jacobian(q)
+            pointing = T[:3, :3] @ self.axis
+            across = np.cross(pointing, self.direction)
+            sine = np.linalg.norm(across)
+            tilt = np.arctan2(sine, pointing @ self.direction)
+            if tilt <= LEFT * self.tolerance:
+                return q
+            if sine < 1e-9:
+                return None
+            # rotations about the axis itself do not count
+            level = J[3:] - np.outer(pointing, pointing @ J[3:])
+            weights = np.linalg.solve(level @ level.T + DAMPING * np.eye(3), across * (tilt / sine))
+            q = self.tip.bounded(q + level.T @ weights)
+        return None
+
+
+def solve(
+    start: ArrayLike,
+    goals: ArrayLike,
+    checker: Any,
+    link: str,
+    axis: ArrayLike,
+    tolerance: float,
+    settings: Settings = Settings(),
+    seed: int = 0,
+    direction: ArrayLike = (0.0, 0.0, 1.0),
+) -> PlanningResult:
+    """Plan a motion on which an axis of a link stays within `tolerance` of a direction.
+
+    start: (dof,); goals: (dof,) or (G, dof), rad or m
+    link, axis: the link, and the axis (3,) in its frame; direction: (3,) in the root frame; tolerance: rad
+
+    Every segment of the path is proven to keep the tilt, and free by the checker's `motion`. A start or goals that tilt
+    more are refused as INVALID_START and INVALID_GOAL, by a message that says by how much. Raises SettingsError and
+    RobotDescriptionError for arguments that are wrong.
+    """
+    check_call(checker, settings, Settings)
+    rule = Upright(checker.robot, link, axis, direction, tolerance)
+    query = open_query(start, goals, checker, settings)
+    if isinstance(query, PlanningResult):
+        return query
+    tilt = float(rule.tilts(query.start[None])[0])
+    if tilt > rule.tolerance:
+        return query.failed(
+            Status.INVALID_START, f"at the start '{link}' tilts by {tilt:.4g} rad; allowed: {tolerance:g}"
+        )
+    tilts = rule.tilts(query.goals)
+    usable = np.flatnonzero(tilts <= rule.tolerance)
+    if not len(usable):
+        text = f"at goal {query.goal_numbers[0]} '{link}' tilts by {tilts[0]:.4g} rad; allowed: {tolerance:g}"
+        return query.failed(Status.INVALID_GOAL, text)
+    return _search(query, usable, rule, settings, np.random.default_rng(int(seed) % 2**64))
+
+
+class _Tree:
+    """Nodes (n, dof), the parent of each, and which root it grows from."""
+
+    def __init__(self, roots):
+        self.q, self.parents = [*roots], [-1] * len(roots)
+
+    def nearest(self, q):
+        return int(np.argmin(((np.array(self.q) - q) ** 2).sum(axis=1)))
+
+    def add(self, chain, parent):
+        """-> number of the last one."""
+        for q in chain:
+            self.q.append(q)
+            self.parents.append(parent)
+            parent = len(self.q) - 1
+        return parent
+
+    def branch(self, node):
+        """Numbers from a node to its root."""
+        numbers = []
+        while node >= 0:
+            numbers.append(node)
+            node = self.parents[node]
+        return numbers
+
+
+def _search(query: Query, usable, rule, settings, rng) -> PlanningResult:
+    trees, samples = [_Tree([query.start]), _Tree(list(query.goals[usable]))], 0
+    while samples < settings.max_samples:
+        if query.late():
+            return query.timed_out(samples)
+        samples += 1
+        grown, other = (0, 1) if samples % 2 else (1, 0)
+        # the first walk goes straight for a goal, or for the start
+        target = trees[other].q[0] if samples <= 2 else rng.uniform(query.lower, query.upper)
+        near = trees[grown].nearest(target)
+        chain = _walk(trees[grown].q[near], target, rule, query, settings.step)
+        if not len(chain):
+            continue
+        reached = trees[grown].add(chain, near)
+        near = trees[other].nearest(chain[-1])
+        back = _walk(trees[other].q[near], chain[-1], rule, query, settings.step)
+        met = trees[other].add(back, near)
+        if np.array_equal(trees[other].q[met], chain[-1]):
+            ends = {grown: reached, other: met}
+            there, home = trees[0].branch(ends[0])[::-1], trees[1].branch(ends[1])
+            path = [trees[0].q[i] for i in there] + [trees[1].q[i] for i in home[1:]]
+            path = _shortened(np.array(path), rule, query, settings, rng)
+            return query.solved(path, int(usable[home[-1]]), samples)
+    return query.exhausted(samples)
+
+
+def _walk(q, target, rule, query, step):
+    """(k, dof) short steps from q towards the target, each proven from the one before it; the last one is the target
+    where it is reached."""
+    chain, left = [q], np.linalg.norm(target - q)
+    while len(chain) <= STEPS and left > 0:
+        ahead = chain[-1] + (target - chain[-1]) * min(1.0, step / left)
+        placed = ahead if left <= step and rule.tilts(ahead[None])[0] <= rule.tolerance else rule.set_right(ahead)
+        if placed is None:
+            break
+        remaining = float(np.linalg.norm(target - placed))
+        if remaining > left - 0.1 * step and remaining > 0 or np.linalg.norm(placed - chain[-1]) > 2 * step:
+            break
+        chain.append(placed)
+        left = remaining
+    steps = np.array(chain)
+    if len(steps) == 1:
+        return steps[1:]
+    good = rule.kept(steps[:-1], steps[1:])
+    count = len(good) if good.all() else int(np.argmin(good))
+    if count:
+        free = query.checker.motions_valid(steps[:count], steps[1 : count + 1])
+        count = count if free.all() else int(np.argmin(free))
+    return steps[1 : count + 1]
+
+
+def _shortened(path, rule, query, settings, rng):
+    """The path with walks in place of longer ways between two of its rows, and long straight steps for several."""
+    for _ in range(CUTS * settings.shortcut_rounds):
+        if len(path) < 3 or query.late():
+            break
+        i, j = np.sort(rng.choice(len(path), 2, replace=False))
+        if j - i < 2:
+            continue
+        way = _walk(path[i], path[j], rule, query, settings.step)
+        if len(way) and np.array_equal(way[-1], path[j]):
+            new = np.concatenate([path[: i + 1], way, path[j + 1 :]])
+            if _length(new) < _length(path) - 1e-9:
+                path = new
+    k = 0
+    while k + 2 < len(path):  # rows that are not needed
+        both = path[k][None], path[k + 2][None]
+        if not query.late() and rule.kept(*both)[0] and query.checker.motions_valid(*both)[0]:
+            path = np.delete(path, k + 1, axis=0)
+        else:
+            k += 1
+    return path
+
+
+def _length(path):
+    return np.linalg.norm(np.diff(path, axis=0), axis=1).sum()
+
+
+def _unit(name, vector):
+    vector = np.asarray(vector, dtype=float)
+    if vector.shape != (3,) or not np.isfinite(vector).all() or np.linalg.norm(vector) < 1e-9:
+        raise SettingsError(f"{name} is {shown(vector)}; allowed: three finite numbers, not all 0")
+    return vector / np.linalg.norm(vector)

@@ -1,0 +1,49 @@
+"""The command `gpu-planners`: info | plan | view | demo | bench | completion.
+
+Exit codes: 0 done; 1 it failed while running; 2 the command line or an input is wrong, or something needed is not
+there; 3 the question has no answer (no motion was found, or start or goal collide); 130 Ctrl-C.
+"""
+
+import importlib
+import os
+import sys
+
+from .errors import NoAnswerError, complain
+from .parser import build_parser
+
+DONE, FAILED, WRONG_INPUT, NO_ANSWER, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 130, 141
+PASSING_ON = ("demo", "bench")  # commands that read the rest of the command line themselves
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command -> the exit code."""
+    parser = build_parser()
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks what may follow
+        importlib.import_module("argcomplete").autocomplete(parser)
+    options, rest = parser.parse_known_args(arguments)
+    if rest and options.command not in PASSING_ON:
+        parser.error(f"unknown arguments: {' '.join(rest)}")
+    return _run(importlib.import_module(f".{options.command}", __package__), options, rest)
+
+
+def _run(command, options, rest):
+    from ..errors import DeviceError, GpuPlannersError
+
+    try:
+        code = command.run(options, rest) or DONE
+        sys.stdout.flush()
+        return code
+    except NoAnswerError as error:
+        return complain(error, NO_ANSWER)
+    except BrokenPipeError:  # whoever reads our output has had enough of it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except FileNotFoundError as error:
+        return complain(error, WRONG_INPUT)
+    except OSError as error:
+        return complain(error, FAILED)
+    except GpuPlannersError as error:
+        described = type(error) is not GpuPlannersError or isinstance(error, DeviceError)
+        return complain(error, WRONG_INPUT if described else FAILED)

@@ -1,0 +1,131 @@
+"""gpu-planners info: what is there, and how to get what is missing."""
+
+import argparse
+import importlib.util
+import os
+import platform
+import shutil
+from importlib import metadata
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Column, Table
+
+from .. import __version__
+
+LIBRARIES = ("numpy", "numba", "scipy", "trimesh", "lxml", "ruckig")
+EXTRAS = {  # extra of setup.py: (modules that show that it is there, what it is for)
+    "gpu": (("numba_cuda",), "CUDA kernels"),
+    "ros": (("rclpy",), "the nodes and the demo, without a ROS installation"),
+    "view": (("matplotlib", "viser"), "pictures and the browser view"),
+    "test": (("pytest", "hypothesis", "pinocchio", "coal"), "tests"),
+    "bench": (("pinocchio", "coal", "ompl"), "the benchmarks' peers"),
+}
+ROS_PACKAGES = {  # used where they are installed: what there is with them
+    "launch_ros": "ros2 launch",
+    "rviz2": "rviz:=true",
+    "robot_state_publisher": "the robot's transforms in RViz",
+    "moveit_msgs": "MoveIt's services",
+    "control_msgs": "motions sent to controllers",
+    "nav2_msgs": "Nav2's actions",
+    "map_msgs": "the topic map_updates",
+    "tf2_ros": "poses in other frames",
+}
+
+
+def run(_options: argparse.Namespace, _rest: list[str]) -> None:
+    """Print tables of devices, software, ROS and data."""
+    console = Console()
+    for table in (_device_table(), _software_table(), _ros_table(), _data_table()):
+        console.print(table)
+    console.print(
+        "Completion in your shell: [bold]gpu-planners completion bash[/] (or zsh, fish) prints it", highlight=False
+    )
+
+
+def _device_table():
+    from ..device import cuda_problem
+
+    table = Table("device", "state", title="Devices", title_justify="left")
+    table.add_row("cpu", f"{len(os.sched_getaffinity(0))} cores, {platform.machine()}")
+    problem = cuda_problem()
+    if problem:
+        table.add_row("cuda", f"[yellow]not usable[/]: {escape(problem)}\n{_how_to_get_cuda()}")
+        return table
+    from numba import cuda
+
+    for device in cuda.gpus:
+        name = device.name.decode() if isinstance(device.name, bytes) else device.name
+        table.add_row(
+            f"cuda:{device.id}", f"{name}, compute capability {'.'.join(map(str, device.compute_capability))}"
+        )
+    return table
+
+
+def _how_to_get_cuda():
+    """The first thing that is missing for CUDA, from the hardware upwards."""
+    if not (Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi")):
+        return "no NVIDIA driver: apt install nvidia-driver (Debian), or ubuntu-drivers install; nvidia-smi shows it"
+    if importlib.util.find_spec("numba_cuda") is None:
+        return "pip install 'gpu_planners\\[gpu]'"
+    return "nvidia-smi must list a GPU; in a container, start it with --gpus all"
+
+
+def _software_table():
+    table = Table(
+        "package",
+        "version",
+        title=f"gpu_planners {__version__} on Python {platform.python_version()}",
+        title_justify="left",
+    )
+    for name in LIBRARIES:
+        table.add_row(name, _version(name) or f"[red]missing[/]: pip install {name}")
+    for extra, (modules, purpose) in EXTRAS.items():
+        missing = [module for module in modules if importlib.util.find_spec(module) is None]
+        how = f"pip install 'gpu_planners\\[{extra}]'" + (", or source a ROS 2 installation" if extra == "ros" else "")
+        state = f"[yellow]{', '.join(missing)} missing[/]: {how}" if missing else "there"
+        table.add_row(f"extra {extra} ({purpose})", state)
+    return table
+
+
+def _ros_table():
+    distribution = os.environ.get("ROS_DISTRO", "")
+    table = Table(
+        "package", Column("state", overflow="fold"), title=f"ROS 2 {distribution}".rstrip(), title_justify="left"
+    )
+    interfaces = importlib.util.find_spec("gpu_planners_msgs")
+    built = interfaces is not None and interfaces.origin is not None  # the source folder is a namespace without origin
+    table.add_row("gpu_planners_msgs", "there" if built else "[yellow]not built[/]: `make setup`, or colcon build")
+    for name, purpose in ROS_PACKAGES.items():
+        package = f"ros-{distribution or '<distribution>'}-{name.replace('_', '-')}"
+        state = "there" if _ros_package(name) else f"[yellow]not there[/]: apt install {package}"
+        table.add_row(f"{name} ({purpose})", state)
+    return table
+
+
+def _ros_package(name):
+    prefixes = filter(None, os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep))
+    index = "share/ament_index/resource_index/packages"
+    return any((Path(prefix) / index / name).exists() for prefix in prefixes)
+
+
+def _data_table():
+    root = Path(__file__).resolve().parents[2]
+    given = os.environ.get("GPU_PLANNERS_DATA")
+    folders = [Path(given)] if given else [root.parent / "shared" / "data", root / "shared" / "data"]
+    found = next((folder for folder in folders if (folder / "motion_bench_maker").is_dir()), None)
+    table = Table("data of tests and benchmarks", title="Data", title_justify="left")
+    table.add_row(
+        str(found)
+        if found
+        else f"[yellow]not found[/]: looked at {', '.join(map(str, folders))}; set GPU_PLANNERS_DATA"
+    )
+    return table
+
+
+def _version(name):
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None

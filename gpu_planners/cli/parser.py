@@ -1,0 +1,144 @@
+"""The command line of `gpu-planners`. It imports nothing slow, since a shell runs it at each Tab."""
+
+import argparse
+from pathlib import Path
+
+from .. import __version__
+
+SHELLS = ("bash", "zsh", "fish")
+PLANNERS = ("rrt_connect", "prm", "rrt", "rrt_star")
+FORMATS = ("csv", "json", "yaml")
+CODES = "exit codes: 0 done, 1 failed, 2 wrong command line or input or something missing, 3 no motion found"
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser; its result has `command`, the name of a module of this package."""
+    parser = argparse.ArgumentParser(
+        prog="gpu-planners",
+        description="Collision-free arm motions and many-agent grid paths, on an NVIDIA GPU or the CPU.",
+        epilog=CODES,
+    )
+    parser.add_argument("--version", action="version", version=f"gpu_planners {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser("info", help="what is there, and how to get what is missing: GPU, ROS, extras, data")
+    _add_plan(commands)
+    _add_view(commands)
+    for name, text in (
+        ("demo", "plan through the real nodes: a robot's motions, paths of many agents, a fleet"),
+        ("bench", "measure, with peers in the same run"),
+    ):
+        commands.add_parser(name, help=text, add_help=False)
+    completion = commands.add_parser(
+        "completion",
+        help="print what makes a shell complete this command",
+        description="Print what makes a shell complete this command, for instance: "
+        'eval "$(gpu-planners completion bash)" in ~/.bashrc',
+    )
+    completion.add_argument("shell", choices=SHELLS)
+    return parser
+
+
+def _add_plan(commands):
+    parser = commands.add_parser(
+        "plan",
+        help="plan one motion: robot, scene, start and goals in, timed trajectory out",
+        description="Plan one motion of a robot and write it as a timed trajectory.",
+        epilog="Joint values are numbers in the order of the planned joints, joint=value pairs, or the name of a "
+        f"state of the SRDF; rad and m. Values may be separated by commas: --start=-1e-3,0.2. {CODES}",
+    )
+    _add_robot(parser, optional=False)
+    what = parser.add_argument_group("the question")
+    what.add_argument("--query", type=_file, metavar="FILE", help="YAML file with `start` and `goals`")
+    what.add_argument("--start", nargs="+", metavar="VALUE", help="joint values where the motion begins")
+    what.add_argument(
+        "--goal", nargs="+", action="append", default=[], metavar="VALUE", help="joint values; may be given again"
+    )
+    what.add_argument(
+        "--goal-pose",
+        nargs="+",
+        action="append",
+        default=[],
+        metavar="VALUE",
+        help="x y z of the tool in metres, or x y z qx qy qz qw; may be given again",
+    )
+    what.add_argument("--frame", metavar="LINK", help="fixed link in which --goal-pose is given (default: the root)")
+    how = parser.add_argument_group("how it is planned")
+    _add_planning(how)
+    how.add_argument("--seed", type=int, default=0, help="of the random numbers (default: %(default)s)")
+    for name in ("velocity", "acceleration"):
+        how.add_argument(
+            f"--{name}-scaling", type=float, default=1.0, metavar="SHARE", help=f"share of the joints' {name} limits"
+        )
+    out = parser.add_argument_group("what comes out")
+    out.add_argument(
+        "-o", "--output", default="-", metavar="FILE", help="trajectory, by its ending .csv, .json or .yaml; -: stdout"
+    )
+    out.add_argument("--format", choices=FORMATS, help="of the output (default: by the file's ending, else csv)")
+    out.add_argument("--every", type=float, metavar="SECONDS", help="sample the motion (default: its own knots)")
+    out.add_argument("--picture", metavar="FILE", help="draw the motion: .png, .jpg or .pdf")
+    out.add_argument("--view", metavar="FILE.html", help="write a page that plays the motion, without a server")
+    out.add_argument("-q", "--quiet", action="store_true", help="print nothing but the trajectory and errors")
+
+
+def _add_view(commands):
+    parser = commands.add_parser(
+        "view",
+        help="an interactive page in the browser: a robot, a running node, a grid map or a fleet",
+        description="Serve an interactive page: give a URDF, or --node, or --map.",
+        epilog=CODES,
+    )
+    _add_robot(parser, optional=True)
+    parser.add_argument("--start", nargs="+", metavar="VALUE", help="joint values, or the name of an SRDF state")
+    parser.add_argument("--path", type=_file, metavar="FILE", help="a motion to play: .csv, .json, .yaml or .npy")
+    _add_planning(parser.add_argument_group("how it is planned"), time_s=1.0)
+    node = parser.add_argument_group("a running node")
+    node.add_argument("--node", metavar="NAME", help="plan by a running arm_planner, for instance /arm_planner")
+    grids = parser.add_argument_group("grids and fleets")
+    grids.add_argument("--map", type=_file, metavar="FILE", help="map_server .yaml or MovingAI .map")
+    grids.add_argument("--agents", type=int, default=200, metavar="N", help="agents on the map (default: %(default)s)")
+    grids.add_argument("--fleet", action="store_true", help="agents that never collide, on errands without end")
+    page = parser.add_argument_group("the page")
+    page.add_argument("--host", default="127.0.0.1", help="(default: %(default)s; 0.0.0.0: every address)")
+    page.add_argument("--port", type=int, default=8080, help="(default: %(default)s, or the next free one)")
+    page.add_argument("--open", action="store_true", help="open it in the browser of this desktop")
+
+
+def _add_robot(parser, optional):
+    group = parser.add_argument_group("the robot and its surroundings")
+    parser.add_argument("urdf", type=_file, **({"nargs": "?"} if optional else {}), help="URDF file")
+    group.add_argument("--srdf", type=_file, help="groups, states, pairs of links that may touch")
+    group.add_argument(
+        "--package-dirs", nargs="+", default=(), metavar="DIR", help="folders in which package:// paths are looked up"
+    )
+    group.add_argument("--group", help="SRDF group to plan")
+    group.add_argument(
+        "--joints", nargs="+", metavar="PATTERN", help="joints to plan, instead of --group: names, or 'arm_*_joint'"
+    )
+    group.add_argument("--tip", metavar="LINK", help="the tool's link (default: the group's tip)")
+    group.add_argument(
+        "--fix", nargs="+", default=(), metavar="JOINT=VALUE", help="where joints that are not planned stand"
+    )
+    group.add_argument("--scene", type=_file, metavar="FILE", help="YAML file with the obstacles")
+
+
+def _add_planning(group, time_s=10.0):
+    group.add_argument("--planner", choices=PLANNERS, default=PLANNERS[0], help="(default: %(default)s)")
+    group.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: %(default)s)")
+    group.add_argument(
+        "--time", type=float, default=time_s, metavar="SECONDS", help="longest search (default: %(default)s)"
+    )
+    group.add_argument("--margin", type=float, default=0.0, metavar="METRES", help="kept from obstacles (default: 0)")
+    group.add_argument(
+        "--set",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=VALUE",
+        help="settings of the planner, see docs/settings.md: optimise_s=0 gives the same path for the same seed",
+    )
+
+
+def _file(text):
+    if not Path(text).is_file():
+        raise argparse.ArgumentTypeError(f"no file '{text}'")
+    return text

@@ -1,0 +1,137 @@
+"""The robot and its surroundings, from the arguments that `plan` and `view` share."""
+
+import argparse
+import fnmatch
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ..arm import CollisionWorld, RobotModel, load_urdf
+from ..arm.collision.scene_file import fixed_frames, load_scene
+from ..arm.urdf.urdf_xml import read_urdf
+from ..errors import RobotDescriptionError
+from ..files import read_text_file
+from ..share import example_robots_share
+from .errors import InputError
+
+PAIR = re.compile(r"([^=]+)=(.*)")
+
+
+def load_robot(options: argparse.Namespace) -> RobotModel:
+    """The robot of --urdf, --srdf, --group or --joints, and --fix."""
+    if options.group and options.joints:
+        raise InputError("give --group or --joints, not both")
+    return load_urdf(
+        options.urdf,
+        options.srdf,
+        package_dirs=package_dirs(options),
+        joints=joints_like(options.urdf, options.joints) if options.joints else None,
+        group=options.group,
+        fixed=pairs(options.fix, "--fix"),
+    )
+
+
+def package_dirs(options: argparse.Namespace) -> list:
+    """The folders of --package-dirs, and example-robot-data's where its own robots are asked for."""
+    folders = list(options.package_dirs)
+    try:
+        share = example_robots_share()
+    except FileNotFoundError:
+        return folders
+    return [*folders, share] if share in Path(options.urdf).resolve().parents else folders
+
+
+def load_world(options: argparse.Namespace, robot: RobotModel) -> CollisionWorld:
+    """The obstacles of --scene; none without it."""
+    return load_scene(options.scene, fixed_frames(robot)) if options.scene else CollisionWorld()
+
+
+def tip_of(options: argparse.Namespace, robot: RobotModel) -> str:
+    """The tool's link."""
+    if options.tip is None:
+        return robot.tip_link
+    robot.link_index(options.tip)
+    return options.tip
+
+
+def joints_like(urdf: str, patterns: Sequence[str]) -> list[str]:
+    """Names of the joints that move and fit one of the patterns, in the order of the tree."""
+    joints = read_urdf(read_text_file(urdf, "URDF", RobotDescriptionError)).joints.values()
+    movable = [joint.name for joint in joints if joint.kind.plannable and not joint.mimic]
+    words = [word for pattern in patterns for word in pattern.split(",") if word]
+    for word in words:
+        if not fnmatch.filter(movable, word):
+            raise InputError(f"--joints '{word}' fits no joint; those that move are {', '.join(movable)}")
+    return [name for name in movable if any(fnmatch.fnmatchcase(name, word) for word in words)]
+
+
+def pairs(words: Sequence[str], what: str) -> dict[str, float]:
+    """{name: number} of texts "name=number"."""
+    found = {}
+    for word in filter(None, ",".join(words).split(",")):
+        match = PAIR.fullmatch(word)
+        if match is None:
+            raise InputError(f"{what}: '{word}' is no NAME=VALUE")
+        found[match[1].strip()] = number(match[2], f"{what} {match[1]}")
+    return found
+
+
+def number(text: object, what: str) -> float:
+    """A finite number."""
+    try:
+        value = float(text)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise InputError(f"{what} is '{text}'; allowed: a number") from None
+    if not math.isfinite(value):
+        raise InputError(f"{what} is {value}; allowed: a finite number")
+    return value
+
+
+def configuration(robot: RobotModel, given: object, what: str) -> np.ndarray:
+    """(dof,) joint values, rad or m, from a list of numbers or of texts, a mapping {joint: number}, or the name of a
+    state of the SRDF."""
+    if isinstance(given, str):
+        given = [given]
+    if isinstance(given, (list, tuple)):
+        words = [
+            part for word in given for part in (word.split(",") if isinstance(word, str) else [word]) if part != ""
+        ]
+        if len(words) == 1 and isinstance(words[0], str) and words[0] in robot.named_states:
+            return robot.named_states[words[0]].astype(float)
+        texts = [word for word in words if isinstance(word, str)]
+        if any(PAIR.fullmatch(word) for word in texts):
+            given = pairs(texts, what)
+        else:
+            return _values(robot, words, what)
+    if not isinstance(given, dict):
+        raise InputError(f"{what} is '{given}'; allowed: {_allowed(robot)}")
+    unknown = [str(name) for name in given if name not in robot.joint_names]
+    missing = [name for name in robot.joint_names if name not in given]
+    if unknown or missing:
+        told = f"names unknown joints {', '.join(unknown)}" if unknown else f"lacks {', '.join(missing)}"
+        raise InputError(f"{what} {told}; planned are {', '.join(robot.joint_names)}")
+    return np.array([number(given[name], f"{what}, {name}") for name in robot.joint_names])
+
+
+def _values(robot, words, what):
+    if len(words) == 1 and isinstance(words[0], str) and not _is_number(words[0]):
+        raise InputError(f"{what} is '{words[0]}'; allowed: {_allowed(robot)}")
+    if len(words) != robot.dof:
+        raise InputError(f"{what} has {len(words)} values; allowed: {_allowed(robot)}")
+    return np.array([number(word, f"{what}, {name}") for name, word in zip(robot.joint_names, words, strict=True)])
+
+
+def _is_number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _allowed(robot):
+    states = f", or a state of the SRDF: {', '.join(robot.named_states)}" if robot.named_states else ""
+    return f"{robot.dof} values ({', '.join(robot.joint_names)}){states}"

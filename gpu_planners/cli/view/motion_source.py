@@ -1,0 +1,130 @@
+"""Where an arm's page gets its motions from: planned in this process, or by a running node."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+
+from ...arm import CollisionChecker, CollisionWorld, RobotModel, prm
+from ...arm.trajectory import Trajectory
+from ...errors import GpuPlannersError
+from ..motions import plan_motion, settings_of
+from ..questions import PoseGoal, Question
+
+DRAGGED_S = 0.4  # longest search while a goal is dragged
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a page asks for.
+
+    start: (dof,);  goal: (dof,) or a PoseGoal;  dragged: an answer is wanted at once, however long the path
+    planner, time_s, margin, seed: as the page has them set
+    """
+
+    start: np.ndarray
+    goal: np.ndarray | PoseGoal
+    dragged: bool = False
+    planner: str = "rrt_connect"
+    time_s: float = 1.0
+    margin: float = 0.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """text: for people;  path: (K, dof), empty where there is none;  trajectory: its timing, None without a path"""
+
+    text: str
+    solved: bool = False
+    path: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    trajectory: Trajectory | None = None
+    took_s: float = 0.0
+
+
+class MotionSource(Protocol):
+    """robot, world: as they are now (a node's may change);  tip: link of pose goals;  where: a text"""
+
+    robot: RobotModel
+    world: CollisionWorld
+    tip: str
+    where: str
+
+    def plan(self, wish: Wish) -> Answer:
+        """Answer a wish; never raises GpuPlannersError."""
+
+    def colliding(self, q: np.ndarray) -> list[tuple[str, str]]:
+        """Pairs of shapes and obstacles that meet at q (dof,)."""
+
+    def measured(self) -> np.ndarray | None:
+        """(dof,) where the real robot is; None where nobody says."""
+
+    def listen(self, on_world: Callable[[], None]) -> None:
+        """Call this, on any thread, whenever the obstacles have changed."""
+
+    def close(self) -> None:
+        """End whatever was started."""
+
+
+class LocalSource:
+    """Plans in this process. assignments: "name=value" of the planner's settings"""
+
+    def __init__(self, robot: RobotModel, world: CollisionWorld, tip: str, device: str, assignments: list[str]) -> None:
+        self.robot, self.world, self.tip = robot, world, tip
+        self._assignments = assignments
+        self._checkers: dict[float, CollisionChecker] = {}
+        self._device = device
+        self.where = f"in this process, on {self._checker(0.0).device}"
+
+    def plan(self, wish: Wish) -> Answer:
+        """As MotionSource."""
+        began = time.monotonic()
+        try:
+            settings = settings_of(wish.planner, self._assignments, wish.time_s, quick=wish.dragged)
+            if wish.dragged:
+                settings = replace(settings, time_limit_s=min(settings.time_limit_s, DRAGGED_S))
+            motion = plan_motion(
+                self._checker(wish.margin),
+                self.tip,
+                Question(wish.start, [wish.goal]),
+                wish.planner,
+                settings,
+                wish.seed,
+            )
+        except GpuPlannersError as error:
+            return Answer(str(error), took_s=time.monotonic() - began)
+        result = motion.result
+        text = f"{len(result.path)} waypoints, length {result.cost:.2f}, {motion.trajectory.duration:.2f} s long"
+        return Answer(text, True, result.path, motion.trajectory, time.monotonic() - began)
+
+    def colliding(self, q: np.ndarray) -> list[tuple[str, str]]:
+        """As MotionSource."""
+        checker = self._checker(0.0)
+        return [] if checker.configurations_valid(q[None])[0] else list(checker.colliding_pairs(q))
+
+    def free(self, q: np.ndarray) -> np.ndarray:
+        """(N,) bool of configurations (N, dof)."""
+        return self._checker(0.0).configurations_valid(q)
+
+    def roadmap(self, nodes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """(n, dof) configurations and (m, 2) free motions between them."""
+        made = prm.build(self._checker(0.0), prm.Settings(roadmap_nodes=nodes, time_limit_s=5.0, lazy=False), seed)
+        return made.nodes, made.edges[made.edge_states == 1]
+
+    def measured(self) -> np.ndarray | None:
+        """Nobody measures."""
+        return None
+
+    def listen(self, on_world: Callable[[], None]) -> None:
+        """Obstacles of this process do not change."""
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+    def _checker(self, margin):
+        if margin not in self._checkers:
+            self._checkers = {kept: it for kept, it in self._checkers.items() if kept == 0.0}
+            self._checkers[margin] = CollisionChecker(self.robot, self.world, self._device, margin=margin)
+        return self._checkers[margin]

@@ -1,0 +1,93 @@
+"""Plans to the goal that is dragged in RViz and shows the motion; nothing is published that a controller would follow
+until the menu says so."""
+
+from collections.abc import Callable
+
+import numpy as np
+from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from scipy.spatial.transform import Rotation
+from sensor_msgs.msg import JointState
+
+from gpu_planners_msgs.srv import PlanMotion
+
+from ..common.worker import Worker
+from .goal_marker import GoalMarker
+from .motion_display import MotionDisplay
+from .parameters import ArmParameters
+from .plan_service import answer
+from .planning_scene import PlanningScene
+
+HELD_S = 0.4  # longest search while the marker is held
+SIZE = 0.12  # of the marker, as a share of the robot's height and width
+
+
+class DraggedGoals:
+    """The marker of a node, and the motions to it.
+
+    worker: plans; scene: of it; trajectories: where a motion goes that is published
+    """
+
+    def __init__(
+        self, node: Node, worker: Worker, scene: PlanningScene, display: MotionDisplay, trajectories: Publisher
+    ) -> None:
+        self._log, self._worker, self._scene, self._display = node.get_logger(), worker, scene, display
+        self._trajectories = trajectories
+        self._values: ArmParameters | None = None
+        self._measured: Callable[[], dict[str, float] | None] = dict
+        self._wanted: tuple[PoseStamped, bool] | None = None  # the newest goal that is not planned to yet
+        self._last: PlanMotion.Response | None = None
+        self._marker = GoalMarker(node, self._take, lambda: worker.do(self._publish))
+
+    def begin(self, values: ArmParameters, measured: Callable[[], dict[str, float] | None]) -> None:
+        """Put the marker at the tool of the robot, where it is measured or rests. On the worker's thread."""
+        self._values, self._measured = values, measured
+        robot = self._scene.require_robot()
+        poses = robot.link_poses(self._start())
+        T = poses[values.tip_link or robot.tip_link][0]
+        places = np.array([pose[0, :3, 3] for pose in poses.values()])
+        x, y, z, w = Rotation.from_matrix(T[:3, :3]).as_quat().tolist()
+        px, py, pz = T[:3, 3].tolist()
+        pose = Pose(position=Point(x=px, y=py, z=pz), orientation=Quaternion(x=x, y=y, z=z, w=w))
+        self._marker.place(robot.root_link, pose, float(max(SIZE * np.ptp(places, axis=0).max(), 0.05)))
+
+    def _start(self):
+        """(dof,) where a motion begins: as measured, else where the last one began, else a state of the SRDF or the
+        middle of the limits."""
+        robot = self._scene.require_robot()
+        measured = self._measured()
+        if measured is not None and all(name in measured for name in robot.joint_names):
+            return np.array([measured[name] for name in robot.joint_names])
+        if robot.named_states:
+            return next(iter(robot.named_states.values()))
+        return (robot.lower + robot.upper) / 2
+
+    def _take(self, pose, held):
+        waiting, self._wanted = self._wanted is not None, (pose, held)
+        if not waiting:  # what waits will find the newest goal
+            self._worker.do(self._plan)
+
+    def _plan(self):
+        wanted, self._wanted = self._wanted, None
+        if wanted is None or self._values is None or self._scene.robot is None:
+            return
+        pose, held = wanted
+        robot = self._scene.robot
+        start = JointState(name=list(robot.joint_names), position=self._start().tolist())
+        request = PlanMotion.Request(start=start, pose_goals=[pose], time_limit_s=HELD_S if held else 0.0)
+        response = PlanMotion.Response()
+        planned = answer(self._scene, self._values, request, self._measured, response)
+        if planned is None:
+            self._last = None
+            self._display.show_scene(robot, self._scene.objects)
+            if not held:
+                self._log.warning(f"dragged goal: {response.message}")
+            return
+        self._last = response
+        self._display.show_motion(self._scene.robot, planned, response.trajectory)
+
+    def _publish(self):
+        if self._last is not None:
+            self._trajectories.publish(self._last.trajectory)
+            self._log.info(f"dragged goal: published, {self._last.message}")

@@ -1,0 +1,156 @@
+"""Arms of other nodes as obstacles that move: each where its joint_states has it, or all along the motion it executes.
+
+Another arm_planner says by `~/executing` what it does: the whole motion when it begins, an empty one when it has ended.
+"""
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory
+
+from ...arm import RobotModel, load_urdf
+from ...arm.geometry.shapes import ConvexShape
+from ...arm.swept import swept_boxes
+from ...errors import GpuPlannersError
+from ..common.diagnostics import steady_clock
+from ..common.qos import BEST_EFFORT, LATCHED
+from ..common.request_error import error_text
+from .parameters import ArmParameters
+from .scene_objects import SceneObject, Source
+
+LOOK_S = 0.1  # between two looks at where the others are
+STILL = 1e-3  # rad or m that joints move by before an arm is placed anew
+
+
+class OtherArm:
+    """What is known of one of them.
+
+    name: of its namespace; robot: None until its description has come, with every joint that moves
+    place: {joint: position}, as last measured; path: (K, dof) that it executes, or none
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.robot: RobotModel | None = None
+        self.place: dict[str, float] = {}
+        self.path: np.ndarray | None = None
+        self.shown: np.ndarray | None = None  # (K, dof) that the scene holds boxes for
+        self.problem = f"nothing is known of the other arm '{name}': its robot_description has not come"
+
+    def wanted(self) -> np.ndarray | None:
+        """(K, dof) that the scene should hold boxes for; None where that is not known, or is there already."""
+        robot = self.robot
+        if robot is None:
+            return None
+        missing = [name for name in robot.joint_names if name not in self.place]
+        if missing:
+            self.problem = f"nobody knows where the other arm '{self.name}' is: its joint_states lack {missing[0]}"
+            return None
+        self.problem = ""
+        q = np.array([[self.place[name] for name in robot.joint_names]])
+        path = q if self.path is None else np.concatenate([q, self.path])
+        if self.shown is None or len(self.shown) != len(path):
+            return path
+        return None if np.abs(self.shown - path).max() <= STILL else path
+
+
+class OtherArms:
+    """The arms that parameter `other_arms` names.
+
+    values: called for the node's parameters
+    change: called on the executor's thread with a job for the worker; take: called on the worker with a SceneObject
+    told: called with (what, text) when something is wrong, and with an empty text when it no longer is
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        values: Callable[[], ArmParameters],
+        change: Callable[..., None],
+        take: Callable[[SceneObject], None],
+        told: Callable[[str, str], None],
+    ) -> None:
+        self._values, self._change, self._take, self._told = values, change, take, told
+        self.arms = [OtherArm(name) for name in values().other_arms]
+        for arm in self.arms:
+            for kind, topic, take_it, qos in (
+                (String, "robot_description", self._describe, LATCHED),
+                (JointState, "joint_states", self._place, BEST_EFFORT),
+                (JointTrajectory, "arm_planner/executing", self._execute, LATCHED),
+            ):
+                node.create_subscription(kind, f"/{arm.name}/{topic}", partial(take_it, arm), qos)
+        if self.arms:
+            node.create_timer(LOOK_S, self._look, clock=steady_clock())
+
+    @property
+    def problem(self) -> str:
+        """Why nobody knows where one of the arms is; empty when all are known."""
+        return next((arm.problem for arm in self.arms if arm.problem), "")
+
+    def _describe(self, arm, message):
+        self._change(self._load, arm, message.data)
+
+    def _load(self, arm, text):
+        try:
+            # an empty SRDF: which links of the other arm may touch each other does not matter here
+            name = text.partition('name="')[2].partition('"')[0]
+            robot = load_urdf(text, srdf=f'<robot name="{name}"/>', package_dirs=self._values().package_dirs)
+        except GpuPlannersError as error:
+            arm.problem = f"the description of the other arm '{arm.name}' was refused: {error_text(error)}"
+            self._told(f"other arm {arm.name}", arm.problem)
+            return
+        arm.shown, arm.robot = None, robot
+
+    def _place(self, arm, message):
+        if len(message.name) == len(message.position) and np.isfinite(message.position).all():
+            arm.place = dict(zip(message.name, message.position, strict=True))
+
+    def _execute(self, arm, message):
+        if not message.points:
+            arm.path = None
+            return
+        self._change(self._take_path, arm, message, time.monotonic())
+
+    def _take_path(self, arm, message, began):
+        robot = arm.robot
+        if robot is None:
+            return
+        there = dict(zip(message.joint_names, range(len(message.joint_names)), strict=True))
+        path = np.array([point.positions for point in message.points])
+        rest = np.array([arm.place.get(name, 0.0) for name in robot.joint_names])
+        whole = np.repeat(rest[None], len(path), axis=0)
+        for k, name in enumerate(robot.joint_names):
+            if name in there:
+                whole[:, k] = path[:, there[name]]
+        arm.path = whole
+
+    def _look(self):
+        for arm in self.arms:
+            path = arm.wanted()
+            self._told(f"other arm {arm.name}", arm.problem)
+            if path is not None:
+                arm.shown = path
+                self._change(self._show, arm, arm.robot, path)
+
+    def _show(self, arm, robot, path):
+        values = self._values()
+        number, padding = values.other_arms.index(arm.name), values.other_arm_padding
+        T = _pose(*values.other_arm_poses[4 * number : 4 * number + 4])
+        name, (sizes, poses) = f"other_arm/{arm.name}", swept_boxes(robot, path)
+        boxes = tuple(
+            ConvexShape.box(f"{name}/{k}", size + 2 * padding, pose)
+            for k, (size, pose) in enumerate(zip(sizes, poses, strict=True))
+        )
+        self._take(SceneObject(name, boxes, T, Source.OTHER_ARM))
+
+
+def _pose(x, y, z, yaw):
+    T = np.eye(4)
+    T[:2, :2] = [[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]]
+    T[:3, 3] = x, y, z
+    return T

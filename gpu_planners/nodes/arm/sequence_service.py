@@ -1,0 +1,179 @@
+"""Answers one PlanSequence request: conversion of its segments, one `sequence.solve`, conversion."""
+
+import time
+from typing import Any
+
+import numpy as np
+
+from gpu_planners_msgs.msg import MotionSegment
+from gpu_planners_msgs.srv import PlanSequence
+
+from ...arm import sequence
+from ...arm.cartesian import End
+from ...arm.sequence import Free, Segment, SequenceResult, Straight
+from ...errors import RobotDescriptionError
+from ..common.request_error import RequestError, check_count, error_text, one_line
+from . import codes as error_codes
+from .codes import CODE_OF_STATUS, code_of
+from .conversions import configuration, frame_transform, joint_positions, only_joints, pose_goal, trajectory_message
+from .parameters import PLANNERS, ArmParameters, NodeRrtConnect
+from .plan_service import Measured, Planned, planner_of, requested, start_of
+from .planning_scene import PlanningScene
+
+CODE_OF_END = {
+    End.COLLISION: error_codes.PLANNING_FAILED,
+    End.LIMITS: error_codes.PLANNING_FAILED,
+    End.SINGULAR: error_codes.PLANNING_FAILED,
+    End.UNREACHABLE: error_codes.NO_IK_SOLUTION,
+    End.TIMED_OUT: error_codes.TIMED_OUT,
+}
+GOAL_INVALID = error_codes.GOAL_STATE_INVALID
+
+
+def answer(
+    scene: PlanningScene,
+    values: ArmParameters,
+    request: PlanSequence.Request,
+    measured: Measured,
+    response: PlanSequence.Response,
+) -> Planned | None:
+    """Fill the response of a request -> Planned, or None when there is no motion.
+
+    Never raises: every failure becomes a code and a text.
+    """
+    began = time.monotonic()
+    try:
+        return _plan(scene, values, request, measured, response)
+    except Exception as error:  # a client must get an answer whatever goes wrong
+        response.code, response.message = code_of(error), error_text(error)
+        return None
+    finally:
+        response.planning_time_s = time.monotonic() - began
+
+
+def _plan(scene, values, request, measured, response):
+    scene.require_robot()
+    name, settings = planner_of(values, request)
+    margin = requested(request, values, "margin")
+    if not request.segments:
+        raise RequestError(error_codes.UNRECOGNIZED_GOAL_TYPE, "the request has no segments: give at least one")
+    check_count("segments", len(request.segments), "max_segments", values, error_codes.FAILURE)
+    goals = sum(len(segment.joint_goals) + len(segment.pose_goals) for segment in request.segments)
+    check_count("goals", goals, "max_goals", values, error_codes.FAILURE)
+    start_positions = start_of(scene.robot, request, measured)
+    scene.place_other_joints(start_positions, values.fixed_joint_tolerance)
+    robot = scene.robot  # with the gripper where it stands
+    start = _start(robot, configuration(robot, start_positions, "the start", error_codes.START_STATE_INVALID), settings)
+    tip_link = values.tip_link or robot.tip_link
+    segments = [
+        _segment(message, f"segment {i}", request, values, robot, scene.frames, tip_link)
+        for i, message in enumerate(request.segments)
+    ]
+    objects = scene.objects_for(request)
+    checker = scene.checker_for(objects, values.device, values.motion_check, margin)
+    settings = settings.on(checker.device) if isinstance(settings, NodeRrtConnect) else settings
+    try:
+        result = sequence.solve(
+            start,
+            segments,
+            checker,
+            PLANNERS[name],
+            settings,
+            values.line,
+            tip_link,
+            request.seed,
+            values.corner_deviation,
+            robot.acceleration / values.jerk_time_s,
+            time_limit_s=settings.time_limit_s,
+            allow_partial=request.allow_partial,
+        )
+    except RobotDescriptionError as error:
+        raise RequestError(error_codes.INVALID_LINK_NAME, f"parameter tip_link '{tip_link}': {error}") from error
+    response.fraction = result.fraction
+    if result.trajectory is None:
+        response.code, response.message = _code(result), one_line(result.text)
+        return None
+    response.code = error_codes.SUCCESS
+    response.trajectory = trajectory_message(robot, result.trajectory)
+    response.segment_ends_s = result.ends_s.tolist()
+    ended = f"; ended early, {one_line(result.text)}" if result.text else ""
+    response.message = (
+        f"solved: {len(result.ends_s)} of {len(segments)} segments, {result.trajectory.duration:.2f} s long, by {name} "
+        f"on {checker.device} in {1e3 * result.time_s:.1f} ms{ended}"
+    )
+    return Planned(result.path, objects, tip_link)
+
+
+def _code(result: SequenceResult) -> int:
+    if result.status is not None:
+        return CODE_OF_STATUS[result.status]
+    if result.failed == 0 and not result.fraction and result.end is End.COLLISION:
+        return error_codes.START_STATE_IN_COLLISION
+    return CODE_OF_END[result.end] if result.end else error_codes.FAILURE
+
+
+def _start(robot, q, settings):
+    """q (dof,) with values a little outside the limits taken to them."""
+    inside = np.where(robot.continuous, q, np.clip(q, robot.lower, robot.upper))
+    wrong = np.abs(inside - q) > settings.limit_tolerance
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        raise RequestError(
+            error_codes.START_STATE_INVALID,
+            f"the start is outside the joint limits: {robot.joint_names[k]} = {q[k]:.6g} "
+            f"(allowed {robot.lower[k]:.6g} to {robot.upper[k]:.6g})",
+        )
+    return inside
+
+
+def _segment(message: Any, what: str, request: Any, values: Any, robot: Any, frames: Any, tip_link: str) -> Segment:
+    """A MotionSegment as the library has it."""
+    more = {
+        "blend_radius": _in_range(message.blend_radius, 0.0, 10.0, f"{what}: blend_radius"),
+        "velocity_scaling": _scaling(message, what, request, values, "velocity_scaling"),
+        "acceleration_scaling": _scaling(message, what, request, values, "acceleration_scaling"),
+    }
+    if message.kind == MotionSegment.FREE:
+        goals = [_joint_goal(goal, f"{what}: joint goal {i}", robot) for i, goal in enumerate(message.joint_goals)]
+        poses = [pose_goal(goal, frames, f"{what}: pose goal {i}") for i, goal in enumerate(message.pose_goals)]
+        if not goals and not poses:
+            raise RequestError(
+                error_codes.UNRECOGNIZED_GOAL_TYPE, f"{what} has no goal: give joint_goals or pose_goals"
+            )
+        return Free(np.array(goals), np.array(poses), **more)
+    if message.kind != MotionSegment.LINE:
+        raise RequestError(error_codes.FAILURE, f"{what}: kind is {message.kind}; allowed: FREE (0) or LINE (1)")
+    if message.joint_goals or len(message.pose_goals) > 1:
+        raise RequestError(
+            error_codes.UNRECOGNIZED_GOAL_TYPE,
+            f"{what} is a LINE with {len(message.joint_goals)} joint goals and {len(message.pose_goals)} pose goals; "
+            "allowed: one pose goal, or a translation",
+        )
+    if message.pose_goals:
+        return Straight(pose=pose_goal(message.pose_goals[0], frames, f"{what}: the pose goal"), **more)
+    vector = np.array([getattr(message.translation.vector, axis) for axis in "xyz"])
+    if not np.isfinite(vector).all():
+        raise RequestError(GOAL_INVALID, f"{what}: the translation is {vector.tolist()}; allowed: finite numbers")
+    frame = message.translation.header.frame_id
+    if frame == tip_link and frame not in frames:
+        return Straight(translation=vector, along_tool=True, **more)
+    T_root_frame = frame_transform(frames, frame, f"{what}: the translation")
+    return Straight(translation=T_root_frame[:3, :3] @ vector, **more)
+
+
+def _joint_goal(message, what, robot):
+    positions = joint_positions(message, what, GOAL_INVALID)
+    only_joints(robot.joint_names, positions, what, GOAL_INVALID)
+    return configuration(robot, positions, what, GOAL_INVALID)
+
+
+def _scaling(message, what, request, values, name):
+    """The segment's fraction of the limits; where it has 0, the request's, or the parameter's."""
+    own = getattr(message, name)
+    return _in_range(own, 1e-3, 1.0, f"{what}: {name}") if own else requested(request, values, name)
+
+
+def _in_range(value, low, high, what):
+    if not low <= value <= high:
+        raise RequestError(error_codes.FAILURE, f"{what} is {value}; allowed: from {low:g} to {high:g}")
+    return value

@@ -1,0 +1,163 @@
+"""What the browser page needs from a running arm_planner: its robot, its obstacles, joint_states, and its motions."""
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import rclpy
+from geometry_msgs.msg import PoseStamped
+from rcl_interfaces.srv import GetParameters
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.parameter import parameter_value_to_python
+from scipy.spatial.transform import Rotation
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from visualization_msgs.msg import Marker, MarkerArray
+
+from gpu_planners_msgs.srv import PlanMotion
+
+from ...arm import CollisionWorld, RobotModel, load_urdf
+from ...arm.trajectory import Trajectory
+from ...errors import GpuPlannersError
+from ..common.qos import BEST_EFFORT, LATCHED
+from .marker_objects import marker_object
+from .motion_display import trajectory_of
+
+PATIENCE_S = 10.0  # for the node to be found, and for its robot
+SLACK_S = 30.0  # more than a request's own time: the node may have others to answer, or to compile
+PARAMETERS = ("robot_description_file", "srdf_file", "package_dirs", "group", "joints", "tip_link")
+
+
+class ViewClient:
+    """A client of the node with a name, in a ROS context and a thread of its own.
+
+    robot: as the node plans it;  tip: its tool;  world: its obstacles, as its markers show them
+    on_world: called on the client's thread when they have changed
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = "/" + name.strip("/")
+        self.world, self.on_world = CollisionWorld(), lambda: None
+        self._description, self._shown = "", b""
+        self._joints: dict[str, float] = {}
+        self._context = rclpy.Context()
+        rclpy.init(context=self._context)
+        self._node = Node("gpu_planners_view", context=self._context, use_global_arguments=False)
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self._node)
+        self._thread = threading.Thread(target=self._spin, name="view_client", daemon=True)
+        self._thread.start()
+        try:
+            values = self._ask_parameters()
+            self.robot = self._load(values)
+        except BaseException:
+            self.close()
+            raise
+        self.tip = values["tip_link"] or self.robot.tip_link
+        namespace = self.name.rpartition("/")[0]
+        self._plans = self._node.create_client(PlanMotion, f"{self.name}/plan_motion")
+        self._node.create_subscription(MarkerArray, f"{self.name}/markers", self._take_markers, LATCHED)
+        self._node.create_subscription(JointState, f"{namespace}/joint_states", self._take_joints, BEST_EFFORT)
+
+    def close(self) -> None:
+        """End the thread and leave ROS."""
+        rclpy.try_shutdown(context=self._context)
+        self._thread.join(timeout=5.0)
+
+    def measured(self) -> np.ndarray | None:
+        """(dof,) of the latest joint_states; None where it has not brought every joint."""
+        if not all(name in self._joints for name in self.robot.joint_names):
+            return None
+        return np.array([self._joints[name] for name in self.robot.joint_names])
+
+    def plan(
+        self, start: np.ndarray, goal: np.ndarray, planner: str, time_s: float, margin: float, seed: int
+    ) -> tuple[str, np.ndarray, Trajectory | None]:
+        """(text of the node, (K, dof) path, its timing); no path and None where there is none.
+
+        start: (dof,);  goal: (dof,), or (4, 4) of the tool in the root frame
+        Raises GpuPlannersError where no answer comes.
+        """
+        names = list(self.robot.joint_names)
+        request = PlanMotion.Request(planner=planner, time_limit_s=time_s, margin=margin, seed=seed)
+        request.start = JointState(name=names, position=start.tolist())
+        if goal.shape == (4, 4):
+            request.pose_goals = [_pose_message(goal, self.robot.root_link)]
+        else:
+            request.joint_goals = [JointState(name=names, position=goal.tolist())]
+        response = self._call(self._plans, request, time_s + SLACK_S)
+        if response.code != PlanMotion.Response.SUCCESS:
+            return response.message, np.zeros((0, self.robot.dof)), None
+        path = np.array([list(point.positions) for point in response.path.points])
+        return response.message, path, trajectory_of(response.trajectory)
+
+    def _ask_parameters(self):
+        client = self._node.create_client(GetParameters, f"{self.name}/get_parameters")
+        answer = self._call(client, GetParameters.Request(names=list(PARAMETERS)), PATIENCE_S)
+        if len(answer.values) != len(PARAMETERS):
+            raise GpuPlannersError(f"the node '{self.name}' has no parameter robot_description_file: no arm_planner")
+        return {name: parameter_value_to_python(value) for name, value in zip(PARAMETERS, answer.values, strict=True)}
+
+    def _load(self, values) -> RobotModel:
+        urdf = values["robot_description_file"] or self._description_of_topic()
+        return load_urdf(
+            urdf,
+            srdf=values["srdf_file"] or None,
+            package_dirs=[folder for folder in values["package_dirs"] or () if folder],
+            joints=[joint for joint in values["joints"] or () if joint] or None,  # [""] stands for none
+            group=values["group"] or None,
+        )
+
+    def _description_of_topic(self):
+        topic = f"{self.name.rpartition('/')[0]}/robot_description"
+        self._node.create_subscription(String, topic, self._take_description, LATCHED)
+        end = time.monotonic() + PATIENCE_S
+        while not self._description:
+            if time.monotonic() > end:
+                raise GpuPlannersError(f"nobody publishes a robot on {topic}")
+            time.sleep(0.05)
+        return self._description
+
+    def _take_description(self, message):
+        self._description = message.data
+
+    def _take_joints(self, message):
+        self._joints = self._joints | dict(zip(message.name, message.position, strict=False))
+
+    def _take_markers(self, message):
+        obstacles = [each for each in message.markers if each.ns == "obstacles" and each.action == Marker.ADD]
+        shown = repr(obstacles).encode()
+        if shown == self._shown:
+            return
+        world = CollisionWorld()
+        for marker in obstacles:
+            one = marker_object(marker, {self.robot.root_link: np.eye(4)}, now=0.0)
+            world.add_shapes(one.name, one.placed)
+        self._shown, self.world = shown, world
+        self.on_world()
+
+    def _call(self, client: Any, request: Any, patience_s: float) -> Any:
+        if not client.wait_for_service(PATIENCE_S):
+            raise GpuPlannersError(f"no node '{self.name}' is running (ROS_DOMAIN_ID and namespace as here?)")
+        future, done = client.call_async(request), threading.Event()
+        future.add_done_callback(lambda _: done.set())
+        if not done.wait(patience_s):
+            raise GpuPlannersError(f"the node '{self.name}' has not answered for {patience_s:.0f} s")
+        return future.result()
+
+    def _spin(self):
+        try:
+            self._executor.spin()
+        except ExternalShutdownException:
+            pass
+
+
+def _pose_message(T, frame):
+    message = PoseStamped()
+    message.header.frame_id = frame
+    p, o = message.pose.position, message.pose.orientation
+    p.x, p.y, p.z = T[:3, 3].tolist()
+    o.x, o.y, o.z, o.w = Rotation.from_matrix(T[:3, :3]).as_quat().tolist()
+    return message

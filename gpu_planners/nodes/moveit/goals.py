@@ -1,0 +1,186 @@
+"""Collision-free configurations of a goal region.
+
+Joints are drawn from their bands. One link is placed by inverse kinematics at poses drawn from the region, the centre
+first. What that cannot do, several links or tolerances that differ much, is left to `projection`.
+"""
+
+import math
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...arm import CollisionChecker, RobotModel
+from ...errors import RobotDescriptionError
+from ..arm import codes
+from ..common.request_error import RequestError
+from .constraints import Region, link_poses
+from .projection import project
+from .regions import LEAST
+
+ROUNDS = 1, 16  # poses drawn from a region, each round: the first one is its centre
+DRAWN = 256  # configurations drawn: from bands of joints, and as starts of projections
+DISTINCT = 0.05  # rad or m by which two goals of a region differ in some joint
+FINE = 1e-3  # m and rad: a region within these about its centre is given up when the centre is
+TRIED = 4  # times as many solutions are looked for as are used: the nearest of them lead to shorter motions
+
+
+@dataclass
+class Judge:
+    """What inverse kinematics asks whether a configuration is a solution: in the region, and free of collision.
+
+    checker: None: collisions do not count; colliding: (dof,) one that is in the region, but collides
+    outside: parts of the region, in words, that some configuration did not satisfy
+    """
+
+    robot: RobotModel
+    region: Region
+    checker: CollisionChecker | None
+    colliding: np.ndarray | None = None
+    outside: set[str] = field(default_factory=set)
+
+    def configurations_valid(self, q: np.ndarray) -> np.ndarray:
+        """(N, dof) -> (N,) bool."""
+        within = self.region.excesses(self.robot, q) <= LEAST
+        valid = np.array(np.all(within, axis=1))
+        if not valid.all() and self.region.names:
+            self.outside |= {name for name, bad in zip(self.region.names, ~np.all(within, axis=0), strict=True) if bad}
+        if self.checker is not None and valid.any():
+            free = np.asarray(self.checker.configurations_valid(q))
+            if (valid & ~free).any():
+                self.colliding = np.array(q[np.argmax(valid & ~free)])
+            valid &= free
+        return valid
+
+
+def goals_in(
+    region: Region, checker: CollisionChecker, start: np.ndarray, count: int, until: float, seed: int
+) -> np.ndarray:
+    """(K, dof) distinct free configurations of a region, nearest to the start first: at least one, at most `count`.
+
+    until: time.monotonic() when the search ends
+    RequestError with GOAL_IN_COLLISION, NO_IK_SOLUTION, GOAL_CONSTRAINTS_VIOLATED, TIMED_OUT, INVALID_LINK_NAME.
+    """
+    judge, rng = Judge(checker.robot, region, checker), np.random.default_rng(seed % 2**63)
+    if not region.links:
+        found = _from_bands(region, judge, start, rng)
+    else:
+        found = np.zeros((0, checker.robot.dof))
+        for poses in ROUNDS if _is_one_pose(region) else ():
+            found = np.concatenate([found, _placed(region, judge, start, count, poses, until, rng)])
+            if len(found) >= count or (poses == 1 and _is_fine(region)):
+                break
+        if not len(found) and not (_is_one_pose(region) and _is_fine(region)):
+            starts = rng.uniform(judge.robot.lower, judge.robot.upper, (DRAWN, len(start)))
+            starts[0] = start
+            found = project(region, judge.robot, starts, rng, until)
+            found = found[judge.configurations_valid(found)]
+    if not len(found):
+        raise _none(region, judge, until)
+    return _distinct(found, start, count)
+
+
+def _from_bands(region, judge, start, rng):
+    robot = judge.robot
+    lower, upper, middle = robot.lower.copy(), robot.upper.copy(), np.clip(start, robot.lower, robot.upper)
+    for band in region.joints:
+        j = band.joint
+        if robot.continuous[j]:
+            lower[j], upper[j], middle[j] = band.lower, band.upper, band.position
+        else:
+            lower[j], upper[j] = max(lower[j], band.lower), max(min(upper[j], band.upper), max(lower[j], band.lower))
+            middle[j] = min(max(band.position, lower[j]), upper[j])
+    free = np.setdiff1d(np.arange(robot.dof), [band.joint for band in region.joints])
+    q = rng.uniform(lower, upper, (DRAWN, robot.dof))
+    q[: DRAWN // 2, free] = middle[free]  # half of them: joints that nothing is asked of stay
+    q[0] = middle
+    q = np.where(robot.continuous, (q + np.pi) % (2 * np.pi) - np.pi, q)
+    return q[judge.configurations_valid(q)]
+
+
+def _placed(region, judge, start, count, poses, until, rng):
+    """(K, dof) by inverse kinematics of the region's one link."""
+    left = until - time.monotonic()
+    if left <= 0:
+        return np.zeros((0, len(start)))
+    targets, options = _targets(region, judge.robot, start, poses, rng)
+    try:
+        found = judge.robot.inverse_kinematics(
+            targets, judge, link=region.links[0], seed_q=start, solutions=TRIED * count, time_limit_s=left, **options
+        )
+    except RobotDescriptionError as error:
+        raise RequestError(codes.INVALID_LINK_NAME, f"{region.what}: {error}") from error
+    return np.concatenate([solutions.q for solutions in found])
+
+
+def _targets(region, robot, start, poses, rng):
+    """(poses, 4, 4) wanted poses of the link, and what inverse kinematics takes beside them."""
+    T = np.broadcast_to(np.eye(4), (poses, 4, 4)).copy()
+    options = {"position_tolerance": math.inf, "orientation_tolerance": math.inf}
+    if region.orientations:
+        turned = region.orientations[0]
+        T[:, :3, :3] = turned.sample(rng, poses)
+        options["orientation_tolerance"] = _within(turned.tolerance.min(), 1e-2)
+    if region.positions:
+        placed = region.positions[0]
+        points = np.concatenate([body.sample(rng, poses) for body in placed.bodies])
+        points = rng.permutation(points)[:poses]
+        points[0] = placed.bodies[0].centre
+        T[:, :3, 3] = points - T[:, :3, :3] @ placed.offset
+        options["position_tolerance"] = _within(min(body.thinness for body in placed.bodies), 1e-3)
+    else:
+        T[:, :3, 3] = link_poses(robot, region.links[0], start[None])[0, :3, 3]
+    return T, options
+
+
+def _is_one_pose(region):
+    """Does it ask for the pose of one link's frame, or for a part of it that inverse kinematics knows?"""
+    return len(region.links) == 1 and (bool(region.orientations) or not region.positions[0].offset.any())
+
+
+def _within(tolerance, most):
+    """A tolerance of inverse kinematics that stays well inside that of the region."""
+    return min(max(float(tolerance) / 4, 1e-7), most)
+
+
+def _is_fine(region):
+    """Is every link's place all but a point? Then other points of the region do no better than its centre."""
+    return (
+        all(len(part.bodies) == 1 and part.bodies[0].half.max() <= FINE for part in region.positions)
+        and all(part.tolerance.max() <= FINE for part in region.orientations)
+        and bool(region.positions and region.orientations)
+    )
+
+
+def _distinct(q, start, count):
+    kept: list[np.ndarray] = []
+    for row in q[np.argsort(np.linalg.norm(q - start, axis=1), kind="stable")]:
+        if all(np.abs(row - other).max() > DISTINCT for other in kept):
+            kept.append(row)
+        if len(kept) == count:
+            break
+    return np.array(kept).reshape(-1, q.shape[1])
+
+
+def _none(region, judge, until):
+    """RequestError that says why a region has no goal."""
+    if judge.colliding is not None:
+        first, second = judge.checker.colliding_pairs(judge.colliding)[0]
+        return RequestError(
+            codes.GOAL_IN_COLLISION,
+            f"{region.what}: all configurations found collide; in one of them '{first}' meets '{second}'",
+        )
+    if judge.outside and (len(region.parts) > 1):
+        return RequestError(
+            codes.GOAL_CONSTRAINTS_VIOLATED,
+            f"{region.what}: no configuration found satisfies all constraints at once; violated: "
+            + ", ".join(sorted(judge.outside)),
+        )
+    if time.monotonic() > until:
+        return RequestError(
+            codes.TIMED_OUT, f"{region.what}: no configuration was found in half of the time, which goals may take"
+        )
+    links = ", ".join(f"'{link}'" for link in region.links)
+    return RequestError(
+        codes.NO_IK_SOLUTION, f"{region.what}: no joint configuration inside the limits places link {links} there"
+    )

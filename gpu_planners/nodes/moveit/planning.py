@@ -1,0 +1,147 @@
+"""Plans one MotionPlanRequest: start, goal regions, one solve for all of them, timing."""
+
+import math
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+from moveit_msgs.msg import MotionPlanRequest, RobotTrajectory
+
+from ...arm import CollisionChecker
+from ...arm.planners.settings import LEAST_TIME_S
+from ..arm import codes
+from ..arm.codes import CODE_OF_STATUS
+from ..arm.conversions import trajectory_message
+from ..arm.parameters import PLANNERS, ArmParameters, NodeRrtConnect
+from ..arm.plan_service import timed
+from ..common.request_error import RequestError, check_count, one_line
+from . import constraints as constraint_messages
+from .constraints import Region, read_constraints
+from .goals import goals_in
+from .reference import Reference
+
+GOAL_TIME = 0.5  # part of the time that goals may take
+
+
+@dataclass(frozen=True)
+class Motion:
+    """A plan: path (K, dof), its timed trajectory, seconds of planning, and what is said about it."""
+
+    path: np.ndarray
+    trajectory: RobotTrajectory
+    planning_time_s: float
+    text: str
+
+
+def check_request(request: MotionPlanRequest, values: ArmParameters) -> None:
+    """Refuse what no plan can honour, before anything is made of it; RequestError with a code and a text."""
+    check_group(request.group_name, values)
+    if not request.goal_constraints:
+        raise RequestError(codes.INVALID_GOAL_CONSTRAINTS, "the request has no goal: goal_constraints is empty")
+    check_count("goals", len(request.goal_constraints), "max_goals", values, codes.INVALID_GOAL_CONSTRAINTS)
+    if not constraint_messages.is_empty(request.path_constraints):
+        raise RequestError(
+            codes.PLANNING_FAILED, "the request has path_constraints, which are not supported; allowed: none"
+        )
+    if request.trajectory_constraints.constraints:
+        raise RequestError(
+            codes.PLANNING_FAILED, "the request has trajectory_constraints, which are not supported; allowed: none"
+        )
+    if request.max_cartesian_speed > 0:
+        raise RequestError(
+            codes.PLANNING_FAILED, "the request limits max_cartesian_speed, which is not supported; allowed: 0"
+        )
+    if not math.isfinite(request.allowed_planning_time):
+        raise RequestError(
+            codes.FAILURE,
+            f"allowed_planning_time is {request.allowed_planning_time}; allowed: a finite number of seconds",
+        )
+
+
+def check_group(name: str, values: ArmParameters) -> None:
+    """RequestError with INVALID_GROUP_NAME for a group that is not the parameter `group`, where that is given."""
+    if values.group and name not in ("", values.group):
+        raise RequestError(
+            codes.INVALID_GROUP_NAME, f"unknown group '{name}'; this node plans '{values.group}', parameter group"
+        )
+
+
+def plan(
+    request: MotionPlanRequest,
+    values: ArmParameters,
+    checker: CollisionChecker,
+    reference: Reference,
+    start: np.ndarray,
+) -> Motion:
+    """Plan from start (dof,) to whichever goal region is reached first; RequestError where there is no motion.
+
+    reference: of the start state; its frames that move count where they are then
+    """
+    robot = checker.robot
+    name = request.planner_id if request.planner_id in PLANNERS else values.planner
+    settings = values.planner_settings(name)
+    limit = request.allowed_planning_time if request.allowed_planning_time > 0 else settings.time_limit_s
+    began = time.monotonic()
+    regions = [
+        read_constraints(goal, reference, f"goal {i}" + f" '{goal.name}'" * bool(goal.name))
+        for i, goal in enumerate(request.goal_constraints)
+    ]
+    _check_start(checker, start)
+    goals, goal_of = _goals(regions, checker, start, values.ik_solutions, began, limit)
+    settings = settings.on(checker.device) if isinstance(settings, NodeRrtConnect) else settings
+    best, attempts = None, max(1, request.num_planning_attempts)
+    for seed in range(attempts):
+        left = began + limit - time.monotonic()
+        if left < LEAST_TIME_S:
+            if best is not None:
+                break
+            raise RequestError(codes.TIMED_OUT, f"the time limit of {limit:g} s was reached before the search began")
+        result = PLANNERS[name].solve(start, goals, checker, replace(settings, time_limit_s=left), seed=seed)
+        if best is None or (result.solved and (not best.solved or result.cost < best.cost)):
+            best = result
+    assert best is not None
+    if not best.solved:
+        raise RequestError(CODE_OF_STATUS[best.status], one_line(best.message) or best.status.value)
+    scaling = [_scaling(getattr(request, f"max_{what}_scaling_factor")) for what in ("velocity", "acceleration")]
+    motion = timed(checker, best.path, scaling, values)
+    trajectory = RobotTrajectory(joint_trajectory=trajectory_message(robot, motion))
+    spent = time.monotonic() - began
+    other = (
+        f"; planner_id '{request.planner_id}' is not one of {', '.join(PLANNERS)}" if name != request.planner_id else ""
+    )
+    text = (
+        f"solved: goal {goal_of[best.goal_index]}, {len(best.path)} waypoints, length {best.cost:.2f}, "
+        f"{motion.duration:.2f} s long, by {name} on {checker.device} in {1e3 * spent:.1f} ms"
+    )
+    return Motion(best.path, trajectory, spent, text + other * bool(request.planner_id))
+
+
+def _check_start(checker, start):
+    """Say that the start (dof,) collides before goals are looked for: then nothing else matters."""
+    pairs = checker.colliding_pairs(start)
+    if pairs:
+        raise RequestError(
+            codes.START_STATE_IN_COLLISION, f"the start state is in collision: '{pairs[0][0]}' meets '{pairs[0][1]}'"
+        )
+
+
+def _goals(regions: list[Region], checker, start, count, began, limit):
+    """(G, dof) goals, and for each the number of its region. A region without one counts only where all are."""
+    goals, goal_of, failures = [], [], []
+    for number, region in enumerate(regions):
+        until = began + GOAL_TIME * limit * (number + 1) / len(regions)
+        try:
+            found = goals_in(region, checker, start, count, until, seed=number)
+        except RequestError as failure:
+            failures.append(failure)
+            continue
+        goals.append(found)
+        goal_of += [number] * len(found)
+    if not goals:
+        raise failures[0]
+    return np.concatenate(goals), goal_of
+
+
+def _scaling(factor):
+    """A scaling factor as MoveIt has it: outside (0, 1] it is 1."""
+    return factor if 0 < factor <= 1 else 1.0

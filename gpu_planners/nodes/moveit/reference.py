@@ -1,0 +1,101 @@
+"""What the frames of MoveIt's messages mean: links, objects and their parts, and what else the node knows."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ...arm import RobotModel
+from ...errors import shortened
+from ..arm import codes
+from ..arm.scene_objects import SceneObjects
+from ..common.request_error import RequestError
+
+
+class Reference:
+    """Frames at one state of the robot.
+
+    robot: RobotModel; frames: {frame: (4, 4) T_root_frame} of the scene, whose KeyError says why a frame is not known
+    objects: SceneObjects; an object is a frame, and so is "object/part"
+    positions: {joint: rad or m}; a frame that moves is known where every planning joint has one
+    """
+
+    def __init__(
+        self, robot: RobotModel, frames: Mapping[str, np.ndarray], objects: SceneObjects, positions: Mapping[str, float]
+    ) -> None:
+        self.robot, self.objects = robot, objects
+        self._frames, self._positions = frames, positions
+        self._links: dict[str, np.ndarray] = {}
+
+    def with_objects(self, objects: SceneObjects) -> "Reference":
+        """The same state among other objects."""
+        other = Reference(self.robot, self._frames, objects, self._positions)
+        other._links = self._links
+        return other
+
+    def frame(self, name: str, what: str) -> np.ndarray:
+        """(4, 4) T_root_frame; RequestError with FRAME_TRANSFORM_FAILURE. what: whose frame it is"""
+        name = name.removeprefix("/")
+        if name in self._frames:
+            return self._frames[name]
+        if name in self.robot.link_names:
+            return self.link(name, what)
+        body, T = self.body(name)
+        if body is not None:
+            return (self.link(body, what) if body else np.eye(4)) @ T
+        try:
+            return self._frames[name]
+        except KeyError as error:
+            raise RequestError(
+                codes.FRAME_TRANSFORM_FAILURE,
+                f"{what} is given in frame '{name}', which is neither a link of robot '{self.robot.name}' nor an "
+                f"object of the scene: {error.args[0] if error.args else error}",
+            ) from error
+
+    def body(self, name: str) -> tuple[str | None, np.ndarray]:
+        """(link that carries an object, or "" for one that stands; (4, 4) pose there of the object or its part).
+
+        (None, identity) where there is no such object.
+        """
+        for known, part in ((name, ""), tuple(name.rsplit("/", 1)) if "/" in name else (name, "")):
+            one = self.objects.standing.get(known) or self.objects.carried.get(known)
+            if one is not None and (not part or part in one.parts):
+                link = "" if known in self.objects.standing else self.objects.carried[known].link
+                return link, one.pose @ (one.parts[part] if part else np.eye(4))
+        return None, np.eye(4)
+
+    def link(self, name: str, what: str) -> np.ndarray:
+        """(4, 4) T_root_link; RequestError where the link is not known, or where the state is not."""
+        self.check_link(name, what)
+        if not self._links:
+            joints = self.robot.joint_names
+            missing = [joint for joint in joints if joint not in self._positions]
+            if missing and name != self.robot.root_link:
+                raise RequestError(
+                    codes.ROBOT_STATE_STALE,
+                    f"{what} depends on where link '{name}' is, but the position of joint '{missing[0]}' is not known: "
+                    "joint_states has brought none lately",
+                )
+            q = [self._positions.get(joint, 0.0) for joint in joints]
+            poses = {link: T[0] for link, T in self.robot.link_poses(np.array(q)).items()}
+            if missing:
+                return poses[name]
+            self._links = poses
+        return self._links[name]
+
+    def check_link(self, name: str, what: str) -> None:
+        """RequestError with INVALID_LINK_NAME for a link that the robot lacks."""
+        if name not in self.robot.link_names:
+            known = shortened(", ".join(self.robot.link_names))
+            raise RequestError(
+                codes.INVALID_LINK_NAME,
+                f"{what} names the link '{name}', which robot '{self.robot.name}' lacks; its links: {known}",
+            )
+
+    def link_and_offset(self, name: str, what: str) -> tuple[str, np.ndarray]:
+        """(link, (4, 4) T_link_frame) of a link, or of a carried object or its part."""
+        if name not in self.robot.link_names:
+            link, T = self.body(name)
+            if link:
+                return link, T
+        self.check_link(name, what)
+        return name, np.eye(4)

@@ -1,0 +1,258 @@
+"""moveit_msgs/PlanningScene: applied to the objects of the node's one scene, and written from them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+
+import numpy as np
+from moveit_msgs.msg import (
+    AllowedCollisionEntry,
+    AllowedCollisionMatrix,
+    LinkPadding,
+    ObjectColor,
+    PlanningScene,
+    PlanningSceneComponents,
+)
+from std_msgs.msg import ColorRGBA
+
+from ...arm import RobotModel
+from ..arm import codes
+from ..arm.scene_objects import SceneObjects, Source
+from ..common.request_error import RequestError
+from . import objects as object_messages
+from . import states
+from .reference import Reference
+from .shapes import read_pose
+from .states import State
+
+EVERYTHING = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """What MoveIt's scene has beside objects and joints.
+
+    padding: {link: metres}; the largest is kept between every link and the obstacles
+    frames: {frame: (4, 4) T_root_frame} that messages have added
+    colours: {object: ColorRGBA}, for those who look
+    name: of the scene
+    """
+
+    padding: dict[str, float] = field(default_factory=dict)
+    frames: dict[str, np.ndarray] = field(default_factory=dict)
+    colours: dict[str, ColorRGBA] = field(default_factory=dict)
+    name: str = ""
+
+    @property
+    def margin(self) -> float:
+        """Metres kept from obstacles."""
+        return max(self.padding.values(), default=0.0)
+
+
+class KnownFrames(Mapping[str, np.ndarray]):
+    """Frames of the node's scene, and those that messages have added."""
+
+    def __init__(self, scene: Mapping[str, np.ndarray], added: Mapping[str, np.ndarray]) -> None:
+        self._scene, self._added = scene, added
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._added[name] if name in self._added else self._scene[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._added or name in self._scene
+
+    def __iter__(self):
+        return iter({**self._scene, **self._added})
+
+    def __len__(self) -> int:
+        return len({**self._scene, **self._added})
+
+
+def is_empty(message: PlanningScene) -> bool:
+    """Does a PlanningScene say nothing? Then it changes nothing, whether it is a diff or not, as in MoveIt."""
+    return not (
+        message.name
+        or message.fixed_frame_transforms
+        or message.allowed_collision_matrix.entry_names
+        or message.link_padding
+        or message.link_scale
+        or message.object_colors
+        or message.world.collision_objects
+        or message.world.octomap.octomap.data
+        or not states.is_empty(message.robot_state)
+    )
+
+
+def apply(
+    message: PlanningScene, robot: RobotModel, frames: Mapping[str, np.ndarray], state: State, beside: Beside
+) -> tuple[State, Beside]:
+    """What a PlanningScene makes of a state. One that is no diff replaces all objects but those of the scene file.
+
+    Nothing is changed in place; ObstacleError or RequestError names what is wrong.
+    """
+    if is_empty(message):
+        return state, beside
+    if message.robot_model_name not in ("", robot.name):
+        raise RequestError(
+            codes.INVALID_ROBOT_STATE,
+            f"the planning scene is for robot '{message.robot_model_name}'; this node plans robot '{robot.name}'",
+        )
+    if message.world.octomap.octomap.data:
+        raise RequestError(
+            codes.FAILURE,
+            "the planning scene holds an octomap, which is not taken from here; send the octomap to the node",
+        )
+    objects, positions = state.objects, state.positions
+    if not message.is_diff:
+        kept = {name: one for name, one in objects.standing.items() if one.source == Source.FILE}
+        objects, beside = SceneObjects(standing=kept), Beside()
+    positions = states.read_positions(message.robot_state, robot, positions, "the planning scene's robot_state")
+    beside = replace(
+        beside, name=message.name or beside.name, frames=beside.frames | _frames(message, robot, frames, beside)
+    )
+    reference = Reference(robot, KnownFrames(frames, beside.frames), objects, positions)
+    for one in message.world.collision_objects:
+        reference = reference.with_objects(object_messages.change(one, reference))
+    diff = message.robot_state.is_diff or message.is_diff
+    reference = reference.with_objects(_attached(message, reference, diff))
+    objects = _allowed(message.allowed_collision_matrix, robot, reference.objects)
+    colours = {one.id: one.color for one in message.object_colors}
+    return State(positions, objects), replace(
+        beside, padding=_padding(message, robot, beside.padding), colours=beside.colours | colours
+    )
+
+
+def scene_message(robot: RobotModel, state: State, beside: Beside, components: int = EVERYTHING) -> PlanningScene:
+    """PlanningScene of a state: what `components` of PlanningSceneComponents asks for."""
+    asked = PlanningSceneComponents
+    message = PlanningScene()
+    objects = state.objects
+    if components & asked.SCENE_SETTINGS:
+        message.name, message.robot_model_name = beside.name, robot.name
+    if components & asked.ROBOT_STATE or components & asked.ROBOT_STATE_ATTACHED_OBJECTS:
+        carried = objects if components & asked.ROBOT_STATE_ATTACHED_OBJECTS else None
+        message.robot_state = states.state_message(robot, state.positions, carried)
+        if not components & asked.ROBOT_STATE:
+            message.robot_state.joint_state.name, message.robot_state.joint_state.position = [], []
+    geometry = bool(components & asked.WORLD_OBJECT_GEOMETRY)
+    if geometry or components & asked.WORLD_OBJECT_NAMES:
+        message.world.collision_objects = [
+            object_messages.object_message(one, robot.root_link, geometry) for one in objects.standing.values()
+        ]
+    if components & asked.ALLOWED_COLLISION_MATRIX:
+        message.allowed_collision_matrix = allowed_message(robot, objects)
+    if components & asked.LINK_PADDING_AND_SCALING:
+        message.link_padding = [LinkPadding(link_name=link, padding=m) for link, m in beside.padding.items()]
+    if components & asked.OBJECT_COLORS:
+        message.object_colors = [ObjectColor(id=name, color=colour) for name, colour in beside.colours.items()]
+    return message
+
+
+def allowed_message(robot: RobotModel, objects: SceneObjects) -> AllowedCollisionMatrix:
+    """The pairs of links and objects that may touch, as a matrix of those that are in some pair."""
+    pairs = {frozenset(pair[:2]) for pair in robot.disabled_pairs} | set(objects.allowed_pairs)
+    pairs |= {frozenset((one.name, link)) for one in objects.carried.values() for link in (one.link, *one.touch_links)}
+    names = sorted(frozenset().union(*pairs))
+    return AllowedCollisionMatrix(
+        entry_names=names,
+        entry_values=[AllowedCollisionEntry(enabled=[frozenset((a, b)) in pairs for b in names]) for a in names],
+        default_entry_names=sorted(objects.allowed),
+        default_entry_values=[True] * len(objects.allowed),
+    )
+
+
+def _frames(message, robot, frames, beside):
+    """{frame: (4, 4) T_root_frame} of the message's fixed_frame_transforms."""
+    added: dict[str, np.ndarray] = {}
+    for one in message.fixed_frame_transforms:
+        child, parent, what = (
+            one.child_frame_id,
+            one.header.frame_id,
+            f"fixed_frame_transforms, '{one.child_frame_id}',",
+        )
+        if child in frames or child in robot.link_names:
+            continue
+        reference = Reference(robot, KnownFrames(frames, beside.frames | added), SceneObjects(), {})
+        t, q = one.transform.translation, one.transform.rotation
+        T = np.eye(4)
+        T[:3, :3] = read_pose(_as_pose(q), child)[:3, :3]
+        T[:3, 3] = t.x, t.y, t.z
+        added[child] = reference.frame(parent, what) @ T
+    return added
+
+
+def _as_pose(quaternion):
+    from geometry_msgs.msg import Pose
+
+    return Pose(orientation=quaternion)
+
+
+def _attached(message, reference, diff):
+    objects = reference.objects
+    if not diff:
+        objects = objects.remove(*objects.carried)
+    for one in message.robot_state.attached_collision_objects:
+        objects = object_messages.change_attached(one, reference.with_objects(objects))
+    return objects
+
+
+def _padding(message, robot, before):
+    for scaled in message.link_scale:
+        if abs(scaled.scale - 1) > 1e-9:
+            raise RequestError(
+                codes.FAILURE, f"link_scale of '{scaled.link_name}' is {scaled.scale}; allowed: 1. Use link_padding"
+            )
+    padding = dict(before)
+    for one in message.link_padding:
+        if one.link_name not in robot.link_names:
+            raise RequestError(
+                codes.INVALID_LINK_NAME,
+                f"link_padding names the link '{one.link_name}', which robot '{robot.name}' lacks",
+            )
+        if not 0 <= one.padding <= 1:
+            raise RequestError(
+                codes.FAILURE, f"link_padding of '{one.link_name}' is {one.padding} m; allowed: from 0 to 1 m"
+            )
+        padding[one.link_name] = one.padding
+    return padding
+
+
+def _allowed(matrix, robot, objects):
+    """Objects with the pairs that a matrix allows in place of those before; an empty matrix changes nothing."""
+    names, defaults = list(matrix.entry_names), list(matrix.default_entry_names)
+    rows = [list(entry.enabled) for entry in matrix.entry_values]
+    if len(rows) != len(names) or any(len(row) != len(names) for row in rows):
+        raise RequestError(
+            codes.FAILURE,
+            f"the allowed collision matrix has {len(names)} names, so it needs {len(names)} rows of as many",
+        )
+    if len(defaults) != len(matrix.default_entry_values):
+        raise RequestError(
+            codes.FAILURE,
+            f"the allowed collision matrix has {len(defaults)} default names but {len(matrix.default_entry_values)} "
+            "values",
+        )
+    if not names and not defaults:
+        return objects
+    allowed_defaults = {name for name, value in zip(defaults, matrix.default_entry_values, strict=True) if value}
+    links = allowed_defaults & set(robot.link_names)
+    if links:
+        raise RequestError(
+            codes.FAILURE,
+            f"the allowed collision matrix lets everything touch link '{min(links)}' by default; allowed: pairs of "
+            "names, and defaults of objects",
+        )
+    known_pairs = {frozenset(pair[:2]) for pair in robot.disabled_pairs}
+    pairs = frozenset(
+        frozenset((names[i], names[j]))
+        for i, j in combinations(range(len(names)), 2)
+        if rows[i][j] and rows[j][i] and frozenset((names[i], names[j])) not in known_pairs
+    )
+    whole = {
+        name
+        for name in objects.standing
+        if name in allowed_defaults
+        or set(robot.link_names) <= {other for pair in pairs if name in pair for other in pair}
+    }
+    pairs = frozenset(pair for pair in pairs if not pair & whole)
+    return replace(objects, allowed_pairs=pairs, allowed=frozenset(whole))

@@ -1,0 +1,304 @@
+"""MoveIt's interfaces of the arm node: the action MoveGroup in plan-only form, services, topics of the planning scene.
+
+All of them read and change the node's one scene, on the worker, in the order in which they arrive.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from moveit_msgs.action import MoveGroup
+from moveit_msgs.msg import (
+    AttachedCollisionObject,
+    CollisionObject,
+    DisplayTrajectory,
+    MoveItErrorCodes,
+    PlannerInterfaceDescription,
+    PlanningScene,
+    PlanningSceneWorld,
+    RobotState,
+)
+from moveit_msgs.srv import (
+    ApplyPlanningScene,
+    GetMotionPlan,
+    GetPlanningScene,
+    GetPositionFK,
+    GetPositionIK,
+    GetStateValidity,
+    QueryPlannerInterfaces,
+)
+from rclpy.qos import QoSProfile
+from trajectory_msgs.msg import JointTrajectory
+
+from ...arm import CollisionChecker
+from ..arm import codes
+from ..arm.parameters import PLANNERS, ArmParameters
+from ..arm.planning_scene import PlanningScene as Scene
+from ..arm.scene_objects import SceneObjects
+from ..common.diagnostics import steady_clock
+from ..common.qos import LATCHED
+from ..common.request_error import error_text
+from . import answers, planning
+from . import objects as object_messages
+from .reference import Reference
+from .scene_messages import EVERYTHING, Beside, KnownFrames, apply, is_empty, scene_message
+from .states import State, complete, read_carried, read_positions, state_message
+
+NAME = "gpu_planners"  # source of error codes, and what planners are listed under
+CHANGES = QoSProfile(depth=100)  # of topics that change the scene
+MOST_WAITING = 1000  # messages kept for a robot that has not come yet
+SHOW_EVERY_S = 0.1  # monitored_planning_scene, while the scene changes
+
+
+class MoveItServer:
+    """Action, services and topics of MoveIt on a node.
+
+    node: a PlannerNode; scene: its planning scene; values: its parameters as they are
+    measured: {joint: rad or m} of joint_states, None without a recent message
+    prepare: called on the worker with the name of a planner before it is asked: compiles it, or raises
+    show: called on the worker with a path (K, dof), the SceneObjects that it was planned among, its JointTrajectory
+    changed: called on the worker when messages have changed the scene, with a text when one was refused, else ""
+    require_known_scene: called on the worker before a motion is planned in the scene; raises when a message was refused
+    do: queues a change of the scene for the worker
+    """
+
+    def __init__(
+        self,
+        node: Any,
+        scene: Scene,
+        values: Callable[[], ArmParameters],
+        measured: Callable[[], dict[str, float] | None],
+        prepare: Callable[[str], Any],
+        show: Callable[[np.ndarray, SceneObjects, JointTrajectory], Any],
+        changed: Callable[[str], Any],
+        require_known_scene: Callable[[], None],
+        do: Callable[..., Any],
+    ) -> None:
+        self._node, self._scene, self._values, self._measured = node, scene, values, measured
+        self._prepare, self._show, self._changed = prepare, show, changed
+        self._require_known_scene = require_known_scene
+        self._logger = node.get_logger()
+        self._beside, self._published = Beside(), (None, None)
+        self._waiting: list[tuple[str, Callable[[Any], None], Any]] = []
+        self._whole = values().moveit_interface == "all"
+        self._paths = node.create_publisher(DisplayTrajectory, "display_planned_path", 10)
+        node.act(MoveGroup, values().move_group_action, self._move, self._move_refused, self._move_cancelled)
+        if not self._whole:
+            return
+        self._scenes = node.create_publisher(PlanningScene, "monitored_planning_scene", LATCHED)
+        services: tuple[tuple[Any, str, Callable[..., Any], Callable[[Exception], Any]], ...] = (
+            (GetMotionPlan, "plan_kinematic_path", self._plan_path, self._plan_path_refused),
+            (GetPlanningScene, "get_planning_scene", self._tell_scene, self._refused_without_code(GetPlanningScene)),
+            (ApplyPlanningScene, "apply_planning_scene", self._apply, self._refused_without_code(ApplyPlanningScene)),
+            (GetPositionIK, "compute_ik", self._place, self._refused_with_code(GetPositionIK)),
+            (GetPositionFK, "compute_fk", self._find_links, self._refused_with_code(GetPositionFK)),
+            (GetStateValidity, "check_state_validity", self._judge, self._refused_without_code(GetStateValidity)),
+            (
+                QueryPlannerInterfaces,
+                "query_planner_interface",
+                self._list,
+                self._refused_without_code(QueryPlannerInterfaces),
+            ),
+        )
+        for kind, name, answer, refused in services:
+            node.serve(kind, name, answer, refused)
+        topics: tuple[tuple[Any, str, Callable[[Any], None]], ...] = (
+            (PlanningScene, "planning_scene", self._take_scene),
+            (PlanningSceneWorld, "planning_scene_world", self._take_world),
+            (CollisionObject, "collision_object", self._take_object),
+            (AttachedCollisionObject, "attached_collision_object", self._take_attached),
+        )
+        for kind, name, take in topics:
+            node.create_subscription(
+                kind, name, lambda message, name=name, take=take: do(self._take, name, take, message), CHANGES
+            )
+        node.create_timer(SHOW_EVERY_S, self._publish_scene, clock=steady_clock())
+
+    def robot_loaded(self) -> None:
+        """Apply what came before the robot. To be called on the worker when it has come."""
+        waiting, self._waiting = self._waiting, []
+        for name, take, message in waiting:
+            self._take(name, take, message)
+
+    # ---- plans ----
+
+    def _move(self, goal):
+        request, options = goal.request.request, goal.request.planning_options
+        goal.publish_feedback(MoveGroup.Feedback(state="PLANNING"))
+        motion, start = self._planned(request, options.planning_scene_diff)
+        result = MoveGroup.Result(
+            trajectory_start=start, planned_trajectory=motion.trajectory, planning_time=motion.planning_time_s
+        )
+        executes = self._whole and not options.plan_only
+        result.error_code = _code(
+            codes.CONTROL_FAILED if executes else codes.SUCCESS,
+            f"{motion.text}; the motion is not executed, for this action only plans: set plan_only"
+            if executes
+            else motion.text,
+        )
+        self._tell("move_group", motion.text)
+        return result, not executes
+
+    def _move_refused(self, error):
+        return MoveGroup.Result(error_code=self._code_of(error, "move_group"))
+
+    def _move_cancelled(self):
+        return MoveGroup.Result(error_code=_code(codes.PREEMPTED, "cancelled"))
+
+    def _plan_path(self, request, response):
+        motion, start = self._planned(request.motion_plan_request, PlanningScene())
+        answer = response.motion_plan_response
+        answer.trajectory_start, answer.trajectory = start, motion.trajectory
+        answer.group_name = request.motion_plan_request.group_name
+        answer.planning_time, answer.error_code = motion.planning_time_s, _code(codes.SUCCESS, motion.text)
+        self._tell("plan_kinematic_path", motion.text)
+        return response
+
+    def _plan_path_refused(self, error):
+        response = GetMotionPlan.Response()
+        response.motion_plan_response.error_code = self._code_of(error, "plan_kinematic_path")
+        return response
+
+    def _planned(self, request, diff):
+        """(Motion, RobotState of its start) of a MotionPlanRequest in the scene with a diff."""
+        values = self._values()
+        self._scene.require_robot()
+        planning.check_request(request, values)
+        if is_empty(diff) or diff.is_diff:
+            self._require_known_scene()
+        self._prepare(request.planner_id if request.planner_id in PLANNERS else values.planner)
+        reference, positions, beside = self._state_of(request.start_state, "the start state", diff)
+        checker = self._checker(reference, beside)
+        start = complete(checker.robot, positions, "the start state")
+        motion = planning.plan(request, values, checker, reference, start)
+        message = state_message(checker.robot, positions, reference.objects)
+        if self._paths.get_subscription_count():
+            self._paths.publish(
+                DisplayTrajectory(model_id=checker.robot.name, trajectory=[motion.trajectory], trajectory_start=message)
+            )
+        self._show(motion.path, reference.objects, motion.trajectory.joint_trajectory)
+        return motion, message
+
+    # ---- queries ----
+
+    def _place(self, request, response):
+        asked, values = request.ik_request, self._values()
+        planning.check_group(asked.group_name, values)
+        reference, positions, beside = self._state_of(asked.robot_state, "the robot_state")
+        checker = self._checker(reference, beside) if asked.avoid_collisions else None
+        robot = reference.robot
+        tip = values.tip_link or robot.tip_link
+        return answers.inverse_kinematics(asked, robot, checker, reference, positions, tip)
+
+    def _find_links(self, request, response):
+        reference, _, _ = self._state_of(request.robot_state, "the robot_state")
+        return answers.forward_kinematics(request, reference)
+
+    def _judge(self, request, response):
+        planning.check_group(request.group_name, self._values())
+        reference, positions, beside = self._state_of(request.robot_state, "the robot_state")
+        return answers.validity(request, self._checker(reference, beside), reference, positions)
+
+    def _list(self, request, response):
+        response.planner_interfaces = [
+            PlannerInterfaceDescription(name=NAME, pipeline_id=NAME, planner_ids=list(PLANNERS))
+        ]
+        return response
+
+    # ---- the scene ----
+
+    def _tell_scene(self, request, response):
+        robot = self._scene.require_robot()
+        response.scene = scene_message(
+            robot, self._current(), self._beside, request.components.components or EVERYTHING
+        )
+        return response
+
+    def _apply(self, request, response):
+        self._take_scene(request.scene)
+        self._changed("")
+        response.success = True
+        return response
+
+    def _take(self, name, take, message):
+        """Apply a message of a topic; a refused one changes nothing, and is told."""
+        if self._scene.robot is None:
+            self._waiting = [*self._waiting, (name, take, message)][-MOST_WAITING:]
+            return
+        try:
+            take(message)
+        except Exception as error:  # whatever it is, the next message may be right
+            self._changed(f"a message on {name} was refused as a whole: {error_text(error)}")
+            return
+        self._changed("")
+
+    def _take_scene(self, message):
+        robot = self._scene.require_robot()
+        state, beside = apply(message, robot, self._scene.frames, self._current(), self._beside)
+        self._scene.take(state.objects)
+        self._beside = beside
+
+    def _take_world(self, message):
+        self._take_scene(PlanningScene(world=message, is_diff=True, robot_state=RobotState(is_diff=True)))
+
+    def _take_object(self, message):
+        self._scene.take(object_messages.change(message, self._reference()))
+
+    def _take_attached(self, message):
+        self._scene.take(object_messages.change_attached(message, self._reference()))
+
+    def _publish_scene(self):
+        now = self._scene.objects, self._beside
+        robot = self._scene.robot
+        changed = any(a is not b for a, b in zip(now, self._published, strict=True))
+        if robot is not None and changed and self._scenes.get_subscription_count():
+            self._published = now
+            self._scenes.publish(scene_message(robot, State(self._measured() or {}, now[0]), now[1]))
+
+    def _current(self):
+        """State as it is measured now."""
+        return State(self._measured() or {}, self._scene.objects)
+
+    def _reference(self):
+        robot, state = self._scene.require_robot(), self._current()
+        return Reference(robot, KnownFrames(self._scene.frames, self._beside.frames), state.objects, state.positions)
+
+    def _state_of(self, message, what, diff=None):
+        """(Reference, {joint: position}, Beside) of a RobotState over what is measured, in the scene with a diff."""
+        robot, beside, state = self._scene.require_robot(), self._beside, self._current()
+        if diff is not None:
+            state, beside = apply(diff, robot, self._scene.frames, state, beside)
+        positions = read_positions(message, robot, state.positions, what)
+        self._scene.place_other_joints(positions, self._values().fixed_joint_tolerance)
+        frames = KnownFrames(self._scene.frames, beside.frames)
+        reference = Reference(self._scene.require_robot(), frames, state.objects, positions)
+        return reference.with_objects(read_carried(message, reference)), positions, beside
+
+    def _checker(self, reference, beside) -> CollisionChecker:
+        values = self._values()
+        margin = answers.margin_of(beside, values.margin)
+        return self._scene.checker_for(reference.objects, values.device, values.motion_check, margin)
+
+    # ---- what is refused ----
+
+    def _refused_with_code(self, kind):
+        return lambda error: kind.Response(error_code=self._code_of(error, kind.__name__))
+
+    def _refused_without_code(self, kind):
+        def refused(error):
+            self._code_of(error, kind.__name__)
+            return kind.Response()
+
+        return refused
+
+    def _code_of(self, error, what):
+        text = error_text(error)
+        self._logger.warning(f"{what}: {text}")
+        return _code(codes.code_of(error), text)
+
+    def _tell(self, what, text):
+        self._logger.info(f"{what}: {text}")
+
+
+def _code(value: int, text: str) -> MoveItErrorCodes:
+    return MoveItErrorCodes(val=value, message=text, source=NAME)

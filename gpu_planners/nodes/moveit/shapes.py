@@ -1,0 +1,159 @@
+"""Shapes of MoveIt's messages to convex shapes and back, as pure functions.
+
+A cone becomes a polytope that contains it, a plane the solid half-space behind it, cut off at PLANE_REACH.
+"""
+
+import numpy as np
+import trimesh
+from geometry_msgs.msg import Point, Pose, Quaternion
+from moveit_msgs.msg import CollisionObject
+from scipy.spatial.transform import Rotation
+from shape_msgs.msg import Mesh, MeshTriangle, SolidPrimitive
+
+from ...arm.collision.scene_file import pose_matrix
+from ...arm.collision.world import Piece
+from ...arm.geometry.decomposition import convex_pieces
+from ...arm.geometry.polytope import outward_triangles
+from ...arm.geometry.shapes import ConvexShape, ShapeKind
+from ...errors import ObstacleError
+
+CONE_SIDES = 64  # of the polytope for a cone, whose radius is 0.12 % larger so that the cone is inside
+PLANE_REACH = 50.0  # metres from the plane's origin to the sides of the box that stands for a half-space
+DIMENSIONS = {  # of a SolidPrimitive: its name, and what each number is
+    SolidPrimitive.BOX: ("BOX", ("x", "y", "z")),
+    SolidPrimitive.SPHERE: ("SPHERE", ("radius",)),
+    SolidPrimitive.CYLINDER: ("CYLINDER", ("height", "radius")),
+    SolidPrimitive.CONE: ("CONE", ("height", "radius")),
+}
+
+
+def read_pose(message: Pose, name: str) -> np.ndarray:
+    """(4, 4) of a geometry_msgs/Pose. A quaternion of zeros is no rotation, as in MoveIt. ObstacleError names it."""
+    o, p = message.orientation, message.position
+    quaternion = (o.x, o.y, o.z, o.w) if (o.x, o.y, o.z, o.w) != (0, 0, 0, 0) else (0, 0, 0, 1)
+    return pose_matrix((p.x, p.y, p.z), quaternion, name)
+
+
+def pose_message(T: np.ndarray) -> Pose:
+    """geometry_msgs/Pose of a (4, 4)."""
+    x, y, z, w = Rotation.from_matrix(T[:3, :3]).as_quat().tolist()
+    px, py, pz = T[:3, 3].tolist()
+    return Pose(position=Point(x=px, y=py, z=pz), orientation=Quaternion(x=x, y=y, z=z, w=w))
+
+
+def read_shapes(message: CollisionObject) -> tuple[tuple[Piece, ...], np.ndarray]:
+    """(pieces in the object's frame, (4, 4) pose of the object in the message's frame).
+
+    As in MoveIt, the pose of an object's only shape is the object's pose where the message gives the object none.
+    """
+    name = message.id
+    kinds = (
+        ("primitives", message.primitives, message.primitive_poses, _primitive),
+        ("meshes", message.meshes, message.mesh_poses, _mesh),
+        ("planes", message.planes, message.plane_poses, _plane),
+    )
+    shapes = []
+    for what, given, poses, make in kinds:
+        if len(poses) not in (len(given), 0):
+            raise ObstacleError(
+                f"'{name}': {len(given)} {what} have {len(poses)} poses; allowed: one for each, or none"
+            )
+        placed = [read_pose(pose, name) for pose in poses] or [np.eye(4)] * len(given)
+        shapes += [(make, shape, pose) for shape, pose in zip(given, placed, strict=True)]
+    pose = read_pose(message.pose, name)
+    if len(shapes) == 1 and np.array_equal(pose, np.eye(4)):
+        make, shape, pose = shapes[0]
+        shapes = [(make, shape, np.eye(4))]
+    return tuple(piece for make, shape, T in shapes for piece in make(name, shape, T)), pose
+
+
+def dimensions(message: SolidPrimitive, name: str) -> tuple[int, list[float]]:
+    """(type, numbers above 0 in metres) of a SolidPrimitive; ObstacleError names `name`."""
+    if message.type not in DIMENSIONS:
+        known = ", ".join(f"{kind} ({number})" for number, (kind, _) in DIMENSIONS.items())
+        raise ObstacleError(f"'{name}': solid primitive type {message.type} is not known; allowed: {known}")
+    kind, parts = DIMENSIONS[message.type]
+    numbers = list(message.dimensions)[: len(parts)]
+    if len(numbers) < len(parts) or not all(0 < number < np.inf for number in numbers):
+        raise ObstacleError(
+            f"'{name}': a {kind} needs the dimensions {', '.join(parts)}, finite and above 0 m; got {numbers}"
+        )
+    return message.type, numbers
+
+
+def vertices(message: Mesh, name: str) -> np.ndarray:
+    """(V, 3) of a shape_msgs/Mesh, metres."""
+    points = np.array([(p.x, p.y, p.z) for p in message.vertices]).reshape(-1, 3)
+    if not len(points) or not np.isfinite(points).all():
+        raise ObstacleError(f"'{name}': a mesh needs vertices, all of them finite")
+    return points
+
+
+def write_shapes(message: CollisionObject, pieces: tuple[Piece, ...]) -> None:
+    """Put pieces into a CollisionObject: primitives as such, polytopes as meshes."""
+    for piece in pieces:
+        for shape in (piece,) if isinstance(piece, ConvexShape) else piece.shapes:
+            if shape.kind == ShapeKind.POLYTOPE:
+                message.meshes.append(_mesh_message(shape.vertices))
+                message.mesh_poses.append(pose_message(shape.pose))
+            else:
+                message.primitives.append(_primitive_message(shape))
+                message.primitive_poses.append(pose_message(shape.pose))
+
+
+def _primitive(name, message, pose):
+    kind, numbers = dimensions(message, name)
+    if kind == SolidPrimitive.BOX:
+        return [ConvexShape.box(name, numbers, pose)]
+    if kind == SolidPrimitive.SPHERE:
+        return [ConvexShape.sphere(name, numbers[0], pose)]
+    height, radius = numbers
+    if kind == SolidPrimitive.CYLINDER:
+        return [ConvexShape.cylinder(name, radius, height, pose)]
+    turns = 2 * np.pi * np.arange(CONE_SIDES) / CONE_SIDES
+    rim = radius / np.cos(np.pi / CONE_SIDES) * np.stack([np.cos(turns), np.sin(turns)], axis=1)
+    base = np.column_stack([rim, np.full(CONE_SIDES, -height / 2)])
+    return [ConvexShape.convex_hull(name, np.vstack([base, [[0.0, 0.0, height / 2]]]), pose)]
+
+
+def _mesh(name, message, pose):
+    points = vertices(message, name)
+    triangles = np.array([t.vertex_indices for t in message.triangles], dtype=np.int64).reshape(-1, 3)
+    if not len(triangles) or triangles.max() >= len(points):
+        raise ObstacleError(
+            f"'{name}': a mesh needs triangles whose indices are below the number of its vertices, {len(points)}"
+        )
+    return convex_pieces(name, trimesh.Trimesh(points, triangles), pose)
+
+
+def _plane(name, message, pose):
+    a, b, c, d = np.array(message.coef, dtype=np.float64)
+    normal = np.array([a, b, c])
+    length = np.linalg.norm(normal)
+    if not np.isfinite([a, b, c, d]).all() or not length > 0:
+        raise ObstacleError(
+            f"'{name}': a plane needs four finite coefficients, not all of a, b, c 0; got {[a, b, c, d]}"
+        )
+    T = np.eye(4)
+    T[:3, :3] = Rotation.align_vectors([normal / length], [[0.0, 0.0, 1.0]])[0].as_matrix()
+    T[:3, 3] = -d / length**2 * normal - PLANE_REACH / 2 * normal / length
+    return [ConvexShape.box(name, [2 * PLANE_REACH, 2 * PLANE_REACH, PLANE_REACH], pose @ T)]
+
+
+def _primitive_message(shape):
+    x, y, z = (2 * shape.half_extents).tolist()
+    kind, numbers = {
+        ShapeKind.BOX: (SolidPrimitive.BOX, [x, y, z]),
+        ShapeKind.CYLINDER: (SolidPrimitive.CYLINDER, [z, x / 2]),
+        ShapeKind.SPHERE: (SolidPrimitive.SPHERE, [x / 2]),
+    }[shape.kind]
+    return SolidPrimitive(type=kind, dimensions=numbers)
+
+
+def _mesh_message(points):
+    triangles = outward_triangles(points)
+    corners, numbers = np.unique(triangles.reshape(-1, 3), axis=0, return_inverse=True)
+    return Mesh(
+        vertices=[Point(x=x, y=y, z=z) for x, y, z in corners.tolist()],
+        triangles=[MeshTriangle(vertex_indices=row.astype(np.uint32)) for row in numbers.reshape(-1, 3)],
+    )

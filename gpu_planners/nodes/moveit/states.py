@@ -1,0 +1,108 @@
+"""moveit_msgs/RobotState to joint positions and carried objects, and back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from moveit_msgs.msg import AttachedCollisionObject, CollisionObject, RobotState
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
+
+from ...arm import RobotModel
+from ..arm import codes
+from ..arm.conversions import joint_positions
+from ..arm.scene_objects import SceneObjects
+from ..common.request_error import RequestError
+from . import objects as object_messages
+from .reference import Reference
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """The robot at some time: {joint: rad or m}, and the objects around it and on its links."""
+
+    positions: dict[str, float]
+    objects: SceneObjects
+
+
+def is_empty(message: RobotState) -> bool:
+    """Does a RobotState say nothing?"""
+    return not (
+        message.joint_state.name
+        or message.joint_state.position
+        or message.multi_dof_joint_state.joint_names
+        or message.attached_collision_objects
+    )
+
+
+def read_positions(message: RobotState, robot: RobotModel, known: Mapping[str, float], what: str) -> dict[str, float]:
+    """{joint: position} of a RobotState, over those that are known; joints that mimic another are passed over.
+
+    RequestError with INVALID_ROBOT_STATE.
+    """
+    if message.multi_dof_joint_state.joint_names:
+        raise RequestError(
+            codes.INVALID_ROBOT_STATE,
+            f"{what} gives the joint '{message.multi_dof_joint_state.joint_names[0]}' of several degrees of freedom; "
+            "the robot's root stands still",
+        )
+    given = joint_positions(message.joint_state, what, codes.INVALID_ROBOT_STATE)
+    allowed = {*robot.joint_names, *robot.other_joints, *robot.mimic_joints}
+    unknown = [name for name in given if name not in allowed]
+    if unknown:
+        raise RequestError(
+            codes.INVALID_ROBOT_STATE,
+            f"{what} has the joint '{unknown[0]}', which robot '{robot.name}' lacks; known are "
+            + ", ".join(sorted(allowed)),
+        )
+    return dict(known) | {name: value for name, value in given.items() if name not in robot.mimic_joints}
+
+
+def read_carried(message: RobotState, reference: Reference) -> SceneObjects:
+    """The objects of the reference with what a RobotState attaches.
+
+    A state that is no diff and says anything carries what it says and nothing else; as in MoveIt, what it lets go is
+    gone.
+    """
+    objects = reference.objects
+    if not message.is_diff and not is_empty(message):
+        objects = objects.remove(*objects.carried)
+    for one in message.attached_collision_objects:
+        if one.object.operation == CollisionObject.REMOVE:
+            objects = objects.remove(*object_messages.carried_named(one, objects))
+        else:
+            objects = object_messages.attach(one, reference.with_objects(objects))
+    return objects
+
+
+def complete(robot: RobotModel, positions: Mapping[str, float], what: str) -> np.ndarray:
+    """(dof,) of {joint: position}; RequestError with ROBOT_STATE_STALE or INVALID_ROBOT_STATE where one is missing."""
+    missing = [name for name in robot.joint_names if name not in positions]
+    if missing:
+        nothing = len(missing) == robot.dof
+        raise RequestError(
+            codes.ROBOT_STATE_STALE if nothing else codes.INVALID_ROBOT_STATE,
+            f"{what} gives no position of joint '{missing[0]}', and joint_states has brought none lately",
+        )
+    return np.array([positions[name] for name in robot.joint_names])
+
+
+def state_message(robot: RobotModel, positions: Mapping[str, float], objects: SceneObjects | None = None) -> RobotState:
+    """RobotState with all positions, and what links carry."""
+    known = (*robot.joint_names, *robot.other_joints)
+    names = [name for name in known if name in positions]
+    message = RobotState(
+        joint_state=JointState(
+            header=Header(frame_id=robot.root_link), name=names, position=[float(positions[name]) for name in names]
+        )
+    )
+    if objects is not None:
+        message.attached_collision_objects = [
+            AttachedCollisionObject(
+                link_name=one.link,
+                touch_links=list(one.touch_links),
+                object=object_messages.object_message(replace(one), one.link),
+            )
+            for one in objects.carried.values()
+        ]
+    return message

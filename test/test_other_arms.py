@@ -1,0 +1,99 @@
+"""Another node's arm as an obstacle that moves: two of the small robot stand opposite each other."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from node_harness import GROUP, LATCHED, ROBOT, RunningNode, joints, request
+from running_node import starter
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from gpu_planners.arm import CollisionWorld, load_urdf
+from gpu_planners.demo.checks import CoalCheck
+from gpu_planners.errors import SettingsError
+from gpu_planners_msgs.srv import PlanMotion
+
+start_node = starter(RunningNode)
+T_OURS_OTHER = np.array([[-1.0, 0, 0, 0.0], [0, -1, 0, 1.3], [0, 0, 1, 0], [0, 0, 0, 1]])  # it looks at ours
+PARAMETERS = {"other_arms": ["left"], "other_arm_poses": [0.0, 1.3, 0.0, float(np.pi)]}
+AWAY, ACROSS = (2.0, 0.5, 0.0), (0.97, -0.06, 0.0)  # of the other arm
+START, GOAL = (-1.2, 0.5, 0.0), (1.2, -0.5, 0.0)
+UNKNOWN = PlanMotion.Response.INVALID_OBJECT_NAME
+
+
+def coal_check(q):
+    """Our robot, with the other one at q (3,) as obstacles."""
+    pytest.importorskip("coal", reason="coal is not installed")
+    robot, world = load_urdf(ROBOT, joints=GROUP), CollisionWorld()
+    frames = robot.frame_poses(np.array(q))[0]
+    for k, (shape, frame) in enumerate(zip(robot.shapes, robot.shape_frame, strict=True)):
+        pose = T_OURS_OTHER @ (frames[frame] if frame >= 0 else np.eye(4)) @ shape.pose
+        world.add_box(f"other {k}", 2 * shape.half_extents, pose)  # holds it
+    return CoalCheck(robot, world)
+
+
+def path_of(response):
+    return np.array([point.positions for point in response.path.points])
+
+
+@pytest.fixture
+def pair(start_node):
+    running = start_node(**PARAMETERS)
+
+    class Other:
+        states = running.publisher(JointState, "/left/joint_states")
+        executing = running.publisher(JointTrajectory, "/left/arm_planner/executing", LATCHED)
+        description = running.publisher(String, "/left/robot_description", LATCHED)
+
+        def stand(self, q):
+            self.states.publish(joints([*q, 0.0], [*GROUP, "slide"]))
+
+        def execute(self, *waypoints):
+            points = [JointTrajectoryPoint(positions=list(map(float, q))) for q in waypoints]
+            self.executing.publish(JointTrajectory(joint_names=GROUP, points=points))
+
+    return running, Other()
+
+
+def ask(running):
+    return running.plan(request(start=START, goals=(GOAL,)))
+
+
+def test_motions_keep_clear_of_where_the_other_arm_is_and_goes(pair):
+    running, other = pair
+    response = ask(running)
+    assert response.code == UNKNOWN and "nothing is known of the other arm 'left'" in response.message
+    other.description.publish(String(data=ROBOT))
+    running.wait_until(lambda: "nobody knows where the other arm 'left' is" in ask(running).message)
+
+    other.stand(AWAY)
+    running.wait_until(lambda: ask(running).code == PlanMotion.Response.SUCCESS)
+    straight = path_of(ask(running))
+    assert coal_check(AWAY).collisions(straight)[1] == 0
+    assert coal_check(ACROSS).collisions(straight)[1] > 0  # else this test would not see anything
+
+    other.execute(AWAY, ACROSS)
+    running.wait_until(lambda: len(ask(running).path.points) > len(straight))
+    around = path_of(ask(running))
+    assert all(coal_check(q).collisions(around)[1] == 0 for q in np.linspace(AWAY, ACROSS, 12))
+    other.execute()  # it has ended, and stands where it began
+    running.wait_until(lambda: len(ask(running).path.points) == len(straight))
+    running.wait_until(lambda: running.facts["obstacles"] == "1")
+
+
+def test_a_description_that_is_no_robot_is_told(pair):
+    running, other = pair
+    other.description.publish(String(data="<robot name='x'>"))
+    running.wait_until(lambda: "other arm 'left' was refused" in running.problem)
+    assert ask(running).code == UNKNOWN
+    other.description.publish(String(data=ROBOT))
+    other.stand(AWAY)
+    running.wait_until(lambda: (other.stand(AWAY), ask(running).code == PlanMotion.Response.SUCCESS)[1])
+
+
+def test_a_pose_is_wanted_for_each_other_arm(start_node):
+    with pytest.raises(SettingsError, match="other_arm_poses' has 3 numbers; allowed: 4"):
+        start_node(other_arms=["left"], other_arm_poses=[0.0, 1.0, 2.0])

@@ -1,0 +1,95 @@
+"""The scene as a value: what may touch, what moves, and that a refused change leaves nothing behind."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from random_urdf import random_urdf
+
+from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
+from gpu_planners.arm.geometry.bricks import Bricks
+from gpu_planners.arm.geometry.shapes import ConvexShape
+from gpu_planners.errors import ObstacleError
+from gpu_planners.nodes.arm.scene_objects import CarriedObject, SceneObject, SceneObjects, Source
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return load_urdf(random_urdf(np.random.default_rng(2), 6, shapes=True))
+
+
+def at(x, y=0.0, z=0.0):
+    T = np.eye(4)
+    T[:3, 3] = x, y, z
+    return T
+
+
+def thing(name, T, size=0.5, source=Source.SERVICE):
+    return SceneObject(name, (ConvexShape.box("b", [size] * 3, np.eye(4)),), T, source)
+
+
+def free(objects, robot, q):
+    return CollisionChecker(objects.robot(robot), objects.world, "cpu").configurations_valid(q)
+
+
+def test_only_those_that_are_allowed_may_touch(robot):
+    """An object that a link may touch: as a world in which only that link is checked against it would say."""
+    rng = np.random.default_rng(0)
+    q = rng.uniform(robot.lower, robot.upper, (1500, robot.dof))
+    moving = [i for i, frame in enumerate(robot.shape_frame) if frame >= 0]
+    box, world = thing("box", at(0.5, 0.3, 0.2)), CollisionWorld()
+    world.add_box("box", [0.5] * 3, box.pose)
+    checker = CollisionChecker(robot, world, "cpu")
+    met = next(pairs[0][0] for pairs in map(checker.colliding_pairs, q) if pairs and pairs[0][1] == "box")
+    link = next(robot.link_names[i] for shape, i in zip(robot.shapes, robot.shape_link) if shape.name == met)
+    alone = CollisionChecker(robot, CollisionWorld(), "cpu").configurations_valid(q)
+    own = {robot.shapes[i].name for i in moving if robot.link_names[robot.shape_link[i]] == link}
+    expected = [
+        not any(not (other == "box" and shape in own) for shape, other in checker.colliding_pairs(one))
+        for one in q[:300]
+    ]
+    objects = SceneObjects().add(box)
+    assert (free(objects, robot, q) == checker.configurations_valid(q)).all()
+    assert free(objects.allow("box", link), robot, q[:300]).tolist() == expected
+    assert any(expected != checker.configurations_valid(q[:300]))
+    assert (free(objects.allow_all("box"), robot, q) == alone).all()
+    back = objects.allow("box", link).allow("box", link, may_touch=False)
+    assert (free(back, robot, q) == checker.configurations_valid(q)).all() and back.robot(robot) is robot
+
+
+def test_objects_are_added_moved_taken_up_and_put_down(robot):
+    link = robot.link_names[-1]
+    objects = SceneObjects().add(thing("a", at(1)), thing("b", at(2)))
+    moved = objects.move("a", at(3)).append("a", [ConvexShape.sphere("s", 0.1, at(0, 1))])
+    assert [shape.name for shape in moved.world.shapes] == ["a#0", "a#1", "b"]
+    assert np.allclose(moved.world.shapes[1].pose, at(3, 1)) and np.allclose(objects.world.shapes[0].pose, at(1))
+    taken = moved.attach("a", link, at(0, 0, 1))
+    assert taken.world.names == ("b",) and taken.robot(robot).attached == ("a",)
+    put = taken.detach("a", at(0, 0, 2))
+    assert np.allclose(put.standing["a"].pose, at(3, 0, 1)) and put.carried == {}
+    assert put.remove("a", "b").names == () and taken.remove_from(Source.SERVICE).names == ()
+    assert taken.remove_from(Source.FILE).names == taken.names
+    mortal = objects.add(SceneObject("c", (), np.eye(4), Source.MARKERS, expires=5.0))
+    assert mortal.without_expired(4.9) is mortal and mortal.without_expired(5.0).names == ("a", "b")
+
+
+def test_changes_that_cannot_be_are_named(robot):
+    voxels = SceneObject("v", (Bricks.of_voxels("v", [[0, 0, 0]], 0.1, np.eye(4)),), np.eye(4), Source.CLOUD)
+    objects = SceneObjects().add(thing("a", at(1)), voxels).attach("a", robot.link_names[-1], np.eye(4))
+    for change, words in [
+        (lambda: objects.add(thing("a", at(0))), "'a' is attached to link"),
+        (lambda: objects.add(thing("", at(0))), "no name"),
+        (lambda: objects.add(thing("x", np.zeros((4, 4)))), "'x'.*rigid"),
+        (lambda: objects.move("a", at(0)), "'a' stands.*attached to"),
+        (lambda: objects.append("x", []), "'x' stands"),
+        (lambda: objects.remove("x"), "'x'.*'v', 'a'"),
+        (lambda: objects.detach("v", at(0)), "'v'; attached: 'a'"),
+        (lambda: objects.attach("v", robot.link_names[-1], at(0)), "'v' is made of voxels"),
+        (lambda: objects.attach_new(CarriedObject("v", (), "l", at(0), (), Source.SERVICE)), "'v' stands"),
+        (lambda: objects.attach_new(CarriedObject("w", (), "l", at(0), (), Source.SERVICE)), "'w'.*shape"),
+        (lambda: objects.allow("v", robot.link_names[1]).robot(robot), "'v' is made of voxels"),
+    ]:
+        with pytest.raises(ObstacleError, match=words):
+            change()
+    assert objects.names == ("v", "a")

@@ -1,0 +1,158 @@
+"""Motions of several parts: the tip by pinocchio, collisions by coal, limits, and what a failure names."""
+
+import numpy as np
+import pytest
+from robots_at_hand import READY, maker_of
+
+from gpu_planners.arm import CollisionChecker, CollisionWorld, cartesian, rrt_connect, sequence
+from gpu_planners.arm.cartesian import End
+from gpu_planners.arm.planners.result import Status
+from gpu_planners.arm.sequence import Free, Straight
+from gpu_planners.errors import SettingsError
+
+pinocchio_poses = pytest.importorskip("pinocchio_poses").pinocchio_poses
+
+TCP = "panda_hand_tcp"
+TABLE = {
+    "type": "box",
+    "name": "table",
+    "size": [0.6, 1.0, 0.05],
+    "position": [0.55, 0, -0.03],
+    "quat_xyzw": [0, 0, 0, 1],
+}
+DOWN = np.diag([1.0, -1.0, -1.0, 1.0])
+
+
+def above(x, y, z=0.25):
+    T = DOWN.copy()
+    T[:3, 3] = x, y, z
+    return T
+
+
+def panda_at_a_table():
+    """robots.Rig and a checker."""
+    rig, world, pose = maker_of("panda").rig, CollisionWorld(), np.eye(4)
+    pose[:3, 3] = TABLE["position"]
+    world.add_box("table", TABLE["size"], pose)
+    return rig, CollisionChecker(rig.model, world, "cpu")
+
+
+def plan(checker, segments, **more):
+    return sequence.solve(READY, segments, checker, rrt_connect, link=TCP, **{"time_limit_s": 60.0} | more)
+
+
+def pick_and_place(radius):
+    return [
+        Free(poses=above(0.5, 0.2), blend_radius=radius),
+        Straight(translation=[0, 0, 0.15], along_tool=True),
+        Straight(translation=[0, 0, -0.15], along_tool=True, blend_radius=radius),
+        Free(poses=above(0.5, -0.2), blend_radius=radius),
+        Straight(pose=above(0.5, -0.2, 0.1), velocity_scaling=0.2),
+    ]
+
+
+@pytest.mark.parametrize("radius", [0.0, 0.05])
+def test_pick_and_place(radius):
+    rig, checker = panda_at_a_table()
+    robot = rig.model
+    result = plan(checker, pick_and_place(radius))
+    assert result.solved and result.failed == -1 and not result.text and result.fraction == 1
+    trajectory, ends = result.trajectory, result.ends_s
+    assert len(ends) == 5 and (np.diff(ends) > 0).all() and np.isclose(ends[-1], trajectory.duration)
+    assert (trajectory.positions[0] == READY).all() and (np.diff(trajectory.times) > 0).all()
+    times = np.linspace(0, trajectory.duration, 4000)
+    q, v, a = trajectory.at(times)
+    assert (np.abs(v) <= robot.velocity * 1.001).all() and (np.abs(a) <= robot.acceleration * 1.001).all()
+    assert (np.abs(np.diff(a, axis=0)) <= robot.acceleration / 0.1 * 1.05 * times[1]).all()
+    slow = times > ends[3] + 0.3
+    assert (np.abs(v[slow]) <= 0.2 * robot.velocity * 1.001).all()
+    scene = rig.coal_scene([TABLE])
+    assert not any(scene.in_collision(each) for each in q[::2])
+    tips = pinocchio_poses(rig.urdf, robot.joint_names, q, rig.fixed)[TCP]
+    down = (times > ends[0]) & (times < ends[1])
+    straight = down & (tips[:, 2, 3] < 0.25 - (0.05 if radius else 0))
+    assert straight.sum() > 100 and np.abs(tips[straight, :2, 3] - [0.5, 0.2]).max() < 1e-3
+    assert np.abs(tips[straight, :3, :3] - DOWN[:3, :3]).max() < 2e-3
+    assert np.abs(tips[-1] - above(0.5, -0.2, 0.1)).max() < 1e-5
+    speeds = [np.linalg.norm(trajectory.at([end])[1]) for end in ends]
+    assert speeds[1] < 1e-9 and [speed > 0.05 for speed in speeds] == [radius > 0, False, radius > 0, radius > 0, False]
+    corners = np.array([above(0.5, 0.2), above(0.5, -0.2)])[:, :3, 3]
+    for corner in corners:
+        assert np.linalg.norm(tips[:, :3, 3] - corner, axis=1).min() <= radius + 1e-3
+
+
+def test_rounding_saves_time():
+    _, checker = panda_at_a_table()
+    durations = [plan(checker, pick_and_place(radius)).trajectory.duration for radius in (0.0, 0.05)]
+    assert durations[1] < durations[0]
+
+
+def test_a_line_into_the_table_fails_by_its_number_or_ends_early():
+    rig, checker = panda_at_a_table()
+    segments = [Free(poses=above(0.5, 0.2)), Straight(translation=[0, 0, 0.4], along_tool=True)]
+    failed = plan(checker, segments)
+    assert not failed.solved and failed.failed == 1 and failed.end is End.COLLISION
+    assert "segment 1" in failed.text and "'table'" in failed.text and 0 < failed.fraction < 1
+    partial = plan(checker, segments, allow_partial=True)
+    assert partial.solved and partial.failed == 1 and 0.5 < partial.fraction < 1
+    tip = pinocchio_poses(rig.urdf, rig.model.joint_names, partial.trajectory.positions[-1:], rig.fixed)[TCP][0]
+    assert np.isclose(tip[2, 3], 0.25 - 0.4 * partial.fraction, atol=1e-5) and 0 < tip[2, 3] < 0.05
+
+
+def test_a_free_motion_goes_where_the_line_after_it_can_be_done():
+    """Of two goals, the nearer one is a posture whose line ends at a joint's limit."""
+    rig, checker = panda_at_a_table()
+    robot = rig.model
+    goals = robot.inverse_kinematics(above(0.5, 0.3), checker, link=TCP, solutions=32, seeds=512, seed_q=READY).q
+    line = Straight(translation=[0, -0.8, 0])
+    able = [cartesian.solve(q, cartesian.shifted(robot, q, [0, -0.8, 0], TCP), checker, link=TCP).solved for q in goals]
+    assert any(able) and not all(able)
+    chosen = np.array([goals[able.index(False)], goals[able.index(True)]])
+    assert plan(checker, [Free(goals=chosen), line]).solved
+    assert not plan(checker, [Free(goals=chosen[:1]), line]).solved
+
+
+def test_standing_still_is_a_motion():
+    _, checker = panda_at_a_table()
+    result = plan(checker, [Straight(translation=[0, 0, 0])])
+    assert result.solved and result.trajectory.duration == 0 and result.ends_s.tolist() == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("segment", "status", "end", "word"),
+    [
+        (Free(poses=above(0.5, 0.0, -0.03)), Status.GOAL_IN_COLLISION, None, "table"),
+        (Free(poses=above(3.0, 0.0)), None, End.UNREACHABLE, TCP),
+        (Free(goals=READY * np.nan), Status.INVALID_GOAL, None, "not finite"),
+        (Straight(translation=[0, 0, 3.0]), None, None, "segment 1"),
+    ],
+)
+def test_failures_name_the_segment(segment, status, end, word):
+    _, checker = panda_at_a_table()
+    result = plan(checker, [Free(goals=READY), segment])
+    assert not result.solved and result.failed == 1 and result.text.startswith("segment 1: ") and word in result.text
+    assert status is None or result.status is status
+    assert end is None or result.end is end
+
+
+@pytest.mark.parametrize(
+    ("segments", "word"),
+    [
+        ([], "segments is empty"),
+        ([3], "segment 0"),
+        ([Free()], "segment 0 has no goal"),
+        ([Straight()], "segment 0"),
+        ([Straight(pose=np.eye(4), translation=[0, 0, 1])], "segment 0"),
+    ],
+)
+def test_bad_segments_are_named(segments, word):
+    _, checker = panda_at_a_table()
+    with pytest.raises(SettingsError, match=word):
+        plan(checker, segments)
+
+
+def test_bad_fields_are_named():
+    with pytest.raises(SettingsError, match="blend_radius"):
+        Free(goals=READY, blend_radius=-1.0)
+    with pytest.raises(SettingsError, match="velocity_scaling"):
+        Straight(translation=[0, 0, 1], velocity_scaling=0.0)
