@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from ..collision.world import CollisionWorld
+from ..geometry.bricks import Bricks
 from ..robot.model import RobotModel
 from .drawing import BASE, GOAL, OBSTACLE, START, along_path, good_camera, shape_triangles
 from .rasterizer import Camera
@@ -55,7 +56,7 @@ class ArmScene:
     def set_world(self, world: CollisionWorld) -> None:
         """Show the obstacles of a world; only those that differ are drawn anew."""
         self.world = world
-        shapes = dict(zip((shape.name for shape in world.shapes), world.shapes, strict=True))
+        shapes = {piece.name: piece for piece in world.pieces}
         for name in [name for name, (shape, _) in self._obstacles.items() if shapes.get(name) is not shape]:
             self._obstacles.pop(name)[1].remove()
         for i, (name, shape) in enumerate(shapes.items()):
@@ -223,7 +224,8 @@ def show(
 
 
 def _add_mesh(server, name, shape, colour, opacity=None):
-    triangles = shape_triangles(shape)
+    parts = shape.shapes if isinstance(shape, Bricks) else (shape,)
+    triangles = np.concatenate([shape_triangles(part) for part in parts])
     return server.scene.add_mesh_simple(
         name,
         triangles.reshape(-1, 3).astype(np.float32),
