@@ -50,7 +50,7 @@ def test_a_curve_rests_before_and_after():
     assert Spline([0.0], [[3.0]]).at([0, 1]).positions.tolist() == [[3.0], [3.0]]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 1000), st.floats(0.0, 1.0), st.sampled_from([0.0, 0.1]))
 def test_a_stop_stays_on_the_path_and_within_limits(seed, share, deviation):
     curve = Spline.of(motion_of(seed, deviation))
@@ -62,9 +62,9 @@ def test_a_stop_stays_on_the_path_and_within_limits(seed, share, deviation):
     assert np.allclose(q[0], curve.at(begin).positions) and not stop.velocities[-1].any()
     assert np.allclose(stop.velocities[0], curve.at(begin).velocities, atol=1e-9)
     assert (np.abs(a) <= 1.05 * ACCELERATION + 1e-6).all() and (np.abs(v) <= 1.01 * VELOCITY + 1e-9).all()
-    later = curve.at(np.linspace(begin, curve.end, 20_000)).positions
+    later = curve.at(np.linspace(begin, curve.end, 4000)).positions
     off = np.linalg.norm(q[:, None] - later[None], axis=2).min(axis=1)
-    assert off.max() < 2e-3  # half the spacing of what it is compared with, and the knots of rounded corners
+    assert off.max() < 5e-3  # half the spacing of what it is compared with, and the knots of rounded corners
 
 
 def test_a_stop_is_as_short_as_the_limits_allow():
@@ -127,5 +127,7 @@ def test_joints_of_a_urdf():
     assert joints.names == ("turn", "slide") and joints.nearest_to_zero().tolist() == [0.0, 0.1]
     assert joints.upper.tolist() == [np.inf, 0.5] and joints.velocity.tolist() == [2.0, 1.0]
     assert read_joints(URDF, ["slide"]).names == ("slide",)
+    srdf = '<robot name="two"><group name="lift"><joint name="slide"/></group></robot>'
+    assert read_joints(URDF, srdf=srdf).names == ("slide",) == read_joints(URDF, group="lift", srdf=srdf).names
     with pytest.raises(RobotDescriptionError, match="follower"):
         read_joints(URDF, ["follower"])

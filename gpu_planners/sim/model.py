@@ -29,7 +29,7 @@ def mujoco_module() -> Any:
     return mujoco
 
 
-def make_model(robot: RobotModel, world: CollisionWorld, timestep_s: float = 0.001) -> Any:
+def make_model(robot: RobotModel, world: CollisionWorld, timestep_s: float = 0.002) -> Any:
     """mujoco.MjModel; joint f is named as frame f, geoms as shapes ('robot/...' and 'world/...')."""
     mujoco = mujoco_module()
     spec = mujoco.MjSpec()

@@ -48,7 +48,7 @@ class Simulation:
     timestep_s: seconds of a step
     """
 
-    def __init__(self, robot: RobotModel, world: CollisionWorld, timestep_s: float = 0.001) -> None:
+    def __init__(self, robot: RobotModel, world: CollisionWorld, timestep_s: float = 0.002) -> None:
         self._mujoco = mujoco_module()
         self._robot = robot
         self.model = make_model(robot, world, timestep_s)
@@ -59,6 +59,7 @@ class Simulation:
         self._joint, self._multiplier = robot.frames["joint"], robot.frames["multiplier"]
         self._offset = robot.frames["offset"]
         self._own = np.array([robot.frame_names.index(name) for name in robot.joint_names])
+        self._wanted = np.zeros(self.model.nv)  # accelerations
         self._deepest: dict[tuple[str, str], Contact] = {}
 
     @property
@@ -86,39 +87,40 @@ class Simulation:
         self._mujoco.mj_forward(self.model, self.data)
         self._note_contacts()
 
-    def advance(self, until: float, reference: Callable[[float], State]) -> None:
-        """Step to a time. reference: called with a time for the State that the joints should have then"""
-        while self.data.time + 0.5 * self.model.opt.timestep < until:
+    def advance(self, until: float, reference: Callable[[np.ndarray], State]) -> float:
+        """Step to a time -> greatest distance of a joint from where it should have been, rad or m.
+
+        reference: called with times (N,) for the States (N, dof) that the planning joints should have then
+        """
+        step = self.model.opt.timestep
+        times = self.time + step * np.arange(max(round((until - self.time) / step), 0))
+        error = 0.0
+        for wanted in zip(*self._targets(reference(times)), strict=True):
             self._mujoco.mj_step1(self.model, self.data)
-            self._drive(reference(self.data.time))
+            off = wanted[0] - self.data.qpos[self._at]
+            self._drive(off, wanted[1] - self.data.qvel[self._at], wanted[2])
             self._mujoco.mj_step2(self.model, self.data)
-            self._note_contacts()
+            if self.data.ncon:
+                self._note_contacts()
+            error = max(error, float(np.abs(off[self._own]).max()))
+        return error
 
     def execute(self, motion: Spline) -> Execution:
         """Execute a motion from rest at its start."""
         self.reset(motion.positions[0])
-        error = [0.0]
+        duration = motion.end - motion.start + SETTLE_S
+        error = self.advance(duration, lambda times: motion.at(motion.start + times))
+        return Execution(self.contacts, error, self.state.positions)
 
-        def reference(time):
-            wanted = motion.at(motion.start + time)
-            error[0] = max(error[0], float(np.abs(self.state.positions - wanted.positions).max()))
-            return wanted
-
-        self.advance(motion.end - motion.start + SETTLE_S, reference)
-        return Execution(self.contacts, error[0], self.state.positions)
-
-    def _drive(self, wanted):
+    def _drive(self, off, too_slow, acceleration):
         """Computed torque: accelerate as wanted, and as corrects what is off."""
-        q, v, a = self._targets(wanted)
-        own = a + STIFFNESS**2 * (q - self.data.qpos[self._at]) + 2 * STIFFNESS * (v - self.data.qvel[self._at])
-        accelerations, force = np.zeros(self.model.nv), np.zeros(self.model.nv)
-        accelerations[self._at] = own
-        self._mujoco.mj_mulM(self.model, self.data, force, accelerations)
-        self.data.qfrc_applied[:] = force + self.data.qfrc_bias - self.data.qfrc_passive
+        self._wanted[self._at] = acceleration + STIFFNESS**2 * off + 2 * STIFFNESS * too_slow
+        self._mujoco.mj_mulM(self.model, self.data, self.data.qfrc_applied, self._wanted)
+        self.data.qfrc_applied += self.data.qfrc_bias - self.data.qfrc_passive
 
     def _targets(self, wanted):
-        """Positions, velocities, accelerations (F,) of every frame's joint, those that mimic others too."""
-        q, v, a = (values[self._joint] * self._multiplier for values in wanted)
+        """Positions, velocities, accelerations (..., F) of every frame's joint, those that mimic others too."""
+        q, v, a = (values[..., self._joint] * self._multiplier for values in wanted)
         return q + self._offset, v, a
 
     def _note_contacts(self):

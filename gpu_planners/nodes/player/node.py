@@ -16,6 +16,7 @@ from trajectory_msgs.msg import JointTrajectory
 from ...arm.control.joints import Joints, read_joints
 from ...errors import ConfigurationError, GpuPlannersError, SettingsError
 from ...files import read_text_file
+from ..common.diagnostics import OK, Diagnostics
 from ..common.parameters import check_changes, declare
 from ..common.process import run
 from ..common.qos import LATCHED
@@ -39,6 +40,7 @@ class TrajectoryPlayer(Node):
         self._others: Joints | None = None  # that are not moved
         self._told: set[tuple[str, str]] = set()  # pairs of shapes that have touched
         self._ticks = 0
+        self._state = Diagnostics(self, "waiting for robot_description", self._facts)
         self._states = self.create_publisher(JointState, "joint_states", 10)
         self.create_subscription(
             JointTrajectory, f"{self.values.controller}/joint_trajectory", self._take_trajectory, 10
@@ -111,21 +113,16 @@ class TrajectoryPlayer(Node):
         try:
             self._load(message.data)
         except GpuPlannersError as error:
-            self.get_logger().error(f"robot_description: {error}")
+            self._state.fail(f"robot_description: {error}")
 
     def _load(self, urdf):
-        joints, every, given = read_joints(urdf, self.values.joints), read_joints(urdf), self.values.initial_positions
-        if given and len(given) != len(joints.names):
-            raise SettingsError(f"initial_positions are {len(given)} numbers for the {len(joints.names)} joints")
-        start = np.array(given) if given else joints.nearest_to_zero()
-        outside = (start < joints.lower - 1e-9) | (start > joints.upper + 1e-9)
-        if outside.any():
-            raise SettingsError(
-                f"initial_positions: joint '{joints.names[int(np.argmax(outside))]}' is beyond its limits"
-            )
-        self._player = Player(joints, self._body(joints, start))
+        values, every = self.values, read_joints(urdf)
+        srdf = read_text_file(values.srdf_file, "an SRDF", SettingsError, MOST_BYTES) if values.srdf_file else ""
+        joints = read_joints(urdf, values.joints, values.group, srdf)
+        self._player = Player(joints, self._body(joints, initial_positions(joints, values)))
         resting = [name for name in every.names if name not in joints.names]
         self._others = read_joints(urdf, resting) if resting else None
+        self._state.say(OK, "ready")
         self.get_logger().info(
             f"{self.values.controller}: {len(joints.names)} joints, {self.values.rate:g} Hz"
             + (", moved by MuJoCo" if self.values.physics else "")
@@ -171,10 +168,40 @@ class TrajectoryPlayer(Node):
         for contact in getattr(self._player.body, "contacts", ()):
             if contact[1:3] not in self._told:
                 self._told.add(contact[1:3])
-                self.get_logger().error(f"'{contact.first}' met '{contact.second}', {1e3 * contact.depth:.2f} mm deep")
+                self._state.set_problem(
+                    " ".join(contact[1:3]),
+                    f"'{contact.first}' met '{contact.second}', {1e3 * contact.depth:.2f} mm deep",
+                )
+
+    def _facts(self):
+        return {
+            "controller": self.values.controller,
+            "joints": ", ".join(self.joints.names) if self._player else "none",
+            "physics": self.values.physics,
+            "problem": self._state.problem,
+        }
 
     def _now(self):
         return self.get_clock().now().nanoseconds * 1e-9
+
+
+def initial_positions(joints: Joints, values: PlayerParameters) -> np.ndarray:
+    """(n,) where the joints are at first; SettingsError for what they cannot be."""
+    given, state = values.initial_positions, joints.states.get(values.initial_state)
+    if given and len(given) != len(joints.names):
+        raise SettingsError(
+            f"parameter 'initial_positions' has {len(given)} numbers; there are {len(joints.names)} joints"
+        )
+    if values.initial_state and state is None:
+        known = ", ".join(joints.states) or "none"
+        raise SettingsError(f"parameter 'initial_state': the SRDF has no state '{values.initial_state}', only: {known}")
+    start = np.array(given) if given else joints.nearest_to_zero()
+    if state and not given:
+        start = np.array([state.get(name, value) for name, value in zip(joints.names, start, strict=True)])
+    outside = (start < joints.lower - 1e-9) | (start > joints.upper + 1e-9)
+    if outside.any():
+        raise SettingsError(f"joint '{joints.names[int(np.argmax(outside))]}' would begin beyond its limits")
+    return start
 
 
 def main(arguments: list[str] | None = None) -> int:

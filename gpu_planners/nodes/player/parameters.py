@@ -10,8 +10,13 @@ class PlayerParameters(Described):
     """Parameters of the node trajectory_player."""
 
     robot_description_file: str = setting("", "URDF file; empty: wait for the topic robot_description", read_only=True)
+    srdf_file: str = setting("", "SRDF file with groups, states and disabled collisions", read_only=True)
+    group: str = setting("", "SRDF group that the controller moves; empty: `joints`, or the only group", read_only=True)
     joints: tuple = setting(
-        (), "Joints that the controller moves; empty: all that move and mimic none", items=str, read_only=True
+        (),
+        "Joints that the controller moves; empty: those of `group`, or all that move and mimic none",
+        items=str,
+        read_only=True,
     )
     controller: str = setting(
         "joint_trajectory_controller",
@@ -21,9 +26,12 @@ class PlayerParameters(Described):
     )
     initial_positions: tuple = setting(
         (),
-        "Where `joints` are when the robot comes, in their order; empty: at 0, or at the limit nearest to 0",
+        "Where the joints are when the robot comes, in their order; empty: as `initial_state` says",
         items=float,
         unit="rad or m",
+    )
+    initial_state: str = setting(
+        "", "State of the SRDF that the robot begins in; empty: at 0, or at the limits nearest to 0", read_only=True
     )
     rate: float = setting(100.0, "How often joint_states are published", 1.0, 1000.0, unit="Hz", read_only=True)
     start_tolerance: float = setting(
@@ -32,7 +40,6 @@ class PlayerParameters(Described):
     physics: bool = setting(
         False, "Move the robot by MuJoCo's physics, which needs robot_description_file", read_only=True
     )
-    srdf_file: str = setting("", "With physics: SRDF file with disabled collisions", read_only=True)
     package_dirs: tuple = setting(
         (), "With physics: folders that hold the packages of package:// mesh paths", items=str, read_only=True
     )

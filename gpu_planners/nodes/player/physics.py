@@ -9,6 +9,8 @@ from ...arm.control.spline import Spline, State
 from ...sim.simulation import Contact, Simulation
 from .parameters import PlayerParameters
 
+LONGEST_S = 0.1  # simulated in one go
+
 
 class Physical:
     """Joints that a simulation drives towards where they should be."""
@@ -37,5 +39,7 @@ class Physical:
         return self._simulation.contacts
 
     def follow(self, curve: Spline, now: float) -> None:
-        """Simulate until then."""
-        self._simulation.advance(now - self._begin, lambda time: curve.at(self._begin + time))
+        """Simulate until then. What a slow machine cannot simulate in time is left out."""
+        late = now - self._begin - self._simulation.time - LONGEST_S
+        self._begin += max(late, 0.0)
+        self._simulation.advance(now - self._begin, lambda times: curve.at(self._begin + times))
