@@ -26,6 +26,7 @@ ROS_WHEELS = [
     "ros-jazzy-ament-index-python",
     "ros-jazzy-diagnostic-msgs",
     "ros-jazzy-geometry-msgs",
+    "ros-jazzy-lifecycle-msgs",
     "ros-jazzy-nav-msgs",
     "ros-jazzy-rclpy",
     "ros-jazzy-rmw-fastrtps-cpp",  # rclpy does not import without a middleware

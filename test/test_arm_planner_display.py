@@ -17,6 +17,8 @@ from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import InteractiveMarkerFeedback, InteractiveMarkerUpdate, Marker, MarkerArray
 from visualization_msgs.srv import GetInteractiveMarkers
 
+from gpu_planners.errors import GpuPlannersError
+from gpu_planners.nodes.arm.view_client import ViewClient
 from gpu_planners.nodes.common.fast_markers import PosedMarkers
 
 node_of_module, running = shared(RunningNode)
@@ -106,3 +108,29 @@ def test_a_goal_dragged_in_rviz_is_planned_to_and_published_when_asked(start_nod
     running.wait_until(lambda: published)
     end = np.array([published[0].points[-1].positions])
     assert np.allclose(pinocchio_poses(ROBOT, GROUP, end)["hand"][0], T, atol=1e-5)
+
+
+def test_the_browsers_client_sees_and_asks_the_node(running, monkeypatch):
+    monkeypatch.setenv("ROS_DOMAIN_ID", str(running.context.get_domain_id()))
+    running.publish_obstacles(marker(position=(0.0, 2.0, 0.1)), marker(Marker.SPHERE, (0, -2, 0.1), number=1))
+    running.wait_until(lambda: running.facts["obstacles"] == "2")
+    client = ViewClient("arm_planner")
+    try:
+        assert client.robot.joint_names == tuple(GROUP) and len(client.world.shapes) == 2
+        assert np.allclose(client.world.shapes[0].pose[:3, 3], [0, 2, 0.1]) and client.measured() is None
+        start, goal = np.zeros(3), np.array([1.0, 0.5, 0.0])
+        text, path, timed = client.plan(start, goal, "rrt_connect", 1.0, 0.0, 0)
+        assert text.startswith("solved") and np.allclose(path[[0, -1]], [start, goal]) and timed.duration > 0.5
+        T = pinocchio_poses(ROBOT, GROUP, goal[None])[client.tip][0]
+        _, path, _ = client.plan(start, T, "rrt_connect", 1.0, 0.0, 0)
+        assert np.allclose(pinocchio_poses(ROBOT, GROUP, path[-1:])[client.tip][0], T, atol=1e-5)
+        text, path, timed = client.plan(start, np.array([0.0, 9.0, 0.0]), "rrt_connect", 1.0, 0.0, 0)
+        assert "elbow" in text and not len(path) and timed is None
+    finally:
+        client.close()
+
+
+def test_the_browsers_client_says_that_there_is_no_node(monkeypatch):
+    monkeypatch.setattr("gpu_planners.nodes.arm.view_client.PATIENCE_S", 0.5)
+    with pytest.raises(GpuPlannersError, match="no node '/nobody/here'"):
+        ViewClient("nobody/here")

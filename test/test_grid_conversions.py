@@ -27,8 +27,8 @@ from gpu_planners.nodes.common.fast_markers import serialized_with_points
 from gpu_planners.nodes.common.frames import Frames
 from gpu_planners.nodes.common.request_error import RequestError
 from gpu_planners.nodes.grid import conversions as grid_conversions
-from gpu_planners.nodes.grid.agent_planning import near_goal
 from gpu_planners.nodes.grid.markers import PATH_COLOUR, path_lines, paths_markers, straight_runs
+from gpu_planners.nodes.grid.near_goals import near_goal
 from gpu_planners_msgs.srv import PlanAgents, PlanFleet
 
 HEADER = Header(frame_id="map")
@@ -155,14 +155,13 @@ def test_poses_of_a_path_look_along_it(origin):
 
 def test_the_last_pose_looks_as_the_goal_does():
     tiles = path_set([1, 1]).path(0)
-    goal = map_messages.pose_of(stamped(0, 0, yaw=2.0))
-    path = grid_conversions.path_message(open_grid(), tiles, HEADER, goal.quaternions[0])
+    x, y = open_grid().centres_of(tiles[-1:])[0]
+    goal = map_messages.pose_of(stamped(x, y, yaw=2.0))
+    path = grid_conversions.path_message(open_grid(), tiles, HEADER, goal=goal)
     assert np.allclose(directions(path), [(1, 0), (1, 0), (np.cos(2), np.sin(2))])
-    none = map_messages.pose_of(stamped(0, 0, yaw=None))
-    assert np.allclose(
-        directions(grid_conversions.path_message(open_grid(), tiles, HEADER, none.quaternions[0])), [(1, 0)] * 3
-    )
-    single = grid_conversions.path_message(open_grid(), path_set([]).path(0), HEADER, goal.quaternions[0])
+    none = map_messages.pose_of(stamped(x, y, yaw=None))
+    assert np.allclose(directions(grid_conversions.path_message(open_grid(), tiles, HEADER, goal=none)), [(1, 0)] * 3)
+    single = grid_conversions.path_message(open_grid(), path_set([]).path(0), HEADER, goal=goal)
     assert np.allclose(directions(single), [(np.cos(2), np.sin(2))])
     assert grid_conversions.path_message(open_grid(), np.empty((0, 2), int), HEADER).poses == []
 

@@ -19,6 +19,7 @@ from shape_msgs.msg import Mesh, MeshTriangle, Plane, SolidPrimitive
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
 from gpu_planners.arm.collision.scene_file import fixed_frames
+from gpu_planners.arm.robot import inverse_kinematics
 from gpu_planners.errors import GpuPlannersError, ObstacleError
 from gpu_planners.nodes.arm.scene_objects import SceneObjects, Source
 from gpu_planners.nodes.common.request_error import RequestError
@@ -41,7 +42,10 @@ def robot():
 
 @pytest.fixture(scope="module")
 def checker(robot):
-    return CollisionChecker(robot, CollisionWorld(), "cpu")
+    checker = CollisionChecker(robot, CollisionWorld(), "cpu")
+    checker.warm_up()
+    inverse_kinematics.warm_up()  # no time limit of a test shall pay for compiling
+    return checker
 
 
 @pytest.fixture

@@ -367,7 +367,7 @@ def contradictory():
         ),
         (
             CODES.PLANNING_FAILED,
-            "path_constraints",
+            "of a kind that cannot be kept",
             wrong(lambda r: setattr(r, "path_constraints", messages.joint_goal(GOAL))),
             None,
         ),
@@ -445,6 +445,61 @@ def test_beside_a_move_group_only_the_action_is_there_and_plans(start_node):
     status, result = node.move(messages.motion_request(messages.joint_goal(GOAL)), plan_only=False)
     assert status == GoalStatus.STATUS_SUCCEEDED
     check_motion(result, (0, 0, 0))
+
+
+ARM_IN_SPACE = """<robot name="spatial"><link name="root"/>{}</robot>"""
+AXES = ("0 0 1", "0 1 0", "0 1 0", "1 0 0", "0 1 0", "1 0 0")
+
+
+def spatial_arm():
+    """Six joints, enough to keep a hand upright."""
+    links = "".join(
+        f"""<link name="l{i}"><collision><origin xyz="0.1 0 0"/><geometry><box size="0.16 0.04 0.04"/></geometry>
+        </collision></link><joint name="j{i}" type="revolute"><parent link="{f"l{i - 1}" if i else "root"}"/>
+        <child link="l{i}"/><origin xyz="{0.2 if i else 0} 0 0"/><axis xyz="{axis}"/>
+        <limit lower="-3" upper="3" velocity="2" effort="1"/></joint>"""
+        for i, axis in enumerate(AXES)
+    )
+    return ARM_IN_SPACE.format(links)
+
+
+def test_a_link_is_kept_upright(start_node):
+    urdf, names = spatial_arm(), [f"j{i}" for i in range(6)]
+    node = start_node(robot=urdf, joints=names, tip_link="l5")
+    start, goal, tolerance = (0.0, -0.5, 1.0, 0.0, -0.5, 0.0), (1.5, -0.9, 1.3, 0.0, -0.4, 0.0), 0.15
+    kept = Constraints(
+        orientation_constraints=[
+            messages.orientation_constraint("l5", Rotation.identity(), (tolerance, tolerance, 3.2), "")
+        ]
+    )
+    wall = messages.box("wall", (0.1, 0.1, 1.0), (0.5, 0.5, 0.0), "root")
+
+    def plan(goal, start=start):
+        request = messages.motion_request(goal, start=None, path_constraints=kept, allowed_planning_time=20.0)
+        request.start_state = messages.state(start, names)
+        return node.move(request, messages.scene(wall))[1]
+
+    def tilts(q):
+        return np.arccos(np.clip(pinocchio_poses(urdf, names, q)["l5"][:, 2, 2], -1, 1))
+
+    result = plan(messages.joint_goal(goal, names=names))
+    assert result.error_code.val == CODES.SUCCESS, result.error_code.message
+    path = messages.path_of(result.planned_trajectory)
+    dense = np.concatenate([np.linspace(a, b, 20) for a, b in zip(path, path[1:])])
+    assert tilts(dense).max() <= tolerance + 1e-6 and np.allclose(path[-1], goal, atol=1e-3)
+    where = pinocchio_poses(urdf, names, [goal])["l5"][0, :3, 3]
+    to_a_place = Constraints(position_constraints=[messages.position_constraint("l5", where, (0.01,), frame="")])
+    result = plan(to_a_place)  # any goal there will do that is upright
+    assert result.error_code.val == CODES.SUCCESS, result.error_code.message
+    end = messages.path_of(result.planned_trajectory)[-1:]
+    assert tilts(end) <= tolerance + 1e-6
+    assert np.linalg.norm(pinocchio_poses(urdf, names, end)["l5"][0, :3, 3] - where) <= 0.01 + 1e-6
+    tilted = (0.0, -0.5, 1.0, 0.0, 0.2, 0.0)
+    assert plan(messages.joint_goal(goal, names=names), tilted).error_code.val == -11
+    assert plan(messages.joint_goal(tilted, names=names)).error_code.val == CODES.GOAL_VIOLATES_PATH_CONSTRAINTS
+    kept.orientation_constraints[0].absolute_z_axis_tolerance = 0.1
+    refused = plan(messages.joint_goal(goal, names=names)).error_code
+    assert refused.val == CODES.PLANNING_FAILED and "cannot be kept" in refused.message
 
 
 def test_topics_change_the_scene_of_all_requests(node, coal_scene):

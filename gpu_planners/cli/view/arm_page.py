@@ -143,7 +143,7 @@ class ArmPage:
                 now = gui.add_button("Where the robot is", hint="by joint_states")
                 now.on_click(lambda _: self._set_start(self.source.measured()))
         with gui.add_folder("Goal"):
-            self._turning = gui.add_checkbox("orientation counts", True)
+            self._turning = gui.add_checkbox("orientation counts", True, disabled=not self.source.turns_freely)
             here = gui.add_button("Bring the goal to the start")
             anywhere = gui.add_button("Somewhere else")
         with gui.add_folder("Planner", expand_by_default=False):

@@ -45,12 +45,15 @@ class Answer:
 
 
 class MotionSource(Protocol):
-    """robot, world: as they are now (a node's may change);  tip: link of pose goals;  where: a text"""
+    """robot, world: as they are now (a node's may change);  tip: link of pose goals;  where: a text
+    turns_freely: can a goal be a place of the tool alone, whatever its orientation?
+    """
 
     robot: RobotModel
     world: CollisionWorld
     tip: str
     where: str
+    turns_freely: bool
 
     def plan(self, wish: Wish) -> Answer:
         """Answer a wish; never raises GpuPlannersError."""
@@ -70,6 +73,8 @@ class MotionSource(Protocol):
 
 class LocalSource:
     """Plans in this process. assignments: "name=value" of the planner's settings"""
+
+    turns_freely = True
 
     def __init__(self, robot: RobotModel, world: CollisionWorld, tip: str, device: str, assignments: list[str]) -> None:
         self.robot, self.world, self.tip = robot, world, tip

@@ -6,7 +6,6 @@ from collections.abc import Callable
 import numpy as np
 
 from ...errors import GpuPlannersError
-from ...nodes.arm.view_client import ViewClient
 from ..questions import PoseGoal
 from .motion_source import DRAGGED_S, Answer, LocalSource, Wish
 
@@ -14,7 +13,11 @@ from .motion_source import DRAGGED_S, Answer, LocalSource, Wish
 class NodeSource(LocalSource):
     """As MotionSource. name: of the node"""
 
+    turns_freely = False
+
     def __init__(self, name: str) -> None:
+        from ...nodes.arm.view_client import ViewClient  # the one import of ROS
+
         self._client = ViewClient(name)
         super().__init__(self._client.robot, self._client.world, self._client.tip, "cpu", [])
         self.where = f"by the node {self._client.name}"

@@ -11,6 +11,7 @@ from rcl_interfaces.srv import GetParameters
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import parameter_value_to_python
+from rclpy.serialization import serialize_message
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
@@ -19,14 +20,18 @@ from visualization_msgs.msg import Marker, MarkerArray
 from gpu_planners_msgs.srv import PlanMotion
 
 from ...arm import CollisionWorld, RobotModel, load_urdf
+from ...arm.geometry.bricks import Bricks
 from ...arm.trajectory import Trajectory
 from ...errors import GpuPlannersError
 from ..common.qos import BEST_EFFORT, LATCHED
-from .marker_objects import marker_object
+from .conversions import pose_of
+from .marker_objects import marker_shapes
 from .motion_display import trajectory_of
 
 PATIENCE_S = 10.0  # for the node to be found, and for its robot
 SLACK_S = 30.0  # more than a request's own time: the node may have others to answer, or to compile
+FIRST_WORLD_S = 2.0  # for its obstacles, which it publishes when it sees that someone looks
+GRAIN = 1e-6  # metres to which the corners of voxels are rounded
 PARAMETERS = ("robot_description_file", "srdf_file", "package_dirs", "group", "joints", "tip_link")
 
 
@@ -58,8 +63,10 @@ class ViewClient:
         self.tip = values["tip_link"] or self.robot.tip_link
         namespace = self.name.rpartition("/")[0]
         self._plans = self._node.create_client(PlanMotion, f"{self.name}/plan_motion")
+        self._first_world = threading.Event()
         self._node.create_subscription(MarkerArray, f"{self.name}/markers", self._take_markers, LATCHED)
         self._node.create_subscription(JointState, f"{namespace}/joint_states", self._take_joints, BEST_EFFORT)
+        self._first_world.wait(FIRST_WORLD_S)
 
     def close(self) -> None:
         """End the thread and leave ROS."""
@@ -128,14 +135,15 @@ class ViewClient:
 
     def _take_markers(self, message):
         obstacles = [each for each in message.markers if each.ns == "obstacles" and each.action == Marker.ADD]
-        shown = repr(obstacles).encode()
+        shown = serialize_message(MarkerArray(markers=obstacles))
         if shown == self._shown:
             return
         world = CollisionWorld()
         for marker in obstacles:
-            one = marker_object(marker, {self.robot.root_link: np.eye(4)}, now=0.0)
-            world.add_shapes(one.name, one.placed)
+            name = f"obstacle {marker.id}"
+            world.add_shapes(name, _pieces(marker, name))
         self._shown, self.world = shown, world
+        self._first_world.set()
         self.on_world()
 
     def _call(self, client: Any, request: Any, patience_s: float) -> Any:
@@ -152,6 +160,17 @@ class ViewClient:
             self._executor.spin()
         except ExternalShutdownException:
             pass
+
+
+def _pieces(marker, name):
+    """The shapes of a marker of `~/markers`, in the root frame."""
+    T_root_marker = pose_of(marker.pose, name)
+    if marker.type != Marker.CUBE_LIST:
+        return marker_shapes(marker, name, T_root_marker)
+    centres = np.array([(p.x, p.y, p.z) for p in marker.points]).reshape(-1, 3)
+    half = np.array([marker.scale.x, marker.scale.y, marker.scale.z]) / 2
+    low, high = (np.round((centres + side * half) / GRAIN).astype(np.int64) for side in (-1, 1))
+    return (Bricks(name, T_root_marker, np.full(3, GRAIN), low, high),)
 
 
 def _pose_message(T, frame):

@@ -20,6 +20,7 @@ from ...errors import GridMapError
 from ...grid import GridMap
 
 LEVEL = 1e-3  # rad that a map's origin may be tilted out of the plane
+Origin = tuple[float, float, float]  # x, y, yaw
 TYPE_CODES = {
     np.dtype(t): c
     for t, c in (("i1", "b"), ("u1", "B"), ("u2", "H"), ("i4", "i"), ("u4", "I"), ("u8", "Q"), ("f8", "d"))
@@ -37,6 +38,11 @@ class Poses:
     def __len__(self):
         return len(self.points)
 
+    def one(self, index: int) -> "Poses":
+        """The pose of an agent, as Poses of one. A single pose is that of every agent."""
+        k = index if len(self) > 1 else 0
+        return Poses(self.points[k : k + 1], self.quaternions[k : k + 1], self.frame)
+
 
 def as_array(values: ArrayLike, kind: DTypeLike) -> array.array:
     """The array.array that a message field of the NumPy type `kind` takes without looking at each value."""
@@ -46,10 +52,14 @@ def as_array(values: ArrayLike, kind: DTypeLike) -> array.array:
     return result
 
 
-def occupancy(message: OccupancyGrid) -> tuple[np.ndarray, float, tuple[float, float, float]]:
+def occupancy(message: OccupancyGrid) -> tuple[np.ndarray, float, Origin]:
     """A map -> data (rows, cols) int8, resolution, origin (x, y, yaw)."""
-    info = message.info
-    data = np.frombuffer(message.data, np.int8)
+    return grid_cells(message.info, message.data, np.int8)
+
+
+def grid_cells(info: MapMetaData, cells: array.array, kind: DTypeLike) -> tuple[np.ndarray, float, Origin]:
+    """The cells of a map -> (rows, cols) of the NumPy type `kind`, resolution, origin (x, y, yaw)."""
+    data = np.frombuffer(cells, kind)
     if not info.width or not info.height:
         raise GridMapError(f"the map is empty: width {info.width}, height {info.height}; allowed: at least 1 each")
     if len(data) != info.width * info.height:
@@ -67,7 +77,7 @@ def metres(resolution: float) -> float:
     return float(str(np.float32(resolution)))
 
 
-def planar_origin(pose: Pose) -> tuple[float, float, float]:
+def planar_origin(pose: Pose) -> Origin:
     """The pose of a map -> (x, y, yaw). A quaternion of zeros counts as no rotation, as in RViz."""
     p, o = pose.position, pose.orientation
     x, y, z, w = o.x, o.y, o.z, o.w
@@ -83,17 +93,26 @@ def planar_origin(pose: Pose) -> tuple[float, float, float]:
 
 def map_update(message: Any, shape: tuple[int, int]) -> tuple[int, int, np.ndarray]:
     """map_msgs/OccupancyGridUpdate on a map (rows, cols) -> first row and column, data (height, width) int8."""
-    data = np.frombuffer(message.data, np.int8)
-    if len(data) != message.width * message.height:
+    return window_cells((message.x, message.y, message.width, message.height), message.data, np.int8, shape)
+
+
+def window_cells(
+    window: tuple[int, int, int, int], cells: array.array, kind: DTypeLike, shape: tuple[int, int]
+) -> tuple[int, int, np.ndarray]:
+    """The cells of a window on a map (rows, cols) -> first row and column, data (height, width) of the type `kind`.
+
+    window: first column and row, width and height
+    """
+    x, y, width, height = window
+    data = np.frombuffer(cells, kind)
+    if len(data) != width * height:
+        raise GridMapError(f"the map update has {len(data)} cells; allowed: width * height = {width} * {height}")
+    if min(x, y) < 0 or y + height > shape[0] or x + width > shape[1]:
         raise GridMapError(
-            f"the map update has {len(data)} cells; allowed: width * height = {message.width} * {message.height}"
+            f"the map update covers columns {x} to {x + width - 1} and rows {y} to "
+            f"{y + height - 1}; allowed: inside the map of {shape[1]} columns and {shape[0]} rows"
         )
-    if min(message.x, message.y) < 0 or message.y + message.height > shape[0] or message.x + message.width > shape[1]:
-        raise GridMapError(
-            f"the map update covers columns {message.x} to {message.x + message.width - 1} and rows {message.y} to "
-            f"{message.y + message.height - 1}; allowed: inside the map of {shape[1]} columns and {shape[0]} rows"
-        )
-    return message.y, message.x, data.reshape(message.height, message.width)
+    return y, x, data.reshape(height, width)
 
 
 def poses_of(message: PoseArray) -> Poses:

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from nav_msgs.msg import OccupancyGrid
 from std_msgs.msg import Header
 
 from ...errors import GridMapError
 from ...grid import GridMap
 from .map_codes import NO_MAP
 from .map_files import load_map
-from .map_messages import map_update, occupancy
+from .map_kinds import MAP_KINDS, MapKind
 from .map_parameters import MapParameters
 from .request_error import RequestError
 
@@ -25,11 +24,14 @@ class MapScene:
     subclass hears of a change by `renewed` and `tiles_changed`.
 
     now: gives the time for what is planned
-    frame, stamp: of the map; changes: number of changes of `grid`
+    frame, stamp: of the map; changes: number of changes of `grid`; kind: of the messages that maps come in
     """
+
+    kind: MapKind = MAP_KINDS["occupancy"]
 
     def __init__(self, values: MapParameters, now: Callable[[], Time] = Time) -> None:
         self._values, self._now = values, now
+        self._whole: GridMap | None = None  # the latest one that came whole, without updates
         self._read: GridMap | None = None  # as it came
         self.grid: GridMap | None = None
         # collected: a map, costs on it, where it may differ from `_read`
@@ -47,6 +49,25 @@ class MapScene:
         before: the map until now; window: where it may differ; tiles: rows, cols, costs (M,) that are new
         """
 
+    def cells_to_grid(
+        self, cells: np.ndarray, resolution: float = 1.0, origin: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    ) -> GridMap:
+        """GridMap of the cells (rows, cols) of a message."""
+        return GridMap.from_occupancy(cells, resolution, origin, **self._values.occupancy_rules)
+
+    def reach(self, values: MapParameters) -> float:
+        """How far from an obstacle, metres, `inflated` changes tiles."""
+        return values.footprint_radius
+
+    def inflated(self, grid: GridMap) -> GridMap:
+        """A map as it came -> with the neighbourhood of obstacles blocked or dearer, which depends on what is blocked
+        up to `reach` away."""
+        return grid.inflated(self._values.footprint_radius)
+
+    def inflates_alike(self, one: MapParameters, other: MapParameters) -> bool:
+        """Does `inflated` do the same with both?"""
+        return one.footprint_radius == other.footprint_radius
+
     def header(self) -> Header:
         """Of messages that are made now."""
         return Header(frame_id=self.frame, stamp=self._now())
@@ -59,14 +80,14 @@ class MapScene:
         """Collect the map of a file; GridMapError when it holds none."""
         self._collect(load_map(path, **self._values.occupancy_rules))
 
-    def take_map(self, message: OccupancyGrid) -> None:
-        """Collect a map. One that lies where the last one lay counts as a change of its tiles."""
-        grid = self._grid(*occupancy(message))
+    def take_map(self, message: Any) -> None:
+        """Collect a map of the scene's kind. One that lies where the last one lay counts as a change of its tiles."""
+        grid = self.cells_to_grid(*self.kind.read(message))
         self.frame, self.stamp = message.header.frame_id or self._values.map_frame, message.header.stamp
         self._collect(grid)
 
     def take_update(self, message: Any) -> None:
-        """Collect a map_msgs/OccupancyGridUpdate."""
+        """Collect an update of the scene's kind."""
         latest = self._coming or self._read
         if latest is None:
             raise GridMapError("a map update came before any map")
@@ -74,10 +95,10 @@ class MapScene:
             raise GridMapError(
                 f"the map update is given in frame '{message.header.frame_id}'; allowed: the map's, '{self.frame}'"
             )
-        row, col, data = map_update(message, latest.shape)
-        if data.size:
-            window = slice(row, row + data.shape[0]), slice(col, col + data.shape[1])
-            costs = self._grid(data).costs
+        row, col, cells = self.kind.read_update(message, latest.shape)
+        if cells.size:
+            window = slice(row, row + cells.shape[0]), slice(col, col + cells.shape[1])
+            costs = self.cells_to_grid(cells).costs
             if self._costs is None:
                 self._costs = latest.costs.copy()
             self._costs[window] = costs
@@ -101,8 +122,23 @@ class MapScene:
     def configure(self, values: MapParameters) -> None:
         """Take other parameters: the map is inflated anew where that depends on them."""
         before, self._values = self._values, values
-        if self._read is not None and before.footprint_radius != values.footprint_radius:
+        if self._read is not None and not self.inflates_alike(before, values):
             self._renew()
+
+    def clear(self) -> None:
+        """Collect the latest map that came whole: what updates have changed since does not count any more.
+
+        Costmaps stay as they are, for whoever makes them clears them.
+        """
+        if self._whole is not None and not self.kind.costmap:
+            self._collect(self._whole)
+
+    def forget(self) -> None:
+        """Have no map any more."""
+        self._read = self.grid = self._whole = self._coming = None
+        self._costs, self._window = None, None
+        self.frame, self.stamp = self._values.map_frame, Time()
+        self.renewed()
 
     def require_map(self) -> GridMap:
         """The map that is planned on; RequestError while there is none."""
@@ -112,17 +148,14 @@ class MapScene:
             )
         return self.grid
 
-    def _grid(self, data, resolution=1.0, origin=(0.0, 0.0, 0.0)):
-        """GridMap of occupancy values (rows, cols) int8"""
-        return GridMap.from_occupancy(data, resolution, origin, **self._values.occupancy_rules)
-
     def _collect(self, grid):
-        self._coming, self._costs = grid, None
+        self._coming = self._whole = grid
+        self._costs = None
         self._window = slice(0, grid.rows), slice(0, grid.cols)
 
     def _renew(self):
         """A map that has nothing to do with the one before."""
-        self.grid = self._read.inflated(self._values.footprint_radius)
+        self.grid = self.inflated(self._read)
         self.changes += 1
         self.renewed()
 
@@ -132,12 +165,11 @@ class MapScene:
         if not len(rows):
             return
         window = slice(rows.min(), rows.max() + 1), slice(cols.min(), cols.max() + 1)
-        radius = self._values.footprint_radius
-        reach = math.ceil(radius / before.resolution)
+        reach = math.ceil(self.reach(self._values) / before.resolution)
         affected, seen = (
             tuple(_wider(part, by, n) for part, n in zip(window, before.shape)) for by in (reach, 2 * reach)
         )
-        part = GridMap(self._read.costs[seen], before.connectivity, before.resolution).inflated(radius).costs
+        part = self.inflated(GridMap(self._read.costs[seen], before.connectivity, before.resolution)).costs
         inside = tuple(slice(a.start - s.start, a.stop - s.start) for a, s in zip(affected, seen))
         tiles = differences(self.grid.costs[affected], part[inside], affected)
         if len(tiles[0]):

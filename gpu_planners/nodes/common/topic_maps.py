@@ -2,9 +2,9 @@
 
 import collections
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from nav_msgs.msg import OccupancyGrid
 from rclpy.node import Node
 
 from .diagnostics import Diagnostics
@@ -19,7 +19,8 @@ UPDATES_DEPTH = 1000  # none of a burst may be lost: what it changed would never
 
 
 class TopicMaps:
-    """The topics map and map_updates, or a map file. What comes while the worker is busy is one change.
+    """The topics map and map_updates, of the scene's kind, or a map file. What comes while the worker is busy is one
+    change.
 
     state: told what is wrong with a map
     changed: called on the worker after all that has come was taken, with whether the map that is planned on has changed
@@ -38,17 +39,27 @@ class TopicMaps:
     ) -> None:
         self._worker, self._state, self._scene, self._changed = worker, state, scene, changed
         self._waiting: collections.deque[tuple[Callable[[Any], None], Any]] = collections.deque()
-        self.taken = 0
+        self._node, self._subscriptions, self.taken = node, [], 0  # type: ignore[var-annotated]
         if values.map_file:
             self._receive(scene.load_file, values.map_file)
         else:
-            self._listen(node, OccupancyGrid, "map", scene.take_map, of_durability(values.map_durability, depth=1))
-        map_msgs, self.missing = optional_module("map_msgs.msg", "topic map_updates")
-        if map_msgs:
-            self._listen(node, map_msgs.OccupancyGridUpdate, "map_updates", scene.take_update, UPDATES_DEPTH)
+            qos = of_durability(values.map_durability, depth=1)
+            if missing := self._listen(scene.kind.map, "map", scene.take_map, qos):
+                state.set_problem("map", missing)
+        self.missing = self._listen(scene.kind.update, "map_updates", scene.take_update, UPDATES_DEPTH)
 
-    def _listen(self, node, kind, topic, take, qos):
-        node.create_subscription(kind, topic, lambda message: self._receive(take, message), qos)
+    def close(self) -> None:
+        """Take no more maps. For the executor's thread."""
+        for subscription in self._subscriptions:
+            self._node.destroy_subscription(subscription)
+
+    def _listen(self, kind, topic, take, qos):
+        """Subscribe -> why not; empty when that is done."""
+        module, missing = optional_module(kind[0], f"topic {topic} of type {kind[1]}")
+        if not missing:
+            receive = partial(self._receive, take)
+            self._subscriptions.append(self._node.create_subscription(getattr(module, kind[1]), topic, receive, qos))
+        return missing
 
     def _receive(self, take, source):
         self._waiting.append((take, source))

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from nav_msgs.msg import Path
-from scipy import ndimage
 from std_msgs.msg import Header
 
 from gpu_planners_msgs.srv import PlanAgents
@@ -33,13 +32,13 @@ class Plan:
     """What was planned, on which map.
 
     header: frame of the map, time of planning
-    starts: (N, 2) metres; goals: Poses of all agents or of one; both in the map's frame
+    starts: Poses of all agents; goals: of all or of one; both in the map's frame
     """
 
     paths: PathSet
     grid: GridMap
     header: Header
-    starts: np.ndarray
+    starts: Poses
     goals: Poses
     algorithm: str
     device: str
@@ -50,11 +49,10 @@ class Plan:
         return self.paths_of([agent])[0]
 
     def paths_of(self, agents: list[int]) -> list[Path]:
-        """Paths of some agents."""
+        """Paths of some agents, from their exact starts to their exact goals."""
         tiles, offsets = self.paths.paths(agents)
-        goals = self.goals.quaternions
         return [
-            path_message(self.grid, tiles[first:end], self.header, goals[agent if len(goals) > 1 else 0])
+            path_message(self.grid, tiles[first:end], self.header, self.starts.one(agent), self.goals.one(agent))
             for agent, first, end in zip(agents, offsets[:-1], offsets[1:])
         ]
 
@@ -67,8 +65,8 @@ class Plan:
         for failure in np.unique(status[status != AgentStatus.SOLVED]):
             agents = np.flatnonzero(status == failure)
             first = int(agents[0])
-            goal = self.goals.points[first if len(self.goals) > 1 else 0]
-            start, count = self.starts[first], f"{len(agents)} agent{'s' if len(agents) > 1 else ''}"
+            start, goal = self.starts.one(first).points[0], self.goals.one(first).points[0]
+            count = f"{len(agents)} agent{'s' if len(agents) > 1 else ''}"
             text += (
                 f"; {self.paths.message(first)}: {count}, first agent {first} from ({start[0]:.2f}, {start[1]:.2f}) "
                 f"to ({goal[0]:.2f}, {goal[1]:.2f})"
@@ -80,63 +78,35 @@ class Plan:
         return int(CODES[self.paths.status[agent]]), self.paths.message(agent)
 
 
-def plan(scene: GridScene, frames: Frames, starts: Poses, goals: Poses, algorithm: str, tolerance: float = 0.0) -> Plan:
-    """Plan of agents; one goal serves all. RequestError or another GpuPlannersError says what is wrong.
-
-    tolerance: metres that a single agent's path may end beside a goal that is occupied
-    """
+def plan(scene: GridScene, frames: Frames, starts: Poses, goals: Poses, algorithm: str) -> Plan:
+    """Plan of agents; one goal serves all. RequestError or another GpuPlannersError says what is wrong."""
     if not len(starts) or len(goals) not in (1, len(starts)):
         raise RequestError(
             codes.INVALID_REQUEST,
             f"there are {len(starts)} starts and {len(goals)} goals; allowed: 1 start or more, 1 goal or as many",
         )
-    if not tolerance >= 0:
-        raise RequestError(codes.INVALID_REQUEST, f"tolerance is {tolerance}; allowed: 0 or more metres")
-    _check_orientations(goals)
+    check_orientations(starts, "start")
+    check_orientations(goals, "goal")
     planner = scene.planner(algorithm)
     grid, header = scene.require_map(), scene.header()
     starts, goals = frames.to_map(starts, scene.frame, "the starts"), frames.to_map(goals, scene.frame, "the goals")
-    start_points = starts.points[:, :2]
-    start_tiles, goal_tiles = grid.tiles_of(start_points), grid.tiles_of(goals.points[:, :2])
-    if tolerance > 0:
-        goal_tiles = near_goal(grid, start_tiles, goal_tiles, tolerance)
+    start_tiles, goal_tiles = (grid.tiles_of(poses.points[:, :2]) for poses in (starts, goals))
     started = time.perf_counter()
     paths = planner.plan(start_tiles, goal_tiles[0] if len(goals) == 1 else goal_tiles)
-    return Plan(paths, grid, header, start_points, goals, algorithm, planner.device, time.perf_counter() - started)
+    return Plan(paths, grid, header, starts, goals, algorithm, planner.device, time.perf_counter() - started)
 
 
-def _check_orientations(goals):
-    """RequestError where an orientation is neither a rotation nor zeros, which stand for none."""
+def check_orientations(poses: Poses, what: str) -> None:
+    """RequestError where an orientation is neither a rotation nor zeros, which stand for none. what: start or goal"""
     with np.errstate(over="ignore"):
-        size = np.linalg.norm(goals.quaternions, axis=1)
-    wrong = np.flatnonzero(goals.quaternions.any(axis=1) & ~(np.abs(size - 1) <= UNIT))
+        size = np.linalg.norm(poses.quaternions, axis=1)
+    wrong = np.flatnonzero(poses.quaternions.any(axis=1) & ~(np.abs(size - 1) <= UNIT))
     if len(wrong):
         raise RequestError(
             codes.INVALID_REQUEST,
-            f"goal {wrong[0]} has the orientation {goals.quaternions[wrong[0]].tolist()}; "
+            f"{what} {wrong[0]} has the orientation {poses.quaternions[wrong[0]].tolist()}; "
             "allowed: a quaternion of length 1, or zeros",
         )
-
-
-def near_goal(grid: GridMap, start: np.ndarray, goal: np.ndarray, tolerance: float) -> np.ndarray:
-    """(1, 2) the goal, or where it is occupied the nearest tile within the tolerance that the start is joined to.
-
-    start, goal: (1, 2) tiles; tolerance: metres
-    """
-    inside = [(0 <= tile[0]).all() and (tile[0] < grid.shape).all() for tile in (start, goal)]
-    if not all(inside) or not grid.blocked[tuple(goal[0].astype(int))]:
-        return goal
-    # 4-connected parts serve 8-connected maps too: where a diagonal step is free, two straight ones beside it are
-    parts, _ = ndimage.label(~grid.blocked)
-    part = parts[tuple(start[0].astype(int))]
-    reach = min(tolerance / grid.resolution, max(grid.shape))
-    low = np.maximum(goal[0] - np.ceil(reach), 0).astype(int)
-    high = np.minimum(goal[0] + np.ceil(reach) + 1, grid.shape).astype(int)
-    near = np.argwhere((parts[low[0] : high[0], low[1] : high[1]] == part) & (part > 0)) + low
-    distance = np.linalg.norm(near - goal[0], axis=1)
-    if not len(near) or distance.min() > reach:
-        return goal
-    return near[np.argmin(distance)][None].astype(float)
 
 
 def answer(

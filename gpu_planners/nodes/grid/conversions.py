@@ -67,29 +67,50 @@ def request_poses(request: PlanAgents.Request, name: str) -> Poses:
     return poses_of(poses)
 
 
-def path_message(grid: GridMap, tiles: np.ndarray, header: Header, goal_quaternion: np.ndarray | None = None) -> Path:
-    """A path at the centres of tiles (K, 2), each pose looking at the next, the last one as the goal does.
+def path_message(
+    grid: GridMap, tiles: np.ndarray, header: Header, start: Poses | None = None, goal: Poses | None = None
+) -> Path:
+    """A path at the centres of tiles (K, 2), each pose looking at the next, the last one as the pose before it.
 
-    goal_quaternion: (4,) in the map's frame; None or zeros: as the pose before
+    start, goal: of one agent in the map's frame, in the first and the last tile: the path begins and ends there
+        exactly, looking as they do where they have an orientation. In one tile they are two poses
+
+    A line from any point of a tile to any of the next one's stays in tiles that the step needs free.
     """
     if not len(tiles):
         return Path(header=header)
-    moves = np.diff(tiles, axis=0)
-    moves = np.concatenate([moves, moves[-1:] if len(moves) else [[0, 1]]])  # rows, columns
+    if len(tiles) == 1 and start is not None and goal is not None:
+        tiles = np.repeat(tiles, 2, axis=0)
+    points, last = np.zeros((len(tiles), 3)), len(tiles) - 1
+    points[:, :2] = grid.centres_of(tiles)
     looks = {
         (dr, dc): turned(math.atan2(dr, dc) + grid.origin[2]) for dr, dc in zip(ROW_STEP.tolist(), COL_STEP.tolist())
     }
-    orientations = [looks[dr, dc] for dr, dc in moves.tolist()]
-    if goal_quaternion is not None and np.isfinite(goal_quaternion).all() and np.any(goal_quaternion):
-        x, y, z, w = (goal_quaternion / np.linalg.norm(goal_quaternion)).tolist()
-        orientations[-1] = Quaternion(x=x, y=y, z=z, w=w)
+    orientations = [looks.get((dr, dc), looks[0, 1]) for dr, dc in np.diff(tiles, axis=0).tolist()]
+    ends = [(k, pose) for k, pose in ((0, start), (last, goal)) if pose is not None]
+    for k, pose in ends:
+        points[k] = pose.points[0]
+    for k in {0, last - 1} if last else ():
+        x, y, _ = points[k + 1] - points[k]
+        orientations[k] = turned(math.atan2(y, x))
+    orientations.append(orientations[-1] if last else looks[0, 1])
+    for k, pose in ends:
+        orientations[k] = _quaternion(pose.quaternions[0]) or orientations[k]
     return Path(
         header=header,
         poses=[
-            PoseStamped(header=header, pose=Pose(position=Point(x=x, y=y, z=0.0), orientation=orientation))
-            for (x, y), orientation in zip(grid.centres_of(tiles).tolist(), orientations, strict=True)
+            PoseStamped(header=header, pose=Pose(position=Point(x=x, y=y, z=z), orientation=orientation))
+            for (x, y, z), orientation in zip(points.tolist(), orientations, strict=True)
         ],
     )
+
+
+def _quaternion(values):
+    """(4,) as a message, of length 1; None for zeros, which stand for none."""
+    if not np.isfinite(values).all() or not np.any(values):
+        return None
+    x, y, z, w = (values / np.linalg.norm(values)).tolist()
+    return Quaternion(x=x, y=y, z=z, w=w)
 
 
 def fill_paths(response: PlanAgents.Response, paths: PathSet, with_steps: bool) -> None:

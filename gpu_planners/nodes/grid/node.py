@@ -14,19 +14,22 @@ from gpu_planners_msgs.srv import PlanAgents
 
 from ...grid.planner import ALGORITHMS
 from ..common import map_codes as codes
-from ..common.diagnostics import OK
+from ..common.diagnostics import OK, WARN
 from ..common.frames import Frames
-from ..common.map_messages import pose_of, poses_of
+from ..common.lifecycle import Lifecycle
+from ..common.map_messages import poses_of
 from ..common.planner_node import PlannerNode
 from ..common.process import run
-from ..common.request_error import RequestError, error_text
+from ..common.request_error import NotBegunError, check_count, error_text
 from ..common.topic_maps import TopicMaps
-from . import agent_planning
-from .nav2_action import compute_path_to_pose
+from . import agent_planning, nav2, routes
+from .near_goals import reached
 from .parameters import GridParameters
 from .plan_publishers import PlanPublishers
 from .scene import GridScene
 from .topic_agents import TopicAgents
+
+WAITING = "waiting for a map"
 
 
 class GridPlannerNode(PlannerNode):
@@ -38,13 +41,59 @@ class GridPlannerNode(PlannerNode):
         self._warm: set[tuple] = set()  # what is loaded
         self._outputs = PlanPublishers(self, self._values, self._worker)
         self._agents = TopicAgents(self, self._worker, self._state, self._plan_topics)
-        self._maps = TopicMaps(self, self._values, self._worker, self._state, self._scene, self._get_ready_for)
+        self._maps: TopicMaps | None = None
+        callbacks = {
+            "configure": self._open_maps,
+            "activate": lambda _: self._agents.plan_again(),
+            "cleanup": self._close_maps,
+            "shutdown": self._close_maps,
+        }
+        self._lifecycle = Lifecycle(self, self._values.lifecycle, callbacks)
+        if self._lifecycle.active:
+            self._open_maps()
+        else:
+            self._state.say(WARN, "unconfigured")
         self.serve(PlanAgents, "~/plan_agents", self._answer, self._refusal)
         self.serve(GetPlan, "~/get_plan", self._get_plan, self._no_plan)
-        missing = compute_path_to_pose(self, self._path_of_one)
-        for text in filter(None, (self._frames.missing, self._maps.missing, missing)):
-            self.get_logger().info(text)
+        for text in (
+            self._frames.missing,
+            nav2.offer_actions(self, self._nav2_route),
+            nav2.offer_is_path_valid(self, self._blocked_ahead),
+            nav2.offer_clear(self, self._values.clear_costmap_service, self._clear),
+        ):
+            if text:
+                self.get_logger().info(text)
         self._worker.start()
+
+    def serve(self, kind: Any, name: str, answer: Any, refused: Any) -> None:
+        super().serve(kind, name, self._lifecycle.gated(answer), refused)
+
+    def act(self, kind: Any, name: str, answer: Any, refused: Any, cancelled: Any) -> None:
+        super().act(kind, name, self._lifecycle.gated(answer), refused, cancelled)
+
+    def _open_maps(self, _: str = "") -> None:
+        self._maps = TopicMaps(self, self._values, self._worker, self._state, self._scene, self._get_ready_for)
+        self._state.say(WARN, WAITING)
+        if self._maps.missing:
+            self.get_logger().info(self._maps.missing)
+
+    def _close_maps(self, _: str) -> None:
+        """Take no maps, and forget the one that there is."""
+        if self._maps is not None:
+            self._maps.close()
+            self._maps = None
+        self._worker.do(self._forget)
+
+    def _forget(self):
+        self._scene.forget()
+        self._state.say(WARN, self._lifecycle.state)
+
+    def _clear(self):
+        """Plan on the map as it last came whole."""
+        changes = self._scene.changes
+        self._scene.clear()
+        self._scene.apply()
+        self._get_ready_for(self._scene.changes != changes)
 
     def _change_parameters(self, values):
         self._worker.do(self._configure, values)
@@ -52,7 +101,7 @@ class GridPlannerNode(PlannerNode):
     def _configure(self, values):
         self._values, changes = values, self._scene.changes
         self._scene.configure(values)
-        self._get_ready(changed=self._scene.changes != changes)
+        self._get_ready_for(self._scene.changes != changes)
 
     def _get_ready_for(self, changed):
         """After a change of map or parameters: compile, so that no request has to wait for it, and plan anew."""
@@ -93,12 +142,14 @@ class GridPlannerNode(PlannerNode):
         )
         self._get_ready(lambda: self._load(algorithm))
 
-    def _plan(self, starts, goals, algorithm="", tolerance=0.0):
+    def _plan(self, starts, goals, algorithm=""):
         algorithm = algorithm or self._values.algorithm
         self._prepare(algorithm)
-        return agent_planning.plan(self._scene, self._frames, starts, goals, algorithm, tolerance)
+        return agent_planning.plan(self._scene, self._frames, starts, goals, algorithm)
 
     def _plan_topics(self, starts, goals):
+        if self._lifecycle.state not in ("activating", "active"):
+            raise NotBegunError(f"the node is {self._lifecycle.state}")
         agent_planning.check_agents(len(starts.poses), len(goals.poses), self._values)
         plan = self._plan(poses_of(starts), poses_of(goals))
         self._last_answer = plan.text()
@@ -108,8 +159,8 @@ class GridPlannerNode(PlannerNode):
         )
         self._outputs.show(plan, self._values)
 
-    def _say(self, plan, what):
-        self._last_answer = plan.text()
+    def _say(self, plan, what, notes=()):
+        self._last_answer = "; ".join((plan.text(), *notes))
         self.get_logger().info(f"{what}: {self._last_answer}")
 
     def _answer(self, request, response):
@@ -135,7 +186,7 @@ class GridPlannerNode(PlannerNode):
         return response
 
     def _get_plan(self, request, response):
-        response.plan = self._path_of_one(request.start, request.goal, "", float(request.tolerance))
+        response.plan = self._route(request.start, [request.goal], self._values.algorithm, float(request.tolerance))
         return response
 
     def _no_plan(self, error):
@@ -145,21 +196,29 @@ class GridPlannerNode(PlannerNode):
         self._state.publish()
         return GetPlan.Response(plan=Path(header=self._scene.header()))
 
-    def _path_of_one(self, start, goal, algorithm, tolerance=0.0):
-        """nav_msgs/Path between two PoseStamped; start None: from where the robot stands."""
+    def _nav2_route(self, start, goals, planner_id):
+        values = self._values
+        algorithm = nav2.algorithm_of(planner_id, values.planner_ids, tuple(ALGORITHMS), values.algorithm)
+        return self._route(start, goals, algorithm, values.goal_tolerance)
+
+    def _route(self, start, goals, algorithm, tolerance):
+        """nav_msgs/Path from a PoseStamped (None: from where the robot stands) through others."""
         self._requests += 1
-        origin = self._frames.origin_of
-        starts = (
-            pose_of(start) if start is not None else origin(self._values.robot_frame, self._scene.frame, "the start")
-        )
-        plan = self._plan(starts, pose_of(goal), algorithm, tolerance)
-        code, text = plan.failure()
-        if code != codes.NONE:
-            raise RequestError(code, text)
-        self._say(plan, "one path")
-        path = plan.path(0)
+        grid = self._scene.require_map()
+        way = routes.way(self._frames, self._scene.frame, start, goals, self._values.robot_frame)
+        way, moved = reached(grid, way, tolerance)
+        plan = self._plan(*routes.legs(way), algorithm)
+        path = routes.joined(plan)
+        self._say(plan, "one path", moved)
         self._outputs.show_path(path)
         return path
+
+    def _blocked_ahead(self, path):
+        self._requests += 1
+        check_count("poses in the path", len(path.poses), "max_path_poses", self._values, codes.INVALID_REQUEST)
+        blocked = routes.blocked_ahead(self._scene, self._frames, path, self._values.robot_frame)
+        self._last_answer = f"is_path_valid: {len(blocked)} of {len(path.poses)} poses cannot be reached"
+        return blocked
 
     def _facts(self):
         grid = self._scene.grid
@@ -168,7 +227,8 @@ class GridPlannerNode(PlannerNode):
             if grid
             else "none",
             "map changes": self._scene.changes,
-            "map messages": self._maps.taken,
+            "map messages": self._maps.taken if self._maps else 0,
+            "lifecycle": self._lifecycle.state,
             "device": self._values.device,
             "algorithm": self._values.algorithm,
             "requests": self._requests,

@@ -14,6 +14,7 @@ from ...grid.papers.pba_star import Settings as PbaStarSettings
 from ...grid.papers.rtaa_star import Settings as RtaaStarSettings
 from ...grid.planner import ALGORITHMS
 from ...settings import Described, setting
+from ..common.map_kinds import MAP_KINDS
 from ..common.map_parameters import MapParameters
 
 
@@ -27,11 +28,58 @@ class GridParameters(MapParameters):
     highest_cost: int = setting(
         1, "Cost of the occupancy value just below occupied_from; 1: all free cells cost 1", 1, 255, read_only=True
     )
+    map_kind: str = setting(
+        "occupancy",
+        "What map and map_updates are: nav_msgs/OccupancyGrid with occupancies; costmap: the same with the values of a "
+        "costmap of Nav2; costmap_raw: nav2_msgs/Costmap and CostmapUpdate",
+        choices=tuple(MAP_KINDS),
+        read_only=True,
+    )
+    neutral_cost: int = setting(
+        50, "Cost of a tile whose cost is 0 on a costmap of Nav2, or by the inflation", 1, 255, read_only=True
+    )
+    cost_factor: float = setting(
+        0.8, "What a cost of Nav2, 0 to 252, adds to neutral_cost, times the cost", 0.0, 10.0, read_only=True
+    )
     connectivity: int = setting(8, "Neighbours of a cell, 8 without cutting corners", choices=(4, 8), read_only=True)
     robots: tuple = setting(
         (), "Robots in the order of the agents: agent i's path goes to /<robot>/plan", items=str, read_only=True
     )
+    lifecycle: bool = setting(
+        False, "Begin unconfigured, and be configured and activated by a lifecycle manager", read_only=True
+    )
+    clear_costmap_service: str = setting(
+        "",
+        "Service (nav2_msgs/srv/ClearEntireCostmap) that takes back what map_updates changed; empty: none",
+        read_only=True,
+    )
     algorithm: str = setting("exact", "Algorithm of requests that name none", choices=tuple(ALGORITHMS))
+    planner_ids: tuple = setting(
+        ("GridBased",),
+        "Names that Nav2's requests may give the parameter algorithm, beside the algorithms' own",
+        items=str,
+    )
+    goal_tolerance: float = setting(
+        0.0,
+        "How far from an occupied goal the paths of Nav2's actions may end; get_plan has its own",
+        0.0,
+        1000.0,
+        unit="metres",
+    )
+    inflation_radius: float = setting(
+        0.0,
+        "Tiles up to so far from an obstacle cost more, as by Nav2's inflation layer; 0: none; leave it for costmaps",
+        0.0,
+        1000.0,
+        unit="metres",
+    )
+    cost_scaling_factor: float = setting(
+        3.0,
+        "How fast these costs fall off beyond footprint_radius: exp(-factor * distance)",
+        0.0,
+        1000.0,
+        unit="1/metre",
+    )
     block_size: int = setting(32, "Tiles of a planning block's side", choices=BLOCK_SIZES)
     max_agents: int = setting(1_000_000, "Most agents of a request or of the topics", 1, 2**31 - 1)
     max_path_poses: int = setting(
@@ -43,9 +91,7 @@ class GridParameters(MapParameters):
     marker_width: float = setting(
         0.0, "Width of the lines of ~/paths_markers; 0: half a cell", 0.0, 100.0, unit="metres"
     )
-    robot_frame: str = setting(
-        "base_link", "Frame of the robot for compute_path_to_pose goals without a start (needs tf2_ros)"
-    )
+    robot_frame: str = setting("base_link", "Frame of the robot for requests of Nav2 without a start (needs tf2_ros)")
     exact: ExactSettings = ExactSettings()
     pba_star: PbaStarSettings = PbaStarSettings()
     rtaa_star: RtaaStarSettings = RtaaStarSettings()

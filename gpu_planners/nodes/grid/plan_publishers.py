@@ -52,7 +52,7 @@ class PlanPublishers:
         self._pending["paths_markers"] = lambda: paths_markers(
             path_lines(plan.grid, plan.paths, most_agents), plan.header, width
         )
-        self._pending["agents"] = lambda: agents_message(plan.starts, plan.paths, plan.header)
+        self._pending["agents"] = lambda: agents_message(plan.starts.points[:, :2], plan.paths, plan.header)
 
     def show_map(self, grid: GridMap, header: Header) -> None:
         """Publish the map that is planned on a little later."""

@@ -8,9 +8,13 @@ from builtin_interfaces.msg import Time
 from ...device import resolve_device
 from ...grid import BlockPlanner, GridMap
 from ..common import map_codes as codes
+from ..common.map_kinds import MAP_KINDS, cost_table
 from ..common.map_scene import MapScene, both, differences
 from ..common.request_error import RequestError
+from .inflation import inflated, inflation_cells
 from .parameters import ALGORITHMS, GridParameters
+
+INFLATION = ("footprint_radius", "inflation_radius", "cost_scaling_factor")
 
 
 class GridScene(MapScene):
@@ -20,9 +24,31 @@ class GridScene(MapScene):
 
     def __init__(self, values: GridParameters, now: Callable[[], Time] = Time) -> None:
         super().__init__(values, now)
+        self.kind = MAP_KINDS[values.map_kind]
         self._planners: dict[str, BlockPlanner] = {}  # by algorithm
         # by algorithm: the map that its planner has, and the window where `grid` may differ
         self._behind: dict[str, tuple[GridMap, Any]] = {}
+
+    def cells_to_grid(self, cells, resolution=1.0, origin=(0.0, 0.0, 0.0)) -> GridMap:
+        if not self.kind.costmap:
+            return super().cells_to_grid(cells, resolution, origin)
+        values = self._values
+        special = {"free": values.neutral_cost, "blocked": 0}
+        unknown = special[values.unknown] if values.unknown in special else int(values.unknown)
+        table = cost_table(values.neutral_cost, values.cost_factor, unknown)
+        return GridMap(table[cells], values.connectivity, resolution, origin)
+
+    def reach(self, values) -> float:
+        cell = self._read.resolution if self._read is not None else 1.0
+        return max(values.footprint_radius, inflation_cells(values.inflation_radius, cell) * cell)
+
+    def inflated(self, grid) -> GridMap:
+        values = self._values
+        table = cost_table(values.neutral_cost, values.cost_factor, 0)
+        return inflated(grid, values.footprint_radius, values.inflation_radius, values.cost_scaling_factor, table)
+
+    def inflates_alike(self, one, other) -> bool:
+        return all(getattr(one, name) == getattr(other, name) for name in INFLATION)
 
     def renewed(self) -> None:
         self._planners, self._behind = {}, {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from moveit_msgs.msg import MotionPlanRequest, RobotTrajectory
 
-from ...arm import CollisionChecker
+from ...arm import CollisionChecker, upright
 from ...arm.planners.settings import LEAST_TIME_S
 from ..arm import codes
 from ..arm.codes import CODE_OF_STATUS
@@ -15,9 +15,9 @@ from ..arm.conversions import trajectory_message
 from ..arm.parameters import PLANNERS, ArmParameters, NodeRrtConnect
 from ..arm.plan_service import timed
 from ..common.request_error import RequestError, check_count, one_line
-from . import constraints as constraint_messages
 from .constraints import Region, read_constraints
 from .goals import goals_in
+from .path_constraints import read_path_constraints
 from .reference import Reference
 
 GOAL_TIME = 0.5  # part of the time that goals may take
@@ -39,10 +39,6 @@ def check_request(request: MotionPlanRequest, values: ArmParameters) -> None:
     if not request.goal_constraints:
         raise RequestError(codes.INVALID_GOAL_CONSTRAINTS, "the request has no goal: goal_constraints is empty")
     check_count("goals", len(request.goal_constraints), "max_goals", values, codes.INVALID_GOAL_CONSTRAINTS)
-    if not constraint_messages.is_empty(request.path_constraints):
-        raise RequestError(
-            codes.PLANNING_FAILED, "the request has path_constraints, which are not supported; allowed: none"
-        )
     if request.trajectory_constraints.constraints:
         raise RequestError(
             codes.PLANNING_FAILED, "the request has trajectory_constraints, which are not supported; allowed: none"
@@ -86,8 +82,9 @@ def plan(
         read_constraints(goal, reference, f"goal {i}" + f" '{goal.name}'" * bool(goal.name))
         for i, goal in enumerate(request.goal_constraints)
     ]
-    _check_start(checker, start)
-    goals, goal_of = _goals(regions, checker, start, values.ik_solutions, began, limit)
+    kept = read_path_constraints(request.path_constraints, reference)
+    _check_start(checker, start, kept)
+    goals, goal_of = _goals(regions, checker, start, values.ik_solutions, began, limit, kept)
     settings = settings.on(checker.device) if isinstance(settings, NodeRrtConnect) else settings
     best, attempts = None, max(1, request.num_planning_attempts)
     for seed in range(attempts):
@@ -96,42 +93,62 @@ def plan(
             if best is not None:
                 break
             raise RequestError(codes.TIMED_OUT, f"the time limit of {limit:g} s was reached before the search began")
-        result = PLANNERS[name].solve(start, goals, checker, replace(settings, time_limit_s=left), seed=seed)
+        if kept is None:
+            result = PLANNERS[name].solve(start, goals, checker, replace(settings, time_limit_s=left), seed=seed)
+        else:
+            result = upright.solve(
+                start,
+                goals,
+                checker,
+                kept.link,
+                kept.axis,
+                kept.tolerance,
+                upright.Settings(time_limit_s=left),
+                seed,
+                kept.direction,
+            )
         if best is None or (result.solved and (not best.solved or result.cost < best.cost)):
             best = result
     assert best is not None
     if not best.solved:
         raise RequestError(CODE_OF_STATUS[best.status], one_line(best.message) or best.status.value)
     scaling = [_scaling(getattr(request, f"max_{what}_scaling_factor")) for what in ("velocity", "acceleration")]
+    if kept is not None:  # a rounded corner is not proven to keep it
+        name, values = "upright", replace(values, corner_deviation=0.0)
     motion = timed(checker, best.path, scaling, values)
     trajectory = RobotTrajectory(joint_trajectory=trajectory_message(robot, motion))
     spent = time.monotonic() - began
-    other = (
-        f"; planner_id '{request.planner_id}' is not one of {', '.join(PLANNERS)}" if name != request.planner_id else ""
-    )
+    known = request.planner_id in ("", *PLANNERS)
+    other = "" if known else f"; planner_id '{request.planner_id}' is not one of {', '.join(PLANNERS)}"
     text = (
         f"solved: goal {goal_of[best.goal_index]}, {len(best.path)} waypoints, length {best.cost:.2f}, "
         f"{motion.duration:.2f} s long, by {name} on {checker.device} in {1e3 * spent:.1f} ms"
     )
-    return Motion(best.path, trajectory, spent, text + other * bool(request.planner_id))
+    return Motion(best.path, trajectory, spent, text + other)
 
 
-def _check_start(checker, start):
-    """Say that the start (dof,) collides before goals are looked for: then nothing else matters."""
+def _check_start(checker, start, kept):
+    """Say what is wrong with the start (dof,) before goals are looked for: then nothing else matters."""
     pairs = checker.colliding_pairs(start)
     if pairs:
         raise RequestError(
             codes.START_STATE_IN_COLLISION, f"the start state is in collision: '{pairs[0][0]}' meets '{pairs[0][1]}'"
         )
+    tilt = 0.0 if kept is None else float(kept.tilts(checker.robot, start[None])[0])
+    if kept is not None and tilt > kept.tolerance:
+        raise RequestError(
+            codes.START_STATE_VIOLATES_PATH_CONSTRAINTS,
+            f"at the start link '{kept.link}' tilts by {tilt:.4g} rad; the path_constraints allow {kept.tolerance:.4g}",
+        )
 
 
-def _goals(regions: list[Region], checker, start, count, began, limit):
+def _goals(regions: list[Region], checker, start, count, began, limit, kept):
     """(G, dof) goals, and for each the number of its region. A region without one counts only where all are."""
     goals, goal_of, failures = [], [], []
     for number, region in enumerate(regions):
         until = began + GOAL_TIME * limit * (number + 1) / len(regions)
         try:
-            found = goals_in(region, checker, start, count, until, seed=number)
+            found = _kept_goals(region, checker, start, count, until, number, kept)
         except RequestError as failure:
             failures.append(failure)
             continue
@@ -140,6 +157,22 @@ def _goals(regions: list[Region], checker, start, count, began, limit):
     if not goals:
         raise failures[0]
     return np.concatenate(goals), goal_of
+
+
+def _kept_goals(region, checker, start, count, until, seed, kept):
+    """goals_in, of those that keep the path constraint."""
+    found = goals_in(region, checker, start, count, until, seed)
+    if kept is None:
+        return found
+    good = found[kept.tilts(checker.robot, found) <= kept.tolerance]
+    if len(good):
+        return good
+    try:
+        return goals_in(kept.within(region), checker, start, count, until, seed)
+    except RequestError as failure:
+        raise RequestError(
+            codes.GOAL_VIOLATES_PATH_CONSTRAINTS, f"{failure}; without the path_constraints there are goals"
+        ) from failure
 
 
 def _scaling(factor):

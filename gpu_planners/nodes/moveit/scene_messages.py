@@ -74,6 +74,7 @@ def is_empty(message: PlanningScene) -> bool:
         message.name
         or message.fixed_frame_transforms
         or message.allowed_collision_matrix.entry_names
+        or message.allowed_collision_matrix.default_entry_names
         or message.link_padding
         or message.link_scale
         or message.object_colors

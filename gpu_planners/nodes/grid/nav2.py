@@ -1,0 +1,143 @@
+"""Nav2's interfaces, where nav2_msgs is installed, so that behaviour trees can use this planner in place of Nav2's."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from geometry_msgs.msg import PoseStamped
+from nav_msgs.msg import Path
+from rclpy.duration import Duration
+
+from ..common import map_codes as codes
+from ..common.optional import optional_module
+from ..common.planner_node import PlannerNode
+from ..common.request_error import RequestError, error_text
+
+# what behaviour trees make of codes that Nav2 does not have; after a timeout they ask again
+NAV2_CODES = {
+    codes.NO_MAP: codes.UNKNOWN,
+    codes.START_NOT_FINITE: codes.START_OUTSIDE_MAP,
+    codes.GOAL_NOT_FINITE: codes.GOAL_OUTSIDE_MAP,
+    codes.OUT_OF_MEMORY: codes.UNKNOWN,
+    codes.LOOP: codes.NO_VALID_PATH,
+    codes.STEP_LIMIT: codes.NO_VALID_PATH,
+    codes.NO_DEVICE: codes.UNKNOWN,
+    codes.INVALID_REQUEST: codes.UNKNOWN,
+    codes.NOT_BEGUN: codes.TIMEOUT,
+}
+THROUGH_POSES = 100  # what compute_path_through_poses adds to the codes of compute_path_to_pose
+NO_VIAPOINTS_GIVEN = 309
+
+# start (None: where the robot stands), goals in their order, planner_id -> the path; raises what goes wrong
+PlanRoute = Callable[[PoseStamped | None, list[PoseStamped], str], Path]
+
+
+def nav2_code(error: Exception, through_poses: bool = False) -> int:
+    """The error_code of Nav2's actions that answers an exception."""
+    code = codes.code_of(error)
+    if code == NO_VIAPOINTS_GIVEN:
+        return code
+    return NAV2_CODES.get(code, code) + THROUGH_POSES * through_poses
+
+
+def algorithm_of(planner_id: str, names: tuple[str, ...], algorithms: tuple[str, ...], default: str) -> str:
+    """The algorithm that a planner_id asks for; RequestError when there is none.
+
+    names: those that stand for the default, as an empty one does
+    """
+    if not planner_id or planner_id in names:
+        return default
+    if planner_id in algorithms:
+        return planner_id
+    raise RequestError(
+        codes.INVALID_PLANNER, f"unknown planner_id '{planner_id}'; known are {', '.join((*names, *algorithms))}"
+    )
+
+
+def offer_actions(node: PlannerNode, plan_route: PlanRoute) -> str:
+    """Offer compute_path_to_pose and compute_path_through_poses -> why there are none; empty when there are.
+
+    plan_route: called on the worker
+    """
+    nav2, missing = optional_module("nav2_msgs.action", "actions compute_path_to_pose, compute_path_through_poses")
+    if not missing:
+        for name, kind in (
+            ("compute_path_to_pose", nav2.ComputePathToPose),
+            ("compute_path_through_poses", nav2.ComputePathThroughPoses),
+        ):
+            node.act(kind, name, *answers(node, name, kind, plan_route))
+    return missing
+
+
+def answers(node: Any, name: str, kind: Any, plan_route: PlanRoute) -> tuple[Callable, Callable, Callable]:
+    """The functions answer, refused and cancelled of an action. kind: one of Nav2's two, or of the same fields"""
+    through_poses = name.endswith("through_poses")
+
+    def answer(goal):
+        request, started = goal.request, time.monotonic()
+        goals = goals_of(request.goals) if through_poses else [request.goal]
+        if not goals:
+            raise RequestError(NO_VIAPOINTS_GIVEN, "the request has no goals; allowed: 1 or more")
+        path = plan_route(request.start if request.use_start else None, goals, request.planner_id)
+        return kind.Result(path=path, planning_time=Duration(seconds=time.monotonic() - started).to_msg()), True
+
+    def refused(error):
+        node.get_logger().warning(f"{name}: {error_text(error)}")
+        result = kind.Result(error_code=nav2_code(error, through_poses))
+        if hasattr(result, "error_msg"):  # not in every release of Nav2
+            result.error_msg = error_text(error)
+        return result
+
+    return answer, refused, kind.Result
+
+
+def goals_of(field: Any) -> list[PoseStamped]:
+    """The goals of compute_path_through_poses: a list, or in later releases of Nav2 a nav_msgs/Goals."""
+    return list(getattr(field, "goals", field))
+
+
+def offer_is_path_valid(node: PlannerNode, invalid_poses: Callable[[Path], list[int]]) -> str:
+    """Offer the service is_path_valid -> why there is none; empty when there is.
+
+    invalid_poses: called on the worker with a path for the indices of its poses that cannot be reached
+    """
+    nav2, missing = optional_module("nav2_msgs.srv", "service is_path_valid")
+    if missing:
+        return missing
+
+    def answer(request, response):
+        invalid = invalid_poses(request.path)
+        response.is_valid = not invalid
+        if hasattr(response, "invalid_pose_indices"):  # not in every release of Nav2
+            response.invalid_pose_indices = invalid
+        return response
+
+    def refused(error):
+        node.get_logger().warning(f"is_path_valid: {error_text(error)}")
+        return nav2.IsPathValid.Response(is_valid=False)
+
+    node.serve(nav2.IsPathValid, "is_path_valid", answer, refused)
+    return ""
+
+
+def offer_clear(node: PlannerNode, name: str, clear: Callable[[], None]) -> str:
+    """Offer a service that clears the map -> why there is none; empty when there is, or when the name is empty.
+
+    clear: called on the worker
+    """
+    if not name:
+        return ""
+    nav2, missing = optional_module("nav2_msgs.srv", f"service {name}")
+    if missing:
+        return missing
+
+    def answer(_, response):
+        clear()
+        return response
+
+    def refused(error):
+        node.get_logger().warning(f"{name}: {error_text(error)}")
+        return nav2.ClearEntireCostmap.Response()
+
+    node.serve(nav2.ClearEntireCostmap, name, answer, refused)
+    return ""

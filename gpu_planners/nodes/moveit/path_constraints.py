@@ -1,0 +1,77 @@
+"""Path constraints that can be kept: one orientation constraint that lets a link turn freely about one axis.
+
+That is a cup kept upright. Its axis may tilt, in every direction, by what the constraint allows in the narrowest.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from moveit_msgs.msg import Constraints
+
+from ...arm.upright import Upright
+from ..arm import codes
+from ..common.request_error import RequestError
+from . import constraints as constraint_messages
+from .constraints import OrientationRegion, Region, read_constraints
+from .reference import Reference
+
+FREE = 3.1  # rad: an axis with such a tolerance, or a larger one, is free
+LEAST_TILT = 1e-3  # rad
+OF_VECTOR = 2 / math.pi  # a tilt of t makes components of a rotation vector of up to t pi / 2, at half a turn
+OF_CONE = 0.7  # tolerances about two axes, of a tilt, within which it stays below the tilt
+ONLY = "allowed: one orientation constraint whose tolerance about one axis, x or z, is 3.1 rad or more"
+
+
+@dataclass(frozen=True, eq=False)
+class KeptUpright:
+    """A link whose axis keeps a direction.
+
+    axis: (3,) in the link's frame; direction: (3,) in the root frame; tolerance: rad
+    region: OrientationRegion whose configurations keep it
+    """
+
+    link: str
+    axis: np.ndarray
+    direction: np.ndarray
+    tolerance: float
+    region: OrientationRegion
+
+    def tilts(self, robot, q: np.ndarray) -> np.ndarray:
+        """(N,) rad, of configurations (N, dof)."""
+        return Upright(robot, self.link, self.axis, self.direction, self.tolerance).tilts(q)
+
+    def within(self, region: Region) -> Region:
+        """A goal region with the constraint."""
+        return replace(
+            region,
+            orientations=(*region.orientations, self.region),
+            names=(*region.names, f"path constraint of link '{self.link}'"),
+        )
+
+
+def read_path_constraints(message: Constraints, reference: Reference) -> KeptUpright | None:
+    """What path_constraints ask for, None where they ask for nothing; RequestError where that cannot be kept."""
+    if constraint_messages.is_empty(message):
+        return None
+    others = message.joint_constraints or message.position_constraints or message.visibility_constraints
+    if others or len(message.orientation_constraints) != 1:
+        raise RequestError(codes.PLANNING_FAILED, f"the path_constraints are of a kind that cannot be kept; {ONLY}")
+    (asked,) = read_constraints(message, reference, "the path_constraints").orientations
+    free = np.flatnonzero(asked.tolerance >= FREE)
+    if len(free) != 1 or (free[0] == 1 and not asked.rotation_vector):
+        raise RequestError(
+            codes.PLANNING_FAILED,
+            f"the path_constraints limit link '{asked.link}' to {asked.tolerance.tolist()} rad about x, y and z, which "
+            f"cannot be kept; {ONLY}",
+        )
+    tilt = float(np.delete(asked.tolerance, free[0]).min()) * (OF_VECTOR if asked.rotation_vector else 1.0)
+    if not LEAST_TILT <= tilt < math.pi / 2:
+        raise RequestError(
+            codes.PLANNING_FAILED,
+            f"the path_constraints let link '{asked.link}' tilt by {tilt:g} rad; allowed: from {LEAST_TILT:g} rad "
+            "to a quarter turn",
+        )
+    along = np.eye(3)[free[0]]
+    region = replace(asked, tolerance=np.where(along > 0, asked.tolerance, OF_CONE * tilt))
+    return KeptUpright(asked.link, asked.R_link_frame @ along, asked.wanted @ along, tilt, region)
