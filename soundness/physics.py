@@ -58,7 +58,9 @@ def case(run, rng, number, tally):
         raise Skipped(str(error)) from error
     tally.checks += 1
     for contact in executed.contacts:
-        tally.fail(f"{name}: {contact.first} met {contact.second} {1e3 * contact.depth:.3g} mm deep at {contact.time} s")
+        tally.fail(
+            f"{name}: {contact.first} met {contact.second} {1e3 * contact.depth:.3g} mm deep at {contact.time} s"
+        )
         tally.deepest = max(tally.deepest, contact.depth)
     if not executed.contacts and executed.error > FOLLOWED:
         tally.fail(f"{name}: a joint was {executed.error:.3g} rad away from where it should have been")
