@@ -48,6 +48,7 @@ EXTRAS = {
     ],
     "gpu": ["numba-cuda[cu12]>=0.20"],
     "ros": ROS_WHEELS,
+    "sim": ["mujoco>=3.3,<5"],
     "test": [
         "coal>=3.0",
         "example-robot-data>=4.3",
@@ -98,6 +99,7 @@ setup(
             "arm_planner_demo = gpu_planners.nodes:arm_planner_demo",
             "fleet_planner = gpu_planners.nodes:fleet_planner",
             "grid_planner = gpu_planners.nodes:grid_planner",
+            "trajectory_player = gpu_planners.nodes:trajectory_player",
         ]
     },
 )

@@ -10,6 +10,7 @@ from gpu_planners.nodes.common.launching import (
     launch_description,
     planner_and_view,
     robot_state_publisher,
+    trajectory_player,
     usual_arguments,
 )
 
@@ -19,6 +20,11 @@ ARGUMENTS = usual_arguments("arm_planner", "Root link of the robot, in which RVi
     "package_dir": ("", "Folder of the packages that the URDF's package:// paths name"),
     "group": ("", "SRDF group to plan"),
     "scene": ("", "YAML file of obstacles"),
+    "player": (
+        "false",
+        "Start trajectory_player, a controller without hardware: true, false, or physics: moved by MuJoCo",
+    ),
+    "initial_state": ("", "State of the SRDF that trajectory_player begins in"),
     "robot_state_publisher": (
         "auto",
         "Publish transforms and description of the robot in `urdf`: true, false, or auto: where it is installed",
@@ -35,7 +41,11 @@ PARAMETERS = {
 
 def start(given):
     folders = {"package_dirs": [given["package_dir"]]} if given["package_dir"] else {}
-    return [*planner_and_view("arm_planner", given, PARAMETERS, folders), *robot_state_publisher(given)]
+    return [
+        *planner_and_view("arm_planner", given, PARAMETERS, folders),
+        *robot_state_publisher(given),
+        *trajectory_player(given),
+    ]
 
 
 def generate_launch_description():

@@ -16,6 +16,11 @@ ARGUMENTS = usual_arguments(
     "package_dir": ("", "Folder of the packages that the URDF's package:// paths name"),
     "group": ("", "SRDF group to plan; empty: the Panda's arm"),
     "scene": (str(share_folder() / "config" / "scenes" / "panda_table_shelf.yaml"), "YAML file of obstacles"),
+    "player": (
+        "false",
+        "Start trajectory_player, a controller without hardware: true, false, or physics: moved by MuJoCo",
+    ),
+    "initial_state": ("", "State of the SRDF that trajectory_player begins in"),
     "robot_state_publisher": (
         "auto",
         "Publish transforms and description of the robot: true, false, or auto: where it is installed",

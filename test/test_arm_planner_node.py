@@ -41,6 +41,7 @@ def end_of(response):
 
 
 def test_a_joint_goal(running):
+    assert running.set_parameter("publish_trajectories", True).successful
     sent = running.received(JointTrajectory, "/arm_planner/joint_trajectory")
     response = running.plan(request())
     assert response.code == SUCCESS and response.status == "solved" and response.message

@@ -136,7 +136,7 @@ def test_the_grid_planner_is_configured_activated_and_back():
             return running.call(change, ChangeState.Request(transition=Transition(label=label))).success
 
         def refused(state):
-            response = running.call(running.client, request())
+            response = running.plan(request())  # again while it is compiling
             return response.code == codes.NOT_BEGUN and f"is {state}; allowed: requests while" in response.message
 
         publisher = running.client_node.create_publisher(OccupancyGrid, "/map", LATCHED)

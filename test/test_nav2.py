@@ -1,6 +1,7 @@
 """What Nav2 meets: exact ends of paths, checks of paths, costmaps, inflation, codes. Pure functions, no node."""
 
 import array
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +10,7 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("gpu_planners_msgs.srv", reason="gpu_planners_msgs is not built: run make setup")
 
 import numpy as np
+import yaml
 from grid_harness import map_message, pose, stamped
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +21,7 @@ from gpu_planners.grid import GridMap
 from gpu_planners.nodes.common import map_codes as codes
 from gpu_planners.nodes.common import map_kinds
 from gpu_planners.nodes.common.map_messages import Poses, pose_of
+from gpu_planners.nodes.common.parameters import read, ros_default, rules_of
 from gpu_planners.nodes.common.request_error import NotBegunError, RequestError
 from gpu_planners.nodes.grid import nav2
 from gpu_planners.nodes.grid.conversions import path_message
@@ -361,3 +364,13 @@ def test_actions_of_any_release_of_nav2(with_text, as_message):
     response = refused(error.value)
     assert response.error_code == 309 and getattr(response, "error_msg", "no goals").count("no goals") == 1
     assert "compute_path_through_poses: the request has no goals" in asked[-1]
+
+
+def test_the_parameters_for_nav2_are_parameters_of_the_node():
+    sections = yaml.safe_load((Path(__file__).resolve().parent.parent / "config/nav2.yaml").read_text())
+    given = sections["planner_server"]["ros__parameters"]
+    known = rules_of(GridParameters)
+    values = read(GridParameters, {name: ros_default(rule) for name, rule in known.items()} | given)
+    assert given.keys() <= known.keys() and values.lifecycle and values.inflation_radius > values.footprint_radius > 0
+    manager = sections["lifecycle_manager_navigation"]["ros__parameters"]
+    assert manager["bond_timeout"] == 0.0 and "planner_server" in manager["node_names"]

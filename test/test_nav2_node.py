@@ -103,6 +103,8 @@ def test_inflation_without_a_costmap(start_node):
     assert np.isclose(cost(), dijkstra(expected(2.0, 2.0), 8, (20, 27))[1][20, 2])
     assert running.set_parameter("cost_scaling_factor", 0.5).successful
     assert np.isclose(cost(), dijkstra(expected(2.0, 0.5), 8, (20, 27))[1][20, 2])
+    running.wait_until(lambda: running.facts["requests"] == "2")
+    assert running.status.message == "ready"
     assert running.set_parameter("inflation_radius", 0.0).successful
     assert np.isclose(cost(), dijkstra(metres >= 0.6, 8, (20, 27))[1][20, 2])
 
@@ -144,10 +146,8 @@ def test_the_path_to_a_pose_is_exact(running, ask):
     status, result = ask("ComputePathToPose", start=start, goal=beside, use_start=True)
     assert np.allclose(pose_fields(result.path.poses[-1])[:2], place(20.5, 13.5))
     assert running.set_parameter("planner_ids", ["Mine"]).successful
-    for planner_id, code in (("Mine", 0), ("", 0), ("astar", 0), ("GridBased", 201)):
+    for planner_id, code in (("Mine", 0), ("", 0), ("exact", 0), ("GridBased", 201)):
         status, result = ask("ComputePathToPose", start=start, goal=goal, use_start=True, planner_id=planner_id)
-        while result.error_code == codes.TIMEOUT:  # it is being compiled
-            status, result = ask("ComputePathToPose", start=start, goal=goal, use_start=True, planner_id=planner_id)
         assert result.error_code == code
     assert "unknown planner_id 'GridBased'; known are Mine, exact" in result.error_msg
 
@@ -194,6 +194,45 @@ def test_paths_that_are_blocked_are_not_valid_any_more(running, ask):
     path.header.frame_id = "moon"
     assert valid(path) == (False, [])
     running.wait_until(lambda: valid(path) == (False, []))
+
+
+def test_the_robot_is_where_tf2_says(start_node):
+    nav2 = pytest.importorskip("nav2_msgs.action", reason=MISSING)
+    srv = pytest.importorskip("nav2_msgs.srv", reason=MISSING)
+    tf2_ros = pytest.importorskip("tf2_ros", reason="tf2_ros is not among the ROS wheels")
+    from geometry_msgs.msg import TransformStamped
+
+    running = start_node(map_message(WALL, origin=GRID.origin), robot_frame="robot")
+    start, goal = stamped(*place(20.1, 2.9), yaw=-1.0), stamped(*place(20.95, 27.3), yaw=2.0)
+    transform = TransformStamped(child_frame_id="robot")
+    transform.header.frame_id = "map"
+    transform.transform.translation.x, transform.transform.translation.y = pose_fields(start)[:2]
+    transform.transform.rotation = start.pose.orientation
+    broadcaster = tf2_ros.StaticTransformBroadcaster(running.client_node)
+    broadcaster.sendTransform(transform)
+    client = ActionClient(running.client_node, nav2.ComputePathToPose, "/compute_path_to_pose")
+    assert client.wait_for_server(10)
+
+    def path():
+        accepted = client.send_goal_async(nav2.ComputePathToPose.Goal(goal=goal))
+        running.wait_until(accepted.done)
+        answer = accepted.result().get_result_async()
+        running.wait_until(answer.done)
+        return answer.result().result.path
+
+    running.wait_until(lambda: path().poses)  # until the transform is known
+    found = path()
+    assert_free_and_exact(found, [start, goal])
+    check = running.client_node.create_client(srv.IsPathValid, "/is_path_valid")
+    assert check.wait_for_service(10)
+    behind = stamped(*place(20.1, 14.5))  # in the wall, and behind the robot
+    assert running.call(
+        check, srv.IsPathValid.Request(path=Path(header=found.header, poses=[behind, *found.poses]))
+    ).is_valid
+    ahead = Path(header=found.header, poses=[*found.poses[:1], behind, *found.poses[1:]])
+    response = running.call(check, srv.IsPathValid.Request(path=ahead))
+    assert not response.is_valid and list(response.invalid_pose_indices) == [1, 2]
+    client.destroy()
 
 
 def centre_col(stamped_pose):

@@ -1,10 +1,13 @@
 """Messages to types and back: each field, frame and mistake, without a running node."""
 
+import re
+
 import numpy as np
 import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
+from checkout import ROOT
 from geometry_msgs.msg import Point
 from node_harness import joints, marker, pose_goal
 from scipy.spatial.transform import Rotation
@@ -163,9 +166,14 @@ def test_a_trajectory_keeps_the_rules_of_controllers():
 
 def test_every_status_has_a_code_of_the_service():
     assert set(error_codes.CODE_OF_STATUS) == set(Status)
-    constants = {name: value for name, value in vars(error_codes).items() if name.isupper() and isinstance(value, int)}
-    for name, value in constants.items():
-        assert getattr(PlanMotion.Response, name) == value
+    text = (ROOT / "gpu_planners_msgs/srv/PlanMotion.srv").read_text(encoding="utf-8")
+    constants = re.findall(r"^int32 (\w+)=", text, re.MULTILINE)
+    assert len(constants) > 10
+    for name in constants:
+        assert getattr(PlanMotion.Response, name) == getattr(error_codes, name)
+    assert set(error_codes.CODE_OF_STATUS.values()) | set(error_codes.CODE_OF_ERROR.values()) <= {
+        getattr(PlanMotion.Response, name) for name in constants
+    }
 
 
 def test_errors_of_the_library_have_codes():

@@ -54,6 +54,7 @@ def tips(response):
 
 
 def test_lines_and_free_motions_make_one_trajectory(running):
+    assert running.set_parameter("publish_trajectories", True).successful
     sent = running.received(JointTrajectory, "/arm_planner/joint_trajectory")
     goal = START + [0.6, 0.3, 0.2, 0.5, 0.2, 0.3]
     response = running.plan_sequence(

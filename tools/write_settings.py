@@ -14,9 +14,15 @@ from gpu_planners.nodes.arm.parameters import ArmParameters
 from gpu_planners.nodes.common.parameters import ros_default, settings_in
 from gpu_planners.nodes.fleet.parameters import FleetParameters
 from gpu_planners.nodes.grid.parameters import GridParameters
+from gpu_planners.nodes.player.parameters import PlayerParameters
 
 ROOT = Path(__file__).resolve().parent.parent
-NODES = {"arm_planner": ArmParameters, "fleet_planner": FleetParameters, "grid_planner": GridParameters}
+NODES = {
+    "arm_planner": ArmParameters,
+    "fleet_planner": FleetParameters,
+    "grid_planner": GridParameters,
+    "trajectory_player": PlayerParameters,
+}
 COLUMNS = 120
 YAML_HEAD = """\
 # Every parameter of the node {node} with its default. A copy needs to hold only what differs:

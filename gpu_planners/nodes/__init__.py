@@ -33,6 +33,11 @@ def grid_planner() -> int:
     return _main_of("nodes.grid.node")
 
 
+def trajectory_player() -> int:
+    """The executable trajectory_player."""
+    return _main_of("nodes.player.node")
+
+
 def _main_of(module):
     try:
         main = importlib.import_module(f"gpu_planners.{module}").main

@@ -23,8 +23,8 @@ from ..geometry.shapes import ConvexShape
 from ..robot.model import FRAME_DTYPE, RobotModel, periodic_joints
 from ..robot.modified_dh import derive_rows, rotation_about, transform
 from .self_collision import candidate_pairs, with_sampled_pairs
-from .srdf_xml import read_srdf
-from .urdf_xml import PLANNABLE, read_urdf
+from .srdf_xml import Semantics, read_srdf
+from .urdf_xml import PLANNABLE, Description, read_urdf
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ def load_urdf(
     text, base_dir = _read_text(urdf, "URDF")
     description = read_urdf(text)
     semantics = None if srdf is None else read_srdf(_read_text(srdf, "SRDF")[0], description)
-    names = _planning_joints(description, semantics, joints, group)
+    names = planning_joints(description, semantics, joints, group)
     values = _frozen_values(description, names, fixed)
     leaders = _leaders(description, names)
     _refuse_loose_joints(description, leaders)
@@ -143,7 +143,10 @@ def _read_text(source, what):
     return read_text_file(path, f"the {what}", RobotDescriptionError).lstrip(), path.parent
 
 
-def _planning_joints(description, semantics, joints, group):
+def planning_joints(
+    description: Description, semantics: Semantics | None, joints: Sequence[str] | None, group: str | None
+) -> tuple[str, ...]:
+    """Names of the joints that load_urdf plans for these arguments."""
     known = description.joints
     if joints is not None and group is not None:
         raise RobotDescriptionError("give either joints or group, not both")

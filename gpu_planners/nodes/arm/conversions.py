@@ -101,6 +101,12 @@ def duration_message(value: float) -> Duration:
     return Duration(sec=nanoseconds // 10**9, nanosec=nanoseconds % 10**9)
 
 
+def time_message(value: float) -> Time:
+    """Seconds on a clock as a Time, rounded to the nanosecond."""
+    nanoseconds = round(value * 1e9)
+    return Time(sec=nanoseconds // 10**9, nanosec=nanoseconds % 10**9)
+
+
 def path_message(robot: RobotModel, path: np.ndarray) -> JointTrajectory:
     """JointTrajectory of bare waypoints: path (K, dof), times left at 0."""
     message = _empty_trajectory(robot)

@@ -33,7 +33,10 @@ from .codes import code_of
 from .conversions import joint_positions
 from .dragged_goals import DraggedGoals
 from .frames import Transforms
+from .monitoring import contact_ahead, motion_of
 from .motion_display import MotionDisplay
+from .move_action import MoveAction
+from .move_run import stamped_state
 from .other_arms import OtherArms
 from .parameters import ArmParameters
 from .plan_service import Planned, compile_planner, kind_of, warm_up
@@ -92,6 +95,9 @@ class ArmPlannerNode(PlannerNode):
         )
         self._others = OtherArms(
             self, lambda: self._values, self._worker.do, self._take_object, self._state.set_problem
+        )
+        self._move = MoveAction(
+            self, self._worker, lambda: self._values, self._plan_to_move, self._contact_ahead, self._seen
         )
         self._worker.start()
 
@@ -178,15 +184,8 @@ class ArmPlannerNode(PlannerNode):
         """Serve ~/name of type `kind`. answer: (scene, values, request, measured, response) -> Planned or None"""
 
         def plan(request, response):
-            self._scene.forget_expired(self._now())
-            self._refuse_unknown_scene(request)
-            self._prepare_planner(request.planner or self._values.planner)
-            planned = answer(self._scene, self._values, request, self._measured, response)
-            if planned is None:
-                self._show_obstacles()  # not the motion before
-            else:
+            if self._plan(answer, request, response) and self._values.publish_trajectories:
                 self._trajectories.publish(response.trajectory)
-                self._display.show_motion(self._scene.robot, planned, response.trajectory)
             return self._told(name, response)
 
         def refusal(error):
@@ -197,6 +196,37 @@ class ArmPlannerNode(PlannerNode):
             return self._told(name, response)
 
         self.serve(kind, f"~/{name}", plan, refusal)
+
+    def _plan(self, answer, request, response):
+        """Fill the response and show what comes out -> is there a motion?"""
+        self._scene.forget_expired(self._now())
+        self._refuse_unknown_scene(request)
+        self._prepare_planner(request.planner or self._values.planner)
+        planned = answer(self._scene, self._values, request, self._measured, response)
+        if planned is None:
+            self._show_obstacles()  # not the motion before
+        else:
+            self._display.show_motion(self._scene.robot, planned, response.trajectory)
+        return planned is not None
+
+    def _plan_to_move(self, request):
+        """(response, Motion or None)"""
+        response = PlanMotion.Response()
+        planned = self._plan(plan_service.answer, request, response)
+        self._requests, self._last_answer = self._requests + 1, response.message
+        margin = plan_service.requested(request, self._values, "margin") if planned else 0.0
+        return response, motion_of(self._scene, response, margin) if planned else None
+
+    def _contact_ahead(self, motion, phase):
+        self._scene.forget_expired(self._now())
+        self._require_known_scene()
+        return contact_ahead(self._scene, self._values, motion, phase)
+
+    def _seen(self):
+        """Where joint_states had the robot (Seen), None without a recent message."""
+        message, arrival = self._joint_state
+        q = self._place() if self._scene.robot is not None else None
+        return None if q is None else stamped_state(message, q, time.monotonic() - arrival, self._now())
 
     def _told(self, name, response):
         response.message += f" (warning: {self._state.problem})" if self._state.problem else ""
@@ -268,6 +298,7 @@ class ArmPlannerNode(PlannerNode):
             "attached": ", ".join(self._scene.objects.carried) or "none",
             "requests": self._requests,
             "last answer": self._last_answer,
+            "move": self._move.state,
         }
 
     def _now(self):

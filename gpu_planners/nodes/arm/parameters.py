@@ -68,6 +68,22 @@ class ArmParameters(NodeParameters):
         choices=("transient_local", "volatile"),
         read_only=True,
     )
+    controller_action: str = setting(
+        "joint_trajectory_controller/follow_joint_trajectory",
+        "The action of the controller that executes the motions of ~/move",
+        read_only=True,
+    )
+    publish_trajectories: bool = setting(
+        False, "Publish what is planned on ~/joint_trajectory; a controller that listens there executes it"
+    )
+    monitor_patience_s: float = setting(
+        1.0,
+        "How long a motion of ~/move goes on while the scene cannot be looked at, because another request is planned; "
+        "then the robot is stopped",
+        0.1,
+        60.0,
+        unit="seconds",
+    )
     moveit_interface: str = setting(
         "all",
         "MoveIt's interfaces, where moveit_msgs is installed: all, only the action (beside a move_group), or none",

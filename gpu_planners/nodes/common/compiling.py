@@ -5,7 +5,6 @@ Numba holds Python's lock while it compiles, for tens of seconds, so a thread wo
 
 import hashlib
 import multiprocessing
-import os
 import signal
 import threading
 from collections.abc import Callable
@@ -13,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from ...device import code_folder
-
-NICE = 10
 
 
 def is_compiled(what: str) -> bool:
@@ -81,5 +78,4 @@ class Background:
 
 def _in_child(compile_it, arguments):
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the node ends this process
-    os.nice(NICE)
     compile_it(*arguments)

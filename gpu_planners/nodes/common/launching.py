@@ -120,6 +120,42 @@ def robot_state_publisher(given: dict[str, str]) -> list:
     ]
 
 
+def trajectory_player(given: dict[str, str]) -> list:
+    """[the node that plays motions in place of a controller], where the argument `player` asks for it.
+
+    given: {argument: text} with `player` ("true", "false" or "physics"), `initial_state`, `urdf`, `srdf`, `group`,
+        `package_dir`, `scene`, `namespace` and `use_sim_time`
+    """
+    from launch_ros.actions import Node
+    from launch_ros.parameter_descriptions import ParameterValue
+
+    physics = given["player"].strip().lower() == "physics"
+    if not physics and not truth(given, "player"):
+        return []
+    if physics and not given["urdf"]:
+        raise GpuPlannersError("player:=physics needs the argument urdf")
+    texts = {
+        "robot_description_file": given["urdf"],
+        "srdf_file": given["srdf"],
+        "group": given["group"],
+        "initial_state": given["initial_state"],
+        "scene_file": given["scene"],
+    }
+    values = {name: ParameterValue(text, value_type=str) for name, text in texts.items() if text}
+    folders = {"package_dirs": [given["package_dir"]]} if given["package_dir"] else {}
+    name = "trajectory_player"
+    return [
+        Node(
+            package="gpu_planners",
+            executable=name,
+            name=name,
+            namespace=given["namespace"],
+            output="screen",
+            parameters=[{**values, **folders, "physics": physics, "use_sim_time": truth(given, "use_sim_time")}],
+        )
+    ]
+
+
 def rviz_wanted(given: dict[str, str]) -> bool:
     """Do the arguments ask for RViz? Raises GpuPlannersError where they do and it is not installed."""
     if not truth(given, "rviz"):

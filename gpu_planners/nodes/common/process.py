@@ -32,7 +32,11 @@ def run(make_node: Callable[[], Any], name: str, arguments: list[str] | None = N
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     with contextlib.suppress(KeyboardInterrupt, ExternalShutdownException):
-        executor.spin()
+        try:
+            executor.spin()
+        except RuntimeError:  # rclpy's RCLError, where the signal came as it began to wait
+            if rclpy.ok():
+                raise
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ros2 launch sends a second one, which would break the clean-up
     if not node.close(PATIENCE_S):
         sys.stdout.flush()

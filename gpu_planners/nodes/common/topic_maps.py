@@ -24,7 +24,7 @@ class TopicMaps:
 
     state: told what is wrong with a map
     changed: called on the worker after all that has come was taken, with whether the map that is planned on has changed
-    missing: why there is no map, or no map_updates; empty when there is
+    missing: why there is no map_updates; empty when there is
     taken: number of messages that were looked at
     """
 
@@ -40,14 +40,13 @@ class TopicMaps:
         self._worker, self._state, self._scene, self._changed = worker, state, scene, changed
         self._waiting: collections.deque[tuple[Callable[[Any], None], Any]] = collections.deque()
         self._node, self._subscriptions, self.taken = node, [], 0  # type: ignore[var-annotated]
-        missing = []
-        durability = values.map_durability
         if values.map_file:
             self._receive(scene.load_file, values.map_file)
         else:
-            missing.append(self._listen(scene.kind.map, "map", scene.take_map, of_durability(durability, depth=1)))
-        missing.append(self._listen(scene.kind.update, "map_updates", scene.take_update, UPDATES_DEPTH))
-        self.missing = "; ".join(filter(None, missing))
+            qos = of_durability(values.map_durability, depth=1)
+            if missing := self._listen(scene.kind.map, "map", scene.take_map, qos):
+                state.set_problem("map", missing)
+        self.missing = self._listen(scene.kind.update, "map_updates", scene.take_update, UPDATES_DEPTH)
 
     def close(self) -> None:
         """Take no more maps. For the executor's thread."""

@@ -96,31 +96,6 @@ def plan(scene: GridScene, frames: Frames, starts: Poses, goals: Poses, algorith
     return Plan(paths, grid, header, starts, goals, algorithm, planner.device, time.perf_counter() - started)
 
 
-def legs(ways: Poses) -> tuple[Poses, Poses]:
-    """Starts and goals of agents that go from each of some poses (K + 1) to the next."""
-    return (
-        Poses(ways.points[:-1], ways.quaternions[:-1], ways.frame),
-        Poses(ways.points[1:], ways.quaternions[1:], ways.frame),
-    )
-
-
-def failure_of_legs(plan: Plan) -> tuple[int, str]:
-    """(code, text) of the first agent without a path, which the text names among several; NONE where all have one."""
-    failed = np.flatnonzero(~plan.paths.solved)
-    if not len(failed):
-        return codes.NONE, ""
-    code, text = plan.failure(int(failed[0]))
-    return code, text if len(plan.paths) == 1 else f"on the way to goal {failed[0]} of {len(plan.paths)}: {text}"
-
-
-def joined(plan: Plan) -> Path:
-    """The paths of all agents one after the other; where one ends and the next begins is one pose."""
-    paths = plan.paths_of(list(range(len(plan.paths))))
-    for path in paths[1:]:
-        paths[0].poses.extend(path.poses[1:])
-    return paths[0]
-
-
 def check_orientations(poses: Poses, what: str) -> None:
     """RequestError where an orientation is neither a rotation nor zeros, which stand for none. what: start or goal"""
     with np.errstate(over="ignore"):

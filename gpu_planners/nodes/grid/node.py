@@ -7,7 +7,6 @@ thread): a map published before a request is the one that is planned on. Updates
 import sys
 from typing import Any
 
-import numpy as np
 from nav_msgs.msg import Path
 from nav_msgs.srv import GetPlan
 
@@ -18,15 +17,14 @@ from ..common import map_codes as codes
 from ..common.diagnostics import OK, WARN
 from ..common.frames import Frames
 from ..common.lifecycle import Lifecycle
-from ..common.map_messages import Poses, as_poses, pose_of, poses_of
+from ..common.map_messages import poses_of
 from ..common.planner_node import PlannerNode
 from ..common.process import run
-from ..common.request_error import NotBegunError, RequestError, check_count, error_text
+from ..common.request_error import NotBegunError, check_count, error_text
 from ..common.topic_maps import TopicMaps
-from . import agent_planning, nav2
+from . import agent_planning, nav2, routes
 from .near_goals import reached
 from .parameters import GridParameters
-from .path_checks import nearest, unreachable_poses
 from .plan_publishers import PlanPublishers
 from .scene import GridScene
 from .topic_agents import TopicAgents
@@ -60,7 +58,7 @@ class GridPlannerNode(PlannerNode):
         for text in (
             self._frames.missing,
             nav2.offer_actions(self, self._nav2_route),
-            nav2.offer_is_path_valid(self, self._unreachable_poses),
+            nav2.offer_is_path_valid(self, self._blocked_ahead),
             nav2.offer_clear(self, self._values.clear_costmap_service, self._clear),
         ):
             if text:
@@ -103,7 +101,7 @@ class GridPlannerNode(PlannerNode):
     def _configure(self, values):
         self._values, changes = values, self._scene.changes
         self._scene.configure(values)
-        self._get_ready(changed=self._scene.changes != changes)
+        self._get_ready_for(self._scene.changes != changes)
 
     def _get_ready_for(self, changed):
         """After a change of map or parameters: compile, so that no request has to wait for it, and plan anew."""
@@ -207,47 +205,20 @@ class GridPlannerNode(PlannerNode):
         """nav_msgs/Path from a PoseStamped (None: from where the robot stands) through others."""
         self._requests += 1
         grid = self._scene.require_map()
-        ways, moved = reached(grid, self._way(start, goals), tolerance)
-        plan = self._plan(*agent_planning.legs(ways), algorithm)
-        code, text = agent_planning.failure_of_legs(plan)
-        if code != codes.NONE:
-            raise RequestError(code, text)
+        way = routes.way(self._frames, self._scene.frame, start, goals, self._values.robot_frame)
+        way, moved = reached(grid, way, tolerance)
+        plan = self._plan(*routes.legs(way), algorithm)
+        path = routes.joined(plan)
         self._say(plan, "one path", moved)
-        path = agent_planning.joined(plan)
         self._outputs.show_path(path)
         return path
 
-    def _way(self, start, goals):
-        """Poses in the map's frame of a PoseStamped, or where the robot stands, and of others."""
-        poses = [("the start", self._robot() if start is None else pose_of(start))]
-        poses += [("the goal", pose_of(goal)) for goal in goals]
-        for what, pose in poses:
-            agent_planning.check_orientations(pose, what.split()[1])
-        moved = [self._frames.to_map(pose, self._scene.frame, what) for what, pose in poses]
-        points, quaternions = (
-            np.concatenate([getattr(pose, name) for pose in moved]) for name in ("points", "quaternions")
-        )
-        return Poses(points, quaternions, self._scene.frame)
-
-    def _robot(self):
-        return self._frames.origin_of(self._values.robot_frame, self._scene.frame, "the start")
-
-    def _unreachable_poses(self, path):
-        """Indices of the poses of a nav_msgs/Path, from the one nearest to the robot on, that it cannot get to now."""
+    def _blocked_ahead(self, path):
         self._requests += 1
         check_count("poses in the path", len(path.poses), "max_path_poses", self._values, codes.INVALID_REQUEST)
-        if not path.poses:
-            raise RequestError(codes.INVALID_REQUEST, "the path has no poses; allowed: 1 or more")
-        frame = path.header.frame_id or path.poses[0].header.frame_id
-        poses = as_poses([pose.pose for pose in path.poses], frame)
-        points = self._frames.to_map(poses, self._scene.frame, "the path").points[:, :2]
-        try:
-            first = nearest(points, self._robot().points[0, :2])
-        except RequestError:  # nobody knows where the robot is
-            first = 0
-        invalid = (first + unreachable_poses(self._scene.require_map(), points[first:])).tolist()
-        self._last_answer = f"is_path_valid: {len(invalid)} of {len(points) - first} poses ahead cannot be reached"
-        return invalid
+        blocked = routes.blocked_ahead(self._scene, self._frames, path, self._values.robot_frame)
+        self._last_answer = f"is_path_valid: {len(blocked)} of {len(path.poses)} poses cannot be reached"
+        return blocked
 
     def _facts(self):
         grid = self._scene.grid

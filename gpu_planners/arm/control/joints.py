@@ -1,0 +1,60 @@
+"""The joints of a URDF and their limits, without its shapes: what a controller knows of a robot."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import RobotDescriptionError
+from ..urdf.loader import DEFAULT_ACCELERATION_TIME, planning_joints
+from ..urdf.srdf_xml import read_srdf
+from ..urdf.urdf_xml import read_urdf
+
+
+@dataclass(frozen=True)
+class Joints:
+    """Joints that move and mimic no other.
+
+    names: (n,) in the URDF's order, or as they were asked for
+    lower, upper: (n,) rad or m; infinite for continuous joints
+    velocity, acceleration: (n,) limits, rad/s or m/s, rad/s^2 or m/s^2
+    states: {state of the SRDF: {joint: rad or m}}, which may name other joints too
+    """
+
+    names: tuple[str, ...]
+    lower: np.ndarray
+    upper: np.ndarray
+    velocity: np.ndarray
+    acceleration: np.ndarray
+    states: dict[str, dict[str, float]]
+
+    def nearest_to_zero(self) -> np.ndarray:
+        """(n,) the positions within the limits that are nearest to 0."""
+        return np.clip(0.0, self.lower, self.upper)
+
+
+def read_joints(urdf: str, names: Sequence[str] = (), group: str = "", srdf: str = "") -> Joints:
+    """Joints of a URDF, its text given: those that load_urdf would plan for the same arguments.
+
+    names: or else `group` of the SRDF, or else its only group, or else all that move and mimic none
+    srdf: text of an SRDF; "": none
+    RobotDescriptionError names a joint that is not there, or one without a velocity limit.
+    """
+    description = read_urdf(urdf)
+    semantics = read_srdf(srdf, description) if srdf else None
+    joints = [
+        description.joints[name] for name in planning_joints(description, semantics, names or None, group or None)
+    ]
+    for joint in joints:
+        if not joint.velocity or not joint.velocity > 0:
+            raise RobotDescriptionError(f"joint '{joint.name}' has no velocity limit above 0")
+    limits = [joint.limits if joint.kind.limited and joint.limits else (-np.inf, np.inf) for joint in joints]
+    velocity = np.array([joint.velocity for joint in joints], dtype=float)
+    return Joints(
+        tuple(joint.name for joint in joints),
+        np.array([low for low, _ in limits]),
+        np.array([high for _, high in limits]),
+        velocity,
+        velocity / DEFAULT_ACCELERATION_TIME,
+        dict(semantics.states) if semantics else {},
+    )

@@ -1,0 +1,34 @@
+"""What ~/move asks of the scene, on the worker: a motion to execute, and whether the rest of it is still free."""
+
+from gpu_planners_msgs.srv import PlanMotion
+
+from ...arm.control.following import first_contact, remaining_path
+from .move_run import Motion, spline_of
+from .parameters import ArmParameters
+from .planning_scene import PlanningScene
+
+
+def motion_of(scene: PlanningScene, response: PlanMotion.Response, margin: float) -> Motion:
+    """The motion of a response that was planned in the scene as it is. margin: metres that it keeps"""
+    return Motion(spline_of(response.trajectory), scene.require_robot(), _state_of(scene), margin)
+
+
+def contact_ahead(scene: PlanningScene, values: ArmParameters, motion: Motion, phase: float) -> str:
+    """What the motion meets after `phase` seconds in the scene as it is now, "" when all of it is proven free.
+
+    It is checked once for every state of the scene.
+    """
+    state = _state_of(scene)
+    if all(now is before for now, before in zip(state, motion.scene, strict=True)):
+        return ""
+    if scene.require_robot().joint_names != motion.robot.joint_names:
+        return "another robot was described"
+    checker = scene.checker_for(scene.objects, values.device, values.motion_check, motion.margin)
+    met = first_contact(checker, remaining_path(motion.curve, phase))
+    motion.scene = motion.scene if met else state
+    return met
+
+
+def _state_of(scene):
+    """Values that are replaced, never changed, when the scene changes."""
+    return scene.objects, scene.robot

@@ -1,0 +1,125 @@
+"""One motion that the action ~/move executes: where on it the robot is, and the messages that stop it there."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from trajectory_msgs.msg import JointTrajectory
+
+from ...arm import RobotModel
+from ...arm.control.following import nearest_time
+from ...arm.control.spline import Spline
+from ...arm.control.stopping import stop_along
+from ...arm.trajectory import Trajectory
+from .conversions import seconds, time_message, trajectory_message
+
+AHEAD_S = 0.1  # the controller may have begun so much before its answer came
+SAME_CLOCK_S = 0.5  # stamps of joint_states that far from now are of another clock
+LEAD_S = 0.03  # between sending a stop and its begin
+JOIN_S = 0.1  # within which the controller joins a stop whose time it cannot know
+
+
+class Seen(NamedTuple):
+    """Where joint_states had the robot.
+
+    q: (dof,); at: seconds on the node's clock; stamped: did the message say so itself
+    """
+
+    q: np.ndarray
+    at: float
+    stamped: bool
+
+
+@dataclass
+class Motion:
+    """A motion under way.
+
+    curve: over the seconds since it began; robot: that executes it
+    scene: what it was last found free among
+    margin: metres, that it keeps from obstacles
+    began: seconds on the node's clock when the controller took it, None before
+    phase: seconds on the curve that the robot has passed
+    """
+
+    curve: Spline
+    robot: RobotModel
+    scene: Any
+    margin: float
+    began: float | None = None
+    phase: float = 0.0
+
+    @property
+    def duration(self) -> float:
+        """Seconds."""
+        return self.curve.end
+
+    def advance(self, seen: Seen | None, now: float) -> float:
+        """Seconds on the curve that the robot is at now, by where it was seen, else by the clock."""
+        if self.began is None:
+            return 0.0
+        if seen is None:
+            return min(now - self.began, self.duration)
+        high = float(np.clip(seen.at - self.began + AHEAD_S, self.phase, max(self.duration, self.phase)))
+        self.phase = nearest_time(self.curve, seen.q, self.phase, high)
+        return float(np.clip(self.phase + max(now - seen.at, 0.0), 0.0, self.duration))
+
+    def stop(self, seen: Seen | None, now: float) -> JointTrajectory:
+        """The message that has the controller brake along the motion."""
+        phase = self.advance(seen, now)
+        if seen is not None and seen.stamped:
+            message = trajectory_message(self.robot, stop_along(self.curve, phase + LEAD_S, self.robot.acceleration))
+            message.header.stamp = time_message(now + LEAD_S)
+            return message
+        return trajectory_message(self.robot, _joined(stop_along(self.curve, phase, self.robot.acceleration)))
+
+
+@dataclass
+class Run:
+    """A goal of ~/move.
+
+    goal: its handle; replans: how many are left; state: "planning", "sending", "moving" or "stopping"
+    plans: motions planned; goal_index: of the goal that the present motion leads to
+    why: it is being stopped; cancelled: by the client
+    over: the controller has ended the motion; held: the controller was asked to, for it took no stop
+    """
+
+    goal: Any
+    replans: int
+    state: str = "planning"
+    plans: int = 0
+    goal_index: int = 0
+    why: str = ""
+    cancelled: bool = False
+    request: Any = None
+    motion: Motion | None = None
+    execution: Any = None
+    over: bool = False
+    held: bool = False
+    checking: bool = False
+    checked: float = 0.0
+
+
+def stamped_state(message: Any, q: np.ndarray, arrival_age: float, now: float) -> Seen:
+    """Seen of a JointState whose planning joints are at q (dof,). arrival_age: seconds since it came"""
+    stamp = seconds(message.header.stamp)
+    stamped = abs(now - stamp) < SAME_CLOCK_S
+    return Seen(q, stamp if stamped else now - arrival_age, stamped)
+
+
+def spline_of(message: JointTrajectory) -> Spline:
+    """The curve that a controller makes of a trajectory whose points have positions, velocities and accelerations."""
+    times = [seconds(point.time_from_start) for point in message.points]
+    rows = ([getattr(point, name) for point in message.points] for name in ("positions", "velocities", "accelerations"))
+    return Spline(times, *(np.array(column, dtype=float) for column in rows))
+
+
+def _joined(stop: Trajectory) -> Trajectory:
+    """A stop without its first tenth of a second, over which the controller joins it."""
+    keep = stop.times >= min(JOIN_S, stop.times[-1])
+    times = stop.times[keep]
+    return Trajectory(
+        np.maximum(times, JOIN_S) if len(times) == 1 else times,
+        stop.positions[keep],
+        stop.velocities[keep],
+        stop.accelerations[keep],
+    )

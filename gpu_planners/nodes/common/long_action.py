@@ -1,0 +1,72 @@
+"""An action whose goals take long, and end when the node says so: no callback waits for them."""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.node import Node
+
+
+class Ending(Enum):
+    """How a goal ends; one that a client has cancelled ends as cancelled, unless it succeeded."""
+
+    SUCCEEDED = "succeed"
+    ABORTED = "abort"
+
+
+class LongAction:
+    """An action of a node. All calls are made on the executor's thread.
+
+    kind: of the action; name: relative
+    accepted: called with the handle of a goal that begins
+    cancelled: called with the handle of a goal that a client wants to end
+    refused: called with a goal for the text why it is rejected; empty: it is not
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        kind: Any,
+        name: str,
+        accepted: Callable[[Any], None],
+        cancelled: Callable[[Any], None],
+        refused: Callable[[Any], str] = lambda goal: "",
+    ) -> None:
+        self._cancelled, self._refused = cancelled, refused
+        self._logger, self._name = node.get_logger(), name
+        self._outcomes: dict[bytes, tuple[Any, Ending]] = {}
+        self._server = ActionServer(
+            node,
+            kind,
+            name,
+            self._finish,
+            goal_callback=self._judge,
+            handle_accepted_callback=accepted,
+            cancel_callback=self._cancel,
+        )
+
+    def end(self, goal: Any, result: Any, ending: Ending) -> None:
+        """End a goal, once."""
+        self._outcomes[bytes(goal.goal_id.uuid)] = result, ending
+        goal.execute()
+
+    def _judge(self, goal):
+        text = self._refused(goal)
+        if text:
+            self._logger.error(f"{self._name}: rejected: {text}")
+        return GoalResponse.REJECT if text else GoalResponse.ACCEPT
+
+    def _cancel(self, goal):
+        self._cancelled(goal)
+        return CancelResponse.ACCEPT
+
+    def _finish(self, goal):
+        result, ending = self._outcomes.pop(bytes(goal.goal_id.uuid))
+        if ending is Ending.SUCCEEDED:
+            goal.succeed()
+        elif goal.is_cancel_requested:
+            goal.canceled()
+        else:
+            goal.abort()
+        return result

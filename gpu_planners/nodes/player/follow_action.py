@@ -1,0 +1,87 @@
+"""The action follow_joint_trajectory of control_msgs, as a joint trajectory controller serves it."""
+
+from typing import Any
+
+from rclpy.node import Node
+
+from ..common.long_action import Ending, LongAction
+from ..common.optional import optional_module
+
+GOAL_TOLERANCE = 0.01  # rad or m, where a goal gives none
+SETTLE_S = 1.0  # how long the joints may take to get there, where a goal gives no time
+
+
+class FollowAction:
+    """One goal at a time; another takes its place, and the first one is aborted.
+
+    node: a TrajectoryPlayer, which begins, stops and tells where the joints are
+    """
+
+    def __init__(self, node: Node, kind: Any, player: Any) -> None:
+        self._kind, self._player = kind, player
+        self._goal: Any = None
+        self._stopping = False
+        name = f"{player.values.controller}/follow_joint_trajectory"
+        self._action = LongAction(node, kind, name, self._accept, self._cancel, self._refusal)
+
+    def end(self, text: str) -> None:
+        """Abort the goal that is played, if there is one."""
+        if self._goal is not None:
+            self._end(self._kind.Result.INVALID_GOAL, text, Ending.ABORTED)
+
+    def tick(self, now: float, over: bool, error: float) -> None:
+        """End the goal when its motion has. error: greatest distance of a joint from where it should be, rad or m"""
+        if self._goal is None or not over:
+            return
+        if self._stopping:
+            self._end(self._kind.Result.SUCCESSFUL, "cancelled", Ending.ABORTED)
+        elif error <= self._tolerance(self._goal.request):
+            self._end(self._kind.Result.SUCCESSFUL, "", Ending.SUCCEEDED)
+        elif now > self._player.ends + self._patience(self._goal.request):
+            text = f"a joint is {error:.3g} rad or m from its goal"
+            self._end(self._kind.Result.GOAL_TOLERANCE_VIOLATED, text, Ending.ABORTED)
+
+    def feed_back(self, header: Any, wanted: Any, actual: Any) -> None:
+        """Publish feedback. header: of now; wanted, actual: States"""
+        if self._goal is None:
+            return
+        feedback = self._kind.Feedback(header=header, joint_names=list(self._player.joints.names))
+        for point, state in ((feedback.desired, wanted), (feedback.actual, actual)):
+            point.positions, point.velocities = state.positions.tolist(), state.velocities.tolist()
+        feedback.error.positions = (wanted.positions - actual.positions).tolist()
+        self._goal.publish_feedback(feedback)
+
+    def _refusal(self, goal):
+        return self._player.why_not(goal.trajectory)
+
+    def _accept(self, goal):
+        self.end("another trajectory came")
+        self._goal, self._stopping = goal, False
+        text = self._player.begin(goal.request.trajectory)
+        if text:
+            self.end(text)
+
+    def _cancel(self, goal):
+        if goal is self._goal and not self._stopping:
+            self._stopping = True
+            self._player.stop()
+
+    def _end(self, code, text, ending):
+        goal, self._goal = self._goal, None
+        self._action.end(goal, self._kind.Result(error_code=code, error_string=text), ending)
+
+    @staticmethod
+    def _tolerance(goal):
+        given = [one.position for one in goal.goal_tolerance if one.position > 0]
+        return max(given, default=GOAL_TOLERANCE)
+
+    @staticmethod
+    def _patience(goal):
+        given = goal.goal_time_tolerance.sec + 1e-9 * goal.goal_time_tolerance.nanosec
+        return given if given > 0 else SETTLE_S
+
+
+def follow_action(node: Node, player: Any) -> tuple[FollowAction | None, str]:
+    """(the action, or None; why there is none)"""
+    actions, missing = optional_module("control_msgs.action", "action follow_joint_trajectory")
+    return (None, missing) if missing else (FollowAction(node, actions.FollowJointTrajectory, player), "")

@@ -1,0 +1,213 @@
+"""The node trajectory_player: a joint trajectory controller without hardware, which plays trajectories on joint_states.
+
+It takes what a controller of ros2_control takes, by the same rules and names, so that planning, executing and looking
+on work on a desk; with the parameter `physics` MuJoCo moves the robot.
+"""
+
+import sys
+from typing import Any
+
+import numpy as np
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory
+
+from ...arm.control.joints import Joints, read_joints
+from ...errors import ConfigurationError, GpuPlannersError, SettingsError
+from ...files import read_text_file
+from ..common.diagnostics import OK, Diagnostics
+from ..common.parameters import check_changes, declare
+from ..common.process import run
+from ..common.qos import LATCHED
+from .follow_action import follow_action
+from .parameters import PlayerParameters
+from .player import Exact, Player
+from .trajectories import check_trajectory, curve_of
+
+MOST_BYTES = 50_000_000
+FEEDBACK_HZ = 20.0  # as the real controller
+
+
+class TrajectoryPlayer(Node):
+    """The node; options: as rclpy.node.Node takes them. SettingsError for wrong parameters or a wrong URDF file."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("trajectory_player", **options)
+        self.values = declare(self, PlayerParameters)
+        check_changes(self, PlayerParameters, self._take_values)
+        self._player: Player | None = None
+        self._others: Joints | None = None  # that are not moved
+        self._told: set[tuple[str, str]] = set()  # pairs of shapes that have touched
+        self._ticks = 0
+        self._state = Diagnostics(self, "waiting for robot_description", self._facts)
+        self._states = self.create_publisher(JointState, "joint_states", 10)
+        self.create_subscription(
+            JointTrajectory, f"{self.values.controller}/joint_trajectory", self._take_trajectory, 10
+        )
+        if self.values.robot_description_file:
+            self._load_file(self.values.robot_description_file)
+        elif self.values.physics:
+            raise SettingsError("parameter 'physics' needs parameter 'robot_description_file'")
+        else:
+            self.create_subscription(String, "robot_description", self._take_robot, LATCHED)
+            self.get_logger().info("waiting for robot_description")
+        self._action, missing = follow_action(self, self)
+        if missing:
+            self.get_logger().warning(f"{missing}; {self.values.controller}/joint_trajectory is played")
+        self.create_timer(1.0 / self.values.rate, self._tick)
+
+    @property
+    def joints(self) -> Joints:
+        """Those that are moved; there must be a robot."""
+        assert self._player is not None
+        return self._player.joints
+
+    @property
+    def ends(self) -> float:
+        """When the motion ends, in seconds on the node's clock."""
+        return self._player.ends if self._player else 0.0
+
+    def why_not(self, trajectory: JointTrajectory) -> str:
+        """Why a trajectory cannot be played; empty when it can."""
+        if self._player is None:
+            return "there is no robot yet: publish its URDF on robot_description"
+        try:
+            check_trajectory(trajectory, self.joints, self._now())
+        except ConfigurationError as error:
+            return str(error)
+        return ""
+
+    def begin(self, trajectory: JointTrajectory) -> str:
+        """Play a trajectory that was checked -> why it cannot be; empty when it is."""
+        assert self._player is not None
+        now = self._now()
+        try:
+            curve = curve_of(trajectory, self.joints, self._player.wanted(now), now, self.values.start_tolerance)
+        except ConfigurationError as error:
+            self.get_logger().error(f"rejected: {error}")
+            return str(error)
+        self._player.play(curve)
+        return ""
+
+    def stop(self) -> None:
+        """Brake along the motion that is played."""
+        if self._player is not None:
+            self._player.stop(self._now())
+
+    def close(self, patience_s: float = -1.0) -> bool:
+        """End; nothing runs beside the executor."""
+        self.destroy_node()
+        return True
+
+    def _load_file(self, path):
+        try:
+            self._load(read_text_file(path, "the URDF", SettingsError, MOST_BYTES))
+        except GpuPlannersError as error:
+            self.destroy_node()
+            raise SettingsError(f"robot_description_file or what goes with it: {error}") from error
+
+    def _take_robot(self, message):
+        if self._player is not None:
+            return
+        try:
+            self._load(message.data)
+        except GpuPlannersError as error:
+            self._state.fail(f"robot_description: {error}")
+
+    def _load(self, urdf):
+        values, every = self.values, read_joints(urdf)
+        srdf = read_text_file(values.srdf_file, "an SRDF", SettingsError, MOST_BYTES) if values.srdf_file else ""
+        joints = read_joints(urdf, values.joints, values.group, srdf)
+        self._player = Player(joints, self._body(joints, initial_positions(joints, values)))
+        resting = [name for name in every.names if name not in joints.names]
+        self._others = read_joints(urdf, resting) if resting else None
+        self._state.say(OK, "ready")
+        self.get_logger().info(
+            f"{self.values.controller}: {len(joints.names)} joints, {self.values.rate:g} Hz"
+            + (", moved by MuJoCo" if self.values.physics else "")
+        )
+
+    def _body(self, joints, start):
+        if not self.values.physics:
+            return Exact(start)
+        from .physics import Physical
+
+        return Physical(self.values, joints, start, self._now())
+
+    def _take_values(self, values):
+        self.values = values
+
+    def _take_trajectory(self, message):
+        text = self.why_not(message)
+        if text:
+            self.get_logger().error(f"rejected: {text}")
+        elif not self.begin(message) and self._action:
+            self._action.end("a trajectory came on the topic")
+
+    def _tick(self):
+        if self._player is None:
+            return
+        now, stamp = self._now(), self.get_clock().now().to_msg()
+        self._player.tick(now)
+        wanted, actual = self._player.wanted(now), self._player.body.state
+        others = self._others
+        message = JointState(
+            name=[*self.joints.names, *(others.names if others else ())],
+            position=[*actual.positions.tolist(), *(others.nearest_to_zero().tolist() if others else ())],
+            velocity=[*actual.velocities.tolist(), *([0.0] * len(others.names) if others else ())],
+        )
+        message.header.stamp = stamp
+        self._states.publish(message)
+        if self._action is not None:
+            error = float(np.abs(wanted.positions - actual.positions).max())
+            self._action.tick(now, self._player.is_over(now), error)
+            self._ticks += 1
+            if self._ticks % max(round(self.values.rate / FEEDBACK_HZ), 1) == 0:
+                self._action.feed_back(message.header, wanted, actual)
+        for contact in getattr(self._player.body, "contacts", ()):
+            if contact[1:3] not in self._told:
+                self._told.add(contact[1:3])
+                self._state.set_problem(
+                    " ".join(contact[1:3]),
+                    f"'{contact.first}' met '{contact.second}', {1e3 * contact.depth:.2f} mm deep",
+                )
+
+    def _facts(self):
+        return {
+            "controller": self.values.controller,
+            "joints": ", ".join(self.joints.names) if self._player else "none",
+            "physics": self.values.physics,
+            "problem": self._state.problem,
+        }
+
+    def _now(self):
+        return self.get_clock().now().nanoseconds * 1e-9
+
+
+def initial_positions(joints: Joints, values: PlayerParameters) -> np.ndarray:
+    """(n,) where the joints are at first; SettingsError for what they cannot be."""
+    given, state = values.initial_positions, joints.states.get(values.initial_state)
+    if given and len(given) != len(joints.names):
+        raise SettingsError(
+            f"parameter 'initial_positions' has {len(given)} numbers; there are {len(joints.names)} joints"
+        )
+    if values.initial_state and state is None:
+        known = ", ".join(joints.states) or "none"
+        raise SettingsError(f"parameter 'initial_state': the SRDF has no state '{values.initial_state}', only: {known}")
+    start = np.array(given) if given else joints.nearest_to_zero()
+    if state and not given:
+        start = np.array([state.get(name, value) for name, value in zip(joints.names, start, strict=True)])
+    outside = (start < joints.lower - 1e-9) | (start > joints.upper + 1e-9)
+    if outside.any():
+        raise SettingsError(f"joint '{joints.names[int(np.argmax(outside))]}' would begin beyond its limits")
+    return start
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the node until it is told to stop -> the exit code."""
+    return run(TrajectoryPlayer, "trajectory_player", arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""What a controller without hardware does with a curve: it follows it, holds its end, and stops within limits."""
+
+from typing import Protocol
+
+import numpy as np
+
+from ...arm.control.joints import Joints
+from ...arm.control.spline import Spline, State
+from ...arm.control.stopping import stop_along
+
+
+class Body(Protocol):
+    """What moves: nothing but numbers, or a simulation."""
+
+    @property
+    def state(self) -> State:
+        """Where the joints are, (n,) each."""
+
+    def follow(self, curve: Spline, now: float) -> None:
+        """Be where a curve is at a time, in seconds on the clock of the curve."""
+
+
+class Exact:
+    """Joints that are exactly where they should be."""
+
+    def __init__(self, positions: np.ndarray) -> None:
+        self.state = State(positions, np.zeros_like(positions), np.zeros_like(positions))
+
+    def follow(self, curve: Spline, now: float) -> None:
+        self.state = curve.at(now)
+
+
+class Player:
+    """Plays curves on joints.
+
+    joints: with the limits that stops keep to; body: what moves
+    """
+
+    def __init__(self, joints: Joints, body: Body) -> None:
+        self.joints, self.body = joints, body
+        self._curve = Spline([0.0], body.state.positions[None])
+
+    def play(self, curve: Spline) -> None:
+        """Follow a curve from now on, which passes where the joints are."""
+        self._curve = curve
+
+    def wanted(self, now: float) -> State:
+        """Where the joints should be."""
+        return self._curve.at(now)
+
+    def stop(self, now: float) -> None:
+        """Brake along the curve."""
+        if not self.is_over(now):
+            stop = Spline.of(stop_along(self._curve, now, self.joints.acceleration))
+            self._curve = Spline(stop.times + now, stop.positions, stop.velocities, stop.accelerations)
+
+    @property
+    def ends(self) -> float:
+        """When the curve ends, in seconds on its clock."""
+        return self._curve.end
+
+    def is_over(self, now: float) -> bool:
+        """Has the curve ended?"""
+        return now >= self._curve.end
+
+    def tick(self, now: float) -> None:
+        """Move on to a time."""
+        self.body.follow(self._curve, now)

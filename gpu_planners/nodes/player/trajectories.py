@@ -1,0 +1,89 @@
+"""Trajectory messages as a joint trajectory controller takes them: checked by its rules, and made a curve.
+
+The rules are those of ros2_controllers' joint_trajectory_controller with its default parameters. Beyond them the first
+point must lie where the robot is, where it has to be there at once: a robot cannot jump.
+"""
+
+import numpy as np
+from trajectory_msgs.msg import JointTrajectory
+
+from ...arm.control.joints import Joints
+from ...arm.control.spline import Spline, State
+from ...errors import ConfigurationError
+
+SOON_S = 1e-6
+SPEED_AT_END = 1.2e-7  # as float32 tells it from 0
+
+
+def check_trajectory(message: JointTrajectory, joints: Joints, now: float) -> None:
+    """ConfigurationError says which rule a trajectory breaks. now: seconds on the node's clock"""
+    if sorted(message.joint_names) != sorted(joints.names):
+        raise ConfigurationError(
+            f"the trajectory is for the joints {', '.join(message.joint_names) or 'none'}; "
+            f"allowed: {', '.join(joints.names)}"
+        )
+    if not message.points:
+        raise ConfigurationError("the trajectory has no points")
+    last, count = -1.0, len(joints.names)
+    for number, point in enumerate(message.points):
+        _check_point(point, f"point {number}", count)
+        time = _seconds(point.time_from_start)
+        if number and time <= last:
+            raise ConfigurationError(f"the time of point {number} is {time} s, after {last} s of the one before")
+        last = time
+    fast = np.abs(np.asarray(message.points[-1].velocities, dtype=float)) > SPEED_AT_END
+    if fast.any():
+        raise ConfigurationError(f"the last velocity of joint '{message.joint_names[int(np.argmax(fast))]}' is not 0")
+    stamp = _seconds(message.header.stamp)
+    if stamp and stamp + last < now:
+        raise ConfigurationError(f"the trajectory ended {now - stamp - last:.3g} s ago, by its stamp")
+
+
+def curve_of(message: JointTrajectory, joints: Joints, state: State, now: float, tolerance: float) -> Spline:
+    """The curve of a checked trajectory over the node's clock, in seconds.
+
+    state: of the joints now; where the first point comes later, the curve goes there from it
+    tolerance: how far the first point may lie from the state where it does not, rad or m
+    """
+    order = [list(message.joint_names).index(name) for name in joints.names]
+    begin = _seconds(message.header.stamp) or now
+    times = [begin + _seconds(point.time_from_start) for point in message.points]
+    columns = [
+        [_ordered(getattr(point, name), order) for point in message.points]
+        for name in ("positions", "velocities", "accelerations")
+    ]
+    if times[0] > now + SOON_S:
+        for rows, values in zip(columns, state, strict=True):
+            rows.insert(0, values if np.isfinite(rows[0]).all() else np.full(len(order), np.nan))
+        columns[0][0] = state.positions
+        times.insert(0, now)
+    curve = Spline(times, *columns)
+    off = np.abs(curve.at(now).positions - state.positions)
+    if off.max() > tolerance:
+        name = joints.names[int(np.argmax(off))]
+        raise ConfigurationError(
+            f"the trajectory would begin {off.max():.3g} from where joint '{name}' is; "
+            f"allowed: {tolerance:g} rad or m, the parameter start_tolerance"
+        )
+    return curve
+
+
+def _check_point(point, what, count):
+    for name, needed in (("positions", True), ("velocities", False), ("accelerations", False)):
+        values = getattr(point, name)
+        if len(values) != count and (needed or len(values)):
+            raise ConfigurationError(f"{what} has {len(values)} {name}; there are {count} joints")
+        if not np.isfinite(values).all():
+            raise ConfigurationError(f"{what}: {name} must be finite numbers")
+    if len(point.accelerations) and not len(point.velocities):
+        raise ConfigurationError(f"{what} has accelerations but no velocities")
+    if len(point.effort):
+        raise ConfigurationError(f"{what} has efforts; this controller commands positions")
+
+
+def _ordered(values, order):
+    return np.asarray(values, dtype=float)[order] if len(values) else np.full(len(order), np.nan)
+
+
+def _seconds(time):
+    return time.sec + 1e-9 * time.nanosec

@@ -1,0 +1,38 @@
+"""An arm on a desk, without hardware: the node arm_planner, and trajectory_player, which moves the arm.
+
+    ros2 launch gpu_planners desk.launch.py rviz:=true
+
+The arm is the package's own, urdf/desk_arm.urdf, among the obstacles of config/scenes/desk.yaml.
+"""
+
+from gpu_planners.nodes.common.launching import launch_description, rviz_wanted, usual_arguments
+from gpu_planners.share import share_folder
+
+ARGUMENTS = usual_arguments("arm_planner", "Root link of the robot, in which RViz shows all; empty: base_link") | {
+    "player": ("true", "What moves the arm: true, trajectory_player; physics: moved by MuJoCo; false: nothing"),
+    "scene": (str(share_folder() / "config" / "scenes" / "desk.yaml"), "YAML file of obstacles"),
+}
+
+
+def start(given):
+    from launch.actions import IncludeLaunchDescription
+    from launch.launch_description_sources import PythonLaunchDescriptionSource
+
+    rviz_wanted(given)  # before anything is started
+    share = share_folder()
+    robot = {
+        "urdf": str(share / "urdf" / "desk_arm.urdf"),
+        "srdf": str(share / "urdf" / "desk_arm.srdf"),
+        "initial_state": "ready",
+        "fixed_frame": given["fixed_frame"] or "base_link",
+    }
+    return [
+        IncludeLaunchDescription(
+            PythonLaunchDescriptionSource(str(share / "launch" / "arm_planner.launch.py")),
+            launch_arguments=(given | robot).items(),
+        )
+    ]
+
+
+def generate_launch_description():
+    return launch_description(ARGUMENTS, start)

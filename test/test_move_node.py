@@ -1,0 +1,153 @@
+"""The action ~/move over real DDS: arm_planner, trajectory_player and a client, with obstacles that come meanwhile."""
+
+import time
+
+import numpy as np
+import pytest
+from action_msgs.msg import GoalStatus
+from move_harness import Desk
+from node_harness import GROUP, ROBOT, marker, request
+from running_node import shared
+from visualization_msgs.msg import Marker
+
+from gpu_planners_msgs.action import Move
+
+pytestmark = [pytest.mark.ros, pytest.mark.timeout(600)]
+
+CODES = Move.Result
+INVALIDATED = -3
+HOME = (0.0, 0.0, 0.0)
+SLOW = {"velocity_scaling": 0.3}
+BLOCK = {"type": "box", "size": (0.2, 0.2, 0.4)}
+RADIUS = 0.8  # from the shoulder's axis to the block, which the fore arm sweeps over
+
+
+class Here(Desk):
+    def restore(self):
+        """At home, and nothing in the way."""
+        self.publish_obstacles(marker(namespace="", action=Marker.DELETEALL))
+        self.wait_until(lambda: not self.node._scene.objects.standing)
+        super().restore()
+        if np.abs(self.place() - HOME).max() > 1e-3:
+            assert self.send(HOME).wait().result.code == CODES.SUCCESS
+
+
+node_of_module, desk = shared(Here)
+
+
+def block_at(angle):
+    """A marker that blocks the arm stretched out at an angle of the shoulder; in the plate's frame that is turned."""
+    turned = angle + np.pi / 2
+    return marker(position=(RADIUS * np.cos(turned), RADIUS * np.sin(turned), 0.1), scale=BLOCK["size"])
+
+
+def coal_scene(tmp_path, angle):
+    oracles = pytest.importorskip("oracles", reason="coal is not installed")
+    turned = angle + np.pi / 2
+    (tmp_path / "robot.urdf").write_text(ROBOT)
+    pose = np.eye(4)
+    pose[:3, 3] = RADIUS * np.cos(turned), RADIUS * np.sin(turned), 0.1
+    obstacles = [{"name": "block", **BLOCK, "pose": pose}]
+    return oracles.CoalScene(tmp_path / "robot.urdf", None, obstacles, joints=GROUP, self_pairs=[])
+
+
+def played(desk, since):
+    """(K, dof) joint states from a number on."""
+    return np.array([q for _, q in desk.seen[since:]])
+
+
+def test_it_moves_to_the_goal(desk):
+    moving = desk.send((1.0, 0.5, 0.2))
+    answer = moving.wait()
+    assert answer.status == GoalStatus.STATUS_SUCCEEDED
+    assert answer.result.code == CODES.SUCCESS and answer.result.plans == 1 and answer.result.message
+    desk.wait_until(lambda: np.allclose(desk.place(), (1.0, 0.5, 0.2), atol=1e-6), timeout=5)
+    states = [one.state for one in moving.feedback]
+    assert states[0] == "planning" and "moving" in states
+    told = [one for one in moving.feedback if one.state == "moving"]
+    assert np.all(np.diff([one.progress for one in told]) >= 0)
+    assert all(0 <= one.remaining_s for one in told)
+
+
+def test_an_obstacle_in_the_way_stops_it(desk, tmp_path):
+    since = len(desk.seen)
+    moving = desk.send((2.5, 0.0, 0.0), **SLOW)
+    moving.wait_for("moving", 0.2)
+    desk.publish_obstacles(block_at(2.0))
+    answer = moving.wait()
+    assert answer.status == GoalStatus.STATUS_ABORTED
+    assert answer.result.code == INVALIDATED and "test/0" in answer.result.message
+    path = played(desk, since)
+    assert 0.2 < path[-1][0] < 1.9 and np.abs(path[:, 1:]).max() < 1e-6  # on the planned line
+    assert coal_scene(tmp_path, 2.0).first_collision(path, spacing=0.001) is None
+
+
+def test_it_goes_another_way_around(desk, tmp_path):
+    since = len(desk.seen)
+    moving = desk.send((2.5, 0.0, 0.0), replans=2, **SLOW)
+    moving.wait_for("moving", 0.2)
+    desk.publish_obstacles(block_at(2.0))
+    answer = moving.wait()
+    assert answer.result.code == CODES.SUCCESS and answer.result.plans == 2
+    states = [one.state for one in moving.feedback]
+    assert "stopping" in states
+    path = played(desk, since)
+    assert coal_scene(tmp_path, 2.0).first_collision(path, spacing=0.001) is None
+
+
+def test_an_obstacle_elsewhere_does_not(desk):
+    moving = desk.send((1.5, 0.0, 0.0), **SLOW)
+    moving.wait_for("moving", 0.2)
+    desk.publish_obstacles(block_at(-1.5))
+    assert moving.wait().result.code == CODES.SUCCESS
+
+
+def test_an_obstacle_behind_it_does_not(desk):
+    moving = desk.send((2.5, 0.0, 0.0), **SLOW)
+    moving.wait_for("moving", 0.6)
+    desk.publish_obstacles(block_at(0.3))
+    assert moving.wait().result.code == CODES.SUCCESS
+
+
+def test_a_cancel_stops_it_on_its_path(desk):
+    since = len(desk.seen)
+    moving = desk.send((2.5, 0.0, 0.0), **SLOW)
+    moving.wait_for("moving", 0.3)
+    asked = time.monotonic()
+    moving.handle.cancel_goal_async()
+    answer = moving.wait()
+    took = time.monotonic() - asked
+    assert answer.status == GoalStatus.STATUS_CANCELED and answer.result.code == CODES.PREEMPTED
+    path = played(desk, since)
+    assert 0.5 < path[-1][0] < 2.0 and np.abs(path[:, 1:]).max() < 1e-6
+    print("cancel to result", took)
+
+
+def test_a_cancel_while_it_plans(desk):
+    moving = desk.send((2.0, 0.0, 0.0), planner="rrt_star", time_limit_s=30.0)
+    moving.handle.cancel_goal_async()
+    answer = moving.wait()
+    assert answer.status == GoalStatus.STATUS_CANCELED and answer.result.code == CODES.PREEMPTED
+    assert np.abs(played(desk, -5) - HOME).max() < 1e-6
+
+
+def test_a_second_goal_is_refused(desk):
+    moving = desk.send((1.5, 0.0, 0.0), **SLOW)
+    moving.wait_for("moving")
+    answer = desk.send((-1.0, 0.0, 0.0)).wait()
+    assert answer.result.code == CODES.CONTROL_FAILED and "another motion" in answer.result.message
+    assert moving.wait().result.code == CODES.SUCCESS
+
+
+def test_a_goal_in_collision_is_refused(desk):
+    desk.publish_obstacles(block_at(1.0))
+    desk.wait_until(lambda: desk.facts["obstacles"] == "1")
+    answer = desk.send((1.0, 0.0, 0.0)).wait()
+    assert answer.status == GoalStatus.STATUS_ABORTED and answer.result.code == -12
+
+
+def test_a_plan_alone_moves_nothing(desk):
+    since = len(desk.seen)
+    assert desk.plan(request()).code == CODES.SUCCESS
+    desk.wait_until(lambda: len(desk.seen) > since + 30)
+    assert np.abs(played(desk, since) - HOME).max() < 1e-6

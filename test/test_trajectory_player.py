@@ -1,0 +1,140 @@
+"""The node trajectory_player: what it takes, plays and refuses; over DDS, without control_msgs."""
+
+import numpy as np
+import pytest
+from builtin_interfaces.msg import Duration
+from node_harness import GROUP, ROBOT
+from rcl_interfaces.srv import GetParameters
+from running_node import LATCHED, RunningNode, starter
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from gpu_planners.arm.control.joints import read_joints
+from gpu_planners.arm.control.spline import Spline, State
+from gpu_planners.arm.trajectory import time_parameterize
+from gpu_planners.errors import ConfigurationError, SettingsError
+from gpu_planners.nodes.player.node import TrajectoryPlayer
+from gpu_planners.nodes.player.player import Exact, Player
+from gpu_planners.nodes.player.trajectories import check_trajectory, curve_of
+
+pytestmark = [pytest.mark.ros, pytest.mark.timeout(120)]
+JOINTS = read_joints(ROBOT, GROUP)
+REST = State(*np.zeros((3, 3)))
+
+
+def trajectory(positions, times, velocities=None, names=GROUP):
+    points = [
+        JointTrajectoryPoint(positions=list(q), time_from_start=Duration(sec=int(t), nanosec=round(t % 1 * 1e9)))
+        for q, t in zip(positions, times, strict=True)
+    ]
+    for point, v in zip(points, velocities or [], strict=False):
+        point.velocities = list(v)
+    return JointTrajectory(joint_names=list(names), points=points)
+
+
+def test_what_a_controller_refuses_is_refused():
+    there, back = [0.1, 0.2, 0.3], [0.0, 0.0, 0.0]
+    check_trajectory(trajectory([there, back], [1.0, 2.0]), JOINTS, 0.0)
+    for wrong, text in (
+        (trajectory([there], [1.0], names=GROUP[:2]), "elbow"),
+        (trajectory([], []), "no points"),
+        (trajectory([there, back], [1.0, 1.0]), "time of point 1"),
+        (trajectory([there[:2]], [1.0]), "2 positions"),
+        (trajectory([there], [1.0], [[0.0, 0.5, 0.0]]), "last velocity of joint 'elbow'"),
+        (trajectory([[np.nan, 0.0, 0.0]], [1.0]), "finite"),
+    ):
+        with pytest.raises(ConfigurationError, match=text):
+            check_trajectory(wrong, JOINTS, 0.0)
+    late = trajectory([there], [1.0])
+    late.header.stamp.sec = 5
+    check_trajectory(late, JOINTS, 5.5)
+    with pytest.raises(ConfigurationError, match=r"ended 1 s ago"):
+        check_trajectory(late, JOINTS, 7.0)
+
+
+def test_joints_are_matched_by_name():
+    names = [GROUP[2], GROUP[0], GROUP[1]]
+    curve = curve_of(trajectory([[3.0, 1.0, 2.0]], [1.0], names=names), JOINTS, REST, 10.0, 0.01)
+    assert curve.at(11.0).positions.tolist() == [1.0, 2.0, 3.0]
+    assert np.allclose(curve.at(10.5).positions, [0.5, 1.0, 1.5])  # a line from where the joints are
+
+
+def test_a_jump_is_refused():
+    with pytest.raises(ConfigurationError, match="'wrist'"):
+        curve_of(trajectory([[0.0, 0.0, 0.5], [0.0, 0.0, 1.0]], [0.0, 1.0]), JOINTS, REST, 0.0, 0.05)
+
+
+def test_a_stop_brakes_within_limits():
+    motion = time_parameterize([[0.0, 0.0, 0.0], [3.0, 1.0, 0.0]], JOINTS.velocity, JOINTS.acceleration)
+    points = [motion.positions, motion.velocities, motion.accelerations]
+    player = Player(JOINTS, Exact(np.zeros(3)))
+    player.play(Spline(motion.times + 5.0, *points))
+    player.stop(5.8)
+    times = np.arange(5.8, player.ends + 0.02, 0.002)
+    states = []
+    for now in times:
+        player.tick(now)
+        states.append(player.body.state.positions)
+    speeds = np.diff(states, axis=0) / 0.002
+    assert np.abs(speeds[-3:]).max() < 1e-6 and player.is_over(times[-1]) and np.abs(speeds[0]).max() > 0.5
+    assert (np.abs(np.diff(speeds, axis=0) / 0.002) < 1.1 * JOINTS.acceleration + 1e-3).all()
+
+
+class Running(RunningNode):
+    def __init__(self, robot=ROBOT, **parameters):
+        service = GetParameters, "get_parameters"
+        super().__init__(TrajectoryPlayer, "trajectory_player", service, {"joints": GROUP} | parameters)
+        self.states = self.received(JointState, "/joint_states", 100)
+        self.publisher(String, "/robot_description", LATCHED).publish(String(data=robot))
+        self.wait_until(lambda: self.states, timeout=20)
+
+    def place(self):
+        return np.array(self.states[-1].position[:3])
+
+
+start_player = starter(Running)
+
+
+def test_it_plays_what_comes_on_the_topic(start_player):
+    player = start_player(initial_positions=[0.1, 0.0, 0.0])
+    assert player.states[-1].name == [*GROUP, "slide"] and player.place()[0] == 0.1
+    topic = player.publisher(JointTrajectory, "/joint_trajectory_controller/joint_trajectory")
+    topic.publish(trajectory([[0.1, 0.4, 0.0], [0.5, 0.5, 0.5]], [0.3, 0.6]))
+    player.wait_until(lambda: np.allclose(player.place(), 0.5, atol=1e-9), timeout=20)
+    past = np.array([state.position[:3] for state in player.states])
+    assert np.abs(np.diff(past, axis=0)).max() < 0.2  # no jump
+    topic.publish(trajectory([[9.0, 0.4]], [0.3], names=GROUP[:2]))
+    topic.publish(trajectory([[0.0, 0.0, 0.0]], [0.3]))
+    player.wait_until(lambda: np.allclose(player.place(), 0.0, atol=1e-9), timeout=20)
+
+
+def test_the_controller_has_the_name_of_the_parameter(start_player):
+    player = start_player(controller="arm_controller")
+    topic = player.publisher(JointTrajectory, "/arm_controller/joint_trajectory")
+    topic.publish(trajectory([[0.2, 0.2, 0.2]], [0.2]))
+    player.wait_until(lambda: np.allclose(player.place(), 0.2, atol=1e-9), timeout=20)
+
+
+def test_parameters_that_cannot_be_are_named(tmp_path, start_player):
+    (tmp_path / "robot.urdf").write_text(ROBOT)
+    file = str(tmp_path / "robot.urdf")
+    for wrong, text in (
+        ({"initial_positions": [1.0]}, "1 numbers"),
+        ({"initial_positions": [0.0, 0.0, 5.0]}, "'wrist' would begin beyond"),
+        ({"initial_state": "ready"}, "no state 'ready'"),
+        ({"joints": ["tail"]}, "tail"),
+    ):
+        with pytest.raises(SettingsError, match=text):
+            start_player(robot_description_file=file, **wrong)
+    with pytest.raises(SettingsError, match="robot_description_file"):
+        start_player(physics=True)
+
+
+def test_physics_moves_the_joints(tmp_path, start_player):
+    pytest.importorskip("mujoco", reason="mujoco is not installed: pip install 'gpu_planners[sim]'")
+    (tmp_path / "robot.urdf").write_text(ROBOT)
+    player = start_player(robot_description_file=str(tmp_path / "robot.urdf"), physics=True)
+    topic = player.publisher(JointTrajectory, "/joint_trajectory_controller/joint_trajectory")
+    topic.publish(trajectory([[0.2, 0.1, 0.3]], [0.5]))
+    player.wait_until(lambda: np.allclose(player.place(), [0.2, 0.1, 0.3], atol=1e-3), timeout=20)
