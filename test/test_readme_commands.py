@@ -1,4 +1,4 @@
-"""The README's lines for ROS: each service call is answered, by the nodes that its launch lines start; pasted into a shell
+"""README's lines for ROS: each service call is answered by the nodes that its launch lines start; pasted into a shell
 where ros2 is installed, else as the messages that they spell."""
 
 import importlib

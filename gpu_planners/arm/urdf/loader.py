@@ -170,8 +170,8 @@ def planning_joints(
             raise RobotDescriptionError(
                 f"joint '{name}' is {known[name].type} and cannot be planned; plannable: {', '.join(PLANNABLE)}"
             )
-        if known[name].mimic:
-            raise RobotDescriptionError(f"joint '{name}' mimics '{known[name].mimic[0]}': plan that one")
+        if mimic := known[name].mimic:
+            raise RobotDescriptionError(f"joint '{name}' mimics '{mimic[0]}': plan that one")
     if len(set(joints)) < len(joints):
         twice = next(name for name in joints if joints.count(name) > 1)
         raise RobotDescriptionError(f"joint '{twice}' is named twice among the planning joints")
