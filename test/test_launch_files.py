@@ -46,8 +46,8 @@ def module_of(file):
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_the_usual_arguments_are_there(file):
-    on_map = file.name.startswith(("fleet", "grid"))
-    assert set(module_of(file).ARGUMENTS) >= USUAL_ARGUMENTS | ({"map"} if on_map else ROBOT_ARGUMENTS)
+    more = {"fleet": {"map"}, "grid": {"map"}, "desk": set()}.get(file.name.split("_")[0].split(".")[0], ROBOT_ARGUMENTS)
+    assert set(module_of(file).ARGUMENTS) >= USUAL_ARGUMENTS | more
 
 
 def test_the_demo_passes_on_every_argument_of_the_planner():

@@ -37,6 +37,7 @@ from moveit_msgs.srv import (
 )
 from node_harness import GROUP, LATCHED, ROBOT, RunningNode, joints
 from node_harness import request as plan_request
+from octomap_msgs.msg import Octomap, OctomapWithPose
 from oracles import CoalScene
 from pinocchio_poses import pinocchio_poses
 from rclpy.action import ActionClient
@@ -44,6 +45,7 @@ from running_node import starter
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
 from shape_msgs.msg import SolidPrimitive
+from test_scene_node import octree_of
 
 from gpu_planners.nodes.arm.conversions import seconds
 
@@ -274,6 +276,19 @@ def test_a_whole_scene_replaces_the_objects_for_a_request(node):
     request.start_state = RobotState()
     check_motion(node.move(request, whole)[1], (0.0, 0.2, 0.0))
     assert list(node.objects()) == ["wall"]
+
+
+def test_the_octomap_of_a_scene_is_an_obstacle(node):
+    scene, octomap = messages.scene(), OctomapWithPose()
+    octomap.header.frame_id, octomap.origin = "plate", messages.pose((0.1, 0.0, 0.0))
+    octomap.octomap = Octomap(binary=True, id="OcTree", resolution=0.1)
+    octomap.octomap.data = np.frombuffer(octree_of((-8, 6, 1)), np.int8).tolist()  # x from -0.8, moved by 0.1
+    scene.world.octomap = octomap
+    request = messages.motion_request(messages.joint_goal((0.82, 0.0, 0.0)))
+    _, result = node.move(request, scene)
+    assert result.error_code.val == CODES.GOAL_IN_COLLISION and "<octomap>" in result.error_code.message
+    assert node.move(messages.motion_request(messages.joint_goal((0.4, 0.0, 0.0))), scene)[1].error_code.val == 1
+    assert node.move(request)[1].error_code.val == CODES.SUCCESS
 
 
 def test_planner_id_scaling_and_attempts(node):

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import PoseStamped
-from moveit_msgs.msg import ConstraintEvalResult, ContactInformation
+from moveit_msgs.msg import ConstraintEvalResult, ContactInformation, MoveItErrorCodes
 from moveit_msgs.srv import GetPositionFK, GetPositionIK, GetStateValidity
 from std_msgs.msg import Header
 
@@ -22,6 +22,7 @@ from .scene_messages import Beside
 from .shapes import pose_message, read_pose
 from .states import complete, state_message
 
+SOURCE = "gpu_planners"  # of error codes
 IK_TIMEOUT_S = 1.0  # where a request gives none
 IK_TOLERANCE = 1e-6  # m and rad
 
@@ -73,7 +74,7 @@ def inverse_kinematics(
     response = GetPositionIK.Response()
     solution = positions | dict(zip(robot.joint_names, found.q[0].tolist(), strict=True))
     response.solution = state_message(robot, solution, reference.objects)
-    response.error_code.val, response.error_code.message = codes.SUCCESS, f"link '{link}' placed"
+    response.error_code = code_message(codes.SUCCESS, f"link '{link}' placed")
     return response
 
 
@@ -89,7 +90,7 @@ def forward_kinematics(request: GetPositionFK.Request, reference: Reference) -> 
         response.fk_link_names.append(name)
     if not request.fk_link_names:
         raise RequestError(codes.INVALID_LINK_NAME, "the request names no link: give fk_link_names")
-    response.error_code.val, response.error_code.message = codes.SUCCESS, f"{len(request.fk_link_names)} poses"
+    response.error_code = code_message(codes.SUCCESS, f"{len(request.fk_link_names)} poses")
     return response
 
 
@@ -111,6 +112,11 @@ def validity(
         ]
         response.valid = response.valid and all(one.result for one in response.constraint_result)
     return response
+
+
+def code_message(value: int, text: str) -> MoveItErrorCodes:
+    """MoveItErrorCodes with its sentence."""
+    return MoveItErrorCodes(val=value, message=text, source=SOURCE)
 
 
 def within_limits(robot: RobotModel, q: np.ndarray) -> bool:

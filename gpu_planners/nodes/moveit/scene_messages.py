@@ -17,7 +17,8 @@ from std_msgs.msg import ColorRGBA
 
 from ...arm import RobotModel
 from ..arm import codes
-from ..arm.scene_objects import SceneObjects, Source
+from ..arm.cloud_messages import octomap_bricks
+from ..arm.scene_objects import SceneObject, SceneObjects, Source
 from ..common.request_error import RequestError
 from . import objects as object_messages
 from . import states
@@ -26,6 +27,7 @@ from .shapes import read_pose
 from .states import State
 
 EVERYTHING = 0xFFFFFFFF
+OCTOMAP = "<octomap>"  # what MoveIt calls it in its allowed collision matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,11 +100,6 @@ def apply(
             codes.INVALID_ROBOT_STATE,
             f"the planning scene is for robot '{message.robot_model_name}'; this node plans robot '{robot.name}'",
         )
-    if message.world.octomap.octomap.data:
-        raise RequestError(
-            codes.FAILURE,
-            "the planning scene holds an octomap, which is not taken from here; send the octomap to the node",
-        )
     objects, positions = state.objects, state.positions
     if not message.is_diff:
         kept = {name: one for name, one in objects.standing.items() if one.source == Source.FILE}
@@ -114,6 +111,8 @@ def apply(
     reference = Reference(robot, KnownFrames(frames, beside.frames), objects, positions)
     for one in message.world.collision_objects:
         reference = reference.with_objects(object_messages.change(one, reference))
+    if message.world.octomap.octomap.data:
+        reference = reference.with_objects(reference.objects.add(_octomap(message.world.octomap, reference)))
     diff = message.robot_state.is_diff or message.is_diff
     reference = reference.with_objects(_attached(message, reference, diff))
     objects = _allowed(message.allowed_collision_matrix, robot, reference.objects)
@@ -160,6 +159,13 @@ def allowed_message(robot: RobotModel, objects: SceneObjects) -> AllowedCollisio
         default_entry_names=sorted(objects.allowed),
         default_entry_values=[True] * len(objects.allowed),
     )
+
+
+def _octomap(message, reference):
+    """The octomap of a scene as an object of voxels, in place of the one before."""
+    what = f"object '{OCTOMAP}'"
+    T_root_map = reference.frame(message.header.frame_id, what) @ read_pose(message.origin, OCTOMAP)
+    return SceneObject(OCTOMAP, (octomap_bricks(OCTOMAP, message.octomap, np.eye(4)),), T_root_map, Source.MOVEIT)
 
 
 def _frames(message, robot, frames, beside):

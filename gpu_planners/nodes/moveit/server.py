@@ -12,7 +12,6 @@ from moveit_msgs.msg import (
     AttachedCollisionObject,
     CollisionObject,
     DisplayTrajectory,
-    MoveItErrorCodes,
     PlannerInterfaceDescription,
     PlanningScene,
     PlanningSceneWorld,
@@ -40,11 +39,11 @@ from ..common.qos import LATCHED
 from ..common.request_error import error_text
 from . import answers, planning
 from . import objects as object_messages
+from .answers import SOURCE, code_message
 from .reference import Reference
 from .scene_messages import EVERYTHING, Beside, KnownFrames, apply, is_empty, scene_message
 from .states import State, complete, read_carried, read_positions, state_message
 
-NAME = "gpu_planners"  # source of error codes, and what planners are listed under
 CHANGES = QoSProfile(depth=100)  # of topics that change the scene
 MOST_WAITING = 1000  # messages kept for a robot that has not come yet
 SHOW_EVERY_S = 0.1  # monitored_planning_scene, while the scene changes
@@ -130,7 +129,7 @@ class MoveItServer:
             trajectory_start=start, planned_trajectory=motion.trajectory, planning_time=motion.planning_time_s
         )
         executes = self._whole and not options.plan_only
-        result.error_code = _code(
+        result.error_code = code_message(
             codes.CONTROL_FAILED if executes else codes.SUCCESS,
             f"{motion.text}; the motion is not executed, for this action only plans: set plan_only"
             if executes
@@ -143,14 +142,14 @@ class MoveItServer:
         return MoveGroup.Result(error_code=self._code_of(error, "move_group"))
 
     def _move_cancelled(self):
-        return MoveGroup.Result(error_code=_code(codes.PREEMPTED, "cancelled"))
+        return MoveGroup.Result(error_code=code_message(codes.PREEMPTED, "cancelled"))
 
     def _plan_path(self, request, response):
         motion, start = self._planned(request.motion_plan_request, PlanningScene())
         answer = response.motion_plan_response
         answer.trajectory_start, answer.trajectory = start, motion.trajectory
         answer.group_name = request.motion_plan_request.group_name
-        answer.planning_time, answer.error_code = motion.planning_time_s, _code(codes.SUCCESS, motion.text)
+        answer.planning_time, answer.error_code = motion.planning_time_s, code_message(codes.SUCCESS, motion.text)
         self._tell("plan_kinematic_path", motion.text)
         return response
 
@@ -201,7 +200,7 @@ class MoveItServer:
 
     def _list(self, request, response):
         response.planner_interfaces = [
-            PlannerInterfaceDescription(name=NAME, pipeline_id=NAME, planner_ids=list(PLANNERS))
+            PlannerInterfaceDescription(name=SOURCE, pipeline_id=SOURCE, planner_ids=list(PLANNERS))
         ]
         return response
 
@@ -294,11 +293,7 @@ class MoveItServer:
     def _code_of(self, error, what):
         text = error_text(error)
         self._logger.warning(f"{what}: {text}")
-        return _code(codes.code_of(error), text)
+        return code_message(codes.code_of(error), text)
 
     def _tell(self, what, text):
         self._logger.info(f"{what}: {text}")
-
-
-def _code(value: int, text: str) -> MoveItErrorCodes:
-    return MoveItErrorCodes(val=value, message=text, source=NAME)
