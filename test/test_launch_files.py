@@ -46,7 +46,9 @@ def module_of(file):
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_the_usual_arguments_are_there(file):
-    more = {"fleet": {"map"}, "grid": {"map"}, "desk": set()}.get(file.name.split("_")[0].split(".")[0], ROBOT_ARGUMENTS)
+    more = {"fleet": {"map"}, "grid": {"map"}, "desk": set()}.get(
+        file.name.split("_")[0].split(".")[0], ROBOT_ARGUMENTS
+    )
     assert set(module_of(file).ARGUMENTS) >= USUAL_ARGUMENTS | more
 
 
