@@ -23,6 +23,7 @@ LIBRARIES = [
 
 # ROS 2 Jazzy as wheels. Where ROS 2 is installed, its own packages serve instead: see package.xml.
 ROS_WHEELS = [
+    "ros-jazzy-action-msgs",
     "ros-jazzy-ament-index-python",
     "ros-jazzy-diagnostic-msgs",
     "ros-jazzy-geometry-msgs",

@@ -33,11 +33,19 @@ class Desk(node_harness.RunningNode):
         self._player_executor.add_node(self.player)
         threading.Thread(target=self._player_executor.spin, daemon=True).start()
         self.publish_robot(ROBOT)
+        assert self.plan(node_harness.request()).code == 1  # when all is compiled
         self.move_client = ActionClient(self.client_node, Move, "/arm_planner/move")
         assert self.move_client.wait_for_server(10)
         self.seen = []
         self.client_node.create_subscription(JointState, "/joint_states", self._see, 100)
         self.wait_until(lambda: self.seen)
+
+    @property
+    def status(self):
+        """Of arm_planner; both nodes tell theirs."""
+        ours = []
+        self.wait_until(lambda: ours.extend(s for m in self._statuses for s in m.status if "arm" in s.name) or ours)
+        return ours[-1]
 
     def send(self, positions, **fields):
         """A Moving to a goal."""

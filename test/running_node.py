@@ -101,8 +101,12 @@ class RunningNode:
 
     @property
     def status(self):
-        self.wait_until(lambda: self._statuses)
-        return self._statuses[-1].status[0]
+        name = self.node.get_fully_qualified_name()  # nodes of other runs may share the domain
+        self.wait_until(lambda: self._own_statuses(name))
+        return self._own_statuses(name)[-1]
+
+    def _own_statuses(self, name):
+        return [message.status[0] for message in self._statuses if message.status[0].name == name]
 
     @property
     def facts(self):

@@ -63,6 +63,8 @@ def test_arguments_lead_to_parameters_of_the_node(name):
         "fixed_frame",
         "package_dir",
         "robot_state_publisher",
+        "player",
+        "initial_state",
     }
     for parameter, kind in module.PARAMETERS.values():
         assert type(declared[parameter]) is kind

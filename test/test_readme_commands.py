@@ -15,11 +15,8 @@ from checkout import ROOT
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
-import numpy as np
 import running_node
-from grid_harness import map_message
-from nav_msgs.msg import OccupancyGrid
-from running_node import LATCHED, starter
+from running_node import starter
 from sensor_msgs.msg import JointState
 
 from gpu_planners.arm import load_urdf
@@ -81,7 +78,7 @@ def test_a_service_call_is_answered(start_node, name, kind, text):
         more = {"robot_description_file": str(DESK[0]), "srdf_file": str(DESK[1]), "group": "arm"}
         more["scene_file"] = str(share_folder() / "config/scenes/desk.yaml")
     else:
-        more = {}
+        more = {"map_file": str(share_folder() / "config/maps/hall.yaml")}
     running = start_node(node, service, kind, **more)
     if node == "arm_planner":  # as trajectory_player would tell
         robot = load_urdf(DESK[0], srdf=DESK[1], group="arm")
@@ -90,9 +87,6 @@ def test_a_service_call_is_answered(start_node, name, kind, text):
         states.publish(state)
         running.client_node.create_timer(0.1, lambda: states.publish(state))
     else:
-        running.publisher(OccupancyGrid, "/map", LATCHED).publish(
-            map_message(np.zeros((10, 10), np.int8), resolution=1.0)
-        )
         running.wait_until(lambda: running.status.message == "ready")
     response = running.plan(fill(kind.Request(), yaml.safe_load(text)))
     assert response.code == SUCCESS[node], response.message

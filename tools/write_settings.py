@@ -1,4 +1,4 @@
-"""Write the parameter files of the nodes (config/*_planner.yaml) and docs/settings.md from the settings classes.
+"""Write the parameter files of the nodes (config/*.yaml) and docs/settings.md from the settings classes.
 
     .venv/bin/python tools/write_settings.py
 

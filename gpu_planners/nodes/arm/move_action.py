@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rclpy.node import Node
+from trajectory_msgs.msg import JointTrajectory
 
 from gpu_planners_msgs.action import Move
 from gpu_planners_msgs.srv import PlanMotion
@@ -18,6 +19,7 @@ from gpu_planners_msgs.srv import PlanMotion
 from ..common.diagnostics import steady_clock
 from ..common.inbox import Inbox
 from ..common.long_action import Ending, LongAction
+from ..common.qos import LATCHED
 from ..common.request_error import error_text
 from ..common.worker import Worker
 from . import codes as error_codes
@@ -65,6 +67,7 @@ class MoveAction:
         self._inbox = Inbox(node)
         self._controller = Controller(node, values().controller_action)
         self._action = LongAction(node, Move, "~/move", self._accept, self._cancel)
+        self._executing = node.create_publisher(JointTrajectory, "~/executing", LATCHED)
         self._timer = node.create_timer(TICK_S, self._tick, clock=steady_clock())
         self._timer.cancel()
 
@@ -127,6 +130,7 @@ class MoveAction:
         if problem := self._controller.problem:
             self._finish(run, error_codes.CONTROL_FAILED, problem)
             return
+        self._executing.publish(response.trajectory)  # before it begins: other arms should know
         run.state, run.plans, run.goal_index, run.motion = "sending", run.plans + 1, response.goal_index, motion
         run.checking, run.checked = False, time.monotonic()
         run.execution = self._controller.send(
@@ -256,6 +260,8 @@ class MoveAction:
     def _finish(self, run, code, message):
         if run is self._run:
             self._run = None
+            if run.plans:
+                self._executing.publish(JointTrajectory())
         logger = self._node.get_logger()
         if code == error_codes.SUCCESS:  # rclpy wants a call of its own for each severity
             logger.info(f"move: {message}")
