@@ -74,6 +74,11 @@ class MoveItNode(RunningNode):
         assert self.action.wait_for_server(10)
         self.clients = {}
 
+    def publish_robot(self, text):
+        """Publish a robot, and return when the node answers requests for it."""
+        super().publish_robot(text)
+        self.wait_until(lambda: self.status.message.startswith("ready"))
+
     def send(self, request, diff=None, plan_only=True):
         goal = MoveGroup.Goal(request=request)
         goal.planning_options.plan_only = plan_only
