@@ -86,8 +86,9 @@ class Running(RunningNode):
         service = GetParameters, "get_parameters"
         super().__init__(TrajectoryPlayer, "trajectory_player", service, {"joints": GROUP} | parameters)
         self.states = self.received(JointState, "/joint_states", 100)
-        self.publisher(String, "/robot_description", LATCHED).publish(String(data=robot))
-        self.wait_until(lambda: self.states, timeout=20)
+        if "robot_description_file" not in parameters:
+            self.publisher(String, "/robot_description", LATCHED).publish(String(data=robot))
+        self.wait_until(lambda: self.states, timeout=60)
 
     def place(self):
         return np.array(self.states[-1].position[:3])
