@@ -103,9 +103,8 @@ def test_the_desk_is_launched_called_and_moves(tmp_path):
     """Pasted as it stands: the launch, the service call, the motion."""
     launch = next(line for block in BLOCKS for line in block.splitlines() if "desk.launch.py" in line).partition("#")[0]
     wanted = ("/arm_planner/plan_motion", "/arm_planner/move")
-    calls = [
-        next(call for call in re.findall(r'ros2 \w+ \S+.*? ".*?"', TEXT, re.DOTALL) if name in call) for name in wanted
-    ]
+    pasted = [call for block in BLOCKS for call in re.findall(r'ros2 (?:service|action) [^"]*"[^"]*"', block)]
+    calls = [next(call for call in pasted if name in call) for name in wanted]
     log = tmp_path / "launch.log"
     with open(log, "w") as out:
         process = subprocess.Popen(
