@@ -177,8 +177,11 @@ def test_what_compiles_in_the_background_is_a_process_that_ends_with_the_node(tm
         time.sleep(0.01)
     process = background._processes["a long one"]
     background.stop()
-    process.join(30)
-    assert process.exitcode == -signal.SIGTERM
+    end = time.monotonic() + 60
+    while process.exitcode is None:  # the thread that follows it is told
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert process.exitcode == -signal.SIGTERM and len(done) == 2
 
 
 def write(path):

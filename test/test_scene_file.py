@@ -130,7 +130,6 @@ def test_a_missing_file_is_named(tmp_path):
 
 @pytest.mark.parametrize("file", sorted(SCENES.glob("*.yaml")), ids=lambda file: file.stem)
 def test_scenes_of_the_package_load(file):
-    frames = (
-        fixed_frames(load_urdf(URDF / "dl14_arm.urdf", package_dirs=[URDF.parent])) if file.stem == "dl14" else None
-    )
+    robot = {"dl14": "dl14_arm", "desk": "desk_arm"}.get(file.stem)
+    frames = fixed_frames(load_urdf(URDF / f"{robot}.urdf", package_dirs=[URDF.parent])) if robot else None
     assert load_scene(file, frames).names
