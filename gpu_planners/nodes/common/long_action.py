@@ -4,8 +4,10 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
-from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.action import CancelResponse, GoalResponse
 from rclpy.node import Node
+
+from .services import action_server
 
 
 class Ending(Enum):
@@ -36,7 +38,7 @@ class LongAction:
         self._cancelled, self._refused = cancelled, refused
         self._logger, self._name = node.get_logger(), name
         self._outcomes: dict[bytes, tuple[Any, Ending]] = {}
-        self._server = ActionServer(
+        self._server = action_server(
             node,
             kind,
             name,

@@ -19,6 +19,16 @@ from .worker import Worker
 DEPTH = QoSProfile(depth=1000)
 
 
+def action_server(node: Node, kind: Any, name: str, finish: Callable[[Any], Any], **callbacks: Any) -> ActionServer:
+    """rclpy's server of an action, with deep queues.
+
+    finish: called on the executor's thread with a goal that `execute` was called of, for the result
+    callbacks: others that rclpy's ActionServer takes
+    """
+    deep = {f"{of}_service_qos_profile": DEPTH for of in ("goal", "result", "cancel")}
+    return ActionServer(node, kind, name, finish, **callbacks, **deep)
+
+
 class QueuedService:
     """A service of a node.
 
@@ -85,16 +95,8 @@ class QueuedAction:
         self._open: dict[bytes, Any] = {}  # by goal: its Request, while it is not answered
         self._outcomes: dict[bytes, tuple[Any, bool]] = {}
         self._lock = threading.Lock()
-        self._server = ActionServer(
-            node,
-            kind,
-            name,
-            self._finish,
-            handle_accepted_callback=self._accept,
-            cancel_callback=self._cancel,
-            goal_service_qos_profile=DEPTH,
-            result_service_qos_profile=DEPTH,
-            cancel_service_qos_profile=DEPTH,
+        self._server = action_server(
+            node, kind, name, self._finish, handle_accepted_callback=self._accept, cancel_callback=self._cancel
         )
 
     def _accept(self, goal):
