@@ -27,14 +27,18 @@ WAY = 0.3  # of the robot's reach, length of the lines
 
 def trajectories(context):
     """Rows of stops and rounded corners for every robot of robots.ROBOTS on each device."""
+    return _of_every_robot(context, lambda name, device: _timed(name, device, EACH_QUICK if context.quick else EACH))
+
+
+def _of_every_robot(context, rows_of):
+    """Rows of every robot on each device. rows_of: called with a robot's name and a device for a list of Rows"""
     rows = []
     for device, missing in context.asked_for():
         for name in robots.ROBOTS:
-            case = robots.ROBOTS[name].title
             if why := missing or robots.unavailable(name):
-                rows.append(Row(case, f"gpu_planners, {device}", note=why))
+                rows.append(Row(robots.ROBOTS[name].title, f"gpu_planners, {device}", note=why))
             else:
-                rows += _timed(name, device, EACH_QUICK if context.quick else EACH)
+                rows += rows_of(name, device)
     return rows
 
 
@@ -104,15 +108,8 @@ def _row(case, subject, rows, stopping):
 
 def lines(context):
     """Rows of straight lines from random configurations, for every robot."""
-    rows = []
-    for device, missing in context.asked_for():
-        for name in robots.ROBOTS:
-            case = robots.ROBOTS[name].title
-            if why := missing or robots.unavailable(name):
-                rows.append(Row(case, f"gpu_planners, {device}", note=why))
-            else:
-                rows.append(_lines(name, device, LINES_QUICK if context.quick else LINES))
-    return rows
+    count = LINES_QUICK if context.quick else LINES
+    return _of_every_robot(context, lambda name, device: [_lines(name, device, count)])
 
 
 def _lines(name, device, count):

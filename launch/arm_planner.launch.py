@@ -7,6 +7,7 @@ the parameter to `params_file`.
 """
 
 from gpu_planners.nodes.common.launching import (
+    MOVED,
     launch_description,
     planner_and_view,
     robot_state_publisher,
@@ -20,15 +21,7 @@ ARGUMENTS = usual_arguments("arm_planner", "Root link of the robot, in which RVi
     "package_dir": ("", "Folder of the packages that the URDF's package:// paths name"),
     "group": ("", "SRDF group to plan"),
     "scene": ("", "YAML file of obstacles"),
-    "player": (
-        "false",
-        "Start trajectory_player, a controller without hardware: true, false, or physics: moved by MuJoCo",
-    ),
-    "initial_state": ("", "State of the SRDF that trajectory_player begins in"),
-    "robot_state_publisher": (
-        "auto",
-        "Publish transforms and description of the robot in `urdf`: true, false, or auto: where it is installed",
-    ),
+    **MOVED,
 }
 PARAMETERS = {
     "device": ("device", str),

@@ -5,7 +5,7 @@
 The Panda comes from the package example-robot-data (pip install example-robot-data).
 """
 
-from gpu_planners.nodes.common.launching import launch_description, rviz_wanted, truth, usual_arguments
+from gpu_planners.nodes.common.launching import MOVED, launch_description, rviz_wanted, truth, usual_arguments
 from gpu_planners.share import share_folder
 
 ARGUMENTS = usual_arguments(
@@ -16,15 +16,7 @@ ARGUMENTS = usual_arguments(
     "package_dir": ("", "Folder of the packages that the URDF's package:// paths name"),
     "group": ("", "SRDF group to plan; empty: the Panda's arm"),
     "scene": (str(share_folder() / "config" / "scenes" / "panda_table_shelf.yaml"), "YAML file of obstacles"),
-    "player": (
-        "false",
-        "Start trajectory_player, a controller without hardware: true, false, or physics: moved by MuJoCo",
-    ),
-    "initial_state": ("", "State of the SRDF that trajectory_player begins in"),
-    "robot_state_publisher": (
-        "auto",
-        "Publish transforms and description of the robot: true, false, or auto: where it is installed",
-    ),
+    **MOVED,
     "repeat": ("true", "Ask again and again, so that there is something to see"),
 }
 

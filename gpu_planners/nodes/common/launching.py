@@ -27,6 +27,19 @@ def usual_arguments(planner: str, frame_text: str, rviz: str = "false") -> dict[
     }
 
 
+MOVED = {  # {name: (default, text)} of the arguments of launch files that can start trajectory_player
+    "player": (
+        "false",
+        "Start trajectory_player, a controller without hardware: true, false, or physics: moved by MuJoCo",
+    ),
+    "initial_state": ("", "State of the SRDF that trajectory_player begins in"),
+    "robot_state_publisher": (
+        "auto",
+        "Publish transforms and description of the robot in `urdf`: true, false, or auto: where it is installed",
+    ),
+}
+
+
 def launch_description(arguments: dict[str, tuple[str, str]], start: Callable[[dict[str, str]], list]) -> Any:
     """LaunchDescription with arguments {name: (default, text)} that starts what start({name: text given}) returns."""
     from launch.actions import DeclareLaunchArgument, OpaqueFunction
