@@ -25,6 +25,7 @@ import numba
 
 from .errors import DeviceError, GpuPlannersError
 
+HOST_ONLY = ("nodes", "demo", "cli", "distributed", "datasets", "sim")  # packages that compile nothing
 SOON_S = 3.0  # loading compiled code takes less
 _loaded: set[tuple] = set()  # what this process has compiled or loaded
 _lost = ""  # what this process inherited from its parent by a fork and cannot use
@@ -43,7 +44,7 @@ def code_folder() -> str:
     digest = hashlib.sha256(numba.__version__.encode())
     root = Path(__file__).parent
     for source in sorted(root.rglob("*.py")):
-        if source.relative_to(root).parts[0] not in ("nodes", "demo", "cli"):
+        if source.relative_to(root).parts[0] not in HOST_ONLY:
             digest.update(source.read_bytes())
     return str(cache_folder() / "numba" / digest.hexdigest()[:16])
 
