@@ -26,11 +26,11 @@ from ..device import cuda_problem
 from ..errors import RanksError, shortened
 from . import mpi
 
-BLOCK, HEADER = 256, 9  # bytes of the first message of all_gather; of them for a status and a length
+BLOCK, HEADER = 1024, 9  # bytes of the first message of all_gather; of them for a status and a length
 VALUE, END = 0, 1  # statuses
 SWAP, FAULT = 1, 2  # tags
 FAILED, WAITED = "failed", "waited"  # kinds of faults
-LOOKS = 2000  # before the first pause: about a millisecond
+LOOKS = 2000  # before the first pause, where each rank has a core: about a millisecond
 PAUSE_S = 1e-4
 GRACE_S = 2.0  # for messages about faults to arrive
 
@@ -53,12 +53,13 @@ class Ranks:
         self._mpi = mpi.load()
         world = self._mpi.COMM_WORLD if communicator is None else communicator
         self.rank, self.size, self.timeout_s = world.Get_rank(), world.Get_size(), timeout_s
-        self._failed, self._hears_faults = False, False
+        self._failed, self._hears_faults, self._looks = False, False, 0
         self._communicator, request = world.Idup()
         self._wait([request], "the first exchange")
         self._hears_faults = True
         machines = self.all_gather(self._mpi.Get_processor_name())
         self.local_rank = machines[: self.rank].count(machines[self.rank])
+        self._looks = LOOKS if machines.count(machines[self.rank]) <= (os.cpu_count() or 1) else 0
 
     def __enter__(self) -> "Ranks":
         return self
@@ -85,6 +86,7 @@ class Ranks:
 
     def swap(self, arrays: Mapping[int, tuple[np.ndarray, np.ndarray]]) -> None:
         """See Exchange. It waits for the named neighbours only."""
+        self._check()
         requests = []
         for other, (sent, received) in arrays.items():
             requests.append(self._communicator.Irecv([received, self._mpi.BYTE], other, SWAP))
@@ -93,6 +95,7 @@ class Ranks:
 
     def _gather(self, status: int, data: bytes, what: str) -> Sequence:
         """-> data of all ranks, bytes-like. Short data take one message, longer ones two."""
+        self._check()
         block, blocks = np.zeros(BLOCK, dtype=np.uint8), np.empty((self.size, BLOCK), dtype=np.uint8)
         block[0], block[1:HEADER].view(np.int64)[0] = status, len(data)
         beginning = np.frombuffer(data[: BLOCK - HEADER], dtype=np.uint8)
@@ -108,6 +111,10 @@ class Ranks:
         self._wait([self._communicator.Iallgatherv([data, self._mpi.BYTE], parts)], what)
         return [everything[end - length : end].data for end, length in zip(ends, lengths)]
 
+    def _check(self):
+        if self._failed:
+            raise RanksError("these ranks have failed before; make new ones")
+
     def _look_for_leavers(self, statuses):
         left, stayed = np.flatnonzero(statuses == END), np.flatnonzero(statuses != END)
         if len(left) and len(stayed):
@@ -115,21 +122,19 @@ class Ranks:
 
     def _wait(self, requests, what):
         """Until all requests are complete; raises where that will not be."""
-        if self._failed:
-            raise RanksError("these ranks have failed before; make new ones")
         began, looks = time.monotonic(), 0
         try:
             while not self._mpi.Request.Testall(requests):
                 self._look_for_faults(what, began)
                 looks += 1
-                if looks < LOOKS:
+                if looks < self._looks:
                     os.sched_yield()
                 elif time.monotonic() - began < self.timeout_s:
                     time.sleep(PAUSE_S)
                 else:
                     raise self._timeout(what, began, {})
         except BaseException as error:
-            _abandoned.append(requests)
+            _abandoned.append((requests, self._communicator))
             if isinstance(error, self._mpi.Exception):
                 raise self._fault(f"rank {self.rank}, {what}: MPI says {error}") from error
             raise

@@ -153,7 +153,7 @@ def _own_samples(exchange, ask, query, settings, seed, batch):
         if late or drawn >= settings.max_samples:
             return None, -1, drawn
         count = min(batch, settings.max_samples - drawn)
-        begin, end = _share(exchange, count)
+        begin, end = _share(exchange.rank, exchange.size, count)
         q, samples, nodes = graph.draw(seed, drawn + begin, end - begin, query, settings)
         drawn += count
         free = ask(graph, (q[samples], nodes)).result()
@@ -184,15 +184,16 @@ def _same_samples(exchange, ask, query, settings, seed, batch):
             q, samples, nodes = graph.draw(seed, drawn, count, query, settings)
             complete = not query.late()
             drawn += count if complete else 0
-            begin, end = _share(exchange, len(samples))
+            begin, end = _share(exchange.rank, exchange.size, len(samples))
             under_way.append((q, samples, nodes, ask(graph, (q[samples[begin:end]], nodes[begin:end])), complete))
         q, samples, nodes, answer, complete = under_way.popleft()
-        answers, counts, all_complete = zip(*exchange.all_gather((answer.result(), len(samples), complete)))
+        bits = np.packbits(answer.result()).tobytes()
+        answers, counts, all_complete = zip(*exchange.all_gather((bits, len(samples), complete)))
         if not all(all_complete):  # time was up for one: it drew fewer samples, and the answers do not fit together
             return None, -1, drawn
         if len(set(counts)) > 1:
             raise RanksError(f"the workers drew different samples ({_by_rank(counts)} motions): {DIFFERENT}")
-        free = np.concatenate(answers)
+        free = np.concatenate([_unpacked(each, k, exchange.size, len(samples)) for k, each in enumerate(answers)])
         kept, labels = graph.judged(samples, nodes, free, len(q))
         number = np.full(len(q), -1)
         number[kept] = graph.append(q[kept], labels[kept]) + np.arange(len(kept))
@@ -204,9 +205,15 @@ def _by_rank(values):
     return ", ".join(f"rank {rank}: {value}" for rank, value in enumerate(values))
 
 
-def _share(exchange, count):
-    """Which of `count` tasks are this worker's: from, to."""
-    return exchange.rank * count // exchange.size, (exchange.rank + 1) * count // exchange.size
+def _share(rank, size, count):
+    """Which of `count` tasks are those of a worker: from, to."""
+    return rank * count // size, (rank + 1) * count // size
+
+
+def _unpacked(bits, rank, size, count):
+    """-> the answers of a worker, bool, of those to `count` questions."""
+    begin, end = _share(rank, size, count)
+    return np.unpackbits(np.frombuffer(bits, dtype=np.uint8), count=end - begin).astype(bool)
 
 
 @njit
