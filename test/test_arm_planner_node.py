@@ -32,7 +32,7 @@ start_node = starter(RunningNode)
 def plan_until(running, condition, **fields):
     """The first answer of which the condition holds: what was published just now takes a moment to arrive."""
     answers = []
-    running.wait_until(lambda: answers.append(running.plan(request(**fields))) or condition(answers[-1]), timeout=20)
+    running.wait_until(lambda: answers.append(running.plan(request(**fields))) or condition(answers[-1]))
     return answers[-1]
 
 

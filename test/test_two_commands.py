@@ -18,7 +18,7 @@ SETUP_SCRIPT = ROOT / "tools" / "setup_environment.py"
 IN_VENV = Path(sys.prefix).resolve() == (ROOT / ".venv").resolve()
 
 
-def run(*command, cwd=ROOT, timeout=240, **environment):
+def run(*command, cwd=ROOT, timeout=580, **environment):
     return subprocess.run(
         [str(word) for word in command],
         cwd=cwd,
