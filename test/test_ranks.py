@@ -228,3 +228,29 @@ def test_an_mpirun_of_another_mpi(monkeypatch, environment, text):
             mpi.load()
     else:
         assert mpi.load() is library
+
+
+ONE_SOLVE = """
+import sys
+from benchmarks import __main__ as command, dl14_ranks
+from gpu_planners.arm.planners import prm
+solve, few = dl14_ranks.prm.solve, prm.Settings(version=1, max_samples=600)
+dl14_ranks.prm.solve = lambda start, goal, checker, settings, seed, ranks: solve(start, goal, checker, few, 0, ranks=ranks)
+sys.exit(command.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_ranks(tmp_path):
+    """The first rank alone prints and writes, rows for one and two ranks; other benchmarks are refused."""
+    options = "--only", "dl14_ranks", "--quick", "--device", "cpu", "--out", tmp_path
+    code, out, err = mpirun(2, "-c", ONE_SOLVE, *options, timeout_s=300, NUMBA_NUM_THREADS="1")
+    assert code == 0, err
+    assert out.count("Demmeler") == 1
+    rows = [row for row in json.loads((tmp_path / "results.json").read_text())["tables"][0]["rows"] if row["figures"]]
+    assert [row["figures"]["ranks"] for row in rows] == [1, 1, 1, 2, 2, 2]
+    checks = {row["figures"]["checks"] for row in rows}
+    assert len(checks) == 1 and checks.pop() > 600  # the work of one search, however many ranks share it
+    code, out, err = mpirun(2, "-m", "benchmarks", "--only", "sizes", "--out", tmp_path / "no")
+    assert code == 2 and err.count("error: mpirun runs only --only dl14_ranks; sizes runs without it") == 1
+    assert not (tmp_path / "no").exists()
