@@ -232,10 +232,10 @@ def test_an_mpirun_of_another_mpi(monkeypatch, environment, text):
 
 ONE_SOLVE = """
 import sys
-from benchmarks import __main__ as command, dl14_ranks
+from benchmarks import __main__ as command
 from gpu_planners.arm.planners import prm
-solve, few = dl14_ranks.prm.solve, prm.Settings(version=1, max_samples=600)
-dl14_ranks.prm.solve = lambda start, goal, checker, settings, seed, ranks: solve(start, goal, checker, few, 0, ranks=ranks)
+solve, few = prm.solve, prm.Settings(version=1, max_samples=600)
+prm.solve = lambda start, goal, checker, settings, seed, ranks: solve(start, goal, checker, few, 0, ranks=ranks)
 sys.exit(command.main(sys.argv[1:]))
 """
 
