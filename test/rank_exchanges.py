@@ -62,6 +62,14 @@ def waits_for_something_else(ranks, last):
         ranks.all_gather(1)
 
 
+def sizes_that_differ(ranks, last):
+    if last:
+        ranks.swap({0: (np.zeros(2), np.zeros(2))})
+    elif ranks.rank == 0:
+        ranks.swap({ranks.size - 1: (np.zeros(1), np.zeros(1))})
+    ranks.all_gather(1)
+
+
 def goes_on_after_a_fault(ranks, last):
     try:
         raises(ranks, last)
@@ -79,6 +87,7 @@ FAULTS = (
     leaves,
     hangs,
     waits_for_something_else,
+    sizes_that_differ,
     goes_on_after_a_fault,
 )
 

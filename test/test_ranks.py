@@ -52,6 +52,8 @@ def test_exchanges_and_faults(size):
         assert each["hangs"].startswith(f"RanksError: rank {last} did not come in 1")
         assert "rank 0: all_gather" in each["waits_for_something_else"]
         assert f"rank {last}: swap with rank 0" in each["waits_for_something_else"]
+        assert each["sizes_that_differ"].startswith("RanksError: rank 0 failed: in swap with rank")
+        assert "MPI says" in each["sizes_that_differ"]
         assert "failed" in each["goes_on_after_a_fault"]
     for each in said[last:] if size > 1 else ():
         assert each["raises"] == "ValueError: the device is full" and "RanksError" in each["leaves"]

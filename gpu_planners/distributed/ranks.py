@@ -92,6 +92,11 @@ class Ranks:
         self._check()
         requests = []
         for other, (sent, received) in arrays.items():
+            if sent.nbytes != received.nbytes:
+                raise RanksError(
+                    f"{sent.nbytes} bytes go to rank {other}, and {received.nbytes} come; allowed: as many"
+                )
+        for other, (sent, received) in arrays.items():
             requests.append(self._communicator.Irecv([received, self._mpi.BYTE], other, SWAP))
             requests.append(self._communicator.Isend([np.ascontiguousarray(sent), self._mpi.BYTE], other, SWAP))
         self._wait(requests, f"swap with {_named(list(arrays))}", sum(sent.nbytes for sent, _ in arrays.values()))
@@ -139,7 +144,9 @@ class Ranks:
         except BaseException as error:
             _abandoned.append((requests, self._communicator))
             if isinstance(error, self._mpi.Exception):
-                raise self._fault(f"rank {self.rank}, {what}: MPI says {error}") from error
+                text = f"in {what}, MPI says {error}"
+                self._tell(FAILED, text)
+                raise self._failure(self.rank, text) from error
             raise
 
     def _look_for_faults(self, what, began):
