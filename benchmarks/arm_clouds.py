@@ -85,7 +85,9 @@ def _measured(scene, count, device, queries_s):
         return figures
     later = _delays(checker, free, scene, count, queries_s)
     shares = np.percentile(later, [50, 99, 100])
-    return figures | {f"{name}_ms": 1e3 * float(share) for name, share in zip(("later", "later_p99", "later_worst"), shares)}
+    return figures | {
+        f"{name}_ms": 1e3 * float(share) for name, share in zip(("later", "later_p99", "later_worst"), shares)
+    }
 
 
 def _world(points, robot):
