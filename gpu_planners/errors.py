@@ -34,6 +34,10 @@ class GridMapError(GpuPlannersError):
     """A grid map, or what holds one, is malformed; the text names the tile, the field or the value."""
 
 
+class RanksError(GpuPlannersError):
+    """Processes that work together cannot, or one of them failed; the text names its rank and says why."""
+
+
 LONGEST_SHOWN = 200  # characters of a value in an error text
 
 

@@ -15,11 +15,11 @@ from gpu_planners.arm.collision.scene_file import fixed_frames, load_scene
 from gpu_planners.arm.planners import prm
 from gpu_planners.arm.planners.prm import trees as prm_trees
 from gpu_planners.arm.planners.prm.block_index import ANY, insert_all, nearest, new_blocks, with_room
-from gpu_planners.arm.planners.prm.dl14.exchange import run
 from gpu_planners.arm.planners.prm.roadmap import BLOCKED, FREE, UNCHECKED
 from gpu_planners.arm.planners.result import path_length
 from gpu_planners.arm.spaces.image import ImageChecker
 from gpu_planners.device import cuda_problem
+from gpu_planners.distributed.exchange import run
 from gpu_planners.errors import SettingsError
 
 ROOT = Path(__file__).resolve().parent.parent

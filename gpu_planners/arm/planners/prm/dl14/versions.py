@@ -17,13 +17,13 @@ from functools import partial
 import numpy as np
 
 from .....device import njit
+from .....distributed.exchange import run
 from .....parallel.sampling import sample, uniform01
 from .....parallel.team import NEVER, clock_ns
 from ...query import Query, in_pieces
 from ..block_index import nearest
 from ..roadmap import FREE, Roadmap
 from ..settings import Settings
-from .exchange import run
 
 ROUNDED = np.float32(1.0001)  # a sample that was moved to the radius is within it, whatever the rounding
 

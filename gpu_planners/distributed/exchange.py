@@ -1,31 +1,41 @@
-"""What the workers of a parallel planner tell each other ([DL14] section 3.2 uses MPI), here between threads of one
-process.
+"""What the workers of a parallel planner tell each other ([DL14] section 3.2 uses MPI), and the form between threads of
+one process.
 
-A worker is written against `Exchange` alone, so that processes on other machines can take the place of threads: an MPI
-communicator has rank, size and allgather.
+A worker is written against `Exchange` alone, so that it runs in a thread (`run`) or in an MPI rank on another machine
+(`ranks.Ranks`).
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
+import numpy as np
+
 
 class Exchange(Protocol):
-    """rank: number of this worker;  size: how many there are"""
+    """rank: number of this worker;  size: how many there are;  local_rank: its number among those of its machine"""
 
     rank: int
     size: int
+    local_rank: int
 
     def all_gather(self, value: Any) -> list:
         """Everybody calls it; -> everybody's value, by rank."""
+
+    def swap(self, arrays: Mapping[int, tuple[np.ndarray, np.ndarray]]) -> None:
+        """Everybody calls it, perhaps with no arrays.
+
+        arrays: {rank of a neighbour: (what goes to it, C-contiguous array that takes what it sends)}. Both neighbours
+            name each other, with arrays of the same number of bytes; nothing is pickled.
+        """
 
 
 class ThreadExchange:
     """Between threads: an Exchange. `run` makes them."""
 
     def __init__(self, rank: int, values: list, barrier: threading.Barrier):
-        self.rank, self.size = rank, len(values)
+        self.rank, self.size, self.local_rank = rank, len(values), rank
         self._values, self._barrier = values, barrier
 
     def all_gather(self, value: Any) -> list:
@@ -35,6 +45,14 @@ class ThreadExchange:
         gathered = list(self._values)
         self._barrier.wait()
         return gathered
+
+    def swap(self, arrays: Mapping[int, tuple[np.ndarray, np.ndarray]]) -> None:
+        """See Exchange."""
+        self._values[self.rank] = arrays
+        self._barrier.wait()
+        for other, (_, received) in arrays.items():
+            np.copyto(received, self._values[other][self.rank][0])
+        self._barrier.wait()
 
 
 def run(size: int, work: Callable[[Exchange], Any]) -> list:
