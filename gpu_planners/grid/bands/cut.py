@@ -50,8 +50,8 @@ def plan_bands(rows: int, ranks: int, block_size: int = 32, shares: Sequence[flo
     if weights.shape != (ranks,) or not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
         raise SettingsError(f"shares is {shown(shares)}; allowed: {ranks} numbers of 0 or more, not all 0")
     blocks = -(-rows // block_size)
-    cuts = np.rint(np.concatenate([[0], np.cumsum(weights)]) * (blocks / weights.sum())).astype(int)
-    cuts[-1] = blocks
+    upto = np.cumsum(weights / weights.max())
+    cuts = np.rint(np.concatenate([[0], upto / upto[-1]]) * blocks).astype(int)
     bands = []
     for rank, (first, last) in enumerate(zip(cuts[:-1].tolist(), cuts[1:].tolist())):
         top, bottom = max(0, first - OVERLAP), min(blocks, last + OVERLAP)
