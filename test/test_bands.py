@@ -1,12 +1,16 @@
 """Maps that are cut into bands over ranks: fields and paths are those of one device, and of an independent Dijkstra."""
 
+import json
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from grid_oracle import check_paths, dijkstra, random_costs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mpi_harness import mpirun
 
 from gpu_planners.distributed import run
 from gpu_planners.errors import GridMapError, SettingsError
@@ -37,6 +41,7 @@ def upright_spiral(rows, cols):
     return np.ascontiguousarray(spiral(cols, rows).T)
 
 
+RANK = Path(__file__).with_name("rank_bands.py")
 MAPS = {
     "random": lambda rows, cols, seed: random_costs(np.random.default_rng(seed), rows, cols, 0.35, 1),
     "rooms": lambda rows, cols, seed: room_map(rows, cols, seed, 4, room=10, wall=1, door=1).costs,
@@ -279,5 +284,27 @@ def test_a_fault_of_one_rank_ends_all():
             raise OSError(f"row {first} cannot be read")
         return np.ones((last - first, 30), np.uint8)
 
-    with pytest.raises(OSError, match="row 1.* cannot be read"):
+    with pytest.raises(OSError, match="row .* cannot be read"):
         run(3, lambda exchange: BandedPlanner(MapRows(300, 30, read), exchange, 4, 8, device="cpu"))
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_ranks_of_mpi_plan_as_one_device(ranks):
+    code, out, err = mpirun(ranks, RANK, "plans", timeout_s=300)
+    assert code == 0, err
+    answers = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    assert len(answers) == ranks
+    assert all(answer["same"] for answer in answers)
+    assert {answer["rounds"] for answer in answers} == {answers[0]["rounds"]} and answers[0]["rounds"] > 1
+    assert all(answer["bytes"] > 0 for answer in answers)
+
+
+@pytest.mark.parametrize(
+    ("how", "words"), [("raises", "row .* cannot be read"), ("killed", r"signal: ?9|signal 9|Killed")]
+)
+def test_a_rank_that_fails_while_the_map_is_read_ends_all(how, words):
+    code, out, err = mpirun(2, RANK, how, timeout_s=60)
+    assert code != 0 and "null" not in out  # nobody came to the end
+    assert re.search(words, out + err), out + err
+    if how == "raises":
+        assert re.search("RanksError: rank 1 failed: OSError", err)
