@@ -17,6 +17,7 @@ from . import (
     arm_sizes,
     arm_trajectories,
     arm_worlds,
+    banded,
     dl14,
     fleets,
     fleets_one_shot,
@@ -27,6 +28,7 @@ from . import (
     grid_streamed,
     machine,
     planar_arm,
+    ranks,
     report,
 )
 from .harness import Context, Row, with_data
@@ -49,6 +51,7 @@ MODULES = (
     grid_fields,
     grid_scenarios,
     grid_streamed,
+    banded,
     fleets_one_shot,
 )
 REGISTRY = {benchmark.name: benchmark for module in MODULES for benchmark in module.BENCHMARKS}
@@ -69,6 +72,12 @@ def main(arguments=None):
     if not devices:
         return 2
     context = Context(devices, missing, options.quick, data, options.full)
+    with ranks.first_alone_tells(options.out) as out:
+        return _run(options, context, Path(out), arguments)
+
+
+def _run(options, context, folder, arguments):
+    """Run the benchmarks asked for, and write what they measured to the folder -> exit code"""
     results = {
         "machine": machine.describe(),
         "date": datetime.date.today().isoformat(),
@@ -76,7 +85,7 @@ def main(arguments=None):
         "command": " ".join(["python -m benchmarks", *(sys.argv[1:] if arguments is None else arguments)]),
         "tables": [],
     }
-    folder, failed = Path(options.out), 0
+    failed = 0
     folder.mkdir(parents=True, exist_ok=True)
     print(report.machine_line(results), end="\n\n", flush=True)
     for name in options.only or REGISTRY:
