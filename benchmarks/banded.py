@@ -133,7 +133,7 @@ BENCHMARKS = (
         "Map: until every rank has its band. Time: until the field is there on every rank, one run, warm; one rank: "
         "the same by one rank with all threads. Rounds: how often the ranks exchanged their borders; sent: what all of "
         f"them sent for it. Paths: {AGENTS} agents from random starts across all bands, gathered on every rank. "
-        "Identical: each tile's cost-to-go beside that of one rank. Under mpirun with its ranks, else with two threads.",
+        "Identical: each tile's cost-to-go beside that of one rank. Ranks are mpirun's, else two threads.",
         {
             "ranks": "text",
             "map_s": "ratio",

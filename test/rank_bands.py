@@ -1,6 +1,6 @@
 """What a rank does in test_bands.py: plans on its band, and compares with one device; or dies while others wait.
 
-`python rank_bands.py plans|raises|killed`; each rank that ends well prints its JSON.
+`python rank_bands.py plans|raises|killed [device [memory_limit_bytes]]`; each rank that ends well prints its JSON.
 """
 
 import json
@@ -15,6 +15,8 @@ from gpu_planners.grid import BandedPlanner, BlockPlanner, GridMap, MapRows
 from gpu_planners.grid.maps.generated import room_map
 
 ROWS, COLS, BLOCK = 203, 90, 8
+DEVICE = sys.argv[2] if len(sys.argv) > 2 else "cpu"
+LIMIT = int(sys.argv[3]) if len(sys.argv) > 3 else None
 
 
 def plans(ranks):
@@ -26,14 +28,15 @@ def plans(ranks):
         grid = GridMap(free * rng.integers(1, highest + 1, free.shape), connectivity)
         starts, goals = np.argwhere(grid.costs)[rng.integers(free.sum(), size=(2, 200))]
         goals[3:] = goals[rng.integers(3, size=197)]
-        banded = BandedPlanner(MapRows.of_grid(grid), ranks, connectivity, BLOCK, device="cpu")
+        banded = BandedPlanner(MapRows.of_grid(grid), ranks, connectivity, BLOCK, DEVICE, memory_limit_bytes=LIMIT)
         one = BlockPlanner(grid, block_size=BLOCK, device="cpu")
         paths, expected = banded.plan(starts, goals), one.plan(starts, goals)
         same += [np.array_equal(getattr(paths, name), getattr(expected, name)) for name in ("status", "cost", "length")]
         same += map(np.array_equal, paths.paths(), expected.paths())
         rows = slice(banded.band.first, banded.band.last)
         same.append(np.array_equal(banded.field(goals[0]), one.field(goals[0])[rows]))
-    return {"same": bool(np.all(same)), "rounds": banded.report.rounds, "bytes": banded.report.sent_bytes}
+    told = {"device": banded.device, "pieces": banded.visits is not None}
+    return told | {"same": bool(np.all(same)), "rounds": banded.report.rounds, "bytes": banded.report.sent_bytes}
 
 
 def fails(ranks, how):

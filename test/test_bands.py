@@ -12,13 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpi_harness import mpirun
 
+from gpu_planners.device import cuda_problem
 from gpu_planners.distributed import run
 from gpu_planners.errors import GridMapError, SettingsError
 from gpu_planners.grid import BandedPlanner, BlockPlanner, GridMap, MapRows, plan_bands
 from gpu_planners.grid.bands import memory
+from gpu_planners.grid.bands.agents import Pieces, unpacked
 from gpu_planners.grid.exact.shape import FieldShape
 from gpu_planners.grid.exact.streamed import Cut
 from gpu_planners.grid.maps.generated import room_map
+from gpu_planners.grid.paths import first_words, put_step
 
 
 def assert_same(paths, expected):
@@ -162,6 +165,24 @@ def test_agents_who_cannot_be_planned_for_are_told_why_as_by_one_device():
         assert_same(paths, expected)
 
 
+@settings(max_examples=30, deadline=None)
+@given(lengths=st.lists(st.integers(0, 70), max_size=20), bits=st.sampled_from([2, 4]), at_once=st.integers(1, 300))
+def test_steps_are_unpacked_some_at_a_time(lengths, bits, at_once):
+    rng = np.random.default_rng(len(lengths))
+    steps = [rng.integers(4 if bits == 2 else 8, size=length) for length in lengths]
+    first, total = first_words(np.array(lengths, np.int64), bits)
+    words = np.zeros(total, np.uint32)
+    for codes, begin in zip(steps, first, strict=True):
+        for number, code in enumerate(codes):
+            put_step(words, begin, number, code, bits)
+    none = np.zeros(len(lengths), np.int64)
+    parts = list(unpacked(Pieces(none, none, np.array(lengths, np.int64), words), bits, at_once))
+    assert [i for part, _ in parts for i in range(part.start, part.stop)] == list(range(len(lengths)))
+    for part, codes in parts:
+        assert np.array_equal(codes, np.concatenate(steps[part]))
+        assert part.stop - part.start == 1 or len(codes) <= at_once
+
+
 @settings(max_examples=100, deadline=None)
 @given(
     rows=st.integers(1, 3000),
@@ -246,6 +267,8 @@ def test_rows_that_are_no_costs_are_refused(tmp_path):
             MapRows(*shape, None)
     with pytest.raises(GridMapError, match=r"goal \[100, 0\] is not a free tile"):
         on_bands(grid, 2, lambda planner: planner.field([100, 0]))
+    with pytest.raises(SettingsError, match="cannot be changed; allowed: a new BandedPlanner"):
+        on_bands(grid, 2, lambda planner: planner.update([0], [0], 0))
     with pytest.raises(GridMapError, match=r"allowed: \(first, last\) within 0 .. 32, the band of rank 0"):
         on_bands(grid, 2, lambda planner: planner.field([0, 0], (0, 40)))
 
@@ -286,6 +309,26 @@ def test_a_fault_of_one_rank_ends_all():
 
     with pytest.raises(OSError, match="row .* cannot be read"):
         run(3, lambda exchange: BandedPlanner(MapRows(300, 30, read), exchange, 4, 8, device="cpu"))
+
+
+def gpus():
+    if cuda_problem():
+        return 0
+    from numba import cuda
+
+    return len(cuda.gpus)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(gpus() < 2, reason=f"this machine has {gpus()} GPUs, not two")
+@pytest.mark.parametrize("limit", [None, 60_000])
+def test_two_gpus_plan_as_one_device(limit):
+    """Whole bands, and bands in pieces, on a GPU for each rank, beside one field on the CPU."""
+    code, out, err = mpirun(2, RANK, "plans", "auto", *([limit] if limit else []), timeout_s=300)
+    assert code == 0, err
+    answers = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    assert {answer["device"] for answer in answers} == {"cuda:0", "cuda:1"}
+    assert all(answer["same"] and answer["pieces"] == (limit is not None) for answer in answers)
 
 
 @pytest.mark.parametrize("ranks", [2, 4])

@@ -4,6 +4,7 @@ Stops lie a row of blocks beyond the band (`Region.finish`), so that an agent th
 to and fro. A rank holds only the pieces that it has followed; at the end all ranks get all pieces and join them.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -41,7 +42,7 @@ def follow_agents(
 
     sides: bands north and south of this rank's
     handed: (n, 4) int64 AGENT, ORDER, ROW, COL of those that start in this rank's band
-    -> Pieces of what this rank followed, and of every agent that has no path one without steps: none
+    -> Pieces of what this rank followed; an agent without a path has none
     """
     found = []
     while True:
@@ -67,23 +68,30 @@ def _followed(region, handed, bits):
     """-> Pieces; (m, 4) of those that have a path, where they are now"""
     length, _, words = region.follow(handed[:, ROW:], bits)
     there = length >= 0
-    lengths, ends = length[there].astype(np.int64), handed[there]
-    steps = steps_of(words, lengths, bits)
-    ends = ends + (0, 1, 0, 0)
-    owner = np.repeat(np.arange(len(lengths)), lengths)
-    for column, move in ((ROW, ROW_STEP), (COL, COL_STEP)):
-        ends[:, column] += np.bincount(owner, move[steps], len(lengths)).astype(np.int64)
-    return Pieces(handed[there, AGENT], handed[there, ORDER], lengths, words), ends
+    pieces = Pieces(handed[there, AGENT], handed[there, ORDER], length[there].astype(np.int64), words)
+    ends = handed[there] + (0, 1, 0, 0)
+    for part, steps in unpacked(pieces, bits):
+        owner = np.repeat(np.arange(part.start, part.stop), pieces.lengths[part])
+        for column, move in ((ROW, ROW_STEP), (COL, COL_STEP)):
+            ends[:, column] += np.bincount(owner, move[steps], len(ends)).astype(np.int64)
+    return pieces, ends
 
 
-def steps_of(words: np.ndarray, lengths: np.ndarray, bits: int) -> np.ndarray:
-    """-> (sum of lengths,) uint8 move codes of parts, each from its end to its begin. words, lengths: of `Pieces`"""
+def unpacked(pieces: Pieces, bits: int, steps_a_time: int = 1 << 22) -> Iterator[tuple[slice, np.ndarray]]:
+    """Some pieces after the other, each with at most so many steps -> which ones; (n,) uint8 move codes of their steps,
+    each piece from its end to its begin"""
     per_word = WORD_BITS // bits
-    octets = words.astype("<u4").view(np.uint8)[:, None] >> np.arange(0, 8, bits, dtype=np.uint8) & ((1 << bits) - 1)
-    rooms = _words(lengths, bits) * per_word
-    begins = np.cumsum(rooms) - rooms
-    there = np.repeat(begins + lengths, rooms) > np.arange(octets.size)
-    return octets.reshape(-1)[there]
+    words = _words(pieces.lengths, bits)
+    upto, begin = np.cumsum(words), 0
+    while begin < len(words):
+        before = upto[begin] - words[begin]
+        end = max(begin + 1, int(np.searchsorted(upto, before + steps_a_time // per_word, side="right")))
+        octets = pieces.words[before : upto[end - 1]].astype("<u4").view(np.uint8)
+        codes = (octets[:, None] >> np.arange(0, 8, bits, dtype=np.uint8) & ((1 << bits) - 1)).reshape(-1)
+        rooms = words[begin:end] * per_word
+        ends = np.cumsum(rooms) - rooms + pieces.lengths[begin:end]
+        yield slice(begin, end), codes[np.arange(len(codes)) < np.repeat(ends, rooms)]
+        begin = end
 
 
 def _words(lengths, bits):
@@ -96,25 +104,26 @@ def joined(exchange: Exchange, found: list[Pieces], count: int, bits: int) -> tu
 
     -> has each agent a path: (count,) bool; moves (M,) uint8 from start to goal; offsets (count + 1,) int64
     """
-    own = Pieces(*(np.concatenate(arrays) for arrays in zip(*found))) if found else None
-    pieces = [Pieces(*part) for part in exchange.all_gather(own and tuple(own)) if part is not None]
+    told = exchange.all_gather([tuple(pieces) for pieces in found])
+    pieces = [Pieces(*each) for of_rank in told for each in of_rank]
+    agents, orders, lengths = (
+        np.concatenate([np.zeros(0, np.int64), *(each[column] for each in pieces)]) for column in range(3)
+    )
     reached, total = np.zeros(count, bool), np.zeros(count, np.int64)
-    for part in pieces:
-        reached[part.agents] = True
-        np.add.at(total, part.agents, part.lengths)
+    reached[agents] = True
+    np.add.at(total, agents, lengths)
     if total.max(initial=0) > MOST_STEPS:
         raise MemoryError(f"a path has {total.max()} steps; allowed: at most {MOST_STEPS}")
     check_words(int(_words(total, bits).sum()))
     offsets = np.concatenate([[0], np.cumsum(total)])
-    moves, at = np.empty(offsets[-1], np.uint8), offsets[:-1].copy()
-    steps = [steps_of(part.words, part.lengths, bits) for part in pieces]
-    begins = [np.cumsum(part.lengths) - part.lengths for part in pieces]
-    which = np.repeat(np.arange(len(pieces)), [len(part.agents) for part in pieces])
-    number = np.concatenate([np.zeros(0, int), *(np.arange(len(part.agents)) for part in pieces)])
-    order = np.concatenate([np.zeros(0, np.int64), *(part.orders for part in pieces)])
-    for k in np.argsort(order, kind="stable").tolist():
-        part, i = pieces[which[k]], number[k]
-        agent, begin, length = part.agents[i], begins[which[k]][i], part.lengths[i]
-        moves[at[agent] : at[agent] + length] = steps[which[k]][begin : begin + length][::-1]
-        at[agent] += length
+    along = np.lexsort((orders, agents))
+    places = np.empty(len(agents), np.int64)  # in moves: all paths lie one after the other
+    places[along] = np.cumsum(lengths[along]) - lengths[along]
+    moves, number = np.empty(offsets[-1], np.uint8), 0
+    for each in pieces:
+        for part, steps in unpacked(each, bits):
+            ends = np.cumsum(each.lengths[part])
+            for end, length, place in zip(ends, each.lengths[part], places[number + part.start :]):
+                moves[place : place + length] = steps[end - length : end][::-1]
+        number += len(each.agents)
     return reached, moves, offsets

@@ -37,5 +37,6 @@ def check_memory(exchange: Exchange, shape: tuple[int, int], need: int):
             ranks = ", ".join(str(rank) for rank, *_ in here)
             raise GridMapError(
                 f"the map of {shape[0]} x {shape[1]} tiles needs {total} bytes on the machine {machine} "
-                f"(ranks {ranks}), which has {min(left)} left; allowed: more machines, smaller shares there, or a smaller map"
+                f"(ranks {ranks}), which has {min(left)} left; allowed: more machines, smaller shares there, "
+                "or a smaller map"
             )

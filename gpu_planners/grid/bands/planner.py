@@ -210,6 +210,12 @@ class BandedPlanner:
         goal_tiles = np.broadcast_to(goal_tiles, tiles.shape)
         return self._plan_valid(tiles, goal_tiles, status, began)
 
+    def update(self, rows: ArrayLike, cols: ArrayLike, costs: ArrayLike):
+        """Refused: changed tiles are not repaired across bands. Raises SettingsError; make a new planner instead."""
+        raise SettingsError(
+            "tiles of a map in bands cannot be changed; allowed: a new BandedPlanner of the changed map"
+        )
+
     def _plan_valid(self, tiles, goals, status, began):
         """The paths of agents, of which some have a status already that says why they have none."""
         n, bits = len(tiles), step_bits(self.connectivity)
