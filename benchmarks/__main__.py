@@ -17,7 +17,6 @@ from . import (
     arm_sizes,
     arm_trajectories,
     arm_worlds,
-    banded,
     dl14,
     fleets,
     fleets_one_shot,
@@ -28,7 +27,6 @@ from . import (
     grid_streamed,
     machine,
     planar_arm,
-    ranks,
     report,
 )
 from .harness import Context, Row, with_data
@@ -51,7 +49,6 @@ MODULES = (
     grid_fields,
     grid_scenarios,
     grid_streamed,
-    banded,
     fleets_one_shot,
 )
 REGISTRY = {benchmark.name: benchmark for module in MODULES for benchmark in module.BENCHMARKS}
@@ -72,12 +69,6 @@ def main(arguments=None):
     if not devices:
         return 2
     context = Context(devices, missing, options.quick, data, options.full)
-    with ranks.first_alone_tells(options.out) as out:
-        return _run(options, context, Path(out), arguments)
-
-
-def _run(options, context, folder, arguments):
-    """Run the benchmarks asked for, and write what they measured to the folder -> exit code"""
     results = {
         "machine": machine.describe(),
         "date": datetime.date.today().isoformat(),
@@ -85,7 +76,7 @@ def _run(options, context, folder, arguments):
         "command": " ".join(["python -m benchmarks", *(sys.argv[1:] if arguments is None else arguments)]),
         "tables": [],
     }
-    failed = 0
+    folder, failed = Path(options.out), 0
     folder.mkdir(parents=True, exist_ok=True)
     print(report.machine_line(results), end="\n\n", flush=True)
     for name in options.only or REGISTRY:
