@@ -15,23 +15,28 @@ BEFORE_ABORT_S = 2.0  # for the other ranks to print their errors
 unclean: list[str] = []  # errors after which MPI_Finalize may wait for ever
 
 
+def launched() -> tuple[int, str]:
+    """How many processes a launcher has started together with this one, and the variable that says so; 1 and "" where
+    none did."""
+    for name in SIZES:  # inside mpirun, what Slurm set tells of mpirun's own processes
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name]), name
+    return 1, ""
+
+
 def load() -> ModuleType:
     """-> mpi4py.MPI, started.
 
     Raises RanksError without mpi4py or an MPI, and where MPI is not the launcher's: then every process believes that
     it is alone.
     """
-    mpi = _started()
-    for name in SIZES:
-        launched = os.environ.get(name, "")
-        if launched.isdigit():
-            if int(launched) > 1 and mpi.COMM_WORLD.Get_size() == 1:
-                library = mpi.Get_library_version().strip("\0").splitlines()[0].partition(",")[0]
-                raise RanksError(
-                    f"{launched} processes were started ({name}), but each is alone: mpi4py uses {library}, and mpirun "
-                    "is of another MPI. Use the mpirun that came with that MPI; the extra `mpi` puts it beside python"
-                )
-            break  # inside mpirun, what Slurm set tells of mpirun's own processes
+    mpi, (count, name) = _started(), launched()
+    if count > 1 and mpi.COMM_WORLD.Get_size() == 1:
+        library = mpi.Get_library_version().strip("\0").splitlines()[0].partition(",")[0]
+        raise RanksError(
+            f"{count} processes were started ({name}), but each is alone: mpi4py uses {library}, and mpirun is of "
+            "another MPI. Use the mpirun that came with that MPI; the extra `mpi` puts it beside python"
+        )
     return mpi
 
 

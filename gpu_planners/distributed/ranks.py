@@ -31,6 +31,7 @@ VALUE, END = 0, 1  # statuses
 SWAP, FAULT = 1, 2  # tags
 FAILED, WAITED = "failed", "waited"  # kinds of faults
 LOOKS = 2000  # before the first pause, where each rank has a core: about a millisecond
+BYTES_A_LOOK = 256  # MPI moves large messages on during looks, a part at a time, so they get more before a pause
 PAUSE_S = 1e-4
 GRACE_S = 2.0  # for messages about faults to arrive
 
@@ -91,7 +92,7 @@ class Ranks:
         for other, (sent, received) in arrays.items():
             requests.append(self._communicator.Irecv([received, self._mpi.BYTE], other, SWAP))
             requests.append(self._communicator.Isend([np.ascontiguousarray(sent), self._mpi.BYTE], other, SWAP))
-        self._wait(requests, f"swap with {_named(list(arrays))}")
+        self._wait(requests, f"swap with {_named(list(arrays))}", sum(sent.nbytes for sent, _ in arrays.values()))
 
     def _gather(self, status: int, data: bytes, what: str) -> Sequence:
         """-> data of all ranks, bytes-like. Short data take one message, longer ones two."""
@@ -108,7 +109,7 @@ class Ranks:
         ends = np.cumsum(lengths)
         everything = np.empty(ends[-1], dtype=np.uint8)
         parts = [everything, lengths, ends - lengths, self._mpi.BYTE]
-        self._wait([self._communicator.Iallgatherv([data, self._mpi.BYTE], parts)], what)
+        self._wait([self._communicator.Iallgatherv([data, self._mpi.BYTE], parts)], what, len(everything))
         return [everything[end - length : end].data for end, length in zip(ends, lengths)]
 
     def _check(self):
@@ -120,14 +121,14 @@ class Ranks:
         if len(left) and len(stayed):
             raise self._fault(f"{_named(left)} ended while {_named(stayed)} went on: all must exchange equally often")
 
-    def _wait(self, requests, what):
-        """Until all requests are complete; raises where that will not be."""
-        began, looks = time.monotonic(), 0
+    def _wait(self, requests, what, size=0):
+        """Until all requests, of `size` bytes, are complete; raises where that will not be."""
+        began, looks, quick = time.monotonic(), 0, self._looks + size // BYTES_A_LOOK
         try:
             while not self._mpi.Request.Testall(requests):
                 self._look_for_faults(what, began)
                 looks += 1
-                if looks < self._looks:
+                if looks < quick:
                     os.sched_yield()
                 elif time.monotonic() - began < self.timeout_s:
                     time.sleep(PAUSE_S)

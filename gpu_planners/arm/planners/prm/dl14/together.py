@@ -6,12 +6,13 @@ first rank's answer counts, and any rank's failure.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 
 from .....distributed.exchange import Exchange
 from .....errors import RanksError, SettingsError, shown
+from .....settings import title
 from ...query import Query
 from ...result import PlanningResult, Status
 from ..settings import Settings
@@ -33,8 +34,8 @@ def begin(
         "start": _numbers(start),
         "goals": _numbers(goals),
         "robot": getattr(checker.robot, "joint_names", checker.robot.dof),
-        "settings": replace(settings, workers=1),
         "seed": int(seed),
+        **{f"{title(Settings)}.{name}": value for name, value in asdict(replace(settings, workers=1)).items()},
     }
     gathered = ranks.all_gather((problem, batch))
     first = gathered[0][0]
@@ -42,7 +43,7 @@ def begin(
         for what, value in other.items():
             if not _same(value, first[what]):
                 raise RanksError(
-                    f"the ranks must solve one problem, but the {what} of rank 0 is {shown(first[what])}, and of rank "
+                    f"the ranks must solve one problem, but {what} of rank 0 is {shown(first[what])}, and of rank "
                     f"{rank} {shown(value)}"
                 )
     if ranks.local_rank != 0:
