@@ -6,16 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpu_planners.distributed import Ranks, run
-from gpu_planners.errors import RanksError
+from gpu_planners.distributed import run
 from gpu_planners.grid import BandedPlanner, MapRows
 
 from .grid_fields import DENSITY
 from .harness import Benchmark, Row, told
-from .ranks import first, launched
 
 AGENTS = 1024
-THREADS = 2  # ranks where no launcher started any
+THREADS = 2  # in place of ranks, without mpirun
 ROWS_A_TIME, BLOCK = 512, 32
 
 
@@ -40,7 +38,7 @@ LARGE = (Case(8192), Case(16384), Case(16384, corner=True), Case(32768), Case(40
 
 
 def banded(context):
-    """Rows of the ranks that a launcher started, or of two threads."""
+    """Rows of the ranks of mpirun, or of two threads."""
     cases, rows = SMALL if context.quick else LARGE if context.full else COMMON, []
     for device, missing in context.asked_for():
         for case in cases:
@@ -48,22 +46,13 @@ def banded(context):
             if missing:
                 rows.append(Row(case.text, who, note=missing))
                 continue
-            try:
-                figures = _everywhere(lambda exchange, c=case, d=device: _measured(c, d, exchange))
-            except RanksError as error:
-                rows.append(Row(case.text, who, note=str(error)))
-                continue
+            if context.ranks:
+                figures = _measured(case, device, context.ranks)
+            else:
+                figures = run(THREADS, lambda exchange, c=case, d=device: _measured(c, d, exchange))[0]
             row = Row(case.text, who, figures)
-            rows.append(told(row) if first() else row)
+            rows.append(row if context.ranks and context.ranks.rank else told(row))
     return rows
-
-
-def _everywhere(work):
-    """-> work(exchange) of the first rank."""
-    if launched() == 1:
-        return run(THREADS, work)[0]
-    with Ranks() as ranks:
-        return work(ranks)
 
 
 def _measured(case, device, exchange):
@@ -146,5 +135,6 @@ BENCHMARKS = (
             "identical": "text",
         },
         banded,
+        on_ranks=True,
     ),
 )

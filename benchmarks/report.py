@@ -110,7 +110,6 @@ HEADINGS = {
     "conflicts": "conflicts",
     "stuck": "stuck",
     "fields_MB": "fields, MB",
-    "ranks": "ranks",
     "map_s": "map, s",
     "one_rank_s": "one rank, s",
     "rounds": "rounds",
