@@ -19,6 +19,7 @@ class Band:
     rank: whose
     first, last: its rows are first .. last - 1 of the map
     top, bottom: those that it works on, top .. bottom - 1: OVERLAP blocks more on each side, within the map
+    rings: does the map go on north and south of those?
     """
 
     rank: int
@@ -26,6 +27,7 @@ class Band:
     last: int
     top: int
     bottom: int
+    rings: tuple[bool, bool]
 
     @property
     def rows(self) -> int:
@@ -57,7 +59,8 @@ def plan_bands(rows: int, ranks: int, block_size: int = 32, shares: Sequence[flo
         top, bottom = max(0, first - OVERLAP), min(blocks, last + OVERLAP)
         if first == last:
             top = bottom = first
-        bands.append(Band(rank, *(min(rows, block * block_size) for block in (first, last, top, bottom))))
+        begin, end, upper, lower = (min(rows, block * block_size) for block in (first, last, top, bottom))
+        bands.append(Band(rank, begin, end, upper, lower, (top > 0, bottom < blocks)))
     return bands
 
 

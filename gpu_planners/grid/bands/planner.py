@@ -8,7 +8,6 @@ is that of one device, bit for bit, however the map is cut.
 
 import hashlib
 import time
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,24 +24,11 @@ from ..paths import NO_PATH, SOLVED, START_BLOCKED, START_NOT_FINITE, START_OUTS
 from .agents import follow_agents, joined
 from .cut import Band, neighbours, plan_bands
 from .memory import check_memory
-from .region import NORTH_RING, SOUTH_RING, Region, rings_of
+from .region import NORTH_RING, SOUTH_RING, Region
+from .relax import FieldReport, relax_field
 from .source import MapRows, cost_counts, read_rows
 
 SHARE_OF_GPU = 0.9  # of the memory that is free
-
-
-@dataclass(frozen=True)
-class FieldReport:
-    """How the latest field was made.
-
-    rounds: how often the ranks exchanged their borders
-    sent_bytes: what this rank sent for it
-    time_s: seconds
-    """
-
-    rounds: int
-    sent_bytes: int
-    time_s: float
 
 
 class BandedPlanner:
@@ -109,7 +95,7 @@ class BandedPlanner:
         blocks = Blocks(band.bottom - band.top, cols, block_size)
         self._layout = BITS if self.connectivity == 4 else VALUES  # BITS only where all costs turn out to be one
         check_memory(self._exchange, self.shape, self._need(blocks))
-        rings = rings_of(band, source.rows)
+        rings = band.rings
         costs = np.zeros((0, cols), np.uint8)
         if band.rows:
             costs = read_rows(source, band.top - rings[NORTH_RING], band.bottom + rings[SOUTH_RING])
@@ -124,7 +110,7 @@ class BandedPlanner:
         self._region = None
         if band.rows:
             shape = FieldShape(self._layout, blocks, self.connectivity)
-            self._region = Region(band, rings, shape, costs, self.device, self._limit)
+            self._region = Region(band, shape, costs, self.device, self._limit)
 
     def _need(self, blocks):
         """Bytes of the host's memory that this rank takes at most."""
@@ -246,46 +232,9 @@ class BandedPlanner:
         """Plan the field of a free tile, unless it is the latest one."""
         if goal == self._goal:
             return
-        self._goal, began, rounds, sent_bytes = None, time.perf_counter(), 0, 0
-        region = self._region
-        sent: list = [None, None]  # by side, what the neighbour has of us
-        if region:
-            region.begin(goal)
-        while True:
-            rows = [self._border(side) for side in (NORTH_RING, SOUTH_RING)]
-            new = [self._is_new(row, before) for row, before in zip(rows, sent)]
-            told = self._exchange.all_gather(new)
-            if not np.any(told):
-                break
-            swapped, taken = {}, []
-            for side, band in enumerate(self._sides):
-                if band is not None:
-                    received = region.row_room()[: None if told[band.rank][1 - side] else 0]
-                    swapped[band.rank] = (rows[side] if new[side] else received[:0], received)
-                    taken += [(side, received)] if len(received) else []
-                    sent[side] = rows[side]
-                    sent_bytes += swapped[band.rank][0].nbytes
-            self._exchange.swap(swapped)
-            better = [region.take(side, row) for side, row in taken]
-            if any(map(len, better)):
-                region.go_on(np.unique(np.concatenate(better)))
-            rounds += 1
-        if region:
-            region.finish()
-        self._goal, self.report = goal, FieldReport(rounds, sent_bytes, time.perf_counter() - began)
-
-    def _border(self, side):
-        """The values of the row that is the ring of the neighbour on a side; None where it needs none."""
-        band = self._sides[side]
-        if band is None or not rings_of(band, self.shape[0])[1 - side]:
-            return None
-        return self._region.values_of_row(band.bottom if side == NORTH_RING else band.top - 1)
-
-    def _is_new(self, row, before):
-        """Does a row of `_border` say something that the neighbour does not know?"""
-        if row is None:
-            return False
-        return self._region.reached(row) if before is None else not np.array_equal(row, before)
+        self._goal = None
+        self.report = relax_field(self._exchange, self._region, self._sides, goal)
+        self._goal = goal
 
     def _looked_at(self, tiles):
         """-> whole tiles (N, 2) int32, what is wrong with each (N,) uint8, as the status of a start"""

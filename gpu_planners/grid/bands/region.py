@@ -29,22 +29,13 @@ class Region:
     """The fields of a rank's region, one at a time.
 
     band: Band of the rank, not empty
-    rings: does the map go on north and south of it? See `rings_of`
     shape: FieldShape of the region; its layout is that of the whole map
     costs: (rows + 1 for each ring, cols) uint8 of the region and its ring
     limit_bytes: of memory on the device; a region beyond it is planned in pieces. None: as much as it takes
     """
 
-    def __init__(
-        self,
-        band: Band,
-        rings: tuple[bool, bool],
-        shape: FieldShape,
-        costs: np.ndarray,
-        device: str,
-        limit_bytes: int | None,
-    ):
-        self.band, self.rings, self.shape = band, rings, shape
+    def __init__(self, band: Band, shape: FieldShape, costs: np.ndarray, device: str, limit_bytes: int | None):
+        self.band, self.rings, self.shape = band, band.rings, shape
         if limit_bytes is None or self.shape.bytes_with_map <= limit_bytes:
             self._fields = open_fields(self.shape, device)
         else:
@@ -204,8 +195,3 @@ class Region:
         steps = distances(part, BitField(part.width, part.count, free, values, edge, NO_CODES), goal)
         steps = steps[first - begin * size : last - begin * size]
         return np.where(steps < UNREACHED, steps.astype(float) * uniform, np.inf)
-
-
-def rings_of(band: Band, map_rows: int) -> tuple[bool, bool]:
-    """Does the map go on north and south of a band's region?"""
-    return band.top > 0, band.bottom < map_rows
