@@ -17,9 +17,11 @@ from gpu_planners.distributed import run
 from gpu_planners.errors import GridMapError, SettingsError
 from gpu_planners.grid import BandedPlanner, BlockPlanner, GridMap, MapRows, plan_bands
 from gpu_planners.grid.bands import memory
+from gpu_planners.grid.bands import planner as planner_module
 from gpu_planners.grid.bands.agents import Pieces, unpacked
-from gpu_planners.grid.exact.shape import FieldShape
+from gpu_planners.grid.exact.shape import BITS, VALUES, FieldShape
 from gpu_planners.grid.exact.streamed import Cut
+from gpu_planners.grid.exact.values import DIAGONAL_8
 from gpu_planners.grid.maps.generated import room_map
 from gpu_planners.grid.paths import first_words, put_step
 
@@ -351,3 +353,17 @@ def test_a_rank_that_fails_while_the_map_is_read_ends_all(how, words):
     assert re.search(words, out + err), out + err
     if how == "raises":
         assert re.search("RanksError: rank 1 failed: OSError", err)
+
+
+@pytest.mark.parametrize(("connectivity", "step"), [(4, 1), (8, DIAGONAL_8)])
+def test_maps_with_more_tiles_than_costs_can_count(monkeypatch, connectivity, step):
+    """It counts how far the ways on the map are; one that is too far is refused on every rank."""
+    layout = VALUES if connectivity == 8 else BITS
+    monkeypatch.setitem(planner_module.LONGEST, layout, 1600 * step)  # half of them on a rank
+    wide = GridMap(np.ones((64, 30), np.uint8), connectivity)
+    assert_as_one(wide, 8, [[63, 29]], (0, 0))
+    far = GridMap(upright_spiral(64, 51), connectivity)
+    with pytest.raises(GridMapError, match=r"a path to the goal \(0, 0\) costs \d+ units at the border"):
+        on_bands(far, 8, lambda planner: planner.prepare((0, 0)))
+    with pytest.raises(GridMapError, match=r"a rank has \d+ free tiles with costs up to 1; allowed: at most \d+"):
+        on_bands(wide, 2, lambda planner: None)

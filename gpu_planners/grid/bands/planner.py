@@ -16,6 +16,7 @@ from ...device import cuda_problem, refuse_forked, resolve_device
 from ...distributed.exchange import Exchange
 from ...errors import GridMapError, SettingsError, shown
 from ..checks import as_tiles, number, whole
+from ..exact.bits import UNREACHED
 from ..exact.blocks import Blocks
 from ..exact.shape import BITS, VALUES, FieldShape
 from ..exact.values import DIAGONAL_8, INFINITE, unit_of
@@ -29,6 +30,7 @@ from .relax import FieldReport, relax_field
 from .source import MapRows, cost_counts, read_rows
 
 SHARE_OF_GPU = 0.9  # of the memory that is free
+LONGEST = {BITS: int(UNREACHED) - 4, VALUES: int(INFINITE)}  # the greatest cost-to-go, in units of the layout
 
 
 class BandedPlanner:
@@ -100,13 +102,16 @@ class BandedPlanner:
         if band.rows:
             costs = read_rows(source, band.top - rings[NORTH_RING], band.bottom + rings[SOUTH_RING])
         own = costs[band.first - band.top + rings[NORTH_RING] :][: band.rows]
-        counts = np.sum(self._exchange.all_gather(cost_counts(own)), axis=0)
+        region_free = np.count_nonzero(costs)
+        told = self._exchange.all_gather((cost_counts(own), region_free))
+        counts = np.sum([each[0] for each in told], axis=0)
         used = np.flatnonzero(counts[1:]) + 1
         self.uniform_cost: int = int(used[0]) if len(used) == 1 else 0
         if self._layout == BITS and not self.uniform_cost:
             self._layout = VALUES
             check_memory(self._exchange, self.shape, self._need(blocks) - costs.nbytes)
-        self._check_longest(int(counts[1:].sum()), int(used.max(initial=1)))
+        most_free = max(each[1] for each in told)
+        self._most_value = self._farthest(int(counts[1:].sum()), most_free, int(used.max(initial=1)))
         self._region = None
         if band.rows:
             shape = FieldShape(self._layout, blocks, self.connectivity)
@@ -121,17 +126,22 @@ class BandedPlanner:
             return tiles // 8 + max(shape.bytes_with_map, tiles + shape.bytes_with_map - shape.field_bytes)
         return 2 * tiles  # costs, while they are brought to the device; later directions
 
-    def _check_longest(self, free, highest):
-        """Can no path be longer than values can say?"""
-        if self._layout == BITS:
-            most = 2**31 - 4
-        else:
-            most = int(INFINITE) // (highest * (DIAGONAL_8 if self.connectivity == 8 else unit_of(4)))
-        if free > most:
+    def _farthest(self, free, most_free, highest):
+        """The greatest value that a border may have, so that no value on a region is too large to be counted.
+
+        free: tiles of the map;  most_free: tiles of the region that has most of them;  highest: cost of a tile
+        """
+        longest, step = LONGEST[self._layout], highest
+        if self._layout == VALUES:
+            step *= DIAGONAL_8 if self.connectivity == 8 else unit_of(4)
+        if free * step <= longest:
+            return longest
+        if most_free * step > longest // 2:
             raise GridMapError(
-                f"the map has {free} free tiles; allowed: at most {most} with costs up to {highest}, so that every "
-                "path's cost can be counted"
+                f"a rank has {most_free} free tiles with costs up to {highest}; allowed: at most "
+                f"{longest // 2 // step}, so that the cost of any path can be counted, by more ranks"
             )
+        return longest // 2
 
     @property
     def visits(self) -> int | None:
@@ -233,7 +243,7 @@ class BandedPlanner:
         if goal == self._goal:
             return
         self._goal = None
-        self.report = relax_field(self._exchange, self._region, self._sides, goal)
+        self.report = relax_field(self._exchange, self._region, self._sides, goal, self._most_value)
         self._goal = goal
 
     def _looked_at(self, tiles):

@@ -121,9 +121,10 @@ class Region:
             return np.empty(self.shape.padded[1], np.int64)
         return np.empty((blocks.width, blocks.size), np.int32)
 
-    def reached(self, values: np.ndarray) -> bool:
-        """Is a tile of `values_of_row` reached?"""
-        return bool((values < INFINITE if self.shape.layout == VALUES else (values >= 0) & (values < UNREACHED)).any())
+    def farthest(self, values: np.ndarray) -> int:
+        """The greatest value of the tiles of `values_of_row` that are reached; WALL where none is."""
+        nothing = INFINITE if self.shape.layout == VALUES else UNREACHED
+        return int(values.max(where=values < nothing, initial=WALL))
 
     def take(self, side: int, values: np.ndarray) -> np.ndarray:
         """Put values of `values_of_row` into the ring -> the blocks that get better by it, (n,) int32"""

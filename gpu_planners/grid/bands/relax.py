@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...distributed.exchange import Exchange
+from ...errors import GridMapError
 from .cut import Band
 from .region import NORTH_RING, Region
 
@@ -25,14 +26,21 @@ class FieldReport:
 
 
 def relax_field(
-    exchange: Exchange, region: Region | None, sides: tuple[Band | None, Band | None], goal: tuple[int, int]
+    exchange: Exchange,
+    region: Region | None,
+    sides: tuple[Band | None, Band | None],
+    goal: tuple[int, int],
+    most_value: int,
 ) -> FieldReport:
     """Plan the field of a goal (row, col) of the map, all ranks together.
 
     region: of this rank, None where its band is empty;  sides: bands north and south of its own
+    most_value: the greatest value that a border may have
 
     Each round begins with what all ranks tell each other: whose borders have changed. Only those are sent, from
     neighbour to neighbour, and only the blocks that get better by them are relaxed again.
+
+    Raises GridMapError, on every rank, where a path costs more than can be counted.
     """
     began, rounds, sent_bytes = time.perf_counter(), 0, 0
     sent: list = [None, None]  # by side, what the neighbour has of us
@@ -41,7 +49,13 @@ def relax_field(
     while True:
         rows = [_border(region, side, band) for side, band in enumerate(sides)]
         new = [_is_new(region, row, before) for row, before in zip(rows, sent)]
-        told = exchange.all_gather(new)
+        farthest = [region.farthest(row) for row in rows if region and row is not None]
+        told, values = zip(*exchange.all_gather((new, max(farthest, default=0))))
+        if max(values) > most_value:
+            raise GridMapError(
+                f"a path to the goal {goal} costs {max(values)} units at the border of a band; "
+                f"allowed: at most {most_value}"
+            )
         if not np.any(told):
             break
         swapped, taken = {}, []
@@ -73,4 +87,4 @@ def _is_new(region, row, before):
     """Does a row of `_border` say something that the neighbour does not know?"""
     if row is None:
         return False
-    return region.reached(row) if before is None else not np.array_equal(row, before)
+    return region.farthest(row) >= 0 if before is None else not np.array_equal(row, before)
