@@ -131,9 +131,9 @@ class BandedPlanner:
 
         free: tiles of the map;  most_free: tiles of the region that has most of them;  highest: cost of a tile
         """
-        longest, step = LONGEST[self._layout], highest
+        longest, step = LONGEST[self._layout], 1
         if self._layout == VALUES:
-            step *= DIAGONAL_8 if self.connectivity == 8 else unit_of(4)
+            step = highest * (DIAGONAL_8 if self.connectivity == 8 else unit_of(4))
         if free * step <= longest:
             return longest
         if most_free * step > longest // 2:

@@ -42,12 +42,14 @@ class Region:
             cut = Cut.of(self.shape, limit_bytes)
             self._fields = StreamedFields(cut, open_fields(cut.window, device))
         self._fields.allocate(1)
-        inner = costs[int(self.rings[NORTH_RING]) : len(costs) - int(self.rings[SOUTH_RING])]
+        inner = costs[self.rings[NORTH_RING] : len(costs) - self.rings[SOUTH_RING]]
         self._set_map(inner, costs)
-        self._free = np.packbits(inner > 0, axis=1)
-        self._ring_cost, self._own_cost = (
-            [self._padded(row) for row in (c[0], c[-1])] for c in (costs, inner)
-        )  # by side
+        self._free = np.empty((len(inner), -(-inner.shape[1] // 8)), np.uint8)
+        step = max(1, TILES_A_TIME // inner.shape[1])
+        for first in range(0, len(inner), step):
+            self._free[first : first + step] = np.packbits(inner[first : first + step] > 0, axis=1)
+        outermost = ((rows[0], rows[-1]) for rows in (costs, inner))
+        self._ring_cost, self._own_cost = ([self._padded(row) for row in pair] for pair in outermost)  # by side
         self._edges = np.full((2, shape.blocks.width, 4, shape.blocks.size), WALL, np.int32)  # of the ring: BITS
         self._goals = np.zeros((1, 4), np.int32)
         self._codes = NO_CODES
@@ -62,7 +64,7 @@ class Region:
         blocks, cols = self.shape.blocks, costs.shape[1]
         step = max(1, TILES_A_TIME // (blocks.size * cols))  # rows of blocks
         if self.shape.layout == VALUES:
-            begin, step = 1 - int(self.rings[NORTH_RING]), step * blocks.size
+            begin, step = 1 - self.rings[NORTH_RING], step * blocks.size
             for first in range(0, len(costs), step):
                 padded = self._padded(costs[first : first + step])
                 self._fields.write("map", slice(begin + first, begin + first + len(padded)), padded)
