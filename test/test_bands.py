@@ -163,6 +163,7 @@ def test_agents_who_cannot_be_planned_for_are_told_why_as_by_one_device():
     goals[20:] = goals[19]
     expected = BlockPlanner(grid, block_size=8, device="cpu").plan(starts, goals)
     assert len(np.unique(expected.status)) > 5
+    assert [len(paths) for paths in on_bands(grid, 3, lambda planner: planner.plan([], [0, 0]))] == [0, 0, 0]
     for paths in on_bands(grid, 3, lambda planner: planner.plan(starts, goals)):
         assert_same(paths, expected)
 
