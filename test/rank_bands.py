@@ -1,6 +1,6 @@
 """What a rank does in test_bands.py: plans on its band, and compares with one device; or dies while others wait.
 
-`python rank_bands.py plans|raises|killed [device [memory_limit_bytes]]`; each rank that ends well prints its JSON.
+`python rank_bands.py plans|raises|killed [device [memory_limit_bytes]]`; the first rank prints the JSON of all.
 """
 
 import json
@@ -54,4 +54,6 @@ def fails(ranks, how):
 
 with Ranks(timeout_s=200) as ranks:
     answer = plans(ranks) if sys.argv[1] == "plans" else fails(ranks, sys.argv[1])
-    print(json.dumps(answer), flush=True)
+    answers = ranks.all_gather(answer)
+    if ranks.rank == 0:
+        print(json.dumps(answers), flush=True)
