@@ -102,11 +102,12 @@ def _run(options, arguments, ranks):
         print(why, file=sys.stderr)
     if not devices:
         return 2
+    started = ["mpirun", "-n", str(ranks.size)] if ranks else []
     results = {
         "machine": machine.describe(),
         "date": datetime.date.today().isoformat(),
         "quick": options.quick,
-        "command": " ".join(["python -m benchmarks", *(sys.argv[1:] if arguments is None else arguments)]),
+        "command": " ".join([*started, "python -m benchmarks", *(sys.argv[1:] if arguments is None else arguments)]),
         "tables": [],
     }
     folder, failed = Path(options.out), 0
