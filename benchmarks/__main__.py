@@ -20,6 +20,7 @@ from . import (
     arm_sizes,
     arm_trajectories,
     arm_worlds,
+    banded,
     dl14,
     dl14_ranks,
     fleets,
@@ -54,6 +55,7 @@ MODULES = (
     grid_fields,
     grid_scenarios,
     grid_streamed,
+    banded,
     fleets_one_shot,
 )
 REGISTRY = {benchmark.name: benchmark for module in MODULES for benchmark in module.BENCHMARKS}
