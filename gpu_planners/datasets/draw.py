@@ -21,7 +21,7 @@ class Draw(Described):
     kinds: tuple = setting(PRIMITIVES, "Kinds of obstacles", items=str, choices=PRIMITIVES)
     tilted: bool = setting(False, "Obstacles are turned about all axes, not about the vertical alone")
     away: float = setting(0.2, "Distance that obstacles keep from the robot's base", 0.0, 10.0, unit="reaches")
-    per_scene: int = setting(1, "Problems in a row that share a scene", 1, 1_000_000)
+    per_scene: int = setting(4, "Problems in a row that share a scene", 1, 1_000_000)
     apart: float = setting(
         0.3,
         "Least distance of start and goal in joint space; 1 is the mean distance of random configurations",

@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from ..arm.planners.result import Status
 from ..device import resolve_device
 from ..errors import GpuPlannersError, SettingsError
 from .parquet import arrow
@@ -103,7 +104,7 @@ def _make_missing(shards, missing, jobs_of, pool, ahead, there, told):
             number, ends, future = asked.popleft()
             parts.append(future.result())
             there += len(parts[-1])
-            solved += pa.compute.sum(pa.compute.equal(parts[-1]["status"], "solved")).as_py() or 0
+            solved += parts[-1]["status"].to_pylist().count(Status.SOLVED.value)
             if ends:
                 shards.write(number, pa.concat_tables(parts).combine_chunks())
                 parts = []
@@ -129,12 +130,23 @@ def _pool(executor, devices, workers) -> Iterator[tuple[Executor, int]]:
         yield executor, 2 * (getattr(executor, "_max_workers", None) or os.cpu_count() or 1)
         return
     if not workers:
-        with ThreadPoolExecutor(2) as pool:  # one draws problems while the other plans
-            yield pool, 3
+        threads = ThreadPoolExecutor(2)  # one draws problems while the other plans
+        try:
+            yield threads, 3
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
         return
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
     for number in range(workers):
         queue.put(devices[number % len(devices)])
-    with ProcessPoolExecutor(workers, context, take_device, (queue,)) as pool:
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(workers, context, take_device, (queue,))
+    try:
         yield pool, 2 * workers
+    except BaseException:  # Ctrl-C, for one: nobody wants what the workers have under way
+        for child in set(multiprocessing.active_children()) - others:
+            child.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)

@@ -1,14 +1,14 @@
 """Obstacles as rows hold them: convex shapes in the root frame of the robot, exactly those that were planned among."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from ..arm import CollisionWorld
-from ..arm.collision.scene_file import pose_matrix
 from ..arm.geometry.shapes import ConvexShape, ShapeKind
+from .draw import Draw
 
 KIND_NAMES = {
     ShapeKind.BOX: "box",
@@ -16,6 +16,8 @@ KIND_NAMES = {
     ShapeKind.SPHERE: "sphere",
     ShapeKind.POLYTOPE: "convex",
 }
+TRIES = 8  # places for a random obstacle
+EQUAL = {"box": [0, 1, 2], "cylinder": [0, 0, 2], "sphere": [0, 0, 0]}  # which of three numbers are its extents
 
 
 class Obstacle(NamedTuple):
@@ -51,45 +53,52 @@ def obstacles_of(world: CollisionWorld) -> tuple[Obstacle, ...]:
     )
 
 
-def world_of(obstacles: Iterable[Obstacle]) -> CollisionWorld:
+def world_of(obstacles: Sequence[Obstacle]) -> CollisionWorld:
     """The world of obstacles; their names may repeat. Raises ObstacleError that names a malformed one."""
     world = CollisionWorld()
-    world.add_shapes("obstacles", [_shape(obstacle) for obstacle in obstacles])
+    if obstacles:
+        poses = np.tile(np.eye(4), (len(obstacles), 1, 1))
+        poses[:, :3, :3] = Rotation.from_quat([obstacle.quat_xyzw for obstacle in obstacles]).as_matrix()
+        poses[:, :3, 3] = [obstacle.position for obstacle in obstacles]
+        world.add_shapes("obstacles", [_shape(obstacle, pose) for obstacle, pose in zip(obstacles, poses, strict=True)])
     return world
 
 
-def _shape(obstacle):
-    name, kind, size, position, quaternion, vertices = obstacle
-    pose = pose_matrix(position, quaternion, name)
+def _shape(obstacle, pose):
+    name, kind, size = obstacle.name, obstacle.kind, obstacle.size
     if kind == "box":
         return ConvexShape.box(name, size, pose)
     if kind == "cylinder":
         return ConvexShape.cylinder(name, size[0] / 2, size[2], pose)
     if kind == "sphere":
         return ConvexShape.sphere(name, size[0] / 2, pose)
-    return ConvexShape.convex_hull(name, np.array(vertices), pose)
+    return ConvexShape.convex_hull(name, np.array(obstacle.vertices), pose)
 
 
-def random_obstacles(rng: np.random.Generator, draw, places: np.ndarray, base: np.ndarray, reach: float) -> Sequence:
+def random_obstacles(
+    rng: np.random.Generator, draw: Draw, places: np.ndarray, base: np.ndarray, reach: float
+) -> tuple[Obstacle, ...]:
     """Obstacles of a random scene: around places that the tool comes to, with sizes uniform in their logarithm.
 
-    draw: Draw; places: (P, 3) of the tool; base: (3,) from which they keep away; reach: metres
-    One that finds no place in a few tries is left out, as where the robot reaches no farther than it keeps them away.
+    places: (P, 3) of the tool; base: (3,) from which they keep away; reach: metres
+    One that finds no room in a few tries is left out, as where the robot reaches no farther than it keeps them away.
     """
-    count, found = int(rng.integers(draw.least, draw.most + 1)), []
-    for number in range(count):
-        kind = draw.kinds[int(rng.integers(len(draw.kinds)))]
-        low, high = np.log((draw.smallest * reach, draw.largest * reach))
-        size = np.round(np.exp(rng.uniform(low, high, 3)), 4).clip(1e-4)
-        size = {"cylinder": size[[0, 0, 2]], "sphere": size[[0, 0, 0]]}.get(kind, size)
-        turn = (
-            Rotation.random(random_state=rng) if draw.tilted else Rotation.from_euler("z", rng.uniform(-np.pi, np.pi))
-        )
-        candidates = places[rng.integers(len(places), size=8)] + rng.uniform(-0.2, 0.2, (8, 3)) * reach
-        far = np.linalg.norm(candidates - base, axis=1) >= draw.away * reach + np.linalg.norm(size) / 2
-        if far.any():
-            position = np.round(candidates[np.argmax(far)], 4)
-            quaternion = np.round(turn.as_quat(canonical=True), 9)
-            lists = (tuple(values.tolist()) for values in (size, position, quaternion))
-            found.append(Obstacle(f"{kind}{number}", kind, *lists))
-    return tuple(found)
+    count = int(rng.integers(draw.least, draw.most + 1))
+    kinds = [draw.kinds[k] for k in rng.integers(len(draw.kinds), size=count)]
+    sizes = np.exp(rng.uniform(np.log(draw.smallest * reach), np.log(draw.largest * reach), (count, 3)))
+    sizes = np.array([size[EQUAL[kind]] for size, kind in zip(sizes, kinds)]).reshape(-1, 3).round(4).clip(1e-4)
+    if draw.tilted:
+        quaternions = rng.normal(size=(count, 4))  # of equal likelihood, once they have length 1
+        quaternions /= np.linalg.norm(quaternions, axis=1, keepdims=True)
+    else:
+        turn = rng.uniform(-np.pi / 2, np.pi / 2, count)
+        quaternions = np.stack([0 * turn, 0 * turn, np.sin(turn), np.cos(turn)], axis=1)
+    centres = places[rng.integers(len(places), size=(count, TRIES))] + rng.uniform(-0.2, 0.2, (count, TRIES, 3)) * reach
+    far = np.linalg.norm(centres - base, axis=2) >= draw.away * reach + np.linalg.norm(sizes, axis=1)[:, None] / 2
+    centres = centres[np.arange(count), far.argmax(axis=1)].round(4)
+    rows = zip(kinds, sizes.tolist(), centres.tolist(), quaternions.round(9).tolist(), far.any(axis=1), strict=True)
+    return tuple(
+        Obstacle(f"{kind}{i}", kind, tuple(size), tuple(centre), tuple(quaternion))
+        for i, (kind, size, centre, quaternion, placed) in enumerate(rows)
+        if placed
+    )
