@@ -47,7 +47,7 @@ EXTRAS = {
         "scikit-image>=0.22",
         "tqdm>=4.64",
     ],
-    "dataset": ["pyarrow>=14,<27"],
+    "dataset": ["pyarrow>=16,<27"],
     "gpu": ["numba-cuda[cu12]>=0.20"],
     "ros": ROS_WHEELS,
     "sim": ["mujoco>=3.3,<5"],
@@ -57,7 +57,7 @@ EXTRAS = {
         "hypothesis>=6.100",
         "mypy>=2.4,<2.5",  # others find other things, and so does another ruff
         "pin>=3.0",
-        "pyarrow>=14,<27",
+        "pyarrow>=16,<27",
         "pytest>=7.4",
         "pytest-timeout>=2.2",
         "pytest-xdist>=3.5",

@@ -428,11 +428,9 @@ def test_every_mistake_is_one_line_and_a_code(arguments, word, capsys, tmp_path)
 
 
 def test_where_nothing_can_be_written_the_command_says_so(tmp_path):
-    limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))\n"
     code = (
-        limited
-        + "from gpu_planners import cli, sys_exit\n".replace(", sys_exit", "")
-        + "import sys\nsys.exit(cli.main())"
+        "import resource, sys; from gpu_planners import cli\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000)); sys.exit(cli.main())"
     )
     asked = ["dataset", GANTRY, "-n", "300", "--rows", "300", "--devices", "cpu", "-o", str(tmp_path / "out")]
     ended = subprocess.run([sys.executable, "-c", code, *asked], capture_output=True, text=True, timeout=200)
@@ -443,29 +441,25 @@ def test_where_nothing_can_be_written_the_command_says_so(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_a_run_that_is_killed_again_and_again_gives_the_same_rows(tmp_path, how):
-    """At random moments, with worker processes and without."""
-    asked = [GANTRY, "-n", 400, "--rows", 25, "--devices", "cpu", "--draw", "per_scene=2", "--timing"]
-    rng, killed, folder = np.random.default_rng(), 0, tmp_path / "killed"
-    for number in range(4):
-        run = command(*asked, "-o", folder, "--workers", 2 * (number % 2), start_new_session=True)
-        end = time.monotonic() + 120
-        begun = len(list(folder.glob("problems-*")))
+def test_a_run_that_is_ended_again_and_again_gives_the_same_rows(gantry, tmp_path):
+    """At random moments, by kill -9 and by Ctrl-C, with worker processes and without."""
+    make(Recipe(gantry, gantry.tip_link, draw=Draw(per_scene=2), timing=Timing()), tmp_path / "whole", 300, devices=CPU)
+    asked = [GANTRY, "-n", 300, "--rows", 20, "--devices", "cpu", "--draw", "per_scene=2", "--timing"]
+    rng, ended, folder = np.random.default_rng(), 0, tmp_path / "ended"
+    for workers, how in ((0, signal.SIGKILL), (2, signal.SIGKILL), (0, signal.SIGINT), (2, signal.SIGINT)):
+        run = command(*asked, "-o", folder, "--workers", workers, start_new_session=True)
+        end, begun = time.monotonic() + 120, len(list(folder.glob("problems-*")))
         while len(list(folder.glob("problems-*"))) == begun and run.poll() is None and time.monotonic() < end:
             time.sleep(0.005)
         time.sleep(rng.uniform(0, 0.4))
-        killed += run.poll() is None
-        os.killpg(run.pid, how) if run.poll() is None else None
-        _, told = run.communicate(timeout=60)
+        if run.poll() is None:
+            ended += 1
+            run.send_signal(how) if how == signal.SIGKILL else os.killpg(run.pid, how)  # as a terminal does
+        _, told = run.communicate(timeout=60)  # its workers, who share the pipe, have ended, too
         if how == signal.SIGINT and run.returncode:
             assert run.returncode == 130 and told.count("\n") == 1 and "goes on" in told, told
-    assert killed
-    for folder in (tmp_path / "killed", tmp_path / "whole"):
-        run = command(*asked, "-o", folder)
-        _, told = run.communicate(timeout=300)
-        assert run.returncode == 0, told
-    assert rows_of(tmp_path / "killed") == rows_of(tmp_path / "whole")
-    assert {file.name for file in (tmp_path / "killed").iterdir()} == {
-        file.name for file in (tmp_path / "whole").iterdir()
-    }
+    assert ended
+    _, told = (run := command(*asked, "-o", folder)).communicate(timeout=300)
+    assert run.returncode == 0, told
+    assert rows_of(folder) == rows_of(tmp_path / "whole")
+    assert all(file.name in (LOCK, MANIFEST) or file.suffix == ".parquet" for file in folder.iterdir())

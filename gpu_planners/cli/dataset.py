@@ -5,7 +5,6 @@ import hashlib
 import io
 import os
 import shutil
-import signal
 import sys
 import time
 from contextlib import contextmanager
@@ -30,7 +29,7 @@ from ..errors import GpuPlannersError
 from .errors import InputError, MissingError, complain
 from .robots import load_robot, package_dirs, pairs, tip_of
 
-FAILED, INTERRUPTED = 1, 130
+INTERRUPTED = 130
 SAMPLE = 64  # problems of a dry run
 UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
@@ -131,9 +130,13 @@ def _make(options, recipe, devices):
                 told=told,
             )
     except KeyboardInterrupt:
-        _leave("stopped; files that are whole stay, and the same command goes on with them", INTERRUPTED)
+        complain(GpuPlannersError("stopped; files that are whole stay, and the same command goes on"), INTERRUPTED)
+        if not options.workers and len(devices) == 1:
+            os._exit(INTERRUPTED)  # threads that plan would go on for seconds, for nobody
+        return INTERRUPTED
     except OSError as error:
-        _leave(f"{error.strerror or error}: '{error.filename or options.output}'; files that are whole stay", FAILED)
+        reason = error.strerror or error
+        raise DatasetFault(f"'{error.filename or options.output}' cannot be written: {reason}") from error
     if not options.quiet:
         new, spent = state["rows"] - (state["first"] or 0), time.monotonic() - began
         size = sum(shards.file(number).stat().st_size for number in range(shards.count))
@@ -144,14 +147,6 @@ def _make(options, recipe, devices):
             file=sys.stderr,
         )
     return 0
-
-
-def _leave(text, code):
-    """Say why, and end at once: threads that plan would go on for seconds, for nobody."""
-    complain(GpuPlannersError(text), code)
-    sys.stderr.flush()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os._exit(code)
 
 
 def _try(options, recipe, devices):
@@ -213,7 +208,7 @@ def _check(options):
 
 
 class DatasetFault(OSError):
-    """A data set was checked and has errors: exit code 1."""
+    """A data set cannot be written, or was checked and has errors: exit code 1."""
 
 
 @contextmanager

@@ -1,7 +1,10 @@
 """Plans a chunk of problems: a function that any concurrent.futures.Executor can run, in any process."""
 
 import hashlib
+import multiprocessing
+import os
 import pickle
+import signal
 import threading
 import time
 from dataclasses import dataclass, replace
@@ -41,12 +44,19 @@ class Job:
 
 
 def take_device(devices: Any) -> None:
-    """In a new process of a pool: take the next device of a queue, for all of its jobs; Ctrl-C is for the parent."""
-    import signal
-
+    """In a new process of a pool: take the next device of a queue, for all of its jobs; Ctrl-C is for the parent, and
+    without a parent nobody wants the process."""
     global _own_device
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _own_device = devices.get()
+
+
+def _end_with_parent():
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def packed(recipe: Recipe) -> bytes:
