@@ -21,6 +21,7 @@ from gpu_planners.datasets import DatasetError, Draw, Recipe, Timing, check, loa
 from gpu_planners.datasets.obstacles import Obstacle
 from gpu_planners.datasets.schema import COLUMNS
 from gpu_planners.datasets.shards import LOCK, MANIFEST, locked
+from gpu_planners.device import cuda_problem
 from gpu_planners.errors import SettingsError
 
 pa = pytest.importorskip("pyarrow", reason="data sets need pyarrow (extra `dataset`)")
@@ -78,9 +79,29 @@ def test_rows_do_not_depend_on_files_or_executors(recipe, whole, tmp_path):
     assert [row["number"] for row in rows_of(whole)] == list(range(90))
 
 
+@pytest.mark.slow
 def test_rows_do_not_depend_on_processes(recipe, whole, tmp_path):
     make(recipe, tmp_path / "other", 90, 40, devices=CPU, workers=2)
     assert rows_of(whole) == rows_of(tmp_path / "other")
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+def test_two_gpus_give_the_rows_of_one(gantry, tmp_path):
+    """Problems are those of the CPU; each row is as one GPU made it, whichever planned it."""
+    if cuda_problem():
+        pytest.skip(cuda_problem())
+    from numba import cuda
+
+    devices = [f"cuda:{number}" for number in range(len(cuda.gpus))]
+    if len(devices) < 2:
+        pytest.skip("there is one CUDA device, two are needed")
+    recipe = Recipe(gantry, "gripper_tip", device="cuda")
+    make(recipe, tmp_path / "one", 3000, devices=devices[:1])
+    make(recipe, tmp_path / "two", 3000, devices=devices[:2])
+    assert rows_of(tmp_path / "one") == rows_of(tmp_path / "two") and check(tmp_path / "two", gantry).errors == 0
+    make(Recipe(gantry, "gripper_tip"), tmp_path / "cpu", 100, devices=CPU)
+    assert np.array_equal(load(tmp_path / "cpu").start, load(tmp_path / "two").start[:100])
 
 
 def test_another_seed_gives_other_problems(gantry, tmp_path):
@@ -150,7 +171,7 @@ def test_a_full_disk_leaves_nothing_half_written(recipe, tmp_path, monkeypatch):
     assert make(recipe, tmp_path / "full", 20, 20, devices=CPU).missing() == []
 
 
-@pytest.mark.parametrize("robot", ["panda", "tiago"])
+@pytest.mark.parametrize("robot", ["panda", pytest.param("tiago", marks=pytest.mark.slow)])
 def test_paths_and_poses_are_true_by_coal_and_pinocchio(robot, tmp_path):
     rig = maker_of(robot).rig
     make(Recipe(rig.model, rig.tips[0], draw=Draw(most=10, tilted=True)), tmp_path / "set", 24, devices=CPU)
