@@ -47,6 +47,7 @@ EXTRAS = {
         "scikit-image>=0.22",
         "tqdm>=4.64",
     ],
+    "dataset": ["pyarrow>=16,<27"],
     "gpu": ["numba-cuda[cu12]>=0.20"],
     "mpi": ["mpi4py>=4.1,<5", "mpich>=4.2,<6"],  # for one machine; a cluster has an MPI of its own: docs/distributed.md
     "ros": ROS_WHEELS,
@@ -57,6 +58,7 @@ EXTRAS = {
         "hypothesis>=6.100",
         "mypy>=2.4,<2.5",  # others find other things, and so does another ruff
         "pin>=3.0",
+        "pyarrow>=16,<27",
         "pytest>=7.4",
         "pytest-timeout>=2.2",
         "pytest-xdist>=3.5",
