@@ -18,7 +18,7 @@ import logging
 import os
 import threading
 import warnings
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
 
 import numba
@@ -219,3 +219,31 @@ def resolve_device(device: str) -> str:
     if index >= len(cuda.gpus):
         raise DeviceError(f"device {device!r} was asked for, but this machine has {len(cuda.gpus)} CUDA device(s)")
     return f"cuda:{index}"
+
+
+ALL_CUDA = "cuda:all"  # every CUDA device of the machine, in a list of devices
+
+
+def resolve_devices(devices: str | Sequence[str]) -> tuple[str, ...]:
+    """Names of devices, or a text of names with commas between them -> what `resolve_device` makes of each.
+
+    "cuda:all" stands for every CUDA device of the machine. Raises what resolve_device does, and DeviceError where
+    there is no name, or a CUDA device is named twice. "cpu" may be there several times: workers that share its cores.
+    """
+    names = devices.split(",") if isinstance(devices, str) else list(devices)
+    resolved: list[str] = []
+    for name in (str(name).strip() for name in names):
+        if name == ALL_CUDA:
+            from numba import cuda
+
+            resolve_device("cuda")
+            resolved += [f"cuda:{index}" for index in range(len(cuda.gpus))]
+        else:
+            resolved.append(resolve_device(name))
+    twice = next((name for name in resolved if name != "cpu" and resolved.count(name) > 1), None)
+    if not resolved or twice:
+        raise DeviceError(
+            f"devices are {devices!r}; allowed: at least one of 'auto', 'cpu', 'cuda', 'cuda:N' and {ALL_CUDA!r}"
+            + (f", and {twice} once" if twice else "")
+        )
+    return tuple(resolved)

@@ -45,6 +45,8 @@ class CollisionChecker:
     that slides, and up to a turn, or to farther limits, of a joint that turns: beyond, nothing is called free. A value
     that is not finite, or beyond 1e10, is an error that names row and joint; with `not_finite="false"` such rows count
     as not free.
+
+    A pickled checker comes back on the CPU, whatever its device was; `on` makes it one for another device.
     """
 
     def __init__(
@@ -65,8 +67,13 @@ class CollisionChecker:
         self.robot, self.world, self.motion = robot, world, motion
         self.margin = margin
         self.device = resolve_device(device)
+        self._thickness = 0.0
         self._thicker: dict[float, CollisionChecker] = {}
+        self._elsewhere: dict[str, CollisionChecker] = {}
         self._begin(pack_robot(robot))
+
+    def __reduce__(self) -> tuple:
+        return _on_cpu, (self.robot, self.world, self.motion, self.margin, self._thickness)
 
     def _begin(self, packed_robot):
         self._packed_robot = packed_robot
@@ -100,12 +107,25 @@ class CollisionChecker:
         thickness = THICKNESS.checked("CollisionChecker.thickened: thickness", thickness)
         if thickness not in self._thicker:
             other = copy.copy(self)
-            other.motion, other._thicker = MotionCheck(), {}
+            other.motion, other._thickness, other._thicker, other._elsewhere = MotionCheck(), thickness, {}, {}
             other._begin(thickened(self._packed_robot, thickness))
             self._thicker[thickness] = other
         thicker = self._thicker[thickness]
         thicker.world, thicker.margin = self.world, self.margin
         return thicker
+
+    def on(self, device: str) -> "CollisionChecker":
+        """A checker of the same robot in the same world, by the same rules, on another device, which is kept for the
+        next time; this one where that is its own device. Raises DeviceError."""
+        device = resolve_device(device)
+        if device == self.device:
+            return self
+        if device not in self._elsewhere:
+            other = CollisionChecker(self.robot, self.world, device, self.motion, self.margin)
+            self._elsewhere[device] = other.thickened(self._thickness) if self._thickness else other
+        other = self._elsewhere[device]
+        other.world, other.margin, other.motion = self.world, self.margin, self.motion
+        return other
 
     def prepare(self) -> None:
         """Pack what changed, for the thickened checkers that are kept too, so that no query waits for it."""
@@ -227,6 +247,12 @@ class CollisionChecker:
         _pair_distances(narrowed, scene, verdicts, distances)
         as_bools(verdicts, "error", self.robot, q=q)
         return distances
+
+
+def _on_cpu(robot, world, motion, margin, thickness):
+    """A checker from what a pickle holds of it."""
+    checker = CollisionChecker(robot, world, "cpu", motion, margin)
+    return checker.thickened(thickness) if thickness else checker
 
 
 def _chunks(q):

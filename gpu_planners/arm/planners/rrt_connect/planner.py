@@ -11,28 +11,30 @@ CUDA `solve` is one launch that all multiprocessors share, `solve_batch` one lau
 work.
 """
 
-import os
 from collections import deque
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numba import get_num_threads
 from numpy.typing import ArrayLike
 
 from ....device import njit
+from ....distributed.progress import Progress
 from ....errors import SettingsError
 from ....parallel.sampling import folded_seed
 from ....parallel.team import Worker, borrowed, clock_ns, left_ms
 from ...spaces.interface import space_of
 from ..node_store import new_desk
-from ..query import Query, check_call, dry_query, open_queries, open_query
+from ..query import GREATEST_GOALS, Query, check_call, dry_query, open_queries, open_query
 from ..result import PlanningResult, Status
 from ..warm import warm_once
 from .answer import solve_one
-from .request import ANSWER, INTS, NODES, SEARCHING, order_of, read_answer, request_size, room_for, write_request
+from .batch import Batch, spread_batch
+from .request import ANSWER, INTS, NODES, SEARCHING, Whole, order_of, read_answer, request_size, room_for, write_request
 from .settings import Settings
 from .state import CORNERS, state_sizes
 
@@ -104,7 +106,7 @@ class _CpuEngine:
 
     def solve_each(self, query, checker, settings, seeds):
         """Yield the results of one query with each seed, in their order; threads work ahead."""
-        ahead, threads = deque(), os.cpu_count()
+        ahead, threads = deque(), get_num_threads()
         with ThreadPoolExecutor(threads) as pool:
             try:
                 for seed in seeds:
@@ -117,8 +119,8 @@ class _CpuEngine:
                 for future in ahead:
                     future.cancel()
 
-    def solve_many(self, queries, checkers, settings, seeds):
-        answers, numbers, threads = [None] * len(queries), iter(range(len(queries))), os.cpu_count()
+    def solve_many(self, queries, checkers, settings, seeds, whole):
+        answers, numbers, threads = [None] * len(queries), iter(range(len(queries))), get_num_threads()
 
         def work(_):
             for i in numbers:
@@ -145,7 +147,7 @@ def _engine(checker, many=False):
         warm_once(
             "rrt_connect.solve_batch",
             checker,
-            lambda: engine.solve_many([dry_query(checker)], [checker], Settings(max_samples=1), [0]),
+            lambda: engine.solve_many([dry_query(checker)], [checker], Settings(max_samples=1), [0], Whole(1, 1)),
         )
     else:
         warm_once(
@@ -160,8 +162,32 @@ def _solve(row, ints, paths, floats, memory, desk):
     solve_one(borrowed(row), borrowed(ints), borrowed(paths), borrowed(floats), borrowed(desk), worker)
 
 
+def solve_part(batch: Batch, device: str) -> list[PlanningResult]:
+    """Solve a batch, or a part of one, on one device; its checkers may be for another one."""
+    on_device = {id(checker): checker.on(device) if checker.device != device else checker for checker in batch.checkers}
+    checkers, settings = [on_device[id(checker)] for checker in batch.checkers], batch.settings
+    seeds = [folded_seed(batch.seed + i) for i in range(len(checkers))]
+    for checker in {type(checker): checker for checker in checkers}.values():  # one of each kind, which have one engine
+        engine = _engine(checker, many=True)
+    results: list[Any] = open_queries(batch.starts, batch.goals, checkers, settings)
+    asked = [i for i, query in enumerate(results) if isinstance(query, Query)]
+    if asked:
+        chosen = ([each[i] for i in asked] for each in (results, checkers))
+        answers = engine.solve_many(*chosen, settings, [seeds[i] for i in asked], batch.whole)
+        for i, answer in zip(asked, answers):
+            results[i] = engine.solve(results[i], checkers[i], settings, seeds[i]) if answer is None else answer
+    return results
+
+
 def solve_batch(
-    starts: Iterable, goals: Iterable, checkers, settings: Settings = Settings(), seed: int = 0
+    starts: Iterable,
+    goals: Iterable,
+    checkers,
+    settings: Settings = Settings(),
+    seed: int = 0,
+    executor: Executor | None = None,
+    devices: str | Sequence[str] | None = None,
+    progress: Progress | None = None,
 ) -> list[PlanningResult]:
     """Many problems in one call: on CUDA each has a block, and more of the device when others are solved; on the CPU
     a thread.
@@ -169,10 +195,20 @@ def solve_batch(
     starts: (n, dof) or a sequence of (dof,);  goals: for each problem as `solve` takes them
     checkers: one for all, or one for each problem, all on the same device and for robots of the same size
     settings: for all;  seed: any integer; problem i is searched with seed + i
+    executor: any concurrent.futures.Executor, whose workers share the problems (`distributed.executors`): a process
+        pool (started by "spawn" or "forkserver"), mpi4py.futures.MPIPoolExecutor, Dask's Client.get_executor()
+    devices: of each machine with workers, such as "cuda:0,cuda:1", or "cuda:all"; by default the CPU, or all CUDA
+        devices, as the checkers' device is. Without an executor, threads of this process, one for each device
+    progress: where workers share the problems, called with how many are done and with n; None: a bar on stderr, if
+        that is a terminal
 
     -> list of n PlanningResult: each problem has its own status, a bad one does not touch the others. time_limit_s is
-    for the whole call, and time_s counts from its beginning. Raises SettingsError when the numbers of starts, goals and
-    checkers differ.
+    for the whole call, and time_s counts from its beginning; where workers share the problems, both are for each piece
+    that one of them gets. The results are the same however the problems are shared, on devices of one kind, unless time
+    ends a search.
+
+    Raises SettingsError when the numbers of starts, goals and checkers differ; WorkerError where a worker died, or two
+    failed with the same problems.
     """
     try:
         starts, goals = list(starts), list(goals)
@@ -203,18 +239,17 @@ def solve_batch(
         raise SettingsError(
             "solve_batch got checkers of different devices or robots; allowed: one device, robots of one size"
         )
-    seeds, settings = (
-        [folded_seed(int(seed) + i) for i in range(len(starts))],
-        replace(settings, restarts=0, optimise_s=0.0),
-    )
-    for checker in {type(checker): checker for checker in checkers}.values():  # one of each kind, which have one engine
-        engine = _engine(checker, many=True)
-    results: list[Any] = open_queries(starts, goals, checkers, settings)
-    asked = [i for i, query in enumerate(results) if isinstance(query, Query)]
-    if asked:
-        answers = engine.solve_many(
-            [results[i] for i in asked], [checkers[i] for i in asked], settings, [seeds[i] for i in asked]
-        )
-        for i, answer in zip(asked, answers):
-            results[i] = engine.solve(results[i], checkers[i], settings, seeds[i]) if answer is None else answer
-    return results
+    settings = replace(settings, restarts=0, optimise_s=0.0)
+    whole = Whole(len(starts), max(map(_goal_count, goals)))
+    batch = Batch(starts, goals, checkers, settings, int(seed), whole)
+    if executor is None and devices is None:
+        return solve_part(batch, checkers[0].device)
+    return spread_batch(batch, solve_part, executor, devices, progress)
+
+
+def _goal_count(goals):
+    """How many goals a problem has; 1 where they are nothing that can be searched, which its own result will say."""
+    try:
+        return len(goals) if np.ndim(goals[0]) and len(goals) <= GREATEST_GOALS else 1
+    except Exception:  # whatever an object of the caller raises
+        return 1
