@@ -117,7 +117,8 @@ def workers_of(executor: Any) -> int:
     for name in ("num_workers", "_max_workers"):  # mpi4py's, the standard library's
         if isinstance(count := getattr(executor, name, None), int) and count > 0:
             return count
-    if hasattr(client := getattr(executor, "_client", None), "nthreads"):  # Dask's
+    client: Any = getattr(executor, "_client", None)  # Dask's
+    if hasattr(client, "nthreads"):
         return max(1, sum(client.nthreads().values()))
     return os.cpu_count() or 1
 
@@ -228,7 +229,7 @@ class _Spread:
 
 
 def _end_of(process):
-    """How a process of a pool died by itself; "" where it lives, or where the pool ended it because another one died."""
+    """How a process of a pool died by itself; "" where it lives, or where the pool ended it since another one died."""
     process.join(1.0)  # it has ended, or is about to
     code = process.exitcode
     if code is None or code in (0, -signal.SIGTERM):

@@ -38,20 +38,20 @@ def spread_batch(
     progress: Progress | None,
 ) -> list[PlanningResult]:
     """Solve a batch as `solve_batch` says, by workers, each of which calls solve(part, device)."""
-    checkers = list({id(checker): checker for checker in batch.checkers}.values())
-    robots = list({id(checker.robot): checker.robot for checker in checkers}.values())
-    kind = kind_of(checkers[0].device)
+    distinct = list({id(checker): checker for checker in batch.checkers}.values())
+    robots = list({id(checker.robot): checker.robot for checker in distinct}.values())
+    kind = kind_of(distinct[0].device)
 
     def cut(first: int, last: int) -> Batch:
-        lists = (each[first:last] for each in (batch.starts, batch.goals, batch.checkers))
-        return Batch(*lists, batch.settings, batch.seed + first, batch.whole)
+        starts, goals, checkers = (each[first:last] for each in (batch.starts, batch.goals, batch.checkers))
+        return batch._replace(starts=starts, goals=goals, checkers=checkers, seed=batch.seed + first)
 
     split = Split(
         "problems",
         len(batch.starts),
         cut,
         solve,
-        tuple(checkers if len(checkers) <= MOST_SHARED else robots),
+        tuple(distinct if len(distinct) <= MOST_SHARED else robots),
         LEAST_ON_CPU if kind == "cpu" else LEAST_ON_CUDA,
     )
     parts = spread(split, executor, kind if devices is None else devices, progress)
