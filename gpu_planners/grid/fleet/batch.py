@@ -34,7 +34,7 @@ def solve_batch(
     -> n FleetPlans, the same however workers share the fleets, but where the time ends a plan. Raises what `solve`
     does; SettingsError when the numbers of starts, goals, fleets or headings differ; WorkerError where a worker died.
     """
-    planners = list(fleets) if isinstance(fleets, (list, tuple)) else [fleets] * len(starts)
+    planners: list[Any] = list(fleets) if isinstance(fleets, (list, tuple)) else [fleets] * len(starts)
     turns = [None] * len(starts) if headings is None else list(headings)
     if not len(starts) == len(goals) == len(planners) == len(turns):
         raise SettingsError(
