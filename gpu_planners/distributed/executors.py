@@ -39,6 +39,7 @@ class Split:
     answer: answer(piece, device) -> what comes back, which can be pickled; a function of a module
     shared: objects that many pieces refer to
     least: problems of a piece, but for the last one
+    lent: may the threads of this process use the caller's objects, several at once? Else each has copies
     """
 
     what: str
@@ -47,6 +48,7 @@ class Split:
     answer: Callable[[Any, str], Any]
     shared: tuple = ()
     least: int = 1
+    lent: bool = False
 
 
 @dataclass(eq=False)
@@ -78,6 +80,7 @@ def spread(
     Raises what a worker raised, if that is an error of this package; WorkerError where a worker died, or where two
     failed with the same piece; SettingsError for what is no executor, or cannot be sent to a worker.
     """
+    lent = executor is None and split.lent
     if executor is None:
         resolved = resolve_devices(devices)
         executor, names = _threads(resolved, os.getpid()), tuple(dict.fromkeys(resolved))
@@ -85,7 +88,7 @@ def spread(
         names = _names(devices)
     if not callable(getattr(executor, "submit", None)):
         raise SettingsError(f"executor is {shown(executor)}; allowed: a concurrent.futures.Executor")
-    return _Spread(split, executor, names).run(progress)
+    return _Spread(split, executor, names, lent).run(progress)
 
 
 def kind_of(device: str) -> str:
@@ -126,9 +129,9 @@ def workers_of(executor: Any) -> int:
 class _Spread:
     """One call of `spread`."""
 
-    def __init__(self, split: Split, executor: Any, devices: tuple[str, ...]) -> None:
-        self._split, self._executor, self._devices = split, executor, devices
-        self._shared = self._pickled(split.shared, (), f"what {split.what} share")
+    def __init__(self, split: Split, executor: Any, devices: tuple[str, ...], lent: bool) -> None:
+        self._split, self._executor, self._devices, self._lent = split, executor, devices, lent
+        self._shared = b"" if lent else self._pickled(split.shared, (), f"what {split.what} share")
         self._digest = hashlib.sha256(self._shared).digest()
         self._next, self._given = 0, 0  # the first problem that was not given out; how many pieces were
         self._again: deque[_Piece] = deque()
@@ -167,9 +170,11 @@ class _Spread:
 
     def _submit(self, piece, with_shared):
         split = self._split
-        data = self._pickled(split.cut(piece.first, piece.last), split.shared, self._text(piece))
+        data = split.cut(piece.first, piece.last)
+        data = data if self._lent else self._pickled(data, split.shared, self._text(piece))
         shared = self._shared if with_shared else None
-        order = worker.Order(split.answer, data, self._digest, shared, self._devices, piece.avoid)
+        digest = b"" if self._lent else self._digest
+        order = worker.Order(split.answer, data, digest, shared, self._devices, piece.avoid)
         try:
             self._open[self._executor.submit(worker.answer, order)] = piece
         except Exception as error:  # the pool is broken, or shut down

@@ -31,14 +31,14 @@ class Order(NamedTuple):
     """A piece of work.
 
     answer: answer(piece, device) -> any value; a function of a module
-    piece: pickled by `pickled`
+    piece: pickled by `pickled`; as it is, where the digest is empty
     digest: of what the pieces share; shared: that, pickled, or None where the worker should have it
     devices: names, of which the worker takes one
     avoid: the name of a worker that is to leave this to others; or ""
     """
 
     answer: Callable[[Any, str], Any]
-    piece: bytes
+    piece: Any
     digest: bytes
     shared: bytes | None
     devices: tuple[str, ...]
@@ -90,21 +90,31 @@ def answer(order: Order) -> Outcome:
         if order.avoid == name():
             time.sleep(PAUSE_S)
             return Outcome(name(), LEFT)
-        if order.digest in _here.shared:
-            _here.shared.move_to_end(order.digest)
-        elif order.shared is None:
+        piece = _piece_of(order)
+        if piece is None:
             return Outcome(name(), MISSING)
-        else:
-            while len(_here.shared) >= KEPT:
-                _here.shared.popitem(last=False)
-            _here.shared[order.digest] = pickle.loads(order.shared)
         with _share_of_threads(device):
-            return Outcome(name(), DONE, order.answer(_unpickled(order.piece, _here.shared[order.digest]), device))
+            return Outcome(name(), DONE, order.answer(piece, device))
     except GpuPlannersError as error:
         return Outcome(name(), REFUSED, error)
     except Exception as error:  # a device that runs out of memory, for one
         _here.shared.clear()  # what it kept there is free for the next try
         return Outcome(name(), FAILED, shortened(f"{type(error).__name__}: {error}"))
+
+
+def _piece_of(order):
+    """The piece, or None where what pieces share is not there."""
+    if not order.digest:
+        return order.piece
+    if order.digest in _here.shared:
+        _here.shared.move_to_end(order.digest)
+    elif order.shared is None:
+        return None
+    else:
+        while len(_here.shared) >= KEPT:
+            _here.shared.popitem(last=False)
+        _here.shared[order.digest] = pickle.loads(order.shared)
+    return _unpickled(order.piece, _here.shared[order.digest])
 
 
 def take_device(devices: queue.SimpleQueue) -> None:

@@ -79,8 +79,9 @@ class CollisionChecker:
         self._packed_robot = packed_robot
         self._scenes = SceneCache(self._packed_robot)
         self._warm = False
-        self._packed_version = None
+        self._packed_version: tuple | None = None
         self._packed_scene: Packed | None = None
+        self._sent_version: tuple | None = None  # of the scene that the device has
         self._cuda: Any = None  # a CudaChecker
         if self.device != "cpu":
             from .checker_cuda import CudaChecker
@@ -125,12 +126,15 @@ class CollisionChecker:
             self._elsewhere[device] = other.thickened(self._thickness) if self._thickness else other
         other = self._elsewhere[device]
         other.world, other.margin, other.motion = self.world, self.margin, self.motion
+        if other._packed_version != self.version:
+            other._packed_scene, other._packed_version = self.packed_scene, self.version
         return other
 
     def prepare(self) -> None:
         """Pack what changed, for the thickened checkers that are kept too, so that no query waits for it."""
         for checker in (self, *map(self.thickened, self._thicker)):
             checker._refresh()
+            checker._send()
 
     @property
     def version(self) -> tuple[int, float]:
@@ -143,14 +147,18 @@ class CollisionChecker:
         return self._refresh()
 
     def _refresh(self):
-        """Pack what changed since the last check, and bring the scene to the device."""
+        """Pack what changed since the last check."""
         version = self.version
         if self._packed_version != version:
             self._packed_scene = self._scenes.pack(self.world.pieces, self.margin)
             self._packed_version = version
-            if self._cuda:
-                self._cuda.batches.upload(self._packed_scene)
         return self._packed_scene
+
+    def _send(self):
+        """Bring the packed scene to the device, if it has another one."""
+        if self._cuda and self._sent_version != self._packed_version:
+            self._cuda.batches.upload(self._packed_scene)
+            self._sent_version = self._packed_version
 
     def warm_up(self) -> None:
         """Compile the checks, or load them from the cache, so that no query is charged for it."""
@@ -179,6 +187,7 @@ class CollisionChecker:
     def device_scene(self) -> tuple:
         """(floats, ints) of the packed scene on the CUDA device."""
         self._refresh()
+        self._send()
         return self._cuda.batches.scene
 
     def configurations_valid(self, q: ArrayLike, not_finite: str = "error") -> np.ndarray:
@@ -187,6 +196,7 @@ class CollisionChecker:
         check_policy(not_finite)
         narrowed, scene = narrow(q, self.robot, "q", self.device, self._room), self.packed_scene
         if self._cuda:
+            self._send()
             verdicts = self._cuda.configurations_valid(narrowed)
         else:
             verdicts = np.empty(len(narrowed), dtype=np.uint8)
@@ -201,6 +211,7 @@ class CollisionChecker:
         ends, scene = narrow_motions(q_from, q_to, self.robot, self.device, self._room), self.packed_scene
         mode, step = self.motion_args
         if self._cuda:
+            self._send()
             verdicts = self._cuda.motions_valid(*ends, mode, step)
         else:
             verdicts = np.empty(len(ends[0]), dtype=np.uint8)

@@ -53,6 +53,10 @@ def spread_batch(
         solve,
         tuple(distinct if len(distinct) <= MOST_SHARED else robots),
         LEAST_ON_CPU if kind == "cpu" else LEAST_ON_CUDA,
+        lent=True,
     )
+    if executor is None:  # threads that pack scenes take turns, and would pack one twice
+        for checker in distinct:
+            _ = checker.packed_scene
     parts = spread(split, executor, kind if devices is None else devices, progress)
     return [result for part in parts for result in part]
