@@ -7,6 +7,9 @@ import time
 import traceback
 from pathlib import Path
 
+from gpu_planners.distributed import Ranks, mpi
+from gpu_planners.errors import RanksError
+
 from . import (
     arm_batches,
     arm_checks,
@@ -19,6 +22,7 @@ from . import (
     arm_trajectories,
     arm_worlds,
     dl14,
+    dl14_ranks,
     fleets,
     fleets_one_shot,
     grid_experiments,
@@ -45,6 +49,7 @@ MODULES = (
     arm_worlds,
     arm_sizes,
     dl14,
+    dl14_ranks,
     fleets,
     planar_arm,
     grid_experiments,
@@ -56,21 +61,47 @@ MODULES = (
 REGISTRY = {benchmark.name: benchmark for module in MODULES for benchmark in module.BENCHMARKS}
 
 
+ON_RANKS_S = 3600.0  # the ranks that a row does not need wait for those that it does
+
+
 def main(arguments=None):
     """Returns the exit code: 0; 1 when a benchmark failed; 2 when every device is missing, or the folder that --data
-    names. Without --data, what needs missing data is a row that says so."""
+    names, or when mpirun has started what is no benchmark of ranks. Without --data, what needs missing data is a row
+    that says so."""
     options = _options(arguments)
+    if mpi.launched()[0] == 1:
+        return _run(options, arguments, None)
+    alone = [name for name in options.only or REGISTRY if not REGISTRY[name].on_ranks]
+    try:
+        with Ranks(timeout_s=ON_RANKS_S) as ranks:
+            if not alone:
+                return _run(options, arguments, ranks)
+            if ranks.rank == 0:
+                text = ", ".join(name for name, benchmark in REGISTRY.items() if benchmark.on_ranks)
+                print(f"error: mpirun runs only --only {text}; {alone[0]} runs without it", file=sys.stderr)
+            return 2
+    except RanksError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _run(options, arguments, ranks):
+    """As main; of ranks, only the first one prints and writes."""
     try:
         data = options.data and str(data_dir(options.data))
     except MissingDataError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     devices, missing = machine.devices(options.device)
+    context = Context(devices, missing, options.quick, data, options.full, ranks)
+    if ranks and ranks.rank:
+        for name in options.only if devices else ():
+            REGISTRY[name].run(context)
+        return 0
     for why in missing.values():
         print(why, file=sys.stderr)
     if not devices:
         return 2
-    context = Context(devices, missing, options.quick, data, options.full)
     results = {
         "machine": machine.describe(),
         "date": datetime.date.today().isoformat(),
@@ -86,6 +117,8 @@ def main(arguments=None):
         try:
             rows = [row.as_dict() for row in with_data("all", lambda run=benchmark.run: run(context))]
         except Exception as error:  # the other benchmarks are still worth their time
+            if ranks:
+                raise  # not without the other ranks
             traceback.print_exc()
             rows, failed = [Row("all", name, note=f"failed: {type(error).__name__}: {error}").as_dict()], 1
         results["tables"].append(

@@ -4,6 +4,7 @@ import statistics
 import sys
 import time
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -14,13 +15,15 @@ from .problems import MissingDataError
 class Context:
     """One run. devices: names for CollisionChecker that are there; missing: {device asked for: why it is not there};
     quick: few problems and repeats; full: on the CPU too what takes long there;
-    data: the shared data's folder, or None for the default place, where it may be missing."""
+    data: the shared data's folder, or None for the default place, where it may be missing;
+    ranks: all the ranks of MPI (distributed.Ranks) that this process runs with, or None without mpirun."""
 
     devices: tuple
     missing: dict
     quick: bool = False
     data: str | None = None
     full: bool = False
+    ranks: Any = None
 
     def asked_for(self):
         """Devices in the order of the table: (name, None) or (name, why it is not there)."""
@@ -53,13 +56,17 @@ class Row:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """name: for --only; title and text: of the table; columns: {column: format}; run(context) -> [Row]"""
+    """name: for --only; title and text: of the table; columns: {column: format}; run(context) -> [Row]
+
+    on_ranks: every rank of mpirun runs it, and the first one's rows count
+    """
 
     name: str
     title: str
     text: str
     columns: dict
     run: object
+    on_ranks: bool = False
 
 
 def with_data(case, rows):

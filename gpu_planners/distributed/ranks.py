@@ -2,38 +2,38 @@
 waiting.
 
     with Ranks() as ranks:
-        ...
+        result = prm.solve(start, goal, checker, prm.Settings(version=2), ranks=ranks)
 
 MPI itself waits for ever for a rank that does not come. So nothing here blocks: a rank that waits looks at the clock,
-and for a message that another one failed. Whoever leaves the `with` block by an error sends it to all others, whose
-next (or present) exchange raises RanksError with the failed rank and its error; whoever leaves it early, without an
-error, is found at the next exchange; a rank that hangs is named after `timeout_s`. A rank that dies by a signal, or
-leaves without MPI_Finalize, is up to mpirun, which ends all others and says which it was.
+and for a message that another one failed. Whoever leaves the `with` block by an error sends that to all others, whose
+present or next exchange raises RanksError with the failed rank and its error. Whoever leaves it early without an
+error is found by the others' next `all_gather`, and a rank that hangs is named after `timeout_s`. A process that dies
+by a signal, or leaves without MPI_Finalize, is up to mpirun, which ends all others and says which it was.
 
-mpi4py is imported when the first Ranks is made, and starts MPI.
+MPI_Finalize would wait for a rank that hangs. So a process whose ranks have failed ends by MPI_Abort, which ends the
+others too, unless it has made new ranks since, and they ended well.
 """
 
 import os
 import pickle
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..device import cuda_problem
 from ..errors import RanksError, shortened
+from . import mpi
 
-INSTALL = "install gpu_planners with the extra `mpi` (pip install gpu_planners[mpi]): mpi4py and an MPI"
-SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")  # what launchers set
-BLOCK = 256  # bytes that a rank sends in the first message of all_gather: a status, a length and a short value
-HEADER = 9  # of them for status and length
+BLOCK, HEADER = 1024, 9  # bytes of the first message of all_gather; of them for a status and a length
 VALUE, END = 0, 1  # statuses
 SWAP, FAULT = 1, 2  # tags
 FAILED, WAITED = "failed", "waited"  # kinds of faults
-SPINS = 2000  # looks without a pause: about a millisecond
+LOOKS = 2000  # before the first pause, where each rank has a core: about a millisecond
+BYTES_A_LOOK = 256  # MPI moves large messages on during looks, a part at a time, so they get more before a pause
 PAUSE_S = 1e-4
-GRACE_S = 1.0  # for messages about faults to arrive
+GRACE_S = 2.0  # for messages about faults to arrive
 
 _abandoned: list = []  # requests that nobody will complete: MPI may write to their buffers until it ends
 
@@ -49,18 +49,18 @@ class Ranks:
     """
 
     def __init__(self, communicator: Any = None, timeout_s: float = 600.0):
-        self._mpi = _mpi()
         if not timeout_s > 0:
             raise RanksError(f"timeout_s is {timeout_s}; allowed: more than 0 seconds")
-        self.timeout_s = timeout_s
-        given = self._mpi.COMM_WORLD if communicator is None else communicator
-        self.rank, self.size = given.Get_rank(), given.Get_size()
-        self._failed = self._ready = False
-        self._communicator, request = given.Idup()
+        self._mpi = mpi.load()
+        world = self._mpi.COMM_WORLD if communicator is None else communicator
+        self.rank, self.size, self.timeout_s = world.Get_rank(), world.Get_size(), timeout_s
+        self._failed, self._hears_faults, self._looks = False, False, 0
+        self._communicator, request = world.Idup()
         self._wait([request], "the first exchange")
-        self._ready = True
-        hosts = self.all_gather(self._mpi.Get_processor_name())
-        self.local_rank = hosts[: self.rank].count(hosts[self.rank])
+        self._hears_faults = True
+        machines = self.all_gather(self._mpi.Get_processor_name())
+        self.local_rank = machines[: self.rank].count(machines[self.rank])
+        self._looks = LOOKS if machines.count(machines[self.rank]) <= (os.cpu_count() or 1) else 0
 
     def __enter__(self) -> "Ranks":
         return self
@@ -68,11 +68,13 @@ class Ranks:
     def __exit__(self, kind, error, traceback) -> None:
         if error is None:
             self._gather(END, b"", "the end")
+            self._communicator.Free()
+            mpi.unclean.clear()
         elif not self._failed:
-            self._tell((FAILED, shortened(f"{kind.__name__}: {error}")))
+            self._tell(FAILED, shortened(f"{kind.__name__}: {error}"))
 
     def device(self) -> str:
-        """The device of this rank: the CUDA devices of a machine in turns, "cpu" where there are none."""
+        """The device of this rank: the CUDA devices of its machine in turns, "cpu" where there are none."""
         if cuda_problem():
             return "cpu"
         from numba import cuda
@@ -85,132 +87,119 @@ class Ranks:
 
     def swap(self, arrays: Mapping[int, tuple[np.ndarray, np.ndarray]]) -> None:
         """See Exchange. It waits for the named neighbours only."""
+        self._check()
         requests = []
         for other, (sent, received) in arrays.items():
             requests.append(self._communicator.Irecv([received, self._mpi.BYTE], other, SWAP))
             requests.append(self._communicator.Isend([np.ascontiguousarray(sent), self._mpi.BYTE], other, SWAP))
-        self._wait(requests, f"swap with {', '.join(f'rank {other}' for other in arrays)}")
+        self._wait(requests, f"swap with {_named(list(arrays))}", sum(sent.nbytes for sent, _ in arrays.values()))
 
-    def _gather(self, status: int, data: bytes, what: str) -> list:
-        """-> data of all ranks, bytes-like. Short data need one message, longer ones two."""
-        block = np.zeros(BLOCK, dtype=np.uint8)
-        block[0], block[1:HEADER] = status, np.frombuffer(np.int64(len(data)).tobytes(), dtype=np.uint8)
-        short = data[: BLOCK - HEADER]
-        block[HEADER : HEADER + len(short)] = np.frombuffer(short, dtype=np.uint8)
-        blocks = np.empty((self.size, BLOCK), dtype=np.uint8)
+    def _gather(self, status: int, data: bytes, what: str) -> Sequence:
+        """-> data of all ranks, bytes-like. Short data take one message, longer ones two."""
+        self._check()
+        block, blocks = np.zeros(BLOCK, dtype=np.uint8), np.empty((self.size, BLOCK), dtype=np.uint8)
+        block[0], block[1:HEADER].view(np.int64)[0] = status, len(data)
+        beginning = np.frombuffer(data[: BLOCK - HEADER], dtype=np.uint8)
+        block[HEADER : HEADER + len(beginning)] = beginning
         self._wait([self._communicator.Iallgather(block, blocks)], what)
-        self._look_for_leavers(blocks[:, 0], status)
+        self._look_for_leavers(blocks[:, 0])
         lengths = blocks[:, 1:HEADER].copy().view(np.int64)[:, 0]
         if lengths.max() <= BLOCK - HEADER:
             return [row[HEADER : HEADER + length].data for row, length in zip(blocks, lengths)]
         ends = np.cumsum(lengths)
-        every = np.empty(ends[-1], dtype=np.uint8)
-        target = [every, lengths, ends - lengths, self._mpi.BYTE]
-        self._wait(
-            [self._communicator.Iallgatherv([np.frombuffer(data, dtype=np.uint8), self._mpi.BYTE], target)], what
-        )
-        return [every[end - length : end].data for end, length in zip(ends, lengths)]
+        everything = np.empty(ends[-1], dtype=np.uint8)
+        parts = [everything, lengths, ends - lengths, self._mpi.BYTE]
+        self._wait([self._communicator.Iallgatherv([data, self._mpi.BYTE], parts)], what, len(everything))
+        return [everything[end - length : end].data for end, length in zip(ends, lengths)]
 
-    def _look_for_leavers(self, statuses, status):
-        leavers = np.flatnonzero(statuses == END)
-        if len(leavers) not in (0, self.size):
-            self._failed = True
-            stay = np.flatnonzero(statuses != END)
-            text = f"{_named(leavers)} ended while {_named(stay)} went on: all must exchange equally often"
-            raise RanksError(text)
-
-    def _wait(self, requests, what):
-        """Until all requests are complete; raises where that will not be."""
+    def _check(self):
         if self._failed:
-            raise RanksError("these ranks have failed before; make new ones in new processes")
-        began, looks = time.monotonic(), 0
+            raise RanksError("these ranks have failed before; make new ones")
+
+    def _look_for_leavers(self, statuses):
+        left, stayed = np.flatnonzero(statuses == END), np.flatnonzero(statuses != END)
+        if len(left) and len(stayed):
+            raise self._fault(f"{_named(left)} ended while {_named(stayed)} went on: all must exchange equally often")
+
+    def _wait(self, requests, what, size=0):
+        """Until all requests, of `size` bytes, are complete; raises where that will not be."""
+        began, looks, quick = time.monotonic(), 0, self._looks + size // BYTES_A_LOOK
         try:
             while not self._mpi.Request.Testall(requests):
-                self._look_for_faults(what)
+                self._look_for_faults(what, began)
                 looks += 1
-                if looks < SPINS:
+                if looks < quick:
                     os.sched_yield()
-                    continue
-                time.sleep(PAUSE_S)
-                if time.monotonic() - began > self.timeout_s:
-                    self._raise_timeout(what)
-        except self._mpi.Exception as error:
-            self._failed = True
-            raise RanksError(f"rank {self.rank}, in {what}: MPI says: {error}") from error
-        finally:
-            if self._failed:
-                _abandoned.append(requests)
+                elif time.monotonic() - began < self.timeout_s:
+                    time.sleep(PAUSE_S)
+                else:
+                    raise self._timeout(what, began, {})
+        except BaseException as error:
+            _abandoned.append((requests, self._communicator))
+            if isinstance(error, self._mpi.Exception):
+                raise self._fault(f"rank {self.rank}, {what}: MPI says {error}") from error
+            raise
 
-    def _look_for_faults(self, what):
+    def _look_for_faults(self, what, began):
         fault = self._next_fault()
-        if fault is None:
-            return
-        rank, (kind, text) = fault
-        if kind == WAITED:
-            self._raise_timeout(what, {rank: text})
-        self._failed = True
-        raise RanksError(f"rank {rank} failed: {text}")
+        if fault:
+            rank, kind, said = fault
+            raise self._timeout(what, began, {rank: said}) if kind == WAITED else self._failure(rank, said)
 
     def _next_fault(self):
-        """-> (rank, (kind, text)), or None."""
+        """-> (rank, kind, what it said), or None."""
         status = self._mpi.Status()
-        if not self._ready or not self._communicator.Iprobe(self._mpi.ANY_SOURCE, FAULT, status):
+        if not self._hears_faults or not self._communicator.Iprobe(self._mpi.ANY_SOURCE, FAULT, status):
             return None
-        return status.Get_source(), self._communicator.recv(source=status.Get_source(), tag=FAULT)
+        rank = status.Get_source()
+        return rank, *self._communicator.recv(source=rank, tag=FAULT)
 
-    def _raise_timeout(self, what, waiting=()):
-        """Ranks that wait tell each other, so that those that do not can be named."""
-        self._failed = True
-        waiting = {**dict(waiting), self.rank: what}
-        self._tell((WAITED, what))
-        began = time.monotonic()
-        while self._ready and len(waiting) < self.size and time.monotonic() - began < GRACE_S:
+    def _timeout(self, what, began, waiting):
+        """-> the error. Ranks that wait tell each other, so that they can name those that do not.
+
+        waiting: {rank: (what it waits for, seconds)} of others, as far as they have said so
+        """
+        waiting = {**waiting, self.rank: (what, time.monotonic() - began)}
+        self._tell(WAITED, waiting[self.rank])
+        until = time.monotonic() + GRACE_S
+        while self._hears_faults and len(waiting) < self.size and time.monotonic() < until:
             fault = self._next_fault()
             if fault is None:
                 time.sleep(PAUSE_S)
-            elif fault[1][0] == FAILED:
-                raise RanksError(f"rank {fault[0]} failed: {fault[1][1]}")
+            elif fault[1] == FAILED:
+                return self._failure(fault[0], fault[2])
             else:
-                waiting[fault[0]] = fault[1][1]
-        missing = [rank for rank in range(self.size) if rank not in waiting]
-        if missing:
-            raise RanksError(f"{_named(missing)} did not come to {what} of rank {self.rank} in {self.timeout_s:g} s")
-        texts = "; ".join(f"rank {rank}: {text}" for rank, text in sorted(waiting.items()))
-        raise RanksError(f"the ranks wait for different things, {self.timeout_s:g} s long: {texts}")
+                waiting[fault[0]] = fault[2]
+        longest = max(seconds for _, seconds in waiting.values())
+        absent = [rank for rank in range(self.size) if rank not in waiting]
+        late = [rank for rank, (_, seconds) in sorted(waiting.items()) if seconds < longest / 2]
+        if not self._hears_faults:
+            return self._fault(f"some rank did not come to {what} in {self.timeout_s:g} s")
+        if absent or late:
+            return self._fault(f"{_named(absent or late)} did not come in {longest:.3g} s, where others wait ({what})")
+        texts = "; ".join(f"rank {rank}: {each}" for rank, (each, _) in sorted(waiting.items()))
+        return self._fault(f"the ranks wait for different things, {longest:.3g} s long: {texts}")
 
-    def _tell(self, fault):
-        """Send a fault to all others; it waits a little for them to take it."""
+    def _failure(self, rank, said):
+        return self._fault(f"rank {rank} failed: {said}")
+
+    def _fault(self, text):
+        """-> the error; from here on these ranks are of no use."""
         self._failed = True
-        if not self._ready:
-            return
-        data = pickle.dumps(fault)
-        requests = [
-            self._communicator.Isend([data, self._mpi.BYTE], other, FAULT)
-            for other in range(self.size)
-            if other != self.rank
-        ]
+        mpi.unclean.append(text)
+        return RanksError(text)
+
+    def _tell(self, kind, said):
+        """Send a fault of this rank to all others; it waits a little for them to take it."""
+        self._fault(str(said))
+        others = [rank for rank in range(self.size) if rank != self.rank and self._hears_faults]
+        data = pickle.dumps((kind, said))
+        requests = [self._communicator.Isend([data, self._mpi.BYTE], other, FAULT) for other in others]
         _abandoned.append(requests)
-        began = time.monotonic()
-        while not self._mpi.Request.Testall(requests) and time.monotonic() - began < GRACE_S:
+        until = time.monotonic() + GRACE_S
+        while not self._mpi.Request.Testall(requests) and time.monotonic() < until:
             time.sleep(PAUSE_S)
 
 
 def _named(ranks):
-    return f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
-
-
-def _mpi():
-    """-> mpi4py.MPI, started; refuses an MPI that is not the launcher's, with which every process believes it is
-    alone."""
-    try:
-        from mpi4py import MPI
-    except (ImportError, RuntimeError) as error:  # RuntimeError: mpi4py finds no MPI library
-        raise RanksError(f"ranks need mpi4py and an MPI ({shortened(error)}): {INSTALL}") from error
-    launched = next(((name, os.environ[name]) for name in SIZES if os.environ.get(name, "").isdigit()), None)
-    if launched and int(launched[1]) > 1 and MPI.COMM_WORLD.Get_size() == 1:
-        version = MPI.Get_library_version().partition(",")[0].splitlines()[0].strip("\0")
-        raise RanksError(
-            f"the launcher started {launched[1]} processes ({launched[0]}), but each is alone: mpi4py uses {version}, "
-            "which does not belong to this mpirun. Use the mpirun of that MPI (the extra `mpi` puts it beside python)"
-        )
-    return MPI
+    return f"rank{'s' * (len(ranks) != 1)} {', '.join(map(str, ranks))}"

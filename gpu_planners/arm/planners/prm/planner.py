@@ -10,6 +10,7 @@ preferred; a new node is tried with its nearest neighbours within the radius, no
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ....distributed.exchange import Exchange
 from ....errors import SettingsError
 from ....parallel.sampling import folded_seed, samples
 from ....parallel.team import clock_ns
@@ -17,7 +18,7 @@ from ..query import Query, check_call, in_pieces, open_query
 from ..result import PlanningResult
 from ..shortcut import shortcut
 from ..shortcut import warm_up as warm_up_shortcut
-from .dl14 import versions
+from .dl14 import together, versions
 from .roadmap import FREE, Roadmap
 from .roadmap import warm_up as warm_up_roadmaps
 from .settings import Settings
@@ -35,12 +36,15 @@ def solve(
     settings: Settings = Settings(),
     seed: int = 0,
     roadmap: Roadmap | None = None,
+    ranks: Exchange | None = None,
 ) -> PlanningResult:
     """Plan from start (dof,) to the goal that is nearest along the graph of goals, (dof,) or (G, dof); rad or m.
 
     roadmap: as `build` made it: searched first, checked again where obstacles have changed, and extended by the path
     where
         it has none; for the weights it was built with
+    ranks: all of them call `solve` with the same problem, each with a checker of its own, and all get the same result;
+        for versions 1 to 3, whose workers they are in place of `settings.workers` threads; see distributed.Ranks
 
     -> PlanningResult. The same seed, settings and device give the same path unless the time limit ends the search.
     seed: any integer
@@ -49,27 +53,32 @@ def solve(
     seed = folded_seed(seed)
     if roadmap is not None and (not isinstance(roadmap, Roadmap) or roadmap.nodes.shape[1] != checker.robot.dof):
         raise SettingsError("roadmap is none of prm.build for a robot of as many joints; allowed: such a one, or None")
-    checker.warm_up()
-    warm_up_trees(checker)  # compile before the clock starts
-    warm_up_roadmaps()
-    warm_up_shortcut(checker)
-    if settings.version:
-        versions.warm_up()
-    query = open_query(start, goals, checker, settings)
+    batch = settings.batch or (BATCH_BY_VERSION if settings.version else BATCH)[_kind(checker)]
+    if ranks is not None:
+        if roadmap is not None:
+            raise SettingsError("roadmap and ranks were both given; allowed: one of them")
+        batch = together.begin(ranks, start, goals, checker, settings, seed, batch, lambda: _warm_up(checker, settings))
+        query = together.opened(ranks, open_query(start, goals, checker, settings))
+    else:
+        _warm_up(checker, settings)
+        query = open_query(start, goals, checker, settings)
     if not isinstance(query, Query):
         return query
     path, goal, drawn = None, -1, 0
     if roadmap is not None:
         path, goal = _through(roadmap, query, checker, settings)
     if path is None:
-        path, goal, drawn = _search(query, checker, settings, seed)
+        path, goal, drawn = _search(query, checker, settings, seed, batch, ranks)
+        if path is not None and roadmap is not None:
+            _remember(roadmap, path)
+
+    def result():
         if path is None:
             return query.timed_out(drawn) if query.late() else query.exhausted(drawn)
-        if roadmap is not None:
-            _remember(roadmap, path)
-    return query.solved(
-        shortcut(path, checker, settings.shortcut_rounds, seed, query.weights, query.deadline), goal, drawn
-    )
+        short = shortcut(path, checker, settings.shortcut_rounds, seed, query.weights, query.deadline)
+        return query.solved(short, goal, drawn)
+
+    return result() if ranks is None else together.ended(ranks, query, result)
 
 
 def build(checker, settings: Settings = Settings(), seed: int = 0) -> Roadmap:
@@ -98,12 +107,24 @@ def build(checker, settings: Settings = Settings(), seed: int = 0) -> Roadmap:
     return roadmap
 
 
-def _search(query, checker, settings, seed):
-    """-> path (K, dof) or None, number of its goal, samples."""
-    device = "cpu" if checker.device == "cpu" else "cuda"
-    batch = settings.batch or (BATCH_BY_VERSION if settings.version else BATCH)[device]
+def _kind(checker):
+    return "cpu" if checker.device == "cpu" else "cuda"
+
+
+def _warm_up(checker, settings):
+    """Compile, or load from the cache, before the clock starts."""
+    checker.warm_up()
+    warm_up_trees(checker)
+    warm_up_roadmaps()
+    warm_up_shortcut(checker)
     if settings.version:
-        return versions.grow_by_version(query, checker, settings, seed, batch)
+        versions.warm_up()
+
+
+def _search(query, checker, settings, seed, batch, ranks):
+    """-> path (K, dof) or None, number of its goal, samples."""
+    if settings.version:
+        return versions.grow_by_version(query, checker, settings, seed, batch, ranks)
     trees = Trees(checker, query, batch, settings.connections, settings.radius, settings.near, settings.lazy, seed)
     while not trees.met:
         if trees.drawn >= settings.max_samples or query.late():

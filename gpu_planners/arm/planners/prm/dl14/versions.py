@@ -5,11 +5,12 @@ end.
 2   Everybody draws the same samples from the same seed. Their motions are split, and only the answers are exchanged.
 3   As 2, with two rounds under way: while the device checks one, the next is drawn, on the graph without the first.
 
-Workers are threads that share one device, which answers one request after the other. Graphs are the same in all
-workers, since all append the same nodes in the same order.
+Workers are threads that share one device, which answers one request after the other, or MPI ranks with a device each.
+Graphs are the same in all workers, since all append the same nodes in the same order.
 """
 
 import functools
+import zlib
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -17,7 +18,8 @@ from functools import partial
 import numpy as np
 
 from .....device import njit
-from .....distributed.exchange import run
+from .....distributed.exchange import Exchange, run
+from .....errors import RanksError
 from .....parallel.sampling import sample, uniform01
 from .....parallel.team import NEVER, clock_ns
 from ...query import Query, in_pieces
@@ -26,6 +28,7 @@ from ..roadmap import FREE, Roadmap
 from ..settings import Settings
 
 ROUNDED = np.float32(1.0001)  # a sample that was moved to the radius is within it, whatever the rounding
+DIFFERENT = "their processors round differently, or their versions of gpu_planners, Numba or NumPy differ"
 
 
 @functools.cache
@@ -51,11 +54,12 @@ def warm_up() -> None:
 
 
 def grow_by_version(
-    query: Query, checker, settings: Settings, seed: int, batch: int
+    query: Query, checker, settings: Settings, seed: int, batch: int, ranks: Exchange | None = None
 ) -> tuple[np.ndarray | None, int, int]:
     """-> path (K, dof) or None, number of its goal, samples.
 
-    settings: of prm;  batch: samples a round, of all workers together
+    settings: of prm;  batch: samples a round, of all workers together;  ranks: this process is one worker, the others
+        are elsewhere; none: `settings.workers` threads
     """
     work = partial(
         {1: _own_samples, 2: _same_samples, 3: _same_samples}[settings.version],
@@ -75,7 +79,7 @@ def grow_by_version(
             free = in_pieces(checker.motions_valid, query.deadline, q_from, q_to)
             return np.concatenate([free, np.zeros(len(q_from) - len(free), dtype=bool)])
 
-        return run(settings.workers, lambda exchange: work(exchange, ask))[0]
+        return run(settings.workers, lambda each: work(each, ask))[0] if ranks is None else work(ranks, ask)
 
 
 class _Graph:
@@ -132,38 +136,38 @@ class _Graph:
     def connect(self, new, old):
         self.roadmap.add_edges(np.stack([new, old], axis=1), np.full(len(new), FREE))
 
-    def answer(self, drawn):
+    def answer(self, exchange, drawn):
+        found = exchange.all_gather((len(self.nodes), zlib.crc32(self.nodes)))
+        if len(set(found)) > 1:
+            raise RanksError(f"the workers built different graphs ({_by_rank(found)}): {DIFFERENT}")
         chain = self.roadmap.shortest_path(0, self.goals, None)
         return self.nodes[chain], chain[-1] - 1, drawn
-
-
-def _ended(exchange, graph, drawn, query, settings):
-    """Must the search end without a path? The workers agree on it."""
-    return not graph.met and (drawn >= settings.max_samples or any(exchange.all_gather(query.late())))
 
 
 def _own_samples(exchange, ask, query, settings, seed, batch):
     """Version 1."""
     graph, drawn, edges = _Graph(query, settings.connections), 0, []
     graph.join_goals(exchange, ask)
+    late = False
     while not graph.met:
-        if _ended(exchange, graph, drawn, query, settings):
+        if late or drawn >= settings.max_samples:
             return None, -1, drawn
         count = min(batch, settings.max_samples - drawn)
-        begin, end = _share(exchange, count)
+        begin, end = _share(exchange.rank, exchange.size, count)
         q, samples, nodes = graph.draw(seed, drawn + begin, end - begin, query, settings)
         drawn += count
         free = ask(graph, (q[samples], nodes)).result()
         kept, labels = graph.judged(samples, nodes, free, len(q))
-        everybody = exchange.all_gather((q[kept], labels[kept], graph.met))
-        first = [graph.append(q_kept, labels_kept) for q_kept, labels_kept, _ in everybody][exchange.rank]
+        everybody = exchange.all_gather((q[kept], labels[kept], graph.met, query.late()))
+        first = [graph.append(q_kept, labels_kept) for q_kept, labels_kept, *_ in everybody][exchange.rank]
         number = np.full(len(q), -1)
         number[kept] = first + np.arange(len(kept))
         edges.append(np.stack([number[samples[free]], nodes[free]], axis=1))
-        graph.met = any(met for _, _, met in everybody)
+        graph.met = any(met for *_, met, _ in everybody)
+        late = any(one_late for *_, one_late in everybody)  # the workers end together
     for pairs in exchange.all_gather(np.concatenate([np.zeros((0, 2), dtype=int), *edges])):
         graph.connect(pairs[:, 0], pairs[:, 1])
-    return graph.answer(drawn)
+    return graph.answer(exchange, drawn)
 
 
 def _same_samples(exchange, ask, query, settings, seed, batch):
@@ -173,30 +177,43 @@ def _same_samples(exchange, ask, query, settings, seed, batch):
     graph, drawn, under_way = _Graph(query, settings.connections), 0, deque()
     graph.join_goals(exchange, ask)
     while not graph.met:
-        if not under_way and _ended(exchange, graph, drawn, query, settings):
+        if not under_way and drawn >= settings.max_samples:
             return None, -1, drawn
         while len(under_way) < at_once and drawn < settings.max_samples:
             count = min(size, settings.max_samples - drawn)
             q, samples, nodes = graph.draw(seed, drawn, count, query, settings)
             complete = not query.late()
             drawn += count if complete else 0
-            begin, end = _share(exchange, len(samples))
+            begin, end = _share(exchange.rank, exchange.size, len(samples))
             under_way.append((q, samples, nodes, ask(graph, (q[samples[begin:end]], nodes[begin:end])), complete))
         q, samples, nodes, answer, complete = under_way.popleft()
-        answers, all_complete = zip(*exchange.all_gather((answer.result(), complete)))
-        if not all(all_complete):  # somebody drew fewer samples, so that the answers do not fit together
+        bits = np.packbits(answer.result()).tobytes()
+        answers, counts, all_complete = zip(*exchange.all_gather((bits, len(samples), complete)))
+        if not all(all_complete):  # time was up for one: it drew fewer samples, and the answers do not fit together
             return None, -1, drawn
-        free = np.concatenate(answers)
+        if len(set(counts)) > 1:
+            raise RanksError(f"the workers drew different samples ({_by_rank(counts)} motions): {DIFFERENT}")
+        free = np.concatenate([_unpacked(each, k, exchange.size, len(samples)) for k, each in enumerate(answers)])
         kept, labels = graph.judged(samples, nodes, free, len(q))
         number = np.full(len(q), -1)
         number[kept] = graph.append(q[kept], labels[kept]) + np.arange(len(kept))
         graph.connect(number[samples[free]], nodes[free])
-    return graph.answer(drawn)
+    return graph.answer(exchange, drawn)
 
 
-def _share(exchange, count):
-    """Which of `count` tasks are this worker's: from, to."""
-    return exchange.rank * count // exchange.size, (exchange.rank + 1) * count // exchange.size
+def _by_rank(values):
+    return ", ".join(f"rank {rank}: {value}" for rank, value in enumerate(values))
+
+
+def _share(rank, size, count):
+    """Which of `count` tasks are those of a worker: from, to."""
+    return rank * count // size, (rank + 1) * count // size
+
+
+def _unpacked(bits, rank, size, count):
+    """-> the answers of a worker, bool, of those to `count` questions."""
+    begin, end = _share(rank, size, count)
+    return np.unpackbits(np.frombuffer(bits, dtype=np.uint8), count=end - begin).astype(bool)
 
 
 @njit

@@ -1,0 +1,62 @@
+"""mpi4py, which is optional: it is imported, and starts MPI, when ranks are first made."""
+
+import atexit
+import functools
+import os
+import sys
+import time
+from types import ModuleType
+
+from ..errors import RanksError, shortened
+
+SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")  # what launchers set
+BEFORE_ABORT_S = 2.0  # for the other ranks to print their errors
+
+unclean: list[str] = []  # errors after which MPI_Finalize may wait for ever
+
+
+def launched() -> tuple[int, str]:
+    """How many processes a launcher has started together with this one, and the variable that says so; 1 and "" where
+    none did."""
+    for name in SIZES:  # inside mpirun, what Slurm set tells of mpirun's own processes
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name]), name
+    return 1, ""
+
+
+def load() -> ModuleType:
+    """-> mpi4py.MPI, started.
+
+    Raises RanksError without mpi4py or an MPI, and where MPI is not the launcher's: then every process believes that
+    it is alone.
+    """
+    mpi, (count, name) = _started(), launched()
+    if count > 1 and mpi.COMM_WORLD.Get_size() == 1:
+        library = mpi.Get_library_version().strip("\0").splitlines()[0].partition(",")[0]
+        raise RanksError(
+            f"{count} processes were started ({name}), but each is alone: mpi4py uses {library}, and mpirun is of "
+            "another MPI. Use the mpirun that came with that MPI; the extra `mpi` puts it beside python"
+        )
+    return mpi
+
+
+@functools.cache
+def _started():
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:  # RuntimeError: mpi4py finds no MPI library
+        raise RanksError(
+            f"ranks need mpi4py and an MPI: {shortened(error)}. The extra `mpi` of gpu_planners brings both, "
+            "beside a cluster's own MPI mpi4py is enough"
+        ) from error
+    atexit.register(_abort_if_unclean, MPI)
+    return MPI
+
+
+def _abort_if_unclean(mpi):
+    """mpi4py ends MPI after this; ranks that have failed would wait there for one that hangs."""
+    if unclean and not mpi.Is_finalized():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        time.sleep(BEFORE_ABORT_S)
+        mpi.COMM_WORLD.Abort(1)
