@@ -24,7 +24,7 @@ from . import worker
 from .progress import Progress, told
 
 AHEAD = 2  # pieces for each worker that it has or that wait for it
-ROUNDS = 2  # a piece is so small that each worker would have this many more of the same size
+ROUNDS = 2  # pieces of one size that there would be for each worker, if what is left were cut into such
 TRIES = 2  # of a piece
 MOST_LEFT = 100  # times that a worker leaves a piece to others, about 5 s
 
@@ -80,20 +80,20 @@ def spread(
     Raises what a worker raised, if that is an error of this package; WorkerError where a worker died, or where two
     failed with the same piece; SettingsError for what is no executor, or cannot be sent to a worker.
     """
-    lent = executor is None and split.lent
+    lent, names = executor is None and split.lent, _names(devices)
     if executor is None:
-        resolved = resolve_devices(devices)
+        resolved = resolve_devices(names)
         executor, names = _threads(resolved, os.getpid()), tuple(dict.fromkeys(resolved))
-    else:
-        names = _names(devices)
     if not callable(getattr(executor, "submit", None)):
         raise SettingsError(f"executor is {shown(executor)}; allowed: a concurrent.futures.Executor")
     return _Spread(split, executor, names, lent).run(progress)
 
 
-def kind_of(device: str) -> str:
-    """What workers use where nobody says it: the CPU, or all CUDA devices, as the device of the caller is."""
-    return "cpu" if device == "cpu" else ALL_CUDA
+def devices_of(devices: str | Sequence[str] | None, own: str) -> tuple[str, ...]:
+    """The names of the devices that workers use. None: the CPU, or all CUDA devices, whichever `own` is of."""
+    if devices is None:
+        return ("cpu",) if own == "cpu" else (ALL_CUDA,)
+    return _names(devices)
 
 
 def _names(devices):

@@ -23,6 +23,7 @@ from ..errors import GpuPlannersError, shortened
 from . import leases
 
 KEPT = 2  # of different works, what their pieces share
+BUSY = "cores"  # what a worker on the CPU leases while it works
 PAUSE_S = 0.05  # of a worker that leaves a piece to others
 DONE, REFUSED, FAILED, MISSING, LEFT = range(5)  # how it ended: see Outcome
 
@@ -145,12 +146,15 @@ def _device(devices):
 
 @contextlib.contextmanager
 def _share_of_threads(device: str) -> Iterator[None]:
-    """Inside, a worker on the CPU uses its part of the machine's cores."""
-    before = numba.get_num_threads()
-    if device == "cpu":
-        cores, workers = os.cpu_count() or 1, max(1, leases.held("cpu"))
-        numba.set_num_threads(max(1, min(before, len(os.sched_getaffinity(0)), cores // workers)))
+    """Inside, a worker on the CPU uses its part of the machine's cores: those of others that wait are its own, too."""
+    if device != "cpu":
+        yield
+        return
+    before, busy = numba.get_num_threads(), leases.take([BUSY])
+    share = (os.cpu_count() or 1) // leases.held(BUSY)
+    numba.set_num_threads(max(1, min(before, len(os.sched_getaffinity(0)), share)))
     try:
         yield
     finally:
         numba.set_num_threads(before)
+        busy.give_back()

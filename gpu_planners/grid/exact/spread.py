@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...distributed.executors import Split, kind_of, spread
+from ...distributed.executors import Split, devices_of, spread
 from ...distributed.progress import Progress
 from ..maps.grid_map import GridMap
 from ..paths import PathSet, check_words, step_bits
@@ -48,15 +48,15 @@ def plan_spread(
     keys, which = np.unique(goals[:, 0].astype(np.int64) * grid.cols + goals[:, 1], return_inverse=True)
     order = np.argsort(which, kind="stable")
     firsts = np.searchsorted(which[order], np.arange(len(keys) + 1))  # of each goal's agents, in `order`
-    shared, kind = SharedMap(grid, engine.block_size, engine.settings), kind_of(engine.device)
+    shared, names = SharedMap(grid, engine.block_size, engine.settings), devices_of(devices, engine.device)
 
     def cut(first: int, last: int) -> tuple:
         agents = order[firsts[first] : firsts[last]]
         return shared, starts[agents], goals[agents]
 
-    least = LEAST_ON_CPU if kind == "cpu" else LEAST_ON_CUDA
+    least = LEAST_ON_CPU if set(names) == {"cpu"} else LEAST_ON_CUDA
     split = Split("goals", len(keys), cut, _plan, (shared,), least)
-    return _joined(spread(split, executor, kind if devices is None else devices, progress), starts, order, grid)
+    return _joined(spread(split, executor, names, progress), starts, order, grid)
 
 
 def _plan(piece, device):

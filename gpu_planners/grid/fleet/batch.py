@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ...distributed.executors import Split, kind_of, spread
+from ...distributed.executors import Split, devices_of, spread
 from ...distributed.progress import Progress
 from ...errors import SettingsError, shown
 from .plan import FleetPlan
@@ -53,7 +53,7 @@ def solve_batch(
     if executor is None and devices is None:
         return [plan for i, planner in enumerate(planners) for plan in _solve(cut(i, i + 1), planner.device)]
     shared = tuple({id(planner): planner for planner in planners}.values())
-    where = kind_of(planners[0].device) if devices is None else devices
+    where = devices_of(devices, planners[0].device)
     parts = spread(Split("fleets", len(planners), cut, _solve, shared), executor, where, progress)
     return [plan for part in parts for plan in part]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import NamedTuple
 
-from ....distributed.executors import Split, kind_of, spread
+from ....distributed.executors import Split, devices_of, spread
 from ....distributed.progress import Progress
 from ..result import PlanningResult
 from .request import Whole
@@ -40,7 +40,7 @@ def spread_batch(
     """Solve a batch as `solve_batch` says, by workers, each of which calls solve(part, device)."""
     distinct = list({id(checker): checker for checker in batch.checkers}.values())
     robots = list({id(checker.robot): checker.robot for checker in distinct}.values())
-    kind = kind_of(distinct[0].device)
+    names = devices_of(devices, distinct[0].device)
 
     def cut(first: int, last: int) -> Batch:
         starts, goals, checkers = (each[first:last] for each in (batch.starts, batch.goals, batch.checkers))
@@ -52,11 +52,11 @@ def spread_batch(
         cut,
         solve,
         tuple(distinct if len(distinct) <= MOST_SHARED else robots),
-        LEAST_ON_CPU if kind == "cpu" else LEAST_ON_CUDA,
+        LEAST_ON_CPU if set(names) == {"cpu"} else LEAST_ON_CUDA,
         lent=True,
     )
     if executor is None:  # threads that pack scenes take turns, and would pack one twice
         for checker in distinct:
             _ = checker.packed_scene
-    parts = spread(split, executor, kind if devices is None else devices, progress)
+    parts = spread(split, executor, names, progress)
     return [result for part in parts for result in part]
