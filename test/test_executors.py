@@ -8,7 +8,6 @@ import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
-import executor_work
 import numpy as np
 import pytest
 from checkout import ROOT
@@ -243,20 +242,6 @@ def test_fleets_do_not_depend_on_who_planned_which():
         solve_batch(starts, [goals[0], goals[1][:5], goals[2]], fleets, devices="cpu")
 
 
-def test_a_pool_that_forks_after_planning_is_told_to_spawn():
-    script = (
-        "import multiprocessing, sys; sys.path.insert(0, 'test')\n"
-        "from concurrent.futures import ProcessPoolExecutor\n"
-        "from test_executors import *\n"
-        "starts, goals, checker = problems(8)\n"
-        "rrt_connect.solve_batch(starts, goals, checker, SETTINGS)\n"
-        "with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context('fork')) as pool:\n"
-        "    rrt_connect.solve_batch(starts, goals, checker, SETTINGS, executor=pool)\n"
-    )
-    ended = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert ended.returncode == 1 and "GpuPlannersError" in ended.stderr and "'spawn'" in ended.stderr, ended.stderr
-
-
 @pytest.mark.slow
 def test_mpi_workers():
     pytest.importorskip("mpi4py.futures", reason="mpi4py, the extra `mpi`, is not installed")
@@ -278,7 +263,3 @@ def test_dask_workers():
 
 def executor_script():
     return str(ROOT / "test" / "solve_over_executors.py")
-
-
-def test_the_module_of_the_workers_can_be_imported_by_them():
-    assert executor_work.__file__.startswith(str(ROOT / "test"))
