@@ -159,14 +159,15 @@ def _own_samples(exchange, ask, query, settings, seed, batch):
         free = ask(graph, (q[samples], nodes)).result()
         kept, labels = graph.judged(samples, nodes, free, len(q))
         everybody = exchange.all_gather((q[kept], labels[kept], graph.met, query.late()))
-        first = [graph.append(q_kept, labels_kept) for q_kept, labels_kept, *_ in everybody][exchange.rank]
+        every_q, every_label, every_met, every_late = zip(*everybody)
+        first = graph.append(np.concatenate(every_q), np.concatenate(every_label))
+        first += sum(len(each) for each in every_q[: exchange.rank])
         number = np.full(len(q), -1)
         number[kept] = first + np.arange(len(kept))
         edges.append(np.stack([number[samples[free]], nodes[free]], axis=1))
-        graph.met = any(met for *_, met, _ in everybody)
-        late = any(one_late for *_, one_late in everybody)  # the workers end together
-    for pairs in exchange.all_gather(np.concatenate([np.zeros((0, 2), dtype=int), *edges])):
-        graph.connect(pairs[:, 0], pairs[:, 1])
+        graph.met, late = any(every_met), any(every_late)  # the workers end together
+    pairs = np.concatenate(exchange.all_gather(np.concatenate([np.zeros((0, 2), dtype=int), *edges])))
+    graph.connect(pairs[:, 0], pairs[:, 1])
     return graph.answer(exchange, drawn)
 
 
