@@ -18,7 +18,8 @@ import logging
 import os
 import threading
 import warnings
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numba
@@ -218,4 +219,57 @@ def resolve_device(device: str) -> str:
     index = int(number or 0)
     if index >= len(cuda.gpus):
         raise DeviceError(f"device {device!r} was asked for, but this machine has {len(cuda.gpus)} CUDA device(s)")
+    _keep_open(index)
     return f"cuda:{index}"
+
+
+@functools.cache
+def _keep_open(index: int) -> None:
+    """Open the primary context of a CUDA device and keep it for as long as the process lives.
+
+    cuda-core lets go of a context when the thread ends that was the first to ask for it, though Numba goes on using it
+    in others, and frees in it what is left when Python ends; and from the main thread it does so after Python has
+    ended. Either may crash the end of a process (github.com/NVIDIA/cuda-python/issues/2743). So a thread that ends at
+    once asks first, and the context is retained once more.
+    """
+    from cuda.bindings import driver
+    from numba import cuda
+
+    def open_it() -> None:
+        error, device = driver.cuDeviceGet(index)
+        if error == driver.CUresult.CUDA_SUCCESS:
+            error, _ = driver.cuDevicePrimaryCtxRetain(device)
+        if error != driver.CUresult.CUDA_SUCCESS:
+            raise DeviceError(f"device 'cuda:{index}' cannot be opened: {error.name}")
+        cuda.gpus[index].get_primary_context()
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(open_it).result()
+
+
+ALL_CUDA = "cuda:all"  # every CUDA device of the machine, in a list of devices
+
+
+def resolve_devices(devices: str | Sequence[str]) -> tuple[str, ...]:
+    """Names of devices, or a text of names with commas between them -> what `resolve_device` makes of each.
+
+    "cuda:all" stands for every CUDA device of the machine. Raises what resolve_device does, and DeviceError where
+    there is no name, or a CUDA device is named twice. "cpu" may be there several times: workers that share its cores.
+    """
+    names = devices.split(",") if isinstance(devices, str) else list(devices)
+    resolved: list[str] = []
+    for name in (str(name).strip() for name in names):
+        if name == ALL_CUDA:
+            from numba import cuda
+
+            resolve_device("cuda")
+            resolved += [f"cuda:{index}" for index in range(len(cuda.gpus))]
+        else:
+            resolved.append(resolve_device(name))
+    twice = next((name for name in resolved if name != "cpu" and resolved.count(name) > 1), None)
+    if not resolved or twice:
+        raise DeviceError(
+            f"devices are {devices!r}; allowed: at least one of 'auto', 'cpu', 'cuda', 'cuda:N' and {ALL_CUDA!r}"
+            + (f", and {twice} once" if twice else "")
+        )
+    return tuple(resolved)

@@ -38,6 +38,10 @@ class RanksError(GpuPlannersError):
     """Processes that work together cannot, or one of them failed; the text names its rank and says why."""
 
 
+class WorkerError(GpuPlannersError):
+    """A worker of an executor failed or died; the text names it, says why, and which part of the work it had."""
+
+
 LONGEST_SHOWN = 200  # characters of a value in an error text
 
 

@@ -62,3 +62,13 @@ def test_a_child_forked_after_use_is_told_what_to_do():
 
 def test_a_child_forked_before_use_plans():
     assert said_by("in_child(entries['a new one']); in_child(entries['paths'])") == ["worked"] * 2
+
+
+def test_a_pool_that_forks_after_use_is_told_what_to_do():
+    lines = said_by(
+        "import multiprocessing\nfrom concurrent.futures import ProcessPoolExecutor\npaths.path(0)\n"
+        "with ProcessPoolExecutor(1, multiprocessing.get_context('fork')) as pool:\n"
+        "    try: rrt_connect.solve_batch([[0, 0]], [[1, 1]], checker, executor=pool)\n"
+        "    except GpuPlannersError as error: print(error)"
+    )
+    assert len(lines) == 1 and "worker" in lines[0] and "'spawn'" in lines[0]

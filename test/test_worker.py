@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
-from gpu_planners.nodes.common.worker import Worker
+from gpu_planners.nodes.common.worker import Worker, seat
 
 
 class Held:
@@ -123,3 +123,116 @@ def test_stopping_refuses_what_waits_and_does_not_wait_for_a_long_job():
     held.ask("a", "a1")
     held._go_on.set()
     assert held.worker.stop() and held.done == ["a0: the node is ending", "a1: the node is ending"]
+
+
+class Seats:
+    """A worker with several threads whose requests wait until they are told to go on.
+
+    done: what happened, in order: "begin a", "end a", names of changes
+    """
+
+    def __init__(self, seats, most_waiting=1000):
+        self.done, self.number, self._gates = [], {}, {}
+        self.worker = Worker(self.done.append, lambda: most_waiting, lambda: seats)
+        self.worker.start()
+
+    def ask(self, name, beside=True):
+        self._gates[name] = threading.Event(), threading.Event()
+        return self.worker.ask(
+            "line", lambda: self._run(name), lambda error: self.done.append(f"{name}: {error}"), beside
+        )
+
+    def _run(self, name):
+        begun, go_on = self._gates[name]
+        self.done.append(f"begin {name}")
+        self.number[name] = seat()
+        begun.set()
+        assert go_on.wait(10)
+        self.done.append(f"end {name}")
+
+    def has_begun(self, name, wait_s=10.0):
+        return self._gates[name][0].wait(wait_s)
+
+    def let_end(self, *names):
+        for name in names:
+            self._gates[name][1].set()
+
+    def finish(self):
+        over = threading.Event()
+        self.let_end(*self._gates)
+        self.worker.ask("end", over.set, print)
+        assert over.wait(10) and self.worker.stop()
+        return self.done
+
+
+def test_requests_run_beside_each_other_on_as_many_threads_as_there_are_seats():
+    seats = Seats(2)
+    for name in "abc":
+        seats.ask(name)
+    assert seats.has_begun("a") and seats.has_begun("b") and not seats.has_begun("c", 0.1)
+    assert {seats.number["a"], seats.number["b"]} == {0, 1}
+    seats.let_end("b", "c")
+    assert seats.has_begun("c") and seats.number["c"] == seats.number["b"]  # a is still there
+    assert seats.finish()[-1] == "end a"
+
+
+def test_a_change_waits_for_those_that_run_and_counts_for_those_that_wait():
+    seats = Seats(2)
+    seats.ask("a")
+    assert seats.has_begun("a")
+    seats.worker.do(lambda: seats.done.append("change"))
+    for name in "bc":
+        seats.ask(name)
+    assert not seats.has_begun("b", 0.1) and not seats.has_begun("c", 0.01) and seats.done == ["begin a"]
+    seats.let_end("a")
+    assert seats.has_begun("b") and seats.has_begun("c")
+    assert seats.finish()[:3] == ["begin a", "end a", "change"]
+
+
+def test_a_request_that_runs_alone_is_alone_and_on_the_first_thread():
+    seats = Seats(3)
+    seats.ask("a")
+    seats.ask("b")
+    seats.ask("alone", beside=False)
+    seats.ask("c")
+    assert seats.has_begun("a") and seats.has_begun("b") and not seats.has_begun("alone", 0.1)
+    seats.let_end("a")
+    assert not seats.has_begun("alone", 0.1) and not seats.has_begun("c", 0.01)
+    seats.let_end("b")
+    assert seats.has_begun("alone") and seats.number["alone"] == 0 and not seats.has_begun("c", 0.1)
+    seats.finish()
+
+
+def test_what_waits_for_a_seat_is_bounded():
+    seats = Seats(2, most_waiting=2)
+    for name in "abcd":
+        seats.ask(name)
+        if name in "ab":
+            assert seats.has_begun(name)
+    seats.ask("e")
+    assert seats.done[-1].startswith("e: 2 requests wait already")
+    seats.let_end("a", "b", "c", "d")
+    assert seats.has_begun("d")
+    seats.finish()
+
+
+def test_a_request_that_waits_for_a_seat_can_be_cancelled():
+    seats = Seats(2)
+    for name in "ab":
+        seats.ask(name)
+        assert seats.has_begun(name)
+    request = seats.ask("c")
+    assert seats.worker.cancel(request) and not seats.worker.cancel(request)
+    assert "begin c" not in seats.finish()
+
+
+def test_stopping_waits_for_all_threads():
+    seats = Seats(2)
+    for name in "ab":
+        seats.ask(name)
+        assert seats.has_begun(name)
+    assert not seats.worker.stop(0.01)
+    seats.let_end("a")
+    assert not seats.worker.stop(0.05)
+    seats.let_end("b")
+    assert seats.worker.stop()

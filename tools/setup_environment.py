@@ -231,7 +231,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--extras",
-        default="bench,mpi,ros,sim,test,view" + (",gpu" if has_nvidia_gpu() else ""),
+        default="bench,dask,mpi,ros,sim,test,view" + (",gpu" if has_nvidia_gpu() else ""),
         help="extras of setup.py to install (default: %(default)s)",
     )
     parser.add_argument("--check", action="store_true", help="only name the steps that are due; exit code 1 if any")

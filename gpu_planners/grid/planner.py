@@ -2,6 +2,8 @@
 
 import numbers
 import time
+from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -11,10 +13,12 @@ from numba import prange
 from numpy.typing import ArrayLike
 
 from ..device import refuse_forked, resolve_device
+from ..distributed.progress import Progress
 from ..errors import GridMapError, SettingsError, shown
 from .checks import as_tiles
 from .exact import fields
 from .exact.blocks import BLOCK_SIZES
+from .exact.spread import plan_spread
 from .maps.grid_map import GridMap, WorkingMap
 from .papers import astar, pba_star, rtaa_star
 from .paths import SOLVED, START_BLOCKED, START_NOT_FINITE, START_OUTSIDE, PathSet, step_bits, with_threads
@@ -82,14 +86,25 @@ class BlockPlanner:
             self._snapshot = self._map.snapshot()
         return self._snapshot
 
-    def plan(self, starts: ArrayLike, goals: ArrayLike) -> PathSet:
+    def plan(
+        self,
+        starts: ArrayLike,
+        goals: ArrayLike,
+        executor: Executor | None = None,
+        devices: str | Sequence[str] | None = None,
+        progress: Progress | None = None,
+    ) -> PathSet:
         """Paths from starts to goals.
 
         starts: (N, 2) [row, col]; goals: (2,) for all, or (N, 2). Numbers that are not whole are rounded down.
+        executor, devices, progress: with one of the first two, workers share the goals of a plan by `exact`, as those
+            of `rrt_connect.solve_batch` share problems. The answer is the same; each keeps fields of its own, and the
+            settings' time limit is for each piece that one of them gets
+
         -> PathSet of N agents; one that cannot be answered has a status that says why, and does not disturb the others
 
         Raises GridMapError for starts or goals of another shape or type; MemoryError where all paths take more than
-        MOST_WORDS.
+        MOST_WORDS; SettingsError for another algorithm with workers; WorkerError where one died.
         """
         refuse_forked()
         began = time.perf_counter()
@@ -97,14 +112,15 @@ class BlockPlanner:
         n = len(given_starts)
         if len(given_goals) not in (1, n):
             raise GridMapError(f"goals has {len(given_goals)} rows; allowed: one goal (2,), or {n}, one for each start")
+        plan = self._planning(executor, devices, progress)
         whole_starts, status, starts_good = self._checked(given_starts)
         whole_goals, goal_fault, goals_good = self._checked(given_goals)
         if starts_good and goals_good:
-            paths = self._engine.plan(whole_starts, np.broadcast_to(whole_goals, whole_starts.shape))
+            paths = plan(whole_starts, np.broadcast_to(whole_goals, whole_starts.shape))
         else:
             of_goal = np.where(goal_fault == SOLVED, SOLVED, goal_fault + 1)  # a goal's status follows a start's
             status = np.where(status == SOLVED, of_goal, status).astype(np.uint8)
-            paths = self._plan_valid(whole_starts, whole_goals, status)
+            paths = self._plan_valid(plan, whole_starts, whole_goals, status)
         return replace(paths, time_s=time.perf_counter() - began)
 
     def _checked(self, tiles):
@@ -113,12 +129,18 @@ class BlockPlanner:
         good = _check(tiles, self._map.costs, fault, whole)
         return whole, fault, good
 
-    def _plan_valid(self, starts, goals, status):
+    def _planning(self, executor, devices, progress):
+        """What plans the paths of agents between free tiles: the engine, or workers."""
+        if executor is None and devices is None:
+            return self._engine.plan
+        if self.algorithm != "exact":
+            raise SettingsError(f"algorithm is {self.algorithm!r}: only the goals of 'exact' are shared by workers")
+        return lambda starts, goals: plan_spread(self._engine, self.grid, starts, goals, executor, devices, progress)
+
+    def _plan_valid(self, plan, starts, goals, status):
         """The paths of agents of which some have a status already that says why they cannot be planned."""
         n, valid = len(status), np.flatnonzero(status == SOLVED)
-        some = self._engine.plan(
-            starts[valid], goals[valid] if len(goals) > 1 else np.broadcast_to(goals, (len(valid), 2))
-        )
+        some = plan(starts[valid], goals[valid] if len(goals) > 1 else np.broadcast_to(goals, (len(valid), 2)))
         cost, length, first = np.full(n, np.inf), np.zeros(n, np.int32), np.zeros(n, np.int64)
         status[valid], cost[valid], length[valid], first[valid] = some.status, some.cost, some.length, some.first
         return PathSet(starts, status, cost, length, first, some.words, step_bits(self._map.connectivity))

@@ -45,6 +45,8 @@ class CollisionChecker:
     that slides, and up to a turn, or to farther limits, of a joint that turns: beyond, nothing is called free. A value
     that is not finite, or beyond 1e10, is an error that names row and joint; with `not_finite="false"` such rows count
     as not free.
+
+    A pickled checker comes back on the CPU, whatever its device was; `on` makes it one for another device.
     """
 
     def __init__(
@@ -65,15 +67,21 @@ class CollisionChecker:
         self.robot, self.world, self.motion = robot, world, motion
         self.margin = margin
         self.device = resolve_device(device)
+        self._thickness = 0.0
         self._thicker: dict[float, CollisionChecker] = {}
+        self._elsewhere: dict[str, CollisionChecker] = {}
         self._begin(pack_robot(robot))
+
+    def __reduce__(self) -> tuple:
+        return _on_cpu, (self.robot, self.world, self.motion, self.margin, self._thickness)
 
     def _begin(self, packed_robot):
         self._packed_robot = packed_robot
         self._scenes = SceneCache(self._packed_robot)
         self._warm = False
-        self._packed_version = None
+        self._packed_version: tuple | None = None
         self._packed_scene: Packed | None = None
+        self._sent_version: tuple | None = None  # of the scene that the device has
         self._cuda: Any = None  # a CudaChecker
         if self.device != "cpu":
             from .checker_cuda import CudaChecker
@@ -100,17 +108,33 @@ class CollisionChecker:
         thickness = THICKNESS.checked("CollisionChecker.thickened: thickness", thickness)
         if thickness not in self._thicker:
             other = copy.copy(self)
-            other.motion, other._thicker = MotionCheck(), {}
+            other.motion, other._thickness, other._thicker, other._elsewhere = MotionCheck(), thickness, {}, {}
             other._begin(thickened(self._packed_robot, thickness))
             self._thicker[thickness] = other
         thicker = self._thicker[thickness]
         thicker.world, thicker.margin = self.world, self.margin
         return thicker
 
+    def on(self, device: str) -> "CollisionChecker":
+        """A checker of the same robot in the same world, by the same rules, on another device, which is kept for the
+        next time; this one where that is its own device. Raises DeviceError."""
+        device = resolve_device(device)
+        if device == self.device:
+            return self
+        if device not in self._elsewhere:
+            other = CollisionChecker(self.robot, self.world, device, self.motion, self.margin)
+            self._elsewhere[device] = other.thickened(self._thickness) if self._thickness else other
+        other = self._elsewhere[device]
+        other.world, other.margin, other.motion = self.world, self.margin, self.motion
+        if other._packed_version != self.version:
+            other._packed_scene, other._packed_version = self.packed_scene, self.version
+        return other
+
     def prepare(self) -> None:
         """Pack what changed, for the thickened checkers that are kept too, so that no query waits for it."""
         for checker in (self, *map(self.thickened, self._thicker)):
             checker._refresh()
+            checker._send()
 
     @property
     def version(self) -> tuple[int, float]:
@@ -123,14 +147,18 @@ class CollisionChecker:
         return self._refresh()
 
     def _refresh(self):
-        """Pack what changed since the last check, and bring the scene to the device."""
+        """Pack what changed since the last check."""
         version = self.version
         if self._packed_version != version:
             self._packed_scene = self._scenes.pack(self.world.pieces, self.margin)
             self._packed_version = version
-            if self._cuda:
-                self._cuda.batches.upload(self._packed_scene)
         return self._packed_scene
+
+    def _send(self):
+        """Bring the packed scene to the device, if it has another one."""
+        if self._cuda and self._sent_version != self._packed_version:
+            self._cuda.batches.upload(self._packed_scene)
+            self._sent_version = self._packed_version
 
     def warm_up(self) -> None:
         """Compile the checks, or load them from the cache, so that no query is charged for it."""
@@ -159,6 +187,7 @@ class CollisionChecker:
     def device_scene(self) -> tuple:
         """(floats, ints) of the packed scene on the CUDA device."""
         self._refresh()
+        self._send()
         return self._cuda.batches.scene
 
     def configurations_valid(self, q: ArrayLike, not_finite: str = "error") -> np.ndarray:
@@ -167,6 +196,7 @@ class CollisionChecker:
         check_policy(not_finite)
         narrowed, scene = narrow(q, self.robot, "q", self.device, self._room), self.packed_scene
         if self._cuda:
+            self._send()
             verdicts = self._cuda.configurations_valid(narrowed)
         else:
             verdicts = np.empty(len(narrowed), dtype=np.uint8)
@@ -181,6 +211,7 @@ class CollisionChecker:
         ends, scene = narrow_motions(q_from, q_to, self.robot, self.device, self._room), self.packed_scene
         mode, step = self.motion_args
         if self._cuda:
+            self._send()
             verdicts = self._cuda.motions_valid(*ends, mode, step)
         else:
             verdicts = np.empty(len(ends[0]), dtype=np.uint8)
@@ -227,6 +258,12 @@ class CollisionChecker:
         _pair_distances(narrowed, scene, verdicts, distances)
         as_bools(verdicts, "error", self.robot, q=q)
         return distances
+
+
+def _on_cpu(robot, world, motion, margin, thickness):
+    """A checker from what a pickle holds of it."""
+    checker = CollisionChecker(robot, world, "cpu", motion, margin)
+    return checker.thickened(thickness) if thickness else checker
 
 
 def _chunks(q):

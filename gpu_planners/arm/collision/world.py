@@ -29,6 +29,12 @@ class CollisionWorld:
         self._obstacles: dict[str, tuple[Piece, ...]] = {}
         self.version = next(_versions)
 
+    def __getstate__(self) -> dict:
+        return {"_obstacles": self._obstacles}
+
+    def __setstate__(self, state: dict) -> None:
+        self._obstacles, self.version = state["_obstacles"], next(_versions)
+
     @property
     def names(self) -> tuple[str, ...]:
         """In the order in which they were added."""

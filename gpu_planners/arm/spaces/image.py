@@ -12,7 +12,7 @@ refused. There is no step to choose; [DL14] checks points at a joint-space step 
 
 import os
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -117,6 +117,11 @@ class ImageChecker(PlaneChecker):
             .astype(np.int32)
         )
         self._set_scene(Packed(floats, np.concatenate([np.array([rows, columns], dtype=np.int32), bits.ravel()])))
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What makes a checker like this one, but for the device."""
+        return {"image": self.image, "lower": self.robot.lower, "upper": self.robot.upper}
 
     @property
     def motion_args(self) -> tuple[int, np.float32]:

@@ -11,6 +11,7 @@ A checker is any object with
     new_scratch()           a NamedTuple of arrays: what one CPU thread needs for a check
     device_scene()          (floats, ints) on the CUDA device
     scratch_sizes           (kind of space, sizes...), integers: what a kernel must allocate (`cuda.warp_scratch`)
+    on(device)              a checker like it on another device; for that, and for workers, it can be pickled
 
 Compiled planners call `motion_free`. Which code that is follows from the type of the scratch: each space registers its
 own for the CPU and for CUDA.

@@ -16,7 +16,7 @@ less deep may be called free.
 
 import math
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -161,6 +161,11 @@ class PlanarChecker(PlaneChecker):
         )
         floats = np.concatenate([self.robot.lengths, centres_and_halves.ravel()]).astype(np.float32)
         self._set_scene(Packed(floats, np.array([self.robot.dof, len(given)], dtype=np.int32)))
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What makes a checker like this one, but for the device."""
+        return {"robot": self.robot, "obstacles": self.obstacles, "motion": self.motion}
 
     @property
     def motion_args(self) -> tuple[int, np.float32]:

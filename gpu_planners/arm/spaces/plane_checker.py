@@ -19,9 +19,10 @@ ZERO = np.float32(0)
 
 
 class PlaneChecker:
-    """A checker as `interface` describes it, but for `motion_args` and `colliding_pairs`, which its subclasses have.
+    """A checker as `interface` describes it, but for `motion_args`, `colliding_pairs` and `arguments`, which its
+    subclasses have.
 
-    They also call `_set_scene` when obstacles change.
+    They also call `_set_scene` when obstacles change. A pickled checker comes back on the CPU.
 
     robot: with dof, joint_names, lower, upper, continuous; kind: of space; scratch: NamedTuple that names the space
     motion_free: the compiled check, as interface.motion_free
@@ -32,6 +33,7 @@ class PlaneChecker:
         self.version, self.packed_scene = 0, None
         self.scratch_sizes = (kind, max(8, -(-robot.dof // 8) * 8))
         self._scratch, self._warm = scratch, False
+        self._elsewhere: dict[str, tuple[int, Any]] = {}  # by device: the version that it is of, and the checker
         self._cuda: Any = None  # a CudaPlane
         if self.device != "cpu":
             from .plane_cuda import CudaPlane
@@ -43,6 +45,26 @@ class PlaneChecker:
         self.version += 1
         if self._cuda:
             self._cuda.upload(packed)
+
+    def __reduce__(self) -> tuple:
+        return _on_cpu, (type(self), self.arguments)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What makes a checker like this one, but for the device."""
+        raise NotImplementedError
+
+    def on(self, device: str) -> Any:
+        """A checker like this one on another device, which is kept until this one changes; this one where that is its
+        own device. Raises DeviceError."""
+        device = resolve_device(device)
+        if device == self.device:
+            return self
+        version, other = self._elsewhere.get(device, (None, None))
+        if version != self.version:
+            other = type(self)(**self.arguments, device=device)
+            self._elsewhere[device] = self.version, other
+        return other
 
     @property
     def motion_args(self) -> tuple[int, np.float32]:
@@ -89,6 +111,11 @@ class PlaneChecker:
         check, parts = (_check_few, 1) if len(verdicts) <= FEW else (_check_many, 8 * numba.get_num_threads())
         check(q_from, q_to, parts, np.int32(mode), np.float32(step), self.packed_scene, self._scratch, verdicts)
         return as_bools(verdicts, not_finite, self.robot, **given)
+
+
+def _on_cpu(kind, arguments):
+    """A checker from what a pickle holds of it."""
+    return kind(**arguments, device="cpu")
 
 
 @njit

@@ -1,5 +1,6 @@
 """Fleets: agents on one map that never collide."""
 
+from .batch import solve_batch
 from .guidance import Guidance
 from .learning import learn_guidance
 from .plan import FleetPlan, FleetStatus
@@ -16,4 +17,5 @@ __all__ = [
     "Settings",
     "conflicts",
     "learn_guidance",
+    "solve_batch",
 ]

@@ -41,7 +41,8 @@ class FleetPlanner:
     settings: fleet.Settings; None: its defaults
     guidance: fleet.Guidance; None: as the settings say
 
-    Raises GridMapError, SettingsError, DeviceError. Not for several threads at once.
+    Raises GridMapError, SettingsError, DeviceError. Not for several threads at once. A pickled planner comes back on
+    the CPU and without agents; `on` makes one for another device.
     """
 
     def __init__(
@@ -62,10 +63,20 @@ class FleetPlanner:
         self.settings = settings or Settings()
         self.motion: Motion = MOTIONS[motion]
         self.grid = grid
-        self._own_guidance = guidance is not None
+        self._given_guidance, self._own_guidance = guidance, guidance is not None
         guidance = GUIDANCE[self.settings.guidance](grid) if guidance is None else guidance
         self._guidance = self._fit(guidance, grid)
         self._open()
+
+    def __reduce__(self) -> tuple:
+        return FleetPlanner, (self.grid, self.motion.name, "cpu", self.settings, self._given_guidance)
+
+    def on(self, device: str) -> "FleetPlanner":
+        """A planner of the same map by the same rules on another device, without agents; this one where that is its own
+        device. Raises DeviceError."""
+        if resolve_device(device) == self.device:
+            return self
+        return FleetPlanner(self.grid, self.motion.name, device, self.settings, self._given_guidance)
 
     # ------------------------------------------------------------------------------------------------ the map
 
@@ -129,6 +140,7 @@ class FleetPlanner:
     @guidance.setter
     def guidance(self, guidance: Guidance):
         self._guidance, self._own_guidance = self._fit(guidance, self.grid), True
+        self._given_guidance = guidance
         self._take_lanes()
 
     def _fit(self, guidance, grid):

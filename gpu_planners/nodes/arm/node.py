@@ -1,7 +1,7 @@
 """The node arm_planner: parameters, topics and the service ~/plan_motion around the library of gpu_planners.arm.
 
-Callbacks only store or hand on what arrives. One worker thread owns the planning scene and does all planning (CUDA
-contexts belong to one thread): obstacles published before a request are in the scene when it is planned.
+Callbacks only store or hand on what arrives. A worker owns the planning scene and does all planning, on a thread for
+each device: obstacles published before a request are in the scene when it is planned.
 """
 
 import sys
@@ -17,7 +17,7 @@ from visualization_msgs.msg import MarkerArray
 from gpu_planners_msgs.srv import AttachObjects, PlanMotion, PlanSequence
 
 from ...arm import PLANNERS
-from ...device import resolve_device
+from ...device import resolve_devices
 from ...errors import GpuPlannersError, RobotDescriptionError, SettingsError, shown
 from .. import moveit
 from ..common.diagnostics import WARN
@@ -195,18 +195,20 @@ class ArmPlannerNode(PlannerNode):
                 response.status = "refused"
             return self._told(name, response)
 
-        self.serve(kind, f"~/{name}", plan, refusal)
+        self.serve(kind, f"~/{name}", plan, refusal, beside=True)
 
     def _plan(self, answer, request, response):
         """Fill the response and show what comes out -> is there a motion?"""
-        self._scene.forget_expired(self._now())
-        self._refuse_unknown_scene(request)
-        self._prepare_planner(request.planner or self._values.planner)
+        with self._scene.lock:
+            self._scene.forget_expired(self._now())
+            self._refuse_unknown_scene(request)
+            self._prepare_planner(request.planner or self._values.planner)
         planned = answer(self._scene, self._values, request, self._measured, response)
-        if planned is None:
-            self._show_obstacles()  # not the motion before
-        else:
-            self._display.show_motion(self._scene.robot, planned, response.trajectory)
+        with self._scene.lock:
+            if planned is None:
+                self._show_obstacles()  # not the motion before
+            else:
+                self._display.show_motion(self._scene.robot, planned, response.trajectory)
         return planned is not None
 
     def _plan_to_move(self, request):
@@ -230,7 +232,8 @@ class ArmPlannerNode(PlannerNode):
 
     def _told(self, name, response):
         response.message += f" (warning: {self._state.problem})" if self._state.problem else ""
-        self._requests, self._last_answer = self._requests + 1, response.message
+        with self._scene.lock:
+            self._requests, self._last_answer = self._requests + 1, response.message
         if response.code == error_codes.SUCCESS:  # rclpy wants a call of its own for each severity
             self.get_logger().info(f"{name}: {response.message}")
         else:
@@ -274,10 +277,10 @@ class ArmPlannerNode(PlannerNode):
         robot, values = self._scene.robot, self._values
         if name not in PLANNERS or robot is None:
             return
-        device = resolve_device(values.device)
-        if (name, device) not in self._scene.warm_planners:
-            self._unless_compiled(kind_of(name, device), compile_planner, robot, name, device, values.motion_check)
-            self._get_ready(lambda: warm_up(self._scene, values, name))
+        for device in resolve_devices(values.device):
+            if (name, device) not in self._scene.warm_planners:
+                self._unless_compiled(kind_of(name, device), compile_planner, robot, name, device, values.motion_check)
+                self._get_ready(lambda: warm_up(self._scene, values, name))
 
     def _show_obstacles(self):
         if (robot := self._scene.robot) is not None:

@@ -44,6 +44,13 @@ class NodeRrtConnect(RrtConnectSettings):
 class ArmParameters(NodeParameters):
     """Parameters of the node arm_planner."""
 
+    several_devices = True
+    device: str = changed(
+        NodeParameters,
+        "device",
+        text="Where to compute: auto, cpu, cuda or cuda:N, cuda:all, or several with commas between them; of several, "
+        "each request to ~/plan_motion and ~/plan_sequence is answered on the first that is free",
+    )
     robot_description_file: str = setting("", "URDF file; empty: wait for the topic robot_description", read_only=True)
     srdf_file: str = setting(
         "", "SRDF file with groups and disabled collisions; empty: pairs found by sampling", read_only=True

@@ -14,7 +14,7 @@ from ...arm import CollisionChecker, CollisionWorld, MotionCheck, RobotModel
 from ...arm.planners.settings import LEAST_TIME_S, PlannerSettings
 from ...arm.robot import inverse_kinematics
 from ...arm.trajectory import Trajectory, time_parameterize
-from ...device import resolve_device
+from ...device import resolve_devices
 from ..common.compiling import say_compiled
 from ..common.request_error import RequestError, check_count, error_text, one_line
 from . import codes as error_codes
@@ -64,12 +64,13 @@ def _plan(scene, values, request, measured, response):
     goal_count = len(request.joint_goals) + len(request.pose_goals)
     check_count("goals", goal_count, "max_goals", values, error_codes.FAILURE)
     until = time.monotonic() + settings.time_limit_s
-    start_positions = start_of(scene.robot, request, measured)
-    scene.place_other_joints(start_positions, values.fixed_joint_tolerance)
-    robot = scene.robot  # with the gripper where it stands
-    start = configuration(robot, start_positions, "the start", error_codes.START_STATE_INVALID)
-    objects = scene.objects_for(request)
-    checker = scene.checker_for(objects, values.device, values.motion_check, margin)
+    with scene.lock:
+        start_positions = start_of(scene.robot, request, measured)
+        scene.place_other_joints(start_positions, values.fixed_joint_tolerance)
+        robot = scene.robot  # with the gripper where it stands
+        start = configuration(robot, start_positions, "the start", error_codes.START_STATE_INVALID)
+        objects = scene.objects_for(request)
+        checker = scene.checker_for(objects, values.device, values.motion_check, margin)
     tip_link = values.tip_link or robot.tip_link
     goals, goal_of = goals_of(request, checker, scene.frames, start, tip_link, values.ik_solutions, until)
     left, late = until - time.monotonic(), f"the time limit of {settings.time_limit_s:g} s was reached"
@@ -152,13 +153,14 @@ def kind_of(planner: str, device: str) -> str:
 
 
 def warm_up(scene: PlanningScene, values: ArmParameters, planner: str) -> str:
-    """Compile or load what a request to a planner needs -> the device."""
-    robot, device = scene.require_robot(), resolve_device(values.device)
-    compile_planner(robot, planner, device, values.motion_check)
-    scene.warm_planners.add((planner, device))
+    """Compile or load what a request to a planner needs, on each device -> the devices, with commas."""
+    robot, devices = scene.require_robot(), resolve_devices(values.device)
+    for device in dict.fromkeys(devices):
+        compile_planner(robot, planner, device, values.motion_check)
+        scene.warm_planners.add((planner, device))
     gc.collect()
     gc.freeze()  # the compiler's objects stay: to look through them again took a fifth of a second of some requests
-    return device
+    return ", ".join(devices)
 
 
 def compile_planner(robot: RobotModel, planner: str, device: str, motion: MotionCheck) -> None:

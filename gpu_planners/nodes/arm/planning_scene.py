@@ -1,9 +1,12 @@
 """The node's knowledge of the world: robot, objects and the checker that joins them.
 
-All methods run on the node's one worker thread, so nothing here is locked. Every change is made on the side
-and put in place when it is complete: a refused robot, scene file or message leaves all as it was.
+All methods run on threads of the node's worker: what changes the scene runs alone, so nothing there is locked. Requests
+that are answered beside each other, each on a device, hold `lock` until they have a checker, which no other has. Every
+change is made on the side and put in place when it is complete: a refused robot, scene file or message leaves all as it
+was.
 """
 
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -14,8 +17,10 @@ from gpu_planners_msgs.srv import PlanMotion
 from ...arm import CollisionChecker, CollisionWorld, MotionCheck, RobotModel, load_urdf
 from ...arm.collision.scene_file import fixed_frames, load_scene
 from ...arm.geometry.bricks import Bricks
+from ...device import resolve_devices
 from ...errors import ObstacleError
 from ..common.request_error import RequestError, check_count
+from ..common.worker import seat
 from . import codes as error_codes
 from .frames import RobotFrames, Transforms
 from .marker_objects import check_markers, marker_object, obstacle_name
@@ -33,6 +38,7 @@ class PlanningScene:
     frames: RobotFrames that messages may name; "" is the root
     warm_planners: {(planner, device)} that are compiled for the robot
     values: ArmParameters; what says how to load the robot is read at start only
+    lock: of requests that are answered beside each other
     """
 
     def __init__(self, values: ArmParameters, transforms: Transforms | None = None) -> None:
@@ -46,7 +52,8 @@ class PlanningScene:
         self._urdf = ""
         self._fixed: dict[str, float] = {}  # joints that are not planned
         self._waiting: list[tuple[MarkerArray, float]] = []
-        self._checker: tuple[tuple, CollisionChecker] | None = None  # and what it was made for
+        self._checkers: dict[int, tuple[tuple, CollisionChecker]] = {}  # by seat: what it was made for, and it
+        self.lock = threading.RLock()
 
     @property
     def world(self) -> CollisionWorld:
@@ -83,7 +90,7 @@ class PlanningScene:
             objects = objects.add(*(object_of_world(world, name, Source.FILE) for name in world.names))
         self.robot = self._carrying(bare, objects)
         self._bare, self.frames, self.objects = bare, frames, objects
-        self._urdf, self._fixed, self._checker, self.warm_planners = urdf, {}, None, set()
+        self._urdf, self._fixed, self._checkers, self.warm_planners = urdf, {}, {}, set()
         self.forget_expired(now)
         waiting, self._waiting = self._waiting, []
         return waiting
@@ -156,29 +163,33 @@ class PlanningScene:
     ) -> CollisionChecker:
         """CollisionChecker of the robot among these objects, carrying what they say; `.robot` and `.world` are those.
 
-        The checker of the call before, with another world and margin, where only these differ: what it has packed of
-        obstacles that stay, stays packed.
+        device: one name, or one for each thread of the worker
+        The checker of the call before on the same thread, with another world and margin, where only these differ: what
+        it has packed of obstacles that stay, stays packed.
         """
         robot = self.require_robot() if objects is self.objects else self._carrying(self._bare, objects)
         made_for = device, motion
-        if self._checker is None or self._checker[0] != made_for or self._checker[1].robot is not robot:
-            self._checker = made_for, CollisionChecker(robot, objects.world, device, motion, margin)
-        checker = self._checker[1]
+        before, checker = self._checkers.get(seat(), (None, None))
+        if checker is None or before != made_for or checker.robot is not robot:
+            own = device_of_seat(device)
+            checker = CollisionChecker(robot, objects.world, own, motion, margin)
+            self._checkers[seat()] = made_for, checker
         checker.world, checker.margin = objects.world, margin
         return checker
 
     def see(self, seen: SceneObject) -> None:
-        """Take voxels that a sensor sees in place of those of the same name, and pack them for the checker of the last
-        request, before the next one has to wait for it. An object without voxels goes."""
+        """Take voxels that a sensor sees in place of those of the same name, and pack them for the checkers of the last
+        requests, before the next one has to wait for it. An object without voxels goes."""
         objects = self.objects
         if any(not isinstance(piece, Bricks) or len(piece) for piece in seen.pieces):
             objects = objects.add(seen)
         elif seen.name in objects.standing:
             objects = objects.remove(seen.name)
         self.take(objects)
-        if self._checker is not None and self._checker[1].robot is self.robot:
-            self._checker[1].world = self.world
-            self._checker[1].prepare()
+        for _, checker in self._checkers.values():
+            if checker.robot is self.robot:
+                checker.world = self.world
+                checker.prepare()
 
     def link_pose(self, link: str, positions: dict[str, float]) -> np.ndarray:
         """(4, 4) T_root_link at {joint: rad or m}, every planning joint among them; RequestError names the link."""
@@ -219,6 +230,12 @@ class PlanningScene:
             group=values.group or None,
             fixed=fixed,
         )
+
+
+def device_of_seat(devices: str) -> str:
+    """The one of several devices, a text with commas, that belongs to the thread of the worker that calls it."""
+    named = resolve_devices(devices)
+    return named[seat() % len(named)]
 
 
 def _deletes(marker, one):

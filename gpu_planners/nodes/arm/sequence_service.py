@@ -60,17 +60,20 @@ def _plan(scene, values, request, measured, response):
     check_count("segments", len(request.segments), "max_segments", values, error_codes.FAILURE)
     goals = sum(len(segment.joint_goals) + len(segment.pose_goals) for segment in request.segments)
     check_count("goals", goals, "max_goals", values, error_codes.FAILURE)
-    start_positions = start_of(scene.robot, request, measured)
-    scene.place_other_joints(start_positions, values.fixed_joint_tolerance)
-    robot = scene.robot  # with the gripper where it stands
-    start = _start(robot, configuration(robot, start_positions, "the start", error_codes.START_STATE_INVALID), settings)
-    tip_link = values.tip_link or robot.tip_link
-    segments = [
-        _segment(message, f"segment {i}", request, values, robot, scene.frames, tip_link)
-        for i, message in enumerate(request.segments)
-    ]
-    objects = scene.objects_for(request)
-    checker = scene.checker_for(objects, values.device, values.motion_check, margin)
+    with scene.lock:
+        start_positions = start_of(scene.robot, request, measured)
+        scene.place_other_joints(start_positions, values.fixed_joint_tolerance)
+        robot = scene.robot  # with the gripper where it stands
+        start = _start(
+            robot, configuration(robot, start_positions, "the start", error_codes.START_STATE_INVALID), settings
+        )
+        tip_link = values.tip_link or robot.tip_link
+        segments = [
+            _segment(message, f"segment {i}", request, values, robot, scene.frames, tip_link)
+            for i, message in enumerate(request.segments)
+        ]
+        objects = scene.objects_for(request)
+        checker = scene.checker_for(objects, values.device, values.motion_check, margin)
     settings = settings.on(checker.device) if isinstance(settings, NodeRrtConnect) else settings
     try:
         result = sequence.solve(

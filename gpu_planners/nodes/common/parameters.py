@@ -6,13 +6,13 @@ A wrong value is refused with a text that names it, when the node starts and whi
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from ...device import resolve_device
+from ...device import resolve_devices
 from ...errors import DeviceError, SettingsError
 from ...settings import Described, Setting, setting
 
@@ -22,8 +22,12 @@ Kind = TypeVar("Kind", bound=Described)
 
 @dataclass(frozen=True)
 class NodeParameters(Described):
-    """Base of a node's parameters."""
+    """Base of a node's parameters.
 
+    several_devices: may `device` name several?
+    """
+
+    several_devices: ClassVar[bool] = False
     device: str = setting("auto", "Where to compute: auto, cpu, cuda or cuda:N")
     max_waiting: int = setting(
         1000, "Most requests that wait; one more is answered at once, and not begun", 1, 1_000_000
@@ -32,9 +36,11 @@ class NodeParameters(Described):
     def __post_init__(self) -> None:
         super().__post_init__()
         try:
-            resolve_device(self.device)
+            devices = resolve_devices(self.device)
         except DeviceError as error:
             raise SettingsError(f"parameter 'device': {error}") from error
+        if len(devices) > 1 and not self.several_devices:
+            raise SettingsError(f"parameter 'device' is {self.device!r}; allowed: one device, this node plans on one")
 
     @classmethod
     def label(cls, name: str) -> str:

@@ -1,4 +1,4 @@
-"""What all nodes of the package are: parameters, one worker that plans, diagnostics, services and actions."""
+"""What all nodes of the package are: parameters, a worker that plans, diagnostics, services and actions."""
 
 import time
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from typing import Any
 
 from rclpy.node import Node
 
+from ...device import resolve_devices
 from .compiling import Background, is_compiled
 from .diagnostics import OK, WARN, Diagnostics
 from .parameters import NodeParameters, check_changes, declare
@@ -17,7 +18,7 @@ PATIENCE_S = 5.0  # of requests with what is compiled or loaded; loading takes l
 
 
 class PlannerNode(Node):
-    """Base of the nodes. Callbacks only hand on what arrives; the worker's thread owns what is planned on, and starts
+    """Base of the nodes. Callbacks only hand on what arrives; the worker's threads own what is planned on, and start
     when the node is complete.
 
     name: of the node; parameters: its settings class; waiting_for: what it cannot plan without
@@ -29,7 +30,9 @@ class PlannerNode(Node):
         check_changes(self, parameters, self._change_parameters)
         self._requests, self._last_answer = 0, ""
         self._state = Diagnostics(self, f"waiting for {waiting_for}", self._facts)
-        self._worker = Worker(self._state.fail, lambda: self._values.max_waiting)
+        self._worker = Worker(
+            self._state.fail, lambda: self._values.max_waiting, lambda: len(resolve_devices(self._values.device))
+        )
         self._background = Background(self._take_compiled)
         self._settled: set[str] = set()  # what was compiled in the background, or could not be
         self.get_logger().info(f"waiting for {waiting_for}")
@@ -43,10 +46,15 @@ class PlannerNode(Node):
         return stopped
 
     def serve(
-        self, kind: Any, name: str, answer: Callable[[Any, Any], Any], refused: Callable[[Exception], Any]
+        self,
+        kind: Any,
+        name: str,
+        answer: Callable[[Any, Any], Any],
+        refused: Callable[[Exception], Any],
+        beside: bool = False,
     ) -> None:
         """Offer a service; arguments as of QueuedService."""
-        QueuedService(self, self._worker, kind, name, answer, refused)
+        QueuedService(self, self._worker, kind, name, answer, refused, beside)
 
     def act(
         self,

@@ -34,6 +34,7 @@ class QueuedService:
 
     answer: called on the worker with request and response for the response; may raise
     refused: called with what was raised for the response
+    beside: may requests be answered beside each other, on several threads of the worker?
     """
 
     def __init__(
@@ -44,8 +45,10 @@ class QueuedService:
         name: str,
         answer: Callable[[Any, Any], Any],
         refused: Callable[[Exception], Any],
+        beside: bool = False,
     ) -> None:
         self._worker, self._name, self._answer, self._refused = worker, name, answer, refused
+        self._beside = beside
         self._logger, self._kind = node.get_logger(), kind
         self._service = node.create_service(kind, name, lambda request, _: request, qos_profile=DEPTH)
         self._send = self._service.send_response
@@ -56,7 +59,7 @@ class QueuedService:
         def refuse(error: NotBegunError) -> None:
             self._respond(self._refused(error), header)
 
-        self._worker.ask(self._name, lambda: self._respond(self._response(request), header), refuse)
+        self._worker.ask(self._name, lambda: self._respond(self._response(request), header), refuse, self._beside)
 
     def _response(self, request):
         try:

@@ -1,8 +1,9 @@
-"""The one thread that plans: CUDA contexts belong to one thread, and what is planned on must not change meanwhile."""
+"""The threads that plan, one for each device: what is planned on must not change while any of them plans."""
 
 import collections
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,6 +11,12 @@ from .request_error import NotBegunError, error_text
 
 Job = Callable[[], Any]
 ENDING = "the node is ending"
+_here = threading.local()
+
+
+def seat() -> int:
+    """The number of the worker's thread that calls it, from 0; 0 on any other thread."""
+    return getattr(_here, "seat", 0)
 
 
 class Request:
@@ -17,14 +24,19 @@ class Request:
 
     job: answers it, on the worker; refuse: answers it with a NotBegunError when it is never begun. Neither may raise
     after: number of the last change that came before it
+    beside: may it run while others that may do so run?
     """
 
-    def __init__(self, job: Job, refuse: Callable[[NotBegunError], Any], after: int = -1) -> None:
-        self.job, self.refuse, self.after = job, refuse, after
+    def __init__(self, job: Job, refuse: Callable[[NotBegunError], Any], after: int = -1, beside: bool = False) -> None:
+        self.job, self.refuse, self.after, self.beside = job, refuse, after, beside
 
 
 class Worker:
-    """Runs jobs one at a time on a thread of its own: changes of what is planned on, and requests.
+    """Runs jobs on threads of its own: changes of what is planned on, and requests.
+
+    A job runs alone, on the first thread. But requests that may run `beside` each other are begun by whichever of the
+    first `seats` threads is free, a thread for each device. A change, or a request that is to run alone, waits for
+    those that run, and none is begun before it.
 
     Requests wait in a line of their own for each service or action, and the lines take turns, so that a thousand
     requests to one do not hold up another. Changes are made before the requests that came after them, and before those
@@ -32,21 +44,33 @@ class Worker:
 
     on_failure: called on that thread with the text of a failed change
     most_waiting: how many requests may wait, all lines together
+    seats: how many threads may answer requests at once; asked when a request comes
     """
 
-    def __init__(self, on_failure: Callable[[str], None], most_waiting: Callable[[], int] = lambda: 1000) -> None:
-        self._on_failure, self._most_waiting = on_failure, most_waiting
+    def __init__(
+        self,
+        on_failure: Callable[[str], None],
+        most_waiting: Callable[[], int] = lambda: 1000,
+        seats: Callable[[], int] = lambda: 1,
+    ) -> None:
+        self._on_failure, self._most_waiting, self._seats = on_failure, most_waiting, seats
         self._changes: collections.deque[tuple[int, Job]] = collections.deque()
         self._lines: dict[str, collections.deque[Request]] = {}
         self._latest = -1  # number of the latest change
         self._until = -1  # of the latest one when the last request began: those up to it are made before the next
         self._stopping, self._refusal = False, ""
         self._wake = threading.Condition()
-        self._thread = threading.Thread(target=self._run, name="planning", daemon=True)
+        self._alone, self._beside = False, 0  # does a job run that runs alone? how many run beside each other?
+        self._open = 1  # threads that may begin something
+        self._threads = [self._thread(0)]
+
+    def _thread(self, number):
+        name = "planning" if number == 0 else f"planning {number}"
+        return threading.Thread(target=self._run, args=(number,), name=name, daemon=True)
 
     def start(self) -> None:
         """Begin with what is queued."""
-        self._thread.start()
+        self._threads[0].start()
 
     def do(self, job: Callable[..., Any], *arguments: Any) -> None:
         """Queue a change; its failure is reported and changes nothing else."""
@@ -54,16 +78,20 @@ class Worker:
             if not self._stopping:
                 self._latest += 1
                 self._changes.append((self._latest, lambda: self._report(job, arguments)))
-                self._wake.notify()
+                self._wake.notify_all()
 
-    def ask(self, line: str, job: Job, refuse: Callable[[NotBegunError], Any]) -> Request:
+    def ask(self, line: str, job: Job, refuse: Callable[[NotBegunError], Any], beside: bool = False) -> Request:
         """Queue a request in a line. One too many, or one that comes while the worker stops, is refused at once."""
+        seats = self._seats() if beside else 1
         with self._wake:
-            request = Request(job, refuse, self._latest)
+            request = Request(job, refuse, self._latest, beside)
+            if beside and not self._stopping:
+                self._open = seats
+                self._start_threads()
             waiting, most = self.waiting, self._most_waiting()
             if not self._stopping and not self._refusal and waiting < most:
                 self._lines.setdefault(line, collections.deque()).append(request)
-                self._wake.notify()
+                self._wake.notify_all()
                 return request
             text = ENDING if self._stopping else self._refusal
         refuse(NotBegunError(text or f"{waiting} requests wait already; allowed: {most}, the parameter max_waiting"))
@@ -116,36 +144,68 @@ class Worker:
         with self._wake:
             self._stopping, left = True, self._take_requests()
             self._changes.clear()
-            self._wake.notify()
+            self._wake.notify_all()
         for request in left:
             request.refuse(NotBegunError(ENDING))
-        if self._thread.ident is not None:
-            self._thread.join(None if patience_s < 0 else patience_s)
-        return not self._thread.is_alive()
+        until = time.monotonic() + patience_s
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join(None if patience_s < 0 else max(0.0, until - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
 
     def _take_requests(self):
         left = [request for line in self._lines.values() for request in line]
         self._lines.clear()
         return left
 
-    def _run(self):
-        while job := self._next():
-            job()
+    def _start_threads(self):
+        """Start the threads that are open and were not needed before; the first one is started by `start`."""
+        while len(self._threads) < self._open and self._threads[0].ident is not None:
+            self._threads.append(self._thread(len(self._threads)))
+            self._threads[-1].start()
 
-    def _next(self):
-        """The next job, when there is one; None when the worker stops."""
+    def _run(self, number):
+        _here.seat = number
+        while job := self._next(number):
+            try:
+                job()
+            finally:
+                self._ended()
+
+    def _ended(self):
         with self._wake:
-            self._wake.wait_for(lambda: self._stopping or self._changes or self.waiting)
-            if self._stopping:
+            self._alone, self._beside = False, self._beside - (not self._alone)
+            self._wake.notify_all()
+
+    def _next(self, number):
+        """The next job for a thread, when there is one; None when the worker stops."""
+        with self._wake:
+            while not self._stopping:
+                line = next((line for line in self._lines.values() if line), None)
+                if job := self._begun(number, line):
+                    return job
+                self._wake.wait()
+            return None
+
+    def _begun(self, number, line):
+        """The job that is next, if this thread may begin it now. line: that has its turn, or None"""
+        if self._alone:
+            return None
+        due = self._changes and (line is None or self._changes[0][0] <= max(self._until, line[0].after))
+        if due or (line and not line[0].beside):
+            if number > 0 or self._beside:
                 return None
-            name = next((name for name, line in self._lines.items() if line), None)
-            if name is None:
-                return self._changes.popleft()[1]
-            if self._changes and self._changes[0][0] <= max(self._until, self._lines[name][0].after):
-                return self._changes.popleft()[1]
-            self._until = self._latest
-            line = self._lines[name] = self._lines.pop(name)  # at the end now: the next turn is another's
-            return line.popleft().job
+            self._alone = True
+        elif line is None or number >= self._open:
+            return None
+        else:
+            self._beside += 1
+        if due:
+            return self._changes.popleft()[1]
+        self._until = self._latest
+        name = next(name for name, each in self._lines.items() if each is line)
+        self._lines[name] = self._lines.pop(name)  # at the end now: the next turn is another's
+        return line.popleft().job
 
     def _report(self, job, arguments):
         try:

@@ -65,8 +65,8 @@ class GridPlannerNode(PlannerNode):
                 self.get_logger().info(text)
         self._worker.start()
 
-    def serve(self, kind: Any, name: str, answer: Any, refused: Any) -> None:
-        super().serve(kind, name, self._lifecycle.gated(answer), refused)
+    def serve(self, kind: Any, name: str, answer: Any, refused: Any, beside: bool = False) -> None:
+        super().serve(kind, name, self._lifecycle.gated(answer), refused, beside)
 
     def act(self, kind: Any, name: str, answer: Any, refused: Any, cancelled: Any) -> None:
         super().act(kind, name, self._lifecycle.gated(answer), refused, cancelled)

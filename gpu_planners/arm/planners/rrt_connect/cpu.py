@@ -7,7 +7,6 @@ one with the least number of samples, its lead added, whoever came first by the 
 on any number of cores.
 """
 
-import os
 import threading
 from collections import deque
 from collections.abc import Generator, Iterable, Sequence
@@ -15,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
+from numba import get_num_threads
 
 from ....device import njit
 from ....parallel.sampling import folded_seed
@@ -31,6 +31,7 @@ from .request import (
     SEARCHING,
     SOLVED,
     STOPPED,
+    Whole,
     order_of,
     read_answer,
     request_size,
@@ -67,7 +68,7 @@ class CpuEngine:
         self, query: Query, checker, settings: Settings, seeds: Iterable[int]
     ) -> Generator[PlanningResult, None, None]:
         """Yield the results of one query with each seed, in their order; threads work ahead."""
-        settings, threads = replace(settings, searches=1), os.cpu_count() or 1
+        settings, threads = replace(settings, searches=1), get_num_threads()
         ahead: deque[Future] = deque()
         with ThreadPoolExecutor(threads) as pool:
             try:
@@ -82,11 +83,11 @@ class CpuEngine:
                     future.cancel()
 
     def solve_many(
-        self, queries: Sequence[Query], checkers: Sequence, settings: Settings, seeds: Sequence[int]
+        self, queries: Sequence[Query], checkers: Sequence, settings: Settings, seeds: Sequence[int], whole: Whole
     ) -> list[PlanningResult]:
-        """The results of many queries, a thread each."""
+        """The results of many queries, a thread each. whole: the batch that they are of, which changes nothing here"""
         answers: list = [None] * len(queries)
-        numbers, threads = iter(range(len(queries))), os.cpu_count() or 1
+        numbers, threads = iter(range(len(queries))), get_num_threads()
 
         def work(_):
             for i in numbers:

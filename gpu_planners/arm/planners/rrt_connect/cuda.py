@@ -21,6 +21,7 @@ from .request import (
     INTS,
     NODES,
     Problems,
+    Whole,
     order_of,
     read_answer,
     read_answers,
@@ -51,7 +52,7 @@ class Pass(NamedTuple):
     until: int
 
 
-# a pass is left out where the problems are so few that a team has more blocks than a round has samples
+# a pass is left out where the problems of a batch are so few that a team has more blocks than a round has samples
 PASSES = Pass(4, 1, 256), Pass(16, 1, 2048), Pass(256, SPLIT, GREATEST)
 
 
@@ -114,26 +115,30 @@ class CudaEngine:
             yield self.solve(query, checker, settings, seed)
 
     def solve_many(
-        self, queries: Sequence[Query], checkers: Sequence, settings, seeds: Sequence[int]
+        self, queries: Sequence[Query], checkers: Sequence, settings, seeds: Sequence[int], whole: Whole
     ) -> list[PlanningResult | None]:
-        """Many queries at once, by PASSES; None for those that need more room than there is in a batch."""
+        """Many queries at once, by PASSES; None for those that need more room than there is in a batch.
+
+        whole: the batch that they are of. By it passes are chosen, so that a part of it is searched as it would be with
+        the others
+        """
         n = len(queries)
         if n > 1 and n * max(self._row(queries), CORNERS * self._dof) + _scene_size(checkers) > GREATEST:
             halves = [(each[: n // 2], each[n // 2 :]) for each in (queries, checkers, seeds)]  # offsets are int32
-            return [result for q, c, s in zip(*halves) for result in self.solve_many(q, c, settings, s)]
+            return [result for q, c, s in zip(*halves) for result in self.solve_many(q, c, settings, s, whole)]
         results: list[PlanningResult | None] = [None] * n
         left = list(range(n))
         with self._many.held():
             *scene, places = self._scene(checkers)
             for search in PASSES:
-                team = self._many.blocks_of_each(len(left))
-                if search.batch < team and search is not PASSES[-1]:
+                if search.batch < self._many.blocks_of_each(whole.problems) and search is not PASSES[-1]:
                     continue
+                team = self._many.blocks_of_each(len(left))
                 given = [queries[i] for i in left], [checkers[i] for i in left], [seeds[i] for i in left]
                 until = min(search.until, settings.max_samples)
                 limited = replace(settings, max_samples=until, batch=settings.batch or search.batch)
                 for i, result in zip(
-                    left, self._run(Problems(*given, places[left]), limited, search.split, team, scene)
+                    left, self._run(Problems(*given, places[left]), limited, search.split, team, scene, whole.goals)
                 ):
                     results[i] = result
                 left = [i for i in left if _exhausted(results[i])]
@@ -145,10 +150,10 @@ class CudaEngine:
         """Length of a float32 request of these."""
         return request_size(self._dof, max(len(query.goals) for query in queries))
 
-    def _run(self, problems, settings, split, team, scene):
-        """One pass, with `team` blocks for each problem."""
+    def _run(self, problems, settings, split, team, scene, goals):
+        """One pass, with `team` blocks for each problem, and room for so many goals."""
         launch, n, row = self._many, len(problems.queries), self._row(problems.queries)
-        capacity = room_for(NODES_FOR_MANY, max(len(query.goals) for query in problems.queries))
+        capacity = room_for(NODES_FOR_MANY, goals)
         teams = min(launch.most_blocks // team, n)
         n_floats, n_ints = state_sizes(self._dof, capacity, settings.batch, team * WARPS)
         rows, ints = launch.mapped("rows", n * row, np.float32), launch.mapped("ints", n * INTS, np.int32)

@@ -11,7 +11,8 @@ search is one thread's, and `solve` lets two race where a problem is hard (`cpu`
 all multiprocessors share, `solve_batch` one launch with a block for each problem at work.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -19,13 +20,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ....distributed.progress import Progress
 from ....errors import SettingsError
 from ....parallel.sampling import folded_seed
 from ....parallel.team import clock_ns
-from ..query import Query, check_call, dry_query, open_queries, open_query
+from ..query import GREATEST_GOALS, Query, check_call, dry_query, open_queries, open_query
 from ..result import PlanningResult, Status
 from ..warm import warm_once
+from .batch import Batch, spread_batch
 from .cpu import CpuEngine
+from .request import Whole
 from .settings import Settings
 
 RESTART, MOST_RESTARTS = 1 << 40, 100_000  # between the seeds of restarts; of a query
@@ -89,7 +93,7 @@ def _engine(checker, many=False):
         warm_once(
             "rrt_connect.solve_batch",
             checker,
-            lambda: engine.solve_many([dry_query(checker)], [checker], Settings(max_samples=1), [0]),
+            lambda: engine.solve_many([dry_query(checker)], [checker], Settings(max_samples=1), [0], Whole(1, 1)),
         )
     else:
         warm_once(
@@ -98,8 +102,32 @@ def _engine(checker, many=False):
     return engine
 
 
+def solve_part(batch: Batch, device: str) -> list[PlanningResult]:
+    """Solve a batch, or a part of one, on one device; its checkers may be for another one."""
+    on_device = {id(checker): checker.on(device) if checker.device != device else checker for checker in batch.checkers}
+    checkers, settings = [on_device[id(checker)] for checker in batch.checkers], batch.settings
+    seeds = [folded_seed(batch.seed + i) for i in range(len(checkers))]
+    for checker in {type(checker): checker for checker in checkers}.values():  # one of each kind, which have one engine
+        engine = _engine(checker, many=True)
+    results: list[Any] = open_queries(batch.starts, batch.goals, checkers, settings)
+    asked = [i for i, query in enumerate(results) if isinstance(query, Query)]
+    if asked:
+        chosen = ([each[i] for i in asked] for each in (results, checkers))
+        answers = engine.solve_many(*chosen, settings, [seeds[i] for i in asked], batch.whole)
+        for i, answer in zip(asked, answers):
+            results[i] = engine.solve(results[i], checkers[i], settings, seeds[i]) if answer is None else answer
+    return results
+
+
 def solve_batch(
-    starts: Iterable, goals: Iterable, checkers, settings: Settings = Settings(), seed: int = 0
+    starts: Iterable,
+    goals: Iterable,
+    checkers,
+    settings: Settings = Settings(),
+    seed: int = 0,
+    executor: Executor | None = None,
+    devices: str | Sequence[str] | None = None,
+    progress: Progress | None = None,
 ) -> list[PlanningResult]:
     """Many problems in one call: on CUDA each has a block, and more of the device when others are solved; on the CPU
     a thread.
@@ -107,10 +135,20 @@ def solve_batch(
     starts: (n, dof) or a sequence of (dof,);  goals: for each problem as `solve` takes them
     checkers: one for all, or one for each problem, all on the same device and for robots of the same size
     settings: for all;  seed: any integer; problem i is searched with seed + i
+    executor: any concurrent.futures.Executor, whose workers share the problems (`distributed.executors`): a process
+        pool (started by "spawn" or "forkserver"), mpi4py.futures.MPIPoolExecutor, Dask's Client.get_executor()
+    devices: of each machine with workers, such as "cuda:0,cuda:1", or "cuda:all"; by default the CPU, or all CUDA
+        devices, as the checkers' device is. Without an executor, threads of this process, one for each device
+    progress: where workers share the problems, called with how many are done and with n; None: a bar on stderr, if
+        that is a terminal
 
     -> list of n PlanningResult: each problem has its own status, a bad one does not touch the others. time_limit_s is
-    for the whole call, and time_s counts from its beginning. Raises SettingsError when the numbers of starts, goals and
-    checkers differ.
+    for the whole call, and time_s counts from its beginning; where workers share the problems, both are for each piece
+    that one of them gets. The results are the same however the problems are shared, on devices of one kind, unless time
+    ends a search.
+
+    Raises SettingsError when the numbers of starts, goals and checkers differ; WorkerError where a worker died, or two
+    failed with the same problems.
     """
     try:
         starts, goals = list(starts), list(goals)
@@ -141,18 +179,17 @@ def solve_batch(
         raise SettingsError(
             "solve_batch got checkers of different devices or robots; allowed: one device, robots of one size"
         )
-    seeds, settings = (
-        [folded_seed(int(seed) + i) for i in range(len(starts))],
-        replace(settings, restarts=0, optimise_s=0.0, searches=1),
-    )
-    for checker in {type(checker): checker for checker in checkers}.values():  # one of each kind, which have one engine
-        engine = _engine(checker, many=True)
-    results: list[Any] = open_queries(starts, goals, checkers, settings)
-    asked = [i for i, query in enumerate(results) if isinstance(query, Query)]
-    if asked:
-        answers = engine.solve_many(
-            [results[i] for i in asked], [checkers[i] for i in asked], settings, [seeds[i] for i in asked]
-        )
-        for i, answer in zip(asked, answers):
-            results[i] = engine.solve(results[i], checkers[i], settings, seeds[i]) if answer is None else answer
-    return results
+    settings = replace(settings, restarts=0, optimise_s=0.0, searches=1)
+    whole = Whole(len(starts), max(map(_goal_count, goals)))
+    batch = Batch(starts, goals, checkers, settings, int(seed), whole)
+    if executor is None and devices is None:
+        return solve_part(batch, checkers[0].device)
+    return spread_batch(batch, solve_part, executor, devices, progress)
+
+
+def _goal_count(goals):
+    """How many goals a problem has; 1 where they are nothing that can be searched, which its own result will say."""
+    try:
+        return len(goals) if np.ndim(goals[0]) and len(goals) <= GREATEST_GOALS else 1
+    except Exception:  # whatever an object of the caller raises
+        return 1

@@ -70,6 +70,14 @@ class Problems(NamedTuple):
     places: np.ndarray
 
 
+class Whole(NamedTuple):
+    """What decides how each problem of a batch is searched, wherever it is: how many problems the batch has, and the
+    most goals of one of them."""
+
+    problems: int
+    goals: int
+
+
 ANSWER = len(Order._fields)
 INTS = ANSWER + len(Answer._fields)
 RANGE, DOMAIN = 3 / 16, 3 / 4  # of the spread of random configurations: what settings of 0 mean
@@ -201,19 +209,18 @@ def order_of(
     )
 
 
-def spread_of(query: Query, robot) -> float:
-    """Root mean square distance of two random configurations. A turn counts at most of a joint whose values a turn
-    apart are one place."""
-    ranges = np.subtract(query.upper, query.lower, dtype=np.float64)
-    ranges[robot.periodic] = np.minimum(ranges[robot.periodic], 2 * np.pi)
-    return float(np.sqrt((ranges**2).sum() / 6))
+def spread_of(lower: np.ndarray, upper: np.ndarray, periodic: np.ndarray) -> np.ndarray:
+    """(..., dof) limits -> (...) root mean square distance of two random configurations. A turn counts at most of a
+    joint whose values a turn apart are one place (periodic)."""
+    ranges = np.subtract(upper, lower, dtype=np.float64)
+    return np.sqrt((np.where(periodic, np.minimum(ranges, 2 * np.pi), ranges) ** 2).sum(axis=-1) / 6)
 
 
 def write_request(floats: np.ndarray, ints: np.ndarray, order: Order, query: Query, settings, checker) -> None:
     """Fill the rows of one query."""
     ints[:ANSWER], ints[ANSWER:INTS] = order, Answer(SEARCHING, 0, 0, 0, 0)
     _, step = checker.motion_args
-    spread = spread_of(query, checker.robot)
+    spread = spread_of(query.lower, query.upper, checker.robot.periodic)
     floats[:HEAD] = step, settings.range or RANGE * spread, settings.dynamic_domain or DOMAIN * spread
     vectors = np.concatenate([query.lower, query.upper, query.weights, query.start, query.goals.ravel()])
     floats[HEAD : HEAD + len(vectors)] = vectors
@@ -227,7 +234,7 @@ def write_requests(
     n, dof = len(queries), len(queries[0].start)
     shared = order_of(queries[0], settings, settings.batch, split, seeds[0], checkers[0], capacity)
     write_request(floats[0], ints[0], shared, queries[0], settings, checkers[0])
-    floats[1:n, :HEAD], ints[1:n] = floats[0, :HEAD], ints[0]
+    ints[1:n] = ints[0]
     modes, steps = np.array([checker.motion_args for checker in checkers]).T
     for field, values in {
         "goals": [len(query.goals) for query in queries],
@@ -238,7 +245,11 @@ def write_requests(
         "scene_ints": places[:, 1],
     }.items():
         ints[:n, Order._fields.index(field)] = values
+    periodic = {id(checker.robot): checker.robot.periodic for checker in checkers}
+    lower, upper = (np.array([getattr(query, field) for query in queries]) for field in ("lower", "upper"))
+    spread = spread_of(lower, upper, np.array([periodic[id(checker.robot)] for checker in checkers]))
     floats[:n, 0], at = steps, HEAD
+    floats[:n, 1], floats[:n, 2] = settings.range or RANGE * spread, settings.dynamic_domain or DOMAIN * spread
     for field in ("lower", "upper", "weights", "start"):
         floats[:n, at : at + dof] = [getattr(query, field) for query in queries]
         at += dof

@@ -1,0 +1,45 @@
+"""Solve a batch by the workers of MPI or Dask, and say whether that gives the same: python ... mpi, or dask"""
+
+import sys
+
+from executor_work import Shared, split_of
+from test_executors import SETTINGS, assert_same_results, problems
+
+from gpu_planners.arm import rrt_connect
+from gpu_planners.distributed.executors import spread
+from gpu_planners.errors import WorkerError
+
+
+def compare(executor):
+    """Solve a batch twice, without and with the executor."""
+    starts, goals, checker = problems()
+    plain = rrt_connect.solve_batch(starts, goals, checker, SETTINGS, seed=1)
+    for _ in range(2):
+        assert_same_results(plain, rrt_connect.solve_batch(starts, goals, checker, SETTINGS, seed=1, executor=executor))
+    print("the same")
+
+
+def over_mpi():
+    """By all ranks but the first: mpirun -n 4 python -m mpi4py.futures."""
+    from mpi4py.futures import MPIPoolExecutor
+
+    with MPIPoolExecutor() as executor:
+        compare(executor)
+
+
+def over_dask():
+    """By two processes of a LocalCluster; and what is said where each process that gets a piece dies."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    dask.config.set({"distributed.scheduler.allowed-failures": 1})
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+        compare(client.get_executor())
+        try:
+            spread(split_of(["die"], Shared(0, "/tmp")), client.get_executor(), "cpu")
+        except WorkerError as error:
+            print("WorkerError", error)
+
+
+if __name__ == "__main__":
+    {"mpi": over_mpi, "dask": over_dask}[sys.argv[1]]()

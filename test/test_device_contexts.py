@@ -1,0 +1,66 @@
+"""CUDA contexts stay open: who asks for them first, and who keeps them. The driver and Numba's CUDA are fakes."""
+
+import sys
+import threading
+import types
+
+import pytest
+
+from gpu_planners import device
+from gpu_planners.errors import DeviceError
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """[(what was asked for, by which thread)]; `asked.error` is what the driver answers."""
+
+    class Asked(list):
+        error = types.SimpleNamespace(name="CUDA_SUCCESS")
+
+    asked = Asked()
+    good = asked.error
+
+    def note(what):
+        asked.append((what, threading.current_thread()))
+
+    driver = types.SimpleNamespace(
+        CUresult=types.SimpleNamespace(CUDA_SUCCESS=good),
+        cuDeviceGet=lambda index: (good, f"device {index}"),
+        cuDevicePrimaryCtxRetain=lambda which: (note(f"retain {which}"), (asked.error, None))[1],
+    )
+    gpu = types.SimpleNamespace(get_primary_context=lambda: note("numba"))
+    numba_cuda = types.SimpleNamespace(gpus=[gpu, gpu])
+    monkeypatch.setitem(sys.modules, "cuda", types.SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "cuda.bindings", types.SimpleNamespace(driver=driver))
+    monkeypatch.setitem(sys.modules, "numba.cuda", numba_cuda)
+    monkeypatch.setattr("numba.cuda", numba_cuda, raising=False)
+    device._keep_open.cache_clear()
+    yield asked
+    device._keep_open.cache_clear()
+
+
+def test_a_thread_that_ends_asks_first_and_the_process_retains_the_context(asked):
+    for _ in range(2):
+        device._keep_open(1)
+    assert [what for what, _ in asked] == ["retain device 1", "numba"]
+    for _, thread in asked:
+        assert thread is not threading.main_thread() and not thread.is_alive()
+
+
+def test_a_device_that_cannot_be_opened_is_named(asked):
+    asked.error = types.SimpleNamespace(name="CUDA_ERROR_OUT_OF_MEMORY")
+    with pytest.raises(DeviceError, match=r"'cuda:0' cannot be opened: CUDA_ERROR_OUT_OF_MEMORY"):
+        device._keep_open(0)
+    assert [what for what, _ in asked] == ["retain device 0"]
+
+
+def test_lists_of_devices(asked, monkeypatch):
+    monkeypatch.setattr(device, "cuda_problem", lambda: "")
+    assert device.resolve_devices("cuda:all") == ("cuda:0", "cuda:1")
+    assert device.resolve_devices("cuda:1, cpu,cpu") == ("cuda:1", "cpu", "cpu")
+    assert device.resolve_devices(["auto"]) == ("cuda:0",)
+    for twice in ("cuda,cuda:0", ("cuda:1", "cuda:all")):
+        with pytest.raises(DeviceError, match=r"and cuda:[01] once"):
+            device.resolve_devices(twice)
+    with pytest.raises(DeviceError, match=r"'cuda:2'.*2 CUDA device"):
+        device.resolve_devices("cuda:0,cuda:2")
