@@ -94,16 +94,32 @@ def test_the_limits_of_samples_and_of_time_hold(maze):
     assert late.status is Status.TIMED_OUT and late.samples > LEAD
 
 
-def test_ctrl_c_ends_all_searches(maze):
+def batch(checker, settings):
+    return rrt_connect.solve_batch([START] * 1000, [GOAL] * 1000, checker, settings)
+
+
+def single(checker, settings):
+    return rrt_connect.solve(START, GOAL, checker, settings)
+
+
+@pytest.mark.parametrize("ask", [single, batch])
+def test_ctrl_c_ends_all_searches(maze, ask):
+    """Without that they would go on for a minute."""
     checker, before = walled_off(maze), threading.active_count()
-    rrt_connect.solve(START, GOAL, checker, replace(PLAIN, max_samples=1))  # compiled
+    ask(checker, replace(PLAIN, max_samples=1))  # compiled
     timer = threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        rrt_connect.solve(START, GOAL, checker, replace(PLAIN, max_samples=100_000_000))
+        ask(checker, replace(PLAIN, max_samples=100_000_000))
     timer.join()
-    time.sleep(0.1)
-    assert threading.active_count() == before
+    wait_until(lambda: threading.active_count() == before)
+
+
+def wait_until(condition):
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def test_how_many_searches_are_allowed():

@@ -49,17 +49,20 @@ APART = 1 << 39  # between the seeds of a query's searches
 class CpuEngine:
     """What answers queries on the CPU."""
 
-    def solve(self, query: Query, checker, settings: Settings, seed: int) -> PlanningResult:
-        """One query: a search, or several that race."""
+    def solve(
+        self, query: Query, checker, settings: Settings, seed: int, stop: threading.Event | None = None
+    ) -> PlanningResult:
+        """One query: a search, or several that race. stop: ends them soon after it is set, whatever they say then"""
         if query.late():
             return query.timed_out()
-        first, searches = _Search(query, checker, settings, seed), settings.searches or SEARCHES
+        stop = stop or threading.Event()
+        first, searches = _Search(query, checker, settings, seed, stop), settings.searches or SEARCHES
         if searches > 1:
             while first.goes_on(max(LEAD, first.batch)):
                 pass
             if not first.ended:
                 others = (folded_seed(seed + k * APART) for k in range(1, searches))
-                return _race([first, *(_Search(query, checker, settings, other) for other in others)])
+                return _race([first, *(_Search(query, checker, settings, other, stop) for other in others)], stop)
         while first.goes_on(settings.max_samples):
             pass
         return first.result(first.drawn)
@@ -68,17 +71,18 @@ class CpuEngine:
         self, query: Query, checker, settings: Settings, seeds: Iterable[int]
     ) -> Generator[PlanningResult, None, None]:
         """Yield the results of one query with each seed, in their order; threads work ahead."""
-        settings, threads = replace(settings, searches=1), get_num_threads()
+        settings, threads, stop = replace(settings, searches=1), get_num_threads(), threading.Event()
         ahead: deque[Future] = deque()
         with ThreadPoolExecutor(threads) as pool:
             try:
                 for seed in seeds:
-                    ahead.append(pool.submit(self.solve, query, checker, settings, seed))
+                    ahead.append(pool.submit(self.solve, query, checker, settings, seed, stop))
                     if len(ahead) > threads:
                         yield ahead.popleft().result()
                 while ahead:
                     yield ahead.popleft().result()
             finally:
+                stop.set()
                 for future in ahead:
                     future.cancel()
 
@@ -87,25 +91,32 @@ class CpuEngine:
     ) -> list[PlanningResult]:
         """The results of many queries, a thread each. whole: the batch that they are of, which changes nothing here"""
         answers: list = [None] * len(queries)
-        numbers, threads = iter(range(len(queries))), get_num_threads()
+        numbers, threads, stop = iter(range(len(queries))), get_num_threads(), threading.Event()
 
         def work(_):
             for i in numbers:
-                answers[i] = self.solve(queries[i], checkers[i], settings, seeds[i])
+                if stop.is_set():
+                    return
+                answers[i] = self.solve(queries[i], checkers[i], settings, seeds[i], stop)
 
         with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(work, range(threads)))
+            try:
+                list(pool.map(work, range(threads)))
+            except BaseException:
+                stop.set()
+                raise
         return answers
 
 
 class _Search:
     """One search of a query. Memory is only touched as far as trees grow."""
 
-    def __init__(self, query, checker, settings, seed):
+    def __init__(self, query, checker, settings, seed, stop):
         batch, dof = settings.batch or 1, len(query.start)
         capacity = room_for(NODES, len(query.goals))
         n_floats, n_ints = state_sizes(dof, capacity, batch, 1)
-        self._query, self._until, self.batch, self.most = query, 0, batch, settings.max_samples
+        self._query, self._until, self._stop = query, 0, stop
+        self.batch, self.most = batch, settings.max_samples
         self._floats, self._memory = np.empty(n_floats, dtype=np.float32), np.empty(n_ints, dtype=np.int32)
         self._row = np.empty(request_size(dof, len(query.goals)), dtype=np.float32)
         self._ints = np.empty(INTS, dtype=np.int32)
@@ -116,10 +127,8 @@ class _Search:
 
     def goes_on(self, until):
         """Draw some samples, at most `until` in all -> False when that many are drawn, or the search has ended."""
-        until = (
-            until // self.batch * self.batch if until < self.most else self.most
-        )  # whole rounds: only numbers decide
-        if self.status != SEARCHING or self._until >= until:
+        until = self._rounds(until)
+        if self.status != SEARCHING or self._until >= until or self._stop.is_set():
             return False
         fresh, self._until = self._until == 0, min(self._until + self._chunk, until)
         left = left_ms(self._query.deadline)
@@ -150,7 +159,7 @@ class _Search:
         return read_answer(self._ints, self._paths, self._query, samples=samples)
 
 
-def _race(searches):
+def _race(searches, stop):
     """The result of the search that wins; the first one has a lead of LEAD samples."""
     least, lock = [searches[0].most], threading.Lock()  # the number of samples, with the lead, that is to beat
 
@@ -172,7 +181,7 @@ def _race(searches):
             for future in [*futures, *(pool.submit(run, k) for k in others)]:
                 future.result()
         except BaseException:
-            least[0] = 0  # the others stop
+            stop.set()
             raise
     numbers = [search.drawn + k * LEAD for k, search in enumerate(searches)]
     solved = [k for k, search in enumerate(searches) if search.status == SOLVED]
