@@ -48,8 +48,9 @@ EXTRAS = {
         "tqdm>=4.64",
     ],
     "dask": ["distributed>=2024.5"],
+    "dataset": ["pyarrow>=16,<27"],
     "gpu": ["numba-cuda[cu12]>=0.20"],
-    "mpi": ["mpi4py>=4.0,<5", "mpich>=4.2,<6"],  # for one machine; a cluster has an MPI of its own: docs/distributed.md
+    "mpi": ["mpi4py>=4.1,<5", "mpich>=4.2,<6"],  # for one machine; a cluster has an MPI of its own: docs/distributed.md
     "ros": ROS_WHEELS,
     "sim": ["mujoco>=3.3,<5"],
     "test": [
@@ -58,6 +59,7 @@ EXTRAS = {
         "hypothesis>=6.100",
         "mypy>=2.4,<2.5",  # others find other things, and so does another ruff
         "pin>=3.0",
+        "pyarrow>=16,<27",
         "pytest>=7.4",
         "pytest-timeout>=2.2",
         "pytest-xdist>=3.5",

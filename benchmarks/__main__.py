@@ -21,6 +21,7 @@ from . import (
     arm_sizes,
     arm_trajectories,
     arm_worlds,
+    banded,
     dl14,
     dl14_ranks,
     fleets,
@@ -56,6 +57,7 @@ MODULES = (
     grid_fields,
     grid_scenarios,
     grid_streamed,
+    banded,
     fleets_one_shot,
 )
 REGISTRY = {benchmark.name: benchmark for module in MODULES for benchmark in module.BENCHMARKS}
@@ -102,11 +104,12 @@ def _run(options, arguments, ranks):
         print(why, file=sys.stderr)
     if not devices:
         return 2
+    started = ["mpirun", "-n", str(ranks.size)] if ranks else []
     results = {
         "machine": machine.describe(),
         "date": datetime.date.today().isoformat(),
         "quick": options.quick,
-        "command": " ".join(["python -m benchmarks", *(sys.argv[1:] if arguments is None else arguments)]),
+        "command": " ".join([*started, "python -m benchmarks", *(sys.argv[1:] if arguments is None else arguments)]),
         "tables": [],
     }
     folder, failed = Path(options.out), 0

@@ -113,6 +113,11 @@ HEADINGS = {
     "conflicts": "conflicts",
     "stuck": "stuck",
     "fields_MB": "fields, MB",
+    "map_s": "map, s",
+    "one_rank_s": "one rank, s",
+    "rounds": "rounds",
+    "sent_mb": "sent, MiB",
+    "paths_s": "paths, s",
 }
 
 

@@ -102,6 +102,17 @@ def obstacles_that_change(ranks, checker):
     return answer(checker, searches()["version 2"], ranks)
 
 
+def a_device_that_is_full(ranks, checker):
+    """In the last rank, while it plans, as a thread of its own finds out."""
+
+    def full(*motions):
+        raise MemoryError("cuda:9 has no memory left")
+
+    if ranks.rank == ranks.size - 1:
+        checker.motions_valid = full
+    return answer(checker, searches()["version 3"], ranks)
+
+
 def main(devices):
     with graphs_noted(), Ranks() as ranks:
         checker = new_checker(devices[ranks.rank] if devices else ranks.device())
@@ -110,6 +121,12 @@ def main(devices):
             found |= different_problems(ranks, checker)
             found["other obstacles"] = obstacles_that_change(ranks, checker)
         found["device"] = checker.device
+    try:
+        with Ranks() as ranks:
+            found["full device"] = a_device_that_is_full(ranks, checker)
+    except Exception as error:
+        found["full device"] = f"{type(error).__name__}: {error}"
+    with Ranks() as ranks:
         for line in ranks.all_gather(json.dumps(found)):
             if ranks.rank == 0:
                 print(line)

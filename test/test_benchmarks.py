@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import arm_checks, arm_planners, arm_sizes, grid_streamed, machine, problems, report, write_docs
+from benchmarks import arm_checks, arm_planners, arm_sizes, banded, grid_streamed, machine, problems, report, write_docs
 from benchmarks.harness import Context, Row, exponents, seconds
 from gpu_planners.errors import DeviceError
 
@@ -288,3 +288,13 @@ def test_runs_of_one_machine_become_one_chapter(tmp_path):
         and "| two |" not in text
     )
     assert all(f"`run {subject}`" in text for subject in ("one", "two", "three"))
+
+
+def test_bands_are_measured_and_identical(monkeypatch):
+    monkeypatch.setattr(banded, "SMALL", (banded.Case(200), banded.Case(100, corner=True)))
+    (benchmark,) = banded.BENCHMARKS
+    rows = benchmark.run(Context(("cpu",), {"cuda": "no GPU here"}, quick=True))
+    assert [row.note for row in rows] == ["", "", "no GPU here", "no GPU here"]
+    for row in rows[:2]:
+        assert set(row.figures) == set(benchmark.columns) and row.figures["identical"] == "yes"
+        assert row.figures["ranks"] == "2" and row.figures["solved"] > 0.5

@@ -58,7 +58,14 @@ def test_completion_is_printed_for_each_shell(shell, word, capsys):
     assert word in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("line, expected", [("gpu-planners pl", "plan"), ("gpu-planners plan --planner r", "rrt_star")])
+@pytest.mark.parametrize(
+    "line, expected",
+    [
+        ("gpu-planners pl", "plan"),
+        ("gpu-planners dataset --dr", "--dry-run"),
+        ("gpu-planners plan --planner r", "rrt_star"),
+    ],
+)
 def test_a_shell_is_told_what_may_follow(line, expected):
     """As argcomplete's shell code asks: the answer comes on file descriptor 8."""
     asking = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "COMP_LINE": line, "COMP_POINT": str(len(line))}

@@ -31,7 +31,7 @@ NEEDS_EXTRA = {
     "gpu_planners.cli.view.saved_page": "view",
     "gpu_planners.parallel.stream": "gpu",
 }
-MODULES_OF_EXTRAS = {"coal", "matplotlib", "numba_cuda", "ompl", "pinocchio", "tqdm", "viser"}
+MODULES_OF_EXTRAS = {"coal", "matplotlib", "numba_cuda", "ompl", "pinocchio", "pyarrow", "tqdm", "viser"}
 ROSDEP_KEY = {"pillow": "python3-pil", "pyyaml": "python3-yaml", "trimesh": "python3-trimesh-pip", "ruckig": None}
 
 IMPORT_WITHOUT_ROS = """

@@ -1,4 +1,4 @@
-"""The command `gpu-planners`: info | plan | view | demo | bench | completion.
+"""The command `gpu-planners`: info | plan | view | dataset | demo | bench | completion.
 
 Exit codes: 0 done; 1 it failed while running; 2 the command line or an input is wrong, or something needed is not
 there; 3 the question has no answer (no motion was found, or start or goal collide); 130 Ctrl-C.

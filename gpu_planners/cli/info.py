@@ -18,6 +18,7 @@ LIBRARIES = ("numpy", "numba", "scipy", "trimesh", "lxml", "ruckig")
 EXTRAS = {  # extra of setup.py: (modules that show that it is there, what it is for)
     "gpu": (("numba_cuda",), "CUDA kernels"),
     "ros": (("rclpy",), "the nodes and the demo, without a ROS installation"),
+    "dataset": (("pyarrow",), "data sets of planned motions"),
     "view": (("matplotlib", "viser"), "pictures and the browser view"),
     "test": (("pytest", "hypothesis", "pinocchio", "coal"), "tests"),
     "bench": (("pinocchio", "coal", "ompl"), "the benchmarks' peers"),

@@ -23,6 +23,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands.add_parser("info", help="what is there, and how to get what is missing: GPU, ROS, extras, data")
     _add_plan(commands)
     _add_view(commands)
+    _add_dataset(commands)
     for name, text in (
         ("demo", "plan through the real nodes: a robot's motions, paths of many agents, a fleet"),
         ("bench", "measure, with peers in the same run"),
@@ -103,7 +104,46 @@ def _add_view(commands):
     page.add_argument("--open", action="store_true", help="open it in the browser of this desktop")
 
 
-def _add_robot(parser, optional):
+def _add_dataset(commands):
+    parser = commands.add_parser(
+        "dataset",
+        help="plan many random problems into Parquet files, for whoever trains planners; or check such files",
+        description="Plan random problems of a robot into a folder of Parquet files. The rows depend on the robot, the "
+        "seed and the settings alone; the same command goes on where a run was ended, and makes more with a larger -n.",
+        epilog=f"docs/datasets.md has the columns and the settings. {CODES}",
+    )
+    _add_robot(parser, optional=True, several=True)
+    what = parser.add_argument_group("the data set")
+    what.add_argument("-o", "--output", metavar="FOLDER", help="where its files are, or shall be")
+    what.add_argument("-n", "--problems", type=int, metavar="N", help="how many problems")
+    what.add_argument("--seed", type=int, default=0, help="of everything that is drawn (default: %(default)s)")
+    what.add_argument("--rows", type=int, default=1000, metavar="N", help="of a file (default: %(default)s)")
+    what.add_argument(
+        "--draw", nargs="+", action="extend", default=[], metavar="NAME=VALUE", help="how problems are drawn: most=30"
+    )
+    what.add_argument(
+        "--timing", nargs="*", metavar="NAME=VALUE", help="time the motions, too: every_s=0.02 samples them"
+    )
+    how = parser.add_argument_group("how it is planned")
+    how.add_argument(
+        "--set", nargs="+", action="extend", default=[], metavar="NAME=VALUE", help="settings of rrt_connect"
+    )
+    how.add_argument("--margin", type=float, default=0.0, metavar="METRES", help="kept from obstacles (default: 0)")
+    how.add_argument(
+        "--devices", default="auto", help="auto, cpu, cuda, or several: cuda:0,cuda:1 (default: %(default)s)"
+    )
+    how.add_argument(
+        "--workers", type=int, default=0, metavar="N", help="processes that share the devices (default: one for each)"
+    )
+    other = parser.add_argument_group("instead of making it")
+    other.add_argument("--dry-run", action="store_true", help="plan a few problems, say how large and how long it gets")
+    other.add_argument(
+        "--check", metavar="FOLDER", help="check every row of a data set again, and that none is missing"
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+
+
+def _add_robot(parser, optional, several=False):
     group = parser.add_argument_group("the robot and its surroundings")
     parser.add_argument("urdf", type=_file, **({"nargs": "?"} if optional else {}), help="URDF file")
     group.add_argument("--srdf", type=_file, help="groups, states, pairs of links that may touch")
@@ -118,7 +158,17 @@ def _add_robot(parser, optional):
     group.add_argument(
         "--fix", nargs="+", default=(), metavar="JOINT=VALUE", help="where joints that are not planned stand"
     )
-    group.add_argument("--scene", type=_file, metavar="FILE", help="YAML file with the obstacles")
+    if several:
+        group.add_argument(
+            "--scenes",
+            type=_file,
+            nargs="+",
+            default=(),
+            metavar="FILE",
+            help="scene files, or problem sets (.json), one scene of which each problem takes (default: random scenes)",
+        )
+    else:
+        group.add_argument("--scene", type=_file, metavar="FILE", help="YAML file with the obstacles")
 
 
 def _add_planning(group, time_s=10.0):

@@ -54,7 +54,7 @@ class Ranks:
         self._mpi = mpi.load()
         world = self._mpi.COMM_WORLD if communicator is None else communicator
         self.rank, self.size, self.timeout_s = world.Get_rank(), world.Get_size(), timeout_s
-        self._failed, self._hears_faults, self._looks = False, False, 0
+        self._failed, self._hears_faults, self._looks = "", False, 0
         self._communicator, request = world.Idup()
         self._wait([request], "the first exchange")
         self._hears_faults = True
@@ -66,11 +66,13 @@ class Ranks:
         return self
 
     def __exit__(self, kind, error, traceback) -> None:
+        if self._failed:  # the others know
+            return
         if error is None:
             self._gather(END, b"", "the end")
             self._communicator.Free()
             mpi.unclean.clear()
-        elif not self._failed:
+        else:
             self._tell(FAILED, shortened(f"{kind.__name__}: {error}"))
 
     def device(self) -> str:
@@ -89,6 +91,11 @@ class Ranks:
         """See Exchange. It waits for the named neighbours only."""
         self._check()
         requests = []
+        for other, (sent, received) in arrays.items():
+            if sent.nbytes != received.nbytes:
+                raise RanksError(
+                    f"{sent.nbytes} bytes go to rank {other}, and {received.nbytes} come; allowed: as many"
+                )
         for other, (sent, received) in arrays.items():
             requests.append(self._communicator.Irecv([received, self._mpi.BYTE], other, SWAP))
             requests.append(self._communicator.Isend([np.ascontiguousarray(sent), self._mpi.BYTE], other, SWAP))
@@ -114,7 +121,7 @@ class Ranks:
 
     def _check(self):
         if self._failed:
-            raise RanksError("these ranks have failed before; make new ones")
+            raise RanksError(f"these ranks have failed before, make new ones: {self._failed}")
 
     def _look_for_leavers(self, statuses):
         left, stayed = np.flatnonzero(statuses == END), np.flatnonzero(statuses != END)
@@ -137,7 +144,9 @@ class Ranks:
         except BaseException as error:
             _abandoned.append((requests, self._communicator))
             if isinstance(error, self._mpi.Exception):
-                raise self._fault(f"rank {self.rank}, {what}: MPI says {error}") from error
+                text = f"in {what}, MPI says {error}"
+                self._tell(FAILED, text)
+                raise self._failure(self.rank, text) from error
             raise
 
     def _look_for_faults(self, what, began):
@@ -185,7 +194,7 @@ class Ranks:
 
     def _fault(self, text):
         """-> the error; from here on these ranks are of no use."""
-        self._failed = True
+        self._failed = text
         mpi.unclean.append(text)
         return RanksError(text)
 

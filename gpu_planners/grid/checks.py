@@ -9,6 +9,7 @@ from ..errors import GridMapError, SettingsError, shown
 from ..settings import setting
 
 NUMBERS = "biuf"  # kinds of NumPy's types
+TILE_TYPES = np.int32, np.int64, np.float32, np.float64  # for which code is compiled; others convert to one of them
 
 
 def number(name, value, least, most, unit="", error=GridMapError):
@@ -37,6 +38,22 @@ def array_of(values, name):
     if array.dtype.kind not in NUMBERS:
         raise GridMapError(f"{name} has the type {array.dtype}; allowed: numbers")
     return array
+
+
+def as_tiles(tiles, name):
+    """Tiles [row, col], or one of them, as (N, 2), contiguous, of one of TILE_TYPES."""
+    array = array_of(tiles, name)
+    if array.dtype.kind == "b":
+        raise GridMapError(f"{name} has the type bool; allowed: numbers [row, col]")
+    if array.shape == (0,):
+        array = array.reshape(0, 2)
+    array = array[None] if array.ndim == 1 else array
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise GridMapError(f"{name} has shape {array.shape}; allowed: (N, 2) [row, col]")
+    kind = array.dtype.newbyteorder("=")
+    if kind not in TILE_TYPES:
+        kind = np.int64 if np.can_cast(kind, np.int64) else np.float64
+    return np.ascontiguousarray(array, kind)
 
 
 def time_limit(text):

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from ..device import refuse_forked, resolve_device
 from ..distributed.progress import Progress
 from ..errors import GridMapError, SettingsError, shown
-from .checks import array_of
+from .checks import as_tiles
 from .exact import fields
 from .exact.blocks import BLOCK_SIZES
 from .exact.spread import plan_spread
@@ -44,7 +44,6 @@ ALGORITHMS = MappingProxyType(
         "astar": Algorithm(astar.Astar, astar.Settings),
     }
 )
-TILE_TYPES = np.int32, np.int64, np.float32, np.float64  # for which code is compiled; others convert to one of them
 
 
 class BlockPlanner:
@@ -109,7 +108,7 @@ class BlockPlanner:
         """
         refuse_forked()
         began = time.perf_counter()
-        given_starts, given_goals = _as_tiles(starts, "starts"), _as_tiles(goals, "goals")
+        given_starts, given_goals = as_tiles(starts, "starts"), as_tiles(goals, "goals")
         n = len(given_starts)
         if len(given_goals) not in (1, n):
             raise GridMapError(f"goals has {len(given_goals)} rows; allowed: one goal (2,), or {n}, one for each start")
@@ -171,7 +170,7 @@ class BlockPlanner:
         Goals that are no free tiles are passed over. Raises SettingsError for another algorithm.
         """
         self._needs_fields()
-        tiles, fault, _ = self._checked(_as_tiles(goals, "goals"))
+        tiles, fault, _ = self._checked(as_tiles(goals, "goals"))
         self._engine.prepare(tiles[fault == SOLVED])
 
     def field(self, goal: ArrayLike) -> np.ndarray:
@@ -181,7 +180,7 @@ class BlockPlanner:
         Raises SettingsError for another algorithm, GridMapError for a goal that is no free tile of the map.
         """
         self._needs_fields()
-        tiles, _, good = self._checked(_as_tiles(goal, "goal"))
+        tiles, _, good = self._checked(as_tiles(goal, "goal"))
         if len(tiles) != 1 or not good:
             raise GridMapError(
                 f"goal {shown(goal)} is not a free tile (row, col) of the {self._map.rows} x {self._map.cols} map"
@@ -192,22 +191,6 @@ class BlockPlanner:
         refuse_forked()
         if self.algorithm != "exact":
             raise SettingsError(f"algorithm is {self.algorithm!r}: only 'exact' has fields")
-
-
-def _as_tiles(tiles, name):
-    """tiles as (N, 2), contiguous, of one of TILE_TYPES"""
-    array = array_of(tiles, name)
-    if array.dtype.kind == "b":
-        raise GridMapError(f"{name} has the type bool; allowed: numbers [row, col]")
-    if array.shape == (0,):
-        array = array.reshape(0, 2)
-    array = array[None] if array.ndim == 1 else array
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise GridMapError(f"{name} has shape {array.shape}; allowed: (N, 2) [row, col]")
-    kind = array.dtype.newbyteorder("=")
-    if kind not in TILE_TYPES:
-        kind = np.int64 if np.can_cast(kind, np.int64) else np.float64
-    return np.ascontiguousarray(array, kind)
 
 
 @with_threads

@@ -65,7 +65,6 @@ class CpuFields:
         self.members = min(MOST_THREADS, len(os.sched_getaffinity(0)))
         self._scratch = [new_scratch(shape) for _ in range(self.members)]
         self._update = update_function(shape)
-        self._count, self._write = walk_functions(shape.blocks.size)
         self._map = np.zeros((0, 0), np.uint8)
         self._arrays: dict[str, np.ndarray] = {}
 
@@ -103,10 +102,18 @@ class CpuFields:
     def unload(self, *names: str):
         """See `staged`."""
 
+    def read(self, name: str, part) -> np.ndarray:
+        """A part of an array of `staged`, contiguous. Here it is no copy. part: as for NumPy"""
+        return self.staged()[name][part]
+
+    def write(self, name: str, part, values: np.ndarray):
+        """Replace a part of an array of `staged`, contiguous; parts of the map also in place of `set_map`."""
+        self.staged()[name][part] = values
+
     def update(self, request: Request):
         """Begin to do what is asked; it is done after `wait`, `descend` or `unload`."""
         used = request.goals[:, GOAL_USED].sum()
-        few = not len(request.new) and not len(request.relax) and used * len(request.seeds) <= FEW_REPAIRED
+        few = not len(request.new) and not len(request.relax) and 0 < used * len(request.seeds) <= FEW_REPAIRED
         members = 1 if few else self.members
         numbers = request.packed()
 
@@ -126,28 +133,40 @@ class CpuFields:
         -> length (N,) int32, -1 without a path; first (N,) int64; cost-to-go of the starts in units (N,) int64, empty
         of BITS; words
         """
-        n, blocks = len(starts), self.shape.blocks
-        directions = Directions(self._arrays["directions"], blocks.width, blocks.count)
-        walks = Walks(*(np.empty(n, np.int32) for _ in range(3)))
-        cuts = np.linspace(0, n, self.members + 1).astype(int).tolist()
-        shares = [Agents(cuts[member], cuts[member + 1], starts, slots) for member in range(self.members)]
-        sharing = n >= SHARING_AGENTS and blocks.rows * blocks.cols <= SHARED_TILES
-
-        def count(member):
-            known = np.zeros((blocks.rows, blocks.cols) if sharing else (0, 0), np.int64)
-            self._count(shares[member], directions, known, walks)
-
-        run_team(self.members, count)
-        first, total = first_words(np.maximum(walks.length, 0), bits)
-        check_words(total)
-        packed = Packed(first, bits, np.zeros(total, np.uint32))
-        run_team(self.members, lambda member: self._write(shares[member], directions, walks, packed))
+        directions = Directions(self._arrays["directions"], self.shape.blocks.width, self.shape.blocks.count)
+        length, first, words = follow(self.shape, directions, starts, slots, bits, self.members)
         value = np.zeros(0, np.int64)
         if self.shape.layout == VALUES:
             value = self._arrays["values"][slots, starts[:, 0] + 1, starts[:, 1] + 1]
-        return walks.length, first, value, packed.words
+        return length, first, value, words
 
     def field(self, slot: int) -> BitField | ValueField:
         """The field of one slot, on the host, without its directions."""
         arrays = {name: self._arrays[name][part] for name, part in self.shape.parts_of(slot).items()}
         return field_record(self.shape, self._map, arrays)
+
+
+def follow(
+    shape: FieldShape, directions: Directions, starts: np.ndarray, slots: np.ndarray, bits: int, members: int
+) -> tuple[np.ndarray, ...]:
+    """Paths of agents down fields of a shape, by so many threads. starts, slots, bits: as of `CpuFields.descend`
+
+    -> length (N,) int32, -1 without a path; first (N,) int64; words
+    """
+    n, blocks = len(starts), shape.blocks
+    count_steps, write_steps = walk_functions(blocks.size)
+    walks = Walks(*(np.empty(n, np.int32) for _ in range(3)))
+    cuts = np.linspace(0, n, members + 1).astype(int).tolist()
+    shares = [Agents(cuts[member], cuts[member + 1], starts, slots) for member in range(members)]
+    sharing = n >= SHARING_AGENTS and blocks.rows * blocks.cols <= SHARED_TILES
+
+    def count(member):
+        known = np.zeros((blocks.rows, blocks.cols) if sharing else (0, 0), np.int64)
+        count_steps(shares[member], directions, known, walks)
+
+    run_team(members, count)
+    first, total = first_words(np.maximum(walks.length, 0), bits)
+    check_words(total)
+    packed = Packed(first, bits, np.zeros(total, np.uint32))
+    run_team(members, lambda member: write_steps(shares[member], directions, walks, packed))
+    return walks.length, first, packed.words

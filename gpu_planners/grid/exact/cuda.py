@@ -36,6 +36,7 @@ class CudaFields:
         self._update = update_kernel(shape.layout, shape.blocks.size, shape.connectivity)
         self._descend = descend_kernel(shape.layout, shape.blocks.size, step_bits(shape.connectivity))
         self._staged: dict = {}
+        self._device_map: Any = None
         self._arrays: dict = {}
         self._changed: tuple[int, int] | None = None  # first and last row of the map that are not yet uploaded
         self._fitting: dict = {}  # kernel -> how many of its blocks run at once
@@ -99,6 +100,21 @@ class CudaFields:
         with cuda.gpus[self._index]:
             for name in names:
                 self._state()[name].copy_to_host(self._staged[name], self._stream.numba)
+            self._stream.wait()
+
+    def read(self, name: str, part) -> np.ndarray:
+        """As of `CpuFields`; a copy."""
+        with cuda.gpus[self._index]:
+            values = self._state()[name][part].copy_to_host(None, self._stream.numba)
+            self._stream.wait()
+        return values
+
+    def write(self, name: str, part, values: np.ndarray):
+        """See `CpuFields`."""
+        with cuda.gpus[self._index]:
+            if self._device_map is None:
+                self._device_map = cuda.to_device(np.zeros(*self.shape.map_shape))
+            self._state()[name][part].copy_to_device(np.ascontiguousarray(values), self._stream.numba)
             self._stream.wait()
 
     def update(self, request: Request):

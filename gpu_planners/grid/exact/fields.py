@@ -199,7 +199,7 @@ class Exact:
         if self.shape.layout == VALUES:
             values = field.value[0, 1 : rows + 1, 1 : cols + 1]
             return np.where(values < INFINITE, values / unit_of(self.grid.connectivity), np.inf)
-        steps = _distances(self.shape.blocks, field, self._goals[slot])
+        steps = distances(self.shape.blocks, field, self._goals[slot])
         return np.where(steps < UNREACHED, steps.astype(float) * self.grid.uniform_cost, np.inf)
 
 
@@ -217,7 +217,7 @@ def _conclude(length, value, uniform, status, cost):
         length[i] = max(length[i], 0)
 
 
-def _distances(blocks, field, goal):
+def distances(blocks, field, goal):
     """Distances of all tiles (rows, cols) int32 from those of the border tiles. goal: a row of `Request.goals`"""
     size = blocks.size
     out = np.full((blocks.count, size * size), UNREACHED, np.int32)

@@ -53,7 +53,8 @@ class Seeds(NamedTuple):
 
     high, wide: as of `Cut`;  across: windows in a row
     waiting: (height, width) bool, blocks with the ring
-    least: (windows,) int64 best new value that each window gets from its neighbours, INFINITE: none
+    least: (windows + across,) int64 best new value that each window gets from its neighbours, INFINITE: none. The
+        last row stands for what lies beyond the map, which is not worked on: others may own it (`bands`)
     """
 
     high: int
@@ -170,6 +171,7 @@ class StreamedFields:
         self._piece.allocate(1)
         self.allocate, self.set_map, self.change_map = self._host.allocate, self._host.set_map, self._host.change_map
         self.descend, self.field, self.wait = self._host.descend, self._host.field, self._host.wait
+        self.read, self.write = self._host.read, self._host.write
 
     @property
     def memory_bytes(self) -> int:
@@ -177,15 +179,18 @@ class StreamedFields:
         return self._piece.memory_bytes
 
     def update(self, request: Request):
-        """Plan the field of slot 0 from nothing."""
+        """Plan the field of slot 0, from nothing or from the blocks `request.relax` on."""
         cut, state, goal = self.cut, self._host.staged(), request.goals[0]
         if not goal[GOAL_USED]:
             return
-        changing = self._blank(state)
-        seeds = self._seeds(goal)
-        self.visits = 0
-        while seeds.least.min() < INFINITE:
-            number = int(np.argmin(seeds.least))
+        changing = ("values",) if cut.shape.layout == VALUES else ("values", "edge")
+        blocks = request.relax
+        if len(request.new) or len(request.seeds):
+            self._blank(state)
+            self.visits, blocks = 0, goal[[GOAL_BLOCK]]
+        windows, seeds = cut.down * cut.across, self._seeds(blocks)
+        while (least := seeds.least[:windows]).min() < INFINITE:
+            number = int(np.argmin(least))
             seeds.least[number] = INFINITE
             window = cut.place(number)
             part = seeds.waiting[window.top + 1 : window.bottom + 1, window.left + 1 : window.right + 1]
@@ -197,25 +202,25 @@ class StreamedFields:
             self._visit(window, goal, ("map", *changing), changing, relax=relax, directions=NO_DIRECTIONS)
             _beyond_function(cut.shape)(window, state["values"], state["edge"], state["map"], seeds)
             self.visits += 1
-        for number in range(len(seeds.least)):
+        for number in range(windows if request.directions != NO_DIRECTIONS else 0):
             self._visit(cut.place(number), goal, ("map", "values"), ("directions",), directions=ALL_DIRECTIONS)
 
     def _blank(self, state):
-        """Make the field one where nothing is reached -> names of the arrays that visits change"""
+        """Make the field one where nothing is reached."""
         if self.cut.shape.layout == VALUES:
             state["values"].fill(INFINITE)
-            return ("values",)
-        state["values"].fill(0)
-        _edge_function(self.cut.shape.blocks.size)(state["map"], state["edge"])
-        return "values", "edge"
+        else:
+            state["values"].fill(0)
+            _edge_function(self.cut.shape.blocks.size)(state["map"], state["edge"])
 
-    def _seeds(self, goal):
-        """The goal's block seeds the first visit."""
+    def _seeds(self, numbers):
+        """Blocks, by their numbers, that seed the first visits."""
         cut, blocks = self.cut, self.cut.shape.blocks
         waiting = np.zeros((blocks.height, blocks.width), np.bool_)
-        seeds = Seeds(cut.high, cut.wide, cut.across, waiting, np.full(cut.down * cut.across, INFINITE))
-        row, col = divmod(int(goal[GOAL_BLOCK]), blocks.width)
-        sow(row - 1, col - 1, np.int64(0), seeds)
+        seeds = Seeds(cut.high, cut.wide, cut.across, waiting, np.full((cut.down + 1) * cut.across, INFINITE))
+        for number in np.asarray(numbers).tolist():
+            row, col = divmod(number, blocks.width)
+            sow(row - 1, col - 1, np.int64(0), seeds)
         return seeds
 
     def _visit(self, window, goal, before, after, **asked):

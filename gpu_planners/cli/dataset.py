@@ -1,0 +1,247 @@
+"""gpu-planners dataset: random problems of a robot, planned into Parquet files; or a check of such files."""
+
+import argparse
+import hashlib
+import io
+import os
+import shutil
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import yaml
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from ..arm import rrt_connect
+from ..datasets import Draw, Recipe, Timing, check, make
+from ..datasets.checking import robot_of
+from ..datasets.making import CHUNK, resolved
+from ..datasets.parquet import MissingLibraryError, arrow
+from ..datasets.planning import Job, packed, plan
+from ..datasets.recipe import SETTINGS
+from ..datasets.scene_files import read_scenes
+from ..datasets.schema import arrow_schema
+from ..datasets.shards import MOST_PROBLEMS, read_manifest, write_parquet
+from ..device import resolve_device
+from ..errors import GpuPlannersError
+from .errors import InputError, MissingError, complain
+from .robots import load_robot, package_dirs, pairs, tip_of
+
+INTERRUPTED = 130
+SAMPLE = 64  # problems of a dry run
+UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+
+
+def run(options: argparse.Namespace, _rest: list[str]) -> int:
+    """Make a data set, try it, or check one."""
+    try:
+        arrow()
+    except MissingLibraryError as error:
+        raise MissingError(str(error)) from error
+    if options.check:
+        return _check(options)
+    if not options.urdf:
+        raise InputError("there is no robot: give a URDF file, or --check FOLDER")
+    if options.problems is None or not 1 <= options.problems <= MOST_PROBLEMS:
+        raise InputError(f"--problems is {options.problems}; allowed: 1 to {MOST_PROBLEMS:.0e}")
+    if not options.output and not options.dry_run:
+        raise InputError("there is no place for the data set: give --output FOLDER, or --dry-run")
+    recipe, devices = _recipe(options), options.devices.split(",")
+    return _try(options, recipe, devices) if options.dry_run else _make(options, recipe, devices)
+
+
+def _recipe(options):
+    draw = Draw(**_assigned("--draw", options.draw, Draw))
+    settings = rrt_connect.Settings(
+        **{name: getattr(SETTINGS, name) for name in ("max_samples", "time_limit_s")}
+        | _assigned("--set", options.set, rrt_connect.Settings)
+    )
+    timing = None if options.timing is None else Timing(**_assigned("--timing", options.timing, Timing))
+    device = resolve_device(options.devices.split(",")[0]).partition(":")[0]
+    robot = load_robot(options)
+    files = {"urdf": options.urdf, "srdf": options.srdf}
+    return Recipe(
+        robot,
+        tip_of(options, robot),
+        files={f"{name}_sha256": _digest(file) for name, file in files.items() if file},
+        source={
+            **{name: str(Path(file).resolve()) for name, file in files.items() if file},
+            "package_dirs": [str(Path(folder).resolve()) for folder in package_dirs(options)],
+            "fixed": pairs(options.fix, "--fix"),
+        },
+        scenes=tuple(scene for file in options.scenes for scene in read_scenes(file, robot)),
+        draw=draw,
+        settings=settings,
+        timing=timing,
+        seed=options.seed,
+        margin=options.margin,
+        device=device,
+    )
+
+
+def _assigned(option, words, kind):
+    """{name: value} of texts "name=value" for a settings class."""
+    values = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or name not in kind.rules:
+            raise InputError(f"{option} '{word}': allowed is NAME=VALUE, where NAME is one of {', '.join(kind.rules)}")
+        try:
+            values[name] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise InputError(f"{option} '{word}': '{value}' is no number, text or list") from None
+        if isinstance(kind.rules[name].default, tuple) and not isinstance(values[name], list):
+            values[name] = value.split(",") if value else []
+        if isinstance(values[name], str) and isinstance(kind.rules[name].default, float):
+            values[name] = _as_float(values[name])  # 1e-3, which YAML calls a text
+    return values
+
+
+def _as_float(text):
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _digest(file):
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+
+
+def _make(options, recipe, devices):
+    began, state = time.monotonic(), {"first": None, "rows": 0, "solved": 0}
+    try:
+        with _progress(options, options.problems) as update:
+
+            def told(rows, solved):
+                state["first"] = rows if state["first"] is None else state["first"]
+                state.update(rows=rows, solved=solved)
+                update(rows, f"{_rate(rows - state['first'], time.monotonic() - began)}, {solved} of the new solved")
+
+            shards = make(
+                recipe,
+                options.output,
+                options.problems,
+                options.rows,
+                devices=devices,
+                workers=options.workers,
+                told=told,
+            )
+    except KeyboardInterrupt:
+        complain(GpuPlannersError("stopped; files that are whole stay, and the same command goes on"), INTERRUPTED)
+        if not options.workers and len(devices) == 1:
+            os._exit(INTERRUPTED)  # threads that plan would go on for seconds, for nobody
+        return INTERRUPTED
+    except OSError as error:
+        reason = error.strerror or error
+        raise DatasetFault(f"'{error.filename or options.output}' cannot be written: {reason}") from error
+    if not options.quiet:
+        new, spent = state["rows"] - (state["first"] or 0), time.monotonic() - began
+        size = sum(shards.file(number).stat().st_size for number in range(shards.count))
+        made = f"{new} new in {spent:.1f} s, {_rate(new, spent)}, {state['solved']} solved" if new else "nothing new"
+        print(
+            f"{recipe.robot.name}: {shards.problems} problems in {shards.count} files, {_size(size)}, in "
+            f"'{options.output}'; {made}",
+            file=sys.stderr,
+        )
+    return 0
+
+
+def _try(options, recipe, devices):
+    device = resolved(recipe, devices)[0]
+    count = min(SAMPLE if recipe.device == "cpu" else CHUNK["cuda"], options.problems)
+    schema = arrow_schema(
+        recipe.robot.dof, recipe.timing is not None, {"recipe": recipe.described(), "source": recipe.source}
+    )
+    plan(Job(packed(recipe), schema, 0, 1, device))  # compiles
+    began = time.monotonic()
+    table = plan(Job(packed(recipe), schema, 0, count, device))
+    rate = count / (time.monotonic() - began)
+    statuses = table["status"].to_pylist()
+    files = -(-options.problems // options.rows)
+    empty, whole = _bytes(table.slice(0, 0)), _bytes(table)
+    row = (whole - empty) / count
+    told = ", ".join(f"{statuses.count(status)} {status}" for status in dict.fromkeys(statuses))
+    workers = max(1, options.workers, len(devices))
+    size, spent = row * options.problems + empty * files, options.problems / rate / workers
+    print(
+        f"{recipe.robot.name}: {options.problems} problems in {files} files of up to {options.rows} rows: about "
+        f"{_size(size)}, {_size(row)} a row, and {_duration(spent)} with {workers} "
+        f"worker{'s' * (workers > 1)} of {rate:.0f} plans/s; the first {count}: {told}"
+    )
+    if options.output:
+        there = next(
+            folder
+            for folder in (Path(options.output).resolve(), *Path(options.output).resolve().parents)
+            if folder.is_dir()
+        )
+        print(f"free in '{there}': {_size(shutil.disk_usage(there).free)}")
+    return 0
+
+
+def _bytes(table):
+    data = io.BytesIO()
+    write_parquet(table, data)
+    return len(data.getbuffer())
+
+
+def _check(options):
+    manifest = read_manifest(options.check)
+    robot = load_robot(options) if options.urdf else robot_of(manifest)
+    began = time.monotonic()
+    with _progress(options, manifest["problems"]) as update:
+        report = check(options.check, robot, lambda rows, errors: update(rows, f"{errors} errors"))
+    counts = ", ".join(f"{count} {status}" for status, count in sorted(report.counts.items(), key=lambda it: -it[1]))
+    for text in report.texts:
+        print(text)
+    if report.errors > len(report.texts):
+        print(f"... and {report.errors - len(report.texts)} more errors")
+    if report.errors:
+        raise DatasetFault(
+            f"'{options.check}' has {report.errors} errors in {report.rows} of {manifest['problems']} rows"
+        )
+    if not options.quiet:
+        print(f"{report.rows} rows are true ({counts}); checked in {time.monotonic() - began:.1f} s", file=sys.stderr)
+    return 0
+
+
+class DatasetFault(OSError):
+    """A data set cannot be written, or was checked and has errors: exit code 1."""
+
+
+@contextmanager
+def _progress(options, total):
+    """-> function of (rows, text) that shows a bar on stderr, if that is a terminal."""
+    if options.quiet or not sys.stderr.isatty():
+        yield lambda rows, text: None
+        return
+    parts = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*parts, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda rows, text: bar.update(task, completed=rows, description=text)
+
+
+def _rate(count, seconds):
+    return f"{count / max(seconds, 1e-9):.1f} plans/s"
+
+
+def _size(count):
+    for unit, name in UNITS:
+        if count >= unit:
+            return f"{count / unit:.3g} {name}"
+    return f"{count:.0f} bytes"
+
+
+def _duration(seconds):
+    for unit, name in ((86_400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * unit:
+            return f"{seconds / unit:.3g} {name}"
+    return f"{seconds:.0f} s"

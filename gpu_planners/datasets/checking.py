@@ -1,0 +1,193 @@
+"""Checks a data set again: that its rows are all there, once each, and that each is true.
+
+Paths are checked by the collision checker on the CPU in a world that is built anew from the row.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from ..arm import CollisionChecker, RobotModel, load_urdf
+from ..arm.planners.result import Status, path_length
+from ..errors import GpuPlannersError
+from ..files import file_path
+from .parquet import arrow
+from .planning import poses_of
+from .problems import NO_GOAL, NO_START
+from .reading import Dataset, load
+from .recipe import model_digest
+from .shards import DatasetError, Shards, problem_of_file, read_manifest
+
+CLOSE = 1e-6  # metres, rad: of what is computed again
+HALVINGS = 14  # of a motion whose proof fails as a whole, as where it passes an obstacle within micrometres
+MOST_TEXTS = 20
+STATUSES = {NO_START, NO_GOAL, *(status.value for status in Status)}
+
+
+@dataclass
+class Report:
+    """What a check found. counts: {status: rows};  rows: looked at;  errors: how many;  texts: of the first ones"""
+
+    rows: int = 0
+    errors: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    texts: list[str] = field(default_factory=list)
+
+    def wrong(self, text: str) -> None:
+        """Note an error."""
+        self.errors += 1
+        if len(self.texts) < MOST_TEXTS:
+            self.texts.append(text)
+
+
+def check(
+    folder: str | os.PathLike, robot: RobotModel | None = None, told: Callable[[int, int], None] | None = None
+) -> Report:
+    """Check all files and rows of a data set.
+
+    robot: default: the one that the data set names, read from its files again
+    told: is called after each file with how many rows were looked at, and the errors so far
+    Raises DatasetError for what is no data set, or for another robot.
+    """
+    folder = file_path(folder, "a data set", DatasetError)
+    arrow()
+    manifest = read_manifest(folder)
+    shards, report = Shards(folder, manifest), Report()
+    robot = _same_robot(robot or robot_of(manifest), manifest)
+    for file in _strangers(shards):
+        report.wrong(f"'{file.name}' belongs to no problem of the data set")
+    for number in range(shards.count):
+        if problem := problem_of_file(shards, number):
+            first, last = shards.span(number)
+            report.wrong(f"'{shards.file(number).name}' {problem}: problems {first} to {last - 1} are missing")
+            continue
+        try:
+            check_rows(load(shards.file(number)), robot, shards.span(number)[0], report)
+        except GpuPlannersError as error:
+            report.wrong(f"'{shards.file(number).name}': {error}")
+        if told:
+            told(report.rows, report.errors)
+    return report
+
+
+def robot_of(manifest: dict) -> RobotModel:
+    """The robot of a data set, from the files that its manifest names. Raises DatasetError where they are not there."""
+    source = manifest.get("source") or {}
+    if not source.get("urdf") or not Path(source["urdf"]).is_file():
+        raise DatasetError(f"the robot's URDF is not at '{source.get('urdf', '')}'; give it again")
+    return load_urdf(
+        source["urdf"],
+        source.get("srdf"),
+        package_dirs=source.get("package_dirs") or (),
+        joints=manifest["recipe"]["robot"]["joint_names"],
+        fixed=source.get("fixed") or {},
+    )
+
+
+def _same_robot(robot, manifest):
+    stored = manifest["recipe"]["robot"]
+    if model_digest(robot) != stored["model_sha256"]:
+        raise DatasetError(
+            f"robot '{robot.name}' with joints {', '.join(robot.joint_names)} is not the one of the data set, "
+            f"'{stored['name']}' with joints {', '.join(stored['joint_names'])}, or its files have changed"
+        )
+    return robot
+
+
+def _strangers(shards):
+    expected = {shards.file(number).name for number in range(shards.count)}
+    return sorted(file for file in shards.folder.glob("problems-*") if file.name not in expected)
+
+
+def check_rows(data: Dataset, robot: RobotModel, first: int, report: Report) -> None:
+    """Check the rows of one file, the first of which is that of problem `first`."""
+    recipe = data.facts["recipe"]
+    weights = np.asarray(recipe["planner"]["weights"] or np.ones(robot.dof))
+    expected = np.arange(first, first + len(data))
+    for row in np.flatnonzero(data.number != expected):
+        report.wrong(f"row {row} of problems {first} on is of problem {data.number[row]}; expected: {expected[row]}")
+    poses = {"start_pose": data.start, "goal_pose": data.goal}
+    away = {name: np.abs(getattr(data, name) - poses_of(robot, recipe["robot"]["tip"], q)) for name, q in poses.items()}
+    checker, before = None, None
+    for row in range(len(data)):
+        status = str(data.status[row])
+        report.rows += 1
+        report.counts[status] = report.counts.get(status, 0) + 1
+        obstacles = data.obstacles_of(row)
+        if checker is None or obstacles != before:
+            before = obstacles
+            checker = CollisionChecker(robot, data.world(row), "cpu", margin=recipe["margin_m"])
+        texts = list(_row_errors(data, row, status, checker, weights))
+        texts += [f"its {name} is not that of the tool" for name in away if (away[name][row] > CLOSE).any()]
+        for text in texts:
+            report.wrong(f"problem {data.number[row]} ({status}): {text}")
+
+
+def _row_errors(data, row, status, checker, weights) -> Iterator[str]:
+    robot, start, goals, path = checker.robot, data.start[row], data.of("goals", row), data.path(row)
+    if status not in STATUSES:
+        yield "no such status"
+    if (status == Status.SOLVED.value) != bool(len(path)) or (len(path) > 0) != (data.goal_index[row] >= 0):
+        yield f"its path has {len(path)} waypoints and its goal is {data.goal_index[row]}"
+        return
+    if np.isnan(start).any() != (status == NO_START) or np.isnan(goals).any() != (status in (NO_START, NO_GOAL)):
+        yield "its start or goals are not what its status says"
+        return
+    ends = np.concatenate([start[None], goals])
+    ends = ends[~np.isnan(ends).any(axis=1)]
+    if len(ends) and not checker.configurations_valid(ends).all():
+        yield "its start or a goal is not free"
+    if not _within(ends, robot).all():
+        yield "its start or a goal is outside the joint limits"
+    if len(path):
+        yield from _path_errors(path, start, goals[data.goal_index[row]], checker)
+        if abs(path_length(path, weights) - data.cost[row]) > CLOSE * max(1.0, data.cost[row]):
+            yield f"its cost is {data.cost[row]:g}, its path's length {path_length(path, weights):g}"
+        if "times" in data.columns:
+            yield from _motion_errors(data, row, path, checker)
+
+
+def _path_errors(path, start, goal, checker) -> Iterator[str]:
+    robot = checker.robot
+    turns = np.where(robot.continuous, np.round((path[-1] - goal) / (2 * np.pi)) * 2 * np.pi, 0.0)
+    if not np.array_equal(path[0], start) or np.abs(path[-1] - turns - goal).max() > CLOSE:
+        yield "its path does not lead from its start to its goal"
+    if not _within(path, robot).all():
+        yield "its path leaves the joint limits"
+    for leg in np.flatnonzero(~(checker.motions_valid(path[:-1], path[1:]))):
+        if not _free_in_parts(path[leg : leg + 1], path[leg + 1 : leg + 2], checker):
+            yield f"its leg {leg} is not free"
+
+
+def _free_in_parts(a, b, checker):
+    """Is a motion (1, dof), (1, dof) free, by parts of it that are halved until each is proven?"""
+    for _ in range(HALVINGS):
+        middle = (a + b) / 2
+        a, b = np.concatenate([a, middle]), np.concatenate([middle, b])
+        unproven = ~(checker.motions_valid(a, b) | checker.motions_valid(b, a))
+        if not unproven.any():
+            return True
+        a, b = a[unproven], b[unproven]
+        if len(a) > 64 or not (checker.configurations_valid(a) & checker.configurations_valid(b)).all():
+            return False
+    return False
+
+
+def _motion_errors(data, row, path, checker) -> Iterator[str]:
+    times, positions = data.of("times", row), data.of("positions", row)
+    if not len(times) or times[0] != 0 or (np.diff(times) <= 0).any():
+        yield "its times do not grow from 0"
+    elif np.abs(positions[[0, -1]] - path[[0, -1]]).max() > CLOSE:
+        yield "its motion does not have the ends of its path"
+    elif not checker.configurations_valid(positions).all():
+        yield "its motion is not free"
+    limits = checker.robot.velocity * data.facts["recipe"]["timing"]["velocity"]
+    if (np.abs(data.of("velocities", row)) > limits * (1 + 1e-3)).any():
+        yield "its motion is faster than the joints"
+
+
+def _within(q, robot):
+    return ((q >= robot.lower - 1e-9) & (q <= robot.upper + 1e-9) | robot.continuous).all(axis=1)

@@ -1,0 +1,156 @@
+"""Problems of a data set: each is a pure function of the recipe and of its number.
+
+Random numbers of a scene come from (seed, 0, scene), those of a problem from (seed, 1, number), so whoever makes a
+problem makes the same one. Starts and goals are float32 numbers, as the planner's are, and are free by the checker on
+the CPU, whatever device plans.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arm import CollisionChecker, CollisionWorld
+from ..arm.robot.model import attached
+from ..parallel.sampling import folded_seed
+from .obstacles import Obstacle, random_obstacles, world_of
+from .recipe import Recipe
+
+PLACES = 4096  # random configurations that say where the tool comes to
+BLOCK = 16  # configurations drawn at once
+NO_START, NO_GOAL = "no free start", "no free goal"
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Obstacles, and the checker on the CPU among them. number: of the recipe's scenes, or of the random one"""
+
+    number: int
+    obstacles: tuple[Obstacle, ...]
+    checker: CollisionChecker
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One problem.
+
+    seed: of the planner;  start: (dof,), goals: (G, dof), rad or m
+    status, message: why there is no problem: NO_START, NO_GOAL and a sentence. Then what was not found is NaN
+    """
+
+    number: int
+    seed: int
+    scene: Scene
+    start: np.ndarray
+    goals: np.ndarray
+    status: str = ""
+    message: str = ""
+
+
+class ProblemMaker:
+    """Makes the problems of one recipe."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        self.recipe, robot = recipe, recipe.robot
+        self._spread = np.where(
+            robot.periodic, np.minimum(robot.upper - robot.lower, 2 * np.pi), robot.upper - robot.lower
+        )
+        self._far = recipe.draw.apart * float(np.sqrt((self._spread**2).sum() / 6))
+        q = self._uniform(np.random.default_rng(0), PLACES)
+        link = robot.link_index(recipe.tip)
+        poses = attached(robot.frame_poses(q), int(robot.link_frame[link]), robot.T_frame_link[link])
+        self._places = poses[:, :3, 3]
+        self._base = robot.T_parent_base[0, :3, 3]
+        self._reach = float(np.percentile(np.linalg.norm(self._places - self._places.mean(axis=0), axis=1), 95))
+        self._reach = max(self._reach, 1e-3)
+        self._fixed = {number: self._opened(number, scene) for number, (_, scene) in enumerate(recipe.scenes)}
+        self._last: tuple[int, Scene] | None = None
+
+    def scene(self, number: int) -> Scene:
+        """The scene of a problem. The last random one is kept, for the problems that share it."""
+        place = number // self.recipe.draw.per_scene
+        if self._fixed:
+            return self._fixed[int(np.random.default_rng([self.recipe.seed, 0, place]).integers(len(self._fixed)))]
+        if self._last is None or self._last[0] != place:
+            rng = np.random.default_rng([self.recipe.seed, 0, place])
+            obstacles = random_obstacles(rng, self.recipe.draw, self._places, self._base, self._reach)
+            self._last = place, self._opened(place, obstacles)
+        return self._last[1]
+
+    def _opened(self, number, obstacles):
+        world = world_of(obstacles) if obstacles else CollisionWorld()
+        return Scene(number, obstacles, CollisionChecker(self.recipe.robot, world, "cpu", margin=self.recipe.margin))
+
+    def problem(self, number: int) -> Problem:
+        """Problem `number`, from 0."""
+        recipe, draw, scene = self.recipe, self.recipe.draw, self.scene(number)
+        rng, dof = np.random.default_rng([recipe.seed, 1, number]), recipe.robot.dof
+        start, drawn, near, straight = None, 0, 0, 0
+        seed = folded_seed(first_seed(recipe.seed) + number)
+        while drawn < draw.tries:
+            block = self._uniform(rng, BLOCK)[: draw.tries - drawn]
+            drawn += len(block)
+            for q in block[scene.checker.configurations_valid(block)]:
+                if start is None:
+                    start = q
+                elif self._distance(start, q) < self._far or np.array_equal(start, q):
+                    near += 1
+                elif not draw.straight and scene.checker.motions_valid(start[None], q[None])[0]:
+                    straight += 1
+                else:
+                    return Problem(number, seed, scene, start, self._goals(q, scene, seed))
+        none = np.full((1, dof), np.nan)
+        if start is None:
+            why = f"none of {drawn} configurations drawn is free; {_why(scene, block)}"
+            return Problem(number, seed, scene, none[0], none, NO_START, why)
+        why = (
+            f"of {drawn} configurations drawn none but the start is a goal: {near} too near to it, {straight} straight "
+            "ahead, the others not free"
+        )
+        return Problem(number, seed, scene, start, none, NO_GOAL, why)
+
+    def _goals(self, q, scene, seed):
+        """(G, dof) the configuration, and others that put the tool at the same pose where goals are poses."""
+        recipe = self.recipe
+        if recipe.draw.goals == "configuration" or recipe.draw.solutions == 1:
+            return q[None]
+        found = recipe.robot.inverse_kinematics(
+            recipe.robot.link_poses(q)[recipe.tip][0],
+            link=recipe.tip,
+            seed_q=q,
+            solutions=4 * recipe.draw.solutions,
+            seeds=16 * recipe.draw.solutions,
+            seed=seed,
+        )
+        others = inside(found.q, recipe.robot)
+        others = others[np.abs(others - q).max(axis=1, initial=0.0) > 0.04]
+        others = others[scene.checker.configurations_valid(others)] if len(others) else others
+        return np.concatenate([q[None], others[: recipe.draw.solutions - 1]])
+
+    def _uniform(self, rng, count):
+        """(count, dof) uniform within the limits, float32 numbers."""
+        robot = self.recipe.robot
+        return inside(rng.uniform(robot.lower, robot.upper, (count, robot.dof)), robot)
+
+    def _distance(self, a, b):
+        """Of two configurations in joint space; joints that turn without end go the short way."""
+        change = b - a
+        turning = self.recipe.robot.continuous
+        return np.linalg.norm(np.where(turning, np.remainder(change + np.pi, 2 * np.pi) - np.pi, change))
+
+
+def first_seed(seed: int) -> int:
+    """The planner's seed of problem 0 of a data set; problem n has n more."""
+    return int(np.random.SeedSequence([seed, 2]).generate_state(1, np.uint64)[0] >> 2)
+
+
+def inside(q: np.ndarray, robot) -> np.ndarray:
+    """q (N, dof) as float32 numbers within the limits, in float64."""
+    narrow = np.asarray(q, dtype=np.float32)
+    narrow = np.where(narrow > robot.upper, np.nextafter(narrow, np.float32(-np.inf)), narrow)
+    return np.where(narrow < robot.lower, np.nextafter(narrow, np.float32(np.inf)), narrow).astype(np.float64)
+
+
+def _why(scene, block):
+    """What the first of some configurations meets, in words."""
+    pairs = scene.checker.colliding_pairs(block[0])
+    return f"in one of them '{pairs[0][0]}' meets '{pairs[0][1]}'" if pairs else "they do not keep the margin"

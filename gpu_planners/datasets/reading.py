@@ -1,0 +1,193 @@
+"""Reads a data set into NumPy arrays."""
+
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..arm import CollisionWorld
+from ..arm.planners.result import Status
+from ..files import file_path
+from .obstacles import Obstacle, world_of
+from .parquet import arrow
+from .recipe import FORMAT
+from .schema import KEY, facts_of
+from .shards import DatasetError, Shards, problem_of_file, read_manifest
+
+
+class Dataset:
+    """A data set in memory. Each column of docs/datasets.md is an attribute:
+
+    a number for each row: (N,); `start`: (N, dof); `start_pose`, `goal_pose`: (N, 7); `status`, `message`: (N,) texts
+    `waypoints`, `goals`, `times`, `positions`, ...: the rows' parts one after the other, (sum, dof) or (sum,); those of
+        row i are `of("waypoints", i)`, and begin at `offsets("waypoints")[i]`, (N + 1,)
+
+    facts: the metadata: format, recipe
+    """
+
+    def __init__(self, table: Any, facts: dict[str, Any]) -> None:
+        self._table, self.facts = table, facts
+
+    def __len__(self) -> int:
+        return self._table.num_rows
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        if name.startswith("_") or name not in self._table.column_names:
+            raise AttributeError(f"a data set has no '{name}'; it has {', '.join(self._table.column_names)}")
+        values = self.__dict__[name] = self._values(name)
+        return values
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of what was loaded."""
+        return list(self._table.column_names)
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """(dof,) in the order of every configuration."""
+        return tuple(self.facts["recipe"]["robot"]["joint_names"])
+
+    @cached_property
+    def solved(self) -> np.ndarray:
+        """(N,) bool: has the row a path?"""
+        return self.status == Status.SOLVED.value
+
+    @cached_property
+    def goal(self) -> np.ndarray:
+        """(N, dof) the goal that was reached, or the first one."""
+        return self.goals[self.offsets("goals")[:-1] + np.maximum(self.goal_index, 0)]
+
+    def offsets(self, name: str) -> np.ndarray:
+        """(N + 1,) where each row's part of a ragged column begins in it."""
+        offsets = self._array(name).offsets.to_numpy()
+        return (offsets - offsets[0]).astype(np.int64)
+
+    def of(self, name: str, row: int) -> np.ndarray:
+        """The part of one row of a ragged column: its path (K, dof), its times (K,)."""
+        row = range(len(self))[row]
+        begin, end = self.offsets(name)[row : row + 2]
+        return getattr(self, name)[begin:end]
+
+    def path(self, row: int) -> np.ndarray:
+        """(K, dof) the path of a row, rad or m; (0, dof) where there is none."""
+        return self.of("waypoints", row)
+
+    def resampled(self, count: int, rows: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
+        """(R, count, dof) the paths of some rows, or of all that are solved, at equal lengths in joint space, ends
+        included: what a network takes."""
+        rows = np.flatnonzero(self.solved) if rows is None else np.asarray(rows)
+        if count < 2:
+            raise DatasetError(f"the number of points of a path is {count}; allowed: from 2")
+        found = np.empty((len(rows), count, self.start.shape[1]))
+        for i, row in enumerate(rows):
+            path = self.path(int(row))
+            if not len(path):
+                raise DatasetError(f"row {row} has no path: it is {self.status[row]!r}; allowed: rows that are solved")
+            along = np.append(0.0, np.cumsum(np.linalg.norm(np.diff(path, axis=0), axis=1)))
+            at = np.linspace(0.0, along[-1], count)
+            found[i] = np.stack([np.interp(at, along, joint) for joint in path.T], axis=1)
+        return found
+
+    def obstacles_of(self, row: int) -> tuple[Obstacle, ...]:
+        """The obstacles of a row."""
+        return tuple(
+            Obstacle(
+                one["name"],
+                one["kind"],
+                tuple(one["size"]),
+                tuple(one["position"]),
+                tuple(one["quat_xyzw"]),
+                tuple(map(tuple, one["vertices"])),
+            )
+            for one in self._array("obstacles")[range(len(self))[row]].as_py()
+        )
+
+    def world(self, row: int) -> CollisionWorld:
+        """The world of a row, for a CollisionChecker."""
+        return world_of(self.obstacles_of(row))
+
+    def padded_obstacles(self, kind: str) -> dict[str, np.ndarray]:
+        """The obstacles of one kind (box, cylinder, sphere) of all rows as arrays of one size.
+
+        -> size (N, M, 3), position (N, M, 3), quat_xyzw (N, M, 4), and there (N, M) bool: False where a row has fewer
+        than M, and zeros stand there
+        """
+        if kind not in ("box", "cylinder", "sphere"):
+            raise DatasetError(f"the kind of obstacles is {kind!r}; allowed: box, cylinder, sphere")
+        structs, offsets = self._array("obstacles").flatten(), self.offsets("obstacles")
+        row = np.repeat(np.arange(len(self)), np.diff(offsets))
+        chosen = np.array(structs.field("kind").to_pylist(), dtype=str) == kind
+        row = row[chosen]
+        counts = np.bincount(row, minlength=len(self))
+        place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        there = np.zeros((len(self), counts.max(initial=0)), dtype=bool)
+        there[row, place] = True
+        padded = {"there": there}
+        for name, width in (("size", 3), ("position", 3), ("quat_xyzw", 4)):
+            values = np.zeros((*there.shape, width))
+            values[row, place] = structs.field(name).flatten().to_numpy(zero_copy_only=False).reshape(-1, width)[chosen]
+            padded[name] = values
+        return padded
+
+    def _array(self, name):
+        pa = arrow()
+        column = self._table[name].combine_chunks()
+        return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+
+    def _values(self, name):
+        pa, array = arrow(), self._array(name)
+        if name == "obstacles":
+            raise AttributeError("obstacles are read by obstacles_of(row), world(row) or padded_obstacles(kind)")
+        if pa.types.is_string(array.type):
+            return np.array(array.to_pylist(), dtype=str)
+        shape: tuple[int, ...] = (-1,)
+        if pa.types.is_list(array.type):
+            array = array.flatten()
+        if pa.types.is_fixed_size_list(array.type):
+            shape, array = (-1, array.type.list_size), array.flatten()
+        return array.to_numpy(zero_copy_only=False).reshape(shape)
+
+
+def load(path: str | os.PathLike, columns: Sequence[str] | None = None, partial: bool = False) -> Dataset:
+    """Read a data set: a folder, or one of its files.
+
+    columns: only these;  partial: take what there is of a folder that is not whole
+    Raises DatasetError for what is no data set of this version, for a column that there is not, and for a folder that
+    is not whole unless `partial`.
+    """
+    pa, path = arrow(), file_path(path, "a data set", DatasetError)
+    files = files_of(path, partial) if path.is_dir() else [path]
+    try:
+        schema = pa.parquet.read_schema(files[0])
+        if (facts := facts_of(schema)) is None:
+            raise DatasetError(f"'{files[0]}' is no file of a data set: its metadata has no '{KEY.decode()}'")
+        if facts.get("format") != FORMAT:
+            raise DatasetError(f"'{files[0]}' is of format {facts.get('format')}; this version reads format {FORMAT}")
+        unknown = [name for name in columns or () if name not in schema.names]
+        if unknown:
+            raise DatasetError(f"'{path}' has no column '{unknown[0]}'; it has {', '.join(schema.names)}")
+        tables = [pa.parquet.read_table(file, columns=list(columns) if columns else None) for file in files]
+    except (OSError, pa.ArrowException) as error:
+        raise DatasetError(f"'{path}' cannot be read: {error}") from error
+    return Dataset(pa.concat_tables(tables), facts)
+
+
+def files_of(folder: Path, partial: bool) -> list[Path]:
+    """The files of a folder in their order. Raises DatasetError where one is missing, unless `partial`."""
+    shards = Shards(folder, read_manifest(folder))
+    whole = []
+    for number in range(shards.count):
+        problem = problem_of_file(shards, number)
+        if problem and not partial:
+            raise DatasetError(
+                f"'{folder}' is not whole: '{shards.file(number).name}' {problem}; make it whole by the command that "
+                "began it, or read what there is with partial=True"
+            )
+        if not problem:
+            whole.append(shards.file(number))
+    if not whole:
+        raise DatasetError(f"'{folder}' has no rows yet")
+    return whole

@@ -1,0 +1,117 @@
+"""What the rows of a data set depend on, and nothing else: the same recipe gives the same rows."""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .. import __version__
+from ..arm import RobotModel
+from ..arm.planners import rrt_connect
+from ..errors import SettingsError, shown
+from ..settings import Described, setting
+from .draw import Draw
+from .obstacles import Obstacle
+
+FORMAT = 1  # of the files: a reader takes its own version alone
+MOST_SEED = 2**63 - 1
+SETTINGS = rrt_connect.Settings(max_samples=5_000, time_limit_s=60.0)  # rows that time ends differ from run to run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing(Described):
+    """How the motions of a data set are timed."""
+
+    every_s: float = setting(
+        0.0, "Sample a motion at equal times; 0: the knots of its spline", 0.0, 1e6, unit="seconds"
+    )
+    deviation: float = setting(
+        0.0, "How far a motion may leave the path at a corner, where that is proven free; 0: it stops", 0.0, 1e3
+    )
+    velocity: float = setting(1.0, "Share of the joints' velocity limits", 1e-6, 1.0)
+    acceleration: float = setting(1.0, "Share of the joints' acceleration limits", 1e-6, 1.0)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What the rows of a data set depend on.
+
+    robot: RobotModel;  tip: its link whose poses are stored
+    files: {name: digest} of the robot's files;  source: where they are, to read the robot again: no row depends on it
+    scenes: ((name, obstacles), ...) to take one of for each scene; none: random scenes
+    draw: how problems are drawn;  settings: of the planner;  timing: of the motions; None: they are not timed
+    seed: 0 to MOST_SEED;  margin: metres kept from obstacles;  device: kind of the planner's device, "cpu" or "cuda":
+        a GPU takes its samples in other rounds, and so finds other paths
+    """
+
+    robot: RobotModel
+    tip: str
+    files: dict[str, Any] = field(default_factory=dict)
+    source: dict[str, Any] = field(default_factory=dict)
+    scenes: tuple[tuple[str, tuple[Obstacle, ...]], ...] = ()
+    draw: Draw = Draw()
+    settings: rrt_connect.Settings = SETTINGS
+    timing: Timing | None = None
+    seed: int = 0
+    margin: float = 0.0
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed <= MOST_SEED:
+            raise SettingsError(
+                f"the seed of a data set is {shown(self.seed)}; allowed: an integer from 0 to {MOST_SEED}"
+            )
+        if self.device not in ("cpu", "cuda"):
+            raise SettingsError(f"the kind of device is {shown(self.device)}; allowed: cpu, cuda")
+        if self.settings.restarts or self.settings.optimise_s:
+            raise SettingsError(
+                "restarts and optimise_s are set, but a data set is planned in batches, which spend none; "
+                "allowed: 0 for both"
+            )
+        self.robot.link_index(self.tip)
+
+    def described(self) -> dict[str, Any]:
+        """What the rows depend on as JSON has it, with digests in place of the robot's shapes and the scenes."""
+        robot = self.robot
+        names = {"name": robot.name, "joint_names": list(robot.joint_names), "root_link": robot.root_link}
+        limits = {
+            name: np.round(getattr(robot, name), 9).tolist() for name in ("lower", "upper", "velocity", "acceleration")
+        }
+        described = {
+            "library": f"gpu_planners {__version__}",
+            "robot": names | limits | {"tip": self.tip, "model_sha256": model_digest(robot)} | self.files,
+            "scenes": [{"name": name, "sha256": _digest(obstacles)} for name, obstacles in self.scenes] or "random",
+            "draw": asdict(self.draw),
+            "planner": {"name": "rrt_connect"} | asdict(self.settings),
+            "timing": None if self.timing is None else asdict(self.timing),
+            "seed": self.seed,
+            "margin_m": self.margin,
+            "device": self.device,
+        }
+        return json.loads(json.dumps(described))  # as it will be read again
+
+
+def differences(old: Any, new: Any, name: str = "") -> list[str]:
+    """A text for each value that two descriptions do not share: "draw.most was 16, is 20"."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = [*old, *(key for key in new if key not in old)]
+        return [text for key in keys for text in differences(old.get(key), new.get(key), f"{name}.{key}".lstrip("."))]
+    return [] if old == new else [f"{name} was {shown(old)}, is {shown(new)}"]
+
+
+def model_digest(robot: RobotModel) -> str:
+    """A digest of all that the planner knows about a robot: frames, limits, shapes, pairs of links that may meet."""
+    key = hashlib.sha256(repr((robot.joint_names, robot.link_names, robot.frame_names)).encode())
+    arrays: list[Any] = [robot.lower, robot.upper, robot.T_parent_base, robot.T_frame_link, robot.self_collision_pairs]
+    arrays += [robot.frames[column] for column in robot.frames.dtype.names or ()]
+    for shape in robot.shapes:
+        arrays += [int(shape.kind), shape.pose, shape.half_extents, shape.vertices]
+    for array in arrays:
+        key.update((np.round(np.asarray(array, dtype=np.float64), 9) + 0.0).tobytes())
+    return key.hexdigest()
+
+
+def _digest(obstacles):
+    return hashlib.sha256(json.dumps(obstacles).encode()).hexdigest()

@@ -1,0 +1,161 @@
+"""The columns of a data set: what each is called, what it holds, in which unit. docs/datasets.md prints this table."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .obstacles import Obstacle
+from .parquet import arrow
+from .recipe import FORMAT
+
+KEY = b"gpu_planners.dataset"  # of the metadata in each file
+Q, PATH, POSE, TIMES, OBSTACLES = "q", "path", "pose", "times", "obstacles"
+
+
+class Column(NamedTuple):
+    """kind: a type of Arrow, or Q: dof numbers, PATH: any number of Q, POSE: 7 numbers, TIMES: any number of numbers,
+    OBSTACLES; timed: there only where motions are timed"""
+
+    name: str
+    kind: str
+    unit: str
+    text: str
+    timed: bool = False
+
+
+COLUMNS = (
+    Column("number", "int64", "", "the problem's number, from 0 without a gap; the rows are in its order"),
+    Column("scene", "int64", "", "of a scene file: its place in the metadata; else the number of the random scene"),
+    Column("seed", "int64", "", "the planner's seed"),
+    Column("status", "string", "", "`solved`, or why there is no path; the values are below"),
+    Column("message", "string", "", "one sentence that says more; empty when solved"),
+    Column("start", Q, "rad, m", "a free configuration; NaN where none was found"),
+    Column("goals", PATH, "rad, m", "free configurations, any of which ends the motion; NaN where none was found"),
+    Column("goal_index", "int32", "", "the goal that was reached; -1 without a path"),
+    Column("start_pose", POSE, "m", "the tool at the start in the robot's root frame: x y z qx qy qz qw"),
+    Column("goal_pose", POSE, "m", "the tool at the goal that was reached, or at the first one"),
+    Column("waypoints", PATH, "rad, m", "the path, straight in joint space between rows; empty without one"),
+    Column("cost", "double", "rad, m", "length of the path, weighted by the planner's `weights`; infinite without one"),
+    Column("samples", "int64", "", "configurations that the planner drew"),
+    Column("time_s", "double", "s", "measured: the call that planned a chunk of problems, divided by their number"),
+    Column("times", TIMES, "s", "of the timed motion, from 0", timed=True),
+    Column("positions", PATH, "rad, m", "at each time", timed=True),
+    Column("velocities", PATH, "rad/s, m/s", "at each time", timed=True),
+    Column("accelerations", PATH, "rad/s^2, m/s^2", "at each time", timed=True),
+    Column(
+        "obstacles",
+        OBSTACLES,
+        "m",
+        "convex shapes in the robot's root frame: `name`; `kind`: box, cylinder, sphere, convex; `size` along its own "
+        "axes (a cylinder's: diameter, diameter, height along z); `position`; `quat_xyzw`; `vertices` of a hull",
+    ),
+)
+MEASURED = ("time_s",)  # what differs from run to run
+
+
+def columns(timed: bool) -> list[Column]:
+    """Those of a data set whose motions are timed, or not."""
+    return [column for column in COLUMNS if timed or not column.timed]
+
+
+def arrow_schema(dof: int, timed: bool, facts: Mapping[str, Any]) -> Any:
+    """pyarrow.Schema with units and texts in its fields, and the facts in its metadata."""
+    pa = arrow()
+    fields = [
+        pa.field(column.name, _type(pa, column.kind, dof), metadata={"unit": column.unit, "text": column.text})
+        for column in columns(timed)
+    ]
+    return pa.schema(fields, metadata={KEY: json.dumps({"format": FORMAT, **facts}, sort_keys=True)})
+
+
+def facts_of(schema: Any) -> dict[str, Any] | None:
+    """The facts of a schema, or None where it is not one of a data set."""
+    text = (schema.metadata or {}).get(KEY)
+    return None if text is None else json.loads(text)
+
+
+def table_of(rows: Mapping[str, Sequence], schema: Any) -> Any:
+    """pyarrow.Table of {column: a value for each row}; paths (K, dof) and times (K,) as arrays."""
+    pa = arrow()
+    arrays = []
+    for field, column in zip(schema, columns("times" in schema.names), strict=True):
+        values = rows[column.name]
+        if column.kind in (Q, POSE):
+            arrays.append(_fixed(pa, np.array(values), field.type))
+        elif column.kind in (PATH, TIMES):
+            arrays.append(_ragged(pa, values, field.type))
+        elif column.kind == OBSTACLES:
+            arrays.append(_obstacles(pa, values, field.type))
+        else:
+            arrays.append(pa.array(values, type=field.type))
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def plain_floats(schema: Any) -> list[str]:
+    """The paths of the columns of float64 as Parquet counts them: bytes of one significance lie together there, which
+    halves them, since most are float32 numbers."""
+    pa, found = arrow(), []
+
+    def visit(kind, path):
+        if pa.types.is_float64(kind):
+            found.append(path)
+        elif pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+            visit(kind.value_type, f"{path}.list.element")
+        elif pa.types.is_struct(kind):
+            for field in kind:
+                visit(field.type, f"{path}.{field.name}")
+
+    for field in schema:
+        visit(field.type, field.name)
+    return found
+
+
+def _type(pa, kind, dof):
+    number, vector = pa.float64(), pa.list_(pa.float64(), dof)
+    three = pa.list_(number, 3)
+    known = {Q: vector, PATH: pa.list_(vector), POSE: pa.list_(number, 7), TIMES: pa.list_(number)}
+    if kind == OBSTACLES:
+        fields = {
+            "name": pa.string(),
+            "kind": pa.string(),
+            "size": three,
+            "position": three,
+            "quat_xyzw": pa.list_(number, 4),
+            "vertices": pa.list_(three),
+        }
+        return pa.list_(pa.struct(list(fields.items())))
+    return known[kind] if kind in known else getattr(pa, {"double": "float64"}.get(kind, kind))()
+
+
+def _fixed(pa, values, kind):
+    flat = np.ascontiguousarray(values, dtype=np.float64).ravel()
+    return pa.FixedSizeListArray.from_arrays(pa.array(flat), type=kind)
+
+
+def _ragged(pa, values, kind):
+    offsets = np.concatenate([[0], np.cumsum([len(value) for value in values])]).astype(np.int32)
+    parts = [np.asarray(value, dtype=np.float64).ravel() for value in values]
+    flat = np.concatenate(parts) if parts else np.zeros(0)
+    inner = kind.value_type
+    items = pa.array(flat) if pa.types.is_float64(inner) else _fixed(pa, flat, inner)
+    return pa.ListArray.from_arrays(pa.array(offsets), items, type=kind)
+
+
+def _obstacles(pa, scenes, kind):
+    offsets = np.concatenate([[0], np.cumsum([len(scene) for scene in scenes])]).astype(np.int32)
+    flat = [obstacle for scene in scenes for obstacle in scene]
+    struct = kind.value_type
+    values = {name: [getattr(obstacle, name) for obstacle in flat] for name in Obstacle._fields}
+    fields = []
+    for field in struct:
+        if field.name in ("name", "kind"):
+            fields.append(pa.array(values[field.name], type=field.type))
+        elif field.name == "vertices":
+            fields.append(_ragged(pa, [np.array(rows).reshape(-1, 3) for rows in values["vertices"]], field.type))
+        else:
+            fields.append(_fixed(pa, np.array(values[field.name]), field.type))
+    return pa.ListArray.from_arrays(
+        pa.array(offsets), pa.StructArray.from_arrays(fields, fields=list(struct)), type=kind
+    )

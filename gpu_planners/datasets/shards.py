@@ -1,0 +1,177 @@
+"""The folder of a data set: files of a fixed number of rows, each whole or not there, and what says what they are.
+
+    dataset.json             what the rows depend on, how many there are, how many lie in a file
+    problems-000000.parquet  rows 0 to rows - 1, then the next file
+    .lock                    held by the run that writes
+
+A file is written under another name, brought to the disk, and then takes its name: whatever ends a run, a name stands
+for a whole file.
+"""
+
+import contextlib
+import fcntl
+import io
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..errors import GpuPlannersError
+from ..files import file_path, read_text_file
+from .parquet import arrow
+from .recipe import FORMAT, differences
+from .schema import facts_of, plain_floats
+
+MANIFEST, LOCK, UNFINISHED = "dataset.json", ".lock", ".unfinished"
+MOST_PROBLEMS, MOST_ROWS = 10**12, 1_000_000
+
+
+class DatasetError(GpuPlannersError):
+    """A data set is malformed, of another version, or not what was asked for; the text names the file and the value."""
+
+
+class Shards:
+    """The files of one data set. manifest: {format, problems, rows, recipe, source}"""
+
+    def __init__(self, folder: str | os.PathLike, manifest: dict[str, Any]) -> None:
+        self.folder, self.manifest = Path(folder), manifest
+        self.problems, self.rows = manifest["problems"], manifest["rows"]
+
+    @property
+    def count(self) -> int:
+        """How many files the data set has when it is whole."""
+        return -(-self.problems // self.rows)
+
+    def file(self, number: int) -> Path:
+        """Of this number, from 0."""
+        return self.folder / f"problems-{number:06d}.parquet"
+
+    def span(self, number: int) -> tuple[int, int]:
+        """The first problem of a file and that after its last."""
+        return number * self.rows, min((number + 1) * self.rows, self.problems)
+
+    def missing(self) -> list[int]:
+        """Numbers of the files that are not there, or are not what they should be."""
+        return [number for number in range(self.count) if problem_of_file(self, number)]
+
+    def write(self, number: int, table: Any) -> None:
+        """Write a file; it has its name only when all of it is on the disk. OSError where that is full."""
+        data = io.BytesIO()
+        write_parquet(table, data)
+        write_whole(self.file(number), data.getbuffer())
+
+
+def problem_of_file(shards: Shards, number: int) -> str:
+    """Why a file does not hold the rows that it should, or "". Looks at what stands at its end, not at the rows."""
+    pa, file = arrow(), shards.file(number)
+    first, last = shards.span(number)
+    try:
+        metadata = pa.parquet.read_metadata(file)
+        facts = facts_of(metadata.schema.to_arrow_schema().with_metadata(metadata.metadata))
+    except FileNotFoundError:
+        return "is not there"
+    except (OSError, pa.ArrowException, ValueError) as error:
+        return f"cannot be read: {error}"
+    if facts is None or facts.get("format") != FORMAT or differences(facts.get("recipe"), shards.manifest["recipe"]):
+        return "is of another data set"
+    if metadata.num_rows != last - first:
+        return f"has {metadata.num_rows} rows; expected: {last - first}"
+    return ""
+
+
+def write_parquet(table: Any, file: Any) -> None:
+    """Write a table as every file of a data set is; the same table gives the same bytes."""
+    pa = arrow()
+    floats = plain_floats(table.schema)
+    pa.parquet.write_table(
+        table,
+        file,
+        row_group_size=MOST_ROWS,
+        compression="zstd",
+        use_dictionary=["status", "message", "obstacles.list.element.name", "obstacles.list.element.kind"],
+        use_byte_stream_split=floats,
+    )
+
+
+def write_whole(file: Path, data: Any) -> None:
+    """Write a file under another name, bring it to the disk, and give it its name."""
+    unfinished = file.with_name(f".{file.name}{UNFINISHED}")
+    try:
+        with open(unfinished, "wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(unfinished, file)
+    except OSError:
+        with contextlib.suppress(OSError):
+            unfinished.unlink()  # a full disk has room again
+        raise
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def read_manifest(folder: str | os.PathLike) -> dict[str, Any]:
+    """The manifest of a folder. Raises DatasetError where there is none, or it is of another version."""
+    file = file_path(folder, "a data set", DatasetError) / MANIFEST
+    if not file.is_file():
+        raise DatasetError(f"'{folder}' is no data set: it has no {MANIFEST}")
+    try:
+        manifest = json.loads(read_text_file(file, "data set", DatasetError))
+    except ValueError as error:
+        raise DatasetError(f"'{file}' is not JSON: {error}") from error
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("recipe"), dict):
+        raise DatasetError(f"'{file}' is not the file of a data set")
+    if manifest.get("format") != FORMAT:
+        raise DatasetError(f"'{file}' is of format {manifest.get('format')}; this version reads format {FORMAT}")
+    if not all(isinstance(manifest.get(name), int) and manifest[name] > 0 for name in ("problems", "rows")):
+        raise DatasetError(f"'{file}' does not say how many problems and rows there are")
+    return manifest
+
+
+def open_shards(
+    folder: str | os.PathLike, problems: int, rows: int, recipe: dict[str, Any], source: dict[str, Any]
+) -> Shards:
+    """The files of a data set that is begun, or gone on with; to be called under `locked`.
+
+    Raises DatasetError where the folder holds a data set of another recipe, of other files, or of more problems.
+    """
+    folder = Path(folder)
+    for name, value, most in (("problems", problems, MOST_PROBLEMS), ("rows", rows, MOST_ROWS)):
+        if not 1 <= value <= most:
+            raise DatasetError(f"the number of {name} is {value}; allowed: 1 to {most}")
+    manifest = {"format": FORMAT, "problems": problems, "rows": rows, "recipe": recipe, "source": source}
+    if (folder / MANIFEST).exists():
+        old = read_manifest(folder)
+        found = differences({"rows": old["rows"]} | old["recipe"], {"rows": rows} | recipe)
+        if found:
+            more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
+            raise DatasetError(f"'{folder}' holds another data set: {'; '.join(found[:3])}{more}")
+        if problems < old["problems"]:
+            raise DatasetError(
+                f"'{folder}' holds a data set of {old['problems']} problems, not of {problems}; allowed: as many, "
+                "or more"
+            )
+    elif any(folder.glob("problems-*.parquet")):
+        raise DatasetError(f"'{folder}' has files of a data set, but no {MANIFEST}; take another folder")
+    for file in folder.glob(f".*{UNFINISHED}"):
+        file.unlink()
+    write_whole(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
+    return Shards(folder, manifest)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Make the folder, and keep other runs out of it. The lock goes with the process, however it ends."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / LOCK, "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DatasetError(
+                f"another run is writing the data set '{folder}'; wait for it, or take another folder"
+            ) from None
+        yield

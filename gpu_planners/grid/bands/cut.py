@@ -1,0 +1,73 @@
+"""How a map is cut into bands of whole rows of blocks, one for each rank."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import GridMapError, SettingsError, shown
+from ..checks import whole
+from ..exact.blocks import BLOCK_SIZES
+
+OVERLAP = 1  # rows of blocks that a rank works on beyond its band: a way that wavers along a border stays on one rank
+
+
+@dataclass(frozen=True)
+class Band:
+    """The rows of one rank; empty where first == last.
+
+    rank: whose
+    first, last: its rows are first .. last - 1 of the map
+    top, bottom: those that it works on, top .. bottom - 1: OVERLAP blocks more on each side, within the map
+    rings: does the map go on north and south of those?
+    """
+
+    rank: int
+    first: int
+    last: int
+    top: int
+    bottom: int
+    rings: tuple[bool, bool]
+
+    @property
+    def rows(self) -> int:
+        """How many rows the band has."""
+        return self.last - self.first
+
+
+def plan_bands(rows: int, ranks: int, block_size: int = 32, shares: Sequence[float] | None = None) -> list[Band]:
+    """Bands of a map of so many rows, from the first row to the last.
+
+    shares: (ranks,) how much each rank takes, in proportion; none: all the same. Bands are whole rows of blocks, so
+        that some are empty where there are more ranks than those
+    -> a Band for each rank; together they are all rows, once
+
+    Raises GridMapError, SettingsError.
+    """
+    whole("number of rows", rows, 1, 2**31 - 1, error=GridMapError)
+    whole("number of ranks", ranks, 1, 2**31 - 1)
+    if block_size not in BLOCK_SIZES:
+        raise SettingsError(f"block_size is {shown(block_size)}: use one of {BLOCK_SIZES}")
+    weights = np.ones(ranks) if shares is None else np.asarray(shares, float)
+    if weights.shape != (ranks,) or not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
+        raise SettingsError(f"shares is {shown(shares)}; allowed: {ranks} numbers of 0 or more, not all 0")
+    blocks = -(-rows // block_size)
+    upto = np.cumsum(weights / weights.max())
+    cuts = np.rint(np.concatenate([[0], upto / upto[-1]]) * blocks).astype(int)
+    bands = []
+    for rank, (first, last) in enumerate(zip(cuts[:-1].tolist(), cuts[1:].tolist())):
+        top, bottom = max(0, first - OVERLAP), min(blocks, last + OVERLAP)
+        if first == last:
+            top = bottom = first
+        begin, end, upper, lower = (min(rows, block * block_size) for block in (first, last, top, bottom))
+        bands.append(Band(rank, begin, end, upper, lower, (top > 0, bottom < blocks)))
+    return bands
+
+
+def neighbours(bands: Sequence[Band], rank: int) -> tuple[Band | None, Band | None]:
+    """The bands north and south of a rank's, without the empty ones; None at the map's ends and for an empty band."""
+    held = [band for band in bands if band.rows]
+    if not bands[rank].rows:
+        return None, None
+    at = held.index(bands[rank])
+    return (held[at - 1] if at else None), (held[at + 1] if at + 1 < len(held) else None)

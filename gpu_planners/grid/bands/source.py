@@ -1,0 +1,115 @@
+"""Where the rows of a large map come from: each rank asks for those of its band only."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ...errors import GridMapError, shortened, shown
+from ..checks import whole
+from ..maps.grid_map import HIGHEST_COST, GridMap
+
+STRIP = 64  # rows of a generated map that share a generator of random numbers
+MOST_SIDE = 2**31 - 1  # rows, or columns: starts and goals are int32
+
+
+@dataclass(frozen=True, eq=False)
+class MapRows:
+    """A map, given by its rows.
+
+    rows, cols: of the whole map in tiles
+    read: (first, last) -> (last - first, cols) costs of the rows first .. last - 1: whole numbers, 0 blocked, 1..255
+        cost of entering a tile, as of GridMap. It is called for rows in rising order, and must say the same each time
+        and on every rank
+    """
+
+    rows: int
+    cols: int
+    read: Callable[[int, int], np.ndarray]
+
+    def __post_init__(self):
+        for name in ("rows", "cols"):
+            whole(f"number of {name}", getattr(self, name), 1, MOST_SIDE, error=GridMapError)
+
+    @staticmethod
+    def of_array(costs: np.ndarray) -> "MapRows":
+        """Of anything that has a shape (rows, cols) and can be cut into slices of rows: an array, one in a file
+        (`numpy.memmap`), a data set of h5py or zarr."""
+        shape = getattr(costs, "shape", None)
+        if shape is None or len(shape) != 2:
+            raise GridMapError(f"costs has the shape {shape}; allowed: an array (rows, cols)")
+        return MapRows(int(shape[0]), int(shape[1]), lambda first, last: costs[first:last])
+
+    @staticmethod
+    def of_grid(grid: GridMap) -> "MapRows":
+        """Of a map that fits into memory."""
+        return MapRows.of_array(grid.costs)
+
+    @staticmethod
+    def of_file(path: str | os.PathLike) -> "MapRows":
+        """Of a NumPy file (.npy) of costs (rows, cols), uint8, which every rank's machine must see. Only the rows asked
+        for are read. Raises GridMapError."""
+        try:
+            costs = np.load(Path(path), mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise GridMapError(
+                f"{path}: {shortened(error)}; allowed: a NumPy file .npy of costs (rows, cols)"
+            ) from None
+        if not isinstance(costs, np.ndarray) or costs.ndim != 2 or costs.dtype != np.uint8:
+            what = f"an array {costs.shape} of {costs.dtype}" if isinstance(costs, np.ndarray) else "an archive"
+            raise GridMapError(f"{path} holds {what}; allowed: an array (rows, cols) of uint8 costs")
+        return MapRows.of_array(costs)
+
+    @staticmethod
+    def random(rows: int, cols: int, density: float = 0.2, seed: int = 0) -> "MapRows":
+        """Each tile is an obstacle with probability `density` ([CE12] V). Strips of rows have generators of their own,
+        so that the map does not depend on how it is cut; it is another one than that of `random_map`."""
+        if not 0 <= density <= 1:
+            raise GridMapError(f"density is {shown(density)}; allowed: 0 .. 1")
+
+        def read(first, last):
+            begin, end = first // STRIP, -(-last // STRIP)
+            costs = np.empty(((end - begin) * STRIP, cols), np.uint8)
+            for strip in range(begin, end):
+                drawn = np.random.default_rng((seed, strip)).random((STRIP, cols), np.float32)
+                costs[(strip - begin) * STRIP :][:STRIP] = drawn >= np.float32(density)
+            return costs[first - begin * STRIP :][: last - first]
+
+        return MapRows(rows, cols, read)
+
+    def checked(self, first: int, last: int) -> np.ndarray:
+        """-> (last - first, cols) uint8 of the rows first .. last - 1, looked at. Raises GridMapError."""
+        costs = self.read(first, last)
+        if getattr(costs, "shape", None) != (last - first, self.cols):
+            raise GridMapError(
+                f"rows {first} .. {last - 1} of the map have the shape {getattr(costs, 'shape', None)}; allowed: "
+                f"({last - first}, {self.cols})"
+            )
+        if costs.dtype == np.uint8:
+            return costs
+        try:
+            return GridMap(costs).costs
+        except GridMapError as error:
+            raise GridMapError(f"rows {first} .. {last - 1} of the map, counted from 0: {error}") from None
+
+
+def read_rows(source: MapRows, first: int, last: int, tiles_a_time: int = 1 << 22) -> np.ndarray:
+    """-> (last - first, cols) uint8, read piece by piece"""
+    costs = np.empty((last - first, source.cols), np.uint8)
+    step = max(STRIP, tiles_a_time // source.cols // STRIP * STRIP)
+    row = first
+    while row < last:
+        end = min(last, (row // step + 1) * step)
+        costs[row - first : end - first] = source.checked(row, end)
+        row = end
+    return costs
+
+
+def cost_counts(costs: np.ndarray, tiles_a_time: int = 1 << 22) -> np.ndarray:
+    """(HIGHEST_COST + 1,) int64 tiles of each cost. costs: (rows, cols) uint8, contiguous"""
+    flat, counts = costs.reshape(-1), np.zeros(HIGHEST_COST + 1, np.int64)
+    for begin in range(0, len(flat), tiles_a_time):
+        counts += np.bincount(flat[begin : begin + tiles_a_time], minlength=HIGHEST_COST + 1)
+    return counts
