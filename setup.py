@@ -47,8 +47,8 @@ EXTRAS = {
         "scikit-image>=0.22",
         "tqdm>=4.64",
     ],
-    "dask": ["distributed>=2024.5"],
     "dataset": ["pyarrow>=16,<27"],
+    "dask": ["distributed>=2024.5"],
     "gpu": ["numba-cuda[cu12]>=0.20"],
     "mpi": ["mpi4py>=4.1,<5", "mpich>=4.2,<6"],  # for one machine; a cluster has an MPI of its own: docs/distributed.md
     "ros": ROS_WHEELS,
