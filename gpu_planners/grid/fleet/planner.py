@@ -1,5 +1,6 @@
 """FleetPlanner: agents on one map that never collide."""
 
+import math
 import time
 
 import numpy as np
@@ -29,7 +30,8 @@ DEEPEST = 1024  # agents that push each other in a row
 SHARED_AGENTS = 2048  # fewer are moved on one thread: others take long to wake up
 AREA_SIDE = 32  # tiles of the squares that are searched side by side, and twice as far as agents go
 ONE_AREA = 1 << 12  # tiles of maps that are not cut
-FINEST = 1 << 15  # of weights
+FINEST, SKEW = 1 << 30, 6  # of weights, which fall with the place in the order of priorities, to this power
+IMPROVED = 0.5  # of the agents, the first ones by priority, look for something better in the rest of a budget
 MOST_VISITS = 10  # of an agent in a pass
 
 
@@ -399,16 +401,16 @@ class FleetPlanner:
         else:
             order = order_of(agents, self._progress, self._steps)
         search.rank[order] = np.arange(n)
-        search.weight[order] = np.maximum((FINEST * ((n - np.arange(n)) / (n + 1)) ** 2).astype(np.int64), 1)
+        search.weight[order] = np.maximum((FINEST * ((n - np.arange(n)) / (n + 1)) ** SKEW).astype(np.int64), 1)
         plans.held.fill(NOBODY)
         with one_thread(n < SHARED_AGENTS):
             stepper.inherit(self._broken, agents, options, rules, ranked, plans)
             if self._broken.any():
                 stepper.settle(self._broken, agents, options, rules, plans, search)
             self._pass(order, False, None)
-            rng = np.random.default_rng(self._steps)
+            rng, first = np.random.default_rng(self._steps), order[: math.ceil(IMPROVED * n)]
             while self.settings.neighbourhood_search and time.perf_counter() < until:
-                self._pass(rng.permutation(order), True, until)
+                self._pass(rng.permutation(first), True, until)
         action = np.full(n, self.motion.wait, np.int32)
         stepper.advance(agents, options, self.motion.headings, self._paces.ticks, self._paces.rests, plans, action)
         self._broken[:] = 0
