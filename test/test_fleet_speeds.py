@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from gpu_planners.device import cuda_problem
 from gpu_planners.grid import FleetPlanner, GridMap
 from gpu_planners.grid.fleet import FleetStatus, Settings, conflicts
 from gpu_planners.grid.maps.generated import largest_component
@@ -138,3 +139,26 @@ def test_a_plan_knows_each_agents_speed(following):
     assert (plan.status == FleetStatus.SOLVED).all() and (plan.costs >= plan.lower_bounds).all()
     away = np.abs(starts - goals).sum(axis=1)
     assert (plan.lower_bounds >= away * speeds[:, 0] - (speeds[:, 0] - 1)).all()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(bool(cuda_problem()), reason=f"no CUDA device: {cuda_problem()}")
+@pytest.mark.parametrize("motion", ["four", "turning"])
+def test_cuda_moves_agents_of_all_speeds_as_the_cpu(motion):
+    """Also when slower ones come, whose options the device does not have yet."""
+    free = largest_component(np.random.default_rng(4).uniform(size=(40, 50)) > 0.1)
+    tiles = np.random.default_rng(5).permutation(np.argwhere(free))
+    starts, goals, speeds = tiles[:300], tiles[500:801], mixed(300, 2, np.random.default_rng(6))
+    both = []
+    for device in ("cpu", "cuda"):
+        planner = FleetPlanner(GridMap(free, connectivity=4), motion, device, Settings(horizon=4))
+        planner.start(starts, speeds=speeds)
+        walked = []
+        for step in range(60):
+            if step == 20:
+                taken = set(map(tuple, np.concatenate([planner.positions, *walked[-2:]])))
+                planner.add([next(tile for tile in tiles if tuple(tile) not in taken)], speeds=[[4, 3]])
+            planner.step(goals[: len(planner.positions)])
+            walked.append(planner.positions)
+        both.append(walked)
+    assert all((one == other).all() for one, other in zip(*both))

@@ -8,7 +8,6 @@ from ..checks import array_of
 from ..maps.grid_map import GridMap
 
 FARTHEST = 2**31 - 1  # of a row or column, either way
-SLOWEST = 5  # ticks of an action
 
 
 def checked_grid(grid: GridMap) -> GridMap:
