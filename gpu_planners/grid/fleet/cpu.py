@@ -4,10 +4,11 @@ import numba
 import numpy as np
 
 from ...parallel.threads import one_thread
-from . import stepper
+from . import ranking
 from .fields import Lanes, plan_fields
 from .motion import Options
 from .repair import Change, repair_fields
+from .state import Agents, Ranked, Rules
 
 SHARED_AGENTS = 2048  # fewer are ranked on one thread: others take long to wake up
 
@@ -18,10 +19,15 @@ class CpuFleet:
     lanes: the map; options: of the agents; rules
     """
 
-    def __init__(self, lanes: Lanes, options: Options, rules: stepper.Rules):
-        self._lanes, self._options, self._rules = lanes, options, rules
-        self._most_steps = int(np.diff(options.first_step).max())
+    def __init__(self, lanes: Lanes, options: Options, rules: Rules):
+        self._lanes = lanes
+        self.take_options(options, rules)
         self._values = np.zeros((0, lanes.free.size * lanes.headings), np.uint8)
+
+    def take_options(self, options: Options, rules: Rules):
+        """Take what agents can do now, and when they conflict."""
+        self._options, self._rules = options, rules
+        self._most_steps = int(np.diff(options.first_step).max())
 
     def grow(self, before: int, rows: int):
         """Make room for so many fields; the first `before` stay."""
@@ -45,10 +51,10 @@ class CpuFleet:
         """-> (states,) uint8, modulo 256"""
         return self._values[slot]
 
-    def rank(self, agents: stepper.Agents, ranked: stepper.Ranked):
+    def rank(self, agents: Agents, ranked: Ranked):
         """Find every agent's options and cost to go."""
         with one_thread(len(agents.tile) < SHARED_AGENTS):
             members = numba.get_num_threads()
-            stepper.rank_all(
+            ranking.rank_all(
                 agents, self._options, self._values, self._lanes, self._rules, ranked, self._most_steps, members
             )

@@ -7,10 +7,11 @@ import numpy as np
 from numba import cuda
 
 from ...device import cuda_jit
-from . import stepper
+from . import ranking
 from .fields import UNREACHED, WRAP, Lanes, ahead, plan_fields
 from .motion import Options
 from .repair import Change
+from .state import Agents, Ranked, Rules
 
 THREADS = 256
 BLOCKS_OF = 4  # searches at once on each multiprocessor
@@ -20,24 +21,28 @@ RANK_THREADS = 128
 class CudaFleet:
     """The same as `CpuFleet` on a device "cuda:N"."""
 
-    def __init__(self, lanes: Lanes, options: Options, rules: stepper.Rules, device: str):
+    def __init__(self, lanes: Lanes, options: Options, rules: Rules, device: str):
         self._index = int(device.partition(":")[2] or 0)
         self._host_lanes, self._states = lanes, lanes.free.size * lanes.headings
-        self._most_steps = int(np.diff(options.first_step).max())
-        self._n = -1
         self._state: Any = None
         self._staged: Any = None
         self._ranked: Any = None
         with cuda.gpus[self._index]:
             blocks = BLOCKS_OF * cuda.get_current_device().MULTIPROCESSOR_COUNT
             self._lanes = lanes._replace(free=cuda.to_device(lanes.free), forward=cuda.to_device(lanes.forward))
-            arrays: Any = (cuda.to_device(a) if isinstance(a, np.ndarray) else a for a in options)
-            self._options = Options(*arrays)
-            self._rules = rules._replace(near=cuda.to_device(rules.near))
             self._blocks = min(blocks, max(1, (1 << 32) // (12 * self._states)))
             self._cost = cuda.device_array((self._blocks, self._states), np.int32)
             self._open = cuda.device_array((self._blocks, 2, self._states), np.int32)
             self._values = cuda.device_array((1, self._states), np.uint8)
+        self.take_options(options, rules)
+
+    def take_options(self, options: Options, rules: Rules):
+        """See `CpuFleet`."""
+        self._most_steps, self._n = int(np.diff(options.first_step).max()), -1  # room for agents is made anew
+        with cuda.gpus[self._index]:
+            arrays: Any = (cuda.to_device(a) if isinstance(a, np.ndarray) else a for a in options)
+            self._options = Options(*arrays)
+            self._rules = rules._replace(near=cuda.to_device(rules.near))
 
     def grow(self, before: int, rows: int):
         """See `CpuFleet`."""
@@ -79,7 +84,7 @@ class CudaFleet:
         with cuda.gpus[self._index]:
             return self._values[slot].copy_to_host()
 
-    def rank(self, agents: stepper.Agents, ranked: stepper.Ranked):
+    def rank(self, agents: Agents, ranked: Ranked):
         """See `CpuFleet`."""
         n, most = ranked.option.shape
         if not n:
@@ -91,7 +96,7 @@ class CudaFleet:
                     cuda.device_array((fields, n), np.int32),
                     cuda.pinned_array((fields, n), np.int32),
                 )
-                self._ranked = stepper.Ranked(
+                self._ranked = Ranked(
                     cuda.device_array(n, np.int32), *(cuda.device_array((n, most), np.int32) for _ in range(2))
                 )
                 self._scratch = cuda.device_array((n, self._most_steps, 3), np.int32)
@@ -111,20 +116,20 @@ class CudaFleet:
 @functools.cache
 def rank_kernel():
     """kernel(state, options, values, lanes, rules, ranked, scratch): an agent to each thread; state: (fields, N) int32,
-    rows as of `stepper.Agents`"""
+    rows as of `Agents`"""
 
     @cuda_jit
     def rank(state, options, values, lanes, rules, ranked, scratch):
         a = cuda.grid(1)
         if a >= state.shape[1]:
             return
-        agents = stepper.Agents(
+        agents = Agents(
             state[0], state[1], state[2], state[3], state[4], state[5], state[6], state[7], state[8], state[9],
             state[10], state[11],
         )  # fmt: skip
         if agents.there[a] and not agents.still[a]:
-            stepper.follow(a, agents, values, lanes)
-            stepper.rank_options(a, agents, options, values, lanes, rules, scratch[a], ranked)
+            ranking.follow(a, agents, values, lanes)
+            ranking.rank_options(a, agents, options, values, lanes, rules, scratch[a], ranked)
 
     return rank
 

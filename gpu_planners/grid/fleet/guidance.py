@@ -13,6 +13,7 @@ from ...errors import GridMapError, shown
 from ...files import file_path
 from ..checks import array_of
 from ..maps.grid_map import GridMap
+from .arguments import checked_grid
 from .fields import MOST_DIFFERENCE
 from .motion import COLS_AHEAD, EAST, NORTH, ROWS_AHEAD, SOUTH, WEST
 
@@ -20,6 +21,7 @@ UNIT, AGAINST, TURN = 4, 10, 1  # of lanes: a move along one, against one, a qua
 MOST_COST = MOST_DIFFERENCE - 4 * TURN  # an agent that turns round, moves and turns round undoes a move
 CROWDED = 3  # moves along a lane that a move to a tile costs more where somebody always waits
 SHORTEST_LANE = 4  # tiles
+ROUNDING = 1e-6  # of a part of the time that was added up
 FILE_KEYS = "moves", "unit", "turn"
 
 
@@ -55,7 +57,7 @@ class Guidance:
 
         Raises GridMapError for costs that are too high.
         """
-        moves = np.ones((*grid.shape, 4), np.uint8)
+        moves = np.ones((*checked_grid(grid).shape, 4), np.uint8)
         if not grid.uniform_cost and grid.least_cost:
             highest = int(grid.costs.max())
             if highest > MOST_COST:
@@ -69,7 +71,7 @@ class Guidance:
     def lanes(cls, grid: GridMap) -> "Guidance":
         """One-way lanes: straight runs of free tiles that lie side by side lead to opposite sides in turn; a move
         against one costs 2.5 times as much. Short runs, as across a street, lead nowhere."""
-        free = grid.costs > 0
+        free = checked_grid(grid).costs > 0
         moves = np.full((*grid.shape, 4), UNIT, np.uint8)
         along = _directions(np.ascontiguousarray(free))
         moves[..., WEST][along > 0] = moves[..., EAST][along < 0] = AGAINST
@@ -87,10 +89,16 @@ class Guidance:
         """The same where moves to tiles cost more that agents wait on.
 
         waiting: (rows, cols) float, which part of the time somebody waits there
+
+        Raises GridMapError.
         """
         share = array_of(waiting, "waiting")
-        if share.shape != self.moves.shape[:2] or not np.isfinite(share).all():
-            raise GridMapError(f"waiting has the shape {share.shape}; allowed: finite numbers {self.moves.shape[:2]}")
+        if share.shape != self.moves.shape[:2]:
+            raise GridMapError(f"waiting has the shape {share.shape}; allowed: {self.moves.shape[:2]}")
+        right = (share >= 0) & (share < 1 + ROUNDING)
+        if not right.all():
+            row, col = np.argwhere(~right)[0]
+            raise GridMapError(f"waiting[{row}, {col}] is {share[row, col]}; allowed: 0 .. 1, a part of the time")
         more = np.pad(CROWDED * self.unit * share.astype(np.float64), 1)
         moves = self.moves.astype(np.float64)
         for direction, row, col in zip((EAST, SOUTH, WEST, NORTH), ROWS_AHEAD, COLS_AHEAD):
@@ -99,8 +107,8 @@ class Guidance:
         return Guidance(np.clip(np.rint(moves), 1, most).astype(np.int64), self.unit, self.turn)
 
     def save(self, path: str | os.PathLike):
-        """Write a file for `load` (NumPy's .npz)."""
-        with open(path, "wb") as file:
+        """Write a file for `load` (NumPy's .npz). Raises GridMapError for what is no path, and OSError."""
+        with open(file_path(path, "guidance", GridMapError), "wb") as file:
             np.savez_compressed(file, moves=self.moves, unit=self.unit, turn=self.turn)
 
     @classmethod

@@ -16,9 +16,9 @@ from .plan import PARTLY, STUCK, FleetPlan, FleetStatus
 PATIENCE = 300  # steps without another agent at its goal, beyond the longest way, after which it ends
 
 
-def step_and_stay(fleet, instance, faces, until, began):
-    """Plan by the rules of a fleet. instance: oneshot.Instance; faces: (N,) int32 -> FleetPlan"""
-    walked, headings, least, message = walk(fleet, instance, faces, until)
+def step_and_stay(fleet, instance, faces, speeds, until, began):
+    """Plan by the rules of a fleet. instance: Instance; faces: (N,) int32; speeds: (N, 2) int32 -> FleetPlan"""
+    walked, headings, least, message = walk(fleet, instance, faces, speeds, until)
     has_goal, steps = instance.goal >= 0, len(walked) - 1
     ends = np.full((len(has_goal), 2), -1, np.int32)
     ends[has_goal] = instance.place[instance.goal[has_goal]]
@@ -33,7 +33,7 @@ def step_and_stay(fleet, instance, faces, until, began):
     return FleetPlan(status, walked, headings, ends, costs, least, taken, taken, message)
 
 
-def walk(fleet, instance, faces, until):
+def walk(fleet, instance, faces, speeds, until):
     """Step until all agents are at their goals, or no more of them get there, or the time is over.
 
     -> (steps + 1, N, 2) int32 [row, col], -1 where an agent is not on the map; (steps + 1, N) int32 headings
@@ -44,15 +44,14 @@ def walk(fleet, instance, faces, until):
     own = type(fleet)(fleet.grid, fleet.motion.name, "cpu", settings, steps)
     own.hold_goals()
     n, some = len(instance.start), np.flatnonzero(instance.start >= 0)
-    own.start(instance.place[instance.start[some]], faces[some] if fleet.motion.headings > 1 else None)
+    own.start(instance.place[instance.start[some]], faces[some] if fleet.motion.headings > 1 else None, speeds[some])
     wanted = instance.goal[some] >= 0
     goals = np.where(wanted[:, None], instance.place[instance.goal[some]], -1)
     walked, turned = [own.positions], [own.headings]
-    quickest = settings.ticks_per_move
-    if fleet.motion.headings > 1:
-        quickest = min(quickest, settings.ticks_per_turn)
+    ticks = speeds[some, 0]
+    quickest = speeds[some].min(axis=1) if fleet.motion.headings > 1 else ticks
     actions = np.where(wanted, own.steps_to_go(goals), 0)
-    least = np.maximum(actions * quickest - (settings.ticks_per_move - 1), actions)  # an agent counts where it moves to
+    least = np.maximum(actions * quickest - (ticks - 1), actions)  # an agent counts where it moves to
     most, last = -1, 0
     message = "solved"
     while not (there := (walked[-1] == goals).all(axis=1))[wanted].all():

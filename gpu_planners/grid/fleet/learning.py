@@ -2,13 +2,17 @@
 
 import numpy as np
 
-from ...errors import GridMapError, SettingsError, shown
+from ...errors import GridMapError
 from ...parallel.sampling import folded_seed
+from ..checks import whole
 from ..maps.generated import largest_component
 from ..maps.grid_map import GridMap
+from .arguments import checked_grid
 from .guidance import GUIDANCE, Guidance
 from .planner import FleetPlanner
 from .settings import Settings
+
+MOST = 2**31 - 1  # agents, rounds, steps
 
 
 def learn_guidance(
@@ -26,16 +30,15 @@ def learn_guidance(
     The first rounds use each kind of guidance that needs no learning; those that follow make moves to tiles cost more
     where agents waited in the round before.
 
-    rounds: at least 1; steps: of each, at least 1
+    rounds: at least 1; steps: of each, at least 1; seed: any integer
     -> the best guidance, and the goals that were reached in a step of each round (rounds,)
 
     Raises SettingsError for numbers that are not positive, GridMapError where the agents have no place.
     """
-    if not isinstance(grid, GridMap):
-        raise GridMapError(f"grid is a {type(grid).__name__}; allowed: a GridMap")
-    for name, value in (("agents", agents), ("rounds", rounds), ("steps", steps)):
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-            raise SettingsError(f"{name} is {shown(value)}; allowed: whole numbers from 1")
+    checked_grid(grid)
+    agents, rounds, steps = (
+        whole(name, value, 1, MOST) for name, value in (("agents", agents), ("rounds", rounds), ("steps", steps))
+    )
     kinds = [make(grid) for make in GUIDANCE.values()]
     best, base = kinds[0], kinds[0].finer()
     reached: list[float] = []

@@ -5,6 +5,9 @@ from enum import IntEnum
 
 import numpy as np
 
+from ...errors import GridMapError
+from ..checks import whole
+
 
 class FleetStatus(IntEnum):
     """How one agent's query ended."""
@@ -93,5 +96,6 @@ class FleetPlan:
         return int(self.lower_bounds.max(initial=0))
 
     def text(self, agent: int) -> str:
-        """What became of an agent."""
+        """What became of an agent. Raises GridMapError for a number that no agent has."""
+        agent = whole("agent", agent, 0, len(self.status) - 1, error=GridMapError)
         return f"agent {agent}: {STATUS_TEXT[FleetStatus(int(self.status[agent]))]}"

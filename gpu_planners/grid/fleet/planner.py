@@ -1,5 +1,6 @@
 """FleetPlanner: agents on one map that never collide."""
 
+import math
 import time
 
 import numpy as np
@@ -8,26 +9,29 @@ from numpy.typing import ArrayLike
 from ...device import refuse_forked, resolve_device, told_if_slow
 from ...errors import GridMapError, SettingsError, shown
 from ...parallel.threads import one_thread
-from ..checks import array_of, number
+from ..checks import number
 from ..maps.grid_map import GridMap
 from . import oneshot, stepper
-from .arguments import checked_headings, checked_tiles
+from .arguments import checked_grid, checked_headings, checked_numbers, checked_tiles
 from .cpu import CpuFleet
-from .fields import FieldStore, Lanes
+from .fields import FieldStore
 from .guidance import GUIDANCE, Guidance
-from .motion import MOTIONS, Motion, Speed, options_of, slowest
+from .layout import lanes_of
+from .motion import MOTIONS, Motion
 from .plan import FleetPlan
+from .priorities import forget, new_progress, order_of, order_of_holders
 from .repair import Change
 from .settings import Settings
+from .speeds import Paces, checked_speeds, speed_of
+from .state import NOBODY, Agents, Plans, Ranked, Rules
 
 LONGEST_STEP = 86_400.0  # seconds
 DEEPEST = 1024  # agents that push each other in a row
 SHARED_AGENTS = 2048  # fewer are moved on one thread: others take long to wake up
 AREA_SIDE = 32  # tiles of the squares that are searched side by side, and twice as far as agents go
 ONE_AREA = 1 << 12  # tiles of maps that are not cut
-PATIENCE = 64  # steps without coming nearer to its goal, after which an agent may go first, by lot
-LOTS = 200  # of so many agents one goes first at a time
-FINEST = 1 << 15  # of weights
+FINEST, SKEW = 1 << 30, 6  # of weights, which fall with the place in the order of priorities, to this power
+IMPROVED = 0.5  # of the agents, the first ones by priority, look for something better in the rest of a budget
 MOST_VISITS = 10  # of an agent in a pass
 
 
@@ -53,8 +57,7 @@ class FleetPlanner:
         settings: Settings | None = None,
         guidance: Guidance | None = None,
     ):
-        if not isinstance(grid, GridMap):
-            raise GridMapError(f"grid is a {type(grid).__name__}; allowed: a GridMap")
+        checked_grid(grid)
         if not isinstance(motion, str) or motion not in MOTIONS:
             raise SettingsError(f"motion is {shown(motion)}: use one of {', '.join(MOTIONS)}")
         if settings is not None and not isinstance(settings, Settings):
@@ -86,30 +89,27 @@ class FleetPlanner:
         self._near = s.size - 1 + s.safety_distance  # so far apart two agents are too near, in rows and in columns
         self._pad = max(1, self._near)
         self._rows, self._cols = self.grid.rows + 2 * self._pad, self.grid.cols + 2 * self._pad
-        self._speed = Speed(s.ticks_per_move, s.ticks_per_turn if self.motion.headings > 1 else 1)
-        horizon = s.horizon
-        if horizon < max(self._speed):
-            raise SettingsError(
-                f"horizon is {horizon} ticks; allowed: at least {max(self._speed)}, what the longest action takes"
-            )
-        self._options = options_of(self.motion, (self._speed,), horizon, self._cols)
-        self._rests = slowest(self._speed) + 1
-        plain = self._near == 0 and s.following and max(self._speed) == 1
+        self._paces = Paces((speed_of(self.motion, s),), self.motion, s.horizon, self._cols)
         span = np.arange(-self._near, self._near + 1)
         near = (span[:, None] * self._cols + span).ravel()
-        self._rules = stepper.Rules(
-            np.array(near[np.argsort(np.abs(near))], np.int32), s.following, horizon, False, plain
-        )
+        near = np.array(near[np.argsort(np.abs(near))], np.int32)
+        self._rules = Rules(near, s.following, s.horizon, False, self._is_plain(self._paces))
         self._number, self._steps = 0, 0
         self._waited: np.ndarray | None = None  # by tile, since costs were adapted last
         self._crowds: np.ndarray | None = None
-        self._set_agents(np.zeros(0, np.int32), np.zeros(0, np.int32))
+        self._set_agents(*(np.zeros(0, np.int32) for _ in range(3)))
         self._take_lanes()
+
+    def _is_plain(self, paces):
+        return self._near == 0 and self.settings.following and paces.one_tick
+
+    def _lanes_without_agents(self):
+        return lanes_of(self.grid, self.motion, self.settings.size, self._guidance, self._pad)
 
     def _lanes_now(self):
         """`Lanes` of the map, the guidance and the crowds as they are now; agents that stand for good are obstacles."""
         guidance = self._guidance if self._crowds is None else self._guidance.with_crowds(self._crowds)
-        lanes, agents = lanes_of(self.grid, self.motion, self.settings, guidance, self._pad), self._agents
+        lanes, agents = lanes_of(self.grid, self.motion, self.settings.size, guidance, self._pad), self._agents
         stand = np.flatnonzero((agents.still > 0) & (agents.there > 0))
         lanes.free[agents.tile[stand]] = lanes.free[agents.origin[stand]] = 0
         return lanes
@@ -124,10 +124,10 @@ class FleetPlanner:
 
     def _open_engine(self):
         if self.device == "cpu":
-            return CpuFleet(self._lanes, self._options, self._rules)
+            return CpuFleet(self._lanes, self._paces.options, self._rules)
         from .cuda import CudaFleet
 
-        return CudaFleet(self._lanes, self._options, self._rules, self.device)
+        return CudaFleet(self._lanes, self._paces.options, self._rules, self.device)
 
     @property
     def guidance(self) -> Guidance:
@@ -161,42 +161,63 @@ class FleetPlanner:
 
     # ------------------------------------------------------------------------------------------------ agents
 
-    def _set_agents(self, tiles, headings):
-        n = len(tiles)
+    def _set_agents(self, tiles, headings, tables):
+        """Put agents (N,) in place of those there are; the paces know their tables."""
+        n, options = len(tiles), self._paces.options
         zero, none = np.zeros(n), np.full(n, -1)
-        fields = tiles, headings, tiles, zero, none, none, zero + 1, zero, zero, tiles, headings, zero + 1
-        self._agents = stepper.Agents(*(np.array(values, np.int32) for values in fields))
+        fields = tiles, headings, tiles, tables, none, none, zero + 1, zero, zero, tiles, headings, zero + 1
+        self._agents = Agents(*(np.array(values, np.int32) for values in fields))
         self._broken = np.ones(n, np.uint8)
-        self._since, self._stalled = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        self._nearest = np.full(n, 2**31 - 1, np.int64)
-        most = self._options.most_tracks
-        self._ranked = stepper.Ranked(np.zeros(n, np.int32), *(np.zeros((n, most), np.int32) for _ in range(2)))
-        held = np.full((self._rows * self._cols, self._rules.horizon + 1), stepper.NOBODY, np.int32)
-        self._plans = stepper.Plans(np.full(n, self._options.stay[0], np.int32), np.zeros(n, np.int32), held)
+        self._progress = new_progress(n)
+        self._make_ranked()
+        held = np.full((self._rows * self._cols, self._rules.horizon + 1), NOBODY, np.int32)
+        self._plans = Plans(options.stay[tables].astype(np.int32), np.zeros(n, np.int32), held)
         stack = (np.zeros((1, min(n, DEEPEST) + 1), np.int32) for _ in range(4))
         self._search = stepper.Search(
             *stack, np.zeros(n, np.uint8), *(np.zeros(n, np.int32) for _ in range(3)), np.ones(n, np.int64), MOST_VISITS
         )
 
-    def start(self, starts: ArrayLike, headings: ArrayLike | None = None):
+    def _make_ranked(self):
+        n, most = len(self._agents.tile), self._paces.options.most_tracks
+        self._ranked = Ranked(np.zeros(n, np.int32), *(np.zeros((n, most), np.int32) for _ in range(2)))
+
+    def _take_paces(self, paces):
+        """Let agents have the speeds that `paces` knows; those that there are keep theirs."""
+        if paces is self._paces:
+            return
+        before, agents, plans = self._paces, self._agents, self._plans
+        agents.table[:], plans.option[:] = before.moved(agents.table, plans.option, paces)
+        self._paces, self._rules = paces, self._rules._replace(plain=self._is_plain(paces))
+        self._make_ranked()
+        self._engine.take_options(paces.options, self._rules)
+
+    def start(self, starts: ArrayLike, headings: ArrayLike | None = None, speeds: ArrayLike | None = None):
         """Put agents on the map, in place of those there are.
 
         starts: (N, 2) int [row, col]; headings: (N,) int, 0 east, 1 south, 2 west, 3 north; None: all face east
+        speeds: (N, 2) int ticks that a move and a quarter turn of each agent take; None: as the settings say
 
         Raises GridMapError, which names the agent, where a start is no free tile or two agents are too near.
         """
         refuse_forked()
-        places = checked_tiles(starts, "starts")
-        faces = checked_headings(headings, len(places), self.motion.headings)
+        places, faces, paces = self._checked(starts, headings, speeds)
         changed = self._crowds is not None or (self._agents.still > 0).any()  # by the agents before these
         lanes = self._lanes
         if changed:
-            lanes = lanes_of(self.grid, self.motion, self.settings, self._guidance, self._pad)
+            lanes = self._lanes_without_agents()
         self._refuse_bad(places, len(places), lanes.free)
         self._number, self._steps, self._waited, self._crowds = 0, 0, None, None
-        self._set_agents(self._tiles(places), faces)
+        self._set_agents(*(np.zeros(0, np.int32) for _ in range(3)))
+        self._take_paces(self._paces.only(paces))
+        self._set_agents(self._tiles(places), faces, self._paces.tables(paces))
         if changed:
             self._take_lanes(lanes)
+
+    def _checked(self, starts, headings, speeds):
+        """-> (N, 2) int64 [row, col], (N,) int32 headings, (N, 2) int32 ticks"""
+        places = checked_tiles(starts, "starts")
+        faces = checked_headings(headings, len(places), self.motion.headings)
+        return places, faces, checked_speeds(speeds, len(places), self.motion, self.settings)
 
     def _refuse_outside(self, places, numbers):
         inside = ((places >= 0) & (places < self.grid.shape)).all(axis=1)
@@ -233,42 +254,45 @@ class FleetPlanner:
         same = np.flatnonzero(np.diff(tiles[order]) == 0)
         return order[same[0] : same[0] + 2] if len(same) else None
 
-    def add(self, starts: ArrayLike, headings: ArrayLike | None = None) -> np.ndarray:
+    def add(self, starts: ArrayLike, headings: ArrayLike | None = None, speeds: ArrayLike | None = None) -> np.ndarray:
         """Put more agents on the map, between steps; takes and raises what `start` does -> (K,) int their numbers"""
         refuse_forked()
-        places = checked_tiles(starts, "starts")
-        faces = checked_headings(headings, len(places), self.motion.headings)
+        places, faces, paces = self._checked(starts, headings, speeds)
         before, n = self._agents, len(self._agents.tile)
         taken = np.unique(np.concatenate([before.tile[before.there > 0], before.origin[before.there > 0]]))
         self._refuse_bad(np.concatenate([places, self._places(taken)]), len(places), self._lanes.free)
-        kept = *before, self._plans.option, self._since, self._stalled, self._nearest, self._broken
-        self._set_agents(np.r_[before.tile, self._tiles(places)], np.r_[before.heading, faces])
-        for old, new in zip(
-            kept, (*self._agents, self._plans.option, self._since, self._stalled, self._nearest, self._broken)
-        ):
+        self._take_paces(self._paces.also(paces))
+        kept = *before, *self._progress, self._plans.option, self._broken
+        tables = np.r_[before.table, self._paces.tables(paces)]
+        self._set_agents(np.r_[before.tile, self._tiles(places)], np.r_[before.heading, faces], tables)
+        for old, new in zip(kept, (*self._agents, *self._progress, self._plans.option, self._broken)):
             new[:n] = old
         return np.arange(n, len(self._agents.tile))
 
     def remove(self, agents: ArrayLike):
         """Take agents off the map. agents: (K,) int numbers, which are not given again
 
-        Raises GridMapError for a number that no agent has.
+        Raises GridMapError for a number that no agent has, or that comes twice; nothing has changed then.
         """
-        numbers = self._checked_numbers(agents)
+        numbers = checked_numbers(agents, "agents", self._agents.there)
+        once, count = np.unique(numbers, return_counts=True)
+        if len(once) < len(numbers):
+            raise GridMapError(f"agents names {once[count > 1][0]} more than once; allowed: each agent once")
         self._agents.there[numbers] = 0
         self._agents.goal[numbers] = self._agents.slot[numbers] = -1
-        self._since[numbers] = 0
+        self._progress.since[numbers] = 0
 
     def observe(self, positions: ArrayLike, headings: ArrayLike | None = None, still: ArrayLike = ()):
         """Say where agents really are, before a step. Who is not where the planner had it stands for a tick.
 
         positions: (N, 2) int [row, col]; a negative row: nothing is known of it, it is taken to be where it was
         headings: (N,) int; None: those that the planner has
-        still: numbers of agents that do not move, whatever they are told (broken down, lost); all others do
+        still: (K,) int numbers of agents that do not move, whatever they are told (broken down, lost); all others do
 
-        Raises GridMapError where two agents are on one tile, or one is outside the map; nothing has changed then.
+        Raises GridMapError where two agents are on one tile, or one is outside the map, or `still` names one that is
+        not there; nothing has changed then.
         """
-        agents = self._agents
+        agents, stay = self._agents, self._paces.options.stay
         places = checked_tiles(positions, "positions")
         if len(places) != len(agents.tile):
             raise GridMapError(f"positions has {len(places)} rows; allowed: {len(agents.tile)}, one for each agent")
@@ -285,18 +309,15 @@ class FleetPlanner:
             a, b = there[list(pair)]
             raise GridMapError(f"agents {a} and {b} are both at {places[a].tolist()}")
         stands = np.zeros(len(places), np.uint8)
-        stands[self._checked_numbers(still)] = 1
+        stands[checked_numbers(still, "still", agents.there)] = 1
         off = seen & ((tiles != agents.tile) | (faces != agents.heading))
         self._broken[off] = 1
-        agents.tile[off], agents.heading[off], agents.origin[off], agents.table[off] = (
-            tiles[off],
-            faces[off],
-            tiles[off],
-            0,
-        )
-        self._plans.option[off] = self._options.stay[0]
+        agents.tile[off] = agents.origin[off] = tiles[off]
+        agents.heading[off] = faces[off]
+        agents.table[off] -= agents.table[off] % self._paces.rests
         self._broken[stands > agents.still] = 1
-        self._plans.option[agents.still > 0] = self._options.stay[0]
+        stay_now = off | (agents.still > 0)
+        self._plans.option[stay_now] = stay[agents.table[stay_now]]
         agents.fresh[off | (agents.still > stands)] = 1
         stood = agents.still.astype(bool)
         agents.still[:] = stands
@@ -332,7 +353,7 @@ class FleetPlanner:
             self._engine.take_map(after)
             self._lanes = after
             self._agents.fresh[:] = 1
-        stepper.find_blocked(self._broken, self._agents, self._options, self._lanes.free, self._plans)
+        stepper.find_blocked(self._broken, self._agents, self._paces.options, self._lanes.free, self._plans)
 
     @property
     def memory_bytes(self) -> int:
@@ -342,15 +363,7 @@ class FleetPlanner:
     @property
     def stuck(self) -> np.ndarray:
         """(K,) int agents that have been on the way to a goal for longer than `stuck_after` steps."""
-        return np.flatnonzero(self._since > self.settings.stuck_after)
-
-    def _checked_numbers(self, agents):
-        numbers = array_of(agents, "agents").reshape(-1)
-        if len(numbers) and (
-            numbers.dtype.kind not in "iu" or numbers.min() < 0 or numbers.max() >= len(self._agents.tile)
-        ):
-            raise GridMapError(f"agents is {shown(agents)}; allowed: whole numbers 0 .. {len(self._agents.tile) - 1}")
-        return numbers.astype(np.int64)
+        return np.flatnonzero(self._progress.since > self.settings.stuck_after)
 
     # ------------------------------------------------------------------------------------------------ steps
 
@@ -368,7 +381,8 @@ class FleetPlanner:
         """Move every agent by one tick; the planner takes for granted that they do so (else: `observe`).
 
         goals: (N, 2) int [row, col] of every agent, or a negative row where it has none; an agent that is at its goal
-            when a step begins stays there unless others need the place
+            when a step begins stays there unless others need the place, and one whose goal is blocked or cut off never
+            gets there
         budget_s: seconds that may be used to make the step better than its first solution, which is always found
 
         -> (N,) int actions: of "turning" 0 forward, 1 clockwise, 2 counter-clockwise, 3 wait; of "four" 0 east, 1
@@ -386,7 +400,7 @@ class FleetPlanner:
         self._take_goals(goals)
         agents, options, rules, ranked, plans, search = (
             self._agents,
-            self._options,
+            self._paces.options,
             self._rules,
             self._ranked,
             self._plans,
@@ -394,26 +408,28 @@ class FleetPlanner:
         )
         n = len(agents.tile)
         self._engine.rank(agents, ranked)
-        order = self._order()
+        if rules.holding:
+            order = order_of_holders(agents, self._progress)
+        else:
+            order = order_of(agents, self._progress, self._steps)
         search.rank[order] = np.arange(n)
-        search.weight[order] = np.maximum((FINEST * ((n - np.arange(n)) / (n + 1)) ** 2).astype(np.int64), 1)
-        plans.held.fill(stepper.NOBODY)
+        search.weight[order] = np.maximum((FINEST * ((n - np.arange(n)) / (n + 1)) ** SKEW).astype(np.int64), 1)
+        plans.held.fill(NOBODY)
         with one_thread(n < SHARED_AGENTS):
             stepper.inherit(self._broken, agents, options, rules, ranked, plans)
             if self._broken.any():
                 stepper.settle(self._broken, agents, options, rules, plans, search)
             self._pass(order, False, None)
-            rng = np.random.default_rng(self._steps)
+            rng, first = np.random.default_rng(self._steps), order[: math.ceil(IMPROVED * n)]
             while self.settings.neighbourhood_search and time.perf_counter() < until:
-                self._pass(rng.permutation(order), True, until)
+                self._pass(rng.permutation(first), True, until)
         action = np.full(n, self.motion.wait, np.int32)
-        speeds = np.array(self._speed, np.int32)
-        stepper.advance(agents, options, self.motion.headings, speeds, self._rests, plans, action)
+        stepper.advance(agents, options, self.motion.headings, self._paces.ticks, self._paces.rests, plans, action)
         self._broken[:] = 0
         if self.settings.adapt_every:
             self._adapt()
-        self._since += 1
-        self._since[(agents.tile == agents.goal) | (agents.goal < 0)] = 0
+        self._progress.since[:] += 1
+        self._progress.since[(agents.tile == agents.goal) | (agents.goal < 0)] = 0
         self._steps += 1
         return action
 
@@ -427,6 +443,7 @@ class FleetPlanner:
         seed: int = 0,
         headings: ArrayLike | None = None,
         assign: bool = False,
+        speeds: ArrayLike | None = None,
     ) -> FleetPlan:
         """Plan ways of agents from their starts to their goals, where they stay. Those of `start` are no part of it.
 
@@ -435,6 +452,7 @@ class FleetPlanner:
             with `assign`, (M, 2), M >= N parking tiles, any one for each agent
         time_limit_s: seconds for all; what a first plan leaves of them makes it better
         headings: (N,) int, 0 east, 1 south, 2 west, 3 north; None: all face east
+        speeds: (N, 2) int ticks that a move and a quarter turn of each agent take; None: as the settings say
 
         -> FleetPlan; an agent with a bad start or goal has a status that says so, and the others are planned. The plan
         is the same for the same seed, unless the time was over.
@@ -442,7 +460,7 @@ class FleetPlanner:
         Raises GridMapError, SettingsError.
         """
         refuse_forked()
-        return oneshot.solve_for(self, starts, goals, time_limit_s, seed, headings, assign)
+        return oneshot.solve_for(self, starts, goals, time_limit_s, seed, headings, assign, speeds)
 
     def hold_goals(self):
         """From now on agents stay at their goals; whoever was at its goal longest ago has priority. Before `step`."""
@@ -454,24 +472,6 @@ class FleetPlanner:
         self._take_goals(goals)
         self._engine.rank(self._agents, self._ranked)
         return self._agents.left.copy()
-
-    def _order(self):
-        """Agents by priority: those that get no nearer, by lot, those that have the shortest way to go, those that have
-        none."""
-        agents = self._agents
-        if self._rules.holding:
-            return np.lexsort((agents.left, -self._since)).astype(np.int32)
-        idle = (agents.goal < 0) | (agents.tile == agents.goal)
-        nearer = agents.left < self._nearest
-        self._nearest[:] = np.where(nearer, agents.left, self._nearest)
-        self._stalled[:] = np.where(nearer | idle, 0, self._stalled + 1)
-        stalled = self._stalled > PATIENCE
-        lot = np.random.default_rng(self._steps // PATIENCE).random(len(stalled))
-        drawn = np.where(stalled, lot, 2.0)
-        most = -(-len(lot) // LOTS)
-        if most < len(lot):
-            drawn[drawn > np.partition(drawn, most)[most]] = 2.0
-        return np.lexsort((agents.left, drawn, idle)).astype(np.int32)
 
     def _adapt(self):
         """Note who waits; now and then, let it count."""
@@ -504,8 +504,8 @@ class FleetPlanner:
         stepper.sort_by_area(order, areas, self._agents, first, sorted_agents)
         for colour in range(4):
             stepper.pass_over(
-                sorted_agents, first, colour, self._number, improving, areas, self._agents, self._options, self._rules,
-                self._ranked, self._plans, self._search,
+                sorted_agents, first, colour, self._number, improving, areas, self._agents, self._paces.options,
+                self._rules, self._ranked, self._plans, self._search,
             )  # fmt: skip
             if until is not None and time.perf_counter() >= until:
                 return
@@ -534,24 +534,4 @@ class FleetPlanner:
         agents.slot[:] = self._fields.slots(tiles)
         agents.goal[:] = tiles
         agents.fresh[changed] = 1
-        self._nearest[changed], self._stalled[changed] = 2**31 - 1, 0
-
-
-def lanes_of(grid, motion, settings, guidance, pad):
-    """The map as fields see it: `Lanes`, with a border of `pad` blocked tiles."""
-    low, size = (settings.size - 1) // 2, settings.size
-    free = np.pad(grid.costs > 0, pad)
-    if size > 1:
-        covered = np.pad(free, size)
-        rows, cols = free.shape
-        free = np.logical_and.reduce(
-            [
-                covered[size + r : size + r + rows, size + c : size + c + cols]
-                for r in range(-low, size - low)
-                for c in range(-low, size - low)
-            ]
-        )
-    moves = np.ones((*free.shape, 4), np.uint8)
-    moves[pad:-pad, pad:-pad] = guidance.moves
-    numbers = guidance.turn, guidance.unit, motion.headings, free.shape[1]
-    return Lanes(free.astype(np.uint8).ravel(), moves.reshape(-1, 4), *numbers)
+        forget(self._progress, changed)

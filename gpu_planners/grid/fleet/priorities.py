@@ -1,0 +1,53 @@
+"""Who goes first in a step."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .state import Agents
+
+PATIENCE = 64  # steps without coming nearer to its goal, after which an agent may go first, by lot
+LOTS = 200  # of so many agents one goes first at a time
+UNKNOWN = 2**31 - 1
+
+
+class Progress(NamedTuple):
+    """How agents get on; arrays (N,) int64.
+
+    since: steps since they had no goal, or were at it; stalled: steps without coming nearer to it
+    nearest: the least cost to go since they have their goals
+    """
+
+    since: np.ndarray
+    stalled: np.ndarray
+    nearest: np.ndarray
+
+
+def new_progress(agents: int) -> Progress:
+    return Progress(np.zeros(agents, np.int64), np.zeros(agents, np.int64), np.full(agents, UNKNOWN, np.int64))
+
+
+def forget(progress: Progress, agents: np.ndarray):
+    """Agents (K,) have new goals."""
+    progress.nearest[agents], progress.stalled[agents] = UNKNOWN, 0
+
+
+def order_of(agents: Agents, progress: Progress, step: int) -> np.ndarray:
+    """(N,) int32 agents by priority: those that get no nearer, by lot, those that have the shortest way to go, those
+    that have none. Notes who has come nearer."""
+    idle = (agents.goal < 0) | (agents.tile == agents.goal)
+    nearer = agents.left < progress.nearest
+    progress.nearest[:] = np.where(nearer, agents.left, progress.nearest)
+    progress.stalled[:] = np.where(nearer | idle, 0, progress.stalled + 1)
+    stalled = progress.stalled > PATIENCE
+    lot = np.random.default_rng(step // PATIENCE).random(len(stalled))
+    drawn = np.where(stalled, lot, 2.0)
+    most = -(-len(lot) // LOTS)
+    if most < len(lot):
+        drawn[drawn > np.partition(drawn, most)[most]] = 2.0
+    return np.lexsort((agents.left, drawn, idle)).astype(np.int32)
+
+
+def order_of_holders(agents: Agents, progress: Progress) -> np.ndarray:
+    """(N,) int32 agents that stay at their goals, by priority: who was at its goal longest ago comes first."""
+    return np.lexsort((agents.left, -progress.since)).astype(np.int32)
