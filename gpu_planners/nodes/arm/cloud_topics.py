@@ -63,7 +63,7 @@ class CloudTopics:
         self._node, self._values, self._scene = node, values, scene
         self._measured, self._take, self._told = measured, take, told
         self._waiting: dict[str, _Seen] = {}
-        self._lock, self._working = threading.Lock(), False
+        self._lock, self._working, self._closed = threading.Lock(), False, False
         self._thread = ThreadPoolExecutor(1, "clouds")
         self._subscribe(PointCloud2, "points", self._cloud, qos_profile_sensor_data)
         durability = values().voxels_durability
@@ -80,9 +80,10 @@ class CloudTopics:
         self._work()
 
     def close(self) -> None:
-        """End with the message under way."""
+        """Take nothing more; what comes of a message under way is not told."""
         with self._lock:
             self._waiting.clear()
+            self._closed = True
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _subscribe(self, kind, topic, convert, qos):
@@ -108,11 +109,13 @@ class CloudTopics:
                     return
                 name = next(iter(self._waiting))
                 seen = self._waiting.pop(name)
+            problem = ""
             try:
                 self._take(self._packed(seen.convert(name, seen.message)))
-                self._told(name, "")
             except Exception as error:  # whatever it is, the next message may be right
-                self._told(name, f"a message on ~/{name.split('/')[0]} was refused: {error_text(error)}")
+                problem = f"a message on ~/{name.split('/')[0]} was refused: {error_text(error)}"
+            if not self._closed:
+                self._told(name, problem)
 
     def _packed(self, one):
         """An object, its bricks packed for the robot and the margin of requests that give none."""

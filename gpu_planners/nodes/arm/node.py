@@ -301,9 +301,6 @@ class ArmPlannerNode(PlannerNode):
             "move": self._move.state,
         }
 
-    def _now(self):
-        return self.get_clock().now().nanoseconds * 1e-9
-
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the node until it is told to stop -> the exit code."""

@@ -65,11 +65,11 @@ class GridPlannerNode(PlannerNode):
                 self.get_logger().info(text)
         self._worker.start()
 
-    def serve(self, kind: Any, name: str, answer: Any, refused: Any) -> None:
-        super().serve(kind, name, self._lifecycle.gated(answer), refused)
+    def serve(self, kind: Any, name: str, answer: Any, *more: Any) -> None:
+        super().serve(kind, name, self._lifecycle.gated(answer), *more)
 
-    def act(self, kind: Any, name: str, answer: Any, refused: Any, cancelled: Any) -> None:
-        super().act(kind, name, self._lifecycle.gated(answer), refused, cancelled)
+    def act(self, kind: Any, name: str, answer: Any, *more: Any) -> None:
+        super().act(kind, name, self._lifecycle.gated(answer), *more)
 
     def _open_maps(self, _: str = "") -> None:
         self._maps = TopicMaps(self, self._values, self._worker, self._state, self._scene, self._get_ready_for)
