@@ -25,6 +25,7 @@ from ..common.planner_node import PlannerNode
 from ..common.process import run
 from ..common.qos import BEST_EFFORT, LATCHED, of_durability
 from ..common.request_error import RequestError, error_text
+from ..common.transforms import Transforms
 from . import codes as error_codes
 from . import plan_service, sequence_service
 from .attaching import attach_objects
@@ -32,11 +33,11 @@ from .cloud_topics import CloudTopics
 from .codes import code_of
 from .conversions import joint_positions
 from .dragged_goals import DraggedGoals
-from .frames import Transforms
+from .executing import Executing
 from .monitoring import contact_ahead, motion_of
 from .motion_display import MotionDisplay
 from .move_action import MoveAction
-from .move_run import stamped_state
+from .move_run import Plan, stamped_state
 from .other_arms import OtherArms
 from .parameters import ArmParameters
 from .plan_service import Planned, compile_planner, kind_of, warm_up
@@ -74,9 +75,11 @@ class ArmPlannerNode(PlannerNode):
         self._serve_plans(PlanMotion, "plan_motion", plan_service.answer)
         self._serve_plans(PlanSequence, "plan_sequence", sequence_service.answer)
         self.serve(AttachObjects, "~/attach_objects", self._attach_objects, self._attach_refusal)
+        self._executing = Executing(self, self._worker, lambda: self._values, self._contact_ahead, self._seen)
         self._moveit = moveit.serve(
             self,
             self._scene,
+            self._executing,
             lambda: self._values,
             self._measured,
             self._prepare_planner,
@@ -96,9 +99,7 @@ class ArmPlannerNode(PlannerNode):
         self._others = OtherArms(
             self, lambda: self._values, self._worker.do, self._take_object, self._state.set_problem
         )
-        self._move = MoveAction(
-            self, self._worker, lambda: self._values, self._plan_to_move, self._contact_ahead, self._seen
-        )
+        MoveAction(self, self._executing, self._plan_to_move)
         self._worker.start()
 
     def close(self, patience_s: float = -1.0) -> bool:
@@ -210,12 +211,15 @@ class ArmPlannerNode(PlannerNode):
         return planned is not None
 
     def _plan_to_move(self, request):
-        """(response, Motion or None)"""
+        """Plan of a PlanMotion request"""
         response = PlanMotion.Response()
         planned = self._plan(plan_service.answer, request, response)
         self._requests, self._last_answer = self._requests + 1, response.message
-        margin = plan_service.requested(request, self._values, "margin") if planned else 0.0
-        return response, motion_of(self._scene, response, margin) if planned else None
+        if not planned:
+            return Plan(response.code, response.message)
+        margin = plan_service.requested(request, self._values, "margin")
+        motion = motion_of(self._scene, response.trajectory, margin)
+        return Plan(response.code, response.message, motion, response.trajectory, response.goal_index)
 
     def _contact_ahead(self, motion, phase):
         self._scene.forget_expired(self._now())
@@ -298,7 +302,7 @@ class ArmPlannerNode(PlannerNode):
             "attached": ", ".join(self._scene.objects.carried) or "none",
             "requests": self._requests,
             "last answer": self._last_answer,
-            "move": self._move.state,
+            "move": self._executing.state,
         }
 
 

@@ -16,8 +16,9 @@ from ...arm.collision.scene_file import fixed_frames, load_scene
 from ...arm.geometry.bricks import Bricks
 from ...errors import ObstacleError
 from ..common.request_error import RequestError, check_count
+from ..common.transforms import Transforms
 from . import codes as error_codes
-from .frames import RobotFrames, Transforms
+from .frames import RobotFrames
 from .marker_objects import check_markers, marker_object, obstacle_name
 from .parameters import ArmParameters
 from .scene_objects import SceneObject, SceneObjects, Source, object_of_world

@@ -41,9 +41,9 @@ class PlannerNode(BaseNode):
         """Offer a service; arguments as of QueuedService."""
         QueuedService(self, self._worker, kind, name, answer, *more)
 
-    def act(self, kind: Any, name: str, answer: Callable[..., Any], *more: Callable[..., Any]) -> None:
+    def act(self, kind: Any, name: str, answer: Callable[..., Any], *more: Callable[..., Any]) -> QueuedAction:
         """Offer an action; arguments as of QueuedAction."""
-        QueuedAction(self, self._worker, kind, name, answer, *more)
+        return QueuedAction(self, self._worker, kind, name, answer, *more)
 
     def _get_ready(self, compile_it: Callable[[], str]) -> tuple[str, float]:
         """Compile or load what requests need -> the device, seconds taken"""
