@@ -28,6 +28,8 @@ class Desk(node_harness.RunningNode):
     def __init__(self, **parameters):
         super().__init__(**parameters)
         overrides = [Parameter("joints", value=GROUP)]
+        if "use_sim_time" in parameters:
+            overrides.append(Parameter("use_sim_time", value=parameters["use_sim_time"]))
         self.player = TrajectoryPlayer(context=self.context, parameter_overrides=overrides)
         self._player_executor = SingleThreadedExecutor(context=self.context)
         self._player_executor.add_node(self.player)

@@ -5,7 +5,6 @@ contexts belong to one thread): obstacles published before a request are in the 
 """
 
 import sys
-import time
 from typing import Any
 
 import numpy as np
@@ -51,7 +50,7 @@ class ArmPlannerNode(PlannerNode):
         super().__init__("arm_planner", ArmParameters, "robot_description", **options)
         self._scene = PlanningScene(self._values, Transforms(self))
         self._clouds: CloudTopics | None = None  # after the robot of a file is loaded
-        self._joint_state = None, 0.0  # latest message, monotonic time of its arrival
+        self._joint_state = None, 0.0  # latest message, seconds on the node's clock when it came
         self._refused: dict[str, str] = {}  # {where from: why the latest message that changes the scene was refused}
         self._trajectories = self.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
         self._display = MotionDisplay(self, self._place)
@@ -94,7 +93,7 @@ class ArmPlannerNode(PlannerNode):
             self._scene,
             self._measured,
             lambda seen: self._worker.do(self._take_object, seen),
-            self._state.set_problem,
+            self._tell_refused,
         )
         self._others = OtherArms(
             self, lambda: self._values, self._worker.do, self._take_object, self._state.set_problem
@@ -153,12 +152,12 @@ class ArmPlannerNode(PlannerNode):
             self._worker.do(self._warm_up)
 
     def _take_joint_state(self, message):
-        self._joint_state = message, time.monotonic()
+        self._joint_state = message, self._now()
 
     def _measured(self):
         """{joint: position} of joint_states, or None when there was no message lately."""
         message, arrival = self._joint_state
-        if message is None or time.monotonic() - arrival > self._values.joint_state_timeout_s:
+        if message is None or abs(self._now() - arrival) > self._values.joint_state_timeout_s:  # a clock may jump back
             return None
         known = (*self._scene.robot.joint_names, *self._scene.robot.other_joints)
         return joint_positions(message, "joint_states", error_codes.START_STATE_INVALID, known)
@@ -178,8 +177,13 @@ class ArmPlannerNode(PlannerNode):
         try:
             self._scene.see(seen)
         except Exception as error:  # whatever it is, the next message may be right
-            self._state.set_problem(seen.name, f"'{seen.name}' was refused: {error_text(error)}")
+            self._tell_refused(seen.name, f"'{seen.name}' was refused: {error_text(error)}")
         self._show_obstacles()
+
+    def _tell_refused(self, what, text):
+        """Keep and tell why the latest message of something was refused; empty: it was not. From any thread."""
+        self._refused[what] = text
+        self._state.set_problem(what, text)
 
     def _serve_plans(self, kind, name, answer):
         """Serve ~/name of type `kind`. answer: (scene, values, request, measured, response) -> Planned or None"""
@@ -229,8 +233,8 @@ class ArmPlannerNode(PlannerNode):
     def _seen(self):
         """Where joint_states had the robot (Seen), None without a recent message."""
         message, arrival = self._joint_state
-        q = self._place() if self._scene.robot is not None else None
-        return None if q is None else stamped_state(message, q, time.monotonic() - arrival, self._now())
+        q, now = self._place() if self._scene.robot is not None else None, self._now()
+        return None if q is None else stamped_state(message, q, now - arrival, now)
 
     def _told(self, name, response):
         response.message += f" (warning: {self._state.problem})" if self._state.problem else ""
@@ -247,8 +251,7 @@ class ArmPlannerNode(PlannerNode):
 
     def _scene_changed(self, refused):
         """refused: why a message of MoveIt was refused; empty: none was"""
-        self._refused["moveit"] = refused
-        self._state.set_problem("moveit", refused)
+        self._tell_refused("moveit", refused)
         self._show_obstacles()
 
     def _attach_objects(self, request, response):
@@ -269,7 +272,7 @@ class ArmPlannerNode(PlannerNode):
             self._require_known_scene("; publish what is right, or ask with ignore_scene")
 
     def _require_known_scene(self, what_to_do=""):
-        unknown = next(filter(None, self._refused.values()), "") or self._others.problem
+        unknown = next(filter(None, list(self._refused.values())), "") or self._others.problem
         if unknown:
             raise RequestError(error_codes.INVALID_OBJECT_NAME, f"the scene is not known: {unknown}{what_to_do}")
 
