@@ -21,10 +21,12 @@ from ..common.worker import Worker
 from . import codes as error_codes
 from .codes import code_of
 from .controller import Controller
+from .conversions import seconds
 from .move_run import Motion, Plan, Run, Seen, Task
 
 TICK_S = 0.02
 FEEDBACK_TICKS = 5
+SILENCE_S = 5.0  # on the node's clock: longer than that no controller takes to answer
 
 
 class Executing:
@@ -123,6 +125,7 @@ class Executing:
         self._executing.publish(plan.trajectory)  # before it begins: other arms should know
         run.state, run.plans, run.goal_index, run.motion = "sending", run.plans + 1, plan.goal_index, motion
         run.checking, run.checked = False, time.monotonic()
+        run.deadline = self._now() + SILENCE_S
         run.execution = self._controller.send(
             plan.trajectory,
             lambda accepted: self._take_answer(run, motion, accepted),
@@ -140,6 +143,7 @@ class Executing:
             )
             return
         motion.began, run.state = self._now(), "moving"
+        run.deadline = motion.began + motion.duration + SILENCE_S
         run.checked = time.monotonic()
         self._feed_back(run)
         if run.cancelled:
@@ -170,9 +174,18 @@ class Executing:
             if problem and run.state != "planning":
                 self._finish(run, error_codes.CONTROL_FAILED, f"while the robot moved: {problem}")
                 return
+        seen = self._seen()
+        silent = seen is None or run.state != "moving"  # a robot that is seen to move may be slow
+        if run.state != "planning" and silent and self._now() > run.deadline:
+            run.execution.cancel()
+            text = (
+                f"the controller '{self._controller.name}' has said nothing for {SILENCE_S:g} s more than it may take"
+            )
+            self._finish(run, error_codes.CONTROL_FAILED, f"{run.why}; {text}" if run.why else text)
+            return
         if run.state != "moving":
             return
-        phase = run.motion.advance(self._seen(), self._now())
+        phase = run.motion.advance(seen, self._now())
         patience = self._values().monitor_patience_s
         if not run.checking:
             self._check(run, run.motion, phase)
@@ -203,6 +216,7 @@ class Executing:
     def _stop(self, run, why):
         run.state, run.why, motion = "stopping", why, run.motion
         stop = motion.stop(self._seen(), self._now())
+        run.deadline = self._now() + seconds(stop.points[-1].time_from_start) + SILENCE_S
         self._node.get_logger().warning(f"move: stopping: {why}")
         moving = run.execution
 

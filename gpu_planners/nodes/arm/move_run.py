@@ -113,6 +113,7 @@ class Run:
     replans: how many are left; state: "planning", "sending", "moving" or "stopping"
     plans: motions planned; goal_index: of the goal that the present motion leads to
     why: it is being stopped; cancelled: by the client
+    deadline: seconds on the node's clock when the controller must have answered, or ended what it executes
     over: the controller has ended the motion; held: the controller was asked to, for it took no stop
     """
 
@@ -130,6 +131,7 @@ class Run:
     held: bool = False
     checking: bool = False
     checked: float = 0.0
+    deadline: float = np.inf
 
 
 def stamped_state(message: Any, q: np.ndarray, arrival_age: float, now: float) -> Seen:

@@ -292,7 +292,11 @@ class ArmPlannerNode(PlannerNode):
 
     def _place(self):
         """(dof,) where joint_states has the robot, or None."""
-        positions, names = self._measured() or {}, self._scene.robot.joint_names
+        try:
+            positions = self._measured() or {}
+        except RequestError:  # a message that is none; requests are told why
+            return None
+        names = self._scene.robot.joint_names
         return np.array([positions[name] for name in names]) if all(name in positions for name in names) else None
 
     def _facts(self):

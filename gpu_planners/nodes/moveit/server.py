@@ -39,7 +39,7 @@ from ..arm.planning_scene import PlanningScene as Scene
 from ..arm.scene_objects import SceneObjects
 from ..common.diagnostics import steady_clock
 from ..common.qos import LATCHED
-from ..common.request_error import error_text
+from ..common.request_error import RequestError, error_text
 from ..common.services import Longer
 from . import answers, planning
 from . import objects as object_messages
@@ -288,7 +288,11 @@ class MoveItServer:
         changed = any(a is not b for a, b in zip(now, self._published, strict=True))
         if robot is not None and changed and self._scenes.get_subscription_count():
             self._published = now
-            self._scenes.publish(scene_message(robot, State(self._measured() or {}, now[0]), now[1]))
+            try:
+                positions = self._measured() or {}
+            except RequestError:  # joint_states that are none; requests are told why
+                positions = {}
+            self._scenes.publish(scene_message(robot, State(positions, now[0]), now[1]))
 
     def _current(self):
         """State as it is measured now."""
