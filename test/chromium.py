@@ -12,7 +12,7 @@ from urllib.request import urlopen
 import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 
 
 def require_chromium():

@@ -75,7 +75,7 @@ class Agents:
         self._running.forget_status()
         self._running.wait_until(lambda: self._running.facts["agents"] == "0", 30)
 
-    def do_step(self, timeout=60):
+    def do_step(self, timeout=600):
         """Tell, wait for a step, do it, and any other that has begun since the last one -> AgentActions of the last"""
         self.tell()
         self._running.wait_until(self._next, timeout)

@@ -81,13 +81,11 @@ class Moving:
         self.handle = future.result()
         self.future = self.handle.get_result_async()
 
-    def wait(self, timeout=60):
+    def wait(self, timeout=600):
         """The answer (status and result) when it has come."""
         self.desk.wait_until(self.future.done, timeout)
         return self.future.result()
 
     def wait_for(self, state, progress=0.0):
         """Wait until the feedback says so."""
-        self.desk.wait_until(
-            lambda: any(one.state == state and one.progress >= progress for one in self.feedback), timeout=30
-        )
+        self.desk.wait_until(lambda: any(one.state == state and one.progress >= progress for one in self.feedback))

@@ -32,7 +32,7 @@ start_node = starter(RunningNode)
 def plan_until(running, condition, **fields):
     """The first answer of which the condition holds: what was published just now takes a moment to arrive."""
     answers = []
-    running.wait_until(lambda: answers.append(running.plan(request(**fields))) or condition(answers[-1]), timeout=20)
+    running.wait_until(lambda: answers.append(running.plan(request(**fields))) or condition(answers[-1]))
     return answers[-1]
 
 
@@ -333,8 +333,8 @@ def test_a_parameter_takes_effect(running):
 def test_stopping_does_not_wait_for_a_long_job(start_node):
     running = start_node(**{"rrt_connect.max_samples": 100_000_000})
     running.plan(request())  # compiled
-    running.client.call_async(request(time_limit_s=3.0, **WALLED_IN))
+    running.client.call_async(request(time_limit_s=6.0, **WALLED_IN))
     time.sleep(0.5)  # until the node is at it
     began = time.monotonic()
-    assert not running.node.close(patience_s=0.05) and time.monotonic() - began < 2
+    assert not running.node.close(patience_s=0.05) and time.monotonic() - began < 4
     assert running.node.close()

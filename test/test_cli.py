@@ -63,7 +63,7 @@ def test_a_shell_is_told_what_may_follow(line, expected):
     """As argcomplete's shell code asks: the answer comes on file descriptor 8."""
     asking = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "COMP_LINE": line, "COMP_POINT": str(len(line))}
     command = ["bash", "-c", f"{sys.executable} -m gpu_planners.cli 8>&1 9>&2 1>/dev/null"]
-    answer = subprocess.run(command, env=os.environ | asking, capture_output=True, text=True, timeout=60)
+    answer = subprocess.run(command, env=os.environ | asking, capture_output=True, text=True, timeout=300)
     assert expected in answer.stdout.split(), answer
 
 

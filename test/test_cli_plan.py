@@ -221,7 +221,7 @@ def test_a_reader_that_has_left_is_no_error():
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, "-m", "gpu_planners.cli", "plan", GANTRY, "--device", "cpu", *GOOD, "-q"]
-    planning = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=120)
+    planning = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=300)
     os.close(writer)
     assert planning.returncode == 141 and planning.stderr == ""
 

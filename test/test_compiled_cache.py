@@ -45,7 +45,7 @@ def outputs(folder):
     answers = []
     for _ in range(2):
         run = subprocess.run(
-            [sys.executable, folder / "made.py"], env=environment, capture_output=True, text=True, timeout=240
+            [sys.executable, folder / "made.py"], env=environment, capture_output=True, text=True, timeout=580
         )
         assert run.returncode == 0, run.stderr
         answers.append(run.stdout.strip())
@@ -97,7 +97,7 @@ def test_processes_that_compile_at_once_do_not_take_each_others_code(tmp_path):
             )
             for i in range(6)
         ]
-        assert [run.communicate(timeout=240)[0].decode().strip() for run in runs] == ["True"] * 6
+        assert [run.communicate(timeout=580)[0].decode().strip() for run in runs] == ["True"] * 6
     assert len(list((tmp_path / "cache").rglob("*.nbc"))) == 18
 
 

@@ -536,5 +536,5 @@ def test_kill_and_restart(tmp_path):
 
 def test_a_wrong_parameter_ends_the_start_in_words():
     command = [sys.executable, "-m", "gpu_planners.nodes.fleet.node", "--ros-args", "-p", "motion:=six"]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert run.returncode == 1 and "motion" in run.stderr and "four, turning" in run.stderr

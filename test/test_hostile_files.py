@@ -16,7 +16,7 @@ from gpu_planners.errors import GridMapError, ObstacleError, RobotDescriptionErr
 from gpu_planners.files import MOST_BYTES, read_yaml
 from gpu_planners.grid import load_map_yaml, load_movingai_map, load_movingai_scen
 
-SECONDS = 20  # tells a second from minutes, on a busy machine too
+SECONDS = 40  # tells a second from minutes, on a busy machine too
 MEBIBYTES = 200
 LIMIT = '<limit lower="-1" upper="2" velocity="1.5" effort="1"/>'
 MAP = "image: map.pgm\nresolution: 0.05\norigin: [0, 0, 0]\nnegate: 0\noccupied_thresh: 0.65\nfree_thresh: 0.2\n"

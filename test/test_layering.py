@@ -52,7 +52,7 @@ for name in {names!r}:
 
 def import_without_ros(*names, blocked=ROS_PACKAGES):
     code = IMPORT_WITHOUT_ROS.format(blocked=set(blocked), root=str(ROOT), names=names)
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=580)
 
 
 def is_ros(name):

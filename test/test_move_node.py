@@ -62,7 +62,7 @@ def test_it_moves_to_the_goal(desk):
     answer = moving.wait()
     assert answer.status == GoalStatus.STATUS_SUCCEEDED
     assert answer.result.code == CODES.SUCCESS and answer.result.plans == 1 and answer.result.message
-    desk.wait_until(lambda: np.allclose(desk.place(), (1.0, 0.5, 0.2), atol=1e-6), timeout=5)
+    desk.wait_until(lambda: np.allclose(desk.place(), (1.0, 0.5, 0.2), atol=1e-6))
     states = [one.state for one in moving.feedback]
     assert states[0] == "planning" and "moving" in states
     told = [one for one in moving.feedback if one.state == "moving"]

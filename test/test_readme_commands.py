@@ -116,7 +116,7 @@ def test_the_desk_is_launched_called_and_moves(tmp_path):
             assert process.poll() is None and time.monotonic() < end, log.read_text()
             time.sleep(0.2)
         planned, moved = (
-            subprocess.run(call, shell=True, capture_output=True, text=True, timeout=120).stdout for call in calls
+            subprocess.run(call, shell=True, capture_output=True, text=True, timeout=300).stdout for call in calls
         )
     finally:
         os.killpg(process.pid, signal.SIGINT)

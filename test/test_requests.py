@@ -29,7 +29,7 @@ MANY = 100
 def answers(running, clients):
     """Codes of the responses to a request of each client, sent all at once."""
     futures = [client.call_async(request(seed=seed)) for seed, client in enumerate(clients)]
-    running.wait_until(lambda: all(future.done() for future in futures), timeout=120)
+    running.wait_until(lambda: all(future.done() for future in futures))
     return [future.result().code for future in futures]
 
 

@@ -39,7 +39,7 @@ class SceneNode(RunningNode):
             start = self.plan(request(start=None, goals=[q])).path.points
             return start and np.allclose(start[0].positions, q)
 
-        self.wait_until(arrived, timeout=20)
+        self.wait_until(arrived)
 
     def attach(self, *objects, detach=(), remove=()):
         return self.call(self.attaching, AttachObjects.Request(attach=objects, detach=detach, remove=remove))
@@ -92,7 +92,7 @@ def test_what_a_link_carries_keeps_clear_of_obstacles(running, tmp_path):
     assert bare.code == SUCCESS and first_meeting(urdf, bare, post)
     answer = running.attach(carried())
     assert answer.code == SUCCESS and list(answer.attached) == ["stick"] and "1 attached" in answer.message
-    running.wait_until(lambda: running.facts["attached"] == "stick", timeout=20)
+    running.wait_until(lambda: running.facts["attached"] == "stick")
     around = running.plan(request())
     assert around.code == SUCCESS and around.path_length > bare.path_length + 0.05
     assert first_meeting(urdf, around, post) is None
@@ -112,7 +112,7 @@ def test_what_is_put_down_stands_where_the_link_was(running):
     assert running.attach(carried()).code == SUCCESS
     put = running.attach(detach=["stick"])
     assert put.code == SUCCESS and list(put.attached) == []
-    running.wait_until(lambda: running.facts["obstacles"] == "1", timeout=20)
+    running.wait_until(lambda: running.facts["obstacles"] == "1")
     met = running.plan(request(start=(0.0, 0.0, 0.0), goals=[(0.5, 0.35, 0.0)]))
     assert met.code in (SUCCESS, codes.GOAL_IN_COLLISION)
     at_link = running.plan(request(start=(0.0, 0.0, 0.0), goals=[(0.5, 0.0, 0.0)]))
@@ -193,7 +193,7 @@ def test_who_joins_late_sees_the_whole_scene(running):
         found = {(m.ns, m.type): m for m in late[-1].markers} if late else {}
         return ("obstacles", Marker.CUBE) in found and found.get(("attached", Marker.CUBE))
 
-    running.wait_until(shown, timeout=20)
+    running.wait_until(shown)
     at = shown().pose.position
     assert np.allclose([at.x, at.y, at.z], [-1.2 * np.sin(0.5), 1.2 * np.cos(0.5), 0.1], atol=1e-6)
 
@@ -222,7 +222,7 @@ def test_a_cloud_is_in_the_way_and_the_robot_is_not(running, tmp_path):
     post, seen = wall_of_points()
     publisher = running.publisher(PointCloud2, "/arm_planner/points", sensor_qos())
     publisher.publish(cloud(seen))
-    running.wait_until(lambda: running.facts["obstacles"] == "1", timeout=30)
+    running.wait_until(lambda: running.facts["obstacles"] == "1")
     around = running.plan(request())
     assert around.code == SUCCESS and around.path_length > straight.path_length + 0.05
     cells = np.unique(np.floor(post.astype(np.float32).astype(float) / 0.02), axis=0)
@@ -236,12 +236,12 @@ def test_a_cloud_is_in_the_way_and_the_robot_is_not(running, tmp_path):
         (PointCloud2(width=3, height=1), ["fields x, y, z"]),
     ]:
         publisher.publish(wrong)
-        running.wait_until(lambda words=words: all(word in running.problem for word in words), timeout=20)
+        running.wait_until(lambda words=words: all(word in running.problem for word in words))
         refused = running.plan(request())  # as after a message on ~/obstacles that was refused
         assert refused.code == codes.INVALID_OBJECT_NAME and "the scene is not known" in refused.message
         publisher.publish(cloud(seen[:0], frame=wrong.header.frame_id))  # nothing is there, whatever the frame
-        running.wait_until(lambda: not running.problem, timeout=20)
-    running.wait_until(lambda: np.isclose(running.plan(request()).path_length, straight.path_length), timeout=20)
+        running.wait_until(lambda: not running.problem)
+    running.wait_until(lambda: np.isclose(running.plan(request()).path_length, straight.path_length))
 
 
 def sensor_qos():
@@ -256,7 +256,7 @@ def test_clouds_of_two_cameras_stay_side_by_side_and_end_with_their_life(start_n
     straight = running.plan(request()).path_length
     publisher.publish(cloud(wall_of_points()[0]))
     publisher.publish(cloud(np.array([[0.0, 5.0, 0.0]]), frame="base"))
-    running.wait_until(lambda: running.facts["obstacles"] == "2", timeout=20)
+    running.wait_until(lambda: running.facts["obstacles"] == "2")
     assert running.plan(request()).path_length > straight + 0.05
     time.sleep(3.0)
     assert np.isclose(running.plan(request()).path_length, straight)
@@ -265,7 +265,7 @@ def test_clouds_of_two_cameras_stay_side_by_side_and_end_with_their_life(start_n
 def test_a_cloud_without_joint_states_is_refused(start_node):
     running = start_node()
     running.publisher(PointCloud2, "/arm_planner/points", sensor_qos()).publish(cloud(wall_of_points()[0]))
-    running.wait_until(lambda: "joint_states" in running.problem and "points_padding" in running.problem, timeout=20)
+    running.wait_until(lambda: "joint_states" in running.problem and "points_padding" in running.problem)
 
 
 def test_octomaps_and_voxel_grids_that_came_before_the_robot(start_node):
@@ -277,7 +277,7 @@ def test_octomaps_and_voxel_grids_that_came_before_the_robot(start_node):
     leaf.data = np.frombuffer(octree_of((-7, 6, 1)), np.int8).tolist()
     running.publisher(octomap_msgs.Octomap, "/arm_planner/octomap", LATCHED).publish(leaf)
     running.publish_robot(ROBOT)
-    running.wait_until(lambda: running.facts["obstacles"] == "1", timeout=30)
+    running.wait_until(lambda: running.facts["obstacles"] == "1")
     blocked = running.plan(request(goals=[(0.82, 0.0, 0.0)]))
     assert blocked.code == codes.GOAL_IN_COLLISION and "octomap/plate" in blocked.message, blocked.message
     assert running.plan(request(goals=[(0.4, 0.0, 0.0)])).code == SUCCESS
@@ -302,7 +302,7 @@ def test_a_voxel_grid_of_nav2(start_node):
     marked, unknown, free = (1 << 2 | 1 << 18), 1 << 2, 0
     grid.data = [unknown, free, marked, free, unknown, free]
     running.publisher(nav2_msgs.VoxelGrid, "/arm_planner/voxel_grid", LATCHED).publish(grid)
-    running.wait_until(lambda: running.facts["obstacles"] == "1", timeout=30)
+    running.wait_until(lambda: running.facts["obstacles"] == "1")
     blocked = running.plan(request(goals=[(0.82, 0.0, 0.0)]))
     assert blocked.code == codes.GOAL_IN_COLLISION and "voxel_grid/plate" in blocked.message, blocked.message
     assert running.plan(request(goals=[(0.4, 0.0, 0.0)])).code == SUCCESS
@@ -320,7 +320,7 @@ def test_frames_of_tf2(start_node):
     r, t = message.transform.rotation, message.transform.translation
     r.x, r.y, r.z, r.w, t.x, t.y = x, y, z, w, 1.0, 2.0
     running.publish_obstacles(marker(frame="camera"))
-    running.wait_until(lambda: "'camera'" in running.problem and "tf2" in running.problem, timeout=20)
+    running.wait_until(lambda: "'camera'" in running.problem and "tf2" in running.problem)
     publisher = running.publisher(TFMessage, "/tf_static", LATCHED)
     publisher.publish(TFMessage(transforms=[message]))
     goal_at = np.array([-0.62, 0.62, 0.1])  # in the root; where the upper arm passes at shoulder 0.78
@@ -331,7 +331,7 @@ def test_frames_of_tf2(start_node):
         answer = running.plan(request(goals=[(0.78, 0.0, 0.0)]))
         return answer.code == codes.GOAL_IN_COLLISION and "test/0" in answer.message
 
-    running.wait_until(blocked, timeout=20)
+    running.wait_until(blocked)
     assert running.problem == ""
 
 
@@ -346,7 +346,7 @@ def test_voxels_that_are_the_robots_own_are_left_out(start_node):
         tree.header.frame_id = "plate"
         tree.data = np.frombuffer(octree_of(cell), np.int8).tolist()
         running.publisher(octomap_msgs.Octomap, "/arm_planner/octomap", LATCHED).publish(tree)
-        running.wait_until(lambda number=number: running.facts["obstacles"] == number, timeout=30)
+        running.wait_until(lambda number=number: running.facts["obstacles"] == number)
         if cell == inside:
             assert running.plan(request(goals=[(0.4, 0.0, 0.0)])).code == SUCCESS
     assert running.plan(request(goals=[(0.82, 0.0, 0.0)])).code == codes.GOAL_IN_COLLISION

@@ -31,7 +31,7 @@ class SimNode(RunningNode):
 
     def set_clock(self, seconds):
         self.publisher(Clock, "/clock", CLOCK).publish(clock_of(seconds))
-        self.wait_until(lambda: abs(self.node.get_clock().now().nanoseconds * 1e-9 - seconds) < 1e-6, timeout=20)
+        self.wait_until(lambda: abs(self.node.get_clock().now().nanoseconds * 1e-9 - seconds) < 1e-6)
 
     def see(self, *q):
         self.publisher(JointState, "/joint_states").publish(joints(q, GROUP))
@@ -49,17 +49,17 @@ def test_joint_states_grow_old_by_the_clock(start_node):
     running.set_clock(100.0)
     assert running.planned() == codes.ROBOT_STATE_STALE
     running.see(0.0, 0.0, 0.0)
-    running.wait_until(lambda: running.planned() == codes.SUCCESS, timeout=30)
+    running.wait_until(lambda: running.planned() == codes.SUCCESS)
     time.sleep(1.0)  # the simulation is paused
     assert running.planned() == codes.SUCCESS
     running.set_clock(101.0)
     assert running.planned() == codes.ROBOT_STATE_STALE
     running.see(0.0, 0.0, 0.0)
-    running.wait_until(lambda: running.planned() == codes.SUCCESS, timeout=30)
+    running.wait_until(lambda: running.planned() == codes.SUCCESS)
     running.set_clock(5.0)  # it begins anew
     assert running.planned() == codes.ROBOT_STATE_STALE
     running.see(0.0, 0.0, 0.0)
-    running.wait_until(lambda: running.planned() == codes.SUCCESS, timeout=30)
+    running.wait_until(lambda: running.planned() == codes.SUCCESS)
     assert running.plan(request(time_limit_s=2.0)).code == codes.SUCCESS  # though the clock stands
 
 
@@ -90,7 +90,7 @@ def test_motions_follow_a_slow_clock(slow_desk):
     trajectory = slow_desk.plan(PlanMotion.Request(joint_goals=[joints((0.6, 0.0, 0.0))])).trajectory
     moving = slow_desk.send((0.6, 0.0, 0.0))
     assert moving.wait().result.code == codes.SUCCESS
-    slow_desk.wait_until(lambda: np.allclose(slow_desk.place(), (0.6, 0.0, 0.0), atol=1e-3), timeout=20)
+    slow_desk.wait_until(lambda: np.allclose(slow_desk.place(), (0.6, 0.0, 0.0), atol=1e-3))
     last = trajectory.points[-1].time_from_start
     assert time.monotonic() - began >= (last.sec + 1e-9 * last.nanosec) / RATE
     moving = slow_desk.send((2.5, 0.0, 0.0), velocity_scaling=0.5)

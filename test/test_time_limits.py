@@ -30,7 +30,7 @@ START, GOAL = np.zeros(4), np.full(4, 3.0)
 PLANNERS = pytest.mark.parametrize(
     "planner", [rrt_connect, prm, rrt, rrt_star], ids=["rrt_connect", "prm", "rrt", "rrt_star"]
 )
-GRACE = 1.0  # seconds
+GRACE = 3.0  # seconds: what another process may take from a busy machine
 
 
 @pytest.fixture

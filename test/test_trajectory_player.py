@@ -88,7 +88,7 @@ class Running(RunningNode):
         self.states = self.received(JointState, "/joint_states", 100)
         if "robot_description_file" not in parameters:
             self.publisher(String, "/robot_description", LATCHED).publish(String(data=robot))
-        self.wait_until(lambda: self.states, timeout=60)
+        self.wait_until(lambda: self.states)
 
     def place(self):
         return np.array(self.states[-1].position[:3])
@@ -102,19 +102,19 @@ def test_it_plays_what_comes_on_the_topic(start_player):
     assert player.states[-1].name == [*GROUP, "slide"] and player.place()[0] == 0.1
     topic = player.publisher(JointTrajectory, "/joint_trajectory_controller/joint_trajectory")
     topic.publish(trajectory([[0.1, 0.4, 0.0], [0.5, 0.5, 0.5]], [0.3, 0.6]))
-    player.wait_until(lambda: np.allclose(player.place(), 0.5, atol=1e-9), timeout=20)
+    player.wait_until(lambda: np.allclose(player.place(), 0.5, atol=1e-9))
     past = np.array([state.position[:3] for state in player.states])
     assert np.abs(np.diff(past, axis=0)).max() < 0.2  # no jump
     topic.publish(trajectory([[9.0, 0.4]], [0.3], names=GROUP[:2]))
     topic.publish(trajectory([[0.0, 0.0, 0.0]], [0.3]))
-    player.wait_until(lambda: np.allclose(player.place(), 0.0, atol=1e-9), timeout=20)
+    player.wait_until(lambda: np.allclose(player.place(), 0.0, atol=1e-9))
 
 
 def test_the_controller_has_the_name_of_the_parameter(start_player):
     player = start_player(controller="arm_controller")
     topic = player.publisher(JointTrajectory, "/arm_controller/joint_trajectory")
     topic.publish(trajectory([[0.2, 0.2, 0.2]], [0.2]))
-    player.wait_until(lambda: np.allclose(player.place(), 0.2, atol=1e-9), timeout=20)
+    player.wait_until(lambda: np.allclose(player.place(), 0.2, atol=1e-9))
 
 
 def test_parameters_that_cannot_be_are_named(tmp_path, start_player):
@@ -138,4 +138,4 @@ def test_physics_moves_the_joints(tmp_path, start_player):
     player = start_player(robot_description_file=str(tmp_path / "robot.urdf"), physics=True)
     topic = player.publisher(JointTrajectory, "/joint_trajectory_controller/joint_trajectory")
     topic.publish(trajectory([[0.2, 0.1, 0.3]], [0.5]))
-    player.wait_until(lambda: np.allclose(player.place(), [0.2, 0.1, 0.3], atol=1e-3), timeout=20)
+    player.wait_until(lambda: np.allclose(player.place(), [0.2, 0.1, 0.3], atol=1e-3))

@@ -25,7 +25,7 @@ GANTRY = str(ROOT / "urdf" / "gantry.urdf")
 BOX = """obstacles:
   - {name: wall, type: box, size: [0.2, 0.6, 1.1], position: [1.0, 0.0, 0.75]}
 """
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 SIZE = (1200, 800)
 
 
@@ -45,7 +45,7 @@ def drag_until(condition, drag, tries=6):
     for _ in range(tries - 1):
         drag()
         try:
-            return wait_until(condition, PATIENCE_S / tries)
+            return wait_until(condition, 20.0)
         except AssertionError:
             continue
     drag()

@@ -6,15 +6,12 @@ they are when it begins; nodes farther than `range` are approached in steps of t
 one sample extends the smaller tree, several extend both; a node that failed to extend takes only samples near it (the
 dynamic domain of Yershova et al., ICRA 2005).
 
-The search and the shortening of the path are compiled code, one source for the CPU and CUDA (`search`). On
-CUDA `solve` is one launch that all multiprocessors share, `solve_batch` one launch with a block for each problem at
-work.
+The search and the shortening of the path are compiled code, one source for the CPU and CUDA (`search`). On the CPU a
+search is one thread's, and `solve` lets two race where a problem is hard (`cpu`). On CUDA `solve` is one launch that
+all multiprocessors share, `solve_batch` one launch with a block for each problem at work.
 """
 
-import os
-from collections import deque
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -22,21 +19,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ....device import njit
 from ....errors import SettingsError
 from ....parallel.sampling import folded_seed
-from ....parallel.team import Worker, borrowed, clock_ns, left_ms
-from ...spaces.interface import space_of
-from ..node_store import new_desk
+from ....parallel.team import clock_ns
 from ..query import Query, check_call, dry_query, open_queries, open_query
 from ..result import PlanningResult, Status
 from ..warm import warm_once
-from .answer import solve_one
-from .request import ANSWER, INTS, NODES, SEARCHING, order_of, read_answer, request_size, room_for, write_request
+from .cpu import CpuEngine
 from .settings import Settings
-from .state import CORNERS, state_sizes
 
-CHUNK = 64  # samples between two returns to Python on the CPU, so that Ctrl-C is noticed
 RESTART, MOST_RESTARTS = 1 << 40, 100_000  # between the seeds of restarts; of a query
 
 
@@ -82,54 +73,7 @@ def _improved(first, query, settings, seed, engine):
     return replace(best, samples=samples, time_s=query.elapsed(), history=np.array(history))
 
 
-class _CpuEngine:
-    """One thread searches, CHUNK samples at a time. Memory is only touched as far as trees grow."""
-
-    def solve(self, query, checker, settings, seed):
-        if query.late():
-            return query.timed_out()
-        batch, dof = settings.batch or 1, len(query.start)
-        capacity = room_for(NODES, len(query.goals))
-        n_floats, n_ints = state_sizes(dof, capacity, batch, 1)
-        floats, memory = np.empty(n_floats, dtype=np.float32), np.empty(n_ints, dtype=np.int32)
-        row, ints = np.empty(request_size(dof, len(query.goals)), dtype=np.float32), np.empty(INTS, dtype=np.int32)
-        paths, desk = np.empty(CORNERS * dof, dtype=np.float32), new_desk(space_of(checker), dof)
-        order, until = order_of(query, settings, batch, 1, seed, checker, capacity), 0
-        write_request(row, ints, order, query, settings, checker)
-        while ints[ANSWER] == SEARCHING and until < settings.max_samples:
-            fresh, until = until == 0, min(until + CHUNK, settings.max_samples)
-            ints[:ANSWER] = order._replace(fresh=int(fresh), until=until, left_ms=left_ms(query.deadline))
-            _solve(row, ints, paths, floats, memory, desk)
-        return read_answer(ints, paths, query)
-
-    def solve_each(self, query, checker, settings, seeds):
-        """Yield the results of one query with each seed, in their order; threads work ahead."""
-        ahead, threads = deque(), os.cpu_count()
-        with ThreadPoolExecutor(threads) as pool:
-            try:
-                for seed in seeds:
-                    ahead.append(pool.submit(self.solve, query, checker, settings, seed))
-                    if len(ahead) > threads:
-                        yield ahead.popleft().result()
-                while ahead:
-                    yield ahead.popleft().result()
-            finally:
-                for future in ahead:
-                    future.cancel()
-
-    def solve_many(self, queries, checkers, settings, seeds):
-        answers, numbers, threads = [None] * len(queries), iter(range(len(queries))), os.cpu_count()
-
-        def work(_):
-            for i in numbers:
-                answers[i] = self.solve(queries[i], checkers[i], settings, seeds[i])
-
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(work, range(threads)))
-        return answers
-
-
-_cpu = _CpuEngine()
+_cpu = CpuEngine()
 
 
 def _engine(checker, many=False):
@@ -152,12 +96,6 @@ def _engine(checker, many=False):
             "rrt_connect.solve", checker, lambda: engine.solve(dry_query(checker), checker, Settings(max_samples=1), 0)
         )
     return engine
-
-
-@njit
-def _solve(row, ints, paths, floats, memory, desk):
-    worker = Worker(0, 1, 0, 0, 1, borrowed(memory), borrowed(memory))
-    solve_one(borrowed(row), borrowed(ints), borrowed(paths), borrowed(floats), borrowed(desk), worker)
 
 
 def solve_batch(
@@ -205,7 +143,7 @@ def solve_batch(
         )
     seeds, settings = (
         [folded_seed(int(seed) + i) for i in range(len(starts))],
-        replace(settings, restarts=0, optimise_s=0.0),
+        replace(settings, restarts=0, optimise_s=0.0, searches=1),
     )
     for checker in {type(checker): checker for checker in checkers}.values():  # one of each kind, which have one engine
         engine = _engine(checker, many=True)

@@ -263,10 +263,13 @@ FAILURES = {  # (query, samples) -> the result of a search that ended without a 
 }
 
 
-def read_answer(ints: np.ndarray | list, paths: np.ndarray, query: Query, cost: float | None = None) -> PlanningResult:
-    """The result of a search that has ended; cost: of the path, if it is known."""
+def read_answer(
+    ints: np.ndarray | list, paths: np.ndarray, query: Query, cost: float | None = None, samples: int | None = None
+) -> PlanningResult:
+    """The result of a search that has ended; cost: of the path, if it is known; samples: of all searches of the query,
+    where there was more than this one."""
     answer = Answer(*ints[ANSWER:INTS])
-    status, samples = answer.status, int(answer.samples)
+    status, samples = answer.status, int(answer.samples) if samples is None else samples
     if status == SOLVED:
         at, dof = answer.path_at, len(query.start)
         return query.solved(paths[at : at + answer.length * dof].reshape(-1, dof), answer.goal, samples, cost=cost)

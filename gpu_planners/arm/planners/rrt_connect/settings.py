@@ -33,6 +33,13 @@ class Settings(PlannerSettings):
         0,
         4096,
     )
+    searches: int = setting(
+        0,
+        "Searches of a hard query that race on the CPU, a thread each: the second begins 64 samples after the first. "
+        "0: 2; solve_batch and further searches take 1, and so does CUDA, whose rounds fill the device",
+        0,
+        64,
+    )
     restarts: int = setting(
         0,
         "Most further searches with other samples, while time is left and a shorter path is possible; the shortest "
