@@ -6,9 +6,11 @@ first, those that compile nothing next, and those of grids last: two workers, wh
 then compile different code.
 """
 
+import fcntl
 import os
 import re
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -17,19 +19,35 @@ import pytest
 # What a test file says that compiles what arms need.
 ARMS = r"CollisionChecker|gpu_planners\.arm\.(planners|collision|spaces)|arm_checks|node_harness|soundness|README"
 MOST_WORKERS = 8
-DOMAINS = 10  # of each worker: the first for what it starts as a process, the others for nodes that it runs itself
+DOMAINS = 6  # of each worker: the first for what it starts as a process, the others for nodes that it runs itself
+BLOCKS = 16  # of so many domains: 1 to 100 is what DDS has ports for on any system
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # `benchmarks` and `soundness`, wherever pytest starts
 
 
 def _share_the_machine():
     """To be set before NumPy, Numba and rclpy are imported; processes that tests start inherit it."""
-    worker, run = os.environ.get("PYTEST_XDIST_WORKER"), os.getpid()
-    if worker:
+    if os.environ.get("PYTEST_XDIST_WORKER"):
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        run = os.getppid() + int(worker.removeprefix("gw"))
-    os.environ["ROS_DOMAIN_ID"] = str(1 + DOMAINS * (run % 10))  # 1 to 100 is what DDS has ports for on any system
+    os.environ["ROS_DOMAIN_ID"] = str(1 + DOMAINS * _free_block())
+
+
+_locks = []
+
+
+def _free_block():
+    """A block of ROS domains that no other test process of this machine has, as long as this one lives."""
+    for block in range(BLOCKS):
+        path = Path(tempfile.gettempdir()) / f"gpu_planners_ros_domains_{block}.lock"
+        try:
+            lock = open(path, "a")  # noqa: SIM115  # for as long as the process lives
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # another process has it, or it is another user's
+            continue
+        _locks.append(lock)
+        return block
+    return os.getpid() % BLOCKS  # more processes than domains: nodes find each other, and some tests may fail
 
 
 _share_the_machine()

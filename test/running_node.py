@@ -22,7 +22,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 _FIRST_DOMAIN = int(os.environ["ROS_DOMAIN_ID"])  # of this process: see conftest.py
-_NODES = 9  # at a time, on domains of their own
+_NODES = 5  # at a time, on domains of their own
 _domains = itertools.cycle(range(_FIRST_DOMAIN + 1, _FIRST_DOMAIN + 1 + _NODES))
 _contexts = {}  # by domain
 

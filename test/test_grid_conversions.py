@@ -280,7 +280,10 @@ class FakeTf2:
     """tf2_ros with one transform, from odom to map: a quarter turn, then 10 m along x."""
 
     class Buffer:
-        def lookup_transform(self, target, source, time):
+        def __init__(self, node):
+            pass
+
+        def lookup_transform(self, target, source, time, timeout):
             if (target, source) != ("map", "odom"):
                 raise LookupError(f'"{source}" does not exist')
             from geometry_msgs.msg import TransformStamped
@@ -297,7 +300,7 @@ class FakeTf2:
 
 def test_poses_are_transformed_where_tf2_is_there(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "tf2_ros", FakeTf2)
-    frames = Frames(node=None)
+    frames = Frames(node="any")
     given = map_messages.poses_of(poses([(1, 2)], "odom", yaw=0.0))
     moved = frames.to_map(given, "map", "the starts")
     assert np.allclose(moved.points, [[8, 1, 0]]) and np.allclose(

@@ -7,7 +7,8 @@ import pytest
 from action_msgs.msg import GoalStatus
 from move_harness import Desk
 from node_harness import GROUP, ROBOT, marker, request
-from running_node import shared
+from running_node import shared, starter
+from sensor_msgs.msg import JointState
 from visualization_msgs.msg import Marker
 
 from gpu_planners_msgs.action import Move
@@ -149,3 +150,30 @@ def test_a_plan_alone_moves_nothing(desk):
     assert desk.plan(request()).code == CODES.SUCCESS
     desk.wait_until(lambda: len(desk.seen) > since + 30)
     assert np.abs(played(desk, since) - HOME).max() < 1e-6
+
+
+def test_joint_states_that_are_none_end_nothing(desk):
+    moving = desk.send((1.5, 0.0, 0.0), **SLOW)
+    moving.wait_for("moving", 0.2)
+    states = desk.publisher(JointState, "/joint_states")
+    for _ in range(20):
+        states.publish(JointState(name=GROUP, position=[np.nan, 0.0, 0.0]))
+        states.publish(JointState(name=GROUP, position=[0.0]))
+        time.sleep(0.01)
+    assert moving.wait().result.code == CODES.SUCCESS
+    assert np.allclose(desk.place(), (1.5, 0.0, 0.0), atol=1e-3)
+
+
+start_desk = starter(Here)
+
+
+def test_a_controller_that_hangs_is_given_up(start_desk):
+    desk = start_desk()
+    moving = desk.send((2.5, 0.0, 0.0), **SLOW)
+    moving.wait_for("moving", 0.1)
+    desk._player_executor.shutdown(timeout_sec=5)  # as a process that is stopped, or killed: its DDS endpoints stay
+    moving.handle.cancel_goal_async()
+    answer = moving.wait(60)
+    assert answer.result.code == CODES.CONTROL_FAILED and "said nothing" in answer.result.message
+    again = desk.send((0.0, 0.0, 0.0)).wait(60)  # it is not held up by the one before
+    assert "joint_states" in again.result.message  # nothing tells where the robot is

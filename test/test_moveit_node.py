@@ -699,8 +699,10 @@ def test_a_scene_that_comes_before_the_robot_counts(start_node):
 def test_a_goal_that_is_cancelled_ends_as_preempted(node):
     """Of many goals at once, the last is cancelled while it waits."""
     request = messages.motion_request(messages.joint_goal(GOAL))
-    futures = [node.action.send_goal_async(MoveGroup.Goal(request=MotionPlanRequest())) for _ in range(3)]
-    futures += [node.action.send_goal_async(MoveGroup.Goal(request=request)) for _ in range(20)]
+    goals = [MoveGroup.Goal(request=one) for one in 3 * [MotionPlanRequest()] + 20 * [request]]
+    for goal in goals:
+        goal.planning_options.plan_only = True
+    futures = [node.action.send_goal_async(goal) for goal in goals]
     node.wait_until(lambda: all(future.done() for future in futures))
     last = futures[-1].result()
     cancelling = last.cancel_goal_async()

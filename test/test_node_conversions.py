@@ -1,15 +1,20 @@
 """Messages to types and back: each field, frame and mistake, without a running node."""
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
+import rclpy
 from checkout import ROOT
 from geometry_msgs.msg import Point
 from node_harness import joints, marker, pose_goal
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from running_node import new_context
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
@@ -22,7 +27,9 @@ from gpu_planners.errors import DeviceError, ObstacleError
 from gpu_planners.nodes.arm import codes as error_codes
 from gpu_planners.nodes.arm import conversions
 from gpu_planners.nodes.arm.marker_objects import marker_object
+from gpu_planners.nodes.common.parameters import declare
 from gpu_planners.nodes.common.request_error import RequestError
+from gpu_planners.settings import Described, setting
 from gpu_planners_msgs.srv import PlanMotion
 
 T_ROOT_SHELF = np.eye(4)
@@ -180,3 +187,24 @@ def test_errors_of_the_library_have_codes():
     assert error_codes.code_of(ObstacleError("x")) == error_codes.INVALID_OBJECT_NAME
     assert error_codes.code_of(DeviceError("x")) == error_codes.COLLISION_CHECKING_UNAVAILABLE
     assert error_codes.code_of(KeyError("x")) == error_codes.FAILURE
+
+
+def test_a_list_of_doubles_may_be_empty_and_read_only():
+    @dataclass(frozen=True)
+    class Given(Described):
+        box: tuple = setting((), "Corners", items=float, unit="metres", read_only=True)
+        pose: tuple = setting((), "Pose", items=float, unit="metres")
+
+    context = new_context()
+    try:
+        for given in ([], [1.0, 2.0]):
+            overrides = [Parameter("box", value=given)] if given else []
+            node = Node("lists", context=context, parameter_overrides=overrides)
+            assert declare(node, Given).box == tuple(given)
+            (changed,) = node.set_parameters([Parameter("box", value=[3.0])])
+            assert not changed.successful and "read-only" in changed.reason
+            assert node.set_parameters([Parameter("pose", value=[3.0])])[0].successful
+            assert node.describe_parameter("box").description == "Corners (metres)"
+            node.destroy_node()
+    finally:
+        rclpy.shutdown(context=context)

@@ -237,9 +237,10 @@ def test_a_cloud_is_in_the_way_and_the_robot_is_not(running, tmp_path):
     ]:
         publisher.publish(wrong)
         running.wait_until(lambda words=words: all(word in running.problem for word in words))
-        assert running.plan(request()).path_length > straight.path_length + 0.05
-    running.move_to(0.0, 0.0, 0.0)
-    publisher.publish(cloud(seen[:0]))
+        refused = running.plan(request())  # as after a message on ~/obstacles that was refused
+        assert refused.code == codes.INVALID_OBJECT_NAME and "the scene is not known" in refused.message
+        publisher.publish(cloud(seen[:0], frame=wrong.header.frame_id))  # nothing is there, whatever the frame
+        running.wait_until(lambda: not running.problem)
     running.wait_until(lambda: np.isclose(running.plan(request()).path_length, straight.path_length))
 
 
@@ -332,3 +333,39 @@ def test_frames_of_tf2(start_node):
 
     running.wait_until(blocked)
     assert running.problem == ""
+
+
+def test_voxels_that_are_the_robots_own_are_left_out(start_node):
+    """A cell in the fore arm, and one that blocks a goal: with a padding only the second one counts."""
+    octomap_msgs = pytest.importorskip("octomap_msgs.msg", reason="octomap_msgs is not installed")
+    running = start_node(voxels_padding=0.0)
+    running.move_to(0.0, 0.0, 0.0)
+    inside, beside = (0, 6, 1), (-7, 6, 1)
+    for cell, number in ((inside, "0"), (beside, "1")):
+        tree = octomap_msgs.Octomap(binary=True, id="OcTree", resolution=0.1)
+        tree.header.frame_id = "plate"
+        tree.data = np.frombuffer(octree_of(cell), np.int8).tolist()
+        running.publisher(octomap_msgs.Octomap, "/arm_planner/octomap", LATCHED).publish(tree)
+        running.wait_until(lambda number=number: running.facts["obstacles"] == number)
+        if cell == inside:
+            assert running.plan(request(goals=[(0.4, 0.0, 0.0)])).code == SUCCESS
+    assert running.plan(request(goals=[(0.82, 0.0, 0.0)])).code == codes.GOAL_IN_COLLISION
+
+
+def test_only_the_parts_of_a_large_voxel_that_are_near_are_left_out():
+    """Against every cell by itself."""
+    from gpu_planners.nodes.arm.own_voxels import without_own
+
+    centre, radius, size = np.array([0.11, 0.07, 0.02]), 0.3, np.array([0.1, 0.1, 0.05])
+    T = np.eye(4)
+    T[:3, 3] = 0.03, -0.02, 0.01
+
+    def near(points, distance):
+        return np.linalg.norm(points - centre, axis=1) <= radius + distance
+
+    cells, extents = np.array([[0, 0, 0], [8, 0, 0], [-4, 2, 1], [-8, -8, -8]]), np.array([8, 1, 2, 4])
+    kept, sizes = without_own(cells, extents, size, T, near)
+    covered = {tuple(c + np.array(o)) for c, e in zip(kept, sizes) for o in np.ndindex(e, e, e)}
+    every = {tuple(c + np.array(o)) for c, e in zip(cells, extents) for o in np.ndindex(e, e, e)}
+    own = {c for c in every if near(((np.array(c) + 0.5) * size + T[:3, 3])[None], np.linalg.norm(size) / 2)[0]}
+    assert own and covered == every - own and sum(sizes**3) == len(covered)

@@ -4,6 +4,8 @@ The executables start here, so that a missing ROS is said in words.
 """
 
 import importlib
+import os
+import signal
 import sys
 
 SET_UP = "or, in a checkout, run `make setup` and use .venv/bin/python"
@@ -20,7 +22,7 @@ def arm_planner() -> int:
 
 def arm_planner_demo() -> int:
     """The executable arm_planner_demo."""
-    return _main_of("demo.main")
+    return _main_of("demo.main", interrupted=True)
 
 
 def fleet_planner() -> int:
@@ -38,10 +40,16 @@ def trajectory_player() -> int:
     return _main_of("nodes.player.node")
 
 
-def _main_of(module):
+def _main_of(module, interrupted=False):
+    """interrupted: Ctrl-C is a KeyboardInterrupt for `main`; else `main` takes signals by itself"""
+    for one in (signal.SIGINT, signal.SIGTERM):  # while all is imported: nothing is open yet
+        signal.signal(one, lambda *_: os._exit(0))
     try:
         main = importlib.import_module(f"gpu_planners.{module}").main
     except ModuleNotFoundError as error:
         name = (error.name or "").split(".")[0]
         sys.exit(f"{module} needs the Python package '{name}'; {WAYS.get(name, f'pip install {name}')}")
+    if interrupted:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
     return main()

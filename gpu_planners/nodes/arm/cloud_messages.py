@@ -8,6 +8,7 @@ from sensor_msgs.msg import PointCloud2, PointField
 from ...arm.geometry.bricks import Bricks
 from ...arm.geometry.octree import octree_leaves
 from ...errors import ObstacleError
+from .own_voxels import Near, without_own
 
 DTYPES = {PointField.FLOAT32: "f4", PointField.FLOAT64: "f8"}
 LEVELS = 16  # of a column of a VoxelGrid
@@ -42,16 +43,18 @@ def cloud_points(message: PointCloud2) -> np.ndarray:
     return np.stack([rows[axis].ravel() for axis in "xyz"], axis=1)
 
 
-def octomap_bricks(name: str, message: Any, T_root_frame: np.ndarray) -> Bricks:
-    """The occupied voxels of an octomap_msgs/Octomap, binary or full."""
+def octomap_bricks(name: str, message: Any, T_root_frame: np.ndarray, near: Near | None = None) -> Bricks:
+    """The occupied voxels of an octomap_msgs/Octomap, binary or full. near: leaves out those that are the robot's"""
     data = np.frombuffer(message.data, np.uint8)
     cells, extents = octree_leaves(name, data, message.binary, message.id)
+    if near is not None:
+        cells, extents = without_own(cells, extents, message.resolution, T_root_frame, near)
     return Bricks.of_voxels(name, cells, message.resolution, T_root_frame, extents)
 
 
-def voxel_grid_bricks(name: str, message: Any, T_root_frame: np.ndarray) -> Bricks:
+def voxel_grid_bricks(name: str, message: Any, T_root_frame: np.ndarray, near: Near | None = None) -> Bricks:
     """The marked voxels of a nav2_msgs/VoxelGrid: in a column's number, bits z and z + 16 are set. Unknown ones do not
-    count."""
+    count. near: leaves out those that are the robot's"""
     nx, ny, nz = message.size_x, message.size_y, message.size_z
     columns = np.array(message.data, np.uint32)
     if len(columns) != nx * ny or nz > LEVELS:
@@ -61,10 +64,13 @@ def voxel_grid_bricks(name: str, message: Any, T_root_frame: np.ndarray) -> Bric
         )
     marked = (columns & (columns >> np.uint32(LEVELS))).reshape(ny, nx)
     y, x, z = np.nonzero((marked[..., None] >> np.arange(nz, dtype=np.uint32)) & 1)
-    size = [message.resolutions.x, message.resolutions.y, message.resolutions.z]
+    size = np.array([message.resolutions.x, message.resolutions.y, message.resolutions.z])
     T_frame_grid = np.eye(4)
     T_frame_grid[:3, 3] = message.origin.x, message.origin.y, message.origin.z
-    return Bricks.of_voxels(name, np.column_stack([x, y, z]), size, T_root_frame @ T_frame_grid)
+    cells, T_root_grid = np.column_stack([x, y, z]), T_root_frame @ T_frame_grid
+    if near is not None:
+        cells, _ = without_own(cells, 1, size, T_root_grid, near)
+    return Bricks.of_voxels(name, cells, size, T_root_grid)
 
 
 def _described(message):

@@ -17,6 +17,7 @@ from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import PointCloud2
 
 from ...arm import RobotModel
+from ...arm.collision.near_robot import PADDING, near_robot
 from ...arm.collision.packing import pack_robot
 from ...arm.collision.point_cloud import EVERYWHERE, obstacle_voxels, points_in_root
 from ...arm.collision.scene_packing import pack_bricks
@@ -63,7 +64,7 @@ class CloudTopics:
         self._node, self._values, self._scene = node, values, scene
         self._measured, self._take, self._told = measured, take, told
         self._waiting: dict[str, _Seen] = {}
-        self._lock, self._working = threading.Lock(), False
+        self._lock, self._working, self._closed = threading.Lock(), False, False
         self._thread = ThreadPoolExecutor(1, "clouds")
         self._subscribe(PointCloud2, "points", self._cloud, qos_profile_sensor_data)
         durability = values().voxels_durability
@@ -80,9 +81,10 @@ class CloudTopics:
         self._work()
 
     def close(self) -> None:
-        """End with the message under way."""
+        """Take nothing more; what comes of a message under way is not told."""
         with self._lock:
             self._waiting.clear()
+            self._closed = True
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _subscribe(self, kind, topic, convert, qos):
@@ -108,11 +110,13 @@ class CloudTopics:
                     return
                 name = next(iter(self._waiting))
                 seen = self._waiting.pop(name)
+            problem = ""
             try:
                 self._take(self._packed(seen.convert(name, seen.message)))
-                self._told(name, "")
             except Exception as error:  # whatever it is, the next message may be right
-                self._told(name, f"a message on ~/{name.split('/')[0]} was refused: {error_text(error)}")
+                problem = f"a message on ~/{name.split('/')[0]} was refused: {error_text(error)}"
+            if not self._closed:
+                self._told(name, problem)
 
     def _packed(self, one):
         """An object, its bricks packed for the robot and the margin of requests that give none."""
@@ -122,6 +126,8 @@ class CloudTopics:
 
     def _cloud(self, name, message):
         values, robot = self._values(), self._scene.require_robot()
+        if not message.width * message.height:  # nothing is there, whatever the frame
+            return _object(name, Bricks.of_voxels(name, np.zeros((0, 3), int), 1.0, np.eye(4)), ALWAYS)
         age = self._now() - seconds(message.header.stamp)
         if seconds(message.header.stamp) and age > values.points_max_age_s:
             raise RequestError(
@@ -133,7 +139,7 @@ class CloudTopics:
         T_root_frame = self._transform(message.header, name)
         box = np.array(values.points_box).reshape(2, 3) if values.points_box else EVERYWHERE
         points = points_in_root(cloud_points(message), T_root_frame, box)
-        q = _where(robot, self._measured()) if values.points_padding >= 0 else None
+        q = _where(robot, self._measured(), "points_padding") if values.points_padding >= 0 else None
         voxels = obstacle_voxels(
             points, values.points_voxel_size, robot, q, max(values.points_padding, 0.0), values.points_max_voxels
         )
@@ -142,10 +148,20 @@ class CloudTopics:
         return _object(name, bricks, self._now() + lifetime if lifetime > 0 else ALWAYS)
 
     def _octomap(self, name, message):
-        return _object(name, octomap_bricks(name, message, self._transform(message.header, name)), ALWAYS)
+        T_root_frame = self._transform(message.header, name) if message.data else np.eye(4)
+        return _object(name, octomap_bricks(name, message, T_root_frame, self._own()), ALWAYS)
 
     def _voxel_grid(self, name, message):
-        return _object(name, voxel_grid_bricks(name, message, self._transform(message.header, name)), ALWAYS)
+        T_root_frame = self._transform(message.header, name) if message.data else np.eye(4)
+        return _object(name, voxel_grid_bricks(name, message, T_root_frame, self._own()), ALWAYS)
+
+    def _own(self):
+        """What tells which voxels are the robot's own; None where all count."""
+        robot, padding = self._scene.require_robot(), self._values().voxels_padding
+        if padding < 0:
+            return None
+        q = _where(robot, self._measured(), "voxels_padding")
+        return lambda points, distance: near_robot(robot, q, points, min(padding + distance, PADDING.high))
 
     def _transform(self, header, name):
         """(4, 4) T_root_frame at the stamp of a message; a transform that may still come is waited for."""
@@ -164,13 +180,13 @@ class CloudTopics:
         return self._node.get_clock().now().nanoseconds * 1e-9
 
 
-def _where(robot: RobotModel, positions: dict[str, float] | None) -> np.ndarray:
-    """(dof,) the configuration by joint states."""
+def _where(robot: RobotModel, positions: dict[str, float] | None, parameter: str) -> np.ndarray:
+    """(dof,) the configuration by joint states. parameter: that asks for it"""
     if positions is None:
         raise RequestError(
             error_codes.ROBOT_STATE_STALE,
-            "what of the cloud is the robot's own is not known: joint_states has brought none lately "
-            "(parameter points_padding -1: nothing is)",
+            "what of it is the robot's own is not known: joint_states has brought none lately "
+            f"(parameter {parameter} -1: nothing is)",
         )
     return configuration(robot, positions, "joint_states", error_codes.START_STATE_INVALID)
 

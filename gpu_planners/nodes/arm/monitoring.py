@@ -1,6 +1,6 @@
-"""What ~/move asks of the scene, on the worker: a motion to execute, and whether the rest of it is still free."""
+"""What executed motions ask of the scene, on the worker: a motion, and whether the rest of it is still free."""
 
-from gpu_planners_msgs.srv import PlanMotion
+from trajectory_msgs.msg import JointTrajectory
 
 from ...arm.control.following import first_contact, remaining_path
 from .move_run import Motion, spline_of
@@ -8,9 +8,9 @@ from .parameters import ArmParameters
 from .planning_scene import PlanningScene
 
 
-def motion_of(scene: PlanningScene, response: PlanMotion.Response, margin: float) -> Motion:
-    """The motion of a response that was planned in the scene as it is. margin: metres that it keeps"""
-    return Motion(spline_of(response.trajectory), scene.require_robot(), _state_of(scene), margin)
+def motion_of(scene: PlanningScene, trajectory: JointTrajectory, margin: float) -> Motion:
+    """A motion that was planned in the scene as it is. margin: metres that it keeps"""
+    return Motion(spline_of(trajectory), scene.require_robot(), _state_of(scene), margin)
 
 
 def contact_ahead(scene: PlanningScene, values: ArmParameters, motion: Motion, phase: float) -> str:

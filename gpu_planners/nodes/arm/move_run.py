@@ -1,7 +1,7 @@
-"""One motion that the action ~/move executes: where on it the robot is, and the messages that stop it there."""
+"""A motion that is executed: where on it the robot is, and the messages that stop it there; what asks for it."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from trajectory_msgs.msg import JointTrajectory
@@ -73,17 +73,51 @@ class Motion:
         return trajectory_message(self.robot, _joined(stop_along(self.curve, phase, self.robot.acceleration)))
 
 
+class Plan(NamedTuple):
+    """What a task plans. code, message: the outcome; without a motion the task ends with them
+
+    trajectory: the motion as the controller gets it; goal_index: of the goal that it leads to
+    """
+
+    code: int
+    message: str
+    motion: Motion | None = None
+    trajectory: JointTrajectory | None = None
+    goal_index: int = 0
+
+
+class Task(Protocol):
+    """Who wants a motion to be executed.
+
+    replans: how often another motion may be planned after a stop
+    line: of the worker's queue, in which its plans wait
+    """
+
+    replans: int
+    line: str
+
+    def plan(self) -> Plan:
+        """Plan from where the robot is; called on the worker, may raise."""
+
+    def feed_back(self, state: str, plans: int, progress: float, remaining_s: float) -> None:
+        """Called now and then. state: "planning", "moving" or "stopping"; progress: 0 to 1"""
+
+    def end(self, code: int, message: str, goal_index: int, plans: int) -> None:
+        """Called once, on the executor's thread. plans: how many motions were planned"""
+
+
 @dataclass
 class Run:
-    """A goal of ~/move.
+    """A task under way.
 
-    goal: its handle; replans: how many are left; state: "planning", "sending", "moving" or "stopping"
+    replans: how many are left; state: "planning", "sending", "moving" or "stopping"
     plans: motions planned; goal_index: of the goal that the present motion leads to
     why: it is being stopped; cancelled: by the client
+    deadline: seconds on the node's clock when the controller must have answered, or ended what it executes
     over: the controller has ended the motion; held: the controller was asked to, for it took no stop
     """
 
-    goal: Any
+    task: Task
     replans: int
     state: str = "planning"
     plans: int = 0
@@ -97,6 +131,7 @@ class Run:
     held: bool = False
     checking: bool = False
     checked: float = 0.0
+    deadline: float = np.inf
 
 
 def stamped_state(message: Any, q: np.ndarray, arrival_age: float, now: float) -> Seen:

@@ -5,7 +5,6 @@ each device: obstacles published before a request are in the scene when it is pl
 """
 
 import sys
-import time
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from ..common.planner_node import PlannerNode
 from ..common.process import run
 from ..common.qos import BEST_EFFORT, LATCHED, of_durability
 from ..common.request_error import RequestError, error_text
+from ..common.transforms import Transforms
 from . import codes as error_codes
 from . import plan_service, sequence_service
 from .attaching import attach_objects
@@ -32,11 +32,11 @@ from .cloud_topics import CloudTopics
 from .codes import code_of
 from .conversions import joint_positions
 from .dragged_goals import DraggedGoals
-from .frames import Transforms
+from .executing import Executing
 from .monitoring import contact_ahead, motion_of
 from .motion_display import MotionDisplay
 from .move_action import MoveAction
-from .move_run import stamped_state
+from .move_run import Plan, stamped_state
 from .other_arms import OtherArms
 from .parameters import ArmParameters
 from .plan_service import Planned, compile_planner, kind_of, warm_up
@@ -50,7 +50,7 @@ class ArmPlannerNode(PlannerNode):
         super().__init__("arm_planner", ArmParameters, "robot_description", **options)
         self._scene = PlanningScene(self._values, Transforms(self))
         self._clouds: CloudTopics | None = None  # after the robot of a file is loaded
-        self._joint_state = None, 0.0  # latest message, monotonic time of its arrival
+        self._joint_state = None, 0.0  # latest message, seconds on the node's clock when it came
         self._refused: dict[str, str] = {}  # {where from: why the latest message that changes the scene was refused}
         self._trajectories = self.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
         self._display = MotionDisplay(self, self._place)
@@ -74,9 +74,11 @@ class ArmPlannerNode(PlannerNode):
         self._serve_plans(PlanMotion, "plan_motion", plan_service.answer)
         self._serve_plans(PlanSequence, "plan_sequence", sequence_service.answer)
         self.serve(AttachObjects, "~/attach_objects", self._attach_objects, self._attach_refusal)
+        self._executing = Executing(self, self._worker, lambda: self._values, self._contact_ahead, self._seen)
         self._moveit = moveit.serve(
             self,
             self._scene,
+            self._executing,
             lambda: self._values,
             self._measured,
             self._prepare_planner,
@@ -91,14 +93,12 @@ class ArmPlannerNode(PlannerNode):
             self._scene,
             self._measured,
             lambda seen: self._worker.do(self._take_object, seen),
-            self._state.set_problem,
+            self._tell_refused,
         )
         self._others = OtherArms(
             self, lambda: self._values, self._worker.do, self._take_object, self._state.set_problem
         )
-        self._move = MoveAction(
-            self, self._worker, lambda: self._values, self._plan_to_move, self._contact_ahead, self._seen
-        )
+        MoveAction(self, self._executing, self._plan_to_move)
         self._worker.start()
 
     def close(self, patience_s: float = -1.0) -> bool:
@@ -152,12 +152,12 @@ class ArmPlannerNode(PlannerNode):
             self._worker.do(self._warm_up)
 
     def _take_joint_state(self, message):
-        self._joint_state = message, time.monotonic()
+        self._joint_state = message, self._now()
 
     def _measured(self):
         """{joint: position} of joint_states, or None when there was no message lately."""
         message, arrival = self._joint_state
-        if message is None or time.monotonic() - arrival > self._values.joint_state_timeout_s:
+        if message is None or abs(self._now() - arrival) > self._values.joint_state_timeout_s:  # a clock may jump back
             return None
         known = (*self._scene.robot.joint_names, *self._scene.robot.other_joints)
         return joint_positions(message, "joint_states", error_codes.START_STATE_INVALID, known)
@@ -177,8 +177,13 @@ class ArmPlannerNode(PlannerNode):
         try:
             self._scene.see(seen)
         except Exception as error:  # whatever it is, the next message may be right
-            self._state.set_problem(seen.name, f"'{seen.name}' was refused: {error_text(error)}")
+            self._tell_refused(seen.name, f"'{seen.name}' was refused: {error_text(error)}")
         self._show_obstacles()
+
+    def _tell_refused(self, what, text):
+        """Keep and tell why the latest message of something was refused; empty: it was not. From any thread."""
+        self._refused[what] = text
+        self._state.set_problem(what, text)
 
     def _serve_plans(self, kind, name, answer):
         """Serve ~/name of type `kind`. answer: (scene, values, request, measured, response) -> Planned or None"""
@@ -212,12 +217,15 @@ class ArmPlannerNode(PlannerNode):
         return planned is not None
 
     def _plan_to_move(self, request):
-        """(response, Motion or None)"""
+        """Plan of a PlanMotion request"""
         response = PlanMotion.Response()
         planned = self._plan(plan_service.answer, request, response)
         self._requests, self._last_answer = self._requests + 1, response.message
-        margin = plan_service.requested(request, self._values, "margin") if planned else 0.0
-        return response, motion_of(self._scene, response, margin) if planned else None
+        if not planned:
+            return Plan(response.code, response.message)
+        margin = plan_service.requested(request, self._values, "margin")
+        motion = motion_of(self._scene, response.trajectory, margin)
+        return Plan(response.code, response.message, motion, response.trajectory, response.goal_index)
 
     def _contact_ahead(self, motion, phase):
         self._scene.forget_expired(self._now())
@@ -227,8 +235,8 @@ class ArmPlannerNode(PlannerNode):
     def _seen(self):
         """Where joint_states had the robot (Seen), None without a recent message."""
         message, arrival = self._joint_state
-        q = self._place() if self._scene.robot is not None else None
-        return None if q is None else stamped_state(message, q, time.monotonic() - arrival, self._now())
+        q, now = self._place() if self._scene.robot is not None else None, self._now()
+        return None if q is None else stamped_state(message, q, now - arrival, now)
 
     def _told(self, name, response):
         response.message += f" (warning: {self._state.problem})" if self._state.problem else ""
@@ -246,8 +254,7 @@ class ArmPlannerNode(PlannerNode):
 
     def _scene_changed(self, refused):
         """refused: why a message of MoveIt was refused; empty: none was"""
-        self._refused["moveit"] = refused
-        self._state.set_problem("moveit", refused)
+        self._tell_refused("moveit", refused)
         self._show_obstacles()
 
     def _attach_objects(self, request, response):
@@ -268,7 +275,7 @@ class ArmPlannerNode(PlannerNode):
             self._require_known_scene("; publish what is right, or ask with ignore_scene")
 
     def _require_known_scene(self, what_to_do=""):
-        unknown = next(filter(None, self._refused.values()), "") or self._others.problem
+        unknown = next(filter(None, list(self._refused.values())), "") or self._others.problem
         if unknown:
             raise RequestError(error_codes.INVALID_OBJECT_NAME, f"the scene is not known: {unknown}{what_to_do}")
 
@@ -288,7 +295,11 @@ class ArmPlannerNode(PlannerNode):
 
     def _place(self):
         """(dof,) where joint_states has the robot, or None."""
-        positions, names = self._measured() or {}, self._scene.robot.joint_names
+        try:
+            positions = self._measured() or {}
+        except RequestError:  # a message that is none; requests are told why
+            return None
+        names = self._scene.robot.joint_names
         return np.array([positions[name] for name in names]) if all(name in positions for name in names) else None
 
     def _facts(self):
@@ -301,11 +312,8 @@ class ArmPlannerNode(PlannerNode):
             "attached": ", ".join(self._scene.objects.carried) or "none",
             "requests": self._requests,
             "last answer": self._last_answer,
-            "move": self._move.state,
+            "move": self._executing.state,
         }
-
-    def _now(self):
-        return self.get_clock().now().nanoseconds * 1e-9
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -3,7 +3,6 @@
 Another arm_planner says by `~/executing` what it does: the whole motion when it begins, an empty one when it has ended.
 """
 
-import time
 from collections.abc import Callable
 from functools import partial
 
@@ -114,9 +113,9 @@ class OtherArms:
         if not message.points:
             arm.path = None
             return
-        self._change(self._take_path, arm, message, time.monotonic())
+        self._change(self._take_path, arm, message)
 
-    def _take_path(self, arm, message, began):
+    def _take_path(self, arm, message):
         robot = arm.robot
         if robot is None:
             return

@@ -188,6 +188,15 @@ class ArmParameters(NodeParameters):
     points_lifetime_s: float = setting(
         0.0, "How long the obstacles of a cloud stay; 0: until the next cloud in its frame", 0.0, 1e9, unit="seconds"
     )
+    voxels_padding: float = setting(
+        -1.0,
+        "Distance from the robot, by joint_states, within which voxels of ~/octomap and ~/voxel_grid are its own and "
+        "do not count; -1: all do, for maps that are made without the robot",
+        -1.0,
+        10.0,
+        unit="metres",
+        must=("-1, or a number from 0", lambda metres: metres >= 0 or metres == -1),
+    )
     line: LineSettings = LineSettings()
     rrt_connect: RrtConnectSettings = NodeRrtConnect()
     prm: PrmSettings = PrmSettings()

@@ -20,9 +20,10 @@ from ...arm.geometry.bricks import Bricks
 from ...device import resolve_devices
 from ...errors import ObstacleError
 from ..common.request_error import RequestError, check_count
+from ..common.transforms import Transforms
 from ..common.worker import seat
 from . import codes as error_codes
-from .frames import RobotFrames, Transforms
+from .frames import RobotFrames
 from .marker_objects import check_markers, marker_object, obstacle_name
 from .parameters import ArmParameters
 from .scene_objects import SceneObject, SceneObjects, Source, object_of_world

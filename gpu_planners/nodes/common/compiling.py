@@ -8,6 +8,7 @@ import multiprocessing
 import signal
 import threading
 from collections.abc import Callable
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,11 @@ class Background:
 
     def _follow(self, what, compile_it, arguments):
         process = multiprocessing.get_context("spawn").Process(
-            target=_in_child, args=(compile_it, arguments), name="compiling", daemon=True
+            target=compile_it, args=arguments, name="compiling", daemon=True
         )
+        resource_tracker.ensure_running()  # which otherwise comes with the process, and takes signals from then on
+        # Ctrl-C reaches the whole group, but the process, which inherits what this thread takes, is ended by the node
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         with self._one:
             with self._lock:
                 if self._stopped:
@@ -74,8 +78,3 @@ class Background:
             stopped = self._stopped
         if not stopped:
             self._done(what, process.exitcode == 0)
-
-
-def _in_child(compile_it, arguments):
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the node ends this process
-    compile_it(*arguments)

@@ -2,13 +2,12 @@
 
 import numpy as np
 from rclpy.node import Node
-from rclpy.time import Time
 from scipy.spatial.transform import Rotation
 
 from .map_codes import TF_ERROR
 from .map_messages import Poses
-from .optional import optional_module
 from .request_error import RequestError
+from .transforms import Transforms
 
 
 class Frames:
@@ -18,36 +17,30 @@ class Frames:
     """
 
     def __init__(self, node: Node | None) -> None:
-        tf2_ros, self.missing = optional_module("tf2_ros", "transforms of poses in other frames")
-        self._buffer = tf2_ros.Buffer() if tf2_ros else None
-        self._listener = tf2_ros.TransformListener(self._buffer, node) if tf2_ros else None
+        self._transforms = Transforms(node)
+        self.missing = self._transforms.missing
 
     def to_map(self, poses: Poses, map_frame: str, what: str) -> Poses:
         """Poses moved to the map's frame. An empty frame is the map's."""
         if poses.frame in ("", map_frame):
             return poses
-        translation, rotation = self._transform(poses.frame, map_frame, what)
+        T_map_frame = self._transform(poses.frame, map_frame, what)
+        rotation = Rotation.from_matrix(T_map_frame[:3, :3])
         given = np.isfinite(poses.quaternions).all(axis=1) & poses.quaternions.any(axis=1)
         turned = np.zeros_like(poses.quaternions)
         if given.any():
             turned[given] = (rotation * Rotation.from_quat(poses.quaternions[given])).as_quat()
-        return Poses(poses.points @ rotation.as_matrix().T + translation, turned, map_frame)
+        return Poses(poses.points @ T_map_frame[:3, :3].T + T_map_frame[:3, 3], turned, map_frame)
 
     def origin_of(self, frame: str, map_frame: str, what: str) -> Poses:
         """Where the origin of a frame (a robot's, say) stands in the map, as Poses of one."""
         return self.to_map(Poses(np.zeros((1, 3)), np.array([[0.0, 0.0, 0.0, 1.0]]), frame), map_frame, what)
 
     def _transform(self, frame, map_frame, what):
-        """translation (3,), Rotation that move points of a frame to the map's, by the latest transform."""
-        if self._buffer is None:
-            raise RequestError(
-                TF_ERROR, f"{what}: frame '{frame}' is not the map's frame '{map_frame}', and {self.missing}"
-            )
+        """(4, 4) T_map_frame, the latest that is known."""
         try:
-            transform = self._buffer.lookup_transform(map_frame, frame, Time()).transform
-        except Exception as error:  # tf2 has an exception for each cause; each has a text
+            return self._transforms.look_up(map_frame, frame)
+        except KeyError as error:
             raise RequestError(
-                TF_ERROR, f"{what}: no transform from frame '{frame}' to the map's frame '{map_frame}': {error}"
+                TF_ERROR, f"{what}: frame '{frame}' is not the map's frame '{map_frame}', and {error.args[0]}"
             ) from error
-        t, q = transform.translation, transform.rotation
-        return np.array([t.x, t.y, t.z]), Rotation.from_quat([q.x, q.y, q.z, q.w])

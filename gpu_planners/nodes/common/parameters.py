@@ -73,8 +73,12 @@ def declare(node: Node, kind: type[Kind]) -> Kind:
     for name, rule in rules_of(kind).items():
         if ros_default(rule) != []:
             node.declare_parameter(name, ros_default(rule), _descriptor(rule))
-        elif node.declare_parameter(name, DOUBLES, _descriptor(rule)).type_ != DOUBLES:
+            continue
+        if node.declare_parameter(name, DOUBLES).type_ != DOUBLES:
             node.set_parameters([Parameter(name, DOUBLES, [])])
+        descriptor = _descriptor(rule)
+        descriptor.type = DOUBLES.value
+        node.set_descriptor(name, descriptor)  # at last, for then it may be read-only
     return read(kind, values(node, kind))
 
 

@@ -1,15 +1,14 @@
-"""What all nodes of the package are: parameters, a worker that plans, diagnostics, services and actions."""
+"""What the planning nodes are: one worker that plans, services and actions that it answers, compiling."""
 
 import time
 from collections.abc import Callable
 from typing import Any
 
-from rclpy.node import Node
-
 from ...device import resolve_devices
+from .base_node import BaseNode
 from .compiling import Background, is_compiled
-from .diagnostics import OK, WARN, Diagnostics
-from .parameters import NodeParameters, check_changes, declare
+from .diagnostics import OK, WARN
+from .parameters import NodeParameters
 from .request_error import NotBegunError
 from .services import QueuedAction, QueuedService
 from .worker import Worker
@@ -17,25 +16,21 @@ from .worker import Worker
 PATIENCE_S = 5.0  # of requests with what is compiled or loaded; loading takes less
 
 
-class PlannerNode(Node):
-    """Base of the nodes. Callbacks only hand on what arrives; the worker's threads own what is planned on, and start
-    when the node is complete.
+class PlannerNode(BaseNode):
+    """Base of the planning nodes. Callbacks only hand on what arrives; the worker's threads own what is planned on, and
+    start when the node is complete.
 
-    name: of the node; parameters: its settings class; waiting_for: what it cannot plan without
+    Arguments as of BaseNode.
     """
 
     def __init__(self, name: str, parameters: type[NodeParameters], waiting_for: str, **options: Any) -> None:
-        super().__init__(name, **options)
-        self._values: Any = declare(self, parameters)
-        check_changes(self, parameters, self._change_parameters)
+        super().__init__(name, parameters, waiting_for, **options)
         self._requests, self._last_answer = 0, ""
-        self._state = Diagnostics(self, f"waiting for {waiting_for}", self._facts)
         self._worker = Worker(
             self._state.fail, lambda: self._values.max_waiting, lambda: len(resolve_devices(self._values.device))
         )
         self._background = Background(self._take_compiled)
         self._settled: set[str] = set()  # what was compiled in the background, or could not be
-        self.get_logger().info(f"waiting for {waiting_for}")
 
     def close(self, patience_s: float = -1.0) -> bool:
         """Stop; False when the job under way has not ended within patience_s seconds (negative: wait for it)."""
@@ -45,27 +40,13 @@ class PlannerNode(Node):
             self.destroy_node()
         return stopped
 
-    def serve(
-        self,
-        kind: Any,
-        name: str,
-        answer: Callable[[Any, Any], Any],
-        refused: Callable[[Exception], Any],
-        beside: bool = False,
-    ) -> None:
+    def serve(self, kind: Any, name: str, answer: Callable[..., Any], *more: Any, **options: Any) -> None:
         """Offer a service; arguments as of QueuedService."""
-        QueuedService(self, self._worker, kind, name, answer, refused, beside)
+        QueuedService(self, self._worker, kind, name, answer, *more, **options)
 
-    def act(
-        self,
-        kind: Any,
-        name: str,
-        answer: Callable[[Any], tuple[Any, bool]],
-        refused: Callable[[Exception], Any],
-        cancelled: Callable[[], Any],
-    ) -> None:
+    def act(self, kind: Any, name: str, answer: Callable[..., Any], *more: Callable[..., Any]) -> QueuedAction:
         """Offer an action; arguments as of QueuedAction."""
-        QueuedAction(self, self._worker, kind, name, answer, refused, cancelled)
+        return QueuedAction(self, self._worker, kind, name, answer, *more)
 
     def _get_ready(self, compile_it: Callable[[], str]) -> tuple[str, float]:
         """Compile or load what requests need -> the device, seconds taken"""
@@ -95,11 +76,3 @@ class PlannerNode(Node):
             self.get_logger().info(f"{what}: compiled")
         else:
             self.get_logger().error(f"{what}: compiling it failed in a process of its own")
-
-    def _change_parameters(self, values: Any) -> None:
-        """Take new values of the parameters, which are right."""
-        raise NotImplementedError
-
-    def _facts(self) -> dict[str, Any]:
-        """{key: printable} for diagnostics."""
-        raise NotImplementedError

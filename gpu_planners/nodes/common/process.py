@@ -1,28 +1,38 @@
-"""A node as a process: start it, spin it, and end cleanly on Ctrl-C, SIGTERM and ros2 launch's signals."""
+"""A node as a process: start it, spin it, and end cleanly on Ctrl-C, SIGTERM and ros2 launch's signals.
 
-import contextlib
+rclpy's own signal handlers are not installed: they shut ROS down at once, below callbacks and jobs that still log and
+answer. Here a signal only asks the process to end, from whatever it does; then the node is closed, and ROS after it.
+"""
+
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import rclpy
 from rclpy.exceptions import ParameterException
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.signals import SignalHandlerOptions
 
 from ...errors import SettingsError
 
-PATIENCE_S = 2.0  # for the job under way when the node is told to stop; ros2 launch sends SIGTERM after 5 s
+PATIENCE_S = 2.0  # for the job under way when the node is told to stop
+LONGEST_S = 4.0  # from the signal to the end of the process; ros2 launch sends SIGTERM after 5 s
 
 
 def run(make_node: Callable[[], Any], name: str, arguments: list[str] | None = None) -> int:
     """Run a node until it is told to stop -> the exit code of the process.
 
+    To be called on the main thread.
     make_node: called without arguments; no callback of the node may wait, for one thread runs them all; its
         close(patience_s) says whether all work has ended
     """
-    rclpy.init(args=arguments)
+    asked = threading.Event()
+    _take_signals(asked)
+    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
     try:
         node = make_node()
     except (SettingsError, ParameterException) as error:
@@ -31,15 +41,50 @@ def run(make_node: Callable[[], Any], name: str, arguments: list[str] | None = N
         return 1
     executor = SingleThreadedExecutor()
     executor.add_node(node)
-    with contextlib.suppress(KeyboardInterrupt, ExternalShutdownException):
-        try:
-            executor.spin()
-        except RuntimeError:  # rclpy's RCLError, where the signal came as it began to wait
-            if rclpy.ok():
-                raise
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ros2 launch sends a second one, which would break the clean-up
+    spinning = _spin(executor, asked)
+    asked.wait()
+    executor.wake()
+    spinning.result()
     if not node.close(PATIENCE_S):
         sys.stdout.flush()
         os._exit(0)  # a normal exit would wait for the worker thread
     rclpy.try_shutdown()
+    _ignore_signals()  # from here on Python would take them as it does by default
     return 0
+
+
+def _take_signals(asked: threading.Event) -> None:
+    """Have the first signal set an event, and the process end some seconds later, whatever it does then."""
+
+    def take(*_: Any) -> None:
+        if not asked.is_set():
+            asked.set()
+            watchdog = threading.Timer(LONGEST_S, os._exit, [0])
+            watchdog.daemon = True
+            watchdog.start()
+
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, take)
+
+
+def _ignore_signals():
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, signal.SIG_IGN)
+
+
+def _spin(executor: SingleThreadedExecutor, asked: threading.Event) -> Future[None]:
+    """Spin on a thread of its own until the event is set; what a callback raises sets it, too, and is the result."""
+    result: Future[None] = Future()
+
+    def spin() -> None:
+        try:
+            while not asked.is_set():
+                executor.spin_once()
+        except BaseException as error:
+            result.set_exception(error)
+            asked.set()
+        else:
+            result.set_result(None)
+
+    threading.Thread(target=spin, name="executor", daemon=True).start()
+    return result

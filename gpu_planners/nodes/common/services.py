@@ -7,7 +7,7 @@ once: with ROS's own depth of 10, half of 20 were lost.
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from rclpy.action import ActionServer, CancelResponse
 from rclpy.node import Node
@@ -74,11 +74,21 @@ class QueuedService:
             self._logger.warning(f"{self._name}: the response could not be sent: {error}")
 
 
+class Longer(NamedTuple):
+    """The answer to a goal that goes on after the worker's part, until QueuedAction.end is called.
+
+    begin: called on the worker; cancel: called when a client cancels the goal, which ends it some time later
+    """
+
+    begin: Callable[[], Any]
+    cancel: Callable[[], Any]
+
+
 class QueuedAction:
     """An action of a node. A goal that is cancelled ends at once: it leaves the queue, or what comes out is not used.
 
     kind: of the action; name: relative
-    answer: called on the worker with the goal's handle for (result, whether it succeeded); may raise
+    answer: called on the worker with the goal's handle for (result, whether it succeeded), or Longer; may raise
     refused: called with what was raised for the result; its text is logged by whoever makes it
     cancelled: the result of a goal that was cancelled
     """
@@ -89,18 +99,22 @@ class QueuedAction:
         worker: Worker,
         kind: Any,
         name: str,
-        answer: Callable[[Any], tuple[Any, bool]],
+        answer: Callable[[Any], tuple[Any, bool] | Longer],
         refused: Callable[[Exception], Any],
         cancelled: Callable[[], Any],
     ) -> None:
         self._worker, self._name, self._answer = worker, name, answer
         self._refused, self._cancelled = refused, cancelled
-        self._open: dict[bytes, Any] = {}  # by goal: its Request, while it is not answered
+        self._open: dict[bytes, Any] = {}  # by goal: its Request, or Longer, while it is not answered
         self._outcomes: dict[bytes, tuple[Any, bool]] = {}
         self._lock = threading.Lock()
         self._server = action_server(
             node, kind, name, self._finish, handle_accepted_callback=self._accept, cancel_callback=self._cancel
         )
+
+    def end(self, goal: Any, result: Any, succeeded: bool) -> None:
+        """End a goal that was answered with Longer; from any thread."""
+        self._end(goal, (result, succeeded))
 
     def _accept(self, goal):
         key = bytes(goal.goal_id.uuid)
@@ -110,7 +124,7 @@ class QueuedAction:
             self._name, lambda: self._run(goal), lambda error: self._end(goal, (self._refused(error), False))
         )
         with self._lock:
-            if key in self._open:
+            if key in self._open and self._open[key] is None:
                 self._open[key] = request
 
     def _run(self, goal):
@@ -118,9 +132,22 @@ class QueuedAction:
             outcome = self._answer(goal)
         except Exception as error:  # an action that raises is aborted without a reason
             outcome = self._refused(error), False
-        self._end(goal, outcome)
+        if not isinstance(outcome, Longer):
+            self._end(goal, outcome)
+            return
+        key = bytes(goal.goal_id.uuid)
+        with self._lock:
+            if key not in self._open:  # it was cancelled
+                return
+            self._open[key] = outcome
+        outcome.begin()
 
     def _cancel(self, goal):
+        with self._lock:
+            longer = self._open.get(bytes(goal.goal_id.uuid))
+        if isinstance(longer, Longer):
+            longer.cancel()
+            return CancelResponse.ACCEPT
         request = self._end(goal, None)
         if request is not None:
             self._worker.cancel(request)

@@ -21,6 +21,7 @@ from ..common.map_messages import poses_of
 from ..common.planner_node import PlannerNode
 from ..common.process import run
 from ..common.request_error import NotBegunError, check_count, error_text
+from ..common.services import QueuedAction
 from ..common.topic_maps import TopicMaps
 from . import agent_planning, nav2, routes
 from .near_goals import reached
@@ -65,11 +66,11 @@ class GridPlannerNode(PlannerNode):
                 self.get_logger().info(text)
         self._worker.start()
 
-    def serve(self, kind: Any, name: str, answer: Any, refused: Any, beside: bool = False) -> None:
-        super().serve(kind, name, self._lifecycle.gated(answer), refused, beside)
+    def serve(self, kind: Any, name: str, answer: Any, *more: Any, **options: Any) -> None:
+        super().serve(kind, name, self._lifecycle.gated(answer), *more, **options)
 
-    def act(self, kind: Any, name: str, answer: Any, refused: Any, cancelled: Any) -> None:
-        super().act(kind, name, self._lifecycle.gated(answer), refused, cancelled)
+    def act(self, kind: Any, name: str, answer: Any, *more: Any) -> QueuedAction:
+        return super().act(kind, name, self._lifecycle.gated(answer), *more)
 
     def _open_maps(self, _: str = "") -> None:
         self._maps = TopicMaps(self, self._values, self._worker, self._state, self._scene, self._get_ready_for)

@@ -5,7 +5,7 @@ from typing import Any
 from ..common.optional import optional_module
 
 
-def serve(node: Any, scene: Any, values: Any, *arguments: Any) -> Any:
+def serve(node: Any, scene: Any, executing: Any, values: Any, *arguments: Any) -> Any:
     """The MoveItServer of a node, or None where the parameter `moveit_interface` or what is installed says so.
 
     Arguments as of MoveItServer.
@@ -18,4 +18,4 @@ def serve(node: Any, scene: Any, values: Any, *arguments: Any) -> Any:
         return None
     from .server import MoveItServer
 
-    return MoveItServer(node, scene, values, *arguments)
+    return MoveItServer(node, scene, executing, values, *arguments)

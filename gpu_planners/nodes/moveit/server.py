@@ -1,4 +1,4 @@
-"""MoveIt's interfaces of the arm node: the action MoveGroup in plan-only form, services, topics of the planning scene.
+"""MoveIt's interfaces of the arm node: the actions MoveGroup and ExecuteTrajectory, services, topics of the scene.
 
 All of them read and change the node's one scene, on the worker, in the order in which they arrive.
 """
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from moveit_msgs.action import MoveGroup
+from moveit_msgs.action import ExecuteTrajectory, MoveGroup
 from moveit_msgs.msg import (
     AttachedCollisionObject,
     CollisionObject,
@@ -31,15 +31,20 @@ from trajectory_msgs.msg import JointTrajectory
 
 from ...arm import CollisionChecker
 from ..arm import codes
+from ..arm.executing import Executing
+from ..arm.monitoring import motion_of
+from ..arm.move_run import Plan
 from ..arm.parameters import PLANNERS, ArmParameters
 from ..arm.planning_scene import PlanningScene as Scene
 from ..arm.scene_objects import SceneObjects
 from ..common.diagnostics import steady_clock
 from ..common.qos import LATCHED
-from ..common.request_error import error_text
+from ..common.request_error import RequestError, error_text
+from ..common.services import Longer
 from . import answers, planning
 from . import objects as object_messages
 from .answers import SOURCE, code_message
+from .execution import ExecuteTask, MoveGroupTask
 from .reference import Reference
 from .scene_messages import EVERYTHING, Beside, KnownFrames, apply, is_empty, scene_message
 from .states import State, complete, read_carried, read_positions, state_message
@@ -52,7 +57,7 @@ SHOW_EVERY_S = 0.1  # monitored_planning_scene, while the scene changes
 class MoveItServer:
     """Action, services and topics of MoveIt on a node.
 
-    node: a PlannerNode; scene: its planning scene; values: its parameters as they are
+    node: a PlannerNode; scene: its planning scene; executing: executes motions; values: its parameters as they are
     measured: {joint: rad or m} of joint_states, None without a recent message
     prepare: called on the worker with the name of a planner before it is asked: compiles it, or raises
     show: called on the worker with a path (K, dof), the SceneObjects that it was planned among, its JointTrajectory
@@ -65,6 +70,7 @@ class MoveItServer:
         self,
         node: Any,
         scene: Scene,
+        executing: Executing,
         values: Callable[[], ArmParameters],
         measured: Callable[[], dict[str, float] | None],
         prepare: Callable[[str], Any],
@@ -74,6 +80,7 @@ class MoveItServer:
         do: Callable[..., Any],
     ) -> None:
         self._node, self._scene, self._values, self._measured = node, scene, values, measured
+        self._executing = executing
         self._prepare, self._show, self._changed = prepare, show, changed
         self._require_known_scene = require_known_scene
         self._logger = node.get_logger()
@@ -81,9 +88,14 @@ class MoveItServer:
         self._waiting: list[tuple[str, Callable[[Any], None], Any]] = []
         self._whole = values().moveit_interface == "all"
         self._paths = node.create_publisher(DisplayTrajectory, "display_planned_path", 10)
-        node.act(MoveGroup, values().move_group_action, self._move, self._move_refused, self._move_cancelled)
+        self._group = node.act(
+            MoveGroup, values().move_group_action, self._move, self._move_refused, self._move_cancelled
+        )
         if not self._whole:
             return
+        self._trajectories = node.act(
+            ExecuteTrajectory, "execute_trajectory", self._execute, self._execute_refused, self._execute_cancelled
+        )
         self._scenes = node.create_publisher(PlanningScene, "monitored_planning_scene", LATCHED)
         services: tuple[tuple[Any, str, Callable[..., Any], Callable[[Exception], Any]], ...] = (
             (GetMotionPlan, "plan_kinematic_path", self._plan_path, self._plan_path_refused),
@@ -123,20 +135,44 @@ class MoveItServer:
 
     def _move(self, goal):
         request, options = goal.request.request, goal.request.planning_options
+        if self._whole and not options.plan_only:
+            task = MoveGroupTask(goal, lambda: self._planned_to_move(goal.request), self._group.end)
+            return Longer(lambda: self._executing.start(task), lambda: self._executing.cancel(task))
         goal.publish_feedback(MoveGroup.Feedback(state="PLANNING"))
-        motion, start = self._planned(request, options.planning_scene_diff)
-        result = MoveGroup.Result(
-            trajectory_start=start, planned_trajectory=motion.trajectory, planning_time=motion.planning_time_s
-        )
-        executes = self._whole and not options.plan_only
-        result.error_code = code_message(
-            codes.CONTROL_FAILED if executes else codes.SUCCESS,
-            f"{motion.text}; the motion is not executed, for this action only plans: set plan_only"
-            if executes
-            else motion.text,
-        )
+        return self._result(*self._planned(request, options.planning_scene_diff)), True
+
+    def _result(self, motion, start):
         self._tell("move_group", motion.text)
-        return result, not executes
+        return MoveGroup.Result(
+            trajectory_start=start,
+            planned_trajectory=motion.trajectory,
+            planning_time=motion.planning_time_s,
+            error_code=code_message(codes.SUCCESS, motion.text),
+        )
+
+    def _planned_to_move(self, goal):
+        """(Plan, MoveGroup.Result) from where the robot is."""
+        goal.request.start_state = RobotState(is_diff=True)
+        motion, start = self._planned(goal.request, goal.planning_options.planning_scene_diff)
+        trajectory = motion.trajectory.joint_trajectory
+        under_way = motion_of(self._scene, trajectory, self._margin())
+        return Plan(codes.SUCCESS, motion.text, under_way, trajectory), self._result(motion, start)
+
+    def _execute(self, goal):
+        check, end = self._executing.check, self._trajectories.end
+        task = ExecuteTask(goal, self._scene.require_robot, self._place_now, self._margin(), check, end)
+        return Longer(lambda: self._executing.start(task), lambda: self._executing.cancel(task))
+
+    def _execute_refused(self, error):
+        return ExecuteTrajectory.Result(error_code=self._code_of(error, "execute_trajectory"))
+
+    def _execute_cancelled(self):
+        return ExecuteTrajectory.Result(error_code=code_message(codes.PREEMPTED, "cancelled"))
+
+    def _place_now(self):
+        """(dof,) of joint_states, None where they lack a planning joint."""
+        positions, names = self._measured() or {}, self._scene.require_robot().joint_names
+        return np.array([positions[name] for name in names]) if all(name in positions for name in names) else None
 
     def _move_refused(self, error):
         return MoveGroup.Result(error_code=self._code_of(error, "move_group"))
@@ -252,7 +288,11 @@ class MoveItServer:
         changed = any(a is not b for a, b in zip(now, self._published, strict=True))
         if robot is not None and changed and self._scenes.get_subscription_count():
             self._published = now
-            self._scenes.publish(scene_message(robot, State(self._measured() or {}, now[0]), now[1]))
+            try:
+                positions = self._measured() or {}
+            except RequestError:  # joint_states that are none; requests are told why
+                positions = {}
+            self._scenes.publish(scene_message(robot, State(positions, now[0]), now[1]))
 
     def _current(self):
         """State as it is measured now."""
@@ -272,6 +312,9 @@ class MoveItServer:
         frames = KnownFrames(self._scene.frames, beside.frames)
         reference = Reference(self._scene.require_robot(), frames, state.objects, positions)
         return reference.with_objects(read_carried(message, reference)), positions, beside
+
+    def _margin(self):
+        return answers.margin_of(self._beside, self._values().margin)
 
     def _checker(self, reference, beside) -> CollisionChecker:
         values = self._values()

@@ -8,7 +8,6 @@ import sys
 from typing import Any
 
 import numpy as np
-from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
@@ -16,8 +15,8 @@ from trajectory_msgs.msg import JointTrajectory
 from ...arm.control.joints import Joints, read_joints
 from ...errors import ConfigurationError, GpuPlannersError, SettingsError
 from ...files import read_text_file
-from ..common.diagnostics import OK, Diagnostics
-from ..common.parameters import check_changes, declare
+from ..common.base_node import BaseNode
+from ..common.diagnostics import OK
 from ..common.process import run
 from ..common.qos import LATCHED
 from .follow_action import follow_action
@@ -29,33 +28,34 @@ MOST_BYTES = 50_000_000
 FEEDBACK_HZ = 20.0  # as the real controller
 
 
-class TrajectoryPlayer(Node):
+class TrajectoryPlayer(BaseNode):
     """The node; options: as rclpy.node.Node takes them. SettingsError for wrong parameters or a wrong URDF file."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__("trajectory_player", **options)
-        self.values = declare(self, PlayerParameters)
-        check_changes(self, PlayerParameters, self._take_values)
+        super().__init__("trajectory_player", PlayerParameters, "robot_description", **options)
         self._player: Player | None = None
         self._others: Joints | None = None  # that are not moved
         self._told: set[tuple[str, str]] = set()  # pairs of shapes that have touched
         self._ticks = 0
-        self._state = Diagnostics(self, "waiting for robot_description", self._facts)
         self._states = self.create_publisher(JointState, "joint_states", 10)
         self.create_subscription(
-            JointTrajectory, f"{self.values.controller}/joint_trajectory", self._take_trajectory, 10
+            JointTrajectory, f"{self._values.controller}/joint_trajectory", self._take_trajectory, 10
         )
-        if self.values.robot_description_file:
-            self._load_file(self.values.robot_description_file)
-        elif self.values.physics:
+        if self._values.robot_description_file:
+            self._load_file(self._values.robot_description_file)
+        elif self._values.physics:
             raise SettingsError("parameter 'physics' needs parameter 'robot_description_file'")
         else:
             self.create_subscription(String, "robot_description", self._take_robot, LATCHED)
-            self.get_logger().info("waiting for robot_description")
         self._action, missing = follow_action(self, self)
         if missing:
-            self.get_logger().warning(f"{missing}; {self.values.controller}/joint_trajectory is played")
-        self.create_timer(1.0 / self.values.rate, self._tick)
+            self.get_logger().warning(f"{missing}; {self._values.controller}/joint_trajectory is played")
+        self.create_timer(1.0 / self._values.rate, self._tick)
+
+    @property
+    def values(self) -> PlayerParameters:
+        """The parameters as they are."""
+        return self._values
 
     @property
     def joints(self) -> Joints:
@@ -83,7 +83,7 @@ class TrajectoryPlayer(Node):
         assert self._player is not None
         now = self._now()
         try:
-            curve = curve_of(trajectory, self.joints, self._player.wanted(now), now, self.values.start_tolerance)
+            curve = curve_of(trajectory, self.joints, self._player.wanted(now), now, self._values.start_tolerance)
         except ConfigurationError as error:
             self.get_logger().error(f"rejected: {error}")
             return str(error)
@@ -116,7 +116,7 @@ class TrajectoryPlayer(Node):
             self._state.fail(f"robot_description: {error}")
 
     def _load(self, urdf):
-        values, every = self.values, read_joints(urdf)
+        values, every = self._values, read_joints(urdf)
         srdf = read_text_file(values.srdf_file, "an SRDF", SettingsError, MOST_BYTES) if values.srdf_file else ""
         joints = read_joints(urdf, values.joints, values.group, srdf)
         self._player = Player(joints, self._body(joints, initial_positions(joints, values)))
@@ -124,19 +124,16 @@ class TrajectoryPlayer(Node):
         self._others = read_joints(urdf, resting) if resting else None
         self._state.say(OK, "ready")
         self.get_logger().info(
-            f"{self.values.controller}: {len(joints.names)} joints, {self.values.rate:g} Hz"
-            + (", moved by MuJoCo" if self.values.physics else "")
+            f"{self._values.controller}: {len(joints.names)} joints, {self._values.rate:g} Hz"
+            + (", moved by MuJoCo" if self._values.physics else "")
         )
 
     def _body(self, joints, start):
-        if not self.values.physics:
+        if not self._values.physics:
             return Exact(start)
         from .physics import Physical
 
-        return Physical(self.values, joints, start, self._now())
-
-    def _take_values(self, values):
-        self.values = values
+        return Physical(self._values, joints, start, self._now())
 
     def _take_trajectory(self, message):
         text = self.why_not(message)
@@ -163,7 +160,7 @@ class TrajectoryPlayer(Node):
             error = float(np.abs(wanted.positions - actual.positions).max())
             self._action.tick(now, self._player.is_over(now), error)
             self._ticks += 1
-            if self._ticks % max(round(self.values.rate / FEEDBACK_HZ), 1) == 0:
+            if self._ticks % max(round(self._values.rate / FEEDBACK_HZ), 1) == 0:
                 self._action.feed_back(message.header, wanted, actual)
         for contact in getattr(self._player.body, "contacts", ()):
             if contact[1:3] not in self._told:
@@ -175,14 +172,11 @@ class TrajectoryPlayer(Node):
 
     def _facts(self):
         return {
-            "controller": self.values.controller,
+            "controller": self._values.controller,
             "joints": ", ".join(self.joints.names) if self._player else "none",
-            "physics": self.values.physics,
+            "physics": self._values.physics,
             "problem": self._state.problem,
         }
-
-    def _now(self):
-        return self.get_clock().now().nanoseconds * 1e-9
 
 
 def initial_positions(joints: Joints, values: PlayerParameters) -> np.ndarray:

@@ -4,18 +4,29 @@ The rules are those of ros2_controllers' joint_trajectory_controller with its de
 point must lie where the robot is, where it has to be there at once: a robot cannot jump.
 """
 
+from typing import Protocol
+
 import numpy as np
 from trajectory_msgs.msg import JointTrajectory
 
-from ...arm.control.joints import Joints
 from ...arm.control.spline import Spline, State
 from ...errors import ConfigurationError
 
 SOON_S = 1e-6
+
+
+class Named(Protocol):
+    """Joints with names, in the order of states."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the joints."""
+
+
 SPEED_AT_END = 1.2e-7  # as float32 tells it from 0
 
 
-def check_trajectory(message: JointTrajectory, joints: Joints, now: float) -> None:
+def check_trajectory(message: JointTrajectory, joints: Named, now: float) -> None:
     """ConfigurationError says which rule a trajectory breaks. now: seconds on the node's clock"""
     if sorted(message.joint_names) != sorted(joints.names):
         raise ConfigurationError(
@@ -39,7 +50,7 @@ def check_trajectory(message: JointTrajectory, joints: Joints, now: float) -> No
         raise ConfigurationError(f"the trajectory ended {now - stamp - last:.3g} s ago, by its stamp")
 
 
-def curve_of(message: JointTrajectory, joints: Joints, state: State, now: float, tolerance: float) -> Spline:
+def curve_of(message: JointTrajectory, joints: Named, state: State, now: float, tolerance: float) -> Spline:
     """The curve of a checked trajectory over the node's clock, in seconds.
 
     state: of the joints now; where the first point comes later, the curve goes there from it
@@ -62,8 +73,7 @@ def curve_of(message: JointTrajectory, joints: Joints, state: State, now: float,
     if off.max() > tolerance:
         name = joints.names[int(np.argmax(off))]
         raise ConfigurationError(
-            f"the trajectory would begin {off.max():.3g} from where joint '{name}' is; "
-            f"allowed: {tolerance:g} rad or m, the parameter start_tolerance"
+            f"the trajectory would begin {off.max():.3g} from where joint '{name}' is; allowed: {tolerance:g} rad or m"
         )
     return curve
 

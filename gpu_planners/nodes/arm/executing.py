@@ -1,0 +1,277 @@
+"""Executes motions: has a task plan one, a controller execute it, and watches the scene until it has ended.
+
+Everything here runs on the executor's thread and waits for nothing: planning and checks are jobs of the worker, whose
+results come back through an inbox, and the controller answers by futures. While the robot moves, every change of the
+scene has the rest of the motion checked as planners check motions. Where it is no longer free the robot brakes along
+the motion, and another one is planned from where it stands.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rclpy.node import Node
+from trajectory_msgs.msg import JointTrajectory
+
+from ..common.diagnostics import steady_clock
+from ..common.inbox import Inbox
+from ..common.qos import LATCHED
+from ..common.request_error import error_text
+from ..common.worker import Worker
+from . import codes as error_codes
+from .codes import code_of
+from .controller import Controller
+from .conversions import seconds
+from .move_run import Motion, Plan, Run, Seen, Task
+
+TICK_S = 0.02
+FEEDBACK_TICKS = 5
+SILENCE_S = 5.0  # on the node's clock: longer than that no controller takes to answer
+
+
+class Executing:
+    """Executes one task at a time.
+
+    values: called for the ArmParameters
+    check: called on the worker with a Motion and the seconds on it from which the rest is checked, for what the rest
+        would meet, "" when it is free; may raise
+    seen: called for where joint_states had the robot, None without a recent message; on the executor's thread
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        worker: Worker,
+        values: Callable[[], Any],
+        check: Callable[[Motion, float], str],
+        seen: Callable[[], Seen | None],
+    ) -> None:
+        self._node, self._worker, self._values = node, worker, values
+        self.check, self._seen = check, seen
+        self._run: Run | None = None
+        self._ticks = 0
+        self._inbox = Inbox(node)
+        self._controller = Controller(node, values().controller_action)
+        self._executing = node.create_publisher(JointTrajectory, "~/executing", LATCHED)
+        self._timer = node.create_timer(TICK_S, self._tick, clock=steady_clock())
+        self._timer.cancel()
+
+    @property
+    def state(self) -> str:
+        """For diagnostics."""
+        return self._run.state if self._run else "idle"
+
+    def start(self, task: Task) -> None:
+        """Begin a task; where another is under way, or there is no controller, it is ended. From any thread."""
+        self._inbox.put(self._begin, task)
+
+    def cancel(self, task: Task) -> None:
+        """End a task: at once while it plans, else when the robot has stopped. From any thread."""
+        self._inbox.put(self._cancel, task)
+
+    def _begin(self, task):
+        run = Run(task, task.replans)
+        problem = self._controller.problem
+        if problem or self._run is not None:
+            self._finish(
+                run, error_codes.CONTROL_FAILED, problem or "another motion is being executed; cancel it first"
+            )
+            return
+        self._run = run
+        self._timer.reset()
+        self._plan(run)
+
+    def _cancel(self, task):
+        run = self._run
+        if run is None or task is not run.task:
+            return
+        run.cancelled = True
+        if run.state == "planning":
+            self._worker.cancel(run.request)
+            self._finish(run, error_codes.PREEMPTED, "cancelled before the robot moved")
+        elif run.state == "moving":
+            self._stop(run, "cancelled")
+
+    # planning
+
+    def _plan(self, run):
+        run.state, run.motion, run.execution, run.held, run.over = "planning", None, None, False, False
+        self._feed_back(run)
+
+        def job():
+            try:
+                plan = run.task.plan()
+            except Exception as error:  # a client must get an answer whatever goes wrong
+                refuse(error)
+            else:
+                self._inbox.put(self._take_plan, run, plan)
+
+        def refuse(error):
+            self._inbox.put(self._take_plan, run, Plan(code_of(error), error_text(error)))
+
+        run.request = self._worker.ask(run.task.line, job, refuse)
+
+    def _take_plan(self, run, plan):
+        if run is not self._run or run.state != "planning":
+            return
+        motion = plan.motion
+        if motion is None:
+            before = f"{run.why}, the robot was stopped, and then: " if run.why else ""
+            self._finish(run, plan.code, before + plan.message)
+            return
+        if problem := self._controller.problem:
+            self._finish(run, error_codes.CONTROL_FAILED, problem)
+            return
+        self._executing.publish(plan.trajectory)  # before it begins: other arms should know
+        run.state, run.plans, run.goal_index, run.motion = "sending", run.plans + 1, plan.goal_index, motion
+        run.checking, run.checked = False, time.monotonic()
+        run.deadline = self._now() + SILENCE_S
+        run.execution = self._controller.send(
+            plan.trajectory,
+            lambda accepted: self._take_answer(run, motion, accepted),
+            lambda problem: self._take_end(run, motion, problem),
+        )
+
+    # moving
+
+    def _take_answer(self, run, motion, accepted):
+        if run is not self._run or motion is not run.motion:
+            return
+        if not accepted:
+            self._finish(
+                run, error_codes.CONTROL_FAILED, f"the controller '{self._controller.name}' refused the motion"
+            )
+            return
+        motion.began, run.state = self._now(), "moving"
+        run.deadline = motion.began + motion.duration + SILENCE_S
+        run.checked = time.monotonic()
+        self._feed_back(run)
+        if run.cancelled:
+            self._stop(run, "cancelled")
+
+    def _take_end(self, run, motion, problem):
+        """The motion itself has ended; a stop may have taken its place."""
+        if run is not self._run or motion is not run.motion:
+            return
+        run.over = True
+        if run.state == "stopping":
+            if run.held:
+                self._take_stop(run, motion, "")
+        elif problem:
+            self._finish(run, error_codes.CONTROL_FAILED, problem)
+        else:
+            self._finish(run, error_codes.SUCCESS, f"goal {run.goal_index} reached, motions planned: {run.plans}")
+
+    def _tick(self):
+        run = self._run
+        if run is None:
+            self._timer.cancel()
+            return
+        self._ticks += 1
+        if self._ticks % FEEDBACK_TICKS == 0:
+            self._feed_back(run)
+            problem = self._controller.problem
+            if problem and run.state != "planning":
+                self._finish(run, error_codes.CONTROL_FAILED, f"while the robot moved: {problem}")
+                return
+        seen = self._seen()
+        silent = seen is None or run.state != "moving"  # a robot that is seen to move may be slow
+        if run.state != "planning" and silent and self._now() > run.deadline:
+            run.execution.cancel()
+            text = (
+                f"the controller '{self._controller.name}' has said nothing for {SILENCE_S:g} s more than it may take"
+            )
+            self._finish(run, error_codes.CONTROL_FAILED, f"{run.why}; {text}" if run.why else text)
+            return
+        if run.state != "moving":
+            return
+        phase = run.motion.advance(seen, self._now())
+        patience = self._values().monitor_patience_s
+        if not run.checking:
+            self._check(run, run.motion, phase)
+        elif time.monotonic() - run.checked > patience:
+            self._stop(run, f"the scene could not be looked at for {patience:g} s, parameter monitor_patience_s")
+
+    def _check(self, run, motion, phase):
+        run.checking = True
+
+        def job():
+            try:
+                met = self.check(motion, phase)
+            except Exception as error:  # not to know is not to be free
+                met = f"the rest of the motion cannot be checked: {error_text(error)}"
+            self._inbox.put(self._take_check, run, motion, met)
+
+        self._worker.do(job)
+
+    def _take_check(self, run, motion, met):
+        if run is not self._run or motion is not run.motion:
+            return
+        run.checking, run.checked = False, time.monotonic()
+        if met and run.state == "moving":
+            self._stop(run, met)
+
+    # stopping
+
+    def _stop(self, run, why):
+        run.state, run.why, motion = "stopping", why, run.motion
+        stop = motion.stop(self._seen(), self._now())
+        run.deadline = self._now() + seconds(stop.points[-1].time_from_start) + SILENCE_S
+        self._node.get_logger().warning(f"move: stopping: {why}")
+        moving = run.execution
+
+        def answered(accepted):
+            if accepted or run is not self._run or motion is not run.motion:
+                return
+            run.held = True  # by a controller that takes no second trajectory: its own way of stopping has to do
+            if run.over:
+                self._take_stop(run, motion, "")
+            else:
+                moving.cancel()
+
+        if self._controller.problem:
+            return  # the next tick says so
+        self._controller.send(stop, answered, lambda problem: self._take_stop(run, motion, problem))
+        self._feed_back(run)
+
+    def _take_stop(self, run, motion, problem):
+        if run is not self._run or motion is not run.motion:
+            return
+        if run.cancelled:
+            self._finish(run, error_codes.PREEMPTED, "cancelled; the robot has stopped")
+        elif problem:
+            self._finish(run, error_codes.CONTROL_FAILED, f"{run.why}; while the robot was stopped: {problem}")
+        elif run.replans > 0:
+            run.replans -= 1
+            self._plan(run)
+        else:
+            self._finish(
+                run,
+                error_codes.MOTION_PLAN_INVALIDATED_BY_ENVIRONMENT_CHANGE,
+                f"{run.why}; the robot was stopped, and {run.plans} motions were planned",
+            )
+
+    # telling
+
+    def _feed_back(self, run):
+        state, progress, left = "moving" if run.state == "sending" else run.state, 0.0, 0.0
+        if run.motion is not None:
+            phase = run.motion.advance(self._seen(), self._now())
+            left = run.motion.duration - phase
+            progress = phase / run.motion.duration if run.motion.duration > 0 else 1.0
+        run.task.feed_back(state, run.plans, progress, left)
+
+    def _finish(self, run, code, message):
+        if run is self._run:
+            self._run = None
+            if run.plans:
+                self._executing.publish(JointTrajectory())
+        logger = self._node.get_logger()
+        if code == error_codes.SUCCESS:  # rclpy wants a call of its own for each severity
+            logger.info(f"move: {message}")
+        else:
+            logger.warning(f"move: {message}")
+        run.task.end(code, message, run.goal_index, run.plans)
+
+    def _now(self):
+        return self._node.get_clock().now().nanoseconds * 1e-9

@@ -1,0 +1,47 @@
+"""What all nodes of the package are: parameters that are checked, diagnostics, an end that leaves nothing behind."""
+
+from typing import Any
+
+from rclpy.action import ActionClient, ActionServer
+from rclpy.node import Node
+
+from ...settings import Described
+from .diagnostics import Diagnostics
+from .parameters import check_changes, declare
+
+
+class BaseNode(Node):
+    """Base of the nodes.
+
+    name: of the node; parameters: its settings class; waiting_for: what it can do nothing without
+    options: as rclpy.node.Node takes them
+    """
+
+    def __init__(self, name: str, parameters: type[Described], waiting_for: str, **options: Any) -> None:
+        super().__init__(name, **options)
+        self._values: Any = declare(self, parameters)
+        check_changes(self, parameters, self._change_parameters)
+        self._state = Diagnostics(self, f"waiting for {waiting_for}", self._facts)
+        self.get_logger().info(f"waiting for {waiting_for}")
+
+    def destroy_node(self) -> None:
+        """End the node with all that it has.
+
+        rclpy leaves actions to the garbage collector, which may free the clock before a server that uses it: a crash.
+        """
+        for one in list(self.waitables):
+            if isinstance(one, ActionClient | ActionServer):
+                one.destroy()
+        super().destroy_node()
+
+    def _change_parameters(self, values: Any) -> None:
+        """Take new values of the parameters, which are right."""
+        self._values = values
+
+    def _facts(self) -> dict[str, Any]:
+        """{key: printable} for diagnostics."""
+        raise NotImplementedError
+
+    def _now(self) -> float:
+        """Seconds on the node's clock."""
+        return self.get_clock().now().nanoseconds * 1e-9

@@ -1,0 +1,113 @@
+"""Goals of MoveGroup and ExecuteTrajectory that are executed, by the machinery of ~/move."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from moveit_msgs.action import ExecuteTrajectory, MoveGroup
+
+from ...arm import RobotModel
+from ...arm.control.spline import State
+from ...errors import ConfigurationError
+from ..arm import codes
+from ..arm.move_run import Motion, Plan
+from ..common.request_error import RequestError
+from ..player.trajectories import check_trajectory, curve_of
+from .answers import code_message
+
+START_TOLERANCE = 0.01  # rad or m, MoveIt's allowed_start_tolerance
+STATES = {"planning": "PLANNING", "moving": "MONITOR", "stopping": "MONITOR"}  # as MoveIt's feedback names them
+
+
+class _Named(NamedTuple):
+    names: tuple[str, ...]
+
+
+class MoveGroupTask:
+    """A goal of MoveGroup that is not plan_only, as a Task. As in MoveIt the motion starts where the robot is.
+
+    plan: called on the worker for (Plan, MoveGroup.Result that tells it); may raise
+    end: called with the goal's handle, its result and whether it succeeded
+    """
+
+    line = "move_group"
+
+    def __init__(
+        self,
+        goal: Any,
+        plan: Callable[[], tuple[Plan, MoveGroup.Result]],
+        end: Callable[[Any, MoveGroup.Result, bool], None],
+    ) -> None:
+        options = goal.request.planning_options
+        self.replans = max(options.replan_attempts, 0) if options.replan else 0
+        self._goal, self._plan, self._end = goal, plan, end
+        self._result = MoveGroup.Result()
+
+    def plan(self) -> Plan:
+        plan, self._result = self._plan()
+        return plan
+
+    def feed_back(self, state: str, plans: int, progress: float, remaining_s: float) -> None:
+        self._goal.publish_feedback(MoveGroup.Feedback(state=STATES[state]))
+
+    def end(self, code: int, message: str, goal_index: int, plans: int) -> None:
+        done, result = code == codes.SUCCESS, self._result
+        if code == codes.CONTROL_FAILED and not plans:
+            message += "; a goal with plan_only is planned all the same"
+        if done:
+            result.executed_trajectory = result.planned_trajectory
+        result.error_code = code_message(code, message)
+        self._end(self._goal, result, done)
+
+
+class ExecuteTask:
+    """A goal of ExecuteTrajectory as a Task: a motion that was planned before, by whomever.
+
+    robot: called for the RobotModel; place: called for (dof,) where joint_states has the robot, None without them
+    margin: metres that it keeps from obstacles
+    check: called with a Motion and seconds on it, for what the rest would meet, "" when it is free
+    end: as of MoveGroupTask
+    """
+
+    replans, line = 0, "execute_trajectory"
+
+    def __init__(
+        self,
+        goal: Any,
+        robot: Callable[[], RobotModel],
+        place: Callable[[], np.ndarray | None],
+        margin: float,
+        check: Callable[[Motion, float], str],
+        end: Callable[[Any, ExecuteTrajectory.Result, bool], None],
+    ) -> None:
+        self._goal, self._robot, self._place, self._margin = goal, robot, place, margin
+        self._check, self._end = check, end
+
+    def plan(self) -> Plan:
+        robot, trajectory = self._robot(), self._goal.request.trajectory.joint_trajectory
+        if self._goal.request.trajectory.multi_dof_joint_trajectory.points:
+            raise RequestError(codes.INVALID_MOTION_PLAN, "joints of several degrees of freedom are not executed")
+        trajectory.header.stamp = Time()
+        q = self._place()
+        if q is None:
+            raise RequestError(codes.ROBOT_STATE_STALE, "joint_states has not brought every planning joint lately")
+        try:
+            joints = _Named(robot.joint_names)
+            check_trajectory(trajectory, joints, 0.0)
+            rest = State(q, np.zeros_like(q), np.zeros_like(q))
+            curve = curve_of(trajectory, joints, rest, 0.0, START_TOLERANCE)
+        except ConfigurationError as error:
+            raise RequestError(codes.INVALID_MOTION_PLAN, str(error)) from error
+        motion = Motion(curve, robot, (None, None), self._margin)
+        met = self._check(motion, 0.0)
+        if met:
+            raise RequestError(codes.INVALID_MOTION_PLAN, f"the trajectory is not free: {met}")
+        return Plan(codes.SUCCESS, "", motion, trajectory)
+
+    def feed_back(self, state: str, plans: int, progress: float, remaining_s: float) -> None:
+        self._goal.publish_feedback(ExecuteTrajectory.Feedback(state=STATES[state]))
+
+    def end(self, code: int, message: str, goal_index: int, plans: int) -> None:
+        result = ExecuteTrajectory.Result(error_code=code_message(code, message))
+        self._end(self._goal, result, code == codes.SUCCESS)
