@@ -7,6 +7,7 @@ one with the least number of samples, its lead added, whoever came first by the 
 on any number of cores.
 """
 
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Generator, Iterable, Sequence
@@ -55,17 +56,19 @@ class CpuEngine:
         """One query: a search, or several that race. stop: ends them soon after it is set, whatever they say then"""
         if query.late():
             return query.timed_out()
-        stop = stop or threading.Event()
-        first, searches = _Search(query, checker, settings, seed, stop), settings.searches or SEARCHES
-        if searches > 1:
-            while first.goes_on(max(LEAD, first.batch)):
+        stop, searches = stop or threading.Event(), settings.searches or SEARCHES
+        with contextlib.ExitStack() as stack:
+            first = stack.enter_context(_Search(query, checker, settings, seed, stop))
+            if searches > 1:
+                while first.goes_on(max(LEAD, first.batch)):
+                    pass
+                if not first.ended:
+                    seeds = (folded_seed(seed + k * APART) for k in range(1, searches))
+                    others = [_Search(query, checker, settings, each, stop) for each in seeds]
+                    return _race([first, *map(stack.enter_context, others)], stop)
+            while first.goes_on(settings.max_samples):
                 pass
-            if not first.ended:
-                others = (folded_seed(seed + k * APART) for k in range(1, searches))
-                return _race([first, *(_Search(query, checker, settings, other, stop) for other in others)], stop)
-        while first.goes_on(settings.max_samples):
-            pass
-        return first.result(first.drawn)
+            return first.result(first.drawn)
 
     def solve_each(
         self, query: Query, checker, settings: Settings, seeds: Iterable[int]
@@ -108,22 +111,50 @@ class CpuEngine:
         return answers
 
 
+class _Memory:
+    """Buffers of searches, kept for the next ones. The system clears fresh memory, two megabytes at a time, which takes
+    longer than an easy search. Of a buffer only so much is ever touched as the trees in it grew."""
+
+    def __init__(self):
+        self._free, self._lock = [], threading.Lock()
+
+    def take(self, n_floats, n_ints):
+        """-> float32 and int32 arrays, at least so long; what they hold is left of others."""
+        with self._lock:
+            for number, (floats, ints) in enumerate(self._free):
+                if len(floats) >= n_floats and len(ints) >= n_ints:
+                    return self._free.pop(number)
+        return np.empty(n_floats, dtype=np.float32), np.empty(n_ints, dtype=np.int32)
+
+    def give(self, buffers):
+        with self._lock:
+            self._free = [buffers, *self._free[: 2 * get_num_threads() - 1]]
+
+
+_memory = _Memory()
+
+
 class _Search:
-    """One search of a query. Memory is only touched as far as trees grow."""
+    """One search of a query, to be used in a `with` block."""
 
     def __init__(self, query, checker, settings, seed, stop):
         batch, dof = settings.batch or 1, len(query.start)
         capacity = room_for(NODES, len(query.goals))
-        n_floats, n_ints = state_sizes(dof, capacity, batch, 1)
         self._query, self._until, self._stop = query, 0, stop
         self.batch, self.most = batch, settings.max_samples
-        self._floats, self._memory = np.empty(n_floats, dtype=np.float32), np.empty(n_ints, dtype=np.int32)
+        self._buffers = _memory.take(*state_sizes(dof, capacity, batch, 1))
         self._row = np.empty(request_size(dof, len(query.goals)), dtype=np.float32)
         self._ints = np.empty(INTS, dtype=np.int32)
         self._paths, self._desk = np.empty(CORNERS * dof, dtype=np.float32), new_desk(space_of(checker), dof)
         self._chunk = batch * -(-CHUNK // batch)  # whole rounds
         self._order = order_of(query, settings, batch, 1, seed, checker, capacity)
         write_request(self._row, self._ints, self._order, query, settings, checker)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        _memory.give(self._buffers)
 
     def goes_on(self, until):
         """Draw some samples, at most `until` in all -> False when that many are drawn, or the search has ended."""
@@ -133,7 +164,7 @@ class _Search:
         fresh, self._until = self._until == 0, min(self._until + self._chunk, until)
         left = left_ms(self._query.deadline)
         self._ints[:ANSWER] = self._order._replace(fresh=int(fresh), until=self._until, left_ms=left)
-        _solve(self._row, self._ints, self._paths, self._floats, self._memory, self._desk)
+        _solve(self._row, self._ints, self._paths, *self._buffers, self._desk)
         return True
 
     @property
