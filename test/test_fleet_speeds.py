@@ -44,8 +44,7 @@ def mixed(n, longest, rng):
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("motion", ["four", "turning"])
 def test_agents_of_all_speeds_never_meet_whatever_fails(motion, seed):
-    """Random maps, sizes and rules; agents that do not set out, that stand for a while, that come and go; tiles that
-    close."""
+    """Random maps, sizes and rules; agents that do not set out, that stand for a while, that come and go."""
     rng = np.random.default_rng(100 + seed)
     shape, size = rng.integers(14, 22, 2), 1 if seed % 3 else 2
     free = largest_component(rng.uniform(size=shape) > (0.1 if size == 1 else 0.02))
