@@ -62,11 +62,19 @@ def waits_for_something_else(ranks, last):
         ranks.all_gather(1)
 
 
-def sizes_that_differ(ranks, last):
+def more_than_is_taken(ranks, last):
     if last:
         ranks.swap({0: (np.zeros(2), np.zeros(2))})
     elif ranks.rank == 0:
-        ranks.swap({ranks.size - 1: (np.zeros(1), np.zeros(1))})
+        ranks.swap({ranks.size - 1: (np.zeros(2), np.zeros(1))})
+    ranks.all_gather(1)
+
+
+def less_than_is_taken(ranks, last):
+    if last:
+        ranks.swap({0: (np.zeros(1), np.zeros(2))})
+    elif ranks.rank == 0:
+        ranks.swap({ranks.size - 1: (np.zeros(2), np.zeros(2))})
     ranks.all_gather(1)
 
 
@@ -87,7 +95,8 @@ FAULTS = (
     leaves,
     hangs,
     waits_for_something_else,
-    sizes_that_differ,
+    more_than_is_taken,
+    less_than_is_taken,
     goes_on_after_a_fault,
 )
 

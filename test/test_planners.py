@@ -1,7 +1,6 @@
 """rrt_connect and prm: every path re-checked by coal, bad queries named, answers repeatable."""
 
 import os
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +15,7 @@ from gpu_planners.arm import CollisionChecker, CollisionWorld, Status, load_urdf
 from gpu_planners.arm.planners import prm, rrt_connect
 from gpu_planners.arm.planners.query import Query
 from gpu_planners.arm.planners.result import path_length
+from gpu_planners.arm.planners.rrt_connect import cpu
 from gpu_planners.arm.planners.rrt_connect.request import order_of
 from gpu_planners.arm.planners.shortcut import shortcut
 from gpu_planners.arm.spaces.image import ImageChecker
@@ -235,18 +235,17 @@ def test_weights_count_in_the_cost(panda):
 @pytest.mark.slow
 def test_rounds_that_grow_solve_as_well(monkeypatch):
     """As on CUDA: some small rounds, then larger ones."""
-    planner = sys.modules[rrt_connect.solve.__module__]
     orders = []
 
     def growing(*arguments):
         orders.append(order_of(*arguments, first=2))
         return orders[-1]
 
-    monkeypatch.setattr(planner, "order_of", growing)
+    monkeypatch.setattr(cpu, "order_of", growing)
     settings = rrt_connect.Settings(batch=16, shortcut_rounds=0, time_limit_s=60)
     for robot in ("panda", "tiago"):
         solve_generated(robot, rrt_connect, settings)
-    assert {(order.first, order.batch) for order in orders} == {(2, 16)}
+    assert {(order.first, order.batch) for order in orders} - {(2, 1)} == {(2, 16)}  # 1: while it is compiled
 
 
 def test_a_world_that_changes_during_the_query(panda):

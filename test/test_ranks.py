@@ -52,8 +52,9 @@ def test_exchanges_and_faults(size):
         assert each["hangs"].startswith(f"RanksError: rank {last} did not come in 1")
         assert "rank 0: all_gather" in each["waits_for_something_else"]
         assert f"rank {last}: swap with rank 0" in each["waits_for_something_else"]
-        assert each["sizes_that_differ"].startswith("RanksError: rank 0 failed: in swap with rank")
-        assert "MPI says" in each["sizes_that_differ"]
+        assert each["more_than_is_taken"].startswith("RanksError: rank 0 failed: in swap with rank")
+        assert "MPI says" in each["more_than_is_taken"]
+        assert f"in swap with rank {last}, rank {last} sent 8 bytes of 16" in each["less_than_is_taken"]
         assert "failed" in each["goes_on_after_a_fault"]
     for each in said[last:] if size > 1 else ():
         assert each["raises"] == "ValueError: the device is full" and "RanksError" in each["leaves"]
@@ -269,5 +270,5 @@ def test_benchmarks_that_are_not_for_ranks(rank, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(command, "Ranks", lambda **more: nullcontext(SimpleNamespace(rank=rank, size=2)))
     assert command.main(["--only", "dl14_ranks", "sizes", "--out", str(tmp_path / "no")]) == 2
     said = capsys.readouterr().err
-    assert ("mpirun runs only --only dl14_ranks; sizes runs without it" in said) == (rank == 0)
+    assert ("mpirun runs only --only dl14_ranks, banded; sizes runs without it" in said) == (rank == 0)
     assert not (tmp_path / "no").exists()

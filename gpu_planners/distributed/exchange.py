@@ -12,6 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..errors import RanksError
+
 
 class Exchange(Protocol):
     """rank: number of this worker;  size: how many there are;  local_rank: its number among those of its machine"""
@@ -27,7 +29,8 @@ class Exchange(Protocol):
         """Everybody calls it, perhaps with no arrays.
 
         arrays: {rank of a neighbour: (what goes to it, C-contiguous array that takes what it sends)}. Both neighbours
-            name each other, with arrays of the same number of bytes; nothing is pickled.
+            name each other; what one sends has as many bytes as what the other one takes, and may be empty. Nothing is
+            pickled.
         """
 
 
@@ -51,7 +54,10 @@ class ThreadExchange:
         self._values[self.rank] = arrays
         self._barrier.wait()
         for other, (_, received) in arrays.items():
-            np.copyto(received, self._values[other][self.rank][0])
+            sent = self._values[other][self.rank][0]
+            if sent.nbytes != received.nbytes:
+                raise RanksError(f"in a swap, rank {other} sent {sent.nbytes} bytes of {received.nbytes}")
+            np.copyto(received, sent)
         self._barrier.wait()
 
 

@@ -90,16 +90,17 @@ class Ranks:
     def swap(self, arrays: Mapping[int, tuple[np.ndarray, np.ndarray]]) -> None:
         """See Exchange. It waits for the named neighbours only."""
         self._check()
-        requests = []
-        for other, (sent, received) in arrays.items():
-            if sent.nbytes != received.nbytes:
-                raise RanksError(
-                    f"{sent.nbytes} bytes go to rank {other}, and {received.nbytes} come; allowed: as many"
-                )
+        what, requests = f"swap with {_named(list(arrays))}", []
         for other, (sent, received) in arrays.items():
             requests.append(self._communicator.Irecv([received, self._mpi.BYTE], other, SWAP))
             requests.append(self._communicator.Isend([np.ascontiguousarray(sent), self._mpi.BYTE], other, SWAP))
-        self._wait(requests, f"swap with {_named(list(arrays))}", sum(sent.nbytes for sent, _ in arrays.values()))
+        statuses = [self._mpi.Status() for _ in requests]
+        self._wait(requests, what, sum(sent.nbytes for sent, _ in arrays.values()), statuses)
+        for (other, (_, received)), status in zip(arrays.items(), statuses[::2]):  # MPI takes too few without a word
+            if status.Get_count(self._mpi.BYTE) != received.nbytes:
+                text = f"in {what}, rank {other} sent {status.Get_count(self._mpi.BYTE)} bytes of {received.nbytes}"
+                self._tell(FAILED, text)
+                raise self._failure(self.rank, text)
 
     def _gather(self, status: int, data: bytes, what: str) -> Sequence:
         """-> data of all ranks, bytes-like. Short data take one message, longer ones two."""
@@ -128,11 +129,11 @@ class Ranks:
         if len(left) and len(stayed):
             raise self._fault(f"{_named(left)} ended while {_named(stayed)} went on: all must exchange equally often")
 
-    def _wait(self, requests, what, size=0):
+    def _wait(self, requests, what, size=0, statuses=None):
         """Until all requests, of `size` bytes, are complete; raises where that will not be."""
         began, looks, quick = time.monotonic(), 0, self._looks + size // BYTES_A_LOOK
         try:
-            while not self._mpi.Request.Testall(requests):
+            while not self._mpi.Request.Testall(requests, statuses):
                 self._look_for_faults(what, began)
                 looks += 1
                 if looks < quick:
