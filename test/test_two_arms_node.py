@@ -1,0 +1,55 @@
+"""Two arms as one robot: one request plans both, past each other."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from node_harness import RunningNode, joints
+from running_node import shared
+
+from gpu_planners.arm import CollisionWorld, load_urdf
+from gpu_planners.demo.checks import CoalCheck
+from gpu_planners_msgs.srv import PlanMotion
+
+ARM = """
+  <link name="{name}_upper">
+    <collision><origin xyz="0.25 0 0"/><geometry><box size="0.5 0.06 0.06"/></geometry></collision></link>
+  <link name="{name}_fore">
+    <collision><origin xyz="0.2 0 0"/><geometry><box size="0.4 0.06 0.06"/></geometry></collision></link>
+  <joint name="{name}_shoulder" type="revolute"><parent link="table"/><child link="{name}_upper"/>
+    <origin xyz="{x} 0 0.5" rpy="0 0 {turn}"/><axis xyz="0 0 1"/>
+    <limit lower="-2" upper="2" velocity="2" effort="1"/></joint>
+  <joint name="{name}_elbow" type="revolute"><parent link="{name}_upper"/><child link="{name}_fore"/>
+    <origin xyz="0.5 0 0"/><axis xyz="0 0 1"/><limit lower="-2.5" upper="2.5" velocity="2" effort="1"/></joint>"""
+ARMS = ARM.format(name="left", x=0.0, turn=0.0) + ARM.format(name="right", x=1.3, turn=np.pi)
+ROBOT = f'<robot name="pair"><link name="table"/>{ARMS}</robot>'
+NAMES = ["left_shoulder", "left_elbow", "right_shoulder", "right_elbow"]
+START, GOAL = (1.2, 0.0, -1.2, 0.0), (-1.2, 0.0, 1.2, 0.0)  # both change sides through the middle
+
+node_of_module, running = shared(lambda: RunningNode(ROBOT, joints=NAMES))
+
+
+def ask(running, **fields):
+    return running.plan(
+        PlanMotion.Request(start=joints(START, NAMES), joint_goals=[joints(GOAL, NAMES)], **fields), timeout=300
+    )
+
+
+def test_both_arms_move_and_keep_clear_of_each_other(running):
+    pytest.importorskip("coal", reason="coal is not installed")
+    check = CoalCheck(load_urdf(ROBOT, joints=NAMES), CollisionWorld())
+    assert check.collisions(np.array([START, GOAL]))[1] > 0  # straight they would meet
+    response = ask(running)
+    assert response.code == PlanMotion.Response.SUCCESS, response.message
+    assert list(response.trajectory.joint_names) == NAMES
+    path = np.array([point.positions for point in response.path.points])
+    assert np.allclose(path[0], START) and np.allclose(path[-1], GOAL, atol=1e-6)
+    assert check.collisions(path)[1] == 0
+    moved = np.array([point.positions for point in response.trajectory.points])
+    assert check.collisions(moved)[1] == 0 and np.ptp(moved, axis=0)[[0, 2]].min() > 2.3
+
+
+def test_a_goal_for_one_arm_alone_names_the_joints_that_it_lacks(running):
+    response = running.plan(PlanMotion.Request(start=joints(START, NAMES), joint_goals=[joints(GOAL[:2], NAMES[:2])]))
+    assert response.code != PlanMotion.Response.SUCCESS and "right_shoulder" in response.message
