@@ -13,7 +13,7 @@ from gpu_planners_msgs.srv import PlanMotion
 
 pytestmark = pytest.mark.ros
 start_node = running_node.starter(RunningNode)
-SLOW = {"time_limit_s": 4.0, **WALLED_IN}  # nothing is found, so that all of it is used
+SLOW = {"time_limit_s": 8.0, **WALLED_IN}  # nothing is found, so that all of it is used
 
 
 def test_a_request_does_not_wait_for_one_on_another_device(start_node):
@@ -35,6 +35,7 @@ def test_a_request_does_not_wait_for_one_on_another_device(start_node):
 def test_an_obstacle_published_before_a_request_counts_on_every_device(start_node):
     node = start_node(device="cpu,cpu")
     slow = node.client.call_async(request(**SLOW))
+    assert node.plan(request()).code == PlanMotion.Response.SUCCESS  # so the slow one has begun
     node.publish_obstacles(marker(position=(0.0, 0.5, 0.1), scale=(0.2, 0.2, 0.2)))
     node.wait_until(lambda: node.plan(request()).code == PlanMotion.Response.START_STATE_IN_COLLISION)
     assert slow.done()  # since the change waited for it
