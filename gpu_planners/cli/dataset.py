@@ -26,6 +26,7 @@ from ..datasets.schema import arrow_schema
 from ..datasets.shards import MOST_PROBLEMS, read_manifest, write_parquet
 from ..device import resolve_device
 from ..errors import GpuPlannersError
+from .assignments import assigned
 from .errors import InputError, MissingError, complain
 from .robots import load_robot, package_dirs, pairs, tip_of
 
@@ -53,12 +54,12 @@ def run(options: argparse.Namespace, _rest: list[str]) -> int:
 
 
 def _recipe(options):
-    draw = Draw(**_assigned("--draw", options.draw, Draw))
+    draw = Draw(**assigned("--draw", options.draw, Draw, _value))
     settings = rrt_connect.Settings(
         **{name: getattr(SETTINGS, name) for name in ("max_samples", "time_limit_s")}
-        | _assigned("--set", options.set, rrt_connect.Settings)
+        | assigned("--set", options.set, rrt_connect.Settings, _value)
     )
-    timing = None if options.timing is None else Timing(**_assigned("--timing", options.timing, Timing))
+    timing = None if options.timing is None else Timing(**assigned("--timing", options.timing, Timing, _value))
     device = resolve_device(options.devices.split(",")[0]).partition(":")[0]
     robot = load_robot(options)
     files = {"urdf": options.urdf, "srdf": options.srdf}
@@ -81,22 +82,12 @@ def _recipe(options):
     )
 
 
-def _assigned(option, words, kind):
-    """{name: value} of texts "name=value" for a settings class."""
-    values = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals or name not in kind.rules:
-            raise InputError(f"{option} '{word}': allowed is NAME=VALUE, where NAME is one of {', '.join(kind.rules)}")
-        try:
-            values[name] = yaml.safe_load(value)
-        except yaml.YAMLError:
-            raise InputError(f"{option} '{word}': '{value}' is no number, text or list") from None
-        if isinstance(kind.rules[name].default, tuple) and not isinstance(values[name], list):
-            values[name] = value.split(",") if value else []
-        if isinstance(values[name], str) and isinstance(kind.rules[name].default, float):
-            values[name] = _as_float(values[name])  # 1e-3, which YAML calls a text
-    return values
+def _value(text, default):
+    """What YAML reads, but words with commas for a list, and a number written as 1e-3, which YAML calls a text."""
+    value = yaml.safe_load(text)
+    if isinstance(default, tuple) and not isinstance(value, list):
+        return text.split(",") if text else []
+    return _as_float(value) if isinstance(value, str) and isinstance(default, float) else value
 
 
 def _as_float(text):

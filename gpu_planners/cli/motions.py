@@ -5,13 +5,13 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-import yaml
 
 from ..arm import PLANNERS, CollisionChecker, PlanningResult, Status
 from ..arm.planners.settings import LEAST_TIME_S, PlannerSettings
 from ..arm.trajectory import Trajectory, time_parameterize
 from ..errors import SettingsError
-from .errors import InputError, NoAnswerError
+from .assignments import assigned
+from .errors import NoAnswerError
 from .questions import PoseGoal, Question
 
 OPTIMISE_S = 0.3  # for RRT-Connect, unless it is set
@@ -34,15 +34,7 @@ def settings_of(planner: str, assignments: list[str], time_s: float, quick: bool
     values = {"time_limit_s": time_s}
     if planner == "rrt_connect" and not quick:
         values["optimise_s"] = OPTIMISE_S
-    for text in assignments:
-        name, equals, value = text.partition("=")
-        if not equals or name not in kind.rules:
-            raise InputError(f"--set '{text}': allowed is NAME=VALUE, where NAME is one of {', '.join(kind.rules)}")
-        try:
-            values[name] = yaml.safe_load(value)
-        except yaml.YAMLError:
-            raise InputError(f"--set '{text}': '{value}' is no number, text or list") from None
-    return kind(**values)
+    return kind(**values | assigned("--set", assignments, kind))
 
 
 def plan_motion(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from ..arm import CollisionChecker, rrt_connect
+from ..arm import rrt_connect
 from ..arm.planners.result import PlanningResult
 from ..arm.robot.model import RobotModel
 from ..arm.trajectory import time_parameterize
@@ -23,9 +23,8 @@ from .recipe import Recipe
 from .schema import table_of
 
 LONGEST_CALL_S = 86_400.0
-_planning: dict[
-    str, threading.Lock
-] = {}  # by device: batches of one process take turns, so that one is drawn meanwhile
+# by device: batches of one process take turns, so that one is drawn meanwhile
+_planning: dict[str, threading.Lock] = {}
 _own_device = ""  # of this process, where its pool gave it one
 
 
@@ -96,17 +95,10 @@ def planned(problems: list[Problem], recipe: Recipe, device: str) -> list[Planni
     return rrt_connect.solve_batch(
         [problem.start for problem in problems],
         [problem.goals for problem in problems],
-        [_checker_on(device, problem) for problem in problems],
+        [problem.scene.checker.on(device) for problem in problems],
         replace(recipe.settings, time_limit_s=min(LONGEST_CALL_S, limit)),
         seed=first_seed(recipe.seed) + problems[0].number,
     )
-
-
-def _checker_on(device, problem):
-    checker = problem.scene.checker
-    if device == "cpu":
-        return checker
-    return CollisionChecker(checker.robot, checker.world, device, margin=checker.margin)
 
 
 def row_of(problem: Problem, result: PlanningResult, recipe: Recipe) -> dict[str, Any]:
