@@ -91,7 +91,7 @@ def test_colliding_pairs_name_the_offenders(panda):
 
 @pytest.mark.parametrize("families", [list(FAMILIES)[:1], pytest.param(list(FAMILIES)[1:], marks=pytest.mark.slow)])
 def test_continuous_motions_are_free_however_densely_one_looks(panda, families):
-    """What is called free is free at 2000 places; what is refused comes within the step of contact somewhere."""
+    """What is called free is free at 2001 places; what is refused comes within the step of contact somewhere."""
     rng, accepted, refused = np.random.default_rng(5), 0, 0
     for family in families:
         checker = checker_among(panda, problem_of("panda", family)[1])
@@ -100,13 +100,24 @@ def test_continuous_motions_are_free_however_densely_one_looks(panda, families):
         b = np.clip(a + rng.normal(0, 0.3, a.shape), panda.lower, panda.upper)
         valid = checker.motions_valid(a, b)
         for start, end, free in zip(a, b, valid):
-            clear = checker.clearances(start + np.linspace(0, 1, 2000)[:, None] * (end - start), up_to=0.01).min()
+            clear = least_clearance(checker, start, end)
             if free:
                 assert clear > 0
             else:
                 assert clear < checker.motion.step, f"refused although {clear} m free everywhere"
         accepted, refused = accepted + valid.sum(), refused + (~valid).sum()
     assert accepted > 50 and refused > 5
+
+
+def least_clearance(checker, start, end, far=0.01, every=8):
+    """Of 2001 places on a motion, up to `far` metres. Between two places, `every` apart, that have `far` on all sides,
+    none is looked at: no point of a Panda, whose reach is below 1.2 m, moves as far from one to the other.
+    """
+    q = start + np.linspace(0, 1, 2001)[:, None] * (end - start)
+    assert 1.2 * np.abs(end - start).sum() * every / 2000 < 2 * far
+    ends = checker.clearances(q[::every], up_to=far) < far
+    near = np.repeat(ends[:-1] | ends[1:], every)
+    return checker.clearances(q[:-1][near], up_to=far).min(initial=far)
 
 
 @pytest.mark.parametrize(
