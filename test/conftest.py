@@ -2,8 +2,8 @@
 
 Workers share the machine, its cache of compiled code and its network, so each takes ROS domains of its own, and threads
 that wait let others run. From a cold cache the first tests of a kind compile for minutes. Tests that plan for arms come
-first, those that compile nothing next, and those of grids last: two workers, who each begin with one half of the tests,
-then compile different code.
+first, those of grids from the middle on, and the others fill both halves: two workers, who each begin with one half of
+the tests, then compile different code.
 """
 
 import fcntl
@@ -11,13 +11,17 @@ import os
 import re
 import sys
 import tempfile
+from enum import Enum
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 # What a test file says that compiles what arms need.
-ARMS = r"CollisionChecker|gpu_planners\.arm\.(planners|collision|spaces)|arm_checks|node_harness|soundness|README"
+ARMS = (
+    r"CollisionChecker|gpu_planners\.arm\.(planners|collision|spaces)|arm_checks|(node|move)_harness|robots_at_hand|"
+    r"arm_planner|soundness|README"
+)
 MOST_WORKERS = 8
 DOMAINS = 6  # of each worker: the first for what it starts as a process, the others for nodes that it runs itself
 BLOCKS = 16  # of so many domains: 1 to 100 is what DDS has ports for on any system
@@ -60,12 +64,20 @@ def pytest_xdist_auto_num_workers():
     return min(cores, MOST_WORKERS) if cores > 1 else 0
 
 
+@pytest.hookimpl(trylast=True)  # when -m and -k have left out what they do
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: _subject(item.path))
+    arms, grids, others = ([item for item in items if _subject(item.path) == subject] for subject in Subject)
+    fill = max(0, (len(items) + 1) // 2 - len(arms))
+    items[:] = [*arms, *others[:fill], *grids, *others[fill:]]
+
+
+class Subject(Enum):
+    """What the compiled code of a test file is for."""
+
+    ARMS, GRIDS, OTHERS = range(3)
 
 
 @cache
 def _subject(file):
-    """0 for a test file about arms, 2 for one about grids, 1 for one that compiles little."""
     text = file.read_text()
-    return 0 if re.search(ARMS, text) else 2 if "gpu_planners.grid" in text else 1
+    return Subject.ARMS if re.search(ARMS, text) else Subject.GRIDS if "gpu_planners.grid" in text else Subject.OTHERS
