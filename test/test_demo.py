@@ -24,6 +24,7 @@ from gpu_planners.arm.collision.scene_file import pose_matrix
 from gpu_planners.arm.trajectory import time_parameterize
 from gpu_planners.demo import fleet as demo_fleet
 from gpu_planners.demo import grid_checks as demo_grid_checks
+from gpu_planners.demo import main
 from gpu_planners.demo.checks import CoalCheck, broken_rules
 from gpu_planners.demo.scene import demo_robot
 from gpu_planners.errors import GpuPlannersError
@@ -227,14 +228,13 @@ def test_the_fleet_demos_agents_find_conflicts_and_refuse_what_they_cannot_do():
         warehouse.do(AgentActions(ids=["r0"], actions=[left], tiles=[0, 0]))
 
 
-def test_a_wrong_option_of_the_demo_is_named(tmp_path):
-    command = [sys.executable, "-m", "gpu_planners.demo.main"]
-    run = subprocess.run([*command, "--agentz", "3"], capture_output=True, text=True, timeout=300)
-    assert run.returncode == 2 and "--agentz" in run.stderr
-    run = subprocess.run(
-        [*command, "--only", "grid", "--map", str(tmp_path / "x.map")], capture_output=True, text=True, timeout=60
-    )
-    assert run.returncode == 1 and "x.map" in run.stdout
+@pytest.mark.ros
+def test_a_wrong_option_of_the_demo_is_named(tmp_path, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main.main(["--agentz", "3"])
+    assert "--agentz" in capsys.readouterr().err
+    assert main.main(["--only", "grid", "--map", str(tmp_path / "x.map")]) == 1
+    assert "x.map" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("connectivity", [4, 8])

@@ -1,5 +1,7 @@
 """Checks a planned motion by other means than the planner's: coal for collisions, arithmetic for the rest."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from trajectory_msgs.msg import JointTrajectory
 
@@ -25,6 +27,14 @@ def broken_rules(robot: RobotModel, trajectory: JointTrajectory) -> list[str]:
     if (np.abs(velocities) > robot.velocity + 1e-6).any():
         broken.append("a velocity limit is exceeded")
     return broken
+
+
+class Body(NamedTuple):
+    """A shape of coal, and what holds it: a sphere about its origin and a box along its axes, metres."""
+
+    geometry: Any
+    radius: float
+    half_extents: np.ndarray  # (3,)
 
 
 class CoalCheck:
@@ -60,14 +70,15 @@ class CoalCheck:
         return len(q), int(collides.sum())
 
     def _mark(self, collides, one, poses_one, other, poses_other):
-        """Set collides[n] where two bodies (geometry, bounding radius) meet at poses (N, 4, 4)."""
-        distance = np.linalg.norm(poses_one[:, :3, 3] - poses_other[:, :3, 3], axis=1)
-        for n in np.flatnonzero((distance <= one[1] + other[1]) & ~collides):
+        """Set collides[n] where two bodies meet at poses (N, 4, 4)."""
+        seen = np.einsum("nji,nj->ni", poses_other[:, :3, :3], poses_one[:, :3, 3] - poses_other[:, :3, 3])
+        apart = np.linalg.norm(np.maximum(np.abs(seen) - other.half_extents, 0), axis=1)
+        for n in np.flatnonzero((apart <= one.radius) & ~collides):
             result = self._coal.CollisionResult()
             self._coal.collide(
-                one[0],
+                one.geometry,
                 self._transform(poses_one[n]),
-                other[0],
+                other.geometry,
                 self._transform(poses_other[n]),
                 self._coal.CollisionRequest(),
                 result,
@@ -78,15 +89,15 @@ class CoalCheck:
         return self._coal.Transform3s(pose[:3, :3].copy(), pose[:3, 3].copy())
 
     def _body(self, shape):
-        """(coal geometry, radius of a sphere about its origin that holds it, metres)."""
-        coal, (hx, hy, hz) = self._coal, shape.half_extents
+        coal, half = self._coal, shape.half_extents
+        hx, hy, hz = half
         if shape.kind == ShapeKind.BOX:
-            return coal.Box(2 * hx, 2 * hy, 2 * hz), np.linalg.norm(shape.half_extents)
+            return Body(coal.Box(2 * hx, 2 * hy, 2 * hz), np.linalg.norm(half), half)
         if shape.kind == ShapeKind.CYLINDER:
-            return coal.Cylinder(hx, 2 * hz), np.hypot(hx, hz)
+            return Body(coal.Cylinder(hx, 2 * hz), np.hypot(hx, hz), half)
         if shape.kind == ShapeKind.SPHERE:
-            return coal.Sphere(hx), hx
+            return Body(coal.Sphere(hx), hx, half)
         points = coal.StdVec_Vec3s()
-        for vertex in shape.vertices:
-            points.append(vertex)
-        return coal.Convex.convexHull(points, False, "Qt"), np.linalg.norm(shape.vertices, axis=1).max()
+        points.extend(list(shape.vertices))
+        geometry = coal.Convex.convexHull(points, False, "Qt")
+        return Body(geometry, np.linalg.norm(shape.vertices, axis=1).max(), np.abs(shape.vertices).max(axis=0))
