@@ -91,7 +91,7 @@ def assert_as_one(grid, ranks, starts, goals, block_size=8, **arguments):
     ranks=st.integers(1, 6),
     connectivity=st.sampled_from([4, 8]),
     highest=st.sampled_from([1, 7, 255]),
-    block_size=st.sampled_from([4, 8, 32]),
+    block_size=st.sampled_from([8, 32]),
     seed=st.integers(0, 2**32 - 1),
 )
 def test_fields_and_paths_are_those_of_one_device_and_of_dijkstra(

@@ -27,7 +27,7 @@ CASES = {
     "connectivity": st.sampled_from([4, 8]),
     "highest": st.sampled_from([1, 255]),
     "blocked": st.sampled_from([0.0, 0.2, 0.4]),
-    "block_size": st.sampled_from([4, 8, 16, 32]),
+    "block_size": st.sampled_from([8, 32]),  # each compiles code of its own: the others have a test of their own
 }
 
 
@@ -92,17 +92,31 @@ def test_repair_equals_planning_from_scratch(
                 assert np.array_equal(planner.field(goal), scratch.field(goal))
 
 
+@pytest.mark.parametrize(("connectivity", "highest", "block_size"), [(4, 1, 4), (8, 255, 16)])
+def test_other_block_sizes_plan_and_repair_the_same(connectivity, highest, block_size):
+    rng, grid, free = random_problem(5, 61, 83, connectivity, highest, 0.3)
+    goal = free[len(free) // 3]
+    planner, other = (BlockPlanner(grid, block_size=size, device="cpu") for size in (block_size, 32))
+    np.testing.assert_allclose(planner.field(goal), dijkstra(grid.costs, connectivity, goal)[1], rtol=1e-10)
+    for _ in range(4):
+        assert same(planner.plan(free, goal), other.plan(free, goal))
+        row, col = goal[:, None] + rng.integers(2, 12, (2, 5))
+        for each in (planner, other):
+            each.update(row, col, random_costs(np.random.default_rng(row.sum()), 1, 5, 0.5, highest)[0])
+    np.testing.assert_allclose(planner.field(goal), dijkstra(planner.grid.costs, connectivity, goal)[1], rtol=1e-10)
+
+
 @pytest.mark.parametrize("connectivity", [4, 8])
 def test_a_repair_of_many_blocks_by_all_threads(connectivity):
     """More changed blocks than one thread repairs alone, fewer than are planned anew."""
-    rng, grid, free = random_problem(8, 400, 400, connectivity, 1, 0.2)
+    rng, grid, free = random_problem(8, 600, 600, connectivity, 1, 0.2)
     goals = free[[10, len(free) // 2, -10]]
-    planner = BlockPlanner(grid, block_size=4, device="cpu")
+    planner = BlockPlanner(grid, block_size=8, device="cpu")
     planner.prepare(goals)
-    row, col = rng.integers(400, size=(2, 100))
+    row, col = rng.integers(600, size=(2, 100))
     keep = ~((row[:, None] == goals[:, 0]) & (col[:, None] == goals[:, 1])).any(axis=1)
     planner.update(row[keep], col[keep], rng.integers(0, 2, keep.sum()))
-    scratch = BlockPlanner(planner.grid, block_size=4, device="cpu")
+    scratch = BlockPlanner(planner.grid, block_size=8, device="cpu")
     starts = free[rng.integers(len(free), size=500)]
     for goal in goals:
         assert same(planner.plan(starts, goal), scratch.plan(starts, goal))

@@ -448,7 +448,7 @@ def test_a_wrong_parameter_is_refused_while_running(running, name, value, words)
     assert running.plan(request()).code == codes.NONE
 
 
-@pytest.mark.parametrize("block_size", [4, 32])
+@pytest.mark.parametrize("block_size", [8, 32])
 def test_the_block_size_takes_effect(running, block_size):
     assert running.set_parameter("block_size", block_size).successful
     response = running.plan(request(starts=OPEN, goals=[(9, 9)], algorithm="exact"))

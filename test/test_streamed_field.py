@@ -63,7 +63,7 @@ def assert_same(one, streamed, starts, goal):
     sides=st.tuples(st.integers(2, 3), st.integers(2, 3)),
     connectivity=st.sampled_from([4, 8]),
     highest=st.sampled_from([1, 255]),
-    block_size=st.sampled_from([4, 8, 32]),
+    block_size=st.sampled_from([8, 32]),
     overlap=st.sampled_from([2, 8]),
     seed=st.integers(0, 2**32 - 1),
 )
