@@ -49,7 +49,7 @@ def test_no_point_is_misplaced_by_more_than_its_skin(name):
     robot = load_urdf(urdf, package_dirs=[share], joints=joints.get(name), hull_tolerance=np.inf)
     packed = pack_robot(robot)
     scene, counts = packed.buffers, header(packed.buffers)
-    q = np.random.default_rng(0).uniform(robot.lower, robot.upper, (2000, robot.dof))
+    q = np.random.default_rng(0).uniform(robot.lower, robot.upper, (500, robot.dof))
     poses = world_poses(q.astype(np.float32), scene).astype(np.float64)
     frames, tightest = robot.frame_poses(q), 0.0
     for s in range(counts.moving):
