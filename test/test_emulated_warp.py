@@ -14,7 +14,7 @@ from robots_at_hand import checker_among, maker_of, problem_of
 from gpu_planners.arm import MotionCheck
 
 HERE = Path(__file__).resolve().parent
-MOTIONS = 30  # of each robot
+MOTIONS = 15  # of each robot
 
 
 @pytest.mark.parametrize("lanes", [3, pytest.param(32, marks=pytest.mark.slow)])

@@ -353,16 +353,26 @@ def test_a_margin_may_change_between_queries(device):
     assert checker.version != before and not valid(checker, 0.0, 0.2)
 
 
-def test_a_hundred_thousand_obstacles_change_quickly(device):
+def test_many_obstacles_change_quickly(device):
+    """Packing them all takes much longer than packing the one that changes."""
     world = CollisionWorld()
     checker = CollisionChecker(stick(), world, device)
-    for i, position in enumerate(np.random.default_rng(9).uniform(3, 9, (100_000, 3))):
+    assert valid(checker, 0.0, 0.2)  # compiles
+    for i, position in enumerate(np.random.default_rng(9).uniform(3, 9, (30_000, 3))):
         world.add_box(f"box_{i}", [0.01, 0.01, 0.01], at(*position))
-    assert valid(checker, 0.0, 0.2)
+    first = seconds_of(lambda: valid(checker, 0.0, 0.2))
+    changes = []
+    for x in (1.2, 1.21, 1.22):
+        world.add_box("box_500", [0.1, 0.1, 0.1], at(x, 0, 0))
+        changes.append(seconds_of(lambda: valid(checker, 0.0, 0.2)))
+        assert not valid(checker, 0.0, 0.2)
+    assert min(changes) < first / 3
+
+
+def seconds_of(call):
     began = time.perf_counter()
-    world.add_box("box_500", [0.1, 0.1, 0.1], at(1.2, 0, 0))
-    assert not valid(checker, 0.0, 0.2)
-    assert time.perf_counter() - began < 5  # packing them all takes longer
+    call()
+    return time.perf_counter() - began
 
 
 @pytest.mark.gpu
