@@ -52,7 +52,9 @@ class CoalScene:
         self._links = self._add_links(Path(mesh_dir or urdf.parent), decomposition or {})
         self._link = dict(self._links)
         self._self_pairs = self._pairs_of_links(srdf, self_pairs)
-        self._rates = [self._joint_rates(body) for body in range(self._robot_geometry.ngeoms)]
+        rates = [self._joint_rates(body) for body in range(self._robot_geometry.ngeoms)]
+        self._reach_of_links = [self._pair_reach(each, {}) for each in rates]  # obstacles stand still
+        self._reach_of_self_pairs = [self._pair_reach(rates[a], rates[b]) for a, b in self._self_pairs]
         self._place_among(obstacles)
 
     def among(self, obstacles):
@@ -74,11 +76,8 @@ class CoalScene:
         self.geometry_data = pin.GeometryData(self.geometry)
         names = [body.name for body in self.geometry.geometryObjects]
         self.pair_names = [(names[a], names[b]) for a, b in pairs]
-        reach = {body: self._pair_reach(self._rates[body], {}) for body in moving}  # obstacles stand still
-        self._reach = np.array(
-            [reach[a] for a, _ in pairs[: self.obstacle_pairs]]
-            + [self._pair_reach(self._rates[a], self._rates[b]) for a, b in self._self_pairs]
-        ).reshape(len(pairs), len(self.joint_names))
+        reach = [self._reach_of_links[a] for a, _ in pairs[: self.obstacle_pairs]] + self._reach_of_self_pairs
+        self._reach = np.array(reach).reshape(len(pairs), len(self.joint_names))
 
     def moving_bodies(self):
         """[(name, index)] of the links' bodies that the planning joints move."""

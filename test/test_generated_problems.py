@@ -15,7 +15,7 @@ from gpu_planners.errors import GpuPlannersError
 from gpu_planners.share import share_folder
 
 SOME = 1 << 15  # random configurations, where a test draws a pool of its own
-MANY = pytest.param(8, marks=pytest.mark.slow)
+MANY = pytest.param(4, marks=pytest.mark.slow)
 BAXTER = pytest.param("baxter", marks=pytest.mark.slow)  # coal takes long for its pairs
 
 
