@@ -22,6 +22,9 @@ ARMS = (
     r"CollisionChecker|gpu_planners\.arm\.(planners|collision|spaces)|arm_checks|(node|move)_harness|robots_at_hand|"
     r"arm_planner|soundness|README"
 )
+ROS = (
+    r"(?m)^ *(from|import) (rclpy|running_node|(node|grid|fleet|move)_harness|gpu_planners\.nodes|gpu_planners_msgs)\b"
+)
 MOST_WORKERS = 8
 DOMAINS = 6  # of each worker: the first for what it starts as a process, the others for nodes that it runs itself
 BLOCKS = 16  # of so many domains: 1 to 100 is what DDS has ports for on any system
@@ -64,6 +67,12 @@ def pytest_xdist_auto_num_workers():
     return min(cores, MOST_WORKERS) if cores > 1 else 0
 
 
+def pytest_itemcollected(item):
+    """Mark as `ros` what imports it."""
+    if re.search(ROS, _text(item.path)):
+        item.add_marker("ros")
+
+
 @pytest.hookimpl(trylast=True)  # when -m and -k have left out what they do
 def pytest_collection_modifyitems(items):
     arms, grids, others = ([item for item in items if _subject(item.path) == subject] for subject in Subject)
@@ -78,6 +87,11 @@ class Subject(Enum):
 
 
 @cache
+def _text(file):
+    return file.read_text()
+
+
+@cache
 def _subject(file):
-    text = file.read_text()
-    return Subject.ARMS if re.search(ARMS, text) else Subject.GRIDS if "gpu_planners.grid" in text else Subject.OTHERS
+    arms, grids = (re.search(words, _text(file)) for words in (ARMS, r"gpu_planners\.grid"))
+    return Subject.ARMS if arms else Subject.GRIDS if grids else Subject.OTHERS

@@ -11,7 +11,6 @@ from gpu_planners.errors import SettingsError
 from gpu_planners.nodes.common.parameters import NodeParameters
 from gpu_planners_msgs.srv import PlanMotion
 
-pytestmark = pytest.mark.ros
 start_node = running_node.starter(RunningNode)
 SLOW = {"time_limit_s": 8.0, **WALLED_IN}  # nothing is found, so that all of it is used
 

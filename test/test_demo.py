@@ -82,7 +82,6 @@ def test_coal_finds_an_obstacle_of_any_kind_on_the_way(robot, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.ros
 def test_the_demo_runs_checks_and_draws(tmp_path):
     pytest.importorskip("coal")
     try:
@@ -115,7 +114,6 @@ def test_the_demo_runs_checks_and_draws(tmp_path):
     assert picture.stat().st_size > 20_000
 
 
-@pytest.mark.ros
 def test_the_repeating_demo_shows_each_motion_and_ends_cleanly_on_ctrl_c(robot):
     """A node of the test answers with one motion of a second or so, and notes when it was asked."""
     context = new_context()
@@ -145,7 +143,6 @@ def test_the_repeating_demo_shows_each_motion_and_ends_cleanly_on_ctrl_c(robot):
     assert motion_s > 0.5 and all(np.diff(asked[1:]) > motion_s)  # the first request only waits for the node
 
 
-@pytest.mark.ros
 @pytest.mark.parametrize(
     "kind", ["generated", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("map_server", "MovingAI"))]
 )
@@ -195,7 +192,6 @@ def test_the_grid_demo_runs_checks_and_draws(tmp_path, kind):
     assert Image.open(picture).size[0] >= 1000
 
 
-@pytest.mark.ros
 def test_the_fleet_demo_runs_checks_and_draws(tmp_path):
     page, picture = tmp_path / "out" / "fleet.html", tmp_path / "fleet.png"
     command = [sys.executable, "-m", "gpu_planners.demo.main", "--only", "fleet", "--device", "cpu"]
@@ -228,7 +224,6 @@ def test_the_fleet_demos_agents_find_conflicts_and_refuse_what_they_cannot_do():
         warehouse.do(AgentActions(ids=["r0"], actions=[left], tiles=[0, 0]))
 
 
-@pytest.mark.ros
 def test_a_wrong_option_of_the_demo_is_named(tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
         main.main(["--agentz", "3"])

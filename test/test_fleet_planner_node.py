@@ -24,7 +24,6 @@ from gpu_planners.nodes.fleet.parameters import FleetParameters
 from gpu_planners_msgs.msg import AgentActions, AgentGoals, AgentStates
 from gpu_planners_msgs.srv import PlanFleet
 
-pytestmark = pytest.mark.ros
 FIVE = {"a": (0, 0, 0), "b": (0, 9, 2), "c": (7, 0, 1), "d": (7, 9, 3), "e": (4, 5, 0)}
 CROSSING = {"a": (7, 9), "b": (7, 0), "c": (0, 9), "d": (0, 0), "e": (4, 4)}
 NAN, INF = float("nan"), float("inf")

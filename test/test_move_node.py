@@ -13,7 +13,7 @@ from visualization_msgs.msg import Marker
 
 from gpu_planners_msgs.action import Move
 
-pytestmark = [pytest.mark.ros, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 CODES = Move.Result
 INVALIDATED = -3

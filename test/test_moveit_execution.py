@@ -14,7 +14,7 @@ from running_node import shared
 from test_move_node import HOME, Here, block_at
 
 CODES = MoveItErrorCodes
-pytestmark = [pytest.mark.ros, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 
 class Goal:

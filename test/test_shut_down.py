@@ -17,7 +17,7 @@ from gpu_planners.nodes.arm.node import ArmPlannerNode
 from gpu_planners.nodes.grid.node import GridPlannerNode
 from gpu_planners.nodes.player.node import TrajectoryPlayer
 
-pytestmark = [pytest.mark.ros, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 DESK = [f"robot_description_file:={ROOT / 'urdf/desk_arm.urdf'}", f"srdf_file:={ROOT / 'urdf/desk_arm.srdf'}"]
 MOMENTS = {  # what the process prints before it gets the signal, how long after that, its parameters
     "importing": ("begins", 0.3, []),

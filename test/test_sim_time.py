@@ -14,7 +14,7 @@ from sensor_msgs.msg import JointState
 from gpu_planners.nodes.arm import codes
 from gpu_planners_msgs.srv import PlanMotion
 
-pytestmark = [pytest.mark.ros, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 CLOCK = QoSProfile(depth=10)
 RATE = 0.25  # seconds of the clock in a second
 

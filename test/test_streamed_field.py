@@ -55,7 +55,7 @@ def assert_same(one, streamed, starts, goal):
     return b
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     kind=st.sampled_from(sorted(MAPS)),
     blocks=st.tuples(st.integers(8, 12), st.integers(8, 12)),
@@ -63,7 +63,7 @@ def assert_same(one, streamed, starts, goal):
     sides=st.tuples(st.integers(2, 3), st.integers(2, 3)),
     connectivity=st.sampled_from([4, 8]),
     highest=st.sampled_from([1, 255]),
-    block_size=st.sampled_from([8, 32]),
+    block_size=st.sampled_from([8, 8, 8, 32]),  # maps of 32 have some 100,000 tiles
     overlap=st.sampled_from([2, 8]),
     seed=st.integers(0, 2**32 - 1),
 )

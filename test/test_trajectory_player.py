@@ -18,7 +18,7 @@ from gpu_planners.nodes.player.node import TrajectoryPlayer
 from gpu_planners.nodes.player.player import Exact, Player
 from gpu_planners.nodes.player.trajectories import check_trajectory, curve_of
 
-pytestmark = [pytest.mark.ros, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.timeout(120)
 JOINTS = read_joints(ROBOT, GROUP)
 REST = State(*np.zeros((3, 3)))
 
