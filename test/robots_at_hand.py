@@ -7,6 +7,13 @@ from benchmarks import generated_problems, robots
 from benchmarks.problems import add_obstacles
 from gpu_planners.arm import CollisionChecker, CollisionWorld
 
+TABLE = {  # before the Panda
+    "type": "box",
+    "name": "table",
+    "size": [0.6, 1.0, 0.05],
+    "position": [0.55, 0, -0.03],
+    "quat_xyzw": [0, 0, 0, 1],
+}
 READY = np.array([0, -np.pi / 4, 0, -3 * np.pi / 4, 0, np.pi / 2, np.pi / 4])  # of the Panda: its hand before it
 
 

@@ -2,22 +2,15 @@
 
 import numpy as np
 import pytest
-from robots_at_hand import READY, maker_of
+from robots_at_hand import READY, TABLE, maker_of
 from scipy.spatial.transform import Rotation
 
+from benchmarks.problems import add_obstacles
 from gpu_planners.arm import CollisionChecker, CollisionWorld, cartesian
 from gpu_planners.arm.cartesian import End
 from gpu_planners.errors import ConfigurationError, GpuPlannersError, RobotDescriptionError, SettingsError
 
 pinocchio_poses = pytest.importorskip("pinocchio_poses").pinocchio_poses
-
-TABLE = {
-    "type": "box",
-    "name": "table",
-    "size": [0.6, 1.0, 0.05],
-    "position": [0.55, 0, -0.03],
-    "quat_xyzw": [0, 0, 0, 1],
-}
 
 
 def case(robot):
@@ -78,9 +71,7 @@ def test_the_tip_stays_on_the_line_by_pinocchio(robot):
 
 def test_a_line_ends_before_an_obstacle_that_is_named():
     rig, checker = case("panda")
-    pose = np.eye(4)
-    pose[:3, 3] = TABLE["position"]
-    checker.world.add_box("table", TABLE["size"], pose)
+    add_obstacles(checker.world, [TABLE])
     goal = cartesian.shifted(rig.model, READY, [0, 0, -0.7])
     line = cartesian.solve(READY, goal, checker)
     assert line.end is End.COLLISION and 0.3 < line.fraction < 1 and "'table'" in line.text

@@ -41,7 +41,7 @@ from octomap_msgs.msg import Octomap, OctomapWithPose
 from oracles import CoalScene
 from pinocchio_poses import pinocchio_poses
 from rclpy.action import ActionClient
-from running_node import starter
+from running_node import shared, starter
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
 from shape_msgs.msg import SolidPrimitive
@@ -115,19 +115,7 @@ class MoveItNode(RunningNode):
         super().restore()
 
 
-@pytest.fixture(scope="module")
-def node_of_module():
-    node = MoveItNode()
-    yield node
-    node.close()
-
-
-@pytest.fixture
-def node(node_of_module):
-    yield node_of_module
-    node_of_module.restore()
-
-
+node_of_module, node = shared(MoveItNode)
 start_node = starter(MoveItNode)
 
 

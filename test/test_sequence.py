@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from robots_at_hand import READY, maker_of
+from robots_at_hand import READY, TABLE, maker_of
 
+from benchmarks.problems import add_obstacles
 from gpu_planners.arm import CollisionChecker, CollisionWorld, cartesian, rrt_connect, sequence
 from gpu_planners.arm.cartesian import End
 from gpu_planners.arm.planners.result import Status
@@ -13,13 +14,6 @@ from gpu_planners.errors import SettingsError
 pinocchio_poses = pytest.importorskip("pinocchio_poses").pinocchio_poses
 
 TCP = "panda_hand_tcp"
-TABLE = {
-    "type": "box",
-    "name": "table",
-    "size": [0.6, 1.0, 0.05],
-    "position": [0.55, 0, -0.03],
-    "quat_xyzw": [0, 0, 0, 1],
-}
 DOWN = np.diag([1.0, -1.0, -1.0, 1.0])
 
 
@@ -31,10 +25,8 @@ def above(x, y, z=0.25):
 
 def panda_at_a_table():
     """robots.Rig and a checker."""
-    rig, world, pose = maker_of("panda").rig, CollisionWorld(), np.eye(4)
-    pose[:3, 3] = TABLE["position"]
-    world.add_box("table", TABLE["size"], pose)
-    return rig, CollisionChecker(rig.model, world, "cpu")
+    rig = maker_of("panda").rig
+    return rig, CollisionChecker(rig.model, add_obstacles(CollisionWorld(), [TABLE]), "cpu")
 
 
 def plan(checker, segments, **more):
