@@ -167,8 +167,13 @@ def test_joint_states_that_are_none_end_nothing(desk):
 start_desk = starter(Here)
 
 
-def test_a_controller_that_hangs_is_given_up(start_desk):
+def test_a_controller_that_ends_or_hangs_is_given_up(start_desk):
     desk = start_desk()
+    moving = desk.send((0.5, 0.0, 0.0), **SLOW)
+    moving.wait_for("moving")
+    desk.player.finish()
+    answer = moving.wait(10)
+    assert answer.result.code == CODES.CONTROL_FAILED and "the node is ending" in answer.result.message
     moving = desk.send((2.5, 0.0, 0.0), **SLOW)
     moving.wait_for("moving", 0.1)
     desk._player_executor.shutdown(timeout_sec=5)  # as a process that is stopped, or killed: its DDS endpoints stay

@@ -17,7 +17,7 @@ from ..common.diagnostics import steady_clock
 from ..common.inbox import Inbox
 from ..common.qos import LATCHED
 from ..common.request_error import error_text
-from ..common.worker import Worker
+from ..common.worker import ENDING, Worker
 from . import codes as error_codes
 from .codes import code_of
 from .controller import Controller
@@ -68,6 +68,16 @@ class Executing:
     def cancel(self, task: Task) -> None:
         """End a task: at once while it plans, else when the robot has stopped. From any thread."""
         self._inbox.put(self._cancel, task)
+
+    def close(self) -> None:
+        """End the task under way; what the controller has, it goes on with. From any thread."""
+        self._inbox.put(self._close)
+
+    def _close(self):
+        run = self._run
+        if run is not None:
+            goes_on = "" if run.state == "planning" else "; the controller goes on with what it has"
+            self._finish(run, error_codes.ABORT, ENDING + goes_on)
 
     def _begin(self, task):
         run = Run(task, task.replans)

@@ -101,11 +101,11 @@ class ArmPlannerNode(PlannerNode):
         MoveAction(self, self._executing, self._plan_to_move)
         self._worker.start()
 
-    def close(self, patience_s: float = -1.0) -> bool:
-        """Stop; False when the job under way has not ended within patience_s seconds (negative: wait for it)."""
-        if self._clouds is not None:
+    def finish(self, patience_s: float = -1.0) -> bool:
+        if self._clouds is not None:  # else a robot could not be loaded, and there is nothing else
             self._clouds.close()
-        return super().close(patience_s)
+            self._executing.close()
+        return super().finish(patience_s)
 
     def _load_file(self, path):
         try:
