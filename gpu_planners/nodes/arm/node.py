@@ -54,7 +54,15 @@ class ArmPlannerNode(PlannerNode):
         self._refused: dict[str, str] = {}  # {where from: why the latest message that changes the scene was refused}
         self._trajectories = self.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
         self._display = MotionDisplay(self, self._place)
-        self._dragged_goals = DraggedGoals(self, self._worker, self._scene, self._display, self._trajectories)
+        self._dragged_goals = DraggedGoals(
+            self,
+            self._worker,
+            lambda: self._values,
+            self._scene,
+            self._measured,
+            lambda request, response: self._plan(plan_service.answer, request, response),
+            self._trajectories,
+        )
         self.create_subscription(JointState, "joint_states", self._take_joint_state, BEST_EFFORT)
         self.create_subscription(
             MarkerArray,
@@ -142,7 +150,7 @@ class ArmPlannerNode(PlannerNode):
         self.get_logger().info("compiling (once on a machine, then from the cache)")
         device, took = self._get_ready(lambda: warm_up(self._scene, self._values, self._values.planner))
         self._show_obstacles()
-        self._dragged_goals.begin(self._values, self._measured)
+        self._dragged_goals.begin()
         self.get_logger().info(f"ready on {device} after {took:.1f} s")
 
     def _change_parameters(self, values):

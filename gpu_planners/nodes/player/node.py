@@ -17,8 +17,8 @@ from ...errors import ConfigurationError, GpuPlannersError, SettingsError
 from ...files import read_text_file
 from ..common.base_node import BaseNode
 from ..common.diagnostics import OK
-from ..common.process import run
 from ..common.inbox import Inbox
+from ..common.process import run
 from ..common.qos import LATCHED
 from ..common.worker import ENDING
 from .follow_action import follow_action
