@@ -57,7 +57,7 @@ class DraggedGoals:
         x, y, z, w = Rotation.from_matrix(T[:3, :3]).as_quat().tolist()
         px, py, pz = T[:3, 3].tolist()
         pose = Pose(position=Point(x=px, y=py, z=pz), orientation=Quaternion(x=x, y=y, z=z, w=w))
-        self._marker.place(robot.root_link, pose, float(max(SIZE * np.ptp(places, axis=0).max(), 0.05)))
+        self._marker.place(self._scene.frames.root, pose, float(max(SIZE * np.ptp(places, axis=0).max(), 0.05)))
 
     def _start(self):
         """(dof,) where a motion begins: as measured, else where the last one began, else a state of the SRDF or the

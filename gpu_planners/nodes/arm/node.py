@@ -53,7 +53,7 @@ class ArmPlannerNode(PlannerNode):
         self._joint_state = None, 0.0  # latest message, seconds on the node's clock when it came
         self._refused: dict[str, str] = {}  # {where from: why the latest message that changes the scene was refused}
         self._trajectories = self.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
-        self._display = MotionDisplay(self, self._place)
+        self._display = MotionDisplay(self, self._place, lambda: self._scene.frames.root)
         self._dragged_goals = DraggedGoals(
             self,
             self._worker,
