@@ -29,6 +29,7 @@ PARAMETERS = {
     "srdf": ("srdf_file", str),
     "group": ("group", str),
     "scene": ("scene_file", str),
+    "frame_prefix": ("frame_prefix", str),
 }
 
 

@@ -5,11 +5,12 @@
 The arm is the package's own, urdf/desk_arm.urdf, among the obstacles of config/scenes/desk.yaml.
 """
 
-from gpu_planners.nodes.common.launching import launch_description, rviz_wanted, usual_arguments
+from gpu_planners.nodes.common.launching import MOVED, launch_description, rviz_wanted, usual_arguments
 from gpu_planners.share import share_folder
 
 ARGUMENTS = usual_arguments("arm_planner", "Root link of the robot, in which RViz shows all; empty: base_link") | {
     "player": ("true", "What moves the arm: true, trajectory_player; physics: moved by MuJoCo; false: nothing"),
+    "frame_prefix": MOVED["frame_prefix"],
     "scene": (str(share_folder() / "config" / "scenes" / "desk.yaml"), "YAML file of obstacles"),
 }
 
@@ -24,7 +25,7 @@ def start(given):
         "urdf": str(share / "urdf" / "desk_arm.urdf"),
         "srdf": str(share / "urdf" / "desk_arm.srdf"),
         "initial_state": "ready",
-        "fixed_frame": given["fixed_frame"] or "base_link",
+        "fixed_frame": given["fixed_frame"] or given["frame_prefix"] + "base_link",
     }
     return [
         IncludeLaunchDescription(

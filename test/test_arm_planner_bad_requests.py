@@ -443,6 +443,7 @@ def test_the_margin_is_kept(running):
     near = obstacles(marker(**beside))
     assert running.plan(request(obstacles=near)).code == codes.SUCCESS
     response = running.plan(request(obstacles=near, margin=0.2))
+    assert "margin of 0.2 m" in response.message
     assert response.code == codes.START_STATE_IN_COLLISION and "test/0" in response.message
     assert running.set_parameter("margin", 0.2).successful
     assert running.plan(request(obstacles=near)).code == codes.START_STATE_IN_COLLISION

@@ -91,6 +91,7 @@ def test_a_goal_dragged_in_rviz_is_planned_to_and_published_when_asked(start_nod
     T = pinocchio_poses(ROBOT, GROUP, np.array([[0.4, 0.6, 0.0]]))["hand"][0]
     pose = pose_goal(T[:3, 3], orientation=Rotation.from_matrix(T[:3, :3]).as_quat()).pose
     feedback = running.publisher(InteractiveMarkerFeedback, "/arm_planner/goal/feedback", 100)
+    assert running.set_parameter("velocity_scaling", 0.1).successful
 
     def send(kind, **more):
         message = InteractiveMarkerFeedback(event_type=kind, marker_name="goal", pose=pose, **more)
@@ -106,6 +107,8 @@ def test_a_goal_dragged_in_rviz_is_planned_to_and_published_when_asked(start_nod
     assert not published
     send(InteractiveMarkerFeedback.MENU_SELECT, menu_entry_id=2)
     running.wait_until(lambda: published)
+    speeds = np.abs([point.velocities for point in published[0].points]).max(axis=0)
+    assert (speeds <= 0.1 * np.array([2.0, 2.0, 3.0]) + 1e-6).all()  # the parameter as it is now
     end = np.array([published[0].points[-1].positions])
     assert np.allclose(pinocchio_poses(ROBOT, GROUP, end)["hand"][0], T, atol=1e-5)
 

@@ -315,6 +315,8 @@ def test_diagnostics_say_when_the_node_is_ready(running):
         ("rrt_star.weights", [1.0, -2.0, 1.0], ["weights", "-2"]),
         ("velocity_scaling", 1.5, ["velocity_scaling"]),
         ("joints", ["elbow"], ["joints"]),
+        ("points_box", [0.0] * 5, ["points_box", "six numbers"]),
+        ("points_box", [0.0, 0.0, 1.0, 1.0, 1.0, 0.5], ["points_box", "below"]),
     ],
 )
 def test_a_wrong_parameter_is_refused_while_running(running, name, value, words):

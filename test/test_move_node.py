@@ -167,13 +167,18 @@ def test_joint_states_that_are_none_end_nothing(desk):
 start_desk = starter(Here)
 
 
-def test_a_controller_that_hangs_is_given_up(start_desk):
+def test_a_controller_that_ends_or_hangs_is_given_up(start_desk):
     desk = start_desk()
-    moving = desk.send((2.5, 0.0, 0.0), **SLOW)
-    moving.wait_for("moving", 0.1)
+    moving = desk.send((0.5, 0.0, 0.0), **SLOW)
+    moving.wait_for("moving")
+    desk.player.finish()
+    answer = moving.wait(10)
+    assert answer.result.code == CODES.CONTROL_FAILED and "the node is ending" in answer.result.message
+    moving = desk.send((2.5, 0.0, 0.0), velocity_scaling=0.03)
+    moving.wait_for("moving", 0.01)
     desk._player_executor.shutdown(timeout_sec=5)  # as a process that is stopped, or killed: its DDS endpoints stay
-    moving.handle.cancel_goal_async()
     answer = moving.wait(60)
-    assert answer.result.code == CODES.CONTROL_FAILED and "said nothing" in answer.result.message
+    assert answer.result.code == CODES.CONTROL_FAILED and "said nothing for 5 s, and the robot" in answer.result.message
+    assert moving.feedback[-1].remaining_s > 10  # long before the motion should have ended
     again = desk.send((0.0, 0.0, 0.0)).wait(60)  # it is not held up by the one before
     assert "joint_states" in again.result.message  # nothing tells where the robot is

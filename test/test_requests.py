@@ -14,10 +14,12 @@ from node_harness import RunningNode, request
 from rclpy.action import ActionClient
 from rclpy.qos import QoSProfile
 from running_node import shared, starter
+from std_srvs.srv import Trigger
 
 from gpu_planners.nodes.arm.codes import ABORT, SUCCESS
 from gpu_planners.nodes.common.compiling import Background
 from gpu_planners.nodes.common.request_error import NotBegunError
+from gpu_planners.nodes.common.services import QueuedService
 from gpu_planners_msgs.action import Move
 from gpu_planners_msgs.srv import PlanMotion
 
@@ -78,6 +80,27 @@ def test_requests_that_wait_when_the_node_ends_are_answered(start_node):
     running.wait_until(future.done)
     assert future.result().code == ABORT and "the node is ending" in future.result().message
     over.set()
+
+
+def test_a_request_that_is_under_way_when_the_node_ends_is_answered_once(start_node, monkeypatch):
+    running, begun, go_on, sent = start_node(), threading.Event(), threading.Event(), []
+    respond = QueuedService._respond
+    monkeypatch.setattr(QueuedService, "_respond", lambda *arguments: sent.append(1) or respond(*arguments))
+    running.node.serve(
+        Trigger,
+        "~/long",
+        lambda request, response: (begun.set(), go_on.wait(60), response)[-1],
+        lambda error: Trigger.Response(message=str(error)),
+    )
+    client = running.client_node.create_client(Trigger, "/arm_planner/long")
+    assert client.wait_for_service(10)
+    future = client.call_async(Trigger.Request())
+    assert begun.wait(20)
+    assert not running.node.finish(0.05)
+    running.wait_until(future.done, 10)
+    assert future.result().message == "the node is ending"
+    go_on.set()
+    assert running.node.finish() and len(sent) == 1
 
 
 @pytest.fixture

@@ -121,6 +121,7 @@ def test_a_tube_holds_what_leaves_the_motion_by_less_than_its_thickness():
     T[:3, 3] = [0.45, 0.1, 0.45]
     checker.world.add_box("block", [0.2, 0.2, 0.2], T)
     reach = joint_reach(robot)
+    assert joint_reach(robot) is reach  # every motion that is timed asks for it
     a = rng.uniform(robot.lower, robot.upper, (600, 7))
     b = np.clip(a + rng.normal(size=a.shape) * 0.1, robot.lower, robot.upper)
     free = checker.thickened(0.02).motions_valid(a, b)

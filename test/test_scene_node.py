@@ -230,6 +230,10 @@ def test_a_cloud_is_in_the_way_and_the_robot_is_not(running, tmp_path):
     urdf = tmp_path / "robot.urdf"
     urdf.write_text(ROBOT)
     assert first_meeting(urdf, around, boxes) is None and first_meeting(urdf, straight, boxes)
+    assert running.set_parameter("points_box", [0.0, -2.0, -2.0, 2.0, 2.0, 2.0]).successful  # not where the post is
+    publisher.publish(cloud(seen))
+    running.wait_until(lambda: np.isclose(running.plan(request()).path_length, straight.path_length), 60)
+    assert running.set_parameter("points_box", []).successful
     for wrong, words in [
         (cloud(seen, frame="moon"), ["'points/moon'", "not fixed"]),
         (cloud(seen, stamp=5.0), ["points_max_age_s", "s old"]),
@@ -333,6 +337,30 @@ def test_frames_of_tf2(start_node):
 
     running.wait_until(blocked)
     assert running.problem == ""
+
+
+def test_frames_of_one_of_several_robots(start_node):
+    """With a prefix the robot's frames are called so in messages, in tf2 and in RViz."""
+    pytest.importorskip("tf2_ros", reason="tf2_ros is not installed")
+    from geometry_msgs.msg import TransformStamped
+    from tf2_msgs.msg import TFMessage
+
+    running = start_node(frame_prefix="left/")
+    shown = running.received(MarkerArray, "/arm_planner/markers", LATCHED)
+    message = TransformStamped()
+    message.header.frame_id, message.child_frame_id = "left/plate", "left/camera"
+    message.transform.rotation.w, message.transform.translation.x = 1.0, -1.0
+    running.publisher(TFMessage, "/tf_static", LATCHED).publish(TFMessage(transforms=[message]))
+    goal_at = np.array([-0.62, 0.62, 0.1])  # in the root; where the upper arm passes at shoulder 0.78
+    for frame, offset in (("left/plate", [0.0, 0.0, 0.0]), ("left/camera", [1.0, 0.0, 0.0])):
+
+        def blocked(frame=frame, offset=offset):
+            running.publish_obstacles(marker(position=goal_at + offset, frame=frame))
+            return running.plan(request(goals=[(0.78, 0.0, 0.0)])).code == codes.GOAL_IN_COLLISION
+
+        running.wait_until(blocked, 60)
+        running.publish_obstacles(marker(action=Marker.DELETE))
+    running.wait_until(lambda: any(one.header.frame_id == "left/plate" for message in shown for one in message.markers))
 
 
 def test_voxels_that_are_the_robots_own_are_left_out(start_node):

@@ -9,13 +9,18 @@ import time
 
 import pytest
 import rclpy
+from action_msgs.msg import GoalStatus
 from checkout import ROOT
+from rclpy.action import ActionClient
 from rclpy.node import Node
 from running_node import new_context
+from sensor_msgs.msg import JointState
 
 from gpu_planners.nodes.arm.node import ArmPlannerNode
 from gpu_planners.nodes.grid.node import GridPlannerNode
 from gpu_planners.nodes.player.node import TrajectoryPlayer
+from gpu_planners_msgs.action import Move
+from gpu_planners_msgs.srv import PlanMotion
 
 pytestmark = pytest.mark.timeout(300)
 DESK = [f"robot_description_file:={ROOT / 'urdf/desk_arm.urdf'}", f"srdf_file:={ROOT / 'urdf/desk_arm.srdf'}"]
@@ -87,3 +92,79 @@ def test_a_process_that_is_told_to_stop_ends_without_a_word(told_to_stop, moment
     assert code == 0, output
     for word in ("Traceback", "KeyboardInterrupt", "Failed", "rror"):
         assert word not in output, output
+
+
+@pytest.mark.slow
+def test_who_waits_is_answered_and_sees_the_node_go(tmp_path):
+    """arm_planner plans for long and has trajectory_player execute a motion, and is told to stop."""
+    context = new_context()
+    client = Node("client", context=context)
+    executor = rclpy.executors.SingleThreadedExecutor(context=context)
+    executor.add_node(client)
+    environment = os.environ | {"ROS_DOMAIN_ID": str(context.get_domain_id()), "PYTHONUNBUFFERED": "1"}
+    processes, logs = {}, {}
+
+    def start(name, module, *parameters):
+        logs[name] = tmp_path / name
+        given = [word for one in [*DESK, "group:=arm", *parameters] for word in ("-p", one)]
+        command = [sys.executable, "-m", f"gpu_planners.nodes.{module}.node", "--ros-args", *given]
+        with open(logs[name], "w") as log:
+            processes[name] = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+
+    def wait_until(condition, timeout=300.0):
+        end = time.monotonic() + timeout
+        while not condition():
+            assert time.monotonic() < end, {name: log.read_text() for name, log in logs.items()}
+            executor.spin_once(0.05)
+
+    def end(name):
+        """The process ends as it should when it is told to."""
+        processes[name].send_signal(signal.SIGTERM)
+        assert processes[name].wait(20) == 0 and "Traceback" not in logs[name].read_text()
+
+    long = "optimise_s:=60.0", "time_limit_s:=90.0", "restarts:=100000"
+    scene = f"scene_file:={ROOT / 'config/scenes/desk.yaml'}"
+    start("arm", "arm", "device:=cpu", scene, "monitor_patience_s:=60.0", *(f"rrt_connect.{one}" for one in long))
+    start("player", "player", "initial_state:=ready")
+    try:
+        wait_until(lambda: "ready on" in logs["arm"].read_text())
+        states = []
+        client.create_subscription(JointState, "/joint_states", states.append, 10)
+        wait_until(lambda: states)
+        names = ["shoulder_pan", "shoulder_lift", "elbow", "wrist_1", "wrist_2", "wrist_3"]
+        goal = JointState(name=names, position=[-0.9, 0.55, 1.0, 1.5, 0.0, 0.0])  # round the box on the desk
+        plans = client.create_client(PlanMotion, "/arm_planner/plan_motion")
+        moves, feedback = ActionClient(client, Move, "/arm_planner/move"), []
+        follows = None
+        wait_until(lambda: plans.service_is_ready() and moves.server_is_ready())
+        try:
+            from control_msgs.action import FollowJointTrajectory
+        except ImportError:
+            moved = None  # nothing executes motions
+        else:
+            kind, name = FollowJointTrajectory, "/joint_trajectory_controller/follow_joint_trajectory"
+            follows = ActionClient(client, kind, name)
+            wait_until(follows.server_is_ready)
+            sent = moves.send_goal_async(
+                Move.Goal(joint_goals=[goal], velocity_scaling=0.01, time_limit_s=1.0),
+                lambda message: feedback.append(message.feedback.state),
+            )
+            wait_until(lambda: "moving" in feedback)
+            moved = sent.result().get_result_async()
+        planned = plans.call_async(PlanMotion.Request(joint_goals=[goal]))
+        time.sleep(1.0)  # until it is begun
+        end("arm")
+        wait_until(lambda: planned.done() and (moved is None or moved.done()), 10)
+        assert planned.result().code == -30 and "the node is ending" in planned.result().message
+        if moved is not None:
+            answer = moved.result()
+            assert answer.status == GoalStatus.STATUS_ABORTED and answer.result.code == -30
+            assert "the node is ending; the controller goes on" in answer.result.message
+        wait_until(lambda: not plans.service_is_ready() and not moves.server_is_ready(), 5)
+        end("player")
+    finally:
+        for process in processes.values():
+            process.kill()
+        executor.shutdown()
+        client.destroy_node()
+        rclpy.shutdown(context=context)

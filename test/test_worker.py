@@ -125,6 +125,23 @@ def test_stopping_refuses_what_waits_and_does_not_wait_for_a_long_job():
     assert held.worker.stop() and held.done == ["a0: the node is ending", "a1: the node is ending"]
 
 
+def test_a_request_that_does_not_end_is_refused_when_the_worker_stops():
+    held = Held()
+    go_on, begun = threading.Event(), threading.Event()
+
+    def answer():
+        begun.set()
+        go_on.wait(10)
+        raise ValueError("what it worked with is gone")
+
+    held.worker.ask("a", answer, lambda error: held.done.append(f"a: {error}"))
+    held._go_on.set()
+    assert begun.wait(10)
+    assert not held.worker.stop(patience_s=0.05) and held.done == ["a: the node is ending"]
+    go_on.set()
+    assert held.worker.stop() and held.done == ["a: the node is ending"]
+
+
 class Seats:
     """A worker with several threads whose requests wait until they are told to go on.
 

@@ -26,7 +26,7 @@ NODES = {
 COLUMNS = 120
 YAML_HEAD = """\
 # Every parameter of the node {node} with its default. A copy needs to hold only what differs:
-#   ros2 launch gpu_planners {node}.launch.py params_file:=/path/copy.yaml
+#   {launch}
 #   .venv/bin/{node} --ros-args --params-file copy.yaml
 # The first block is read at start only, the rest may change while the node runs. Paths are absolute or start with ~.
 # tools/write_settings.py wrote this file.
@@ -71,7 +71,10 @@ def parameter_file(node, kind):
     lines += yaml_lines({name: rule for name, rule in own.items() if not rule.read_only}, indent)
     for prefix, held in settings_in(kind).items():
         lines += ["", f"{indent}{prefix}:", *yaml_lines(held.rules, indent + "  ")]
-    return YAML_HEAD.format(node=node) + "\n".join(lines) + "\n"
+    launch = f"ros2 launch gpu_planners {node}.launch.py params_file:=/path/copy.yaml"
+    if not (ROOT / "launch" / f"{node}.launch.py").exists():
+        launch = f"ros2 run gpu_planners {node} --ros-args --params-file /path/copy.yaml"
+    return YAML_HEAD.format(node=node, launch=launch) + "\n".join(lines) + "\n"
 
 
 def table(rules):

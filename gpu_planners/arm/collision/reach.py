@@ -3,6 +3,7 @@
 All of it holds whatever the values of the other joints are, in the ranges of `joint_ranges`.
 """
 
+import weakref
 from dataclasses import dataclass
 
 import numpy as np
@@ -127,8 +128,20 @@ def frame_reach(robot, levers):
     return reach
 
 
+_reaches: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
 def joint_reach(robot):
-    """-> (S, dof) metres that any point of each shape moves at most for a unit of each joint's value."""
+    """-> (S, dof) metres that any point of each shape moves at most for a unit of each joint's value.
+
+    Made once for each RobotModel: every motion that is timed asks for it, and it takes some milliseconds.
+    """
+    if robot not in _reaches:
+        _reaches[robot] = _joint_reach(robot)
+    return _reaches[robot]
+
+
+def _joint_reach(robot):
     levers = [shape_levers(robot, f, shape) for shape, f in zip(robot.shapes, robot.shape_frame)]
     rates = frame_reach(robot, levers) * np.abs(robot.frames["multiplier"])
     return rates @ (robot.frames["joint"][:, None] == np.arange(robot.dof))

@@ -79,10 +79,18 @@ class Controller:
         return self.missing
 
     def send(
-        self, trajectory: JointTrajectory, answered: Callable[[bool], None], ended: Callable[[str], None]
+        self,
+        trajectory: JointTrajectory,
+        answered: Callable[[bool], None],
+        ended: Callable[[str], None],
+        heard: Callable[[], None] = lambda: None,
     ) -> Execution:
-        """Send a trajectory; it takes the place of the one before. There must be no `problem`."""
+        """Send a trajectory; it takes the place of the one before. There must be no `problem`.
+
+        heard: called when the controller says that it still executes it; others as of Execution
+        """
         execution = Execution(answered, ended)
         assert self._client is not None and self._kind is not None
-        self._client.send_goal_async(self._kind.Goal(trajectory=trajectory)).add_done_callback(execution._take_answer)
+        goal = self._kind.Goal(trajectory=trajectory)
+        self._client.send_goal_async(goal, lambda _: heard()).add_done_callback(execution._take_answer)
         return execution

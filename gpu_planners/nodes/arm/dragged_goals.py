@@ -12,11 +12,11 @@ from sensor_msgs.msg import JointState
 
 from gpu_planners_msgs.srv import PlanMotion
 
+from ...errors import GpuPlannersError
+from ..common.request_error import error_text
 from ..common.worker import Worker
 from .goal_marker import GoalMarker
-from .motion_display import MotionDisplay
 from .parameters import ArmParameters
-from .plan_service import answer
 from .planning_scene import PlanningScene
 
 HELD_S = 0.4  # longest search while the marker is held
@@ -26,31 +26,38 @@ SIZE = 0.12  # of the marker, as a share of the robot's height and width
 class DraggedGoals:
     """The marker of a node, and the motions to it.
 
-    worker: plans; scene: of it; trajectories: where a motion goes that is published
+    worker: plans; values: called for the node's parameters; plan: as ~/plan_motion does, called on the worker with
+        request and response for whether there is a motion, which it shows; may raise
+    scene: of the node; measured: called for {joint: position} of joint_states, None without a recent message
+    trajectories: where a motion goes that is published
     """
 
     def __init__(
-        self, node: Node, worker: Worker, scene: PlanningScene, display: MotionDisplay, trajectories: Publisher
+        self,
+        node: Node,
+        worker: Worker,
+        values: Callable[[], ArmParameters],
+        scene: PlanningScene,
+        measured: Callable[[], dict[str, float] | None],
+        plan: Callable[[PlanMotion.Request, PlanMotion.Response], bool],
+        trajectories: Publisher,
     ) -> None:
-        self._log, self._worker, self._scene, self._display = node.get_logger(), worker, scene, display
-        self._trajectories = trajectories
-        self._values: ArmParameters | None = None
-        self._measured: Callable[[], dict[str, float] | None] = dict
+        self._log, self._worker, self._values, self._scene = node.get_logger(), worker, values, scene
+        self._measured, self._plan_motion, self._trajectories = measured, plan, trajectories
         self._wanted: tuple[PoseStamped, bool] | None = None  # the newest goal that is not planned to yet
         self._last: PlanMotion.Response | None = None
         self._marker = GoalMarker(node, self._take, lambda: worker.do(self._publish))
 
-    def begin(self, values: ArmParameters, measured: Callable[[], dict[str, float] | None]) -> None:
+    def begin(self) -> None:
         """Put the marker at the tool of the robot, where it is measured or rests. On the worker's thread."""
-        self._values, self._measured = values, measured
         robot = self._scene.require_robot()
         poses = robot.link_poses(self._start())
-        T = poses[values.tip_link or robot.tip_link][0]
+        T = poses[self._values().tip_link or robot.tip_link][0]
         places = np.array([pose[0, :3, 3] for pose in poses.values()])
         x, y, z, w = Rotation.from_matrix(T[:3, :3]).as_quat().tolist()
         px, py, pz = T[:3, 3].tolist()
         pose = Pose(position=Point(x=px, y=py, z=pz), orientation=Quaternion(x=x, y=y, z=z, w=w))
-        self._marker.place(robot.root_link, pose, float(max(SIZE * np.ptp(places, axis=0).max(), 0.05)))
+        self._marker.place(self._scene.frames.root, pose, float(max(SIZE * np.ptp(places, axis=0).max(), 0.05)))
 
     def _start(self):
         """(dof,) where a motion begins: as measured, else where the last one began, else a state of the SRDF or the
@@ -70,22 +77,21 @@ class DraggedGoals:
 
     def _plan(self):
         wanted, self._wanted = self._wanted, None
-        if wanted is None or self._values is None or self._scene.robot is None:
+        if wanted is None or self._scene.robot is None:
             return
         pose, held = wanted
         robot = self._scene.robot
         start = JointState(name=list(robot.joint_names), position=self._start().tolist())
         request = PlanMotion.Request(start=start, pose_goals=[pose], time_limit_s=HELD_S if held else 0.0)
         response = PlanMotion.Response()
-        planned = answer(self._scene, self._values, request, self._measured, response)
-        if planned is None:
-            self._last = None
-            self._display.show_scene(robot, self._scene.objects)
-            if not held:
-                self._log.warning(f"dragged goal: {response.message}")
-            return
-        self._last = response
-        self._display.show_motion(self._scene.robot, planned, response.trajectory)
+        self._last = None
+        try:
+            if self._plan_motion(request, response):
+                self._last = response
+        except GpuPlannersError as error:
+            response.message = error_text(error)
+        if self._last is None and not held:
+            self._log.warning(f"dragged goal: {response.message}")
 
     def _publish(self):
         if self._last is not None:

@@ -17,7 +17,7 @@ from ..common.diagnostics import steady_clock
 from ..common.inbox import Inbox
 from ..common.qos import LATCHED
 from ..common.request_error import error_text
-from ..common.worker import Worker
+from ..common.worker import ENDING, Worker
 from . import codes as error_codes
 from .codes import code_of
 from .controller import Controller
@@ -68,6 +68,16 @@ class Executing:
     def cancel(self, task: Task) -> None:
         """End a task: at once while it plans, else when the robot has stopped. From any thread."""
         self._inbox.put(self._cancel, task)
+
+    def close(self) -> None:
+        """End the task under way; what the controller has, it goes on with. From any thread."""
+        self._inbox.put(self._close)
+
+    def _close(self):
+        run = self._run
+        if run is not None:
+            goes_on = "" if run.state == "planning" else "; the controller goes on with what it has"
+            self._finish(run, error_codes.ABORT, ENDING + goes_on)
 
     def _begin(self, task):
         run = Run(task, task.replans)
@@ -130,6 +140,7 @@ class Executing:
             plan.trajectory,
             lambda accepted: self._take_answer(run, motion, accepted),
             lambda problem: self._take_end(run, motion, problem),
+            lambda: self._hear(run),
         )
 
     # moving
@@ -143,11 +154,16 @@ class Executing:
             )
             return
         motion.began, run.state = self._now(), "moving"
-        run.deadline = motion.began + motion.duration + SILENCE_S
+        self._hear(run)
         run.checked = time.monotonic()
         self._feed_back(run)
         if run.cancelled:
             self._stop(run, "cancelled")
+
+    def _hear(self, run):
+        """The controller says that it executes the motion, or the robot is seen to move."""
+        if run.state == "moving":
+            run.deadline = self._now() + SILENCE_S
 
     def _take_end(self, run, motion, problem):
         """The motion itself has ended; a stop may have taken its place."""
@@ -174,18 +190,20 @@ class Executing:
             if problem and run.state != "planning":
                 self._finish(run, error_codes.CONTROL_FAILED, f"while the robot moved: {problem}")
                 return
-        seen = self._seen()
-        silent = seen is None or run.state != "moving"  # a robot that is seen to move may be slow
-        if run.state != "planning" and silent and self._now() > run.deadline:
+        if run.state == "moving":
+            passed = run.motion.phase
+            phase = run.motion.advance(self._seen(), self._now())
+            if run.motion.phase > passed:
+                self._hear(run)
+        if run.state != "planning" and self._now() > run.deadline:
             run.execution.cancel()
-            text = (
-                f"the controller '{self._controller.name}' has said nothing for {SILENCE_S:g} s more than it may take"
+            text = f"the controller '{self._controller.name}' has said nothing for {SILENCE_S:g} s" + (
+                ", and the robot was not seen to move" if run.state == "moving" else " more than it may take"
             )
             self._finish(run, error_codes.CONTROL_FAILED, f"{run.why}; {text}" if run.why else text)
             return
         if run.state != "moving":
             return
-        phase = run.motion.advance(seen, self._now())
         patience = self._values().monitor_patience_s
         if not run.checking:
             self._check(run, run.motion, phase)

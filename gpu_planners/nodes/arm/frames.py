@@ -11,7 +11,7 @@ class RobotFrames(dict[str, np.ndarray]):
     """{frame: (4, 4) T_root_frame} of the frames that are fixed to the robot's root, "" among them; a frame that is not
     is asked of tf2 each time, and a KeyError with a text says why there is none.
 
-    root: name of the root frame
+    root: name of the root frame in tf2
     """
 
     def __init__(self, fixed: dict[str, np.ndarray], root: str, transforms: Transforms | None = None) -> None:

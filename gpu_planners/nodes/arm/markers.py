@@ -33,11 +33,11 @@ LEAST_TRAIL = 1e-3  # metres that a joint must move to have one
 
 
 def scene_markers(
-    robot: RobotModel, objects: SceneObjects, path: np.ndarray, tip_link: str, q: np.ndarray | None = None
+    frame: str, robot: RobotModel, objects: SceneObjects, path: np.ndarray, tip_link: str, q: np.ndarray | None = None
 ) -> MarkerArray:
     """MarkerArray in the robot's root frame that replaces all markers shown before.
 
-    robot: with what it carries
+    frame: name of the root frame; robot: with what it carries
     path: (K, dof), or (0, dof) to show the objects only
     q: (dof,) where the robot is, to show what it carries when there is no path; None: unknown
     """
@@ -59,7 +59,7 @@ def scene_markers(
     elif q is not None:
         markers += robot_markers(robot, q, "attached", START_COLOUR, carried)
     for marker in markers:
-        marker.header.frame_id = robot.root_link
+        marker.header.frame_id = frame
     return MarkerArray(markers=markers)
 
 

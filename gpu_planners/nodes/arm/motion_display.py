@@ -30,11 +30,11 @@ REST_S = 1.0  # of the ghost at the end, before it begins again
 class MotionDisplay:
     """The publishers of a node's pictures. Methods may be called on any thread.
 
-    place: gives (dof,) where joint_states has the robot, or None
+    place: gives (dof,) where joint_states has the robot, or None; frame: gives the name of its root's frame
     """
 
-    def __init__(self, node: Node, place: Callable[[], np.ndarray | None]) -> None:
-        self._place = place
+    def __init__(self, node: Node, place: Callable[[], np.ndarray | None], frame: Callable[[], str]) -> None:
+        self._place, self._frame = place, frame
         self._scene_publisher = node.create_publisher(MarkerArray, "~/markers", LATCHED)
         self._ghost_publisher = node.create_publisher(MarkerArray, "~/ghost", 1)
         self._waiting: tuple | None = None  # arguments of scene_markers that are not published yet
@@ -56,7 +56,7 @@ class MotionDisplay:
     def _publish_scene(self):
         if self._waiting is not None and self._scene_publisher.get_subscription_count():
             arguments, self._waiting = self._waiting, None
-            self._scene_publisher.publish(scene_markers(*arguments, self._place()))
+            self._scene_publisher.publish(scene_markers(self._frame(), *arguments, self._place()))
 
     def _publish_ghost(self):
         motion = self._motion
@@ -69,17 +69,17 @@ class MotionDisplay:
             return
         robot, trajectory = motion
         if self._ghost is None or self._ghost[0] is not robot:
-            self._ghost = robot, PosedMarkers(MarkerArray(markers=_ghost_markers(robot)))
+            self._ghost = robot, PosedMarkers(MarkerArray(markers=_ghost_markers(robot, self._frame())))
         at = (time.monotonic() - self._began) % (trajectory.duration + REST_S)
         T = shape_poses(robot, trajectory.at(min(at, trajectory.duration))[0][0])
         self._ghost_publisher.publish(self._ghost[1].at(T[:, :3, 3], Rotation.from_matrix(T[:, :3, :3]).as_quat()))
         self._ghost_shown = True
 
 
-def _ghost_markers(robot):
+def _ghost_markers(robot, frame):
     markers = robot_markers(robot, np.clip(np.zeros(robot.dof), robot.lower, robot.upper), "ghost", GHOST_COLOUR)
     for marker in markers:
-        marker.header.frame_id = robot.root_link
+        marker.header.frame_id = frame
     return markers
 
 

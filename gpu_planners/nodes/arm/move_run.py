@@ -113,7 +113,8 @@ class Run:
     replans: how many are left; state: "planning", "sending", "moving" or "stopping"
     plans: motions planned; goal_index: of the goal that the present motion leads to
     why: it is being stopped; cancelled: by the client
-    deadline: seconds on the node's clock when the controller must have answered, or ended what it executes
+    deadline: seconds on the node's clock when the controller must have answered or ended a stop, or while the robot
+        moves must have been heard of again
     over: the controller has ended the motion; held: the controller was asked to, for it took no stop
     """
 

@@ -53,8 +53,16 @@ class ArmPlannerNode(PlannerNode):
         self._joint_state = None, 0.0  # latest message, seconds on the node's clock when it came
         self._refused: dict[str, str] = {}  # {where from: why the latest message that changes the scene was refused}
         self._trajectories = self.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
-        self._display = MotionDisplay(self, self._place)
-        self._dragged_goals = DraggedGoals(self, self._worker, self._scene, self._display, self._trajectories)
+        self._display = MotionDisplay(self, self._place, lambda: self._scene.frames.root)
+        self._dragged_goals = DraggedGoals(
+            self,
+            self._worker,
+            lambda: self._values,
+            self._scene,
+            self._measured,
+            lambda request, response: self._plan(plan_service.answer, request, response),
+            self._trajectories,
+        )
         self.create_subscription(JointState, "joint_states", self._take_joint_state, BEST_EFFORT)
         self.create_subscription(
             MarkerArray,
@@ -101,11 +109,11 @@ class ArmPlannerNode(PlannerNode):
         MoveAction(self, self._executing, self._plan_to_move)
         self._worker.start()
 
-    def close(self, patience_s: float = -1.0) -> bool:
-        """Stop; False when the job under way has not ended within patience_s seconds (negative: wait for it)."""
-        if self._clouds is not None:
+    def finish(self, patience_s: float = -1.0) -> bool:
+        if self._clouds is not None:  # else a robot could not be loaded, and there is nothing else
             self._clouds.close()
-        return super().close(patience_s)
+            self._executing.close()
+        return super().finish(patience_s)
 
     def _load_file(self, path):
         try:
@@ -142,7 +150,7 @@ class ArmPlannerNode(PlannerNode):
         self.get_logger().info("compiling (once on a machine, then from the cache)")
         device, took = self._get_ready(lambda: warm_up(self._scene, self._values, self._values.planner))
         self._show_obstacles()
-        self._dragged_goals.begin(self._values, self._measured)
+        self._dragged_goals.begin()
         self.get_logger().info(f"ready on {device} after {took:.1f} s")
 
     def _change_parameters(self, values):

@@ -61,6 +61,12 @@ class ArmParameters(NodeParameters):
     group: str = setting("", "SRDF group to plan; empty: `joints`, or the only group", read_only=True)
     joints: tuple = setting((), "Joints to plan, in the order of q; empty: those of `group`", items=str, read_only=True)
     tip_link: str = setting("", "Link that pose goals place; empty: the group's tip", read_only=True)
+    frame_prefix: str = setting(
+        "",
+        "What the names of the robot's frames begin with in tf2 and RViz, as robot_state_publisher's parameter of this "
+        "name, for instance 'left/'",
+        read_only=True,
+    )
     world_frame: str = setting("", "A further name of the root frame, for instance 'world'", read_only=True)
     scene_file: str = setting("", "YAML file of obstacles that are always there", read_only=True)
     obstacles_durability: str = setting(
@@ -173,7 +179,6 @@ class ArmParameters(NodeParameters):
         "Lowest x, y, z and highest x, y, z of the points that count, in the root frame; empty: all",
         items=float,
         unit="metres",
-        must=("six numbers, or none", lambda box: len(box) in (0, 6)),
     )
     points_max: int = setting(1_000_000, "Most points of a cloud; one of more is refused", 1, 100_000_000)
     points_max_voxels: int = setting(
@@ -210,6 +215,12 @@ class ArmParameters(NodeParameters):
             raise SettingsError(
                 f"parameter 'other_arm_poses' has {len(self.other_arm_poses)} numbers; "
                 f"allowed: {4 * len(self.other_arms)}, four for each of other_arms"
+            )
+        box = self.points_box
+        if box and (len(box) != 6 or not all(low < high for low, high in zip(box[:3], box[3:], strict=True))):
+            raise SettingsError(
+                f"parameter 'points_box' is {list(box)}; allowed: six numbers, each of the first three below its "
+                "highest, or none"
             )
 
     def planner_settings(self, planner: str) -> PlannerSettings:

@@ -84,6 +84,8 @@ def _plan(scene, values, request, measured, response):
     response.message = one_line(result.message) or result.status.value
     if response.code == error_codes.TIMED_OUT:
         response.message = f"{late}: {response.message}"
+    if margin and response.code in (error_codes.START_STATE_IN_COLLISION, error_codes.GOAL_IN_COLLISION):
+        response.message += f"; what is nearer than the margin of {margin:g} m counts as in collision"
     if not result.solved:
         return None
     trajectory = timed(checker, result.path, scaling, values)

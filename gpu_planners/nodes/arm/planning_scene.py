@@ -82,7 +82,9 @@ class PlanningScene:
             return []
         bare = self._load(urdf, {})
         fixed = fixed_frames(bare)
-        frames = RobotFrames(fixed | {"": np.eye(4)}, bare.root_link, self._transforms)
+        prefix = self.values.frame_prefix
+        known = {prefix + name: T for name, T in fixed.items()} | fixed | {"": np.eye(4)}
+        frames = RobotFrames(known, prefix + bare.root_link, self._transforms)
         if self.values.world_frame:
             frames[self.values.world_frame] = np.eye(4)
         objects = self.objects.remove_from(Source.FILE)

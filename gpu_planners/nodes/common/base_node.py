@@ -34,6 +34,20 @@ class BaseNode(Node):
                 one.destroy()
         super().destroy_node()
 
+    def finish(self, patience_s: float = -1.0) -> bool:
+        """End what is under way, and answer who waits for it, while the executor still spins.
+
+        False when something has not ended within patience_s seconds (negative: wait for it).
+        """
+        return True
+
+    def close(self, patience_s: float = -1.0) -> bool:
+        """Finish, and leave ROS if all has ended; arguments and answer as of `finish`."""
+        finished = self.finish(patience_s)
+        if finished:
+            self.destroy_node()
+        return finished
+
     def _change_parameters(self, values: Any) -> None:
         """Take new values of the parameters, which are right."""
         self._values = values

@@ -32,6 +32,10 @@ MOVED = {  # {name: (default, text)} of the arguments of launch files that can s
         "false",
         "Start trajectory_player, a controller without hardware: true, false, or physics: moved by MuJoCo",
     ),
+    "frame_prefix": (
+        "",
+        "What the names of the robot's frames begin with in tf2, where there are several robots: left/",
+    ),
     "initial_state": ("", "State of the SRDF that trajectory_player begins in"),
     "robot_state_publisher": (
         "auto",
@@ -104,8 +108,8 @@ def robot_state_publisher(given: dict[str, str]) -> list:
     """[the node that publishes the robot's transforms and its description, for RViz], where the arguments name a URDF
     file and it is asked for, or is installed and not refused.
 
-    given: {argument: text} with `urdf`, `robot_state_publisher` ("auto", "true" or "false"), `namespace` and
-        `use_sim_time`
+    given: {argument: text} with `urdf`, `robot_state_publisher` ("auto", "true" or "false"), `frame_prefix`,
+        `namespace` and `use_sim_time`
     """
     from launch_ros.actions import Node
     from launch_ros.parameter_descriptions import ParameterValue
@@ -128,7 +132,13 @@ def robot_state_publisher(given: dict[str, str]) -> list:
             executable=name,
             name=name,
             namespace=given["namespace"],
-            parameters=[{"robot_description": description, "use_sim_time": truth(given, "use_sim_time")}],
+            parameters=[
+                {
+                    "robot_description": description,
+                    "frame_prefix": ParameterValue(given["frame_prefix"], value_type=str),
+                    "use_sim_time": truth(given, "use_sim_time"),
+                }
+            ],
         )
     ]
 

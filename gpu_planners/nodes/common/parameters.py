@@ -15,6 +15,7 @@ from rclpy.parameter import Parameter
 from ...device import resolve_devices
 from ...errors import DeviceError, SettingsError
 from ...settings import Described, Setting, setting
+from .request_error import error_text
 
 DOUBLES = Parameter.Type.DOUBLE_ARRAY
 Kind = TypeVar("Kind", bound=Described)
@@ -103,8 +104,8 @@ def check_changes(node: Node, kind: type[Kind], accepted: Callable[[Kind], None]
     def callback(changes: list[Parameter]) -> SetParametersResult:
         try:
             proposed = read(kind, values(node, kind) | {change.name: change.value for change in changes})
-        except SettingsError as error:
-            return SetParametersResult(successful=False, reason=str(error))
+        except Exception as error:  # whatever it is, the node must live on
+            return SetParametersResult(successful=False, reason=error_text(error))
         accepted(proposed)
         return SetParametersResult(successful=True)
 

@@ -32,13 +32,9 @@ class PlannerNode(BaseNode):
         self._background = Background(self._take_compiled)
         self._settled: set[str] = set()  # what was compiled in the background, or could not be
 
-    def close(self, patience_s: float = -1.0) -> bool:
-        """Stop; False when the job under way has not ended within patience_s seconds (negative: wait for it)."""
+    def finish(self, patience_s: float = -1.0) -> bool:
         self._background.stop()
-        stopped = self._worker.stop(patience_s)
-        if stopped:
-            self.destroy_node()
-        return stopped
+        return self._worker.stop(patience_s)
 
     def serve(self, kind: Any, name: str, answer: Callable[..., Any], *more: Any, **options: Any) -> None:
         """Offer a service; arguments as of QueuedService."""

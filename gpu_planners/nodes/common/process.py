@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
@@ -20,6 +21,7 @@ from rclpy.signals import SignalHandlerOptions
 from ...errors import SettingsError
 
 PATIENCE_S = 2.0  # for the job under way when the node is told to stop
+LAST_WORDS_S = 0.2  # for the executor to send what answers the goals of actions
 LONGEST_S = 4.0  # from the signal to the end of the process; ros2 launch sends SIGTERM after 5 s
 
 
@@ -27,10 +29,9 @@ def run(make_node: Callable[[], Any], name: str, arguments: list[str] | None = N
     """Run a node until it is told to stop -> the exit code of the process.
 
     To be called on the main thread.
-    make_node: called without arguments; no callback of the node may wait, for one thread runs them all; its
-        close(patience_s) says whether all work has ended
+    make_node: called without arguments, for a BaseNode; no callback of it may wait, for one thread runs them all
     """
-    asked = threading.Event()
+    asked, over = threading.Event(), threading.Event()
     _take_signals(asked)
     rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
     try:
@@ -41,14 +42,19 @@ def run(make_node: Callable[[], Any], name: str, arguments: list[str] | None = N
         return 1
     executor = SingleThreadedExecutor()
     executor.add_node(node)
-    spinning = _spin(executor, asked)
+    spinning = _spin(executor, asked, over)
     asked.wait()
+    ended = node.finish(PATIENCE_S)
+    time.sleep(LAST_WORDS_S)
+    over.set()
     executor.wake()
     spinning.result()
-    if not node.close(PATIENCE_S):
+    executor.shutdown()
+    node.destroy_node()  # clients see it go at once; of a process that ends without this after 20 s
+    rclpy.try_shutdown()
+    if not ended:
         sys.stdout.flush()
         os._exit(0)  # a normal exit would wait for the worker thread
-    rclpy.try_shutdown()
     _ignore_signals()  # from here on Python would take them as it does by default
     return 0
 
@@ -72,13 +78,13 @@ def _ignore_signals():
         signal.signal(one, signal.SIG_IGN)
 
 
-def _spin(executor: SingleThreadedExecutor, asked: threading.Event) -> Future[None]:
-    """Spin on a thread of its own until the event is set; what a callback raises sets it, too, and is the result."""
+def _spin(executor: SingleThreadedExecutor, asked: threading.Event, over: threading.Event) -> Future[None]:
+    """Spin on a thread of its own until it is over; what a callback raises sets `asked`, and is the result."""
     result: Future[None] = Future()
 
     def spin() -> None:
         try:
-            while not asked.is_set():
+            while not over.is_set():
                 executor.spin_once()
         except BaseException as error:
             result.set_exception(error)

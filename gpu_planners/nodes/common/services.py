@@ -56,10 +56,16 @@ class QueuedService:
         self._service.send_response = self._queue  # type: ignore[method-assign]
 
     def _queue(self, request, header):
-        def refuse(error: NotBegunError) -> None:
-            self._respond(self._refused(error), header)
+        unanswered = threading.Lock()
 
-        self._worker.ask(self._name, lambda: self._respond(self._response(request), header), refuse, self._beside)
+        def respond(response):
+            if unanswered.acquire(blocking=False):
+                self._respond(response, header)
+
+        def refuse(error: NotBegunError) -> None:
+            respond(self._refused(error))
+
+        self._worker.ask(self._name, lambda: respond(self._response(request)), refuse, self._beside)
 
     def _response(self, request):
         try:

@@ -22,7 +22,8 @@ def seat() -> int:
 class Request:
     """A request that waits, or waited, in a worker's queue.
 
-    job: answers it, on the worker; refuse: answers it with a NotBegunError when it is never begun. Neither may raise
+    job: answers it, on the worker; refuse: answers it with a NotBegunError when it is never begun, or when the worker
+        stops and does not wait for the job any longer; what comes of the job then counts no more. Neither may raise
     after: number of the last change that came before it
     beside: may it run while others that may do so run?
     """
@@ -61,6 +62,7 @@ class Worker:
         self._stopping, self._refusal = False, ""
         self._wake = threading.Condition()
         self._alone, self._beside = False, 0  # does a job run that runs alone? how many run beside each other?
+        self._under_way: dict[int, Request] = {}  # by thread
         self._open = 1  # threads that may begin something
         self._threads = [self._thread(0)]
 
@@ -137,7 +139,7 @@ class Worker:
 
     def stop(self, patience_s: float = -1.0) -> bool:
         """Refuse the requests that wait; False when the job under way has not ended within patience_s seconds
-        (negative: wait for it).
+        (negative: wait for it). Then its request is refused, too.
 
         A compilation, for one, cannot be interrupted.
         """
@@ -151,6 +153,10 @@ class Worker:
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join(None if patience_s < 0 else max(0.0, until - time.monotonic()))
+        with self._wake:
+            under_way = list(self._under_way.values())
+        for request in under_way:
+            request.refuse(NotBegunError(ENDING))
         return not any(thread.is_alive() for thread in self._threads)
 
     def _take_requests(self):
@@ -169,11 +175,15 @@ class Worker:
         while job := self._next(number):
             try:
                 job()
+            except Exception:
+                if not self._stopping:  # else what it works with may be gone
+                    raise
             finally:
-                self._ended()
+                self._ended(number)
 
-    def _ended(self):
+    def _ended(self, number):
         with self._wake:
+            self._under_way.pop(number, None)
             self._alone, self._beside = False, self._beside - (not self._alone)
             self._wake.notify_all()
 
@@ -205,7 +215,8 @@ class Worker:
         self._until = self._latest
         name = next(name for name, each in self._lines.items() if each is line)
         self._lines[name] = self._lines.pop(name)  # at the end now: the next turn is another's
-        return line.popleft().job
+        self._under_way[number] = line.popleft()
+        return self._under_way[number].job
 
     def _report(self, job, arguments):
         try:

@@ -17,8 +17,10 @@ from ...errors import ConfigurationError, GpuPlannersError, SettingsError
 from ...files import read_text_file
 from ..common.base_node import BaseNode
 from ..common.diagnostics import OK
+from ..common.inbox import Inbox
 from ..common.process import run
 from ..common.qos import LATCHED
+from ..common.worker import ENDING
 from .follow_action import follow_action
 from .parameters import PlayerParameters
 from .player import Exact, Player
@@ -47,6 +49,7 @@ class TrajectoryPlayer(BaseNode):
             raise SettingsError("parameter 'physics' needs parameter 'robot_description_file'")
         else:
             self.create_subscription(String, "robot_description", self._take_robot, LATCHED)
+        self._inbox = Inbox(self)
         self._action, missing = follow_action(self, self)
         if missing:
             self.get_logger().warning(f"{missing}; {self._values.controller}/joint_trajectory is played")
@@ -95,9 +98,9 @@ class TrajectoryPlayer(BaseNode):
         if self._player is not None:
             self._player.stop(self._now())
 
-    def close(self, patience_s: float = -1.0) -> bool:
-        """End; nothing runs beside the executor."""
-        self.destroy_node()
+    def finish(self, patience_s: float = -1.0) -> bool:
+        if self._action is not None:
+            self._inbox.put(self._action.end, ENDING)
         return True
 
     def _load_file(self, path):
