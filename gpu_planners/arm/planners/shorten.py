@@ -4,8 +4,8 @@ motions.
 A pass lays POINTS points along the path, its corners among them, and finds the shortest way through them in which each
 leg is a straight motion that is free, or a stretch of the path as it is. It is the best of all combinations of cuts
 between these points, where the usual rounds of random cuts (Geraerts and Overmars, IJRR 2007, section 4.1) apply them
-one by one. Legs are checked when the shortest way needs them; a team with many workers checks all at once, to the same
-end.
+one by one. Legs are checked when the shortest way needs them, by a lone lane the boldest first and only until one is
+blocked; a team with many workers checks all legs at once. All come to the same end.
 """
 
 import math
@@ -122,7 +122,7 @@ def shorten(task, cuts, desk, worker):
 
     The pass that the deadline cuts changes nothing. The check of a motion is called in one place.
     """
-    eager, alone = worker.count >= EAGER, worker.count * task.split == 1
+    eager, alone = worker.count >= EAGER, lane_count() * worker.count * task.split == 1
     length, now, other, idle = task.length, 0, task.room * len(task.weights), 0
     for number in range(task.passes):
         if length < 3 or length + POINTS > task.room:
