@@ -7,7 +7,7 @@ import numpy as np
 from gpu_planners.arm import CollisionChecker, CollisionWorld
 from gpu_planners.arm.collision.motions import prove
 from gpu_planners.arm.planners import rrt_connect
-from gpu_planners.arm.spaces.interface import space_of
+from gpu_planners.arm.spaces.interface import END_FREE, space_of
 from gpu_planners.device import njit
 
 from . import generated_problems, robots
@@ -117,7 +117,7 @@ def _looked_at(name, quick):
 @njit
 def _prove_all(qa, qb, space, looks, free):
     for i in range(len(qa)):
-        free[i], looks[i] = prove(qa[i], qb[i], True, space, 0)
+        free[i], looks[i] = prove(qa[i], qb[i], END_FREE, space, 0)
 
 
 BENCHMARKS = (

@@ -83,7 +83,7 @@ def main():
     warp.take_the_place_of(team)
     from gpu_planners.arm.collision import certify, motions
     from gpu_planners.arm.collision import scratch as sizes
-    from gpu_planners.arm.spaces.interface import Packed, Space
+    from gpu_planners.arm.spaces.interface import END_FREE, Packed, Space
 
     certify.RUN = lanes  # 32 on a warp: a lane for each pair of a run
     verdicts = []
@@ -105,7 +105,7 @@ def main():
                 own = np.zeros(dof, np.float32), np.zeros(sizes.poses_size(scene), np.float32)
                 scratch = sizes.ArmScratch(*shared, *own, np.zeros(sizes.SIEVE, np.int32))
                 space = Space(np.int32(mode), np.float32(step), scene.floats, scene.ints, scratch)
-                return bool(motions.motion_valid(*ends, True, space, lane))
+                return bool(motions.motion_valid(*ends, END_FREE, space, lane))
 
             answers = warp.run(prove)
             assert len(set(answers)) == 1, f"the lanes disagree: {answers}"

@@ -7,7 +7,7 @@ from random_urdf import random_urdf
 from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
 from gpu_planners.arm.collision.certify import Question, certify
 from gpu_planners.arm.collision.motions import interpolate, prove, set_speeds
-from gpu_planners.arm.spaces.interface import Packed, space_of
+from gpu_planners.arm.spaces.interface import END_FREE, REFUSED, Packed, space_of
 from gpu_planners.device import njit
 
 SAMPLES = 60  # of coal on each side
@@ -25,8 +25,8 @@ def free_around(qa, qb, at, space):
 
 
 @njit
-def looks_at(qa, qb, space):
-    return prove(qa, qb, True, space, 0)
+def looks_at(qa, qb, expected, space):
+    return prove(qa, qb, expected, space, 0)
 
 
 def obstacles_around(rng, robot):
@@ -94,8 +94,24 @@ def test_what_is_proven_is_free_and_few_looks_prove_it(seed, tmp_path):
     b = (a + rng.uniform(-0.5, 0.5, a.shape)).clip(robot.lower, robot.upper).astype(np.float32)
     looks = []
     for qa, qb in zip(a, b):
-        free, count = looks_at(qa, qb, space)
+        free, count = looks_at(qa, qb, END_FREE, space)
         if free:
             looks.append(count)
             assert scene.first_collision([qa, qb], 0.0005) is None
     assert not looks or np.mean(looks) < 12
+
+
+def test_collisions_that_are_kept_change_no_verdict_and_save_looks(tmp_path):
+    fresh, kept = [], []
+    for seed in range(100, 104):
+        rng, checker, _ = scenes(seed, tmp_path)
+        robot, space = checker.robot, space_of(checker)
+        ends = rng.uniform(robot.lower, robot.upper, (2, 8, 1, robot.dof))
+        ends = (ends + rng.normal(0, 0.1, (2, 8, 12, robot.dof))).clip(robot.lower, robot.upper)  # neighbours in turn
+        for qa, qb in zip(*ends.astype(np.float32).reshape(2, -1, robot.dof)):
+            fresh.append(looks_at(qa, qb, END_FREE, space_of(checker)))
+            kept.append(looks_at(qa, qb, REFUSED, space))
+    fresh, kept = np.array(fresh), np.array(kept)
+    assert (fresh[:, 0] == kept[:, 0]).all() and 0 < fresh[:, 0].sum() < len(fresh)
+    refused = fresh[:, 0] == 0
+    assert kept[refused, 1].sum() < 0.8 * fresh[refused, 1].sum()

@@ -17,11 +17,12 @@ from ...device import lean_njit
 from ...parallel.memory import item, set_item
 from ...parallel.team import any_lane, greatest_lane, lane_count, rank_lanes, sync_lanes
 from ..geometry.poses import HALF, ONE, TWO, ZERO
-from ..spaces.interface import Packed, register
+from ..spaces.interface import NOTHING, REFUSED, Packed, register
 from ..spaces.motion_check import CONTINUOUS, COUNT, JOINT
 from .blocks import set_block_speeds
 from .certify import Question, certify, in_ranges
 from .closing import greatest_bend
+from .met import keep_met, nearest_met
 from .records import frame_count, frame_floats, frame_ints, moving_count, reach, speed_count
 from .scratch import QUEUE, RESERVE, ArmScratch, bends, rates
 
@@ -56,16 +57,16 @@ MOST_SCOUTED = 8  # parts of a motion between scouts
 
 
 @lean_njit
-def motion_valid(qa, qb, end_free, space, lane):
+def motion_valid(qa, qb, expected, space, lane):
     """Is the straight motion qa -> qb, (dof,) float32, free in the Space? See `prove`."""
-    return prove(qa, qb, end_free, space, lane)[0]
+    return prove(qa, qb, expected, space, lane)[0]
 
 
 @lean_njit
-def prove(qa, qb, end_free, space, lane):
+def prove(qa, qb, expected, space, lane):
     """Is the straight motion qa -> qb free, and how many configurations does a lane look at to know?
 
-    end_free: is qb expected to be free? It decides where one lane looks first, and nothing else
+    expected: what interface.motion_free says; it decides where one lane looks first, and nothing else
     Not free outside of `in_ranges`.
 
     Continuous: True only with a proof that it is free all along. It is cut into as many parts as there are lanes, each
@@ -77,10 +78,13 @@ def prove(qa, qb, end_free, space, lane):
     scene, scratch, looks = Packed(space.floats, space.ints), space.scratch, 0
     if not (in_ranges(qa, scene) and in_ranges(qb, scene)):
         return False, looks
-    greatest = set_speeds(qa, qb, scene, scratch.speeds, lane)
     sampled = space.mode != CONTINUOUS
+    keeps = expected == REFUSED and lane_count() == 1 and not sampled
+    if keeps and meets_again(qa, qb, scene, scratch):
+        return False, 1
+    greatest = set_speeds(qa, qb, scene, scratch.speeds, lane)
     shortest = space.step / max(greatest, np.float32(1e-12))
-    sampling = first_samples(qa, qb, space, greatest) if sampled else scouts(greatest, end_free)
+    sampling = first_samples(qa, qb, space, greatest) if sampled else scouts(greatest, expected)
     plain = sampling.first <= sampling.parts  # is the next look a check of a configuration?
     part = first_part(lane)
     head, count = 0, 0
@@ -93,6 +97,8 @@ def prove(qa, qb, end_free, space, lane):
         looks += 1
         back, ahead = certify(ask, scratch.q, scene, scratch, lane)
         if any_lane(part.active and back < ZERO):
+            if keeps:
+                keep_met(scratch.q, False, scene, scratch)
             return False, looks
         sync_lanes()
         if plain:
@@ -115,6 +121,19 @@ def prove(qa, qb, end_free, space, lane):
             return True, looks
         sync_lanes()
         part, head, count = take(part, head, count, scratch.waiting, lane)
+
+
+@lean_njit
+def meets_again(qa, qb, scene, scratch):
+    """Does the robot collide where the motion comes nearest to a collision that is kept? For one lane alone."""
+    near = nearest_met(qa, qb, scene, scratch)
+    if near < ZERO:
+        return False
+    interpolate(qa, qb, near, scratch.q)
+    back, _ = certify(Question(True, near, ZERO, ZERO, False, True), scratch.q, scene, scratch, 0)
+    if back < ZERO:
+        keep_met(scratch.q, True, scene, scratch)
+    return back < ZERO
 
 
 @lean_njit
@@ -156,14 +175,14 @@ def first_samples(qa, qb, space, greatest):
 
 
 @lean_njit
-def scouts(greatest, end_free):
+def scouts(greatest, expected):
     """-> Sampling of the places that one lane checks before it proves the motion: none where several prove it."""
     if lane_count() > 1:
         return Sampling(1, 1, 2, 1)
     parts = 1
     while parts < MOST_SCOUTED and np.float32(2 * parts) * SCOUTED <= greatest:
         parts *= 2
-    if not end_free:
+    if expected == NOTHING:
         return Sampling(parts, parts, parts, parts)
     return Sampling(parts, parts >> 1, parts >> 1, parts) if parts > 1 else Sampling(1, 1, 2, 1)
 

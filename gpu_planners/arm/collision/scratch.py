@@ -16,6 +16,8 @@ SIEVE = 64  # pairs of a configuration that pass the first sieve together
 TWIST = 6  # scalars of a frame: the velocity of its origin, the angular velocity
 ITEM = POSE + 9  # scalars of a pair that waits for the exact search: the pose of A in B's frame, its closing.Twist
 CODE = 2  # its integers: which pair, whose lane
+MET = 8  # configurations in collision that the CPU keeps
+COUNT, NEAREST = 2 * CODE, 2 * CODE + 1  # of the CPU's `codes`
 
 
 class ArmScratch(NamedTuple):
@@ -26,9 +28,11 @@ class ArmScratch(NamedTuple):
         how fast the shapes' speeds change at most (`closing`); the rates of all frames' values, and how fast the
         frames turn; the centres of all shapes' balls on the motion's middle lane, and the boxes around its blocks;
         metres that the shapes of each pair of blocks move at most
-    waiting: (2 * QUEUE,) begin and end of the parts of a motion that wait for a check
+    waiting: (2 * QUEUE,) begin and end of the parts of a motion that wait for a check; on the CPU behind them (MET *
+        dof,) configurations in collision (`met`)
     tau: (2 * lanes,) each lane's answer so far, backwards, then ahead
-    items: (2 * ITEM * lanes,) the pairs that wait for the exact search; codes: (2 * CODE * lanes,) int32
+    items: (2 * ITEM * lanes,) the pairs that wait for the exact search; codes: (2 * CODE * lanes,) int32;
+        on the CPU behind them COUNT, how many collisions were kept, and which of them is NEAREST to a motion
     Each lane has its own:
     q: (dof,) configuration; poses: (`poses_size`,) of all frames, then the centres of all shapes' balls and the boxes
         around the blocks, in the world, then the velocities of frames and balls
@@ -50,10 +54,10 @@ def new_scratch(scene):
     """CPU only: the scratch of one thread."""
     return ArmScratch(
         np.empty(speeds_size(scene), dtype=np.float32),
-        np.empty(2 * QUEUE, dtype=np.float32),
+        np.empty(2 * QUEUE + MET * dof(scene), dtype=np.float32),
         np.empty(2, dtype=np.float32),
         np.empty(2 * ITEM, dtype=np.float32),
-        np.empty(2 * CODE, dtype=np.int32),
+        np.zeros(NEAREST + 1, dtype=np.int32),
         np.empty(dof(scene), dtype=np.float32),
         np.empty(poses_size(scene), dtype=np.float32),
         np.empty(SIEVE, dtype=np.int32),

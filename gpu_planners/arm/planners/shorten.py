@@ -4,8 +4,8 @@ motions.
 A pass lays POINTS points along the path, its corners among them, and finds the shortest way through them in which each
 leg is a straight motion that is free, or a stretch of the path as it is. It is the best of all combinations of cuts
 between these points, where the usual rounds of random cuts (Geraerts and Overmars, IJRR 2007, section 4.1) apply them
-one by one. Legs are checked when the shortest way needs them; a team with many workers checks all at once, to the same
-end.
+one by one. Legs are checked when the shortest way needs them, by a lone lane the boldest first and only until one is
+blocked; a team with many workers checks all legs at once. All come to the same end.
 """
 
 import math
@@ -16,7 +16,7 @@ import numpy as np
 from ...device import lean_njit
 from ...parallel.sampling import uniform01
 from ...parallel.team import lane_count, late, least_lane, meet, peek, sum_lanes, sync_lanes
-from ..spaces.interface import motion_free
+from ..spaces.interface import REFUSED, motion_free
 from .node_store import FAR, ONE, ZERO
 
 POINTS, HALF = 32, 16
@@ -24,6 +24,7 @@ EAGER = 128  # a team with so many workers checks all legs at once
 UNKNOWN, FREE, BLOCKED = range(3)  # legs
 HEAD = 8  # numbers at the beginning of the int32 scratch
 LEAST_SAVING = np.float32(1e-3)  # of the path's length: two passes that save less are the last
+TINY = np.float32(1e-12)
 PER_LEG = np.float32(1e-4)  # of the path's length, added to every leg: of equal ways the one with fewer corners
 CUTS = np.uint64(0x5851F42D4C957F2D)  # sets the points of a pass apart from the samples of the same seed
 
@@ -121,7 +122,7 @@ def shorten(task, cuts, desk, worker):
 
     The pass that the deadline cuts changes nothing. The check of a motion is called in one place.
     """
-    eager = worker.count >= EAGER
+    eager, alone = worker.count >= EAGER, lane_count() * worker.count * task.split == 1
     length, now, other, idle = task.length, 0, task.room * len(task.weights), 0
     for number in range(task.passes):
         if length < 3 or length + POINTS > task.room:
@@ -132,9 +133,12 @@ def shorten(task, cuts, desk, worker):
         total = cuts.along[length - 1]
         legs, unknown = POINTS * POINTS, 1
         if not eager:
-            legs, unknown = shortest_way(cuts, total, worker.lane)
+            legs, unknown = shortest_way(cuts, total, 1, worker.lane)
             meet(worker)
         while unknown > 0:
+            done, changed = legs, 1
+            if alone:
+                bold_first(cuts, legs)
             for item in range(worker.number, legs * task.split, worker.count):
                 if late(task.deadline):
                     if worker.lane == 0:
@@ -144,16 +148,20 @@ def shorten(task, cuts, desk, worker):
                 if not eager:
                     leg = int(cuts.way[leg])
                 if part_of_leg(cuts, leg, part, task.split, desk, worker.lane):
-                    if not motion_free(desk.a, desk.b, True, desk.space, worker.lane) and worker.lane == 0:
+                    is_free = motion_free(desk.a, desk.b, REFUSED, desk.space, worker.lane)
+                    if worker.lane == 0 and not is_free:
                         cuts.legs[leg] = BLOCKED
                     sync_lanes()
+                    if alone and not is_free:
+                        done, changed = item, leg % POINTS
+                        break
             meet(worker)
             if cuts.halt[0] != 0:
                 return now, length
             if not eager:
-                note_free(cuts, legs, worker)
+                note_free(cuts, done, worker)
                 meet(worker)
-            legs, unknown = shortest_way(cuts, total, worker.lane)
+            legs, unknown = shortest_way(cuts, total, changed, worker.lane)
             if eager:
                 unknown = 0  # legs that are not blocked are free
             else:
@@ -265,23 +273,40 @@ def part_of_leg(cuts, leg, part, parts, desk, lane):
 
 
 @lean_njit
-def note_free(cuts, legs, worker):
-    """The legs of the shortest way that were checked and are not blocked are free."""
-    for item in range(worker.number, legs, worker.count):
+def bold_first(cuts, legs):
+    """Sort the legs of the shortest way: those first that cut off the most of the path for their length, since they are
+    likelier to be blocked, and nothing is proven of the others then."""
+    for end in range(1, legs):
+        k = end
+        while k > 0 and boldness(cuts, int(cuts.way[k])) > boldness(cuts, int(cuts.way[k - 1])):
+            cuts.way[k - 1], cuts.way[k] = cuts.way[k], cuts.way[k - 1]
+            k -= 1
+
+
+@lean_njit
+def boldness(cuts, leg):
+    """How long the path is between a leg's ends, for the leg's length."""
+    return (cuts.at[leg % POINTS] - cuts.at[leg // POINTS]) / max(cuts.cost[leg], TINY)
+
+
+@lean_njit
+def note_free(cuts, done, worker):
+    """The first legs of the shortest way, so many, were checked: those that are not blocked are free."""
+    for item in range(worker.number, done, worker.count):
         leg = int(cuts.way[item])
         if worker.lane == 0 and cuts.legs[leg] == UNKNOWN:
             cuts.legs[leg] = FREE
 
 
 @lean_njit
-def shortest_way(cuts, total, lane):
+def shortest_way(cuts, total, changed, lane):
     """cuts.way becomes the shortest way to the last point if unknown legs were free -> number of its legs, how many of
-    them are unknown."""
+    them are unknown. changed: the first point, of 1 and more, whose legs have changed since the last time"""
     sync_lanes()
     if lane == 0:
         cuts.best[0] = ZERO
     sync_lanes()
-    for j in range(1, POINTS):
+    for j in range(changed, POINTS):
         least, index = FAR, -1
         for i in range(lane, j, lane_count()):
             if cuts.legs[i * POINTS + j] != BLOCKED:

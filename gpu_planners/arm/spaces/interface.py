@@ -27,6 +27,7 @@ from ...device import lean_njit
 
 ARM, PLANAR, IMAGE = range(3)  # kinds of space
 NOT_FREE, FREE, NOT_FINITE = range(3)  # verdicts, uint8
+NOTHING, END_FREE, REFUSED = range(3)  # what the caller of `motion_free` expects
 LARGEST = np.float32(3e38)  # a float32 beyond is infinite
 
 
@@ -58,10 +59,11 @@ def space_of(checker: Any) -> Space:
     return Space(np.int32(mode), np.float32(step), scene.floats, scene.ints, checker.new_scratch())
 
 
-def motion_free(qa, qb, end_free, space, lane):
+def motion_free(qa, qb, expected, space, lane):
     """Is the straight motion qa -> qb, (dof,) float32 each, free in the Space?
 
-    end_free: is qb expected to be free? The answer does not rest on it, but where a space looks first
+    expected: NOTHING; END_FREE: qb is free; REFUSED: both ends are free, the motion is not, as a rule, and it collides
+        near where others did. The answer does not rest on it, but where a space looks first
     All lanes of the worker call it and get the answer.
     """
     raise NotImplementedError("compiled code only")
@@ -80,10 +82,10 @@ def register(scratch_class: type, target: str, implementation: Callable, overloa
         raise ValueError(f"another space has a scratch named {scratch_class.__name__}")
 
     @overload(motion_free, target=target)
-    def choose(qa, qb, end_free, space, lane):
+    def choose(qa, qb, expected, space, lane):
         scratch = space.types[Space._fields.index("scratch")]
         if getattr(scratch, "instance_class", None) is scratch_class:
-            return lambda qa, qb, end_free, space, lane: implementation(qa, qb, end_free, space, lane)
+            return lambda qa, qb, expected, space, lane: implementation(qa, qb, expected, space, lane)
 
 
 @lean_njit
@@ -91,7 +93,7 @@ def motion_verdict(qa, qb, space, lane):
     """`motion_free` as FREE or NOT_FREE, or NOT_FINITE where an end is not. All lanes of the worker get the answer."""
     if not (finite(qa) and finite(qb)):
         return NOT_FINITE
-    return FREE if motion_free(qa, qb, True, space, lane) else NOT_FREE
+    return FREE if motion_free(qa, qb, END_FREE, space, lane) else NOT_FREE
 
 
 @lean_njit

@@ -19,7 +19,7 @@ import numpy as np
 from ....device import lean_njit
 from ....parallel.sampling import sample, uniform01
 from ....parallel.team import lane_count, late, least_lane, meet, sum_lanes, sync_lanes
-from ...spaces.interface import Space, motion_free
+from ...spaces.interface import END_FREE, NOTHING, Space, motion_free
 from ..nearest import nearest
 from ..node_store import FAR, ZERO, load, place, put, squared_distance, steer
 from .state import CLASSES, NONE, UNTRIED
@@ -142,7 +142,7 @@ def attempt(job, now, task):
     while is_free:
         space = desk.space
         space = Space(POINT if look else space.mode, space.step, space.floats, space.ints, space.scratch)
-        is_free = motion_free(desk.b if look else desk.a, desk.b, i < 0, space, lane)
+        is_free = motion_free(desk.b if look else desk.a, desk.b, END_FREE if i < 0 else NOTHING, space, lane)
         if not look:
             break
         look = False

@@ -22,7 +22,7 @@ import numpy as np
 from ....device import lean_njit
 from ....parallel.sampling import sample
 from ....parallel.team import add, greatest_lane, lane_count, late, least_lane, lower, meet, peek, sum_lanes, sync_lanes
-from ...spaces.interface import motion_free
+from ...spaces.interface import END_FREE, NOTHING, motion_free
 from ..nearest import nearest
 from ..node_store import FAR, ZERO, load, place, put, steer, weighted_distance
 from .request import FULL, GOALS_COLLIDE, SEARCHING, SOLVED, START_COLLIDES, STOPPED
@@ -81,7 +81,7 @@ def search(s, roots):
             if stops(s, flag):
                 break
             if motion_of(s, now, step, item, roots):
-                is_free = motion_free(desk.a, desk.b, end_known(s, now, step, item), desk.space, worker.lane)
+                is_free = motion_free(desk.a, desk.b, expected(s, now, step, item), desk.space, worker.lane)
                 conclude(s, now, step, item, is_free)
             sync_lanes()
         meet(worker)
@@ -272,9 +272,10 @@ def motion_of(s, now, step, item, roots):
 
 
 @lean_njit
-def end_known(s, now, step, item):
-    """Does the motion of `motion_of` end where the robot is known to be free: at the sample that another tree meets?"""
-    return step == CONNECT and item // now.batch + 1 == s.slots.steps[item % now.batch]
+def expected(s, now, step, item):
+    """What `motion_free` may expect of the motion of `motion_of`: does it end at the sample that another tree meets?"""
+    last = step == CONNECT and item // now.batch + 1 == s.slots.steps[item % now.batch]
+    return END_FREE if last else NOTHING
 
 
 @lean_njit

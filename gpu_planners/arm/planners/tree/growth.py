@@ -15,7 +15,7 @@ import numpy as np
 
 from ....device import lean_njit
 from ....parallel.team import any_lane, lane_count, late, least_lane, meet, sum_lanes, sync_lanes
-from ...spaces.interface import motion_free
+from ...spaces.interface import END_FREE, NOTHING, motion_free
 from ..node_store import FAR, ONE, ZERO, place, put
 from .best import look
 from .draws import TWO, draw, log_ellipsoid
@@ -173,7 +173,7 @@ def choose_parent(job, b, i, length, m):
     base, cost, node, edge, at = b * NEAR, FAR, i, length, -1
     while True:
         fetch(g, node, near_node)
-        free = motion_free(near_node, q, at >= 0, job.desk.space, lane)
+        free = motion_free(near_node, q, END_FREE if at >= 0 else NOTHING, job.desk.space, lane)
         if at >= 0 and free:
             return node, edge
         if at < 0:

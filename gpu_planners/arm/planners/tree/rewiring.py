@@ -5,7 +5,7 @@ import numpy as np
 
 from ....device import lean_njit
 from ....parallel.team import any_lane, lane_count, late, least_lane, lower, rank_lanes, sync_lanes
-from ...spaces.interface import motion_free
+from ...spaces.interface import END_FREE, motion_free
 from ..node_store import FAR, ONE, ZERO, load
 from .scan import scan
 from .state import NEAR, NONE, cost_of, fetch
@@ -87,7 +87,7 @@ def check_offer(job, b, j):
     if not any_lane(g.tree.offered[u] < cost):
         fetch(g, slots.joined[b], desk.a)
         fetch(g, u, desk.b)
-        free = motion_free(desk.a, desk.b, True, desk.space, job.worker.lane)
+        free = motion_free(desk.a, desk.b, END_FREE, desk.space, job.worker.lane)
     sync_lanes()
     if job.worker.lane == 0:
         if free:
