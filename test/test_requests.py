@@ -14,7 +14,6 @@ from node_harness import RunningNode, request
 from rclpy.action import ActionClient
 from rclpy.qos import QoSProfile
 from running_node import shared, starter
-from std_srvs.srv import Trigger
 
 from gpu_planners.nodes.arm.codes import ABORT, SUCCESS
 from gpu_planners.nodes.common.compiling import Background
@@ -87,14 +86,14 @@ def test_a_request_that_is_under_way_when_the_node_ends_is_answered_once(start_n
     respond = QueuedService._respond
     monkeypatch.setattr(QueuedService, "_respond", lambda *arguments: sent.append(1) or respond(*arguments))
     running.node.serve(
-        Trigger,
+        PlanMotion,
         "~/long",
         lambda request, response: (begun.set(), go_on.wait(60), response)[-1],
-        lambda error: Trigger.Response(message=str(error)),
+        lambda error: PlanMotion.Response(message=str(error)),
     )
-    client = running.client_node.create_client(Trigger, "/arm_planner/long")
+    client = running.client_node.create_client(PlanMotion, "/arm_planner/long")
     assert client.wait_for_service(10)
-    future = client.call_async(Trigger.Request())
+    future = client.call_async(PlanMotion.Request())
     assert begun.wait(20)
     assert not running.node.finish(0.05)
     running.wait_until(future.done, 10)
