@@ -54,15 +54,15 @@ def _sums_down(counts, sums):
 
 
 @njit(parallel=True)
-def keep_away(yielding, taken, room, unit, agents, options, ranked):
-    """Let agents mind how crowded it is where their options end, and sort these again.
+def keep_away(minding, wish, taken, room, lanes, agents, options, ranked):
+    """Let agents mind how crowded it is where their options end, and follow their wishes; sort their options again.
 
-    yielding: (N,) bool which agents do; taken, room: (tiles,) int32 of `around`: tiles that are taken, and free ones
-    unit: what a move costs that nothing speaks against
+    minding: (N,) bool which agents mind crowds; wish: (N, 2) int32 what it costs to end a row down and a column right
+    taken, room: (tiles,) int32 of `around`: tiles that are taken, and free ones
     """
-    for a in prange(len(yielding)):
-        if yielding[a]:
-            _keep_away(a, taken, room, unit, agents, options, ranked)
+    for a in prange(len(minding)):
+        if minding[a] or wish[a, 0] != 0 or wish[a, 1] != 0:
+            _sort_again(a, minding[a], wish[a], taken, room, lanes, agents, options, ranked)
 
 
 @lean_njit
@@ -73,13 +73,18 @@ def _crowd(tile, taken, room, unit):
 
 
 @lean_njit
-def _keep_away(a, taken, room, unit, agents, options, ranked):
+def _sort_again(a, minding, wish, taken, room, lanes, agents, options, ranked):
     tile, heading, last = agents.tile[a], agents.heading[a], options.here.shape[2] - 1
-    now = _crowd(tile, taken, room, unit)
+    now = _crowd(tile, taken, room, lanes.unit)
+    row, col = divmod(tile, lanes.width)
     for i in range(ranked.many[a]):
         option = ranked.option[a, i]
         end = tile + options.here[options.track[option], heading, last]
-        cost = ranked.cost[a, i] + (_crowd(end, taken, room, unit) - now) * FIRST_TIE
+        down, right = divmod(end, lanes.width)
+        more = wish[0] * (down - row) + wish[1] * (right - col)
+        if minding:
+            more += _crowd(end, taken, room, lanes.unit) - now
+        cost = ranked.cost[a, i] + more * FIRST_TIE
         place = i
         while place > 0 and ranked.cost[a, place - 1] > cost:
             ranked.option[a, place], ranked.cost[a, place] = ranked.option[a, place - 1], ranked.cost[a, place - 1]

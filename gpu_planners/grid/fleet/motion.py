@@ -183,6 +183,8 @@ class _Table:
         start = ((0, 0, 0, 0),) * (self.rest + 1)
         self._shortest = self._find_shortest(start)
         self._grow(0, start, ())
+        order = sorted(self.options.items(), key=lambda item: (item[1].track, self.steps[item[1].leaf].actions))
+        self.options = dict(order)  # of a track those with the fewest actions come first, and win where costs are equal
 
     def after(self, action, path, turn):
         """-> ticks, the track and the quarter turns after one more action; None where it would take too long"""

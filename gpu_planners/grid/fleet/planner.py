@@ -19,7 +19,7 @@ from .guidance import GUIDANCE, Guidance
 from .layout import lanes_of
 from .motion import MOTIONS, Motion
 from .plan import FleetPlan
-from .priorities import forget, idle, new_progress, note, order_of, order_of_holders, restless
+from .priorities import LOTS, forget, idle, new_progress, note, order_of, order_of_holders, restless, wishes
 from .repair import Change
 from .settings import Settings
 from .speeds import Paces, checked_speeds, speed_of
@@ -417,8 +417,7 @@ class FleetPlanner:
         search.weight[order] = np.maximum((FINEST * ((n - np.arange(n)) / (n + 1)) ** SKEW).astype(np.int64), 1)
         plans.held.fill(NOBODY)
         with one_thread(n < SHARED_AGENTS):
-            if self.settings.avoid_crowds and not rules.holding:
-                self._avoid_crowds(order)
+            self._make_room(order)
             stepper.inherit(self._broken, agents, options, rules, ranked, plans)
             if self._broken.any():
                 stepper.settle(self._broken, agents, options, rules, plans, search)
@@ -444,18 +443,25 @@ class FleetPlanner:
         while time.perf_counter() < until:
             self._pass(rng.permutation(first), True, until)
 
-    def _avoid_crowds(self, order):
-        """Let the last agents of an order keep away from crowds."""
-        agents, lanes = self._agents, self._lanes
+    def _make_room(self, order):
+        """Let the last agents of an order keep away from crowds, and those that get no nearer go elsewhere for a while,
+        but for the first ones."""
+        agents, lanes, n = self._agents, self._lanes, len(order)
         obeying = (agents.there > 0) & (agents.still == 0)
-        yielding = obeying & (agents.slot >= 0) & ~idle(agents)
-        yielding[order[: math.ceil(IMPROVED * len(order))]] = False
+        wish = wishes(self._progress, self._steps, lanes.unit)
+        wish[order[: -(-n // LOTS)]] = wish[~obeying] = 0
+        minding = obeying & (agents.slot >= 0) & ~idle(agents)
+        minding[order[: math.ceil(IMPROVED * n)]] = False
+        if self._rules.holding or not self.settings.avoid_crowds:
+            minding[:] = False
+        if not (minding.any() or wish.any()):
+            return
         if self._room is None:
             self._room = crowding.around(lanes.free.reshape(self._rows, self._cols).astype(np.int32)).ravel()
         taken = np.zeros(lanes.free.size, np.int32)
         taken[agents.tile[obeying]] = (self._near + 1) ** 2
         taken = crowding.around(taken.reshape(self._rows, self._cols)).ravel()
-        crowding.keep_away(yielding, taken, self._room, lanes.unit, agents, self._paces.options, self._ranked)
+        crowding.keep_away(minding, wish, taken, self._room, lanes, agents, self._paces.options, self._ranked)
 
     # ------------------------------------------------------------------------------------------------ whole plans
 

@@ -8,6 +8,9 @@ from .state import Agents
 
 PATIENCE = 64  # steps without coming nearer to its goal, after which an agent may go first, by lot
 RESTLESS = 4  # steps without coming nearer, after which an agent that waits turns now and then
+LOST, WANDERING = 8, 8  # steps without coming nearer, after which an agent may go elsewhere, and for how long
+WANDERERS = 0.5  # of these agents that do so at a time, by lot
+WISH = 10  # moves against its wish are worth so many moves along its way
 LOTS = 200  # of so many agents one goes first at a time
 UNKNOWN = 2**31 - 1
 
@@ -50,6 +53,16 @@ def restless(progress: Progress, step: int) -> np.ndarray:
     they look elsewhere. Not all do at once."""
     stalled = progress.stalled
     return (stalled >= RESTLESS) & ((step + np.arange(len(stalled))) % RESTLESS == 0)
+
+
+def wishes(progress: Progress, step: int, unit: int) -> np.ndarray:
+    """(N, 2) int32 what a row down and a column right cost agents in a step: those that get no nearer go elsewhere for
+    a while, by lot."""
+    lot = np.random.default_rng(step // WANDERING).random((len(progress.stalled), 2))
+    angle = 2 * np.pi * lot[:, 0]
+    wish = WISH * unit * np.stack([np.sin(angle), np.cos(angle)], axis=1)
+    wish[(progress.stalled < LOST) | (lot[:, 1] > WANDERERS)] = 0
+    return wish.astype(np.int32)
 
 
 def order_of(agents: Agents, progress: Progress, step: int) -> np.ndarray:
