@@ -116,7 +116,8 @@ class FleetPlanner:
 
     def _take_lanes(self, lanes=None):
         """Take the map and guidance as they are now; fields are planned anew when they are needed."""
-        self._lanes, self._room = lanes or self._lanes_now(), None
+        self._lanes = lanes or self._lanes_now()
+        self._room: np.ndarray | None = None
         self._engine = self._open_engine()
         field_bytes = self._lanes.free.size * self.motion.headings
         self._fields = FieldStore(self._engine, field_bytes, self.settings.memory_limit_bytes)
@@ -562,6 +563,8 @@ class FleetPlanner:
         tiles = np.where(none, -1, self._tiles(np.where(none[:, None], 0, places))).astype(np.int32)
         changed = np.flatnonzero(tiles != agents.goal)
         agents.slot[:] = self._fields.slots(tiles)
+        if not self._rules.holding:
+            agents.slot[tiles == agents.tile] = -1  # who is there has nothing to do
         agents.goal[:] = tiles
         agents.fresh[changed] = 1
         forget(self._progress, changed)
