@@ -196,16 +196,13 @@ def test_who_has_nothing_to_do_stands_still(following):
 
 
 @pytest.mark.parametrize("following", [True, False])
-@pytest.mark.parametrize("hall", [True, False])
-def test_agents_face_to_face_pass_each_other(following, hall):
-    """Two agents that face each other, each on the other's way: in a hall, and where one has to go into a bay."""
-    free = np.zeros((3, 8), bool)
-    free[1], free[2, 3] = True, True
-    free |= hall
+def test_agents_face_to_face_pass_each_other(following):
+    """Two agents in a hall, each on the other's way."""
+    free = np.ones((3, 8), bool)
     fleet = FleetPlanner(GridMap(free, connectivity=4), "turning", "cpu", Settings(following=following))
     fleet.start([[1, 3], [1, 4]], [0, 2])
     goals, arrived = np.array([[1, 7], [1, 0]]), np.zeros(2, bool)
-    for _ in range(60 if hall else 500):
+    for _ in range(60):
         fleet.step(np.where(arrived[:, None], -1, goals))
         arrived |= (fleet.positions == goals).all(axis=1)
     assert arrived.all()
