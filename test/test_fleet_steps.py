@@ -183,6 +183,44 @@ def test_who_has_no_goal_makes_way():
     assert fleet.positions.tolist()[0] == [0, 6]
 
 
+@pytest.mark.parametrize("following", [True, False])
+def test_who_has_nothing_to_do_stands_still(following):
+    """Half of the agents are at their goals and half have none: nobody moves or turns."""
+    free = room()
+    fleet = FleetPlanner(GridMap(free, connectivity=4), "turning", "cpu", Settings(following=following))
+    starts = places(free, 40, np.random.default_rng(1))
+    fleet.start(starts, np.arange(40) % 4)
+    for _ in range(20):
+        actions = fleet.step(np.where(np.arange(40)[:, None] < 20, starts, -1))
+        assert (actions == fleet.motion.wait).all()
+
+
+@pytest.mark.parametrize("following", [True, False])
+def test_agents_face_to_face_pass_each_other(following):
+    """Two agents in a hall, each on the other's way."""
+    free = np.ones((3, 8), bool)
+    fleet = FleetPlanner(GridMap(free, connectivity=4), "turning", "cpu", Settings(following=following))
+    fleet.start([[1, 3], [1, 4]], [0, 2])
+    goals, arrived = np.array([[1, 7], [1, 0]]), np.zeros(2, bool)
+    for _ in range(60):
+        fleet.step(np.where(arrived[:, None], -1, goals))
+        arrived |= (fleet.positions == goals).all(axis=1)
+    assert arrived.all()
+
+
+def test_agents_far_from_their_goals_keep_away_from_crowds():
+    """In a room that is three quarters full, more goals are reached where they do."""
+    free, errands = room(seed=3, shape=(24, 24)), []
+    for avoid in (True, False):
+        settings = Settings(guidance="lanes", avoid_crowds=avoid)
+        fleet = FleetPlanner(GridMap(free, connectivity=4), "turning", "cpu", settings)
+        fleet.start(places(free, int(0.75 * free.sum()), np.random.default_rng(1)))
+        walked, done = run(fleet, free, 300)
+        assert conflicts(walked, ~free) == []
+        errands.append(done.sum())
+    assert errands[0] > 1.1 * errands[1]
+
+
 def test_agents_that_do_not_get_on_are_named():
     free = np.zeros((1, 6), bool) | True
     fleet = FleetPlanner(GridMap(free, connectivity=4), "four", "cpu", Settings(stuck_after=20))

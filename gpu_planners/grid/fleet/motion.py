@@ -77,7 +77,8 @@ class Options(NamedTuple):
     leaf: (O,) int32 the last step of an option; track: (O,) int32
     opening: (O,) int32 its first action
     heir: (O,) int32 the option that is left of it after one tick
-    stay: (tables,) int32 the option that only waits
+    stay: (tables,) int32 the option that only waits; fidget: (tables,) int32 the one that turns clockwise and waits, or
+        the same where nobody can turn within the horizon
     here, also: (T, headings, horizon + 1) int32, of a track and a tick, how far the tile that the agent stands on or
         moves to is from the agent's, and the one that it still leaves (or the same)
     most_tracks: of a table
@@ -95,6 +96,7 @@ class Options(NamedTuple):
     opening: np.ndarray
     heir: np.ndarray
     stay: np.ndarray
+    fidget: np.ndarray
     here: np.ndarray
     also: np.ndarray
     most_tracks: int
@@ -142,6 +144,7 @@ def options_of(motion: Motion, speeds: tuple[Speed, ...], horizon: int, width: i
         numbers([option.opening for _, option in leaves]),
         numbers([_heir(motion, tables, options, k, option) for k, option in leaves]),
         numbers([options[k] + list(table.options).index(table.waiting) for k, table in enumerate(tables)]),
+        numbers([options[k] + list(table.options).index(table.fidget) for k, table in enumerate(tables)]),
         np.ascontiguousarray(np.moveaxis(turned(paths[..., :2]), 0, 1), np.int32),
         np.ascontiguousarray(np.moveaxis(turned(paths[..., 2:]), 0, 1), np.int32),
         max(len(table.tracks) for table in tables),
@@ -171,11 +174,17 @@ class _Table:
     def __init__(self, motion, speed, horizon, rest):
         self.motion, self.speed, self.horizon, self.rest = motion, speed, horizon, rest
         self.steps = [_Step(-1, self.rest, 0, (0, 0), 0)]
-        self.options = {}  # (track, quarter turns at its end) -> _Option; the first one found is kept
+        self.options = {}  # (track, quarter turns at its end) -> _Option
         self.tracks = {}  # track -> number
-        self._known = {}  # (track until now, turn) -> step
         self.waiting = self.key_of((motion.wait,) * (horizon - self.rest))
-        self._grow(0, ((0, 0, 0, 0),) * (self.rest + 1), ())
+        left = horizon - self.rest - speed.turn
+        turns = motion.headings > 1 and left >= 0
+        self.fidget = self.key_of((CLOCKWISE,) + (motion.wait,) * left) if turns else self.waiting
+        start = ((0, 0, 0, 0),) * (self.rest + 1)
+        self._shortest = self._find_shortest(start)
+        self._grow(0, start, ())
+        order = sorted(self.options.items(), key=lambda item: (item[1].track, self.steps[item[1].leaf].actions))
+        self.options = dict(order)  # of a track those with the fewest actions come first, and win where costs are equal
 
     def after(self, action, path, turn):
         """-> ticks, the track and the quarter turns after one more action; None where it would take too long"""
@@ -189,20 +198,34 @@ class _Table:
         there = r + row, c + col
         return ticks, (*path, *((*there, r, c),) * (ticks - 1), (*there, *there)), heading
 
+    def _find_shortest(self, start):
+        """Of the sequences along the same track to the same heading the one with the fewest actions, the first ones
+        early: (track until now, turn) -> how many, sequence"""
+        shortest = {(start, 0): (0, ())}
+        for ticks in range(self.rest, self.horizon):
+            for (path, turn), (actions, sequence) in list(shortest.items()):
+                if len(path) - 1 != ticks:
+                    continue
+                for action in range(len(self.motion.actions)):
+                    after = self.after(action, path, turn)
+                    if after is not None:
+                        found = actions + (action != self.motion.wait), (*sequence, action)
+                        shortest[after[1:]] = min(shortest.get(after[1:], found), found)
+        return shortest
+
     def _grow(self, step, path, sequence):
         tick, turn, actions = self.steps[step].tick, self.steps[step].turn, self.steps[step].actions
         if tick == self.horizon:
             self.tracks.setdefault(path, len(self.tracks))
             opening = sequence[0] if sequence else self.motion.wait
-            self.options.setdefault((path, turn), _Option(step, self.tracks[path], opening, sequence))
+            self.options[path, turn] = _Option(step, self.tracks[path], opening, sequence)
         for action in range(len(self.motion.actions)):
             after = self.after(action, path, turn)
             if after is None:
                 continue
             ticks, longer, heading = after
-            if (longer, heading) in self._known:
+            if self._shortest[longer, heading][1] != (*sequence, action):
                 continue
-            self._known[longer, heading] = len(self.steps)
             moving = actions + (action != self.motion.wait)
             self.steps.append(_Step(step, tick + ticks, heading, longer[-1][:2], moving))
             self._grow(len(self.steps) - 1, longer, (*sequence, action))

@@ -11,7 +11,7 @@ from ...errors import GridMapError, SettingsError, shown
 from ...parallel.threads import one_thread
 from ..checks import number
 from ..maps.grid_map import GridMap
-from . import oneshot, stepper
+from . import crowding, oneshot, stepper
 from .arguments import checked_grid, checked_headings, checked_numbers, checked_tiles
 from .cpu import CpuFleet
 from .fields import FieldStore
@@ -19,7 +19,7 @@ from .guidance import GUIDANCE, Guidance
 from .layout import lanes_of
 from .motion import MOTIONS, Motion
 from .plan import FleetPlan
-from .priorities import forget, new_progress, order_of, order_of_holders
+from .priorities import LOTS, forget, idle, new_progress, note, order_of, order_of_holders, restless, wishes
 from .repair import Change
 from .settings import Settings
 from .speeds import Paces, checked_speeds, speed_of
@@ -31,7 +31,7 @@ SHARED_AGENTS = 2048  # fewer are moved on one thread: others take long to wake 
 AREA_SIDE = 32  # tiles of the squares that are searched side by side, and twice as far as agents go
 ONE_AREA = 1 << 12  # tiles of maps that are not cut
 FINEST, SKEW = 1 << 30, 6  # of weights, which fall with the place in the order of priorities, to this power
-IMPROVED = 0.5  # of the agents, the first ones by priority, look for something better in the rest of a budget
+IMPROVED = 0.5  # of the agents, the first ones by priority, look for something better; the others avoid crowds
 MOST_VISITS = 10  # of an agent in a pass
 
 
@@ -117,6 +117,7 @@ class FleetPlanner:
     def _take_lanes(self, lanes=None):
         """Take the map and guidance as they are now; fields are planned anew when they are needed."""
         self._lanes = lanes or self._lanes_now()
+        self._room: np.ndarray | None = None
         self._engine = self._open_engine()
         field_bytes = self._lanes.free.size * self.motion.headings
         self._fields = FieldStore(self._engine, field_bytes, self.settings.memory_limit_bytes)
@@ -351,7 +352,7 @@ class FleetPlanner:
             )
             self._fields.repair(Change(blocked, freed, before.free, after.free, part.ravel().astype(np.int32)))
             self._engine.take_map(after)
-            self._lanes = after
+            self._lanes, self._room = after, None
             self._agents.fresh[:] = 1
         stepper.find_blocked(self._broken, self._agents, self._paces.options, self._lanes.free, self._plans)
 
@@ -408,6 +409,7 @@ class FleetPlanner:
         )
         n = len(agents.tile)
         self._engine.rank(agents, ranked)
+        note(agents, self._progress)
         if rules.holding:
             order = order_of_holders(agents, self._progress)
         else:
@@ -416,15 +418,18 @@ class FleetPlanner:
         search.weight[order] = np.maximum((FINEST * ((n - np.arange(n)) / (n + 1)) ** SKEW).astype(np.int64), 1)
         plans.held.fill(NOBODY)
         with one_thread(n < SHARED_AGENTS):
+            self._make_room(order)
             stepper.inherit(self._broken, agents, options, rules, ranked, plans)
             if self._broken.any():
                 stepper.settle(self._broken, agents, options, rules, plans, search)
             self._pass(order, False, None)
-            rng, first = np.random.default_rng(self._steps), order[: math.ceil(IMPROVED * n)]
-            while self.settings.neighbourhood_search and time.perf_counter() < until:
-                self._pass(rng.permutation(first), True, until)
+            if self.settings.neighbourhood_search:
+                self._improve(order, until)
         action = np.full(n, self.motion.wait, np.int32)
-        stepper.advance(agents, options, self.motion.headings, self._paces.ticks, self._paces.rests, plans, action)
+        stirred = restless(self._progress, self._steps)
+        stepper.advance(
+            stirred, agents, options, self.motion.headings, self._paces.ticks, self._paces.rests, plans, action
+        )
         self._broken[:] = 0
         if self.settings.adapt_every:
             self._adapt()
@@ -432,6 +437,32 @@ class FleetPlanner:
         self._progress.since[(agents.tile == agents.goal) | (agents.goal < 0)] = 0
         self._steps += 1
         return action
+
+    def _improve(self, order, until):
+        """Let the first agents of an order look for something better until the time is over."""
+        rng, first = np.random.default_rng(self._steps), order[: math.ceil(IMPROVED * len(order))]
+        while time.perf_counter() < until:
+            self._pass(rng.permutation(first), True, until)
+
+    def _make_room(self, order):
+        """Let the last agents of an order keep away from crowds, and those that get no nearer go elsewhere for a while,
+        but for the first ones."""
+        agents, lanes, n = self._agents, self._lanes, len(order)
+        obeying = (agents.there > 0) & (agents.still == 0)
+        wish = wishes(self._progress, self._steps, lanes.unit)
+        wish[order[: -(-n // LOTS)]] = wish[~obeying] = 0
+        minding = obeying & (agents.slot >= 0) & ~idle(agents)
+        minding[order[: math.ceil(IMPROVED * n)]] = False
+        if self._rules.holding or not self.settings.avoid_crowds:
+            minding[:] = False
+        if not (minding.any() or wish.any()):
+            return
+        if self._room is None:
+            self._room = crowding.around(lanes.free.reshape(self._rows, self._cols).astype(np.int32)).ravel()
+        taken = np.zeros(lanes.free.size, np.int32)
+        taken[agents.tile[obeying]] = (self._near + 1) ** 2
+        taken = crowding.around(taken.reshape(self._rows, self._cols)).ravel()
+        crowding.keep_away(minding, wish, taken, self._room, lanes, agents, self._paces.options, self._ranked)
 
     # ------------------------------------------------------------------------------------------------ whole plans
 
@@ -532,6 +563,8 @@ class FleetPlanner:
         tiles = np.where(none, -1, self._tiles(np.where(none[:, None], 0, places))).astype(np.int32)
         changed = np.flatnonzero(tiles != agents.goal)
         agents.slot[:] = self._fields.slots(tiles)
+        if not self._rules.holding:
+            agents.slot[tiles == agents.tile] = -1  # who is there has nothing to do
         agents.goal[:] = tiles
         agents.fresh[changed] = 1
         forget(self._progress, changed)

@@ -32,6 +32,9 @@ class Settings(Described):
         0,
         10**6,
     )
+    avoid_crowds: bool = setting(
+        True, "agents that are farther from their goals than most keep away from where it is crowded"
+    )
     neighbourhood_search: bool = setting(True, "use the rest of a step's budget to make its moves better")
     stuck_after: int = setting(500, "steps without reaching a goal, after which an agent is called stuck", 1, 10**9)
     memory_limit_bytes: int = setting(4 << 30, "of all cost-to-go fields", 1, 1 << 50, unit="bytes")

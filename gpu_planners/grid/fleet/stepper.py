@@ -277,10 +277,11 @@ def find_blocked(broken, agents, options, free, plans):
 
 
 @njit
-def advance(agents, options, headings, speeds, rests, plans, action):
+def advance(restless, agents, options, headings, speeds, rests, plans, action):
     """Let agents do the first tick of their options, and note what is left of these.
 
-    headings: 1 or 4; speeds: (K, 2) int32 ticks of a move and of a turn; rests: tables of a speed
+    restless: (N,) bool, who turns where it would only wait; headings: 1 or 4
+    speeds: (K, 2) int32 ticks of a move and of a turn; rests: tables of a speed
     action: (N,) int32 what each begins to do, or waiting
     """
     for a in range(len(agents.tile)):
@@ -288,6 +289,8 @@ def advance(agents, options, headings, speeds, rests, plans, action):
             continue
         option, table = plans.option[a], agents.table[a]
         rest, heading = table % rests, agents.heading[a]
+        if restless[a] and option == options.stay[table]:
+            option = options.fidget[table]
         plans.option[a] = options.heir[option]
         if rest > 0:
             agents.table[a] = table - 1
