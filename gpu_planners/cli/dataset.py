@@ -19,7 +19,7 @@ from ..datasets import Draw, Recipe, Timing, check, make
 from ..datasets.checking import robot_of
 from ..datasets.making import CHUNK, resolved
 from ..datasets.parquet import MissingLibraryError, arrow
-from ..datasets.planning import Job, packed, plan
+from ..datasets.planning import Shared, plan
 from ..datasets.recipe import SETTINGS
 from ..datasets.scene_files import read_scenes
 from ..datasets.schema import arrow_schema
@@ -146,9 +146,10 @@ def _try(options, recipe, devices):
     schema = arrow_schema(
         recipe.robot.dof, recipe.timing is not None, {"recipe": recipe.described(), "source": recipe.source}
     )
-    plan(Job(packed(recipe), schema, 0, 1, device))  # compiles
+    shared = Shared(recipe, schema)
+    plan((shared, 0, 1), device)  # compiles
     began = time.monotonic()
-    table = plan(Job(packed(recipe), schema, 0, count, device))
+    table = plan((shared, 0, count), device)
     rate = count / (time.monotonic() - began)
     statuses = table["status"].to_pylist()
     files = -(-options.problems // options.rows)

@@ -13,8 +13,6 @@ from ..paths import PathSet, check_words, step_bits
 from .fields import Exact
 from .settings import Settings
 
-LEAST_ON_CUDA, LEAST_ON_CPU = 16, 1  # goals of a piece
-
 
 class SharedMap:
     """The map and how it is planned on, which each worker gets once; it keeps the engine that it makes for it."""
@@ -54,8 +52,7 @@ def plan_spread(
         agents = order[firsts[first] : firsts[last]]
         return shared, starts[agents], goals[agents]
 
-    least = LEAST_ON_CPU if set(names) == {"cpu"} else LEAST_ON_CUDA
-    split = Split("goals", len(keys), cut, _plan, (shared,), least)
+    split = Split("goals", len(keys), cut, _plan, (shared,), many=True)
     return _joined(spread(split, executor, names, progress), starts, order, grid)
 
 

@@ -11,7 +11,6 @@ from .request import Whole
 from .settings import Settings
 
 MOST_SHARED = 1024  # checkers that each worker gets all of; of more, it gets those of its problems, and all robots
-LEAST_ON_CUDA, LEAST_ON_CPU = 32, 1  # problems of a piece: a device has many at work at once
 
 
 class Batch(NamedTuple):
@@ -52,7 +51,7 @@ def spread_batch(
         cut,
         solve,
         tuple(distinct if len(distinct) <= MOST_SHARED else robots),
-        LEAST_ON_CPU if set(names) == {"cpu"} else LEAST_ON_CUDA,
+        many=True,
         lent=True,
     )
     if executor is None:  # threads that pack scenes take turns, and would pack one twice
