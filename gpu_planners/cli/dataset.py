@@ -24,7 +24,7 @@ from ..datasets.recipe import SETTINGS
 from ..datasets.scene_files import read_scenes
 from ..datasets.schema import arrow_schema
 from ..datasets.shards import MOST_PROBLEMS, read_manifest, write_parquet
-from ..device import resolve_device
+from ..device import resolve_devices
 from ..errors import GpuPlannersError
 from .assignments import assigned
 from .errors import InputError, MissingError, complain
@@ -60,7 +60,7 @@ def _recipe(options):
         | assigned("--set", options.set, rrt_connect.Settings, _value)
     )
     timing = None if options.timing is None else Timing(**assigned("--timing", options.timing, Timing, _value))
-    device = resolve_device(options.devices.split(",")[0]).partition(":")[0]
+    device = resolve_devices(options.devices)[0].partition(":")[0]
     robot = load_robot(options)
     files = {"urdf": options.urdf, "srdf": options.srdf}
     return Recipe(
