@@ -26,7 +26,7 @@ from .progress import Progress, told
 
 AHEAD = 2  # pieces for each worker that it has or that wait for it
 KEPT = 4  # pieces for each worker of a stream that it has, or that wait for an earlier one
-LEAST_ON_CUDA = 32  # problems of a piece, where a device works on many at once
+LEAST_ON_CUDA = 32  # problems of a piece: a device has many at work at once
 ROUNDS = 2  # pieces of one size that there would be for each worker, if what is left were cut into such
 TRIES = 2  # of a piece
 MOST_LEFT = 100  # times that a worker leaves a piece to others, about 5 s
@@ -41,7 +41,7 @@ class Split:
     cut: cut(first, last) -> a piece, the problems first ... last - 1; it can be pickled
     answer: answer(piece, device) -> what comes back, which can be pickled; a function of a module
     shared: objects that many pieces refer to
-    many: does a CUDA device work on many problems at once? Then no piece but the last has few
+    least: problems of a piece, but for the last one
     size: size(first) -> problems of the piece that begins there; None: they become smaller, as workers become free
     lent: may the threads of this process use the caller's objects, several at once? Else each has copies
     """
@@ -51,7 +51,7 @@ class Split:
     cut: Callable[[int, int], Any]
     answer: Callable[[Any, str], Any]
     shared: tuple = ()
-    many: bool = False
+    least: int = 1
     size: Callable[[int], int] | None = None
     lent: bool = False
 
@@ -115,6 +115,11 @@ def devices_of(devices: str | Sequence[str] | None, own: str) -> tuple[str, ...]
     return _names(devices)
 
 
+def least_on(devices: Sequence[str]) -> int:
+    """How many problems a piece has at least, of those of which a CUDA device works on many at once."""
+    return 1 if set(devices) == {"cpu"} else LEAST_ON_CUDA
+
+
 def _names(devices):
     names = devices.split(",") if isinstance(devices, str) else devices
     if not isinstance(names, (list, tuple)) or not names or not all(isinstance(name, str) for name in names):
@@ -151,7 +156,6 @@ class _Spread:
     def __init__(self, split: Split, executor: Any, devices: tuple[str, ...], lent: bool) -> None:
         self._split, self._executor, self._devices, self._lent = split, executor, devices, lent
         self._shared = b"" if lent else self._pickled(split.shared, (), f"what {split.what} share")
-        self._least = LEAST_ON_CUDA if split.many and set(devices) != {"cpu"} else 1
         self._digest = hashlib.sha256(self._shared).digest()
         self._next, self._given = 0, 0  # the first problem that was not given out; how many pieces were
         self._again: deque[_Piece] = deque()
@@ -193,7 +197,7 @@ class _Spread:
         if self._again or not left:
             return self._again.popleft() if self._again else None
         first, size_of = self._next, self._split.size
-        size = size_of(first) if size_of else max(self._least, -(-left // (ROUNDS * workers)))
+        size = size_of(first) if size_of else max(self._split.least, -(-left // (ROUNDS * workers)))
         self._next = min(first + size, self._split.count)
         return _Piece(first, self._next)
 

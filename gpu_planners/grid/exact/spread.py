@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...distributed.executors import Split, devices_of, spread
+from ...distributed.executors import Split, devices_of, least_on, spread
 from ...distributed.progress import Progress
 from ..maps.grid_map import GridMap
 from ..paths import PathSet, check_words, step_bits
@@ -52,7 +52,7 @@ def plan_spread(
         agents = order[firsts[first] : firsts[last]]
         return shared, starts[agents], goals[agents]
 
-    split = Split("goals", len(keys), cut, _plan, (shared,), many=True)
+    split = Split("goals", len(keys), cut, _plan, (shared,), least_on(names))
     return _joined(spread(split, executor, names, progress), starts, order, grid)
 
 
