@@ -101,7 +101,9 @@ def _make_missing(shards, missing, shared, pool, devices, there, told):
                 if told:
                     told(there + done, solved)
     except WorkerError as error:
-        raise WorkerError(f"{error}; what is whole is kept, and the same command goes on with it") from error
+        raise WorkerError(
+            f"{str(error).rstrip('.')}; what is whole is kept, and the same command goes on with it"
+        ) from error
 
 
 @contextlib.contextmanager
