@@ -122,7 +122,7 @@ def _lines(name, device, count):
     took, ends, fractions = [], [], []
     for q in progress(starts, f"lines, {name}"):
         way = rng.normal(size=3)
-        goal = cartesian.shifted(robot, q, WAY * maker.pool.reach * way / np.linalg.norm(way), tip)
+        goal = cartesian.shifted(robot, q, WAY * maker.pool.room.reach * way / np.linalg.norm(way), tip)
         began = time.perf_counter()
         line = cartesian.solve(q, goal, checker, link=tip)
         took.append(time.perf_counter() - began)

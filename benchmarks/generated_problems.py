@@ -1,11 +1,10 @@
 """Planning problems for any robot, from a seed: furniture that fits its reach, and ways from place to place in it.
 
-A pool of random configurations, with where their end effectors are, says how far the robot reaches. Furniture is scaled
-by that reach and by the size of the end effector, and placed around a point that the pool reaches, its front towards
-the middle of what is reached. Start and goals are members of the pool whose end effectors are in places of the
-furniture; both keep a clearance from it by our checker, and coal has to find them free as well where it is installed.
-A problem whose straight way is free is not kept. Every search ends after a count of tries, never after a time, so a
-seed gives the same problems on any machine.
+A pool of random configurations, with where their end effectors are, says how far the robot reaches, and so how large
+furniture is and where it stands (datasets/furnishing.py). Start and goals are members of the pool whose end effectors
+are in places of the furniture; both keep a clearance from it by our checker, and coal has to find them free as well
+where it is installed. A problem whose straight way is free is not kept. Every search ends after a count of tries, never
+after a time, so a seed gives the same problems on any machine.
 """
 
 import functools
@@ -14,15 +13,15 @@ import zlib
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld
 from gpu_planners.arm.robot.model import attached
+from gpu_planners.datasets.furnishing import Reached, furnish, reached
+from gpu_planners.datasets.furniture import FAMILIES
 from gpu_planners.errors import GpuPlannersError
 
 from . import coal_peer, robots
-from .furniture import FAMILIES
-from .problems import Problem, add_obstacles, pose_of
+from .problems import Problem, add_obstacles
 
 POOL = 1 << 18  # random configurations of a robot
 CHUNK = 1 << 13  # of them placed at once
@@ -33,8 +32,6 @@ SCENES = 300  # tried for a problem,
 CHOICES = 8  # choices of places tried in each,
 TRIED = 6000  # configurations of each end effector in its place,
 JOINED = 2000  # and configurations of all end effectors together
-NEAREST, FARTHEST = 0.6, 0.95  # of the furniture's middle from the middle of the pool, level, in reaches
-LOWEST, HIGHEST = 15, 75  # of its height, percentiles of the pool
 STRAIGHT = 200  # places at which a straight way is looked at
 
 
@@ -45,18 +42,13 @@ class Pool:
     q: (N, dof) within the limits, rad or m
     tips: (T, N, 3) the end effectors' centres in the root frame, metres
     moves: (T, dof) bool, which joints move each end effector
-    middle: (3,) of all centres;  reach: the distance from it that one in twenty exceeds, metres
-    anchors: (A, 3) the centres that furniture may stand around: not near the middle, nor high up or low down
-    opening: metres that an end effector needs to pass with room to spare
+    room: of all end effectors together
     """
 
     q: np.ndarray
     tips: np.ndarray
     moves: np.ndarray
-    middle: np.ndarray
-    reach: float
-    anchors: np.ndarray
-    opening: float
+    room: Reached
 
 
 def problems(robot, count, seed=0, families=tuple(FAMILIES), goals=1):
@@ -96,7 +88,7 @@ class Maker:
             raise GpuPlannersError(f"family is {family!r}; allowed: {', '.join(FAMILIES)}")
         rng = np.random.default_rng([self._own, zlib.crc32(family.encode()), index, seed])
         for _ in range(SCENES):
-            obstacles, places = self._scene(FAMILIES[family], rng)
+            obstacles, places = self._scene(family, rng)
             self._enter(obstacles)
             parked = self._parked[self._checker.configurations_valid(self._parked)]
             if len(parked) < ROOM * len(self._parked):
@@ -106,20 +98,15 @@ class Maker:
                 return Problem(family, index, joints, obstacles, *ends, dict(self.rig.fixed), True, True, np.nan)
         raise GpuPlannersError(f"{self.rig.name}: no {family} with a start and a goal in it among {SCENES}")
 
-    def _scene(self, furniture, rng):
+    def _scene(self, family, rng):
         """([obstacle dict], [(N,) bool of each tip: which of the pool are in the place]) in the root frame."""
-        pool, made = self.pool, furniture(rng, self.pool.opening, len(self.rig.tips))
-        at = pool.anchors[rng.integers(len(pool.anchors))]
-        yaw = np.arctan2(*(at - pool.middle)[1::-1]) + rng.uniform(-0.3, 0.3)
-        turn = Rotation.from_euler("z", yaw)
-        shift = at - turn.apply(np.mean([np.add(*place) / 2 for place in made.places], axis=0))
-        obstacles = [_placed(obstacle, turn, shift) for obstacle in made.obstacles]
-        local = (pool.tips - shift) @ turn.as_matrix()
-        return obstacles, [((local > low) & (local < high)).all(axis=2) for low, high in made.places]
+        obstacles, places, turn, origin = furnish(family, self.pool.room, len(self.rig.tips), rng)
+        local = (self.pool.tips - origin) @ turn
+        return obstacles, [((local > low) & (local < high)).all(axis=2) for low, high in places]
 
     def _enter(self, obstacles):
         self._checker.world.clear()
-        self._checker.margin = CLEARANCE * self.pool.reach
+        self._checker.margin = CLEARANCE * self.pool.room.reach
         add_obstacles(self._checker.world, obstacles)
 
     def _ends(self, obstacles, places, parked, goals, rng):
@@ -172,7 +159,7 @@ class Maker:
         """Is a straight way from start (1, dof) to one of the goals (G, dof) free, looked at in STRAIGHT places?"""
         self._checker.margin, shares = 0.0, np.linspace(0, 1, STRAIGHT)[:, None]
         free = any(self._checker.configurations_valid(start + shares * (goal - start)).all() for goal in goals)
-        self._checker.margin = CLEARANCE * self.pool.reach
+        self._checker.margin = CLEARANCE * self.pool.room.reach
         return free
 
 
@@ -188,18 +175,7 @@ def _pool(rig, size):
             T_root_tip = attached(poses, model.link_frame[link], model.T_frame_link[link])
             tips[t, begin : begin + CHUNK] = T_root_tip[:, :3, 3]
     moves = np.array([_moving(model, tip) for tip in rig.tips])
-    thick = max(_thickness(model, tip) for tip in rig.tips)
-    centres = tips.reshape(-1, 3)
-    middle = centres.mean(axis=0)
-    reach = float(np.percentile(np.linalg.norm(centres - middle, axis=1), 95))
-    low, high = np.percentile(centres[:, 2], (LOWEST, HIGHEST))
-    out = np.hypot(*(centres - middle)[:, :2].T)
-    anchors = centres[
-        (NEAREST * reach < out) & (out < FARTHEST * reach) & (low < centres[:, 2]) & (centres[:, 2] < high)
-    ]
-    if not len(anchors):
-        raise GpuPlannersError(f"{rig.name}: its end effectors reach no room to put furniture in")
-    return Pool(q, tips, moves, middle, reach, anchors, 1.1 * thick + 0.22 * reach)
+    return Pool(q, tips, moves, reached(model, rig.tips, tips.reshape(-1, 3)))
 
 
 def _usual(model):
@@ -217,23 +193,3 @@ def _moving(model, tip):
     if not moves.any():
         raise GpuPlannersError(f"no planning joint of '{model.name}' moves the link '{tip}'")
     return moves
-
-
-def _thickness(model, tip):
-    """The middle one of the three sides of a box around all that the last joint before a link moves, metres."""
-    link = model.link_index(tip)
-    corners = np.array(list(itertools.product((-1, 1), repeat=3)))
-    points = [
-        (shape.pose @ np.append(corner * shape.half_extents, 1.0))[:3]
-        for shape, frame in zip(model.shapes, model.shape_frame, strict=True)
-        if frame == model.link_frame[link]
-        for corner in corners
-    ]
-    return float(np.sort(np.ptp(points, axis=0))[1]) if points else 0.0
-
-
-def _placed(obstacle, turn, shift):
-    """An obstacle dict turned and shifted, its numbers rounded so that they read the same everywhere."""
-    position = np.round(turn.apply(obstacle["position"]) + shift, 4)
-    quat = (turn * Rotation.from_matrix(pose_of(obstacle)[:3, :3])).as_quat(canonical=True)
-    return obstacle | {"position": position.tolist(), "quat_xyzw": np.round(quat, 6).tolist()}

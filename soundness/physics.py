@@ -6,11 +6,11 @@ import functools
 import numpy as np
 
 from benchmarks import generated_problems
-from benchmarks.furniture import FAMILIES
 from benchmarks.problems import add_obstacles, load_problems, missing_data, robot_files
 from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf, rrt_connect
 from gpu_planners.arm.control.spline import Spline
 from gpu_planners.arm.trajectory import time_parameterize
+from gpu_planners.datasets.furniture import FAMILIES
 from gpu_planners.errors import SettingsError
 from gpu_planners.sim.simulation import Simulation
 

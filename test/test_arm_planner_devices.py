@@ -7,8 +7,6 @@ import running_node
 from node_harness import RunningNode, marker, request
 from test_arm_planner_node import WALLED_IN
 
-from gpu_planners.errors import SettingsError
-from gpu_planners.nodes.common.parameters import NodeParameters
 from gpu_planners_msgs.srv import PlanMotion
 
 start_node = running_node.starter(RunningNode)
@@ -53,8 +51,3 @@ def test_devices_may_change_while_the_node_runs(start_node):
     assert {future.result().code for future in futures} == {PlanMotion.Response.SUCCESS}
     assert node.set_parameter("device", "cpu").successful
     assert node.plan(request()).code == PlanMotion.Response.SUCCESS
-
-
-def test_other_nodes_plan_on_one_device():
-    with pytest.raises(SettingsError, match=r"'device' is 'cpu,cpu'; allowed: one device"):
-        NodeParameters(device="cpu,cpu")

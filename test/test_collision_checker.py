@@ -5,9 +5,9 @@ import pytest
 from robots_at_hand import READY, checker_among, problem_of
 from robots_at_hand import panda as load_panda
 
-from benchmarks.furniture import FAMILIES
 from benchmarks.problems import load_golden, load_problems, missing_data, robot_files
 from gpu_planners.arm import CollisionChecker, CollisionWorld, MotionCheck, load_urdf
+from gpu_planners.datasets.furniture import FAMILIES
 from gpu_planners.errors import DeviceError, ObstacleError, SettingsError
 
 needs_data = pytest.mark.skipif(missing_data() is not None, reason=str(missing_data()))

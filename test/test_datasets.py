@@ -18,7 +18,9 @@ from robots_at_hand import maker_of
 from gpu_planners import cli
 from gpu_planners.arm import CollisionChecker, load_urdf, rrt_connect
 from gpu_planners.datasets import DatasetError, Draw, Recipe, Timing, check, load, make
+from gpu_planners.datasets.furniture import FAMILIES
 from gpu_planners.datasets.obstacles import Obstacle
+from gpu_planners.datasets.problems import ProblemMaker
 from gpu_planners.datasets.schema import COLUMNS
 from gpu_planners.datasets.shards import LOCK, MANIFEST, locked
 from gpu_planners.device import cuda_problem
@@ -344,6 +346,26 @@ def test_rows_say_why_there_is_no_problem(gantry, tmp_path):
         assert check(tmp_path / name, gantry).errors == 0
 
 
+def test_furniture_stands_where_the_tool_reaches_into_it(gantry, tmp_path):
+    draw = Draw(furniture=tuple(FAMILIES), ends="furniture", per_scene=3)
+    make(recipe := Recipe(gantry, "gripper_tip", draw=draw), tmp_path / "whole", 90, 45, devices=CPU)
+    make(recipe, tmp_path / "other", 90, 7, devices=CPU)
+    data = load(tmp_path / "whole")
+    assert rows_of(tmp_path / "whole") == rows_of(tmp_path / "other") and check(tmp_path / "whole", gantry).errors == 0
+    assert data.solved.mean() > 0.8
+    maker = ProblemMaker(recipe)
+    for row in np.flatnonzero(data.solved):
+        scene = maker.scene(int(data.number[row]))
+        assert data.obstacles_of(row) == scene.obstacles and len(scene.obstacles) >= 4
+        low, high, turn, origin = scene.places
+        for pose in (data.start_pose[row], data.goal_pose[row]):
+            at = turn.T @ (pose[:3] - origin)
+            assert ((low < at) & (at < high)).all(axis=1).any()
+    loose = Recipe(gantry, "gripper_tip", draw=Draw(furniture=("table",)))
+    make(loose, tmp_path / "loose", 8, devices=CPU)
+    assert {"plate"} <= {one.name for one in load(tmp_path / "loose").obstacles_of(0)}
+
+
 def test_wrong_recipes_are_refused(gantry):
     for settings, word in (
         (dict(seed=-1), "seed of a data set is -1"),
@@ -359,6 +381,8 @@ def test_wrong_recipes_are_refused(gantry):
         dict(kinds=("cone",)),
         dict(apart=float("nan")),
         dict(tries=1),
+        dict(furniture=("sofa",)),
+        dict(ends="furniture"),
     ):
         with pytest.raises(SettingsError, match="Draw"):
             Draw(**values)

@@ -6,6 +6,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
@@ -18,7 +19,7 @@ from gpu_planners.arm import CollisionChecker, CollisionWorld, MotionCheck, load
 from gpu_planners.arm.spaces.planar import PlanarChecker, nine_link_scene
 from gpu_planners.device import resolve_devices
 from gpu_planners.distributed import leases
-from gpu_planners.distributed.executors import spread
+from gpu_planners.distributed.executors import KEPT, Split, spread, stream
 from gpu_planners.errors import DeviceError, GridMapError, SettingsError, WorkerError
 from gpu_planners.grid import BlockPlanner, FleetPlanner, GridMap
 from gpu_planners.grid.fleet import solve_batch
@@ -78,6 +79,35 @@ def test_threads_do_the_same(workers, tmp_path):
 
 def test_nothing_to_do_is_nothing_done(pool, tmp_path):
     assert spread(split_of([], Shared(0, tmp_path)), pool, "cpu") == []
+    assert list(stream(split_of([], Shared(0, tmp_path)), pool, "cpu")) == []
+
+
+def test_a_stream_is_in_order_and_keeps_little():
+    """The first piece is late: no more than a few others are done meanwhile, and all come in their order."""
+    late, done = threading.Event(), []
+
+    def answer(piece, device):
+        assert piece[0] or late.wait(30)
+        done.append(piece[0])
+        return piece
+
+    split = Split(
+        "numbers", 100, lambda first, last: list(range(first, last)), answer, size=lambda first: 5 - first % 5
+    )
+    with ThreadPoolExecutor(2) as threads:
+        answers = stream(split, threads, "cpu")
+        threading.Timer(1.0, late.set).start()
+        first = next(answers)
+        assert first == [0, 1, 2, 3, 4] and len(done) <= KEPT * 2
+        assert [first, *answers] == [list(range(k, k + 5)) for k in range(0, 100, 5)]
+
+
+def test_a_stream_that_is_closed_gives_out_no_more(pool, tmp_path):
+    shared = Shared(0, tmp_path)
+    answers = stream(split_of(list(range(1000)), shared), pool, "cpu")
+    next(answers)
+    answers.close()
+    assert values(spread(split_of([3], shared), pool, "cpu")) == [9]  # the pool goes on
 
 
 def test_a_piece_whose_worker_fails_goes_to_another_worker(pool, tmp_path):

@@ -9,7 +9,6 @@ from robots_at_hand import READY, checker_among, problem_of
 from robots_at_hand import panda as load_panda
 
 from benchmarks import robots
-from benchmarks.furniture import FAMILIES
 from benchmarks.problems import add_obstacles, load_problems, missing_data, robot_files
 from gpu_planners.arm import CollisionChecker, CollisionWorld, Status, load_urdf
 from gpu_planners.arm.planners import prm, rrt_connect
@@ -19,6 +18,7 @@ from gpu_planners.arm.planners.rrt_connect import cpu
 from gpu_planners.arm.planners.rrt_connect.request import order_of
 from gpu_planners.arm.planners.shortcut import shortcut
 from gpu_planners.arm.spaces.image import ImageChecker
+from gpu_planners.datasets.furniture import FAMILIES
 from gpu_planners.errors import SettingsError
 
 needs_data = pytest.mark.skipif(missing_data() is not None, reason=str(missing_data()))

@@ -148,9 +148,9 @@ class Seats:
     done: what happened, in order: "begin a", "end a", names of changes
     """
 
-    def __init__(self, seats, most_waiting=1000):
+    def __init__(self, seats, most_waiting=1000, first_apart=False):
         self.done, self.number, self._gates = [], {}, {}
-        self.worker = Worker(self.done.append, lambda: most_waiting, lambda: seats)
+        self.worker = Worker(self.done.append, lambda: most_waiting, lambda: seats, first_apart)
         self.worker.start()
 
     def ask(self, name, beside=True):
@@ -218,6 +218,30 @@ def test_a_request_that_runs_alone_is_alone_and_on_the_first_thread():
     seats.let_end("b")
     assert seats.has_begun("alone") and seats.number["alone"] == 0 and not seats.has_begun("c", 0.1)
     seats.finish()
+
+
+def test_what_requests_do_not_read_changes_beside_them_on_the_first_thread():
+    seats, aside = Seats(2, first_apart=True), threading.Event()
+    seats.ask("a")
+    assert seats.has_begun("a") and seats.number["a"] == 1
+    seats.worker.do(lambda: seats.done.append("change"))  # waits for a
+    seats.ask("b")
+    assert not seats.has_begun("b", 0.1)
+    seats.worker.do_aside(lambda: (seats.done.append(f"aside {seat()}"), aside.set()))
+    assert aside.wait(10)
+    seats.worker.do_aside(lambda: 1 / 0)
+    seats.let_end("a")
+    assert seats.has_begun("b") and seats.number["b"] == 1
+    text = "internal error: ZeroDivisionError: division by zero"
+    assert sorted(seats.finish()[:5]) == sorted(["begin a", "aside 0", text, "end a", "change"])
+
+
+def test_one_thread_takes_everything_in_turns():
+    seats = Seats(1, first_apart=True)
+    seats.ask("a")
+    assert seats.has_begun("a") and seats.number["a"] == 0
+    seats.worker.do_aside(lambda: seats.done.append("aside"))
+    assert seats.finish() == ["begin a", "end a", "aside"]
 
 
 def test_what_waits_for_a_seat_is_bounded():

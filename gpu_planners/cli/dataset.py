@@ -19,12 +19,12 @@ from ..datasets import Draw, Recipe, Timing, check, make
 from ..datasets.checking import robot_of
 from ..datasets.making import CHUNK, resolved
 from ..datasets.parquet import MissingLibraryError, arrow
-from ..datasets.planning import Job, packed, plan
+from ..datasets.planning import Shared, plan
 from ..datasets.recipe import SETTINGS
 from ..datasets.scene_files import read_scenes
 from ..datasets.schema import arrow_schema
 from ..datasets.shards import MOST_PROBLEMS, read_manifest, write_parquet
-from ..device import resolve_device
+from ..device import resolve_devices
 from ..errors import GpuPlannersError
 from .assignments import assigned
 from .errors import InputError, MissingError, complain
@@ -60,7 +60,7 @@ def _recipe(options):
         | assigned("--set", options.set, rrt_connect.Settings, _value)
     )
     timing = None if options.timing is None else Timing(**assigned("--timing", options.timing, Timing, _value))
-    device = resolve_device(options.devices.split(",")[0]).partition(":")[0]
+    device = resolve_devices(options.devices)[0].partition(":")[0]
     robot = load_robot(options)
     files = {"urdf": options.urdf, "srdf": options.srdf}
     return Recipe(
@@ -146,9 +146,10 @@ def _try(options, recipe, devices):
     schema = arrow_schema(
         recipe.robot.dof, recipe.timing is not None, {"recipe": recipe.described(), "source": recipe.source}
     )
-    plan(Job(packed(recipe), schema, 0, 1, device))  # compiles
+    shared = Shared(recipe, schema)
+    plan((shared, 0, 1), device)  # compiles
     began = time.monotonic()
-    table = plan(Job(packed(recipe), schema, 0, count, device))
+    table = plan((shared, 0, count), device)
     rate = count / (time.monotonic() - began)
     statuses = table["status"].to_pylist()
     files = -(-options.problems // options.rows)

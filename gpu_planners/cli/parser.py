@@ -130,7 +130,7 @@ def _add_dataset(commands):
     )
     how.add_argument("--margin", type=float, default=0.0, metavar="METRES", help="kept from obstacles (default: 0)")
     how.add_argument(
-        "--devices", default="auto", help="auto, cpu, cuda, or several: cuda:0,cuda:1 (default: %(default)s)"
+        "--devices", default="auto", help="auto, cpu, cuda, cuda:all, or several: cuda:0,cuda:1 (default: %(default)s)"
     )
     how.add_argument(
         "--workers", type=int, default=0, metavar="N", help="processes that share the devices (default: one for each)"

@@ -4,15 +4,17 @@ from dataclasses import dataclass
 
 from ..errors import SettingsError
 from ..settings import Described, setting
+from .furniture import FAMILIES
 
 PRIMITIVES = ("box", "cylinder", "sphere")
 GOALS = ("configuration", "pose")
+ENDS = ("anywhere", "furniture")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Draw(Described):
     """How scenes, starts and goals are drawn. A reach is the distance from the middle of all places of the tool that
-    one place in twenty exceeds. The first six are of random scenes."""
+    one place in twenty exceeds. The first eight are of random scenes."""
 
     least: int = setting(4, "Fewest obstacles of a random scene", 0, 10_000)
     most: int = setting(16, "Most obstacles of a random scene", 0, 10_000)
@@ -21,6 +23,14 @@ class Draw(Described):
     kinds: tuple = setting(PRIMITIVES, "Kinds of obstacles", items=str, choices=PRIMITIVES)
     tilted: bool = setting(False, "Obstacles are turned about all axes, not about the vertical alone")
     away: float = setting(0.2, "Distance that obstacles keep from the robot's base", 0.0, 10.0, unit="reaches")
+    furniture: tuple = setting(
+        (),
+        "Furniture of which each random scene has one piece, in place of the loose obstacles of the settings above; "
+        "empty: none",
+        items=str,
+        choices=tuple(FAMILIES),
+    )
+    ends: str = setting("anywhere", "Where the tool is at starts and goals; furniture: in its places", choices=ENDS)
     per_scene: int = setting(4, "Problems in a row that share a scene", 1, 1_000_000)
     apart: float = setting(
         0.3,
@@ -37,6 +47,10 @@ class Draw(Described):
         super().__post_init__()
         if not self.kinds:
             raise SettingsError(f"Draw.kinds is empty; allowed: one or more of {', '.join(PRIMITIVES)}")
+        if self.ends == "furniture" and not self.furniture:
+            raise SettingsError(
+                f"Draw.ends is 'furniture', but Draw.furniture is empty; allowed: one or more of {', '.join(FAMILIES)}"
+            )
         for low, high in (("least", "most"), ("smallest", "largest")):
             if getattr(self, low) > getattr(self, high):
                 raise SettingsError(

@@ -1,14 +1,10 @@
 """Plans a chunk of problems: a function that any concurrent.futures.Executor can run, in any process."""
 
-import hashlib
-import multiprocessing
-import os
-import pickle
-import signal
+import contextlib
 import threading
 import time
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,70 +19,40 @@ from .recipe import Recipe
 from .schema import table_of
 
 LONGEST_CALL_S = 86_400.0
-# by device: batches of one process take turns, so that one is drawn meanwhile
-_planning: dict[str, threading.Lock] = {}
-_own_device = ""  # of this process, where its pool gave it one
+_planning: dict[str, threading.Lock] = {}  # by GPU: threads of one process take turns, so that one draws meanwhile
 
 
-@dataclass(frozen=True)
-class Job:
-    """Problems first to last - 1 of a recipe.
+class Shared:
+    """What all chunks of a data set share: each worker gets it once, and keeps the maker that it makes of it.
 
-    recipe: pickled, since a process that knows it need not read it again;  schema: of the table;  device: of this job
+    schema: of the table
     """
 
-    recipe: bytes
-    schema: Any
-    first: int
-    last: int
-    device: str
+    def __init__(self, recipe: Recipe, schema: Any) -> None:
+        self.recipe, self.schema = recipe, schema
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"recipe": self.recipe, "schema": self.schema}
+
+    @cached_property
+    def maker(self) -> ProblemMaker:
+        """Of the recipe. Its checkers are for one thread."""
+        return ProblemMaker(self.recipe)
 
 
-def take_device(devices: Any) -> None:
-    """In a new process of a pool: take the next device of a queue, for all of its jobs; Ctrl-C is for the parent, and
-    without a parent nobody wants the process."""
-    global _own_device
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    _own_device = devices.get()
-
-
-def _end_with_parent():
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-def packed(recipe: Recipe) -> bytes:
-    """The recipe of a Job."""
-    return pickle.dumps(recipe)
-
-
-def plan(job: Job) -> Any:
-    """pyarrow.Table of the rows of a job."""
-    maker = _maker(job.recipe, threading.get_ident())
-    problems = [maker.problem(number) for number in range(job.first, job.last)]
-    device = _own_device or job.device
-    with _planning.setdefault(device, threading.Lock()):
+def plan(piece: tuple[Shared, int, int], device: str) -> Any:
+    """pyarrow.Table of rows. piece: what is shared, the first problem and that after the last; device: of the worker"""
+    shared, first, last = piece
+    recipe, schema = shared.recipe, shared.schema
+    problems = [shared.maker.problem(number) for number in range(first, last)]
+    with contextlib.nullcontext() if device == "cpu" else _planning.setdefault(device, threading.Lock()):
         began = time.perf_counter()
-        results = planned(problems, maker.recipe, device)
+        results = planned(problems, recipe, device)
         spent = time.perf_counter() - began
-    rows = [row_of(problem, result, maker.recipe) for problem, result in zip(problems, results, strict=True)]
+    rows = [row_of(problem, result, recipe) for problem, result in zip(problems, results, strict=True)]
     for row in rows:
         row["time_s"] = spent / len(rows)
-    return table_of({name: [row[name] for row in rows] for name in job.schema.names}, job.schema)
-
-
-@lru_cache(maxsize=4)
-def _maker(recipe, _thread):
-    """The maker of a pickled recipe: one for each thread, since checkers are no thread's but one's."""
-    return ProblemMaker(_unpacked(hashlib.sha256(recipe).digest(), recipe))
-
-
-@lru_cache(maxsize=4)
-def _unpacked(_digest, recipe):
-    return pickle.loads(recipe)
+    return table_of({name: [row[name] for row in rows] for name in schema.names}, schema)
 
 
 def planned(problems: list[Problem], recipe: Recipe, device: str) -> list[PlanningResult]:

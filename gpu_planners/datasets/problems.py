@@ -5,28 +5,40 @@ problem makes the same one. Starts and goals are float32 numbers, as the planner
 the CPU, whatever device plans.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..arm import CollisionChecker, CollisionWorld
 from ..arm.robot.model import attached
 from ..parallel.sampling import folded_seed
+from .furnishing import as_obstacles, furnish, reached
 from .obstacles import Obstacle, random_obstacles, world_of
 from .recipe import Recipe
 
 PLACES = 4096  # random configurations that say where the tool comes to
+POOL = 1 << 16  # of them, those that are looked through for places in furniture
+JITTER = 0.01  # how far starts and goals are from configurations of the pool, in joints' ranges
+PARKED, ROOM = 256, 0.1  # configurations of which furniture leaves so many free, of those free without it
+STANDS = 16  # places for a piece of furniture, of which one has to leave this room
 BLOCK = 16  # configurations drawn at once
 NO_START, NO_GOAL = "no free start", "no free goal"
 
 
 @dataclass(frozen=True)
 class Scene:
-    """Obstacles, and the checker on the CPU among them. number: of the recipe's scenes, or of the random one"""
+    """Obstacles, and the checker on the CPU among them. number: of the recipe's scenes, or of the random one
+
+    places: of furniture, where the tool has to be: lowest and highest corners (P, 3) in a frame, whose rotation (3, 3)
+        and origin (3,) in the root frame follow; None: it may be anywhere
+    near: (K,) numbers of the configurations of the pool whose tool is in one of them
+    """
 
     number: int
     obstacles: tuple[Obstacle, ...]
     checker: CollisionChecker
+    places: tuple[np.ndarray, ...] | None = None
+    near: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -55,10 +67,13 @@ class ProblemMaker:
             robot.periodic, np.minimum(robot.upper - robot.lower, 2 * np.pi), robot.upper - robot.lower
         )
         self._far = recipe.draw.apart * float(np.sqrt((self._spread**2).sum() / 6))
-        q = self._uniform(np.random.default_rng(0), PLACES)
-        link = robot.link_index(recipe.tip)
-        poses = attached(robot.frame_poses(q), int(robot.link_frame[link]), robot.T_frame_link[link])
-        self._places = poses[:, :3, 3]
+        draw, self._link = recipe.draw, robot.link_index(recipe.tip)
+        self._pool = self._uniform(np.random.default_rng(0), POOL if draw.ends == "furniture" else PLACES)
+        self._places = self._tips(self._pool)
+        if draw.furniture:
+            self._room = reached(robot, [recipe.tip], self._places)
+            bare = CollisionChecker(robot, CollisionWorld(), "cpu", margin=recipe.margin)
+            self._parked = self._pool[:PARKED][bare.configurations_valid(self._pool[:PARKED])]
         self._base = robot.T_parent_base[0, :3, 3]
         self._reach = float(np.percentile(np.linalg.norm(self._places - self._places.mean(axis=0), axis=1), 95))
         self._reach = max(self._reach, 1e-3)
@@ -71,10 +86,28 @@ class ProblemMaker:
         if self._fixed:
             return self._fixed[int(np.random.default_rng([self.recipe.seed, 0, place]).integers(len(self._fixed)))]
         if self._last is None or self._last[0] != place:
-            rng = np.random.default_rng([self.recipe.seed, 0, place])
-            obstacles = random_obstacles(rng, self.recipe.draw, self._places, self._base, self._reach)
-            self._last = place, self._opened(place, obstacles)
+            rng, draw = np.random.default_rng([self.recipe.seed, 0, place]), self.recipe.draw
+            if draw.furniture:
+                self._last = place, self._furnished(place, rng)
+            else:
+                obstacles = random_obstacles(rng, draw, self._places, self._base, self._reach)
+                self._last = place, self._opened(place, obstacles)
         return self._last[1]
+
+    def _furnished(self, number, rng):
+        """A scene of a piece of furniture that leaves the robot room; the last one tried where none does."""
+        draw, least = self.recipe.draw, ROOM * len(self._parked)
+        for _ in range(STANDS):
+            family = draw.furniture[rng.integers(len(draw.furniture))]
+            entries, places, turn, origin = furnish(family, self._room, 1, rng)
+            scene = self._opened(number, as_obstacles(entries))
+            if scene.checker.configurations_valid(self._parked).sum() >= least:
+                break
+        if draw.ends == "anywhere":
+            return scene
+        low, high = (np.array(corners) for corners in zip(*places))
+        scene = replace(scene, places=(low, high, turn, origin))
+        return replace(scene, near=np.flatnonzero(_in_places(self._places, scene)))
 
     def _opened(self, number, obstacles):
         world = world_of(obstacles) if obstacles else CollisionWorld()
@@ -87,8 +120,10 @@ class ProblemMaker:
         start, drawn, near, straight = None, 0, 0, 0
         seed = folded_seed(first_seed(recipe.seed) + number)
         while drawn < draw.tries:
-            block = self._uniform(rng, BLOCK)[: draw.tries - drawn]
-            drawn += len(block)
+            block = self._drawn(rng, scene)[: draw.tries - drawn]
+            drawn += BLOCK
+            if not len(block):
+                continue
             for q in block[scene.checker.configurations_valid(block)]:
                 if start is None:
                     start = q
@@ -100,11 +135,11 @@ class ProblemMaker:
                     return Problem(number, seed, scene, start, self._goals(q, scene, seed))
         none = np.full((1, dof), np.nan)
         if start is None:
-            why = f"none of {drawn} configurations drawn is free; {_why(scene, block)}"
+            why = f"none of {draw.tries} configurations drawn is free; {_why(scene, block)}"
             return Problem(number, seed, scene, none[0], none, NO_START, why)
         why = (
-            f"of {drawn} configurations drawn none but the start is a goal: {near} too near to it, {straight} straight "
-            "ahead, the others not free"
+            f"of {draw.tries} configurations drawn none but the start is a goal: {near} too near to it, {straight} "
+            "straight ahead, the others not free"
         )
         return Problem(number, seed, scene, start, none, NO_GOAL, why)
 
@@ -125,6 +160,22 @@ class ProblemMaker:
         others = others[np.abs(others - q).max(axis=1, initial=0.0) > 0.04]
         others = others[scene.checker.configurations_valid(others)] if len(others) else others
         return np.concatenate([q[None], others[: recipe.draw.solutions - 1]])
+
+    def _drawn(self, rng, scene):
+        """(K, dof) configurations, up to BLOCK: uniform, or with the tool in the places of the scene."""
+        if scene.near is None:
+            return self._uniform(rng, BLOCK)
+        if not len(scene.near):
+            return self._pool[:0]
+        q = self._pool[rng.choice(scene.near, BLOCK)]
+        q, robot = q + rng.uniform(-JITTER, JITTER, q.shape) * self._spread, self.recipe.robot
+        q = inside(q.clip(robot.lower, robot.upper), robot)
+        return q[_in_places(self._tips(q), scene)]
+
+    def _tips(self, q):
+        """(N, 3) where the tool is at q (N, dof), in the root frame."""
+        robot, link = self.recipe.robot, self._link
+        return attached(robot.frame_poses(q), int(robot.link_frame[link]), robot.T_frame_link[link])[:, :3, 3]
 
     def _uniform(self, rng, count):
         """(count, dof) uniform within the limits, float32 numbers."""
@@ -150,7 +201,16 @@ def inside(q: np.ndarray, robot) -> np.ndarray:
     return np.where(narrow < robot.lower, np.nextafter(narrow, np.float32(np.inf)), narrow).astype(np.float64)
 
 
+def _in_places(points, scene):
+    """(N,) bool: which of some points (N, 3) are in a place of a scene?"""
+    low, high, turn, origin = scene.places
+    local = ((points - origin) @ turn)[:, None]
+    return ((local > low) & (local < high)).all(axis=2).any(axis=1)
+
+
 def _why(scene, block):
     """What the first of some configurations meets, in words."""
+    if not len(block):
+        return "its tool comes to no place of the furniture"
     pairs = scene.checker.colliding_pairs(block[0])
     return f"in one of them '{pairs[0][0]}' meets '{pairs[0][1]}'" if pairs else "they do not keep the margin"

@@ -8,12 +8,13 @@ one, goes to a worker once. A piece whose worker fails is given to another worke
 
 import functools
 import hashlib
+import math
 import multiprocessing
 import os
 import queue
 import signal
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,8 @@ from . import worker
 from .progress import Progress, told
 
 AHEAD = 2  # pieces for each worker that it has or that wait for it
+KEPT = 4  # pieces for each worker of a stream that it has, or that wait for an earlier one
+LEAST_ON_CUDA = 32  # problems of a piece: a device has many at work at once
 ROUNDS = 2  # pieces of one size that there would be for each worker, if what is left were cut into such
 TRIES = 2  # of a piece
 MOST_LEFT = 100  # times that a worker leaves a piece to others, about 5 s
@@ -39,6 +42,7 @@ class Split:
     answer: answer(piece, device) -> what comes back, which can be pickled; a function of a module
     shared: objects that many pieces refer to
     least: problems of a piece, but for the last one
+    size: size(first) -> problems of the piece that begins there; None: they become smaller, as workers become free
     lent: may the threads of this process use the caller's objects, several at once? Else each has copies
     """
 
@@ -48,6 +52,7 @@ class Split:
     answer: Callable[[Any, str], Any]
     shared: tuple = ()
     least: int = 1
+    size: Callable[[int], int] | None = None
     lent: bool = False
 
 
@@ -80,13 +85,27 @@ def spread(
     Raises what a worker raised, if that is an error of this package; WorkerError where a worker died, or where two
     failed with the same piece; SettingsError for what is no executor, or cannot be sent to a worker.
     """
+    return list(_opened(split, executor, devices).run(progress, math.inf))
+
+
+def stream(
+    split: Split, executor: Executor | None, devices: str | Sequence[str], progress: Progress | None = None
+) -> Iterator:
+    """Do all of the work -> the answers of the pieces, in the order of the problems, while later ones are worked on.
+
+    Arguments and errors as of `spread`. A few answers are kept for each worker, where an earlier one is late.
+    """
+    return _opened(split, executor, devices).run(progress, KEPT)
+
+
+def _opened(split, executor, devices):
     lent, names = executor is None and split.lent, _names(devices)
     if executor is None:
         resolved = resolve_devices(names)
         executor, names = _threads(resolved, os.getpid()), tuple(dict.fromkeys(resolved))
     if not callable(getattr(executor, "submit", None)):
         raise SettingsError(f"executor is {shown(executor)}; allowed: a concurrent.futures.Executor")
-    return _Spread(split, executor, names, lent).run(progress)
+    return _Spread(split, executor, names, lent)
 
 
 def devices_of(devices: str | Sequence[str] | None, own: str) -> tuple[str, ...]:
@@ -94,6 +113,11 @@ def devices_of(devices: str | Sequence[str] | None, own: str) -> tuple[str, ...]
     if devices is None:
         return ("cpu",) if own == "cpu" else (ALL_CUDA,)
     return _names(devices)
+
+
+def least_on(devices: Sequence[str]) -> int:
+    """How many problems a piece has at least, of those of which a CUDA device works on many at once."""
+    return 1 if set(devices) == {"cpu"} else LEAST_ON_CUDA
 
 
 def _names(devices):
@@ -127,7 +151,7 @@ def workers_of(executor: Any) -> int:
 
 
 class _Spread:
-    """One call of `spread`."""
+    """One call of `spread` or `stream`."""
 
     def __init__(self, split: Split, executor: Any, devices: tuple[str, ...], lent: bool) -> None:
         self._split, self._executor, self._devices, self._lent = split, executor, devices, lent
@@ -136,27 +160,35 @@ class _Spread:
         self._next, self._given = 0, 0  # the first problem that was not given out; how many pieces were
         self._again: deque[_Piece] = deque()
         self._open: dict[Future, _Piece] = {}
-        self._answers: dict[int, Any] = {}  # by the piece's first problem
+        self._answers: dict[int, tuple[int, Any]] = {}  # by the piece's first problem: the next one's, the answer
         self._workers: set[str] = set()  # names of those that have answered
         self._processes: dict[int | None, Any] = {}  # of a pool, by their numbers
 
-    def run(self, progress: Progress | None) -> list:
+    def run(self, progress: Progress | None, kept: float) -> Iterator:
+        """The answers in their order. kept: pieces for each worker that it has, or that wait for an earlier one"""
+        turn = 0
         try:
             with told(self._split.what, self._split.count, progress) as add:
-                while self._give_out():
+                while self._give_out(kept):
                     for future in wait(self._open, return_when=FIRST_COMPLETED).done:
                         piece = self._open.pop(future)
                         if self._take(future, piece):
                             add(piece.last - piece.first)
+                    while turn in self._answers:
+                        turn, answer = self._answers.pop(turn)
+                        yield answer
         finally:
             for future in self._open:
                 future.cancel()
-        return [self._answers[first] for first in sorted(self._answers)]
 
-    def _give_out(self):
+    def _give_out(self, kept):
         """Keep the workers busy -> is anything under way?"""
         workers = workers_of(self._executor)
-        while len(self._open) < AHEAD * workers and (piece := self._next_piece(workers)):
+        while (
+            len(self._open) < AHEAD * workers
+            and len(self._open) + len(self._answers) < kept * workers
+            and (piece := self._next_piece(workers))
+        ):
             self._submit(piece, piece.with_shared or self._given < workers)
         return bool(self._open)
 
@@ -164,7 +196,8 @@ class _Spread:
         left = self._split.count - self._next
         if self._again or not left:
             return self._again.popleft() if self._again else None
-        first, size = self._next, max(self._split.least, -(-left // (ROUNDS * workers)))
+        first, size_of = self._next, self._split.size
+        size = size_of(first) if size_of else max(self._split.least, -(-left // (ROUNDS * workers)))
         self._next = min(first + size, self._split.count)
         return _Piece(first, self._next)
 
@@ -191,7 +224,7 @@ class _Spread:
             raise self._broken(piece, error) from error
         self._workers.add(outcome.worker)
         if outcome.ended == worker.DONE:
-            self._answers[piece.first] = outcome.value
+            self._answers[piece.first] = piece.last, outcome.value
             return True
         if outcome.ended == worker.REFUSED:
             raise type(outcome.value)(f"worker {outcome.worker}: {outcome.value}") from outcome.value

@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ...distributed.executors import Split, devices_of, spread
+from ...distributed.executors import Split, devices_of, least_on, spread
 from ...distributed.progress import Progress
 from ..maps.grid_map import GridMap
 from ..paths import PathSet, check_words, step_bits
 from .fields import Exact
 from .settings import Settings
-
-LEAST_ON_CUDA, LEAST_ON_CPU = 16, 1  # goals of a piece
 
 
 class SharedMap:
@@ -54,8 +52,7 @@ def plan_spread(
         agents = order[firsts[first] : firsts[last]]
         return shared, starts[agents], goals[agents]
 
-    least = LEAST_ON_CPU if set(names) == {"cpu"} else LEAST_ON_CUDA
-    split = Split("goals", len(keys), cut, _plan, (shared,), least)
+    split = Split("goals", len(keys), cut, _plan, (shared,), least_on(names))
     return _joined(spread(split, executor, names, progress), starts, order, grid)
 
 

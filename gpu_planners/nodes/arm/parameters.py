@@ -44,7 +44,6 @@ class NodeRrtConnect(RrtConnectSettings):
 class ArmParameters(NodeParameters):
     """Parameters of the node arm_planner."""
 
-    several_devices = True
     device: str = changed(
         NodeParameters,
         "device",

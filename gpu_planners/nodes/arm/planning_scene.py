@@ -17,11 +17,10 @@ from gpu_planners_msgs.srv import PlanMotion
 from ...arm import CollisionChecker, CollisionWorld, MotionCheck, RobotModel, load_urdf
 from ...arm.collision.scene_file import fixed_frames, load_scene
 from ...arm.geometry.bricks import Bricks
-from ...device import resolve_devices
 from ...errors import ObstacleError
 from ..common.request_error import RequestError, check_count
 from ..common.transforms import Transforms
-from ..common.worker import seat
+from ..common.worker import device_of_seat, seat
 from . import codes as error_codes
 from .frames import RobotFrames
 from .marker_objects import check_markers, marker_object, obstacle_name
@@ -233,12 +232,6 @@ class PlanningScene:
             group=values.group or None,
             fixed=fixed,
         )
-
-
-def device_of_seat(devices: str) -> str:
-    """The one of several devices, a text with commas, that belongs to the thread of the worker that calls it."""
-    named = resolve_devices(devices)
-    return named[seat() % len(named)]
 
 
 def _deletes(marker, one):

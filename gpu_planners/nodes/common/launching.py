@@ -23,7 +23,7 @@ def usual_arguments(planner: str, frame_text: str, rviz: str = "false") -> dict[
         "log_level": ("info", "debug, info, warn, error or fatal"),
         "rviz": (rviz, "Start RViz with the planner's view: true or false"),
         "fixed_frame": ("", frame_text),
-        "device": ("", "auto, cpu, cuda or cuda:N"),
+        "device": ("", "auto, cpu, cuda, cuda:N, or several with commas between them"),
     }
 
 

@@ -6,7 +6,7 @@ A wrong value is refused with a text that names it, when the node starts and whi
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
 from rclpy.node import Node
@@ -23,13 +23,13 @@ Kind = TypeVar("Kind", bound=Described)
 
 @dataclass(frozen=True)
 class NodeParameters(Described):
-    """Base of a node's parameters.
+    """Base of a node's parameters."""
 
-    several_devices: may `device` name several?
-    """
-
-    several_devices: ClassVar[bool] = False
-    device: str = setting("auto", "Where to compute: auto, cpu, cuda or cuda:N")
+    device: str = setting(
+        "auto",
+        "Where to compute: auto, cpu, cuda or cuda:N, cuda:all, or several with commas between them; of several, each "
+        "request that plans is answered on the first that is free",
+    )
     max_waiting: int = setting(
         1000, "Most requests that wait; one more is answered at once, and not begun", 1, 1_000_000
     )
@@ -37,11 +37,14 @@ class NodeParameters(Described):
     def __post_init__(self) -> None:
         super().__post_init__()
         try:
-            devices = resolve_devices(self.device)
+            resolve_devices(self.device)
         except DeviceError as error:
             raise SettingsError(f"parameter 'device': {error}") from error
-        if len(devices) > 1 and not self.several_devices:
-            raise SettingsError(f"parameter 'device' is {self.device!r}; allowed: one device, this node plans on one")
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The names of the devices, one or more; the CPU may be there several times."""
+        return resolve_devices(self.device)
 
     @classmethod
     def label(cls, name: str) -> str:

@@ -1,10 +1,10 @@
 """What the planning nodes are: one worker that plans, services and actions that it answers, compiling."""
 
+import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
-from ...device import resolve_devices
 from .base_node import BaseNode
 from .compiling import Background, is_compiled
 from .diagnostics import OK, WARN
@@ -20,15 +20,18 @@ class PlannerNode(BaseNode):
     """Base of the planning nodes. Callbacks only hand on what arrives; the worker's threads own what is planned on, and
     start when the node is complete.
 
-    Arguments as of BaseNode.
+    Arguments as of BaseNode. first_apart: as Worker takes it
     """
+
+    first_apart: ClassVar[bool] = False
 
     def __init__(self, name: str, parameters: type[NodeParameters], waiting_for: str, **options: Any) -> None:
         super().__init__(name, parameters, waiting_for, **options)
         self._requests, self._last_answer = 0, ""
         self._worker = Worker(
-            self._state.fail, lambda: self._values.max_waiting, lambda: len(resolve_devices(self._values.device))
+            self._state.fail, lambda: self._values.max_waiting, lambda: len(self._values.devices), self.first_apart
         )
+        self._lock = threading.RLock()  # of what requests that are answered beside each other share
         self._background = Background(self._take_compiled)
         self._settled: set[str] = set()  # what was compiled in the background, or could not be
 
@@ -40,9 +43,14 @@ class PlannerNode(BaseNode):
         """Offer a service; arguments as of QueuedService."""
         QueuedService(self, self._worker, kind, name, answer, *more, **options)
 
-    def act(self, kind: Any, name: str, answer: Callable[..., Any], *more: Callable[..., Any]) -> QueuedAction:
+    def act(self, kind: Any, name: str, answer: Callable[..., Any], *more: Any, **options: Any) -> QueuedAction:
         """Offer an action; arguments as of QueuedAction."""
-        return QueuedAction(self, self._worker, kind, name, answer, *more)
+        return QueuedAction(self, self._worker, kind, name, answer, *more, **options)
+
+    def _count(self) -> None:
+        """Count a request; from any thread of the worker."""
+        with self._lock:
+            self._requests += 1
 
     def _get_ready(self, compile_it: Callable[[], str]) -> tuple[str, float]:
         """Compile or load what requests need -> the device, seconds taken"""

@@ -97,6 +97,7 @@ class QueuedAction:
     answer: called on the worker with the goal's handle for (result, whether it succeeded), or Longer; may raise
     refused: called with what was raised for the result; its text is logged by whoever makes it
     cancelled: the result of a goal that was cancelled
+    beside: as of QueuedService
     """
 
     def __init__(
@@ -108,8 +109,9 @@ class QueuedAction:
         answer: Callable[[Any], tuple[Any, bool] | Longer],
         refused: Callable[[Exception], Any],
         cancelled: Callable[[], Any],
+        beside: bool = False,
     ) -> None:
-        self._worker, self._name, self._answer = worker, name, answer
+        self._worker, self._name, self._answer, self._beside = worker, name, answer, beside
         self._refused, self._cancelled = refused, cancelled
         self._open: dict[bytes, Any] = {}  # by goal: its Request, or Longer, while it is not answered
         self._outcomes: dict[bytes, tuple[Any, bool]] = {}
@@ -127,7 +129,10 @@ class QueuedAction:
         with self._lock:
             self._open[key] = None
         request = self._worker.ask(
-            self._name, lambda: self._run(goal), lambda error: self._end(goal, (self._refused(error), False))
+            self._name,
+            lambda: self._run(goal),
+            lambda error: self._end(goal, (self._refused(error), False)),
+            self._beside,
         )
         with self._lock:
             if key in self._open and self._open[key] is None:

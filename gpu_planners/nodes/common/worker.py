@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ...device import resolve_devices
 from .request_error import NotBegunError, error_text
 
 Job = Callable[[], Any]
@@ -17,6 +18,12 @@ _here = threading.local()
 def seat() -> int:
     """The number of the worker's thread that calls it, from 0; 0 on any other thread."""
     return getattr(_here, "seat", 0)
+
+
+def device_of_seat(devices: str) -> str:
+    """The one of several devices, a text with commas, that belongs to the thread of the worker that calls it."""
+    named = resolve_devices(devices)
+    return named[seat() % len(named)]
 
 
 class Request:
@@ -46,6 +53,7 @@ class Worker:
     on_failure: called on that thread with the text of a failed change
     most_waiting: how many requests may wait, all lines together
     seats: how many threads may answer requests at once; asked when a request comes
+    first_apart: of several threads, the first one leaves requests that may run beside others to those others
     """
 
     def __init__(
@@ -53,9 +61,12 @@ class Worker:
         on_failure: Callable[[str], None],
         most_waiting: Callable[[], int] = lambda: 1000,
         seats: Callable[[], int] = lambda: 1,
+        first_apart: bool = False,
     ) -> None:
         self._on_failure, self._most_waiting, self._seats = on_failure, most_waiting, seats
+        self._first_apart = first_apart
         self._changes: collections.deque[tuple[int, Job]] = collections.deque()
+        self._asides: collections.deque[Job] = collections.deque()
         self._lines: dict[str, collections.deque[Request]] = {}
         self._latest = -1  # number of the latest change
         self._until = -1  # of the latest one when the last request began: those up to it are made before the next
@@ -80,6 +91,17 @@ class Worker:
             if not self._stopping:
                 self._latest += 1
                 self._changes.append((self._latest, lambda: self._report(job, arguments)))
+                self._wake.notify_all()
+
+    def do_aside(self, job: Callable[..., Any], *arguments: Any) -> None:
+        """Queue a change of what no request beside others reads: where there are several threads it runs on the first
+        one, and does not wait for such requests."""
+        if self._seats() == 1:
+            self.do(job, *arguments)
+            return
+        with self._wake:
+            if not self._stopping:
+                self._asides.append(lambda: self._report(job, arguments))
                 self._wake.notify_all()
 
     def ask(self, line: str, job: Job, refuse: Callable[[NotBegunError], Any], beside: bool = False) -> Request:
@@ -146,6 +168,7 @@ class Worker:
         with self._wake:
             self._stopping, left = True, self._take_requests()
             self._changes.clear()
+            self._asides.clear()
             self._wake.notify_all()
         for request in left:
             request.refuse(NotBegunError(ENDING))
@@ -202,11 +225,15 @@ class Worker:
         if self._alone:
             return None
         due = self._changes and (line is None or self._changes[0][0] <= max(self._until, line[0].after))
-        if due or (line and not line[0].beside):
+        alone = due or (line and not line[0].beside)
+        if number == 0 and self._asides and (self._beside or not alone):
+            self._beside += 1
+            return self._asides.popleft()
+        if alone:
             if number > 0 or self._beside:
                 return None
             self._alone = True
-        elif line is None or number >= self._open:
+        elif line is None or not self._first_seat <= number < self._open:
             return None
         else:
             self._beside += 1
@@ -217,6 +244,11 @@ class Worker:
         self._lines[name] = self._lines.pop(name)  # at the end now: the next turn is another's
         self._under_way[number] = line.popleft()
         return self._under_way[number].job
+
+    @property
+    def _first_seat(self):
+        """The first thread that takes requests that may run beside others."""
+        return int(self._first_apart and self._open > 1)
 
     def _report(self, job, arguments):
         try:

@@ -1,7 +1,8 @@
 """The node fleet_planner: agents on one map that never collide, step by step for life or once by a service.
 
-Callbacks only hand on what arrives. One worker thread owns the map, the fleet and all planning. A step begins when it
-is due and every agent has done the last one; agents that do not tell so in time stand, and others go around them.
+Callbacks only hand on what arrives. A worker owns the map, the fleet and all planning: with several devices its first
+thread moves the fleet, and the others answer requests meanwhile. A step begins when it is due and every agent has done
+the last one; agents that do not tell so in time stand, and others go around them.
 """
 
 import math
@@ -36,6 +37,8 @@ LEAST_S, MOST_S = 0.005, 0.05  # between two of them
 class FleetPlannerNode(PlannerNode):
     """The node; options: as rclpy.node.Node takes them."""
 
+    first_apart = True
+
     def __init__(self, **options: Any) -> None:
         super().__init__("fleet_planner", FleetParameters, "a map", **options)
         self._scene, self._frames = MapScene(self._values, lambda: self.get_clock().now().to_msg()), Frames(self)
@@ -49,7 +52,7 @@ class FleetPlannerNode(PlannerNode):
             self, self._worker, self._state, self._fleet, self._frames, lambda: self._scene.frame, self._look
         )
         self._maps = TopicMaps(self, self._values, self._worker, self._state, self._scene, self._take_map)
-        self.serve(PlanFleet, "~/plan_fleet", self._answer, self._refusal)
+        self.serve(PlanFleet, "~/plan_fleet", self._answer, self._refusal, beside=True)
         period = float(np.clip(self._values.step_s / LOOKS, LEAST_S, MOST_S))
         self.create_timer(period, self._look_soon, clock=steady_clock())
         for missing in filter(None, (self._frames.missing, self._maps.missing)):
@@ -90,10 +93,15 @@ class FleetPlannerNode(PlannerNode):
         self._state.say(OK, "ready")
 
     def _warm_up(self):
-        """Compile what steps need, on the present map -> the device"""
+        """Compile what steps and requests need, on the present map -> the devices"""
+        for device in dict.fromkeys(self._values.devices):
+            self._use(device)
+        return ", ".join(self._values.devices)
+
+    def _use(self, device):
         values, grid = self._values, self._grid
         free = np.argwhere(~grid.blocked)
-        planner = FleetPlanner(grid, values.motion, values.device, values.fleet)
+        planner = FleetPlanner(grid, values.motion, device, values.fleet)
         if len(free):
             planner.start(free[:1])
             planner.step(free[-1:])
@@ -101,14 +109,13 @@ class FleetPlannerNode(PlannerNode):
             planner.update(free[-1:, 0], free[-1:, 1], 1)
             planner.step(free[-1:], budget_s=1e-6)
             planner.solve(free[:1], free[-1:], time_limit_s=0.1, headings=[0])
-        return planner.device
 
     # ------------------------------------------------------------------------------------------------ steps
 
     def _look_soon(self):
         if not self._queued and self._fleet.due_from <= self._told.now():
             self._queued = True
-            self._worker.do(self._look)
+            self._worker.do_aside(self._look)
 
     def _look(self):
         """Begin the next step if it is due."""
@@ -149,11 +156,12 @@ class FleetPlannerNode(PlannerNode):
         return self._told_of(PlanFleet.Response(code=codes.code_of(error), message=error_text(error)))
 
     def _told_of(self, response):
-        self._requests, self._last_answer = self._requests + 1, f"code {response.code}: {response.message}"
+        self._count()
+        self._last_answer = text = f"code {response.code}: {response.message}"
         if response.code == codes.NONE:  # rclpy wants a call of its own for each severity
-            self.get_logger().info(f"plan_fleet: {self._last_answer}")
+            self.get_logger().info(f"plan_fleet: {text}")
         else:
-            self.get_logger().warning(f"plan_fleet: {self._last_answer}")
+            self.get_logger().warning(f"plan_fleet: {text}")
         return response
 
     def _facts(self):

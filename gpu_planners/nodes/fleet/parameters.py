@@ -8,7 +8,7 @@ import numpy as np
 from ...grid import FleetPlanner, GridMap
 from ...grid.fleet.motion import MOTIONS
 from ...grid.fleet.settings import Settings as FleetSettings
-from ...settings import setting
+from ...settings import changed, setting
 from ..common.map_parameters import MapParameters
 
 
@@ -16,6 +16,12 @@ from ..common.map_parameters import MapParameters
 class FleetParameters(MapParameters):
     """Parameters of the node fleet_planner."""
 
+    device: str = changed(
+        MapParameters,
+        "device",
+        text="Where to compute: auto, cpu, cuda or cuda:N, cuda:all, or several with commas between them; the first of "
+        "several moves the fleet, and each request to ~/plan_fleet is answered on whichever other is free",
+    )
     motion: str = setting(
         "turning",
         "four: agents move along the map's axes; turning: they have a heading, move ahead and turn on the spot",
@@ -51,7 +57,11 @@ class FleetParameters(MapParameters):
     )
     max_agents: int = setting(100_000, "Most agents of the fleet, or of a request", 1, 2**31 - 1)
     time_limit_s: float = setting(
-        5.0, "Planning time of requests that give none; steps wait meanwhile", 0.001, 3600.0, unit="seconds"
+        5.0,
+        "Planning time of requests that give none; with one device steps wait meanwhile",
+        0.001,
+        3600.0,
+        unit="seconds",
     )
     marker_rate: float = setting(2.0, "How often ~/markers is published at most", 0.01, 100.0, unit="per second")
     marker_agents: int = setting(5000, "Most agents that ~/markers shows, spread evenly", 0, 10_000_000)

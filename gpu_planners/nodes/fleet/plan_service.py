@@ -1,6 +1,6 @@
 """Answers PlanFleet requests: conversion, one call of the planner, what came out for each agent.
 
-Everything here runs on the worker thread.
+Everything here runs on the worker's threads, which may answer requests beside each other.
 """
 
 import math
@@ -18,6 +18,7 @@ from ..common.frames import Frames
 from ..common.map_messages import Poses, as_array, poses_of
 from ..common.map_scene import MapScene
 from ..common.request_error import RequestError, check_count, error_text
+from ..common.worker import device_of_seat, seat
 from .conversions import timed_paths, yaws_of
 from .parameters import FleetParameters
 from .places import Places, coarser
@@ -40,24 +41,26 @@ OF_STATUS = {  # of a FleetPlan's agents: code, text
 
 
 class Solver:
-    """The planner of requests: another one than that of the running fleet, made anew for each map and its settings.
+    """The planners of requests, one for each thread of the worker: others than that of the running fleet, made anew for
+    each map and its settings.
 
     scene: the map; its tiles are those that the parameter tile_size says
     """
 
     def __init__(self, scene: MapScene) -> None:
         self._scene = scene
-        self._key: Any = None
-        self._planner: Any = None
+        self._planners: dict[int, tuple[Any, Any]] = {}  # by thread: what it was made for, the planner
 
     def planner(self, values: FleetParameters) -> Any:
-        """The FleetPlanner on the present map; RequestError while there is none."""
+        """The FleetPlanner of the thread that calls this, on the present map; RequestError while there is none."""
         grid = self._scene.require_map()
         key = grid, values.tile_size, values.fleet, values.device
-        if self._key is None or key[0] is not self._key[0] or key[1:] != self._key[1:]:
+        known, planner = self._planners.get(seat(), ((), None))
+        if planner is None or key[0] is not known[0] or key[1:] != known[1:]:
             tiles = coarser(grid, values.tile_size)
-            self._planner, self._key = FleetPlanner(tiles, values.motion, values.device, values.fleet), key
-        return self._planner
+            planner = FleetPlanner(tiles, values.motion, device_of_seat(values.device), values.fleet)
+            self._planners[seat()] = key, planner
+        return planner
 
 
 def answer(

@@ -82,7 +82,7 @@ class FleetPublishers:
 
     def _look(self):
         if self._wants_markers() or self._wants_map():
-            self._worker.do(self._publish_pending)
+            self._worker.do_aside(self._publish_pending)
 
     def _wants_markers(self):
         return self._picture is not None and self._markers.get_subscription_count()

@@ -71,7 +71,7 @@ class RunningFleet:
     def configure(self, values: FleetParameters) -> None:
         """Take other parameters."""
         before, self._values = self._values, values
-        if self._grid is None or (before.fleet, before.device) == (values.fleet, values.device):
+        if self._grid is None or (before.fleet, before.devices[0]) == (values.fleet, values.devices[0]):
             return
         try:
             self._open()
@@ -91,7 +91,7 @@ class RunningFleet:
     def _open(self):
         """A planner for the map as it is; all agents look for a place anew."""
         values = self._values
-        self.planner = FleetPlanner(self._grid, values.motion, values.device, values.fleet)
+        self.planner = FleetPlanner(self._grid, values.motion, values.devices[0], values.fleet)
         self.places = Places(self._grid, values.fleet.size)
         self._waiting |= {id: self._agents[number].copy() for id, number in self._number.items()}
         for agent in self._waiting.values():

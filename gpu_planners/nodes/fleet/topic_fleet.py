@@ -104,7 +104,7 @@ class TopicFleet:
             return
         if not self._queued:
             self._queued = True
-            self._worker.do(self._take)
+            self._worker.do_aside(self._take)
 
     def _take(self):
         self._queued = False

@@ -1,6 +1,6 @@
 """Plans for agents given as poses: conversion, one call of the planner, what is said about the outcome.
 
-Everything here runs on the worker thread, which the scene belongs to.
+Everything here runs on the worker's threads, which the scene belongs to.
 """
 
 import gc
@@ -13,7 +13,6 @@ from std_msgs.msg import Header
 
 from gpu_planners_msgs.srv import PlanAgents
 
-from ...device import resolve_device
 from ...grid import AgentStatus, BlockPlanner, GridMap, PathSet
 from ..common import map_codes as codes
 from ..common.compiling import say_compiled
@@ -148,30 +147,33 @@ def _check_poses(poses, values):
     check_count("poses in the paths of path_agents", poses, "max_path_poses", values, codes.INVALID_REQUEST)
 
 
-def kind_of(algorithm: str, grid: GridMap, values: GridParameters) -> str:
-    """What texts and the cache call the compiled code of an algorithm on maps of a kind."""
-    costs, device = "uniform costs" if grid.uniform_cost else "costs", resolve_device(values.device).partition(":")[0]
-    return f"algorithm {algorithm}, {grid.connectivity}-connected, {costs}, blocks of {values.block_size}, on {device}"
+def kind_of(algorithm: str, grid: GridMap, block_size: int, device: str) -> str:
+    """What texts and the cache call the compiled code of an algorithm on maps of a kind. device: as resolved"""
+    costs, kind = "uniform costs" if grid.uniform_cost else "costs", device.partition(":")[0]
+    return f"algorithm {algorithm}, {grid.connectivity}-connected, {costs}, blocks of {block_size}, on {kind}"
 
 
 def warm_up(scene: GridScene, values: GridParameters, algorithm: str) -> str:
-    """Compile or load what requests and changes of the map need, by small ones on the present map -> the device."""
-    planner, grid = scene.planner(algorithm), scene.require_map()
-    _use(planner, grid)
-    say_compiled(kind_of(algorithm, grid, values))
+    """Compile or load what requests and changes of the map need, by small ones on the present map -> the devices."""
+    planners, grid = scene.planners(algorithm), scene.require_map()
+    for planner in planners:
+        _use(planner, grid)
+        say_compiled(kind_of(algorithm, grid, values.block_size, planner.device))
     gc.collect()
     gc.freeze()  # the compiler's objects stay: to look through them again takes a fifth of a second
-    return planner.device
+    return ", ".join(planner.device for planner in planners)
 
 
-def compile_algorithm(algorithm: str, connectivity: int, uniform_cost: bool, values: GridParameters) -> None:
-    """Compile what requests to an algorithm need on maps of a kind, by small ones on a small map."""
+def compile_algorithm(
+    algorithm: str, connectivity: int, uniform_cost: bool, values: GridParameters, device: str
+) -> None:
+    """Compile what requests to an algorithm need on maps of a kind and a device, by small ones on a small map."""
     costs = np.ones((64, 64), np.uint8)
     costs[0, 0] = 1 if uniform_cost else 2
     grid = GridMap(costs, connectivity)
     settings = values.algorithm_settings(algorithm)
-    _use(BlockPlanner(grid, algorithm, values.block_size, values.device, settings), grid)
-    say_compiled(kind_of(algorithm, grid, values))
+    _use(BlockPlanner(grid, algorithm, values.block_size, device, settings), grid)
+    say_compiled(kind_of(algorithm, grid, values.block_size, device))
 
 
 def _use(planner, grid):

@@ -65,7 +65,7 @@ def offer_actions(node: PlannerNode, plan_route: PlanRoute) -> str:
             ("compute_path_to_pose", nav2.ComputePathToPose),
             ("compute_path_through_poses", nav2.ComputePathThroughPoses),
         ):
-            node.act(kind, name, *answers(node, name, kind, plan_route))
+            node.act(kind, name, *answers(node, name, kind, plan_route), beside=True)
     return missing
 
 
@@ -116,7 +116,7 @@ def offer_is_path_valid(node: PlannerNode, invalid_poses: Callable[[Path], list[
         node.get_logger().warning(f"is_path_valid: {error_text(error)}")
         return nav2.IsPathValid.Response(is_valid=False)
 
-    node.serve(nav2.IsPathValid, "is_path_valid", answer, refused)
+    node.serve(nav2.IsPathValid, "is_path_valid", answer, refused, beside=True)
     return ""
 
 

@@ -1,7 +1,7 @@
 """The node grid_planner: parameters, topics, services and Nav2's action around the library of gpu_planners.grid.
 
-Callbacks only hand on what arrives. One worker thread owns the map and does all planning (CUDA contexts belong to one
-thread): a map published before a request is the one that is planned on. Updates that come in a burst are taken as one.
+Callbacks only hand on what arrives. A worker owns the map and does all planning, on a thread for each device: a map
+published before a request is the one that is planned on. Updates that come in a burst are taken as one.
 """
 
 import sys
@@ -54,8 +54,8 @@ class GridPlannerNode(PlannerNode):
             self._open_maps()
         else:
             self._state.say(WARN, "unconfigured")
-        self.serve(PlanAgents, "~/plan_agents", self._answer, self._refusal)
-        self.serve(GetPlan, "~/get_plan", self._get_plan, self._no_plan)
+        self.serve(PlanAgents, "~/plan_agents", self._answer, self._refusal, beside=True)
+        self.serve(GetPlan, "~/get_plan", self._get_plan, self._no_plan, beside=True)
         for text in (
             self._frames.missing,
             nav2.offer_actions(self, self._nav2_route),
@@ -69,8 +69,8 @@ class GridPlannerNode(PlannerNode):
     def serve(self, kind: Any, name: str, answer: Any, *more: Any, **options: Any) -> None:
         super().serve(kind, name, self._lifecycle.gated(answer), *more, **options)
 
-    def act(self, kind: Any, name: str, answer: Any, *more: Any) -> QueuedAction:
-        return super().act(kind, name, self._lifecycle.gated(answer), *more)
+    def act(self, kind: Any, name: str, answer: Any, *more: Any, **options: Any) -> QueuedAction:
+        return super().act(kind, name, self._lifecycle.gated(answer), *more, **options)
 
     def _open_maps(self, _: str = "") -> None:
         self._maps = TopicMaps(self, self._values, self._worker, self._state, self._scene, self._get_ready_for)
@@ -117,7 +117,7 @@ class GridPlannerNode(PlannerNode):
         if changed:
             self._outputs.show_map(grid, self._scene.map_header())
             self._agents.plan_again()
-            self._worker.do(self._scene.planner, values.algorithm)  # takes the changes over before anybody asks
+            self._worker.do(self._scene.planners, values.algorithm)  # takes the changes over before anybody asks
 
     def _key(self, algorithm):
         values, grid = self._values, self._scene.grid
@@ -130,18 +130,21 @@ class GridPlannerNode(PlannerNode):
 
     def _prepare(self, algorithm):
         """Load an algorithm; one that was never used on this machine is compiled, while other requests go on."""
-        if algorithm not in ALGORITHMS or self._scene.grid is None or self._key(algorithm) in self._warm:
-            return
         grid, values = self._scene.grid, self._values
-        self._unless_compiled(
-            agent_planning.kind_of(algorithm, grid, values),
-            agent_planning.compile_algorithm,
-            algorithm,
-            grid.connectivity,
-            bool(grid.uniform_cost),
-            values,
-        )
-        self._get_ready(lambda: self._load(algorithm))
+        with self._lock:
+            if algorithm not in ALGORITHMS or grid is None or self._key(algorithm) in self._warm:
+                return
+            for device in values.devices:
+                self._unless_compiled(
+                    agent_planning.kind_of(algorithm, grid, values.block_size, device),
+                    agent_planning.compile_algorithm,
+                    algorithm,
+                    grid.connectivity,
+                    bool(grid.uniform_cost),
+                    values,
+                    device,
+                )
+            self._get_ready(lambda: self._load(algorithm))
 
     def _plan(self, starts, goals, algorithm=""):
         algorithm = algorithm or self._values.algorithm
@@ -167,17 +170,18 @@ class GridPlannerNode(PlannerNode):
     def _answer(self, request, response):
         self._prepare(request.algorithm or self._values.algorithm)
         response, plan = agent_planning.answer(self._scene, self._frames, self._values, request, response)
-        self._requests += 1
+        self._count()
         if plan is None:
             return self._warned(response)
         response.message += f" (warning: {self._state.problem})" if self._state.problem else ""
         self._say(plan, "plan_agents")
-        self._outputs.show(plan, self._values)
+        with self._lock:
+            self._outputs.show(plan, self._values)
         return response
 
     def _refusal(self, error):
         """The response to a request that was not begun, or that failed."""
-        self._requests += 1
+        self._count()
         return self._warned(PlanAgents.Response(code=codes.code_of(error), message=error_text(error)))
 
     def _warned(self, response):
@@ -204,7 +208,7 @@ class GridPlannerNode(PlannerNode):
 
     def _route(self, start, goals, algorithm, tolerance):
         """nav_msgs/Path from a PoseStamped (None: from where the robot stands) through others."""
-        self._requests += 1
+        self._count()
         grid = self._scene.require_map()
         way = routes.way(self._frames, self._scene.frame, start, goals, self._values.robot_frame)
         way, moved = reached(grid, way, tolerance)
@@ -215,7 +219,7 @@ class GridPlannerNode(PlannerNode):
         return path
 
     def _blocked_ahead(self, path):
-        self._requests += 1
+        self._count()
         check_count("poses in the path", len(path.poses), "max_path_poses", self._values, codes.INVALID_REQUEST)
         blocked = routes.blocked_ahead(self._scene, self._frames, path, self._values.robot_frame)
         self._last_answer = f"is_path_valid: {len(blocked)} of {len(path.poses)} poses cannot be reached"

@@ -6,15 +6,14 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from ....device import kind_of, resolve_devices
-from ....distributed.executors import Split, devices_of, spread
+from ....distributed.executors import Split, devices_of, least_on, spread
 from ....distributed.progress import Progress
 from ..result import PlanningResult
 from .request import Whole
 from .settings import Settings
 
 MOST_SHARED = 1024  # checkers that each worker gets all of; of more, it gets those of its problems, and all robots
-LEAST_ON_CUDA, LEAST_ON_CPU = 32, 1  # problems of a piece: a device has many at work at once
-LEAST_ALIKE = 4096  # where CUDA devices are of one kind, and have equal parts of fewer
+LEAST_ALIKE = 4096  # problems of a piece where CUDA devices are of one kind, and have equal parts of fewer
 
 
 class Batch(NamedTuple):
@@ -45,7 +44,7 @@ def spread_batch(
     robots = list({id(checker.robot): checker.robot for checker in distinct}.values())
     names, count = devices_of(devices, distinct[0].device), len(batch.starts)
     names = resolve_devices(names) if executor is None else names
-    least, lanes = LEAST_ON_CPU if set(names) == {"cpu"} else LEAST_ON_CUDA, 1
+    least, lanes = least_on(names), 1
     if executor is None and "cpu" not in names and len(set(map(kind_of, names))) == 1:
         lanes = len(names)
         least = max(least, min(LEAST_ALIKE, -(-count // lanes)))
