@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 import running_node
 from node_harness import RunningNode, marker, request
 from test_arm_planner_node import WALLED_IN
