@@ -127,10 +127,9 @@ class CpuFields:
 
     def _make_new(self, request):
         """Make fields from nothing, by `front`; by rounds where it has no room."""
-        if self._fronts is None or self._fronts.members != self.members:
-            self._fronts = Fronts(self.shape, self.members)
+        self._fronts = self._fronts or Fronts(self.shape, len(self._scratch))
         goals, new = request.goals.copy(), [int(slot) for slot in request.new]
-        failed = self._fronts.make(self._map, self._arrays["values"], goals, new)
+        failed = self._fronts.make(self._map, self._arrays["values"], goals, new, self.members)
         goals[:, GOAL_USED] = 0
         goals[new, GOAL_USED] = 1
         directions = NO_DIRECTIONS if request.directions == NO_DIRECTIONS else ALL_DIRECTIONS

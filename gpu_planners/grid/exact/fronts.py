@@ -17,7 +17,11 @@ LINE = 64  # numbers between what two threads write: they would wait for each ot
 
 
 class Fronts:
-    """Makes the fields of one shape. room: offers, and tiles of a bucket, that a thread has memory for"""
+    """Makes the fields of one shape.
+
+    members: threads, at most
+    room: offers, and tiles of a bucket, that a thread has memory for
+    """
 
     def __init__(self, shape: FieldShape, members: int, room: int | None = None):
         tiles = math.prod(shape.padded)
@@ -26,7 +30,7 @@ class Fronts:
             offers = fresh = room
         buckets = self._buckets_for(shape, 255)
         chunks = -(-offers // (CHUNK - 1)) + 2 * LISTS * buckets
-        self.shape, self.members = shape, members
+        self.shape = shape
         self._search = front_function(shape.connectivity)
         self._tiles = np.empty((members, tiles), np.uint16)
         self._pool = np.empty((members, chunks * CHUNK), np.uint64)
@@ -49,33 +53,35 @@ class Fronts:
         longest = highest * (DIAGONAL_8 if shape.connectivity == 8 else 1)
         return 1 << ((longest >> (unit.bit_length() - 1)) + 2).bit_length()
 
-    def make(self, cost: np.ndarray, values: np.ndarray, goals: np.ndarray, slots: list[int]) -> list[int]:
-        """Make the fields of some slots. cost, values: of `ValueField`; goals: as of `Request`
+    def make(
+        self, cost: np.ndarray, values: np.ndarray, goals: np.ndarray, slots: list[int], members: int
+    ) -> list[int]:
+        """Make the fields of some slots. cost, values: of `ValueField`; goals: as of `Request`; members: threads to use
 
         -> slots for which there was no room: their values mean nothing
         """
         mask = self._buckets_for(self.shape, int(cost.max())) - 1
-        together = self.members > 1 and self._tiles_in_a_bucket(cost) >= LEAST_TOGETHER
-        alone = len(slots) // self.members * self.members if together else len(slots)
+        together = members > 1 and self._tiles_in_a_bucket(cost) >= LEAST_TOGETHER
+        alone = len(slots) // members * members if together else len(slots)
         failed: list[int] = []
 
         def work_alone(member):
-            for slot in slots[member : alone : self.members]:
+            for slot in slots[member:alone:members]:
                 front = self._front(cost, values[slot], mask, slice(member, member + 1))
                 if not self._search(self._tile(goals[slot]), front, self._worker(0, 1)):
                     failed.append(slot)
 
         if alone:
-            run_team(min(alone, self.members), work_alone)
+            run_team(min(alone, members), work_alone)
         for slot in slots[alone:]:
-            front = self._front(cost, values[slot], mask, slice(0, self.members))
+            front = self._front(cost, values[slot], mask, slice(0, members))
 
             def work(member, slot=slot, front=front):
-                there = self._search(self._tile(goals[slot]), front, self._worker(member, self.members))
+                there = self._search(self._tile(goals[slot]), front, self._worker(member, members))
                 if member == 0 and not there:
                     failed.append(slot)
 
-            run_team(self.members, work)
+            run_team(members, work)
         return failed
 
     def _worker(self, member, members):
