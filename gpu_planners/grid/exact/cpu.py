@@ -78,9 +78,8 @@ class CpuFields:
 
     @property
     def memory_bytes(self) -> int:
-        """What is kept, without the map."""
-        fronts = self._fronts.memory_bytes if self._fronts else 0
-        return fronts + sum(array.nbytes for array in self._arrays.values())
+        """What is kept of fields, without the map and what threads work with."""
+        return sum(array.nbytes for array in self._arrays.values())
 
     def set_map(self, grid: GridMap):
         """Take a map, before fields are made."""

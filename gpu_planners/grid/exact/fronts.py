@@ -41,11 +41,6 @@ class Fronts:
         self._notes = np.zeros((members + 2, NOTES + LINE), np.int64)[1:-1]
         self._memory = np.zeros(3 * LINE, np.int32)[LINE:-LINE]
 
-    @property
-    def memory_bytes(self) -> int:
-        """What is kept."""
-        return sum(array.nbytes for array in (self._tiles, self._pool, self._spare, self._fresh))
-
     @staticmethod
     def _buckets_for(shape, highest):
         """A power of two, with room for the longest step beside the bucket that is worked on."""
