@@ -10,6 +10,7 @@ by "spawn" or "forkserver" (multiprocessing.get_context, or the mp_context of a 
 or fork before planning.
 """
 
+import atexit
 import contextlib
 import fcntl
 import functools
@@ -29,6 +30,7 @@ from .errors import DeviceError, GpuPlannersError
 HOST_ONLY = ("nodes", "demo", "cli", "distributed", "datasets", "sim")  # packages that compile nothing
 SOON_S = 3.0  # loading compiled code takes less
 _loaded: set[tuple] = set()  # what this process has compiled or loaded
+_put_off = contextlib.ExitStack()  # what Numba would free on CUDA devices when Python ends
 _lost = ""  # what this process inherited from its parent by a fork and cannot use
 
 
@@ -231,6 +233,9 @@ def _keep_open(index: int) -> None:
     in others, and frees in it what is left when Python ends; and from the main thread it does so after Python has
     ended. Either may crash the end of a process (github.com/NVIDIA/cuda-python/issues/2743). So a thread that ends at
     once asks first, and the context is retained once more.
+
+    Devices of one kind share what Numba has compiled, and each would unload it when Python ends, the second one
+    what is gone. The driver frees it all with the process, so from then on Numba's cleaning up is put off.
     """
     from cuda.bindings import driver
     from numba import cuda
@@ -241,10 +246,20 @@ def _keep_open(index: int) -> None:
             error, _ = driver.cuDevicePrimaryCtxRetain(device)
         if error != driver.CUresult.CUDA_SUCCESS:
             raise DeviceError(f"device 'cuda:{index}' cannot be opened: {error.name}")
-        cuda.gpus[index].get_primary_context()
+        context = cuda.gpus[index].get_primary_context()
+        atexit.register(_put_off.enter_context, context.defer_cleanup())
 
     with ThreadPoolExecutor(1) as thread:
         thread.submit(open_it).result()
+
+
+def kind_of(device: str) -> str:
+    """The model of a CUDA device, "cuda:N"; or "cpu"."""
+    if device == "cpu":
+        return device
+    from numba import cuda
+
+    return str(cuda.gpus[int(device.removeprefix("cuda:"))].name)
 
 
 ALL_CUDA = "cuda:all"  # every CUDA device of the machine, in a list of devices

@@ -1,5 +1,6 @@
 """CUDA contexts stay open: who asks for them first, and who keeps them. The driver and Numba's CUDA are fakes."""
 
+import contextlib
 import sys
 import threading
 import types
@@ -28,7 +29,8 @@ def asked(monkeypatch):
         cuDeviceGet=lambda index: (good, f"device {index}"),
         cuDevicePrimaryCtxRetain=lambda which: (note(f"retain {which}"), (asked.error, None))[1],
     )
-    gpu = types.SimpleNamespace(get_primary_context=lambda: note("numba"))
+    context = types.SimpleNamespace(defer_cleanup=lambda: contextlib.nullcontext(note("put off")))
+    gpu = types.SimpleNamespace(get_primary_context=lambda: (note("numba"), context)[1])
     numba_cuda = types.SimpleNamespace(gpus=[gpu, gpu])
     monkeypatch.setitem(sys.modules, "cuda", types.SimpleNamespace())
     monkeypatch.setitem(sys.modules, "cuda.bindings", types.SimpleNamespace(driver=driver))
@@ -42,7 +44,7 @@ def asked(monkeypatch):
 def test_a_thread_that_ends_asks_first_and_the_process_retains_the_context(asked):
     for _ in range(2):
         device._keep_open(1)
-    assert [what for what, _ in asked] == ["retain device 1", "numba"]
+    assert [what for what, _ in asked] == ["retain device 1", "numba", "put off"]
     for _, thread in asked:
         assert thread is not threading.main_thread() and not thread.is_alive()
 

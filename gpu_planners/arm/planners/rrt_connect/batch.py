@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from operator import itemgetter
 from typing import NamedTuple
 
+from ....device import kind_of, resolve_devices
 from ....distributed.executors import Split, devices_of, spread
 from ....distributed.progress import Progress
 from ..result import PlanningResult
@@ -12,13 +14,14 @@ from .settings import Settings
 
 MOST_SHARED = 1024  # checkers that each worker gets all of; of more, it gets those of its problems, and all robots
 LEAST_ON_CUDA, LEAST_ON_CPU = 32, 1  # problems of a piece: a device has many at work at once
+LEAST_ALIKE = 4096  # where CUDA devices are of one kind, and have equal parts of fewer
 
 
 class Batch(NamedTuple):
     """A batch, or a part of one.
 
     starts, goals, checkers: a list each, with an entry for each problem
-    seed: of the first problem; of the next one, seed + 1
+    seeds: (n,), whichever integers
     whole: of the whole batch
     """
 
@@ -26,7 +29,7 @@ class Batch(NamedTuple):
     goals: list
     checkers: list
     settings: Settings
-    seed: int
+    seeds: Sequence[int]
     whole: Whole
 
 
@@ -40,23 +43,24 @@ def spread_batch(
     """Solve a batch as `solve_batch` says, by workers, each of which calls solve(part, device)."""
     distinct = list({id(checker): checker for checker in batch.checkers}.values())
     robots = list({id(checker.robot): checker.robot for checker in distinct}.values())
-    names = devices_of(devices, distinct[0].device)
+    names, count = devices_of(devices, distinct[0].device), len(batch.starts)
+    names = resolve_devices(names) if executor is None else names
+    least, lanes = LEAST_ON_CPU if set(names) == {"cpu"} else LEAST_ON_CUDA, 1
+    if executor is None and "cpu" not in names and len(set(map(kind_of, names))) == 1:
+        lanes = len(names)
+        least = max(least, min(LEAST_ALIKE, -(-count // lanes)))
+    # problems that are alike often follow each other: each lane has every so many
+    order = [i for lane in range(lanes) for i in range(lane, count, lanes)]
 
     def cut(first: int, last: int) -> Batch:
-        starts, goals, checkers = (each[first:last] for each in (batch.starts, batch.goals, batch.checkers))
-        return batch._replace(starts=starts, goals=goals, checkers=checkers, seed=batch.seed + first)
+        lists = batch.starts, batch.goals, batch.checkers, batch.seeds
+        starts, goals, checkers, seeds = ([each[i] for i in order[first:last]] for each in lists)
+        return batch._replace(starts=starts, goals=goals, checkers=checkers, seeds=seeds)
 
-    split = Split(
-        "problems",
-        len(batch.starts),
-        cut,
-        solve,
-        tuple(distinct if len(distinct) <= MOST_SHARED else robots),
-        LEAST_ON_CPU if set(names) == {"cpu"} else LEAST_ON_CUDA,
-        lent=True,
-    )
+    shared = tuple(distinct if len(distinct) <= MOST_SHARED else robots)
+    split = Split("problems", count, cut, solve, shared, least, lent=True)
     if executor is None:  # threads that pack scenes take turns, and would pack one twice
         for checker in distinct:
             _ = checker.packed_scene
-    parts = spread(split, executor, names, progress)
-    return [result for part in parts for result in part]
+    results = [result for part in spread(split, executor, names, progress) for result in part]
+    return [result for _, result in sorted(zip(order, results), key=itemgetter(0))]

@@ -30,6 +30,7 @@ from .request import (
     write_request,
     write_requests,
 )
+from .scene_store import SceneStore, sizes_of
 from .state import CORNERS, state_sizes
 
 BLOCKS_FOR_ONE, BLOCKS_FOR_MANY = 2, 4  # on each multiprocessor
@@ -88,7 +89,7 @@ class CudaEngine:
     def __init__(self, device, dof, scratch_sizes):
         one, many = _kernels(*scratch_sizes)
         self._one, self._many = TeamLaunch(device, one, BLOCKS_FOR_ONE), TeamLaunch(device, many, BLOCKS_FOR_MANY)
-        self._dof, self._scenes = dof, ((), None)
+        self._dof, self._scenes = dof, SceneStore(cuda.device_array)
 
     def solve(self, query: Query, checker, settings, seed: int) -> PlanningResult:
         """One query on all multiprocessors."""
@@ -171,16 +172,10 @@ class CudaEngine:
         return read_answers(by_query, paths, problems.queries)
 
     def _scene(self, checkers):
-        """All scenes one after the other on the device, and where each problem's begins, (n, 2)."""
-        distinct = list({id(checker): checker for checker in checkers}.values())
-        scenes = [checker.packed_scene for checker in distinct]
-        if self._scenes[0] != tuple(map(id, scenes)):
-            floats, ints = (cuda.to_device(np.concatenate(part)) for part in zip(*scenes))
-            ends = np.cumsum([[0, 0]] + [[len(scene.floats), len(scene.ints)] for scene in scenes], axis=0)
-            places = {id(checker): end for checker, end in zip(distinct, ends)}
-            self._scenes = tuple(map(id, scenes)), (scenes, floats, ints, places)
-        _, floats, ints, places = self._scenes[1]
-        return floats, ints, np.array([places[id(checker)] for checker in checkers])
+        """Scenes on the device, one after the other, and where each problem's begins, (n, 2)."""
+        scenes = {id(checker): checker.packed_scene for checker in checkers}
+        floats, ints, places = self._scenes.placed({id(scene): scene for scene in scenes.values()})
+        return floats, ints, np.array([places[id(scenes[id(checker)])] for checker in checkers])
 
 
 def _exhausted(result):
@@ -189,8 +184,7 @@ def _exhausted(result):
 
 def _scene_size(checkers):
     """Numbers in the larger buffer of all their scenes."""
-    scenes = [checker.packed_scene for checker in {id(checker): checker for checker in checkers}.values()]
-    return max(sum(map(len, part)) for part in zip(*scenes))
+    return max(sizes_of(checker.packed_scene for checker in {id(checker): checker for checker in checkers}.values()))
 
 
 @functools.cache

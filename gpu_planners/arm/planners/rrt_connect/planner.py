@@ -106,7 +106,7 @@ def solve_part(batch: Batch, device: str) -> list[PlanningResult]:
     """Solve a batch, or a part of one, on one device; its checkers may be for another one."""
     on_device = {id(checker): checker.on(device) if checker.device != device else checker for checker in batch.checkers}
     checkers, settings = [on_device[id(checker)] for checker in batch.checkers], batch.settings
-    seeds = [folded_seed(batch.seed + i) for i in range(len(checkers))]
+    seeds = [folded_seed(each) for each in batch.seeds]
     for checker in {type(checker): checker for checker in checkers}.values():  # one of each kind, which have one engine
         engine = _engine(checker, many=True)
     results: list[Any] = open_queries(batch.starts, batch.goals, checkers, settings)
@@ -181,7 +181,7 @@ def solve_batch(
         )
     settings = replace(settings, restarts=0, optimise_s=0.0, searches=1)
     whole = Whole(len(starts), max(map(_goal_count, goals)))
-    batch = Batch(starts, goals, checkers, settings, int(seed), whole)
+    batch = Batch(starts, goals, checkers, settings, range(int(seed), int(seed) + len(starts)), whole)
     if executor is None and devices is None:
         return solve_part(batch, checkers[0].device)
     return spread_batch(batch, solve_part, executor, devices, progress)
