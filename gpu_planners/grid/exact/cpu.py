@@ -1,6 +1,7 @@
 """Fields on the CPU's threads."""
 
 import os
+from dataclasses import replace
 
 import numpy as np
 
@@ -9,9 +10,10 @@ from ..maps.grid_map import GridMap
 from ..paths import check_words, first_words
 from .bits import BitField, bit_operations, new_wave
 from .descent import Agents, Directions, Packed, Walks, walk_functions
+from .fronts import Fronts
 from .ordered import Order, ordered_rounds
 from .queues import new_queue, queue_operations
-from .request import GOAL_USED, Request
+from .request import ALL_DIRECTIONS, GOAL_USED, NO_DIRECTIONS, Request
 from .rounds import MEMORY, Work, field_functions
 from .shape import BITS, VALUES, FieldShape
 from .values import INFINITE, ValueField
@@ -67,6 +69,7 @@ class CpuFields:
         self._update = update_function(shape)
         self._map = np.zeros((0, 0), np.uint8)
         self._arrays: dict[str, np.ndarray] = {}
+        self._fronts: Fronts | None = None
 
     def allocate(self, slots: int):
         """Make room for so many fields; those there were are lost."""
@@ -75,7 +78,7 @@ class CpuFields:
 
     @property
     def memory_bytes(self) -> int:
-        """What is kept, without the map."""
+        """What is kept of fields, without the map and what threads work with."""
         return sum(array.nbytes for array in self._arrays.values())
 
     def set_map(self, grid: GridMap):
@@ -112,6 +115,27 @@ class CpuFields:
 
     def update(self, request: Request):
         """Begin to do what is asked; it is done after `wait`, `descend` or `unload`."""
+        if self.shape.layout == VALUES and len(request.new) and not len(request.relax):
+            self._make_new(request)
+            goals = request.goals.copy()
+            goals[np.asarray(request.new), GOAL_USED] = 0
+            request = replace(request, goals=goals, new=())
+            if not len(request.seeds) or not goals[:, GOAL_USED].any():
+                return
+        self._work(request)
+
+    def _make_new(self, request):
+        """Make fields from nothing, by `front`; by rounds where it has no room."""
+        self._fronts = self._fronts or Fronts(self.shape, len(self._scratch))
+        goals, new = request.goals.copy(), [int(slot) for slot in request.new]
+        failed = self._fronts.make(self._map, self._arrays["values"], goals, new, self.members)
+        goals[:, GOAL_USED] = 0
+        goals[new, GOAL_USED] = 1
+        directions = NO_DIRECTIONS if request.directions == NO_DIRECTIONS else ALL_DIRECTIONS
+        self._work(Request(goals, new=failed, directions=directions))
+
+    def _work(self, request):
+        """Do what is asked by `rounds`."""
         used = request.goals[:, GOAL_USED].sum()
         few = not len(request.new) and not len(request.relax) and 0 < used * len(request.seeds) <= FEW_REPAIRED
         members = 1 if few else self.members

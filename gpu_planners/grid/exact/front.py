@@ -1,0 +1,406 @@
+"""Fields of weighted and 8-connected maps from nothing, on the CPU's threads: one bucket queue over the whole map.
+
+A step costs what the tile that it enters costs. So a tile of value v offers v + STRAIGHT to all tiles beside it and
+v + DIAGONAL to all at its corners, each times its cost. These offers wait in buckets, by their value; a bucket spans
+no more than the shortest step. So whatever a bucket offers is there when its turn comes, and a tile is final after the
+first bucket that offers it anything. Each tile is settled once. Offers are taken without branches, since nobody could
+predict which tiles are still open.
+
+A field's time is that of its memory: tiles wait where the last level of the cache ends, so what a tile will offer to is
+fetched when it settles, one bucket or more before it is needed.
+
+Threads own stripes of rows in turn and go through the buckets together. The offers of tiles at a stripe's edge lie in
+lists of their own, which the owners of both stripes read: nobody touches a tile of another's. Few tiles in a bucket, or
+a system that lets threads wait for the processor, make the first thread go on by itself.
+
+What is repaired, or goes on from known tiles, has `rounds` and `queues` instead.
+"""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from ...device import lean_njit, njit
+from ...parallel.team import clock_ns, meet
+from .prefetch import prefetch
+from .values import DIAGONAL_8, INFINITE, unit_of
+
+STRAIGHT, DIAGONAL, EDGE = 0, 1, 2  # lists of offers; EDGE is added for tiles at the edge of a stripe
+LISTS = 4
+CHUNK = 64  # places of a piece of a list; the last one says where the list goes on
+MOST_FOUND = 4 * CHUNK  # tiles that a chunk may find open
+OPEN, EDGE_BIT, CORNER_BIT, CORNERS = 15, 12, 8, 0xF00  # in `Front.tiles`, over 8 bits of cost
+OFFSET, CORNER = 32, 54  # in an offer: where its value inside the bucket begins, and which corners may be cut
+SPARE, BUCKET, WAITING, SETTLED, FULL, STALLED = (
+    0,
+    1,
+    2,
+    4,
+    6,
+    8,
+)  # in `Front.notes`; from WAITING on by the step's parity
+NOTES = 10
+FEW = 64  # tiles settled in a bucket that are not worth meeting for
+STALL_NS, MOST_STALLS = 200_000, 3  # meetings that took so long mean that threads wait for the processor
+
+
+class Front(NamedTuple):
+    """A field that is being made, and the memory of its M threads. T: tiles of the padded map, row by row.
+
+    wide: tiles in a row;  mask: number of buckets - 1;  stripe: tiles that a thread owns at a time;  members: M
+    cost: (T,) uint8;  value: (T,) int64, as of `ValueField`
+    tiles: (T,) uint16 what a step into a tile costs; OPEN: may be reached; EDGE_BIT: lies at the edge of a stripe;
+        CORNERS: may its corners north-east, south-east, south-west, north-west be reached by a diagonal?
+    pool: (M, P) uint64 offers: the tile, OFFSET its value inside the bucket, CORNER the bits CORNERS of the tile
+    head, tail: (M, LISTS, mask + 1) uint64 where in the pool the lists of a bucket begin and end
+    spare: (M, P / CHUNK) uint64 chunks of the pool that are free
+    found: (M, MOST_FOUND + 1) uint64 offers to open tiles
+    fresh: (M, F) uint32 tiles reached in this bucket
+    notes: (M, NOTES) int64 of each thread, for all
+    """
+
+    wide: int
+    mask: int
+    stripe: int
+    members: int
+    cost: np.ndarray
+    value: np.ndarray
+    tiles: np.ndarray
+    pool: np.ndarray
+    head: np.ndarray
+    tail: np.ndarray
+    spare: np.ndarray
+    found: np.ndarray
+    fresh: np.ndarray
+    notes: np.ndarray
+
+
+def _inlined(function):
+    """njit, and nobody calls it: so many arrays would take longer to hand over than a bucket takes."""
+    return njit(function, _nrt=False, forceinline=True)
+
+
+ONE, ZERO = np.uint64(1), np.uint64(0)
+LOW_32, LAST = np.uint64(0xFFFFFFFF), np.uint64(CHUNK - 1)
+
+
+@_inlined
+def _owner(tile, front):
+    """-> who owns a tile"""
+    return np.uint64(np.uint32(tile) // np.uint32(front.stripe) % np.uint32(front.members))
+
+
+@_inlined
+def _prepare(front, worker):
+    """Fill `tiles`, and make a field without any value: each thread its rows."""
+    wide, last = np.uint64(front.wide), front.wide - 1
+    rows, high = len(front.tiles) // front.wide, front.stripe // front.wide
+    for row in range(worker.number, rows, worker.count):
+        here = np.uint64(row) * wide
+        for col in range(front.wide):
+            front.value[here + np.uint64(col)] = INFINITE
+        if row == 0 or row == rows - 1:
+            for col in range(front.wide):
+                front.tiles[here + np.uint64(col)] = np.uint16(0)
+        else:
+            at_edge = front.members > 1 and (row % high == 0 or row % high == high - 1)
+            edge = np.uint16(np.uint16(at_edge) << np.uint16(EDGE_BIT))
+            front.tiles[here] = front.tiles[here + wide - ONE] = np.uint16(0)
+            for col in range(1, last):
+                tile = here + np.uint64(col)
+                cost = np.uint16(front.cost[tile])
+                north, south = np.uint16(front.cost[tile - wide] != 0), np.uint16(front.cost[tile + wide] != 0)
+                east, west = np.uint16(front.cost[tile + ONE] != 0), np.uint16(front.cost[tile - ONE] != 0)
+                corners = (north & east) | (south & east) << np.uint16(1)
+                corners |= (south & west) << np.uint16(2) | (north & west) << np.uint16(3)
+                is_open = np.uint16(cost != 0) << np.uint16(OPEN)
+                front.tiles[tile] = np.uint16(cost | corners << np.uint16(CORNER_BIT) | edge | is_open)
+
+
+@_inlined
+def _empty_lists(me, front):
+    """All lists get a chunk each, and the others are free."""
+    front.notes[me, :] = 0
+    buckets = front.mask + 1
+    for kind in range(LISTS):
+        for bucket in range(buckets):
+            at = np.uint64((kind * buckets + bucket) * CHUNK)
+            front.head[me, kind, bucket] = front.tail[me, kind, bucket] = at
+    chunks = front.spare.shape[1]
+    front.notes[me, SPARE] = chunks - LISTS * buckets
+    for i in range(chunks - LISTS * buckets):
+        front.spare[me, i] = np.uint64((chunks - 1 - i) * CHUNK)
+
+
+@_inlined
+def _push(kind, bucket, offer, me, front):
+    """An offer begins to wait."""
+    place = front.tail[me, kind, bucket]
+    front.pool[me, place] = offer
+    place += ONE
+    if place & LAST == LAST:
+        spare = front.notes[me, SPARE] - 1
+        front.notes[me, SPARE] = spare
+        following = front.spare[me, np.uint64(spare)]
+        front.pool[me, place] = following
+        place = following
+    front.tail[me, kind, bucket] = place
+
+
+@_inlined
+def _end_of_chunk(place, end):
+    """-> where the offers of a list that ends at `end` end in the chunk of a place"""
+    return end if (place ^ end) < np.uint64(CHUNK) else place | LAST
+
+
+@_inlined
+def _release(kind, bucket, me, front):
+    """Empty a list -> how many offers it had"""
+    place, end, gone = front.head[me, kind, bucket], front.tail[me, kind, bucket], ZERO
+    while (place ^ end) >= np.uint64(CHUNK):
+        gone += LAST - (place & LAST)
+        front.spare[me, np.uint64(front.notes[me, SPARE])] = place & ~LAST
+        front.notes[me, SPARE] += 1
+        place = front.pool[me, place | LAST]
+    front.head[me, kind, bucket] = front.tail[me, kind, bucket] = end & ~LAST
+    return np.int64(gone + (end - place))
+
+
+@_inlined
+def _find(offer, step, found, count, front):
+    """Make an offer to the tile `step` away, if it is open -> count of found"""
+    to = offer + step
+    found[count] = to
+    return count + (np.uint64(front.tiles[to & LOW_32]) >> np.uint64(OPEN))
+
+
+@_inlined
+def _find_corner(offer, step, corner, found, count, front):
+    """As `_find`, if that corner may be reached."""
+    to = offer + step
+    found[count] = to
+    may = offer >> np.uint64(CORNER + corner)
+    return count + (np.uint64(front.tiles[to & LOW_32]) >> np.uint64(OPEN) & may & ONE)
+
+
+@functools.cache
+def front_function(connectivity):
+    """-> search(goal, front, worker)"""
+    straight, diagonal = unit_of(connectivity), DIAGONAL_8
+    shift = np.uint64(straight.bit_length() - 1)  # a bucket holds 2^shift units
+    inside = np.uint64((1 << int(shift)) - 1)
+
+    @_inlined
+    def close(tile, reached, me, front):
+        """4-connected: a tile is reached, and closed -> count of fresh tiles. A bucket has one value only."""
+        front.fresh[me, reached] = np.uint32(tile)
+        info = front.tiles[tile]
+        front.tiles[tile] = info & np.uint16(0x7FFF)
+        return reached + (np.uint64(info) >> np.uint64(OPEN))
+
+    @_inlined
+    def take_found(base, found, reached, me, front):
+        """Open tiles take what they are offered -> count of fresh tiles"""
+        for i in range(found):
+            to = front.found[me, np.uint64(i)]
+            tile = to & LOW_32
+            if connectivity == 4:
+                reached = close(tile, reached, me, front)
+            else:
+                before = front.value[tile]
+                front.value[tile] = min(before, base + np.int64((to >> np.uint64(OFFSET)) & inside))
+                front.fresh[me, reached] = np.uint32(tile)
+                reached += np.uint64(before == INFINITE)
+        return reached
+
+    @_inlined
+    def has_room(reached, front):
+        """Is there room for what another chunk may reach?"""
+        return np.int64(reached) + MOST_FOUND < front.fresh.shape[1]
+
+    @_inlined
+    def take(kind, at, base, reached, me, front):
+        """Make the offers of a list of this thread -> count of fresh tiles"""
+        wide = np.uint64(front.wide)
+        found, pool = front.found[me], front.pool[me]
+        place, end = front.head[me, kind, at], front.tail[me, kind, at]
+        while place != end and has_room(reached, front):
+            stop, count = _end_of_chunk(place, end), ZERO
+            while place != stop:
+                offer = pool[place]
+                if connectivity == 4:
+                    tile = offer & LOW_32
+                    reached = close(tile - wide, reached, me, front)
+                    reached = close(tile + ONE, reached, me, front)
+                    reached = close(tile + wide, reached, me, front)
+                    reached = close(tile - ONE, reached, me, front)
+                elif kind == STRAIGHT:
+                    count = _find(offer, ZERO - wide, found, count, front)
+                    count = _find(offer, ONE, found, count, front)
+                    count = _find(offer, wide, found, count, front)
+                    count = _find(offer, ZERO - ONE, found, count, front)
+                else:
+                    count = _find_corner(offer, ONE - wide, 0, found, count, front)
+                    count = _find_corner(offer, wide + ONE, 1, found, count, front)
+                    count = _find_corner(offer, wide - ONE, 2, found, count, front)
+                    count = _find_corner(offer, ZERO - wide - ONE, 3, found, count, front)
+                place += ONE
+            reached = take_found(base, count, reached, me, front)
+            place = place if place == end else pool[place]
+        return reached
+
+    @_inlined
+    def take_edge(kind, at, base, reached, whose, me, front):
+        """Make the offers of a list of edges, `whose` it is, to the tiles of this thread -> count of fresh tiles"""
+        wide = np.uint64(front.wide)
+        found, pool = front.found[me], front.pool[whose]
+        place, end = front.head[whose, kind, at], front.tail[whose, kind, at]
+        while place != end and has_room(reached, front):
+            stop, count = _end_of_chunk(place, end), ZERO
+            while place != stop:
+                offer = pool[place]
+                tile = offer & LOW_32
+                if _owner(tile - wide, front) == me:
+                    if kind == EDGE + STRAIGHT:
+                        count = _find(offer, ZERO - wide, found, count, front)
+                    else:
+                        count = _find_corner(offer, ONE - wide, 0, found, count, front)
+                        count = _find_corner(offer, ZERO - wide - ONE, 3, found, count, front)
+                if _owner(tile + wide, front) == me:
+                    if kind == EDGE + STRAIGHT:
+                        count = _find(offer, wide, found, count, front)
+                    else:
+                        count = _find_corner(offer, wide + ONE, 1, found, count, front)
+                        count = _find_corner(offer, wide - ONE, 2, found, count, front)
+                if whose == me and kind == EDGE + STRAIGHT:
+                    count = _find(offer, ONE, found, count, front)
+                    count = _find(offer, ZERO - ONE, found, count, front)
+                place += ONE
+            reached = take_found(base, count, reached, me, front)
+            place = place if place == end else pool[place]
+        return reached
+
+    @_inlined
+    def settle(bucket, reached, me, front):
+        """The fresh tiles are final: they are closed, and their offers wait."""
+        wide, mask = np.uint64(front.wide), np.uint64(front.mask)
+        for i in range(reached):
+            tile = np.uint64(front.fresh[me, np.uint64(i)])
+            info = np.uint64(front.tiles[tile])
+            if connectivity == 4:
+                front.value[tile] = np.int64(bucket)
+            else:
+                front.tiles[tile] = np.uint16(info & np.uint64(0x7FFF))
+            value, cost = np.uint64(front.value[tile]), info & np.uint64(0xFF)
+            kind = (info >> np.uint64(EDGE_BIT) & ONE) * np.uint64(EDGE)
+            if kind == ZERO:
+                prefetch(front.tiles, tile - wide)
+                prefetch(front.tiles, tile + wide)
+                prefetch(front.value, tile - wide)
+                prefetch(front.value, tile + wide)
+                prefetch(front.value, tile - ONE)
+                prefetch(front.value, tile + ONE)
+            offer = value + cost * np.uint64(straight)
+            packed = tile | (offer & inside) << np.uint64(OFFSET)
+            _push(kind, offer >> shift & mask, packed, me, front)
+            if connectivity == 8:
+                offer = value + cost * np.uint64(diagonal)
+                packed = tile | (offer & inside) << np.uint64(OFFSET)
+                packed |= (info & np.uint64(CORNERS)) << np.uint64(CORNER - CORNER_BIT)
+                _push(kind + np.uint64(DIAGONAL), offer >> shift & mask, packed, me, front)
+
+    @lean_njit
+    def step(bucket, parity, me, front):
+        """Do a thread's part of a bucket, and note what waits then."""
+        mask, base, notes = np.uint64(front.mask), np.int64(bucket << shift), front.notes
+        at, before = bucket & mask, (bucket - ONE) & mask
+        waiting, reached = notes[me, WAITING + 1 - parity], ZERO
+        if front.members > 1:  # nobody reads the edges of the bucket before any more
+            waiting -= _release(np.uint64(EDGE + STRAIGHT), before, me, front)
+            if connectivity == 8:
+                waiting -= _release(np.uint64(EDGE + DIAGONAL), before, me, front)
+        reached = take(STRAIGHT, at, base, reached, me, front)
+        waiting -= _release(np.uint64(STRAIGHT), at, me, front)
+        if connectivity == 8:
+            reached = take(DIAGONAL, at, base, reached, me, front)
+            waiting -= _release(np.uint64(DIAGONAL), at, me, front)
+        if front.members > 1:
+            for member in range(front.members):
+                whose = np.uint64(member)
+                reached = take_edge(EDGE + STRAIGHT, at, base, reached, whose, me, front)
+                if connectivity == 8:
+                    reached = take_edge(EDGE + DIAGONAL, at, base, reached, whose, me, front)
+        chunks = 2 * np.int64(reached) // (CHUNK - 1) + LISTS * (front.mask + 1)
+        full = chunks > notes[me, SPARE] or not has_room(reached, front)
+        if not full:
+            settle(bucket, reached, me, front)
+            waiting += np.int64(reached) * (1 if connectivity == 4 else 2)
+        notes[me, FULL + parity] = np.int64(full)
+        notes[me, WAITING + parity] = waiting
+        notes[me, SETTLED + parity] = np.int64(reached)
+
+    @_inlined
+    def total(note, front):
+        """-> sum of a note over the threads"""
+        noted = np.int64(0)
+        for member in range(front.members):
+            noted += front.notes[member, note]
+        return noted
+
+    @_inlined
+    def goes_on(parity, front):
+        """Is there something to do, and room to do it?"""
+        return total(WAITING + parity, front) > 0 and total(FULL + parity, front) == 0
+
+    @_inlined
+    def go_on_alone(bucket, parity, front):
+        """The first thread does the part of every thread, until there is enough to do for all -> the last bucket,
+        parity of its notes"""
+        few = np.int64(0)
+        for_good = front.notes[0, STALLED + parity] > 0
+        while few < 2 * FEW or for_good:
+            bucket, parity = bucket + ONE, 1 - parity
+            for member in range(front.members):
+                step(bucket, parity, np.uint64(member), front)
+            few = (3 * few + total(SETTLED + parity, front)) // 4
+            if not goes_on(parity, front):
+                break
+        return bucket, parity
+
+    @lean_njit
+    def search(goal, front, worker):
+        """Make the field of a goal, the number of a tile -> was there room for it?"""
+        me, notes = np.uint64(worker.number), front.notes
+        _prepare(front, worker)
+        _empty_lists(me, front)
+        meet(worker)
+        if _owner(np.uint64(goal), front) == me:
+            front.fresh[me, 0] = np.uint32(goal)
+            front.value[goal] = 0
+            front.tiles[goal] &= np.uint16(0x7FFF)
+            settle(ZERO, ONE, me, front)
+            notes[me, WAITING] = 1 if connectivity == 4 else 2
+        meet(worker)
+        bucket, parity, stalls, settled = ZERO, 0, 0, np.int64(0)
+        while goes_on(parity, front):
+            if front.members > 1 and (settled < FEW or notes[0, STALLED + parity] > 0):
+                meet(worker)  # all have read the notes
+                if me == ZERO:
+                    bucket, parity = go_on_alone(bucket, parity, front)
+                    notes[0, BUCKET] = np.int64(bucket << ONE) | parity
+                meet(worker)
+                bucket, parity = np.uint64(notes[0, BUCKET] >> 1), notes[0, BUCKET] & 1
+                settled = np.int64(2 * FEW)
+            else:
+                bucket, parity = bucket + ONE, 1 - parity
+                step(bucket, parity, me, front)
+                if me == ZERO:
+                    notes[0, STALLED + parity] = np.int64(stalls >= MOST_STALLS)
+                began = clock_ns()
+                meet(worker)
+                stalls += np.int64(clock_ns() - began > STALL_NS)
+                settled = (3 * settled + total(SETTLED + parity, front)) // 4
+        return total(FULL + parity, front) == 0
+
+    return search

@@ -1,0 +1,103 @@
+"""Fields from nothing on the CPU's threads: each thread makes fields by itself, or all make one together (`front`)."""
+
+import math
+
+import numpy as np
+
+from ...parallel.team import Worker, run_team
+from .front import CHUNK, LISTS, MOST_FOUND, NOTES, Front, front_function
+from .request import GOAL_BLOCK, GOAL_TILE
+from .shape import FieldShape
+from .values import DIAGONAL_8, unit_of
+
+STRIPE_ROWS = 64
+LEAST_TOGETHER = 100  # tiles in a bucket, about: with fewer, threads would meet too often
+LEAST_ROOM = 1 << 16
+LINE = 64  # numbers between what two threads write: they would wait for each other's writes to the same cache line
+
+
+class Fronts:
+    """Makes the fields of one shape.
+
+    members: threads, at most
+    room: offers, and tiles of a bucket, that a thread has memory for
+    """
+
+    def __init__(self, shape: FieldShape, members: int, room: int | None = None):
+        tiles = math.prod(shape.padded)
+        offers, fresh = (min(most, part + LEAST_ROOM) for most, part in ((2 * tiles, tiles // 8), (tiles, tiles // 16)))
+        if room is not None:
+            offers = fresh = room
+        buckets = self._buckets_for(shape, 255)
+        chunks = -(-offers // (CHUNK - 1)) + 2 * LISTS * buckets
+        self.shape = shape
+        self._search = front_function(shape.connectivity)
+        self._tiles = np.empty((members, tiles), np.uint16)
+        self._pool = np.empty((members, chunks * CHUNK), np.uint64)
+        self._head, self._tail = (np.zeros((members + 2, LISTS, buckets + LINE), np.uint64)[1:-1] for _ in range(2))
+        self._spare = np.empty((members, chunks), np.uint64)
+        self._found = np.empty((members, MOST_FOUND + LINE), np.uint64)
+        self._fresh = np.empty((members, fresh + MOST_FOUND + 1), np.uint32)
+        self._notes = np.zeros((members + 2, NOTES + LINE), np.int64)[1:-1]
+        self._memory = np.zeros(3 * LINE, np.int32)[LINE:-LINE]
+
+    @staticmethod
+    def _buckets_for(shape, highest):
+        """A power of two, with room for the longest step beside the bucket that is worked on."""
+        unit = unit_of(shape.connectivity)
+        longest = highest * (DIAGONAL_8 if shape.connectivity == 8 else 1)
+        return 1 << ((longest >> (unit.bit_length() - 1)) + 2).bit_length()
+
+    def make(
+        self, cost: np.ndarray, values: np.ndarray, goals: np.ndarray, slots: list[int], members: int
+    ) -> list[int]:
+        """Make the fields of some slots. cost, values: of `ValueField`; goals: as of `Request`; members: threads to use
+
+        -> slots for which there was no room: their values mean nothing
+        """
+        mask = self._buckets_for(self.shape, int(cost.max())) - 1
+        together = members > 1 and self._tiles_in_a_bucket(cost) >= LEAST_TOGETHER
+        alone = len(slots) // members * members if together else len(slots)
+        failed: list[int] = []
+
+        def work_alone(member):
+            for slot in slots[member:alone:members]:
+                front = self._front(cost, values[slot], mask, slice(member, member + 1))
+                if not self._search(self._tile(goals[slot]), front, self._worker(0, 1)):
+                    failed.append(slot)
+
+        if alone:
+            run_team(min(alone, members), work_alone)
+        for slot in slots[alone:]:
+            front = self._front(cost, values[slot], mask, slice(0, members))
+
+            def work(member, slot=slot, front=front):
+                there = self._search(self._tile(goals[slot]), front, self._worker(member, members))
+                if member == 0 and not there:
+                    failed.append(slot)
+
+            run_team(members, work)
+        return failed
+
+    def _worker(self, member, members):
+        return Worker(member, members, 0, member, members, self._memory, self._memory)
+
+    def _front(self, cost, value, mask, members):
+        wide = self.shape.padded[1]
+        count = members.stop - members.start
+        lists = (array[members] for array in (self._pool, self._head, self._tail, self._spare))
+        scratch = (array[members] for array in (self._found, self._fresh, self._notes))
+        tiles = self._tiles[members.start]
+        return Front(wide, mask, STRIPE_ROWS * wide, count, cost.ravel(), value.ravel(), tiles, *lists, *scratch)
+
+    def _tile(self, goal):
+        """The number of a goal's tile in the padded map. goal: a row of `Request.goals`"""
+        size, width = self.shape.blocks.size, self.shape.blocks.width
+        row, col = (goal[GOAL_BLOCK] // width - 1) * size + 1, (goal[GOAL_BLOCK] % width - 1) * size + 1
+        return int((row + goal[GOAL_TILE] // size) * self.shape.padded[1] + col + goal[GOAL_TILE] % size)
+
+    def _tiles_in_a_bucket(self, cost):
+        """About how many, by some of the map's tiles."""
+        some = cost[1::5, 1::7]
+        free = np.count_nonzero(some)
+        return math.sqrt(free / some.size * cost.size) / (some.sum(dtype=np.int64) / free) if free else 0.0

@@ -1,0 +1,68 @@
+"""Fields made by one queue over the whole map: by one thread, by several together, and where it has no room."""
+
+import functools
+
+import numpy as np
+import pytest
+from grid_oracle import dijkstra, random_costs
+
+from gpu_planners.grid import BlockPlanner, GridMap
+from gpu_planners.grid.exact import cpu, fronts
+from gpu_planners.grid.exact.fronts import Fronts
+from gpu_planners.grid.exact.shape import FieldShape
+from gpu_planners.grid.exact.values import INFINITE, unit_of
+
+
+def made(grid, goals, members):
+    """-> fields (G, rows, cols) of goals in tile lengths, inf without a way, by so many threads; slots without room"""
+    shape = FieldShape.of(grid, 32)
+    values = np.zeros((len(goals), *shape.padded), np.int64)
+    blocks, tiles = shape.blocks.of_tiles(goals[:, 0], goals[:, 1])
+    asked = np.column_stack([blocks, tiles, goals.sum(axis=1) & 1, np.ones_like(blocks)]).astype(np.int32)
+    failed = Fronts(shape, members).make(shape.map_array(grid), values, asked, list(range(len(goals))), members)
+    inside = values[:, 1 : grid.rows + 1, 1 : grid.cols + 1]
+    return np.where(inside < INFINITE, inside / unit_of(grid.connectivity), np.inf), failed
+
+
+@pytest.mark.parametrize("connectivity", [4, 8])
+@pytest.mark.parametrize("highest", [2, 255])
+@pytest.mark.parametrize("stripe", [2, 64])
+def test_threads_together_find_dijkstras_field(monkeypatch, connectivity, highest, stripe):
+    """Stripes of two rows: every tile lies at the edge of one."""
+    monkeypatch.setattr(fronts, "LEAST_TOGETHER", 0)
+    monkeypatch.setattr(fronts, "STRIPE_ROWS", stripe)
+    rng = np.random.default_rng(stripe)
+    costs = random_costs(rng, 200, 150, 0.15, highest)
+    costs[100, 70] = costs[0, 0] = highest
+    for goal in ([100, 70], [0, 0]):
+        field, failed = made(GridMap(costs, connectivity), np.array([goal]), 3)
+        assert not failed
+        np.testing.assert_allclose(field[0], dijkstra(costs, connectivity, goal)[1], rtol=1e-10)
+
+
+def test_fields_do_not_depend_on_who_makes_them(monkeypatch):
+    monkeypatch.setattr(fronts, "LEAST_TOGETHER", 0)
+    costs = random_costs(np.random.default_rng(3), 300, 300, 0.1, 1)
+    grid, goals = GridMap(costs, 8), np.argwhere(costs)[[0, 20_000, 45_000, 60_000, 70_000]]
+    alone, together = made(grid, goals, 1), made(grid, goals, 2)
+    assert not alone[1] and not together[1]
+    assert np.array_equal(alone[0], together[0])
+
+
+@pytest.mark.parametrize("connectivity", [4, 8])
+def test_a_field_without_room_is_made_by_rounds(monkeypatch, connectivity):
+    costs = random_costs(np.random.default_rng(4), 120, 90, 0.2, 10)
+    costs[60, 45] = 1
+    failed = []
+
+    class Narrow(Fronts):
+        def make(self, *asked):
+            failed.extend(super().make(*asked))
+            return failed
+
+    monkeypatch.setattr(cpu, "Fronts", functools.partial(Narrow, room=8))
+    planner = BlockPlanner(GridMap(costs, connectivity), device="cpu")
+    goal = np.array([60, 45])
+    np.testing.assert_allclose(planner.field(goal), dijkstra(costs, connectivity, goal)[1], rtol=1e-10)
+    assert failed == [0]
+    assert np.array_equal(planner.plan(np.array([[60, 46]]), goal).length >= 0, [True])
