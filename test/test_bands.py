@@ -329,7 +329,7 @@ def test_two_gpus_plan_as_one_device(limit):
     """Whole bands, and bands in pieces, on a GPU for each rank, beside one field on the CPU."""
     code, out, err = mpirun(2, RANK, "plans", "auto", *([limit] if limit else []), timeout_s=300)
     assert code == 0, err
-    answers = json.loads(out)
+    answers = json.loads(out.splitlines()[0])
     assert {answer["device"] for answer in answers} == {"cuda:0", "cuda:1"}
     assert all(answer["same"] and answer["pieces"] == (limit is not None) for answer in answers)
 
@@ -338,7 +338,7 @@ def test_two_gpus_plan_as_one_device(limit):
 def test_ranks_of_mpi_plan_as_one_device(ranks):
     code, out, err = mpirun(ranks, RANK, "plans", timeout_s=300)
     assert code == 0, err
-    answers = json.loads(out)
+    answers = json.loads(out.splitlines()[0])
     assert len(answers) == ranks
     assert all(answer["same"] for answer in answers)
     assert {answer["rounds"] for answer in answers} == {answers[0]["rounds"]} and answers[0]["rounds"] > 1

@@ -8,7 +8,7 @@ from grid_oracle import dijkstra, random_costs
 
 from gpu_planners.grid import BlockPlanner, GridMap
 from gpu_planners.grid.exact import cpu, fronts
-from gpu_planners.grid.exact.fronts import Fronts
+from gpu_planners.grid.exact.fronts import Fronts, costs_vary
 from gpu_planners.grid.exact.shape import FieldShape
 from gpu_planners.grid.exact.values import INFINITE, unit_of
 
@@ -66,3 +66,11 @@ def test_a_field_without_room_is_made_by_rounds(monkeypatch, connectivity):
     np.testing.assert_allclose(planner.field(goal), dijkstra(costs, connectivity, goal)[1], rtol=1e-10)
     assert failed == [0]
     assert np.array_equal(planner.plan(np.array([[60, 46]]), goal).length >= 0, [True])
+
+
+def test_one_queue_is_for_maps_whose_costs_vary():
+    """Not for those where most tiles cost the same, such as a costmap with narrow borders around what is in the way."""
+    rng = np.random.default_rng(5)
+    mostly_one = np.where(rng.uniform(size=(80, 90)) < 0.3, rng.integers(2, 255, (80, 90)), 1)
+    assert costs_vary(random_costs(rng, 80, 90, 0.2, 10)) and not costs_vary(random_costs(rng, 80, 90, 0.2, 1))
+    assert not costs_vary(mostly_one) and not costs_vary(np.zeros((80, 90), np.uint8))

@@ -11,6 +11,9 @@ import sys
 from .errors import NoAnswerError, complain
 from .parser import build_parser
 
+# else a process in which Numba compiles, and colorama is installed, ends its output with the code that resets colours
+os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
+
 DONE, FAILED, WRONG_INPUT, NO_ANSWER, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 130, 141
 PASSING_ON = ("demo", "bench")  # commands that read the rest of the command line themselves
 

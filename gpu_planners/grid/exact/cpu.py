@@ -10,7 +10,7 @@ from ..maps.grid_map import GridMap
 from ..paths import check_words, first_words
 from .bits import BitField, bit_operations, new_wave
 from .descent import Agents, Directions, Packed, Walks, walk_functions
-from .fronts import Fronts
+from .fronts import Fronts, costs_vary
 from .ordered import Order, ordered_rounds
 from .queues import new_queue, queue_operations
 from .request import ALL_DIRECTIONS, GOAL_USED, NO_DIRECTIONS, Request
@@ -115,7 +115,7 @@ class CpuFields:
 
     def update(self, request: Request):
         """Begin to do what is asked; it is done after `wait`, `descend` or `unload`."""
-        if self.shape.layout == VALUES and len(request.new) and not len(request.relax):
+        if self.shape.layout == VALUES and len(request.new) and not len(request.relax) and costs_vary(self._map):
             self._make_new(request)
             goals = request.goals.copy()
             goals[np.asarray(request.new), GOAL_USED] = 0

@@ -1,4 +1,4 @@
-"""Fields of weighted and 8-connected maps from nothing, on the CPU's threads: one bucket queue over the whole map.
+"""Fields of maps whose costs vary from nothing, on the CPU's threads: one bucket queue over the whole map.
 
 A step costs what the tile that it enters costs. So a tile of value v offers v + STRAIGHT to all tiles beside it and
 v + DIAGONAL to all at its corners, each times its cost. These offers wait in buckets, by their value; a bucket spans
