@@ -13,7 +13,7 @@ from .descent import Agents, Directions, Packed, Walks, walk_functions
 from .fronts import Fronts, costs_vary
 from .ordered import Order, ordered_rounds
 from .queues import new_queue, queue_operations
-from .request import ALL_DIRECTIONS, GOAL_USED, NO_DIRECTIONS, Request
+from .request import ALL_DIRECTIONS, GOAL_BLOCK, GOAL_TILE, GOAL_USED, NO_DIRECTIONS, Request
 from .rounds import MEMORY, Work, field_functions
 from .shape import BITS, VALUES, FieldShape
 from .values import INFINITE, ValueField
@@ -115,7 +115,7 @@ class CpuFields:
 
     def update(self, request: Request):
         """Begin to do what is asked; it is done after `wait`, `descend` or `unload`."""
-        if self.shape.layout == VALUES and len(request.new) and not len(request.relax) and costs_vary(self._map):
+        if self._is_for_fronts(request):
             self._make_new(request)
             goals = request.goals.copy()
             goals[np.asarray(request.new), GOAL_USED] = 0
@@ -123,6 +123,13 @@ class CpuFields:
             if not len(request.seeds) or not goals[:, GOAL_USED].any():
                 return
         self._work(request)
+
+    def _is_for_fronts(self, request):
+        """Does it ask for fields from nothing, of goals on this map, and are these faster by `front`?"""
+        new = request.goals[np.asarray(request.new, int)]
+        if self.shape.layout != VALUES or not len(new) or len(request.relax):
+            return False
+        return bool((new[:, [GOAL_BLOCK, GOAL_TILE]] >= 0).all()) and costs_vary(self._map)
 
     def _make_new(self, request):
         """Make fields from nothing, by `front`; by rounds where it has no room."""
