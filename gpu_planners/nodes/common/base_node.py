@@ -17,6 +17,8 @@ class BaseNode(Node):
     options: as rclpy.node.Node takes them
     """
 
+    _closed = False
+
     def __init__(self, name: str, parameters: type[Described], waiting_for: str, **options: Any) -> None:
         super().__init__(name, **options)
         self._values: Any = declare(self, parameters)
@@ -42,11 +44,11 @@ class BaseNode(Node):
         return True
 
     def close(self, patience_s: float = -1.0) -> bool:
-        """Finish, and leave ROS if all has ended; arguments and answer as of `finish`."""
-        finished = self.finish(patience_s)
-        if finished:
+        """Finish, and leave ROS if all has ended; arguments and answer as of `finish`. Once it is closed, it stays so."""
+        if not self._closed and self.finish(patience_s):
             self.destroy_node()
-        return finished
+            self._closed = True
+        return self._closed
 
     def _change_parameters(self, values: Any) -> None:
         """Take new values of the parameters, which are right."""
