@@ -44,7 +44,7 @@ class BaseNode(Node):
         return True
 
     def close(self, patience_s: float = -1.0) -> bool:
-        """Finish, and leave ROS if all has ended; arguments and answer as of `finish`. Once it is closed, it stays so."""
+        """Finish, and leave ROS if all has ended, once; arguments and answer as of `finish`."""
         if not self._closed and self.finish(patience_s):
             self.destroy_node()
             self._closed = True
