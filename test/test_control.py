@@ -60,7 +60,7 @@ def test_a_stop_stays_on_the_path_and_within_limits(seed, share, deviation):
     at = np.linspace(0, stop.times[-1], 200)
     q, v, a = played.at(at)
     assert np.allclose(q[0], curve.at(begin).positions) and not stop.velocities[-1].any()
-    assert np.allclose(stop.velocities[0], curve.at(begin).velocities, atol=1e-9)
+    assert np.allclose(stop.velocities[0], curve.at(begin).velocities, atol=1e-6)  # what creeps counts as at rest
     assert (np.abs(a) <= 1.05 * ACCELERATION + 1e-6).all() and (np.abs(v) <= 1.01 * VELOCITY + 1e-9).all()
     later = curve.at(np.linspace(begin, curve.end, 4000)).positions
     off = np.linalg.norm(q[:, None] - later[None], axis=2).min(axis=1)
