@@ -5,7 +5,7 @@ from concurrent.futures import Executor
 from operator import itemgetter
 from typing import NamedTuple
 
-from ....device import kind_of, resolve_devices
+from ....device import model_of, resolve_devices
 from ....distributed.executors import Split, devices_of, least_on, spread
 from ....distributed.progress import Progress
 from ..result import PlanningResult
@@ -45,7 +45,7 @@ def spread_batch(
     names, count = devices_of(devices, distinct[0].device), len(batch.starts)
     names = resolve_devices(names) if executor is None else names
     least, lanes = least_on(names), 1
-    if executor is None and "cpu" not in names and len(set(map(kind_of, names))) == 1:
+    if executor is None and "cpu" not in names and len(set(map(model_of, names))) == 1:
         lanes = len(names)
         least = max(least, min(LEAST_ALIKE, -(-count // lanes)))
     # problems that are alike often follow each other: each lane has every so many
