@@ -18,7 +18,7 @@ HALL = np.zeros((8, 10), np.int8)
 
 class RunningNode(running_node.RunningNode):
     def __init__(self, occupancy=HALL, **parameters):
-        parameters = {"device": "cpu", "lockstep": True, "silent_after_s": 30.0} | parameters
+        parameters = {"device": running_node.DEVICE, "lockstep": True, "silent_after_s": 30.0} | parameters
         super().__init__(FleetPlannerNode, "fleet_planner", (PlanFleet, "plan_fleet"), parameters)
         assert self.client.wait_for_service(10)
         if occupancy is not None:

@@ -40,7 +40,7 @@ GROUP = ["shoulder", "elbow", "wrist"]
 
 class RunningNode(running_node.RunningNode):
     def __init__(self, robot=ROBOT, **parameters):
-        parameters = {"joints": GROUP, "device": "cpu"} | parameters
+        parameters = {"joints": GROUP, "device": running_node.DEVICE} | parameters
         super().__init__(ArmPlannerNode, "arm_planner", (PlanMotion, "plan_motion"), parameters)
         if robot:
             self.publish_robot(robot)
