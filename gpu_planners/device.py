@@ -232,6 +232,8 @@ def cuda_problem() -> str:
         from numba import cuda
     except Exception as error:  # numba-cuda is absent or does not fit the installed numpy
         return f"numba's CUDA target does not import: {error}"
+    if "numba_cuda" not in str(cuda.__file__):  # Numba's own, older one
+        return "numba-cuda is not installed: pip install 'gpu_planners[gpu]'"
     try:
         if cuda.is_available() and len(cuda.gpus) > 0:
             return ""

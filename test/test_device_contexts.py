@@ -66,3 +66,9 @@ def test_lists_of_devices(asked, monkeypatch):
             device.resolve_devices(twice)
     with pytest.raises(DeviceError, match=r"'cuda:2'.*2 CUDA device"):
         device.resolve_devices("cuda:0,cuda:2")
+
+
+def test_numbas_own_cuda_does_not_do(monkeypatch):
+    """It is there where numba-cuda is not, and sees the devices."""
+    monkeypatch.setattr("numba.cuda.__file__", "/usr/lib/python3/numba/cuda/__init__.py")
+    assert "pip install 'gpu_planners[gpu]'" in device.cuda_problem.__wrapped__()
