@@ -166,16 +166,16 @@ def test_a_cancelled_goal_ends_at_once(countdown):
 
 def test_other_requests_go_on_while_a_planner_is_compiled(running, monkeypatch):
     """The process that compiles is one that sleeps until it is told to go on."""
-    running.plan(request(planner="rrt"))  # known by now, whatever this machine has compiled before
+    device = running.plan(request(planner="rrt")).device  # known by now, whatever this machine has compiled before
     started = []
     background = Background(running.node._take_compiled)
     monkeypatch.setattr(background, "start", lambda what, *job: started.append((what, job)))
     monkeypatch.setattr(running.node, "_background", background)
     monkeypatch.setattr("gpu_planners.nodes.common.planner_node.is_compiled", lambda what: False)
     running.node._settled.clear()
-    running.node._scene.warm_planners.discard(("rrt", "cpu"))
+    running.node._scene.warm_planners.discard(("rrt", device))
     response = running.call(running.client, request(planner="rrt"))
-    assert response.code == ABORT and "planner rrt on cpu: it is being compiled" in response.message
+    assert response.code == ABORT and f"planner rrt on {device}: it is being compiled" in response.message
     assert running.call(running.client, request()).code == SUCCESS
     what, (compile_it, *arguments) = started[0]
     compile_it(*arguments)
