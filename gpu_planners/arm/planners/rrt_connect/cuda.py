@@ -54,7 +54,7 @@ class Pass(NamedTuple):
 
 
 # a pass is left out where the problems of a batch are so few that a team has more blocks than a round has samples
-PASSES = Pass(4, 1, 256), Pass(16, 1, 2048), Pass(256, SPLIT, GREATEST)
+PASSES = (Pass(4, 1, 256), Pass(8, 1, 1024), Pass(32, 1, 4096), Pass(128, SPLIT, 16384), Pass(256, SPLIT, GREATEST))
 
 
 @functools.cache
