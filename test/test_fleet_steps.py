@@ -196,6 +196,69 @@ def test_who_has_nothing_to_do_stands_still(following):
 
 
 @pytest.mark.parametrize("following", [True, False])
+def test_who_cannot_get_to_its_goal_stands_and_makes_way(following):
+    """A goal that is blocked, and one behind a wall: agents stand as near as they come, and let others pass."""
+    free = np.ones((12, 14), bool)
+    free[3, 3], free[:, 11] = False, False
+    settings = Settings(following=following)
+    fleet = FleetPlanner(GridMap(free, connectivity=4), "turning", "cpu", settings)
+    starts = places(free[:, :11], 12, np.random.default_rng(1))
+    fleet.start(starts)
+    goals = np.where(np.arange(12)[:, None] < 6, [3, 3], [5, 13])
+    for step in range(120):
+        actions = fleet.step(goals)
+        assert step < 60 or (actions == fleet.motion.wait).all()
+    corridor = np.zeros((2, 9), bool)
+    corridor[0, :8], corridor[1, 7] = True, True
+    fleet = FleetPlanner(GridMap(corridor, connectivity=4), "four", "cpu", settings)
+    fleet.start([[0, 0], [0, 7]])
+    for _ in range(12):
+        fleet.step([[0, 7], [0, 8]])
+    assert fleet.positions.tolist() == [[0, 7], [1, 7]]
+
+
+def test_a_train_longer_than_any_search_stops_behind_its_first_agent():
+    free = np.ones((1, 1360), bool)
+    fleet = FleetPlanner(GridMap(free, connectivity=4), "four", "cpu", Settings(avoid_crowds=False))
+    fleet.start([[0, col] for col in range(1200)])
+    goals, walked = np.tile([0, 1359], (1200, 1)), [fleet.positions]
+    for step in range(6):
+        if step == 3:
+            assert (walked[-1] != walked[-2]).any(axis=1).all()  # they all move
+            fleet.observe(fleet.positions, still=[1199])
+        fleet.step(goals)
+        walked.append(fleet.positions)
+    assert conflicts(np.array(walked), ~free) == []
+
+
+def test_agents_that_were_carried_far_away_go_straight_back():
+    """In a hall where each has a row of its own; and likewise where a gap is closed and they have to go round."""
+    fleet = FleetPlanner(GridMap(np.ones((12, 80), bool), connectivity=4), "turning", "cpu")
+    rows = np.arange(12)
+    fleet.start(np.stack([rows, rows * 0 + 72], 1))
+    goals, arrived = np.stack([rows, rows * 0 + 78], 1), np.zeros(12, bool)
+    for step in range(85):
+        if step == 3:
+            fleet.observe(np.stack([rows, rows * 0 + 2], 1))
+            arrived[:] = False
+        fleet.step(np.where(arrived[:, None], -1, goals))
+        arrived |= (fleet.positions == goals).all(axis=1)
+    assert arrived.all()
+    free = np.ones((13, 40), bool)
+    free[6, 1:] = False
+    free[6, 30] = True
+    fleet = FleetPlanner(GridMap(free, connectivity=4), "four", "cpu")
+    fleet.start([[5 - k, 30] for k in range(5)])
+    goals, arrived = np.array([[7, 32 - k] for k in range(5)]), np.zeros(5, bool)
+    for step in range(90):
+        if step == 1:
+            fleet.update([6], [30], [0])
+        fleet.step(np.where(arrived[:, None], -1, goals))
+        arrived |= (fleet.positions == goals).all(axis=1)
+    assert arrived.all()
+
+
+@pytest.mark.parametrize("following", [True, False])
 def test_agents_face_to_face_pass_each_other(following):
     """Two agents in a hall, each on the other's way."""
     free = np.ones((3, 8), bool)
@@ -362,6 +425,40 @@ def test_repaired_fields_are_those_from_scratch(motion, guidance, share):
             assert (got[leads] == want[leads]).all()
 
 
+@pytest.mark.parametrize("motion", ["four", "turning"])
+def test_fields_of_goals_that_were_blocked_are_those_from_scratch(motion):
+    """The map changes around goals that are blocked, which are freed at last."""
+    rng, shape = np.random.default_rng(5), (12, 13)
+    headings = 4 if motion == "turning" else 1
+    free = np.ones(shape, bool)
+    goals = places(free, 8, rng)
+    fleet = FleetPlanner(GridMap(free), motion, "cpu", Settings(guidance="lanes"))
+    fleet.start(places(free, 8, np.random.default_rng(6)))
+    fleet.step(goals)
+    others = np.argwhere(~(np.argwhere(free)[:, None] == goals).all(axis=2).any(axis=1).reshape(shape))
+    for _ in range(8):
+        for change in range(5):
+            tiles = np.concatenate([goals, others[rng.permutation(len(others))[:8]]])
+            costs = np.r_[np.full(8, int(change == 4)), rng.integers(2, size=8)]
+            free[tuple(tiles.T)] = costs > 0
+            fleet.update(*tiles.T, costs)
+            fleet.step(goals)
+        fresh = FleetPlanner(GridMap(free), motion, "cpu", guidance=fleet.guidance)
+        fresh.start(np.argwhere(free)[:8])
+        fresh.step(goals)
+        from scipy.ndimage import label
+
+        parts, _ = label(free)
+        for goal in goals:
+            tile = int(fleet._tiles(goal[None])[0])
+            got, want = (
+                one._engine.field(one._fields._slot_of[tile]).reshape(shape[0] + 2, shape[1] + 2, headings)[1:-1, 1:-1]
+                for one in (fleet, fresh)
+            )
+            leads = parts == parts[tuple(goal)]
+            assert (got[leads] == want[leads]).all()
+
+
 def test_guidance_is_saved_and_learnt(tmp_path):
     free = room(16, blocked=0.1)
     grid = GridMap(free)
@@ -427,6 +524,64 @@ def test_a_change_that_is_refused_changes_nothing():
     for _ in range(3):
         fleet.step([[0, 4], [0, 0]])
     assert fleet.positions[0].tolist() == [0, 3]
+
+
+def crowded():
+    """A fleet in a hall that is nearly full -> FleetPlanner, its map"""
+    free = room(seed=3, shape=(12, 12), blocked=0.05)
+    fleet = FleetPlanner(GridMap(free, connectivity=4), "turning", "cpu", Settings(guidance="lanes"))
+    fleet.start(places(free, int(0.8 * free.sum()), np.random.default_rng(1)))
+    return fleet, free
+
+
+def test_agents_that_were_removed_do_not_count():
+    """The others move as if they had never been there."""
+    both = []
+    for gone in (0, 300):
+        fleet, free = crowded()
+        tile = places(free, free.sum(), np.random.default_rng(1))[-1]
+        for _ in range(gone):
+            fleet.remove(fleet.add([tile]))
+        rng, n = np.random.default_rng(2), int(0.8 * free.sum())
+        goals, walked = np.full((n + gone, 2), -1), []
+        goals[:n] = places(free, n, rng)
+        for _ in range(150):
+            fleet.step(goals)
+            walked.append(fleet.positions[:n])
+            there = (walked[-1] == goals[:n]).all(axis=1)
+            goals[:n][there] = np.argwhere(free)[rng.integers(free.sum(), size=there.sum())]
+        both.append(np.array(walked))
+    assert (both[0] == both[1]).all()
+
+
+def test_asking_for_the_way_to_other_goals_changes_no_step():
+    def ask(_, fleet):
+        fleet.steps_to_go(np.repeat(fleet.positions[:1], len(fleet.positions), 0))
+
+    both = []
+    for each in (None, ask):
+        fleet, free = crowded()
+        both.append(run(fleet, free, 150, each=each)[0])
+    assert (both[0] == both[1]).all()
+
+
+def test_a_fleet_that_has_worked_for_weeks_moves_as_a_new_one():
+    both = []
+    for passes in (0, 2**31 - 10):
+        fleet, free = crowded()
+        fleet._number = passes
+        both.append(run(fleet, free, 30))
+    assert (both[0][0] == both[1][0]).all()
+
+
+def test_an_agent_that_broke_down_and_is_removed_frees_its_tile():
+    fleet = FleetPlanner(GridMap(np.ones((1, 9), bool)), "four", "cpu")
+    fleet.start([[0, 0], [0, 4]])
+    fleet.observe(fleet.positions, still=[1])
+    fleet.remove([1])
+    for _ in range(12):
+        fleet.step([[0, 8], [-1, -1]])
+    assert fleet.positions[0].tolist() == [0, 8]
 
 
 def test_nobody_is_planned_for():

@@ -59,7 +59,9 @@ def cost_to_go(tile, heading, goal, field, lanes):
     """What the cheapest way from a state to the goal costs, by going down the field; as far as it goes where it is cut
     off."""
     cost, headings = 0, lanes.headings
-    while tile != goal:
+    for _ in range(len(field)):  # where the goal is cut off, a field may lead round and round
+        if tile == goal:
+            break
         now, down, next_tile, next_heading = field[tile * headings + heading], 0, tile, heading
         for direction in range(4):
             there = tile + ahead(direction, lanes.width)
@@ -144,8 +146,8 @@ class FieldStore:
 
     def repair(self, change):
         """Let the fields follow a `repair.Change` of the map."""
-        for tile in change.blocked.tolist():
-            if tile in self._slot_of:
+        for tile in list(self._slot_of):
+            if not (change.before[tile] and change.after[tile]):  # a field to a blocked goal is planned anew each time
                 self._free.append(self._slot_of.pop(tile))
         if self._slot_of:
             self._engine.repair(np.array(list(self._slot_of)), np.array(list(self._slot_of.values())), change)

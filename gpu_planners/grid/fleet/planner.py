@@ -19,7 +19,7 @@ from .guidance import GUIDANCE, Guidance
 from .layout import lanes_of
 from .motion import MOTIONS, Motion
 from .plan import FleetPlan
-from .priorities import LOTS, forget, idle, new_progress, note, order_of, order_of_holders, restless, wishes
+from .priorities import LOTS, idle, new_progress, note, order_of, order_of_holders, restless, wishes
 from .repair import Change
 from .settings import Settings
 from .speeds import Paces, checked_speeds, speed_of
@@ -118,10 +118,28 @@ class FleetPlanner:
         """Take the map and guidance as they are now; fields are planned anew when they are needed."""
         self._lanes = lanes or self._lanes_now()
         self._room: np.ndarray | None = None
+        self._parts: np.ndarray | None = None
         self._engine = self._open_engine()
         field_bytes = self._lanes.free.size * self.motion.headings
         self._fields = FieldStore(self._engine, field_bytes, self.settings.memory_limit_bytes)
         self._agents.goal[:] = self._agents.slot[:] = -1
+        self._progress.changed[:] = 1
+
+    def _parts_of_map(self):
+        """(tiles,) int32 of tiles between which there are ways, 0 where a tile is blocked"""
+        if self._parts is None:
+            from scipy.ndimage import label
+
+            self._parts = label(self._lanes.free.reshape(self._rows, self._cols))[0].astype(np.int32).ravel()
+        return self._parts
+
+    def _cut_off(self, goals):
+        """(N,) tiles -> (N,) bool, does no way lead an agent to its goal, or beside it where it is blocked?"""
+        parts = self._parts_of_map()
+        here, near = parts[self._agents.tile], np.array([0, 1, -1, self._cols, -self._cols])
+        around = parts[np.where(goals < 0, self._pad * self._cols + self._pad, goals)[:, None] + near]
+        around[around[:, 0] > 0, 1:] = 0
+        return (here > 0) & (around != here[:, None]).all(axis=1)
 
     def _open_engine(self):
         if self.device == "cpu":
@@ -175,7 +193,13 @@ class FleetPlanner:
         self._plans = Plans(options.stay[tables].astype(np.int32), np.zeros(n, np.int32), held)
         stack = (np.zeros((1, min(n, DEEPEST) + 1), np.int32) for _ in range(4))
         self._search = stepper.Search(
-            *stack, np.zeros(n, np.uint8), *(np.zeros(n, np.int32) for _ in range(3)), np.ones(n, np.int64), MOST_VISITS
+            *stack,
+            np.zeros(n, np.uint8),
+            np.zeros(n, np.int32),
+            np.zeros(n, np.int64),
+            np.zeros(n, np.int32),
+            np.ones(n, np.int64),
+            MOST_VISITS,
         )
 
     def _make_ranked(self):
@@ -282,6 +306,10 @@ class FleetPlanner:
         self._agents.there[numbers] = 0
         self._agents.goal[numbers] = self._agents.slot[numbers] = -1
         self._progress.since[numbers] = 0
+        stood = self._agents.still[numbers].any()
+        self._agents.still[numbers] = 0
+        if stood:
+            self._follow_map()
 
     def observe(self, positions: ArrayLike, headings: ArrayLike | None = None, still: ArrayLike = ()):
         """Say where agents really are, before a step. Who is not where the planner had it stands for a tick.
@@ -312,7 +340,7 @@ class FleetPlanner:
         stands = np.zeros(len(places), np.uint8)
         stands[checked_numbers(still, "still", agents.there)] = 1
         off = seen & ((tiles != agents.tile) | (faces != agents.heading))
-        self._broken[off] = 1
+        self._broken[off] = self._progress.changed[off] = 1
         agents.tile[off] = agents.origin[off] = tiles[off]
         agents.heading[off] = faces[off]
         agents.table[off] -= agents.table[off] % self._paces.rests
@@ -343,17 +371,15 @@ class FleetPlanner:
         if (before.forward != after.forward).any() or crowds is not None:
             self._take_lanes(after)
         else:
-            from scipy.ndimage import label
-
-            part, _ = label(before.free.reshape(self._rows, self._cols))
+            part = self._parts_of_map()
             blocked, freed = (
                 np.flatnonzero(one.free > other.free).astype(np.int32)
                 for one, other in ((before, after), (after, before))
             )
-            self._fields.repair(Change(blocked, freed, before.free, after.free, part.ravel().astype(np.int32)))
+            self._fields.repair(Change(blocked, freed, before.free, after.free, part))
             self._engine.take_map(after)
-            self._lanes, self._room = after, None
-            self._agents.fresh[:] = 1
+            self._lanes, self._room, self._parts = after, None, None
+            self._agents.fresh[:] = self._progress.changed[:] = 1
         stepper.find_blocked(self._broken, self._agents, self._paces.options, self._lanes.free, self._plans)
 
     @property
@@ -409,19 +435,22 @@ class FleetPlanner:
         )
         n = len(agents.tile)
         self._engine.rank(agents, ranked)
-        note(agents, self._progress)
+        nothing_to_do = idle(agents, self._parts_of_map())
+        note(agents, self._progress, nothing_to_do, self._lanes.unit)
         if rules.holding:
             order = order_of_holders(agents, self._progress)
         else:
-            order = order_of(agents, self._progress, self._steps)
-        search.rank[order] = np.arange(n)
-        search.weight[order] = np.maximum((FINEST * ((n - np.arange(n)) / (n + 1)) ** SKEW).astype(np.int64), 1)
+            order = order_of(agents, self._progress, nothing_to_do, self._steps)
+        count = len(order)
+        search.rank[order] = np.arange(count)
+        share = (count - np.arange(count)) / (count + 1)
+        search.weight[order] = np.maximum((FINEST * share**SKEW).astype(np.int64), 1)
         plans.held.fill(NOBODY)
         with one_thread(n < SHARED_AGENTS):
-            self._make_room(order)
+            self._make_room(order, nothing_to_do)
             stepper.inherit(self._broken, agents, options, rules, ranked, plans)
             if self._broken.any():
-                stepper.settle(self._broken, agents, options, rules, plans, search)
+                stepper.settle(self._broken, agents, options, rules, plans)
             self._pass(order, False, None)
             if self.settings.neighbourhood_search:
                 self._improve(order, until)
@@ -444,14 +473,14 @@ class FleetPlanner:
         while time.perf_counter() < until:
             self._pass(rng.permutation(first), True, until)
 
-    def _make_room(self, order):
+    def _make_room(self, order, nothing_to_do):
         """Let the last agents of an order keep away from crowds, and those that get no nearer go elsewhere for a while,
         but for the first ones."""
         agents, lanes, n = self._agents, self._lanes, len(order)
         obeying = (agents.there > 0) & (agents.still == 0)
         wish = wishes(self._progress, self._steps, lanes.unit)
         wish[order[: -(-n // LOTS)]] = wish[~obeying] = 0
-        minding = obeying & (agents.slot >= 0) & ~idle(agents)
+        minding = obeying & (agents.slot >= 0) & ~nothing_to_do
         minding[order[: math.ceil(IMPROVED * n)]] = False
         if self._rules.holding or not self.settings.avoid_crowds:
             minding[:] = False
@@ -565,6 +594,6 @@ class FleetPlanner:
         agents.slot[:] = self._fields.slots(tiles)
         if not self._rules.holding:
             agents.slot[tiles == agents.tile] = -1  # who is there has nothing to do
+        agents.slot[self._cut_off(tiles)] = -1  # its field leads nowhere
         agents.goal[:] = tiles
         agents.fresh[changed] = 1
-        forget(self._progress, changed)

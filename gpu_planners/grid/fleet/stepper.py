@@ -24,7 +24,7 @@ class Search(NamedTuple):
 
     agent, place, before, before_cost: (areas, depth) int32 stacks of agents that look for an option: which of their
         options they are at, and the option that they had
-    open: (N,) uint8, is it on the stack? visits: (N,) int32 how often it was pushed in the pass `seen`, (N,) int32
+    open: (N,) uint8, is it on the stack? visits: (N,) int32 how often it was pushed in the pass `seen`, (N,) int64
     rank: (N,) int32 place in the order of priorities; weight: (N,) int64 of its costs against others'
     most_visits: of an agent in a pass
     """
@@ -206,13 +206,20 @@ def inherit(broken, agents, options, rules, ranked, plans):
     """
     for a in prange(len(agents.tile)):
         if agents.there[a]:
+            _hold_origin(a, agents, plans)
+    for a in prange(len(agents.tile)):  # who was seen on a tile that another one still leaves holds that tile
+        if agents.there[a]:
             _inherit(a, broken, agents, options, rules, ranked, plans)
+
+
+@lean_njit
+def _hold_origin(a, agents, plans):
+    plans.held[agents.origin[a], 0] = a
 
 
 @lean_njit
 def _inherit(a, broken, agents, options, rules, ranked, plans):
     plans.held[agents.tile[a], 0] = a
-    plans.held[agents.origin[a], 0] = a
     if agents.still[a] or broken[a]:
         broken[a] = 1
         plans.option[a], plans.cost[a] = options.stay[agents.table[a]], 0
@@ -225,32 +232,25 @@ def _inherit(a, broken, agents, options, rules, ranked, plans):
 
 
 @njit
-def settle(broken, agents, options, rules, plans, search):
-    """Let the broken hold their tiles, and stand who cannot go on because of them."""
-    for first in range(len(agents.tile)):
-        if agents.there[first] and broken[first] == 1:
-            _stand(first, broken, agents, options, rules, plans, search)
-
-
-@lean_njit
-def _stand(first, broken, agents, options, rules, plans, search):
-    """Let an agent that is `broken` stand, and whoever comes too near to it, and so on."""
-    depth = 0
-    search.agent[0, 0] = first
-    broken[first] = 2
-    while depth >= 0:
-        a = search.agent[0, depth]
+def settle(broken, agents, options, rules, plans):
+    """Let the broken hold their tiles, and stand who would come too near to them, and to those, and so on."""
+    standing, count = np.empty(len(agents.tile), np.int32), 0
+    for a in range(len(agents.tile)):
+        if agents.there[a] and broken[a]:
+            standing[count] = a
+            count += 1
+    at = 0
+    while at < count:
+        a = standing[at]
         other = _intruder(a, broken, agents, options, rules, plans)
-        if other == NOBODY or depth + 1 == search.agent.shape[1]:
+        if other == NOBODY:
             hold(a, plans.option[a], agents, options, plans.held, rules.plain, a)
-            depth -= 1
-            continue
-        if broken[other] == 0:
+            at += 1
+        else:
             drop(other, agents, options, rules, plans)
             plans.option[other], plans.cost[other] = options.stay[agents.table[other]], 0
-        broken[other] = 2
-        depth += 1
-        search.agent[0, depth] = other
+            broken[other], standing[count] = 1, other
+            count += 1
 
 
 @lean_njit
