@@ -408,8 +408,8 @@ class FleetPlanner:
         """Move every agent by one tick; the planner takes for granted that they do so (else: `observe`).
 
         goals: (N, 2) int [row, col] of every agent, or a negative row where it has none; an agent that is at its goal
-            when a step begins stays there unless others need the place, and one whose goal is blocked or cut off never
-            gets there
+            when a step begins stays there unless others need the place; one whose goal is blocked goes beside it, one
+            whose goal is cut off stands, and both make way for others
         budget_s: seconds that may be used to make the step better than its first solution, which is always found
 
         -> (N,) int actions: of "turning" 0 forward, 1 clockwise, 2 counter-clockwise, 3 wait; of "four" 0 east, 1
