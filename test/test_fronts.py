@@ -68,6 +68,20 @@ def test_a_field_without_room_is_made_by_rounds(monkeypatch, connectivity):
     assert np.array_equal(planner.plan(np.array([[60, 46]]), goal).length >= 0, [True])
 
 
+@pytest.mark.parametrize("connectivity", [4, 8])
+@pytest.mark.parametrize("together", [0, np.inf])
+def test_a_corridor_of_high_costs(monkeypatch, connectivity, together):
+    """Most buckets are empty, and are passed over."""
+    monkeypatch.setattr(fronts, "LEAST_TOGETHER", together)
+    monkeypatch.setattr(fronts, "STRIPE_ROWS", 2)
+    costs = np.zeros((33, 30), np.uint8)
+    costs[::2] = np.random.default_rng(6).choice([1, 2, 200, 255], (17, 30))
+    costs[1::4, -1] = costs[3::4, 0] = 255
+    field, failed = made(GridMap(costs, connectivity), np.array([[16, 10]]), 3)
+    assert not failed
+    np.testing.assert_allclose(field[0], dijkstra(costs, connectivity, [16, 10])[1], rtol=1e-10)
+
+
 def test_one_queue_is_for_maps_whose_costs_vary():
     """Not for those where most tiles cost the same, such as a costmap with narrow borders around what is in the way."""
     rng = np.random.default_rng(5)
