@@ -1,6 +1,10 @@
 """Fields made by one queue over the whole map: by one thread, by several together, and where it has no room."""
 
+import contextlib
 import functools
+import signal
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -8,8 +12,9 @@ from grid_oracle import dijkstra, random_costs
 
 from gpu_planners.grid import BlockPlanner, GridMap
 from gpu_planners.grid.exact import cpu, fronts
-from gpu_planners.grid.exact.fronts import Fronts, costs_vary
-from gpu_planners.grid.exact.shape import FieldShape
+from gpu_planners.grid.exact.blocks import Blocks
+from gpu_planners.grid.exact.fronts import Fronts, costs_vary, has_numbers
+from gpu_planners.grid.exact.shape import VALUES, FieldShape
 from gpu_planners.grid.exact.values import INFINITE, unit_of
 
 
@@ -66,6 +71,64 @@ def test_a_field_without_room_is_made_by_rounds(monkeypatch, connectivity):
     np.testing.assert_allclose(planner.field(goal), dijkstra(costs, connectivity, goal)[1], rtol=1e-10)
     assert failed == [0]
     assert np.array_equal(planner.plan(np.array([[60, 46]]), goal).length >= 0, [True])
+
+
+@pytest.mark.parametrize("connectivity", [4, 8])
+@pytest.mark.parametrize("together", [0, np.inf])
+def test_a_corridor_of_high_costs(monkeypatch, connectivity, together):
+    """Most buckets are empty, and are passed over."""
+    monkeypatch.setattr(fronts, "LEAST_TOGETHER", together)
+    monkeypatch.setattr(fronts, "STRIPE_ROWS", 2)
+    costs = np.zeros((33, 30), np.uint8)
+    costs[::2] = np.random.default_rng(6).choice([1, 2, 200, 255], (17, 30))
+    costs[1::4, -1] = costs[3::4, 0] = 255
+    field, failed = made(GridMap(costs, connectivity), np.array([[16, 10]]), 3)
+    assert not failed
+    np.testing.assert_allclose(field[0], dijkstra(costs, connectivity, [16, 10])[1], rtol=1e-10)
+
+
+def test_maps_whose_tiles_have_no_numbers_are_for_rounds():
+    def numbered(rows, cols, size):
+        return has_numbers(FieldShape(VALUES, Blocks(rows, cols, size), 8))
+
+    assert numbered(44_700, 44_700, 32) and numbered(60_000_000, 1, 32) and numbered(1, 300_000_000, 4)
+    assert not numbered(70_000_000, 1, 32) and not numbered(1, 2_000_000_000, 4)
+
+
+def test_after_ctrl_c_no_field_is_half_made(monkeypatch):
+    """It comes while threads make fields, each by itself."""
+    monkeypatch.setattr(fronts, "LEAST_TOGETHER", np.inf)
+    costs = random_costs(np.random.default_rng(7), 600, 600, 0.1, 200)
+    goals = np.argwhere(costs)[[5, 60_000, 90_000, 110_000, 170_000, 230_000, 310_000, 320_000]]
+    planner = BlockPlanner(GridMap(costs, 8), device="cpu")
+    planner.field(goals[0])  # compiled
+    planner._engine.forget()
+    began = time.perf_counter()
+    expected = [planner.field(goal) for goal in goals]
+    took = time.perf_counter() - began
+    others = signal.signal(signal.SIGINT, signal.default_int_handler)  # rclpy's, where a test before this one used it
+    try:
+        for part in (0.02, 0.05, 0.1):
+            planner._engine.forget()
+            timer = threading.Timer(part * took, lambda: signal.raise_signal(signal.SIGINT))
+            with contextlib.suppress(KeyboardInterrupt):
+                timer.start()
+                planner.prepare(goals)
+                timer.join()
+            for goal, field in zip(goals, expected, strict=True):
+                assert np.array_equal(planner.field(goal), field)
+    finally:
+        signal.signal(signal.SIGINT, others or signal.default_int_handler)
+
+
+def test_goals_are_prepared_once_however_often_they_are_named():
+    costs = random_costs(np.random.default_rng(8), 60, 60, 0.1, 10)
+    free = np.argwhere(costs)
+    planner = BlockPlanner(GridMap(costs, 8), device="cpu")
+    for goals in (free[[1, 1, 1]], free[[2, 3, 4]], free[[5, 5, 6, 6]]):
+        planner.prepare(goals)
+        for goal in goals:
+            np.testing.assert_allclose(planner.field(goal), dijkstra(costs, 8, goal)[1], rtol=1e-10)
 
 
 def test_one_queue_is_for_maps_whose_costs_vary():

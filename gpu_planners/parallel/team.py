@@ -19,7 +19,7 @@ barrier, so that all stop at the same place; nobody may raise it again before al
 import functools
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import NamedTuple
 
 import numpy as np
@@ -72,16 +72,23 @@ def run_team(members, work):
     """Call work(member) for each member on a thread of its own, the first one on this thread; work must release the
     GIL.
 
-    Raises what a member raised. All members run at once, since they may wait for each other.
+    Raises what a member raised, also Ctrl-C, once no member works any more. All run at once, since they may wait for
+    each other.
     """
     if members == 1:
         work(0)
         return
     with _POOL_LOCK:
-        futures = [_pool(members).submit(work, member) for member in range(1, members)]
-        work(0)
-        for future in futures:
-            future.result()
+        futures: list[Future] = []
+        try:
+            for member in range(1, members):
+                futures.append(_pool(members).submit(work, member))
+            work(0)
+            for future in futures:
+                future.result()
+        except BaseException:
+            wait(futures)
+            raise
 
 
 _POOL_LOCK = threading.Lock()

@@ -10,7 +10,7 @@ from ..maps.grid_map import GridMap
 from ..paths import check_words, first_words
 from .bits import BitField, bit_operations, new_wave
 from .descent import Agents, Directions, Packed, Walks, walk_functions
-from .fronts import Fronts, costs_vary
+from .fronts import Fronts, costs_vary, has_numbers
 from .ordered import Order, ordered_rounds
 from .queues import new_queue, queue_operations
 from .request import ALL_DIRECTIONS, GOAL_BLOCK, GOAL_TILE, GOAL_USED, NO_DIRECTIONS, Request
@@ -127,7 +127,7 @@ class CpuFields:
     def _is_for_fronts(self, request):
         """Does it ask for fields from nothing, of goals on this map, and are these faster by `front`?"""
         new = request.goals[np.asarray(request.new, int)]
-        if self.shape.layout != VALUES or not len(new) or len(request.relax):
+        if self.shape.layout != VALUES or not len(new) or len(request.relax) or not has_numbers(self.shape):
             return False
         return bool((new[:, [GOAL_BLOCK, GOAL_TILE]] >= 0).all()) and costs_vary(self._map)
 

@@ -145,6 +145,14 @@ class Exact:
 
         Fields that are not there are planned, those whose map has changed are repaired.
         """
+        try:
+            return self._planned(goals)
+        except BaseException:  # Ctrl-C, for one: nobody knows which fields are whole
+            self.forget()
+            raise
+
+    def _planned(self, goals):
+        """As `_slots`; after an error some fields are not what their slots say."""
         wanted = [tuple(goal) for goal in goals.tolist()]
         if len(wanted) > len(self._goals):
             slots = min(self._most, max(len(wanted), 2 * len(self._goals)))
@@ -153,7 +161,7 @@ class Exact:
         for goal in wanted:
             if goal in self._slot_of:
                 self._slot_of.move_to_end(goal)
-        new = [goal for goal in wanted if goal not in self._slot_of]
+        new = [goal for goal in dict.fromkeys(wanted) if goal not in self._slot_of]
         free = np.flatnonzero(self._goals[:, GOAL_USED] == 0)[: len(new)].tolist() if new else []
         while len(free) < len(new):
             free.append(self._slot_of.popitem(last=False)[1])

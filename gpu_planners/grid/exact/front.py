@@ -11,7 +11,8 @@ fetched when it settles, one bucket or more before it is needed.
 
 Threads own stripes of rows in turn and go through the buckets together. The offers of tiles at a stripe's edge lie in
 lists of their own, which the owners of both stripes read: nobody touches a tile of another's. Few tiles in a bucket, or
-a system that lets threads wait for the processor, make the first thread go on by itself.
+a system that lets threads wait for the processor, make the first thread go on by itself. A thread by itself passes over
+buckets in which nothing waits: in a corridor of high costs there are a hundred between two tiles.
 
 What is repaired, or goes on from known tiles, has `rounds` and `queues` instead.
 """
@@ -32,14 +33,7 @@ CHUNK = 64  # places of a piece of a list; the last one says where the list goes
 MOST_FOUND = 4 * CHUNK  # tiles that a chunk may find open
 OPEN, EDGE_BIT, CORNER_BIT, CORNERS = 15, 12, 8, 0xF00  # in `Front.tiles`, over 8 bits of cost
 OFFSET, CORNER = 32, 54  # in an offer: where its value inside the bucket begins, and which corners may be cut
-SPARE, BUCKET, WAITING, SETTLED, FULL, STALLED = (
-    0,
-    1,
-    2,
-    4,
-    6,
-    8,
-)  # in `Front.notes`; from WAITING on by the step's parity
+SPARE, BUCKET, WAITING, SETTLED, FULL, STALLED = 0, 1, 2, 4, 6, 8  # in `Front.notes`; from WAITING on by the parity
 NOTES = 10
 FEW = 64  # tiles settled in a bucket that are not worth meeting for
 STALL_NS, MOST_STALLS = 200_000, 3  # meetings that took so long mean that threads wait for the processor
@@ -354,13 +348,34 @@ def front_function(connectivity):
         return total(WAITING + parity, front) > 0 and total(FULL + parity, front) == 0
 
     @_inlined
+    def is_idle(bucket, front):
+        """Does nothing wait in a bucket, nor in the one before, whose edges are kept until this one?"""
+        kinds = LISTS if front.members > 1 else EDGE
+        for back in range(2):
+            at = (bucket - np.uint64(back)) & np.uint64(front.mask)
+            for member in range(front.members):
+                for kind in range(0, kinds, 1 if connectivity == 8 else DIAGONAL + 1):
+                    list_of = np.uint64(member), np.uint64(kind), at
+                    if front.head[list_of] != front.tail[list_of]:
+                        return False
+        return True
+
+    @_inlined
+    def next_bucket(bucket, front):
+        """-> the next bucket in which there is something to do. Not while another thread works"""
+        bucket += ONE
+        while is_idle(bucket, front):
+            bucket += ONE
+        return bucket
+
+    @_inlined
     def go_on_alone(bucket, parity, front):
         """The first thread does the part of every thread, until there is enough to do for all -> the last bucket,
         parity of its notes"""
         few = np.int64(0)
         for_good = front.notes[0, STALLED + parity] > 0
         while few < 2 * FEW or for_good:
-            bucket, parity = bucket + ONE, 1 - parity
+            bucket, parity = next_bucket(bucket, front), 1 - parity
             for member in range(front.members):
                 step(bucket, parity, np.uint64(member), front)
             few = (3 * few + total(SETTLED + parity, front)) // 4
@@ -393,7 +408,8 @@ def front_function(connectivity):
                 bucket, parity = np.uint64(notes[0, BUCKET] >> 1), notes[0, BUCKET] & 1
                 settled = np.int64(2 * FEW)
             else:
-                bucket, parity = bucket + ONE, 1 - parity
+                bucket = next_bucket(bucket, front) if front.members == 1 else bucket + ONE
+                parity = 1 - parity
                 step(bucket, parity, me, front)
                 if me == ZERO:
                     notes[0, STALLED + parity] = np.int64(stalls >= MOST_STALLS)

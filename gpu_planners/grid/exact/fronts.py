@@ -1,6 +1,7 @@
 """Fields from nothing on the CPU's threads: each thread makes fields by itself, or all make one together (`front`)."""
 
 import math
+import threading
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from .values import DIAGONAL_8, unit_of
 STRIPE_ROWS = 64
 LEAST_TOGETHER = 100  # tiles in a bucket, about: with fewer, threads would meet too often
 LEAST_ROOM = 1 << 16
+MOST_TILES = 1 << 31  # of a padded map: goals, offers and owners have tiles' numbers in 32 bits
 LINE = 64  # numbers between what two threads write: they would wait for each other's writes to the same cache line
 
 
@@ -32,7 +34,7 @@ class Fronts:
         chunks = -(-offers // (CHUNK - 1)) + 2 * LISTS * buckets
         self.shape = shape
         self._search = front_function(shape.connectivity)
-        self._tiles = np.empty((members, tiles), np.uint16)
+        self._tiles = [np.empty(tiles, np.uint16) for _ in range(members)]  # each alone: most are often never touched
         self._pool = np.empty((members, chunks * CHUNK), np.uint64)
         self._head, self._tail = (np.zeros((members + 2, LISTS, buckets + LINE), np.uint64)[1:-1] for _ in range(2))
         self._spare = np.empty((members, chunks), np.uint64)
@@ -59,12 +61,19 @@ class Fronts:
         together = members > 1 and self._tiles_in_a_bucket(cost) >= LEAST_TOGETHER
         alone = len(slots) // members * members if together else len(slots)
         failed: list[int] = []
+        stop = threading.Event()
 
         def work_alone(member):
-            for slot in slots[member:alone:members]:
-                front = self._front(cost, values[slot], mask, slice(member, member + 1))
-                if not self._search(self._tile(goals[slot]), front, self._worker(0, 1)):
-                    failed.append(slot)
+            try:
+                for slot in slots[member:alone:members]:
+                    if stop.is_set():
+                        return
+                    front = self._front(cost, values[slot], mask, slice(member, member + 1))
+                    if not self._search(self._tile(goals[slot]), front, self._worker(0, 1)):
+                        failed.append(slot)
+            except BaseException:  # Ctrl-C, for one
+                stop.set()
+                raise
 
         if alone:
             run_team(min(alone, members), work_alone)
@@ -101,6 +110,11 @@ class Fronts:
         some = _some(cost)
         free = np.count_nonzero(some)
         return math.sqrt(free / some.size * cost.size) / (some.sum(dtype=np.int64) / free) if free else 0.0
+
+
+def has_numbers(shape: FieldShape) -> bool:
+    """Are there numbers for all tiles of a padded map? One of a single row is padded to many times its size."""
+    return math.prod(shape.padded) <= MOST_TILES
 
 
 def costs_vary(cost: np.ndarray) -> bool:
