@@ -193,11 +193,11 @@ def test_collisions_and_time_limits_are_named(robot, problems):
     assert few.status is Status.SAMPLES_EXHAUSTED and few.samples == 3
 
 
-def test_shortening_agrees_with_the_cpu(robot, problems, bare):
-    """All legs at once or those that matter: the same shortest way, up to rounding."""
+def test_shortening_finds_ways_no_longer_than_the_cpus(robot, problems, bare):
+    """It checks all legs at once; the CPU checks those that are likely free, and may miss the shortest way."""
     for problem in problems[:6]:
         cpu, gpu = checkers(robot, problem)
         raw = rrt_connect.solve(problem.start, problem.goals, cpu, rrt_connect.Settings(shortcut_rounds=0), seed=1).path
         on_cpu, on_gpu = (shortcut(raw, checker, 1, seed=1) for checker in (cpu, gpu))
-        assert path_length(on_gpu) == pytest.approx(path_length(on_cpu), rel=0.02)
+        assert path_length(on_gpu) <= 1.02 * path_length(on_cpu)  # a leg that grazes may be free on one of them alone
         assert bare.among(problem.obstacles).first_collision(on_gpu, spacing=0.001) is None

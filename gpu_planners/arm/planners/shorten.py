@@ -5,7 +5,9 @@ A pass lays POINTS points along the path, its corners among them, and finds the 
 leg is a straight motion that is free, or a stretch of the path as it is. It is the best of all combinations of cuts
 between these points, where the usual rounds of random cuts (Geraerts and Overmars, IJRR 2007, section 4.1) apply them
 one by one. Legs are checked when the shortest way needs them, by a lone lane the boldest first and only until one is
-blocked; a team with many workers checks all legs at once. All come to the same end.
+blocked. Beside a leg that is blocked others likely are: those between neighbours of its points count as longer until
+they are checked, so that ways that avoid them are tried first. A team with many workers checks all legs at once, and
+finds the very best way.
 """
 
 import math
@@ -23,6 +25,7 @@ POINTS, HALF = 32, 16
 EAGER = 128  # a team with so many workers checks all legs at once
 UNKNOWN, FREE, BLOCKED = range(3)  # legs
 HEAD = 8  # numbers at the beginning of the int32 scratch
+DOUBT = np.float32(0.5)  # of what a leg would save, while another one beside it is blocked
 LEAST_SAVING = np.float32(1e-3)  # of the path's length: two passes that save less are the last
 TINY = np.float32(1e-12)
 PER_LEG = np.float32(1e-4)  # of the path's length, added to every leg: of equal ways the one with fewer corners
@@ -137,6 +140,8 @@ def shorten(task, cuts, desk, worker):
             meet(worker)
         while unknown > 0:
             done, changed = legs, 1
+            if not eager:
+                changed = max(int(cuts.way[legs - 1]) % POINTS - 1, 1)
             if alone:
                 bold_first(cuts, legs)
             for item in range(worker.number, legs * task.split, worker.count):
@@ -153,13 +158,14 @@ def shorten(task, cuts, desk, worker):
                         cuts.legs[leg] = BLOCKED
                     sync_lanes()
                     if alone and not is_free:
-                        done, changed = item, leg % POINTS
+                        done = item
                         break
             meet(worker)
             if cuts.halt[0] != 0:
                 return now, length
             if not eager:
-                note_free(cuts, done, worker)
+                if worker.number == 0:
+                    conclude(task, cuts, legs, done, worker.lane)
                 meet(worker)
             legs, unknown = shortest_way(cuts, total, changed, worker.lane)
             if eager:
@@ -290,12 +296,25 @@ def boldness(cuts, leg):
 
 
 @lean_njit
-def note_free(cuts, done, worker):
-    """The first legs of the shortest way, so many, were checked: those that are not blocked are free."""
-    for item in range(worker.number, done, worker.count):
+def conclude(task, cuts, legs, done, lane):
+    """What the checks of the shortest way, of so many legs, mean: the first `done` are free, but for those that are
+    blocked, and what is unknown beside these is in doubt."""
+    dof = len(task.weights)
+    for item in range(lane, done, lane_count()):
         leg = int(cuts.way[item])
-        if worker.lane == 0 and cuts.legs[leg] == UNKNOWN:
-            cuts.legs[leg] = FREE
+        if cuts.legs[leg] == UNKNOWN:
+            i, j = leg // POINTS * dof, leg % POINTS * dof
+            cuts.legs[leg], cuts.cost[leg] = FREE, distance(cuts.points[i:], cuts.points[j:], task.weights)
+    sync_lanes()
+    for item in range(legs):
+        leg = int(cuts.way[item])
+        if cuts.legs[leg] == BLOCKED:
+            for beside in range(lane, 9, lane_count()):
+                i, j = leg // POINTS + beside // 3 - 1, leg % POINTS + beside % 3 - 1
+                near = i * POINTS + j
+                if 0 <= i < j < POINTS and cuts.legs[near] == UNKNOWN:
+                    cuts.cost[near] += DOUBT * (cuts.at[j] - cuts.at[i] - cuts.cost[near])
+        sync_lanes()
 
 
 @lean_njit
