@@ -11,6 +11,10 @@ from running_node import shared, starter
 from sensor_msgs.msg import JointState
 from visualization_msgs.msg import Marker
 
+from gpu_planners.arm import load_urdf
+from gpu_planners.nodes.arm.controller import Controller
+from gpu_planners.nodes.arm.executing import Executing
+from gpu_planners.nodes.arm.move_run import Run
 from gpu_planners_msgs.action import Move
 
 pytestmark = pytest.mark.timeout(600)
@@ -121,6 +125,39 @@ def test_a_cancel_stops_it_on_its_path(desk):
     assert 0.5 < path[-1][0] < 2.0 and np.abs(path[:, 1:]).max() < 1e-6
 
 
+def test_a_stop_is_sent_though_the_controller_is_not_seen_for_a_moment(desk, monkeypatch):
+    stop, problem, gone = Executing._stop, Controller.problem, []
+
+    def stop_unseen(*arguments):
+        gone.append("gone")
+        stop(*arguments)
+        gone.clear()
+
+    monkeypatch.setattr(Executing, "_stop", stop_unseen)
+    monkeypatch.setattr(Controller, "problem", property(lambda self: "".join(gone) or problem.fget(self)))
+    moving = desk.send((2.5, 0.0, 0.0), **SLOW)
+    moving.wait_for("moving", 0.1)
+    moving.handle.cancel_goal_async()
+    assert moving.wait().result.message == "cancelled; the robot has stopped"
+    assert desk.place()[0] < 2.0
+
+
+def test_where_the_robot_is_seen_fits_the_motion_whatever_robot_is_described_now(desk):
+    desk.wait_until(lambda: desk.node._seen(load_urdf(ROBOT, joints=GROUP)) is not None, 10)
+    for joints in (GROUP[:2], GROUP[::-1]):
+        robot = load_urdf(ROBOT, joints=joints)
+        assert desk.node._seen(robot).q.shape == (len(joints),)
+
+
+def test_the_state_is_told_while_a_motion_ends():
+    class Ending(Executing):
+        _run = property(lambda self: next(self.runs))
+
+    ending = object.__new__(Ending)
+    ending.runs = iter([Run(task=None, replans=0), None])
+    assert ending.state == "planning"
+
+
 def test_a_cancel_while_it_plans(desk):
     desk.node._worker.do(time.sleep, 1.0)  # it waits for its turn
     moving = desk.send((2.0, 0.0, 0.0))
@@ -174,6 +211,7 @@ def test_a_controller_that_ends_or_hangs_is_given_up(start_desk):
     desk.player.finish()
     answer = moving.wait(10)
     assert answer.result.code == CODES.CONTROL_FAILED and "the node is ending" in answer.result.message
+    desk.wait_until(lambda: np.allclose(desk.place(), (0.5, 0.0, 0.0), atol=1e-3), 20)  # it goes on with what it has
     moving = desk.send((2.5, 0.0, 0.0), velocity_scaling=0.03)
     moving.wait_for("moving", 0.01)
     desk._player_executor.shutdown(timeout_sec=5)  # as a process that is stopped, or killed: its DDS endpoints stay

@@ -12,13 +12,14 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 from action_msgs.msg import GoalStatus
 from node_harness import RunningNode, request
 from rclpy.action import ActionClient
+from rclpy.action.server import GoalEvent, ServerGoalHandle
 from rclpy.qos import QoSProfile
 from running_node import shared, starter
 
 from gpu_planners.nodes.arm.codes import ABORT, SUCCESS
 from gpu_planners.nodes.common.compiling import Background
 from gpu_planners.nodes.common.request_error import NotBegunError
-from gpu_planners.nodes.common.services import QueuedService
+from gpu_planners.nodes.common.services import Longer, QueuedService
 from gpu_planners_msgs.action import Move
 from gpu_planners_msgs.srv import PlanMotion
 
@@ -49,9 +50,15 @@ def test_none_of_many_clients_is_forgotten(running):
 
 
 def hold(node):
-    """Keep a node's worker busy -> event that ends that"""
+    """Keep a node's worker busy, with all that it may lock -> event that ends that"""
     busy, over = threading.Event(), threading.Event()
-    node._worker.do(lambda: (busy.set(), over.wait(60)))
+
+    def keep_busy():
+        with node._scene.lock, node._lock:
+            busy.set()
+            over.wait(60)
+
+    node._worker.do(keep_busy)
     assert busy.wait(60)
     return over
 
@@ -61,7 +68,7 @@ def test_one_request_too_many_is_answered_at_once(running):
     assert running.set_parameter("max_waiting", 2).successful
     over = hold(running.node)
     futures = [running.client.call_async(request()) for _ in range(3)]
-    running.wait_until(lambda: any(future.done() for future in futures))
+    running.wait_until(lambda: any(future.done() for future in futures), 20)
     refused = next(future.result() for future in futures if future.done())
     assert refused.code == ABORT and "2 requests wait already; allowed: 2, the parameter max_waiting" in refused.message
     over.set()
@@ -164,6 +171,73 @@ def test_a_cancelled_goal_ends_at_once(countdown):
     assert results(running, [first], over.set)[0].status == GoalStatus.STATUS_SUCCEEDED and begun == [1]
 
 
+def test_a_goal_that_is_cancelled_just_when_it_ends_is_answered(countdown, monkeypatch):
+    running, client, begun = countdown
+    update = ServerGoalHandle._update_state
+
+    def slowly(goal, event):
+        time.sleep(0.3 if event == GoalEvent.EXECUTE else 0.0)
+        update(goal, event)
+
+    monkeypatch.setattr(ServerGoalHandle, "_update_state", slowly)
+    goal = accepted(running, client, [Move.Goal(seed=1)])[0]
+    running.wait_until(lambda: begun)
+    goal.cancel_goal_async()
+    answer = goal.get_result_async()
+    running.wait_until(answer.done, 20)
+    assert answer.result().status in (GoalStatus.STATUS_SUCCEEDED, GoalStatus.STATUS_CANCELED)
+
+
+def test_a_goal_that_goes_on_is_begun_before_it_is_cancelled(start_node):
+    running, goals, happened, begins = start_node(), [], [], threading.Event()
+
+    def begin():
+        begins.set()
+        time.sleep(0.3)
+        happened.append("begin")
+
+    def cancel():
+        happened.append("cancel")
+        action.end(goals[0], Move.Result(message="stopped"), False)
+
+    action = running.node.act(
+        Move,
+        "~/long",
+        lambda goal: goals.append(goal) or Longer(begin, cancel),
+        lambda error: Move.Result(),
+        Move.Result,
+    )
+    client = ActionClient(running.client_node, Move, "/arm_planner/long")
+    running.wait_until(client.server_is_ready)
+    goal = accepted(running, client, [Move.Goal()])[0]
+    assert begins.wait(10)
+    goal.cancel_goal_async()
+    answer = results(running, [goal])[0]
+    assert happened == ["begin", "cancel"]
+    assert answer.status == GoalStatus.STATUS_CANCELED and answer.result.message == "stopped"
+    client.destroy()
+
+
+def test_a_node_that_nobody_spins_ends_though_goals_wait(countdown):
+    running, client, _ = countdown
+    over = hold(running.node)
+    accepted(running, client, [Move.Goal(), Move.Goal()])
+    running._executors[0].shutdown(timeout_sec=5)
+    assert not running.node.finish(0.05)
+    over.set()
+    assert running.node.finish()
+
+
+def test_a_planner_that_cannot_be_loaded_leaves_the_node_ready(running, monkeypatch):
+    device = running.plan(request(planner="rrt")).device
+    monkeypatch.setattr("gpu_planners.nodes.arm.node.warm_up", lambda *_: 1 / 0)
+    monkeypatch.setattr("gpu_planners.nodes.common.planner_node.is_compiled", lambda what: True)
+    running.node._scene.warm_planners.discard(("rrt", device))
+    response = running.call(running.client, request(planner="rrt"))
+    assert response.code != SUCCESS and "ZeroDivisionError" in response.message
+    running.wait_until(lambda: running.status.message == "ready", 20)
+
+
 def test_other_requests_go_on_while_a_planner_is_compiled(running, monkeypatch):
     """The process that compiles is one that sleeps until it is told to go on."""
     device = running.plan(request(planner="rrt")).device  # known by now, whatever this machine has compiled before
@@ -183,16 +257,18 @@ def test_other_requests_go_on_while_a_planner_is_compiled(running, monkeypatch):
     assert running.call(running.client, request(planner="rrt")).code == SUCCESS
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_what_compiles_in_the_background_is_a_process_that_ends_with_the_node(tmp_path):
     done = []
     background = Background(lambda *what: done.append(what))
     background.start("a file", write, str(tmp_path / "file"))
     background.start("a failure", os._exit, 3)
+    background.start("what pickle does not take", lambda: None)
     end = time.monotonic() + 120
-    while len(done) < 2:
+    while len(done) < 3:
         assert time.monotonic() < end
         time.sleep(0.01)
-    assert sorted(done) == [("a failure", False), ("a file", True)]
+    assert sorted(done) == [("a failure", False), ("a file", True), ("what pickle does not take", False)]
     assert int((tmp_path / "file").read_text()) != os.getpid()
     background.start("a long one", signal.pause)
     while background._processes.get("a long one") is None:
@@ -203,7 +279,7 @@ def test_what_compiles_in_the_background_is_a_process_that_ends_with_the_node(tm
     while process.exitcode is None:  # the thread that follows it is told
         assert time.monotonic() < end
         time.sleep(0.01)
-    assert process.exitcode == -signal.SIGTERM and len(done) == 2
+    assert process.exitcode == -signal.SIGTERM and len(done) == 3
 
 
 def write(path):

@@ -47,6 +47,13 @@ def test_changes_are_made_in_order_and_a_failure_is_told():
     assert held.finish() == [1, "internal error: ZeroDivisionError: division by zero", 2]
 
 
+def test_a_request_that_raises_is_told_and_the_next_is_begun():
+    held = Held()
+    held.worker.ask("a", lambda: 1 / 0, print)
+    held.ask("a", "next")
+    assert held.finish() == ["internal error: ZeroDivisionError: division by zero", "next"]
+
+
 def test_a_request_sees_the_changes_that_came_before_it():
     held = Held()
     held.ask("a", "a0")
@@ -234,6 +241,29 @@ def test_what_requests_do_not_read_changes_beside_them_on_the_first_thread():
     assert seats.has_begun("b") and seats.number["b"] == 1
     text = "internal error: ZeroDivisionError: division by zero"
     assert sorted(seats.finish()[:5]) == sorted(["begin a", "aside 0", text, "end a", "change"])
+
+
+def test_what_changes_aside_is_not_starved_by_changes_that_bring_more_changes():
+    seats, go_on = Seats(2), threading.Event()
+
+    def change(number):
+        seats.done.append(number)
+        if number < 1000:
+            seats.worker.do(change, number + 1)
+
+    seats.worker.do(go_on.wait, 10)
+    seats.worker.do(change, 0)
+    seats.worker.do_aside(seats.done.append, "aside")
+    go_on.set()
+    assert seats.finish()[:3] == [0, "aside", 1]
+
+
+def test_what_came_before_the_start_is_begun():
+    begun = threading.Event()
+    worker = Worker(print, seats=lambda: 2, first_apart=True)
+    worker.ask("a", begun.set, print, beside=True)
+    worker.start()
+    assert begun.wait(10) and worker.stop()
 
 
 def test_one_thread_takes_everything_in_turns():

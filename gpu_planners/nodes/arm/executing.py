@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory
 
+from ...arm import RobotModel
 from ..common.diagnostics import steady_clock
 from ..common.inbox import Inbox
+from ..common.planner_node import PlannerNode
 from ..common.qos import LATCHED
 from ..common.request_error import error_text
 from ..common.worker import ENDING, Worker
@@ -35,16 +36,17 @@ class Executing:
     values: called for the ArmParameters
     check: called on the worker with a Motion and the seconds on it from which the rest is checked, for what the rest
         would meet, "" when it is free; may raise
-    seen: called for where joint_states had the robot, None without a recent message; on the executor's thread
+    seen: called with a RobotModel for where joint_states had it, None without a recent message; on the executor's
+        thread
     """
 
     def __init__(
         self,
-        node: Node,
+        node: PlannerNode,
         worker: Worker,
         values: Callable[[], Any],
         check: Callable[[Motion, float], str],
-        seen: Callable[[], Seen | None],
+        seen: Callable[[RobotModel], Seen | None],
     ) -> None:
         self._node, self._worker, self._values = node, worker, values
         self.check, self._seen = check, seen
@@ -59,7 +61,8 @@ class Executing:
     @property
     def state(self) -> str:
         """For diagnostics."""
-        return self._run.state if self._run else "idle"
+        run = self._run  # read once: any thread may ask
+        return run.state if run else "idle"
 
     def start(self, task: Task) -> None:
         """Begin a task; where another is under way, or there is no controller, it is ended. From any thread."""
@@ -98,7 +101,11 @@ class Executing:
         run.cancelled = True
         if run.state == "planning":
             self._worker.cancel(run.request)
-            self._finish(run, error_codes.PREEMPTED, "cancelled before the robot moved")
+            self._finish(
+                run,
+                error_codes.PREEMPTED,
+                f"cancelled {'while the robot stood' if run.plans else 'before the robot moved'}",
+            )
         elif run.state == "moving":
             self._stop(run, "cancelled")
 
@@ -192,7 +199,7 @@ class Executing:
                 return
         if run.state == "moving":
             passed = run.motion.phase
-            phase = run.motion.advance(self._seen(), self._now())
+            phase = run.motion.advance(self._seen(run.motion.robot), self._now())
             if run.motion.phase > passed:
                 self._hear(run)
         if run.state != "planning" and self._now() > run.deadline:
@@ -233,7 +240,7 @@ class Executing:
 
     def _stop(self, run, why):
         run.state, run.why, motion = "stopping", why, run.motion
-        stop = motion.stop(self._seen(), self._now())
+        stop = motion.stop(self._seen(motion.robot), self._now())
         run.deadline = self._now() + seconds(stop.points[-1].time_from_start) + SILENCE_S
         self._node.get_logger().warning(f"move: stopping: {why}")
         moving = run.execution
@@ -247,8 +254,6 @@ class Executing:
             else:
                 moving.cancel()
 
-        if self._controller.problem:
-            return  # the next tick says so
         self._controller.send(stop, answered, lambda problem: self._take_stop(run, motion, problem))
         self._feed_back(run)
 
@@ -274,7 +279,7 @@ class Executing:
     def _feed_back(self, run):
         state, progress, left = "moving" if run.state == "sending" else run.state, 0.0, 0.0
         if run.motion is not None:
-            phase = run.motion.advance(self._seen(), self._now())
+            phase = run.motion.advance(self._seen(run.motion.robot), self._now())
             left = run.motion.duration - phase
             progress = phase / run.motion.duration if run.motion.duration > 0 else 1.0
         run.task.feed_back(state, run.plans, progress, left)
@@ -284,11 +289,7 @@ class Executing:
             self._run = None
             if run.plans:
                 self._executing.publish(JointTrajectory())
-        logger = self._node.get_logger()
-        if code == error_codes.SUCCESS:  # rclpy wants a call of its own for each severity
-            logger.info(f"move: {message}")
-        else:
-            logger.warning(f"move: {message}")
+        self._node.log(f"move: {message}", code == error_codes.SUCCESS)
         run.task.end(code, message, run.goal_index, run.plans)
 
     def _now(self):

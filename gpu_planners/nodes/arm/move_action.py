@@ -8,7 +8,7 @@ from rclpy.node import Node
 from gpu_planners_msgs.action import Move
 from gpu_planners_msgs.srv import PlanMotion
 
-from ..common.long_action import Ending, LongAction
+from ..common.long_action import LongAction
 from . import codes as error_codes
 from .executing import Executing
 from .move_run import Plan
@@ -48,7 +48,7 @@ class MoveAction:
 
     def _end(self, goal, result):
         del self._tasks[bytes(goal.goal_id.uuid)]
-        self._action.end(goal, result, Ending.SUCCEEDED if result.code == error_codes.SUCCESS else Ending.ABORTED)
+        self._action.end(goal, result, result.code == error_codes.SUCCESS)
 
 
 class MoveTask:

@@ -228,7 +228,8 @@ class ArmPlannerNode(PlannerNode):
         """Plan of a PlanMotion request"""
         response = PlanMotion.Response()
         planned = self._plan(plan_service.answer, request, response)
-        self._requests, self._last_answer = self._requests + 1, response.message
+        self._count()
+        self._last_answer = response.message
         if not planned:
             return Plan(response.code, response.message)
         margin = plan_service.requested(request, self._values, "margin")
@@ -240,20 +241,16 @@ class ArmPlannerNode(PlannerNode):
         self._require_known_scene()
         return contact_ahead(self._scene, self._values, motion, phase)
 
-    def _seen(self):
-        """Where joint_states had the robot (Seen), None without a recent message."""
+    def _seen(self, robot):
+        """Where joint_states had a robot (Seen), None without a recent message of all its planning joints."""
         message, arrival = self._joint_state
-        q, now = self._place() if self._scene.robot is not None else None, self._now()
+        q, now = self._place(robot), self._now()
         return None if q is None else stamped_state(message, q, now - arrival, now)
 
     def _told(self, name, response):
         response.message += f" (warning: {self._state.problem})" if self._state.problem else ""
-        with self._scene.lock:
-            self._requests, self._last_answer = self._requests + 1, response.message
-        if response.code == error_codes.SUCCESS:  # rclpy wants a call of its own for each severity
-            self.get_logger().info(f"{name}: {response.message}")
-        else:
-            self.get_logger().warning(f"{name}: {response.message}")
+        self._count()
+        self._tell(name, response.message, response.code == error_codes.SUCCESS)
         return response
 
     def _show_motion(self, path, objects, trajectory):
@@ -301,13 +298,13 @@ class ArmPlannerNode(PlannerNode):
         if (robot := self._scene.robot) is not None:
             self._display.show_scene(robot, self._scene.objects)
 
-    def _place(self):
-        """(dof,) where joint_states has the robot, or None."""
+    def _place(self, robot=None):
+        """(dof,) where joint_states has a robot, by default that of the scene; or None."""
         try:
             positions = self._measured() or {}
         except RequestError:  # a message that is none; requests are told why
             return None
-        names = self._scene.robot.joint_names
+        names = (robot or self._scene.robot).joint_names
         return np.array([positions[name] for name in names]) if all(name in positions for name in names) else None
 
     def _facts(self):

@@ -66,15 +66,17 @@ class Background:
         resource_tracker.ensure_running()  # which otherwise comes with the process, and takes signals from then on
         # Ctrl-C reaches the whole group, but the process, which inherits what this thread takes, is ended by the node
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        with self._one:
+        try:
+            with self._one:
+                with self._lock:
+                    if self._stopped:
+                        return
+                    process.start()
+                    self._processes[what] = process
+                process.join()
+        finally:  # whatever keeps it from starting, somebody waits for it
             with self._lock:
-                if self._stopped:
-                    return
-                process.start()
-                self._processes[what] = process
-            process.join()
-        with self._lock:
-            del self._processes[what]
-            stopped = self._stopped
-        if not stopped:
-            self._done(what, process.exitcode == 0)
+                del self._processes[what]
+                stopped = self._stopped
+            if not stopped:
+                self._done(what, process.exitcode == 0)

@@ -1,6 +1,7 @@
 """The state of a node, told on /diagnostics: once a second, and at once when it changes."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
@@ -27,6 +28,17 @@ class Diagnostics:
         """Set level and text."""
         self._level, self._text = level, text
         self.publish()
+
+    @contextlib.contextmanager
+    def saying(self, level: bytes, text: str) -> Iterator[None]:
+        """Set level and text for a block; where that raises, those before it hold again."""
+        before = self._level, self._text
+        self.say(level, text)
+        try:
+            yield
+        except Exception:
+            self.say(*before)
+            raise
 
     @property
     def problem(self) -> str:

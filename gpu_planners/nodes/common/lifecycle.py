@@ -13,8 +13,8 @@ from lifecycle_msgs.msg import State, Transition, TransitionDescription, Transit
 from lifecycle_msgs.srv import ChangeState, GetAvailableStates, GetAvailableTransitions, GetState
 from rclpy.node import Node
 
+from .qos import DEEP
 from .request_error import NotBegunError, error_text
-from .services import DEPTH
 
 STATES = {
     State.PRIMARY_STATE_UNKNOWN: "unknown",
@@ -99,7 +99,7 @@ class Lifecycle:
             (GetAvailableTransitions, "get_available_transitions", self._tell_steps),
             (GetAvailableTransitions, "get_transition_graph", self._tell_graph),
         ):
-            node.create_service(kind, f"~/{name}", answer, qos_profile=DEPTH)
+            node.create_service(kind, f"~/{name}", answer, qos_profile=DEEP)
         node.get_logger().info("unconfigured: waiting for a lifecycle manager, or ros2 lifecycle set")
 
     @property

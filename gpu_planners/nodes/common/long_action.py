@@ -1,20 +1,12 @@
 """An action whose goals take long, and end when the node says so: no callback waits for them."""
 
 from collections.abc import Callable
-from enum import Enum
 from typing import Any
 
-from rclpy.action import CancelResponse, GoalResponse
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.node import Node
 
-from .services import action_server
-
-
-class Ending(Enum):
-    """How a goal ends; one that a client has cancelled ends as cancelled, unless it succeeded."""
-
-    SUCCEEDED = "succeed"
-    ABORTED = "abort"
+from .qos import DEEP
 
 
 class LongAction:
@@ -37,8 +29,9 @@ class LongAction:
     ) -> None:
         self._cancelled, self._refused = cancelled, refused
         self._logger, self._name = node.get_logger(), name
-        self._outcomes: dict[bytes, tuple[Any, Ending]] = {}
-        self._server = action_server(
+        self._outcomes: dict[bytes, tuple[Any, bool]] = {}
+        deep = {f"{of}_service_qos_profile": DEEP for of in ("goal", "result", "cancel")}
+        self._server = ActionServer(
             node,
             kind,
             name,
@@ -46,11 +39,12 @@ class LongAction:
             goal_callback=self._judge,
             handle_accepted_callback=accepted,
             cancel_callback=self._cancel,
+            **deep,
         )
 
-    def end(self, goal: Any, result: Any, ending: Ending) -> None:
-        """End a goal, once."""
-        self._outcomes[bytes(goal.goal_id.uuid)] = result, ending
+    def end(self, goal: Any, result: Any, succeeded: bool) -> None:
+        """End a goal, once. One that a client has cancelled ends as cancelled, unless it succeeded."""
+        self._outcomes[bytes(goal.goal_id.uuid)] = result, succeeded
         goal.execute()
 
     def _judge(self, goal):
@@ -64,8 +58,8 @@ class LongAction:
         return CancelResponse.ACCEPT
 
     def _finish(self, goal):
-        result, ending = self._outcomes.pop(bytes(goal.goal_id.uuid))
-        if ending is Ending.SUCCEEDED:
+        result, succeeded = self._outcomes.pop(bytes(goal.goal_id.uuid))
+        if succeeded:
             goal.succeed()
         elif goal.is_cancel_requested:
             goal.canceled()

@@ -31,7 +31,8 @@ class PlannerNode(BaseNode):
         self._worker = Worker(
             self._state.fail, lambda: self._values.max_waiting, lambda: len(self._values.devices), self.first_apart
         )
-        self._lock = threading.RLock()  # of what requests that are answered beside each other share
+        self._lock = threading.RLock()  # of what requests that are answered beside each other share; not for refusals
+        self._counting = threading.Lock()
         self._background = Background(self._take_compiled)
         self._settled: set[str] = set()  # what was compiled in the background, or could not be
 
@@ -48,16 +49,27 @@ class PlannerNode(BaseNode):
         return QueuedAction(self, self._worker, kind, name, answer, *more, **options)
 
     def _count(self) -> None:
-        """Count a request; from any thread of the worker."""
-        with self._lock:
+        """Count a request; from any thread."""
+        with self._counting:
             self._requests += 1
+
+    def log(self, text: str, succeeded: bool) -> None:
+        """Log how something ended: for information, or else as a warning. From any thread."""
+        if succeeded:  # rclpy wants a call of its own for each severity
+            self.get_logger().info(text)
+        else:
+            self.get_logger().warning(text)
+
+    def _tell(self, what: str, answer: str, succeeded: bool) -> None:
+        """Log what a request was answered, and keep it for diagnostics; from any thread."""
+        self._last_answer = answer
+        self.log(f"{what}: {answer}", succeeded)
 
     def _get_ready(self, compile_it: Callable[[], str]) -> tuple[str, float]:
         """Compile or load what requests need -> the device, seconds taken"""
         text = "compiling, once on this machine; ask again when /diagnostics says that the node is ready"
-        self._state.say(WARN, "compiling")
         started = time.monotonic()
-        with self._worker.refusing(text, PATIENCE_S):
+        with self._state.saying(WARN, "compiling"), self._worker.refusing(text, PATIENCE_S):
             device = compile_it()
         self._state.say(OK, "ready")
         return device, time.monotonic() - started

@@ -4,6 +4,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 BEST_EFFORT = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+DEEP = QoSProfile(depth=1000)  # for requests that come at once: with ROS's own depth of 10, half of 20 were lost
 
 
 def of_durability(name: str, depth: int) -> QoSProfile:

@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import functools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -50,7 +51,7 @@ class Worker:
     requests to one do not hold up another. Changes are made before the requests that came after them, and before those
     that came earlier but still wait: a map or an obstacle that was published before a request counts for it.
 
-    on_failure: called on that thread with the text of a failed change
+    on_failure: called on that thread with the text of a job that raised, while the worker does not stop
     most_waiting: how many requests may wait, all lines together
     seats: how many threads may answer requests at once; asked when a request comes
     first_apart: of several threads, the first one leaves requests that may run beside others to those others
@@ -66,7 +67,7 @@ class Worker:
         self._on_failure, self._most_waiting, self._seats = on_failure, most_waiting, seats
         self._first_apart = first_apart
         self._changes: collections.deque[tuple[int, Job]] = collections.deque()
-        self._asides: collections.deque[Job] = collections.deque()
+        self._asides: collections.deque[tuple[int, Job]] = collections.deque()  # each after the change of a number
         self._lines: dict[str, collections.deque[Request]] = {}
         self._latest = -1  # number of the latest change
         self._until = -1  # of the latest one when the last request began: those up to it are made before the next
@@ -83,25 +84,27 @@ class Worker:
 
     def start(self) -> None:
         """Begin with what is queued."""
-        self._threads[0].start()
+        with self._wake:
+            self._threads[0].start()
+            self._start_threads()
 
     def do(self, job: Callable[..., Any], *arguments: Any) -> None:
         """Queue a change; its failure is reported and changes nothing else."""
         with self._wake:
             if not self._stopping:
                 self._latest += 1
-                self._changes.append((self._latest, lambda: self._report(job, arguments)))
+                self._changes.append((self._latest, functools.partial(job, *arguments)))
                 self._wake.notify_all()
 
     def do_aside(self, job: Callable[..., Any], *arguments: Any) -> None:
         """Queue a change of what no request beside others reads: where there are several threads it runs on the first
-        one, and does not wait for such requests."""
+        one, and does not wait for such requests, nor for changes that come after it."""
         if self._seats() == 1:
             self.do(job, *arguments)
             return
         with self._wake:
             if not self._stopping:
-                self._asides.append(lambda: self._report(job, arguments))
+                self._asides.append((self._latest, functools.partial(job, *arguments)))
                 self._wake.notify_all()
 
     def ask(self, line: str, job: Job, refuse: Callable[[NotBegunError], Any], beside: bool = False) -> Request:
@@ -198,9 +201,9 @@ class Worker:
         while job := self._next(number):
             try:
                 job()
-            except Exception:
+            except Exception as error:  # the thread must live on
                 if not self._stopping:  # else what it works with may be gone
-                    raise
+                    self._on_failure(error_text(error))
             finally:
                 self._ended(number)
 
@@ -226,9 +229,11 @@ class Worker:
             return None
         due = self._changes and (line is None or self._changes[0][0] <= max(self._until, line[0].after))
         alone = due or (line and not line[0].beside)
-        if number == 0 and self._asides and (self._beside or not alone):
-            self._beside += 1
-            return self._asides.popleft()
+        if number == 0 and self._asides:
+            older = due and self._asides[0][0] < self._changes[0][0]
+            if self._beside or older or not alone:
+                self._beside += 1
+                return self._asides.popleft()[1]
         if alone:
             if number > 0 or self._beside:
                 return None
@@ -249,9 +254,3 @@ class Worker:
     def _first_seat(self):
         """The first thread that takes requests that may run beside others."""
         return int(self._first_apart and self._open > 1)
-
-    def _report(self, job, arguments):
-        try:
-            job(*arguments)
-        except Exception as error:  # the thread must live on
-            self._on_failure(error_text(error))

@@ -157,11 +157,7 @@ class FleetPlannerNode(PlannerNode):
 
     def _told_of(self, response):
         self._count()
-        self._last_answer = text = f"code {response.code}: {response.message}"
-        if response.code == codes.NONE:  # rclpy wants a call of its own for each severity
-            self.get_logger().info(f"plan_fleet: {text}")
-        else:
-            self.get_logger().warning(f"plan_fleet: {text}")
+        self._tell("plan_fleet", f"code {response.code}: {response.message}", response.code == codes.NONE)
         return response
 
     def _facts(self):

@@ -164,8 +164,7 @@ class GridPlannerNode(PlannerNode):
         self._outputs.show(plan, self._values)
 
     def _say(self, plan, what, notes=()):
-        self._last_answer = "; ".join((plan.text(), *notes))
-        self.get_logger().info(f"{what}: {self._last_answer}")
+        self._tell(what, "; ".join((plan.text(), *notes)), True)
 
     def _answer(self, request, response):
         self._prepare(request.algorithm or self._values.algorithm)
@@ -186,8 +185,7 @@ class GridPlannerNode(PlannerNode):
 
     def _warned(self, response):
         response.message += f" (warning: {self._state.problem})" if self._state.problem else ""
-        self._last_answer = response.message
-        self.get_logger().warning(f"plan_agents: {response.message}")
+        self._tell("plan_agents", response.message, False)
         return response
 
     def _get_plan(self, request, response):
@@ -196,8 +194,7 @@ class GridPlannerNode(PlannerNode):
 
     def _no_plan(self, error):
         """GetPlan has no code: an empty path, and the reason in the log and diagnostics."""
-        self._last_answer = f"code {codes.code_of(error)}: {error_text(error)}"
-        self.get_logger().warning(f"get_plan: {self._last_answer}")
+        self._tell("get_plan", f"code {codes.code_of(error)}: {error_text(error)}", False)
         self._state.publish()
         return GetPlan.Response(plan=Path(header=self._scene.header()))
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from rclpy.node import Node
 
-from ..common.long_action import Ending, LongAction
+from ..common.long_action import LongAction
 from ..common.optional import optional_module
 
 GOAL_TOLERANCE = 0.01  # rad or m, where a goal gives none
@@ -27,19 +27,19 @@ class FollowAction:
     def end(self, text: str) -> None:
         """Abort the goal that is played, if there is one."""
         if self._goal is not None:
-            self._end(self._kind.Result.INVALID_GOAL, text, Ending.ABORTED)
+            self._end(self._kind.Result.INVALID_GOAL, text)
 
     def tick(self, now: float, over: bool, error: float) -> None:
         """End the goal when its motion has. error: greatest distance of a joint from where it should be, rad or m"""
         if self._goal is None or not over:
             return
         if self._stopping:
-            self._end(self._kind.Result.SUCCESSFUL, "cancelled", Ending.ABORTED)
+            self._end(self._kind.Result.SUCCESSFUL, "cancelled")
         elif error <= self._tolerance(self._goal.request):
-            self._end(self._kind.Result.SUCCESSFUL, "", Ending.SUCCEEDED)
+            self._end(self._kind.Result.SUCCESSFUL, "", succeeded=True)
         elif now > self._player.ends + self._patience(self._goal.request):
             text = f"a joint is {error:.3g} rad or m from its goal"
-            self._end(self._kind.Result.GOAL_TOLERANCE_VIOLATED, text, Ending.ABORTED)
+            self._end(self._kind.Result.GOAL_TOLERANCE_VIOLATED, text)
 
     def feed_back(self, header: Any, wanted: Any, actual: Any) -> None:
         """Publish feedback. header: of now; wanted, actual: States"""
@@ -66,9 +66,9 @@ class FollowAction:
             self._stopping = True
             self._player.stop()
 
-    def _end(self, code, text, ending):
+    def _end(self, code, text, succeeded=False):
         goal, self._goal = self._goal, None
-        self._action.end(goal, self._kind.Result(error_code=code, error_string=text), ending)
+        self._action.end(goal, self._kind.Result(error_code=code, error_string=text), succeeded)
 
     @staticmethod
     def _tolerance(goal):
