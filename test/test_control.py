@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.interpolate import BPoly, CubicHermiteSpline
 
@@ -52,6 +52,7 @@ def test_a_curve_rests_before_and_after():
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 1000), st.floats(0.0, 1.0), st.sampled_from([0.0, 0.1]))
+@example(319, 0.23402668145076727, 0.0)
 def test_a_stop_stays_on_the_path_and_within_limits(seed, share, deviation):
     curve = Spline.of(motion_of(seed, deviation))
     begin = share * curve.end
