@@ -41,7 +41,7 @@ def _batch(arm, checkers, device, times, context):
     checkers, problems = checkers * times, arm.problems * times
     starts, goals = [problem.start for problem in problems], [problem.goals for problem in problems]
     figures, results, rates = {}, {}, {}
-    repeats = 1 if context.quick or device == "cpu" else 3
+    repeats = 1 if context.quick else 3
     for kind, settings in (
         ("plans", rrt_connect.Settings(shortcut_rounds=0, time_limit_s=60.0)),
         ("short_plans", rrt_connect.Settings(time_limit_s=60.0)),
@@ -51,7 +51,7 @@ def _batch(arm, checkers, device, times, context):
         def call(settings=settings, kind=kind):
             results[kind] = rrt_connect.solve_batch(starts, goals, checkers, settings, seed=0)
 
-        rates[kind] = len(problems) / seconds(call, repeats, warm_up=int(device != "cpu"))
+        rates[kind] = len(problems) / seconds(call, repeats)
         figures[kind] = median(rates[kind])
     both = [
         (problem, raw, short)
