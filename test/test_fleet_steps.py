@@ -388,13 +388,29 @@ def test_cuda_moves_as_the_cpu(motion, guidance):
     assert (both[0][0] == both[1][0]).all() and (both[0][1] == both[1][1]).all()
 
 
+def assert_same_fields(one, other, goals, free):
+    """Of two fleets on a map: every state that leads to a goal costs the same."""
+    from scipy.ndimage import label
+
+    parts, _ = label(free)
+    for goal in goals:
+        tile = int(one._tiles(goal[None])[0])
+        got, want = (
+            fleet._engine.field(fleet._fields._slot_of[tile]).reshape(
+                free.shape[0] + 2, free.shape[1] + 2, fleet.motion.headings
+            )[1:-1, 1:-1]
+            for fleet in (one, other)
+        )
+        leads = parts == parts[tuple(goal)]
+        assert (got[leads] == want[leads]).all()
+
+
 @pytest.mark.parametrize("motion", ["four", "turning"])
 @pytest.mark.parametrize("guidance", ["plain", "lanes"])
 @pytest.mark.parametrize("share", [0.02, 0.4])
 def test_repaired_fields_are_those_from_scratch(motion, guidance, share):
     """Every state that leads to the goal, after changes that block, free, cut off and join parts of the map."""
-    rng, headings = np.random.default_rng(15), 4 if motion == "turning" else 1
-    shape = 26, 31
+    rng, shape = np.random.default_rng(15), (26, 31)
     free = rng.uniform(size=shape) > share
     fleet = FleetPlanner(GridMap(free), motion, "cpu", Settings(guidance=guidance))
     goals = places(free, 6, rng)
@@ -412,24 +428,13 @@ def test_repaired_fields_are_those_from_scratch(motion, guidance, share):
         fresh = FleetPlanner(GridMap(free), motion, "cpu", guidance=fleet.guidance)
         fresh.start(goals)
         fresh.step(goals)
-        from scipy.ndimage import label
-
-        parts, _ = label(free)
-        for goal in goals:
-            tile = int(fleet._tiles(goal[None])[0])
-            got, want = (
-                one._engine.field(one._fields._slot_of[tile]).reshape(shape[0] + 2, shape[1] + 2, headings)[1:-1, 1:-1]
-                for one in (fleet, fresh)
-            )
-            leads = parts == parts[tuple(goal)]
-            assert (got[leads] == want[leads]).all()
+        assert_same_fields(fleet, fresh, goals, free)
 
 
 @pytest.mark.parametrize("motion", ["four", "turning"])
 def test_fields_of_goals_that_were_blocked_are_those_from_scratch(motion):
     """The map changes around goals that are blocked, which are freed at last."""
     rng, shape = np.random.default_rng(5), (12, 13)
-    headings = 4 if motion == "turning" else 1
     free = np.ones(shape, bool)
     goals = places(free, 8, rng)
     fleet = FleetPlanner(GridMap(free), motion, "cpu", Settings(guidance="lanes"))
@@ -446,17 +451,7 @@ def test_fields_of_goals_that_were_blocked_are_those_from_scratch(motion):
         fresh = FleetPlanner(GridMap(free), motion, "cpu", guidance=fleet.guidance)
         fresh.start(np.argwhere(free)[:8])
         fresh.step(goals)
-        from scipy.ndimage import label
-
-        parts, _ = label(free)
-        for goal in goals:
-            tile = int(fleet._tiles(goal[None])[0])
-            got, want = (
-                one._engine.field(one._fields._slot_of[tile]).reshape(shape[0] + 2, shape[1] + 2, headings)[1:-1, 1:-1]
-                for one in (fleet, fresh)
-            )
-            leads = parts == parts[tuple(goal)]
-            assert (got[leads] == want[leads]).all()
+        assert_same_fields(fleet, fresh, goals, free)
 
 
 def test_guidance_is_saved_and_learnt(tmp_path):

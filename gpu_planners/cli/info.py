@@ -68,6 +68,8 @@ def _how_to_get_cuda():
     """The first thing that is missing for CUDA, from the hardware upwards."""
     if not (Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi")):
         return "no NVIDIA driver: apt install nvidia-driver (Debian), or ubuntu-drivers install; nvidia-smi shows it"
+    if importlib.util.find_spec("numba_cuda") is None:
+        return "pip install 'gpu_planners\\[gpu]'"
     return "nvidia-smi must list a GPU; in a container, start it with --gpus all"
 
 
