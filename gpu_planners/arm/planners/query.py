@@ -30,7 +30,8 @@ class Query:
     goal_numbers: (G,) their places in the caller's list
     lower, upper: (dof,) float32 bounds for sampling; for a continuous joint one turn around the start
     weights: (dof,) float32: the cost of a motion is sqrt(sum of weight * change squared)
-    asked_start, asked_goals: (dof,), (all, dof) float64 as the caller gave them
+    asked_start, asked_goals: (dof,), (all, dof) float64 as the caller gave them; the same arrays as start and goals
+        where those are the same numbers
     began, deadline: of clock_ns()
     """
 
@@ -95,19 +96,19 @@ class Query:
             return self.failed(
                 Status.WORLD_CHANGED, "obstacles changed while the path was searched; ask again", samples
             )
-        robot, number = self.checker.robot, int(self.goal_numbers[goal])
-        path = np.array(path, dtype=np.float64)
-        path = np.where(
-            robot.continuous, path, np.clip(path, robot.lower, robot.upper)
-        )  # a float32 may lie a hair beyond a limit
+        robot, number, moved = self.checker.robot, int(self.goal_numbers[goal]), []
+        inside = np.minimum(np.maximum(path, robot.lower), robot.upper)  # a float32 may lie a hair beyond a limit
+        path = np.where(robot.continuous, path, inside)
         path[0] = self.start
-        moved = _moved(robot, "start", self.asked_start, self.start)
         if at_goal:
             path[-1] = self.goals[goal]
-            moved += _moved(robot, f"goal {number}", self.asked_goals[number], self.goals[goal])
         cost = path_length(path, self.weights) if cost is None else cost
-        path += np.where(robot.continuous, TURN * np.round((self.asked_start - self.start) / TURN), 0.0)
-        path[0] = np.where(robot.continuous, self.asked_start, self.start)
+        if self.start is not self.asked_start:
+            moved = _moved(robot, "start", self.asked_start, self.start)
+            path += np.where(robot.continuous, TURN * np.round((self.asked_start - self.start) / TURN), 0.0)
+            path[0] = np.where(robot.continuous, self.asked_start, self.start)
+        if at_goal and self.goals is not self.asked_goals:
+            moved += _moved(robot, f"goal {number}", self.asked_goals[number], self.goals[goal])
         return PlanningResult(
             Status.SOLVED,
             path,
@@ -167,8 +168,8 @@ def open_query(
         goals = np.where(turning, start + _in_one_turn(_in_one_turn(goals, turning) - start, turning), goals)
     low, high = np.where(turning, start - np.pi, lower), np.where(turning, start + np.pi, upper)
     query = Query(
-        start,
-        goals,
+        _same(asked_start, start),
+        _same(asked_goals, goals),
         usable,
         low.astype(np.float32),
         high.astype(np.float32),
@@ -229,9 +230,8 @@ def open_queries(
         if timed_out is not None:
             queries.append(timed_out)
         elif plain[i]:
-            queries.append(
-                Query(q[i], g[i], numbers, lower, upper, weights, q[i], g[i], began, deadline, checker, checker.version)
-            )
+            a, b, version = q[i], g[i], checker.version
+            queries.append(Query(a, b, numbers, lower, upper, weights, a, b, began, deadline, checker, version))
         else:
             queries.append(open_query(starts[i], goals[i], checker, settings, check=False, began=began))
     return queries
@@ -332,6 +332,11 @@ def _in_one_turn(q, turning):
     """q (..., dof) with the joints that turn without end in [-pi, pi)."""
     angle = np.remainder(q, TURN)
     return np.where(turning & ((q < -np.pi) | (q >= np.pi)), np.where(angle >= np.pi, angle - TURN, angle), q)
+
+
+def _same(asked, taken):
+    """`asked`, if the numbers that are taken are the same."""
+    return asked if np.array_equal(asked, taken) else taken
 
 
 def _names(robot, q, outside, tolerance):

@@ -8,6 +8,7 @@ and because DH parameters are ill-conditioned for almost parallel axes (see modi
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -112,7 +113,7 @@ class RobotModel:
             table[column] = rows[column]
         return table
 
-    @property
+    @cached_property
     def periodic(self) -> np.ndarray:
         """(dof,) bool: has every link the same pose at q and at q + 2 pi of the joint, whether it is limited or not?
 
