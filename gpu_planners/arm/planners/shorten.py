@@ -1,13 +1,13 @@
 """The compiled part of `shortcut`, for the workers of a team: shorten a path by replacing stretches of it with straight
 motions.
 
-A pass lays POINTS points along the path, its corners among them, and finds the shortest way through them in which each
-leg is a straight motion that is free, or a stretch of the path as it is. It is the best of all combinations of cuts
-between these points, where the usual rounds of random cuts (Geraerts and Overmars, IJRR 2007, section 4.1) apply them
-one by one. Legs are checked when the shortest way needs them, by a lone lane the boldest first and only until one is
-blocked. Beside a leg that is blocked others likely are: those between neighbours of its points count as longer until
-they are checked, so that ways that avoid them are tried first. A team with many workers checks all legs at once, and
-finds the very best way.
+A pass lays POINTS points along the path, its corners among them, and finds a short way through them in which each leg
+is a straight motion that is free, or a stretch of the path as it is. It weighs all combinations of cuts between these
+points, where the usual rounds of random cuts (Geraerts and Overmars, IJRR 2007, section 4.1) apply them one by one. A
+team with many workers checks all legs at once, and its way is the shortest. Others check legs when the shortest way
+needs them, a lone lane the boldest first and only until one is blocked. Beside a leg that is blocked others likely are:
+those between neighbours of its points count as longer until they are checked, so that ways that avoid them are tried
+first, and the shortest one may be missed.
 """
 
 import math
