@@ -70,7 +70,7 @@ def coal_body(coal, shape):
 
 def separations(shapes, pairs, margin):
     """Separation of pairs of shapes, each started from the direction between their centres."""
-    packed = SCENES.pack(shapes)
+    packed = SCENES.pack(shapes).joined()
     relative = []
     for i, j in pairs:  # the packed shape may have been turned to its tight box: use the pose that was packed
         T = [np.eye(4), np.eye(4)]

@@ -7,18 +7,21 @@ import shutil
 import subprocess
 import sys
 import threading
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from checkout import ROOT
-from executor_work import Shared, split_of, squares
+from executor_work import Shared, seeds_of, split_of, squares
 from walled_point import walled
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, MotionCheck, load_urdf, rrt_connect
+from gpu_planners.arm.planners.rrt_connect import batch
+from gpu_planners.arm.planners.rrt_connect.request import Whole
 from gpu_planners.arm.spaces.planar import PlanarChecker, nine_link_scene
 from gpu_planners.device import resolve_devices
-from gpu_planners.distributed import leases
+from gpu_planners.distributed import leases, worker
 from gpu_planners.distributed.executors import KEPT, Split, spread, stream
 from gpu_planners.errors import DeviceError, GridMapError, SettingsError, WorkerError
 from gpu_planners.grid import BlockPlanner, FleetPlanner, GridMap
@@ -211,6 +214,31 @@ def test_more_checkers_than_every_worker_gets_travel_with_their_problems(monkeyp
     checkers = [walled() for _ in starts]
     plain = rrt_connect.solve_batch(starts, goals, checkers, SETTINGS)
     assert_same_results(plain, rrt_connect.solve_batch(starts, goals, checkers, SETTINGS, devices="cpu,cpu"))
+
+
+class AtOnce(Executor):
+    """An executor that says that it has so many workers, and answers pieces of a batch when they come, on the CPU."""
+
+    def __init__(self, workers):
+        self._max_workers, self.pieces = workers, []
+
+    def submit(self, _, order):
+        piece, future = worker._piece_of(order), Future()
+        self.pieces.append(list(piece.seeds))
+        future.set_result(worker.Outcome("one", worker.DONE, order.answer(piece, "cpu")))
+        return future
+
+
+@pytest.mark.parametrize(
+    "count, sizes", [(300, [100, 100, 100]), (400, [134, 134, 132]), (1500, [250, 209, 174, 160, 160])]
+)
+def test_workers_on_cuda_get_equal_parts_up_to_a_size(count, sizes, monkeypatch):
+    monkeypatch.setattr(batch, "LEAST_ALIKE", 160)
+    checker, executor = SimpleNamespace(robot="robot", device="cuda:0"), AtOnce(3)
+    asked = batch.Batch([0] * count, [0] * count, [checker] * count, SETTINGS, range(count), Whole(count, 1))
+    assert batch.spread_batch(asked, seeds_of, executor, "cuda:all", None) == list(range(count))
+    assert [len(piece) for piece in executor.pieces][: len(sizes)] == sizes
+    assert executor.pieces[0] == list(range(0, 3 * sizes[0], 3))
 
 
 def test_checkers_travel():

@@ -124,7 +124,8 @@ def test_a_changed_world_packs_to_the_same_as_a_new_one():
         if step % 10 == 9:
             rng.shuffle(shapes)
         margin = 0.01 * (step // 20)
-        changed, fresh = cache.pack(tuple(shapes), margin), scene_packing.SceneCache(robot).pack(tuple(shapes), margin)
+        changed = cache.pack(tuple(shapes), margin).joined()
+        fresh = scene_packing.SceneCache(robot).pack(tuple(shapes), margin).joined()
         assert (changed.floats == fresh.floats).all() and (changed.ints == fresh.ints).all()
 
 

@@ -13,7 +13,7 @@ from ...parallel.threads import one_thread
 from ...settings import Setting
 from ..robot.model import RobotModel
 from ..spaces.configurations import as_bools, check_policy, narrow, narrow_motions, new_array
-from ..spaces.interface import FREE, NOT_FINITE, Packed, Space, finite, motion_verdict
+from ..spaces.interface import FREE, NOT_FINITE, Packed, SceneParts, Space, finite, motion_verdict
 from ..spaces.motion_check import MotionCheck
 from .certify import clear_speeds, in_ranges, pair_distance, verdict
 from .forward import place_robot
@@ -80,8 +80,9 @@ class CollisionChecker:
         self._scenes = SceneCache(self._packed_robot)
         self._warm = False
         self._packed_version: tuple | None = None
-        self._packed_scene: Packed | None = None
-        self._sent_version: tuple | None = None  # of the scene that the device has
+        self._parts: Any = None  # SceneParts
+        self._joined: tuple = None, None  # the parts that were joined last, and what came of it
+        self._sent: Packed | None = None  # the scene that the device has
         self._cuda: Any = None  # a CudaChecker
         if self.device != "cpu":
             from .checker_cuda import CudaChecker
@@ -127,14 +128,13 @@ class CollisionChecker:
         other = self._elsewhere[device]
         other.world, other.margin, other.motion = self.world, self.margin, self.motion
         if other._packed_version != self.version:
-            other._packed_scene, other._packed_version = self.packed_scene, self.version
+            other._parts, other._packed_version = self.scene_parts, self.version
         return other
 
     def prepare(self) -> None:
         """Pack what changed, for the thickened checkers that are kept too, so that no query waits for it."""
         for checker in (self, *map(self.thickened, self._thicker)):
-            checker._refresh()
-            checker._send()
+            checker._send(checker.packed_scene)
 
     @property
     def version(self) -> tuple[int, float]:
@@ -142,23 +142,26 @@ class CollisionChecker:
         return self.world.version, self.margin
 
     @property
-    def packed_scene(self) -> Packed:
-        """All constant data of robot and obstacles (collision.records)."""
-        return self._refresh()
-
-    def _refresh(self):
-        """Pack what changed since the last check."""
+    def scene_parts(self) -> SceneParts:
+        """The constant data of robot and obstacles (collision.records); packs what changed since the last check."""
         version = self.version
         if self._packed_version != version:
-            self._packed_scene = self._scenes.pack(self.world.pieces, self.margin)
-            self._packed_version = version
-        return self._packed_scene
+            self._parts, self._packed_version = self._scenes.pack(self.world.pieces, self.margin), version
+        return self._parts
 
-    def _send(self):
-        """Bring the packed scene to the device, if it has another one."""
-        if self._cuda and self._sent_version != self._packed_version:
-            self._cuda.batches.upload(self._packed_scene)
-            self._sent_version = self._packed_version
+    @property
+    def packed_scene(self) -> Packed:
+        """The same in one piece."""
+        parts = self.scene_parts
+        if self._joined[0] is not parts:
+            self._joined = parts, parts.joined()
+        return self._joined[1]
+
+    def _send(self, scene):
+        """Bring a packed scene to the device, if it has another one."""
+        if self._cuda and self._sent is not scene:
+            self._cuda.batches.upload(scene)
+            self._sent = scene
 
     def warm_up(self) -> None:
         """Compile the checks, or load them from the cache, so that no query is charged for it."""
@@ -186,8 +189,7 @@ class CollisionChecker:
 
     def device_scene(self) -> tuple:
         """(floats, ints) of the packed scene on the CUDA device."""
-        self._refresh()
-        self._send()
+        self._send(self.packed_scene)
         return self._cuda.batches.scene
 
     def configurations_valid(self, q: ArrayLike, not_finite: str = "error") -> np.ndarray:
@@ -196,7 +198,7 @@ class CollisionChecker:
         check_policy(not_finite)
         narrowed, scene = narrow(q, self.robot, "q", self.device, self._room), self.packed_scene
         if self._cuda:
-            self._send()
+            self._send(scene)
             verdicts = self._cuda.configurations_valid(narrowed)
         else:
             verdicts = np.empty(len(narrowed), dtype=np.uint8)
@@ -211,7 +213,7 @@ class CollisionChecker:
         ends, scene = narrow_motions(q_from, q_to, self.robot, self.device, self._room), self.packed_scene
         mode, step = self.motion_args
         if self._cuda:
-            self._send()
+            self._send(scene)
             verdicts = self._cuda.motions_valid(*ends, mode, step)
         else:
             verdicts = np.empty(len(ends[0]), dtype=np.uint8)

@@ -1,7 +1,8 @@
 """What lies where in a packed scene: the robot and its obstacles as one float32 and one int32 buffer (`Packed`).
 
-A CUDA launch pays for each array argument, so all constant data travel as this one pair: the robot first, obstacles
-appended. This is the only file that knows offsets. Each record is a NamedTuple whose fields stand in the order of the
+A CUDA launch pays for each array argument, so all constant data travel as this one pair: a header, the records of the
+robot's shapes and the obstacles first, the robot's data behind them, where many scenes may share them (`own_ints`).
+This is the only file that knows offsets. Each record is a NamedTuple whose fields stand in the order of the
 buffer: `packing` and `scene_packing` write by these, and compiled code reads through the functions below. There,
     scene   is the Packed, or anything else with its `floats` and `ints`;
     shape   is where the ShapeRecord of a robot's shape (`robot_shape`) or of an obstacle (`obstacle`) lies.
@@ -154,6 +155,22 @@ def self_pairs(scene: Packed) -> np.ndarray:
 
 def set_header(ints, values: Header):
     ints[: len(values)] = values
+
+
+def own_ints(ints, floats_away, ints_away):
+    """The ints of a scene, in which places of the robot's data are counted from the robot's beginning, where that lies
+    so many numbers behind the scene's: `SceneParts.ints_of`."""
+    ints = ints.copy()
+    ints[[_FRAME_FLOATS, _REACH, _RANGES]] += floats_away
+    ints[[_FRAME_INTS, _PAIR_INTS, _BLOCK_PAIR_INTS]] += ints_away
+    shapes = robot_records(ints)
+    shapes[:] = shifted(shapes, floats_away, ints_away)
+    return ints
+
+
+def robot_records(ints):
+    """(shapes, SHAPE_RECORD) of the robot's shapes, a part of the ints of a robot or of a scene."""
+    return ints[ints[_SHAPE_INTS] :][: ints[_SHAPES] * SHAPE_RECORD].reshape(-1, SHAPE_RECORD)
 
 
 def shape_floats(pose, half, skin, spheres):

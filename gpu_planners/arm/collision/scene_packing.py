@@ -1,4 +1,4 @@
-"""Obstacles, appended to a packed robot (records.py). A change packs what changed and copies the rest."""
+"""Obstacles, before a packed robot (records.py). A change packs what changed and copies the rest."""
 
 import weakref
 from typing import NamedTuple
@@ -10,11 +10,11 @@ from ..geometry.bricks import Bricks
 from ..geometry.kind import PAD
 from ..geometry.kinds import KINDS
 from ..geometry.shapes import ConvexShape, ShapeKind
-from ..spaces.interface import Packed
+from ..spaces.interface import Packed, SceneParts
 from .broad_phase import group_boxes, neighbours_first
 from .packing import GREATEST_INDEX, GREATEST_SKIN, PackedRobot, body
 from .reach import distance_to_boxes, fixed_skin
-from .records import BALL, SHAPE_RECORD, header, set_header, shape_floats, shifted
+from .records import BALL, HEADER, SHAPE_RECORD, header, own_ints, robot_records, set_header, shape_floats, shifted
 
 BEYOND_REACH = 10.0  # m: boxes and cylinders are cut off this far beyond twice the robot's reach
 CUT = np.array([KINDS[kind].cut for kind in ShapeKind])
@@ -27,25 +27,25 @@ class SceneCache:
         self._robot = robot
         self._margin: float | None = None
         self._pieces: tuple[ConvexShape | Bricks, ...] = ()
-        self._blocks = _no_blocks()
+        self._blocks = NO_BLOCKS
 
-    def pack(self, pieces: tuple[ConvexShape | Bricks, ...], margin: float = 0.0) -> Packed:
-        """The robot followed by obstacles.
+    def pack(self, pieces: tuple[ConvexShape | Bricks, ...], margin: float = 0.0) -> SceneParts:
+        """The robot, which is `SceneParts.shared`, and obstacles.
 
         pieces: in the root frame; margin: metres that the robot keeps from them
         Raises ObstacleError naming a shape that float32 cannot hold to 0.1 mm where the robot may come, or a world that
         is too large for 32-bit offsets and pair numbers.
         """
         if margin != self._margin:
-            self._margin, self._pieces, self._blocks = margin, (), _no_blocks()
+            self._margin, self._pieces, self._blocks = margin, (), NO_BLOCKS
         head, tail = _common_ends(self._pieces, pieces)
         changed = _pack_pieces(pieces[head : len(pieces) - tail], self._robot, margin)
         first, last = _count(self._pieces[:head]), _count(self._pieces[len(self._pieces) - tail :])
         known = len(self._blocks.records)
         blocks = _join([_part(self._blocks, 0, first), changed, _part(self._blocks, known - last, known)])
-        packed = _append(self._robot.buffers, blocks)
+        parts = SceneParts(_with_obstacles(self._robot.buffers, blocks), self._robot.buffers, own_ints)
         self._pieces, self._blocks = pieces, blocks
-        return packed
+        return parts
 
 
 class _Blocks(NamedTuple):
@@ -65,14 +65,13 @@ class _Blocks(NamedTuple):
 _packed_bricks: weakref.WeakKeyDictionary[Bricks, dict[tuple, _Blocks]] = weakref.WeakKeyDictionary()
 
 
-def _no_blocks():
-    return _Blocks(
-        np.zeros(0, np.float32),
-        np.zeros(0, np.int32),
-        np.zeros((0, SHAPE_RECORD), np.int64),
-        np.zeros((0, BALL), np.float32),
-        np.zeros((1, 2), np.int64),
-    )
+NO_BLOCKS = _Blocks(
+    np.zeros(0, np.float32),
+    np.zeros(0, np.int32),
+    np.zeros((0, SHAPE_RECORD), np.int64),
+    np.zeros((0, BALL), np.float32),
+    np.zeros((1, 2), np.int64),
+)
 
 
 def _common_ends(before, after):
@@ -91,6 +90,8 @@ def _count(pieces):
 
 def _part(blocks, first, last):
     """Obstacles first to last - 1 by themselves."""
+    if first == last:
+        return NO_BLOCKS
     (f0, i0), (f1, i1) = blocks.ends[first], blocks.ends[last]
     return _Blocks(
         blocks.floats[f0:f1],
@@ -102,6 +103,9 @@ def _part(blocks, first, last):
 
 
 def _join(parts):
+    parts = [part for part in parts if len(part.records)]
+    if len(parts) < 2:
+        return parts[0] if parts else NO_BLOCKS
     records, ends, floats, ints = [], [np.zeros((1, 2), np.int64)], 0, 0
     for part in parts:
         records.append(shifted(part.records, floats, ints))
@@ -116,31 +120,33 @@ def _join(parts):
     )
 
 
-def _append(robot, blocks):
-    """The Packed robot and its obstacles."""
-    n, counts = len(blocks.records), header(robot)
+def _with_obstacles(robot, blocks):
+    """Packed: header, the records of the robot's shapes, and obstacles; places of the robot's data as in `robot`."""
+    n, counts, shapes = len(blocks.records), header(robot), robot_records(robot.ints).ravel()
     order = neighbours_first(blocks.balls)
     balls = blocks.balls[order]
-    floats = np.concatenate([robot.floats, blocks.floats, balls.ravel(), group_boxes(balls)])
+    floats = np.concatenate([blocks.floats, balls.ravel(), group_boxes(balls)])
+    data = HEADER + len(shapes)
+    records, first_ball = data + len(blocks.ints), len(blocks.floats)
     sizes = {
         "pairs of a moving shape and an obstacle, or of two shapes": counts.moving * n + counts.pairs,
-        "numbers": len(floats),
-        "offsets": len(robot.ints) + len(blocks.ints) + (SHAPE_RECORD + 1) * n,
+        "numbers": len(floats) + len(robot.floats),
+        "offsets": records + (SHAPE_RECORD + 1) * n + len(robot.ints),
     }
     for what, size in sizes.items():
         if size > GREATEST_INDEX:
             raise ObstacleError(
                 f"the world is too large: its {n} convex shapes give {size} {what}; allowed: {GREATEST_INDEX}"
             )
-    records = shifted(blocks.records, len(robot.floats), len(robot.ints)).astype(np.int32)
-    ints = np.concatenate([robot.ints, blocks.ints, records.ravel(), order.astype(np.int32)])
-    first_record, first_ball = len(robot.ints) + len(blocks.ints), len(robot.floats) + len(blocks.floats)
+    obstacles = shifted(blocks.records, 0, data).astype(np.int32)
+    ints = np.concatenate([robot.ints[:HEADER], shapes, blocks.ints, obstacles.ravel(), order.astype(np.int32)])
     set_header(
         ints,
         counts._replace(
+            shape_ints=HEADER,
             obstacles=n,
-            obstacle_ints=first_record,
-            order=first_record + records.size,
+            obstacle_ints=records,
+            order=records + obstacles.size,
             balls=first_ball,
             groups=first_ball + balls.size,
         ),
@@ -167,7 +173,7 @@ class _Loose(NamedTuple):
 
 def _pack_pieces(pieces, robot, margin):
     """_Blocks of obstacles: runs of ConvexShapes at once, and Bricks."""
-    parts, run = [_no_blocks()], []
+    parts, run = [], []
     for piece in pieces:
         if isinstance(piece, Bricks):
             parts += [_pack(_shapes(run), run, robot, margin), pack_bricks(piece, robot, margin)]
@@ -216,7 +222,7 @@ def _bricks(bricks):
 def _pack(loose, named, robot, margin):
     """_Blocks of _Loose obstacles. named: the ConvexShapes, or the Bricks, for error texts"""
     if loose is None:
-        return _no_blocks()
+        return NO_BLOCKS
     kinds, poses, halves, own_balls, records, tails, tables = loose
     poses[:, :3, 3] -= robot.origin
     _cut_off(kinds, poses, halves, own_balls, 2 * (robot.radius + margin) + BEYOND_REACH)

@@ -7,6 +7,7 @@ A checker is any object with
     warm_up()               compile, so that no query pays for it
     configurations_valid(q), motions_valid(q_from, q_to), colliding_pairs(q)     as CollisionChecker has them
     packed_scene            Packed(floats, ints): all constant data of robot and obstacles
+    scene_parts             SceneParts: the same in two, for many scenes of one robot
     motion_args             (mode, step) of its MotionCheck, for the compiled code
     new_scratch()           a NamedTuple of arrays: what one CPU thread needs for a check
     device_scene()          (floats, ints) on the CUDA device
@@ -36,6 +37,28 @@ class Packed(NamedTuple):
 
     floats: np.ndarray
     ints: np.ndarray
+
+
+def _unmoved(ints, floats_away, ints_away):
+    return ints
+
+
+class SceneParts(NamedTuple):
+    """A packed scene in two parts, of which many scenes share one.
+
+    own: where the scene begins, a Packed; shared: what lies somewhere behind it, which does not change
+    ints_of: ints_of(own.ints, floats_away, ints_away) -> own.ints where the beginnings of `shared` are so many numbers
+        behind those of `own`
+    """
+
+    own: Packed
+    shared: Packed = Packed(np.zeros(0, np.float32), np.zeros(0, np.int32))
+    ints_of: Callable[[np.ndarray, int, int], np.ndarray] = _unmoved
+
+    def joined(self) -> Packed:
+        """The scene in one piece."""
+        ints = self.ints_of(self.own.ints, len(self.own.floats), len(self.own.ints))
+        return Packed(np.concatenate([self.own.floats, self.shared.floats]), np.concatenate([ints, self.shared.ints]))
 
 
 class Space(NamedTuple):

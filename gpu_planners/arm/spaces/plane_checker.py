@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ...device import njit, refuse_forked, resolve_device, told_if_slow
 from .configurations import as_bools, check_policy, narrow_motions
-from .interface import Space, motion_verdict
+from .interface import SceneParts, Space, motion_verdict
 
 FEW = 64  # motions that one thread checks sooner than several wake up
 POINT = -1  # mode of a motion whose first end alone is looked at
@@ -30,7 +30,7 @@ class PlaneChecker:
 
     def __init__(self, robot: Any, device: str, kind: int, scratch: NamedTuple, motion_free: Any) -> None:
         self.robot, self.device = robot, resolve_device(device)
-        self.version, self.packed_scene = 0, None
+        self.version, self.packed_scene, self.scene_parts = 0, None, None
         self.scratch_sizes = (kind, max(8, -(-robot.dof // 8) * 8))
         self._scratch, self._warm = scratch, False
         self._elsewhere: dict[str, tuple[int, Any]] = {}  # by device: the version that it is of, and the checker
@@ -41,7 +41,7 @@ class PlaneChecker:
             self._cuda = CudaPlane(robot.dof, self.scratch_sizes, self.device, type(scratch), motion_free)
 
     def _set_scene(self, packed):
-        self.packed_scene = packed
+        self.packed_scene, self.scene_parts = packed, SceneParts(packed)
         self.version += 1
         if self._cuda:
             self._cuda.upload(packed)

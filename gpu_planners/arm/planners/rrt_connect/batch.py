@@ -6,14 +6,14 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from ....device import model_of, resolve_devices
-from ....distributed.executors import Split, devices_of, least_on, spread
+from ....distributed.executors import Split, devices_of, least_on, spread, workers_of
 from ....distributed.progress import Progress
 from ..result import PlanningResult
 from .request import Whole
 from .settings import Settings
 
 MOST_SHARED = 1024  # checkers that each worker gets all of; of more, it gets those of its problems, and all robots
-LEAST_ALIKE = 4096  # problems of a piece where CUDA devices are of one kind, and have equal parts of fewer
+LEAST_ALIKE = 4096  # problems of a piece where CUDA devices are alike, and have equal parts of fewer
 
 
 class Batch(NamedTuple):
@@ -44,12 +44,11 @@ def spread_batch(
     robots = list({id(checker.robot): checker.robot for checker in distinct}.values())
     names, count = devices_of(devices, distinct[0].device), len(batch.starts)
     names = resolve_devices(names) if executor is None else names
-    least, lanes = least_on(names), 1
-    if executor is None and "cpu" not in names and len(set(map(model_of, names))) == 1:
-        lanes = len(names)
-        least = max(least, min(LEAST_ALIKE, -(-count // lanes)))
-    # problems that are alike often follow each other: each lane has every so many
-    order = [i for lane in range(lanes) for i in range(lane, count, lanes)]
+    least, alike = least_on(names), _alike(names, executor)
+    if alike:
+        least = max(least, min(LEAST_ALIKE, -(-count // alike)))
+    # problems that are alike often follow each other: each part has every so many
+    order = [i for part in range(max(1, alike)) for i in range(part, count, max(1, alike))]
 
     def cut(first: int, last: int) -> Batch:
         lists = batch.starts, batch.goals, batch.checkers, batch.seeds
@@ -60,6 +59,18 @@ def spread_batch(
     split = Split("problems", count, cut, solve, shared, least, lent=True)
     if executor is None:  # threads that pack scenes take turns, and would pack one twice
         for checker in distinct:
-            _ = checker.packed_scene
+            _ = checker.scene_parts
     results = [result for part in spread(split, executor, names, progress) for result in part]
     return [result for _, result in sorted(zip(order, results), key=itemgetter(0))]
+
+
+def _alike(names, executor):
+    """How many workers have CUDA devices that are alike, as those of an executor are taken to be; 0: none.
+
+    They get equal parts: each part, however small, takes a device as long as its slowest problem.
+    """
+    if "cpu" in names:
+        return 0
+    if executor is None:
+        return len(names) if len(set(map(model_of, names))) == 1 else 0
+    return workers_of(executor)

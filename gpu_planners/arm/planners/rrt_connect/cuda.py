@@ -30,7 +30,7 @@ from .request import (
     write_request,
     write_requests,
 )
-from .scene_store import SceneStore, sizes_of
+from .scene_store import GREATEST, SceneStore, sizes_of
 from .state import CORNERS, state_sizes
 
 BLOCKS_FOR_ONE, BLOCKS_FOR_MANY = 2, 4  # on each multiprocessor
@@ -38,7 +38,6 @@ SPLIT = 2  # warps that share a leg of a path that is shortened: a round lasts a
 FIRST_FOR_ONE, BATCH_FOR_ONE = 128, 1024  # samples of a round: see Order
 NODES_FOR_MANY = 8192  # of a tree; a problem that needs more is solved by itself afterwards
 CORNERS_FOR_MANY = 32  # of a path, on average
-GREATEST = (1 << 31) - 1  # of an int32
 
 
 class Pass(NamedTuple):
@@ -124,7 +123,8 @@ class CudaEngine:
         the others
         """
         n = len(queries)
-        if n > 1 and n * max(self._row(queries), CORNERS * self._dof) + _scene_size(checkers) > GREATEST:
+        numbers = n * max(self._row(queries), CORNERS * self._dof) + sizes_of(_scenes(checkers)).max()
+        if n > 1 and numbers > GREATEST:
             halves = [(each[: n // 2], each[n // 2 :]) for each in (queries, checkers, seeds)]  # offsets are int32
             return [result for q, c, s in zip(*halves) for result in self.solve_many(q, c, settings, s, whole)]
         results: list[PlanningResult | None] = [None] * n
@@ -173,18 +173,18 @@ class CudaEngine:
 
     def _scene(self, checkers):
         """Scenes on the device, one after the other, and where each problem's begins, (n, 2)."""
-        scenes = {id(checker): checker.packed_scene for checker in checkers}
-        floats, ints, places = self._scenes.placed({id(scene): scene for scene in scenes.values()})
-        return floats, ints, np.array([places[id(scenes[id(checker)])] for checker in checkers])
+        scenes = _scenes(checkers)
+        floats, ints, places = self._scenes.placed(scenes.values())
+        return floats, ints, np.array([places[id(scenes[id(checker)].own)] for checker in checkers])
 
 
 def _exhausted(result):
     return result is not None and result.status is Status.SAMPLES_EXHAUSTED
 
 
-def _scene_size(checkers):
-    """Numbers in the larger buffer of all their scenes."""
-    return max(sizes_of(checker.packed_scene for checker in {id(checker): checker for checker in checkers}.values()))
+def _scenes(checkers):
+    """{id of the checker: its SceneParts}"""
+    return {key: checker.scene_parts for key, checker in {id(checker): checker for checker in checkers}.items()}
 
 
 @functools.cache
