@@ -13,7 +13,7 @@ from .request import Whole
 from .settings import Settings
 
 MOST_SHARED = 1024  # checkers that each worker gets all of; of more, it gets those of its problems, and all robots
-LEAST_ALIKE = 4096  # problems of a piece where CUDA devices are alike, and have equal parts of fewer
+LEAST_ALIKE = 16384  # problems of a piece where CUDA devices are alike, and have equal parts of fewer
 
 
 class Batch(NamedTuple):
