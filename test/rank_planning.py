@@ -16,7 +16,7 @@ from gpu_planners.arm import CollisionChecker, MotionCheck, load_urdf
 from gpu_planners.arm.collision.scene_file import fixed_frames, load_scene
 from gpu_planners.arm.planners import prm
 from gpu_planners.arm.planners.prm.dl14 import versions
-from gpu_planners.distributed import Ranks
+from gpu_planners.distributed import Ranks, mpi
 from gpu_planners.errors import GpuPlannersError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -80,6 +80,12 @@ def graphs_noted():
         versions.Roadmap.shortest_path = shortest_path
 
 
+def alone(checker):
+    """Each rank by itself, in a communicator of its own."""
+    with Ranks(mpi.load().COMM_SELF) as ranks:
+        return {name: answer(checker, searches()[name], ranks) for name in ("version 1", "version 2", "version 3")}
+
+
 def different_problems(ranks, checker):
     """{what is different in the last rank: the error}"""
     same, last = searches()["version 2"], ranks.rank == ranks.size - 1
@@ -126,6 +132,7 @@ def main(devices):
     with graphs_noted(), Ranks() as ranks:
         checker = new_checker(devices[ranks.rank] if devices else ranks.device())
         found = {name: answer(checker, arguments, ranks) for name, arguments in searches().items()}
+        found["alone"] = alone(checker)
         if ranks.size > 1:
             found |= different_problems(ranks, checker)
             found["other obstacles"] = obstacles_that_change(ranks, checker)
