@@ -5,6 +5,7 @@ import sys
 import time
 
 import numpy as np
+from mpi4py import MPI
 
 from gpu_planners.distributed import Ranks
 from gpu_planners.errors import GpuPlannersError
@@ -26,9 +27,41 @@ def exchanges(ranks):
     return right
 
 
+def refused(ranks):
+    """-> errors of what is no communicator, and of ranks that have ended."""
+    freed, world = MPI.COMM_SELF.Dup(), MPI.COMM_WORLD
+    freed.Free()
+    wrong = [MPI.COMM_NULL, freed, 5]
+    if ranks.size > 1:
+        half = world.Split(ranks.rank % 2)
+        wrong.append(half.Create_intercomm(0, world, 1 - ranks.rank % 2))
+    with Ranks(MPI.COMM_SELF) as ended:
+        assert ended.size == 1 and ended.all_gather(ranks.rank) == [ranks.rank]
+    calls = [lambda given=given: Ranks(given) for given in wrong]
+    return [error_of(call) for call in (*calls, lambda: ended.all_gather(0), lambda: ended.swap({}), ended.__enter__)]
+
+
+def error_of(call):
+    try:
+        return f"no error: {call()}"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
 def raises(ranks, last):
     if last:
         raise ValueError("the device is full")
+    ranks.all_gather(1)
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+def raises_without_text(ranks, last):
+    if last:
+        raise Mute
     ranks.all_gather(1)
 
 
@@ -90,6 +123,7 @@ def goes_on_after_a_fault(ranks, last):
 
 FAULTS = (
     raises,
+    raises_without_text,
     raises_while_others_swap,
     cannot_be_sent,
     leaves,
@@ -104,13 +138,15 @@ FAULTS = (
 def main():
     with Ranks() as ranks:
         found = {"rank": ranks.rank, "size": ranks.size, "local": ranks.local_rank, "device": ranks.device()}
-        found["exchanges"] = exchanges(ranks)
+        found["exchanges"], found["refused"] = exchanges(ranks), refused(ranks)
     for fault in FAULTS if ranks.size > 1 else ():
         began = time.monotonic()
         try:
             with Ranks(timeout_s=60.0) as ranks:
                 fault(ranks, ranks.rank == ranks.size - 1)
             found[fault.__name__] = "no error"
+        except Mute:
+            found[fault.__name__] = "Mute"
         except Exception as error:
             found[fault.__name__] = f"{type(error).__name__}: {error}"
         found[f"{fault.__name__} took"] = time.monotonic() - began

@@ -16,11 +16,12 @@ from gpu_planners.arm import CollisionChecker, MotionCheck, load_urdf
 from gpu_planners.arm.collision.scene_file import fixed_frames, load_scene
 from gpu_planners.arm.planners import prm
 from gpu_planners.arm.planners.prm.dl14 import versions
-from gpu_planners.distributed import Ranks
+from gpu_planners.distributed import Ranks, mpi
 from gpu_planners.errors import GpuPlannersError
 
 ROOT = Path(__file__).resolve().parent.parent
-START, GOAL, COLLIDING = np.zeros(4), np.full(4, 3.0), np.array([1.8, -1.0, -2.7, -2.9])
+START, GOAL, COLLIDING = np.zeros(4), np.full(4, 1.5), np.array([1.8, -1.0, -2.7, -2.9])
+FAR = np.full(4, 3.0)  # [DL14]'s goal, which takes several times as long
 GRAPHS = []
 
 
@@ -33,16 +34,18 @@ def new_checker(device="cpu"):
 def searches(**more):
     """{name: arguments of prm.solve}.  more: settings"""
     all_settings = {
-        f"version {version}": dict(version=version, time_limit_s=300, batch=512, shortcut_rounds=0)
+        f"version {version}": dict(version=version, time_limit_s=300, batch=128, shortcut_rounds=0)
         for version in (1, 2, 3)
     }
-    all_settings["shortened"] = dict(version=2, time_limit_s=300, batch=512)
+    all_settings["shortened"] = dict(version=2, time_limit_s=300, batch=128)
     all_settings |= {f"few samples {version}": dict(version=version, max_samples=7) for version in (1, 2, 3)}
     all_settings |= {f"little time {version}": dict(version=version, time_limit_s=0.01) for version in (1, 2, 3)}
     found = {
         name: dict(start=START, goals=GOAL, settings=prm.Settings(**settings, **more), seed=2)
         for name, settings in all_settings.items()
     }
+    for version in (1, 2, 3):
+        found[f"little time {version}"]["goals"] = FAR
     found["two goals"] = found["version 2"] | dict(goals=np.stack([COLLIDING, GOAL]))
     found["start in collision"] = found["version 2"] | dict(start=COLLIDING)
     found["no numbers"] = found["version 2"] | dict(start=np.array([np.nan, 0, 0, 0]))
@@ -77,6 +80,12 @@ def graphs_noted():
         versions.Roadmap.shortest_path = shortest_path
 
 
+def alone(checker):
+    """Each rank by itself, in a communicator of its own."""
+    with Ranks(mpi.load().COMM_SELF) as ranks:
+        return {name: answer(checker, searches()[name], ranks) for name in ("version 1", "version 2", "version 3")}
+
+
 def different_problems(ranks, checker):
     """{what is different in the last rank: the error}"""
     same, last = searches()["version 2"], ranks.rank == ranks.size - 1
@@ -85,7 +94,13 @@ def different_problems(ranks, checker):
         "start": same | dict(start=np.full(4, 0.01)),
         "settings": same | dict(settings=dataclasses.replace(same["settings"], radius=0.9)),
     }
-    return {f"other {what}": answer(checker, other[what] if last else same, ranks) for what in other}
+    errors = {f"other {what}": answer(checker, other[what] if last else same, ranks) for what in other}
+    for what, change in (("world", {"margin": 0.01}), ("check", {"motion": MotionCheck("joint", 0.5)})):
+        mine = new_checker()
+        for name, value in change.items() if last else ():
+            setattr(mine, name, value)
+        errors[f"other {what}"] = answer(mine, same, ranks)
+    return errors
 
 
 def obstacles_that_change(ranks, checker):
@@ -117,13 +132,14 @@ def main(devices):
     with graphs_noted(), Ranks() as ranks:
         checker = new_checker(devices[ranks.rank] if devices else ranks.device())
         found = {name: answer(checker, arguments, ranks) for name, arguments in searches().items()}
+        found["alone"] = alone(checker)
         if ranks.size > 1:
             found |= different_problems(ranks, checker)
             found["other obstacles"] = obstacles_that_change(ranks, checker)
         found["device"] = checker.device
     try:
         with Ranks() as ranks:
-            found["full device"] = a_device_that_is_full(ranks, checker)
+            found["full device"] = a_device_that_is_full(ranks, new_checker(checker.device))
     except Exception as error:
         found["full device"] = f"{type(error).__name__}: {error}"
     with Ranks() as ranks:

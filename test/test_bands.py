@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -209,6 +210,8 @@ def test_bands_are_all_rows_once_in_proportion(rows, shares, block_size):
         ((0, 2), GridMapError, "number of rows is 0"),
         ((10, 0), SettingsError, "number of ranks is 0"),
         ((10, 2, 5), SettingsError, "block_size is 5: use one of"),
+        ((10, 2, [8]), SettingsError, r"block_size is \[8\]: use one of"),
+        ((10, 2, 8, "ab"), SettingsError, "shares is 'ab'; allowed: 2 numbers"),
         ((10, 2, 8, [1]), SettingsError, r"shares is \[1\]; allowed: 2 numbers"),
         ((10, 2, 8, [0, 0]), SettingsError, "not all 0"),
         ((10, 2, 8, [1, -1]), SettingsError, "of 0 or more"),
@@ -265,6 +268,15 @@ def test_rows_that_are_no_costs_are_refused(tmp_path):
     for file, words in (("floats.npy", "float64; allowed"), ("text.npy", "allowed"), ("missing.npy", "No such file")):
         with pytest.raises(GridMapError, match=words):
             MapRows.of_file(tmp_path / file)
+    for call, words in (
+        (lambda: MapRows.of_file(5), "the map must be a path"),
+        (lambda: MapRows.of_grid(grid.costs), "grid is a ndarray; allowed: a GridMap"),
+        (lambda: MapRows(4, 4, 5), "read is 5; allowed: a function"),
+        (lambda: MapRows.random(4, 4, "x"), "density is 'x'; allowed: a number from 0 to 1"),
+        (lambda: MapRows.random(4, 4, seed=-1), "seed is -1; allowed: whole numbers"),
+    ):
+        with pytest.raises(GridMapError, match=words):
+            call()
     for shape in ((0, 5), (5, 2**31), (5, "x")):
         with pytest.raises(GridMapError, match="number of"):
             MapRows(*shape, None)
@@ -272,16 +284,22 @@ def test_rows_that_are_no_costs_are_refused(tmp_path):
         on_bands(grid, 2, lambda planner: planner.field([100, 0]))
     with pytest.raises(SettingsError, match="cannot be changed; allowed: a new BandedPlanner"):
         on_bands(grid, 2, lambda planner: planner.update([0], [0], 0))
-    with pytest.raises(GridMapError, match=r"allowed: \(first, last\) within \d+ \.\. \d+, the band of rank [01]"):
-        on_bands(grid, 2, lambda planner: planner.field([0, 0], (0, 40)))
+    for rows in ((0, 40), (40, 0), 5, "ab", (0, 1, 2), (0.5, 3)):
+        with pytest.raises(GridMapError, match=r"allowed: \(first, last\) within \d+ \.\. \d+, the band of rank [01]"):
+            on_bands(grid, 2, lambda planner, rows=rows: planner.field([0, 0], rows))
 
 
 def test_ranks_that_were_given_different_things_are_refused():
     grid = GridMap(np.ones((64, 16), np.uint8), 4)
-    with pytest.raises(GridMapError, match="rank 1 was given other starts and goals than rank 0"):
+    with pytest.raises(GridMapError, match="rank 1 was given other starts or goals than rank 0"):
         on_bands(grid, 2, lambda planner: planner.plan([[0, planner.band.rank]], [5, 5]))
-    with pytest.raises(GridMapError, match="rank 1 was given other a map"):
+    with pytest.raises(GridMapError, match="rank 1 was given another connectivity"):
         run(2, lambda e: BandedPlanner(MapRows.of_grid(grid), e, (4, 8)[e.rank], 8, device="cpu"))
+    with pytest.raises(GridMapError, match=r"rows 23 \.\. 40 of the map are not the same on the ranks 0 and 1"):
+        run(2, lambda e: BandedPlanner(MapRows.random(64, 16, seed=e.rank), e, 4, 8, device="cpu"))
+    with pytest.raises(SettingsError, match="share is inf; allowed: a number from 0 to"):
+        on_bands(grid, 2, lambda planner: None, shares=[1.0, math.inf])
+    assert {planner.band.rows for planner in on_bands(grid, 2, lambda planner: planner, block_size=8.0)} == {32}
 
 
 def test_a_map_that_does_not_fit_is_refused_before_it_is_read(monkeypatch):
@@ -345,15 +363,17 @@ def test_ranks_of_mpi_plan_as_one_device(ranks):
     assert all(answer["bytes"] > 0 for answer in answers)
 
 
-@pytest.mark.parametrize(
-    ("how", "words"), [("raises", "row .* cannot be read"), ("killed", r"signal: ?9|signal 9|Killed")]
-)
-def test_a_rank_that_fails_while_the_map_is_read_ends_all(how, words):
-    code, out, err = mpirun(2, RANK, how, timeout_s=60)
-    assert code != 0 and "null" not in out  # nobody came to the end
-    assert re.search(words, out + err), out + err
-    if how == "raises":
-        assert re.search("RanksError: rank 1 failed: OSError", err)
+def test_a_rank_that_fails_while_the_map_is_read_ends_all():
+    """Both programs at once, since they mostly wait."""
+    ends = {
+        "raises": ("row .* cannot be read", "RanksError: rank 1 failed: OSError"),
+        "killed": (r"signal: ?9|signal 9|Killed",),
+    }
+    with ThreadPoolExecutor(len(ends)) as pool:
+        said = pool.map(lambda how: mpirun(2, RANK, how, timeout_s=60), ends)
+    for texts, (code, out, err) in zip(ends.values(), said):
+        assert code != 0 and "null" not in out  # nobody came to the end
+        assert all(re.search(text, out + err) for text in texts), out + err
 
 
 @pytest.mark.parametrize(("connectivity", "step"), [(4, 1), (8, DIAGONAL_8)])

@@ -6,13 +6,15 @@ A worker is written against `Exchange` alone, so that it runs in a thread (`run`
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..errors import RanksError
+
+_END = object()  # what a thread that has ended tells in place of a value
 
 
 class Exchange(Protocol):
@@ -43,31 +45,61 @@ class ThreadExchange:
 
     def all_gather(self, value: Any) -> list:
         """See Exchange."""
-        self._values[self.rank] = value
-        self._barrier.wait()
-        gathered = list(self._values)
+        gathered = self._told(value)
         self._barrier.wait()
         return gathered
 
     def swap(self, arrays: Mapping[int, tuple[np.ndarray, np.ndarray]]) -> None:
         """See Exchange."""
-        self._values[self.rank] = arrays
-        self._barrier.wait()
+        told = self._told(arrays)
         for other, (_, received) in arrays.items():
-            sent = self._values[other][self.rank][0]
+            sent = told[other][self.rank][0]
             if sent.nbytes != received.nbytes:
                 raise RanksError(f"in a swap, rank {other} sent {sent.nbytes} bytes of {received.nbytes}")
             np.copyto(received, sent)
         self._barrier.wait()
 
+    def _told(self, value):
+        """-> what all tell, by rank."""
+        self._values[self.rank] = value
+        self._barrier.wait()
+        told = list(self._values)
+        if text := left_early(each is _END for each in told):
+            raise RanksError(text)
+        return told
+
+
+def left_early(ended: Iterable[bool]) -> str:
+    """An error text where some ranks have ended and others not, else "". ended: by rank"""
+    ranks: tuple[list, list] = [], []
+    for rank, has_ended in enumerate(ended):
+        ranks[bool(has_ended)].append(rank)
+    if not all(ranks):
+        return ""
+    return f"{named(ranks[True])} ended while {named(ranks[False])} went on: all must exchange equally often"
+
+
+def named(ranks: Iterable[int]) -> str:
+    """Ranks in an error text."""
+    numbers = list(map(str, ranks))
+    return f"rank{'s' * (len(numbers) != 1)} {', '.join(numbers)}"
+
 
 def run(size: int, work: Callable[[Exchange], Any]) -> list:
-    """-> [work(exchange) of each of `size` workers], by rank; raises what a worker raised."""
+    """-> [work(exchange) of each of `size` workers], by rank.
+
+    Raises what a worker raised; RanksError where one ends while others go on to exchange, or size is below 1.
+    """
+    if size < 1:
+        raise RanksError(f"size is {size}; allowed: 1 worker or more")
     values, barrier = [None] * size, threading.Barrier(size)
 
     def worker(rank):
         try:
-            return work(ThreadExchange(rank, values, barrier))
+            exchange = ThreadExchange(rank, values, barrier)
+            answer = work(exchange)
+            exchange.all_gather(_END)
+            return answer
         except BaseException:
             barrier.abort()  # the others must not wait for this one
             raise

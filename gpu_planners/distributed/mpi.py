@@ -1,9 +1,11 @@
 """mpi4py, which is optional: it is imported, and starts MPI, when ranks are first made."""
 
 import atexit
+import faulthandler
 import functools
 import os
 import sys
+import threading
 import time
 from types import ModuleType
 
@@ -12,7 +14,7 @@ from ..errors import RanksError, shortened
 SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")  # what launchers set
 BEFORE_ABORT_S = 2.0  # for the other ranks to print their errors
 
-unclean: list[str] = []  # errors after which MPI_Finalize may wait for ever
+unclean: set[int] = set()  # numbers in COMM_WORLD of processes for which MPI_Finalize may wait for ever
 
 
 def launched() -> tuple[int, str]:
@@ -24,13 +26,21 @@ def launched() -> tuple[int, str]:
     return 1, ""
 
 
-def load() -> ModuleType:
+def load(timeout_s: float = 600.0) -> ModuleType:
     """-> mpi4py.MPI, started.
+
+    timeout_s: how long to wait until all processes start MPI. Whoever has waited so long ends with a traceback to here,
+        and mpirun ends the others: while MPI waits, Python can raise no error
 
     Raises RanksError without mpi4py or an MPI, and where MPI is not the launcher's: then every process believes that
     it is alone.
     """
-    mpi, (count, name) = _started(), launched()
+    faulthandler.dump_traceback_later(min(timeout_s, threading.TIMEOUT_MAX), exit=True, file=2)
+    try:
+        mpi = _started_by_all_processes()
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    count, name = launched()
     if count > 1 and mpi.COMM_WORLD.Get_size() == 1:
         library = mpi.Get_library_version().strip("\0").splitlines()[0].partition(",")[0]
         raise RanksError(
@@ -41,7 +51,7 @@ def load() -> ModuleType:
 
 
 @functools.cache
-def _started():
+def _started_by_all_processes():
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:  # RuntimeError: mpi4py finds no MPI library

@@ -11,7 +11,7 @@ error is found by the others' next `all_gather`, and a rank that hangs is named 
 by a signal, or leaves without MPI_Finalize, is up to mpirun, which ends all others and says which it was.
 
 MPI_Finalize would wait for a rank that hangs. So a process whose ranks have failed ends by MPI_Abort, which ends the
-others too, unless it has made new ranks since, and they ended well.
+others too, unless new ranks of all these processes have ended well since.
 """
 
 import os
@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 
 from ..device import cuda_problem
-from ..errors import RanksError, shortened
+from ..errors import RanksError, shortened, shown
 from . import mpi
+from .exchange import left_early, named
 
 BLOCK, HEADER = 1024, 9  # bytes of the first message of all_gather; of them for a status and a length
 VALUE, END = 0, 1  # statuses
@@ -41,7 +42,7 @@ _abandoned: list = []  # requests that nobody will complete: MPI may write to th
 class Ranks:
     """An Exchange between the ranks of an mpi4py communicator; every rank makes one, and uses it from one thread.
 
-    communicator: of mpi4py; none: MPI.COMM_WORLD
+    communicator: an intracommunicator of mpi4py, such as a part that Split makes; none: MPI.COMM_WORLD
     timeout_s: how long an exchange may wait for the slowest rank. Count in what the ranks do in between, at first also
         compiling, which takes minutes.
 
@@ -49,31 +50,44 @@ class Ranks:
     """
 
     def __init__(self, communicator: Any = None, timeout_s: float = 600.0):
-        if not timeout_s > 0:
-            raise RanksError(f"timeout_s is {timeout_s}; allowed: more than 0 seconds")
-        self._mpi = mpi.load()
-        world = self._mpi.COMM_WORLD if communicator is None else communicator
-        self.rank, self.size, self.timeout_s = world.Get_rank(), world.Get_size(), timeout_s
-        self._failed, self._hears_faults, self._looks = "", False, 0
-        self._communicator, request = world.Idup()
+        if not (isinstance(timeout_s, int | float | np.number) and timeout_s > 0):
+            raise RanksError(f"timeout_s is {shown(timeout_s)}; allowed: more than 0 seconds")
+        self._mpi = mpi.load(timeout_s)
+        all_processes = self._mpi.COMM_WORLD
+        given = all_processes if communicator is None else communicator
+        if not (isinstance(given, self._mpi.Intracomm) and given):  # those that are null or freed are false
+            raise RanksError(
+                f"communicator is {shown(given)}; allowed: an intracommunicator of mpi4py, not null, not freed"
+            )
+        self.rank, self.size, self.timeout_s = given.Get_rank(), given.Get_size(), timeout_s
+        self._over, self._hears_faults, self._looks = "", False, 0
+        self._processes = set(range(all_processes.Get_size()))  # of these ranks: their numbers in COMM_WORLD
+        self._communicator, request = given.Idup()
         self._wait([request], "the first exchange")
         self._hears_faults = True
-        machines = self.all_gather(self._mpi.Get_processor_name())
+        machines, processes = zip(*self.all_gather((self._mpi.Get_processor_name(), all_processes.Get_rank())))
+        self._processes = set(processes)
         self.local_rank = machines[: self.rank].count(machines[self.rank])
         self._looks = LOOKS if machines.count(machines[self.rank]) <= (os.cpu_count() or 1) else 0
 
     def __enter__(self) -> "Ranks":
+        self._check()
         return self
 
     def __exit__(self, kind, error, traceback) -> None:
-        if self._failed:  # the others know
+        if self._over:  # the others know
             return
         if error is None:
             self._gather(END, b"", "the end")
             self._communicator.Free()
-            mpi.unclean.clear()
+            self._over = "they have ended"
+            mpi.unclean.difference_update(self._processes)
         else:
-            self._tell(FAILED, shortened(f"{kind.__name__}: {error}"))
+            try:
+                said = f"{kind.__name__}: {error}"
+            except Exception:  # of the error's own __str__
+                said = kind.__name__
+            self._tell(FAILED, shortened(said))
 
     def device(self) -> str:
         """The device of this rank: the CUDA devices of its machine in turns, "cpu" where there are none."""
@@ -90,7 +104,7 @@ class Ranks:
     def swap(self, arrays: Mapping[int, tuple[np.ndarray, np.ndarray]]) -> None:
         """See Exchange. It waits for the named neighbours only."""
         self._check()
-        what, requests = f"swap with {_named(list(arrays))}", []
+        what, requests = f"swap with {named(list(arrays))}", []
         for other, (sent, received) in arrays.items():
             requests.append(self._communicator.Irecv([received, self._mpi.BYTE], other, SWAP))
             requests.append(self._communicator.Isend([np.ascontiguousarray(sent), self._mpi.BYTE], other, SWAP))
@@ -110,7 +124,8 @@ class Ranks:
         beginning = np.frombuffer(data[: BLOCK - HEADER], dtype=np.uint8)
         block[HEADER : HEADER + len(beginning)] = beginning
         self._wait([self._communicator.Iallgather(block, blocks)], what)
-        self._look_for_leavers(blocks[:, 0])
+        if text := left_early(blocks[:, 0] == END):
+            raise self._fault(text)
         lengths = blocks[:, 1:HEADER].copy().view(np.int64)[:, 0]
         if lengths.max() <= BLOCK - HEADER:
             return [row[HEADER : HEADER + length].data for row, length in zip(blocks, lengths)]
@@ -121,13 +136,8 @@ class Ranks:
         return [everything[end - length : end].data for end, length in zip(ends, lengths)]
 
     def _check(self):
-        if self._failed:
-            raise RanksError(f"these ranks have failed before, make new ones: {self._failed}")
-
-    def _look_for_leavers(self, statuses):
-        left, stayed = np.flatnonzero(statuses == END), np.flatnonzero(statuses != END)
-        if len(left) and len(stayed):
-            raise self._fault(f"{_named(left)} ended while {_named(stayed)} went on: all must exchange equally often")
+        if self._over:
+            raise RanksError(f"these ranks cannot be used any more, make new ones: {self._over}")
 
     def _wait(self, requests, what, size=0, statuses=None):
         """Until all requests, of `size` bytes, are complete; raises where that will not be."""
@@ -186,7 +196,7 @@ class Ranks:
         if not self._hears_faults:
             return self._fault(f"some rank did not come to {what} in {self.timeout_s:g} s")
         if absent or late:
-            return self._fault(f"{_named(absent or late)} did not come in {longest:.3g} s, where others wait ({what})")
+            return self._fault(f"{named(absent or late)} did not come in {longest:.3g} s, where others wait ({what})")
         texts = "; ".join(f"rank {rank}: {each}" for rank, (each, _) in sorted(waiting.items()))
         return self._fault(f"the ranks wait for different things, {longest:.3g} s long: {texts}")
 
@@ -195,8 +205,8 @@ class Ranks:
 
     def _fault(self, text):
         """-> the error; from here on these ranks are of no use."""
-        self._failed = text
-        mpi.unclean.append(text)
+        self._over = text
+        mpi.unclean.update(self._processes)
         return RanksError(text)
 
     def _tell(self, kind, said):
@@ -209,7 +219,3 @@ class Ranks:
         until = time.monotonic() + GRACE_S
         while not self._mpi.Request.Testall(requests) and time.monotonic() < until:
             time.sleep(PAUSE_S)
-
-
-def _named(ranks):
-    return f"rank{'s' * (len(ranks) != 1)} {', '.join(map(str, ranks))}"

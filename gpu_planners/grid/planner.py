@@ -1,6 +1,5 @@
 """BlockPlanner: paths of many agents on one map, by the algorithm that is named."""
 
-import numbers
 import time
 from collections.abc import Sequence
 from concurrent.futures import Executor
@@ -17,7 +16,7 @@ from ..distributed.progress import Progress
 from ..errors import GridMapError, SettingsError, shown
 from .checks import as_tiles
 from .exact import fields
-from .exact.blocks import BLOCK_SIZES
+from .exact.blocks import checked_size
 from .exact.spread import plan_spread
 from .maps.grid_map import GridMap, WorkingMap
 from .papers import astar, pba_star, rtaa_star
@@ -66,8 +65,7 @@ class BlockPlanner:
             raise GridMapError(f"grid is a {type(grid).__name__}; allowed: a GridMap")
         if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
             raise SettingsError(f"algorithm is {shown(algorithm)}: use one of {', '.join(ALGORITHMS)}")
-        if not isinstance(block_size, numbers.Real) or block_size not in BLOCK_SIZES:
-            raise SettingsError(f"block_size is {shown(block_size)}: use one of {', '.join(map(str, BLOCK_SIZES))}")
+        block_size = checked_size(block_size)
         self.algorithm: str = algorithm
         self.device: str = resolve_device(device)
         self._map: Any = grid  # that is planned on, a GridMap or WorkingMap
@@ -77,7 +75,7 @@ class BlockPlanner:
             raise SettingsError(
                 f"settings of {algorithm} are a {kind.__module__}.Settings, not a {type(settings).__name__}"
             )
-        self._engine: Any = engine(grid, int(block_size), self.device, settings or kind())
+        self._engine: Any = engine(grid, block_size, self.device, settings or kind())
 
     @property
     def grid(self) -> GridMap:

@@ -58,7 +58,7 @@ def follow_agents(
         swapped = {
             band.rank: (to[side], np.empty((counts[band.rank][1 - side], 4), np.int64))
             for side, band in enumerate(sides)
-            if band
+            if band and (len(to[side]) or counts[band.rank][1 - side])
         }
         exchange.swap(swapped)
         handed = np.concatenate([np.zeros((0, 4), np.int64), *(received for _, received in swapped.values())])

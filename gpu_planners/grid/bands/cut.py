@@ -7,7 +7,7 @@ import numpy as np
 
 from ...errors import GridMapError, SettingsError, shown
 from ..checks import whole
-from ..exact.blocks import BLOCK_SIZES
+from ..exact.blocks import checked_size
 
 OVERLAP = 1  # rows of blocks that a rank works on beyond its band: a way that wavers along a border stays on one rank
 
@@ -34,6 +34,11 @@ class Band:
         """How many rows the band has."""
         return self.last - self.first
 
+    @property
+    def held(self) -> tuple[int, int]:
+        """(first, last) of the rows that its rank reads: those that it works on and one of each ring."""
+        return self.top - self.rings[0], self.bottom + self.rings[1]
+
 
 def plan_bands(rows: int, ranks: int, block_size: int = 32, shares: Sequence[float] | None = None) -> list[Band]:
     """Bands of a map of so many rows, from the first row to the last.
@@ -46,9 +51,11 @@ def plan_bands(rows: int, ranks: int, block_size: int = 32, shares: Sequence[flo
     """
     whole("number of rows", rows, 1, 2**31 - 1, error=GridMapError)
     whole("number of ranks", ranks, 1, 2**31 - 1)
-    if block_size not in BLOCK_SIZES:
-        raise SettingsError(f"block_size is {shown(block_size)}: use one of {BLOCK_SIZES}")
-    weights = np.ones(ranks) if shares is None else np.asarray(shares, float)
+    block_size = checked_size(block_size)
+    try:
+        weights = np.ones(ranks) if shares is None else np.asarray(shares, float)
+    except (TypeError, ValueError):
+        weights = np.zeros(0)
     if weights.shape != (ranks,) or not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
         raise SettingsError(f"shares is {shown(shares)}; allowed: {ranks} numbers of 0 or more, not all 0")
     blocks = -(-rows // block_size)

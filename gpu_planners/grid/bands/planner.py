@@ -7,7 +7,10 @@ is that of one device, bit for bit, however the map is cut.
 """
 
 import hashlib
+import operator
+import sys
 import time
+import zlib
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +20,7 @@ from ...distributed.exchange import Exchange
 from ...errors import GridMapError, SettingsError, shown
 from ..checks import as_tiles, number, whole
 from ..exact.bits import UNREACHED
-from ..exact.blocks import Blocks
+from ..exact.blocks import Blocks, checked_size
 from ..exact.shape import BITS, VALUES, FieldShape
 from ..exact.values import DIAGONAL_8, INFINITE, unit_of
 from ..maps.grid_map import MOST_TILES
@@ -25,7 +28,7 @@ from ..paths import NO_PATH, SOLVED, START_BLOCKED, START_NOT_FINITE, START_OUTS
 from .agents import follow_agents, joined
 from .cut import Band, neighbours, plan_bands
 from .memory import check_memory
-from .region import NORTH_RING, SOUTH_RING, Region
+from .region import Region
 from .relax import FieldReport, relax_field
 from .source import MapRows, cost_counts, read_rows
 
@@ -75,10 +78,13 @@ class BandedPlanner:
         self._exchange, self._limit = exchange, memory_limit_bytes
         if self._limit is None and self.device != "cpu":
             self._limit = _free_on(self.device)
-        share = number("share", share, 0.0, float("inf"), error=SettingsError)
-        told = exchange.all_gather((self.shape, connectivity, block_size, share))
-        _refuse_different([each[:3] for each in told], "a map (rows, cols), connectivity and block_size")
-        self.bands: list[Band] = plan_bands(source.rows, exchange.size, block_size, [each[3] for each in told])
+        share = number("share", share, 0.0, sys.float_info.max, error=SettingsError)
+        block_size = checked_size(block_size)
+        given = {"map": self.shape, "connectivity": self.connectivity, "block_size": block_size}
+        told = exchange.all_gather((given, share))
+        for what in given:
+            _refuse_different([each[what] for each, _ in told], f"another {what}")
+        self.bands: list[Band] = plan_bands(source.rows, exchange.size, block_size, [share for _, share in told])
         self.band: Band = self.bands[exchange.rank]
         self._sides = neighbours(self.bands, exchange.rank)
         self.report: FieldReport | None = None
@@ -97,13 +103,13 @@ class BandedPlanner:
         blocks = Blocks(band.bottom - band.top, cols, block_size)
         self._layout = BITS if self.connectivity == 4 else VALUES  # BITS only where all costs turn out to be one
         check_memory(self._exchange, self.shape, self._need(blocks))
-        rings = band.rings
         costs = np.zeros((0, cols), np.uint8)
         if band.rows:
-            costs = read_rows(source, band.top - rings[NORTH_RING], band.bottom + rings[SOUTH_RING])
-        own = costs[band.first - band.top + rings[NORTH_RING] :][: band.rows]
+            costs = read_rows(source, *band.held)
+        own = costs[band.first - band.held[0] :][: band.rows]
         region_free = np.count_nonzero(costs)
-        told = self._exchange.all_gather((cost_counts(own), region_free))
+        told = self._exchange.all_gather((cost_counts(own), region_free, self._shared_rows(costs)))
+        _refuse_different_rows([each[2] for each in told])
         counts = np.sum([each[0] for each in told], axis=0)
         used = np.flatnonzero(counts[1:]) + 1
         self.uniform_cost: int = int(used[0]) if len(used) == 1 else 0
@@ -116,6 +122,14 @@ class BandedPlanner:
         if band.rows:
             shape = FieldShape(self._layout, blocks, self.connectivity)
             self._region = Region(band, shape, costs, self.device, self._limit)
+
+    def _shared_rows(self, costs):
+        """{rank beside: rows (first, last) that it has read too, their checksum}. costs: of the rows `band.held`"""
+        begin, shared = self.band.held[0], {}
+        for other in filter(None, self._sides):
+            first, last = (pick(ends) for pick, ends in zip((max, min), zip(self.band.held, other.held)))
+            shared[other.rank] = (first, last), zlib.crc32(costs[first - begin : last - begin])
+        return shared
 
     def _need(self, blocks):
         """Bytes of the host's memory that this rank takes at most."""
@@ -172,16 +186,25 @@ class BandedPlanner:
 
         Raises GridMapError for a goal that is no free tile of the map, or rows outside of the band.
         """
+        first, last = self._checked_rows(rows)
         self.prepare(goal)
-        first, last = (self.band.first, self.band.last) if rows is None else rows
-        if not self.band.first <= first <= last <= self.band.last:
-            raise GridMapError(
-                f"rows are {shown(rows)}; allowed: (first, last) within {self.band.first} .. {self.band.last}, "
-                f"the band of rank {self.band.rank}"
-            )
         if self._region is None or first == last:
             return np.zeros((0, self.shape[1]))
         return self._region.distances(first, last, self.uniform_cost)
+
+    def _checked_rows(self, rows):
+        """(first, last) of what `field` takes."""
+        begin, end = self.band.first, self.band.last
+        try:
+            first, last = (begin, end) if rows is None else map(operator.index, rows)
+        except (TypeError, ValueError):  # no integers, or not two
+            first, last = end, begin - 1
+        if not begin <= first <= last <= end:
+            raise GridMapError(
+                f"rows are {shown(rows)}; allowed: (first, last) within {begin} .. {end}, the band of rank "
+                f"{self.band.rank}"
+            )
+        return first, last
 
     def plan(self, starts: ArrayLike, goals: ArrayLike) -> PathSet:
         """Paths from starts to goals, which may lie in any bands. Every rank gives the same ones, and gets all paths.
@@ -263,14 +286,26 @@ class BandedPlanner:
         digest = hashlib.sha256(repr([(array.shape, array.dtype.str) for array in arrays]).encode())
         for array in arrays:
             digest.update(array.tobytes())
-        _refuse_different(self._exchange.all_gather(digest.digest()), "starts and goals")
+        _refuse_different(self._exchange.all_gather(digest.digest()), "other starts or goals")
 
 
 def _refuse_different(told, what):
     """Raise GridMapError, on every rank, where ranks were given different things. told: by rank"""
     other = next((rank for rank, each in enumerate(told) if each != told[0]), None)
     if other is not None:
-        raise GridMapError(f"rank {other} was given other {what} than rank 0; allowed: the same on every rank")
+        raise GridMapError(f"rank {other} was given {what} than rank 0; allowed: the same on every rank")
+
+
+def _refuse_different_rows(told):
+    """Raise GridMapError, on every rank, where two ranks have read other costs of the same rows. told: by rank, those
+    of `_shared_rows`"""
+    for rank, shared in enumerate(told):
+        for other, ((first, last), checksum) in shared.items():
+            if told[other][rank][1] != checksum:
+                raise GridMapError(
+                    f"rows {first} .. {last - 1} of the map are not the same on the ranks {rank} and {other}; allowed: "
+                    "one map for all ranks"
+                )
 
 
 def _device(exchange, device):

@@ -60,7 +60,7 @@ def relax_field(
             break
         swapped, taken = {}, []
         for side, band in enumerate(sides):
-            if region and band:
+            if region and band and (new[side] or told[band.rank][1 - side]):
                 received = region.row_room()[: None if told[band.rank][1 - side] else 0]
                 swapped[band.rank] = (rows[side] if new[side] else received[:0], received)
                 taken += [(side, received)] if len(received) else []

@@ -3,16 +3,17 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from ...errors import GridMapError, shortened, shown
-from ..checks import whole
+from ...files import file_path
+from ..checks import number, whole
 from ..maps.grid_map import HIGHEST_COST, GridMap
 
 STRIP = 64  # rows of a generated map that share a generator of random numbers
 MOST_SIDE = 2**31 - 1  # rows, or columns: starts and goals are int32
+MOST_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +33,8 @@ class MapRows:
     def __post_init__(self):
         for name in ("rows", "cols"):
             whole(f"number of {name}", getattr(self, name), 1, MOST_SIDE, error=GridMapError)
+        if not callable(self.read):
+            raise GridMapError(f"read is {shown(self.read)}; allowed: a function (first, last) -> rows")
 
     @staticmethod
     def of_array(costs: np.ndarray) -> "MapRows":
@@ -45,14 +48,17 @@ class MapRows:
     @staticmethod
     def of_grid(grid: GridMap) -> "MapRows":
         """Of a map that fits into memory."""
+        if not isinstance(grid, GridMap):
+            raise GridMapError(f"grid is a {type(grid).__name__}; allowed: a GridMap")
         return MapRows.of_array(grid.costs)
 
     @staticmethod
     def of_file(path: str | os.PathLike) -> "MapRows":
         """Of a NumPy file (.npy) of costs (rows, cols), uint8, which every rank's machine must see. Only the rows asked
         for are read. Raises GridMapError."""
+        path = file_path(path, "the map", GridMapError)
         try:
-            costs = np.load(Path(path), mmap_mode="r", allow_pickle=False)
+            costs = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             raise GridMapError(
                 f"{path}: {shortened(error)}; allowed: a NumPy file .npy of costs (rows, cols)"
@@ -66,8 +72,8 @@ class MapRows:
     def random(rows: int, cols: int, density: float = 0.2, seed: int = 0) -> "MapRows":
         """Each tile is an obstacle with probability `density` ([CE12] V). Strips of rows have generators of their own,
         so that the map does not depend on how it is cut; it is another one than that of `random_map`."""
-        if not 0 <= density <= 1:
-            raise GridMapError(f"density is {shown(density)}; allowed: 0 .. 1")
+        number("density", density, 0, 1)
+        whole("seed", seed, 0, MOST_SEED, error=GridMapError)
 
         def read(first, last):
             begin, end = first // STRIP, -(-last // STRIP)

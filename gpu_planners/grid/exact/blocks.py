@@ -4,6 +4,7 @@ Blocks are numbered row by row over the map and a ring of empty blocks around it
 eight neighbours: those of block b are b - width, b + 1, b + width, b - 1 and the four between.
 """
 
+import numbers
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...device import lean_njit
-from ...errors import SettingsError
+from ...errors import SettingsError, shown
 from ..paths import EAST, NORTH, NORTH_EAST, NORTH_WEST, SOUTH, SOUTH_EAST, SOUTH_WEST, WEST
 
 BLOCK_SIZES = (4, 8, 16, 32)
@@ -53,6 +54,13 @@ def corner_bits(north_east, south_east, south_west, north_west):
     )
 
 
+def checked_size(size: float) -> int:
+    """A block size. Raises SettingsError."""
+    if not isinstance(size, numbers.Real) or size not in BLOCK_SIZES:
+        raise SettingsError(f"block_size is {shown(size)}: use one of {', '.join(map(str, BLOCK_SIZES))}")
+    return BLOCK_SIZES[BLOCK_SIZES.index(size)]
+
+
 @dataclass(frozen=True)
 class Blocks:
     """How a map of rows x cols tiles is cut.
@@ -66,8 +74,7 @@ class Blocks:
     size: int
 
     def __post_init__(self):
-        if self.size not in BLOCK_SIZES:
-            raise SettingsError(f"block_size is {self.size!r}: use one of {BLOCK_SIZES}")
+        checked_size(self.size)
 
     @property
     def width(self) -> int:

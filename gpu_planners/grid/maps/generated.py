@@ -6,7 +6,6 @@ connects are connected without it too; so components are 4-connected for both co
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import ndimage
 
 from ...errors import GridMapError
 from .grid_map import GridMap
@@ -119,6 +118,8 @@ def warehouse_map(
 def largest_component(free: ArrayLike | GridMap) -> np.ndarray:
     """The largest set of connected free tiles. free: (rows, cols) bool or GridMap -> (rows, cols) bool"""
     free = ~free.blocked if isinstance(free, GridMap) else np.asarray(free, bool)
+    from scipy import ndimage  # it takes longer to import than the rest of gpu_planners.grid
+
     labels, count = ndimage.label(free)
     if count == 0:
         return free.copy()

@@ -5,6 +5,7 @@ Each rank looks at its own clock, and each checker at its own obstacles, so that
 first rank's answer counts, and any rank's failure.
 """
 
+import zlib
 from collections.abc import Callable
 from dataclasses import asdict, replace
 
@@ -34,6 +35,9 @@ def begin(
         "start": _numbers(start),
         "goals": _numbers(goals),
         "robot": getattr(checker.robot, "joint_names", checker.robot.dof),
+        "limits": np.stack([checker.robot.lower, checker.robot.upper]),
+        "checksum of shapes and obstacles": [zlib.crc32(part) for part in checker.packed_scene],
+        "check of motions (mode, step)": tuple(map(float, checker.motion_args)),
         "seed": int(seed),
         **{f"{title(Settings)}.{name}": value for name, value in asdict(replace(settings, workers=1)).items()},
     }
