@@ -18,6 +18,7 @@ import gc
 import hashlib
 import logging
 import os
+import re
 import threading
 import warnings
 from collections.abc import Hashable, Iterator, Sequence
@@ -26,7 +27,7 @@ from pathlib import Path
 
 import numba
 
-from .errors import DeviceError, GpuPlannersError
+from .errors import DeviceError, GpuPlannersError, shown
 
 HOST_ONLY = ("nodes", "demo", "cli", "distributed", "datasets", "sim")  # packages that compile nothing
 SOON_S = 3.0  # loading compiled code takes less
@@ -242,28 +243,37 @@ def cuda_problem() -> str:
     return "no CUDA driver or device was found"
 
 
+ALL_CUDA = "cuda:all"  # every CUDA device of the machine, in a list of devices
+_NAME = re.compile(r"auto|cpu|cuda(:\d+)?", re.ASCII)
+_ALLOWED = "'auto', 'cpu', 'cuda', 'cuda:N' or 'cuda:all'"  # in a list of devices
+
+
 def resolve_device(device: str) -> str:
     """ "auto", "cpu", "cuda" or "cuda:N" -> "cpu" or "cuda:N".
 
     Raises DeviceError when the name is unknown or the device is not there; GpuPlannersError in a child forked too late.
     """
     refuse_forked()
-    if device == "cpu":
-        return "cpu"
+    if not isinstance(device, str) or not _NAME.fullmatch(device):
+        raise DeviceError(f"unknown device {shown(device)}: use 'auto', 'cpu', 'cuda' or 'cuda:N'")
     if device == "auto":
-        return "cpu" if cuda_problem() else "cuda:0"
-    name, _, number = str(device).partition(":")
-    if name != "cuda" or not (number.isdigit() or device == "cuda"):
-        raise DeviceError(f"unknown device {device!r}: use 'auto', 'cpu', 'cuda' or 'cuda:N'")
-    if cuda_problem():
-        raise DeviceError(f"device {device!r} was asked for, but {cuda_problem()}")
-    from numba import cuda
-
-    index = int(number or 0)
-    if index >= len(cuda.gpus):
-        raise DeviceError(f"device {device!r} was asked for, but this machine has {len(cuda.gpus)} CUDA device(s)")
+        device = "cpu" if cuda_problem() else "cuda:0"
+    if device == "cpu":
+        return device
+    count, index = _cuda_devices(device), int(device.partition(":")[2] or 0)
+    if index >= count:
+        raise DeviceError(f"device {device!r} was asked for, but this machine has {count} CUDA device(s)")
     _keep_open(index)
     return f"cuda:{index}"
+
+
+def _cuda_devices(asked: str) -> int:
+    """How many CUDA devices there are. asked: the name that someone gave, for the DeviceError where there are none"""
+    if cuda_problem():
+        raise DeviceError(f"device {asked!r} was asked for, but {cuda_problem()}")
+    from numba import cuda
+
+    return len(cuda.gpus)
 
 
 @functools.cache
@@ -303,29 +313,33 @@ def model_of(device: str) -> str:
     return str(cuda.gpus[int(device.removeprefix("cuda:"))].name)
 
 
-ALL_CUDA = "cuda:all"  # every CUDA device of the machine, in a list of devices
+def device_names(devices: str | Sequence[str]) -> tuple[str, ...]:
+    """The names in a list, or in a text with commas between them, whether or not the devices are there.
+
+    Raises DeviceError where there is no name, or one that no device has.
+    """
+    names = devices.split(",") if isinstance(devices, str) else devices
+    if not isinstance(names, (list, tuple)) or not names or not all(isinstance(name, str) for name in names):
+        raise DeviceError(f"devices is {shown(devices)}; allowed: {_ALLOWED}, one or more")
+    names = tuple(name.strip() for name in names)
+    unknown = next((name for name in names if name != ALL_CUDA and not _NAME.fullmatch(name)), None)
+    if unknown is not None:
+        among = f" in {shown(devices)}" if len(names) > 1 else ""
+        raise DeviceError(f"unknown device {shown(unknown)}{among}: use {_ALLOWED}")
+    return names
 
 
 def resolve_devices(devices: str | Sequence[str]) -> tuple[str, ...]:
     """Names of devices, or a text of names with commas between them -> what `resolve_device` makes of each.
 
-    "cuda:all" stands for every CUDA device of the machine. Raises what resolve_device does, and DeviceError where
-    there is no name, or a CUDA device is named twice. "cpu" may be there several times: workers that share its cores.
+    "cuda:all" stands for every CUDA device of the machine. Raises what resolve_device and device_names do, and
+    DeviceError where a CUDA device is named twice. "cpu" may be there several times: workers that share its cores.
     """
-    names = devices.split(",") if isinstance(devices, str) else list(devices)
     resolved: list[str] = []
-    for name in (str(name).strip() for name in names):
-        if name == ALL_CUDA:
-            from numba import cuda
-
-            resolve_device("cuda")
-            resolved += [f"cuda:{index}" for index in range(len(cuda.gpus))]
-        else:
-            resolved.append(resolve_device(name))
+    for name in device_names(devices):
+        every = [f"cuda:{index}" for index in range(_cuda_devices(name))] if name == ALL_CUDA else [name]
+        resolved += [resolve_device(each) for each in every]
     twice = next((name for name in resolved if name != "cpu" and resolved.count(name) > 1), None)
-    if not resolved or twice:
-        raise DeviceError(
-            f"devices are {devices!r}; allowed: at least one of 'auto', 'cpu', 'cuda', 'cuda:N' and {ALL_CUDA!r}"
-            + (f", and {twice} once" if twice else "")
-        )
+    if twice:
+        raise DeviceError(f"devices is {shown(devices)}, which has {twice} twice; allowed: each CUDA device once")
     return tuple(resolved)

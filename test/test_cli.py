@@ -1,13 +1,16 @@
 """The command gpu-planners: what it prints, and the exit code and text of each mistake."""
 
+import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from checkout import setup_arguments
 
-from gpu_planners import __version__, cli
+from gpu_planners import __version__, cli, nodes
 
 URDF = Path(__file__).resolve().parent.parent / "urdf" / "planar_arm.urdf"
 
@@ -16,6 +19,18 @@ def test_info_names_devices_and_extras(capsys):
     assert cli.main(["info"]) == 0
     printed = capsys.readouterr().out
     assert "cpu" in printed and "cuda" in printed and __version__ in printed and "extra view" in printed
+
+
+def test_info_names_every_extra_whole_where_it_is_narrow(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert cli.main(["info"]) == 0
+    printed = capsys.readouterr().out
+    left, right = (
+        "".join(re.findall(pattern, printed)).replace(" ", "") for pattern in (r"│(.*?)│", r"│ ([^│]*?) │\n")
+    )
+    for extra in setup_arguments()["extras_require"]:
+        assert f"extra{extra}(" in left and f"'gpu_planners[{extra}]'" in right
 
 
 def test_version_and_help_as_a_process():
@@ -33,6 +48,34 @@ def test_a_wrong_command_line_ends_with_2(arguments, capsys):
         cli.main(arguments)
     assert ended.value.code == 2
     assert "usage:" in capsys.readouterr().err
+
+
+def test_an_unknown_argument_is_named_with_its_command(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["plan", str(URDF), "--devices", "cpu"])
+    assert "of plan: --devices cpu; 'gpu-planners plan --help' lists" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "there, missing, said",
+    [
+        ((), "sensor_msgs", "'rclpy'; source a ROS 2 installation"),
+        (("rclpy",), "sensor_msgs", "'sensor_msgs'; apt install ros-jazzy-sensor-msgs"),
+        (("rclpy",), "PIL", "'PIL'; pip install pillow"),
+    ],
+)
+def test_a_node_says_how_to_get_what_is_missing(there, missing, said, monkeypatch):
+    """Without ROS that is ROS, not the first package of messages that is imported."""
+
+    def import_module(name):
+        if name not in there:
+            raise ModuleNotFoundError(name=missing if name.startswith("gpu_planners.") else name)
+
+    monkeypatch.setenv("ROS_DISTRO", "jazzy")
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    monkeypatch.setattr("importlib.import_module", import_module)
+    with pytest.raises(SystemExit, match=said):
+        nodes.arm_planner()
 
 
 def test_bench_passes_arguments_on_and_names_a_missing_folder(tmp_path, capsys):

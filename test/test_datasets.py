@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import Executor
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from gpu_planners import cli
 from gpu_planners.arm import CollisionChecker, load_urdf, rrt_connect
 from gpu_planners.datasets import DatasetError, Draw, Recipe, Timing, check, load, make
 from gpu_planners.datasets.furniture import FAMILIES
+from gpu_planners.datasets.making import resolved
 from gpu_planners.datasets.obstacles import Obstacle
 from gpu_planners.datasets.problems import ProblemMaker
 from gpu_planners.datasets.schema import COLUMNS
@@ -79,6 +81,17 @@ def test_rows_do_not_depend_on_files_or_executors(recipe, whole, tmp_path):
         make(recipe, tmp_path / "other", 90, 17, devices=CPU, executor=threads)
     assert rows_of(whole) == rows_of(tmp_path / "other")
     assert [row["number"] for row in rows_of(whole)] == list(range(90))
+
+
+def test_devices_are_those_of_the_workers_machines(gantry):
+    """Whoever hands out the work of a cluster may have no GPU, or fewer."""
+    cpu, cuda = (Recipe(gantry, "gripper_tip", device=kind) for kind in ("cpu", "cuda"))
+    assert resolved(cpu) == resolved(cpu, executor=Executor()) == ["cpu"]
+    assert resolved(cuda, executor=Executor()) == ["cuda:all"]
+    assert resolved(cuda, "cuda:0, cuda:7", Executor()) == ["cuda:0", "cuda:7"]
+    for devices in ("cpu", "auto"):
+        with pytest.raises(SettingsError, match=f"the device is '{devices}', the recipe is for 'cuda'"):
+            resolved(cuda, devices, Executor())
 
 
 @pytest.mark.slow

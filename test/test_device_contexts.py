@@ -62,10 +62,17 @@ def test_lists_of_devices(asked, monkeypatch):
     assert device.resolve_devices("cuda:1, cpu,cpu") == ("cuda:1", "cpu", "cpu")
     assert device.resolve_devices(["auto"]) == ("cuda:0",)
     for twice in ("cuda,cuda:0", ("cuda:1", "cuda:all")):
-        with pytest.raises(DeviceError, match=r"and cuda:[01] once"):
+        with pytest.raises(DeviceError, match=r"has cuda:[01] twice"):
             device.resolve_devices(twice)
     with pytest.raises(DeviceError, match=r"'cuda:2'.*2 CUDA device"):
         device.resolve_devices("cuda:0,cuda:2")
+
+
+def test_all_devices_of_a_cuda_that_does_not_import_are_an_error_that_says_so(monkeypatch):
+    monkeypatch.setattr(device, "cuda_problem", lambda: "numba's CUDA target does not import: numpy")
+    monkeypatch.setitem(sys.modules, "numba.cuda", None)
+    with pytest.raises(DeviceError, match="device 'cuda:all' was asked for, but numba's CUDA target does not import"):
+        device.resolve_devices("cuda:all")
 
 
 def test_numbas_own_cuda_does_not_do(monkeypatch):

@@ -20,7 +20,6 @@ from gpu_planners.arm import CollisionChecker, CollisionWorld, MotionCheck, load
 from gpu_planners.arm.planners.rrt_connect import batch
 from gpu_planners.arm.planners.rrt_connect.request import Whole
 from gpu_planners.arm.spaces.planar import PlanarChecker, nine_link_scene
-from gpu_planners.device import resolve_devices
 from gpu_planners.distributed import leases, worker
 from gpu_planners.distributed.executors import KEPT, Split, spread, stream
 from gpu_planners.errors import DeviceError, GridMapError, SettingsError, WorkerError
@@ -134,10 +133,10 @@ def test_a_worker_that_is_killed_is_named_at_once(tmp_path):
 
 
 def test_errors_of_a_worker_keep_their_kind_and_name_it(pool, tmp_path):
-    with pytest.raises(DeviceError, match=r"worker .*process \d+.*device 'tpu'"):
-        spread(split_of([1], Shared(1, tmp_path)), pool, "tpu")
-    with pytest.raises(DeviceError, match="device 'tpu'"):
-        spread(split_of([1], Shared(1, tmp_path)), None, "tpu")
+    with pytest.raises(DeviceError, match=r"worker .*process \d+.*device 'cuda:99'"):
+        spread(split_of([1], Shared(1, tmp_path)), pool, "cuda:99")
+    with pytest.raises(DeviceError, match="^device 'cuda:99'"):
+        spread(split_of([1], Shared(1, tmp_path)), None, "cuda:99")
 
 
 def test_bad_arguments_are_named(pool, tmp_path):
@@ -145,12 +144,17 @@ def test_bad_arguments_are_named(pool, tmp_path):
     with pytest.raises(SettingsError, match="executor is 3"):
         spread(split_of([1], shared), 3, "cpu")
     for devices in ((), (0,), 7, {}):
-        with pytest.raises(SettingsError, match="devices is"):
-            spread(split_of([1], shared), pool, devices)
+        for workers in (pool, None):
+            with pytest.raises(DeviceError, match="^devices is .*'cuda:all', one or more"):
+                spread(split_of([1], shared), workers, devices)
+    for devices in ("", "tpu", "CUDA:0", "cpu:1", "cuda:", "cuda:²", "cuda:-1", "cpu,gpu", ["cpu", "cuda:al"]):
+        for workers in (pool, None):  # no worker is asked what nobody can have meant
+            with pytest.raises(
+                DeviceError, match="^unknown device '.*use 'auto', 'cpu', 'cuda', 'cuda:N' or 'cuda:all'"
+            ):
+                spread(split_of([1], shared), workers, devices)
     with pytest.raises(SettingsError, match=r"numbers \d.* cannot be sent"):
         spread(split_of([1, lambda: 0], shared), pool, "cpu")
-    with pytest.raises(DeviceError, match="devices are"):
-        resolve_devices(())
 
 
 def test_progress_counts_up_to_the_end(pool, tmp_path):

@@ -132,6 +132,13 @@ def test_package_xml_and_setup_py_name_the_same_libraries(setup_keywords, packag
     assert declared == expected
 
 
+def test_the_readme_and_setup_py_want_the_same_versions(setup_keywords):
+    line = re.search(
+        r"^pip install (\"argcomplete.*?)\n(?!  )", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    assert re.findall(r'"(.+?)"', line.group(1)) == setup_keywords["install_requires"]
+
+
 def test_every_library_that_is_imported_is_declared(setup_keywords):
     libraries = {requirement_name(requirement) for requirement in setup_keywords["install_requires"]}
     extras = setup_keywords["extras_require"].values()

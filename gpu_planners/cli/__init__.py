@@ -25,7 +25,8 @@ def main(arguments: list[str] | None = None) -> int:
         importlib.import_module("argcomplete").autocomplete(parser)
     options, rest = parser.parse_known_args(arguments)
     if rest and options.command not in PASSING_ON:
-        parser.error(f"unknown arguments: {' '.join(rest)}")
+        allowed = f"'{parser.prog} {options.command} --help' lists what is allowed"
+        parser.error(f"unknown arguments of {options.command}: {' '.join(rest)}; {allowed}")
     return _run(importlib.import_module(f".{options.command}", __package__), options, rest)
 
 

@@ -20,6 +20,9 @@ EXTRAS = {  # extra of setup.py: (modules that show that it is there, what it is
     "ros": (("rclpy",), "the nodes and the demo, without a ROS installation"),
     "dataset": (("pyarrow",), "data sets of planned motions"),
     "view": (("matplotlib", "viser"), "pictures and the browser view"),
+    "mpi": (("mpi4py",), "one search by several GPUs or machines"),
+    "dask": (("distributed",), "batches shared by Dask's workers"),
+    "sim": (("mujoco",), "motions executed in physics"),
     "test": (("pytest", "hypothesis", "pinocchio", "coal"), "tests"),
     "bench": (("pinocchio", "coal", "ompl"), "the benchmarks' peers"),
 }
@@ -45,10 +48,15 @@ def run(_options: argparse.Namespace, _rest: list[str]) -> None:
     )
 
 
+def _table(title, *columns):
+    """Where it is narrow, words are broken, not cut: there are commands among them."""
+    return Table(*(Column(name, overflow="fold") for name in columns), title=title, title_justify="left")
+
+
 def _device_table():
     from ..device import cuda_problem
 
-    table = Table("device", "state", title="Devices", title_justify="left")
+    table = _table("Devices", "device", "state")
     table.add_row("cpu", f"{len(os.sched_getaffinity(0))} cores, {platform.machine()}")
     problem = cuda_problem()
     if problem:
@@ -74,12 +82,7 @@ def _how_to_get_cuda():
 
 
 def _software_table():
-    table = Table(
-        "package",
-        "version",
-        title=f"gpu_planners {__version__} on Python {platform.python_version()}",
-        title_justify="left",
-    )
+    table = _table(f"gpu_planners {__version__} on Python {platform.python_version()}", "package", "version")
     for name in LIBRARIES:
         table.add_row(name, _version(name) or f"[red]missing[/]: pip install {name}")
     for extra, (modules, purpose) in EXTRAS.items():
@@ -92,9 +95,7 @@ def _software_table():
 
 def _ros_table():
     distribution = os.environ.get("ROS_DISTRO", "")
-    table = Table(
-        "package", Column("state", overflow="fold"), title=f"ROS 2 {distribution}".rstrip(), title_justify="left"
-    )
+    table = _table(f"ROS 2 {distribution}".rstrip(), "package", "state")
     interfaces = importlib.util.find_spec("gpu_planners_msgs")
     built = interfaces is not None and interfaces.origin is not None  # the source folder is a namespace without origin
     table.add_row("gpu_planners_msgs", "there" if built else "[yellow]not built[/]: `make setup`, or colcon build")
@@ -116,7 +117,7 @@ def _data_table():
     given = os.environ.get("GPU_PLANNERS_DATA")
     folders = [Path(given)] if given else [root.parent / "shared" / "data", root / "shared" / "data"]
     found = next((folder for folder in folders if (folder / "motion_bench_maker").is_dir()), None)
-    table = Table("data of tests and benchmarks", title="Data", title_justify="left")
+    table = _table("Data", "data of tests and benchmarks")
     table.add_row(
         str(found)
         if found

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..arm.planners.result import Status
 from ..device import resolve_devices
-from ..distributed.executors import Split, stream
+from ..distributed.executors import Split, devices_of, stream
 from ..distributed.processes import processes
 from ..errors import SettingsError, WorkerError
 from .parquet import arrow
@@ -28,7 +28,7 @@ def make(
     problems: int,
     rows: int = ROWS,
     *,
-    devices: Sequence[str] = ("auto",),
+    devices: str | Sequence[str] | None = None,
     workers: int = 0,
     executor: Executor | None = None,
     told: Told | None = None,
@@ -36,7 +36,8 @@ def make(
     """Make the data set of a recipe in a folder, or what is missing of it; the rows depend on the recipe alone.
 
     problems: how many;  rows: of a file
-    devices: that the workers of each machine share
+    devices: that the workers of each machine share, such as "cuda:0,cuda:1"; by default the CPU, or all CUDA
+        devices, as the recipe's device is
     workers: processes; 0: one for each device, and with one device none but this one
     executor: whatever runs the chunks in place of these processes: mpi4py's, Dask's, any
     told: is called after each chunk with how many rows there are and how many of the new ones are solved
@@ -47,7 +48,7 @@ def make(
     """
     arrow()
     described = recipe.described()
-    devices = resolved(recipe, devices)
+    devices = resolved(recipe, devices, executor)
     with locked(Path(folder)):
         shards = open_shards(folder, problems, rows, described, recipe.source)
         missing = shards.missing()
@@ -63,9 +64,13 @@ def make(
     return shards
 
 
-def resolved(recipe: Recipe, devices: Sequence[str]) -> list[str]:
-    """The devices by their full names. Raises SettingsError unless they are of the recipe's kind."""
-    found = list(resolve_devices(devices))
+def resolved(recipe: Recipe, devices: str | Sequence[str] | None = None, executor: Executor | None = None) -> list[str]:
+    """The devices by their full names; with an executor, whose workers may be on other machines, as they are given.
+
+    Raises SettingsError unless they are of the recipe's kind, and DeviceError.
+    """
+    names = devices_of(devices, recipe.device)
+    found = list(resolve_devices(names) if executor is None else names)
     for device in found:
         if device.partition(":")[0] != recipe.device:
             raise SettingsError(f"the device is '{device}', the recipe is for '{recipe.device}'; allowed: one kind")

@@ -52,7 +52,6 @@ COLUMNS = (
         "axes (a cylinder's: diameter, diameter, height along z); `position`; `quat_xyzw`; `vertices` of a hull",
     ),
 )
-MEASURED = ("time_s",)  # what differs from run to run
 
 
 def columns(timed: bool) -> list[Column]:

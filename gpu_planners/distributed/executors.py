@@ -19,7 +19,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExe
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..device import ALL_CUDA, resolve_devices
+from ..device import ALL_CUDA, device_names, resolve_devices
 from ..errors import SettingsError, WorkerError, shortened, shown
 from . import worker
 from .progress import Progress, told
@@ -83,7 +83,8 @@ def spread(
     progress: called with the number of problems that are done and of all; None: a bar on stderr, if that is a terminal
 
     Raises what a worker raised, if that is an error of this package; WorkerError where a worker died, or where two
-    failed with the same piece; SettingsError for what is no executor, or cannot be sent to a worker.
+    failed with the same piece; SettingsError for what is no executor, or cannot be sent to a worker; DeviceError for
+    what names no devices.
     """
     return list(_opened(split, executor, devices).run(progress, math.inf))
 
@@ -99,7 +100,7 @@ def stream(
 
 
 def _opened(split, executor, devices):
-    lent, names = executor is None and split.lent, _names(devices)
+    lent, names = executor is None and split.lent, device_names(devices)
     if executor is None:
         resolved = resolve_devices(names)
         executor, names = _threads(resolved, os.getpid()), tuple(dict.fromkeys(resolved))
@@ -112,19 +113,12 @@ def devices_of(devices: str | Sequence[str] | None, own: str) -> tuple[str, ...]
     """The names of the devices that workers use. None: the CPU, or all CUDA devices, whichever `own` is of."""
     if devices is None:
         return ("cpu",) if own == "cpu" else (ALL_CUDA,)
-    return _names(devices)
+    return device_names(devices)
 
 
 def least_on(devices: Sequence[str]) -> int:
     """How many problems a piece has at least, of those of which a CUDA device works on many at once."""
     return 1 if set(devices) == {"cpu"} else LEAST_ON_CUDA
-
-
-def _names(devices):
-    names = devices.split(",") if isinstance(devices, str) else devices
-    if not isinstance(names, (list, tuple)) or not names or not all(isinstance(name, str) for name in names):
-        raise SettingsError(f"devices is {shown(devices)}; allowed: names of devices, such as ('cuda:0', 'cuda:1')")
-    return tuple(name.strip() for name in names)
 
 
 @functools.cache

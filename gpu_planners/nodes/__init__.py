@@ -12,6 +12,8 @@ SET_UP = "or, in a checkout, run `make setup` and use .venv/bin/python"
 WAYS = {
     "rclpy": f"source a ROS 2 installation, {SET_UP}",
     "gpu_planners_msgs": f"colcon build --base-paths src src/gpu_planners/gpu_planners_msgs, {SET_UP}",
+    "PIL": "pip install pillow",
+    "yaml": "pip install pyyaml",
 }
 
 
@@ -45,11 +47,18 @@ def _main_of(module, interrupted=False):
     for one in (signal.SIGINT, signal.SIGTERM):  # while all is imported: nothing is open yet
         signal.signal(one, lambda *_: os._exit(0))
     try:
+        importlib.import_module("rclpy")  # else the first that is missing may be one of messages
         main = importlib.import_module(f"gpu_planners.{module}").main
     except ModuleNotFoundError as error:
         name = (error.name or "").split(".")[0]
-        sys.exit(f"{module} needs the Python package '{name}'; {WAYS.get(name, f'pip install {name}')}")
+        sys.exit(f"{module} needs the Python package '{name}'; {WAYS.get(name) or _way(name)}")
     if interrupted:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     return main()
+
+
+def _way(name):
+    if name.endswith(("_msgs", "_interfaces")):
+        return f"apt install ros-{os.environ.get('ROS_DISTRO', '<distribution>')}-{name.replace('_', '-')}, {SET_UP}"
+    return f"pip install {name}"

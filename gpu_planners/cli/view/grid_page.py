@@ -28,7 +28,7 @@ PICTURE, PICTURE_DRAGGED = 1600, 700  # pixels of the map's longer side; while t
 FRAMES_S = 1 / 20
 MOST_AGENTS = 20_000
 WAY, ARRIVED = np.array([26, 117, 168]), np.array([43, 138, 62])
-GOAL, GOAL_HEIGHT = (232, 107, 43), 0.6
+GOAL = (232, 107, 43)
 
 
 def open_grid_page(options: argparse.Namespace) -> "MapPage":

@@ -175,10 +175,6 @@ class SceneObjects:
         pair = frozenset((a, b))
         return replace(self, allowed_pairs=self.allowed_pairs | {pair} if may_touch else self.allowed_pairs - {pair})
 
-    def allow_all(self, name: str, may_touch: bool = True) -> "SceneObjects":
-        """Let everything touch an object that stands, or no longer."""
-        return replace(self, allowed=self.allowed | {name} if may_touch else self.allowed - {name})
-
     @property
     def all(self) -> tuple[SceneObject | CarriedObject, ...]:
         """All objects."""

@@ -283,11 +283,10 @@ class RunningFleet:
         self.step_times.append(took)
         ticks = self._ticks(actions)
         self._agents["busy"][numbers[ticks > 0]] = self.steps - 1 + ticks[ticks > 0]
-        reached = self._recent[-1]
         tiles, headings = self._positions[numbers], self.planner.headings[numbers]
         ids, goals = [self._ids[number] for number in numbers], self._agents["goal"][numbers]
         states = self._states(numbers, before)
-        return Step(self.steps, ids, actions, states, before, faced, tiles, headings, ticks, goals, reached, took)
+        return Step(self.steps, ids, actions, states, before, faced, tiles, headings, ticks, goals, took)
 
     def _ticks(self, actions):
         fleet, motion = self._values.fleet, MOTIONS[self._values.motion]

@@ -27,7 +27,7 @@ class Step:
     number: counts from 1; ids: K texts; actions: (K,) of the planner; states: (K,) of AgentActions
     tiles_before, headings_before, tiles, headings: (K, 2), (K,) when the step begins, and when the action has ended
     ticks: (K,) steps that the action takes; 0: none is begun
-    goals: (K, 2) tiles, -1: none; goals_reached: how many agents have been found at their goals when it began
+    goals: (K, 2) tiles, -1: none
     time_s: that planning took
     """
 
@@ -41,7 +41,6 @@ class Step:
     headings: np.ndarray
     ticks: np.ndarray
     goals: np.ndarray
-    goals_reached: int
     time_s: float
 
 
