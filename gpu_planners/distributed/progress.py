@@ -12,7 +12,7 @@ Progress = Callable[[int, int], object]
 
 @contextlib.contextmanager
 def told(what: str, total: int, progress: Progress | None) -> Iterator[Callable[[int], None]]:
-    """-> a function that takes how many more are done.
+    """-> a function that takes how many more are done; with 0, that some time went by.
 
     progress: called with how many are done and the total; None: a bar on stderr, if that is a terminal
     """
@@ -23,10 +23,11 @@ def told(what: str, total: int, progress: Progress | None) -> Iterator[Callable[
         nonlocal done, show
         done += count
         if progress:
-            progress(done, total)
+            if count:
+                progress(done, total)
         elif show:
             show(done)
-        elif sys.stderr.isatty() and time.monotonic() - began > SOON_S:
+        elif sys.stderr and sys.stderr.isatty() and time.monotonic() - began > SOON_S:
             show = bar.enter_context(_bar(what, total))
             show(done)
 
