@@ -202,6 +202,8 @@ def test_bad_arguments_are_named(pool, tmp_path):
             spread(split_of([1], shared), pool, devices)
     with pytest.raises(SettingsError, match=r"numbers \d.* cannot be sent"):
         spread(split_of([1, lambda: 0], shared), pool, "cpu")
+    with pytest.raises(SettingsError, match="progress is 'bar'"):
+        spread(split_of([1], shared), None, "cpu", "bar")
     with pytest.raises(DeviceError, match="devices are"):
         resolve_devices(())
 
@@ -377,8 +379,19 @@ def test_fleets_do_not_depend_on_who_planned_which():
         for one, other in zip(plain, solve_batch(starts, goals, fleets, 1e6, seed=3, devices=devices)):
             for field in ("status", "positions", "headings", "costs"):
                 assert np.array_equal(getattr(one, field), getattr(other, field)), field
+    again = solve_batch(iter(starts), (goal for goal in goals), fleets, 1e6, np.int64(3), iter([None] * 3))
+    assert all(np.array_equal(one.positions, other.positions) for one, other in zip(plain, again))
     with pytest.raises(SettingsError, match="2 starts, 3 goals"):
         solve_batch(starts[:2], goals, fleets)
+    for wrong in (None, 3):
+        for given in ((wrong, goals, fleets), (starts, wrong, fleets), (starts, goals, fleets, 1.0, 0, 3)):
+            with pytest.raises(SettingsError, match="are no sequences; allowed"):
+                solve_batch(*given)
+        with pytest.raises(SettingsError, match=f"fleets holds {wrong}"):
+            solve_batch(starts, goals, wrong)
+    for seed in (None, "1", True, -1, 2**63 - 2):
+        with pytest.raises(SettingsError, match="seed is"):
+            solve_batch(starts, goals, fleets, seed=seed)
     with pytest.raises(GridMapError, match=r"worker .*goals has 5 rows"):
         solve_batch(starts, [goals[0], goals[1][:5], goals[2]], fleets, devices="cpu")
 

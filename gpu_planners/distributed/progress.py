@@ -5,6 +5,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
+from ..errors import SettingsError, shown
+
 SOON_S = 1.0  # work that takes less shows nothing
 
 Progress = Callable[[int, int], object]
@@ -16,6 +18,8 @@ def told(what: str, total: int, progress: Progress | None) -> Iterator[Callable[
 
     progress: called with how many are done and the total; None: a bar on stderr, if that is a terminal
     """
+    if not (progress is None or callable(progress)):
+        raise SettingsError(f"progress is {shown(progress)}; allowed: a function of two numbers, or None")
     done, began, bar = 0, time.monotonic(), contextlib.ExitStack()
     show: Callable[[int], None] | None = None
 
