@@ -1,14 +1,19 @@
 """Work that is split over executors: the answers do not depend on who did what, and who fails is named."""
 
+import io
 import multiprocessing
 import os
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -20,7 +25,7 @@ from gpu_planners.arm import CollisionChecker, CollisionWorld, MotionCheck, load
 from gpu_planners.arm.planners.rrt_connect import batch
 from gpu_planners.arm.planners.rrt_connect.request import Whole
 from gpu_planners.arm.spaces.planar import PlanarChecker, nine_link_scene
-from gpu_planners.distributed import leases, worker
+from gpu_planners.distributed import executors, leases, progress, worker
 from gpu_planners.distributed.executors import KEPT, Split, spread, stream
 from gpu_planners.errors import DeviceError, GridMapError, SettingsError, WorkerError
 from gpu_planners.grid import BlockPlanner, FleetPlanner, GridMap
@@ -124,10 +129,60 @@ def test_a_piece_that_fails_twice_is_an_error_that_names_both_workers(pool, tmp_
     assert "number" in str(raised.value) and len(set(part for part in str(raised.value).split() if part.isdigit())) >= 2
 
 
+class Inline(Executor):
+    """An executor that works at once, in `submit`, and keeps what it was given."""
+
+    def __init__(self):
+        self.orders = []
+
+    def submit(self, function, order):
+        self.orders.append(order)
+        future = Future()
+        future.set_result(function(order))
+        return future
+
+
+def test_a_lone_worker_that_fails_tries_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(worker, "PAUSE_S", 0.0)
+    executor, shared = Inline(), Shared(1, tmp_path)
+    assert values(spread(split_of([3, "once", 4], shared), executor, "cpu")) == [10, -1, 17]
+    assert len(set(executor.orders)) == len(executor.orders)  # for Dask, equal orders are one
+    with pytest.raises(WorkerError, match="MemoryError: no room on the device; then worker"):
+        spread(split_of(["always"], shared), executor, "cpu")
+
+
+def test_a_piece_whose_worker_fails_waits_for_one_that_is_busy(monkeypatch):
+    """However long that takes, and the answer comes from the other one."""
+    monkeypatch.setattr(worker, "PAUSE_S", 0.0)
+    failed, free = [], threading.Event()
+
+    def answer(piece, device):
+        if piece == [0]:
+            assert free.wait(30)
+        elif not failed or failed[0] == threading.current_thread():
+            failed.append(threading.current_thread())
+            threading.Timer(0.3, free.set).start()
+            raise MemoryError("no room on the device")
+        return piece
+
+    with ThreadPoolExecutor(2) as threads:
+        split = Split("numbers", 2, lambda first, last: list(range(first, last)), answer, size=lambda first: 1)
+        assert spread(split, threads, "cpu") == [[0], [1]] and len(failed) == 1
+
+
+def test_a_worker_that_ends_itself_does_not_end_the_caller(tmp_path):
+    with ThreadPoolExecutor(2) as threads, pytest.raises(WorkerError, match="SystemExit: 3; then worker"):
+        spread(split_of([1, "exit"], Shared(1, tmp_path)), threads, "cpu")
+
+
 def test_a_worker_that_is_killed_is_named_at_once(tmp_path):
+    stranger = multiprocessing.get_context("fork").Process(target=os._exit, args=(9,))  # of no pool
     with ProcessPoolExecutor(1, mp_context=SPAWN) as executor:
-        with pytest.raises(WorkerError, match=r"numbers \d+.*process \d+ was killed by SIGKILL"):
+        executor.submit(int).result()
+        stranger.start()
+        with pytest.raises(WorkerError, match=r"numbers \d+.*process \d+ was killed by SIGKILL") as raised:
             spread(split_of([*range(9), "die"], Shared(1, tmp_path)), executor, "cpu")
+        assert "exit code" not in str(raised.value)
         with pytest.raises(WorkerError, match="BrokenProcessPool"):
             spread(split_of([1], Shared(1, tmp_path)), executor, "cpu")
 
@@ -141,8 +196,9 @@ def test_errors_of_a_worker_keep_their_kind_and_name_it(pool, tmp_path):
 
 def test_bad_arguments_are_named(pool, tmp_path):
     shared = Shared(1, tmp_path)
-    with pytest.raises(SettingsError, match="executor is 3"):
-        spread(split_of([1], shared), 3, "cpu")
+    for executor in (3, ProcessPoolExecutor, mock.Mock()):  # the last one has a `submit`, as Dask's Client has
+        with pytest.raises(SettingsError, match="executor is .*3|ProcessPoolExecutor|Mock"):
+            spread(split_of([1], shared), executor, "cpu")
     for devices in ((), (0,), 7, {}):
         for workers in (pool, None):
             with pytest.raises(DeviceError, match="^devices is .*'cuda:all', one or more"):
@@ -155,12 +211,43 @@ def test_bad_arguments_are_named(pool, tmp_path):
                 spread(split_of([1], shared), workers, devices)
     with pytest.raises(SettingsError, match=r"numbers \d.* cannot be sent"):
         spread(split_of([1, lambda: 0], shared), pool, "cpu")
+    with pytest.raises(SettingsError, match="progress is 'bar'"):
+        spread(split_of([1], shared), None, "cpu", "bar")
 
 
 def test_progress_counts_up_to_the_end(pool, tmp_path):
     told = []
     spread(split_of(list(range(30)), Shared(1, tmp_path)), pool, "cpu", lambda done, total: told.append((done, total)))
     assert told[-1] == (30, 30) and [done for done, _ in told] == sorted({done for done, _ in told})
+
+
+def test_a_bar_is_shown_before_anything_is_done(monkeypatch):
+    shown = io.StringIO()
+    shown.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr(executors, "SOON_S", 0.01)
+    monkeypatch.setattr(progress, "SOON_S", 0.0)
+    seen = threading.Event()
+
+    def answer(piece, device):
+        assert seen.wait(30)
+        return piece
+
+    def look():
+        while "0/3" not in shown.getvalue():
+            time.sleep(0.01)
+        seen.set()
+
+    threading.Thread(target=look, daemon=True).start()
+    with ThreadPoolExecutor(1) as threads:
+        assert spread(Split("numbers", 3, lambda first, last: last, answer, size=lambda first: 3), threads, "cpu") == [
+            3
+        ]
+
+
+def test_a_process_without_stderr_works(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "stderr", None)
+    assert values(spread(split_of([3], Shared(1, tmp_path)), None, "cpu")) == [10]
 
 
 def test_leases_spread_workers_over_devices_and_end_with_them():
@@ -173,6 +260,32 @@ def test_leases_spread_workers_over_devices_and_end_with_them():
     third.give_back()
     del second
     assert [leases.held(name) for name in names] == [0, 0]
+
+
+def test_a_forked_process_keeps_no_lease():
+    ours, kept = leases.take(["forked:0"]), leases.take(["forked:1"])
+    script = multiprocessing.get_context("fork").Process(target=kept.give_back)
+    script.start()
+    script.join()
+    assert leases.held("forked:1") == 1
+    wait = multiprocessing.get_context("fork").Process(target=signal.pause)
+    wait.start()
+    ours.give_back()
+    assert leases.held("forked:0") == 0
+    wait.kill()
+    wait.join()
+
+
+def test_a_folder_of_leases_that_cannot_be_used_is_named_and_may_be_mended(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder, shared = tmp_path / f"gpu_planners-{os.getuid()}", Shared(1, tmp_path)
+    folder.touch()
+    devices = "cpu," * 6 + "cpu"  # threads that no other test has started
+    for _ in range(2):
+        with pytest.raises(DeviceError, match=f"{folder}/leases.*allowed: a folder"):
+            spread(split_of([3], shared), None, devices)
+    folder.unlink()
+    assert values(spread(split_of([3], shared), None, devices)) == [10]
 
 
 def test_a_lease_ends_with_its_process():
@@ -298,8 +411,19 @@ def test_fleets_do_not_depend_on_who_planned_which():
         for one, other in zip(plain, solve_batch(starts, goals, fleets, 1e6, seed=3, devices=devices)):
             for field in ("status", "positions", "headings", "costs"):
                 assert np.array_equal(getattr(one, field), getattr(other, field)), field
+    again = solve_batch(iter(starts), (goal for goal in goals), fleets, 1e6, np.int64(3), iter([None] * 3))
+    assert all(np.array_equal(one.positions, other.positions) for one, other in zip(plain, again))
     with pytest.raises(SettingsError, match="2 starts, 3 goals"):
         solve_batch(starts[:2], goals, fleets)
+    for wrong in (None, 3):
+        for given in ((wrong, goals, fleets), (starts, wrong, fleets), (starts, goals, fleets, 1.0, 0, 3)):
+            with pytest.raises(SettingsError, match="are no sequences; allowed"):
+                solve_batch(*given)
+        with pytest.raises(SettingsError, match=f"fleets holds {wrong}"):
+            solve_batch(starts, goals, wrong)
+    for seed in (None, "1", True, -1, 2**63 - 2):
+        with pytest.raises(SettingsError, match="seed is"):
+            solve_batch(starts, goals, fleets, seed=seed)
     with pytest.raises(GridMapError, match=r"worker .*goals has 5 rows"):
         solve_batch(starts, [goals[0], goals[1][:5], goals[2]], fleets, devices="cpu")
 

@@ -9,27 +9,34 @@ one, goes to a worker once. A piece whose worker fails is given to another worke
 import functools
 import hashlib
 import math
-import multiprocessing
 import os
 import queue
 import signal
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..device import ALL_CUDA, device_names, resolve_devices
 from ..errors import SettingsError, WorkerError, shortened, shown
 from . import worker
-from .progress import Progress, told
+from .progress import SOON_S, Progress, told
 
 AHEAD = 2  # pieces for each worker that it has or that wait for it
 KEPT = 4  # pieces for each worker of a stream that it has, or that wait for an earlier one
 LEAST_ON_CUDA = 32  # problems of a piece: a device has many at work at once
 ROUNDS = 2  # pieces of one size that there would be for each worker, if what is left were cut into such
 TRIES = 2  # of a piece
-MOST_LEFT = 100  # times that a worker leaves a piece to others, about 5 s
+MOST_LEFT = 20  # times that a worker leaves a piece to others that have no work, about 1 s; then it tries again itself
 
 
 @dataclass
@@ -60,13 +67,13 @@ class Split:
 class _Piece:
     """Problems first ... last - 1.
 
-    faults: (worker, why it failed); left: how often it was left to others; avoid: who is to leave it to others, or ""
+    faults: who failed, and why; left: how often it was left to idle others; avoid: who is to leave it to others, or ""
     with_shared: does the worker need what pieces share?
     """
 
     first: int
     last: int
-    faults: list[tuple[str, str]] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
     left: int = 0
     avoid: str = ""
     with_shared: bool = False
@@ -104,7 +111,7 @@ def _opened(split, executor, devices):
     if executor is None:
         resolved = resolve_devices(names)
         executor, names = _threads(resolved, os.getpid()), tuple(dict.fromkeys(resolved))
-    if not callable(getattr(executor, "submit", None)):
+    if not isinstance(executor, Executor):
         raise SettingsError(f"executor is {shown(executor)}; allowed: a concurrent.futures.Executor")
     return _Spread(split, executor, names, lent)
 
@@ -164,7 +171,8 @@ class _Spread:
         try:
             with told(self._split.what, self._split.count, progress) as add:
                 while self._give_out(kept):
-                    for future in wait(self._open, return_when=FIRST_COMPLETED).done:
+                    add(0)
+                    for future in wait(self._open, SOON_S, FIRST_COMPLETED).done:
                         piece = self._open.pop(future)
                         if self._take(future, piece):
                             add(piece.last - piece.first)
@@ -201,14 +209,14 @@ class _Spread:
         data = data if self._lent else self._pickled(data, split.shared, self._text(piece))
         shared = self._shared if with_shared else None
         digest = b"" if self._lent else self._digest
-        order = worker.Order(split.answer, data, digest, shared, self._devices, piece.avoid)
+        order = worker.Order(split.answer, data, digest, shared, self._devices, piece.avoid, os.urandom(8))
         try:
             self._open[self._executor.submit(worker.answer, order)] = piece
         except Exception as error:  # the pool is broken, or shut down
             raise self._broken(piece, error) from error
         self._given += 1
         if isinstance(self._executor, ProcessPoolExecutor):
-            self._processes |= {child.pid: child for child in multiprocessing.active_children()}
+            self._processes.update(self._executor._processes or {})
 
     def _take(self, future, piece):
         """Look at what came of a piece -> is it done?"""
@@ -223,24 +231,21 @@ class _Spread:
         if outcome.ended == worker.REFUSED:
             raise type(outcome.value)(f"worker {outcome.worker}: {outcome.value}") from outcome.value
         if outcome.ended == worker.FAILED:
-            piece.faults.append((outcome.worker, outcome.value))
-            alone = workers_of(self._executor) == 1
-            piece.avoid = "" if alone else outcome.worker
-        piece.left += outcome.ended == worker.LEFT
+            piece.faults.append(f"worker {outcome.worker}: {outcome.value}")
+            piece.avoid = outcome.worker
+        if outcome.ended == worker.LEFT and all(each.avoid for each in self._open.values()):
+            piece.left += 1
+            piece.avoid = piece.avoid if piece.left < MOST_LEFT else ""
         piece.with_shared = True
-        if len(piece.faults) == TRIES or piece.left > MOST_LEFT:
-            raise self._given_up(piece)
+        if len(piece.faults) == TRIES:
+            raise WorkerError(f"{self._text(piece)} failed: {'; then '.join(piece.faults)}")
         self._again.append(piece)
         return False
 
-    def _given_up(self, piece):
-        faults = "; then ".join(f"worker {name}: {text}" for name, text in piece.faults)
-        others = "" if len(piece.faults) == TRIES else "; no other worker took them"
-        return WorkerError(f"{self._text(piece)} failed: {faults}{others}")
-
     def _broken(self, piece, error):
         """The error where the executor itself says that something is wrong."""
-        died = [text for process in self._processes.values() if (text := _end_of(process))]
+        processes = self._processes.values() if isinstance(error, BrokenExecutor) else ()
+        died = [text for process in processes if (text := _end_of(process))]
         who = f"{'; '.join(died)}; " if died else ""
         out = ", ".join(self._text(each) for each in sorted([piece, *self._open.values()], key=lambda each: each.first))
         return WorkerError(

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
+from ..errors import DeviceError
+
 
 class Lease:
     """A device that one worker works on, until `give_back`, or until nobody holds this object any more.
@@ -23,7 +25,9 @@ class Lease:
         self.device, self.process, self._file = device, os.getpid(), file
 
     def give_back(self) -> None:
-        """Let others have the device."""
+        """Let others have the device, also where a process that was forked meanwhile has the file, too."""
+        if self.process == os.getpid():
+            fcntl.flock(self._file, fcntl.LOCK_UN)
         self._file.close()
 
 
@@ -33,7 +37,7 @@ def take(devices: Sequence[str]) -> Lease:
         device = min(devices, key=lambda name: sum(_taken(folder, name)))
         taken = _taken(folder, device)
         number = taken.index(False) if False in taken else len(taken)
-        file = open(_path(folder, device, number), "w")  # noqa: SIM115 - it stays open for as long as the lease lasts
+        file = open(_path(folder, device, number), "a")  # noqa: SIM115 - it stays open for as long as the lease lasts
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return Lease(device, file)
 
@@ -48,10 +52,16 @@ def held(device: str) -> int:
 def _alone() -> Iterator[Path]:
     """The folder of the leases, while nobody else looks at them or takes one."""
     folder = Path(tempfile.gettempdir()) / f"gpu_planners-{os.getuid()}" / "leases"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with open(folder / "guard", "w") as guard:
-        fcntl.flock(guard, fcntl.LOCK_EX)
-        yield folder
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(folder / "guard", "a") as guard:
+            fcntl.flock(guard, fcntl.LOCK_EX)
+            yield folder
+    except OSError as error:
+        raise DeviceError(
+            f"workers cannot lock the files in {folder} that say which device each has: {error}; "
+            "allowed: a folder that this user can write, or another temporary folder (TMPDIR)"
+        ) from error
 
 
 def _path(folder, device, number):
@@ -62,7 +72,7 @@ def _taken(folder, device):
     """[is it taken?] of the leases of a device that there are files for."""
     taken: list[bool] = []
     while (path := _path(folder, device, len(taken))).exists():
-        with open(path, "w") as file:
+        with open(path, "a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 taken.append(False)

@@ -5,6 +5,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
+from ..errors import SettingsError, shown
+
 SOON_S = 1.0  # work that takes less shows nothing
 
 Progress = Callable[[int, int], object]
@@ -12,10 +14,12 @@ Progress = Callable[[int, int], object]
 
 @contextlib.contextmanager
 def told(what: str, total: int, progress: Progress | None) -> Iterator[Callable[[int], None]]:
-    """-> a function that takes how many more are done.
+    """-> a function that takes how many more are done; with 0, that some time went by.
 
     progress: called with how many are done and the total; None: a bar on stderr, if that is a terminal
     """
+    if not (progress is None or callable(progress)):
+        raise SettingsError(f"progress is {shown(progress)}; allowed: a function of two numbers, or None")
     done, began, bar = 0, time.monotonic(), contextlib.ExitStack()
     show: Callable[[int], None] | None = None
 
@@ -23,10 +27,11 @@ def told(what: str, total: int, progress: Progress | None) -> Iterator[Callable[
         nonlocal done, show
         done += count
         if progress:
-            progress(done, total)
+            if count:
+                progress(done, total)
         elif show:
             show(done)
-        elif sys.stderr.isatty() and time.monotonic() - began > SOON_S:
+        elif sys.stderr and sys.stderr.isatty() and time.monotonic() - began > SOON_S:
             show = bar.enter_context(_bar(what, total))
             show(done)
 

@@ -36,6 +36,7 @@ class Order(NamedTuple):
     digest: of what the pieces share; shared: that, pickled, or None where the worker should have it
     devices: names, of which the worker takes one
     avoid: the name of a worker that is to leave this to others; or ""
+    unlike: no two orders are equal, since Dask takes the same order for the same answer
     """
 
     answer: Callable[[Any, str], Any]
@@ -44,6 +45,7 @@ class Order(NamedTuple):
     shared: bytes | None
     devices: tuple[str, ...]
     avoid: str
+    unlike: bytes
 
 
 class Outcome(NamedTuple):
@@ -60,6 +62,7 @@ class Outcome(NamedTuple):
 
 
 class _Here(threading.local):
+    own = ""  # the device that this thread was started for
     lease: leases.Lease | None = None
 
     def __init__(self) -> None:
@@ -98,7 +101,7 @@ def answer(order: Order) -> Outcome:
             return Outcome(name(), DONE, order.answer(piece, device))
     except GpuPlannersError as error:
         return Outcome(name(), REFUSED, error)
-    except Exception as error:  # a device that runs out of memory, for one
+    except (Exception, SystemExit) as error:  # a device that runs out of memory, for one
         _here.shared.clear()  # what it kept there is free for the next try
         return Outcome(name(), FAILED, shortened(f"{type(error).__name__}: {error}"))
 
@@ -119,8 +122,8 @@ def _piece_of(order):
 
 
 def take_device(devices: queue.SimpleQueue) -> None:
-    """At the start of a thread: take the next device, whatever others have."""
-    _here.lease = leases.take([devices.get()])
+    """At the start of a thread: its device is the next one, whatever others have."""
+    _here.own = devices.get()
 
 
 def name() -> str:
@@ -136,7 +139,7 @@ def _device(devices):
     lease = _here.lease
     if lease and lease.process == os.getpid() and lease.device in devices:
         return lease.device
-    named = resolve_devices(devices)
+    named = (_here.own,) if _here.own else resolve_devices(devices)
     if not (lease and lease.process == os.getpid() and lease.device in named):
         if lease:
             lease.give_back()

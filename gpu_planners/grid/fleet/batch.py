@@ -1,6 +1,6 @@
 """Plans of many fleets in one call, which workers may share."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
@@ -9,17 +9,18 @@ from numpy.typing import ArrayLike
 from ...distributed.executors import Split, devices_of, spread
 from ...distributed.progress import Progress
 from ...errors import SettingsError, shown
+from ..checks import whole
 from .plan import FleetPlan
 from .planner import FleetPlanner
 
 
 def solve_batch(
-    starts: Sequence[ArrayLike],
-    goals: Sequence[ArrayLike],
+    starts: Iterable[ArrayLike],
+    goals: Iterable[ArrayLike],
     fleets: FleetPlanner | Sequence[FleetPlanner],
     time_limit_s: float = 10.0,
     seed: int = 0,
-    headings: Sequence[ArrayLike | None] | None = None,
+    headings: Iterable[ArrayLike | None] | None = None,
     executor: Executor | None = None,
     devices: str | Sequence[str] | None = None,
     progress: Progress | None = None,
@@ -34,18 +35,25 @@ def solve_batch(
     -> n FleetPlans, the same however workers share the fleets, but where the time ends a plan. Raises what `solve`
     does; SettingsError when the numbers of starts, goals, fleets or headings differ; WorkerError where a worker died.
     """
+    try:
+        starts, goals = list(starts), list(goals)
+        turns = [None] * len(starts) if headings is None else list(headings)
+    except TypeError:
+        raise SettingsError(
+            "solve_batch got starts, goals or headings that are no sequences; allowed: one entry for each fleet"
+        ) from None
     planners: list[Any] = list(fleets) if isinstance(fleets, (list, tuple)) else [fleets] * len(starts)
-    turns = [None] * len(starts) if headings is None else list(headings)
     if not len(starts) == len(goals) == len(planners) == len(turns):
         raise SettingsError(
             f"solve_batch got {len(starts)} starts, {len(goals)} goals, {len(planners)} fleets and {len(turns)} "
             "headings; allowed: as many of each, one fleet for all, no headings"
         )
+    for planner in planners:
+        if not isinstance(planner, FleetPlanner):
+            raise SettingsError(f"fleets holds {shown(planner)}; allowed: FleetPlanners")
     if not planners:
         return []
-    wrong = next((planner for planner in planners if not isinstance(planner, FleetPlanner)), None)
-    if wrong is not None:
-        raise SettingsError(f"fleets holds {shown(wrong)}; allowed: FleetPlanners")
+    seed = whole("seed", seed, 0, 2**63 - len(planners))
 
     def cut(first: int, last: int) -> list[tuple]:
         return [(planners[i], starts[i], goals[i], time_limit_s, seed + i, turns[i]) for i in range(first, last)]

@@ -151,7 +151,7 @@ def solve_batch(
     failed with the same problems.
     """
     try:
-        starts, goals = list(starts), list(goals)
+        starts, goals = (each if isinstance(each, np.ndarray) and each.ndim else list(each) for each in (starts, goals))
     except TypeError:
         raise SettingsError(
             "solve_batch got starts or goals that are no sequences; allowed: one entry for each problem"
@@ -165,7 +165,7 @@ def solve_batch(
     folded_seed(seed)
     for checker in {id(checker): checker for checker in checkers}.values():
         check_call(checker, settings, Settings)
-    if not starts:
+    if not len(starts):
         return []
     if (
         len(
