@@ -26,13 +26,14 @@ def main(arguments: list[str] | None = None) -> int:
     options, rest = parser.parse_known_args(arguments)
     if rest and options.command not in PASSING_ON:
         parser.error(f"unknown arguments: {' '.join(rest)}")
-    return _run(importlib.import_module(f".{options.command}", __package__), options, rest)
+    return _run(options, rest)
 
 
-def _run(command, options, rest):
+def _run(options, rest):
     from ..errors import DeviceError, GpuPlannersError
 
     try:
+        command = importlib.import_module(f".{options.command}", __package__)  # seconds, in which Ctrl-C may come
         code = command.run(options, rest) or DONE
         sys.stdout.flush()
         return code
