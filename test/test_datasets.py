@@ -114,6 +114,29 @@ def test_another_seed_gives_other_problems(gantry, tmp_path):
     assert not set(map(tuple, one.start)) & set(map(tuple, other.start)) and not set(one.seed) & set(other.seed)
 
 
+def test_no_two_seeds_share_a_problem(gantry):
+    drawn = {
+        tuple(maker.problem(number).start)
+        for seed in (0, 1, 5, 2**32, 2**32 + 5, 2**63 - 1)
+        for maker in [ProblemMaker(Recipe(gantry, "gripper_tip", seed=seed))]
+        for number in (0, 1, 2, 3, 2**32)
+    }
+    assert len(drawn) == 30
+
+
+def test_starts_and_goals_are_apart_by_what_is_asked_for(gantry):
+    """Of the mean distance; two joints of the gantry turn without end, and go the short way."""
+    maker = ProblemMaker(Recipe(gantry, "gripper_tip", draw=Draw(least=0, most=0, apart=0.0)))
+    drawn = [maker.problem(number) for number in range(300)]
+    change = np.abs([problem.goals[0] - problem.start for problem in drawn])
+    change = np.where(gantry.continuous, np.minimum(change, 2 * np.pi - change), change)
+    mean = np.linalg.norm(change, axis=1).mean()
+    maker = ProblemMaker(Recipe(gantry, "gripper_tip", draw=Draw(least=0, most=0, apart=1.0)))
+    change = np.abs([(one := maker.problem(number)).goals[0] - one.start for number in range(300)])
+    change = np.where(gantry.continuous, np.minimum(change, 2 * np.pi - change), change)
+    assert np.isclose(np.linalg.norm(change, axis=1).min(), mean, rtol=0.1)
+
+
 def test_it_grows_and_goes_on(recipe, whole, tmp_path):
     make(recipe, tmp_path / "grown", 50, 40, devices=CPU)
     before = (tmp_path / "grown" / "problems-000000.parquet").stat().st_mtime_ns
@@ -523,6 +546,14 @@ def test_the_command_makes_checks_and_tells(tmp_path, capsys):
     assert cli.main(["dataset", "--check", folder]) == 1
     told = capsys.readouterr()
     assert "problems 8 to 11 are missing" in told.out and "1 errors in 8 of 12 rows" in told.err
+
+
+def test_ctrl_c_while_the_command_is_imported_is_a_code(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gpu_planners.cli.importlib.import_module", interrupted)
+    assert cli.main(["dataset"]) == 130
 
 
 @pytest.mark.parametrize(
