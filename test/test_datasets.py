@@ -23,8 +23,9 @@ from gpu_planners.datasets.furniture import FAMILIES
 from gpu_planners.datasets.making import resolved
 from gpu_planners.datasets.obstacles import Obstacle
 from gpu_planners.datasets.problems import ProblemMaker
-from gpu_planners.datasets.schema import COLUMNS
-from gpu_planners.datasets.shards import LOCK, MANIFEST, locked
+from gpu_planners.datasets.recipe import model_digest
+from gpu_planners.datasets.schema import COLUMNS, digest_of
+from gpu_planners.datasets.shards import DIGEST, LOCK, MANIFEST, locked, read_manifest, write_parquet
 from gpu_planners.device import cuda_problem
 from gpu_planners.errors import SettingsError
 
@@ -57,7 +58,7 @@ def whole(recipe, tmp_path_factory):
 
 def rows_of(folder):
     """All that is the same from run to run, as Python's own values."""
-    return load(folder)._table.drop_columns(["time_s"]).to_pylist()
+    return load(folder).table.drop_columns(["time_s"]).to_pylist()
 
 
 def copy_of(folder, to):
@@ -126,6 +127,29 @@ def test_another_seed_gives_other_problems(gantry, tmp_path):
     assert not set(map(tuple, one.start)) & set(map(tuple, other.start)) and not set(one.seed) & set(other.seed)
 
 
+def test_no_two_seeds_share_a_problem(gantry):
+    drawn = {
+        tuple(maker.problem(number).start)
+        for seed in (0, 1, 5, 2**32, 2**32 + 5, 2**63 - 1)
+        for maker in [ProblemMaker(Recipe(gantry, "gripper_tip", seed=seed))]
+        for number in (0, 1, 2, 3, 2**32)
+    }
+    assert len(drawn) == 30
+
+
+def test_starts_and_goals_are_apart_by_what_is_asked_for(gantry):
+    """Of the mean distance; two joints of the gantry turn without end, and go the short way."""
+    maker = ProblemMaker(Recipe(gantry, "gripper_tip", draw=Draw(least=0, most=0, apart=0.0)))
+    drawn = [maker.problem(number) for number in range(300)]
+    change = np.abs([problem.goals[0] - problem.start for problem in drawn])
+    change = np.where(gantry.continuous, np.minimum(change, 2 * np.pi - change), change)
+    mean = np.linalg.norm(change, axis=1).mean()
+    maker = ProblemMaker(Recipe(gantry, "gripper_tip", draw=Draw(least=0, most=0, apart=1.0)))
+    change = np.abs([(one := maker.problem(number)).goals[0] - one.start for number in range(300)])
+    change = np.where(gantry.continuous, np.minimum(change, 2 * np.pi - change), change)
+    assert np.isclose(np.linalg.norm(change, axis=1).min(), mean, rtol=0.1)
+
+
 def test_it_grows_and_goes_on(recipe, whole, tmp_path):
     make(recipe, tmp_path / "grown", 50, 40, devices=CPU)
     before = (tmp_path / "grown" / "problems-000000.parquet").stat().st_mtime_ns
@@ -147,6 +171,60 @@ def test_what_is_missing_or_damaged_is_made_again(recipe, whole, tmp_path):
     make(recipe, folder, 90, 40, devices=CPU, told=lambda rows, _: told.append(rows))
     assert told[0] == 10 and told[-1] == 90
     assert rows_of(folder) == rows_of(whole) and not list(folder.glob("*.unfinished"))
+
+
+def test_a_file_in_the_place_of_another_is_made_again(recipe, whole, tmp_path):
+    folder = copy_of(whole, tmp_path / "copy")
+    (folder / "problems-000001.parquet").write_bytes((folder / "problems-000000.parquet").read_bytes())
+    columns = pq.read_table(folder / "problems-000002.parquet").drop_columns(["cost"])
+    pq.write_table(columns, folder / "problems-000002.parquet")
+    with pytest.raises(DatasetError, match="'problems-000001.parquet' holds other problems"):
+        load(folder)
+    assert set(load(folder, partial=True).number) == set(range(40))
+    make(recipe, folder, 90, 40, devices=CPU)
+    assert rows_of(folder) == rows_of(whole)
+
+
+def test_bits_that_flipped_are_found(whole, tmp_path):
+    data, rng, file = (whole / "problems-000000.parquet").read_bytes(), np.random.default_rng(5), tmp_path / "flipped"
+    rows, seen, footer = pq.read_table(whole / "problems-000000.parquet"), set(), int.from_bytes(data[-8:-4], "little")
+    for place in (*rng.integers(len(data) - footer, size=20), *(len(data) - 9 - rng.integers(footer, size=60))):
+        flipped = bytearray(data)
+        flipped[place] ^= 1 << int(rng.integers(8))
+        file.write_bytes(flipped)
+        try:
+            seen.add(load(file).table.equals(rows))
+        except DatasetError:
+            seen.add("refused")
+        assert place >= len(data) - footer - 8 or False not in seen  # what stands before the footer has checksums
+    assert "refused" in seen
+
+
+def test_a_folder_without_rows_takes_any_recipe(gantry, tmp_path):
+    with pytest.raises(SettingsError, match="margin of a data set is -1.0"):
+        Recipe(gantry, "gripper_tip", margin=-1.0)
+    for seed, problems in ((0, 40), (1, 2)):  # the first run was ended before its first file was there
+        make(Recipe(gantry, "gripper_tip", seed=seed), tmp_path / "set", problems, devices=CPU)
+        for file in (tmp_path / "set").glob("problems-*"):
+            file.unlink()
+    assert read_manifest(tmp_path / "set")["recipe"]["seed"] == 1
+
+
+def test_a_folder_has_no_more_files_than_it_can_hold(recipe, tmp_path):
+    with pytest.raises(DatasetError, match="1000000000 files; allowed: 1000000, so from 1000000 rows a file"):
+        make(recipe, tmp_path / "huge", 10**12, devices=CPU)
+    assert not (tmp_path / "huge").exists()
+
+
+def test_robots_that_move_differently_have_other_digests(tmp_path):
+    joint = """<robot name="spin"><link name="base"/><link name="arm"/><joint name="j" type="{}">
+        <parent link="base"/><child link="arm"/><axis xyz="0 0 1"/>
+        <limit lower="-3.141592653589793" upper="3.141592653589793" effort="1" velocity="1"/></joint></robot>"""
+    digests = set()
+    for kind in ("revolute", "continuous"):
+        (tmp_path / "robot.urdf").write_text(joint.format(kind))
+        digests.add(model_digest(load_urdf(tmp_path / "robot.urdf")))
+    assert len(digests) == 2
 
 
 def test_another_recipe_is_refused_with_what_differs(recipe, whole, gantry):
@@ -265,6 +343,10 @@ def test_arrays_agree_with_the_rows(whole):
         data.speed  # noqa: B018
 
 
+def test_readers_of_parquet_take_the_folder(whole):
+    assert pq.read_table(whole).num_rows == 90
+
+
 def test_a_file_alone_and_chosen_columns(whole):
     assert len(load(whole / "problems-000002.parquet")) == 10
     assert load(whole, columns=["start", "cost"]).columns == ["start", "cost"]
@@ -279,7 +361,7 @@ def test_what_is_no_data_set_or_of_another_version_is_refused(whole, tmp_path):
     manifest = json.loads((folder / MANIFEST).read_text())
     (folder / MANIFEST).write_text(json.dumps(manifest | {"format": 2}))
     for path, word in (
-        (tmp_path, "no data set: it has no dataset.json"),
+        (tmp_path, "no data set: it has no _dataset.json"),
         (tmp_path / "nowhere", "cannot be read"),
         (tmp_path / "text.parquet", "cannot be read"),
         (tmp_path / "foreign.parquet", "no file of a data set"),
@@ -301,7 +383,8 @@ def changed(folder, to, change):
     table = pq.read_table(file)
     rows = table.to_pylist()
     change(rows)
-    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), file)
+    changed = pa.Table.from_pylist(rows, schema=table.schema)
+    write_parquet(changed.replace_schema_metadata(table.schema.metadata | {DIGEST: digest_of(changed)}), file)
     return folder
 
 
@@ -334,6 +417,25 @@ def first_solved(rows):
 def test_the_check_finds_each_error(whole, tmp_path, change, word):
     report = check(changed(whole, tmp_path / "copy", change))
     assert report.errors and any(word in text for text in report.texts), report.texts
+
+
+@pytest.mark.parametrize("name", ["samples", "seed", "message", "time_s", "scene", "obstacles", "velocities"])
+def test_the_check_finds_each_changed_number(whole, tmp_path, name):
+    folder = copy_of(whole, tmp_path / "copy")
+    file = folder / "problems-000000.parquet"
+    table = pq.read_table(file)
+    rows = table.to_pylist()
+    row = first_solved(rows)
+    if name == "obstacles":
+        row[name][0]["size"][0] *= 0.99
+    elif name == "velocities":
+        row[name][0][0] += 1e-9
+    else:
+        row[name] += "." if name == "message" else 1
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), file)
+    report = check(folder)
+    assert report.texts == ["'problems-000000.parquet' was changed since it was written, so that no row counts"]
+    assert report.rows == 50
 
 
 def test_the_check_finds_gaps_and_strangers_and_another_robot(whole, tmp_path):
@@ -385,6 +487,7 @@ def test_wrong_recipes_are_refused(gantry):
         (dict(seed=1.5), "seed"),
         (dict(device="tpu"), "tpu"),
         (dict(settings=rrt_connect.Settings(optimise_s=1.0)), "optimise_s"),
+        (dict(timing=Timing(every_s=1e-6, velocity=1e-3)), "every_s is 1e-06, but .* for 100000 times"),
     ):
         with pytest.raises(SettingsError, match=word):
             Recipe(gantry, "gripper_tip", **settings)
@@ -447,7 +550,9 @@ def test_the_command_makes_checks_and_tells(tmp_path, capsys):
     assert cli.main([*asked, "-o", folder]) == 0
     assert re.search(r"12 problems in 2 files, .* plans/s", capsys.readouterr().err)
     assert set(load(folder).scene) <= {0, 1, 2} and len(load(folder).facts["recipe"]["scenes"]) == 3
-    assert cli.main([*asked, "-o", folder]) == 0 and "nothing new" in capsys.readouterr().err
+    again = asked[: asked.index("--scenes")] + ["--draw", "apart=1e-3", "-o", folder]
+    again += ["--scenes", str(tmp_path / "." / "scene.yaml"), "--scenes", os.path.relpath(tmp_path / "set.json")]
+    assert cli.main(again) == 0 and "nothing new" in capsys.readouterr().err
     assert cli.main([*asked, "-o", folder, "--seed", "4"]) == 2 and "seed was 0, is 4" in capsys.readouterr().err
     assert cli.main(["dataset", "--check", folder]) == 0 and "12 rows are true" in capsys.readouterr().err
     (tmp_path / "out" / "problems-000001.parquet").unlink()
@@ -456,12 +561,24 @@ def test_the_command_makes_checks_and_tells(tmp_path, capsys):
     assert "problems 8 to 11 are missing" in told.out and "1 errors in 8 of 12 rows" in told.err
 
 
+def test_ctrl_c_while_the_command_is_imported_is_a_code(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gpu_planners.cli.importlib.import_module", interrupted)
+    assert cli.main(["dataset"]) == 130
+
+
 @pytest.mark.parametrize(
     "arguments, word",
     [
         ((), "no robot"),
-        ((GANTRY,), "--problems is None"),
-        ((GANTRY, "-n", "0"), "--problems is 0"),
+        ((GANTRY,), "give --problems"),
+        ((GANTRY, "-n", "0"), "the number of problems is 0"),
+        ((GANTRY, "-n", "5", "--rows", "0", "--dry-run"), "the number of rows is 0"),
+        ((GANTRY, "-n", "5", "--workers", "-1", "--dry-run"), "workers is -1"),
+        ((GANTRY, "-n", "5", "-o", "{out}", "--scenes", "{nothing}"), "has no problems"),
+        ((GANTRY, "-n", "5", "-o", "{out}", "--timing", "every_s=-1", "--timing", "velocity=1"), "every_s"),
         ((GANTRY, "-n", "5"), "--output"),
         ((GANTRY, "-n", "5", "-o", "{out}", "--rows", "0"), "rows is 0"),
         ((GANTRY, "-n", "5", "-o", "{out}", "--draw", "most=nan"), "Draw.most"),
@@ -479,7 +596,8 @@ def test_the_command_makes_checks_and_tells(tmp_path, capsys):
     ],
 )
 def test_every_mistake_is_one_line_and_a_code(arguments, word, capsys, tmp_path):
-    assert cli.main(["dataset", *(word.format(out=tmp_path / "out") for word in arguments)]) == 2
+    (nothing := tmp_path / "nothing.json").write_text('{"problems": {}}')
+    assert cli.main(["dataset", *(word.format(out=tmp_path / "out", nothing=nothing) for word in arguments)]) == 2
     told = capsys.readouterr()
     assert told.out == "" and told.err.startswith("error: ") and told.err.count("\n") == 1 and word in told.err
     assert not list((tmp_path / "out").glob("problems-*"))

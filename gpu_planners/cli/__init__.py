@@ -27,13 +27,14 @@ def main(arguments: list[str] | None = None) -> int:
     if rest and options.command not in PASSING_ON:
         allowed = f"'{parser.prog} {options.command} --help' lists what is allowed"
         parser.error(f"unknown arguments of {options.command}: {' '.join(rest)}; {allowed}")
-    return _run(importlib.import_module(f".{options.command}", __package__), options, rest)
+    return _run(options, rest)
 
 
-def _run(command, options, rest):
+def _run(options, rest):
     from ..errors import DeviceError, GpuPlannersError
 
     try:
+        command = importlib.import_module(f".{options.command}", __package__)  # seconds, in which Ctrl-C may come
         code = command.run(options, rest) or DONE
         sys.stdout.flush()
         return code

@@ -17,13 +17,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ..arm import rrt_connect
 from ..datasets import Draw, Recipe, Timing, check, make
 from ..datasets.checking import robot_of
-from ..datasets.making import CHUNK, resolved
+from ..datasets.making import CHUNK, allowed_workers, resolved
 from ..datasets.parquet import MissingLibraryError, arrow
 from ..datasets.planning import Shared, plan
 from ..datasets.recipe import SETTINGS
 from ..datasets.scene_files import read_scenes
 from ..datasets.schema import arrow_schema
-from ..datasets.shards import MOST_PROBLEMS, read_manifest, write_parquet
+from ..datasets.shards import allowed_counts, read_manifest, write_parquet
 from ..device import resolve_devices
 from ..errors import GpuPlannersError
 from .assignments import assigned
@@ -31,7 +31,7 @@ from .errors import InputError, MissingError, complain
 from .robots import load_robot, package_dirs, pairs, tip_of
 
 INTERRUPTED = 130
-SAMPLE = 64  # problems of a dry run
+SAMPLE, SAMPLE_S = 1024, 10.0  # problems of a dry run, at most; it begins no chunk of them after so long
 UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
@@ -45,8 +45,10 @@ def run(options: argparse.Namespace, _rest: list[str]) -> int:
         return _check(options)
     if not options.urdf:
         raise InputError("there is no robot: give a URDF file, or --check FOLDER")
-    if options.problems is None or not 1 <= options.problems <= MOST_PROBLEMS:
-        raise InputError(f"--problems is {options.problems}; allowed: 1 to {MOST_PROBLEMS:.0e}")
+    if options.problems is None:
+        raise InputError("it is not said how many problems: give --problems")
+    allowed_counts(options.problems, options.rows)
+    allowed_workers(options.workers)
     if not options.output and not options.dry_run:
         raise InputError("there is no place for the data set: give --output FOLDER, or --dry-run")
     recipe, devices = _recipe(options), options.devices.split(",")
@@ -141,27 +143,29 @@ def _make(options, recipe, devices):
 
 
 def _try(options, recipe, devices):
-    device = resolved(recipe, devices)[0]
-    count = min(SAMPLE if recipe.device == "cpu" else CHUNK["cuda"], options.problems)
+    devices = resolved(recipe, devices)
     schema = arrow_schema(
         recipe.robot.dof, recipe.timing is not None, {"recipe": recipe.described(), "source": recipe.source}
     )
     shared = Shared(recipe, schema)
-    plan((shared, 0, 1), device)  # compiles
-    began = time.monotonic()
-    table = plan((shared, 0, count), device)
-    rate = count / (time.monotonic() - began)
+    plan((shared, 0, 1), devices[0])  # compiles
+    began, count, tables = time.monotonic(), 0, []
+    while count < min(SAMPLE, options.problems) and time.monotonic() - began < SAMPLE_S:
+        first, count = count, min(count + CHUNK[recipe.device], options.problems)
+        tables.append(plan((shared, first, count), devices[0]))
+    each, table = (time.monotonic() - began) / count, arrow().concat_tables(tables).combine_chunks()
     statuses = table["status"].to_pylist()
     files = -(-options.problems // options.rows)
     empty, whole = _bytes(table.slice(0, 0)), _bytes(table)
     row = (whole - empty) / count
     told = ", ".join(f"{statuses.count(status)} {status}" for status in dict.fromkeys(statuses))
-    workers = max(1, options.workers, len(devices))
-    size, spent = row * options.problems + empty * files, options.problems / rate / workers
+    workers, planners = max(options.workers, len(devices)), len(devices)  # who draw; who plan, each for all cores
+    rate = min(workers / each, planners / table["time_s"].to_numpy().mean())
+    size, spent = row * options.problems + empty * files, options.problems / rate
     print(
         f"{recipe.robot.name}: {options.problems} problems in {files} files of up to {options.rows} rows: about "
         f"{_size(size)}, {_size(row)} a row, and {_duration(spent)} with {workers} "
-        f"worker{'s' * (workers > 1)} of {rate:.0f} plans/s; the first {count}: {told}"
+        f"worker{'s' * (workers > 1)}, {rate:.1f} plans/s; the first {count}: {told}"
     )
     if options.output:
         there = next(

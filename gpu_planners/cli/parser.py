@@ -122,7 +122,11 @@ def _add_dataset(commands):
         "--draw", nargs="+", action="extend", default=[], metavar="NAME=VALUE", help="how problems are drawn: most=30"
     )
     what.add_argument(
-        "--timing", nargs="*", metavar="NAME=VALUE", help="time the motions, too: every_s=0.02 samples them"
+        "--timing",
+        nargs="*",
+        action="extend",
+        metavar="NAME=VALUE",
+        help="time the motions, too: every_s=0.02 samples them",
     )
     how = parser.add_argument_group("how it is planned")
     how.add_argument(
@@ -163,7 +167,8 @@ def _add_robot(parser, optional, several=False):
             "--scenes",
             type=_file,
             nargs="+",
-            default=(),
+            action="extend",
+            default=[],
             metavar="FILE",
             help="scene files, or problem sets (.json), one scene of which each problem takes (default: random scenes)",
         )

@@ -15,7 +15,7 @@ from .parquet import arrow
 from .planning import Shared, plan
 from .recipe import Recipe
 from .schema import arrow_schema
-from .shards import Shards, locked, open_shards
+from .shards import Shards, allowed_counts, locked, open_shards
 
 CHUNK = {"cpu": 64, "cuda": 1024}  # problems of a piece; files end pieces
 ROWS = 1000  # of a file
@@ -49,6 +49,8 @@ def make(
     arrow()
     described = recipe.described()
     devices = resolved(recipe, devices, executor)
+    allowed_counts(problems, rows)
+    allowed_workers(workers)
     with locked(Path(folder)):
         shards = open_shards(folder, problems, rows, described, recipe.source)
         missing = shards.missing()
@@ -62,6 +64,12 @@ def make(
             with _workers(executor, devices, workers) as pool:
                 _make_missing(shards, missing, Shared(recipe, schema), pool, devices, there, told)
     return shards
+
+
+def allowed_workers(workers: int) -> None:
+    """Raise SettingsError unless there may be so many processes."""
+    if isinstance(workers, bool) or not isinstance(workers, int) or not 0 <= workers <= 4096:
+        raise SettingsError(f"the number of workers is {workers}; allowed: 0 to 4096")
 
 
 def resolved(recipe: Recipe, devices: str | Sequence[str] | None = None, executor: Executor | None = None) -> list[str]:
@@ -114,8 +122,6 @@ def _make_missing(shards, missing, shared, pool, devices, there, told):
 @contextlib.contextmanager
 def _workers(executor, devices, workers) -> Iterator[Executor]:
     """The executor that plans."""
-    if isinstance(workers, bool) or not isinstance(workers, int) or not 0 <= workers <= 4096:
-        raise SettingsError(f"the number of workers is {workers}; allowed: 0 to 4096")
     workers = workers or (len(devices) if len(devices) > 1 else 0)
     if executor is not None:
         yield executor

@@ -50,9 +50,12 @@ def plan(piece: tuple[Shared, int, int], device: str) -> Any:
         results = planned(problems, recipe, device)
         spent = time.perf_counter() - began
     rows = [row_of(problem, result, recipe) for problem, result in zip(problems, results, strict=True)]
-    for row in rows:
-        row["time_s"] = spent / len(rows)
-    return table_of({name: [row[name] for row in rows] for name in schema.names}, schema)
+    columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
+    reached = np.array([row["goals"][max(row["goal_index"], 0)] for row in rows])
+    columns["start_pose"] = poses_of(recipe.robot, recipe.tip, np.array(columns["start"]))
+    columns["goal_pose"] = poses_of(recipe.robot, recipe.tip, reached)
+    columns["time_s"] = [spent / len(rows)] * len(rows)
+    return table_of(columns, schema)
 
 
 def planned(problems: list[Problem], recipe: Recipe, device: str) -> list[PlanningResult]:
@@ -68,9 +71,7 @@ def planned(problems: list[Problem], recipe: Recipe, device: str) -> list[Planni
 
 
 def row_of(problem: Problem, result: PlanningResult, recipe: Recipe) -> dict[str, Any]:
-    """{column: value} of a problem and its answer."""
-    goal = problem.goals[max(result.goal_index, 0)]
-    start_pose, goal_pose = poses_of(recipe.robot, recipe.tip, np.array([problem.start, goal]))
+    """{column: value} of a problem and its answer, without the tool's poses and the time."""
     row = {
         "number": problem.number,
         "scene": problem.scene.number,
@@ -80,8 +81,6 @@ def row_of(problem: Problem, result: PlanningResult, recipe: Recipe) -> dict[str
         "start": problem.start,
         "goals": problem.goals,
         "goal_index": result.goal_index,
-        "start_pose": start_pose,
-        "goal_pose": goal_pose,
         "waypoints": result.path,
         "cost": float(result.cost),
         "samples": result.samples,

@@ -66,9 +66,10 @@ class ProblemMaker:
         self._spread = np.where(
             robot.periodic, np.minimum(robot.upper - robot.lower, 2 * np.pi), robot.upper - robot.lower
         )
-        self._far = recipe.draw.apart * float(np.sqrt((self._spread**2).sum() / 6))
         draw, self._link = recipe.draw, robot.link_index(recipe.tip)
         self._pool = self._uniform(np.random.default_rng(0), POOL if draw.ends == "furniture" else PLACES)
+        half = len(self._pool) // 2
+        self._far = draw.apart * float(self._distance(self._pool[:half], self._pool[half:]).mean())
         self._places = self._tips(self._pool)
         if draw.furniture:
             self._room = reached(robot, [recipe.tip], self._places)
@@ -84,9 +85,9 @@ class ProblemMaker:
         """The scene of a problem. The last random one is kept, for the problems that share it."""
         place = number // self.recipe.draw.per_scene
         if self._fixed:
-            return self._fixed[int(np.random.default_rng([self.recipe.seed, 0, place]).integers(len(self._fixed)))]
+            return self._fixed[int(_rng(self.recipe.seed, 0, place).integers(len(self._fixed)))]
         if self._last is None or self._last[0] != place:
-            rng, draw = np.random.default_rng([self.recipe.seed, 0, place]), self.recipe.draw
+            rng, draw = _rng(self.recipe.seed, 0, place), self.recipe.draw
             if draw.furniture:
                 self._last = place, self._furnished(place, rng)
             else:
@@ -116,7 +117,7 @@ class ProblemMaker:
     def problem(self, number: int) -> Problem:
         """Problem `number`, from 0."""
         recipe, draw, scene = self.recipe, self.recipe.draw, self.scene(number)
-        rng, dof = np.random.default_rng([recipe.seed, 1, number]), recipe.robot.dof
+        rng, dof = _rng(recipe.seed, 1, number), recipe.robot.dof
         start, drawn, near, straight = None, 0, 0, 0
         seed = folded_seed(first_seed(recipe.seed) + number)
         while drawn < draw.tries:
@@ -183,15 +184,20 @@ class ProblemMaker:
         return inside(rng.uniform(robot.lower, robot.upper, (count, robot.dof)), robot)
 
     def _distance(self, a, b):
-        """Of two configurations in joint space; joints that turn without end go the short way."""
+        """Of configurations (..., dof) in joint space; joints that turn without end go the short way."""
         change = b - a
         turning = self.recipe.robot.continuous
-        return np.linalg.norm(np.where(turning, np.remainder(change + np.pi, 2 * np.pi) - np.pi, change))
+        return np.linalg.norm(np.where(turning, np.remainder(change + np.pi, 2 * np.pi) - np.pi, change), axis=-1)
 
 
 def first_seed(seed: int) -> int:
     """The planner's seed of problem 0 of a data set; problem n has n more."""
-    return int(np.random.SeedSequence([seed, 2]).generate_state(1, np.uint64)[0] >> 2)
+    return int(np.random.SeedSequence(seed, spawn_key=(2,)).generate_state(1, np.uint64)[0] >> 2)
+
+
+def _rng(seed, *key):
+    """A stream of random numbers for each key of a seed; no two are alike."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
 def inside(q: np.ndarray, robot) -> np.ndarray:
@@ -204,8 +210,12 @@ def inside(q: np.ndarray, robot) -> np.ndarray:
 def _in_places(points, scene):
     """(N,) bool: which of some points (N, 3) are in a place of a scene?"""
     low, high, turn, origin = scene.places
-    local = ((points - origin) @ turn)[:, None]
-    return ((local > low) & (local < high)).all(axis=2).any(axis=1)
+    local = (points - origin) @ turn
+    x, y, z = ((local > low.min(axis=0)) & (local < high.max(axis=0))).T
+    found = x & y & z  # in the box around all places
+    near = local[found][:, None]
+    found[found] = ((near > low) & (near < high)).all(axis=2).any(axis=1)
+    return found
 
 
 def _why(scene, block):

@@ -25,25 +25,26 @@ class Dataset:
     `waypoints`, `goals`, `times`, `positions`, ...: the rows' parts one after the other, (sum, dof) or (sum,); those of
         row i are `of("waypoints", i)`, and begin at `offsets("waypoints")[i]`, (N + 1,)
 
-    facts: the metadata: format, recipe
+    facts: the metadata: format, recipe;  table: the pyarrow.Table of all columns
     """
 
     def __init__(self, table: Any, facts: dict[str, Any]) -> None:
-        self._table, self.facts = table, facts
+        self.table, self.facts = table.combine_chunks(), facts
+        self._offsets: dict[str, np.ndarray] = {}
 
     def __len__(self) -> int:
-        return self._table.num_rows
+        return self.table.num_rows
 
     def __getattr__(self, name: str) -> np.ndarray:
-        if name.startswith("_") or name not in self._table.column_names:
-            raise AttributeError(f"a data set has no '{name}'; it has {', '.join(self._table.column_names)}")
+        if name.startswith("_") or name not in self.table.column_names:
+            raise AttributeError(f"a data set has no '{name}'; it has {', '.join(self.table.column_names)}")
         values = self.__dict__[name] = self._values(name)
         return values
 
     @property
     def columns(self) -> list[str]:
         """Names of what was loaded."""
-        return list(self._table.column_names)
+        return list(self.table.column_names)
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -62,8 +63,10 @@ class Dataset:
 
     def offsets(self, name: str) -> np.ndarray:
         """(N + 1,) where each row's part of a ragged column begins in it."""
-        offsets = self._array(name).offsets.to_numpy()
-        return (offsets - offsets[0]).astype(np.int64)
+        if name not in self._offsets:
+            offsets = self._array(name).offsets.to_numpy()
+            self._offsets[name] = (offsets - offsets[0]).astype(np.int64)
+        return self._offsets[name]
 
     def of(self, name: str, row: int) -> np.ndarray:
         """The part of one row of a ragged column: its path (K, dof), its times (K,)."""
@@ -133,9 +136,8 @@ class Dataset:
         return padded
 
     def _array(self, name):
-        pa = arrow()
-        column = self._table[name].combine_chunks()
-        return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+        column = self.table[name]
+        return column.chunk(0) if column.num_chunks == 1 else arrow().concat_arrays(column.chunks)
 
     def _values(self, name):
         pa, array = arrow(), self._array(name)
@@ -169,10 +171,11 @@ def load(path: str | os.PathLike, columns: Sequence[str] | None = None, partial:
         unknown = [name for name in columns or () if name not in schema.names]
         if unknown:
             raise DatasetError(f"'{path}' has no column '{unknown[0]}'; it has {', '.join(schema.names)}")
-        tables = [pa.parquet.read_table(file, columns=list(columns) if columns else None) for file in files]
-    except (OSError, pa.ArrowException) as error:
+        only = list(columns) if columns else None
+        tables = [pa.parquet.read_table(file, columns=only, page_checksum_verification=True) for file in files]
+        return Dataset(pa.concat_tables(tables), facts)
+    except (OSError, pa.ArrowException, ValueError) as error:
         raise DatasetError(f"'{path}' cannot be read: {error}") from error
-    return Dataset(pa.concat_tables(tables), facts)
 
 
 def files_of(folder: Path, partial: bool) -> list[Path]:

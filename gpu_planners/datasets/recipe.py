@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import __version__
 from ..arm import RobotModel
+from ..arm.collision.checker import MARGIN
 from ..arm.planners import rrt_connect
 from ..errors import SettingsError, shown
 from ..settings import Described, setting
@@ -17,6 +18,7 @@ from .obstacles import Obstacle
 
 FORMAT = 1  # of the files: a reader takes its own version alone
 MOST_SEED = 2**63 - 1
+MOST_TIMES = 100_000  # of a motion from one end of the joints' ranges to the other
 SETTINGS = rrt_connect.Settings(max_samples=5_000, time_limit_s=60.0)  # rows that time ends differ from run to run
 
 
@@ -30,8 +32,8 @@ class Timing(Described):
     deviation: float = setting(
         0.0, "How far a motion may leave the path at a corner, where that is proven free; 0: it stops", 0.0, 1e3
     )
-    velocity: float = setting(1.0, "Share of the joints' velocity limits", 1e-6, 1.0)
-    acceleration: float = setting(1.0, "Share of the joints' acceleration limits", 1e-6, 1.0)
+    velocity: float = setting(1.0, "Share of the joints' velocity limits", 1e-3, 1.0)
+    acceleration: float = setting(1.0, "Share of the joints' acceleration limits", 1e-3, 1.0)
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,20 @@ class Recipe:
                 "restarts and optimise_s are set, but a data set is planned in batches, which spend none; "
                 "allowed: 0 for both"
             )
+        MARGIN.checked("the margin of a data set", self.margin)
         self.robot.link_index(self.tip)
+        if self.timing and self.timing.every_s and (longest := self._longest_s()) > MOST_TIMES * self.timing.every_s:
+            raise SettingsError(
+                f"Timing.every_s is {self.timing.every_s}, but with these limits a motion across the joints' ranges "
+                f"takes {longest:.3g} s; allowed: from {longest / MOST_TIMES:.2g} s, for {MOST_TIMES} times"
+            )
+
+    def _longest_s(self):
+        """How long the slowest joint takes from one end of its range to the other, seconds."""
+        robot, timing = self.robot, self.timing
+        ranges, acceleration = np.maximum(robot.upper - robot.lower, 1e-9), robot.acceleration * timing.acceleration
+        velocity = np.minimum(robot.velocity * timing.velocity, np.sqrt(ranges * acceleration))
+        return float((ranges / velocity + velocity / acceleration).max())
 
     def described(self) -> dict[str, Any]:
         """What the rows depend on as JSON has it, with digests in place of the robot's shapes and the scenes."""
@@ -104,7 +119,8 @@ def differences(old: Any, new: Any, name: str = "") -> list[str]:
 def model_digest(robot: RobotModel) -> str:
     """A digest of all that the planner knows about a robot: frames, limits, shapes, pairs of links that may meet."""
     key = hashlib.sha256(repr((robot.joint_names, robot.link_names, robot.frame_names)).encode())
-    arrays: list[Any] = [robot.lower, robot.upper, robot.T_parent_base, robot.T_frame_link, robot.self_collision_pairs]
+    arrays: list[Any] = [robot.lower, robot.upper, robot.continuous, robot.periodic, robot.T_parent_base]
+    arrays += [robot.link_frame, robot.T_frame_link, robot.shape_frame, robot.self_collision_pairs]
     arrays += [robot.frames[column] for column in robot.frames.dtype.names or ()]
     for shape in robot.shapes:
         arrays += [int(shape.kind), shape.pose, shape.half_extents, shape.vertices]

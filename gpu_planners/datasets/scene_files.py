@@ -25,11 +25,11 @@ def read_scenes(file: str | os.PathLike, robot: RobotModel) -> list[Scene]:
     """
     path = file_path(file, "a scene file", ObstacleError)
     if path.suffix.lower() != ".json":
-        return [(str(path), obstacles_of(load_scene(path, fixed_frames(robot))))]
+        return [(path.name, obstacles_of(load_scene(path, fixed_frames(robot))))]
     try:
         document = json.loads(read_text_file(path, "problem set", ObstacleError, MOST_BYTES))
         problems = {
-            f"{path}:{family}/{i}": it for family, all in document["problems"].items() for i, it in enumerate(all)
+            f"{path.name}:{family}/{i}": it for family, all in document["problems"].items() for i, it in enumerate(all)
         }
         listed = {name: list(problem["obstacles"]) for name, problem in problems.items()}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -37,6 +37,8 @@ def read_scenes(file: str | os.PathLike, robot: RobotModel) -> list[Scene]:
             f"'{path}' is no problem set: {type(error).__name__} {error}; allowed: a JSON mapping `problems` of family "
             "to a list of problems with `obstacles`"
         ) from error
+    if not listed:
+        raise ObstacleError(f"'{path}' has no problems; allowed: one or more")
     return [(name, _obstacles(name, obstacles)) for name, obstacles in listed.items()]
 
 

@@ -1,5 +1,6 @@
 """The columns of a data set: what each is called, what it holds, in which unit. docs/datasets.md prints this table."""
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -71,8 +72,8 @@ def arrow_schema(dof: int, timed: bool, facts: Mapping[str, Any]) -> Any:
 
 def facts_of(schema: Any) -> dict[str, Any] | None:
     """The facts of a schema, or None where it is not one of a data set."""
-    text = (schema.metadata or {}).get(KEY)
-    return None if text is None else json.loads(text)
+    facts = json.loads((schema.metadata or {}).get(KEY, "null"))
+    return facts if isinstance(facts, dict) else None
 
 
 def table_of(rows: Mapping[str, Sequence], schema: Any) -> Any:
@@ -90,6 +91,30 @@ def table_of(rows: Mapping[str, Sequence], schema: Any) -> Any:
         else:
             arrays.append(pa.array(values, type=field.type))
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def digest_of(table: Any) -> str:
+    """A digest of the values of a table, whatever file or memory they are in."""
+    pa, key = arrow(), hashlib.sha256()
+
+    def visit(array):
+        if pa.types.is_list(array.type):
+            offsets = array.offsets.to_numpy()
+            key.update(offsets - offsets[0])
+            visit(array.flatten())
+        elif pa.types.is_fixed_size_list(array.type):
+            visit(array.flatten())
+        elif pa.types.is_struct(array.type):
+            for field in array.flatten():
+                visit(field)
+        elif pa.types.is_string(array.type):
+            key.update(json.dumps(array.to_pylist()).encode())
+        else:
+            key.update(np.ascontiguousarray(array.to_numpy(zero_copy_only=False)))
+
+    for column in table.columns:
+        visit(pa.concat_arrays(column.chunks))
+    return key.hexdigest()
 
 
 def plain_floats(schema: Any) -> list[str]:

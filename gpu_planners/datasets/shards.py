@@ -1,6 +1,7 @@
 """The folder of a data set: files of a fixed number of rows, each whole or not there, and what says what they are.
 
-    dataset.json             what the rows depend on, how many there are, how many lie in a file
+    _dataset.json            what the rows depend on, how many there are, how many lie in a file; readers of Parquet
+                             folders leave out what begins with _ or .
     problems-000000.parquet  rows 0 to rows - 1, then the next file
     .lock                    held by the run that writes
 
@@ -21,10 +22,11 @@ from ..errors import GpuPlannersError
 from ..files import file_path, read_text_file
 from .parquet import arrow
 from .recipe import FORMAT, differences
-from .schema import facts_of, plain_floats
+from .schema import arrow_schema, digest_of, facts_of, plain_floats
 
-MANIFEST, LOCK, UNFINISHED = "dataset.json", ".lock", ".unfinished"
-MOST_PROBLEMS, MOST_ROWS = 10**12, 1_000_000
+MANIFEST, LOCK, UNFINISHED = "_dataset.json", ".lock", ".unfinished"
+MOST_PROBLEMS, MOST_ROWS, MOST_FILES = 10**12, 1_000_000, 1_000_000
+DIGEST = b"gpu_planners.rows"  # of the metadata in each file: of its rows
 
 
 class DatasetError(GpuPlannersError):
@@ -58,7 +60,7 @@ class Shards:
     def write(self, number: int, table: Any) -> None:
         """Write a file; it has its name only when all of it is on the disk. OSError where that is full."""
         data = io.BytesIO()
-        write_parquet(table, data)
+        write_parquet(table.replace_schema_metadata(table.schema.metadata | {DIGEST: digest_of(table)}), data)
         write_whole(self.file(number), data.getbuffer())
 
 
@@ -68,16 +70,28 @@ def problem_of_file(shards: Shards, number: int) -> str:
     first, last = shards.span(number)
     try:
         metadata = pa.parquet.read_metadata(file)
-        facts = facts_of(metadata.schema.to_arrow_schema().with_metadata(metadata.metadata))
+        schema = metadata.schema.to_arrow_schema()
+        facts = facts_of(schema.with_metadata(metadata.metadata))
     except FileNotFoundError:
         return "is not there"
     except (OSError, pa.ArrowException, ValueError) as error:
         return f"cannot be read: {error}"
-    if facts is None or facts.get("format") != FORMAT or differences(facts.get("recipe"), shards.manifest["recipe"]):
+    recipe = shards.manifest["recipe"]
+    if facts is None or facts.get("format") != FORMAT or facts.get("recipe") != recipe:
         return "is of another data set"
+    if not schema.equals(arrow_schema(len(recipe["robot"]["joint_names"]), recipe["timing"] is not None, {})):
+        return "has other columns"
     if metadata.num_rows != last - first:
         return f"has {metadata.num_rows} rows; expected: {last - first}"
+    parts = [metadata.row_group(part).column(0).statistics for part in range(metadata.num_row_groups)]
+    if not all(part and part.has_min_max for part in parts) or (parts[0].min, parts[-1].max) != (first, last - 1):
+        return "holds other problems"
     return ""
+
+
+def is_changed(table: Any) -> bool:
+    """Are the rows of a file others than those that were written?"""
+    return table.schema.metadata.get(DIGEST) != digest_of(table).encode()
 
 
 def write_parquet(table: Any, file: Any) -> None:
@@ -91,6 +105,7 @@ def write_parquet(table: Any, file: Any) -> None:
         compression="zstd",
         use_dictionary=["status", "message", "obstacles.list.element.name", "obstacles.list.element.kind"],
         use_byte_stream_split=floats,
+        write_page_checksum=True,
     )
 
 
@@ -132,19 +147,30 @@ def read_manifest(folder: str | os.PathLike) -> dict[str, Any]:
     return manifest
 
 
+def allowed_counts(problems: int, rows: int) -> None:
+    """Raise DatasetError unless a data set may have so many problems, in files of so many rows."""
+    for name, value, most in (("problems", problems, MOST_PROBLEMS), ("rows", rows, MOST_ROWS)):
+        if not 1 <= value <= most:
+            raise DatasetError(f"the number of {name} is {value}; allowed: 1 to {most}")
+    if problems > rows * MOST_FILES:
+        raise DatasetError(
+            f"{problems} problems in files of {rows} rows are {-(-problems // rows)} files; allowed: {MOST_FILES}, "
+            f"so from {-(-problems // MOST_FILES)} rows a file"
+        )
+
+
 def open_shards(
     folder: str | os.PathLike, problems: int, rows: int, recipe: dict[str, Any], source: dict[str, Any]
 ) -> Shards:
     """The files of a data set that is begun, or gone on with; to be called under `locked`.
 
-    Raises DatasetError where the folder holds a data set of another recipe, of other files, or of more problems.
+    Raises DatasetError where the folder holds files of another recipe, of other sizes, or of a larger data set.
     """
     folder = Path(folder)
-    for name, value, most in (("problems", problems, MOST_PROBLEMS), ("rows", rows, MOST_ROWS)):
-        if not 1 <= value <= most:
-            raise DatasetError(f"the number of {name} is {value}; allowed: 1 to {most}")
     manifest = {"format": FORMAT, "problems": problems, "rows": rows, "recipe": recipe, "source": source}
-    if (folder / MANIFEST).exists():
+    if any(folder.glob("problems-*.parquet")):
+        if not (folder / MANIFEST).exists():
+            raise DatasetError(f"'{folder}' has files of a data set, but no {MANIFEST}; take another folder")
         old = read_manifest(folder)
         found = differences({"rows": old["rows"]} | old["recipe"], {"rows": rows} | recipe)
         if found:
@@ -155,8 +181,6 @@ def open_shards(
                 f"'{folder}' holds a data set of {old['problems']} problems, not of {problems}; allowed: as many, "
                 "or more"
             )
-    elif any(folder.glob("problems-*.parquet")):
-        raise DatasetError(f"'{folder}' has files of a data set, but no {MANIFEST}; take another folder")
     for file in folder.glob(f".*{UNFINISHED}"):
         file.unlink()
     write_whole(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
