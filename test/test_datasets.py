@@ -18,7 +18,7 @@ from robots_at_hand import maker_of
 
 from gpu_planners import cli
 from gpu_planners.arm import CollisionChecker, load_urdf, rrt_connect
-from gpu_planners.datasets import DatasetError, Draw, Recipe, Timing, check, load, make
+from gpu_planners.datasets import DatasetError, Draw, Recipe, Timing, check, load, make, planning
 from gpu_planners.datasets.furniture import FAMILIES
 from gpu_planners.datasets.making import resolved
 from gpu_planners.datasets.obstacles import Obstacle
@@ -118,6 +118,29 @@ def test_two_gpus_give_the_rows_of_one(gantry, tmp_path):
     assert rows_of(tmp_path / "one") == rows_of(tmp_path / "two") and check(tmp_path / "two", gantry).errors == 0
     make(Recipe(gantry, "gripper_tip"), tmp_path / "cpu", 100, devices=CPU)
     assert np.array_equal(load(tmp_path / "cpu").start, load(tmp_path / "two").start[:100])
+
+
+def test_a_search_is_as_of_a_whole_chunk_however_few_problems_a_file_leaves_of_it(recipe, tmp_path, monkeypatch):
+    wholes, solve_part = [], planning.solve_part
+
+    def told(batch, device):
+        wholes.append(batch.whole)
+        return solve_part(batch, device)
+
+    monkeypatch.setattr(planning, "solve_part", told)
+    make(recipe, tmp_path / "some", 10, 4, devices=CPU)
+    assert len(wholes) == 3 and len(set(wholes)) == 1
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+def test_rows_of_a_gpu_do_not_depend_on_files(gantry, tmp_path):
+    if cuda_problem():
+        pytest.skip(cuda_problem())
+    recipe = Recipe(gantry, "gripper_tip", device="cuda")
+    for rows in (7, 200):
+        make(recipe, tmp_path / str(rows), 200, rows, devices=["cuda"])
+    assert rows_of(tmp_path / "7") == rows_of(tmp_path / "200")
 
 
 def test_another_seed_gives_other_problems(gantry, tmp_path):

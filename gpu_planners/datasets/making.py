@@ -12,12 +12,11 @@ from ..distributed.executors import Split, devices_of, stream
 from ..distributed.processes import processes
 from ..errors import SettingsError, WorkerError
 from .parquet import arrow
-from .planning import Shared, plan
+from .planning import CHUNK, Shared, plan
 from .recipe import Recipe
 from .schema import arrow_schema
 from .shards import Shards, allowed_counts, locked, open_shards
 
-CHUNK = {"cpu": 64, "cuda": 1024}  # problems of a piece; files end pieces
 ROWS = 1000  # of a file
 Told = Callable[[int, int], None]  # of (rows that are whole or planned, of which solved)
 

@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from ..arm import rrt_connect
 from ..arm.planners.result import PlanningResult
+from ..arm.planners.rrt_connect.planner import batch_of, solve_part
+from ..arm.planners.rrt_connect.request import Whole
 from ..arm.robot.model import RobotModel
 from ..arm.trajectory import time_parameterize
 from .problems import Problem, ProblemMaker, first_seed
 from .recipe import Recipe
 from .schema import table_of
 
+CHUNK = {"cpu": 64, "cuda": 1024}  # problems of a piece; files end pieces
 LONGEST_CALL_S = 86_400.0
 _planning: dict[str, threading.Lock] = {}  # by GPU: threads of one process take turns, so that one draws meanwhile
 
@@ -61,13 +63,16 @@ def plan(piece: tuple[Shared, int, int], device: str) -> Any:
 def planned(problems: list[Problem], recipe: Recipe, device: str) -> list[PlanningResult]:
     """The planner's answers. One without a start or a goal keeps its place, so that seeds have no gap."""
     limit = recipe.settings.time_limit_s * max(1, len(problems))
-    return rrt_connect.solve_batch(
+    batch = batch_of(
         [problem.start for problem in problems],
         [problem.goals for problem in problems],
         [problem.scene.checker.on(device) for problem in problems],
         replace(recipe.settings, time_limit_s=min(LONGEST_CALL_S, limit)),
         seed=first_seed(recipe.seed) + problems[0].number,
     )
+    # on CUDA a search depends on how large its batch is: each is as of a whole chunk, however few a file leaves of it
+    whole = Whole(CHUNK["cuda"], recipe.draw.solutions)
+    return solve_part(batch._replace(whole=whole), device)
 
 
 def row_of(problem: Problem, result: PlanningResult, recipe: Recipe) -> dict[str, Any]:

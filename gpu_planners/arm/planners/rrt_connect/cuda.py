@@ -151,14 +151,15 @@ class CudaEngine:
         """Length of a float32 request of these."""
         return request_size(self._dof, max(len(query.goals) for query in queries))
 
-    def _run(self, problems, settings, split, team, scene, goals):
-        """One pass, with `team` blocks for each problem, and room for so many goals."""
+    def _run(self, problems, settings, split, team, scene, goals, room=0):
+        """One pass, with `team` blocks for each problem, and room for so many goals; room: for so many numbers of paths
+        at least."""
         launch, n, row = self._many, len(problems.queries), self._row(problems.queries)
         capacity = room_for(NODES_FOR_MANY, goals)
         teams = min(launch.most_blocks // team, n)
         n_floats, n_ints = state_sizes(self._dof, capacity, settings.batch, team * WARPS)
         rows, ints = launch.mapped("rows", n * row, np.float32), launch.mapped("ints", n * INTS, np.int32)
-        paths = launch.mapped("paths", max(n * CORNERS_FOR_MANY, CORNERS) * self._dof, np.float32)
+        paths = launch.mapped("paths", max(max(n * CORNERS_FOR_MANY, CORNERS) * self._dof, room), np.float32)
         by_query = ints[: n * INTS].reshape(n, INTS)
         write_requests(rows[: n * row].reshape(n, row), by_query, problems, settings, split, capacity)
         queue = np.zeros(answer.QUEUE + teams, np.int32)  # and behind it the teams' barriers
@@ -169,7 +170,14 @@ class CudaEngine:
         memory = launch.device_array("memory", teams * n_ints, np.int32)
         launch.start(teams * team, rows, ints, paths, counters, *scene, floats, memory)
         launch.stream.synchronize()
-        return read_answers(by_query, paths, problems.queries)
+        results = read_answers(by_query, paths, problems.queries)
+        full = [i for i, result in enumerate(results) if result is None]
+        if full and (written := int(counters[:2].copy_to_host()[1])) > len(paths):  # whose path came last found no room
+            lists = ([each[i] for i in full] for each in problems[:3])
+            again = self._run(Problems(*lists, problems.places[full]), settings, split, team, scene, goals, written)
+            for i, result in zip(full, again):
+                results[i] = result
+        return results
 
     def _scene(self, checkers):
         """Scenes on the device, one after the other, and where each problem's begins, (n, 2)."""

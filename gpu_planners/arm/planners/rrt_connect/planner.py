@@ -150,6 +150,16 @@ def solve_batch(
     Raises SettingsError when the numbers of starts, goals and checkers differ; WorkerError where a worker died, or two
     failed with the same problems.
     """
+    batch = batch_of(starts, goals, checkers, settings, seed)
+    if not len(batch.starts):
+        return []
+    if executor is None and devices is None:
+        return solve_part(batch, batch.checkers[0].device)
+    return spread_batch(batch, solve_part, executor, devices, progress)
+
+
+def batch_of(starts: Iterable, goals: Iterable, checkers, settings: Settings, seed: int) -> Batch:
+    """What `solve_batch` takes, looked through. Raises SettingsError."""
     try:
         starts, goals = (each if isinstance(each, np.ndarray) and each.ndim else list(each) for each in (starts, goals))
     except TypeError:
@@ -165,8 +175,6 @@ def solve_batch(
     folded_seed(seed)
     for checker in {id(checker): checker for checker in checkers}.values():
         check_call(checker, settings, Settings)
-    if not len(starts):
-        return []
     if (
         len(
             {
@@ -180,11 +188,8 @@ def solve_batch(
             "solve_batch got checkers of different devices or robots; allowed: one device, robots of one size"
         )
     settings = replace(settings, restarts=0, optimise_s=0.0, searches=1)
-    whole = Whole(len(starts), max(map(_goal_count, goals)))
-    batch = Batch(starts, goals, checkers, settings, range(int(seed), int(seed) + len(starts)), whole)
-    if executor is None and devices is None:
-        return solve_part(batch, checkers[0].device)
-    return spread_batch(batch, solve_part, executor, devices, progress)
+    whole = Whole(len(starts), max(map(_goal_count, goals), default=1))
+    return Batch(starts, goals, checkers, settings, range(int(seed), int(seed) + len(starts)), whole)
 
 
 def _goal_count(goals):
