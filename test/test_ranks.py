@@ -230,9 +230,9 @@ def test_without_mpi4py(monkeypatch):
 @pytest.mark.parametrize(
     ("environment", "text"),
     [
-        ({"OMPI_COMM_WORLD_SIZE": "2"}, r"2 processes were .*OMPI_COMM_WORLD_SIZE\), but each is alone: .*A 1.0"),
-        ({"PMI_SIZE": "4"}, r"4 processes were started \(PMI_SIZE\)"),
-        ({"SLURM_STEP_NUM_TASKS": "8"}, r"8 processes were started \(SLURM_STEP_NUM_TASKS\)"),
+        ({"OMPI_COMM_WORLD_SIZE": "2"}, r"2 processes \(OMPI_COMM_WORLD_SIZE\), but .* another MPI, A 1.0, in"),
+        ({"PMI_SIZE": "4"}, r"4 processes \(PMI_SIZE\)"),
+        ({"SLURM_STEP_NUM_TASKS": "8"}, r"8 processes \(SLURM_STEP_NUM_TASKS\)"),
         ({"OMPI_COMM_WORLD_SIZE": "1", "SLURM_STEP_NUM_TASKS": "8"}, ""),  # one rank by mpirun in a step of Slurm's
         ({"PMI_SIZE": "1"}, ""),
         ({}, ""),
@@ -251,6 +251,17 @@ def test_an_mpirun_of_another_mpi(monkeypatch, environment, text):
             mpi.load()
     else:
         assert mpi.load() is library
+
+
+def test_mpich_under_open_mpis_mpirun(monkeypatch):
+    """MPICH would end the process when it starts."""
+    fake = SimpleNamespace(Get_library_version=lambda: "MPICH Version:      5.0\nMPICH Release date")
+    monkeypatch.setitem(sys.modules, "mpi4py", SimpleNamespace(rc=SimpleNamespace(), MPI=fake))
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    monkeypatch.delenv("PMI_SIZE", raising=False)
+    mpi._started_by_all_processes.cache_clear()
+    with pytest.raises(RanksError, match=r"2 processes \(OMPI_COMM_WORLD_SIZE\), .* another MPI, MPICH Version: 5.0,"):
+        Ranks()
 
 
 ONE_SOLVE = """
