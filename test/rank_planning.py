@@ -132,7 +132,8 @@ def main(devices):
     with graphs_noted(), Ranks() as ranks:
         checker = new_checker(devices[ranks.rank] if devices else ranks.device())
         found = {name: answer(checker, arguments, ranks) for name, arguments in searches().items()}
-        found["alone"] = alone(checker)
+        if ranks.size == 2:
+            found["alone"] = alone(checker)
         if ranks.size > 1:
             found |= different_problems(ranks, checker)
             found["other obstacles"] = obstacles_that_change(ranks, checker)
