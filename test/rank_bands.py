@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 
-from gpu_planners.distributed import Ranks
+from gpu_planners.distributed import Ranks, mpi
 from gpu_planners.errors import RanksError
 from gpu_planners.grid import BandedPlanner, BlockPlanner, GridMap, MapRows
 from gpu_planners.grid.maps.generated import room_map
@@ -58,6 +58,9 @@ answer = {}
 if sys.argv[1] == "plans":
     with Ranks(timeout_s=200) as ranks:
         answer = plans(ranks)
+        if ranks.size == 4:
+            with Ranks(mpi.load().COMM_WORLD.Split(ranks.rank // 2), timeout_s=200) as pair:
+                answer["pair"] = plans(pair)
 try:
     with Ranks(timeout_s=200) as ranks:
         fails(ranks, sys.argv[1])
