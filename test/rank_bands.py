@@ -1,6 +1,7 @@
-"""What a rank does in test_bands.py: plans on its band, and compares with one device; or dies while others wait.
+"""What a rank does in test_bands.py: plans on its band, and compares with one device; the last rank then fails to read
+its part of a map, or dies there at once.
 
-`python rank_bands.py plans|raises|killed [device [memory_limit_bytes]]`; the first rank prints the JSON of all.
+`python rank_bands.py plans|killed [device [memory_limit_bytes]]`; the first rank prints the JSON of all.
 """
 
 import json
@@ -10,7 +11,8 @@ import sys
 
 import numpy as np
 
-from gpu_planners.distributed import Ranks
+from gpu_planners.distributed import Ranks, mpi
+from gpu_planners.errors import RanksError
 from gpu_planners.grid import BandedPlanner, BlockPlanner, GridMap, MapRows
 from gpu_planners.grid.maps.generated import room_map
 
@@ -43,17 +45,28 @@ def fails(ranks, how):
     """The last rank comes as far as its map."""
 
     def read(first, last):
-        if ranks.rank == ranks.size - 1 and how == "raises":
-            raise OSError(f"row {first} cannot be read")
-        if ranks.rank == ranks.size - 1:
+        if ranks.rank == ranks.size - 1 and how == "killed":
             os.kill(os.getpid(), signal.SIGKILL)
+        if ranks.rank == ranks.size - 1:
+            raise OSError(f"row {first} cannot be read")
         return np.ones((last - first, COLS), np.uint8)
 
     BandedPlanner(MapRows(ROWS, COLS, read), ranks, 4, BLOCK, device="cpu")
 
 
+answer = {}
+if sys.argv[1] == "plans":
+    with Ranks(timeout_s=200) as ranks:
+        answer = plans(ranks)
+        if ranks.size == 4:
+            with Ranks(mpi.load().COMM_WORLD.Split(ranks.rank // 2), timeout_s=200) as pair:
+                answer["pair"] = plans(pair)
+try:
+    with Ranks(timeout_s=200) as ranks:
+        fails(ranks, sys.argv[1])
+except (OSError, RanksError) as error:
+    answer["fault"] = f"{type(error).__name__}: {error}"
 with Ranks(timeout_s=200) as ranks:
-    answer = plans(ranks) if sys.argv[1] == "plans" else fails(ranks, sys.argv[1])
     answers = ranks.all_gather(answer)
     if ranks.rank == 0:
         print(json.dumps(answers), flush=True)

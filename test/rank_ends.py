@@ -13,8 +13,9 @@ if HOW == "starts no MPI":
     number, count = (int(os.environ.get(f"PMI_{x}", os.environ.get(f"OMPI_COMM_WORLD_{x}"))) for x in ("RANK", "SIZE"))
     if number == count - 1:
         sys.exit("no such file: robot.urdf")
+    mpi.load(timeout_s=2.0)
 
-with Ranks(timeout_s=2.0 if HOW == "starts no MPI" else 60.0) as ranks:
+with Ranks(timeout_s=60.0) as ranks:
     ranks.timeout_s = 1.0
     if ranks.rank == ranks.size - 1:
         if HOW == "raises":

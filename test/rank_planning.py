@@ -22,6 +22,7 @@ from gpu_planners.errors import GpuPlannersError
 ROOT = Path(__file__).resolve().parent.parent
 START, GOAL, COLLIDING = np.zeros(4), np.full(4, 1.5), np.array([1.8, -1.0, -2.7, -2.9])
 FAR = np.full(4, 3.0)  # [DL14]'s goal, which takes several times as long
+VERSIONS = ("version 1", "version 2", "version 3")
 GRAPHS = []
 
 
@@ -80,10 +81,13 @@ def graphs_noted():
         versions.Roadmap.shortest_path = shortest_path
 
 
-def alone(checker):
-    """Each rank by itself, in a communicator of its own."""
-    with Ranks(mpi.load().COMM_SELF) as ranks:
-        return {name: answer(checker, searches()[name], ranks) for name in ("version 1", "version 2", "version 3")}
+def in_parts(checker, ranks):
+    """{number of ranks: {version: answer}} of parts of these ranks: each alone, and in pairs."""
+    world, found = mpi.load().COMM_WORLD, {}
+    for size in (1, 2):
+        with Ranks(world.Split(ranks.rank // size)) as part:
+            found[size] = {name: answer(checker, searches()[name], part) for name in VERSIONS}
+    return found
 
 
 def different_problems(ranks, checker):
@@ -132,7 +136,8 @@ def main(devices):
     with graphs_noted(), Ranks() as ranks:
         checker = new_checker(devices[ranks.rank] if devices else ranks.device())
         found = {name: answer(checker, arguments, ranks) for name, arguments in searches().items()}
-        found["alone"] = alone(checker)
+        if ranks.size == 4:
+            found["parts"] = in_parts(checker, ranks)
         if ranks.size > 1:
             found |= different_problems(ranks, checker)
             found["other obstacles"] = obstacles_that_change(ranks, checker)

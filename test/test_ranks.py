@@ -15,14 +15,13 @@ import numpy as np
 import pytest
 import rank_planning
 from mpi_harness import ROOT, mpirun
+from rank_planning import VERSIONS
 
 from benchmarks import __main__ as command
 from gpu_planners.arm.planners import prm
 from gpu_planners.device import cuda_problem
 from gpu_planners.distributed import Exchange, Ranks, mpi, run
 from gpu_planners.errors import RanksError, SettingsError
-
-VERSIONS = ("version 1", "version 2", "version 3")
 
 
 def said_by_ranks(size, script, *arguments, **more):
@@ -34,7 +33,7 @@ def said_by_ranks(size, script, *arguments, **more):
     return lines
 
 
-@pytest.mark.parametrize("size", [1, 2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_exchanges_and_faults(size):
     """The last rank fails in every way; all others say that it did and why, within seconds."""
     said = said_by_ranks(size, "rank_exchanges.py")
@@ -61,7 +60,7 @@ def test_exchanges_and_faults(size):
         assert "MPI says" in each["more_than_is_taken"]
         assert f"in swap with rank {last}, rank {last} sent 8 bytes of 16" in each["less_than_is_taken"]
         assert "failed" in each["goes_on_after_a_fault"]
-    for each in said[last:] if size > 1 else ():
+    for each in said[last:]:
         assert each["raises"] == "ValueError: the device is full" and "RanksError" in each["leaves"]
         assert f"rank {last} did not come" in each["hangs"] and "did not come" not in each["waits_for_something_else"]
     assert max((each[key] for each in said for key in each if key.endswith(" took")), default=0) < 60
@@ -101,20 +100,22 @@ def over_threads():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [2, 4])
-def test_ranks_plan_as_threads_do(size, over_threads):
+def test_ranks_plan_as_threads_do(over_threads):
+    """Four ranks, and their parts of two and of one."""
+    size = 4
     said = said_by_ranks(size, "rank_planning.py", *["cpu"] * size, timeout_s=500, NUMBA_NUM_THREADS="1")
     full = [each.pop("full device") for each in said]
     assert full[-1] == "MemoryError: cuda:9 has no memory left"
     assert all(text == f"RanksError: rank {size - 1} failed: {full[-1]}" for text in full[:-1])
     assert all(each == said[0] for each in said)  # results and graphs
     said = said[0]
-    alone, threads = over_threads(1), over_threads(size, VERSIONS)
-    for name in VERSIONS:
-        assert said["alone"][name] == alone[name]
-        assert said[name][0] == "SOLVED" and len(said[name][1]) > 2 and len(said[name][4]) == 1
-        assert said[name] == threads[name]  # the graph too
-        assert said[name][:4] == alone[name][:4]
+    alone = over_threads(1)
+    for count, answers in ((1, said["parts"]["1"]), (2, said["parts"]["2"]), (4, said)):
+        threads = over_threads(count, VERSIONS)
+        for name in VERSIONS:
+            assert answers[name][0] == "SOLVED" and len(answers[name][1]) > 2 and len(answers[name][4]) == 1
+            assert answers[name] == threads[name]  # the graph too
+            assert answers[name][:4] == alone[name][:4]
     for name in (
         "shortened",
         "two goals",
@@ -230,9 +231,9 @@ def test_without_mpi4py(monkeypatch):
 @pytest.mark.parametrize(
     ("environment", "text"),
     [
-        ({"OMPI_COMM_WORLD_SIZE": "2"}, r"2 processes were .*OMPI_COMM_WORLD_SIZE\), but each is alone: .*A 1.0"),
-        ({"PMI_SIZE": "4"}, r"4 processes were started \(PMI_SIZE\)"),
-        ({"SLURM_STEP_NUM_TASKS": "8"}, r"8 processes were started \(SLURM_STEP_NUM_TASKS\)"),
+        ({"OMPI_COMM_WORLD_SIZE": "2"}, r"2 processes \(OMPI_COMM_WORLD_SIZE\), but .* another MPI, A 1.0, in"),
+        ({"PMI_SIZE": "4"}, r"4 processes \(PMI_SIZE\)"),
+        ({"SLURM_STEP_NUM_TASKS": "8"}, r"8 processes \(SLURM_STEP_NUM_TASKS\)"),
         ({"OMPI_COMM_WORLD_SIZE": "1", "SLURM_STEP_NUM_TASKS": "8"}, ""),  # one rank by mpirun in a step of Slurm's
         ({"PMI_SIZE": "1"}, ""),
         ({}, ""),
@@ -251,6 +252,17 @@ def test_an_mpirun_of_another_mpi(monkeypatch, environment, text):
             mpi.load()
     else:
         assert mpi.load() is library
+
+
+def test_mpich_under_open_mpis_mpirun(monkeypatch):
+    """MPICH would end the process when it starts."""
+    fake = SimpleNamespace(Get_library_version=lambda: "MPICH Version:      5.0\nMPICH Release date")
+    monkeypatch.setitem(sys.modules, "mpi4py", SimpleNamespace(rc=SimpleNamespace(), MPI=fake))
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    monkeypatch.delenv("PMI_SIZE", raising=False)
+    mpi._started_by_all_processes.cache_clear()
+    with pytest.raises(RanksError, match=r"2 processes \(OMPI_COMM_WORLD_SIZE\), .* another MPI, MPICH Version: 5.0,"):
+        Ranks()
 
 
 ONE_SOLVE = """

@@ -40,25 +40,37 @@ def load(timeout_s: float = 600.0) -> ModuleType:
         mpi = _started_by_all_processes()
     finally:
         faulthandler.cancel_dump_traceback_later()
-    count, name = launched()
-    if count > 1 and mpi.COMM_WORLD.Get_size() == 1:
-        library = mpi.Get_library_version().strip("\0").splitlines()[0].partition(",")[0]
-        raise RanksError(
-            f"{count} processes were started ({name}), but each is alone: mpi4py uses {library}, and mpirun is of "
-            "another MPI. Use the mpirun that came with that MPI; the extra `mpi` puts it beside python"
-        )
+    if launched()[0] > 1 and mpi.COMM_WORLD.Get_size() == 1:
+        raise _other_mpi(mpi)
     return mpi
+
+
+def _other_mpi(mpi):
+    """-> the error"""
+    count, name = launched()
+    library = " ".join(mpi.Get_library_version().strip("\0").splitlines()[0].partition(",")[0].split())
+    return RanksError(
+        f"mpirun has started {count} processes ({name}), but mpi4py uses another MPI, {library}, in which each of them "
+        "is alone. Use the mpirun that came with that MPI; the extra `mpi` puts it beside python"
+    )
 
 
 @functools.cache
 def _started_by_all_processes():
     try:
+        import mpi4py
+
+        mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:  # RuntimeError: mpi4py finds no MPI library
         raise RanksError(
             f"ranks need mpi4py and an MPI: {shortened(error)}. The extra `mpi` of gpu_planners brings both, "
             "beside a cluster's own MPI mpi4py is enough"
         ) from error
+    if launched()[1] == SIZES[0] and "PMI_SIZE" not in os.environ and MPI.Get_library_version().startswith("MPICH"):
+        raise _other_mpi(MPI)  # MPICH would end the process, and say something about PMIx
+    if not MPI.Is_initialized():
+        MPI.Init_thread()
     atexit.register(_abort_if_unclean, MPI)
     return MPI
 

@@ -35,6 +35,7 @@ LOOKS = 2000  # before the first pause, where each rank has a core: about a mill
 BYTES_A_LOOK = 256  # MPI moves large messages on during looks, a part at a time, so they get more before a pause
 PAUSE_S = 1e-4
 GRACE_S = 2.0  # for messages about faults to arrive
+START_S = 60.0  # processes may start so far apart, however short an exchange may wait
 
 _abandoned: list = []  # requests that nobody will complete: MPI may write to their buffers until it ends
 
@@ -52,14 +53,14 @@ class Ranks:
     def __init__(self, communicator: Any = None, timeout_s: float = 600.0):
         if not (isinstance(timeout_s, int | float | np.number) and timeout_s > 0):
             raise RanksError(f"timeout_s is {shown(timeout_s)}; allowed: more than 0 seconds")
-        self._mpi = mpi.load(timeout_s)
+        self._mpi = mpi.load(max(float(timeout_s), START_S))
         all_processes = self._mpi.COMM_WORLD
         given = all_processes if communicator is None else communicator
         if not (isinstance(given, self._mpi.Intracomm) and given):  # those that are null or freed are false
             raise RanksError(
                 f"communicator is {shown(given)}; allowed: an intracommunicator of mpi4py, not null, not freed"
             )
-        self.rank, self.size, self.timeout_s = given.Get_rank(), given.Get_size(), timeout_s
+        self.rank, self.size, self.timeout_s = given.Get_rank(), given.Get_size(), float(timeout_s)
         self._over, self._hears_faults, self._looks = "", False, 0
         self._processes = set(range(all_processes.Get_size()))  # of these ranks: their numbers in COMM_WORLD
         self._communicator, request = given.Idup()
