@@ -6,6 +6,7 @@ import time
 import webbrowser
 
 from rich.console import Console
+from rich.markup import escape
 
 from ..errors import InputError, require
 
@@ -21,7 +22,7 @@ def run(options: argparse.Namespace, _rest: list[str]) -> None:
     require("viser", "the browser view", VIEW_EXTRA)
     page = _page(options)
     address = f"http://{options.host}:{page.server.get_port()}"
-    Console().print(f"{page.title} is at [bold]{address}[/]; Ctrl-C ends it", highlight=False, soft_wrap=True)
+    Console().print(f"{escape(page.title)} is at [bold]{address}[/]; Ctrl-C ends it", highlight=False, soft_wrap=True)
     if options.open:
         webbrowser.open(address)
     try:
