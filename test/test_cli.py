@@ -125,6 +125,9 @@ def test_a_shell_is_told_what_may_follow(line, expected):
         (["view", str(URDF), "--group", "arm"], "no group 'arm'"),
         (["view", str(URDF), "--joints", "elbow_*"], "fits no joint"),
         (["view", str(URDF), "--set", "speed=3"], "max_samples"),
+        (["view", str(URDF), "--port", "65536"], "allowed: 0 to 65535"),
+        (["view", str(URDF), "--host", "192.0.2.1"], "allowed: an address of this machine"),
+        (["view", str(URDF), "--host", "no such host"], "allowed: an address of this machine"),
     ],
 )
 def test_view_names_what_is_wrong_in_one_line(arguments, word, capsys):
@@ -132,6 +135,15 @@ def test_view_names_what_is_wrong_in_one_line(arguments, word, capsys):
     assert cli.main(arguments) == 2
     printed = capsys.readouterr().err
     assert word in printed and printed.startswith("error: ") and printed.count("\n") == 1
+
+
+@pytest.mark.parametrize("more, word", [(["--device", "tpu"], "'tpu'"), (["--fleet", "--agents", "9999"], "up to")])
+def test_the_page_of_a_map_names_what_is_wrong_before_there_is_a_server(more, word, capfd):
+    pytest.importorskip("viser", reason="the browser view needs viser (extra `view`)")
+    hall = URDF.parent.parent / "config" / "maps" / "hall.yaml"
+    assert cli.main(["view", "--map", str(hall), *more]) == 2
+    out, printed = capfd.readouterr()
+    assert word in printed and printed.startswith("error: ") and (out + printed).count("\n") == 1
 
 
 def test_view_names_a_bad_path_file(tmp_path, capsys):

@@ -228,8 +228,11 @@ def test_a_wrong_option_of_the_demo_is_named(tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
         main.main(["--agentz", "3"])
     assert "--agentz" in capsys.readouterr().err
-    assert main.main(["--only", "grid", "--map", str(tmp_path / "x.map")]) == 1
-    assert "x.map" in capsys.readouterr().out
+    assert main.main(["--only", "grid", "--map", str(tmp_path / "[gpu]x.map")]) == 1
+    assert "[gpu]x.map" in capsys.readouterr().out  # no markup
+    for device in ("", "CUDA:0"):
+        assert main.main(["--only", "grid", "--device", device]) == 1
+        assert f"unknown device '{device}'" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("connectivity", [4, 8])

@@ -5,12 +5,14 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib (extra `view`)")
 
+from checkout import ROOT  # noqa: E402
 from PIL import Image  # noqa: E402
 from robots_at_hand import problem_of  # noqa: E402
 
 from benchmarks.problems import add_obstacles  # noqa: E402
-from gpu_planners.arm import CollisionWorld
+from gpu_planners.arm import CollisionWorld, load_urdf
 from gpu_planners.arm.geometry.shapes import ConvexShape
+from gpu_planners.arm.view import drawing
 from gpu_planners.arm.view.drawing import along_path, draw_path, shape_triangles
 from gpu_planners.arm.view.rasterizer import Camera, Layer, render
 from gpu_planners.errors import SettingsError
@@ -56,6 +58,18 @@ def test_along_path_is_even_and_keeps_the_ends():
     points = along_path(path, 5)
     np.testing.assert_allclose(points, [[0, 0], [1, 0], [1, 1], [1, 2], [1, 3]])
     assert len(along_path(path[:1], 5)) == 1
+
+
+@pytest.mark.parametrize("name", ["desk_arm", "dl14_arm"])  # a metre, and some metres large
+def test_the_way_of_the_tool_is_seen_however_large_the_robot_is(name, monkeypatch, tmp_path):
+    drawn = []
+    monkeypatch.setattr(drawing, "render", lambda *given: drawn.append(given) or render(*given))
+    robot = load_urdf(ROOT / "urdf" / f"{name}.urdf")
+    draw_path(robot, CollisionWorld(), np.stack([np.zeros(robot.dof), np.full(robot.dof, 0.4)]), tmp_path / "path.png")
+    layers, camera, size, _ = drawn[0]
+    tube = layers[-1].triangles[-20:].reshape(-1, 3)  # the last ring and the one before
+    wide = camera.project(np.stack([tube.min(0), tube.max(0)]), *size)[:, :2]
+    assert 3 < np.linalg.norm(wide[1] - wide[0]) < 20, "pixels"
 
 
 def test_draws_a_panda(tmp_path):

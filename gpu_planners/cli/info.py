@@ -119,9 +119,9 @@ def _data_table():
     found = next((folder for folder in folders if (folder / "motion_bench_maker").is_dir()), None)
     table = _table("Data", "data of tests and benchmarks")
     table.add_row(
-        str(found)
+        escape(str(found))
         if found
-        else f"[yellow]not found[/]: looked at {', '.join(map(str, folders))}; set GPU_PLANNERS_DATA"
+        else f"[yellow]not found[/]: looked at {escape(', '.join(map(str, folders)))}; set GPU_PLANNERS_DATA"
     )
     return table
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from gpu_planners_msgs.srv import PlanMotion
@@ -148,10 +149,10 @@ def _report(console, files, scene, answers, planners, options):
     console.print(facts, table, comparison, sep="\n")
     for request, response, _ in answers:
         if response.code != PlanMotion.Response.SUCCESS:
-            console.print(f"[yellow]'{request.title}' was refused:[/] {response.message}", soft_wrap=True)
+            console.print(f"[yellow]'{request.title}' was refused:[/] {escape(response.message)}", soft_wrap=True)
     if longest is not None:
         picture = draw_path(robot, world, _path(longest), options.picture)
-        console.print(f"\npicture of the longest motion: [bold]{picture}[/]", soft_wrap=True)
+        console.print(f"\npicture of the longest motion: [bold]{escape(str(picture))}[/]", soft_wrap=True)
     return 0 if all_passed else 1
 
 

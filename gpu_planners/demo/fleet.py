@@ -10,6 +10,7 @@ from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import OccupancyGrid
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
@@ -223,8 +224,9 @@ def _report(console, warehouse, client, options):
         fleet_page(grid, positions, np.array(warehouse.faces), np.array(warehouse.aims), title), encoding="utf-8"
     )
     draw_fleet(grid, positions).save(picture)
+    there, end = escape(str(page)), escape(str(picture))
     console.print(
-        f"\na page that plays the moves: [bold]{page}[/], a picture of the end: [bold]{picture}[/]", soft_wrap=True
+        f"\na page that plays the moves: [bold]{there}[/], a picture of the end: [bold]{end}[/]", soft_wrap=True
     )
     return 1 if found or not reached else 0
 

@@ -11,6 +11,7 @@ import numpy as np
 from builtin_interfaces.msg import Time
 from nav_msgs.msg import OccupancyGrid
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from gpu_planners_msgs.srv import PlanAgents
@@ -190,10 +191,11 @@ def _report(console, maps, cases, answers, change_s, options):
     console.print(facts, table, sep="\n")
     for case, (answer, _) in [*zip(cases, answers, strict=True)][:2]:
         if any(answer.codes):
-            console.print(f"[yellow]'{case.title}':[/] {answer.message}", soft_wrap=True)
+            console.print(f"[yellow]'{case.title}':[/] {escape(answer.message)}", soft_wrap=True)
     picture = _draw(*drawn, options)
     console.print(
-        f"\npicture of the map, the costs to the goal and all paths to it: [bold]{picture}[/]", soft_wrap=True
+        f"\npicture of the map, the costs to the goal and all paths to it: [bold]{escape(str(picture))}[/]",
+        soft_wrap=True,
     )
     return 0 if all_passed else 1
 

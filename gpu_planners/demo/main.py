@@ -11,6 +11,7 @@ import rclpy
 from rclpy.executors import ExternalShutdownException
 from rich.console import Console
 
+from ..device import device_names
 from ..errors import GpuPlannersError
 from . import arm as demo_arm
 from . import fleet as demo_fleet
@@ -24,6 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     console = Console(width=None if sys.stdout.isatty() else 130, highlight=False)
     try:
+        device_names(options.device)
         if not options.no_node:
             _isolate()
         rclpy.init(args=options.ros_arguments)
@@ -34,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
         _say_what_next(console)
         return max(codes)
     except GpuPlannersError as error:
-        console.print(f"[bold red]demo: {error}[/]")
+        console.print(f"demo: {error}", style="bold red", markup=False, soft_wrap=True)
         return 1
     except (KeyboardInterrupt, ExternalShutdownException):
         return 0 if options.repeat else 130  # what repeats without end is ended so

@@ -23,6 +23,7 @@ from .rasterizer import Camera, Layer, render, visible_share
 START, HALFWAY, GOAL = np.array([0.10, 0.46, 0.66]), np.array([0.56, 0.33, 0.62]), np.array([0.91, 0.42, 0.17])
 OBSTACLE, BASE = np.array([0.62, 0.66, 0.71]), np.array([0.35, 0.38, 0.43])
 OBSTACLE_OPACITY = 0.5
+TUBE = 0.0028  # radius of the drawn path, by the distance of the camera
 BALL = outward_triangles(unit_vectors(200))  # of radius 1
 
 
@@ -69,7 +70,9 @@ def draw_path(
     groups = [_joined(obstacles[k::3]) for k in range(min(3, len(obstacles)))]  # one seen through another still shows
     camera = _camera(arms, obstacles, azimuth, elevation, size)
     ground = min(layer.triangles[..., 2].min() for layer in [solid, *arms, *obstacles]) - 1e-3
-    picture = render([solid, *arms[1:-1], *groups, _tip_path(robot, path)], camera, size, ground)
+    picture = render(
+        [solid, *arms[1:-1], *groups, _tip_path(robot, path, TUBE * camera.distance)], camera, size, ground
+    )
 
     figure = Figure(figsize=(size[0] / 100, size[1] / 100), dpi=100)
     FigureCanvasAgg(figure)
@@ -138,7 +141,7 @@ def _joined(layers):
     )
 
 
-def _tip_path(robot, path, radius=0.007, sides=10):
+def _tip_path(robot, path, radius, sides=10):
     """Layer of the end effector's path, which shows through what hides it: a tube with a ball at each end."""
     points = robot.link_poses(along_path(path, 300))[robot.tip_link][:, :3, 3]
     moved = np.r_[True, np.linalg.norm(np.diff(points, axis=0), axis=1) > 1e-5]

@@ -1,13 +1,16 @@
 """gpu-planners view: interactive pages in the browser."""
 
 import argparse
+import socket
 import time
 import webbrowser
 
 from rich.console import Console
+from rich.markup import escape
 
 from ..errors import InputError, require
 
+MOST_PORT = 65535
 VIEW_EXTRA = "pip install 'gpu_planners[view]'"
 
 
@@ -15,10 +18,11 @@ def run(options: argparse.Namespace, _rest: list[str]) -> None:
     """Serve a page until Ctrl-C."""
     if sum(map(bool, (options.urdf, options.node, options.map))) != 1:
         raise InputError("give one of: a URDF file, --node NAME, --map FILE")
+    _check_address(options.host, options.port)
     require("viser", "the browser view", VIEW_EXTRA)
     page = _page(options)
     address = f"http://{options.host}:{page.server.get_port()}"
-    Console().print(f"{page.title} is at [bold]{address}[/]; Ctrl-C ends it", highlight=False, soft_wrap=True)
+    Console().print(f"{escape(page.title)} is at [bold]{address}[/]; Ctrl-C ends it", highlight=False, soft_wrap=True)
     if options.open:
         webbrowser.open(address)
     try:
@@ -26,6 +30,19 @@ def run(options: argparse.Namespace, _rest: list[str]) -> None:
             time.sleep(0.5)
     finally:
         page.close()
+
+
+def _check_address(host, port):
+    """viser would wait for ever for a server that cannot begin."""
+    if not 0 <= port <= MOST_PORT:
+        raise InputError(f"--port is {port}; allowed: 0 to {MOST_PORT}")
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]  # any port
+        with socket.socket(family) as tried:
+            tried.bind(address)
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"--host '{host}': {reason}; allowed: an address of this machine, or 0.0.0.0") from None
 
 
 def _page(options):

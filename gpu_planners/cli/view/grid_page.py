@@ -145,8 +145,8 @@ class PathsPage(MapPage):
     """Agents that go the shortest ways to one goal, again and again. Dragging the goal plans anew."""
 
     def __init__(self, grid: GridMap, options: argparse.Namespace, row_0_below: bool) -> None:
-        super().__init__(grid, options, row_0_below)
         self._planner = BlockPlanner(grid, device=options.device)
+        super().__init__(grid, options, row_0_below)
         self._starts = random_free_tiles(grid, options.agents)
         self.goal = random_free_tiles(grid, 1, seed=1)[0]
         self._gone = np.random.default_rng(0).uniform(0, max(grid.shape), options.agents)  # tiles since its start
@@ -215,7 +215,6 @@ class FleetPage(MapPage):
     """Agents that never collide; each gets another errand when it has done one."""
 
     def __init__(self, grid: GridMap, options: argparse.Namespace, row_0_below: bool) -> None:
-        super().__init__(grid, options, row_0_below)
         free = random_free_tiles(grid, options.agents)
         if len(np.unique(free, axis=0)) < len(free):
             free = np.random.default_rng(0).permutation(np.argwhere(~grid.blocked))[: options.agents]
@@ -223,6 +222,7 @@ class FleetPage(MapPage):
             raise InputError(f"--agents is {options.agents}; allowed on this map: up to {len(free)}")
         self._fleet = FleetPlanner(grid, motion="four", device=options.device)
         self._fleet.start(free)
+        super().__init__(grid, options, row_0_below)
         self._rng = np.random.default_rng(1)
         self._tiles = np.argwhere(~grid.blocked)
         self._goals = self._tiles[self._rng.integers(len(self._tiles), size=len(free))]
