@@ -572,7 +572,8 @@ def test_the_command_makes_checks_and_tells(tmp_path, capsys):
     assert "12 problems in 2 files" in told and "a row" in told and not (tmp_path / "out").exists()
     assert cli.main([*asked, "-o", folder]) == 0
     assert re.search(r"12 problems in 2 files, .* plans/s", capsys.readouterr().err)
-    assert set(load(folder).scene) <= {0, 1, 2} and len(load(folder).facts["recipe"]["scenes"]) == 3
+    assert set(load(folder).scene) <= {0, 1, 2} and load(folder).facts["recipe"]["scenes"]["count"] == 3
+    assert [name.rpartition("/")[2] for name in read_manifest(folder)["source"]["scenes"]] == ["scene.yaml", "0", "1"]
     again = asked[: asked.index("--scenes")] + ["--draw", "apart=1e-3", "-o", folder]
     again += ["--scenes", str(tmp_path / "." / "scene.yaml"), "--scenes", os.path.relpath(tmp_path / "set.json")]
     assert cli.main(again) == 0 and "nothing new" in capsys.readouterr().err

@@ -144,9 +144,7 @@ def _make(options, recipe, devices):
 
 def _try(options, recipe, devices):
     devices = resolved(recipe, devices)
-    schema = arrow_schema(
-        recipe.robot.dof, recipe.timing is not None, {"recipe": recipe.described(), "source": recipe.source}
-    )
+    schema = arrow_schema(recipe.robot.dof, recipe.timing is not None, {"recipe": recipe.described()})
     shared = Shared(recipe, schema)
     plan((shared, 0, 1), devices[0])  # compiles
     began, count, tables = time.monotonic(), 0, []

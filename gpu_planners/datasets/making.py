@@ -51,11 +51,10 @@ def make(
     allowed_counts(problems, rows)
     allowed_workers(workers)
     with locked(Path(folder)):
-        shards = open_shards(folder, problems, rows, described, recipe.source)
+        source = recipe.source | {"scenes": [name for name, _ in recipe.scenes]}
+        shards = open_shards(folder, problems, rows, described, source)
         missing = shards.missing()
-        schema = arrow_schema(
-            recipe.robot.dof, recipe.timing is not None, {"recipe": described, "source": recipe.source}
-        )
+        schema = arrow_schema(recipe.robot.dof, recipe.timing is not None, {"recipe": described})
         there = problems - sum(last - first for first, last in map(shards.span, missing))
         if told:
             told(there, 0)

@@ -6,6 +6,7 @@ the CPU, whatever device plans.
 """
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -22,6 +23,7 @@ JITTER = 0.01  # how far starts and goals are from configurations of the pool, i
 PARKED, ROOM = 256, 0.1  # configurations of which furniture leaves so many free, of those free without it
 STANDS = 16  # places for a piece of furniture, of which one has to leave this room
 BLOCK = 16  # configurations drawn at once
+KEPT = 256  # scenes of files that are kept open
 NO_START, NO_GOAL = "no free start", "no free goal"
 
 
@@ -78,14 +80,14 @@ class ProblemMaker:
         self._base = robot.T_parent_base[0, :3, 3]
         self._reach = float(np.percentile(np.linalg.norm(self._places - self._places.mean(axis=0), axis=1), 95))
         self._reach = max(self._reach, 1e-3)
-        self._fixed = {number: self._opened(number, scene) for number, (_, scene) in enumerate(recipe.scenes)}
+        self._fixed = lru_cache(KEPT)(lambda number: self._opened(number, recipe.scenes[number][1]))
         self._last: tuple[int, Scene] | None = None
 
     def scene(self, number: int) -> Scene:
         """The scene of a problem. The last random one is kept, for the problems that share it."""
         place = number // self.recipe.draw.per_scene
-        if self._fixed:
-            return self._fixed[int(_rng(self.recipe.seed, 0, place).integers(len(self._fixed)))]
+        if self.recipe.scenes:
+            return self._fixed(int(_rng(self.recipe.seed, 0, place).integers(len(self.recipe.scenes))))
         if self._last is None or self._last[0] != place:
             rng, draw = _rng(self.recipe.seed, 0, place), self.recipe.draw
             if draw.furniture:

@@ -80,6 +80,9 @@ class Recipe:
                 f"takes {longest:.3g} s; allowed: from {longest / MOST_TIMES:.2g} s, for {MOST_TIMES} times"
             )
 
+    def _scenes_digest(self):
+        return hashlib.sha256(json.dumps([obstacles for _, obstacles in self.scenes]).encode()).hexdigest()
+
     def _longest_s(self):
         """How long the slowest joint takes from one end of its range to the other, seconds."""
         robot, timing = self.robot, self.timing
@@ -97,7 +100,7 @@ class Recipe:
         described = {
             "library": f"gpu_planners {__version__}",
             "robot": names | limits | {"tip": self.tip, "model_sha256": model_digest(robot)} | self.files,
-            "scenes": [{"name": name, "sha256": _digest(obstacles)} for name, obstacles in self.scenes] or "random",
+            "scenes": {"count": len(self.scenes), "sha256": self._scenes_digest()} if self.scenes else "random",
             "draw": asdict(self.draw),
             "planner": {"name": "rrt_connect"} | asdict(self.settings),
             "timing": None if self.timing is None else asdict(self.timing),
@@ -127,7 +130,3 @@ def model_digest(robot: RobotModel) -> str:
     for array in arrays:
         key.update((np.round(np.asarray(array, dtype=np.float64), 9) + 0.0).tobytes())
     return key.hexdigest()
-
-
-def _digest(obstacles):
-    return hashlib.sha256(json.dumps(obstacles).encode()).hexdigest()

@@ -25,11 +25,11 @@ def read_scenes(file: str | os.PathLike, robot: RobotModel) -> list[Scene]:
     """
     path = file_path(file, "a scene file", ObstacleError)
     if path.suffix.lower() != ".json":
-        return [(path.name, obstacles_of(load_scene(path, fixed_frames(robot))))]
+        return [(str(path), obstacles_of(load_scene(path, fixed_frames(robot))))]
     try:
         document = json.loads(read_text_file(path, "problem set", ObstacleError, MOST_BYTES))
         problems = {
-            f"{path.name}:{family}/{i}": it for family, all in document["problems"].items() for i, it in enumerate(all)
+            f"{path}:{family}/{i}": it for family, all in document["problems"].items() for i, it in enumerate(all)
         }
         listed = {name: list(problem["obstacles"]) for name, problem in problems.items()}
     except (ValueError, TypeError, KeyError, AttributeError) as error:

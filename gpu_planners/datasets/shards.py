@@ -26,6 +26,7 @@ from .schema import arrow_schema, digest_of, facts_of, plain_floats
 
 MANIFEST, LOCK, UNFINISHED = "_dataset.json", ".lock", ".unfinished"
 MOST_PROBLEMS, MOST_ROWS, MOST_FILES = 10**12, 1_000_000, 1_000_000
+MOST_BYTES = 256 * 2**20  # of the manifest, which has the names of all scenes
 DIGEST = b"gpu_planners.rows"  # of the metadata in each file: of its rows
 
 
@@ -135,7 +136,7 @@ def read_manifest(folder: str | os.PathLike) -> dict[str, Any]:
     if not file.is_file():
         raise DatasetError(f"'{folder}' is no data set: it has no {MANIFEST}")
     try:
-        manifest = json.loads(read_text_file(file, "data set", DatasetError))
+        manifest = json.loads(read_text_file(file, "data set", DatasetError, MOST_BYTES))
     except ValueError as error:
         raise DatasetError(f"'{file}' is not JSON: {error}") from error
     if not isinstance(manifest, dict) or not isinstance(manifest.get("recipe"), dict):
