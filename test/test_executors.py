@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from unittest import mock
 
 import numpy as np
@@ -21,6 +21,7 @@ from executor_work import Shared, split_of, squares
 from walled_point import walled
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, MotionCheck, load_urdf, rrt_connect
+from gpu_planners.arm.planners.rrt_connect import batch
 from gpu_planners.arm.spaces.planar import PlanarChecker, nine_link_scene
 from gpu_planners.device import resolve_devices
 from gpu_planners.distributed import executors, leases, progress, worker
@@ -50,7 +51,8 @@ def problems(count=40, seed=0):
     q = rng.uniform(0, 1, (4 * count, 2))
     q = q[checker.configurations_valid(q)]
     starts, goals = list(q[:count]), list(q[count : 2 * count])
-    starts[3], starts[5] = np.array([0.5, 0.5]), None
+    if count > 5:
+        starts[3], starts[5] = np.array([0.5, 0.5]), None
     return starts, goals, checker
 
 
@@ -136,7 +138,10 @@ class Inline(Executor):
     def submit(self, function, order):
         self.orders.append(order)
         future = Future()
-        future.set_result(function(order))
+        try:
+            future.set_result(function(order))
+        except BaseException as error:
+            future.set_exception(error)
         return future
 
 
@@ -171,6 +176,36 @@ def test_a_piece_whose_worker_fails_waits_for_one_that_is_busy(monkeypatch):
 def test_a_worker_that_ends_itself_does_not_end_the_caller(tmp_path):
     with ThreadPoolExecutor(2) as threads, pytest.raises(WorkerError, match="SystemExit: 3; then worker"):
         spread(split_of([1, "exit"], Shared(1, tmp_path)), threads, "cpu")
+
+
+def test_ctrl_c_in_a_worker_ends_its_pieces_of_the_same_work():
+    begun = []
+
+    def answer(piece, device):
+        begun.append(piece)
+        if len(begun) == 1:
+            raise KeyboardInterrupt
+        return piece
+
+    split = Split("numbers", 9, lambda first, last: first, answer, size=lambda first: 1)
+    with pytest.raises(KeyboardInterrupt):
+        spread(split, Inline(), "cpu")
+    assert begun == [0]
+    assert spread(split, Inline(), "cpu") == list(range(9))
+
+
+def test_ctrl_c_ends_the_threads_of_a_batch(monkeypatch):
+    parts = []
+
+    def interrupted(split, *_):
+        parts.append(split.cut(0, 2))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(batch, "spread", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        rrt_connect.solve_batch(*problems(2), SETTINGS, devices="cpu")
+    with pytest.raises(CancelledError):
+        rrt_connect.planner.solve_part(*parts, "cpu")
 
 
 def test_a_worker_that_is_killed_is_named_at_once(tmp_path):
@@ -317,8 +352,6 @@ def test_a_batch_of_robots_and_worlds_over_processes(pool):
 
 
 def test_more_checkers_than_every_worker_gets_travel_with_their_problems(monkeypatch):
-    from gpu_planners.arm.planners.rrt_connect import batch
-
     monkeypatch.setattr(batch, "MOST_SHARED", 2)
     starts, goals, _ = problems(12)
     checkers = [walled() for _ in starts]

@@ -164,6 +164,7 @@ class _Spread:
         self._split, self._executor, self._devices, self._lent = split, executor, devices, lent
         self._shared = b"" if lent else self._pickled(split.shared, (), f"what {split.what} share")
         self._digest = hashlib.sha256(self._shared).digest()
+        self._work = os.urandom(16)  # no two calls have the same
         self._next, self._given = 0, 0  # the first problem that was not given out; how many pieces were
         self._again: deque[_Piece] = deque()
         self._open: dict[Future, _Piece] = {}
@@ -215,7 +216,7 @@ class _Spread:
         data = data if self._lent else self._pickled(data, split.shared, self._text(piece))
         shared = self._shared if with_shared else None
         digest = b"" if self._lent else self._digest
-        order = worker.Order(split.answer, data, digest, shared, self._devices, piece.avoid, os.urandom(8))
+        order = worker.Order(split.answer, data, digest, shared, self._devices, piece.avoid, self._work, self._given)
         try:
             self._open[self._executor.submit(worker.answer, order)] = piece
         except Exception as error:  # the pool is broken, or shut down
