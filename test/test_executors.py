@@ -445,6 +445,7 @@ def test_dask_workers():
     pytest.importorskip("distributed", reason="Dask's distributed, the extra `dask`, is not installed")
     ended = subprocess.run([sys.executable, executor_script(), "dask"], capture_output=True, text=True, timeout=300)
     assert ended.returncode == 0 and "the same" in ended.stdout, ended.stdout + ended.stderr
+    assert "after a fault: [[(-1, " in ended.stdout, ended.stdout
     assert "WorkerError" in ended.stdout and "died" in ended.stdout, ended.stdout
 
 
