@@ -109,6 +109,24 @@ def test_a_stream_is_in_order_and_keeps_little():
         assert [first, *answers] == [list(range(k, k + 5)) for k in range(0, 100, 5)]
 
 
+def test_a_stream_is_whole_when_workers_become_fewer():
+    """The first piece fails when more others wait for it than the workers that are left may have."""
+    done, threads = [], ThreadPoolExecutor(4)
+
+    def answer(piece, device):
+        if piece == 0 and threads._max_workers == 4:
+            while len(done) < 10:
+                time.sleep(0.01)
+            threads._max_workers = 1
+            raise MemoryError("no room on the device")
+        done.append(piece)
+        return piece
+
+    with threads:
+        split = Split("numbers", 30, lambda first, last: first, answer, size=lambda first: 1)
+        assert list(stream(split, threads, "cpu")) == list(range(30))
+
+
 def test_a_stream_that_is_closed_gives_out_no_more(pool, tmp_path):
     shared = Shared(0, tmp_path)
     answers = stream(split_of(list(range(1000)), shared), pool, "cpu")
