@@ -1,6 +1,7 @@
 """Solve a batch by the workers of MPI or Dask, and say whether that gives the same: python ... mpi, or dask"""
 
 import sys
+import tempfile
 
 from executor_work import Shared, split_of
 from test_executors import SETTINGS, assert_same_results, problems
@@ -28,17 +29,19 @@ def over_mpi():
 
 
 def over_dask():
-    """By two processes of a LocalCluster; and what is said where each process that gets a piece dies."""
+    """By two processes of a LocalCluster; a fault; and what is said where each process that gets a piece dies."""
     import dask
     from distributed import Client, LocalCluster
 
     dask.config.set({"distributed.scheduler.allowed-failures": 1})
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
         compare(client.get_executor())
-        try:
-            spread(split_of(["die"], Shared(0, "/tmp")), client.get_executor(), "cpu")
-        except WorkerError as error:
-            print("WorkerError", error)
+        with tempfile.TemporaryDirectory() as folder:
+            print("after a fault:", spread(split_of(["once"], Shared(0, folder)), client.get_executor(), "cpu"))
+            try:
+                spread(split_of(["die"], Shared(0, folder)), client.get_executor(), "cpu")
+            except WorkerError as error:
+                print("WorkerError", error)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from types import SimpleNamespace
 from unittest import mock
 
@@ -52,7 +52,8 @@ def problems(count=40, seed=0):
     q = rng.uniform(0, 1, (4 * count, 2))
     q = q[checker.configurations_valid(q)]
     starts, goals = list(q[:count]), list(q[count : 2 * count])
-    starts[3], starts[5] = np.array([0.5, 0.5]), None
+    if count > 5:
+        starts[3], starts[5] = np.array([0.5, 0.5]), None
     return starts, goals, checker
 
 
@@ -109,6 +110,24 @@ def test_a_stream_is_in_order_and_keeps_little():
         assert [first, *answers] == [list(range(k, k + 5)) for k in range(0, 100, 5)]
 
 
+def test_a_stream_is_whole_when_workers_become_fewer():
+    """The first piece fails when more others wait for it than the workers that are left may have."""
+    done, threads = [], ThreadPoolExecutor(4)
+
+    def answer(piece, device):
+        if piece == 0 and threads._max_workers == 4:
+            while len(done) < 10:
+                time.sleep(0.01)
+            threads._max_workers = 1
+            raise MemoryError("no room on the device")
+        done.append(piece)
+        return piece
+
+    with threads:
+        split = Split("numbers", 30, lambda first, last: first, answer, size=lambda first: 1)
+        assert list(stream(split, threads, "cpu")) == list(range(30))
+
+
 def test_a_stream_that_is_closed_gives_out_no_more(pool, tmp_path):
     shared = Shared(0, tmp_path)
     answers = stream(split_of(list(range(1000)), shared), pool, "cpu")
@@ -138,7 +157,10 @@ class Inline(Executor):
     def submit(self, function, order):
         self.orders.append(order)
         future = Future()
-        future.set_result(function(order))
+        try:
+            future.set_result(function(order))
+        except BaseException as error:
+            future.set_exception(error)
         return future
 
 
@@ -173,6 +195,36 @@ def test_a_piece_whose_worker_fails_waits_for_one_that_is_busy(monkeypatch):
 def test_a_worker_that_ends_itself_does_not_end_the_caller(tmp_path):
     with ThreadPoolExecutor(2) as threads, pytest.raises(WorkerError, match="SystemExit: 3; then worker"):
         spread(split_of([1, "exit"], Shared(1, tmp_path)), threads, "cpu")
+
+
+def test_ctrl_c_in_a_worker_ends_its_pieces_of_the_same_work():
+    begun = []
+
+    def answer(piece, device):
+        begun.append(piece)
+        if len(begun) == 1:
+            raise KeyboardInterrupt
+        return piece
+
+    split = Split("numbers", 9, lambda first, last: first, answer, size=lambda first: 1)
+    with pytest.raises(KeyboardInterrupt):
+        spread(split, Inline(), "cpu")
+    assert begun == [0]
+    assert spread(split, Inline(), "cpu") == list(range(9))
+
+
+def test_ctrl_c_ends_the_threads_of_a_batch(monkeypatch):
+    parts = []
+
+    def interrupted(split, *_):
+        parts.append(split.cut(0, 2))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(batch, "spread", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        rrt_connect.solve_batch(*problems(2), SETTINGS, devices="cpu")
+    with pytest.raises(CancelledError):
+        rrt_connect.planner.solve_part(*parts, "cpu")
 
 
 def test_a_worker_that_is_killed_is_named_at_once(tmp_path):
@@ -324,8 +376,6 @@ def test_a_batch_of_robots_and_worlds_over_processes(pool):
 
 
 def test_more_checkers_than_every_worker_gets_travel_with_their_problems(monkeypatch):
-    from gpu_planners.arm.planners.rrt_connect import batch
-
     monkeypatch.setattr(batch, "MOST_SHARED", 2)
     starts, goals, _ = problems(12)
     checkers = [walled() for _ in starts]
@@ -444,6 +494,7 @@ def test_dask_workers():
     pytest.importorskip("distributed", reason="Dask's distributed, the extra `dask`, is not installed")
     ended = subprocess.run([sys.executable, executor_script(), "dask"], capture_output=True, text=True, timeout=300)
     assert ended.returncode == 0 and "the same" in ended.stdout, ended.stdout + ended.stderr
+    assert "after a fault: [[(-1, " in ended.stdout, ended.stdout
     assert "WorkerError" in ended.stdout and "died" in ended.stdout, ended.stdout
 
 

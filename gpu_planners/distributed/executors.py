@@ -158,11 +158,11 @@ class _Spread:
         self._split, self._executor, self._devices, self._lent = split, executor, devices, lent
         self._shared = b"" if lent else self._pickled(split.shared, (), f"what {split.what} share")
         self._digest = hashlib.sha256(self._shared).digest()
+        self._work = os.urandom(16)  # no two calls have the same
         self._next, self._given = 0, 0  # the first problem that was not given out; how many pieces were
         self._again: deque[_Piece] = deque()
         self._open: dict[Future, _Piece] = {}
         self._answers: dict[int, tuple[int, Any]] = {}  # by the piece's first problem: the next one's, the answer
-        self._workers: set[str] = set()  # names of those that have answered
         self._processes: dict[int | None, Any] = {}  # of a pool, by their numbers
 
     def run(self, progress: Progress | None, kept: float) -> Iterator:
@@ -188,16 +188,18 @@ class _Spread:
         workers = workers_of(self._executor)
         while (
             len(self._open) < AHEAD * workers
-            and len(self._open) + len(self._answers) < kept * workers
+            and (self._again or len(self._open) + len(self._answers) < kept * workers)
             and (piece := self._next_piece(workers))
         ):
             self._submit(piece, piece.with_shared or self._given < workers)
         return bool(self._open)
 
     def _next_piece(self, workers):
+        if self._again:
+            return self._again.popleft()
         left = self._split.count - self._next
-        if self._again or not left:
-            return self._again.popleft() if self._again else None
+        if not left:
+            return None
         first, size_of = self._next, self._split.size
         size = size_of(first) if size_of else max(self._split.least, -(-left // (ROUNDS * workers)))
         self._next = min(first + size, self._split.count)
@@ -209,7 +211,7 @@ class _Spread:
         data = data if self._lent else self._pickled(data, split.shared, self._text(piece))
         shared = self._shared if with_shared else None
         digest = b"" if self._lent else self._digest
-        order = worker.Order(split.answer, data, digest, shared, self._devices, piece.avoid, os.urandom(8))
+        order = worker.Order(split.answer, data, digest, shared, self._devices, piece.avoid, self._work, self._given)
         try:
             self._open[self._executor.submit(worker.answer, order)] = piece
         except Exception as error:  # the pool is broken, or shut down
@@ -224,7 +226,6 @@ class _Spread:
             outcome = future.result()
         except Exception as error:  # the worker died, or its answer could not be sent
             raise self._broken(piece, error) from error
-        self._workers.add(outcome.worker)
         if outcome.ended == worker.DONE:
             self._answers[piece.first] = piece.last, outcome.value
             return True

@@ -31,7 +31,7 @@ def told(what: str, total: int, progress: Progress | None) -> Iterator[Callable[
                 progress(done, total)
         elif show:
             show(done)
-        elif sys.stderr and sys.stderr.isatty() and time.monotonic() - began > SOON_S:
+        elif time.monotonic() - began > SOON_S and sys.stderr and sys.stderr.isatty():
             show = bar.enter_context(_bar(what, total))
             show(done)
 

@@ -36,7 +36,7 @@ class Order(NamedTuple):
     digest: of what the pieces share; shared: that, pickled, or None where the worker should have it
     devices: names, of which the worker takes one
     avoid: the name of a worker that is to leave this to others; or ""
-    unlike: no two orders are equal, since Dask takes the same order for the same answer
+    work, number: the call that this is a part of, and which part: Dask would do equal orders once
     """
 
     answer: Callable[[Any, str], Any]
@@ -45,7 +45,8 @@ class Order(NamedTuple):
     shared: bytes | None
     devices: tuple[str, ...]
     avoid: str
-    unlike: bytes
+    work: bytes
+    number: int
 
 
 class Outcome(NamedTuple):
@@ -64,6 +65,7 @@ class Outcome(NamedTuple):
 class _Here(threading.local):
     own = ""  # the device that this thread was started for
     lease: leases.Lease | None = None
+    interrupted = b""  # the work that Ctrl-C ended
 
     def __init__(self) -> None:
         self.shared: OrderedDict[bytes, Any] = OrderedDict()
@@ -88,7 +90,9 @@ def _unpickled(data, shared):
 
 
 def answer(order: Order) -> Outcome:
-    """Do a piece of work. Raises nothing: an error becomes an Outcome that names the worker."""
+    """Do a piece of work. An error becomes an Outcome that names the worker; Ctrl-C ends all pieces of the work."""
+    if order.work == _here.interrupted:
+        raise KeyboardInterrupt
     try:
         device = _device(order.devices)
         if order.avoid == name():
@@ -101,6 +105,9 @@ def answer(order: Order) -> Outcome:
             return Outcome(name(), DONE, order.answer(piece, device))
     except GpuPlannersError as error:
         return Outcome(name(), REFUSED, error)
+    except KeyboardInterrupt:
+        _here.interrupted = order.work
+        raise
     except (Exception, SystemExit) as error:  # a device that runs out of memory, for one
         _here.shared.clear()  # what it kept there is free for the next try
         return Outcome(name(), FAILED, shortened(f"{type(error).__name__}: {error}"))

@@ -1,5 +1,6 @@
 """A batch of problems that workers share: what they are sent, and how what comes back is joined."""
 
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from operator import itemgetter
@@ -59,10 +60,16 @@ def spread_batch(
 
     shared = tuple(distinct if len(distinct) <= MOST_SHARED else robots)
     split = Split("problems", count, cut, solve, shared, least, lent=True)
-    if executor is None:  # threads that pack scenes take turns, and would pack one twice
-        for checker in distinct:
+    stop = threading.Event()
+    if executor is None:
+        batch = batch._replace(whole=batch.whole._replace(stop=stop))
+        for checker in distinct:  # threads that pack scenes take turns, and would pack one twice
             _ = checker.scene_parts
-    results = [result for part in spread(split, executor, names, progress) for result in part]
+    try:
+        results = [result for part in spread(split, executor, names, progress) for result in part]
+    except BaseException:  # also Ctrl-C, which threads do not see
+        stop.set()
+        raise
     return [result for _, result in sorted(zip(order, results), key=itemgetter(0))]
 
 

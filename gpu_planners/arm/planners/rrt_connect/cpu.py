@@ -11,7 +11,7 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Generator, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -92,9 +92,11 @@ class CpuEngine:
     def solve_many(
         self, queries: Sequence[Query], checkers: Sequence, settings: Settings, seeds: Sequence[int], whole: Whole
     ) -> list[PlanningResult]:
-        """The results of many queries, a thread each. whole: the batch that they are of, which changes nothing here"""
+        """The results of many queries, a thread each. whole: the batch that they are of
+
+        Raises CancelledError where the batch is stopped."""
         answers: list = [None] * len(queries)
-        numbers, threads, stop = iter(range(len(queries))), get_num_threads(), threading.Event()
+        numbers, threads, stop = iter(range(len(queries))), get_num_threads(), whole.stop or threading.Event()
 
         def work(_):
             for i in numbers:
@@ -108,6 +110,8 @@ class CpuEngine:
             except BaseException:
                 stop.set()
                 raise
+        if stop.is_set():
+            raise CancelledError
         return answers
 
 

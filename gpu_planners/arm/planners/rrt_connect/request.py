@@ -4,6 +4,7 @@ A request is a row of float32, a row of int32, and the answer's room behind the 
 page-locked memory.
 """
 
+import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -72,10 +73,14 @@ class Problems(NamedTuple):
 
 class Whole(NamedTuple):
     """What decides how each problem of a batch is searched, wherever it is: how many problems the batch has, and the
-    most goals of one of them."""
+    most goals of one of them.
+
+    stop: ends the searches on the CPU soon after it is set
+    """
 
     problems: int
     goals: int
+    stop: threading.Event | None = None
 
 
 ANSWER = len(Order._fields)
