@@ -207,7 +207,7 @@ def plot(file, results):
         if (drawn := [row for row in tables.get(name, {"rows": ()})["rows"] if _has_points(row)])
     }
     if not shown:
-        return "no plot: nothing was measured"
+        return f"no plot: none was measured of {', '.join(DRAWN)}"
     figure = Figure(figsize=(6.4 * len(shown), 4.6), layout="constrained")
     FigureCanvasAgg(figure)
     for axes, name in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
