@@ -110,6 +110,13 @@ def test_completion_is_printed_for_each_shell(shell, word, capsys):
     assert word in capsys.readouterr().out
 
 
+def test_the_line_for_completion_can_be_copied_from_a_narrow_terminal(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    with pytest.raises(SystemExit):
+        cli.main(["completion", "--help"])
+    assert '  eval "$(gpu-planners completion bash)"\n' in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "line, expected",
     [
