@@ -78,6 +78,15 @@ def test_a_node_says_how_to_get_what_is_missing(there, missing, said, monkeypatc
         nodes.arm_planner()
 
 
+def test_an_error_is_red_where_colours_are_wanted(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    for name, value, red in (("TERM", "xterm", True), ("NO_COLOR", "1", False), ("TERM", "dumb", False)):
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        monkeypatch.setenv(name, value)
+        cli.errors.complain(ValueError("so"), 2)
+        assert ("\033" in capsys.readouterr().err) == red
+
+
 def test_bench_passes_arguments_on_and_names_a_missing_folder(tmp_path, capsys):
     assert cli.main(["bench", "--data", str(tmp_path / "nowhere")]) == 2
     assert "nowhere" in capsys.readouterr().err
@@ -99,6 +108,13 @@ def test_demo_without_ros_says_what_is_missing(monkeypatch, capsys):
 def test_completion_is_printed_for_each_shell(shell, word, capsys):
     assert cli.main(["completion", shell]) == 0
     assert word in capsys.readouterr().out
+
+
+def test_the_line_for_completion_can_be_copied_from_a_narrow_terminal(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    with pytest.raises(SystemExit):
+        cli.main(["completion", "--help"])
+    assert '  eval "$(gpu-planners completion bash)"\n' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

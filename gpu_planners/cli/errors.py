@@ -1,5 +1,6 @@
 """Errors of the command line, and how they are printed: one line that begins with "error:"."""
 
+import os
 import sys
 
 from ..errors import GpuPlannersError
@@ -20,10 +21,8 @@ class NoAnswerError(GpuPlannersError):
 def complain(error: Exception, code: int) -> int:
     """Print an error as one line on stderr -> the exit code."""
     text = " ".join(str(error).split())
-    if sys.stderr.isatty():
-        print(f"\033[1;31merror:\033[0m {text}", file=sys.stderr)
-    else:
-        print(f"error: {text}", file=sys.stderr)
+    plain = not sys.stderr.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    print("error:" if plain else "\033[1;31merror:\033[0m", text, file=sys.stderr)
     return code
 
 

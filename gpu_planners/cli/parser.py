@@ -32,8 +32,9 @@ def build_parser() -> argparse.ArgumentParser:
     completion = commands.add_parser(
         "completion",
         help="print what makes a shell complete this command",
-        description="Print what makes a shell complete this command, for instance: "
-        'eval "$(gpu-planners completion bash)" in ~/.bashrc',
+        description="Print what makes a shell complete this command. For bash write into ~/.bashrc:\n\n"
+        '  eval "$(gpu-planners completion bash)"',
+        formatter_class=argparse.RawDescriptionHelpFormatter,  # else the line is broken at a hyphen
     )
     completion.add_argument("shell", choices=SHELLS)
     return parser
