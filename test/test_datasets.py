@@ -382,6 +382,16 @@ def test_what_is_no_data_set_or_of_another_version_is_refused(whole, tmp_path):
     pq.write_table(pa.table({"a": [1]}), tmp_path / "foreign.parquet")
     folder = copy_of(whole, tmp_path / "future")
     manifest = json.loads((folder / MANIFEST).read_text())
+    for change, word in (
+        ({"recipe": {}}, "its 'recipe' is not what was written"),
+        ({"recipe": manifest["recipe"] | {"robot": 3}}, "its 'recipe.robot' is not"),
+        ({"source": [1]}, "its 'source' is not"),
+        ({"problems": 10**15}, "problems is 1000000000000000; allowed"),
+    ):
+        (folder / MANIFEST).write_text(json.dumps(manifest | change))
+        for read in (load, check):
+            with pytest.raises(DatasetError, match=word):
+                read(folder)
     (folder / MANIFEST).write_text(json.dumps(manifest | {"format": 2}))
     for path, word in (
         (tmp_path, "no data set: it has no _dataset.json"),

@@ -106,8 +106,8 @@ def _make_missing(shards, missing, shared, pool, devices, there, told):
             for table in tables:
                 parts.append(table)
                 if len(table) == left(done):
-                    shards.write(missing[done // rows], pa.concat_tables(parts).combine_chunks())
-                    parts = []
+                    whole, parts = pa.concat_tables(parts).combine_chunks(), []
+                    shards.write(missing[done // rows], whole)
                 done, solved = done + len(table), solved + table["status"].to_pylist().count(Status.SOLVED.value)
                 if told:
                     told(there + done, solved)

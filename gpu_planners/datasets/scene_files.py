@@ -32,7 +32,7 @@ def read_scenes(file: str | os.PathLike, robot: RobotModel) -> list[Scene]:
             f"{path}:{family}/{i}": it for family, all in document["problems"].items() for i, it in enumerate(all)
         }
         listed = {name: list(problem["obstacles"]) for name, problem in problems.items()}
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ObstacleError(
             f"'{path}' is no problem set: {type(error).__name__} {error}; allowed: a JSON mapping `problems` of family "
             "to a list of problems with `obstacles`"

@@ -28,6 +28,11 @@ MANIFEST, LOCK, UNFINISHED = "_dataset.json", ".lock", ".unfinished"
 MOST_PROBLEMS, MOST_ROWS, MOST_FILES = 10**12, 1_000_000, 1_000_000
 MOST_BYTES = 256 * 2**20  # of the manifest, which has the names of all scenes
 DIGEST = b"gpu_planners.rows"  # of the metadata in each file: of its rows
+NEEDED = {  # of the manifest, beside the numbers of problems and rows
+    "recipe": {"draw", "margin_m", "planner", "timing"},
+    "recipe.robot": {"joint_names", "model_sha256", "name", "tip"},
+    "source": {"scenes"},
+}
 
 
 class DatasetError(GpuPlannersError):
@@ -139,13 +144,22 @@ def read_manifest(folder: str | os.PathLike) -> dict[str, Any]:
         manifest = json.loads(read_text_file(file, "data set", DatasetError, MOST_BYTES))
     except ValueError as error:
         raise DatasetError(f"'{file}' is not JSON: {error}") from error
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("recipe"), dict):
+    if not isinstance(manifest, dict):
         raise DatasetError(f"'{file}' is not the file of a data set")
     if manifest.get("format") != FORMAT:
         raise DatasetError(f"'{file}' is of format {manifest.get('format')}; this version reads format {FORMAT}")
     if not all(isinstance(manifest.get(name), int) and manifest[name] > 0 for name in ("problems", "rows")):
         raise DatasetError(f"'{file}' does not say how many problems and rows there are")
+    if lost := [name for name, words in NEEDED.items() if not words <= _keys(manifest, name)]:
+        raise DatasetError(f"'{file}' is damaged: its '{lost[0]}' is not what was written")
+    allowed_counts(manifest["problems"], manifest["rows"])
     return manifest
+
+
+def _keys(document, path):
+    for name in path.split("."):
+        document = document.get(name) if isinstance(document, dict) else None
+    return document.keys() if isinstance(document, dict) else set()
 
 
 def allowed_counts(problems: int, rows: int) -> None:
