@@ -95,7 +95,7 @@ def test_plot(tmp_path):
     pytest.importorskip("matplotlib", reason="plots need matplotlib (extra `view`)")
     assert report.plot(tmp_path / "plot.png", results(ROWS)) is None
     assert (tmp_path / "plot.png").stat().st_size > 5000
-    assert "nothing" in report.plot(tmp_path / "none.png", results(ROWS[1:]))
+    assert "none was measured" in report.plot(tmp_path / "none.png", results(ROWS[1:]))
 
 
 def test_plot_by_size(tmp_path):
