@@ -99,7 +99,7 @@ setup(
     ],
     entry_points={
         "console_scripts": [
-            "gpu-planners = gpu_planners.cli:main",
+            "gpu-planners = gpu_planners.cli:program",
             "arm_planner = gpu_planners.nodes:arm_planner",
             "arm_planner_demo = gpu_planners.nodes:arm_planner_demo",
             "fleet_planner = gpu_planners.nodes:fleet_planner",

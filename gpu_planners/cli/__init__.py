@@ -6,6 +6,7 @@ there; 3 the question has no answer (no motion was found, or start or goal colli
 
 import importlib
 import os
+import signal
 import sys
 
 from .errors import NoAnswerError, complain
@@ -16,6 +17,13 @@ os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
 
 DONE, FAILED, WRONG_INPUT, NO_ANSWER, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 130, 141
 PASSING_ON = ("demo", "bench")  # commands that read the rest of the command line themselves
+
+
+def program() -> None:
+    """`gpu-planners` itself. A Ctrl-C that comes when all is done, while Python ends, changes nothing."""
+    code = main()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(code)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,8 +1,6 @@
 """python -m gpu_planners.cli"""
 
-import sys
-
-from . import main
+from . import program
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program()

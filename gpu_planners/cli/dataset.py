@@ -122,6 +122,15 @@ def _make(options, recipe, devices):
                 workers=options.workers,
                 told=told,
             )
+        if not options.quiet:
+            new, spent = state["rows"] - (state["first"] or 0), time.monotonic() - began
+            size = sum(shards.file(number).stat().st_size for number in range(shards.count))
+            made = f"{new} new in {spent:.1f} s, {_rate(new, spent)}, {state['solved']} solved" if new else "nothing new"
+            print(
+                f"{recipe.robot.name}: {shards.problems} problems in {shards.count} files, {_size(size)}, in "
+                f"'{options.output}'; {made}",
+                file=sys.stderr,
+            )
     except KeyboardInterrupt:
         complain(GpuPlannersError("stopped; files that are whole stay, and the same command goes on"), INTERRUPTED)
         if not options.workers and len(devices) == 1:
@@ -130,15 +139,6 @@ def _make(options, recipe, devices):
     except OSError as error:
         reason = error.strerror or error
         raise DatasetFault(f"'{error.filename or options.output}' cannot be written: {reason}") from error
-    if not options.quiet:
-        new, spent = state["rows"] - (state["first"] or 0), time.monotonic() - began
-        size = sum(shards.file(number).stat().st_size for number in range(shards.count))
-        made = f"{new} new in {spent:.1f} s, {_rate(new, spent)}, {state['solved']} solved" if new else "nothing new"
-        print(
-            f"{recipe.robot.name}: {shards.problems} problems in {shards.count} files, {_size(size)}, in "
-            f"'{options.output}'; {made}",
-            file=sys.stderr,
-        )
     return 0
 
 
