@@ -19,7 +19,7 @@ from gpu_planners.device import lean_njit
 from gpu_planners.parallel.team import Worker
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed: pip install 'gpu_planners[gpu]'")
-from gpu_planners.arm.planners.rrt_connect import cuda  # noqa: E402
+from gpu_planners.arm.planners.rrt_connect import cuda, passes  # noqa: E402
 
 RAW = rrt_connect.Settings(shortcut_rounds=0, range=0.3, max_samples=3000, time_limit_s=100.0)
 
@@ -35,15 +35,21 @@ class OnHost(np.ndarray):
 
 
 @lean_njit
-def solve_many(rows, ints, paths, counters, scene_floats, scene_ints, floats, memory, scratch, vectors, squared):
-    space = Space(np.int32(0), np.float32(0), scene_floats, scene_ints, scratch)
-    worker = Worker(0, 1, 0, 0, 1, counters[answer.QUEUE :], memory)
-    desk = Desk(space, vectors[0], vectors[1], squared)
-    answer.solve_many(rows, ints, paths, answer.open_queue(counters), floats, desk, worker)
+def solve_many(rows, ints, paths, counters, space, trees, work, vectors, squared):
+    queue, desk = answer.open_queue(counters), Desk(space, vectors[0], vectors[1], squared)
+    worker = Worker(0, 1, 0, 0, 1, counters[answer.QUEUE + queue.asked :], work[1])
+    answer.solve_many(rows, ints, paths, queue, trees[0], trees[1], work[0], desk, worker, 0)
+
+
+@lean_njit
+def shorten_many(rows, ints, paths, counters, space, work, vectors, squared):
+    queue, desk = answer.open_queue(counters), Desk(space, vectors[0], vectors[1], squared)
+    worker = Worker(0, 1, 0, 0, 1, counters[answer.QUEUE + queue.asked :], work[1])
+    answer.shorten_many(rows, ints, paths, queue, work[0], desk, worker)
 
 
 class Launch:
-    """In place of a TeamLaunch. launches: how many there were"""
+    """In place of a TeamLaunch of either kernel. launches: how many there were"""
 
     most_blocks = 4
 
@@ -70,14 +76,19 @@ class Launch:
 
     def start(self, blocks, *arrays):
         self.launches += 1
+        request, scene, rest = (tuple(map(np.asarray, each)) for each in (arrays[:4], arrays[4:6], arrays[6:]))
+        space = Space(np.int32(0), np.float32(0), *scene, self._scratch)
         vectors, squared = np.empty((2, self._dof), np.float32), np.empty(TILE, np.float32)
-        solve_many(*map(np.asarray, arrays), self._scratch, vectors, squared)
+        if len(rest) == 4:
+            solve_many(*request, space, rest[:2], rest[2:], vectors, squared)
+        else:
+            shorten_many(*request, space, rest, vectors, squared)
 
 
 def solved(problems, checkers, settings):
     """-> results of a batch by a new engine, how many launches it took."""
     engine = object.__new__(cuda.CudaEngine)
-    engine._dof, engine._many = checkers[0].robot.dof, Launch(checkers[0])
+    engine._dof, engine._many, engine._shortening = checkers[0].robot.dof, Launch(checkers[0]), Launch(checkers[0])
     engine._scenes = SceneStore(lambda count, dtype: np.zeros(count, dtype).view(OnHost))
     queries = open_queries([one.start for one in problems], [one.goals for one in problems], checkers, settings)
     whole = Whole(len(queries), max(len(one.goals) for one in problems))
@@ -100,12 +111,33 @@ def test_paths_are_free_and_do_not_depend_on_the_room_for_them(batch, settings, 
         if result.solved:
             assert np.array_equal(result.path[0], problem.start)
             assert checker.motions_valid(result.path[:-1], result.path[1:]).mean() > 0.9
-    monkeypatch.setattr(cuda, "CORNERS_FOR_MANY", 1)
-    monkeypatch.setattr(cuda, "CORNERS", 1)
+    monkeypatch.setattr(passes, "CORNERS_OF_MANY", 1)
+    monkeypatch.setattr(passes, "CORNERS", 1)
     again, more = solved(*batch, settings)
     assert more > launches
-    for one, other in zip(results, again):
+    assert_same(results, again)
+
+
+def assert_same(results, others):
+    for one, other in zip(results, others, strict=True):
         assert np.array_equal(one.path, other.path) and (one.status, one.samples) == (other.status, other.samples)
+
+
+def test_problems_go_on_where_they_stopped(batch, monkeypatch):
+    """In many passes as in one, and in groups as all at once."""
+    monkeypatch.setattr(passes, "FIRST", passes.Pass(4, True, 20))
+    monkeypatch.setattr(passes, "LATER", (passes.Pass(8, True, passes.GREATEST),))
+    results, launches = solved(*batch, RAW)
+    assert launches == 2 and sum(result.samples > 100 for result in results) > 2
+    steps = tuple(passes.Pass(8, False, until) for until in (40, 80, 160, 800, passes.GREATEST))
+    monkeypatch.setattr(passes, "LATER", steps)
+    in_steps, more = solved(*batch, RAW)
+    assert more > 4
+    assert_same(results, in_steps)
+    monkeypatch.setattr(passes, "KEPT", 1)
+    in_groups, most = solved(*batch, RAW)
+    assert most > more
+    assert_same(results, in_groups)
 
 
 def test_a_problem_is_solved_as_it_is_without_those_that_follow(batch):

@@ -125,7 +125,9 @@ def _make(options, recipe, devices):
         if not options.quiet:
             new, spent = state["rows"] - (state["first"] or 0), time.monotonic() - began
             size = sum(shards.file(number).stat().st_size for number in range(shards.count))
-            made = f"{new} new in {spent:.1f} s, {_rate(new, spent)}, {state['solved']} solved" if new else "nothing new"
+            made = (
+                f"{new} new in {spent:.1f} s, {_rate(new, spent)}, {state['solved']} solved" if new else "nothing new"
+            )
             print(
                 f"{recipe.robot.name}: {shards.problems} problems in {shards.count} files, {_size(size)}, in "
                 f"'{options.output}'; {made}",

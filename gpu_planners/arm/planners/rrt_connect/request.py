@@ -28,6 +28,7 @@ class Order(NamedTuple):
     batch: samples of a round, at most; first: of the first rounds; until: samples drawn at most; mode: of the motion
     check; passes: of shortening; fresh: 0 where the search goes on where it stopped; left_ms: until the deadline
     split: how many workers share a leg of a path that is shortened; capacity: nodes of a tree
+    trees: where they are kept, of many searches
     scene_floats, scene_ints: where the scene begins
     """
 
@@ -44,6 +45,7 @@ class Order(NamedTuple):
     left_ms: int
     split: int
     capacity: int
+    trees: int
     scene_floats: int
     scene_ints: int
 
@@ -69,6 +71,11 @@ class Problems(NamedTuple):
     checkers: Sequence
     seeds: Sequence[int]
     places: np.ndarray
+
+    def chosen(self, numbers: Sequence[int]) -> "Problems":
+        """Those of these numbers."""
+        queries, checkers, seeds = ([each[i] for i in numbers] for each in (self.queries, self.checkers, self.seeds))
+        return Problems(queries, checkers, seeds, self.places[numbers])
 
 
 class Whole(NamedTuple):
@@ -137,6 +144,7 @@ def read_order(ints):
         int(ints[12]),
         int(ints[13]),
         int(ints[14]),
+        int(ints[15]),
     )
 
 
@@ -209,6 +217,7 @@ def order_of(
         left_ms=left_ms(query.deadline),
         split=split,
         capacity=capacity,
+        trees=0,
         scene_floats=0,
         scene_ints=0,
     )
@@ -294,11 +303,13 @@ def read_answer(
 
 def read_answers(ints: np.ndarray, paths: np.ndarray, queries: Sequence[Query]) -> list[PlanningResult | None]:
     """The same for many queries; None where a tree or the paths found no room. All costs are added up at once."""
-    dof, rows = len(queries[0].start), np.array(ints[: len(queries)])  # a plain array, no mapped one
+    dof, rows = len(queries[0].start), np.array(ints)  # a plain array, no mapped one
     answers: Any = Answer(*rows[:, ANSWER:INTS].T)
     solved = answers.status == SOLVED
-    at, length = answers.path_at // dof * solved, answers.length * solved
-    paths = paths[: (at + length).max() * dof].astype(np.float64)
+    first = answers.path_at[solved].min(initial=len(paths)) // dof
+    at, length = (answers.path_at // dof - first) * solved, answers.length * solved
+    rows[:, ANSWER + Answer._fields.index("path_at")] = at * dof
+    paths = paths[first * dof : (first + (at + length).max()) * dof].astype(np.float64)
     so_far = np.zeros(len(paths) // dof + 2)
     steps = np.diff(paths.reshape(-1, dof), axis=0) * np.sqrt(queries[0].weights)
     so_far[2:-1] = np.cumsum(np.linalg.norm(steps, axis=1))

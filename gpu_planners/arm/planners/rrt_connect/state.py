@@ -1,4 +1,4 @@
-"""What a search of RRT-Connect works on: the records of its compiled code, made of two flat buffers."""
+"""What a search of RRT-Connect works on: the records of its compiled code, made of flat buffers."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,20 @@ from ..shorten import open_cuts, shorten_sizes
 from .request import Request, shared_size
 
 CORNERS = 1024  # of a path, at most
-BOARD = 16  # numbers at the beginning of the int32 buffer
+BOARD = 16  # numbers at the beginning of Buffers.tree_ints
+
+
+class Buffers(NamedTuple):
+    """Where a search works.
+
+    tree_floats, tree_ints: what outlives a call: the trees and its Board
+    floats, ints: what does not: the slots of a round, the request without its roots, the path that is shortened
+    """
+
+    tree_floats: np.ndarray
+    tree_ints: np.ndarray
+    floats: np.ndarray
+    ints: np.ndarray
 
 
 class Tree(NamedTuple):
@@ -55,8 +68,7 @@ class Board(NamedTuple):
 
     drawn: samples; counts: (2,) nodes of the trees; free_goals, free_start: how many are; goal: that was reached;
     corners: of the path
-    problem: which one the team is at, of many; halt: (2,) is the time up: one flag for every other step, so that nobody
-    raises it again before all have read it
+    halt: (2,) is the time up: one flag for every other step, so that nobody raises it again before all have read it
     """
 
     drawn: np.ndarray
@@ -65,7 +77,6 @@ class Board(NamedTuple):
     free_start: np.ndarray
     goal: np.ndarray
     corners: np.ndarray
-    problem: np.ndarray
     halt: np.ndarray
 
 
@@ -82,47 +93,61 @@ class Search(NamedTuple):
 
 
 @lean_njit
-def state_sizes(dof, capacity, batch, workers):
-    """-> lengths of the float32 and int32 buffer of a search."""
-    floats, ints = shorten_sizes(dof, CORNERS, workers)
-    return request_at(dof, capacity, batch) + shared_size(dof) + floats, BOARD + 2 * capacity + 5 * batch + ints
+def tree_sizes(dof, capacity):
+    """-> lengths of Buffers.tree_floats and tree_ints."""
+    return 2 * capacity * (dof + 2), BOARD + 2 * capacity
 
 
 @lean_njit
-def request_at(dof, capacity, batch):
-    """Where the float32 buffer has the request, without the roots: behind trees and slots, which thus lie well for the
-    GPU."""
-    return 2 * capacity * (dof + 2) + batch * dof
+def work_sizes(dof, batch, workers):
+    """-> lengths of Buffers.floats and ints."""
+    floats, ints = shorten_sizes(dof, CORNERS, workers)
+    return batch * dof + shared_size(dof) + floats, 5 * batch + ints
+
+
+def state_sizes(dof: int, capacity: int, batch: int, workers: int) -> tuple[int, int]:
+    """-> lengths of a float32 and an int32 buffer that have room for all of a search's Buffers."""
+    trees, work = tree_sizes(dof, capacity), work_sizes(dof, batch, workers)
+    return trees[0] + work[0], trees[1] + work[1]
+
+
+@lean_njit
+def divided(floats, ints, dof, capacity):
+    """Buffers of a search that has one float32 and one int32 buffer. Trees come first, and so lie well for the GPU; the
+    first int32 is left to the team's barrier."""
+    n_floats, n_ints = tree_sizes(dof, capacity)
+    return Buffers(floats[:n_floats], ints[:n_ints], floats[n_floats:], ints[n_ints:])
 
 
 @lean_njit
 def open_board(ints):
-    """The Board at the beginning of the int32 buffer, whose first number is the team's barrier."""
-    return Board(ints[1:2], ints[2:4], ints[4:5], ints[5:6], ints[6:7], ints[7:8], ints[8:9], ints[10:12])
+    """The Board at the beginning of Buffers.tree_ints."""
+    return Board(ints[1:2], ints[2:4], ints[4:5], ints[5:6], ints[6:7], ints[7:8], ints[8:10])
 
 
 @lean_njit
-def open_search(request, floats, desk, deadline, worker):
-    """-> the Search whose buffers are `floats` and worker.memory, and the Cuts of the path that it will find."""
-    dof, both, batch, ints = request.dof, 2 * request.capacity, request.batch, worker.memory
+def open_search(request, buffers, desk, deadline, worker):
+    """-> the Search, and the Cuts of the path that it will find."""
+    dof, both, batch, floats, ints = request.dof, 2 * request.capacity, request.batch, buffers.floats, buffers.ints
     cost = both * dof
-    domain, q = cost + both, cost + 2 * both
-    end_q = q + batch * dof
-    rest = end_q + shared_size(dof)
-    trees = Tree(floats[:cost], floats[cost:domain], floats[domain:q], ints[BOARD : BOARD + both])
-    fate = BOARD + both
-    parent, target, steps, reached = fate + batch, fate + 2 * batch, fate + 3 * batch, fate + 4 * batch
-    end = reached + batch
+    domain = cost + both
+    trees = Tree(
+        buffers.tree_floats[:cost],
+        buffers.tree_floats[cost:domain],
+        buffers.tree_floats[domain:],
+        buffers.tree_ints[BOARD:],
+    )
+    parent, target, steps, reached, end = batch, 2 * batch, 3 * batch, 4 * batch, 5 * batch
     slots = Slots(
-        floats[q:end_q],
-        ints[fate:parent],
+        floats[: batch * dof],
+        ints[:parent],
         ints[parent:target],
         ints[target:steps],
         ints[steps:reached],
         ints[reached:end],
     )
-    cuts = open_cuts(floats[rest:], ints[end:], dof, CORNERS, worker)
-    return Search(request, trees, slots, open_board(ints), desk, deadline, worker), cuts
+    cuts = open_cuts(floats[batch * dof + shared_size(dof) :], ints[end:], dof, CORNERS, worker)
+    return Search(request, trees, slots, open_board(buffers.tree_ints), desk, deadline, worker), cuts
 
 
 @lean_njit
