@@ -41,7 +41,7 @@ class Worker(NamedTuple):
 
     number, count: of the worker in its team, and how many workers the team has; lane: of the worker
     block, blocks: the CUDA block or CPU thread that the worker belongs to, and how many of them meet at the team's
-    barrier; on CUDA 0 blocks: the worker, a warp of a block, is a team of its own
+    barrier
     barrier: int32 array whose first number is the team's barrier, 0 at first; memory: int32 that the team shares. Where
     a team has one array for both, that number is left to the barrier
     """

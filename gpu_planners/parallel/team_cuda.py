@@ -163,9 +163,6 @@ def _sync_lanes():
 @overload(sync_team, target="cuda")
 def _sync_team(N, at, member, members):
     def sync(N, at, member, members):
-        if members == 0:
-            cuda.syncwarp()
-            return
         cuda.syncthreads()
         if members > 1 and cuda.threadIdx.x == 0:
             cuda.threadfence()

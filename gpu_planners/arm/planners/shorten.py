@@ -5,9 +5,9 @@ A pass lays POINTS points along the path, its corners among them, and finds a sh
 is a straight motion that is free, or a stretch of the path as it is. It weighs all combinations of cuts between these
 points, where the usual rounds of random cuts (Geraerts and Overmars, IJRR 2007, section 4.1) apply them one by one. A
 team with many workers checks all legs at once, and its way is the shortest. Others check legs when the shortest way
-needs them, a lone worker the boldest first and only until one is blocked. Beside a leg that is blocked others likely
-are: those between neighbours of its points count as longer until they are checked, so that ways that avoid them are
-tried first, and the shortest one may be missed.
+needs them, a lone lane the boldest first and only until one is blocked. Beside a leg that is blocked others likely are:
+those between neighbours of its points count as longer until they are checked, so that ways that avoid them are tried
+first, and the shortest one may be missed.
 """
 
 import math
@@ -125,7 +125,7 @@ def shorten(task, cuts, desk, worker):
 
     The pass that the deadline cuts changes nothing. The check of a motion is called in one place.
     """
-    eager, alone = worker.count >= EAGER, worker.count * task.split == 1
+    eager, alone = worker.count >= EAGER, lane_count() * worker.count * task.split == 1
     length, now, other, idle = task.length, 0, task.room * len(task.weights), 0
     for number in range(task.passes):
         if length < 3 or length + POINTS > task.room:
@@ -143,9 +143,7 @@ def shorten(task, cuts, desk, worker):
             if not eager:
                 changed = max(int(cuts.way[legs - 1]) % POINTS - 1, 1)
             if alone:
-                if worker.lane == 0:
-                    bold_first(cuts, legs)
-                sync_lanes()
+                bold_first(cuts, legs)
             for item in range(worker.number, legs * task.split, worker.count):
                 if late(task.deadline):
                     if worker.lane == 0:

@@ -22,7 +22,7 @@ class Queue(NamedTuple):
 
     taken, written: (1,) requests, and numbers of `paths`, so far; numbers: (asked,) of the requests
     asked: how many; row: length of a float32 request; floats, ints: lengths of what a team works in
-    blocks: of a team, 0: each worker is one; keep: has each request trees of its own, which stay? Else each team has
+    blocks: of a team; keep: has each request trees of its own, which stay? Else each team has
     """
 
     taken: np.ndarray

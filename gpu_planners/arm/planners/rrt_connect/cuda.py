@@ -7,9 +7,8 @@ import numpy as np
 from numba import cuda, float32
 
 from ....device import cuda_jit
-from ....parallel.team import Worker
 from ....parallel.team_cuda import WARP
-from ...spaces.cuda import REGISTERS, WARPS, warp_scratch
+from ...spaces.cuda import REGISTERS, warp_scratch
 from ...spaces.interface import Space
 from ..launch_cuda import TeamLaunch, grid_worker, team_worker
 from ..node_store import Desk
@@ -52,16 +51,14 @@ def _kernels(*scratch_sizes):
 
     @cuda_jit(max_registers=REGISTERS)
     def shorten_many(rows, ints, paths, counters, scene_floats, scene_ints, floats, memory):
-        dof, queue, warp = ints[0], answer.open_queue(counters), cuda.threadIdx.x // WARP
-        team = cuda.blockIdx.x * WARPS + warp if queue.blocks == 0 else cuda.blockIdx.x // queue.blocks
+        dof, queue = ints[0], answer.open_queue(counters)
+        team = cuda.blockIdx.x // queue.blocks
         a, b = cuda.local.array(n_q, float32)[:dof], cuda.local.array(n_q, float32)[:dof]
-        space = Space(np.int32(0), np.float32(0), scene_floats, scene_ints, scratch(warp))
+        space = Space(np.int32(0), np.float32(0), scene_floats, scene_ints, scratch(cuda.threadIdx.x // WARP))
         own_floats = floats[team * queue.floats : (team + 1) * queue.floats]
         own_memory = memory[team * queue.ints : (team + 1) * queue.ints]
         barrier = counters[answer.QUEUE + queue.asked + answer.TEAM * team :]
-        worker = team_worker(max(queue.blocks, 1), barrier, own_memory)
-        if queue.blocks == 0:
-            worker = Worker(0, 1, worker.lane, 0, 0, barrier, own_memory)
+        worker = team_worker(queue.blocks, barrier, own_memory)
         answer.shorten_many(rows, ints, paths, queue, own_floats, Desk(space, a, b, a), worker)
 
     return solve_one, solve_many, shorten_many
@@ -109,7 +106,7 @@ class CudaEngine:
         the others
         """
         n, row = len(queries), request_size(self._dof, max(len(query.goals) for query in queries))
-        numbers = n * max(row, CORNERS * self._dof) + sizes_of(_scenes(checkers)).max()
+        numbers = n * max(row, 2 * CORNERS * self._dof) + sizes_of(_scenes(checkers)).max()
         if n > 1 and numbers > GREATEST:
             halves = [(each[: n // 2], each[n // 2 :]) for each in (queries, checkers, seeds)]  # offsets are int32
             return [result for q, c, s in zip(*halves) for result in self.solve_many(q, c, settings, s, whole)]

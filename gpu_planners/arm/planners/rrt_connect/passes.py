@@ -47,11 +47,11 @@ class Pass(NamedTuple):
 FIRST = Pass(4, True, 256)  # no trees are kept of so many problems
 LATER = (
     Pass(8, True, 512),
-    Pass(8, False, 1024),
-    Pass(32, True, 2048),
-    Pass(32, False, 4096),
+    Pass(16, False, 1024),
+    Pass(32, False, 2048),
+    Pass(64, False, 4096),
     Pass(128, True, 8192),
-    Pass(128, False, 16384),
+    Pass(256, False, 16384),
     Pass(256, True, GREATEST),
 )
 
@@ -76,15 +76,15 @@ class Passes:
     ) -> None:
         n, self._dof = len(problems.queries), len(problems.queries[0].start)
         self._search, self._shortening, self._scene = search, shortening, scene
-        self._problems, self._settings, self._whole = problems, settings, whole
-        self._capacity, self._blocks = room_for(NODES, whole.goals), search.blocks_of_each(whole.problems)
+        self._problems, self._settings, self._capacity = problems, settings, room_for(NODES, whole.goals)
+        self._blocks, self._team = (launch.blocks_of_each(whole.problems) for launch in (search, shortening))
         row = request_size(self._dof, max(len(query.goals) for query in problems.queries))
         self._rows_whole = search.mapped("rows", n * row, np.float32)  # a view has no address on the device
         self._ints_whole = search.mapped("ints", n * INTS, np.int32)
         self._rows = self._rows_whole[: n * row].reshape(n, row)
         self._ints = self._ints_whole[: n * INTS].reshape(n, INTS)
         self._paths = search.mapped("paths", max(max(n * CORNERS_OF_MANY, CORNERS) * self._dof, room), np.float32)
-        split = SPLIT if self._blocks > 1 else 1
+        split = SPLIT if self._team > 1 else 1
         write_requests(self._rows, self._ints, problems, settings, split, self._capacity)
         self._results: list[PlanningResult | None] = [None] * n
         self._raw: list[int] = []  # problems whose paths are to be shortened
@@ -135,28 +135,26 @@ class Passes:
         return left
 
     def _shorten(self):
-        """Shorten the paths that were found: a worker each where they are many, else as many blocks as there are."""
+        """Shorten the paths that were found since the last time."""
         numbers, self._raw, launch = self._raw, [], self._shortening
         if not self._settings.shortcut_rounds:
             return
-        lone = self._whole.problems > launch.most_blocks
-        team = 0 if lone else launch.blocks_of_each(self._whole.problems)
-        teams = max(1, min(launch.most_blocks * WARPS if lone else launch.most_blocks // team, len(numbers)))
-        self._run(launch, numbers, teams, team, work_sizes(self._dof, 0, max(1, team * WARPS)), 0)
+        teams = max(1, min(launch.most_blocks // self._team, len(numbers)))
+        self._run(launch, numbers, teams, self._team, work_sizes(self._dof, 0, self._team * WARPS), 0)
         self._ready += numbers
 
     def _run(self, launch, numbers, teams, team, sizes, kept, *trees):
-        """Launch a kernel for problems of these numbers, and read answers while it works. team: blocks of each, 0: a
-        worker; sizes: of what a team works in"""
+        """Launch a kernel for problems of these numbers, and read answers while it works. team: blocks of each; sizes:
+        of what a team works in"""
         counters = np.zeros(QUEUE + len(numbers) + TEAM * teams, np.int32)
         counters[:QUEUE] = 0, self._written, len(numbers), self._rows.shape[1], *sizes, team, kept
         counters[QUEUE : QUEUE + len(numbers)] = numbers
         on_device = launch.device_array("counters", len(counters), np.int32)
         on_device[: len(counters)].copy_to_device(counters)
         self._ints[0, Order._fields.index("left_ms")] = left_ms(self._problems.queries[0].deadline)
-        blocks = teams * team or -(-teams // WARPS)
         work = self._work(launch, "work", teams, sizes)
-        launch.start(blocks, self._rows_whole, self._ints_whole, self._paths, on_device, *self._scene, *trees, *work)
+        request = self._rows_whole, self._ints_whole, self._paths, on_device
+        launch.start(teams * team, *request, *self._scene, *trees, *work)
         self._read()
         launch.stream.synchronize()
         self._written = int(on_device[:2].copy_to_host()[1])

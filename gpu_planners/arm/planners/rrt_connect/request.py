@@ -74,8 +74,8 @@ class Problems(NamedTuple):
 
     def chosen(self, numbers: Sequence[int]) -> "Problems":
         """Those of these numbers."""
-        queries, checkers, seeds = ([each[i] for i in numbers] for each in (self.queries, self.checkers, self.seeds))
-        return Problems(queries, checkers, seeds, self.places[numbers])
+        lists: Any = ([each[i] for i in numbers] for each in (self.queries, self.checkers, self.seeds))
+        return Problems(*lists, self.places[numbers])
 
 
 class Whole(NamedTuple):
