@@ -19,7 +19,7 @@ from gpu_planners.device import lean_njit
 from gpu_planners.parallel.team import Worker
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed: pip install 'gpu_planners[gpu]'")
-from gpu_planners.arm.planners.rrt_connect import cuda, passes  # noqa: E402
+from gpu_planners.arm.planners.rrt_connect import cuda, passes_cuda  # noqa: E402
 
 RAW = rrt_connect.Settings(shortcut_rounds=0, range=0.3, max_samples=3000, time_limit_s=100.0)
 
@@ -111,8 +111,8 @@ def test_paths_are_free_and_do_not_depend_on_the_room_for_them(batch, settings, 
         if result.solved:
             assert np.array_equal(result.path[0], problem.start)
             assert checker.motions_valid(result.path[:-1], result.path[1:]).mean() > 0.9
-    monkeypatch.setattr(passes, "CORNERS_OF_MANY", 1)
-    monkeypatch.setattr(passes, "CORNERS", 1)
+    monkeypatch.setattr(passes_cuda, "CORNERS_OF_MANY", 1)
+    monkeypatch.setattr(passes_cuda, "CORNERS", 1)
     again, more = solved(*batch, settings)
     assert more > launches
     assert_same(results, again)
@@ -125,16 +125,16 @@ def assert_same(results, others):
 
 def test_problems_go_on_where_they_stopped(batch, monkeypatch):
     """In many passes as in one, and in groups as all at once."""
-    monkeypatch.setattr(passes, "FIRST", passes.Pass(4, True, 20))
-    monkeypatch.setattr(passes, "LATER", (passes.Pass(8, True, passes.GREATEST),))
+    monkeypatch.setattr(passes_cuda, "FIRST", passes_cuda.Pass(4, True, 20))
+    monkeypatch.setattr(passes_cuda, "LATER", (passes_cuda.Pass(8, True, passes_cuda.GREATEST),))
     results, launches = solved(*batch, RAW)
     assert launches == 2 and sum(result.samples > 100 for result in results) > 2
-    steps = tuple(passes.Pass(8, False, until) for until in (40, 80, 160, 800, passes.GREATEST))
-    monkeypatch.setattr(passes, "LATER", steps)
+    steps = tuple(passes_cuda.Pass(8, False, until) for until in (40, 80, 160, 800, passes_cuda.GREATEST))
+    monkeypatch.setattr(passes_cuda, "LATER", steps)
     in_steps, more = solved(*batch, RAW)
     assert more > 4
     assert_same(results, in_steps)
-    monkeypatch.setattr(passes, "KEPT", 1)
+    monkeypatch.setattr(passes_cuda, "KEPT", 1)
     in_groups, most = solved(*batch, RAW)
     assert most > more
     assert_same(results, in_groups)

@@ -15,7 +15,7 @@ from ..node_store import Desk
 from ..query import Query
 from ..result import PlanningResult
 from . import answer
-from .passes import Passes
+from .passes_cuda import Passes
 from .request import INTS, NODES, Problems, Whole, order_of, read_answer, request_size, room_for, write_request
 from .scene_store import GREATEST, SceneStore, sizes_of
 from .state import CORNERS, state_sizes

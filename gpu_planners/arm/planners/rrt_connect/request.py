@@ -74,8 +74,8 @@ class Problems(NamedTuple):
 
     def chosen(self, numbers: Sequence[int]) -> "Problems":
         """Those of these numbers."""
-        lists: Any = ([each[i] for i in numbers] for each in (self.queries, self.checkers, self.seeds))
-        return Problems(*lists, self.places[numbers])
+        lists: list[Any] = [[each[i] for i in numbers] for each in (self.queries, self.checkers, self.seeds)]
+        return Problems(lists[0], lists[1], lists[2], self.places[numbers])
 
 
 class Whole(NamedTuple):
