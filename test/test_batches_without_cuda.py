@@ -120,7 +120,8 @@ def test_paths_are_free_and_do_not_depend_on_the_room_for_them(batch, settings, 
 
 def assert_same(results, others):
     for one, other in zip(results, others, strict=True):
-        assert np.array_equal(one.path, other.path) and (one.status, one.samples) == (other.status, other.samples)
+        assert np.array_equal(one.path, other.path)
+        assert (one.status, one.samples, one.cost) == (other.status, other.samples, other.cost)
 
 
 def test_problems_go_on_where_they_stopped(batch, monkeypatch):

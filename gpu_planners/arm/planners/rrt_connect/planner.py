@@ -8,7 +8,8 @@ dynamic domain of Yershova et al., ICRA 2005).
 
 The search and the shortening of the path are compiled code, one source for the CPU and CUDA (`search`). On the CPU a
 search is one thread's, and `solve` lets two race where a problem is hard (`cpu`). On CUDA `solve` is one launch that
-all multiprocessors share, `solve_batch` a few launches in which each problem at work has a block or more (`passes_cuda`).
+all multiprocessors share, `solve_batch` a few launches in which each problem at work has a block or more
+(`passes_cuda`).
 """
 
 from collections.abc import Iterable, Sequence

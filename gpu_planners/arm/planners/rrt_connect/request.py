@@ -302,18 +302,21 @@ def read_answer(
 
 
 def read_answers(ints: np.ndarray, paths: np.ndarray, queries: Sequence[Query]) -> list[PlanningResult | None]:
-    """The same for many queries; None where a tree or the paths found no room. All costs are added up at once."""
+    """The same for many queries; None where a tree or the paths found no room. All costs are added up at once, each in
+    the same way wherever its path lies."""
     dof, rows = len(queries[0].start), np.array(ints)  # a plain array, no mapped one
     answers: Any = Answer(*rows[:, ANSWER:INTS].T)
-    solved = answers.status == SOLVED
-    first = answers.path_at[solved].min(initial=len(paths)) // dof
-    at, length = (answers.path_at // dof - first) * solved, answers.length * solved
-    rows[:, ANSWER + Answer._fields.index("path_at")] = at * dof
-    paths = paths[first * dof : (first + (at + length).max()) * dof].astype(np.float64)
-    so_far = np.zeros(len(paths) // dof + 2)
-    steps = np.diff(paths.reshape(-1, dof), axis=0) * np.sqrt(queries[0].weights)
-    so_far[2:-1] = np.cumsum(np.linalg.norm(steps, axis=1))
-    costs = so_far[at + length] - so_far[at + 1]
+    costs, solved = np.zeros(len(rows)), np.flatnonzero(answers.status == SOLVED)
+    solved = solved[np.argsort(answers.path_at[solved])]
+    if len(solved):
+        begin = answers.path_at[solved[0]].copy()
+        answers.path_at[solved] -= begin  # which writes to `rows`
+        first = answers.path_at[solved] // dof
+        last = first + answers.length[solved] - 1
+        paths = paths[begin : begin + (last[-1] + 1) * dof].astype(np.float64)
+        steps = np.diff(paths.reshape(-1, dof), axis=0) * np.sqrt(queries[0].weights)
+        lengths = np.append(np.linalg.norm(steps, axis=1), 0.0)
+        costs[solved] = np.add.reduceat(lengths, np.stack([first, last], axis=1).ravel())[::2] * (last > first)
     return [
         None if row[ANSWER] == FULL else read_answer(row, paths, query, cost)
         for row, query, cost in zip(rows.tolist(), queries, costs.tolist())
