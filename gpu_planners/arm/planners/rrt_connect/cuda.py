@@ -15,13 +15,12 @@ from ..node_store import Desk
 from ..query import Query
 from ..result import PlanningResult
 from . import answer
-from .passes_cuda import Passes
+from .passes_cuda import SPLIT, Passes
 from .request import INTS, NODES, Problems, Whole, order_of, read_answer, request_size, room_for, write_request
 from .scene_store import GREATEST, SceneStore, sizes_of
 from .state import CORNERS, state_sizes
 
 BLOCKS_FOR_ONE, BLOCKS_FOR_MANY = 2, 4  # on each multiprocessor
-SPLIT = 2  # warps that share a leg of a path that is shortened: a round lasts as long as its longest check
 FIRST_FOR_ONE, BATCH_FOR_ONE = 128, 1024  # samples of a round: see Order
 
 

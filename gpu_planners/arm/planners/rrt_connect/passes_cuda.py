@@ -28,7 +28,7 @@ from .state import CORNERS, tree_sizes, work_sizes
 
 NODES = 8192  # of a tree; a problem that needs more is solved by itself afterwards
 CORNERS_OF_MANY = 32  # of a path, on average
-SPLIT = 2  # workers that share a leg of a path, where a path is shortened by several blocks
+SPLIT = 2  # workers that share a leg where several blocks shorten a path: a round lasts as long as its longest check
 KEPT = 1 << 29  # numbers of trees that wait for the next pass, at once
 
 
