@@ -10,12 +10,13 @@ import os
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...errors import ObstacleError, RobotDescriptionError, SettingsError, shown
-from ...files import MOST_BYTES, file_path, read_text_file
+from ...errors import ObstacleError, RobotDescriptionError, SettingsError, shortened, shown
+from ...files import MOST_BYTES, file_path
 from ...ranges import GREATEST_LENGTH
 from ..geometry.decomposition import DEFAULT_TOLERANCE, convex_pieces
 from ..geometry.meshes import find_mesh, load_mesh
@@ -24,12 +25,13 @@ from ..robot.model import FRAME_DTYPE, RobotModel, periodic_joints
 from ..robot.modified_dh import derive_rows, rotation_about, transform
 from .self_collision import candidate_pairs, with_sampled_pairs
 from .srdf_xml import Semantics, read_srdf
-from .urdf_xml import PLANNABLE, Description, read_urdf
+from .urdf_xml import PLANNABLE, Description, Joint, read_urdf, read_xml_file
 
 log = logging.getLogger(__name__)
 
 GREATEST_ANGLE = 1e4  # rad, where full turns cannot be left out; single precision is off by 5e-4 rad there
 BLANK = "\ufeff \t\r\n"
+DEFAULT_VELOCITY = 1.0  # rad/s or m/s where a URDF gives none, as MoveIt's timing has it
 DEFAULT_ACCELERATION_TIME = 0.5  # s to full speed where no acceleration is given; a URDF has no such limit
 PRIMITIVES = {  # collision geometries of a URDF, by name and size
     "box": lambda name, size: ConvexShape.box(name, size, np.eye(4)),
@@ -57,8 +59,8 @@ def load_urdf(
         and mimics none, in the order of the tree
     fixed: {joint: value} of joints that are not planned, rad or m; others stay at 0, or at the limit nearest to 0
     group: an SRDF group that gives the planning joints
-    velocity, acceleration: {joint: limit}, (dof,) or one number; default: the URDF's velocity, and the acceleration
-        that reaches it in 0.5 s
+    velocity, acceleration: {joint: limit}, (dof,) or one number; default: the URDF's velocity, or 1 rad/s or m/s with
+        a warning where it has none or 0, and the acceleration that reaches it in 0.5 s
     hull_tolerance: a collision mesh becomes one convex hull unless the hull's surface sticks out from the mesh by more
         than this, metres; then it is cut into several; inf: always one hull
     Raises RobotDescriptionError that names the element.
@@ -140,7 +142,7 @@ def _read_text(source, what):
             raise RobotDescriptionError(f"the {what} has {len(source)} characters; allowed: {MOST_BYTES}")
         return source.lstrip(BLANK), None
     path = file_path(source, f"the {what}, where it is no XML text,", RobotDescriptionError)
-    return read_text_file(path, f"the {what}", RobotDescriptionError).lstrip(), path.parent
+    return read_xml_file(path, what).lstrip(), path.parent
 
 
 def planning_joints(
@@ -151,12 +153,11 @@ def planning_joints(
     if joints is not None and group is not None:
         raise RobotDescriptionError("give either joints or group, not both")
     if group is not None:
-        if semantics is None or group not in semantics.groups:
-            known = "no SRDF was given" if semantics is None else f"its groups: {', '.join(semantics.groups) or 'none'}"
-            raise RobotDescriptionError(f"the SRDF has no group '{group}' ({known})")
-        joints = semantics.groups[group]
-    elif joints is None and semantics is not None and len(semantics.groups) == 1:
-        joints = next(iter(semantics.groups.values()))
+        if semantics is None:
+            raise RobotDescriptionError(f"the SRDF has no group '{group}' (no SRDF was given)")
+        joints = semantics.joints_of(group)
+    elif joints is None and semantics is not None and len(semantics.groups) + len(semantics.broken) == 1:
+        joints = semantics.joints_of(*semantics.groups, *semantics.broken)
     elif joints is None:
         joints = [joint.name for joint in known.values() if joint.kind.plannable and not joint.mimic]
     joints = tuple(joints)
@@ -226,7 +227,8 @@ def _refuse_loose_joints(description, leaders):
             )
         if joint.name in leaders and loose:
             raise RobotDescriptionError(
-                f"joint '{loose.name}' is {loose.type} and carries the planning joint '{joint.name}': not plannable"
+                f"joint '{loose.name}' is {loose.type} and carries the planning joint '{joint.name}': not plannable; "
+                f"make it fixed, where the base stands"
             )
         above[joint.child] = joint if joint.kind.loose else loose, planned or joint.name in leaders
 
@@ -314,10 +316,10 @@ def _limits(description, names, kinematics, velocity, acceleration):
         if not np.isfinite(joint.limits).all() or not lower[i] < upper[i]:
             raise RobotDescriptionError(
                 f"joint '{joint.name}': the limits must be finite and the lower one below the "
-                f"upper one, got {lower[i]:g} and {upper[i]:g}"
+                f"upper one, got {lower[i]:g} and {upper[i]:g}; correct the URDF or plan other joints (joints, group)"
             )
     _check_values(kinematics, np.maximum(np.abs(lower), np.abs(upper)), periodic)
-    speed = _per_joint("velocity", velocity, names, [joint.velocity for joint in joints])
+    speed = _per_joint("velocity", velocity, names, speed_limits(joints, velocity))
     reach = _per_joint("acceleration", acceleration, names, speed / DEFAULT_ACCELERATION_TIME)
     return {
         "lower": lower,
@@ -326,6 +328,23 @@ def _limits(description, names, kinematics, velocity, acceleration):
         "velocity": speed,
         "acceleration": reach,
     }
+
+
+def speed_limits(joints: Sequence[Joint], given: Any = None) -> list[float]:
+    """The joints' velocity limits, rad/s or m/s: of the URDF, or DEFAULT_VELOCITY where it has none or 0.
+
+    given: the caller's own; joints that have one there are not warned about
+    """
+    own = given if isinstance(given, Mapping) else {}
+    unlimited = [joint.name for joint in joints if not joint.velocity and joint.name not in own]
+    if unlimited and (given is None or own is given):
+        log.warning(
+            "the URDF gives no velocity limit, or 0, for %s: %g rad/s or m/s is assumed; correct the URDF, "
+            "or give load_urdf a velocity",
+            shortened(", ".join(unlimited)),
+            DEFAULT_VELOCITY,
+        )
+    return [joint.velocity or DEFAULT_VELOCITY for joint in joints]
 
 
 def _check_values(kinematics, farthest, periodic):
@@ -337,7 +356,8 @@ def _check_values(kinematics, farthest, periodic):
         if value > greatest:
             raise RobotDescriptionError(
                 f"joint '{name}' reaches {value:g} {unit} within its limits (or those of the "
-                f"joint that it mimics); allowed: {greatest:g} {unit}"
+                f"joint that it mimics); allowed: {greatest:g} {unit}; correct the URDF or plan other joints "
+                f"(joints, group)"
             )
 
 
@@ -352,7 +372,7 @@ def _per_joint(what, given, names, default):
         given = default
     values = [given] if np.isscalar(given) else given
     try:
-        limits = np.array([np.nan if value is None else value for value in values])
+        limits = np.array(list(values))
     except (TypeError, ValueError):  # no list, ragged lists
         limits = np.array(None)
     if limits.dtype.kind not in "iuf" or limits.ndim != 1:

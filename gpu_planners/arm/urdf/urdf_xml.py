@@ -5,6 +5,7 @@ strict: it knows the elements that kinematics and collision need and ignores the
 transmissions, plug-ins).
 """
 
+import os
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
@@ -13,11 +14,13 @@ import numpy as np
 from lxml import etree
 
 from ...errors import RobotDescriptionError, shortened, shown
-from ...files import LONGEST_SCALAR
+from ...files import LONGEST_SCALAR, read_file
 from ...ranges import GREATEST_LENGTH
 from ..robot.modified_dh import rotation_about, transform
 
 MOST_ELEMENTS = 2000  # links, joints and collision elements, each
+LEAST_SIZE = 1e-6  # metres: a primitive with a size of 0, a plate or a point, is as thick as this
+XACRO_LEFT_OVER = "xacro:property", "xacro:arg"  # values that xacro would have put in; a macro's call stands for links
 
 
 class JointType(NamedTuple):
@@ -65,7 +68,8 @@ class Joint:
 
     type: of JOINT_TYPES
     T_parent_joint: (4, 4) pose of the joint in the parent link's frame, metres; axis: (3,) unit vector in the joint's
-    limits: (lower, upper), rad or m, None where the URDF gives none; velocity: rad/s or m/s
+    limits: (lower, upper), rad or m, None where the URDF gives none
+    velocity: rad/s or m/s, as MoveIt reads it: without its sign; 0 where the URDF gives none
     mimic: (joint, multiplier, offset) or None; that joint mimics no other, whatever the chain in the file
     """
 
@@ -76,7 +80,7 @@ class Joint:
     T_parent_joint: np.ndarray
     axis: np.ndarray
     limits: tuple[float, float] | None
-    velocity: float | None
+    velocity: float
     mimic: tuple[str, float, float] | None
 
     @property
@@ -94,24 +98,48 @@ class Description:
     joints: dict[str, Joint]
 
 
+def read_xml_file(path: str | os.PathLike, what: str) -> str:
+    """Text of an XML file in UTF-8, or else in Latin-1, as ROS takes any byte in comments and names."""
+    content = read_file(path, f"the {what}", RobotDescriptionError)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        if b"\0" in content:
+            raise RobotDescriptionError(
+                f"the {what} {shown(str(path))} cannot be read: it is not UTF-8 text: {error}"
+            ) from error
+        return content.decode("latin-1")
+
+
 def parse_xml(text: str, what: str) -> etree._Element:
-    """Root element of an XML text; entities, an unexpanded xacro and malformed XML are errors."""
+    """Root element of an XML text, its default namespace dropped; entities, an unexpanded xacro and malformed XML
+    are errors."""
     if "<!ENTITY" in text:  # libxml2 expands them in attributes, to gigabytes
         raise RobotDescriptionError(f"the {what} declares an XML entity (<!ENTITY ...>): write its text out")
     # without huge_tree libxml2 bounds depth and lengths; utf-8 is what str.encode makes, whatever the text declares
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, encoding="utf-8")
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, remove_comments=True, encoding="utf-8", recover=True
+    )
     try:
         root = etree.fromstring(text.encode(), parser)
     except (etree.XMLSyntaxError, UnicodeEncodeError) as error:
         raise RobotDescriptionError(f"the {what} is not well-formed XML: {error}") from error
+    for error in parser.error_log.filter_from_fatals():  # ROS takes undeclared prefixes and <?xml version="0.0"?>, too
+        if error.type_name != "ERR_UNKNOWN_VERSION":
+            raise RobotDescriptionError(
+                f"the {what} is not well-formed XML: {error.message.strip()}, line {error.line}, column {error.column}"
+            )
+    for element in root.iter(etree.Element):
+        namespace, _, name = element.tag.rpartition("}")  # a prefix that is not declared is a part of the name
+        if "xacro" in namespace or name.startswith("xacro:"):
+            if (tag := f"xacro:{name.removeprefix('xacro:')}") not in XACRO_LEFT_OVER:
+                raise RobotDescriptionError(
+                    f"the {what} has <{tag}> in line {element.sourceline}: expand it with xacro first"
+                )
+        elif namespace and element.prefix is None:
+            element.tag = name
     if root.tag != "robot":
         raise RobotDescriptionError(f"the {what}'s root element must be <robot>, got <{root.tag}>")
-    for element in root.iter():
-        if isinstance(element.tag, str) and "xacro" in (etree.QName(element).namespace or ""):
-            raise RobotDescriptionError(
-                f"the {what} has <{element.prefix}:{etree.QName(element).localname}> in line "
-                f"{element.sourceline}: expand it with xacro first"
-            )
     return root
 
 
@@ -197,9 +225,11 @@ def _read_collision(element, what):
                 for key, count in GEOMETRIES[shape.tag].items()
             ]
         )
-        bad = (size <= 0).any()
+        bad = (size < 0).any()
     if bad:
-        raise RobotDescriptionError(f"{what_shape}: sizes must be above 0 (scales not 0), got {size.tolist()}")
+        raise RobotDescriptionError(f"{what_shape}: sizes must be 0 or more (scales not 0), got {size.tolist()}")
+    if shape.tag != "mesh":
+        size = np.maximum(size, LEAST_SIZE)
     return Collision(shape.tag, read_origin(element, f"{what}, collision"), size, filename)
 
 
@@ -237,9 +267,9 @@ def _read_joint(element):
 
 
 def _read_limit(element, kind, what):
-    """((lower, upper) or None, velocity or None); NaN and inverted limits are errors wherever they stand."""
+    """((lower, upper) or None, velocity, 0 without one); NaN and inverted limits are errors wherever they stand."""
     if element is None or not (kind.plannable or kind.loose):
-        return None, None
+        return None, 0.0
     values = {}
     for key in ("lower", "upper", "velocity"):
         text = element.get(key)
@@ -252,10 +282,7 @@ def _read_limit(element, kind, what):
     lower, upper = values["lower"] or 0.0, values["upper"] or 0.0  # the URDF's default is 0
     if kind.limited and lower > upper:
         raise RobotDescriptionError(f"{what}: the lower limit {lower:g} is above the upper limit {upper:g}")
-    far = [limit for limit in (lower, upper) if np.isfinite(limit) and abs(limit) > GREATEST_LENGTH]
-    if kind.slides and far:
-        raise RobotDescriptionError(f"{what}: limits must be within +-{GREATEST_LENGTH:g} m, got {far[0]:g}")
-    return (lower, upper), values["velocity"]
+    return (lower, upper), abs(values["velocity"] or 0.0)
 
 
 def _order_tree(links, joints):
