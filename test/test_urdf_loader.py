@@ -127,6 +127,14 @@ def test_groups(group, joints):
         np.testing.assert_allclose(arm.named_states["up"], [0.5, 0.2])
 
 
+def test_the_tip_is_no_finger():
+    more = links("flange", "tool") + joint("f", "hand", "flange", "fixed") + joint("t", "flange", "tool", "fixed")
+    text = GRIPPER.replace("</robot>", f"{more}</robot>")
+    assert load_urdf(text, joints=["shoulder", "lift"]).tip_link == "tool"
+    assert load_urdf(GRIPPER, joints=["shoulder", "lift"]).tip_link == "hand"
+    assert load_urdf(GRIPPER).tip_link == "left"
+
+
 def test_the_only_group_is_the_default():
     srdf = '<robot name="arm"><group name="g"><joint name="lift"/></group></robot>'
     assert load_urdf(GRIPPER, srdf).joint_names == ("lift",)
@@ -218,7 +226,13 @@ def package(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "name", ["package://my_arm/meshes/box.stl", "meshes/box.stl", "file://{folder}/meshes/box.stl"]
+    "name",
+    [
+        "package://my_arm/meshes/box.stl",
+        "package://my_arm//meshes/box.stl",
+        "meshes/box.stl",
+        "file://{folder}/meshes/box.stl",
+    ],
 )
 def test_meshes_are_found_from_a_file_and_from_text(package, name):
     text = with_shape(f'<mesh filename="{name.format(folder=package)}" scale="0.001 0.001 -0.001"/>')
@@ -239,6 +253,9 @@ def test_meshes_are_found_in_ros_prefixes_and_checkouts(package, tmp_path, monke
     (checkout / "package.xml").write_text("<package><name>my_arm</name></package>")
     (checkout / "arm.urdf").write_text(text)
     assert len(load_urdf(checkout / "arm.urdf").shapes) == 1
+    for folder in (tmp_path, checkout):  # a checkout among others, and itself
+        assert len(load_urdf(text, package_dirs=[folder]).shapes) == 1
+    (checkout / "package.xml").unlink()
     many = [tmp_path / f"folder_{i}" for i in range(9)]
     with pytest.raises(RobotDescriptionError, match="looked for .*folder_4/my_arm/meshes/box.stl and 4 more$"):
         load_urdf(text, package_dirs=many)

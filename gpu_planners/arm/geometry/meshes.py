@@ -33,8 +33,8 @@ def find_mesh(filename: str, base_dir: Path | None, package_dirs: Sequence[str |
 
     base_dir: folder of the URDF file, or None when only its text is known; relative paths start there, or in one
         of package_dirs
-    package_dirs: folders that hold packages, or packages themselves; ROS's AMENT_PREFIX_PATH and ROS_PACKAGE_PATH
-        and the folders above the URDF file are searched after them
+    package_dirs: folders that hold packages, or packages themselves, installed or as source; ROS's AMENT_PREFIX_PATH
+        and ROS_PACKAGE_PATH and the folders above the URDF file are searched, too
     what: the element, for the error text
     """
     package_dirs = [file_path(folder, "a folder of package_dirs", RobotDescriptionError) for folder in package_dirs]
@@ -62,14 +62,19 @@ def find_mesh(filename: str, base_dir: Path | None, package_dirs: Sequence[str |
 def _package_candidates(package, rest, base_dir, package_dirs):
     folders = []
     for directory in package_dirs:
-        folders += [directory / package, *([directory] if directory.name == package else [])]
+        is_package = directory.name == package or _is_source_of(directory, package)
+        folders += [directory / package, *([directory] if is_package else [])]
     folders += [Path(prefix, "share", package) for prefix in _search_path("AMENT_PREFIX_PATH")]
     folders += [Path(prefix, package) for prefix in _search_path("ROS_PACKAGE_PATH")]
     if base_dir:
         above = [Path(base_dir).resolve(), *Path(base_dir).resolve().parents]
         folders += [folder for folder in above if folder.name == package or _is_source_of(folder, package)]
         folders += [folder / package for folder in above if (folder / package).is_dir()]
-    return [folder / rest for folder in filter(os.path.isdir, folders)] or [folder / rest for folder in folders]
+    for directory in package_dirs:
+        sources = [manifest.parent for manifest in sorted(directory.glob("*/package.xml"))]
+        folders += [folder for folder in sources if _is_source_of(folder, package)]
+    inside = rest.lstrip("/")
+    return [folder / inside for folder in filter(os.path.isdir, folders)] or [folder / inside for folder in folders]
 
 
 def _is_file(path):

@@ -417,19 +417,20 @@ def _pieces(name, collision, path, hull_tolerance):
 
 
 def _tip_link(description, semantics, group, kinematics):
-    """The SRDF chain's tip; else the deepest link that is rigid with the last of the deepest planning frames."""
+    """The SRDF chain's tip; else the deepest link that fixed joints join to the last of the deepest planning joints: no
+    finger of a gripper, whose joints are not planned but move."""
     frames, names = kinematics["frames"], kinematics["frame_names"]
     planned = {name for name in names if not description.joints[name].mimic}
     if semantics:
         for name in [group] if group else semantics.groups:
             if name in semantics.tips and set(semantics.groups[name]) == planned:
                 return semantics.tips[name]
-    depth = {description.root: 0}
-    for joint in description.joints.values():
-        depth[joint.child] = depth[joint.parent] + 1
     frame_depth = []
     for frame in frames:
         frame_depth.append(1 + (frame_depth[frame["parent"]] if frame["parent"] >= 0 else 0))
     last = max((f for f in range(len(frames)) if names[f] in planned), key=lambda f: frame_depth[f])
-    rigid = [link for link, f in zip(kinematics["link_names"], kinematics["link_frame"]) if f == last]
-    return max(rigid, key=lambda link: depth[link])
+    depth = {description.joints[names[last]].child: 0}
+    for joint in description.joints.values():
+        if joint.type == "fixed" and joint.parent in depth:
+            depth[joint.child] = depth[joint.parent] + 1
+    return max(depth, key=lambda link: depth[link])

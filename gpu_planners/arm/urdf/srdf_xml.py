@@ -27,7 +27,7 @@ class Semantics:
     def joints_of(self, group: str) -> tuple[str, ...]:
         """Names of the joints that move a group; RobotDescriptionError where it is not there or broken."""
         if group in self.broken:
-            raise RobotDescriptionError(self.broken[group])
+            raise RobotDescriptionError(f"{self.broken[group]}; plan another group, or joints by their names")
         if group not in self.groups:
             known = shortened(", ".join([*self.groups, *self.broken])) or "none"
             raise RobotDescriptionError(f"the SRDF has no group '{group}' (its groups: {known})")
