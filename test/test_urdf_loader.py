@@ -140,6 +140,27 @@ def test_the_only_group_is_the_default():
     assert load_urdf(GRIPPER, srdf).joint_names == ("lift",)
 
 
+def test_what_urdf_1_1_and_1_2_add():
+    """Quaternions, capsules, accelerations: pinocchio with urdfdom 6 reads the first two so."""
+    limit = '<limit lower="-1" upper="2" velocity="1" effort="1" acceleration="5" deceleration="4"/>'
+    capsule = '<collision><geometry><capsule radius="0.1" length="0.4"/></geometry></collision>'
+    text = robot(
+        links("base", "end"),
+        f'<link name="tip">{capsule}</link>',
+        joint("j", "base", "tip", inside=limit, xyz='0 0 1" quat_xyzw="0 0 -1.2 1.6'),
+        joint("k", "tip", "end"),
+    )
+    with pytest.raises(RobotDescriptionError, match="'j', <origin quat_xyzw> needs"):
+        load_urdf(text)
+    text = text.replace('name="arm"', 'name="arm" version="1.2"', 1)
+    arm = load_urdf(text)
+    np.testing.assert_allclose(arm.acceleration, [4, 3])
+    np.testing.assert_allclose(arm.link_poses([0, 0])["tip"][0, :2, 0], [0.28, -0.96], atol=1e-12)
+    assert [shape.kind for shape in arm.shapes] == [ShapeKind.CYLINDER, ShapeKind.SPHERE, ShapeKind.SPHERE]
+    np.testing.assert_allclose([shape.pose[2, 3] - arm.shapes[0].pose[2, 3] for shape in arm.shapes], [0, -0.2, 0.2])
+    np.testing.assert_allclose([shape.half_extents[0] for shape in arm.shapes], 0.1)
+
+
 VARIANTS = """<robot name="arm">
   <virtual_joint name="world_joint" type="planar" parent_frame="odom" child_link="base"/>
   <virtual_joint name="anchor" type="fixed" parent_frame="world" child_link="base"/>
@@ -276,6 +297,7 @@ def test_several_collision_elements_get_names_of_their_own():
 
 PLAIN = robot(links("base", "tip"), joint("j1", "base", "tip"))
 NAN = '<limit lower="nan" upper="1" velocity="1" effort="1"/>'
+NEWER = PLAIN.replace('name="arm"', 'name="arm" version="1.1"')
 
 BAD = {
     "malformed": ("<robot name='x'><link", "well-formed"),
@@ -304,6 +326,8 @@ BAD = {
     "undeclared xacro": ('<robot name="x"><xacro:arm/></robot>', "xacro:arm"),
     "zero axis": (robot(links("a", "b"), joint("j", "a", "b", axis="0 0 0")), "'j'.*axis"),
     "nan axis": (robot(links("a", "b"), joint("j", "a", "b", axis="0 nan 1")), "'j'.*axis"),
+    "zero quaternion": (NEWER.replace('xyz="0 0 1"', 'quat_xyzw="0 0 0 0"', 1), "'j1'.*quaternion is zero"),
+    "two rotations": (NEWER.replace('xyz="0 0 1"', 'rpy="0 0 0" quat_xyzw="0 0 0 1"', 1), "'j1'.*either rpy"),
     "bad origin": (robot(links("a", "b"), joint("j", "a", "b", xyz="0 0")), "'j'.*origin xyz"),
     "mimics unknown": (robot(links("a", "b"), joint("j", "a", "b", inside=LIMIT + '<mimic joint="k"/>')), "'k'"),
     "mimics itself": (robot(links("a", "b"), joint("j", "a", "b", inside=LIMIT + '<mimic joint="j"/>')), "'j'.*itself"),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..urdf.loader import DEFAULT_ACCELERATION_TIME, planning_joints, speed_limits
+from ..urdf.loader import acceleration_limits, planning_joints, speed_limits
 from ..urdf.srdf_xml import read_srdf
 from ..urdf.urdf_xml import read_urdf
 
@@ -46,11 +46,12 @@ def read_joints(urdf: str, names: Sequence[str] = (), group: str = "", srdf: str
     ]
     limits = [joint.limits if joint.kind.limited and joint.limits else (-np.inf, np.inf) for joint in joints]
     velocity = np.array(speed_limits(joints))
+    acceleration = np.array(acceleration_limits(joints, velocity))
     return Joints(
         tuple(joint.name for joint in joints),
         np.array([low for low, _ in limits]),
         np.array([high for _, high in limits]),
         velocity,
-        velocity / DEFAULT_ACCELERATION_TIME,
+        acceleration,
         dict(semantics.states) if semantics else {},
     )

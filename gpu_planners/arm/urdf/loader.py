@@ -32,11 +32,23 @@ log = logging.getLogger(__name__)
 GREATEST_ANGLE = 1e4  # rad, where full turns cannot be left out; single precision is off by 5e-4 rad there
 BLANK = "\ufeff \t\r\n"
 DEFAULT_VELOCITY = 1.0  # rad/s or m/s where a URDF gives none, as MoveIt's timing has it
-DEFAULT_ACCELERATION_TIME = 0.5  # s to full speed where no acceleration is given; a URDF has no such limit
+DEFAULT_ACCELERATION_TIME = 0.5  # s to full speed where no acceleration is given; URDFs before 1.2 have no such limit
+
+
+def _capsule(name, size):
+    """A cylinder and the spheres at its ends."""
+    ends = (transform(p=np.array([0, 0, z])) for z in (-size[1] / 2, size[1] / 2))
+    return [
+        ConvexShape.cylinder(f"{name}#0", size[0], size[1], np.eye(4)),
+        *(ConvexShape.sphere(f"{name}#{i}", size[0], pose) for i, pose in enumerate(ends, 1)),
+    ]
+
+
 PRIMITIVES = {  # collision geometries of a URDF, by name and size
-    "box": lambda name, size: ConvexShape.box(name, size, np.eye(4)),
-    "cylinder": lambda name, size: ConvexShape.cylinder(name, size[0], size[1], np.eye(4)),
-    "sphere": lambda name, size: ConvexShape.sphere(name, size[0], np.eye(4)),
+    "box": lambda name, size: [ConvexShape.box(name, size, np.eye(4))],
+    "cylinder": lambda name, size: [ConvexShape.cylinder(name, size[0], size[1], np.eye(4))],
+    "capsule": _capsule,
+    "sphere": lambda name, size: [ConvexShape.sphere(name, size[0], np.eye(4))],
 }
 
 
@@ -60,7 +72,7 @@ def load_urdf(
     fixed: {joint: value} of joints that are not planned, rad or m; others stay at 0, or at the limit nearest to 0
     group: an SRDF group that gives the planning joints
     velocity, acceleration: {joint: limit}, (dof,) or one number; default: the URDF's velocity, or 1 rad/s or m/s with
-        a warning where it has none or 0, and the acceleration that reaches it in 0.5 s
+        a warning where it has none or 0, and the acceleration of URDF 1.2, or one that reaches the velocity in 0.5 s
     hull_tolerance: a collision mesh becomes one convex hull unless the hull's surface sticks out from the mesh by more
         than this, metres; then it is cut into several; inf: always one hull
     Raises RobotDescriptionError that names the element.
@@ -320,7 +332,7 @@ def _limits(description, names, kinematics, velocity, acceleration):
             )
     _check_values(kinematics, np.maximum(np.abs(lower), np.abs(upper)), periodic)
     speed = _per_joint("velocity", velocity, names, speed_limits(joints, velocity))
-    reach = _per_joint("acceleration", acceleration, names, speed / DEFAULT_ACCELERATION_TIME)
+    reach = _per_joint("acceleration", acceleration, names, acceleration_limits(joints, speed))
     return {
         "lower": lower,
         "upper": upper,
@@ -345,6 +357,11 @@ def speed_limits(joints: Sequence[Joint], given: Any = None) -> list[float]:
             DEFAULT_VELOCITY,
         )
     return [joint.velocity or DEFAULT_VELOCITY for joint in joints]
+
+
+def acceleration_limits(joints: Sequence[Joint], speed: ArrayLike) -> list[float]:
+    """The joints' acceleration limits, rad/s^2 or m/s^2: of the URDF, or what reaches `speed` in 0.5 s."""
+    return [joint.acceleration or v / DEFAULT_ACCELERATION_TIME for joint, v in zip(joints, np.asarray(speed))]
 
 
 def _check_values(kinematics, farthest, periodic):
@@ -413,7 +430,7 @@ def _build_shapes(description, kinematics, base_dir, package_dirs, hull_toleranc
 def _pieces(name, collision, path, hull_tolerance):
     if collision.kind == "mesh":
         return convex_pieces(name, load_mesh(name, path, collision.size), np.eye(4), hull_tolerance)
-    return [PRIMITIVES[collision.kind](name, collision.size)]
+    return PRIMITIVES[collision.kind](name, collision.size)
 
 
 def _tip_link(description, semantics, group, kinematics):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from lxml import etree
+from scipy.spatial.transform import Rotation
 
 from ...errors import RobotDescriptionError, shortened, shown
 from ...files import LONGEST_SCALAR, read_file
@@ -46,7 +47,13 @@ JOINT_TYPES = {
 }
 PLANNABLE = tuple(name for name, kind in JOINT_TYPES.items() if kind.plannable)
 # attributes of the collision geometries and how many numbers each holds; a mesh names a file besides
-GEOMETRIES = {"box": {"size": 3}, "cylinder": {"radius": 1, "length": 1}, "sphere": {"radius": 1}, "mesh": {"scale": 3}}
+GEOMETRIES = {
+    "box": {"size": 3},
+    "cylinder": {"radius": 1, "length": 1},
+    "capsule": {"radius": 1, "length": 1},
+    "sphere": {"radius": 1},
+    "mesh": {"scale": 3},
+}
 
 
 @dataclass(frozen=True)
@@ -69,7 +76,8 @@ class Joint:
     type: of JOINT_TYPES
     T_parent_joint: (4, 4) pose of the joint in the parent link's frame, metres; axis: (3,) unit vector in the joint's
     limits: (lower, upper), rad or m, None where the URDF gives none
-    velocity: rad/s or m/s, as MoveIt reads it: without its sign; 0 where the URDF gives none
+    velocity, acceleration: per s, per s^2, without their signs as MoveIt reads them; 0 where the URDF gives none;
+        acceleration: the smaller one of URDF 1.2's acceleration and deceleration
     mimic: (joint, multiplier, offset) or None; that joint mimics no other, whatever the chain in the file
     """
 
@@ -81,6 +89,7 @@ class Joint:
     axis: np.ndarray
     limits: tuple[float, float] | None
     velocity: float
+    acceleration: float
     mimic: tuple[str, float, float] | None
 
     @property
@@ -184,11 +193,19 @@ def read_origin(element: etree._Element, what: str) -> np.ndarray:
     origin = element.find("origin")
     if origin is None:
         return np.eye(4)
+    position = numbers(origin.get("xyz", "0 0 0"), 3, f"{what}, <origin xyz>", GREATEST_LENGTH)
+    if (quaternion := origin.get("quat_xyzw")) is not None:  # since URDF 1.1
+        if origin.get("rpy") is not None:
+            raise RobotDescriptionError(f"{what}, <origin>: give either rpy or quat_xyzw, not both")
+        if element.getroottree().getroot().get("version", "1.0") == "1.0":
+            raise RobotDescriptionError(f'{what}, <origin quat_xyzw> needs <robot version="1.1">: else ROS skips it')
+        q = numbers(quaternion, 4, f"{what}, <origin quat_xyzw>", 1e6)
+        if np.abs(q).max() < 1e-6:
+            raise RobotDescriptionError(f"{what}, <origin quat_xyzw>: the quaternion is zero")
+        return transform(Rotation.from_quat(q).as_matrix(), position)
     x, y, z = numbers(origin.get("rpy", "0 0 0"), 3, f"{what}, <origin rpy>")
     about = [rotation_about(axis, angle) for axis, angle in zip(np.eye(3), (x, y, z))]
-    return transform(
-        about[2] @ about[1] @ about[0], numbers(origin.get("xyz", "0 0 0"), 3, f"{what}, <origin xyz>", GREATEST_LENGTH)
-    )
+    return transform(about[2] @ about[1] @ about[0], position)
 
 
 def _required(element, attribute, what):
@@ -253,7 +270,7 @@ def _read_joint(element):
             raise RobotDescriptionError(f"{what}: the <axis> is zero")
         axis = axis / np.abs(axis).max()  # first, so that no square overflows
         axis = axis / np.linalg.norm(axis)
-    limits, velocity = _read_limit(element.find("limit"), kind, what)
+    limits, velocity, acceleration = _read_limit(element.find("limit"), kind, what)
     mimic = element.find("mimic") if kind.plannable else None
     if mimic is not None:
         mimic = (
@@ -263,15 +280,16 @@ def _read_joint(element):
                 for key, default in (("multiplier", "1"), ("offset", "0"))
             ),
         )
-    return Joint(name, element.get("type"), *ends, read_origin(element, what), axis, limits, velocity, mimic)
+    origin = read_origin(element, what)
+    return Joint(name, element.get("type"), *ends, origin, axis, limits, velocity, acceleration, mimic)
 
 
 def _read_limit(element, kind, what):
-    """((lower, upper) or None, velocity, 0 without one); NaN and inverted limits are errors wherever they stand."""
+    """((lower, upper) or None, velocity, acceleration; 0 without one). NaN and inverted limits are always errors."""
     if element is None or not (kind.plannable or kind.loose):
-        return None, 0.0
+        return None, 0.0, 0.0
     values = {}
-    for key in ("lower", "upper", "velocity"):
+    for key in ("lower", "upper", "velocity", "acceleration", "deceleration"):
         text = element.get(key)
         try:
             values[key] = None if text is None else float(text)
@@ -282,7 +300,8 @@ def _read_limit(element, kind, what):
     lower, upper = values["lower"] or 0.0, values["upper"] or 0.0  # the URDF's default is 0
     if kind.limited and lower > upper:
         raise RobotDescriptionError(f"{what}: the lower limit {lower:g} is above the upper limit {upper:g}")
-    return (lower, upper), abs(values["velocity"] or 0.0)
+    reach = [abs(values[key]) for key in ("acceleration", "deceleration") if values[key]]
+    return (lower, upper), abs(values["velocity"] or 0.0), min(reach, default=0.0)
 
 
 def _order_tree(links, joints):
