@@ -45,7 +45,7 @@ def read_joints(urdf: str, names: Sequence[str] = (), group: str = "", srdf: str
         description.joints[name] for name in planning_joints(description, semantics, names or None, group or None)
     ]
     limits = [joint.limits if joint.kind.limited and joint.limits else (-np.inf, np.inf) for joint in joints]
-    velocity = np.array(speed_limits(joints))
+    velocity = np.array(speed_limits(description.name, joints))
     acceleration = np.array(acceleration_limits(joints, velocity))
     return Joints(
         tuple(joint.name for joint in joints),

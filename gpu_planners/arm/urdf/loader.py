@@ -5,6 +5,7 @@ Every other joint is frozen, its transform becomes part of the constant transfor
 limits and the limits of mimicking joints are not used; the position limits of planning joints are.
 """
 
+import functools
 import logging
 import os
 from collections.abc import Mapping, Sequence
@@ -331,7 +332,7 @@ def _limits(description, names, kinematics, velocity, acceleration):
                 f"upper one, got {lower[i]:g} and {upper[i]:g}; correct the URDF or plan other joints (joints, group)"
             )
     _check_values(kinematics, np.maximum(np.abs(lower), np.abs(upper)), periodic)
-    speed = _per_joint("velocity", velocity, names, speed_limits(joints, velocity))
+    speed = _per_joint("velocity", velocity, names, speed_limits(description.name, joints, velocity))
     reach = _per_joint("acceleration", acceleration, names, acceleration_limits(joints, speed))
     return {
         "lower": lower,
@@ -342,21 +343,25 @@ def _limits(description, names, kinematics, velocity, acceleration):
     }
 
 
-def speed_limits(joints: Sequence[Joint], given: Any = None) -> list[float]:
+def speed_limits(robot: str, joints: Sequence[Joint], given: Any = None) -> list[float]:
     """The joints' velocity limits, rad/s or m/s: of the URDF, or DEFAULT_VELOCITY where it has none or 0.
 
-    given: the caller's own; joints that have one there are not warned about
+    robot: its name; given: the caller's own limits; joints that have one there are not warned about
     """
     own = given if isinstance(given, Mapping) else {}
     unlimited = [joint.name for joint in joints if not joint.velocity and joint.name not in own]
     if unlimited and (given is None or own is given):
-        log.warning(
-            "the URDF gives no velocity limit, or 0, for %s: %g rad/s or m/s is assumed; correct the URDF, "
-            "or give load_urdf a velocity",
-            shortened(", ".join(unlimited)),
-            DEFAULT_VELOCITY,
+        _warn_once(
+            f"the URDF of '{robot}' gives no velocity limit, or 0, for {shortened(', '.join(unlimited))}: "
+            f"{DEFAULT_VELOCITY:g} rad/s or m/s is assumed; correct the URDF, or give load_urdf a velocity"
         )
     return [joint.velocity or DEFAULT_VELOCITY for joint in joints]
+
+
+@functools.lru_cache(maxsize=100)
+def _warn_once(text):
+    """A node loads its robot again whenever a joint that is not planned has moved."""
+    log.warning("%s", text)
 
 
 def acceleration_limits(joints: Sequence[Joint], speed: ArrayLike) -> list[float]:
