@@ -141,6 +141,19 @@ def test_the_only_group_is_the_default():
     assert load_urdf(GRIPPER, srdf).joint_names == ("lift",)
 
 
+def test_links_that_are_only_seen_are_told(caplog):
+    seen = '<link name="{}"><visual><geometry><box size="1 1 1"/></geometry></visual></link>'
+    text = robot(
+        seen.format("floor"),
+        seen.format("ghost"),
+        links("end"),
+        joint("j", "floor", "ghost"),
+        joint("k", "ghost", "end"),
+    )
+    load_urdf(text)
+    assert "no collision geometry" in caplog.text and caplog.text.rstrip().endswith("nothing: ghost")
+
+
 def test_what_urdf_1_1_and_1_2_add():
     """Quaternions, capsules, accelerations: pinocchio with urdfdom 6 reads the first two so."""
     limit = '<limit lower="-1" upper="2" velocity="1" effort="1" acceleration="5" deceleration="4"/>'

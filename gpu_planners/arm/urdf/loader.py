@@ -94,6 +94,12 @@ def load_urdf(
     limits = _limits(description, names, kinematics, velocity, acceleration)
     # meshes last, since they take longest
     shapes, shape_link = _build_shapes(description, kinematics, base_dir, package_dirs, hull_tolerance)
+    frame_of = dict(zip(kinematics["link_names"], kinematics["link_frame"]))
+    if unseen := [link for link in description.only_seen if frame_of[link] >= 0]:
+        _warn_once(
+            f"the URDF of '{description.name}' has links that move with a visual, but no collision geometry, so they "
+            f"collide with nothing: {shortened(', '.join(unseen))}"
+        )
     adjacent = {frozenset((joint.parent, joint.child)) for joint in description.joints.values()}
     pairs, disabled_pairs = candidate_pairs(
         kinematics["link_names"],

@@ -99,12 +99,16 @@ class Joint:
 
 @dataclass(frozen=True)
 class Description:
-    """A checked URDF: links {name: collisions}, joints {name: Joint} parents before children, depth first."""
+    """A checked URDF: links {name: collisions}, joints {name: Joint} parents before children, depth first.
+
+    only_seen: names of links with a visual and without a collision element
+    """
 
     name: str
     root: str
     links: dict[str, tuple[Collision, ...]]
     joints: dict[str, Joint]
+    only_seen: tuple[str, ...]
 
 
 def read_xml_file(path: str | os.PathLike, what: str) -> str:
@@ -158,12 +162,14 @@ def read_urdf(text: str) -> Description:
     for path in ("link", "joint", "link/collision"):
         if (count := len(root.findall(path))) > MOST_ELEMENTS:
             raise RobotDescriptionError(f"the URDF has {count} elements {path}; allowed: {MOST_ELEMENTS}")
-    links, joints = {}, {}
+    links, joints, only_seen = {}, {}, []
     for element in root.findall("link"):
         name = _required(element, "name", "a <link>")
         if name in links:
             raise RobotDescriptionError(f"link '{name}' is defined twice")
         links[name] = tuple(_read_collision(child, f"link '{name}'") for child in element.findall("collision"))
+        if not links[name] and element.find("visual") is not None:
+            only_seen.append(name)
     for element in root.findall("joint"):
         joint = _read_joint(element)
         if joint.name in joints:
@@ -172,7 +178,8 @@ def read_urdf(text: str) -> Description:
     if not links:
         raise RobotDescriptionError("the URDF has no link")
     root_link, ordered = _order_tree(links, joints)
-    return Description(root.get("name", "robot"), root_link, links, _with_mimic_leaders(ordered))
+    joints = _with_mimic_leaders(ordered)
+    return Description(root.get("name", "robot"), root_link, links, joints, tuple(only_seen))
 
 
 def numbers(text: str, count: int, what: str, greatest: float = np.inf) -> np.ndarray:
