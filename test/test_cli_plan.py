@@ -171,6 +171,8 @@ GOOD = ("--start", *words(START), "--goal", *words(GOAL))
         (("--goal", *words(GOAL)), 2, "no start"),
         (("--start", *words(START)), 2, "0 goals"),
         (("--start", "0.2", "0", "--goal", *words(GOAL)), 2, "2 values"),
+        (("--start", "-0.2,.5,-1e-3", "--goal", *words(GOAL)), 2, "3 values"),
+        (("--start", "-1e-3", "-.5", "--goal", *words(GOAL)), 2, "2 values"),
         (("--start", "home", "--goal", *words(GOAL)), 2, "'home'"),
         (("--start=0,0,0,0,0,nan", "--goal", *words(GOAL)), 2, "wrist_roll is nan"),
         (("--start", "down=0.3", "--goal", *words(GOAL)), 2, "lacks along_x"),

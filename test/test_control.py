@@ -130,5 +130,6 @@ def test_joints_of_a_urdf():
     assert read_joints(URDF, ["slide"]).names == ("slide",)
     srdf = '<robot name="two"><group name="lift"><joint name="slide"/></group></robot>'
     assert read_joints(URDF, srdf=srdf).names == ("slide",) == read_joints(URDF, group="lift", srdf=srdf).names
+    assert read_joints(URDF.replace('velocity="2"', 'velocity="0"')).velocity.tolist() == [1.0, 1.0]
     with pytest.raises(RobotDescriptionError, match="follower"):
         read_joints(URDF, ["follower"])

@@ -65,6 +65,11 @@ def dae(old, new, after="<float_array"):
     return "dae", (text[:start] + new + text[start + len(old) :]).encode()
 
 
+def test_comments_in_collada_are_skipped(tmp_path):
+    plain = exported("dae")
+    assert len(load(tmp_path, "dae", plain.replace(b"<color", b"<!-- grey --><color")).faces) == 12
+
+
 DAMAGED = {
     "dae nan": dae("0.5", "nan"),
     "dae inf": dae("0.5", "inf"),

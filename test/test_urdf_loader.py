@@ -86,6 +86,27 @@ def test_limits_velocity_and_acceleration():
     np.testing.assert_allclose(arm.acceleration, [7, 7])
 
 
+def test_a_joint_without_a_velocity_is_planned_and_told(caplog):
+    zero, negative = '<limit velocity="0" upper="1"/>', '<limit velocity="-3" upper="1"/>'
+    text = robot(
+        links("a", "b", "c", "d", "e"),
+        joint("zero", "a", "b", inside=zero),
+        joint("none", "b", "c", inside='<limit upper="1"/>'),
+        joint("turn", "c", "d", "continuous", ""),
+        joint("negative", "d", "e", inside=negative),
+    )
+    arm = load_urdf(text)
+    np.testing.assert_allclose(arm.velocity, [1, 1, 1, 3])
+    np.testing.assert_allclose(arm.acceleration, [2, 2, 2, 6])
+    assert "no velocity limit, or 0, for zero, none, turn: 1 rad/s" in caplog.text
+    caplog.clear()
+    load_urdf(text)  # is told once
+    np.testing.assert_allclose(load_urdf(text, velocity={"zero": 2, "none": 2, "turn": 2}).velocity, [2, 2, 2, 3])
+    load_urdf(text, velocity=2)
+    load_urdf(text, joints=["negative"])
+    assert not caplog.text
+
+
 SRDF = """<robot name="arm">
   <group name="arm"><chain base_link="base" tip_link="hand"/></group>
   <group name="fingers"><link name="left"/><joint name="follow"/></group>
@@ -107,9 +128,115 @@ def test_groups(group, joints):
         np.testing.assert_allclose(arm.named_states["up"], [0.5, 0.2])
 
 
+def test_the_tip_is_no_finger():
+    more = links("flange", "tool") + joint("f", "hand", "flange", "fixed") + joint("t", "flange", "tool", "fixed")
+    text = GRIPPER.replace("</robot>", f"{more}</robot>")
+    assert load_urdf(text, joints=["shoulder", "lift"]).tip_link == "tool"
+    assert load_urdf(GRIPPER, joints=["shoulder", "lift"]).tip_link == "hand"
+    assert load_urdf(GRIPPER).tip_link == "left"
+
+
 def test_the_only_group_is_the_default():
     srdf = '<robot name="arm"><group name="g"><joint name="lift"/></group></robot>'
     assert load_urdf(GRIPPER, srdf).joint_names == ("lift",)
+
+
+def test_links_that_are_only_seen_are_told(caplog):
+    seen = '<link name="{}"><visual><geometry><box size="1 1 1"/></geometry></visual></link>'
+    text = robot(
+        seen.format("floor"),
+        seen.format("ghost"),
+        links("end"),
+        joint("j", "floor", "ghost"),
+        joint("k", "ghost", "end"),
+    )
+    load_urdf(text)
+    assert "no collision geometry" in caplog.text and caplog.text.rstrip().endswith("nothing: ghost")
+
+
+def test_what_urdf_1_1_and_1_2_add():
+    """Quaternions, capsules, accelerations: pinocchio with urdfdom 6 reads the first two so."""
+    limit = '<limit lower="-1" upper="2" velocity="1" effort="1" acceleration="5" deceleration="4"/>'
+    capsule = '<collision><geometry><capsule radius="0.1" length="0.4"/></geometry></collision>'
+    text = robot(
+        links("base", "end"),
+        f'<link name="tip">{capsule}</link>',
+        joint("j", "base", "tip", inside=limit, xyz='0 0 1" quat_xyzw="0 0 -1.2 1.6'),
+        joint("k", "tip", "end"),
+    )
+    with pytest.raises(RobotDescriptionError, match="'j', <origin quat_xyzw> needs"):
+        load_urdf(text)
+    text = text.replace('name="arm"', 'name="arm" version="1.2"', 1)
+    arm = load_urdf(text)
+    np.testing.assert_allclose(arm.acceleration, [4, 3])
+    np.testing.assert_allclose(arm.link_poses([0, 0])["tip"][0, :2, 0], [0.28, -0.96], atol=1e-12)
+    assert [shape.kind for shape in arm.shapes] == [ShapeKind.CYLINDER, ShapeKind.SPHERE, ShapeKind.SPHERE]
+    np.testing.assert_allclose([shape.pose[2, 3] - arm.shapes[0].pose[2, 3] for shape in arm.shapes], [0, -0.2, 0.2])
+    np.testing.assert_allclose([shape.half_extents[0] for shape in arm.shapes], 0.1)
+
+
+VARIANTS = """<robot name="arm">
+  <virtual_joint name="world_joint" type="planar" parent_frame="odom" child_link="base"/>
+  <virtual_joint name="anchor" type="fixed" parent_frame="world" child_link="base"/>
+  <group name="arm"><joint name="anchor"/><chain base_link="base" tip_link="hand"/></group>
+  <group name="base"><joint name="world_joint"/></group>
+  <group name="body"><group name="base"/><group name="arm"/></group>
+  <group name="wheel"><joint name="spin"/></group>
+  <group name="foot"><link name="sole"/></group>
+  <group name="lost"><group name="legs"/></group>
+  <group name="fingers"><chain base_link="left" tip_link="right"/></group>
+  <disable_collisions link1="sole" link2="base"/>
+</robot>"""
+
+
+def test_a_group_is_judged_only_where_it_is_planned():
+    assert load_urdf(GRIPPER, VARIANTS, group="arm").joint_names == ("shoulder", "lift")
+    assert load_urdf(GRIPPER, VARIANTS, group="fingers").joint_names == ("grip",)  # from one branch to another
+    for group, words in {
+        "base": "'world_joint', which is virtual and planar",
+        "body": "'body' holds 'base'.*'world_joint'",
+        "wheel": "'spin', which the URDF does not have",
+        "foot": "'sole', which the URDF does not have",
+        "lost": "no group 'legs'",
+        "head": "no group 'head'.*arm, fingers, base",
+    }.items():
+        with pytest.raises(RobotDescriptionError, match=words):
+            load_urdf(GRIPPER, VARIANTS, group=group)
+
+
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        ('version="1.0"', 'version="0.0"'),
+        ("<robot ", '<robot xmlns="http://drake.mit.edu" '),
+        ("</robot>", "<sensor:camera sensor:rate='1'><interface:x/></sensor:camera></robot>"),
+        ("</robot>", '<xacro:property name="w" value="1"/></robot>'),
+        ("</robot>", '<x:arg xmlns:x="http://www.ros.org/wiki/xacro" name="w" default="1"/></robot>'),
+        ("<robot", "<!DOCTYPE robot>\r\n<?pi?><robot"),
+    ],
+)
+def test_what_else_ros_reads_is_read(old, new):
+    assert load_urdf(PLAIN.replace(old, new, 1)).joint_names == ("j1",)
+
+
+def test_latin_1_is_read(tmp_path):
+    (tmp_path / "arm.urdf").write_bytes(PLAIN.replace("<link", "<!-- größer --><link", 1).encode("latin-1"))
+    assert load_urdf(tmp_path / "arm.urdf").joint_names == ("j1",)
+
+
+def test_far_limits_of_a_joint_that_is_not_planned():
+    base = joint("rail", "world", "base", "prismatic", '<limit lower="-999999" upper="999999" velocity="1"/>')
+    text = robot(links("world", "base", "tip"), base, joint("j1", "base", "tip"))
+    assert load_urdf(text, joints=["j1"]).other_joints == {"rail": (-999999, 999999)}
+
+
+def test_sizes_of_0_are_thin():
+    for geometry, extents in {
+        '<box size="0.2 0 0.6"/>': [0.1, 5e-7, 0.3],
+        '<sphere radius="0"/>': [1e-6] * 3,
+        '<cylinder radius="0.1" length="0"/>': [0.1, 0.1, 5e-7],
+    }.items():
+        np.testing.assert_allclose(load_urdf(with_shape(geometry)).shapes[0].half_extents, extents)
 
 
 def test_primitives_keep_their_kind_and_place():
@@ -134,7 +261,13 @@ def package(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "name", ["package://my_arm/meshes/box.stl", "meshes/box.stl", "file://{folder}/meshes/box.stl"]
+    "name",
+    [
+        "package://my_arm/meshes/box.stl",
+        "package://my_arm//meshes/box.stl",
+        "meshes/box.stl",
+        "file://{folder}/meshes/box.stl",
+    ],
 )
 def test_meshes_are_found_from_a_file_and_from_text(package, name):
     text = with_shape(f'<mesh filename="{name.format(folder=package)}" scale="0.001 0.001 -0.001"/>')
@@ -155,6 +288,15 @@ def test_meshes_are_found_in_ros_prefixes_and_checkouts(package, tmp_path, monke
     (checkout / "package.xml").write_text("<package><name>my_arm</name></package>")
     (checkout / "arm.urdf").write_text(text)
     assert len(load_urdf(checkout / "arm.urdf").shapes) == 1
+    for folder in (tmp_path, checkout):  # a checkout among others, and itself
+        assert len(load_urdf(text, package_dirs=[folder]).shapes) == 1
+    (checkout / "package.xml").unlink()
+    many = [tmp_path / f"folder_{i}" for i in range(9)]
+    with pytest.raises(RobotDescriptionError, match="looked for .*folder_4/my_arm/meshes/box.stl and 4 more$"):
+        load_urdf(text, package_dirs=many)
+    (many[8] / "my_arm").mkdir(parents=True)
+    with pytest.raises(RobotDescriptionError, match="looked for [^,]*folder_8/my_arm/meshes/box.stl$"):
+        load_urdf(text, package_dirs=many)
 
 
 def test_several_collision_elements_get_names_of_their_own():
@@ -169,6 +311,7 @@ def test_several_collision_elements_get_names_of_their_own():
 
 PLAIN = robot(links("base", "tip"), joint("j1", "base", "tip"))
 NAN = '<limit lower="nan" upper="1" velocity="1" effort="1"/>'
+NEWER = PLAIN.replace('name="arm"', 'name="arm" version="1.1"')
 
 BAD = {
     "malformed": ("<robot name='x'><link", "well-formed"),
@@ -190,9 +333,15 @@ BAD = {
     "inverted limits": (robot(links("a", "b"), joint("j", "a", "b", inside=NAN.replace("nan", "3"))), "'j'.*3.*above"),
     "empty limits": (robot(links("a", "b"), joint("j", "a", "b", inside=NAN.replace("nan", "1"))), "1 and 1"),
     "no limit": (robot(links("a", "b"), joint("j", "a", "b", inside="")), "'j'.*no <limit>"),
-    "no velocity": (robot(links("a", "b"), joint("j", "a", "b", inside='<limit upper="1"/>')), "'j'.*velocity"),
+    "infinite velocity": (
+        robot(links("a", "b"), joint("j", "a", "b", inside='<limit upper="1" velocity="inf"/>')),
+        "'j'.*velocity",
+    ),
+    "undeclared xacro": ('<robot name="x"><xacro:arm/></robot>', "xacro:arm"),
     "zero axis": (robot(links("a", "b"), joint("j", "a", "b", axis="0 0 0")), "'j'.*axis"),
     "nan axis": (robot(links("a", "b"), joint("j", "a", "b", axis="0 nan 1")), "'j'.*axis"),
+    "zero quaternion": (NEWER.replace('xyz="0 0 1"', 'quat_xyzw="0 0 0 0"', 1), "'j1'.*quaternion is zero"),
+    "two rotations": (NEWER.replace('xyz="0 0 1"', 'rpy="0 0 0" quat_xyzw="0 0 0 1"', 1), "'j1'.*either rpy"),
     "bad origin": (robot(links("a", "b"), joint("j", "a", "b", xyz="0 0")), "'j'.*origin xyz"),
     "mimics unknown": (robot(links("a", "b"), joint("j", "a", "b", inside=LIMIT + '<mimic joint="k"/>')), "'k'"),
     "mimics itself": (robot(links("a", "b"), joint("j", "a", "b", inside=LIMIT + '<mimic joint="j"/>')), "'j'.*itself"),
@@ -204,7 +353,7 @@ BAD = {
     "mesh scheme": (with_shape('<mesh filename="http://x/y.stl"/>'), "'tip'.*http"),
     "zero scale": (with_shape('<mesh filename="x.stl" scale="0 1 1"/>'), "'tip'.*scales not 0"),
     "no filename": (with_shape("<mesh/>"), "'tip'.*'filename'"),
-    "zero box": (with_shape('<box size="1 0 1"/>'), "'tip'.*box"),
+    "negative box": (with_shape('<box size="1 -1 1"/>'), "'tip'.*box"),
     "negative radius": (with_shape('<sphere radius="-1"/>'), "'tip'.*sphere"),
     "unknown geometry": (with_shape("<torus/>"), "'tip'.*<torus>"),
     "no geometry": (with_shape(""), "'tip'.*nothing"),
@@ -215,7 +364,7 @@ BAD = {
     ),
     "far slide": (
         robot(links("a", "b"), joint("j", "a", "b", "prismatic", NAN.replace("nan", "-1e6"))),
-        "'j'.*within.* m, got -1e",
+        "'j' reaches 1e.06 m.*allowed: 100000 m.*other joints",
     ),
     "far follower": (
         robot(
@@ -277,9 +426,9 @@ BAD_ARGUMENTS = {
     "long acceleration": (dict(acceleration=10**5000), "acceleration must be"),
     "bytes as srdf": (dict(srdf=b"<robot/>"), "SRDF.*path"),
     "bad srdf": (dict(srdf="<robot"), "SRDF"),
-    "srdf link": (dict(srdf=SRDF.replace('tip_link="hand"', 'tip_link="foot"')), "'arm'.*'foot'"),
-    "srdf joint": (dict(srdf=SRDF.replace('name="follow"', 'name="lead"')), "'fingers'.*'lead'"),
-    "srdf group": (dict(srdf=SRDF.replace('group name="arm"/', 'group name="leg"/')), "'leg'"),
+    "srdf link": (dict(srdf=SRDF.replace('tip_link="hand"', 'tip_link="foot"'), group="all"), "'arm'.*'foot'"),
+    "srdf joint": (dict(srdf=SRDF.replace('name="follow"', 'name="lead"'), group="fingers"), "'fingers'.*'lead'"),
+    "srdf group": (dict(srdf=SRDF.replace('group name="arm"/', 'group name="leg"/'), group="all"), "'leg'"),
     "srdf recursion": (dict(srdf=SRDF.replace('group name="arm"/', 'group name="all"/')), "'all' contains itself"),
     "srdf value": (dict(srdf=SRDF.replace('"0.2"', '"x"')), "'up'.*'lift'"),
 }
@@ -312,7 +461,7 @@ def test_cheap_mistakes_are_found_before_meshes_are_read(package, monkeypatch):
     for text, words in (
         (robot(base, links("tip"), joint("j", "base", "tip", inside=NAN.replace("nan", "3"))), "lower limit"),
         (robot(base, links("tip"), joint("j", "base", "tip", inside="")), "no <limit>"),
-        (robot(base, links("tip"), joint("j", "base", "tip", inside='<limit upper="1"/>')), "velocity"),
+        (robot(base, links("tip"), joint("j", "base", "tip", inside='<limit upper="1" velocity="inf"/>')), "velocity"),
         (robot(base, mesh.format("tip", "gone"), joint("j", "base", "tip")), "gone.stl' is missing"),
     ):
         with pytest.raises(RobotDescriptionError, match=words):

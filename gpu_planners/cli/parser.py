@@ -1,6 +1,7 @@
 """The command line of `gpu-planners`. It imports nothing slow, since a shell runs it at each Tab."""
 
 import argparse
+import re
 from pathlib import Path
 
 from .. import __version__
@@ -40,14 +41,20 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _take_negative_lists(parser):
+    """Words like -1,0.5 and -1e-3 are values, no options; argparse only takes single plain numbers for such."""
+    parser._negative_number_matcher = re.compile(r"-\.?\d")
+
+
 def _add_plan(commands):
     parser = commands.add_parser(
         "plan",
         help="plan one motion: robot, scene, start and goals in, timed trajectory out",
         description="Plan one motion of a robot and write it as a timed trajectory.",
         epilog="Joint values are numbers in the order of the planned joints, joint=value pairs, or the name of a "
-        f"state of the SRDF; rad and m. Values may be separated by commas: --start=-1e-3,0.2. {CODES}",
+        f"state of the SRDF; rad and m. Values may be separated by commas: --start -1e-3,0.2. {CODES}",
     )
+    _take_negative_lists(parser)
     _add_robot(parser, optional=False)
     what = parser.add_argument_group("the question")
     what.add_argument("--query", type=_file, metavar="FILE", help="YAML file with `start` and `goals`")
@@ -89,6 +96,7 @@ def _add_view(commands):
         description="Serve an interactive page: give a URDF, or --node, or --map.",
         epilog=CODES,
     )
+    _take_negative_lists(parser)
     _add_robot(parser, optional=True)
     parser.add_argument("--start", nargs="+", metavar="VALUE", help="joint values, or the name of an SRDF state")
     parser.add_argument("--path", type=_file, metavar="FILE", help="a motion to play: .csv, .json, .yaml or .npy")

@@ -11,9 +11,7 @@ import numpy as np
 
 from ..arm import CollisionWorld, RobotModel, load_urdf
 from ..arm.collision.scene_file import fixed_frames, load_scene
-from ..arm.urdf.urdf_xml import read_urdf
-from ..errors import RobotDescriptionError
-from ..files import read_text_file
+from ..arm.urdf.urdf_xml import read_urdf, read_xml_file
 from ..share import example_robots_share
 from .errors import InputError
 
@@ -59,7 +57,7 @@ def tip_of(options: argparse.Namespace, robot: RobotModel) -> str:
 
 def joints_like(urdf: str, patterns: Sequence[str]) -> list[str]:
     """Names of the joints that move and fit one of the patterns, in the order of the tree."""
-    joints = read_urdf(read_text_file(urdf, "URDF", RobotDescriptionError)).joints.values()
+    joints = read_urdf(read_xml_file(urdf, "URDF").lstrip()).joints.values()
     movable = [joint.name for joint in joints if joint.kind.plannable and not joint.mimic]
     words = [word for pattern in patterns for word in pattern.split(",") if word]
     for word in words:

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...errors import RobotDescriptionError
-from ..urdf.loader import DEFAULT_ACCELERATION_TIME, planning_joints
+from ..urdf.loader import acceleration_limits, planning_joints, speed_limits
 from ..urdf.srdf_xml import read_srdf
 from ..urdf.urdf_xml import read_urdf
 
@@ -38,23 +37,21 @@ def read_joints(urdf: str, names: Sequence[str] = (), group: str = "", srdf: str
 
     names: or else `group` of the SRDF, or else its only group, or else all that move and mimic none
     srdf: text of an SRDF; "": none
-    RobotDescriptionError names a joint that is not there, or one without a velocity limit.
+    RobotDescriptionError names a joint that is not there.
     """
     description = read_urdf(urdf)
     semantics = read_srdf(srdf, description) if srdf else None
     joints = [
         description.joints[name] for name in planning_joints(description, semantics, names or None, group or None)
     ]
-    for joint in joints:
-        if not joint.velocity or not joint.velocity > 0:
-            raise RobotDescriptionError(f"joint '{joint.name}' has no velocity limit above 0")
     limits = [joint.limits if joint.kind.limited and joint.limits else (-np.inf, np.inf) for joint in joints]
-    velocity = np.array([joint.velocity for joint in joints], dtype=float)
+    velocity = np.array(speed_limits(description.name, joints))
+    acceleration = np.array(acceleration_limits(joints, velocity))
     return Joints(
         tuple(joint.name for joint in joints),
         np.array([low for low, _ in limits]),
         np.array([high for _, high in limits]),
         velocity,
-        velocity / DEFAULT_ACCELERATION_TIME,
+        acceleration,
         dict(semantics.states) if semantics else {},
     )

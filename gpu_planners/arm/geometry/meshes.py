@@ -19,6 +19,7 @@ from ...files import file_path, read_file
 from .shapes import check_lengths
 
 FORMATS = "stl", "obj", "ply", "dae", "off", "glb"  # no archives, and nothing that names further files
+MOST_TOLD = 5  # paths of a mesh that is missing
 MOST_MESH_BYTES = 64 * 2**20
 MOST_TRIANGLES = 200_000  # of a mesh: to cut it into pieces takes up to two minutes and 0.8 GB
 HEADER_COUNT = {"ply": rb"element\s+face\s+(\d{1,18})", "off": rb"OFF\s+\d+\s+(\d{1,18})"}
@@ -32,8 +33,8 @@ def find_mesh(filename: str, base_dir: Path | None, package_dirs: Sequence[str |
 
     base_dir: folder of the URDF file, or None when only its text is known; relative paths start there, or in one
         of package_dirs
-    package_dirs: folders that hold packages, or packages themselves; ROS's AMENT_PREFIX_PATH and ROS_PACKAGE_PATH
-        and the folders above the URDF file are searched after them
+    package_dirs: folders that hold packages, or packages themselves, installed or as source; ROS's AMENT_PREFIX_PATH
+        and ROS_PACKAGE_PATH and the folders above the URDF file are searched, too
     what: the element, for the error text
     """
     package_dirs = [file_path(folder, "a folder of package_dirs", RobotDescriptionError) for folder in package_dirs]
@@ -53,21 +54,27 @@ def find_mesh(filename: str, base_dir: Path | None, package_dirs: Sequence[str |
     for candidate in candidates:
         if _is_file(candidate):
             return candidate
-    tried = ", ".join(map(str, candidates)) or "nowhere: give package_dirs"
-    raise RobotDescriptionError(f"{what}: mesh '{filename}' is missing; looked for {tried}")
+    tried = ", ".join(map(str, candidates[:MOST_TOLD])) or "nothing: give package_dirs"
+    more = f" and {len(candidates) - MOST_TOLD} more" if len(candidates) > MOST_TOLD else ""
+    raise RobotDescriptionError(f"{what}: mesh '{filename}' is missing; looked for {tried}{more}")
 
 
 def _package_candidates(package, rest, base_dir, package_dirs):
     folders = []
     for directory in package_dirs:
-        folders += [directory / package, *([directory] if directory.name == package else [])]
+        is_package = directory.name == package or _is_source_of(directory, package)
+        folders += [directory / package, *([directory] if is_package else [])]
     folders += [Path(prefix, "share", package) for prefix in _search_path("AMENT_PREFIX_PATH")]
     folders += [Path(prefix, package) for prefix in _search_path("ROS_PACKAGE_PATH")]
     if base_dir:
         above = [Path(base_dir).resolve(), *Path(base_dir).resolve().parents]
         folders += [folder for folder in above if folder.name == package or _is_source_of(folder, package)]
         folders += [folder / package for folder in above if (folder / package).is_dir()]
-    return [folder / rest for folder in folders]
+    for directory in package_dirs:
+        sources = [manifest.parent for manifest in sorted(directory.glob("*/package.xml"))]
+        folders += [folder for folder in sources if _is_source_of(folder, package)]
+    inside = rest.lstrip("/")
+    return [folder / inside for folder in filter(os.path.isdir, folders)] or [folder / inside for folder in folders]
 
 
 def _is_file(path):
@@ -134,7 +141,7 @@ def _read(name, content, kind):
     if kind == "obj" and (line := RELATIVE_FACE.search(content)):
         raise ValueError(f"a face counts its vertices backwards or from 0: {line.group().decode(errors='replace')}")
     if kind == "dae":
-        _refuse_nan_positions(content)
+        content = _without_comments(content)
     with warnings.catch_warnings():
         # numpy's own warning where it stops at a word that is no number
         warnings.filterwarnings("error", message="string or file could not be read")
@@ -169,14 +176,16 @@ def _parsed(content, kind, ignore_broken):
     )
 
 
-def _refuse_nan_positions(content):
-    """pycollada reads NaN as 0, which is right for normals and textures, but not for vertices."""
-    root = etree.fromstring(content, etree.XMLParser(resolve_entities=False, no_network=True))
+def _without_comments(content):
+    """A Collada file without its comments, at some of which pycollada stops. Vertices that are NaN are errors:
+    pycollada reads them as 0, which is right for normals and textures only."""
+    root = etree.fromstring(content, etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True))
     inputs = root.iterfind(".//{*}vertices/{*}input[@semantic='POSITION']")
     positions = {entry.get("source", "")[1:] for entry in inputs}
     for source in root.iterfind(".//{*}source"):
         if source.get("id") in positions and "nan" in source.findtext("{*}float_array", "").lower():
             raise ValueError(f"the vertices '{source.get('id')}' must be finite, they hold a NaN")
+    return etree.tostring(root)
 
 
 def _declared_triangles(content, kind):

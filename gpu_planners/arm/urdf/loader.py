@@ -5,17 +5,19 @@ Every other joint is frozen, its transform becomes part of the constant transfor
 limits and the limits of mimicking joints are not used; the position limits of planning joints are.
 """
 
+import functools
 import logging
 import os
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...errors import ObstacleError, RobotDescriptionError, SettingsError, shown
-from ...files import MOST_BYTES, file_path, read_text_file
+from ...errors import ObstacleError, RobotDescriptionError, SettingsError, shortened, shown
+from ...files import MOST_BYTES, file_path
 from ...ranges import GREATEST_LENGTH
 from ..geometry.decomposition import DEFAULT_TOLERANCE, convex_pieces
 from ..geometry.meshes import find_mesh, load_mesh
@@ -24,17 +26,30 @@ from ..robot.model import FRAME_DTYPE, RobotModel, periodic_joints
 from ..robot.modified_dh import derive_rows, rotation_about, transform
 from .self_collision import candidate_pairs, with_sampled_pairs
 from .srdf_xml import Semantics, read_srdf
-from .urdf_xml import PLANNABLE, Description, read_urdf
+from .urdf_xml import PLANNABLE, Description, Joint, read_urdf, read_xml_file
 
 log = logging.getLogger(__name__)
 
 GREATEST_ANGLE = 1e4  # rad, where full turns cannot be left out; single precision is off by 5e-4 rad there
 BLANK = "\ufeff \t\r\n"
-DEFAULT_ACCELERATION_TIME = 0.5  # s to full speed where no acceleration is given; a URDF has no such limit
+DEFAULT_VELOCITY = 1.0  # rad/s or m/s where a URDF gives none, as MoveIt's timing has it
+DEFAULT_ACCELERATION_TIME = 0.5  # s to full speed where no acceleration is given; URDFs before 1.2 have no such limit
+
+
+def _capsule(name, size):
+    """A cylinder and the spheres at its ends."""
+    ends = (transform(p=np.array([0, 0, z])) for z in (-size[1] / 2, size[1] / 2))
+    return [
+        ConvexShape.cylinder(f"{name}#0", size[0], size[1], np.eye(4)),
+        *(ConvexShape.sphere(f"{name}#{i}", size[0], pose) for i, pose in enumerate(ends, 1)),
+    ]
+
+
 PRIMITIVES = {  # collision geometries of a URDF, by name and size
-    "box": lambda name, size: ConvexShape.box(name, size, np.eye(4)),
-    "cylinder": lambda name, size: ConvexShape.cylinder(name, size[0], size[1], np.eye(4)),
-    "sphere": lambda name, size: ConvexShape.sphere(name, size[0], np.eye(4)),
+    "box": lambda name, size: [ConvexShape.box(name, size, np.eye(4))],
+    "cylinder": lambda name, size: [ConvexShape.cylinder(name, size[0], size[1], np.eye(4))],
+    "capsule": _capsule,
+    "sphere": lambda name, size: [ConvexShape.sphere(name, size[0], np.eye(4))],
 }
 
 
@@ -57,8 +72,8 @@ def load_urdf(
         and mimics none, in the order of the tree
     fixed: {joint: value} of joints that are not planned, rad or m; others stay at 0, or at the limit nearest to 0
     group: an SRDF group that gives the planning joints
-    velocity, acceleration: {joint: limit}, (dof,) or one number; default: the URDF's velocity, and the acceleration
-        that reaches it in 0.5 s
+    velocity, acceleration: {joint: limit}, (dof,) or one number; default: the URDF's velocity, or 1 rad/s or m/s with
+        a warning where it has none or 0, and the acceleration of URDF 1.2, or one that reaches the velocity in 0.5 s
     hull_tolerance: a collision mesh becomes one convex hull unless the hull's surface sticks out from the mesh by more
         than this, metres; then it is cut into several; inf: always one hull
     Raises RobotDescriptionError that names the element.
@@ -79,6 +94,12 @@ def load_urdf(
     limits = _limits(description, names, kinematics, velocity, acceleration)
     # meshes last, since they take longest
     shapes, shape_link = _build_shapes(description, kinematics, base_dir, package_dirs, hull_tolerance)
+    frame_of = dict(zip(kinematics["link_names"], kinematics["link_frame"]))
+    if unseen := [link for link in description.only_seen if frame_of[link] >= 0]:
+        _warn_once(
+            f"the URDF of '{description.name}' has links that move with a visual, but no collision geometry, so they "
+            f"collide with nothing: {shortened(', '.join(unseen))}"
+        )
     adjacent = {frozenset((joint.parent, joint.child)) for joint in description.joints.values()}
     pairs, disabled_pairs = candidate_pairs(
         kinematics["link_names"],
@@ -140,7 +161,7 @@ def _read_text(source, what):
             raise RobotDescriptionError(f"the {what} has {len(source)} characters; allowed: {MOST_BYTES}")
         return source.lstrip(BLANK), None
     path = file_path(source, f"the {what}, where it is no XML text,", RobotDescriptionError)
-    return read_text_file(path, f"the {what}", RobotDescriptionError).lstrip(), path.parent
+    return read_xml_file(path, what).lstrip(), path.parent
 
 
 def planning_joints(
@@ -151,12 +172,11 @@ def planning_joints(
     if joints is not None and group is not None:
         raise RobotDescriptionError("give either joints or group, not both")
     if group is not None:
-        if semantics is None or group not in semantics.groups:
-            known = "no SRDF was given" if semantics is None else f"its groups: {', '.join(semantics.groups) or 'none'}"
-            raise RobotDescriptionError(f"the SRDF has no group '{group}' ({known})")
-        joints = semantics.groups[group]
-    elif joints is None and semantics is not None and len(semantics.groups) == 1:
-        joints = next(iter(semantics.groups.values()))
+        if semantics is None:
+            raise RobotDescriptionError(f"the SRDF has no group '{group}' (no SRDF was given)")
+        joints = semantics.joints_of(group)
+    elif joints is None and semantics is not None and len(semantics.groups) + len(semantics.broken) == 1:
+        joints = semantics.joints_of(*semantics.groups, *semantics.broken)
     elif joints is None:
         joints = [joint.name for joint in known.values() if joint.kind.plannable and not joint.mimic]
     joints = tuple(joints)
@@ -226,7 +246,8 @@ def _refuse_loose_joints(description, leaders):
             )
         if joint.name in leaders and loose:
             raise RobotDescriptionError(
-                f"joint '{loose.name}' is {loose.type} and carries the planning joint '{joint.name}': not plannable"
+                f"joint '{loose.name}' is {loose.type} and carries the planning joint '{joint.name}': not plannable; "
+                f"make it fixed, where the base stands"
             )
         above[joint.child] = joint if joint.kind.loose else loose, planned or joint.name in leaders
 
@@ -314,11 +335,11 @@ def _limits(description, names, kinematics, velocity, acceleration):
         if not np.isfinite(joint.limits).all() or not lower[i] < upper[i]:
             raise RobotDescriptionError(
                 f"joint '{joint.name}': the limits must be finite and the lower one below the "
-                f"upper one, got {lower[i]:g} and {upper[i]:g}"
+                f"upper one, got {lower[i]:g} and {upper[i]:g}; correct the URDF or plan other joints (joints, group)"
             )
     _check_values(kinematics, np.maximum(np.abs(lower), np.abs(upper)), periodic)
-    speed = _per_joint("velocity", velocity, names, [joint.velocity for joint in joints])
-    reach = _per_joint("acceleration", acceleration, names, speed / DEFAULT_ACCELERATION_TIME)
+    speed = _per_joint("velocity", velocity, names, speed_limits(description.name, joints, velocity))
+    reach = _per_joint("acceleration", acceleration, names, acceleration_limits(joints, speed))
     return {
         "lower": lower,
         "upper": upper,
@@ -326,6 +347,32 @@ def _limits(description, names, kinematics, velocity, acceleration):
         "velocity": speed,
         "acceleration": reach,
     }
+
+
+def speed_limits(robot: str, joints: Sequence[Joint], given: Any = None) -> list[float]:
+    """The joints' velocity limits, rad/s or m/s: of the URDF, or DEFAULT_VELOCITY where it has none or 0.
+
+    robot: its name; given: the caller's own limits; joints that have one there are not warned about
+    """
+    own = given if isinstance(given, Mapping) else {}
+    unlimited = [joint.name for joint in joints if not joint.velocity and joint.name not in own]
+    if unlimited and (given is None or own is given):
+        _warn_once(
+            f"the URDF of '{robot}' gives no velocity limit, or 0, for {shortened(', '.join(unlimited))}: "
+            f"{DEFAULT_VELOCITY:g} rad/s or m/s is assumed; correct the URDF, or give load_urdf a velocity"
+        )
+    return [joint.velocity or DEFAULT_VELOCITY for joint in joints]
+
+
+@functools.lru_cache(maxsize=100)
+def _warn_once(text):
+    """A node loads its robot again whenever a joint that is not planned has moved."""
+    log.warning("%s", text)
+
+
+def acceleration_limits(joints: Sequence[Joint], speed: ArrayLike) -> list[float]:
+    """The joints' acceleration limits, rad/s^2 or m/s^2: of the URDF, or what reaches `speed` in 0.5 s."""
+    return [joint.acceleration or v / DEFAULT_ACCELERATION_TIME for joint, v in zip(joints, np.asarray(speed))]
 
 
 def _check_values(kinematics, farthest, periodic):
@@ -337,7 +384,8 @@ def _check_values(kinematics, farthest, periodic):
         if value > greatest:
             raise RobotDescriptionError(
                 f"joint '{name}' reaches {value:g} {unit} within its limits (or those of the "
-                f"joint that it mimics); allowed: {greatest:g} {unit}"
+                f"joint that it mimics); allowed: {greatest:g} {unit}; correct the URDF or plan other joints "
+                f"(joints, group)"
             )
 
 
@@ -352,7 +400,7 @@ def _per_joint(what, given, names, default):
         given = default
     values = [given] if np.isscalar(given) else given
     try:
-        limits = np.array([np.nan if value is None else value for value in values])
+        limits = np.array(list(values))
     except (TypeError, ValueError):  # no list, ragged lists
         limits = np.array(None)
     if limits.dtype.kind not in "iuf" or limits.ndim != 1:
@@ -393,23 +441,24 @@ def _build_shapes(description, kinematics, base_dir, package_dirs, hull_toleranc
 def _pieces(name, collision, path, hull_tolerance):
     if collision.kind == "mesh":
         return convex_pieces(name, load_mesh(name, path, collision.size), np.eye(4), hull_tolerance)
-    return [PRIMITIVES[collision.kind](name, collision.size)]
+    return PRIMITIVES[collision.kind](name, collision.size)
 
 
 def _tip_link(description, semantics, group, kinematics):
-    """The SRDF chain's tip; else the deepest link that is rigid with the last of the deepest planning frames."""
+    """The SRDF chain's tip; else the deepest link that fixed joints join to the last of the deepest planning joints: no
+    finger of a gripper, whose joints are not planned but move."""
     frames, names = kinematics["frames"], kinematics["frame_names"]
     planned = {name for name in names if not description.joints[name].mimic}
     if semantics:
         for name in [group] if group else semantics.groups:
             if name in semantics.tips and set(semantics.groups[name]) == planned:
                 return semantics.tips[name]
-    depth = {description.root: 0}
-    for joint in description.joints.values():
-        depth[joint.child] = depth[joint.parent] + 1
     frame_depth = []
     for frame in frames:
         frame_depth.append(1 + (frame_depth[frame["parent"]] if frame["parent"] >= 0 else 0))
     last = max((f for f in range(len(frames)) if names[f] in planned), key=lambda f: frame_depth[f])
-    rigid = [link for link, f in zip(kinematics["link_names"], kinematics["link_frame"]) if f == last]
-    return max(rigid, key=lambda link: depth[link])
+    depth = {description.joints[names[last]].child: 0}
+    for joint in description.joints.values():
+        if joint.type == "fixed" and joint.parent in depth:
+            depth[joint.child] = depth[joint.parent] + 1
+    return max(depth, key=lambda link: depth[link])

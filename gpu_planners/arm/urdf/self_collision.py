@@ -65,12 +65,20 @@ def with_sampled_pairs(robot: RobotModel, samples: int = SAMPLES, seed: int = 0)
     link_pairs, group = np.unique(links, axis=0, return_inverse=True)
     group = group.reshape(-1)
     by_group = np.argsort(group, kind="stable")
-    starts = np.searchsorted(group[by_group], np.arange(len(link_pairs)))
-    checker = CollisionChecker(robot, CollisionWorld(), device="cpu")
     hits = np.zeros(len(link_pairs), dtype=np.int64)
+    left = np.arange(len(link_pairs))
     for start in range(0, samples, CHUNK):
+        if start == CHUNK:  # pairs that are sure to be kept, mostly the near ones, need no more samples
+            left = np.flatnonzero((hits == 0) | (CHUNK - hits <= (1 - ALWAYS) * samples))
+        if start <= CHUNK:
+            if not len(left):
+                break
+            columns = by_group[np.isin(group[by_group], left)]
+            starts = np.searchsorted(group[columns], left)
+            part = replace(robot, self_collision_pairs=robot.self_collision_pairs[columns])
+            checker = CollisionChecker(part, CollisionWorld(), device="cpu")
         collide = checker.shape_pair_collisions(q[start : start + CHUNK])
-        hits += np.logical_or.reduceat(collide[:, by_group], starts, axis=1).sum(axis=0)
+        hits[left] += np.logical_or.reduceat(collide, starts, axis=1).sum(axis=0)
     reasons = [_reason(count, samples) for count in hits]
     keep = np.array([reason is None for reason in reasons])
     left_out = tuple(

@@ -12,19 +12,34 @@ class Semantics:
     """What an SRDF says about a robot.
 
     groups: {group: names of the joints that move it}, in the tree's order, followers and passive joints left out
+    broken: {group: why it cannot be planned}: it names what the URDF does not have, or a joint of SRDF's own
     tips: {group: tip link} of the groups that are given as one chain
     disabled: {frozenset({link, link}): reason}; None when the SRDF speaks of no pair at all
     states: {state: {joint: value}}, rad or m
     """
 
     groups: dict[str, tuple[str, ...]]
+    broken: dict[str, str]
     tips: dict[str, str]
     disabled: dict[frozenset, str] | None
     states: dict[str, dict[str, float]]
 
+    def joints_of(self, group: str) -> tuple[str, ...]:
+        """Names of the joints that move a group; RobotDescriptionError where it is not there or broken."""
+        if group in self.broken:
+            raise RobotDescriptionError(f"{self.broken[group]}; plan another group, or joints by their names")
+        if group not in self.groups:
+            known = shortened(", ".join([*self.groups, *self.broken])) or "none"
+            raise RobotDescriptionError(f"the SRDF has no group '{group}' (its groups: {known})")
+        return self.groups[group]
+
 
 def read_srdf(text: str, description: Description) -> Semantics:
-    """Semantics of an SRDF for the URDF's Description; unknown links and joints of a group are errors."""
+    """Semantics of an SRDF for the URDF's Description.
+
+    One SRDF may serve several variants of a robot, so a group with unknown links or joints is an error only where it
+    is planned.
+    """
     root = parse_xml(text, "SRDF")
     elements = {}
     for group in root.findall("group"):
@@ -36,9 +51,14 @@ def read_srdf(text: str, description: Description) -> Semantics:
         raise RobotDescriptionError(f"the SRDF has {len(elements)} groups; allowed: {MOST_ELEMENTS}")
     passive = {joint.get("name") for joint in root.iter("passive_joint")}
     above = {joint.child: joint for joint in description.joints.values()}
+    virtual = {joint.get("name"): joint.get("type") for joint in root.findall("virtual_joint")}
     members: dict[str, set[str]] = {}
+    broken: dict[str, str] = {}
     for name in _subgroups_first(elements):
-        members[name] = _members(name, elements[name], members, description, above)
+        try:
+            members[name] = _members(name, elements[name], members, broken, virtual, description, above)
+        except RobotDescriptionError as error:
+            broken[name] = str(error)
     groups = {
         name: tuple(
             joint.name
@@ -46,11 +66,12 @@ def read_srdf(text: str, description: Description) -> Semantics:
             if joint.name in members[name] and joint.type != "fixed" and not joint.mimic and joint.name not in passive
         )
         for name in elements
+        if name in members
     }
     tips = {
         name: group.find("chain").get("tip_link")
         for name, group in elements.items()
-        if [child.tag for child in group] == ["chain"]
+        if name in members and [child.tag for child in group] == ["chain"]
     }
     states: dict[str, dict[str, float]] = {}
     for state in root.findall("group_state"):
@@ -61,7 +82,7 @@ def read_srdf(text: str, description: Description) -> Semantics:
                 values[joint.get("name")] = numbers(
                     words[0], 1, f"SRDF state '{state.get('name')}', joint '{joint.get('name')}'"
                 )[0]
-    return Semantics(groups, tips, _disabled(root, description), states)
+    return Semantics(groups, broken, tips, _disabled(root, description), states)
 
 
 def _disabled(root, description):
@@ -80,12 +101,11 @@ def _disabled(root, description):
 
 
 def _subgroups_first(elements):
-    """Names of all groups, those that a group names before it; unknown ones and circles are errors."""
-    named = {name: {child.get("name") for child in group.findall("group")} for name, group in elements.items()}
-    if unknown := set().union(*named.values()) - elements.keys():
-        raise RobotDescriptionError(
-            f"the SRDF has no group '{min(map(str, unknown))}'; its groups: {shortened(', '.join(elements))}"
-        )
+    """Names of all groups, those that a group names before it; circles are errors."""
+    named = {
+        name: {child.get("name") for child in group.findall("group")} & elements.keys()
+        for name, group in elements.items()
+    }
     try:
         return list(TopologicalSorter(named).static_order())
     except CycleError as error:
@@ -95,17 +115,18 @@ def _subgroups_first(elements):
         ) from error
 
 
-def _members(name, element, members, description, above):
+def _members(name, element, members, broken, virtual, description, above):
     """Names of all joints of a group: its joints, the joints above its links, its chains and its subgroups'."""
     found = set()
     for child in element:
         what = f"SRDF group '{name}'"
         if child.tag == "joint":
-            if child.get("name") not in description.joints:
-                raise RobotDescriptionError(
-                    f"{what} names the joint '{child.get('name')}', which the URDF does not have"
-                )
-            found.add(child.get("name"))
+            joint = child.get("name")
+            if joint in description.joints:
+                found.add(joint)
+            elif virtual.get(joint) != "fixed":
+                why = f"is virtual and {virtual[joint]}" if joint in virtual else "the URDF does not have"
+                raise RobotDescriptionError(f"{what} names the joint '{joint}', which {why}")
         elif child.tag == "link":
             _known_link(child.get("name"), what, description)
             if child.get("name") in above:
@@ -113,7 +134,11 @@ def _members(name, element, members, description, above):
         elif child.tag == "chain":
             found |= _chain(child.get("base_link"), child.get("tip_link"), what, description, above)
         elif child.tag == "group":
-            found |= members[child.get("name")]
+            subgroup = child.get("name")
+            if subgroup not in members:
+                why = broken.get(subgroup, f"the SRDF has no group '{subgroup}'")
+                raise RobotDescriptionError(f"{what} holds '{subgroup}': {why}")
+            found |= members[subgroup]
     return found
 
 
@@ -125,10 +150,13 @@ def _known_link(link, what, description):
 def _chain(base, tip, what, description, above):
     _known_link(base, what, description)
     _known_link(tip, what, description)
-    members, link = set(), tip
-    while link != base:
-        if link not in above:
-            raise RobotDescriptionError(f"{what}: the chain's tip '{tip}' is not below its base '{base}'")
-        members.add(above[link].name)
+    return _to_root(tip, above) ^ _to_root(base, above)  # the base may be in another branch, as MoveIt has it
+
+
+def _to_root(link, above):
+    """Names of the joints between a link and the root."""
+    joints = set()
+    while link in above:
+        joints.add(above[link].name)
         link = above[link].parent
-    return members
+    return joints

@@ -5,19 +5,23 @@ strict: it knows the elements that kinematics and collision need and ignores the
 transmissions, plug-ins).
 """
 
+import os
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
 
 import numpy as np
 from lxml import etree
+from scipy.spatial.transform import Rotation
 
 from ...errors import RobotDescriptionError, shortened, shown
-from ...files import LONGEST_SCALAR
+from ...files import LONGEST_SCALAR, read_file
 from ...ranges import GREATEST_LENGTH
 from ..robot.modified_dh import rotation_about, transform
 
 MOST_ELEMENTS = 2000  # links, joints and collision elements, each
+LEAST_SIZE = 1e-6  # metres: a primitive with a size of 0, a plate or a point, is as thick as this
+XACRO_LEFT_OVER = "xacro:property", "xacro:arg"  # values that xacro would have put in; a macro's call stands for links
 
 
 class JointType(NamedTuple):
@@ -43,7 +47,13 @@ JOINT_TYPES = {
 }
 PLANNABLE = tuple(name for name, kind in JOINT_TYPES.items() if kind.plannable)
 # attributes of the collision geometries and how many numbers each holds; a mesh names a file besides
-GEOMETRIES = {"box": {"size": 3}, "cylinder": {"radius": 1, "length": 1}, "sphere": {"radius": 1}, "mesh": {"scale": 3}}
+GEOMETRIES = {
+    "box": {"size": 3},
+    "cylinder": {"radius": 1, "length": 1},
+    "capsule": {"radius": 1, "length": 1},
+    "sphere": {"radius": 1},
+    "mesh": {"scale": 3},
+}
 
 
 @dataclass(frozen=True)
@@ -65,7 +75,9 @@ class Joint:
 
     type: of JOINT_TYPES
     T_parent_joint: (4, 4) pose of the joint in the parent link's frame, metres; axis: (3,) unit vector in the joint's
-    limits: (lower, upper), rad or m, None where the URDF gives none; velocity: rad/s or m/s
+    limits: (lower, upper), rad or m, None where the URDF gives none
+    velocity, acceleration: per s, per s^2, without their signs as MoveIt reads them; 0 where the URDF gives none;
+        acceleration: the smaller one of URDF 1.2's acceleration and deceleration
     mimic: (joint, multiplier, offset) or None; that joint mimics no other, whatever the chain in the file
     """
 
@@ -76,7 +88,8 @@ class Joint:
     T_parent_joint: np.ndarray
     axis: np.ndarray
     limits: tuple[float, float] | None
-    velocity: float | None
+    velocity: float
+    acceleration: float
     mimic: tuple[str, float, float] | None
 
     @property
@@ -86,32 +99,60 @@ class Joint:
 
 @dataclass(frozen=True)
 class Description:
-    """A checked URDF: links {name: collisions}, joints {name: Joint} parents before children, depth first."""
+    """A checked URDF: links {name: collisions}, joints {name: Joint} parents before children, depth first.
+
+    only_seen: names of links with a visual and without a collision element
+    """
 
     name: str
     root: str
     links: dict[str, tuple[Collision, ...]]
     joints: dict[str, Joint]
+    only_seen: tuple[str, ...]
+
+
+def read_xml_file(path: str | os.PathLike, what: str) -> str:
+    """Text of an XML file in UTF-8, or else in Latin-1, as ROS takes any byte in comments and names."""
+    content = read_file(path, f"the {what}", RobotDescriptionError)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        if b"\0" in content:
+            raise RobotDescriptionError(
+                f"the {what} {shown(str(path))} cannot be read: it is not UTF-8 text: {error}"
+            ) from error
+        return content.decode("latin-1")
 
 
 def parse_xml(text: str, what: str) -> etree._Element:
-    """Root element of an XML text; entities, an unexpanded xacro and malformed XML are errors."""
+    """Root element of an XML text, its default namespace dropped; entities, an unexpanded xacro and malformed XML
+    are errors."""
     if "<!ENTITY" in text:  # libxml2 expands them in attributes, to gigabytes
         raise RobotDescriptionError(f"the {what} declares an XML entity (<!ENTITY ...>): write its text out")
     # without huge_tree libxml2 bounds depth and lengths; utf-8 is what str.encode makes, whatever the text declares
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, encoding="utf-8")
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, remove_comments=True, encoding="utf-8", recover=True
+    )
     try:
         root = etree.fromstring(text.encode(), parser)
     except (etree.XMLSyntaxError, UnicodeEncodeError) as error:
         raise RobotDescriptionError(f"the {what} is not well-formed XML: {error}") from error
+    for error in parser.error_log.filter_from_fatals():  # ROS takes undeclared prefixes and <?xml version="0.0"?>, too
+        if error.type_name != "ERR_UNKNOWN_VERSION":
+            raise RobotDescriptionError(
+                f"the {what} is not well-formed XML: {error.message.strip()}, line {error.line}, column {error.column}"
+            )
+    for element in root.iter(etree.Element):
+        namespace, _, name = element.tag.rpartition("}")  # a prefix that is not declared is a part of the name
+        if "xacro" in namespace or name.startswith("xacro:"):
+            if (tag := f"xacro:{name.removeprefix('xacro:')}") not in XACRO_LEFT_OVER:
+                raise RobotDescriptionError(
+                    f"the {what} has <{tag}> in line {element.sourceline}: expand it with xacro first"
+                )
+        elif namespace and element.prefix is None:
+            element.tag = name
     if root.tag != "robot":
         raise RobotDescriptionError(f"the {what}'s root element must be <robot>, got <{root.tag}>")
-    for element in root.iter():
-        if isinstance(element.tag, str) and "xacro" in (etree.QName(element).namespace or ""):
-            raise RobotDescriptionError(
-                f"the {what} has <{element.prefix}:{etree.QName(element).localname}> in line "
-                f"{element.sourceline}: expand it with xacro first"
-            )
     return root
 
 
@@ -121,12 +162,14 @@ def read_urdf(text: str) -> Description:
     for path in ("link", "joint", "link/collision"):
         if (count := len(root.findall(path))) > MOST_ELEMENTS:
             raise RobotDescriptionError(f"the URDF has {count} elements {path}; allowed: {MOST_ELEMENTS}")
-    links, joints = {}, {}
+    links, joints, only_seen = {}, {}, []
     for element in root.findall("link"):
         name = _required(element, "name", "a <link>")
         if name in links:
             raise RobotDescriptionError(f"link '{name}' is defined twice")
         links[name] = tuple(_read_collision(child, f"link '{name}'") for child in element.findall("collision"))
+        if not links[name] and element.find("visual") is not None:
+            only_seen.append(name)
     for element in root.findall("joint"):
         joint = _read_joint(element)
         if joint.name in joints:
@@ -135,7 +178,8 @@ def read_urdf(text: str) -> Description:
     if not links:
         raise RobotDescriptionError("the URDF has no link")
     root_link, ordered = _order_tree(links, joints)
-    return Description(root.get("name", "robot"), root_link, links, _with_mimic_leaders(ordered))
+    joints = _with_mimic_leaders(ordered)
+    return Description(root.get("name", "robot"), root_link, links, joints, tuple(only_seen))
 
 
 def numbers(text: str, count: int, what: str, greatest: float = np.inf) -> np.ndarray:
@@ -156,11 +200,19 @@ def read_origin(element: etree._Element, what: str) -> np.ndarray:
     origin = element.find("origin")
     if origin is None:
         return np.eye(4)
+    position = numbers(origin.get("xyz", "0 0 0"), 3, f"{what}, <origin xyz>", GREATEST_LENGTH)
+    if (quaternion := origin.get("quat_xyzw")) is not None:  # since URDF 1.1
+        if origin.get("rpy") is not None:
+            raise RobotDescriptionError(f"{what}, <origin>: give either rpy or quat_xyzw, not both")
+        if element.getroottree().getroot().get("version", "1.0") == "1.0":
+            raise RobotDescriptionError(f'{what}, <origin quat_xyzw> needs <robot version="1.1">: else ROS skips it')
+        q = numbers(quaternion, 4, f"{what}, <origin quat_xyzw>", 1e6)
+        if np.abs(q).max() < 1e-6:
+            raise RobotDescriptionError(f"{what}, <origin quat_xyzw>: the quaternion is zero")
+        return transform(Rotation.from_quat(q).as_matrix(), position)
     x, y, z = numbers(origin.get("rpy", "0 0 0"), 3, f"{what}, <origin rpy>")
     about = [rotation_about(axis, angle) for axis, angle in zip(np.eye(3), (x, y, z))]
-    return transform(
-        about[2] @ about[1] @ about[0], numbers(origin.get("xyz", "0 0 0"), 3, f"{what}, <origin xyz>", GREATEST_LENGTH)
-    )
+    return transform(about[2] @ about[1] @ about[0], position)
 
 
 def _required(element, attribute, what):
@@ -197,9 +249,11 @@ def _read_collision(element, what):
                 for key, count in GEOMETRIES[shape.tag].items()
             ]
         )
-        bad = (size <= 0).any()
+        bad = (size < 0).any()
     if bad:
-        raise RobotDescriptionError(f"{what_shape}: sizes must be above 0 (scales not 0), got {size.tolist()}")
+        raise RobotDescriptionError(f"{what_shape}: sizes must be 0 or more (scales not 0), got {size.tolist()}")
+    if shape.tag != "mesh":
+        size = np.maximum(size, LEAST_SIZE)
     return Collision(shape.tag, read_origin(element, f"{what}, collision"), size, filename)
 
 
@@ -223,7 +277,7 @@ def _read_joint(element):
             raise RobotDescriptionError(f"{what}: the <axis> is zero")
         axis = axis / np.abs(axis).max()  # first, so that no square overflows
         axis = axis / np.linalg.norm(axis)
-    limits, velocity = _read_limit(element.find("limit"), kind, what)
+    limits, velocity, acceleration = _read_limit(element.find("limit"), kind, what)
     mimic = element.find("mimic") if kind.plannable else None
     if mimic is not None:
         mimic = (
@@ -233,15 +287,16 @@ def _read_joint(element):
                 for key, default in (("multiplier", "1"), ("offset", "0"))
             ),
         )
-    return Joint(name, element.get("type"), *ends, read_origin(element, what), axis, limits, velocity, mimic)
+    origin = read_origin(element, what)
+    return Joint(name, element.get("type"), *ends, origin, axis, limits, velocity, acceleration, mimic)
 
 
 def _read_limit(element, kind, what):
-    """((lower, upper) or None, velocity or None); NaN and inverted limits are errors wherever they stand."""
+    """((lower, upper) or None, velocity, acceleration; 0 without one). NaN and inverted limits are always errors."""
     if element is None or not (kind.plannable or kind.loose):
-        return None, None
+        return None, 0.0, 0.0
     values = {}
-    for key in ("lower", "upper", "velocity"):
+    for key in ("lower", "upper", "velocity", "acceleration", "deceleration"):
         text = element.get(key)
         try:
             values[key] = None if text is None else float(text)
@@ -252,10 +307,8 @@ def _read_limit(element, kind, what):
     lower, upper = values["lower"] or 0.0, values["upper"] or 0.0  # the URDF's default is 0
     if kind.limited and lower > upper:
         raise RobotDescriptionError(f"{what}: the lower limit {lower:g} is above the upper limit {upper:g}")
-    far = [limit for limit in (lower, upper) if np.isfinite(limit) and abs(limit) > GREATEST_LENGTH]
-    if kind.slides and far:
-        raise RobotDescriptionError(f"{what}: limits must be within +-{GREATEST_LENGTH:g} m, got {far[0]:g}")
-    return (lower, upper), values["velocity"]
+    reach = [abs(values[key]) for key in ("acceleration", "deceleration") if values[key]]
+    return (lower, upper), abs(values["velocity"] or 0.0), min(reach, default=0.0)
 
 
 def _order_tree(links, joints):
