@@ -132,7 +132,7 @@ def _plane(name, message, pose):
     length = np.linalg.norm(normal)
     if not np.isfinite([a, b, c, d]).all() or not length > 0:
         raise ObstacleError(
-            f"'{name}': a plane needs four finite coefficients, not all of a, b, c 0; got {[a, b, c, d]}"
+            f"'{name}': a plane needs four finite coefficients, not all of a, b, c 0; got {list(message.coef)}"
         )
     T = np.eye(4)
     T[:3, :3] = Rotation.align_vectors([normal / length], [[0.0, 0.0, 1.0]])[0].as_matrix()
