@@ -122,3 +122,10 @@ def test_a_description_that_is_no_robot_is_told(pair):
 def test_a_pose_is_wanted_for_each_other_arm(start_node):
     with pytest.raises(SettingsError, match="other_arm_poses' has 3 numbers; allowed: 4"):
         start_node(other_arms=["left"], other_arm_poses=[0.0, 1.0, 2.0])
+
+
+@pytest.mark.parametrize("name", ["controller_action", "move_group_action", "other_arms"])
+def test_a_name_that_is_none_is_refused(start_node, name):
+    value = ["two words"] if name == "other_arms" else "two words"
+    with pytest.raises(SettingsError, match=f"{name}.* is 'two words'; allowed: "):
+        start_node(**{name: value})

@@ -90,7 +90,7 @@ class OtherArms:
                 (JointState, "joint_states", self._place, BEST_EFFORT),
                 (JointTrajectory, "arm_planner/executing", self._execute, LATCHED),
             ):
-                node.create_subscription(kind, f"/{arm.name}/{topic}", partial(take_it, arm), qos)
+                node.create_subscription(kind, f"/{arm.name.strip('/')}/{topic}", partial(take_it, arm), qos)
         if self.arms:
             node.create_timer(LOOK_S, self._look, clock=steady_clock())
 
