@@ -8,6 +8,8 @@ import sys
 from typing import Any
 
 import numpy as np
+from rclpy.clock import JumpThreshold
+from rclpy.duration import Duration
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
@@ -41,6 +43,8 @@ from .other_arms import OtherArms
 from .parameters import ArmParameters
 from .plan_service import Planned, compile_planner, kind_of, warm_up
 from .planning_scene import PlanningScene
+
+BACKWARD = JumpThreshold(min_forward=None, min_backward=Duration(seconds=-1), on_clock_change=False)
 
 
 class ArmPlannerNode(PlannerNode):
@@ -107,10 +111,12 @@ class ArmPlannerNode(PlannerNode):
             self, lambda: self._values, self._worker.do, self._take_object, self._state.set_problem
         )
         MoveAction(self, self._executing, self._plan_to_move)
+        self._jumps = self.get_clock().create_jump_callback(BACKWARD, post_callback=self._clock_jumped)
         self._worker.start()
 
     def finish(self, patience_s: float = -1.0) -> bool:
         if self._clouds is not None:  # else a robot could not be loaded, and there is nothing else
+            self._jumps.unregister()
             self._clouds.close()
             self._executing.close()
         return super().finish(patience_s)
@@ -158,6 +164,12 @@ class ArmPlannerNode(PlannerNode):
         self._values = self._scene.values = values
         if device_changed:
             self._worker.do(self._warm_up)
+
+    def _clock_jumped(self, jump):
+        """A simulation begins anew."""
+        back = -jump.delta.nanoseconds * 1e-9
+        self._worker.do(self._scene.clock_jumped_back, back)
+        self._executing.clock_jumped_back(back)
 
     def _take_joint_state(self, message):
         self._joint_state = message, self._now()
