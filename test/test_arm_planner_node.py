@@ -112,6 +112,26 @@ def test_a_gripper_in_joint_states_moves_its_geometry(running):
     plan_with(-1e-5, SUCCESS)  # a measured value may lie just outside the limits
 
 
+def test_joint_states_may_come_in_parts(running):
+    """A gripper's driver publishes apart from the arm's, and more often; another one publishes nonsense."""
+    ceiling = MarkerArray(markers=[marker(position=(0, 0.99, 0.4), scale=(0.4, 0.1, 0.1))])
+    publisher = running.publisher(JointState, "/joint_states")
+
+    def plan_with(slide, code):
+        def answered(response):
+            publisher.publish(JointState(name=["camera_tilt"], position=[0.0, 1.0]))
+            publisher.publish(joints([0, 0, 0]))
+            for _ in range(3):
+                publisher.publish(joints([slide], ["slide"]))
+            return response.code == code
+
+        return plan_until(running, answered, start=None, goals=[(0.1, 0.0, 0.0)], obstacles=ceiling)
+
+    plan_with(0.0, SUCCESS)
+    assert "finger" in plan_with(0.3, PlanMotion.Response.START_STATE_IN_COLLISION).message
+    plan_with(0.0, SUCCESS)
+
+
 def test_obstacles_of_the_request_are_forgotten_afterwards(running):
     straight = running.plan(request())
     around = running.plan(request(obstacles=MarkerArray(markers=[marker(**BAR)])))

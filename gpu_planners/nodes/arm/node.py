@@ -32,9 +32,9 @@ from . import plan_service, sequence_service
 from .attaching import attach_objects
 from .cloud_topics import CloudTopics
 from .codes import code_of
-from .conversions import joint_positions
 from .dragged_goals import DraggedGoals
 from .executing import Executing
+from .joint_states import JointStates
 from .monitoring import contact_ahead, motion_of
 from .motion_display import MotionDisplay
 from .move_action import MoveAction
@@ -54,7 +54,7 @@ class ArmPlannerNode(PlannerNode):
         super().__init__("arm_planner", ArmParameters, "robot_description", **options)
         self._scene = PlanningScene(self._values, Transforms(self))
         self._clouds: CloudTopics | None = None  # after the robot of a file is loaded
-        self._joint_state = None, 0.0  # latest message, seconds on the node's clock when it came
+        self._joint_states = JointStates()
         self._refused: dict[str, str] = {}  # {where from: why the latest message that changes the scene was refused}
         self._trajectories = self.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
         self._display = MotionDisplay(self, self._place, lambda: self._scene.frames.root)
@@ -172,15 +172,11 @@ class ArmPlannerNode(PlannerNode):
         self._executing.clock_jumped_back(back)
 
     def _take_joint_state(self, message):
-        self._joint_state = message, self._now()
+        self._joint_states.take(message, self._now())
 
     def _measured(self):
         """{joint: position} of joint_states, or None when there was no message lately."""
-        message, arrival = self._joint_state
-        if message is None or abs(self._now() - arrival) > self._values.joint_state_timeout_s:  # a clock may jump back
-            return None
-        known = (*self._scene.robot.joint_names, *self._scene.robot.other_joints)
-        return joint_positions(message, "joint_states", error_codes.START_STATE_INVALID, known)
+        return self._joint_states.positions(self._scene.robot, self._now(), self._values.joint_state_timeout_s)
 
     def _change_obstacles(self, message, received=None):
         """received: seconds on the node's clock, of a message that waited for the robot; None: now"""
@@ -255,9 +251,11 @@ class ArmPlannerNode(PlannerNode):
 
     def _seen(self, robot):
         """Where joint_states had a robot (Seen), None without a recent message of all its planning joints."""
-        message, arrival = self._joint_state
         q, now = self._place(robot), self._now()
-        return None if q is None else stamped_state(message, q, now - arrival, now)
+        if q is None:
+            return None
+        message, arrival = self._joint_states.of(robot.joint_names[0])
+        return stamped_state(message, q, now - arrival, now)
 
     def _told(self, name, response):
         response.message += f" (warning: {self._state.problem})" if self._state.problem else ""

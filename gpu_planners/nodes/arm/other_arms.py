@@ -115,7 +115,7 @@ class OtherArms:
 
     def _place(self, arm, message):
         if len(message.name) == len(message.position) and np.isfinite(message.position).all():
-            arm.place = dict(zip(message.name, message.position, strict=True))
+            arm.place = arm.place | dict(zip(message.name, message.position, strict=True))  # a gripper may come apart
 
     def _execute(self, arm, message):
         arm.executing, arm.path = message if message.points else None, None
