@@ -131,9 +131,17 @@ class ArmPlannerNode(PlannerNode):
 
     def _load_text(self, urdf):
         self._state.say(WARN, "loading the robot")
-        if not urdf.lstrip().startswith("<"):
-            raise RobotDescriptionError(f"robot_description holds {shown(urdf)}; allowed: the text of a URDF, XML")
-        self._take_robot(self._scene.load_robot(urdf, self._now()))
+        try:
+            if not urdf.lstrip().startswith("<"):
+                raise RobotDescriptionError(f"robot_description holds {shown(urdf)}; allowed: the text of a URDF, XML")
+            waiting = self._scene.load_robot(urdf, self._now())
+        except Exception as error:
+            if self._scene.robot is not None:
+                text = f"a robot_description was refused, the one before it is planned with: {error_text(error)}"
+                self._state.set_problem("robot", text)
+            raise
+        self._state.set_problem("robot", "")
+        self._take_robot(waiting)
 
     def _take_robot(self, waiting):
         """waiting: [(message, its time)] of obstacles that came before the robot"""
