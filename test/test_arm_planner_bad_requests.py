@@ -487,6 +487,12 @@ def test_a_bad_robot_is_named_and_a_good_one_taken(start_node, text, word):
     assert running.plan(request()).code == codes.COLLISION_CHECKING_UNAVAILABLE
     running.publish_robot(ROBOT)
     assert running.plan(request()).code == codes.SUCCESS
+    running.publisher(String, "/robot_description", LATCHED).publish(String(data=text))  # it has come too late
+    running.wait_until(lambda: "a robot_description was refused" in running.problem and word in running.problem, 20)
+    response = running.plan(request())
+    assert response.code == codes.SUCCESS and "the one before it is planned with" in response.message
+    running.publish_robot(ROBOT)
+    running.wait_until(lambda: not running.problem, 20)
 
 
 @pytest.mark.skipif(not cuda_problem(), reason="this machine has a CUDA device")

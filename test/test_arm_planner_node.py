@@ -112,6 +112,27 @@ def test_a_gripper_in_joint_states_moves_its_geometry(running):
     plan_with(-1e-5, SUCCESS)  # a measured value may lie just outside the limits
 
 
+def test_joint_states_may_come_in_parts(running):
+    """A gripper's driver publishes apart from the arm's, and more often; another one publishes nonsense."""
+    ceiling = MarkerArray(markers=[marker(position=(0, 0.99, 0.4), scale=(0.4, 0.1, 0.1))])
+    publisher = running.publisher(JointState, "/joint_states")
+
+    def plan_with(slide, code):
+        for _ in range(20):
+            publisher.publish(joints([0, 0, 0]))
+            publisher.publish(JointState(name=["camera_tilt"], position=[0.0, 1.0]))
+            publisher.publish(joints([slide], ["slide"]))
+            time.sleep(0.1)  # the node has heard them all, in all likelihood
+            response = running.plan(request(start=None, goals=[(0.1, 0.0, 0.0)], obstacles=ceiling))
+            if response.code == code:
+                return response
+        raise AssertionError(response.message)
+
+    plan_with(0.0, SUCCESS)
+    assert "finger" in plan_with(0.3, PlanMotion.Response.START_STATE_IN_COLLISION).message
+    plan_with(0.0, SUCCESS)
+
+
 def test_obstacles_of_the_request_are_forgotten_afterwards(running):
     straight = running.plan(request())
     around = running.plan(request(obstacles=MarkerArray(markers=[marker(**BAR)])))

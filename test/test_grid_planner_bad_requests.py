@@ -359,6 +359,7 @@ def test_a_device_that_is_not_there_is_refused(running):
         ({"connectivity": 6}, "connectivity"),
         ({"robots": ["red", "/red/"]}, "twice"),
         ({"robots": ["two words"]}, "robots"),
+        ({"clear_costmap_service": "two words"}, "'clear_costmap_service' is 'two words'; allowed: a name of ROS"),
         ({"free_below": 80}, "free_below"),
     ],
 )
@@ -374,3 +375,12 @@ def test_the_program_ends_with_a_text_on_a_wrong_parameter(capfd, given, words):
     assert main(["--ros-args", "-p", given]) == 1
     said = capfd.readouterr().err
     assert "wrong parameter" in said and all(word in said for word in words)
+
+
+@pytest.mark.parametrize(
+    "given", [("--frobnicate",), ("--params-file", "/none.yaml"), ("--log-level", "loud"), ("-r", "__node:=two words")]
+)
+def test_the_program_ends_with_a_text_on_arguments_that_ros_cannot_read(capfd, given):
+    assert main(["--ros-args", *given]) == 1
+    said = capfd.readouterr().err
+    assert "wrong ROS arguments" in said and given[-1] in said

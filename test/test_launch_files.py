@@ -234,6 +234,19 @@ def test_without_rviz2_nothing_is_started(file, context, monkeypatch):
         started_by(file, context, rviz="true")
 
 
+@pytest.mark.parametrize(
+    "name, value, words",
+    [
+        ("params_file", "/none.yaml", "params_file:=/none.yaml: there is no such file"),
+        ("log_level", "loud", "log_level:=loud: allowed are debug"),
+        ("footprint_radius", "wide", "footprint_radius:=wide: allowed is a number"),
+    ],
+)
+def test_a_wrong_argument_is_named_and_nothing_is_started(context, name, value, words):
+    with pytest.raises(GpuPlannersError, match=words):
+        started_by(ROOT / "launch/grid_planner.launch.py", context, **{name: value})
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_the_launch_description_is_made(file, context, monkeypatch):
     launching(monkeypatch, "rviz2")

@@ -9,8 +9,8 @@ pytest.importorskip("gpu_planners_msgs.srv", reason="gpu_planners_msgs is not bu
 import time
 
 import moveit_messages as messages
-from geometry_msgs.msg import Point
-from moveit_msgs.msg import CollisionObject, Constraints, LinkPadding, OrientationConstraint
+from geometry_msgs.msg import Point, TransformStamped
+from moveit_msgs.msg import CollisionObject, Constraints, LinkPadding, LinkScale, OrientationConstraint
 from node_harness import GROUP, ROBOT
 from pinocchio_poses import pinocchio_poses
 from scipy.spatial import Delaunay
@@ -19,9 +19,10 @@ from shape_msgs.msg import Mesh, MeshTriangle, Plane, SolidPrimitive
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
 from gpu_planners.arm.collision.scene_file import fixed_frames
+from gpu_planners.arm.geometry.shapes import ConvexShape
 from gpu_planners.arm.robot import inverse_kinematics
 from gpu_planners.errors import GpuPlannersError, ObstacleError
-from gpu_planners.nodes.arm.scene_objects import SceneObjects, Source
+from gpu_planners.nodes.arm.scene_objects import SceneObject, SceneObjects, Source
 from gpu_planners.nodes.common.request_error import RequestError
 from gpu_planners.nodes.moveit import objects as object_messages
 from gpu_planners.nodes.moveit.constraints import read_constraints
@@ -211,6 +212,74 @@ def test_an_object_is_added_appended_to_moved_and_removed(reference):
     )  # now as the root is turned
     reference = then(CollisionObject(id="table", operation=CollisionObject.REMOVE))
     assert not reference.objects.standing
+
+
+def test_what_others_put_there_is_not_cleared(reference, robot):
+    """Neither by REMOVE without an id, which is MoveIt's `clear`, nor by a scene that is no diff."""
+    objects = SceneObjects()
+    for source in Source:
+        objects = objects.add(SceneObject(source.value, (ConvexShape.sphere("it", 0.1, np.eye(4)),), np.eye(4), source))
+    objects = objects.add(
+        SceneObject("<octomap>", (ConvexShape.sphere("it", 0.1, np.eye(4)),), np.eye(4), Source.MOVEIT)
+    )
+    clear = CollisionObject(operation=CollisionObject.REMOVE)
+    assert list(object_messages.change(clear, reference.with_objects(objects)).standing) == [
+        "file", "cloud", "other arm", "<octomap>"
+    ]  # fmt: skip
+    whole = messages.scene(messages.box("new"))
+    whole.is_diff = whole.robot_state.is_diff = False
+    state, _ = apply(whole, robot, {"": np.eye(4)}, State({}, objects), Beside())
+    assert list(state.objects.standing) == ["file", "other arm", "new"]
+
+
+def test_an_octomap_without_data_clears_the_one_before(robot):
+    objects = SceneObjects().add(
+        SceneObject("<octomap>", (ConvexShape.sphere("it", 0.1, np.eye(4)),), np.eye(4), Source.MOVEIT)
+    )
+    scene = messages.scene()
+    scene.world.octomap.octomap.id = "OcTree"
+    for there, diff in ((objects, True), (objects, False), (SceneObjects(), True)):
+        scene.is_diff = diff
+        assert not apply(scene, robot, {"": np.eye(4)}, State({}, there), Beside())[0].objects.standing
+
+
+@pytest.mark.parametrize(
+    ("words", "change"),
+    [
+        ("'table': MOVE takes the field pose only", lambda scene: shape_moved(scene)),
+        ("'map': the position must be finite", lambda scene: frame_at(scene, np.nan)),
+        (
+            "link_scale of 'hand' is nan",
+            lambda scene: scene.link_scale.append(LinkScale(link_name="hand", scale=np.nan)),
+        ),
+    ],
+)
+def test_what_a_scene_may_not_say(reference, robot, words, change):
+    objects = object_messages.change(messages.box("table"), reference)
+    scene = messages.scene()
+    change(scene)
+    with pytest.raises(GpuPlannersError, match=words):
+        apply(scene, robot, fixed_frames(robot) | {"": np.eye(4)}, State({}, objects), Beside())
+
+
+def shape_moved(scene):
+    """As clients of MoveIt 1 have it: the pose of the only shape in place of the object's."""
+    one = CollisionObject(id="table", operation=CollisionObject.MOVE, primitive_poses=[messages.pose((1, 0, 0))])
+    scene.world.collision_objects.append(one)
+
+
+def frame_at(scene, x):
+    frame = TransformStamped(child_frame_id="map")
+    frame.header.frame_id, frame.transform.translation.x = "plate", x
+    scene.fixed_frame_transforms.append(frame)
+
+
+def test_frames_of_a_scene_may_begin_with_a_slash(robot):
+    scene = messages.scene(messages.box("box", position=(0.0, 0.0, 0.0), frame="map"))
+    frame_at(scene, 3.0)
+    scene.fixed_frame_transforms[0].child_frame_id = "/map"
+    state, _ = apply(scene, robot, fixed_frames(robot) | {"": np.eye(4)}, State({}, SceneObjects()), Beside())
+    assert np.allclose(state.objects.standing["box"].pose[:3, 3], (3, 0, 0))
 
 
 def test_an_object_taken_up_and_put_down_stays_where_the_link_has_it(reference, robot):

@@ -547,6 +547,18 @@ def test_a_refused_message_changes_nothing_and_is_told(node):
     node.wait_until(lambda: not node.problem, 20)
 
 
+def test_a_scene_is_taken_though_joint_states_are_malformed(node):
+    states = node.publisher(JointState, "/joint_states")
+    states.publish(joints((0.0, 0.0, np.nan)))
+    request_ = messages.motion_request(messages.joint_goal(GOAL), start=None)
+    node.wait_until(lambda: "joint 'wrist' is nan" in node.move(request_)[1].error_code.message, 20)
+    node.publisher(PlanningScene, "/planning_scene").publish(messages.scene(messages.box("good")))
+    node.wait_until(lambda: "good" in node.objects(), 20)
+    assert not node.problem
+    states.publish(joints((0.0, 0.0, 0.0)))
+    node.wait_until(lambda: node.move(request_)[1].error_code.val == CODES.SUCCESS, 20)
+
+
 def test_attached_objects_are_put_down_where_the_link_is(node):
     states = node.publisher(JointState, "/joint_states")
     q = (0.4, -0.3, 0.2)

@@ -1,5 +1,7 @@
 """Another node's arm as an obstacle that moves: two of the small robot stand opposite each other."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -84,6 +86,29 @@ def test_motions_keep_clear_of_where_the_other_arm_is_and_goes(pair):
     running.wait_until(lambda: running.facts["obstacles"] == "1")
 
 
+def test_a_motion_that_is_told_before_the_robot_counts(pair):
+    """All topics of the other arm are latched: which one a node that begins later hears of first is by chance."""
+    running, other = pair
+    other.execute(AWAY, ACROSS)
+    time.sleep(0.3)  # nothing tells that it has arrived
+    other.description.publish(String(data=ROBOT))
+    running.wait_until(lambda: (other.stand(AWAY), ask(running).code == PlanMotion.Response.SUCCESS)[1])
+    around = path_of(ask(running))
+    assert all(coal_check(q).collisions(around)[1] == 0 for q in np.linspace(AWAY, ACROSS, 12))
+
+
+@pytest.mark.parametrize(("goal", "words"), [((0.1, 0.2), "as many positions"), ((0.1, np.nan, 0.2), "finite")])
+def test_a_motion_that_is_none_is_told(pair, goal, words):
+    running, other = pair
+    other.description.publish(String(data=ROBOT))
+    running.wait_until(lambda: (other.stand(AWAY), ask(running).code == PlanMotion.Response.SUCCESS)[1])
+    other.execute(AWAY, goal)
+    running.wait_until(lambda: ask(running).code == UNKNOWN)
+    assert words in ask(running).message and "'left'" in ask(running).message
+    other.execute()
+    running.wait_until(lambda: ask(running).code == PlanMotion.Response.SUCCESS)
+
+
 def test_a_description_that_is_no_robot_is_told(pair):
     running, other = pair
     other.description.publish(String(data="<robot name='x'>"))
@@ -97,3 +122,10 @@ def test_a_description_that_is_no_robot_is_told(pair):
 def test_a_pose_is_wanted_for_each_other_arm(start_node):
     with pytest.raises(SettingsError, match="other_arm_poses' has 3 numbers; allowed: 4"):
         start_node(other_arms=["left"], other_arm_poses=[0.0, 1.0, 2.0])
+
+
+@pytest.mark.parametrize("name", ["controller_action", "move_group_action", "other_arms"])
+def test_a_name_that_is_none_is_refused(start_node, name):
+    value = ["two words"] if name == "other_arms" else "two words"
+    with pytest.raises(SettingsError, match=f"{name}.* is 'two words'; allowed: "):
+        start_node(**{name: value})

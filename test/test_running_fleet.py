@@ -193,3 +193,21 @@ def test_more_agents_than_are_allowed_are_told_of_and_forgotten():
     fleet.take_states(["b", "c"], places[1:3], np.full(2, np.nan), np.zeros(2), {})
     fleet.take_goals(["b"], places[1:2], {})
     assert fleet.step(1.0).ids == ["b", "c"] and not fleet.faults and not fleet.goal_faults
+
+
+def test_an_agent_that_is_gone_falls_silent_though_the_clock_begins_anew():
+    fleet = RunningFleet(FleetParameters(device="cpu", step_s=STEP_S, silent_after_s=SILENT_S))
+    fleet.take_map(GridMap(np.ones(SHAPE, bool), 4))
+
+    def tell(now, **columns):
+        points = np.array([(column + 0.5, 0.5) for column in columns.values()])
+        fleet.take_states(list(columns), points, np.full(len(columns), np.nan), np.full(len(columns), now), {})
+
+    tell(1000.0, here=1, gone=5)
+    assert fleet.due(1000.0)
+    fleet.step(1000.0)
+    for now in np.arange(2.0, 8.0, 0.5):
+        tell(now, here=1)
+        if fleet.due(now):
+            fleet.step(now)
+    assert fleet.silent_ids() == ["gone"]

@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 import pytest
-from node_harness import GROUP, RunningNode, joints, request
+from node_harness import GROUP, RunningNode, joints, marker, request
 from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock
 from running_node import starter
@@ -63,6 +63,20 @@ def test_joint_states_grow_old_by_the_clock(start_node):
     assert running.plan(request(time_limit_s=2.0)).code == codes.SUCCESS  # though the clock stands
 
 
+def test_what_is_left_of_lives_stays_when_the_clock_begins_anew(start_node):
+    running = start_node()
+    running.set_clock(100.0)
+    assert running.plan(request(time_limit_s=2.0)).code == codes.SUCCESS
+    obstacle = marker()
+    obstacle.lifetime.sec = 5
+    running.publish_obstacles(obstacle, marker(number=1))
+    running.wait_until(lambda: running.facts["obstacles"] == "2")
+    for seconds, there in ((3.0, "2"), (7.5, "2"), (8.5, "1")):
+        running.set_clock(seconds)
+        assert running.plan(request(time_limit_s=2.0)).code == codes.SUCCESS
+        running.wait_until(lambda there=there: running.facts["obstacles"] == there, 10)
+
+
 @pytest.fixture
 def slow_desk():
     from move_harness import Desk
@@ -75,9 +89,9 @@ def slow_desk():
             super().publish_robot(text)
 
         def tick(self, publisher):
-            began = time.monotonic()
+            began, self.first = time.monotonic(), 1000.0
             while not self.stopped.wait(0.005):
-                publisher.publish(clock_of(1000.0 + RATE * (time.monotonic() - began)))
+                publisher.publish(clock_of(self.first + RATE * (time.monotonic() - began)))
 
     desk = SlowDesk(use_sim_time=True)
     yield desk
@@ -100,3 +114,13 @@ def test_motions_follow_a_slow_clock(slow_desk):
     assert 0.6 < slow_desk.place()[0] < 2.4
     stamps = [stamp for stamp, _ in slow_desk.seen]
     assert all(999.0 < stamp < 2000.0 for stamp in stamps)
+
+
+def test_a_motion_ends_when_the_clock_begins_anew(slow_desk):
+    moving = slow_desk.send((2.5, 0.0, 0.0))
+    moving.wait_for("moving", 0.05)
+    slow_desk.first = 10.0
+    result = moving.wait(30).result
+    assert result.code == codes.CONTROL_FAILED and "the clock jumped back by 99" in result.message
+    slow_desk.wait_until(lambda: slow_desk.seen[-1][0] < 1000.0)
+    assert slow_desk.send((0.0, 0.0, 0.0)).wait().result.code == codes.SUCCESS  # it goes on serving

@@ -76,6 +76,14 @@ class Executing:
         """End the task under way; what the controller has, it goes on with. From any thread."""
         self._inbox.put(self._close)
 
+    def clock_jumped_back(self, by: float) -> None:
+        """End the task under way when the node's clock has gone back by some seconds: nobody knows where on its motion
+        the robot is. On the executor's thread."""
+        run = self._run
+        if run is not None and run.execution is not None:
+            run.execution.cancel()
+            self._finish(run, error_codes.CONTROL_FAILED, f"the clock jumped back by {by:.3g} s while the robot moved")
+
     def _close(self):
         run = self._run
         if run is not None:

@@ -8,6 +8,8 @@ import sys
 from typing import Any
 
 import numpy as np
+from rclpy.clock import JumpThreshold
+from rclpy.duration import Duration
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
@@ -30,9 +32,9 @@ from . import plan_service, sequence_service
 from .attaching import attach_objects
 from .cloud_topics import CloudTopics
 from .codes import code_of
-from .conversions import joint_positions
 from .dragged_goals import DraggedGoals
 from .executing import Executing
+from .joint_states import JointStates
 from .monitoring import contact_ahead, motion_of
 from .motion_display import MotionDisplay
 from .move_action import MoveAction
@@ -42,6 +44,8 @@ from .parameters import ArmParameters
 from .plan_service import Planned, compile_planner, kind_of, warm_up
 from .planning_scene import PlanningScene
 
+BACKWARD = JumpThreshold(min_forward=None, min_backward=Duration(seconds=-1), on_clock_change=False)
+
 
 class ArmPlannerNode(PlannerNode):
     """The node; options: as rclpy.node.Node takes them. SettingsError for wrong parameters or a wrong URDF file."""
@@ -50,7 +54,7 @@ class ArmPlannerNode(PlannerNode):
         super().__init__("arm_planner", ArmParameters, "robot_description", **options)
         self._scene = PlanningScene(self._values, Transforms(self))
         self._clouds: CloudTopics | None = None  # after the robot of a file is loaded
-        self._joint_state = None, 0.0  # latest message, seconds on the node's clock when it came
+        self._joint_states = JointStates()
         self._refused: dict[str, str] = {}  # {where from: why the latest message that changes the scene was refused}
         self._trajectories = self.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
         self._display = MotionDisplay(self, self._place, lambda: self._scene.frames.root)
@@ -107,10 +111,12 @@ class ArmPlannerNode(PlannerNode):
             self, lambda: self._values, self._worker.do, self._take_object, self._state.set_problem
         )
         MoveAction(self, self._executing, self._plan_to_move)
+        self._jumps = self.get_clock().create_jump_callback(BACKWARD, post_callback=self._clock_jumped)
         self._worker.start()
 
     def finish(self, patience_s: float = -1.0) -> bool:
         if self._clouds is not None:  # else a robot could not be loaded, and there is nothing else
+            self._jumps.unregister()
             self._clouds.close()
             self._executing.close()
         return super().finish(patience_s)
@@ -125,9 +131,17 @@ class ArmPlannerNode(PlannerNode):
 
     def _load_text(self, urdf):
         self._state.say(WARN, "loading the robot")
-        if not urdf.lstrip().startswith("<"):
-            raise RobotDescriptionError(f"robot_description holds {shown(urdf)}; allowed: the text of a URDF, XML")
-        self._take_robot(self._scene.load_robot(urdf, self._now()))
+        try:
+            if not urdf.lstrip().startswith("<"):
+                raise RobotDescriptionError(f"robot_description holds {shown(urdf)}; allowed: the text of a URDF, XML")
+            waiting = self._scene.load_robot(urdf, self._now())
+        except Exception as error:
+            if self._scene.robot is not None:
+                text = f"a robot_description was refused, the one before it is planned with: {error_text(error)}"
+                self._state.set_problem("robot", text)
+            raise
+        self._state.set_problem("robot", "")
+        self._take_robot(waiting)
 
     def _take_robot(self, waiting):
         """waiting: [(message, its time)] of obstacles that came before the robot"""
@@ -159,16 +173,18 @@ class ArmPlannerNode(PlannerNode):
         if device_changed:
             self._worker.do(self._warm_up)
 
+    def _clock_jumped(self, jump):
+        """A simulation begins anew."""
+        back = -jump.delta.nanoseconds * 1e-9
+        self._worker.do(self._scene.clock_jumped_back, back)
+        self._executing.clock_jumped_back(back)
+
     def _take_joint_state(self, message):
-        self._joint_state = message, self._now()
+        self._joint_states.take(message, self._now())
 
     def _measured(self):
         """{joint: position} of joint_states, or None when there was no message lately."""
-        message, arrival = self._joint_state
-        if message is None or abs(self._now() - arrival) > self._values.joint_state_timeout_s:  # a clock may jump back
-            return None
-        known = (*self._scene.robot.joint_names, *self._scene.robot.other_joints)
-        return joint_positions(message, "joint_states", error_codes.START_STATE_INVALID, known)
+        return self._joint_states.positions(self._scene.robot, self._now(), self._values.joint_state_timeout_s)
 
     def _change_obstacles(self, message, received=None):
         """received: seconds on the node's clock, of a message that waited for the robot; None: now"""
@@ -243,9 +259,11 @@ class ArmPlannerNode(PlannerNode):
 
     def _seen(self, robot):
         """Where joint_states had a robot (Seen), None without a recent message of all its planning joints."""
-        message, arrival = self._joint_state
         q, now = self._place(robot), self._now()
-        return None if q is None else stamped_state(message, q, now - arrival, now)
+        if q is None:
+            return None
+        message, arrival = self._joint_states.of(robot.joint_names[0])
+        return stamped_state(message, q, now - arrival, now)
 
     def _told(self, name, response):
         response.message += f" (warning: {self._state.problem})" if self._state.problem else ""

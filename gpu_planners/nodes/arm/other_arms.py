@@ -30,13 +30,15 @@ class OtherArm:
     """What is known of one of them.
 
     name: of its namespace; robot: None until its description has come, with every joint that moves
-    place: {joint: position}, as last measured; path: (K, dof) that it executes, or none
+    place: {joint: position}, as last measured; executing: the motion that it executes, or None
+    path: (K, dof) of that motion, once it is looked at
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.robot: RobotModel | None = None
         self.place: dict[str, float] = {}
+        self.executing: JointTrajectory | None = None
         self.path: np.ndarray | None = None
         self.shown: np.ndarray | None = None  # (K, dof) that the scene holds boxes for
         self.problem = f"nothing is known of the other arm '{name}': its robot_description has not come"
@@ -50,8 +52,14 @@ class OtherArm:
         if missing:
             self.problem = f"nobody knows where the other arm '{self.name}' is: its joint_states lack {missing[0]}"
             return None
-        self.problem = ""
         q = np.array([[self.place[name] for name in robot.joint_names]])
+        if self.path is None and self.executing is not None:
+            try:
+                self.path = _path_of(self.executing, robot, q)
+            except ValueError as error:
+                self.problem = f"the motion that the other arm '{self.name}' executes is malformed: {error}"
+                return None
+        self.problem = ""
         path = q if self.path is None else np.concatenate([q, self.path])
         if self.shown is None or len(self.shown) != len(path):
             return path
@@ -82,7 +90,7 @@ class OtherArms:
                 (JointState, "joint_states", self._place, BEST_EFFORT),
                 (JointTrajectory, "arm_planner/executing", self._execute, LATCHED),
             ):
-                node.create_subscription(kind, f"/{arm.name}/{topic}", partial(take_it, arm), qos)
+                node.create_subscription(kind, f"/{arm.name.strip('/')}/{topic}", partial(take_it, arm), qos)
         if self.arms:
             node.create_timer(LOOK_S, self._look, clock=steady_clock())
 
@@ -103,30 +111,14 @@ class OtherArms:
             arm.problem = f"the description of the other arm '{arm.name}' was refused: {error_text(error)}"
             self._told(f"other arm {arm.name}", arm.problem)
             return
-        arm.shown, arm.robot = None, robot
+        arm.robot, arm.path, arm.shown = robot, None, None
 
     def _place(self, arm, message):
         if len(message.name) == len(message.position) and np.isfinite(message.position).all():
-            arm.place = dict(zip(message.name, message.position, strict=True))
+            arm.place = arm.place | dict(zip(message.name, message.position, strict=True))  # a gripper may come apart
 
     def _execute(self, arm, message):
-        if not message.points:
-            arm.path = None
-            return
-        self._change(self._take_path, arm, message)
-
-    def _take_path(self, arm, message):
-        robot = arm.robot
-        if robot is None:
-            return
-        there = dict(zip(message.joint_names, range(len(message.joint_names)), strict=True))
-        path = np.array([point.positions for point in message.points])
-        rest = np.array([arm.place.get(name, 0.0) for name in robot.joint_names])
-        whole = np.repeat(rest[None], len(path), axis=0)
-        for k, name in enumerate(robot.joint_names):
-            if name in there:
-                whole[:, k] = path[:, there[name]]
-        arm.path = whole
+        arm.executing, arm.path = message if message.points else None, None
 
     def _look(self):
         for arm in self.arms:
@@ -146,6 +138,21 @@ class OtherArms:
             for k, (size, pose) in enumerate(zip(sizes, poses, strict=True))
         )
         self._take(SceneObject(name, boxes, T, Source.OTHER_ARM))
+
+
+def _path_of(message, robot, q):
+    """(K, dof) of a trajectory of some of the robot's joints; the others stay as in q (1, dof). ValueError"""
+    names = list(message.joint_names)
+    rows = [point.positions for point in message.points]
+    if any(len(row) != len(names) for row in rows):
+        raise ValueError(f"it has {len(names)} joint names; each of its points needs as many positions")
+    path = np.repeat(q, len(rows), axis=0)
+    for k, name in enumerate(robot.joint_names):
+        if name in names:
+            path[:, k] = [row[names.index(name)] for row in rows]
+    if not np.isfinite(path).all():
+        raise ValueError("its positions must be finite")
+    return path
 
 
 def _pose(x, y, z, yaw):

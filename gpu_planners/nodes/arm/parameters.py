@@ -12,7 +12,7 @@ from ...arm.planners.tree.rrt import Settings as RrtSettings
 from ...arm.planners.tree.rrt_star import Settings as RrtStarSettings
 from ...errors import SettingsError
 from ...settings import changed, setting
-from ..common.parameters import NodeParameters
+from ..common.parameters import A_NAME, NodeParameters, is_name
 
 BY_DEVICE, ON_CUDA, ON_CPU = -1.0, 0.1, 0.3  # a value of optimise_s, and the seconds that it means
 
@@ -83,6 +83,7 @@ class ArmParameters(NodeParameters):
     controller_action: str = setting(
         "joint_trajectory_controller/follow_joint_trajectory",
         "The action of the controller that executes the motions of ~/move",
+        must=A_NAME,
         read_only=True,
     )
     publish_trajectories: bool = setting(
@@ -102,7 +103,7 @@ class ArmParameters(NodeParameters):
         choices=("all", "action", "none"),
         read_only=True,
     )
-    move_group_action: str = setting("move_action", "Name of the action MoveGroup", read_only=True)
+    move_group_action: str = setting("move_action", "Name of the action MoveGroup", must=A_NAME, read_only=True)
     planner: str = setting("rrt_connect", "Planner of requests that name none", choices=tuple(PLANNERS))
     velocity_scaling: float = setting(1.0, "Fraction of the velocity limits that motions use", 1e-3, 1.0)
     acceleration_scaling: float = setting(1.0, "Fraction of the acceleration limits that motions use", 1e-3, 1.0)
@@ -151,7 +152,11 @@ class ArmParameters(NodeParameters):
         unit="rad or m",
     )
     other_arms: tuple = setting(
-        (), "Namespaces of other arm_planner nodes, whose arms are obstacles that move", items=str, read_only=True
+        (),
+        "Namespaces of other arm_planner nodes, whose arms are obstacles that move",
+        items=str,
+        must=("names of ROS", lambda name: is_name(f"/{name.strip('/')}")),
+        read_only=True,
     )
     other_arm_poses: tuple = setting(
         (),

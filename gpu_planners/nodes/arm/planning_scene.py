@@ -146,6 +146,10 @@ class PlanningScene:
             self._put(alive)
         return expired
 
+    def clock_jumped_back(self, by: float) -> None:
+        """Keep what is left of the lives of objects, when the node's clock has gone back by some seconds."""
+        self._put(self.objects.ending_earlier(by))
+
     def objects_for(self, request: PlanMotion.Request) -> SceneObjects:
         """The objects of one PlanMotion request: the scene's and its own. What links carry, they always carry."""
         objects = replace(self.objects, standing={}) if request.ignore_scene else self.objects

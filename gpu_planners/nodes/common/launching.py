@@ -11,6 +11,7 @@ from typing import Any
 from ...errors import GpuPlannersError
 from ...share import share_folder
 
+LEVELS = "debug", "info", "warn", "error", "fatal"
 TRUTH = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -20,7 +21,7 @@ def usual_arguments(planner: str, frame_text: str, rviz: str = "false") -> dict[
         "namespace": ("", "Namespace of what is started and its topics"),
         "use_sim_time": ("false", "Take the time from /clock"),
         "params_file": (str(share_folder() / "config" / f"{planner}.yaml"), "Parameters of the planner"),
-        "log_level": ("info", "debug, info, warn, error or fatal"),
+        "log_level": ("info", ", ".join(LEVELS)),
         "rviz": (rviz, "Start RViz with the planner's view: true or false"),
         "fixed_frame": ("", frame_text),
         "device": ("", "auto, cpu, cuda, cuda:N, or several with commas between them"),
@@ -75,9 +76,14 @@ def planner_and_view(
     from launch_ros.parameter_descriptions import ParameterValue
 
     with_rviz = rviz_wanted(given)
+    parameter_file = Path(given["params_file"]).expanduser()
+    if not parameter_file.is_file():  # launch_ros would go on without
+        raise GpuPlannersError(f"params_file:={given['params_file']}: there is no such file")
+    if given["log_level"].strip().lower() not in LEVELS:
+        raise GpuPlannersError(f"log_level:={given['log_level']}: allowed are {', '.join(LEVELS)}")
     # typed, for a file name or a group that looks like a number must stay a text, and a radius of 1 is no whole number
     values = {
-        parameter: ParameterValue(kind(given[name]), value_type=kind)
+        parameter: ParameterValue(_typed(given, name, kind), value_type=kind)
         for name, (parameter, kind) in parameters.items()
         if given[name]
     }
@@ -87,7 +93,7 @@ def planner_and_view(
         name=planner,
         namespace=given["namespace"],
         output="screen",
-        parameters=[given["params_file"], {**values, **(more or {}), "use_sim_time": truth(given, "use_sim_time")}],
+        parameters=[str(parameter_file), {**values, **(more or {}), "use_sim_time": truth(given, "use_sim_time")}],
         arguments=["--ros-args", "--log-level", given["log_level"]],
     )
     if not with_rviz:
@@ -189,6 +195,13 @@ def rviz_wanted(given: dict[str, str]) -> bool:
             "ros-$ROS_DISTRO-rviz2) or launch with rviz:=false. Nothing was started"
         )
     return True
+
+
+def _typed(given, name, kind):
+    try:
+        return kind(given[name])
+    except ValueError:
+        raise GpuPlannersError(f"{name}:={given[name]}: allowed is a number") from None
 
 
 def truth(given: dict[str, str], name: str) -> bool:

@@ -9,14 +9,26 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
+from rclpy.exceptions import InvalidTopicNameException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rclpy.validate_topic_name import validate_topic_name
 
 from ...device import resolve_devices
 from ...errors import DeviceError, SettingsError
 from ...settings import Described, Setting, setting
 from .request_error import error_text
 
+
+def is_name(text: str) -> bool:
+    """May a topic, a service or an action of a node be called so?"""
+    try:
+        return bool(validate_topic_name(text))
+    except InvalidTopicNameException:
+        return False
+
+
+A_NAME = "a name of ROS: letters, digits, _ and /", is_name
 DOUBLES = Parameter.Type.DOUBLE_ARRAY
 Kind = TypeVar("Kind", bound=Described)
 

@@ -33,7 +33,11 @@ def run(make_node: Callable[[], Any], name: str, arguments: list[str] | None = N
     """
     asked, over = threading.Event(), threading.Event()
     _take_signals(asked)
-    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
+    except RuntimeError as error:  # rcl's, for what is behind --ros-args, and for parameter files that it cannot read
+        rclpy.logging.get_logger(name).fatal(f"wrong ROS arguments: {error}")
+        return 1
     try:
         node = make_node()
     except (SettingsError, ParameterException) as error:

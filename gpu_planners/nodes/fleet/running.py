@@ -220,6 +220,7 @@ class RunningFleet:
         """Is it time for the next step?"""
         values = self._values
         self.began = min(self.began, now)  # a simulated time may begin anew
+        np.minimum(self._agents["heard"], now, out=self._agents["heard"])
         if self.planner is None or not len(self) or now < self.due_from:
             return False
         if not self._number or now >= self.due_from + values.silent_after_s:

@@ -16,6 +16,7 @@ from ...grid.planner import ALGORITHMS
 from ...settings import Described, setting
 from ..common.map_kinds import MAP_KINDS
 from ..common.map_parameters import MapParameters
+from ..common.parameters import is_name
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class GridParameters(MapParameters):
     clear_costmap_service: str = setting(
         "",
         "Service (nav2_msgs/srv/ClearEntireCostmap) that takes back what map_updates changed; empty: none",
+        must=("a name of ROS, or none", lambda name: not name or is_name(name)),
         read_only=True,
     )
     algorithm: str = setting("exact", "Algorithm of requests that name none", choices=tuple(ALGORITHMS))

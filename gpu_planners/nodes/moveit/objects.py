@@ -13,6 +13,9 @@ from ..common.request_error import RequestError
 from .reference import Reference
 from .shapes import pose_message, read_pose, read_shapes, write_shapes
 
+OCTOMAP = "<octomap>"  # what MoveIt calls it in its allowed collision matrix
+KEPT = Source.FILE, Source.CLOUD, Source.OTHER_ARM  # what MoveIt's messages did not put there, and do not clear
+SHAPES = "primitives", "primitive_poses", "meshes", "mesh_poses", "planes", "plane_poses"
 ADD, REMOVE, APPEND, MOVE = (CollisionObject.ADD, CollisionObject.REMOVE, CollisionObject.APPEND, CollisionObject.MOVE)
 
 
@@ -28,12 +31,14 @@ def change(message: CollisionObject, reference: Reference) -> SceneObjects:
     if operation == number(REMOVE):
         if name:
             return objects.remove(name) if name in objects.standing else _unknown(name, objects)
-        return objects.remove(*(known for known, one in objects.standing.items() if one.source != Source.FILE))
+        return objects.remove(
+            *(known for known, one in objects.standing.items() if one.source not in KEPT and known != OCTOMAP)
+        )
     if not name:
         raise ObstacleError("a collision object has no id")
     if operation == number(MOVE):
-        if message.primitives or message.meshes or message.planes:
-            raise ObstacleError(f"'{name}': MOVE takes a pose only; to change the shapes, send ADD")
+        if any(getattr(message, field) for field in SHAPES):
+            raise ObstacleError(f"'{name}': MOVE takes the field pose only; to change shapes or their poses, send ADD")
         return objects.move(name, reference.frame(message.header.frame_id, what) @ read_pose(message.pose, name))
     if operation not in (number(ADD), number(APPEND)):
         raise ObstacleError(

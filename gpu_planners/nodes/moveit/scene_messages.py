@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
+from geometry_msgs.msg import Point, Pose
 from moveit_msgs.msg import (
     AllowedCollisionEntry,
     AllowedCollisionMatrix,
@@ -22,12 +23,13 @@ from ..arm.scene_objects import SceneObject, SceneObjects, Source
 from ..common.request_error import RequestError
 from . import objects as object_messages
 from . import states
+from .objects import OCTOMAP
 from .reference import Reference
 from .shapes import read_pose
 from .states import State
 
 EVERYTHING = 0xFFFFFFFF
-OCTOMAP = "<octomap>"  # what MoveIt calls it in its allowed collision matrix
+STAYING = Source.FILE, Source.OTHER_ARM  # in a scene that is no diff
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +83,7 @@ def is_empty(message: PlanningScene) -> bool:
         or message.link_scale
         or message.object_colors
         or message.world.collision_objects
+        or message.world.octomap.octomap.id
         or message.world.octomap.octomap.data
         or not states.is_empty(message.robot_state)
     )
@@ -89,7 +92,8 @@ def is_empty(message: PlanningScene) -> bool:
 def apply(
     message: PlanningScene, robot: RobotModel, frames: Mapping[str, np.ndarray], state: State, beside: Beside
 ) -> tuple[State, Beside]:
-    """What a PlanningScene makes of a state. One that is no diff replaces all objects but those of the scene file.
+    """What a PlanningScene makes of a state. One that is no diff replaces all objects but those of the scene file and
+    other arms.
 
     Nothing is changed in place; ObstacleError or RequestError names what is wrong.
     """
@@ -102,7 +106,7 @@ def apply(
         )
     objects, positions = state.objects, state.positions
     if not message.is_diff:
-        kept = {name: one for name, one in objects.standing.items() if one.source == Source.FILE}
+        kept = {name: one for name, one in objects.standing.items() if one.source in STAYING}
         objects, beside = SceneObjects(standing=kept), Beside()
     positions = states.read_positions(message.robot_state, robot, positions, "the planning scene's robot_state")
     beside = replace(
@@ -111,8 +115,11 @@ def apply(
     reference = Reference(robot, KnownFrames(frames, beside.frames), objects, positions)
     for one in message.world.collision_objects:
         reference = reference.with_objects(object_messages.change(one, reference))
-    if message.world.octomap.octomap.data:
+    octomap = message.world.octomap.octomap
+    if octomap.data:
         reference = reference.with_objects(reference.objects.add(_octomap(message.world.octomap, reference)))
+    elif octomap.id and OCTOMAP in reference.objects.standing:  # as in MoveIt: one without data clears it
+        reference = reference.with_objects(reference.objects.remove(OCTOMAP))
     diff = message.robot_state.is_diff or message.is_diff
     reference = reference.with_objects(_attached(message, reference, diff))
     objects = _allowed(message.allowed_collision_matrix, robot, reference.objects)
@@ -172,26 +179,15 @@ def _frames(message, robot, frames, beside):
     """{frame: (4, 4) T_root_frame} of the message's fixed_frame_transforms."""
     added: dict[str, np.ndarray] = {}
     for one in message.fixed_frame_transforms:
-        child, parent, what = (
-            one.child_frame_id,
-            one.header.frame_id,
-            f"fixed_frame_transforms, '{one.child_frame_id}',",
-        )
+        child = one.child_frame_id.removeprefix("/")
+        what = f"fixed_frame_transforms, '{child}',"
         if child in frames or child in robot.link_names:
             continue
         reference = Reference(robot, KnownFrames(frames, beside.frames | added), SceneObjects(), {})
-        t, q = one.transform.translation, one.transform.rotation
-        T = np.eye(4)
-        T[:3, :3] = read_pose(_as_pose(q), child)[:3, :3]
-        T[:3, 3] = t.x, t.y, t.z
-        added[child] = reference.frame(parent, what) @ T
+        t = one.transform.translation
+        T = read_pose(Pose(position=Point(x=t.x, y=t.y, z=t.z), orientation=one.transform.rotation), child)
+        added[child] = reference.frame(one.header.frame_id, what) @ T
     return added
-
-
-def _as_pose(quaternion):
-    from geometry_msgs.msg import Pose
-
-    return Pose(orientation=quaternion)
 
 
 def _attached(message, reference, diff):
@@ -205,7 +201,7 @@ def _attached(message, reference, diff):
 
 def _padding(message, robot, before):
     for scaled in message.link_scale:
-        if abs(scaled.scale - 1) > 1e-9:
+        if not abs(scaled.scale - 1) <= 1e-9:
             raise RequestError(
                 codes.FAILURE, f"link_scale of '{scaled.link_name}' is {scaled.scale}; allowed: 1. Use link_padding"
             )

@@ -288,15 +288,15 @@ class MoveItServer:
         changed = any(a is not b for a, b in zip(now, self._published, strict=True))
         if robot is not None and changed and self._scenes.get_subscription_count():
             self._published = now
-            try:
-                positions = self._measured() or {}
-            except RequestError:  # joint_states that are none; requests are told why
-                positions = {}
-            self._scenes.publish(scene_message(robot, State(positions, now[0]), now[1]))
+            self._scenes.publish(scene_message(robot, self._current(), now[1]))
 
     def _current(self):
-        """State as it is measured now."""
-        return State(self._measured() or {}, self._scene.objects)
+        """State as it is measured now, without joints where joint_states are none."""
+        try:
+            positions = self._measured() or {}
+        except RequestError:  # requests that need them are told why
+            positions = {}
+        return State(positions, self._scene.objects)
 
     def _reference(self):
         robot, state = self._scene.require_robot(), self._current()
@@ -304,7 +304,8 @@ class MoveItServer:
 
     def _state_of(self, message, what, diff=None):
         """(Reference, {joint: position}, Beside) of a RobotState over what is measured, in the scene with a diff."""
-        robot, beside, state = self._scene.require_robot(), self._beside, self._current()
+        robot, beside = self._scene.require_robot(), self._beside
+        state = State(self._measured() or {}, self._scene.objects)
         if diff is not None:
             state, beside = apply(diff, robot, self._scene.frames, state, beside)
         positions = read_positions(message, robot, state.positions, what)

@@ -36,9 +36,16 @@ def read_pose(message: Pose, name: str) -> np.ndarray:
 
 def pose_message(T: np.ndarray) -> Pose:
     """geometry_msgs/Pose of a (4, 4)."""
-    x, y, z, w = Rotation.from_matrix(T[:3, :3]).as_quat().tolist()
-    px, py, pz = T[:3, 3].tolist()
-    return Pose(position=Point(x=px, y=py, z=pz), orientation=Quaternion(x=x, y=y, z=z, w=w))
+    return pose_messages(T[None])[0]
+
+
+def pose_messages(T: np.ndarray) -> list[Pose]:
+    """geometry_msgs/Pose of each of (N, 4, 4); SciPy takes ten times as long for one after the other."""
+    quaternions = Rotation.from_matrix(T[:, :3, :3]).as_quat().tolist()
+    return [
+        Pose(position=Point(x=px, y=py, z=pz), orientation=Quaternion(x=x, y=y, z=z, w=w))
+        for (px, py, pz), (x, y, z, w) in zip(T[:, :3, 3].tolist(), quaternions, strict=True)
+    ]
 
 
 def read_shapes(message: CollisionObject) -> tuple[tuple[Piece, ...], np.ndarray]:
@@ -91,14 +98,15 @@ def vertices(message: Mesh, name: str) -> np.ndarray:
 
 def write_shapes(message: CollisionObject, pieces: tuple[Piece, ...]) -> None:
     """Put pieces into a CollisionObject: primitives as such, polytopes as meshes."""
-    for piece in pieces:
-        for shape in (piece,) if isinstance(piece, ConvexShape) else piece.shapes:
-            if shape.kind == ShapeKind.POLYTOPE:
-                message.meshes.append(_mesh_message(shape.vertices))
-                message.mesh_poses.append(pose_message(shape.pose))
-            else:
-                message.primitives.append(_primitive_message(shape))
-                message.primitive_poses.append(pose_message(shape.pose))
+    shapes = [shape for piece in pieces for shape in ((piece,) if isinstance(piece, ConvexShape) else piece.shapes)]
+    poses = pose_messages(np.array([shape.pose for shape in shapes]).reshape(-1, 4, 4))
+    for shape, pose in zip(shapes, poses, strict=True):
+        if shape.kind == ShapeKind.POLYTOPE:
+            message.meshes.append(_mesh_message(shape.vertices))
+            message.mesh_poses.append(pose)
+        else:
+            message.primitives.append(_primitive_message(shape))
+            message.primitive_poses.append(pose)
 
 
 def _primitive(name, message, pose):
@@ -132,7 +140,7 @@ def _plane(name, message, pose):
     length = np.linalg.norm(normal)
     if not np.isfinite([a, b, c, d]).all() or not length > 0:
         raise ObstacleError(
-            f"'{name}': a plane needs four finite coefficients, not all of a, b, c 0; got {[a, b, c, d]}"
+            f"'{name}': a plane needs four finite coefficients, not all of a, b, c 0; got {list(message.coef)}"
         )
     T = np.eye(4)
     T[:3, :3] = Rotation.align_vectors([normal / length], [[0.0, 0.0, 1.0]])[0].as_matrix()

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from ...settings import Described, setting
+from ..common.parameters import A_NAME
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class PlayerParameters(Described):
         "joint_trajectory_controller",
         "Name of the controller that is played: it takes <controller>/joint_trajectory, and the action "
         "<controller>/follow_joint_trajectory where control_msgs is installed",
+        must=A_NAME,
         read_only=True,
     )
     initial_positions: tuple = setting(
