@@ -104,6 +104,18 @@ def _digest(file):
 
 
 def _make(options, recipe, devices):
+    try:
+        _made(options, recipe, devices)
+    except KeyboardInterrupt:
+        complain(GpuPlannersError("stopped; files that are whole stay, and the same command goes on"), INTERRUPTED)
+        if not options.workers and len(devices) == 1:
+            os._exit(INTERRUPTED)  # threads that plan would go on for seconds, for nobody
+        return INTERRUPTED
+    return 0
+
+
+def _made(options, recipe, devices):
+    """Make the data set, and tell what it is."""
     began, state = time.monotonic(), {"first": None, "rows": 0, "solved": 0}
     try:
         with _progress(options, options.problems) as update:
@@ -122,26 +134,18 @@ def _make(options, recipe, devices):
                 workers=options.workers,
                 told=told,
             )
-        if not options.quiet:
-            new, spent = state["rows"] - (state["first"] or 0), time.monotonic() - began
-            size = sum(shards.file(number).stat().st_size for number in range(shards.count))
-            made = (
-                f"{new} new in {spent:.1f} s, {_rate(new, spent)}, {state['solved']} solved" if new else "nothing new"
-            )
-            print(
-                f"{recipe.robot.name}: {shards.problems} problems in {shards.count} files, {_size(size)}, in "
-                f"'{options.output}'; {made}",
-                file=sys.stderr,
-            )
-    except KeyboardInterrupt:
-        complain(GpuPlannersError("stopped; files that are whole stay, and the same command goes on"), INTERRUPTED)
-        if not options.workers and len(devices) == 1:
-            os._exit(INTERRUPTED)  # threads that plan would go on for seconds, for nobody
-        return INTERRUPTED
     except OSError as error:
         reason = error.strerror or error
         raise DatasetFault(f"'{error.filename or options.output}' cannot be written: {reason}") from error
-    return 0
+    if not options.quiet:
+        new, spent = state["rows"] - (state["first"] or 0), time.monotonic() - began
+        size = sum(shards.file(number).stat().st_size for number in range(shards.count))
+        made = f"{new} new in {spent:.1f} s, {_rate(new, spent)}, {state['solved']} solved" if new else "nothing new"
+        print(
+            f"{recipe.robot.name}: {shards.problems} problems in {shards.count} files, {_size(size)}, in "
+            f"'{options.output}'; {made}",
+            file=sys.stderr,
+        )
 
 
 def _try(options, recipe, devices):
