@@ -26,7 +26,7 @@ from .request import (
 from .scene_store import GREATEST
 from .state import CORNERS, tree_sizes, work_sizes
 
-NODES = 8192  # of a tree; a problem that needs more is solved by itself afterwards
+NODES_OF_MANY = 8192  # of a tree; a problem that needs more is solved by itself afterwards
 CORNERS_OF_MANY = 32  # of a path, on average
 SPLIT = 2  # workers that share a leg where several blocks shorten a path: a round lasts as long as its longest check
 KEPT = 1 << 29  # numbers of trees that wait for the next pass, at once
@@ -76,7 +76,7 @@ class Passes:
     ) -> None:
         n, self._dof = len(problems.queries), len(problems.queries[0].start)
         self._search, self._shortening, self._scene = search, shortening, scene
-        self._problems, self._settings, self._capacity = problems, settings, room_for(NODES, whole.goals)
+        self._problems, self._settings, self._capacity = problems, settings, room_for(NODES_OF_MANY, whole.goals)
         self._blocks, self._team = (launch.blocks_of_each(whole.problems) for launch in (search, shortening))
         row = request_size(self._dof, max(len(query.goals) for query in problems.queries))
         self._rows_whole = search.mapped("rows", n * row, np.float32)  # a view has no address on the device
