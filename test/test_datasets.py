@@ -643,7 +643,8 @@ def test_where_nothing_can_be_written_the_command_says_so(tmp_path):
         "resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000)); sys.exit(cli.main())"
     )
     asked = ["dataset", GANTRY, "-n", "300", "--rows", "300", "--devices", "cpu", "-o", str(tmp_path / "out")]
-    ended = subprocess.run([sys.executable, "-c", code, *asked], capture_output=True, text=True, timeout=200)
+    # -B: else Python writes its own files cut off, too
+    ended = subprocess.run([sys.executable, "-B", "-c", code, *asked], capture_output=True, text=True, timeout=200)
     assert ended.returncode == 1 and ended.stderr.count("\n") == 1 and "File too large" in ended.stderr, ended.stderr
     assert not list((tmp_path / "out").glob("*problems*"))
     (tmp_path / "file").write_text("")
