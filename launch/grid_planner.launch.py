@@ -10,7 +10,7 @@ from gpu_planners.nodes.common.launching import launch_description, planner_and_
 
 ARGUMENTS = usual_arguments("grid_planner", "Frame in which RViz shows all; empty: map") | {
     "map": ("", "Map file, a map_server .yaml or a MovingAI .map; empty: the topic map"),
-    "algorithm": ("", "exact, pba_star, rtaa_star or astar"),
+    "algorithm": ("", "Algorithm of requests that name none; empty: exact"),
     "footprint_radius": ("", "Radius of the robots, metres"),
 }
 PARAMETERS = {

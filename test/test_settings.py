@@ -6,24 +6,15 @@ from dataclasses import FrozenInstanceError, dataclass, fields
 import numpy as np
 import pytest
 
-from gpu_planners.arm import CollisionChecker, MotionCheck
+from gpu_planners.arm import PLANNERS, CollisionChecker, MotionCheck
 from gpu_planners.arm.collision.checker import MARGIN
-from gpu_planners.arm.planners import prm, rrt_connect
 from gpu_planners.arm.planners.tree import rrt, rrt_star
 from gpu_planners.errors import SettingsError
-from gpu_planners.grid.exact.settings import Settings as ExactSettings
-from gpu_planners.grid.papers import astar, pba_star, rtaa_star
+from gpu_planners.grid.planner import ALGORITHMS
 from gpu_planners.settings import Described, changed, setting, title
 
-KINDS = {
-    "rrt_connect": rrt_connect.Settings,
-    "prm": prm.Settings,
-    "rrt": rrt.Settings,
-    "rrt_star": rrt_star.Settings,
-    "exact": ExactSettings,
-    "pba_star": pba_star.Settings,
-    "rtaa_star": rtaa_star.Settings,
-    "astar": astar.Settings,
+KINDS = {name: planner.Settings for name, planner in PLANNERS.items()} | {
+    name: algorithm.settings for name, algorithm in ALGORITHMS.items()
 }
 NUMBERS = [
     pytest.param(kind, name, rule, id=f"{planner}.{name}")

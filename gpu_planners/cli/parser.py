@@ -1,15 +1,26 @@
 """The command line of `gpu-planners`. It imports nothing slow, since a shell runs it at each Tab."""
 
 import argparse
+import ast
 import re
 from pathlib import Path
 
 from .. import __version__
 
 SHELLS = ("bash", "zsh", "fish")
-PLANNERS = ("rrt_connect", "prm", "rrt", "rrt_star")
 FORMATS = ("csv", "json", "yaml")
 CODES = "exit codes: 0 done, 1 failed, 2 wrong command line or input or something missing, 3 no motion found"
+
+
+def _planners() -> tuple[str, ...]:
+    """The names in the table `gpu_planners.arm.PLANNERS`, read from its source: importing it takes seconds."""
+    tree = ast.parse((Path(__file__).parents[1] / "arm" / "__init__.py").read_text(encoding="utf-8"))
+    tables = {ast.unparse(node.target): node.value for node in tree.body if isinstance(node, ast.AnnAssign)}
+    table = tables["PLANNERS"]
+    return tuple(ast.literal_eval(key) for key in table.keys if key) if isinstance(table, ast.Dict) else ()
+
+
+PLANNERS = _planners()
 
 
 def build_parser() -> argparse.ArgumentParser:

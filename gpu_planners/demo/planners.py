@@ -16,7 +16,6 @@ from .scene import DemoRequest
 TIME_LIMIT_S = 4.0
 # response -> (did it pass, text on the controller's rules, text on collisions)
 Check = Callable[[PlanMotion.Response], tuple[bool, str, str]]
-KINDS = {"rrt_connect": "two trees", "prm": "two graphs", "rrt": "one tree", "rrt_star": "optimising tree"}
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ def table(request: DemoRequest, answers: list[Answers], check: Check) -> tuple[T
         all_passed &= passed
         solved = answer.short.code == PlanMotion.Response.SUCCESS
         shown.add_row(
-            f"{answer.planner} ({KINDS[answer.planner]})",
+            answer.planner,
             "[green]solved[/]" if solved else f"[yellow]{answer.short.status}[/]",
             collisions,
             f"{answer.short.samples:,}",

@@ -5,14 +5,11 @@ from dataclasses import dataclass, replace
 from ...arm import PLANNERS
 from ...arm.cartesian import Settings as LineSettings
 from ...arm.collision.checker import MARGIN, MotionCheck
-from ...arm.planners.prm import Settings as PrmSettings
 from ...arm.planners.rrt_connect import Settings as RrtConnectSettings
 from ...arm.planners.settings import PlannerSettings
-from ...arm.planners.tree.rrt import Settings as RrtSettings
-from ...arm.planners.tree.rrt_star import Settings as RrtStarSettings
 from ...errors import SettingsError
 from ...settings import changed, setting
-from ..common.parameters import A_NAME, NodeParameters, is_name
+from ..common.parameters import A_NAME, NodeParameters, holding, is_name
 
 BY_DEVICE, ON_CUDA, ON_CPU = -1.0, 0.1, 0.3  # a value of optimise_s, and the seconds that it means
 
@@ -41,6 +38,7 @@ class NodeRrtConnect(RrtConnectSettings):
 
 
 @dataclass(frozen=True)
+@holding({name: planner.Settings() for name, planner in PLANNERS.items()} | {"rrt_connect": NodeRrtConnect()})
 class ArmParameters(NodeParameters):
     """Parameters of the node arm_planner."""
 
@@ -207,10 +205,6 @@ class ArmParameters(NodeParameters):
         must=("-1, or a number from 0", lambda metres: metres >= 0 or metres == -1),
     )
     line: LineSettings = LineSettings()
-    rrt_connect: RrtConnectSettings = NodeRrtConnect()
-    prm: PrmSettings = PrmSettings()
-    rrt: RrtSettings = RrtSettings()
-    rrt_star: RrtStarSettings = RrtStarSettings()
     motion_check: MotionCheck = MotionCheck()
 
     def __post_init__(self) -> None:

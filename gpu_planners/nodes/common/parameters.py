@@ -4,7 +4,7 @@ A field that holds other settings, such as those of a planner, becomes the param
 A wrong value is refused with a text that names it, when the node starts and while it runs.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
@@ -61,6 +61,18 @@ class NodeParameters(Described):
     @classmethod
     def label(cls, name: str) -> str:
         return f"parameter '{name}'"
+
+
+def holding(settings: Mapping[str, Described]) -> Callable[[type[Kind]], type[Kind]]:
+    """Class decorator, below `dataclass`: a field for each of these settings, by its name."""
+
+    def add_fields(kind: type[Kind]) -> type[Kind]:
+        for name, default in settings.items():
+            kind.__annotations__[name] = type(default)
+            setattr(kind, name, default)
+        return kind
+
+    return add_fields
 
 
 def rules_of(kind: type[Described]) -> dict[str, Setting]:

@@ -8,18 +8,15 @@ from rclpy.validate_full_topic_name import validate_full_topic_name
 
 from ...errors import SettingsError
 from ...grid.exact.blocks import BLOCK_SIZES
-from ...grid.exact.settings import Settings as ExactSettings
-from ...grid.papers.astar import Settings as AstarSettings
-from ...grid.papers.pba_star import Settings as PbaStarSettings
-from ...grid.papers.rtaa_star import Settings as RtaaStarSettings
 from ...grid.planner import ALGORITHMS
 from ...settings import Described, setting
 from ..common.map_kinds import MAP_KINDS
 from ..common.map_parameters import MapParameters
-from ..common.parameters import is_name
+from ..common.parameters import holding, is_name
 
 
 @dataclass(frozen=True)
+@holding({name: algorithm.settings() for name, algorithm in ALGORITHMS.items()})
 class GridParameters(MapParameters):
     """Parameters of the node grid_planner."""
 
@@ -94,10 +91,6 @@ class GridParameters(MapParameters):
         0.0, "Width of the lines of ~/paths_markers; 0: half a cell", 0.0, 100.0, unit="metres"
     )
     robot_frame: str = setting("base_link", "Frame of the robot for requests of Nav2 without a start (needs tf2_ros)")
-    exact: ExactSettings = ExactSettings()
-    pba_star: PbaStarSettings = PbaStarSettings()
-    rtaa_star: RtaaStarSettings = RtaaStarSettings()
-    astar: AstarSettings = AstarSettings()
 
     def __post_init__(self) -> None:
         super().__post_init__()
