@@ -138,3 +138,86 @@ def test_bad_input_is_named(start, goal, more, error, word):
     _, checker = case("panda")
     with pytest.raises(error, match=word):
         cartesian.solve(start, goal, checker, **more)
+
+
+def off_the_circle(places, first, via, last):
+    """(N,) metres from the circle through three points, and (N,) fraction of its arc from the first to the last.
+
+    The centre is where the planes that halve the chords meet the plane of the points.
+    """
+    normal = np.cross(via - first, last - first)
+    normal /= np.linalg.norm(normal)
+    planes = np.array([via - first, last - first, normal])
+    center = np.linalg.solve(planes, [planes[0] @ (first + via) / 2, planes[1] @ (first + last) / 2, normal @ first])
+    away, radius = places - center, np.linalg.norm(first - center)
+    off = np.hypot(away @ normal, np.linalg.norm(away - np.outer(away @ normal, normal), axis=1) - radius)
+
+    def angle(p):
+        return np.arctan2(np.cross(first - center, p - center) @ normal, (p - center) @ (first - center)) % (2 * np.pi)
+
+    return off, angle(places) / angle(last)
+
+
+@pytest.mark.parametrize("robot", ["panda", "ur5", "tiago"])
+@pytest.mark.parametrize("half_turn", [0.4, 1.2, 2.4])
+def test_the_tip_stays_on_the_arc_by_pinocchio(robot, half_turn):
+    """Arcs of 0.8 to 4.8 rad in random planes, through their middle, and the shorter ones about their centre."""
+    rig, checker = case(robot)
+    model, rng, reached = rig.model, np.random.default_rng(5), 0
+    low, high = (
+        np.where(model.continuous, sign * np.pi, limit) for sign, limit in ((-1, model.lower), (1, model.upper))
+    )
+    q = rng.uniform(low, high, (200, model.dof))
+    for start in q[checker.thickened(0.002).configurations_valid(q)][:8]:
+        first = tip_by_pinocchio(rig, rig.tips[0], start[None])[0]
+        plane, radius = Rotation.random(random_state=rng).as_matrix(), rng.uniform(0.03, 0.1)
+        center = first[:3, 3] - radius * plane[:, 0]
+        via, end = (
+            center + radius * (np.cos(a) * plane[:, 0] + np.sin(a) * plane[:, 1]) for a in (half_turn, 2 * half_turn)
+        )
+        last = first.copy()
+        last[:3, 3] = end
+        last[:3, :3] = Rotation.from_rotvec(rng.normal(size=3) * 0.2).as_matrix() @ first[:3, :3]
+        turn = Rotation.from_matrix(last[:3, :3] @ first[:3, :3].T).as_rotvec()
+        arcs = [cartesian.Arc(through=via)] + [cartesian.Arc(center=center)] * (2 * half_turn < np.pi)
+        for arc in arcs:
+            line = cartesian.solve(start, last, checker, link=rig.tips[0], arc=arc)
+            assert line.solved == (line.fraction == 1) and line.solved != bool(line.text)
+            if len(line.path) < 2:
+                continue
+            poses = tip_by_pinocchio(rig, rig.tips[0], between(line.path))
+            off, share = off_the_circle(poses[:, :3, 3], first[:3, 3], via, end)
+            assert off.max() < 1e-3
+            share = np.where(share > 1 + 0.02 / half_turn, 0, np.minimum(share, 1))  # beyond an end: that end
+            wanted = Rotation.from_rotvec(share[:, None] * turn) * Rotation.from_matrix(first[:3, :3])
+            assert (Rotation.from_matrix(poses[:, :3, :3]) * wanted.inv()).magnitude().max() < 1e-3
+            assert np.diff(share).min() > -1e-3 and abs(share[-1] - line.fraction) < 1e-6
+            reached += line.solved
+    assert reached >= 4
+
+
+@pytest.mark.parametrize(
+    ("arc", "word"),
+    [
+        (cartesian.Arc(), "either"),
+        (cartesian.Arc(through=[0.4, 0, 0.6], center=[0.4, 0, 0.6]), "either"),
+        (cartesian.Arc(through=[np.nan, 0, 0]), "finite"),
+        (cartesian.Arc(through=3), "three finite"),
+        (cartesian.Arc(center=[0, 0, 0.5]), "as far from both"),
+        (cartesian.Arc(through="middle of the way"), "arc"),
+        ("arc", "arc"),
+    ],
+)
+def test_what_is_no_arc_is_named(arc, word):
+    rig, checker = case("panda")
+    goal = cartesian.shifted(rig.model, READY, [0.1, 0.1, 0])
+    with pytest.raises(SettingsError, match=word):
+        cartesian.solve(READY, goal, checker, arc=arc)
+
+
+@pytest.mark.parametrize("way", ["through", "center"])
+def test_points_on_one_line_make_no_arc(way):
+    rig, checker = case("panda")
+    goal, middle = (cartesian.shifted(rig.model, READY, [x, 0, 0]) for x in (0.2, 0.1))
+    with pytest.raises(SettingsError, match="on one line"):
+        cartesian.solve(READY, goal, checker, arc=cartesian.Arc(**{way: middle[:3, 3]}))

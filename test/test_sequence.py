@@ -8,7 +8,7 @@ from benchmarks.problems import add_obstacles
 from gpu_planners.arm import CollisionChecker, CollisionWorld, cartesian, rrt_connect, sequence
 from gpu_planners.arm.cartesian import End
 from gpu_planners.arm.planners.result import Status
-from gpu_planners.arm.sequence import Free, Straight
+from gpu_planners.arm.sequence import Circular, Free, Straight
 from gpu_planners.errors import SettingsError
 
 pinocchio_poses = pytest.importorskip("pinocchio_poses").pinocchio_poses
@@ -148,3 +148,24 @@ def test_bad_fields_are_named():
         Free(goals=READY, blend_radius=-1.0)
     with pytest.raises(SettingsError, match="velocity_scaling"):
         Straight(translation=[0, 0, 1], velocity_scaling=0.0)
+
+
+def test_an_arc_is_timed_like_a_line():
+    """A half circle forth and a line back: the timed motion on the arc stays on the circle, free of the table."""
+    rig, checker = panda_at_a_table()
+    segments = [
+        Free(poses=above(0.5, -0.15)),
+        Circular(above(0.5, 0.15), cartesian.Arc(through=[0.5, 0.0, 0.40])),
+        Straight(pose=above(0.5, -0.15)),
+    ]
+    result = plan(checker, segments)
+    assert result.solved and not result.text
+    times = np.linspace(result.ends_s[0], result.ends_s[1], 1000)
+    q, v, _ = result.trajectory.at(times)
+    assert (np.abs(v) <= rig.model.velocity * 1.001).all()
+    tips = pinocchio_poses(rig.urdf, rig.model.joint_names, q, rig.fixed)[TCP]
+    off = np.hypot(tips[:, 0, 3] - 0.5, np.hypot(tips[:, 1, 3], tips[:, 2, 3] - 0.25) - 0.15)
+    assert off.max() < 1e-3 and tips[:, 2, 3].max() > 0.399 and tips[:, 2, 3].min() > 0.249
+    assert np.abs(tips[:, :3, :3] - DOWN[:3, :3]).max() < 1e-3
+    scene = rig.coal_scene([TABLE])
+    assert not any(scene.in_collision(each) for each in q[::10])

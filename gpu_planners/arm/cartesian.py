@@ -1,10 +1,10 @@
-"""Straight lines of the tool: the configurations that move a link on a straight line while it turns evenly.
+"""Straight lines and circular arcs of the tool: the configurations that move a link along them while it turns evenly.
 
-From the start, the line is followed in steps: the joints' rates that the line asks for give a first guess, in which
-joints that the line leaves free move away from their limits, and Newton's method puts the link back onto the line. A
-step is halved until the link stays within the tolerances on the straight joint motion between two steps, and until the
-joints move about as the rates said: so the arm never jumps to another of its postures. Where that fails at the least
-step, the line ends, and the answer says how far it came and why.
+What is said of lines holds for arcs. From the start, the line is followed in steps: the joints' rates that the line
+asks for give a first guess, in which joints that the line leaves free move away from their limits, and Newton's method
+puts the link back onto the line. A step is halved until the link stays within the tolerances on the straight joint
+motion between two steps, and until the joints move about as the rates said: so the arm never jumps to another of its
+postures. Where that fails at the least step, the line ends, and the answer says how far it came and why.
 
 The joint motions between the steps are proven free for a robot that is thicker by twice `motion.timing.TUBE`: a smooth
 curve through the steps, and whatever a controller makes of it, then stays free.
@@ -27,6 +27,7 @@ from .robot.inverse_kinematics import as_poses
 from .robot.model import RobotModel
 from .robot.tip import Tip
 
+TURN = 2 * math.pi
 EXACT = 1e-10  # metres and rad: how well Newton's method puts the link onto the line
 NEWTON = 12  # its steps at most
 BETWEEN = np.array([0.25, 0.5, 0.75])  # of a joint motion, where the link's distance from the line is looked at
@@ -35,6 +36,8 @@ GROWTH = 1.5  # of a step after one that went well
 FREE_GAIN = 0.5  # rad or m by which free joints move away from their limits at most, for a metre or radian of the line
 STARTS = 16  # postures that are tried where only the pose of the start is given
 NEAR_CONTACT = 8  # parts of the step that is not free, to say how far the line is free
+COLLINEAR = 1e-4  # rad between the directions to two points of a circle, below which it is none
+CENTER_OFF = 1e-2  # metres that a given centre may be from the nearest one that is as far from the start as the goal
 
 
 class End(Enum):
@@ -50,7 +53,7 @@ class End(Enum):
 
 @dataclass(frozen=True)
 class Settings(Described):
-    """Settings of straight lines."""
+    """Settings of straight lines and arcs."""
 
     tolerance: float = setting(1e-3, "Farthest that the tool may be from the line", 1e-6, 0.1, unit="metres")
     angle_tolerance: float = setting(
@@ -63,6 +66,18 @@ class Settings(Described):
         0.3, "Farthest that a joint may move in a step; more is a jump to another posture", 1e-3, 3.0, unit="rad or m"
     )
     time_limit_s: float = setting(10.0, "Longest time for a line", 1e-3, 86_400.0, unit="seconds")
+
+
+@dataclass(frozen=True)
+class Arc:
+    """A circular arc from the start to the goal: through a point, or about a centre, then the shorter of the two ways.
+
+    through, center: (3,) metres in the root frame; one of them. A centre is moved by up to CENTER_OFF to where it is as
+    far from the start as from the goal
+    """
+
+    through: ArrayLike | None = None
+    center: ArrayLike | None = None
 
 
 @dataclass(frozen=True)
@@ -99,16 +114,18 @@ def solve(
     settings: Settings = Settings(),
     link: str | None = None,
     seed: int = 0,
+    arc: Arc | None = None,
 ) -> Line:
-    """Move a link on a straight line, evenly turning the short way, to a pose.
+    """Move a link on a straight line, or on an arc, evenly turning the short way, to a pose.
 
     start: (dof,) configuration, rad or m; or (4, 4) pose of the link, then several postures are tried, and the one that
         comes farthest counts
     goal: (4, 4) pose of the link in the root frame, metres (`shifted` makes one from a translation)
     checker: CollisionChecker; link: default: the robot's tip link; seed: of the postures that are tried
+    arc: what to follow in place of the line
 
-    Raises ConfigurationError or SettingsError that name what is wrong with start, goal or checker, and
-    RobotDescriptionError for an unknown link.
+    Raises ConfigurationError or SettingsError that name what is wrong with start, goal, checker or arc,
+    and RobotDescriptionError for an unknown link.
     """
     if not isinstance(settings, Settings):
         raise SettingsError(f"settings is {shown(settings)}; allowed: cartesian.Settings")
@@ -125,7 +142,9 @@ def solve(
         f"no posture that is free places '{tip.link}' at the start",
     )
     for q in starts:
-        line = _from(q, T_goal, tip, checker, settings, until)
+        T_start = tip.pose(q[None])[0]
+        way = _way(T_start, T_goal) if arc is None else _round_way(T_start, T_goal, arc)
+        line = _from(q, way, tip, checker, settings, until)
         if line.solved:
             return line
         if line.fraction > best.fraction or not len(best.path):
@@ -162,36 +181,112 @@ def _starts(start, robot, tip, checker, seed, settings):
 
 @dataclass(frozen=True)
 class _Way:
-    """The line itself: poses by the fraction 0..1."""
+    """The line itself: poses by the fraction 0..1.
+
+    T: (4, 4) where it begins; turn: (3,) rotation vector of all of it; length: metres; shift: (3,) metres
+    """
 
     T: np.ndarray
-    shift: np.ndarray
     turn: np.ndarray
+    length: float
+    shift: np.ndarray
+
+    def places(self, fractions: np.ndarray) -> np.ndarray:
+        """(N, 3)"""
+        return self.T[:3, 3] + fractions[:, None] * self.shift
+
+    def nearest(self, places: np.ndarray) -> np.ndarray:
+        """(N,) fractions that are nearest to places (N, 3)."""
+        return np.clip((places - self.T[:3, 3]) @ self.shift / self.length**2, 0.0, 1.0)
 
     def poses(self, fractions: np.ndarray) -> np.ndarray:
         """(N, 4, 4)"""
         T = np.broadcast_to(np.eye(4), (len(fractions), 4, 4)).copy()
         T[:, :3, :3] = Rotation.from_rotvec(fractions[:, None] * self.turn).as_matrix() @ self.T[:3, :3]
-        T[:, :3, 3] = self.T[:3, 3] + fractions[:, None] * self.shift
+        T[:, :3, 3] = self.places(fractions)
         return T
 
     def misses(self, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(N,) metres of (N, 4, 4) from the line, and (N,) rad from the orientation that belongs to the place."""
-        away, squared = poses[:, :3, 3] - self.T[:3, 3], float(self.shift @ self.shift)
         turned = Rotation.from_matrix(poses[:, :3, :3] @ self.T[:3, :3].T).as_rotvec()
-        if squared > 1e-18:
-            share = np.clip(away @ self.shift / squared, 0.0, 1.0)
+        if self.length > 1e-9:
+            share = self.nearest(poses[:, :3, 3])
         else:
             share = np.clip(turned @ self.turn / max(float(self.turn @ self.turn), 1e-30), 0.0, 1.0)
-        off = np.linalg.norm(away - share[:, None] * self.shift, axis=1)
+        off = np.linalg.norm(poses[:, :3, 3] - self.places(share), axis=1)
         wanted = Rotation.from_rotvec(share[:, None] * self.turn)
         return off, (Rotation.from_rotvec(turned) * wanted.inv()).magnitude()
 
 
-def _from(q, T_goal, tip, checker, settings, until) -> Line:
+@dataclass(frozen=True)
+class _RoundWay(_Way):
+    """An arc: center + cos(a) x + sin(a) y, a from 0 to angle; x, y: (3,) perpendicular, as long as the radius."""
+
+    center: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+    angle: float
+
+    def places(self, fractions: np.ndarray) -> np.ndarray:
+        a = fractions[:, None] * self.angle
+        return self.center + np.cos(a) * self.x + np.sin(a) * self.y
+
+    def nearest(self, places: np.ndarray) -> np.ndarray:
+        away = places - self.center
+        a = np.arctan2(away @ self.y, away @ self.x) % TURN
+        beyond = np.where(a - self.angle < TURN - a, 1.0, 0.0)  # off the arc, the nearer of its ends
+        return np.where(a <= self.angle, a / self.angle, beyond)
+
+
+def _way(T, T_goal) -> _Way:
+    shift = T_goal[:3, 3] - T[:3, 3]
+    return _Way(T, _turn(T, T_goal), float(np.linalg.norm(shift)), shift)
+
+
+def _turn(T, T_goal):
+    return Rotation.from_matrix(T_goal[:3, :3] @ T[:3, :3].T).as_rotvec()
+
+
+def _round_way(T, T_goal, arc: Arc) -> _RoundWay:
+    """SettingsError where the points make no arc."""
+    if not isinstance(arc, Arc) or (arc.through is None) == (arc.center is None):
+        raise SettingsError(f"arc is {shown(arc)}; allowed: a cartesian.Arc with either `through` or `center`")
+    name, given = ("through", arc.through) if arc.center is None else ("center", arc.center)
+    try:
+        point = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        point = np.zeros(0)
+    if point.shape != (3,) or not np.isfinite(point).all():
+        raise SettingsError(f"arc: {name} is {shown(given)}; allowed: three finite numbers, metres")
+    shift, to_point = T_goal[:3, 3] - T[:3, 3], point - T[:3, 3]
+    normal, size = np.cross(to_point, shift), np.linalg.norm(to_point) * np.linalg.norm(shift)
+    if not np.linalg.norm(normal) > COLLINEAR * size:
+        raise SettingsError(
+            f"arc: the start {shown(T[:3, 3].tolist())}, the goal {shown(T_goal[:3, 3].tolist())} and {name} "
+            f"{shown(point.tolist())} lie on one line, so they make no circle; allowed: three points that do not"
+        )
+    if arc.center is None:
+        square, cross = float(shift @ shift), float(normal @ normal)
+        to_center = np.cross(float(to_point @ to_point) * shift - square * to_point, normal) / (2 * cross)
+    else:
+        ahead = 0.5 - float(to_point @ shift) / float(shift @ shift)  # of the chord, to its middle
+        to_center, moved = to_point + ahead * shift, abs(ahead) * np.linalg.norm(shift)
+        if moved > CENTER_OFF:
+            raise SettingsError(
+                f"arc: center is {np.linalg.norm(to_point):.6g} m from the start and "
+                f"{np.linalg.norm(shift - to_point):.6g} m from the goal; allowed: a centre that is as far from both, "
+                f"when it is moved by up to {CENTER_OFF:g} m"
+            )
+        normal = -normal  # from the start to the goal the shorter way
+    x, radius = -to_center, float(np.linalg.norm(to_center))
+    y = np.cross(normal / np.linalg.norm(normal), x)
+    to_goal = shift - to_center
+    angle = float(np.arctan2(to_goal @ y, to_goal @ x) % TURN)
+    return _RoundWay(T, _turn(T, T_goal), radius * angle, shift, T[:3, 3] + to_center, x, y, angle)
+
+
+def _from(q, way, tip, checker, settings, until) -> Line:
     """The line from a configuration."""
-    T = tip.pose(q[None])[0]
-    way = _Way(T, T_goal[:3, 3] - T[:3, 3], Rotation.from_matrix(T_goal[:3, :3] @ T[:3, :3].T).as_rotvec())
     path, fractions, end, text = _follow(q, way, 1.0, tip, settings, until)
     thick = checker.thickened(2 * TUBE)
     if not thick.configurations_valid(path[:1])[0]:
@@ -220,7 +315,7 @@ def _met(q, checker):
 
 def _follow(q, way, until_fraction, tip, settings, until, fraction=0.0):
     """Follow a line by its fractions from `fraction` on -> path (K, dof), fractions (K,), End, text."""
-    size = max(np.linalg.norm(way.shift) / settings.step, np.linalg.norm(way.turn) / settings.angle_step, 1.0)
+    size = max(way.length / settings.step, np.linalg.norm(way.turn) / settings.angle_step, 1.0)
     longest = 1.0 / math.ceil(size)
     path, fractions, step = [q], [fraction], longest
     while fractions[-1] < until_fraction - 1e-12:
@@ -243,9 +338,9 @@ def _follow(q, way, until_fraction, tip, settings, until, fraction=0.0):
 
 def _step(q, first, last, way, tip, settings):
     """(dof,) at the fraction `last` from q at `first`, or None; and which joints stood at their limits, (dof,) bool."""
-    T_to = way.poses(np.array([last]))[0]
-    T, J = tip.pose_and_jacobian(q)
-    rate = np.concatenate([way.shift, way.turn]) * (last - first)
+    T_from, T_to = way.poses(np.array([first, last]))
+    _, J = tip.pose_and_jacobian(q)
+    rate = np.concatenate([T_to[:3, 3] - T_from[:3, 3], way.turn * (last - first)])
     moved = tip.rates(J, rate) + tip.away_from_limits(q, J, FREE_GAIN * np.linalg.norm(rate))
     held = tip.beyond(q + moved)
     if held.any():  # the other joints do it alone, if they can

@@ -1,7 +1,7 @@
-"""Motions of several parts as one trajectory: free motions and straight lines of the tool, with rounded corners.
+"""Motions of several parts as one trajectory: free motions, lines and arcs of the tool, with rounded corners.
 
-Approach and retreat along the tool are lines. A free motion before lines goes to a goal from which all of them can be
-done.
+What is said of lines holds for arcs. Approach and retreat along the tool are lines. A free motion before lines goes to
+a goal from which all of them can be done.
 """
 
 import itertools
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from ..errors import SettingsError, shown
 from ..settings import Setting
 from . import cartesian
-from .cartesian import End, Line
+from .cartesian import Arc, End, Line
 from .motion.curve import at, straight, through, turn
 from .motion.pacing import Limits
 from .motion.timing import LEAST_CUT, LESS, Leg, room_for, timed
@@ -73,6 +73,14 @@ class Straight(Segment):
 
 
 @dataclass(frozen=True)
+class Circular(Segment):
+    """The link moves on an arc and turns evenly, to a pose (4, 4)."""
+
+    pose: ArrayLike
+    arc: Arc
+
+
+@dataclass(frozen=True)
 class SequenceResult:
     """Answer of `solve`.
 
@@ -103,7 +111,7 @@ class SequenceResult:
 
 def solve(
     start: ArrayLike,
-    segments: Sequence[Free | Straight],
+    segments: Sequence[Free | Straight | Circular],
     checker: Any,
     planner: Any,
     settings: Any = None,
@@ -136,7 +144,7 @@ def solve(
     began = time.monotonic()
     until = began + time_limit_s
     if not segments:
-        raise SettingsError("segments is empty; allowed: at least one Free or Straight")
+        raise SettingsError("segments is empty; allowed: at least one Free, Straight or Circular")
     tip = Tip(robot, robot.tip_link if link is None else link)
     limits = joint_limits(
         robot.velocity if velocity is None else velocity,
@@ -159,7 +167,7 @@ def solve(
             failed, text = number, f"segment {number}: {text}"
             break
         scaled = limits.scaled(segment.velocity_scaling, segment.acceleration_scaling)
-        new = _legs(path, isinstance(segment, Straight), scaled)
+        new = _legs(path, _is_line(segment), scaled)
         if new:
             if legs:
                 cuts.append(_blend_cut(legs[-1], new[0], segments[number - 1].blend_radius, tip))
@@ -205,11 +213,11 @@ class _Work:
         if left < LEAST_TIME_S:
             return q[None], 0.0, Status.TIMED_OUT, End.TIMED_OUT, "the time limit was reached before it"
         segment = segments[0]
-        if isinstance(segment, Straight):
+        if _is_line(segment):
             line = self.line(q, segment, number)
             return line.path, line.fraction, None, line.end, "" if line.solved else f"{line.end.value}: {line.text}"
         if not isinstance(segment, Free):
-            raise SettingsError(f"segment {number} is {shown(segment)}; allowed: Free or Straight")
+            raise SettingsError(f"segment {number} is {shown(segment)}; allowed: Free, Straight or Circular")
         result = self.free(q, segment, segments[1:], number, left)
         if isinstance(result, tuple):
             status, end, text = result
@@ -277,18 +285,20 @@ class _Work:
         return np.array(able) if able else best
 
     def line(self, q, segment, number) -> Line:
-        """The straight line from q."""
-        if (segment.pose is None) == (segment.translation is None):
-            raise SettingsError(f"segment {number}: allowed are either a pose or a translation")
-        goal = segment.pose
-        if goal is None:
-            goal = cartesian.shifted(self.tip.robot, q, segment.translation, self.tip.link, segment.along_tool)
+        """The line or arc from q."""
+        goal, arc = segment.pose, segment.arc if isinstance(segment, Circular) else None
+        if arc is None:
+            if (goal is None) == (segment.translation is None):
+                raise SettingsError(f"segment {number}: allowed are either a pose or a translation")
+            if goal is None:
+                goal = cartesian.shifted(self.tip.robot, q, segment.translation, self.tip.link, segment.along_tool)
         left = min(max(self.until - time.monotonic(), LEAST_TIME_S), self.line_settings.time_limit_s)
-        return cartesian.solve(q, goal, self.checker, replace(self.line_settings, time_limit_s=left), self.tip.link)
+        settings = replace(self.line_settings, time_limit_s=left)
+        return cartesian.solve(q, goal, self.checker, settings, self.tip.link, arc=arc)
 
 
 def _is_line(segment: Segment) -> bool:
-    return isinstance(segment, Straight)
+    return isinstance(segment, Straight | Circular)
 
 
 def _legs(path: np.ndarray, smooth: bool, limits: Limits) -> list[Leg]:
