@@ -52,7 +52,10 @@ class Setting:
             raise SettingsError(f"{name} is {text}; allowed: {self.allowed}")
         if self.must and not self.must[1](value):
             raise SettingsError(f"{name} is {shown(value)}; allowed: {self.must[0]}")
-        return type(self.default)(value)
+        try:
+            return type(self.default)(value)
+        except OverflowError:  # of an integer beyond the numbers, where infinity is allowed
+            raise SettingsError(f"{name} is {shown(value)}; allowed: {self.allowed}") from None
 
     def _has_type(self, value: Any) -> bool:
         kind = type(self.default)

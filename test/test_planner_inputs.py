@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from walled_point import GOAL, START, walled
 
+from gpu_planners.arguments import names_of
 from gpu_planners.arm import Status
 from gpu_planners.arm.planners import prm, rrt_connect
 from gpu_planners.arm.planners.result import path_length
 from gpu_planners.arm.planners.tree import rrt, rrt_star
 from gpu_planners.arm.spaces.image import ImageChecker
+from gpu_planners.arm.spaces.interface import Checker, Robot
 from gpu_planners.errors import SettingsError
 from gpu_planners.parallel.sampling import folded_seed
 
@@ -301,3 +303,30 @@ def test_a_connection_of_more_steps_than_there_may_be():
     checker = ImageChecker(free, (0.0, 0.0), (1e5, 1e5), "cpu")
     result = rrt_connect.solve([1e3, 1e3], [9.9e4, 1e3], checker, rrt_connect.Settings(range=1e-3, time_limit_s=60))
     assert result.solved and checker.motions_valid(result.path[:-1], result.path[1:]).all()
+
+
+class Lacking:
+    """Another object, less one of its names."""
+
+    def __init__(self, whole, name):
+        self._whole, self._name = whole, name
+
+    def __getattr__(self, name):
+        if name.startswith("_") or name == self._name:
+            raise AttributeError(name)
+        return getattr(self._whole, name)
+
+
+@PLANNERS
+def test_a_foreign_checker_has_all_names_of_a_space(planner):
+    names = names_of(Checker)
+    assert {"robot", "version", "on", "scene_parts", "configurations_valid"} <= names.keys() and len(names) == 14
+    for name in names:
+        with pytest.raises(SettingsError, match=f"which has no {name}; allowed"):
+            planner.solve(START, GOAL, Lacking(walled(), name))
+    whole = walled()
+    for name in names_of(Robot):
+        checker = Lacking(whole, "")
+        checker.robot = Lacking(whole.robot, name)
+        with pytest.raises(SettingsError, match=f"which has no robot.{name}; allowed"):
+            planner.solve(START, GOAL, checker)

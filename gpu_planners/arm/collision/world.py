@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import trimesh
 from numpy.typing import ArrayLike
 
+from ...arguments import checked
 from ...errors import ObstacleError, shortened, shown
 from ..geometry.bricks import Bricks
 from ..geometry.decomposition import convex_pieces
@@ -17,6 +18,7 @@ Piece = ConvexShape | Bricks
 _versions = itertools.count(1)  # of all worlds, so that no two of them have the same
 
 
+@checked(ObstacleError)
 class CollisionWorld:
     """Obstacles by name.
 
@@ -53,13 +55,15 @@ class CollisionWorld:
         return tuple(piece for pieces in self._obstacles.values() for piece in pieces)
 
     def shape_name(self, index: int) -> str:
-        """The name of shapes[index]; of many voxels too it takes no time."""
+        """The name of shapes[index]; of many voxels too it takes no time. ObstacleError for
+        an index that none has."""
+        asked = index
         for piece in self.pieces:
             count = len(piece) if isinstance(piece, Bricks) else 1
-            if index < count:
+            if 0 <= index < count:
                 return f"{piece.name}#{index}" if isinstance(piece, Bricks) else piece.name
             index -= count
-        raise IndexError(index)
+        raise ObstacleError(f"there is no shape {asked}; allowed: 0 to {asked - index - 1}")
 
     def pieces_of(self, name: str) -> tuple[Piece, ...]:
         """Those of one obstacle; ObstacleError when there is none of that name."""

@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...arguments import checked, numbers
+from ...errors import ConfigurationError, shown
 from ..trajectory import Trajectory
 
 # rows: position, velocity, acceleration at the start, then at the end, of a piece of unit length, as coefficients of
@@ -37,12 +39,15 @@ class State(NamedTuple):
     accelerations: np.ndarray
 
 
+@checked(ConfigurationError)
 class Spline:
     """A curve through points.
 
     times: (T,) seconds, strictly increasing
     positions: (T, dof) rad or m
     velocities, accelerations: (T, dof), with NaN in the rows of points that give none; None: no point does
+
+    Raises ConfigurationError.
     """
 
     def __init__(
@@ -52,10 +57,16 @@ class Spline:
         velocities: ArrayLike | None = None,
         accelerations: ArrayLike | None = None,
     ) -> None:
-        self.times, self.positions = np.array(times, dtype=float), np.array(positions, dtype=float)
-        none = np.full_like(self.positions, np.nan)
-        self.velocities = none if velocities is None else np.array(velocities, dtype=float)
-        self.accelerations = none if accelerations is None else np.array(accelerations, dtype=float)
+        self.times = numbers("times", times, (None,), ConfigurationError).astype(float)
+        n = len(self.times)
+        if not (n and (np.diff(self.times) > 0).all()):
+            raise ConfigurationError(f"times is {shown(times)}; allowed: one or more, strictly increasing")
+        self.positions = numbers("positions", positions, (n, None), ConfigurationError).astype(float)
+        none, shape = np.full_like(self.positions, np.nan), self.positions.shape
+        self.velocities, self.accelerations = (
+            none if rows is None else numbers(name, rows, shape, ConfigurationError, finite=False).astype(float)
+            for name, rows in (("velocities", velocities), ("accelerations", accelerations))
+        )
         self._coefficients = self._pieces()
 
     @classmethod

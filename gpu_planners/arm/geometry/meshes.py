@@ -14,7 +14,7 @@ from lxml import etree
 from numpy.typing import ArrayLike
 from trimesh.exchange.load import mesh_loaders
 
-from ...errors import ObstacleError, RobotDescriptionError, shortened
+from ...errors import ObstacleError, RobotDescriptionError, shortened, shown
 from ...files import file_path, read_file
 from .shapes import check_lengths
 
@@ -103,7 +103,8 @@ def load_mesh(name: str, path: str | os.PathLike, scale: ArrayLike = 1.0) -> tri
     file = file_path(path, f"'{name}': a mesh that is no trimesh.Trimesh", ObstacleError)
     kind = file.suffix.lower().removeprefix(".")
     if kind not in FORMATS:
-        raise ObstacleError(f"'{name}': mesh file '{file}' has an unknown format; known: .{', .'.join(FORMATS)}")
+        known = ", .".join(FORMATS)
+        raise ObstacleError(f"'{name}': mesh file {shown(str(file))} has an unknown format; known: .{known}")
     content = read_file(file, f"'{name}': mesh file", ObstacleError, MOST_MESH_BYTES)
     try:
         mesh = _read(name, content, kind)

@@ -6,15 +6,17 @@ exact through their support functions, never tessellated. What depends on the ki
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import ConvexHull, QhullError
 
+from ...arguments import Numbers, checked
 from ...errors import ObstacleError, shown
 from ...ranges import GREATEST_LENGTH
 
+Pose = Annotated[ArrayLike, Numbers((4, 4))]
 RIGID = 1e-4  # how far R R^T may be from the identity; poses out of float32 arithmetic are off by 1e-6
 EXACT = 1e-14  # below this a rotation is one in float64
 
@@ -29,6 +31,7 @@ class ShapeKind(IntEnum):
 
 
 @dataclass(frozen=True, eq=False)
+@checked(ObstacleError)
 class ConvexShape:
     """One convex body. Equal only to itself, so that what is packed of it can be kept with it.
 
@@ -100,7 +103,7 @@ class ConvexShape:
             edges[:, 1].astype(np.int32),
         )
 
-    def moved(self, T_new_frame: ArrayLike, name: str | None = None) -> "ConvexShape":
+    def moved(self, T_new_frame: Pose, name: str | None = None) -> "ConvexShape":
         """The same shape seen from another frame: its pose becomes T_new_frame @ pose."""
         return replace(self, name=name or self.name, pose=np.asarray(T_new_frame) @ self.pose)
 

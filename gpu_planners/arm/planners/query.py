@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...arguments import missing_name
 from ...device import refuse_forked
 from ...errors import SettingsError, shown
 from ...parallel.team import NEVER, clock_ns
 from ...settings import title
 from ..spaces.configurations import LARGEST, TURN
+from ..spaces.interface import Checker
 from .result import PlanningResult, Status, path_length
 from .settings import PlannerSettings
 
 GREATEST_GOALS = 100_000  # of a query: a millisecond's work each time that something looks at all of them
 FIRST_PIECE, PIECE_NS, SHARE = 4, 5_000_000, 16  # checks between the first two looks at the clock; see in_pieces
-CHECKER = ("robot", "warm_up", "configurations_valid", "motions_valid", "colliding_pairs", "new_scratch")
 
 
 @dataclass(frozen=True)
@@ -269,10 +270,9 @@ def check_call(checker, settings: PlannerSettings, kind: type[PlannerSettings]) 
     GpuPlannersError in a child that was forked too late (see device.py).
     """
     refuse_forked()
-    missing = [name for name in CHECKER if not hasattr(checker, name)]
-    if missing:
+    if missing := missing_name(Checker, checker):
         raise SettingsError(
-            f"checker is {shown(checker)}, which has no {missing[0]}; allowed: a CollisionChecker, or a checker of "
+            f"checker is {shown(checker)}, which has no {missing}; allowed: a CollisionChecker, or a checker of "
             "another space"
         )
     if not isinstance(settings, kind):

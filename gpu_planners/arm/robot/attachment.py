@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...errors import ObstacleError, RobotDescriptionError, shown
+from ...errors import ObstacleError, shown
 from ..geometry.shapes import ConvexShape, check_pose
 
 Model = TypeVar("Model", bound=Any)  # a RobotModel, whose file imports this one
@@ -88,7 +88,7 @@ def detach(robot: Model, name: str) -> Model:
     )
 
 
-def allow_collisions(robot: Model, pairs: Iterable[Sequence[str]]) -> Model:
+def allow_collisions(robot: Model, pairs: Iterable[tuple[str, str]]) -> Model:
     """See RobotModel.allow_collisions."""
     allowed = []
     for pair in pairs:
@@ -130,15 +130,13 @@ def _shapes_named(robot, name):
 
 def _checked(robot, name, shapes, link, touch_links):
     """The shapes as a tuple; errors name the argument."""
-    if not isinstance(name, str) or not name:
-        raise ObstacleError(f"the name of an attached object must be a non-empty text, got {shown(name)}")
+    if not name:
+        raise ObstacleError("the name of an attached object must be a non-empty text, got ''")
     if name in robot.link_names:
         raise ObstacleError(f"'{name}' is a link of robot '{robot.name}': an attached object needs a name of its own")
     shapes = (shapes,) if isinstance(shapes, ConvexShape) else tuple(shapes)
-    if not shapes or not all(isinstance(shape, ConvexShape) for shape in shapes):
-        raise ObstacleError(f"'{name}': shapes must be one ConvexShape or several, got {shown(shapes)}")
-    if isinstance(touch_links, str):
-        raise RobotDescriptionError(f"'{name}': touch_links must be a list of links, got {shown(touch_links)}")
+    if not shapes:
+        raise ObstacleError(f"'{name}': shapes must be one ConvexShape or several, got none")
     for known in (link, *touch_links):
         robot.link_index(known)
     return shapes

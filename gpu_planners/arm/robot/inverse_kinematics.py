@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...arguments import numbers
 from ...device import njit, resolve_device
 from ...errors import ConfigurationError, GpuPlannersError, RobotDescriptionError, SettingsError, shown
 from ...parallel.sampling import folded_seed
@@ -216,12 +217,7 @@ def _winding(robot):
 
 def as_poses(poses, link):
     """(P, 4, 4) float64, and whether one pose was given; GpuPlannersError that names the first that is none."""
-    try:
-        T = np.array(poses, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise GpuPlannersError(
-            f"the poses of link '{link}' must be numbers of shape (4, 4) or (N, 4, 4), got {shown(poses)}"
-        ) from error
+    T = numbers(f"the poses of link '{link}'", poses, error=GpuPlannersError, finite=False).astype(np.float64)
     one = T.ndim == 2
     T = T[None] if one else T
     if T.ndim != 3 or T.shape[1:] != (4, 4) or not len(T):
@@ -255,7 +251,7 @@ def as_poses(poses, link):
 def _firsts(robot, seed_q, count):
     """(count, dof) seed_q for each pose."""
     q = (robot.lower + robot.upper) / 2 if seed_q is None else seed_q
-    q = robot.as_configurations(q)
+    q = robot.as_configurations(numbers("seed_q", q, error=ConfigurationError, finite=False))
     if len(q) not in (1, count):
         raise ConfigurationError(f"seed_q has {len(q)} rows for {count} poses; allowed: one row, or one for each pose")
     wrong = ~(np.abs(q) <= GREATEST_VALUE)

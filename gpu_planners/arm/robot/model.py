@@ -9,12 +9,13 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...errors import ConfigurationError, RobotDescriptionError
+from ...arguments import checked
+from ...errors import ConfigurationError, ObstacleError, RobotDescriptionError, shown
 from ..geometry.shapes import ConvexShape
 from . import attachment
 from .attachment import Attachment
@@ -209,13 +210,14 @@ class RobotModel:
         """Names of what links carry, in the order in which it was attached."""
         return tuple(self.attachments)
 
+    @checked(ObstacleError)
     def attach(
         self,
         name: str,
         shapes: ConvexShape | Iterable[ConvexShape],
-        link: str,
+        link: Annotated[str, RobotDescriptionError],
         T_link_object: ArrayLike = np.eye(4),
-        touch_links: Sequence[str] = (),
+        touch_links: Annotated[Sequence[str], RobotDescriptionError] = (),
     ) -> "RobotModel":
         """A robot whose link carries these shapes: they move with the link and are checked with it. Takes milliseconds.
 
@@ -233,17 +235,20 @@ class RobotModel:
         """
         return attachment.attach(self, name, shapes, link, T_link_object, touch_links)
 
+    @checked(ObstacleError)
     def detach(self, name: str) -> "RobotModel":
         """The robot without an attached object, as if it had never been attached; ObstacleError when it is not."""
         return attachment.detach(self, name)
 
-    def allow_collisions(self, pairs: Iterable[Sequence[str]]) -> "RobotModel":
+    @checked(RobotDescriptionError)
+    def allow_collisions(self, pairs: Iterable[tuple[str, str]]) -> "RobotModel":
         """A robot whose given pairs of links or attached objects (by name) are not checked against each other.
 
         What is attached afterwards is checked as `attach` says. Raises RobotDescriptionError for an unknown name.
         """
         return attachment.allow_collisions(self, pairs)
 
+    @checked(ConfigurationError)
     def as_configurations(self, q: ArrayLike) -> np.ndarray:
         """q, (N, dof) or (dof,), as (N, dof) float64; ConfigurationError where it has another shape."""
         q = np.atleast_2d(np.asarray(q, dtype=np.float64))
@@ -253,13 +258,14 @@ class RobotModel:
             )
         return q
 
+    @checked(RobotDescriptionError)
     def link_index(self, link: str) -> int:
         """Index of a link by its name; RobotDescriptionError with the known names when there is none."""
         try:
             return self.link_names.index(link)
         except ValueError:
             known = ", ".join(self.link_names)
-            raise RobotDescriptionError(f"robot '{self.name}' has no link '{link}'; its links: {known}") from None
+            raise RobotDescriptionError(f"robot '{self.name}' has no link {shown(link)}; its links: {known}") from None
 
 
 def attached(poses: np.ndarray, frame: int, T_frame_link: np.ndarray) -> np.ndarray:

@@ -1,25 +1,13 @@
 """What a planner asks of a checker, whatever the robot: an arm among polytopes, the planar arm of [BKF11], an image.
 
-A checker is any object with
-    robot                   dof, joint_names, lower, upper (dof,), continuous, periodic (dof,) bool
-    device                  "cpu" or "cuda:N"
-    version                 changes when the obstacles do
-    warm_up()               compile, so that no query pays for it
-    configurations_valid(q), motions_valid(q_from, q_to), colliding_pairs(q)     as CollisionChecker has them
-    packed_scene            Packed(floats, ints): all constant data of robot and obstacles
-    scene_parts             SceneParts: the same in two, for many scenes of one robot
-    motion_args             (mode, step) of its MotionCheck, for the compiled code
-    new_scratch()           a NamedTuple of arrays: what one CPU thread needs for a check
-    device_scene()          (floats, ints) on the CUDA device
-    scratch_sizes           (kind of space, sizes...), integers: what a kernel must allocate (`cuda.warp_scratch`)
-    on(device)              a checker like it on another device; for that, and for workers, it can be pickled
+A checker is any object with the names of `Checker`.
 
 Compiled planners call `motion_free`. Which code that is follows from the type of the scratch: each space registers its
 own for the CPU and for CUDA.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numba.extending import overload
@@ -59,6 +47,57 @@ class SceneParts(NamedTuple):
         """The scene in one piece."""
         ints = self.ints_of(self.own.ints, len(self.own.floats), len(self.own.ints))
         return Packed(np.concatenate([self.own.floats, self.shared.floats]), np.concatenate([ints, self.shared.ints]))
+
+
+class Robot(Protocol):
+    """What planners ask of a checker's robot. lower, upper: (dof,); continuous, periodic: (dof,) bool"""
+
+    dof: int
+    joint_names: tuple[str, ...]
+    lower: np.ndarray
+    upper: np.ndarray
+    continuous: np.ndarray
+    periodic: np.ndarray
+
+
+class Checker(Protocol):
+    """What planners ask of a checker; it can be pickled, for workers.
+
+    device: "cpu" or "cuda:N"
+    version: changes when the obstacles do
+    packed_scene: all constant data of robot and obstacles;  scene_parts: in two, for many scenes of one robot
+    motion_args: (mode, step) of its MotionCheck, for the compiled code
+    scratch_sizes: (kind of space, sizes...), integers: what a kernel must allocate (`cuda.warp_scratch`)
+    """
+
+    robot: Robot
+    device: str
+    version: Any
+    packed_scene: Packed
+    scene_parts: SceneParts
+    motion_args: tuple
+    scratch_sizes: tuple
+
+    def warm_up(self) -> None:
+        """Compile, so that no query pays for it."""
+
+    def configurations_valid(self, q: Any) -> np.ndarray:
+        """As CollisionChecker has it."""
+
+    def motions_valid(self, q_from: Any, q_to: Any) -> np.ndarray:
+        """As CollisionChecker has it."""
+
+    def colliding_pairs(self, q: Any) -> list[tuple[str, str]]:
+        """As CollisionChecker has it."""
+
+    def new_scratch(self) -> Any:
+        """A NamedTuple of arrays: what one CPU thread needs for a check."""
+
+    def device_scene(self) -> tuple:
+        """(floats, ints) on the CUDA device."""
+
+    def on(self, device: str) -> Any:
+        """A checker like it on another device."""
 
 
 class Space(NamedTuple):

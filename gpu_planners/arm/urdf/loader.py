@@ -9,13 +9,13 @@ import functools
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from numbers import Real
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...arguments import checked
 from ...errors import ObstacleError, RobotDescriptionError, SettingsError, shortened, shown
 from ...files import MOST_BYTES, file_path
 from ...ranges import GREATEST_LENGTH
@@ -53,6 +53,7 @@ PRIMITIVES = {  # collision geometries of a URDF, by name and size
 }
 
 
+@checked(RobotDescriptionError)
 def load_urdf(
     urdf: str | os.PathLike,
     srdf: str | os.PathLike | None = None,
@@ -62,7 +63,7 @@ def load_urdf(
     group: str | None = None,
     velocity: Mapping[str, float] | ArrayLike | None = None,
     acceleration: Mapping[str, float] | ArrayLike | None = None,
-    hull_tolerance: float = DEFAULT_TOLERANCE,
+    hull_tolerance: Annotated[float, SettingsError] = DEFAULT_TOLERANCE,
 ) -> RobotModel:
     """RobotModel of a URDF.
 
@@ -78,11 +79,10 @@ def load_urdf(
         than this, metres; then it is cut into several; inf: always one hull
     Raises RobotDescriptionError that names the element.
     """
-    if not isinstance(hull_tolerance, Real) or not hull_tolerance > 0:
+    if not hull_tolerance > 0:
         raise SettingsError(
             f"hull_tolerance must be above 0 metres (inf: one hull a mesh), got {shown(hull_tolerance)}"
         )
-    package_dirs, fixed = _arguments(joints, group, package_dirs, fixed)
     text, base_dir = _read_text(urdf, "URDF")
     description = read_urdf(text)
     semantics = None if srdf is None else read_srdf(_read_text(srdf, "SRDF")[0], description)
@@ -141,19 +141,6 @@ def load_urdf(
     return robot if semantics and semantics.disabled is not None else with_sampled_pairs(robot)
 
 
-def _arguments(joints, group, package_dirs, fixed):
-    """(package_dirs as a list, fixed as a dict); arguments of a wrong type are errors."""
-    lists = {"joints": () if joints is None else joints, "package_dirs": package_dirs}
-    for argument, given in lists.items():
-        if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
-            raise RobotDescriptionError(f"{argument} must be a list, got {shown(given)}")
-    if group is not None and not isinstance(group, str):
-        raise RobotDescriptionError(f"group must be the name of an SRDF group, got {shown(group)}")
-    if not isinstance(fixed, Mapping):
-        raise RobotDescriptionError(f"fixed must be {{joint: value}}, got {shown(fixed)}")
-    return list(package_dirs), dict(fixed)
-
-
 def _read_text(source, what):
     """(text, folder of the file or None)."""
     if isinstance(source, str) and source.lstrip(BLANK).startswith("<"):
@@ -173,7 +160,7 @@ def planning_joints(
         raise RobotDescriptionError("give either joints or group, not both")
     if group is not None:
         if semantics is None:
-            raise RobotDescriptionError(f"the SRDF has no group '{group}' (no SRDF was given)")
+            raise RobotDescriptionError(f"the SRDF has no group {shown(group)} (no SRDF was given)")
         joints = semantics.joints_of(group)
     elif joints is None and semantics is not None and len(semantics.groups) + len(semantics.broken) == 1:
         joints = semantics.joints_of(*semantics.groups, *semantics.broken)
@@ -181,7 +168,7 @@ def planning_joints(
         joints = [joint.name for joint in known.values() if joint.kind.plannable and not joint.mimic]
     joints = tuple(joints)
     for name in joints:
-        if not isinstance(name, str) or name not in known:
+        if name not in known:
             raise RobotDescriptionError(
                 f"the URDF has no joint {shown(name)}; its moving joints: "
                 + ", ".join(j.name for j in known.values() if j.kind.plannable)
@@ -217,7 +204,7 @@ def _frozen_values(description, names, fixed):
             why = f"mimics '{joint.mimic[0]}'" if joint.mimic else "is a planning joint"
             raise RobotDescriptionError(f"joint '{name}' cannot be fixed at {shown(value)}: it {why}")
         lower, upper = _range(joint)
-        if not isinstance(value, Real) or not abs(value) < np.inf or not lower - 1e-6 <= value <= upper + 1e-6:
+        if not abs(value) < np.inf or not lower - 1e-6 <= value <= upper + 1e-6:
             raise RobotDescriptionError(
                 f"joint '{name}' ({joint.type}) cannot be fixed at {shown(value)}: allowed is {lower:g} to {upper:g}"
             )
@@ -398,12 +385,8 @@ def _per_joint(what, given, names, default):
         given = [given.get(name, value) for name, value in zip(names, default)]
     if given is None:
         given = default
-    values = [given] if np.isscalar(given) else given
-    try:
-        limits = np.array(list(values))
-    except (TypeError, ValueError):  # no list, ragged lists
-        limits = np.array(None)
-    if limits.dtype.kind not in "iuf" or limits.ndim != 1:
+    limits = np.atleast_1d(np.asarray(given))
+    if limits.ndim != 1:
         raise RobotDescriptionError(f"{what} must be one number or one for each joint, got {shown(given)}")
     if limits.size not in (1, len(names)):
         raise RobotDescriptionError(f"{what} needs one number for each of {len(names)} joints, got {limits.size}")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
-from ...errors import RobotDescriptionError, shortened
+from ...errors import RobotDescriptionError, shortened, shown
 from .urdf_xml import MOST_ELEMENTS, Description, numbers, parse_xml
 
 
@@ -30,7 +30,7 @@ class Semantics:
             raise RobotDescriptionError(f"{self.broken[group]}; plan another group, or joints by their names")
         if group not in self.groups:
             known = shortened(", ".join([*self.groups, *self.broken])) or "none"
-            raise RobotDescriptionError(f"the SRDF has no group '{group}' (its groups: {known})")
+            raise RobotDescriptionError(f"the SRDF has no group {shown(group)} (its groups: {known})")
         return self.groups[group]
 
 

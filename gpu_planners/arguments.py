@@ -1,0 +1,349 @@
+"""Arguments of public functions, each checked once, where it enters, by its annotation.
+
+    @checked(GridMapError)
+    def plan(grid: GridMap, starts: ArrayLike, seed: int = 0, names: Sequence[str] = ()) -> ...
+
+bool, int, float, str   that and NumPy's own; no bool is a number, no text is one, NaN is none
+ArrayLike, np.ndarray   an array of real numbers, as NumPy makes it: no texts, objects, complex or masked numbers, no
+                        rows of different lengths; booleans only where `Booleans` says so. What lies on a CUDA device
+                        stays there
+Annotated[..., Numbers((None, 3))]     of that shape and finite as well
+str | os.PathLike       a path without NUL
+X | None, tuple, Sequence, Iterable, Mapping    of what they hold; iterators are read into a list
+Callable, classes, protocols                    an object that is one, or that has the protocol's names
+Any                     everything
+
+`np.int64(3)` becomes 3, a list of numbers an array. Ranges and names are for the function itself to check. Costs a
+microsecond for each argument.
+"""
+
+import collections.abc
+import functools
+import inspect
+import numbers as kinds_of_numbers
+import os
+import types
+import typing
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .errors import GpuPlannersError, SettingsError, shown
+
+Decorated = TypeVar("Decorated", bound=Callable)
+Reader = Callable[[Any], Any]
+_ARRAY = set(typing.get_args(ArrayLike))
+
+
+class Numbers(NamedTuple):
+    """What an array is, beside numbers: its shape, None for any length, or "..." first for any axes before; finite?"""
+
+    shape: tuple | None = None
+    finite: bool = True
+    kinds: str = "iuf"  # of NumPy's types
+
+
+Booleans = Annotated[ArrayLike, Numbers(finite=False, kinds="biuf")]  # numbers or booleans
+
+
+class _Refused(Exception):
+    """The text says what is allowed."""
+
+
+def numbers(
+    name: str,
+    value: Any,
+    shape: tuple | None = None,
+    error: type[GpuPlannersError] = SettingsError,
+    finite: bool = True,
+) -> np.ndarray:
+    """An array of real numbers, of its own type; otherwise `error`, which names it. shape, finite: as in Numbers."""
+    try:
+        return _numbers(Numbers(shape, finite), value)
+    except _Refused as allowed:
+        raise error(f"{name} {_told(value)}; allowed: {allowed}") from None
+
+
+def checked(error: type[GpuPlannersError] = SettingsError, scalars: type[GpuPlannersError] | None = None) -> Callable:
+    """Decorator of a public function, or of a class: its constructor and public methods.
+
+    A dataclass has no constructor yet where `dataclass` comes above: then only its methods are checked.
+    error: raised for what is not allowed; scalars: for single numbers, texts, True and False, if another one
+    """
+
+    def decorate(thing: Decorated) -> Decorated:
+        if not isinstance(thing, type):
+            return _checked_function(thing, error, scalars or error)
+        for name, member in list(vars(thing).items()):
+            inner = getattr(member, "__func__", member)  # of a static or class method
+            if isinstance(inner, types.FunctionType) and (name == "__init__" or not name.startswith("_")):
+                wrapped = _checked_function(inner, error, scalars or error)
+                setattr(thing, name, wrapped if inner is member else type(member)(wrapped))
+        return thing  # type: ignore[return-value]
+
+    return decorate
+
+
+def _checked_function(function, error, scalars):
+    parameters = list(inspect.signature(function).parameters.values())
+    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+    @functools.cache
+    def readers():
+        hints = typing.get_type_hints(function, include_extras=True)
+        named = {p.name: p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+        found = {name: _reader_of(hints.get(name, Any)) for name in named}
+        errors = {name: _error_of(hints.get(name, Any), error, scalars) for name in named}
+        return {name: (read, errors[name], named[name].default) for name, read in found.items() if read}
+
+    def read(name, value):
+        reader = readers().get(name)
+        if reader is None or value is reader[2]:  # nothing to check, or the default
+            return value
+        try:
+            return reader[0](value)
+        except _Refused as allowed:
+            raise reader[1](f"{name} {_told(value)}; allowed: {allowed}") from None
+
+    @functools.wraps(function)
+    def call(*args, **options):
+        try:
+            given = [read(name, value) for name, value in zip(positional, args)]
+            options = {name: read(name, value) for name, value in options.items()}
+        except GpuPlannersError as refused:
+            thing = dict(zip(positional, args), **options).get("name")
+            if isinstance(thing, str) and thing and not str(refused).startswith("name "):
+                raise type(refused)(f"{shown(thing)}: {refused}") from None
+            raise
+        return function(*given, *args[len(given) :], **options)
+
+    return call
+
+
+def _told(value):
+    """What a refused value is, for an error."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"is an array of type {value.dtype} and shape {value.shape}"
+    return f"is {shown(value)}"
+
+
+def _error_of(hint, error, scalars):
+    """The error of an argument: one that its annotation holds, or that for its kind."""
+    if typing.get_origin(hint) is Annotated:
+        own = [each for each in hint.__metadata__ if isinstance(each, type) and issubclass(each, GpuPlannersError)]
+        return own[0] if own else _error_of(hint.__origin__, error, scalars)
+    parts = set(typing.get_args(hint)) - {types.NoneType} if _is_union(hint) else {hint}
+    return scalars if parts <= set(_SCALARS) else error
+
+
+def _is_union(hint):
+    return typing.get_origin(hint) in (typing.Union, types.UnionType)
+
+
+def _reader_of(hint: Any) -> Reader | None:
+    """What reads values of an annotation; None: all are taken."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any or hint is object:
+        return None
+    if hint in _SCALARS:
+        return _SCALARS[hint]
+    if hint is np.ndarray or origin is np.ndarray:
+        return functools.partial(_numbers, Numbers(finite=False))
+    if origin is Annotated:
+        own = [each for each in hint.__metadata__ if isinstance(each, Numbers)]
+        return functools.partial(_numbers, own[0]) if own else _reader_of(hint.__origin__)
+    if _is_union(hint):
+        return _of_union(inner)
+    if origin in (tuple, list) or (isinstance(origin, type) and issubclass(origin, collections.abc.Iterable)):
+        return _of_many(origin, inner)
+    if hint in (tuple, list, collections.abc.Sequence, collections.abc.Iterable):
+        return _of_many(hint, ())
+    if origin is collections.abc.Callable or hint is Callable:
+        return functools.partial(_that, callable, "a function")
+    if origin is typing.Literal:
+        return functools.partial(_that, lambda value: isinstance(value, str) and value in inner, f"one of {inner}")
+    if not isinstance(hint, type):
+        return None
+    if getattr(hint, "_is_protocol", False):
+        return functools.partial(_with_names, hint)
+    return functools.partial(_that, lambda value: isinstance(value, hint), _words(hint.__name__))
+
+
+def _words(name):
+    return f"a{'n' if name[0] in 'AEIOUaeiou' else ''} {name}"
+
+
+def _of_union(inner):
+    rest, readers = list(inner), []
+    if _ARRAY <= set(inner):
+        rest = [each for each in inner if each not in _ARRAY]
+        readers.append(functools.partial(_numbers, Numbers(finite=False)))
+    may_be_none = types.NoneType in rest
+    rest = [each for each in rest if each is not types.NoneType]
+    if str in rest and any(each is os.PathLike or typing.get_origin(each) is os.PathLike for each in rest):
+        rest = [each for each in rest if each is not str and (typing.get_origin(each) or each) is not os.PathLike]
+        readers.append(_path)
+    found = [_reader_of(each) for each in rest]
+    if None in found:
+        return None
+    readers = found + readers
+
+    def read(value):
+        if may_be_none and value is None:
+            return None
+        texts = []
+        for reader in readers:
+            try:
+                return reader(value)
+            except _Refused as allowed:
+                texts.append(str(allowed))
+        raise _Refused(", or ".join([*texts, *(["None"] * may_be_none)]))
+
+    return read
+
+
+def _of_many(kind, inner):
+    """Of a tuple of given items, of a mapping, or of any number of items."""
+    if kind is tuple and inner and inner[-1] is not Ellipsis:
+        return functools.partial(_of_fixed, [_reader_of(each) for each in inner])
+    readers = [_reader_of(each) for each in inner if each is not Ellipsis]
+    if issubclass(kind, collections.abc.Mapping):
+        return functools.partial(_mapping, *(readers or (None, None)))
+    once = kind in (collections.abc.Iterable, collections.abc.Iterator)
+    return functools.partial(_items, once, readers[0] if readers else None)
+
+
+def _of_fixed(readers, value):
+    words = f"{len(readers)} values"
+    if not isinstance(value, list | tuple | np.ndarray) or np.ndim(value) == 0 or len(value) != len(readers):
+        raise _Refused(words)
+    return tuple(read(each) if read else each for read, each in zip(readers, value))
+
+
+def _mapping(key, item, value):
+    if not isinstance(value, collections.abc.Mapping):
+        raise _Refused("a mapping")
+    try:
+        return {(key(k) if key else k): (item(each) if item else each) for k, each in value.items()}
+    except _Refused as allowed:
+        raise _Refused(f"a mapping, in which each is {allowed}") from None
+
+
+def _items(once, read, value):
+    try:
+        if isinstance(value, str | bytes | collections.abc.Mapping) or not (once or hasattr(value, "__len__")):
+            raise TypeError
+        items = value if hasattr(value, "__len__") else list(value)
+        if read is None:
+            iter(items)
+            return items
+        return [read(each) for each in items]
+    except _Refused as allowed:
+        raise _Refused(f"several, of which each is {allowed}") from None
+    except Exception:  # whatever an object of the caller raises
+        raise _Refused("several in a list or tuple") from None
+
+
+def _numbers(wanted, value):
+    if hasattr(value, "__cuda_array_interface__"):
+        return value
+    try:
+        array = np.asarray(value)
+    except Exception:  # numpy's, of rows of several lengths, and whatever an object of the caller raises
+        array = None
+    if array is None or isinstance(value, np.ma.MaskedArray):
+        raise _Refused("numbers in rows of the same length")
+    shape = wanted.shape
+    if array.dtype.kind not in wanted.kinds:
+        raise _Refused(f"an array of real numbers{f' of shape {_shape(shape)}' if shape is not None else ''}")
+    if shape is not None and not _has_shape(array.shape, shape):
+        raise _Refused(f"numbers of shape {_shape(shape)}, not {array.shape}")
+    if wanted.finite and not np.isfinite(array).all():
+        raise _Refused("finite numbers")
+    return array
+
+
+def _has_shape(shape, wanted):
+    if wanted and wanted[0] == "...":
+        wanted = wanted[1:]
+        shape = shape[max(0, len(shape) - len(wanted)) :]
+    return len(shape) == len(wanted) and all(b is None or a == b for a, b in zip(shape, wanted))
+
+
+def _shape(shape):
+    return f"({', '.join('N' if each is None else str(each) for each in shape)}{',' * (len(shape) == 1)})"
+
+
+def _that(is_one, allowed, value):
+    if not is_one(value):
+        raise _Refused(allowed)
+    return value
+
+
+def _with_names(protocol, value):
+    if name := missing_name(protocol, value):
+        raise _Refused(f"{_words(protocol.__name__)}, which has {name}")
+    return value
+
+
+def missing_name(protocol: type, value: Any) -> str:
+    """The first name of a Protocol that an object does not have, "" where it has all; of what it holds too, where that
+    has a Protocol: "robot.dof"."""
+    for name, inner in names_of(protocol).items():
+        if not _has(value.__class__, name) and not hasattr(value, name):
+            return name
+        if inner and (within := missing_name(inner, getattr(value, name))):
+            return f"{name}.{within}"
+    return ""
+
+
+@functools.cache
+def _has(kind: Any, name: str) -> bool:
+    """Does a class itself have the name? What a property computes is not asked for."""
+    return any(name in vars(each) for each in kind.__mro__)
+
+
+@functools.cache
+def names_of(protocol: type) -> dict[str, type | None]:
+    """The names that an object of a Protocol has, its attributes first, each with its Protocol if it has one."""
+    hints = typing.get_type_hints(protocol)
+    names = [*hints, *(name for name, member in inspect.getmembers(protocol, callable) if not name.startswith("_"))]
+    return {name: hints[name] if getattr(hints.get(name), "_is_protocol", False) else None for name in names}
+
+
+def _path(value):
+    if not isinstance(value, str | os.PathLike) or "\0" in str(value) or not isinstance(os.fspath(value), str):
+        raise _Refused("a path")
+    return value
+
+
+def _bool(value):
+    if not isinstance(value, bool | np.bool_):
+        raise _Refused("True or False")
+    return bool(value)
+
+
+def _int(value):
+    if not isinstance(value, kinds_of_numbers.Integral) or isinstance(value, bool):
+        raise _Refused("an integer")
+    return int(value)
+
+
+def _float(value):
+    try:
+        if isinstance(value, kinds_of_numbers.Real) and not isinstance(value, bool) and value == value:
+            return float(value)
+    except OverflowError:  # of an integer beyond them
+        pass
+    raise _Refused("a number")
+
+
+def _str(value):
+    if not isinstance(value, str):
+        raise _Refused("a text")
+    return value
+
+
+_SCALARS: dict[Any, Reader] = {bool: _bool, int: _int, float: _float, str: _str}
