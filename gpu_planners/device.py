@@ -1,8 +1,7 @@
 """Devices, and the cache of compiled code.
 
-`njit` here is Numba's with a cache on disk, in a folder whose name is a digest of the sources of the whole package.
-Numba itself looks only at the file of the decorated function, so a change in a callee of another module would bring
-old code back. CUDA is imported only when a device is asked for.
+`njit` here is Numba's with a cache on disk, in a folder whose name is a digest of what the code is compiled from
+(`sources`). CUDA is imported only when a device is asked for.
 
 Threads (GNU OpenMP's, which Numba uses) and CUDA contexts do not survive os.fork. A child that was forked after its
 parent had planned cannot plan, and every entry point of the package says so in it (`refuse_forked`). Start processes
@@ -27,9 +26,9 @@ from pathlib import Path
 
 import numba
 
+from . import sources
 from .errors import DeviceError, GpuPlannersError, shown
 
-HOST_ONLY = ("nodes", "demo", "cli", "distributed", "datasets", "sim")  # packages that compile nothing
 SOON_S = 3.0  # loading compiled code takes less
 _loaded: set[tuple] = set()  # what this process has compiled or loaded
 _put_off = contextlib.ExitStack()  # what Numba would free on CUDA devices when Python ends
@@ -42,16 +41,16 @@ def cache_folder() -> Path:
 
 
 @functools.cache
-def code_folder() -> str:
-    """Where this version of the package keeps its compiled code."""
+def code_folder() -> Path:
+    """Where compiled code is kept, in a folder for each version of a product; straight there if NUMBA_CACHE_DIR says
+    where."""
+    return Path(os.environ.get("NUMBA_CACHE_DIR") or cache_folder() / "numba")
+
+
+def _folder_of(function):
     if os.environ.get("NUMBA_CACHE_DIR"):
-        return os.environ["NUMBA_CACHE_DIR"]
-    digest = hashlib.sha256(numba.__version__.encode())
-    root = Path(__file__).parent
-    for source in sorted(root.rglob("*.py")):
-        if source.relative_to(root).parts[0] not in HOST_ONLY:
-            digest.update(source.read_bytes())
-    return str(cache_folder() / "numba" / digest.hexdigest()[:16])
+        return code_folder()
+    return code_folder() / sources.digest(function.__module__)
 
 
 def njit(function=None, **options):
@@ -59,7 +58,7 @@ def njit(function=None, **options):
     if function is None:
         return functools.partial(njit, **options)
     options = {"cache": True, "fastmath": {"contract", "nsz", "arcp"}, "error_model": "numpy", "nogil": True} | options
-    return _with_stable_key(_with_package_cache(lambda: numba.njit(**options)(function)))
+    return _with_package_cache(function, numba.njit(**options))
 
 
 def lean_njit(function):
@@ -81,14 +80,14 @@ def cuda_jit(function=None, **options):
     warnings.filterwarnings("ignore", message=".*Grid size .* low occupancy")
     if function is None:
         return functools.partial(cuda_jit, **options)
-    return _with_package_cache(lambda: cuda.jit(**({"cache": True} | options))(function))
+    return _with_package_cache(function, cuda.jit(**({"cache": True} | options)))
 
 
-def _with_package_cache(decorate):
+def _with_package_cache(function, decorate):
     previous = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = code_folder()
+    numba.config.CACHE_DIR = str(_folder_of(function))
     try:
-        return _without_garbage_collection(_with_locked_saves(decorate()))
+        return _with_stable_key(_without_garbage_collection(_with_locked_saves(decorate(function))))
     finally:
         numba.config.CACHE_DIR = previous
 
@@ -140,9 +139,8 @@ def _with_locked_saves(dispatcher):
     save = file.save
 
     def locked_save(key, data):
-        folder = Path(code_folder())
-        folder.mkdir(parents=True, exist_ok=True)
-        with open(folder / "gpu_planners.lock", "w") as lock:
+        code_folder().mkdir(parents=True, exist_ok=True)
+        with open(code_folder() / "gpu_planners.lock", "w") as lock:
             with contextlib.suppress(OSError):  # a network's file system may have no locks
                 fcntl.flock(lock, fcntl.LOCK_EX)
             save(key, data)
@@ -156,8 +154,8 @@ def _with_stable_key(dispatcher):
 
     Numba finds compiled code by, among others, a pickle of the function's closure. A closure that holds compiled
     functions is pickled differently in every process, so whatever a factory makes would be compiled anew in each. Nor
-    does Numba tell the serial code of a function from its parallel code. A Numba without `_index_key` compiles more
-    often.
+    does Numba tell the serial code of a function from its parallel code, nor what is registered for the types of
+    another product. A Numba without `_index_key` compiles more often.
     """
     cache, parallel = dispatcher._cache, dispatcher.targetoptions.get("parallel", False)
     if hasattr(cache, "_index_key"):
@@ -166,8 +164,17 @@ def _with_stable_key(dispatcher):
             codegen.magic_tuple(),
             _described(dispatcher),
             parallel,
+            *sorted(_digests(signature)),
         )
     return dispatcher
+
+
+def _digests(types) -> set[str]:
+    """Digests of the sources of the classes among types, and inside them: functions are registered for these."""
+    found = {sources.digest(types.instance_class.__module__)} if hasattr(types, "instance_class") else set()
+    for inner in types if isinstance(types, tuple) else getattr(types, "types", ()):
+        found |= _digests(inner)
+    return found
 
 
 def _described(value):
@@ -176,7 +183,8 @@ def _described(value):
     function = getattr(value, "py_func", value)
     if hasattr(function, "__code__"):
         inner = [_described(cell.cell_contents) for cell in function.__closure__ or ()]
-        return f"{function.__module__}.{function.__qualname__}:{function.__code__.co_firstlineno}({', '.join(inner)})"
+        place = f"{function.__module__}.{function.__qualname__}:{function.__code__.co_firstlineno}"
+        return f"{place}({', '.join(inner)}) {sources.digest(function.__module__)}"
     if isinstance(value, type):
         return f"{value.__module__}.{value.__qualname__}"
     if isinstance(value, tuple):

@@ -9,9 +9,9 @@ import signal
 import threading
 from collections.abc import Callable
 from multiprocessing import resource_tracker
-from pathlib import Path
 from typing import Any
 
+from ... import sources
 from ...device import code_folder
 
 
@@ -29,7 +29,8 @@ def say_compiled(what: str) -> None:
 
 
 def _mark(what):
-    return Path(code_folder()) / f"compiled-{hashlib.sha256(what.encode()).hexdigest()[:16]}"
+    key = hashlib.sha256((what + sources.digest_of_all()).encode()).hexdigest()[:16]
+    return code_folder() / f"compiled-{key}"
 
 
 class Background:
