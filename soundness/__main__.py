@@ -10,7 +10,7 @@ from pathlib import Path
 from .harness import Run, Skipped, Tally, generator
 from .report import Table
 
-NAMES = ("contacts", "motions", "meshes", "worlds", "changes", "far", "margins", "paths", "physics", "grids")
+NAMES = ("contacts", "motions", "meshes", "worlds", "changes", "far", "margins", "paths", "curves", "physics", "grids")
 
 
 def attack_named(name):

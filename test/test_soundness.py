@@ -19,6 +19,7 @@ CASES = {
     "far": 24,
     "margins": 15,
     "paths": 2,
+    "curves": 6,
     "physics": 4,
     "grids": 4,
 }

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpu_planners.arm.motion import pacing
 from gpu_planners.arm.trajectory import time_parameterize
 from gpu_planners.errors import SettingsError
 
@@ -114,3 +115,20 @@ def test_limits_far_apart_are_timed_or_refused_in_words(length, velocity, accele
     else:
         assert np.isfinite(trajectory.positions).all() and trajectory.positions[-1, 0] == length
         assert (np.diff(trajectory.times) > 0).all() and (np.abs(trajectory.velocities) <= 1.001 * velocity).all()
+
+
+def test_a_motion_never_goes_back():
+    """Where the ramp between two rounded corners takes all of the way between them, ruckig took a run-up."""
+    rng, back = np.random.default_rng(4), 0
+    for _ in range(300):
+        stretches, s = [], 0.0
+        for k in range(7):
+            length, constant = float(rng.uniform(0.01, 0.2)), k % 2 == 1
+            dynamics = (0.0, 0.0) if constant else (3.0, 30.0)
+            stretches.append(pacing.Stretch(s, s + length, float(rng.uniform(0.3, 2.0)), *dynamics, constant))
+            s += length
+        along = pacing.phases(stretches, set())
+        places, speeds, _, _ = along.at(np.linspace(0.0, along.time[-1], 500))
+        back += (np.diff(places) < -1e-9).any() or (speeds < -1e-9).any()
+        assert np.isclose(places[-1], s)
+    assert not back

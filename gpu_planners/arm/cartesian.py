@@ -12,7 +12,8 @@ curve through the steps, and whatever a controller makes of it, then stays free.
 
 import math
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -35,6 +36,7 @@ KEPT = 0.8  # of the tolerances that steps may use: what lies between the places
 GROWTH = 1.5  # of a step after one that went well
 FREE_GAIN = 0.5  # rad or m by which free joints move away from their limits at most, for a metre or radian of the line
 STARTS = 16  # postures that are tried where only the pose of the start is given
+OUTSIDE = 1e-3  # rad or m beyond its limits, from which a start is taken to them
 NEAR_CONTACT = 8  # parts of the step that is not free, to say how far the line is free
 COLLINEAR = 1e-4  # rad between the directions to two points of a circle, below which it is none
 CENTER_OFF = 1e-2  # metres that a given centre may be from the nearest one that is as far from the start as the goal
@@ -89,12 +91,15 @@ class Line:
         keep the link on the line. (0, dof) where not even the start is free
     fractions: (K,) how much of the line the link has done there, from 0 to fractions[-1]
     text: one sentence that says what stopped it; empty where it reached its end
+    misses: poses (N, 4, 4) of the link -> (N,) metres from the line, and (N,) rad from the orientation that belongs
+        there; None where there is no path
     """
 
     end: End
     path: np.ndarray
     fractions: np.ndarray
     text: str
+    misses: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
 
     @property
     def fraction(self) -> float:
@@ -118,8 +123,8 @@ def solve(
 ) -> Line:
     """Move a link on a straight line, or on an arc, evenly turning the short way, to a pose.
 
-    start: (dof,) configuration, rad or m; or (4, 4) pose of the link, then several postures are tried, and the one that
-        comes farthest counts
+    start: (dof,) configuration, rad or m, up to 1e-3 beyond the limits; or (4, 4) pose of the link, then several
+        postures are tried, and the one that comes farthest counts
     goal: (4, 4) pose of the link in the root frame, metres (`shifted` makes one from a translation)
     checker: CollisionChecker; link: default: the robot's tip link; seed: of the postures that are tried
     arc: what to follow in place of the line
@@ -141,7 +146,14 @@ def solve(
         np.zeros(0),
         f"no posture that is free places '{tip.link}' at the start",
     )
-    for q in starts:
+    for given in starts:
+        q = tip.bounded(given)
+        k = int(np.argmax(np.abs(given - q)))
+        if abs(given[k] - q[k]) > OUTSIDE:
+            allowed = f"allowed: {robot.lower[k]:.6g} to {robot.upper[k]:.6g}"
+            text = f"at the start '{robot.joint_names[k]}' is at {given[k]:.6g}; {allowed}"
+            best = replace(best, end=End.LIMITS, text=text)
+            continue
         T_start = tip.pose(q[None])[0]
         way = _way(T_start, T_goal) if arc is None else _round_way(T_start, T_goal, arc)
         line = _from(q, way, tip, checker, settings, until)
@@ -294,7 +306,7 @@ def _from(q, way, tip, checker, settings, until) -> Line:
         return Line(End.COLLISION, path[:0], fractions[:0], text)
     free = thick.motions_valid(path[:-1], path[1:]) if len(path) > 1 else np.ones(0, dtype=bool)
     if free.all():
-        return Line(end, path, fractions, text)
+        return Line(end, path, fractions, text, way.misses)
     last = int(np.argmin(free))
     finer = settings.__class__(**{**vars(settings), "step": max(settings.step / NEAR_CONTACT, 1e-4)})
     more, shares, *_ = _follow(path[last], way, fractions[last + 1], tip, finer, until, fractions[last])
@@ -302,7 +314,7 @@ def _from(q, way, tip, checker, settings, until) -> Line:
     count = len(free) if free.all() else int(np.argmin(free))
     path, blocked = np.concatenate([path[: last + 1], more[1 : count + 1]]), more[min(count + 1, len(more) - 1)]
     shares = np.concatenate([fractions[: last + 1], shares[1 : count + 1]])
-    return Line(End.COLLISION, path, shares, f"the way is not free: {_met(blocked, checker)}")
+    return Line(End.COLLISION, path, shares, f"the way is not free: {_met(blocked, checker)}", way.misses)
 
 
 def _met(q, checker):

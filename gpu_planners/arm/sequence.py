@@ -6,9 +6,9 @@ a goal from which all of them can be done.
 
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,9 +17,9 @@ from ..errors import SettingsError, shown
 from ..settings import Setting
 from . import cartesian
 from .cartesian import Arc, End, Line
-from .motion.curve import at, straight, through, turn
+from .motion.curve import at, bernstein, smooth_parts, straight, through, turn
 from .motion.pacing import Limits
-from .motion.timing import LEAST_CUT, LESS, Leg, room_for, timed
+from .motion.timing import LEAST_CUT, LESS, Leg, room, room_for, timed, within
 from .planners.result import PlanningResult, Status
 from .planners.settings import LEAST_TIME_S
 from .robot import inverse_kinematics
@@ -28,7 +28,7 @@ from .trajectory import Trajectory, as_trajectory, corners_of, cuts_of, joint_li
 
 SOLUTIONS = 16  # postures that are looked for at each pose of a free motion
 GOALS = 4  # of a free motion before lines: as many from which the lines can be done are enough
-PLACES = np.linspace(0.0, 1.0, 9)  # on a rounded corner, where the tip's distance from it is looked at
+PLACES = np.linspace(0.0, 1.0, 9)  # of a rounded corner or a piece of a curve, where the tip is looked at
 SCALING = Setting(1.0, "Fraction of the joints' limits", 1e-3, 1.0)
 BLEND = Setting(0.0, "How far the tip may leave the end of a segment", 0.0, 10.0, unit="metres")
 
@@ -155,44 +155,55 @@ def solve(
     work = _Work(
         checker, tip, planner, planner.Settings() if settings is None else settings, line_settings, seed, until
     )
-    q, fraction = np.asarray(start, dtype=float), 1.0
+    q, part = np.asarray(start, dtype=float), _Part(np.zeros((0, robot.dof)), 1.0, None, None, "")
     legs: list[Leg] = []
     cuts: list[float] = []
     last_legs: list[int] = []
     paths: list[np.ndarray] = []
-    status, end, failed, text = None, None, -1, ""
+    failed = -1
     for number, segment in enumerate(segments):
-        path, fraction, status, end, text = work.planned(q, list(segments[number:]), number)
-        if text and not (allow_partial and len(path) > 1):
-            failed, text = number, f"segment {number}: {text}"
-            break
-        scaled = limits.scaled(segment.velocity_scaling, segment.acceleration_scaling)
-        new = _legs(path, _is_line(segment), scaled)
+        part = work.planned(q, list(segments[number:]), number)
+        if part.text:
+            failed, part = number, part._replace(text=f"segment {number}: {part.text}")
+            if not (allow_partial and len(part.path) > 1):
+                break
+        new, inner = work.legs(part, limits.scaled(segment.velocity_scaling, segment.acceleration_scaling), deviation)
         if new:
             if legs:
                 cuts.append(_blend_cut(legs[-1], new[0], segments[number - 1].blend_radius, tip))
-            cuts += cuts_of(new, deviation).tolist()
+            cuts += inner
             legs += new
             q = new[-1].curve.ends[-1, 0]
         last_legs.append(len(legs) - 1)
-        paths.append(path)
-        if text:
-            failed, text = number, f"segment {number}: {text}"
+        paths.append(part.path)
+        if part.text:
             break
-    if failed >= 0 and len(last_legs) <= failed:
+
+    def answer(trajectory, path, ends_s):
         spent = time.monotonic() - began
-        return SequenceResult(failed, status, end, text, None, np.zeros((0, robot.dof)), np.zeros(0), fraction, spent)
+        return SequenceResult(failed, part.status, part.end, part.text, trajectory, path, ends_s, part.fraction, spent)
+
+    if failed >= 0 and len(last_legs) <= failed:
+        return answer(None, np.zeros((0, robot.dof)), np.zeros(0))
     path = np.concatenate(paths)
     if not legs:
         rest = np.zeros((1, robot.dof))
-        still = Trajectory(np.zeros(1), path[:1].copy(), rest, rest.copy())
-        return SequenceResult(
-            -1, None, None, "", still, path[:1], np.zeros(len(paths)), fraction, time.monotonic() - began
-        )
+        still = Trajectory(np.zeros(1), np.clip(path[:1], *room(robot)), rest, rest.copy())
+        return answer(still, path[:1], np.zeros(len(paths)))
     motion = timed(legs, np.array(cuts), checker)
     ends_s = np.array([motion.ends_s[i] if i >= 0 else 0.0 for i in last_legs])
-    trajectory = as_trajectory(motion, path[0], q)
-    return SequenceResult(failed, status, end, text, trajectory, path, ends_s, fraction, time.monotonic() - began)
+    return answer(as_trajectory(motion, legs[0].curve.starts[0, 0], q), path, ends_s)
+
+
+class _Part(NamedTuple):
+    """What was planned of a segment: path (K, dof), and what was wrong; misses: of a line, as in cartesian.Line"""
+
+    path: np.ndarray
+    fraction: float
+    status: Status | None
+    end: End | None
+    text: str
+    misses: Any = None
 
 
 @dataclass(frozen=True)
@@ -207,23 +218,52 @@ class _Work:
     seed: int
     until: float
 
-    def planned(self, q: Any, segments: list, number: int) -> tuple[Any, float, Status | None, End | None, str]:
-        """Plan segments[0] from q -> path (K, dof), fraction, Status, End, and what was wrong."""
+    def planned(self, q: Any, segments: list, number: int) -> _Part:
+        """Plan segments[0] from q."""
         left = self.until - time.monotonic()
         if left < LEAST_TIME_S:
-            return q[None], 0.0, Status.TIMED_OUT, End.TIMED_OUT, "the time limit was reached before it"
+            return _Part(q[None], 0.0, Status.TIMED_OUT, End.TIMED_OUT, "the time limit was reached before it")
         segment = segments[0]
         if _is_line(segment):
             line = self.line(q, segment, number)
-            return line.path, line.fraction, None, line.end, "" if line.solved else f"{line.end.value}: {line.text}"
+            text = "" if line.solved else f"{line.end.value}: {line.text}"
+            return _Part(line.path, line.fraction, None, line.end, text, line.misses)
         if not isinstance(segment, Free):
             raise SettingsError(f"segment {number} is {shown(segment)}; allowed: Free, Straight or Circular")
         result = self.free(q, segment, segments[1:], number, left)
         if isinstance(result, tuple):
             status, end, text = result
-            return q[None], 0.0, status, end, text
+            return _Part(q[None], 0.0, status, end, text)
         text = "" if result.solved else result.message or result.status.value
-        return result.path, float(result.solved), result.status, None, text
+        return _Part(result.path, float(result.solved), result.status, None, text)
+
+    def legs(self, part: _Part, limits: Limits, deviation: float) -> tuple[list[Leg], list[float]]:
+        """Legs of one part, and what the corners between them may take: straight ones between the corners of a free
+        motion, smooth curves along a line."""
+        path = np.clip(part.path, *room(self.checker.robot))
+        moving = path[np.r_[True, np.linalg.norm(np.diff(path, axis=0), axis=1) > 1e-9]]
+        if len(moving) < 2:
+            return [], []
+        if part.misses is None:
+            legs = [Leg(straight(a, b), limits) for a, b in itertools.pairwise(corners_of(moving))]
+            return legs, cuts_of(legs, deviation).tolist()
+        most = self.line_settings.tolerance, self.line_settings.angle_tolerance
+
+        def near(q):
+            """(N,) bool of configurations (N, n, dof): is the tip on the line?"""
+            misses = part.misses(self.tip.pose(q.reshape(-1, q.shape[-1])))
+            return np.all([miss.reshape(len(q), -1).max(axis=1) <= m for miss, m in zip(misses, most)], axis=0)
+
+        def fits(curve):
+            """(pieces,) bool: does a curve stay on the line, and within the limits?"""
+            s = curve.s[:-1, None] + PLACES * np.diff(curve.s)[:, None]
+            q = at(curve, s.ravel(), np.repeat(np.arange(len(s)), len(PLACES)))[:, 0]
+            hulls = bernstein(np.diff(curve.s), curve.starts, curve.ends)
+            return within(self.checker.robot, hulls) & near(q.reshape(*s.shape, -1))
+
+        legs = [Leg(through(rows), limits, rows) for rows in smooth_parts(moving, fits)]
+        # half of what they have room for is left to change the speed on
+        return legs, [_largest_cut(a, b, near, 0.5) for a, b in itertools.pairwise(legs)]
 
     def free(self, q, segment, following, number, left) -> PlanningResult | tuple[Status | None, End | None, str]:
         """The planner's answer; where there are no goals, Status or End, and what was wrong."""
@@ -301,27 +341,26 @@ def _is_line(segment: Segment) -> bool:
     return isinstance(segment, Straight | Circular)
 
 
-def _legs(path: np.ndarray, smooth: bool, limits: Limits) -> list[Leg]:
-    """Legs of one segment: the straight ones between its corners, or one smooth curve."""
-    moving = path[np.r_[True, np.linalg.norm(np.diff(path, axis=0), axis=1) > 1e-9]]
-    if len(moving) < 2:
-        return []
-    if smooth:
-        return [Leg(through(moving), limits)]
-    return [Leg(straight(a, b), limits) for a, b in itertools.pairwise(corners_of(moving))]
-
-
 def _blend_cut(before: Leg, after: Leg, radius: float, tip: Tip) -> float:
     """What a corner between two segments may take of its legs for the tip to pass its end within `radius` metres."""
-    if radius <= 0:
-        return 0.0
-    room = room_for([before, after], np.array([np.inf]))[0]
-    cuts = [room * share for share in LESS if room * share >= LEAST_CUT]
+    end = tip.pose(before.curve.ends[-1:, 0])[0, :3, 3]
+
+    def near(q):
+        places = tip.pose(q.reshape(-1, q.shape[-1]))[:, :3, 3]
+        return np.linalg.norm(places - end, axis=1).reshape(len(q), -1).min(axis=1) <= radius
+
+    return _largest_cut(before, after, near) if radius > 0 else 0.0
+
+
+def _largest_cut(before: Leg, after: Leg, near: Callable[[np.ndarray], np.ndarray], share: float = 1.0) -> float:
+    """What a corner may take of its legs, up to a share of what they have room for.
+
+    near: configurations (N, PLACES, dof) on N roundings -> (N,) bool, is it allowed?
+    """
+    most = share * room_for([before, after], np.array([np.inf]))[0]
+    cuts = [most * less for less in LESS if most * less >= LEAST_CUT]
     if not cuts:
         return 0.0
-    end = tip.pose(before.curve.ends[-1:, 0])[0, :3, 3]
     turns = [turn(before.curve, after.curve, cut) for cut in cuts]
-    q = np.concatenate([at(each, PLACES * each.length)[:, 0] for each in turns])
-    away = np.linalg.norm(tip.pose(q)[:, :3, 3] - end, axis=1).reshape(len(cuts), -1).min(axis=1)
-    near = np.flatnonzero(away <= radius)
-    return cuts[near[0]] if len(near) else 0.0
+    allowed = np.flatnonzero(near(np.stack([at(each, PLACES * each.length)[:, 0] for each in turns])))
+    return cuts[allowed[0]] if len(allowed) else 0.0

@@ -26,10 +26,11 @@ from scipy.interpolate import BPoly
 from ..errors import SettingsError, shown
 from .motion.curve import straight
 from .motion.pacing import Limits
-from .motion.timing import Leg, Timed, timed
+from .motion.timing import Leg, Timed, room, timed
 
 JERK_TIME_S = 0.1  # default jerk limit: full acceleration is reached in this time
 GREATEST_LIMIT = 1e300  # of a jerk that is derived
+OUTSIDE = 1e-6  # rad or m beyond a limit, from which float32 is taken to it
 AWAY = 16 / 3  # lengths that a corner takes of its legs, for a unit by which it leaves the corner and of its turn
 
 
@@ -79,7 +80,8 @@ def time_parameterize(
     deviation: how far, in the joint-space L2 norm, the motion may leave the path at its corners; 0 stops there
     checker: CollisionChecker by whose word the segments of the path are free. A corner is then rounded only as far as
         the motion through it is proven free, too, whatever a controller plays between the points: straight
-        lines, cubics or quintics. Without it, a rounded corner has not been checked: leave `deviation` at 0, or check
+        lines, cubics or quintics; and all of the motion keeps within the joints' limits, by 1e-12 of a limit, so that
+        no rounding leads beyond. Without it, a rounded corner has not been checked: leave `deviation` at 0, or check
         `Trajectory.positions` again
 
     Raises SettingsError that names the argument, the value and what is allowed.
@@ -91,6 +93,8 @@ def time_parameterize(
         raise SettingsError(f"deviation must be a finite number of at least 0, got {deviation}")
     if checker is not None and not callable(getattr(checker, "thickened", None)):
         raise SettingsError(f"checker is {shown(checker)}; allowed: None, or a CollisionChecker")
+    if checker is not None:
+        checked = _within_limits(checked, checker.robot)
     corners = corners_of(checked)
     if len(corners) == 1:
         rest = np.zeros((1, dof))
@@ -149,6 +153,19 @@ def _check_path(path):
         row = int(np.flatnonzero(~np.isfinite(path).all(axis=1))[0])
         raise SettingsError(f"path must be finite, row {row} is {path[row].tolist()}")
     return path
+
+
+def _within_limits(path, robot):
+    if path.shape[1] != robot.dof:
+        raise SettingsError(f"path has {path.shape[1]} joints; allowed: the {robot.dof} of the checker's robot")
+    inside = np.clip(path, *room(robot))
+    row, k = np.unravel_index(np.argmax(np.abs(path - inside)), path.shape)
+    if abs(path[row, k] - inside[row, k]) > OUTSIDE:
+        raise SettingsError(
+            f"path: row {row} has {robot.joint_names[k]} = {path[row, k]:.6g}; "
+            f"allowed: {robot.lower[k]:.6g} to {robot.upper[k]:.6g}"
+        )
+    return inside
 
 
 def _check_limit(name, limit, dof):

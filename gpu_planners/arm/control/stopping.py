@@ -4,11 +4,15 @@ The time along the motion, s, passes ever slower: over a stop of D seconds its r
 to 1, so that velocities and accelerations are continuous, and s gains D / 2. The joints' accelerations are then
 q' s'' + q'' s'^2. The shortest D is taken that keeps them within their limits; where the motion itself comes to rest
 earlier, at a corner or at its end, it goes on until there instead.
+
+A stop has points of its own, and the curves between them miss the motion by micrometres. Where they would pass a
+joint's limit, the joint's velocities and accelerations there are taken less.
 """
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..motion.timing import DIGITS, drawn_in
 from ..trajectory import Trajectory
 from .spline import Spline
 
@@ -19,10 +23,13 @@ SLACK = 1.02  # of the limits: a motion that brakes at its limit anyway can be f
 KNOT_S = 0.02
 
 
-def stop_along(motion: Spline, time: float, acceleration: ArrayLike) -> Trajectory:
+def stop_along(
+    motion: Spline, time: float, acceleration: ArrayLike, lower: ArrayLike = -np.inf, upper: ArrayLike = np.inf
+) -> Trajectory:
     """The stop that begins at a time of a motion, and stays on its curve.
 
     time: seconds on the motion's clock; acceleration: (dof,) limits, rad/s^2 or m/s^2
+    lower, upper: (dof,) limits of the positions, which the stop does not leave where the motion does not
     -> Trajectory; its first row is the motion's state at that time, its last one is at rest
     """
     limits = np.asarray(acceleration, dtype=float)
@@ -32,8 +39,22 @@ def stop_along(motion: Spline, time: float, acceleration: ArrayLike) -> Trajecto
     for duration in earlier:
         _, _, accelerations = _states(motion, time, duration, SAMPLES)
         if (np.abs(accelerations) <= SLACK * limits).all():
-            return _braked(motion, time, duration)
-    return _as_it_is(motion, time, rest)
+            return _inside(_braked(motion, time, duration), lower, upper)
+    return _inside(_as_it_is(motion, time, rest), lower, upper)
+
+
+def _inside(stop, lower, upper):
+    """The stop with smaller velocities and accelerations where a quintic or a cubic between its points would pass a
+    limit: each control point lies beside one of the stop's points, by a part of these."""
+    q, v, a = stop.positions, stop.velocities, stop.accelerations
+    lower, upper = drawn_in(*np.broadcast_arrays(lower, upper, q[0])[:2], 0.5)
+    low, high = np.minimum(lower, q.min(axis=0)) - q, np.maximum(upper, q.max(axis=0)) - q
+    share = np.ones_like(q)
+    for h in (np.diff(stop.times, append=stop.times[-1])[:, None], -np.diff(stop.times, prepend=0.0)[:, None]):
+        for aside in (h * v / 5, 2 * h * v / 5 + h**2 * a / 20, h * v / 3):
+            most = np.where(aside > 0, high, low)
+            share = np.minimum(share, np.divide(most, aside, out=np.ones_like(q), where=aside != 0))
+    return Trajectory(stop.times, q, v * share, a * share)
 
 
 def _states(motion, time, duration, x):
@@ -44,17 +65,17 @@ def _states(motion, time, duration, x):
 
 
 def _braked(motion, time, duration):
-    x = np.linspace(0.0, 1.0, max(int(np.ceil(duration / KNOT_S)), 8) + 1)
-    q, v, a = _states(motion, time, duration, x)
+    times = np.round(np.linspace(0.0, duration, max(int(np.ceil(duration / KNOT_S)), 8) + 1), DIGITS)
+    q, v, a = _states(motion, time, duration, times / duration)
     v[-1], a[-1] = 0.0, 0.0
-    return Trajectory(x * duration, q, v, a)
+    return Trajectory(times, q, v, a)
 
 
 def _as_it_is(motion, time, rest):
     later = motion.times[(motion.times > time) & (motion.times <= rest)]
     fine = np.linspace(time, rest, max(int(np.ceil((rest - time) / KNOT_S)), 1) + 1) if rest > time else [time]
-    at = np.unique(np.r_[fine, later])
+    at = np.round(np.unique(np.r_[fine, later]) - time, DIGITS)
     at = at[np.r_[True, np.diff(at) > 1e-4]]
-    q, v, a = motion.at(at)
+    q, v, a = motion.at(time + at)
     v[-1], a[-1] = 0.0, 0.0
-    return Trajectory(at - time, q, v, a)
+    return Trajectory(at, q, v, a)

@@ -5,6 +5,7 @@ its ends. Straight lines, rounded corners and the way of a tool on a line all ar
 trajectory controller plays between two points of a trajectory, with time for s.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -74,6 +75,24 @@ def through(path: np.ndarray) -> Curve:
     knots = np.stack([spline(s), spline(s, 1), spline(s, 2)], axis=1)
     knots[:, 0] = path
     return Curve(s, knots[:-1], knots[1:])
+
+
+def smooth_parts(path: np.ndarray, fits: Callable[[Curve], np.ndarray]) -> list[np.ndarray]:
+    """Cut a path (K, dof), K > 1, where it bends most, until the smooth curve `through` each part fits.
+
+    fits: curve -> (pieces,) bool; parts of two rows are straight and fit always
+    -> [(k, dof)], each of which begins with the row that the one before it ends with
+    """
+    if len(path) == 2:
+        return [path]
+    bad = ~fits(through(path))
+    if not bad.any():
+        return [path]
+    slopes = np.diff(path, axis=0)
+    slopes /= np.linalg.norm(slopes, axis=1)[:, None]
+    bends = np.linalg.norm(np.diff(slopes, axis=0), axis=1)  # at the inner rows 1, 2, ...
+    row = 1 + int(np.argmax(np.where(bad[:-1] | bad[1:], bends, -1.0)))  # beside a piece that does not fit
+    return smooth_parts(path[: row + 1], fits) + smooth_parts(path[row:], fits)
 
 
 def turn(before: Curve, after: Curve, cut: float) -> Curve:

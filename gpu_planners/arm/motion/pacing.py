@@ -18,6 +18,7 @@ from .curve import Curve, at, is_straight, third
 SAMPLES = 17  # of a piece, where its derivatives are bounded
 SURE = 1.003  # what lies between the samples
 BEND, TWIST = 0.5, 0.4  # shares of acceleration and jerk that the curve itself may take where the speed changes
+SPARE = 1e-6  # of a length that a ramp leaves: where it takes all of it, ruckig goes back to take a run-up
 UNLIKE = 1.5  # stretches of curves are cut where the greatest speed changes by more than this factor
 
 
@@ -140,7 +141,7 @@ def border_speeds(stretches: list[Stretch], stops: set[int]) -> np.ndarray:
 
 def _reachable(stretch, speed, wanted):
     """The greatest speed up to `wanted` that a stretch lets follow from `speed`, both without acceleration."""
-    length = stretch.last - stretch.first
+    length = (stretch.last - stretch.first) * (1 - SPARE)
     if stretch.constant or wanted <= speed:
         return min(speed, wanted)
     if _ramp_length(stretch, speed, wanted) <= length:

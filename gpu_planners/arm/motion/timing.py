@@ -3,17 +3,19 @@
 A controller plays a trajectory's points joined by straight lines, cubics or quintics, by what it is told of
 them. So points are put so densely where the motion bends that all three stay in a tube around the chords of the points:
 no point of the robot is farther than TUBE metres from where it would be on the chord. The chords are then proven free
-for a robot that is thicker by TUBE. A corner whose chords are not proven is rounded less, and in the end not at all.
-Chords that lie on a straight leg have been proven with the leg.
+for a robot that is thicker by TUBE, and the curves to stay within the joints' limits: their control points do. A corner
+of which this is not proven is rounded less, and in the end not at all; of a smooth leg, the straight motions that it was
+made from are taken instead. Chords that lie on a straight leg have been proven with the leg.
 """
 
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...errors import SettingsError
 from ..collision.reach import joint_reach
-from .curve import Curve, aside, at, bernstein, cubic_bernstein, is_straight, joined, part, turn
+from .curve import Curve, aside, at, bernstein, cubic_bernstein, is_straight, joined, part, straight, turn
 from .pacing import Limits, Phases, line_stretches, phases, turn_stretch
 
 TUBE = 5e-4  # metres
@@ -22,7 +24,10 @@ STRAIGHT = 1e-8  # rad or m by which float64 misses a straight line
 LEAST_CUT = 1e-3  # rad or m: a corner that would be rounded less is a stop
 LESS = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.12, 0.08, 0.05, 0.03, 0.02)  # of a cut, where it is not free
 TRIES = 4  # that a corner is rounded less, by half each time, where other points find it not free after all
-SHORTEST_STEP_S = 1e-6  # points closer than this are one point: message times are whole nanoseconds
+SHORTEST_STEP_S = 1e-6  # points closer than this are one point
+DIGITS = 9  # of seconds: times are whole nanoseconds, as those of messages are
+FINEST_S = 1e-3  # spacing to which points are added where a curve between them may leave the limits
+ROUNDING = 1e-12  # of a limit, or of 1 rad or m: by so much positions stay within it, whoever evaluates the curves
 LONGEST_S = 1e6  # of a trajectory, twelve days: beyond, seconds in float64 no longer tell nanoseconds apart
 MOST_POINTS = 100_000
 
@@ -30,18 +35,21 @@ MOST_POINTS = 100_000
 class Leg(NamedTuple):
     """A part of a motion without corners.
 
-    curve: Curve, proven free for a robot thicker by TUBE where it is not straight; limits: of the joints on it
+    curve: Curve; limits: of the joints on it
+    rows: (K, dof) of a curve that is not straight, from its start to its end: the straight motions between them are
+        proven free
     """
 
     curve: Curve
     limits: Limits
+    rows: np.ndarray = np.zeros((0, 0))
 
 
 class Timed(NamedTuple):
     """Points of a timed motion.
 
     times: (T,) seconds; rows: (T, 3, dof) position, velocity, acceleration; aside: (T - 1, dof) how far each joint
-    leaves the chord between two points at most
+    leaves the chord between two points at most; inside: (T - 1,) bool, are cubic and quintic within the joints' limits?
     owner: (T - 1,) what an interval belongs to: leg i, or the corner after leg i as -1 - i
     bent: (T - 1,) bool: does it belong to a corner, or to a leg that is not straight?
     cuts: (legs - 1,) how much the corners take off each of their legs
@@ -51,6 +59,7 @@ class Timed(NamedTuple):
     times: np.ndarray
     rows: np.ndarray
     aside: np.ndarray
+    inside: np.ndarray
     owner: np.ndarray
     bent: np.ndarray
     cuts: np.ndarray
@@ -61,28 +70,60 @@ def timed(legs: list[Leg], cuts: np.ndarray, checker: Any = None) -> Timed:
     """The fastest motion along the legs under their limits, whose corners are rounded.
 
     cuts: (legs - 1,) how much of its two legs a corner may take, rad or m; 0: stop there
-    checker: CollisionChecker: corners are proven free, or rounded less. None: they are as they are asked for
+    checker: CollisionChecker: corners are proven free and within the joints' limits, or rounded less. None: they are as
+        they are asked for
 
-    Raises SettingsError where a leg that is not straight cannot be proven free, or limits that lie too far apart.
+    Raises SettingsError for limits that lie too far apart.
     """
     cuts = room_for(legs, np.asarray(cuts, dtype=float))
     if checker is None:
         return _timed_once(legs, np.where(cuts < LEAST_CUT, 0.0, cuts), None)
-    reach = joint_reach(checker.robot)
-    cuts = provable(legs, cuts, checker, reach)
-    for left in range(TRIES, -1, -1):
-        motion = _timed_once(legs, np.where(cuts < LEAST_CUT, 0.0, cuts), reach)
+    cuts, last = provable(legs, cuts, checker, joint_reach(checker.robot)), np.arange(len(legs))
+    tries = np.zeros(len(cuts), dtype=int)
+    while True:
+        motion = _timed_once(legs, np.where(cuts < LEAST_CUT, 0.0, cuts), checker.robot)
         owners = np.unique(motion.owner[unproven(motion, checker)])
         if not len(owners):
-            return motion
+            return motion._replace(ends_s=motion.ends_s[last])
         corners = -1 - owners[owners < 0]
-        if not len(corners):
-            break
-        cuts[corners] *= 0.5 if left > 1 else 0.0
-    raise SettingsError(
-        f"leg {owners.max()} of the motion is not straight in joint space, and is not proven free within "
-        f"{1e3 * TUBE:g} mm"
+        tries[corners] += 1
+        cuts[corners] *= np.where(tries[corners] < TRIES, 0.5, 0.0)
+        if len(corners) < len(owners):
+            legs, cuts, new = _straightened(legs, cuts, owners[owners >= 0])
+            last, tries = new[last], np.zeros(len(cuts), dtype=int)
+
+
+def _straightened(legs, cuts, which):
+    """-> legs, cuts with the straight motions, and stops between them, in place of some smooth legs; (legs,) the
+    number of each leg's last part."""
+    parts = [
+        [Leg(straight(a, b), leg.limits) for a, b in itertools.pairwise(leg.rows)] if i in which else [leg]
+        for i, leg in enumerate(legs)
+    ]
+    last = np.cumsum([len(each) for each in parts]) - 1
+    new = np.zeros(last[-1])
+    new[last[:-1]] = np.where(np.isin(np.arange(len(cuts)), which) | np.isin(np.arange(1, len(legs)), which), 0.0, cuts)
+    return [leg for each in parts for leg in each], new, last
+
+
+def room(robot: Any, share: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """(dof,) lower, upper: the joints' limits, drawn in by a share of ROUNDING; infinite for continuous joints."""
+    return drawn_in(
+        np.where(robot.continuous, -np.inf, robot.lower), np.where(robot.continuous, np.inf, robot.upper), share
     )
+
+
+def drawn_in(lower: np.ndarray, upper: np.ndarray, share: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """`room` of limits (dof,), infinite where there are none."""
+    size = np.minimum(ROUNDING * np.maximum(1.0, np.maximum(np.abs(lower), np.abs(upper))), (upper - lower) / 2)
+    size = np.where(np.isfinite(lower) & np.isfinite(upper), share * size, 0.0)
+    return lower + size, upper - size
+
+
+def within(robot: Any, points: np.ndarray) -> np.ndarray:
+    """(N,) bool: do curves with these control points (N, n, dof) stay within the joints' limits?"""
+    lower, upper = room(robot, 0.5)
+    return ((points >= lower) & (points <= upper)).all(axis=(1, 2))
 
 
 def provable(legs: list[Leg], cuts: np.ndarray, checker: Any, reach: np.ndarray) -> np.ndarray:
@@ -94,13 +135,14 @@ def provable(legs: list[Leg], cuts: np.ndarray, checker: Any, reach: np.ndarray)
         return found
     turns = [turn(legs[i].curve, legs[i + 1].curve, cut) for i, cut in asked]
     starts, ends = (np.concatenate([getattr(each, side) for each in turns]) for side in ("starts", "ends"))
-    off = aside(bernstein(np.array([each.length for each in turns]), starts, ends)) @ reach.T
+    hulls = bernstein(np.array([each.length for each in turns]), starts, ends)
+    off = aside(hulls) @ reach.T
     counts = np.maximum(np.ceil(np.sqrt(off.max(axis=1, initial=0.0) / TUBE)), 1).astype(int)
     points = [at(each, np.linspace(0, each.length, n + 1))[:, 0] for each, n in zip(turns, counts, strict=True)]
     free = checker.thickened(TUBE).motions_valid(
         np.concatenate([q[:-1] for q in points]), np.concatenate([q[1:] for q in points])
     )
-    whole = np.logical_and.reduceat(free, np.r_[0, np.cumsum(counts)[:-1]])
+    whole = np.logical_and.reduceat(free, np.r_[0, np.cumsum(counts)[:-1]]) & within(checker.robot, hulls)
     for (i, cut), proven in zip(asked, whole, strict=True):
         if proven:
             found[i] = max(found[i], cut)
@@ -108,15 +150,13 @@ def provable(legs: list[Leg], cuts: np.ndarray, checker: Any, reach: np.ndarray)
 
 
 def unproven(motion: Timed, checker: Any) -> np.ndarray:
-    """Numbers of the intervals on rounded corners and legs that are not straight, and that are not proven free."""
+    """Numbers of the intervals on rounded corners and legs that are not straight, and that are not proven free and
+    within the joints' limits."""
     bent = np.flatnonzero(motion.bent)
     if not len(bent):
         return bent
     q = motion.rows[:, 0]
-    robot, points = checker.robot, np.stack([q[bent], q[bent + 1]])
-    slack = motion.aside[bent].max() + STRAIGHT
-    inside = (points >= robot.lower - slack) & (points <= robot.upper + slack) | robot.continuous
-    return bent[~(checker.thickened(TUBE).motions_valid(*points) & inside.all(axis=(0, 2)))]
+    return bent[~(checker.thickened(TUBE).motions_valid(q[bent], q[bent + 1]) & motion.inside[bent])]
 
 
 def room_for(legs: list[Leg], cuts: np.ndarray) -> np.ndarray:
@@ -125,8 +165,8 @@ def room_for(legs: list[Leg], cuts: np.ndarray) -> np.ndarray:
     return np.minimum(cuts, 0.5 * np.minimum(lengths[:-1], lengths[1:]))
 
 
-def _timed_once(legs, cuts, reach):
-    """Timed of legs whose corners take these cuts."""
+def _timed_once(legs, cuts, robot):
+    """Timed of legs whose corners take these cuts; robot: RobotModel, or None where nothing is to be proven."""
     curves, stretches, owners, stops, s = [], [], [], set(), 0.0
     for i, leg in enumerate(legs):
         first, last = cuts[i - 1] if i else 0.0, cuts[i] if i < len(cuts) else 0.0
@@ -146,17 +186,18 @@ def _timed_once(legs, cuts, reach):
                 stops.add(len(stretches))
     with np.errstate(over="ignore", invalid="ignore"):
         along = phases(stretches, stops)
-        times, rows, off = _sampled(joined(curves), along, reach)
+        times, rows, off, inside = _sampled(joined(curves), along, robot)
     owners = np.array(owners)
     owner = owners[along.at((times[:-1] + times[1:]) / 2)[3]]
     bent = (owner < 0) | np.array([not is_straight(leg.curve) for leg in legs])[owner]
-    return Timed(times, rows, off, owner, bent, cuts, _leg_ends(along, owners, len(legs)))
+    return Timed(times, rows, off, inside, owner, bent, cuts, _leg_ends(along, owners, len(legs)))
 
 
-def _sampled(curve: Curve, along: Phases, reach):
-    """Points at the ends of all phases, and between them where the motion leaves a chord too far.
+def _sampled(curve: Curve, along: Phases, robot):
+    """Points at the ends of all phases, and between them where the motion leaves a chord too far, or may leave the
+    joints' limits.
 
-    -> times, rows, aside of Timed
+    -> times, rows, aside, inside of Timed
     """
     if not along.time[-1] <= LONGEST_S:
         raise SettingsError(
@@ -165,28 +206,30 @@ def _sampled(curve: Curve, along: Phases, reach):
         )
     keep = np.r_[True, np.diff(along.time) >= SHORTEST_STEP_S]
     keep[-1] = True
-    times = along.time[keep]
+    times = np.round(along.time[keep], DIGITS)
     if len(times) > 2 and times[-1] - times[-2] < SHORTEST_STEP_S:
         times = np.delete(times, -2)
+    times[-1] = max(times[-1], SHORTEST_STEP_S)
     while True:
         rows = _rows(curve, along, times)
         lengths = np.diff(times)
-        off = np.maximum(
-            aside(bernstein(lengths, rows[:-1], rows[1:])), aside(cubic_bernstein(lengths, rows[:-1], rows[1:]))
-        )
+        hulls = [each(lengths, rows[:-1], rows[1:]) for each in (bernstein, cubic_bernstein)]
+        off = np.maximum(*map(aside, hulls))
         if not np.isfinite(rows).all():
             raise SettingsError("the path and its velocity, acceleration and jerk limits lie too far apart for float64")
-        far = off.max(axis=1) > BENT
-        if reach is not None:
-            far |= (off @ reach.T).max(axis=1, initial=0.0) > TUBE
+        far, inside = off.max(axis=1) > BENT, np.ones(len(off), dtype=bool)
+        if robot is not None:
+            inside = within(robot, hulls[0]) & within(robot, hulls[1])
+            far |= (off @ joint_reach(robot).T).max(axis=1, initial=0.0) > TUBE
+            far |= ~inside & (lengths > FINEST_S)
         far &= lengths > 2 * SHORTEST_STEP_S
         if not far.any():
             break
-        times = np.sort(np.r_[times, (times[:-1] + times[1:])[far] / 2])
+        times = np.sort(np.r_[times, np.round((times[:-1] + times[1:])[far] / 2, DIGITS)])
         if len(times) > MOST_POINTS:
             raise SettingsError(f"the motion takes more than {MOST_POINTS} points")
     rows[0, 1:] = rows[-1, 1:] = 0.0
-    return times, rows, off
+    return times, rows, off, inside
 
 
 def _rows(curve, along, times):

@@ -10,6 +10,7 @@ from ...arm import RobotModel
 from ...arm.control.following import nearest_time
 from ...arm.control.spline import Spline
 from ...arm.control.stopping import stop_along
+from ...arm.motion.timing import room
 from ...arm.trajectory import Trajectory
 from .conversions import seconds, time_message, trajectory_message
 
@@ -66,11 +67,12 @@ class Motion:
     def stop(self, seen: Seen | None, now: float) -> JointTrajectory:
         """The message that has the controller brake along the motion."""
         phase = self.advance(seen, now)
+        limits = self.robot.acceleration, *room(self.robot)
         if seen is not None and seen.stamped:
-            message = trajectory_message(self.robot, stop_along(self.curve, phase + LEAD_S, self.robot.acceleration))
+            message = trajectory_message(self.robot, stop_along(self.curve, phase + LEAD_S, *limits))
             message.header.stamp = time_message(now + LEAD_S)
             return message
-        return trajectory_message(self.robot, _joined(stop_along(self.curve, phase, self.robot.acceleration)))
+        return trajectory_message(self.robot, _joined(stop_along(self.curve, phase, *limits)))
 
 
 class Plan(NamedTuple):

@@ -51,7 +51,8 @@ class Player:
     def stop(self, now: float) -> None:
         """Brake along the curve."""
         if not self.is_over(now):
-            stop = Spline.of(stop_along(self._curve, now, self.joints.acceleration))
+            joints = self.joints
+            stop = Spline.of(stop_along(self._curve, now, joints.acceleration, joints.lower, joints.upper))
             self._curve = Spline(stop.times + now, stop.positions, stop.velocities, stop.accelerations)
 
     @property
