@@ -4,8 +4,8 @@ A controller plays a trajectory's points joined by straight lines, cubics or qui
 them. So points are put so densely where the motion bends that all three stay in a tube around the chords of the points:
 no point of the robot is farther than TUBE metres from where it would be on the chord. The chords are then proven free
 for a robot that is thicker by TUBE, and the curves to stay within the joints' limits: their control points do. A corner
-of which this is not proven is rounded less, and in the end not at all; of a smooth leg, the straight motions that it was
-made from are taken instead. Chords that lie on a straight leg have been proven with the leg.
+that is not proven so is rounded less, and in the end not at all; in place of a smooth leg the straight motions that it
+was made from are taken. Chords that lie on a straight leg have been proven with the leg.
 """
 
 import itertools
@@ -123,7 +123,7 @@ def drawn_in(lower: np.ndarray, upper: np.ndarray, share: float = 1.0) -> tuple[
 def within(robot: Any, points: np.ndarray) -> np.ndarray:
     """(N,) bool: do curves with these control points (N, n, dof) stay within the joints' limits?"""
     lower, upper = room(robot, 0.5)
-    return ((points >= lower) & (points <= upper)).all(axis=(1, 2))
+    return np.all((points >= lower) & (points <= upper), axis=(1, 2))
 
 
 def provable(legs: list[Leg], cuts: np.ndarray, checker: Any, reach: np.ndarray) -> np.ndarray:
