@@ -5,11 +5,15 @@ import pytest
 from robots_at_hand import READY, TABLE, maker_of
 
 from benchmarks.problems import add_obstacles
-from gpu_planners.arm import CollisionChecker, CollisionWorld, cartesian, rrt_connect, sequence
+from gpu_planners.arm import CollisionChecker, CollisionWorld, cartesian, rrt_connect, sequence, upright
 from gpu_planners.arm.cartesian import End
+from gpu_planners.arm.control.following import nearest_time
+from gpu_planners.arm.control.spline import Spline
+from gpu_planners.arm.control.stopping import stop_along
 from gpu_planners.arm.planners.result import Status
 from gpu_planners.arm.sequence import Circular, Free, Straight
-from gpu_planners.errors import SettingsError
+from gpu_planners.arm.trajectory import time_parameterize
+from gpu_planners.errors import ConfigurationError, GpuPlannersError, SettingsError
 
 pinocchio_poses = pytest.importorskip("pinocchio_poses").pinocchio_poses
 
@@ -169,3 +173,77 @@ def test_an_arc_is_timed_like_a_line():
     assert np.abs(tips[:, :3, :3] - DOWN[:3, :3]).max() < 1e-3
     scene = rig.coal_scene([TABLE])
     assert not any(scene.in_collision(each) for each in q[::10])
+
+
+def test_arrays_of_another_shape_are_refused_not_reshaped():
+    _, checker = panda_at_a_table()
+    goals = np.array([READY, READY + 0.1])
+    for wrong in (goals.T, goals[None], goals[:, :6], goals.ravel()):
+        with pytest.raises(SettingsError, match="goals"):
+            plan(checker, [Free(goals=wrong)])
+    for wrong in (above(0.5, 0.0).ravel(), above(0.5, 0.0)[:, :3], np.zeros((2, 2, 4, 4))):
+        with pytest.raises(SettingsError, match="pose"):
+            Free(poses=wrong)
+        with pytest.raises(SettingsError, match="pose"):
+            Straight(pose=wrong)
+    with pytest.raises(SettingsError, match="goal"):  # the first of several was taken
+        cartesian.solve(READY, np.array([above(0.5, 0), above(0.5, 0.2)]), checker, link=TCP)
+    with pytest.raises(ConfigurationError, match="q is"):
+        cartesian.shifted(checker.robot, goals, [0, 0, 0.1], TCP)
+    assert plan(checker, [Free(goals=goals[:1])]).solved and plan(checker, [Free(goals=READY)]).solved
+
+
+NO_NUMBERS = [np.nan, "0.1", True, None, 1j, [0.1], np.array([0.1, 0.2]), b"1", object()]
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("name", ["deviation", "time_limit_s", "seed"])
+def test_what_is_no_number_is_named(name, value):
+    _, checker = panda_at_a_table()
+    with pytest.raises(SettingsError, match=name):
+        plan(checker, [Free(goals=READY)], **{name: value})
+    if name == "deviation":
+        with pytest.raises(SettingsError, match=name):
+            time_parameterize([READY], READY, READY, deviation=value)
+
+
+@pytest.mark.parametrize("value", [*NO_NUMBERS, np.full(7, np.nan), np.full(7, "1"), np.ones(7, bool), np.ones((7, 1))])
+def test_what_is_no_array_of_joints_is_named(value):
+    _, checker = panda_at_a_table()
+    robot, limits = checker.robot, {"velocity": np.ones(7), "acceleration": np.ones(7)}
+    curve, up = Spline([0.0, 1.0], [READY, READY]), [0, 0, 1]
+
+    def refused(name, call, *args, **options):
+        with pytest.raises((SettingsError, ConfigurationError), match=name):
+            call(*args, **options)
+
+    refused("start", sequence.solve, value, [Free(goals=READY)], checker, rrt_connect)
+    refused("start", cartesian.solve, value, above(0.5, 0.0), checker, link=TCP)
+    refused("path|velocity", time_parameterize, [value], **limits)
+    for name in ("velocity", "acceleration", "jerk") if value is not None else ():
+        refused(name, plan, checker, [Free(goals=READY)], **{name: value})
+        refused(name, time_parameterize, [READY], **limits | {name: value})
+    refused("acceleration", stop_along, curve, 0.5, value)
+    refused("time", stop_along, curve, value, robot.acceleration)
+    refused("q is", nearest_time, curve, value, 0.0, 1.0)
+    refused("axis", upright.Upright, robot, TCP, value, up, 0.1)
+    refused("tolerance", upright.Upright, robot, TCP, up, up, value)
+
+
+def test_what_is_none_of_its_kind_is_named():
+    _, checker = panda_at_a_table()
+    for name, arguments in (
+        ("checker", {"checker": CollisionChecker}),
+        ("checker", {"checker": None}),
+        ("planner", {"planner": None}),
+        ("line_settings", {"line_settings": rrt_connect.Settings()}),
+        ("link", {"link": 3}),
+        ("allow_partial", {"allow_partial": "yes"}),
+        ("segments", {"segments": 3}),
+    ):
+        given = {"start": READY, "segments": [Free(goals=READY)], "checker": checker, "planner": rrt_connect}
+        with pytest.raises(GpuPlannersError, match=name):
+            sequence.solve(**given | arguments)
+    for make in (lambda: Straight(translation=[0, 0, 1], along_tool="no"), lambda: Circular(pose=np.eye(4), arc=None)):
+        with pytest.raises(SettingsError, match="along_tool|arc"):
+            make()

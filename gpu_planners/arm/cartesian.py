@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
+from ..arguments import checked, numbers
 from ..errors import ConfigurationError, SettingsError, shown
 from ..settings import Described, setting
-from .motion.timing import TUBE
+from .motion.timing import TUBE, body_checker
 from .robot.inverse_kinematics import as_poses
 from .robot.model import RobotModel
 from .robot.tip import Tip
@@ -112,6 +113,7 @@ class Line:
         return self.end is End.REACHED
 
 
+@checked(ConfigurationError, SettingsError)
 def solve(
     start: ArrayLike,
     goal: ArrayLike,
@@ -134,11 +136,9 @@ def solve(
     """
     if not isinstance(settings, Settings):
         raise SettingsError(f"settings is {shown(settings)}; allowed: cartesian.Settings")
-    if not callable(getattr(checker, "thickened", None)):
-        raise SettingsError(f"checker is {shown(checker)}; allowed: a CollisionChecker")
-    robot, until = checker.robot, time.monotonic() + settings.time_limit_s
+    robot, until = body_checker(checker).robot, time.monotonic() + settings.time_limit_s
     tip = Tip(robot, robot.tip_link if link is None else link)
-    T_goal = as_poses(goal, tip.link)[0][0]
+    T_goal = as_poses(numbers("goal", goal, (4, 4), finite=False), tip.link)[0][0]
     starts = _starts(start, robot, tip, checker, seed, settings)
     best = Line(
         End.UNREACHABLE,
@@ -166,25 +166,25 @@ def solve(
     return best
 
 
+@checked()
 def shifted(robot: RobotModel, q: ArrayLike, translation: ArrayLike, link: str | None = None, along_tool: bool = False):
     """(4, 4) pose of a link at q (dof,) moved by a translation (3,) in metres, of the root's axes or of its own."""
     tip = Tip(robot, robot.tip_link if link is None else link)
-    T, vector = tip.pose(robot.as_configurations(q))[0].copy(), np.asarray(translation, dtype=float)
-    if vector.shape != (3,) or not np.isfinite(vector).all():
-        raise SettingsError(f"translation is {shown(translation)}; allowed: three finite numbers, metres")
+    T = tip.pose(numbers("q", q, (robot.dof,), ConfigurationError)[None])[0].copy()
+    vector = numbers("translation", translation, (3,))
     T[:3, 3] += T[:3, :3] @ vector if along_tool else vector
     return T
 
 
 def _starts(start, robot, tip, checker, seed, settings):
     """[(dof,)] where the line may begin."""
-    given = np.asarray(start, dtype=float)
+    given = numbers("start", start, error=ConfigurationError).astype(float)
     if given.shape == (4, 4):
         found = robot.inverse_kinematics(
             given, checker, link=tip.link, solutions=STARTS, seed=seed, time_limit_s=settings.time_limit_s / 2
         )
         return list(found.q)
-    if given.shape != (robot.dof,) or not np.isfinite(given).all():
+    if given.shape != (robot.dof,):
         raise ConfigurationError(
             f"start is {shown(start)}; allowed: {robot.dof} finite numbers, or the link's pose (4, 4)"
         )
@@ -264,12 +264,7 @@ def _round_way(T, T_goal, arc: Arc) -> _RoundWay:
     if not isinstance(arc, Arc) or (arc.through is None) == (arc.center is None):
         raise SettingsError(f"arc is {shown(arc)}; allowed: a cartesian.Arc with either `through` or `center`")
     name, given = ("through", arc.through) if arc.center is None else ("center", arc.center)
-    try:
-        point = np.asarray(given, dtype=float)
-    except (TypeError, ValueError):
-        point = np.zeros(0)
-    if point.shape != (3,) or not np.isfinite(point).all():
-        raise SettingsError(f"arc: {name} is {shown(given)}; allowed: three finite numbers, metres")
+    point = numbers(f"arc: {name}", given, (3,))
     shift, to_point = T_goal[:3, 3] - T[:3, 3], point - T[:3, 3]
     normal, size = np.cross(to_point, shift), np.linalg.norm(to_point) * np.linalg.norm(shift)
     if not np.linalg.norm(normal) > COLLINEAR * size:

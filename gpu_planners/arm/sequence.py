@@ -5,6 +5,7 @@ a goal from which all of them can be done.
 """
 
 import itertools
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,23 +14,26 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import SettingsError, shown
+from ..arguments import checked, numbers
+from ..errors import ConfigurationError, SettingsError, shown
 from ..settings import Setting
 from . import cartesian
 from .cartesian import Arc, End, Line
 from .motion.curve import at, bernstein, smooth_parts, straight, through, turn
 from .motion.pacing import Limits
-from .motion.timing import LEAST_CUT, LESS, Leg, room, room_for, timed, within
+from .motion.timing import LEAST_CUT, LESS, Leg, body_checker, room, room_for, timed, within
 from .planners.result import PlanningResult, Status
 from .planners.settings import LEAST_TIME_S
 from .robot import inverse_kinematics
 from .robot.tip import Tip
-from .trajectory import Trajectory, as_trajectory, corners_of, cuts_of, joint_limits
+from .trajectory import DEVIATION, Trajectory, as_trajectory, corners_of, cuts_of, joint_limits
 
 SOLUTIONS = 16  # postures that are looked for at each pose of a free motion
 GOALS = 4  # of a free motion before lines: as many from which the lines can be done are enough
 PLACES = np.linspace(0.0, 1.0, 9)  # of a rounded corner or a piece of a curve, where the tip is looked at
 SCALING = Setting(1.0, "Fraction of the joints' limits", 1e-3, 1.0)
+TIME_LIMIT = Setting(10.0, "Longest time for all segments", 0.0, math.inf, unit="seconds")
+ALONG_TOOL = Setting(False, "The translation is in the link's own axes")
 BLEND = Setting(0.0, "How far the tip may leave the end of a segment", 0.0, 10.0, unit="metres")
 
 
@@ -59,6 +63,14 @@ class Free(Segment):
     goals: ArrayLike = ()
     poses: ArrayLike = ()
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, one in (("goals", (None,)), ("poses", (4, 4))):
+            given = numbers(name, getattr(self, name), finite=False)
+            if given.size:
+                numbers(name, given, one if given.ndim == len(one) else (None, *one), finite=False)
+            object.__setattr__(self, name, given.astype(float))
+
 
 @dataclass(frozen=True)
 class Straight(Segment):
@@ -71,6 +83,13 @@ class Straight(Segment):
     translation: ArrayLike | None = None
     along_tool: bool = False
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        ALONG_TOOL.checked("along_tool", self.along_tool)
+        for name, shape in (("pose", (4, 4)), ("translation", (3,))):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, numbers(name, getattr(self, name), shape).astype(float))
+
 
 @dataclass(frozen=True)
 class Circular(Segment):
@@ -78,6 +97,12 @@ class Circular(Segment):
 
     pose: ArrayLike
     arc: Arc
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "pose", numbers("pose", self.pose, (4, 4)).astype(float))
+        if not isinstance(self.arc, Arc):
+            raise SettingsError(f"arc is {shown(self.arc)}; allowed: a cartesian.Arc")
 
 
 @dataclass(frozen=True)
@@ -109,9 +134,10 @@ class SequenceResult:
         return self.trajectory is not None
 
 
+@checked(SettingsError)
 def solve(
     start: ArrayLike,
-    segments: Sequence[Free | Straight | Circular],
+    segments: Sequence,
     checker: Any,
     planner: Any,
     settings: Any = None,
@@ -127,6 +153,7 @@ def solve(
 ) -> SequenceResult:
     """Plan a motion through all segments, each from where the one before it ends, and time it as one.
 
+    segments: Free, Straight or Circular, one or more
     start: (dof,) rad or m
     planner: a module of PLANNERS for free segments, with its settings; line_settings: of straight ones
     link: what poses and lines are of; default: the robot's tip link
@@ -138,13 +165,19 @@ def solve(
     Every part of the motion is proven free: paths by their planner, lines by `cartesian`, rounded corners as in
     `motion.timing`. Raises SettingsError and ConfigurationError for arguments that are wrong.
     """
-    robot = checker.robot
+    robot = body_checker(checker).robot
+    q = numbers("start", start, (robot.dof,), ConfigurationError).astype(float)
+    deviation, time_limit_s = (
+        DEVIATION.checked("deviation", deviation),
+        TIME_LIMIT.checked("time_limit_s", time_limit_s),
+    )
+    _check_segments(segments, robot.dof)
+    if not (callable(getattr(planner, "solve", None)) and hasattr(planner, "Settings")):
+        raise SettingsError(f"planner is {shown(planner)}; allowed: a module of PLANNERS")
     checker.warm_up()
     inverse_kinematics.warm_up()
     began = time.monotonic()
     until = began + time_limit_s
-    if not segments:
-        raise SettingsError("segments is empty; allowed: at least one Free, Straight or Circular")
     tip = Tip(robot, robot.tip_link if link is None else link)
     limits = joint_limits(
         robot.velocity if velocity is None else velocity,
@@ -155,7 +188,7 @@ def solve(
     work = _Work(
         checker, tip, planner, planner.Settings() if settings is None else settings, line_settings, seed, until
     )
-    q, part = np.asarray(start, dtype=float), _Part(np.zeros((0, robot.dof)), 1.0, None, None, "")
+    part = _Part(np.zeros((0, robot.dof)), 1.0, None, None, "")
     legs: list[Leg] = []
     cuts: list[float] = []
     last_legs: list[int] = []
@@ -195,6 +228,24 @@ def solve(
     return answer(as_trajectory(motion, legs[0].curve.starts[0, 0], q), path, ends_s)
 
 
+def _check_segments(segments, dof):
+    if not len(segments):
+        raise SettingsError("segments is empty; allowed: at least one Free, Straight or Circular")
+    for number, segment in enumerate(segments):
+        if isinstance(segment, Free):
+            if not segment.goals.size and not segment.poses.size:
+                raise SettingsError(f"segment {number} has no goal; allowed: goals or poses")
+            if segment.goals.size and (segment.goals.ndim > 2 or segment.goals.shape[-1] != dof):
+                raise SettingsError(
+                    f"segment {number}: goals has shape {segment.goals.shape}; allowed: ({dof},) or (G, {dof})"
+                )
+        elif isinstance(segment, Straight):
+            if (segment.pose is None) == (segment.translation is None):
+                raise SettingsError(f"segment {number}: allowed are either a pose or a translation")
+        elif not isinstance(segment, Circular):
+            raise SettingsError(f"segment {number} is {shown(segment)}; allowed: Free, Straight or Circular")
+
+
 class _Part(NamedTuple):
     """What was planned of a segment: path (K, dof), and what was wrong; misses: of a line, as in cartesian.Line"""
 
@@ -228,8 +279,6 @@ class _Work:
             line = self.line(q, segment, number)
             text = "" if line.solved else f"{line.end.value}: {line.text}"
             return _Part(line.path, line.fraction, None, line.end, text, line.misses)
-        if not isinstance(segment, Free):
-            raise SettingsError(f"segment {number} is {shown(segment)}; allowed: Free, Straight or Circular")
         result = self.free(q, segment, segments[1:], number, left)
         if isinstance(result, tuple):
             status, end, text = result
@@ -267,14 +316,10 @@ class _Work:
 
     def free(self, q, segment, following, number, left) -> PlanningResult | tuple[Status | None, End | None, str]:
         """The planner's answer; where there are no goals, Status or End, and what was wrong."""
-        goals = (
-            np.asarray(segment.goals, dtype=float).reshape(-1, len(q))
-            if np.size(segment.goals)
-            else np.zeros((0, len(q)))
-        )
-        if np.size(segment.poses):
+        goals = np.atleast_2d(segment.goals) if segment.goals.size else np.zeros((0, len(q)))
+        if segment.poses.size:
             found = self.checker.robot.inverse_kinematics(
-                np.reshape(np.asarray(segment.poses, dtype=float), (-1, 4, 4)),
+                segment.poses.reshape(-1, 4, 4),
                 self.checker,
                 link=self.tip.link,
                 seed_q=q,
@@ -291,8 +336,6 @@ class _Work:
                     text = f"all joint configurations found for its pose collide: '{pair[0]}' meets '{pair[1]}'"
                     return Status.GOAL_IN_COLLISION, None, text
                 return None, End.UNREACHABLE, f"no joint configuration inside the limits places '{self.tip.link}' there"
-        if not len(goals):
-            raise SettingsError(f"segment {number} has no goal; allowed: goals or poses")
         lines = list(itertools.takewhile(_is_line, following))
         if lines and len(goals) > 1:
             goals = self.followed(goals, lines, number, time.monotonic() + left / 4)
@@ -328,8 +371,6 @@ class _Work:
         """The line or arc from q."""
         goal, arc = segment.pose, segment.arc if isinstance(segment, Circular) else None
         if arc is None:
-            if (goal is None) == (segment.translation is None):
-                raise SettingsError(f"segment {number}: allowed are either a pose or a translation")
             if goal is None:
                 goal = cartesian.shifted(self.tip.robot, q, segment.translation, self.tip.link, segment.along_tool)
         left = min(max(self.until - time.monotonic(), LEAST_TIME_S), self.line_settings.time_limit_s)

@@ -23,17 +23,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import BPoly
 
+from ..arguments import checked, numbers
 from ..errors import SettingsError, shown
+from ..settings import Setting
 from .motion.curve import straight
 from .motion.pacing import Limits
-from .motion.timing import Leg, Timed, room, timed
+from .motion.timing import Leg, Timed, body_checker, room, timed
 
+DEVIATION = Setting(0.1, "How far the motion may leave its corners", 0.0, 1e6, unit="rad or m")
 JERK_TIME_S = 0.1  # default jerk limit: full acceleration is reached in this time
 GREATEST_LIMIT = 1e300  # of a jerk that is derived
 OUTSIDE = 1e-6  # rad or m beyond a limit, from which float32 is taken to it
 AWAY = 16 / 3  # lengths that a corner takes of its legs, for a unit by which it leaves the corner and of its turn
 
 
+@checked()
 @dataclass(frozen=True)
 class Trajectory:
     """A timed path.
@@ -56,7 +60,7 @@ class Trajectory:
 
     def at(self, times: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(positions, velocities, accelerations), each (N, dof), at times (N,) in seconds, held at both ends."""
-        at = np.clip(np.atleast_1d(np.asarray(times, dtype=float)), 0.0, self.duration)
+        at = np.clip(numbers("times", np.atleast_1d(times), (None,)).astype(float), 0.0, self.duration)
         if len(self.times) == 1:
             rest = np.zeros((len(at), self.positions.shape[1]))
             return rest + self.positions[0], rest, rest.copy()
@@ -65,6 +69,7 @@ class Trajectory:
         return spline(at), spline.derivative(1)(at), spline.derivative(2)(at)
 
 
+@checked()
 def time_parameterize(
     path: ArrayLike,
     velocity: ArrayLike,
@@ -86,16 +91,13 @@ def time_parameterize(
 
     Raises SettingsError that names the argument, the value and what is allowed.
     """
-    checked = _check_path(path)
-    dof = checked.shape[1]
+    waypoints = _check_path(path)
+    dof = waypoints.shape[1]
     limits = joint_limits(velocity, acceleration, jerk, dof)
-    if not (np.isfinite(deviation) and deviation >= 0):
-        raise SettingsError(f"deviation must be a finite number of at least 0, got {deviation}")
-    if checker is not None and not callable(getattr(checker, "thickened", None)):
-        raise SettingsError(f"checker is {shown(checker)}; allowed: None, or a CollisionChecker")
+    deviation = DEVIATION.checked("deviation", deviation)
     if checker is not None:
-        checked = _within_limits(checked, checker.robot)
-    corners = corners_of(checked)
+        waypoints = _within_limits(waypoints, body_checker(checker).robot)
+    corners = corners_of(waypoints)
     if len(corners) == 1:
         rest = np.zeros((1, dof))
         return Trajectory(np.zeros(1), corners, rest, rest.copy())
@@ -110,8 +112,8 @@ def joint_limits(velocity: ArrayLike, acceleration: ArrayLike, jerk: ArrayLike |
     """Limits of all joints; jerk None: acceleration / 0.1 s. SettingsError names what is not one."""
     speeds, accelerations = _check_limit("velocity", velocity, dof), _check_limit("acceleration", acceleration, dof)
     with np.errstate(over="ignore"):
-        jerks = accelerations / JERK_TIME_S if jerk is None else jerk
-    return Limits(speeds, accelerations, _check_limit("jerk", np.minimum(jerks, GREATEST_LIMIT), dof))
+        jerks = accelerations / JERK_TIME_S if jerk is None else _check_limit("jerk", jerk, dof)
+    return Limits(speeds, accelerations, np.minimum(jerks, GREATEST_LIMIT))
 
 
 def cuts_of(legs: list[Leg], deviation: float) -> np.ndarray:
@@ -146,7 +148,7 @@ def _unit(vector):
 
 
 def _check_path(path):
-    path = np.asarray(path, dtype=np.float64)
+    path = numbers("path", path, finite=False).astype(np.float64)
     if path.ndim != 2 or 0 in path.shape:
         raise SettingsError(f"path must have shape (K, dof) with at least one configuration, got {path.shape}")
     if not np.isfinite(path).all():
@@ -169,9 +171,7 @@ def _within_limits(path, robot):
 
 
 def _check_limit(name, limit, dof):
-    limit = np.asarray(limit, dtype=np.float64)
-    if limit.shape != (dof,):
-        raise SettingsError(f"{name} must have one limit for each of the {dof} joints, got shape {limit.shape}")
-    if not (np.isfinite(limit) & (limit > 0)).all():
-        raise SettingsError(f"{name} limits must be finite and above 0, got {limit.tolist()}")
-    return limit
+    limits = numbers(name, limit, (dof,)).astype(np.float64)
+    if not (limits > 0).all():
+        raise SettingsError(f"{name} is {shown(limits.tolist())}; allowed: above 0")
+    return limits

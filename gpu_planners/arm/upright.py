@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import checked, numbers
 from ..errors import SettingsError, shown
 from ..settings import Setting, setting
 from .planners.query import Query, check_call, open_query
@@ -39,6 +40,7 @@ class Settings(PlannerSettings):
     step: float = setting(0.25, "Longest motion between two configurations, L2", 1e-3, 10.0, unit="rad or m")
 
 
+@checked()
 class Upright:
     """The constraint: an axis of a link stays within a tolerance of a direction.
 
@@ -88,6 +90,7 @@ class Upright:
         return None
 
 
+@checked()
 def solve(
     start: ArrayLike,
     goals: ArrayLike,
@@ -231,7 +234,7 @@ def _length(path):
 
 
 def _unit(name, vector):
-    vector = np.asarray(vector, dtype=float)
-    if vector.shape != (3,) or not np.isfinite(vector).all() or np.linalg.norm(vector) < 1e-9:
-        raise SettingsError(f"{name} is {shown(vector)}; allowed: three finite numbers, not all 0")
-    return vector / np.linalg.norm(vector)
+    given = numbers(name, vector, (3,)).astype(float)
+    if not (size := np.abs(given).max()) > 1e-9:
+        raise SettingsError(f"{name} is {shown(given.tolist())}; allowed: three finite numbers, not all 0")
+    return given / size / np.linalg.norm(given / size)

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...arguments import checked, numbers
+from ...errors import ConfigurationError
 from .spline import Spline
 
 LOOK_S = 0.005  # spacing of the times that are compared with where the robot is
@@ -12,13 +14,18 @@ STRAIGHT = 1e-9  # sine of the angle up to which a piece counts as straight
 PARTS = 8  # straight lines that stand for a piece that is not
 
 
+@checked(ConfigurationError)
 def nearest_time(motion: Spline, q: ArrayLike, low: float, high: float) -> float:
     """The time of a motion, between two times, at which it is nearest to q (dof,); the latest of several."""
+    q = numbers("q", q, motion.positions.shape[1:], ConfigurationError)
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise ConfigurationError(f"low and high are {low} and {high}; allowed: finite numbers")
     times = np.linspace(low, high, max(int(np.ceil((high - low) / LOOK_S)), 1) + 1)
-    distance = np.linalg.norm(motion.at(times).positions - np.asarray(q, dtype=float), axis=1)
+    distance = np.linalg.norm(motion.at(times).positions - q, axis=1)
     return float(times[np.flatnonzero(distance <= distance.min() + 1e-9)[-1]])
 
 
+@checked(ConfigurationError)
 def remaining_path(motion: Spline, time: float) -> np.ndarray:
     """(K, dof) corners of straight lines that follow a motion from a time to its end.
 

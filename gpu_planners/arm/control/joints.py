@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...arguments import checked
+from ...errors import RobotDescriptionError
 from ..urdf.loader import acceleration_limits, planning_joints, speed_limits
 from ..urdf.srdf_xml import read_srdf
 from ..urdf.urdf_xml import read_urdf
@@ -32,6 +34,7 @@ class Joints:
         return np.clip(0.0, self.lower, self.upper)
 
 
+@checked(RobotDescriptionError)
 def read_joints(urdf: str, names: Sequence[str] = (), group: str = "", srdf: str = "") -> Joints:
     """Joints of a URDF, its text given: those that load_urdf would plan for the same arguments.
 

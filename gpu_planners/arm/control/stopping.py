@@ -12,6 +12,8 @@ joint's limit, the joint's velocities and accelerations there are taken less.
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...arguments import checked, numbers
+from ...errors import SettingsError
 from ..motion.timing import DIGITS, drawn_in
 from ..trajectory import Trajectory
 from .spline import Spline
@@ -23,16 +25,24 @@ SLACK = 1.02  # of the limits: a motion that brakes at its limit anyway can be f
 KNOT_S = 0.02
 
 
+@checked()
 def stop_along(
     motion: Spline, time: float, acceleration: ArrayLike, lower: ArrayLike = -np.inf, upper: ArrayLike = np.inf
 ) -> Trajectory:
     """The stop that begins at a time of a motion, and stays on its curve.
 
     time: seconds on the motion's clock; acceleration: (dof,) limits, rad/s^2 or m/s^2
-    lower, upper: (dof,) limits of the positions, which the stop does not leave where the motion does not
+    lower, upper: (dof,) limits of the positions, infinite where there are none. The stop does not leave them where the
+        motion does not
     -> Trajectory; its first row is the motion's state at that time, its last one is at rest
     """
-    limits = np.asarray(acceleration, dtype=float)
+    dof = motion.positions.shape[1]
+    limits = numbers("acceleration", acceleration, (dof,)).astype(float)
+    if not (limits > 0).all():
+        raise SettingsError(f"acceleration is {limits.tolist()}; allowed: above 0")
+    if not np.isfinite(time):
+        raise SettingsError(f"time is {time}; allowed: a finite number")
+    lower, upper = (_position_limits(name, each, dof) for name, each in (("lower", lower), ("upper", upper)))
     rest = motion.until_rest(time)
     durations = np.geomspace(SHORTEST_S, LONGEST_S, TRIED)
     earlier = durations[time + durations / 2 < rest]
@@ -41,6 +51,13 @@ def stop_along(
         if (np.abs(accelerations) <= SLACK * limits).all():
             return _inside(_braked(motion, time, duration), lower, upper)
     return _inside(_as_it_is(motion, time, rest), lower, upper)
+
+
+def _position_limits(name, limits, dof):
+    limits = numbers(name, limits, () if np.ndim(limits) == 0 else (dof,), finite=False).astype(float)
+    if np.isnan(limits).any():
+        raise SettingsError(f"{name} is {limits.tolist()}; allowed: numbers")
+    return limits
 
 
 def _inside(stop, lower, upper):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...errors import SettingsError
+from ...errors import SettingsError, shown
 from ..collision.reach import joint_reach
 from .curve import Curve, aside, at, bernstein, cubic_bernstein, is_straight, joined, part, straight, turn
 from .pacing import Limits, Phases, line_stretches, phases, turn_stretch
@@ -104,6 +104,13 @@ def _straightened(legs, cuts, which):
     new = np.zeros(last[-1])
     new[last[:-1]] = np.where(np.isin(np.arange(len(cuts)), which) | np.isin(np.arange(1, len(legs)), which), 0.0, cuts)
     return [leg for each in parts for leg in each], new, last
+
+
+def body_checker(checker: Any) -> Any:
+    """The checker; SettingsError where it is no CollisionChecker."""
+    if isinstance(checker, type) or not callable(getattr(checker, "thickened", None)):
+        raise SettingsError(f"checker is {shown(checker)}; allowed: a CollisionChecker")
+    return checker
 
 
 def room(robot: Any, share: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
