@@ -10,7 +10,20 @@ from pathlib import Path
 from .harness import Run, Skipped, Tally, generator
 from .report import Table
 
-NAMES = ("contacts", "motions", "meshes", "worlds", "changes", "far", "margins", "paths", "curves", "physics", "grids")
+NAMES = (
+    "contacts",
+    "motions",
+    "meshes",
+    "worlds",
+    "changes",
+    "far",
+    "margins",
+    "paths",
+    "curves",
+    "queries",
+    "physics",
+    "grids",
+)
 
 
 def attack_named(name):

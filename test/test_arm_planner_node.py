@@ -18,6 +18,8 @@ from visualization_msgs.msg import Marker, MarkerArray
 from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
 from gpu_planners.demo.checks import CoalCheck
 from gpu_planners.nodes.arm.conversions import seconds
+from gpu_planners.nodes.common import base_node
+from gpu_planners.nodes.common.diagnostics import Diagnostics
 from gpu_planners_msgs.srv import PlanMotion
 
 SUCCESS = PlanMotion.Response.SUCCESS
@@ -38,6 +40,19 @@ def plan_until(running, condition, **fields):
 
 def end_of(response):
     return np.array(response.path.points[-1].positions)
+
+
+def test_a_node_with_a_file_waits_for_no_topic(start_node, tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(
+        base_node, "Diagnostics", lambda node, text, facts: told.append(text) or Diagnostics(node, text, facts)
+    )
+    urdf = tmp_path / "small.urdf"
+    urdf.write_text(ROBOT)
+    start_node(robot=None, robot_description_file=str(urdf))
+    assert told == [f"loading {urdf}"]
+    start_node(robot=None)
+    assert told[1:] == ["waiting for robot_description"]
 
 
 def test_a_joint_goal(running):

@@ -346,6 +346,20 @@ def contradictory():
         ),
         (CODES.GOAL_STATE_INVALID, "limits", messages.motion_request(messages.joint_goal((0, 9, 0))), None),
         (CODES.NO_IK_SOLUTION, "goal 0", messages.motion_request(messages.pose_goal("hand", T_FAR)), None),
+        (
+            CODES.NO_IK_SOLUTION,
+            "places link 'hand'",
+            messages.motion_request(messages.pose_goal("hand", T_FAR, radius=0.05, tolerance=0.2)),
+            None,
+        ),
+        (
+            CODES.NO_IK_SOLUTION,
+            "places link 'hand'",
+            messages.motion_request(
+                Constraints(position_constraints=[messages.position_constraint("hand", (0, 3, 0.1), (0.1,))])
+            ),
+            None,
+        ),
         (CODES.GOAL_CONSTRAINTS_VIOLATED, "all constraints at once", messages.motion_request(contradictory()), None),
         (
             CODES.GOAL_IN_COLLISION,
@@ -684,6 +698,37 @@ def test_inverse_kinematics_that_must_avoid_collisions(node):
     assert answer.error_code.val == CODES.NO_IK_SOLUTION and "limits" in answer.error_code.message
     answer = node.ask("compute_ik", ik_request=ik_request(T_GOAL, "moon"))
     assert answer.error_code.val == CODES.FRAME_TRANSFORM_FAILURE
+
+
+def test_a_pose_out_of_reach_is_told_at_once_and_one_that_collides_by_its_own_code(node):
+    far = messages.motion_request(messages.pose_goal("hand", T_FAR, radius=0.05, tolerance=0.2))
+    began = time.monotonic()
+    code = node.move(far)[1].error_code
+    assert code.val == CODES.NO_IK_SOLUTION and time.monotonic() - began < 1.5, code.message  # of 2.5 s for goals
+    node.apply(messages.scene(BLOCK))
+    blocked = messages.motion_request(messages.pose_goal("hand", T_GOAL))
+    assert node.move(blocked)[1].error_code.val == CODES.GOAL_IN_COLLISION
+
+
+def test_no_question_changes_the_scene(node):
+    """Each is asked with a finger of its own; the scene's robot, objects and frames stay the same values."""
+    scene, names = node.node._scene, [*GROUP, "slide"]
+    before = scene.robot, scene.objects, scene.frames
+    elsewhere = messages.state([0.0, 0.0, 0.0, 0.3], names)
+    motion = messages.motion_request(messages.joint_goal(GOAL))
+    motion.start_state = elsewhere
+    diff = messages.scene(messages.box("bar", **BAR), attach=[messages.attached("tool")])
+    assert node.move(motion, diff)[1].error_code.val == CODES.SUCCESS
+    answer = node.ask("plan_kinematic_path", motion_plan_request=motion).motion_plan_response
+    assert answer.error_code.val == CODES.SUCCESS
+    asked = ik_request(T_GOAL, avoid_collisions=True)
+    asked.robot_state = elsewhere
+    assert node.ask("compute_ik", ik_request=asked).error_code.val == CODES.SUCCESS
+    found = node.ask("compute_fk", fk_link_names=["finger"], robot_state=elsewhere)
+    assert np.isclose(found.pose_stamped[0].pose.position.z, 0.4)
+    assert node.ask("check_state_validity", robot_state=elsewhere).valid
+    assert not node.objects() and node.ask("query_planner_interface").planner_interfaces
+    assert all(now is then for now, then in zip((scene.robot, scene.objects, scene.frames), before, strict=True))
 
 
 def test_a_scene_that_comes_before_the_robot_counts(start_node):

@@ -109,6 +109,18 @@ def test_a_motion_that_is_none_is_told(pair, goal, words):
     running.wait_until(lambda: ask(running).code == PlanMotion.Response.SUCCESS)
 
 
+def test_the_other_arm_is_not_sampled_for_self_collisions(pair, monkeypatch):
+    """Which of its links may touch each other does not matter here."""
+    running, other = pair
+
+    def sampled(*_):
+        raise AssertionError("sampled")
+
+    monkeypatch.setattr("gpu_planners.arm.urdf.loader.with_sampled_pairs", sampled)
+    other.description.publish(String(data=ROBOT))
+    running.wait_until(lambda: "joint_states lack" in running.problem, 20)
+
+
 def test_a_description_that_is_no_robot_is_told(pair):
     running, other = pair
     other.description.publish(String(data="<robot name='x'>"))

@@ -11,8 +11,8 @@ from sensor_msgs.msg import JointState, PointCloud2, PointField
 from visualization_msgs.msg import Marker, MarkerArray
 
 from gpu_planners.nodes.arm import codes
-from gpu_planners_msgs.msg import AttachedObject
-from gpu_planners_msgs.srv import AttachObjects
+from gpu_planners_msgs.msg import AttachedObject, MotionSegment
+from gpu_planners_msgs.srv import AttachObjects, ForgetSources, PlanSequence
 
 SUCCESS = codes.SUCCESS
 POST = dict(position=(-1.2 * np.sin(0.5), 1.2 * np.cos(0.5), 0.1), scale=(0.1, 0.1, 0.2))  # beyond the reach of the arm
@@ -246,6 +246,104 @@ def test_a_cloud_is_in_the_way_and_the_robot_is_not(running, tmp_path):
         publisher.publish(cloud(seen[:0], frame=wrong.header.frame_id))  # nothing is there, whatever the frame
         running.wait_until(lambda: not running.problem)
     running.wait_until(lambda: np.isclose(running.plan(request()).path_length, straight.path_length))
+
+
+def test_a_cloud_that_cannot_be_placed_is_one_source_and_does_not_lock_the_node(start_node):
+    running = start_node(points_padding=-1.0)
+    publisher = running.publisher(PointCloud2, "/arm_planner/points", sensor_qos())
+    far = np.array([[0.0, 5.0, 0.0]])
+
+    def lose():
+        publisher.publish(cloud(far, frame="moon"))
+        running.wait_until(lambda: "'points/moon'" in running.problem, 20)
+        assert running.plan(request()).code == codes.INVALID_OBJECT_NAME
+        time.sleep(2.1)  # it is silent from now on
+
+    lose()
+    publisher.publish(cloud(far))  # of another frame
+    running.wait_until(lambda: running.plan(request()).code == SUCCESS, 20)
+    running.wait_until(lambda: not running.problem, 20)
+    lose()
+    client = running.client_node.create_client(ForgetSources, "/arm_planner/forget_sources")
+    assert client.wait_for_service(10)
+    assert running.call(client, ForgetSources.Request(sources=["points/mars"])).forgotten == []
+    assert "'points/moon'" in running.problem
+    answer = running.call(client, ForgetSources.Request())
+    assert answer.code == SUCCESS and answer.forgotten == ["points/moon"] and "points/moon" in answer.message
+    assert running.plan(request()).code == SUCCESS
+    assert running.set_parameter("points_lifetime_s", 3.0).successful
+    lose()
+    time.sleep(1.5)
+    assert running.plan(request()).code == SUCCESS
+    running.wait_until(lambda: not running.problem, 20)
+
+
+def test_obstacles_that_were_refused_end_with_their_life(start_node):
+    running = start_node()
+    short = marker(frame="moon")
+    short.lifetime.sec = 2
+    running.publish_obstacles(short)
+    running.wait_until(lambda: "'moon'" in running.problem, 20)
+    assert running.plan(request()).code == codes.INVALID_OBJECT_NAME
+    running.wait_until(lambda: not running.problem, 20)
+    assert running.plan(request()).code == SUCCESS
+
+
+def test_no_question_changes_the_robot_that_others_see(running):
+    """A request's gripper is of that request alone; only joint_states move the one of the scene, without a request."""
+    running.move_to(0.0, 0.0, 0.0)
+    scene = running.node._scene
+    before, frames = scene.robot, scene.frames
+
+    def finger():
+        return scene.robot.link_poses(np.zeros(3))["finger"][0, 2, 3] - 0.1  # 0.1 m: where the wrist is
+
+    for slide in (0.3, 0.1, 0.2):
+        elsewhere = joints([0.0, 0.0, 0.0, slide], [*GROUP, "slide"])
+        asked = request()
+        asked.start = elsewhere
+        assert running.plan(asked).code == SUCCESS
+        client = running.client_node.create_client(PlanSequence, "/arm_planner/plan_sequence")
+        assert client.wait_for_service(10)
+        segment = MotionSegment(kind=MotionSegment.FREE, joint_goals=[joints((1.0, 0.5, 0.0))])
+        answer = running.call(client, PlanSequence.Request(start=elsewhere, segments=[segment]))
+        assert answer.code == SUCCESS, answer.message
+        assert scene.robot is before and scene.frames is frames and np.isclose(finger(), 0.0)
+    # the finger counts where the request has it
+    running.publish_obstacles(marker(position=(0.0, 1.0, 0.35), scale=(0.05, 0.05, 0.05)))
+    running.wait_until(lambda: running.facts["obstacles"] == "1")
+    asked.start.position[3] = 0.25
+    met = running.plan(asked)
+    assert met.code == codes.START_STATE_IN_COLLISION and "finger" in met.message, met.message
+    assert running.plan(request()).code == SUCCESS
+    publisher = running.publisher(JointState, "/joint_states")
+    publisher.publish(joints([0.0, 0.0, 0.0, 0.15], [*GROUP, "slide"]))
+    running.wait_until(lambda: np.isclose(finger(), 0.15), 20)
+    publisher.publish(joints([0.0, 0.0, 0.0, 0.0], [*GROUP, "slide"]))
+    running.wait_until(lambda: np.isclose(finger(), 0.0), 20)
+
+
+HEAD = """<link name="neck"/><link name="eye"/>
+  <joint name="pan" type="revolute"><parent link="plate"/><child link="neck"/><axis xyz="0 0 1"/>
+    <limit lower="-3" upper="3" velocity="1" effort="1"/></joint>
+  <joint name="look" type="fixed"><parent link="neck"/><child link="eye"/></joint></robot>"""
+
+
+def test_a_frame_that_a_joint_outside_the_plan_moves_is_where_joint_states_have_it(start_node):
+    running = start_node(robot=ROBOT.replace("</robot>", HEAD))
+    publisher = running.publisher(JointState, "/joint_states")
+    scene = running.node._scene
+
+    def turned(angle):
+        publisher.publish(joints([0.0, 0.0, 0.0, angle], [*GROUP, "pan"]))
+        return np.allclose(scene.frames["eye"][:2, 0], [np.cos(angle), np.sin(angle)], atol=1e-9)
+
+    running.wait_until(lambda: turned(np.pi / 2), 20)
+    assert {"neck", "eye"} <= scene.frames.moved
+    running.publish_obstacles(marker(position=(0.62, 0.62, 0.1), frame="eye"))  # (-0.62, 0.62) of the root
+    running.wait_until(lambda: running.facts["obstacles"] == "1", 20)
+    met = running.plan(request(goals=[(0.78, 0.0, 0.0)]))
+    assert met.code == codes.GOAL_IN_COLLISION and "test/0" in met.message, met.message
 
 
 def sensor_qos():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.problems import data_dir, missing_data, robot_files
+from gpu_planners.arm import CollisionChecker, CollisionWorld
 from gpu_planners.arm.urdf.loader import load_urdf
 from gpu_planners.arm.urdf.self_collision import with_sampled_pairs
 
@@ -52,6 +53,16 @@ def test_never_and_always_colliding_pairs_are_left_out_and_listed(reach, reason)
         assert link_pairs(robot) == {outer} and outer not in listed
     else:
         assert link_pairs(robot) == set() and listed[outer].startswith(reason)
+
+
+def test_a_pair_that_meets_only_where_another_joint_stands_elsewhere_is_kept():
+    """Without an SRDF a joint that is not planned is sampled, too, so that it may move without being sampled again."""
+    robot = load_urdf(fold("some"), joints=["j0"])  # the third link is stretched out: it meets the first only if folded
+    assert link_pairs(robot) == {frozenset(("l0", "l2"))}
+    assert not CollisionChecker(robot.with_other_joints({"j1": 2.6}), CollisionWorld(), "cpu").configurations_valid(
+        [[2.6]]
+    )
+    assert not len(load_urdf(fold("some"), self_collisions=False).self_collision_pairs)
 
 
 def test_an_srdf_decides_instead():

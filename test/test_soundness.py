@@ -20,6 +20,7 @@ CASES = {
     "margins": 15,
     "paths": 2,
     "curves": 6,
+    "queries": 6,
     "physics": 4,
     "grids": 4,
 }

@@ -1,12 +1,13 @@
 """What load_urdf reads and refuses: joints, groups, meshes, primitives, and every bad input by its name."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import trimesh
 
-from gpu_planners.arm.geometry.shapes import ShapeKind
+from gpu_planners.arm.geometry.shapes import ConvexShape, ShapeKind
 from gpu_planners.arm.urdf.loader import load_urdf
 from gpu_planners.errors import RobotDescriptionError, SettingsError
 
@@ -67,6 +68,36 @@ def test_followers_of_a_frozen_joint_are_constants():
     # lift stands at its lower limit, the value nearest to 0
     np.testing.assert_allclose(poses["right"][0, :3, 3], [0, -0.02, 3 + 0.1], atol=1e-12)
     np.testing.assert_allclose(poses["pad"][0, :2, 0], [np.cos(-0.2), np.sin(-0.2)], atol=1e-12)
+
+
+@pytest.mark.parametrize("joints", [["shoulder"], ["shoulder", "grip"], ["grip"]])
+def test_other_joints_are_moved_without_the_description(joints, monkeypatch):
+    """As load_urdf(fixed=...) has it, also below and above planning joints, with what links carry; nothing is read."""
+    box = "<collision><geometry><box size='0.1 0.2 0.3'/></geometry></collision>"
+    text = GRIPPER.replace('<link name="hand"/>', f'<link name="hand">{box}</link>')
+    text = text.replace('<link name="pad"/>', f'<link name="pad">{box}</link>')
+    text = text.replace('<link name="arm"/>', f'<link name="arm">{box}</link>')
+    fixed = {name: value for name, value in (("lift", 0.4), ("grip", 0.03), ("shoulder", 0.5)) if name not in joints}
+    stick = ConvexShape.sphere("stick", 0.1, np.eye(4))
+    expected = load_urdf(text, joints=joints, fixed=fixed).attach("stick", stick, "pad", np.eye(4))
+    arm = load_urdf(text, joints=joints).attach("stick", stick, "pad", np.eye(4))
+    monkeypatch.setattr("gpu_planners.arm.urdf.loader.read_urdf", None)
+    monkeypatch.setattr("gpu_planners.arm.urdf.loader.convex_pieces", None)
+    moved = arm.with_other_joints(fixed)
+    q = np.linspace(0.1, 0.2, len(joints))
+    for link, pose in expected.link_poses(q).items():
+        np.testing.assert_allclose(moved.link_poses(q)[link], pose, atol=1e-12)
+    assert [shape.name for shape in moved.shapes] == [shape.name for shape in expected.shapes]
+    for one, other in zip(moved.shapes, expected.shapes, strict=True):
+        np.testing.assert_allclose(one.pose, other.pose, atol=1e-12)
+    np.testing.assert_array_equal(moved.self_collision_pairs, expected.self_collision_pairs)
+    back = moved.with_other_joints({})
+    np.testing.assert_array_equal(back.frames, arm.frames)
+    np.testing.assert_array_equal([s.pose for s in back.shapes], [s.pose for s in arm.shapes])
+    with pytest.raises(RobotDescriptionError, match=f"'{joints[0]}'.*planning"):
+        arm.with_other_joints({joints[0]: 0.1})
+    with pytest.raises(RobotDescriptionError, match="load_urdf"):
+        replace(arm, tree=None).with_other_joints(fixed)
 
 
 def test_limits_velocity_and_acceleration():

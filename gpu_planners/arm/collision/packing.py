@@ -164,14 +164,19 @@ def _polytope(vertices, neighbour_offsets, neighbours):
     return Body(shape, ball(shape), floats.astype(np.float32).ravel(), table)
 
 
-_spheres: weakref.WeakKeyDictionary[ConvexShape, np.ndarray] = weakref.WeakKeyDictionary()
+def _covering(shape):
+    """covering_spheres of a shape, kept wherever it goes: a robot that takes something up, or whose gripper moves, is
+    packed in no time."""
+    arrays = shape.half_extents, shape.vertices, shape.neighbour_offsets, shape.neighbours
+    return _covering_spheres(shape.kind, *(array.tobytes() for array in arrays))
 
 
-def _covering(shape, one):
-    """covering_spheres of a shape's body, kept with the shape: a robot that takes something up is packed in no time."""
-    if shape not in _spheres:
-        _spheres[shape] = covering_spheres(one.shape)
-    return _spheres[shape]
+@functools.lru_cache(maxsize=4096)
+def _covering_spheres(kind, half_extents, vertices, neighbour_offsets, neighbours):
+    """The arguments are the bytes of a shape's arrays."""
+    lengths = np.frombuffer(half_extents), np.frombuffer(vertices).reshape(-1, 3)
+    edges = (np.frombuffer(numbers, np.int32) for numbers in (neighbour_offsets, neighbours))
+    return covering_spheres(ConvexShape("", kind, np.eye(4), *lengths, *edges))
 
 
 _packed_robots: weakref.WeakKeyDictionary[RobotModel, PackedRobot] = weakref.WeakKeyDictionary()
@@ -298,7 +303,7 @@ def _at_its_base(robot):
 def _add_shape(buffers, shape, frame, thickness):
     """-> ShapeRecord."""
     one = body(shape)
-    spheres = _covering(shape, one).copy()
+    spheres = _covering(one.shape).copy()
     spheres[:, 3] += thickness
     floats = buffers.add_floats(shape_floats(one.shape.pose, one.shape.half_extents, thickness, spheres))
     buffers.add_floats(one.floats)

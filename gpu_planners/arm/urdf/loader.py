@@ -9,6 +9,7 @@ import functools
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -64,6 +65,7 @@ def load_urdf(
     velocity: Mapping[str, float] | ArrayLike | None = None,
     acceleration: Mapping[str, float] | ArrayLike | None = None,
     hull_tolerance: Annotated[float, SettingsError] = DEFAULT_TOLERANCE,
+    self_collisions: bool = True,
 ) -> RobotModel:
     """RobotModel of a URDF.
 
@@ -77,6 +79,7 @@ def load_urdf(
         a warning where it has none or 0, and the acceleration of URDF 1.2, or one that reaches the velocity in 0.5 s
     hull_tolerance: a collision mesh becomes one convex hull unless the hull's surface sticks out from the mesh by more
         than this, metres; then it is cut into several; inf: always one hull
+    self_collisions: False: no links are checked against each other, which spares the sampling without an SRDF
     Raises RobotDescriptionError that names the element.
     """
     if not hull_tolerance > 0:
@@ -87,13 +90,11 @@ def load_urdf(
     description = read_urdf(text)
     semantics = None if srdf is None else read_srdf(_read_text(srdf, "SRDF")[0], description)
     names = planning_joints(description, semantics, joints, group)
-    values = _frozen_values(description, names, fixed)
-    leaders = _leaders(description, names)
-    _refuse_loose_joints(description, leaders)
-    kinematics = _fold_tree(description, names, leaders, values)
+    _refuse_loose_joints(description, _leaders(description, names))
+    kinematics = _fold_tree(description, names, fixed)
     limits = _limits(description, names, kinematics, velocity, acceleration)
     # meshes last, since they take longest
-    shapes, shape_link = _build_shapes(description, kinematics, base_dir, package_dirs, hull_tolerance)
+    shapes, shape_link = _build_shapes(description, base_dir, package_dirs, hull_tolerance)
     frame_of = dict(zip(kinematics["link_names"], kinematics["link_frame"]))
     if unseen := [link for link in description.only_seen if frame_of[link] >= 0]:
         _warn_once(
@@ -124,10 +125,12 @@ def load_urdf(
         joint_names=names,
         **limits,
         **kinematics,
-        shapes=shapes,
+        shapes=tuple(
+            shape.moved(kinematics["T_frame_link"][link]) for shape, link in zip(shapes, shape_link, strict=True)
+        ),
         shape_link=shape_link,
         shape_frame=kinematics["link_frame"][shape_link],
-        self_collision_pairs=pairs,
+        self_collision_pairs=pairs if self_collisions else pairs[:0],
         disabled_pairs=disabled_pairs,
         named_states=states,
         tip_link=_tip_link(description, semantics, group, kinematics),
@@ -137,8 +140,66 @@ def load_urdf(
             if not joint.mimic and joint.name not in names
         },
         mimic_joints=tuple(joint.name for joint in movable if joint.mimic),
+        tree=_Tree(description, names, shapes),
     )
-    return robot if semantics and semantics.disabled is not None else with_sampled_pairs(robot)
+    if semantics and semantics.disabled is not None or not len(robot.self_collision_pairs):
+        return robot
+    return _with_sampled_pairs(robot, description)
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """A robot's description, read: robot.model.Tree."""
+
+    description: Description
+    names: tuple[str, ...]
+    link_shapes: tuple[ConvexShape, ...]
+
+    @functools.cached_property
+    def moved_links(self) -> frozenset[str]:
+        moved, leaders = set[str](), _leaders(self.description, self.names)
+        for joint in self.description.joints.values():
+            if joint.parent in moved or (joint.kind.plannable and joint.name not in leaders):
+                moved.add(joint.child)
+        return frozenset(moved)
+
+    def kinematics(self, fixed: Mapping[str, float]) -> dict[str, Any]:
+        return _fold_tree(self.description, self.names, fixed)
+
+
+def _with_sampled_pairs(robot, description):
+    """with_sampled_pairs, which lets the joints that are not planned move, too: what is left out then is left out
+    wherever a gripper stands."""
+    others = {name: _sampled(description.joints[name]) for name in robot.other_joints}
+    lower, upper = np.array(list(others.values())).reshape(-1, 2).T
+    names = (*robot.joint_names, *others)
+    try:
+        kinematics = _fold_tree(description, names, {})
+        sampled = with_sampled_pairs(
+            replace(
+                robot,
+                joint_names=names,
+                lower=np.concatenate([robot.lower, lower]),
+                upper=np.concatenate([robot.upper, upper]),
+                continuous=np.concatenate([robot.continuous, np.zeros(len(others), bool)]),
+                **kinematics,
+                shapes=tuple(
+                    shape.moved(kinematics["T_frame_link"][link])
+                    for shape, link in zip(robot.tree.link_shapes, robot.shape_link, strict=True)
+                ),
+                shape_frame=kinematics["link_frame"][robot.shape_link],
+            )
+        )
+    except RobotDescriptionError:  # they reach farther than can be checked: they stay where they are
+        sampled = with_sampled_pairs(robot)
+    return replace(robot, self_collision_pairs=sampled.self_collision_pairs, disabled_pairs=sampled.disabled_pairs)
+
+
+def _sampled(joint):
+    """(lower, upper) between which a joint that is not planned is sampled."""
+    lower, upper = _range(joint)
+    endless = 0.0 if joint.kind.slides else np.pi
+    return (lower, upper) if np.isfinite([lower, upper]).all() else (-endless, endless)
 
 
 def _read_text(source, what):
@@ -253,8 +314,12 @@ def _frozen_value(joint, values):
     return values.get(joint.name, 0.0)
 
 
-def _fold_tree(description, names, leaders, values):
-    """The kinematic fields of RobotModel. The zero configuration here has every frame's value at 0."""
+def _fold_tree(description, names, fixed):
+    """The kinematic fields of RobotModel. The zero configuration here has every frame's value at 0.
+
+    names: of the planning joints; fixed: {joint: value} of others, rad or m
+    """
+    values, leaders = _frozen_values(description, names, fixed), _leaders(description, names)
     link_pose, link_frame = {description.root: np.eye(4)}, {description.root: -1}
     moving, T_root_joint = [], []
     for joint in description.joints.values():
@@ -400,8 +465,9 @@ def _per_joint(what, given, names, default):
     return limits
 
 
-def _build_shapes(description, kinematics, base_dir, package_dirs, hull_tolerance):
-    """Convex shapes posed in frames, named link_0, link_1, ..., pieces of one mesh link_0#0, link_0#1, ..."""
+def _build_shapes(description, base_dir, package_dirs, hull_tolerance):
+    """Convex shapes posed in their links, named link_0, link_1, ..., pieces of one mesh link_0#0, link_0#1, ...; and
+    the number of each one's link."""
     paths = {
         collision.filename: find_mesh(collision.filename, base_dir, package_dirs, f"link '{link}'")
         for link, collisions in description.links.items()
@@ -415,8 +481,7 @@ def _build_shapes(description, kinematics, base_dir, package_dirs, hull_toleranc
                 pieces = _pieces(f"{link}_{n}", collision, paths.get(collision.filename), hull_tolerance)
             except ObstacleError as error:
                 raise RobotDescriptionError(f"link '{link}': {error}") from error
-            T_frame_collision = kinematics["T_frame_link"][i] @ collision.T_link_collision
-            shapes += [piece.moved(T_frame_collision) for piece in pieces]
+            shapes += [piece.moved(collision.T_link_collision) for piece in pieces]
             shape_link += [i] * len(pieces)
     return tuple(shapes), np.array(shape_link, dtype=np.int32)
 

@@ -49,7 +49,8 @@ class CloudTopics:
     values: called for the ArmParameters; scene: only looked at
     measured: called for {joint: position} of joint_states, None without a recent message
     take: called with a SceneObject, on a thread of its own
-    told: called with (what, text) when a message is refused, and with an empty text when one is taken
+    refused: called with the name, why, and when on the node's clock what it tells of would be gone, when a message is
+        refused; on a thread of its own
     """
 
     def __init__(
@@ -59,10 +60,10 @@ class CloudTopics:
         scene: PlanningScene,
         measured: Callable[[], dict[str, float] | None],
         take: Callable[[SceneObject], None],
-        told: Callable[[str, str], None],
+        refused: Callable[[str, str, float], None],
     ) -> None:
         self._node, self._values, self._scene = node, values, scene
-        self._measured, self._take, self._told = measured, take, told
+        self._measured, self._take, self._refused = measured, take, refused
         self._waiting: dict[str, _Seen] = {}
         self._lock, self._working, self._closed = threading.Lock(), False, False
         self._thread = ThreadPoolExecutor(1, "clouds")
@@ -110,13 +111,13 @@ class CloudTopics:
                     return
                 name = next(iter(self._waiting))
                 seen = self._waiting.pop(name)
-            problem = ""
             try:
                 self._take(self._packed(seen.convert(name, seen.message)))
             except Exception as error:  # whatever it is, the next message may be right
-                problem = f"a message on ~/{name.split('/')[0]} was refused: {error_text(error)}"
-            if not self._closed:
-                self._told(name, problem)
+                if not self._closed:
+                    topic = name.split("/")[0]
+                    expires = self._end_of_life() if topic == "points" else ALWAYS
+                    self._refused(name, f"a message on ~/{topic} was refused: {error_text(error)}", expires)
 
     def _packed(self, one):
         """An object, its bricks packed for the robot and the margin of requests that give none."""
@@ -144,8 +145,12 @@ class CloudTopics:
             points, values.points_voxel_size, robot, q, max(values.points_padding, 0.0), values.points_max_voxels
         )
         bricks = Bricks.of_voxels(name, voxels.cells, voxels.size, np.eye(4))
-        lifetime = values.points_lifetime_s
-        return _object(name, bricks, self._now() + lifetime if lifetime > 0 else ALWAYS)
+        return _object(name, bricks, self._end_of_life())
+
+    def _end_of_life(self):
+        """Seconds on the node's clock until which a cloud counts."""
+        lifetime = self._values().points_lifetime_s
+        return self._now() + lifetime if lifetime > 0 else ALWAYS
 
     def _octomap(self, name, message):
         T_root_frame = self._transform(message.header, name) if message.data else np.eye(4)
@@ -166,7 +171,7 @@ class CloudTopics:
     def _transform(self, header, name):
         """(4, 4) T_root_frame at the stamp of a message; a transform that may still come is waited for."""
         frames, frame, until = self._scene.frames, header.frame_id, time.monotonic() + TRANSFORM_WAIT_S
-        if frame in frames or not seconds(header.stamp):
+        if (frame in frames and frame not in frames.moved) or not seconds(header.stamp):
             return frame_transform(frames, frame, f"'{name}'")
         while True:
             try:

@@ -12,11 +12,19 @@ class RobotFrames(dict[str, np.ndarray]):
     is asked of tf2 each time, and a KeyError with a text says why there is none.
 
     root: name of the root frame in tf2
+    moved: those that joints which are not planned (of a head that pans) move: they are where joint_states have them
+        now, but at another time only tf2 knows
     """
 
-    def __init__(self, fixed: dict[str, np.ndarray], root: str, transforms: Transforms | None = None) -> None:
+    def __init__(
+        self,
+        fixed: dict[str, np.ndarray],
+        root: str,
+        transforms: Transforms | None = None,
+        moved: frozenset[str] = frozenset(),
+    ) -> None:
         super().__init__(fixed)
-        self.root, self._transforms = root, transforms
+        self.root, self.moved, self._transforms = root, moved, transforms
 
     @property
     def asks_tf2(self) -> bool:
@@ -28,7 +36,7 @@ class RobotFrames(dict[str, np.ndarray]):
 
     def at(self, frame: str, stamp: Any) -> np.ndarray:
         """(4, 4) T_root_frame at a time; KeyError with a text. A frame that is fixed has the same one at all times."""
-        if frame in self:
+        if frame in self and (stamp is None or frame not in self.moved):
             return self[frame]
         if self._transforms is None:
             raise KeyError("there is no tf2")

@@ -2,15 +2,17 @@
 
 from trajectory_msgs.msg import JointTrajectory
 
+from ...arm import RobotModel
 from ...arm.control.following import first_contact, remaining_path
 from .move_run import Motion, spline_of
 from .parameters import ArmParameters
 from .planning_scene import PlanningScene
 
 
-def motion_of(scene: PlanningScene, trajectory: JointTrajectory, margin: float) -> Motion:
-    """A motion that was planned in the scene as it is. margin: metres that it keeps"""
-    return Motion(spline_of(trajectory), scene.require_robot(), _state_of(scene), margin)
+def motion_of(scene: PlanningScene, robot: RobotModel, trajectory: JointTrajectory, margin: float) -> Motion:
+    """A motion that was planned among the scene's objects as they are. robot: that it was planned for, which need not
+    be the scene's; margin: metres that it keeps"""
+    return Motion(spline_of(trajectory), robot, (scene.objects, robot), margin)
 
 
 def contact_ahead(scene: PlanningScene, values: ArmParameters, motion: Motion, phase: float) -> str:

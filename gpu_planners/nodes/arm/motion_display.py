@@ -48,10 +48,10 @@ class MotionDisplay:
         """Show the objects alone: no motion."""
         self._waiting, self._motion = (robot, objects, np.zeros((0, robot.dof)), robot.tip_link), None
 
-    def show_motion(self, robot: RobotModel, planned: Planned, timed: JointTrajectory) -> None:
+    def show_motion(self, planned: Planned, timed: JointTrajectory) -> None:
         """Show a motion, and play it again and again."""
-        self._waiting = robot, planned.objects, planned.path, planned.tip_link
-        self._motion, self._began = (robot, trajectory_of(timed)), time.monotonic()
+        self._waiting = planned.robot, planned.objects, planned.path, planned.tip_link
+        self._motion, self._began = (planned.robot, trajectory_of(timed)), time.monotonic()
 
     def _publish_scene(self):
         if self._waiting is not None and self._scene_publisher.get_subscription_count():

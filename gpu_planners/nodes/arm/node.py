@@ -15,13 +15,13 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import MarkerArray
 
-from gpu_planners_msgs.srv import AttachObjects, PlanMotion, PlanSequence
+from gpu_planners_msgs.srv import AttachObjects, ForgetSources, PlanMotion, PlanSequence
 
 from ...arm import PLANNERS
 from ...device import resolve_devices
 from ...errors import GpuPlannersError, RobotDescriptionError, SettingsError, shown
 from .. import moveit
-from ..common.diagnostics import WARN
+from ..common.diagnostics import WARN, steady_clock
 from ..common.planner_node import PlannerNode
 from ..common.process import run
 from ..common.qos import BEST_EFFORT, LATCHED, of_durability
@@ -32,6 +32,7 @@ from . import plan_service, sequence_service
 from .attaching import attach_objects
 from .cloud_topics import CloudTopics
 from .codes import code_of
+from .conversions import seconds
 from .dragged_goals import DraggedGoals
 from .executing import Executing
 from .joint_states import JointStates
@@ -43,7 +44,10 @@ from .other_arms import OtherArms
 from .parameters import ArmParameters
 from .plan_service import Planned, compile_planner, kind_of, warm_up
 from .planning_scene import PlanningScene
+from .scene_objects import ALWAYS
+from .unknown_sources import UnknownSources
 
+LOOK_S = 0.5  # between two looks at whether what was refused would be gone
 BACKWARD = JumpThreshold(min_forward=None, min_backward=Duration(seconds=-1), on_clock_change=False)
 
 
@@ -51,11 +55,13 @@ class ArmPlannerNode(PlannerNode):
     """The node; options: as rclpy.node.Node takes them. SettingsError for wrong parameters or a wrong URDF file."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__("arm_planner", ArmParameters, "robot_description", **options)
+        super().__init__("arm_planner", ArmParameters, "robot_description", "robot_description_file", **options)
         self._scene = PlanningScene(self._values, Transforms(self))
         self._clouds: CloudTopics | None = None  # after the robot of a file is loaded
         self._joint_states = JointStates()
-        self._refused: dict[str, str] = {}  # {where from: why the latest message that changes the scene was refused}
+        self._following = False  # does a change of joints that are not planned wait for the worker?
+        self._unknown = UnknownSources(self._state.set_problem)
+        self.create_timer(LOOK_S, lambda: self._unknown.forget_expired(self._now()), clock=steady_clock())
         self._trajectories = self.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
         self._display = MotionDisplay(self, self._place, lambda: self._scene.frames.root)
         self._dragged_goals = DraggedGoals(
@@ -86,6 +92,7 @@ class ArmPlannerNode(PlannerNode):
         self._serve_plans(PlanMotion, "plan_motion", plan_service.answer)
         self._serve_plans(PlanSequence, "plan_sequence", sequence_service.answer)
         self.serve(AttachObjects, "~/attach_objects", self._attach_objects, self._attach_refusal)
+        self.serve(ForgetSources, "~/forget_sources", self._forget_sources, self._forget_refusal)
         self._executing = Executing(self, self._worker, lambda: self._values, self._contact_ahead, self._seen)
         self._moveit = moveit.serve(
             self,
@@ -105,9 +112,9 @@ class ArmPlannerNode(PlannerNode):
             self._scene,
             self._measured,
             lambda seen: self._worker.do(self._take_object, seen),
-            self._tell_refused,
+            lambda source, text, expires: self._unknown.refuse(source, text, self._now(), expires),
         )
-        self._others = OtherArms(
+        self._other_arms = OtherArms(
             self, lambda: self._values, self._worker.do, self._take_object, self._state.set_problem
         )
         MoveAction(self, self._executing, self._plan_to_move)
@@ -155,6 +162,7 @@ class ArmPlannerNode(PlannerNode):
             f"{len(robot.self_collision_pairs)} self-collision pairs, root link '{robot.root_link}'"
         )
         self._clouds.robot_is_there()
+        self._follow()
         self._warm_up()
 
     def _warm_up(self):
@@ -177,10 +185,29 @@ class ArmPlannerNode(PlannerNode):
         """A simulation begins anew."""
         back = -jump.delta.nanoseconds * 1e-9
         self._worker.do(self._scene.clock_jumped_back, back)
+        self._unknown.clock_jumped_back(back)
         self._executing.clock_jumped_back(back)
 
     def _take_joint_state(self, message):
         self._joint_states.take(message, self._now())
+        if not self._following and not self._scene.stands(self._others()):
+            self._following = True
+            self._worker.do(self._follow)
+
+    def _follow(self):
+        """Have joints that are not planned where they are measured: nothing else writes them into the scene."""
+        self._following = False
+        before = self._scene.robot
+        self._scene.follow(self._others())
+        if self._scene.robot is not before:
+            self._show_obstacles()
+
+    def _others(self):
+        """{joint: position} of joint_states as far as they are right."""
+        try:
+            return self._measured() or {} if self._scene.robot else {}
+        except RequestError:  # requests are told why
+            return {}
 
     def _measured(self):
         """{joint: position} of joint_states, or None when there was no message lately."""
@@ -188,26 +215,25 @@ class ArmPlannerNode(PlannerNode):
 
     def _change_obstacles(self, message, received=None):
         """received: seconds on the node's clock, of a message that waited for the robot; None: now"""
+        now = self._now() if received is None else received
         try:
-            self._scene.change_obstacles(message, self._now() if received is None else received)
+            self._scene.change_obstacles(message, now)
             if received is None:
-                self._refused["obstacles"] = ""
+                self._unknown.take("obstacles", now)
         except Exception as error:  # whatever it is, the next message may be right
-            self._refused["obstacles"] = f"a message on ~/obstacles was refused as a whole: {error_text(error)}"
-        self._state.set_problem("obstacles", self._refused.get("obstacles", ""))
+            text = f"a message on ~/obstacles was refused as a whole: {error_text(error)}"
+            lives = [seconds(marker.lifetime) for marker in message.markers]
+            self._unknown.refuse("obstacles", text, now, now + max(lives) if lives and min(lives) > 0 else ALWAYS)
         self._show_obstacles()
 
     def _take_object(self, seen):
         try:
             self._scene.see(seen)
+            self._unknown.take(seen.name, self._now())
         except Exception as error:  # whatever it is, the next message may be right
-            self._tell_refused(seen.name, f"'{seen.name}' was refused: {error_text(error)}")
+            text = f"'{seen.name}' was refused: {error_text(error)}"
+            self._unknown.refuse(seen.name, text, self._now(), seen.expires)
         self._show_obstacles()
-
-    def _tell_refused(self, what, text):
-        """Keep and tell why the latest message of something was refused; empty: it was not. From any thread."""
-        self._refused[what] = text
-        self._state.set_problem(what, text)
 
     def _serve_plans(self, kind, name, answer):
         """Serve ~/name of type `kind`. answer: (scene, values, request, measured, response) -> Planned or None"""
@@ -227,7 +253,7 @@ class ArmPlannerNode(PlannerNode):
         self.serve(kind, f"~/{name}", plan, refusal, beside=True)
 
     def _plan(self, answer, request, response):
-        """Fill the response and show what comes out -> is there a motion?"""
+        """Fill the response and show what comes out -> Planned, None where there is no motion"""
         with self._scene.lock:
             self._scene.forget_expired(self._now())
             self._refuse_unknown_scene(request)
@@ -237,8 +263,8 @@ class ArmPlannerNode(PlannerNode):
             if planned is None:
                 self._show_obstacles()  # not the motion before
             else:
-                self._display.show_motion(self._scene.robot, planned, response.trajectory)
-        return planned is not None
+                self._display.show_motion(planned, response.trajectory)
+        return planned
 
     def _plan_to_move(self, request):
         """Plan of a PlanMotion request"""
@@ -246,10 +272,10 @@ class ArmPlannerNode(PlannerNode):
         planned = self._plan(plan_service.answer, request, response)
         self._count()
         self._last_answer = response.message
-        if not planned:
+        if planned is None:
             return Plan(response.code, response.message)
         margin = plan_service.requested(request, self._values, "margin")
-        motion = motion_of(self._scene, response.trajectory, margin)
+        motion = motion_of(self._scene, planned.robot, response.trajectory, margin)
         return Plan(response.code, response.message, motion, response.trajectory, response.goal_index)
 
     def _contact_ahead(self, motion, phase):
@@ -271,14 +297,30 @@ class ArmPlannerNode(PlannerNode):
         self._tell(name, response.message, response.code == error_codes.SUCCESS)
         return response
 
-    def _show_motion(self, path, objects, trajectory):
-        robot = self._scene.robot
-        self._display.show_motion(robot, Planned(path, objects, self._values.tip_link or robot.tip_link), trajectory)
+    def _show_motion(self, path, robot, objects, trajectory):
+        self._display.show_motion(Planned(path, robot, objects, self._values.tip_link or robot.tip_link), trajectory)
 
-    def _scene_changed(self, refused):
-        """refused: why a message of MoveIt was refused; empty: none was"""
-        self._tell_refused("moveit", refused)
+    def _scene_changed(self, refused, whole=False):
+        """refused: why a message of MoveIt was refused; empty: none was; whole: it says all that there is"""
+        if refused:
+            self._unknown.refuse("moveit", refused, self._now())
+        elif whole:
+            self._unknown.forget()
+        else:
+            self._unknown.take("moveit", self._now())
         self._show_obstacles()
+
+    def _forget_sources(self, request, response):
+        response.forgotten = self._unknown.forget(*request.sources)
+        response.code, response.message = (
+            error_codes.SUCCESS,
+            f"forgotten: {', '.join(response.forgotten) or 'nothing'}",
+        )
+        self.get_logger().info(f"forget_sources: {response.message}")
+        return response
+
+    def _forget_refusal(self, error):
+        return ForgetSources.Response(code=code_of(error), message=error_text(error))
 
     def _attach_objects(self, request, response):
         response = attach_objects(self._scene, request, self._measured, response)
@@ -295,10 +337,11 @@ class ArmPlannerNode(PlannerNode):
     def _refuse_unknown_scene(self, request):
         """Obstacles that were refused are there all the same, and nobody knows where; so with other arms."""
         if not request.ignore_scene:
-            self._require_known_scene("; publish what is right, or ask with ignore_scene")
+            self._require_known_scene("; publish what is right, call ~/forget_sources, or ask with ignore_scene")
 
     def _require_known_scene(self, what_to_do=""):
-        unknown = next(filter(None, list(self._refused.values())), "") or self._others.problem
+        self._unknown.forget_expired(self._now())
+        unknown = self._unknown.problem or self._other_arms.problem
         if unknown:
             raise RequestError(error_codes.INVALID_OBJECT_NAME, f"the scene is not known: {unknown}{what_to_do}")
 

@@ -104,9 +104,8 @@ class OtherArms:
 
     def _load(self, arm, text):
         try:
-            # an empty SRDF: which links of the other arm may touch each other does not matter here
-            name = text.partition('name="')[2].partition('"')[0]
-            robot = load_urdf(text, srdf=f'<robot name="{name}"/>', package_dirs=self._values().package_dirs)
+            # which links of the other arm may touch each other does not matter here
+            robot = load_urdf(text, package_dirs=self._values().package_dirs, self_collisions=False)
         except GpuPlannersError as error:
             arm.problem = f"the description of the other arm '{arm.name}' was refused: {error_text(error)}"
             self._told(f"other arm {arm.name}", arm.problem)

@@ -30,9 +30,10 @@ Measured = Callable[[], dict[str, float] | None]  # {joint: position} of joint_s
 
 @dataclass(frozen=True)
 class Planned:
-    """What a request led to, for the markers: path (K, dof) among the objects that it was planned among."""
+    """What a request led to: path (K, dof) of the robot among the objects that it was planned among."""
 
     path: np.ndarray
+    robot: RobotModel
     objects: SceneObjects
     tip_link: str
 
@@ -66,13 +67,12 @@ def _plan(scene, values, request, measured, response):
     until = time.monotonic() + settings.time_limit_s
     with scene.lock:
         start_positions = start_of(scene.robot, request, measured)
-        scene.place_other_joints(start_positions, values.fixed_joint_tolerance)
-        robot = scene.robot  # with the gripper where it stands
-        start = configuration(robot, start_positions, "the start", error_codes.START_STATE_INVALID)
+        start = configuration(scene.robot, start_positions, "the start", error_codes.START_STATE_INVALID)
         objects = scene.objects_for(request)
-        checker = scene.checker_for(objects, values.device, values.motion_check, margin)
+        checker = scene.checker_for(objects, values.device, values.motion_check, margin, start_positions)
+        robot, frames = checker.robot, scene.frames_of(checker.robot)  # with the gripper where it stands
     tip_link = values.tip_link or robot.tip_link
-    goals, goal_of = goals_of(request, checker, scene.frames, start, tip_link, values.ik_solutions, until)
+    goals, goal_of = goals_of(request, checker, frames, start, tip_link, values.ik_solutions, until)
     left, late = until - time.monotonic(), f"the time limit of {settings.time_limit_s:g} s was reached"
     if left < LEAST_TIME_S:
         raise RequestError(error_codes.TIMED_OUT, f"{late} before the search began")
@@ -95,7 +95,7 @@ def _plan(scene, values, request, measured, response):
         f"solved: {len(result.path)} waypoints, length {result.cost:.2f}, {trajectory.duration:.2f} s long, "
         f"among {len(objects.standing)} obstacles, by {name} on {checker.device} in {1e3 * result.time_s:.1f} ms"
     ) + (f"; {one_line(result.message)}" if result.message else "")
-    return Planned(result.path, objects, tip_link)
+    return Planned(result.path, robot, objects, tip_link)
 
 
 def timed(checker: CollisionChecker, path: np.ndarray, scaling: Sequence[float], values: ArmParameters) -> Trajectory:

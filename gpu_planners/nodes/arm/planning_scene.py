@@ -7,7 +7,9 @@ was.
 """
 
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 from visualization_msgs.msg import Marker, MarkerArray
@@ -28,12 +30,15 @@ from .parameters import ArmParameters
 from .scene_objects import SceneObject, SceneObjects, Source, object_of_world
 
 MAX_WAITING = 1000  # obstacle messages kept for a robot that has not come yet
+MOST_ROBOTS = 8  # of queries with a gripper or a load of their own, kept for the next ones
+AS_MEASURED: Mapping[str, float] = MappingProxyType({})
 
 
 class PlanningScene:
     """Robot, objects and checker.
 
-    robot: with all that it carries; None while there is none
+    robot: with all that it carries, joints that are not planned (a gripper) where joint_states have them; None while
+        there is none. Queries that have them elsewhere get a robot of their own
     objects: what stands around, what is carried, what may touch (SceneObjects); changed by `take`
     frames: RobotFrames that messages may name; "" is the root
     warm_planners: {(planner, device)} that are compiled for the robot
@@ -47,12 +52,15 @@ class PlanningScene:
         self.objects = SceneObjects()
         self.frames = RobotFrames({}, "", transforms)
         self.warm_planners: set[tuple[str, str]] = set()
-        self._bare: RobotModel | None = None  # carries nothing
+        self._described: RobotModel | None = None  # carries nothing, as it was loaded
+        self._bare: RobotModel | None = None  # carries nothing, its other joints at `_fixed`
+        self._robots: dict[tuple, RobotModel] = {}  # of queries, by their other joints and what is carried
         self._transforms = transforms
         self._urdf = ""
         self._fixed: dict[str, float] = {}  # joints that are not planned
         self._waiting: list[tuple[MarkerArray, float]] = []
-        self._checkers: dict[int, tuple[tuple, CollisionChecker]] = {}  # by seat: what it was made for, and it
+        # by seat and whether the robot is the scene's: what it was made for, and it
+        self._checkers: dict[tuple[int, bool], tuple[tuple, CollisionChecker]] = {}
         self.lock = threading.RLock()
 
     @property
@@ -79,41 +87,60 @@ class PlanningScene:
         """
         if urdf == self._urdf:
             return []
-        bare = self._load(urdf, {})
-        fixed = fixed_frames(bare)
-        prefix = self.values.frame_prefix
-        known = {prefix + name: T for name, T in fixed.items()} | fixed | {"": np.eye(4)}
-        frames = RobotFrames(known, prefix + bare.root_link, self._transforms)
-        if self.values.world_frame:
-            frames[self.values.world_frame] = np.eye(4)
+        bare = self._load(urdf)
         objects = self.objects.remove_from(Source.FILE)
         if self.values.scene_file:
-            world = load_scene(self.values.scene_file, fixed)
+            world = load_scene(self.values.scene_file, fixed_frames(bare))
             objects = objects.add(*(object_of_world(world, name, Source.FILE) for name in world.names))
+        frames = self.frames_of(bare)
         self.robot = self._carrying(bare, objects)
-        self._bare, self.frames, self.objects = bare, frames, objects
-        self._urdf, self._fixed, self._checkers, self.warm_planners = urdf, {}, {}, set()
+        self._described, self._bare, self.frames, self.objects = bare, bare, frames, objects
+        self._fixed = {name: float(np.clip(0.0, *limits)) for name, limits in bare.other_joints.items()}
+        self._urdf, self._robots, self._checkers, self.warm_planners = urdf, {}, {}, set()
         self.forget_expired(now)
         waiting, self._waiting = self._waiting, []
         return waiting
 
-    def place_other_joints(self, positions: dict[str, float], tolerance: float) -> None:
-        """Follow joints that are not planned (a gripper): the geometry is placed anew when one has moved.
+    def stands(self, positions: Mapping[str, float]) -> bool:
+        """Has the scene the joints that are not planned where {joint: rad or m} says? From any thread."""
+        return self.robot is None or self._others_at(positions) is self._fixed
 
-        positions: {joint: rad or m}, measured, so brought into the limits; joints that the robot lacks are ignored
+    def follow(self, positions: Mapping[str, float]) -> None:
+        """Place joints that are not planned (a gripper) where joint_states have them; for nobody else."""
+        fixed = self._others_at(positions)
+        if self._described is None or fixed is self._fixed:
+            return
+        bare = self._described.with_other_joints(fixed)
+        self.frames, self.robot = self.frames_of(bare), self._carrying(bare, self.objects)
+        self._bare, self._fixed = bare, fixed
+
+    def robot_among(self, objects: SceneObjects, positions: Mapping[str, float] = AS_MEASURED) -> RobotModel:
+        """The robot of a query, which nobody else is given: it carries what the objects say, and has joints that are
+        not planned at {joint: rad or m}, by default where joint_states have them. The scene's own where that is so.
+
+        positions: brought into the limits; joints that the robot lacks are ignored
         """
-        joints = self.require_robot().other_joints
-        fixed = self._fixed | {
-            name: float(np.clip(positions[name], lower, upper))
-            for name, (lower, upper) in joints.items()
-            if name in positions
-        }
-        if any(
-            abs(value - self._fixed.get(name, np.clip(0.0, *joints[name]))) > tolerance for name, value in fixed.items()
-        ):
-            bare = self._load(self._urdf, fixed)
-            self.robot = self._carrying(bare, self.objects)
-            self._bare, self._fixed = bare, fixed
+        robot, fixed = self.require_robot(), self._others_at(positions)
+        if fixed is self._fixed and (objects is self.objects or objects.carriage == self.objects.carriage):
+            return robot
+        key = tuple(fixed.items()), objects.carriage
+        robot = self._robots.pop(key, None)
+        if robot is None:
+            bare = self._bare if fixed is self._fixed else self._described.with_other_joints(fixed)
+            robot = objects.robot(bare)
+        self._robots = dict([*self._robots.items()][1 - MOST_ROBOTS :]) | {key: robot}
+        return robot
+
+    def frames_of(self, robot: RobotModel) -> RobotFrames:
+        """The frames that messages may name, as a robot has them."""
+        if robot is self.robot:
+            return self.frames
+        fixed, prefix = fixed_frames(robot), self.values.frame_prefix
+        known = {prefix + name: T for name, T in fixed.items()} | fixed | {"": np.eye(4)}
+        if self.values.world_frame:
+            known[self.values.world_frame] = np.eye(4)
+        moved = robot.tree.moved_links if robot.tree else frozenset()
+        return RobotFrames(known, prefix + robot.root_link, self._transforms, moved | {prefix + name for name in moved})
 
     def change_obstacles(self, message: MarkerArray, now: float) -> None:
         """Apply a MarkerArray of the topic (ADD, MODIFY, DELETE, DELETEALL), all of it or nothing.
@@ -165,21 +192,26 @@ class PlanningScene:
         return objects.add(*(marker_object(marker, self.frames, 0.0) for marker in request.obstacles.markers))
 
     def checker_for(
-        self, objects: SceneObjects, device: str, motion: MotionCheck, margin: float = 0.0
+        self,
+        objects: SceneObjects,
+        device: str,
+        motion: MotionCheck,
+        margin: float = 0.0,
+        positions: Mapping[str, float] = AS_MEASURED,
     ) -> CollisionChecker:
-        """CollisionChecker of the robot among these objects, carrying what they say; `.robot` and `.world` are those.
+        """CollisionChecker of `robot_among` the objects at the positions; `.robot` and `.world` are those.
 
         device: one name, or one for each thread of the worker
         The checker of the call before on the same thread, with another world and margin, where only these differ: what
-        it has packed of obstacles that stay, stays packed.
+        it has packed of obstacles that stay, stays packed, also while queries have robots of their own.
         """
-        robot = self.require_robot() if objects is self.objects else self._carrying(self._bare, objects)
-        made_for = device, motion
-        before, checker = self._checkers.get(seat(), (None, None))
+        robot = self.robot_among(objects, positions)
+        made_for, key = (device, motion), (seat(), robot is self.robot)
+        before, checker = self._checkers.get(key, (None, None))
         if checker is None or before != made_for or checker.robot is not robot:
             own = device_of_seat(device)
             checker = CollisionChecker(robot, objects.world, own, motion, margin)
-            self._checkers[seat()] = made_for, checker
+            self._checkers[key] = made_for, checker
         checker.world, checker.margin = objects.world, margin
         return checker
 
@@ -202,9 +234,8 @@ class PlanningScene:
         robot = self.require_robot()
         if link not in robot.link_names:
             raise RequestError(error_codes.INVALID_LINK_NAME, f"robot '{robot.name}' has no link '{link}'")
-        self.place_other_joints(positions, self.values.fixed_joint_tolerance)
         q = np.array([positions[name] for name in robot.joint_names])
-        return self.require_robot().link_poses(q)[link][0]
+        return self.robot_among(self.objects, positions).link_poses(q)[link][0]
 
     def require_robot(self) -> RobotModel:
         """The robot; RequestError while there is none."""
@@ -226,7 +257,16 @@ class PlanningScene:
         same = bare is self._bare and objects.carriage == self.objects.carriage
         return self.robot if same and self.robot is not None else objects.robot(bare)
 
-    def _load(self, urdf, fixed):
+    def _others_at(self, positions):
+        """{joint: rad or m} of the joints that are not planned; `_fixed` itself where none is elsewhere."""
+        known, joints = self._fixed, self.require_robot().other_joints
+        fixed = known | {
+            name: float(np.clip(positions[name], *limits)) for name, limits in joints.items() if name in positions
+        }
+        tolerance = self.values.fixed_joint_tolerance
+        return fixed if any(abs(fixed[name] - known.get(name, np.inf)) > tolerance for name in fixed) else known
+
+    def _load(self, urdf):
         values = self.values
         return load_urdf(
             urdf,
@@ -234,7 +274,6 @@ class PlanningScene:
             package_dirs=values.package_dirs,
             joints=values.joints or None,
             group=values.group or None,
-            fixed=fixed,
         )
 
 

@@ -62,18 +62,17 @@ def _plan(scene, values, request, measured, response):
     check_count("goals", goals, "max_goals", values, error_codes.FAILURE)
     with scene.lock:
         start_positions = start_of(scene.robot, request, measured)
-        scene.place_other_joints(start_positions, values.fixed_joint_tolerance)
-        robot = scene.robot  # with the gripper where it stands
+        objects = scene.objects_for(request)
+        checker = scene.checker_for(objects, values.device, values.motion_check, margin, start_positions)
+        robot, frames = checker.robot, scene.frames_of(checker.robot)  # with the gripper where it stands
         start = _start(
             robot, configuration(robot, start_positions, "the start", error_codes.START_STATE_INVALID), settings
         )
         tip_link = values.tip_link or robot.tip_link
         segments = [
-            _segment(message, f"segment {i}", request, values, robot, scene.frames, tip_link)
+            _segment(message, f"segment {i}", request, values, robot, frames, tip_link)
             for i, message in enumerate(request.segments)
         ]
-        objects = scene.objects_for(request)
-        checker = scene.checker_for(objects, values.device, values.motion_check, margin)
     settings = settings.on(checker.device) if isinstance(settings, NodeRrtConnect) else settings
     try:
         result = sequence.solve(
@@ -104,7 +103,7 @@ def _plan(scene, values, request, measured, response):
         f"solved: {len(result.ends_s)} of {len(segments)} segments, {result.trajectory.duration:.2f} s long, by {name} "
         f"on {checker.device} in {1e3 * result.time_s:.1f} ms{ended}"
     )
-    return Planned(result.path, objects, tip_link)
+    return Planned(result.path, robot, objects, tip_link)
 
 
 def _code(result: SequenceResult) -> int:

@@ -14,17 +14,20 @@ class BaseNode(Node):
     """Base of the nodes.
 
     name: of the node; parameters: its settings class; waiting_for: what it can do nothing without
+    file: the parameter that may name a file which holds it
     options: as rclpy.node.Node takes them
     """
 
     _closed = False
 
-    def __init__(self, name: str, parameters: type[Described], waiting_for: str, **options: Any) -> None:
+    def __init__(self, name: str, parameters: type[Described], waiting_for: str, file: str, **options: Any) -> None:
         super().__init__(name, **options)
         self._values: Any = declare(self, parameters)
         check_changes(self, parameters, self._change_parameters)
-        self._state = Diagnostics(self, f"waiting for {waiting_for}", self._facts)
-        self.get_logger().info(f"waiting for {waiting_for}")
+        path = getattr(self._values, file)
+        text = f"loading {path}" if path else f"waiting for {waiting_for}"
+        self._state = Diagnostics(self, text, self._facts)
+        self.get_logger().info(text)
 
     def destroy_node(self) -> None:
         """End the node with all that it has.

@@ -25,8 +25,10 @@ class PlannerNode(BaseNode):
 
     first_apart: ClassVar[bool] = False
 
-    def __init__(self, name: str, parameters: type[NodeParameters], waiting_for: str, **options: Any) -> None:
-        super().__init__(name, parameters, waiting_for, **options)
+    def __init__(
+        self, name: str, parameters: type[NodeParameters], waiting_for: str, file: str, **options: Any
+    ) -> None:
+        super().__init__(name, parameters, waiting_for, file, **options)
         self._requests, self._last_answer = 0, ""
         self._worker = Worker(
             self._state.fail, lambda: self._values.max_waiting, lambda: len(self._values.devices), self.first_apart

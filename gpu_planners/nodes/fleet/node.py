@@ -40,7 +40,7 @@ class FleetPlannerNode(PlannerNode):
     first_apart = True
 
     def __init__(self, **options: Any) -> None:
-        super().__init__("fleet_planner", FleetParameters, "a map", **options)
+        super().__init__("fleet_planner", FleetParameters, "a map", "map_file", **options)
         self._scene, self._frames = MapScene(self._values, lambda: self.get_clock().now().to_msg()), Frames(self)
         self._fleet, self._solver = RunningFleet(self._values), Solver(self._scene)
         self._queued = False

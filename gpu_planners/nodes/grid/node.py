@@ -37,7 +37,7 @@ class GridPlannerNode(PlannerNode):
     """The node; options: as rclpy.node.Node takes them."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__("grid_planner", GridParameters, "a map", **options)
+        super().__init__("grid_planner", GridParameters, "a map", "map_file", **options)
         self._scene, self._frames = GridScene(self._values, lambda: self.get_clock().now().to_msg()), Frames(self)
         self._warm: set[tuple] = set()  # what is loaded
         self._outputs = PlanPublishers(self, self._values, self._worker)

@@ -61,6 +61,9 @@ def goals_in(
     until: time.monotonic() when the search ends
     RequestError with GOAL_IN_COLLISION, NO_IK_SOLUTION, GOAL_CONSTRAINTS_VIOLATED, TIMED_OUT, INVALID_LINK_NAME.
     """
+    for link in region.links:
+        if _out_of_reach(region, link, checker.robot, start, until):
+            raise _not_placed(region, link)
     judge, rng = Judge(checker.robot, region, checker), np.random.default_rng(seed % 2**63)
     if not region.links:
         found = _from_bands(region, judge, start, rng)
@@ -111,6 +114,40 @@ def _placed(region, judge, start, count, poses, until, rng):
     except RobotDescriptionError as error:
         raise RequestError(codes.INVALID_LINK_NAME, f"{region.what}: {error}") from error
     return np.concatenate([solutions.q for solutions in found])
+
+
+def _out_of_reach(region, link, robot, start, until):
+    """Is no configuration found that brings a link near its part of the region, whatever it collides with?
+
+    Near is a ball about the region and the largest turn that it allows, so whatever is in the region is near.
+    """
+    placed = next((part for part in region.positions if part.link == link), None)
+    turned = next((part for part in region.orientations if part.link == link), None)
+    left = until - time.monotonic()
+    if left <= 0 or robot.link_frame[robot.link_index(link)] < 0:
+        return False  # whatever is wrong is told by what comes next
+    T, turn = np.eye(4), math.inf
+    if turned is not None:
+        T[:3, :3] = turned.wanted @ turned.R_link_frame.T
+        turn = float(turned.tolerance.sum())
+    distance = math.inf
+    if placed is not None:
+        centres = np.array([body.centre for body in placed.bodies])
+        middle = centres.mean(axis=0)
+        T[:3, 3] = middle - T[:3, :3] @ placed.offset
+        reaches = [np.linalg.norm(body.centre - middle) + np.linalg.norm(body.half) for body in placed.bodies]
+        # a link that is turned has its origin elsewhere
+        distance = float(max(reaches)) + min(2.0, turn) * float(np.linalg.norm(placed.offset))
+    (found,) = robot.inverse_kinematics(
+        T[None],
+        link=link,
+        seed_q=start,
+        solutions=1,
+        position_tolerance=max(distance, LEAST),
+        orientation_tolerance=max(turn, LEAST),
+        time_limit_s=left,
+    )
+    return not len(found) and not found.timed_out
 
 
 def _targets(region, robot, start, poses, rng):
@@ -180,7 +217,11 @@ def _none(region, judge, until):
         return RequestError(
             codes.TIMED_OUT, f"{region.what}: no configuration was found in half of the time, which goals may take"
         )
-    links = ", ".join(f"'{link}'" for link in region.links)
+    return _not_placed(region, *region.links)
+
+
+def _not_placed(region, *links):
+    links = ", ".join(f"'{link}'" for link in links)
     return RequestError(
         codes.NO_IK_SOLUTION, f"{region.what}: no joint configuration inside the limits places link {links} there"
     )

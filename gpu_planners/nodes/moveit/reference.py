@@ -22,13 +22,13 @@ class Reference:
     def __init__(
         self, robot: RobotModel, frames: Mapping[str, np.ndarray], objects: SceneObjects, positions: Mapping[str, float]
     ) -> None:
-        self.robot, self.objects = robot, objects
-        self._frames, self._positions = frames, positions
+        self.robot, self.objects, self.positions = robot, objects, positions
+        self._frames = frames
         self._links: dict[str, np.ndarray] = {}
 
     def with_objects(self, objects: SceneObjects) -> "Reference":
         """The same state among other objects."""
-        other = Reference(self.robot, self._frames, objects, self._positions)
+        other = Reference(self.robot, self._frames, objects, self.positions)
         other._links = self._links
         return other
 
@@ -68,14 +68,14 @@ class Reference:
         self.check_link(name, what)
         if not self._links:
             joints = self.robot.joint_names
-            missing = [joint for joint in joints if joint not in self._positions]
+            missing = [joint for joint in joints if joint not in self.positions]
             if missing and name != self.robot.root_link:
                 raise RequestError(
                     codes.ROBOT_STATE_STALE,
                     f"{what} depends on where link '{name}' is, but the position of joint '{missing[0]}' is not known: "
                     "joint_states has brought none lately",
                 )
-            q = [self._positions.get(joint, 0.0) for joint in joints]
+            q = [self.positions.get(joint, 0.0) for joint in joints]
             poses = {link: T[0] for link, T in self.robot.link_poses(np.array(q)).items()}
             if missing:
                 return poses[name]

@@ -29,7 +29,7 @@ from moveit_msgs.srv import (
 from rclpy.qos import QoSProfile
 from trajectory_msgs.msg import JointTrajectory
 
-from ...arm import CollisionChecker
+from ...arm import CollisionChecker, RobotModel
 from ..arm import codes
 from ..arm.executing import Executing
 from ..arm.monitoring import motion_of
@@ -60,8 +60,10 @@ class MoveItServer:
     node: a PlannerNode; scene: its planning scene; executing: executes motions; values: its parameters as they are
     measured: {joint: rad or m} of joint_states, None without a recent message
     prepare: called on the worker with the name of a planner before it is asked: compiles it, or raises
-    show: called on the worker with a path (K, dof), the SceneObjects that it was planned among, its JointTrajectory
-    changed: called on the worker when messages have changed the scene, with a text when one was refused, else ""
+    show: called on the worker with a path (K, dof), the RobotModel and the SceneObjects that it was planned for, its
+        JointTrajectory
+    changed: called on the worker when messages have changed the scene, with a text when one was refused, else "", and
+        whether the message says all that there is
     require_known_scene: called on the worker before a motion is planned in the scene; raises when a message was refused
     do: queues a change of the scene for the worker
     """
@@ -74,8 +76,8 @@ class MoveItServer:
         values: Callable[[], ArmParameters],
         measured: Callable[[], dict[str, float] | None],
         prepare: Callable[[str], Any],
-        show: Callable[[np.ndarray, SceneObjects, JointTrajectory], Any],
-        changed: Callable[[str], Any],
+        show: Callable[[np.ndarray, RobotModel, SceneObjects, JointTrajectory], Any],
+        changed: Callable[..., Any],
         require_known_scene: Callable[[], None],
         do: Callable[..., Any],
     ) -> None:
@@ -139,7 +141,8 @@ class MoveItServer:
             task = MoveGroupTask(goal, lambda: self._planned_to_move(goal.request), self._group.end)
             return Longer(lambda: self._executing.start(task), lambda: self._executing.cancel(task))
         goal.publish_feedback(MoveGroup.Feedback(state="PLANNING"))
-        return self._result(*self._planned(request, options.planning_scene_diff)), True
+        motion, start, _ = self._planned(request, options.planning_scene_diff)
+        return self._result(motion, start), True
 
     def _result(self, motion, start):
         self._tell("move_group", motion.text)
@@ -153,9 +156,9 @@ class MoveItServer:
     def _planned_to_move(self, goal):
         """(Plan, MoveGroup.Result) from where the robot is."""
         goal.request.start_state = RobotState(is_diff=True)
-        motion, start = self._planned(goal.request, goal.planning_options.planning_scene_diff)
+        motion, start, robot = self._planned(goal.request, goal.planning_options.planning_scene_diff)
         trajectory = motion.trajectory.joint_trajectory
-        under_way = motion_of(self._scene, trajectory, self._margin())
+        under_way = motion_of(self._scene, robot, trajectory, self._margin())
         return Plan(codes.SUCCESS, motion.text, under_way, trajectory), self._result(motion, start)
 
     def _execute(self, goal):
@@ -181,7 +184,7 @@ class MoveItServer:
         return MoveGroup.Result(error_code=code_message(codes.PREEMPTED, "cancelled"))
 
     def _plan_path(self, request, response):
-        motion, start = self._planned(request.motion_plan_request, PlanningScene())
+        motion, start, _ = self._planned(request.motion_plan_request, PlanningScene())
         answer = response.motion_plan_response
         answer.trajectory_start, answer.trajectory = start, motion.trajectory
         answer.group_name = request.motion_plan_request.group_name
@@ -195,7 +198,7 @@ class MoveItServer:
         return response
 
     def _planned(self, request, diff):
-        """(Motion, RobotState of its start) of a MotionPlanRequest in the scene with a diff."""
+        """(Motion, RobotState of its start, RobotModel) of a MotionPlanRequest in the scene with a diff."""
         values = self._values()
         self._scene.require_robot()
         planning.check_request(request, values)
@@ -211,8 +214,8 @@ class MoveItServer:
             self._paths.publish(
                 DisplayTrajectory(model_id=checker.robot.name, trajectory=[motion.trajectory], trajectory_start=message)
             )
-        self._show(motion.path, reference.objects, motion.trajectory.joint_trajectory)
-        return motion, message
+        self._show(motion.path, checker.robot, reference.objects, motion.trajectory.joint_trajectory)
+        return motion, message, checker.robot
 
     # ---- queries ----
 
@@ -251,7 +254,7 @@ class MoveItServer:
 
     def _apply(self, request, response):
         self._take_scene(request.scene)
-        self._changed("")
+        self._changed("", _is_whole(request.scene))
         response.success = True
         return response
 
@@ -265,7 +268,7 @@ class MoveItServer:
         except Exception as error:  # whatever it is, the next message may be right
             self._changed(f"a message on {name} was refused as a whole: {error_text(error)}")
             return
-        self._changed("")
+        self._changed("", isinstance(message, PlanningScene) and _is_whole(message))
 
     def _take_scene(self, message):
         robot = self._scene.require_robot()
@@ -309,9 +312,9 @@ class MoveItServer:
         if diff is not None:
             state, beside = apply(diff, robot, self._scene.frames, state, beside)
         positions = read_positions(message, robot, state.positions, what)
-        self._scene.place_other_joints(positions, self._values().fixed_joint_tolerance)
-        frames = KnownFrames(self._scene.frames, beside.frames)
-        reference = Reference(self._scene.require_robot(), frames, state.objects, positions)
+        robot = self._scene.robot_among(self._scene.objects, positions)  # of this query alone
+        frames = KnownFrames(self._scene.frames_of(robot), beside.frames)
+        reference = Reference(robot, frames, state.objects, positions)
         return reference.with_objects(read_carried(message, reference)), positions, beside
 
     def _margin(self):
@@ -320,7 +323,9 @@ class MoveItServer:
     def _checker(self, reference, beside) -> CollisionChecker:
         values = self._values()
         margin = answers.margin_of(beside, values.margin)
-        return self._scene.checker_for(reference.objects, values.device, values.motion_check, margin)
+        return self._scene.checker_for(
+            reference.objects, values.device, values.motion_check, margin, reference.positions
+        )
 
     # ---- what is refused ----
 
@@ -341,3 +346,8 @@ class MoveItServer:
 
     def _tell(self, what, text):
         self._logger.info(f"{what}: {text}")
+
+
+def _is_whole(scene):
+    """Does a PlanningScene say all that there is?"""
+    return not scene.is_diff and not is_empty(scene)

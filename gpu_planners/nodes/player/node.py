@@ -34,7 +34,9 @@ class TrajectoryPlayer(BaseNode):
     """The node; options: as rclpy.node.Node takes them. SettingsError for wrong parameters or a wrong URDF file."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__("trajectory_player", PlayerParameters, "robot_description", **options)
+        super().__init__(
+            "trajectory_player", PlayerParameters, "robot_description", "robot_description_file", **options
+        )
         self._player: Player | None = None
         self._others: Joints | None = None  # that are not moved
         self._told: set[tuple[str, str]] = set()  # pairs of shapes that have touched
