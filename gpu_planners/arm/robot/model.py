@@ -48,8 +48,11 @@ class Tree(Protocol):
     moved_links: names of links that joints which are not planned move
     """
 
-    link_shapes: tuple[ConvexShape, ...]
-    moved_links: frozenset[str]
+    @property
+    def link_shapes(self) -> tuple[ConvexShape, ...]: ...
+
+    @property
+    def moved_links(self) -> frozenset[str]: ...
 
     def kinematics(self, fixed: Mapping[str, float]) -> dict[str, Any]:
         """The fields of a RobotModel that depend on {joint: rad or m} of joints that are not planned."""

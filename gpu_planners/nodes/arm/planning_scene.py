@@ -10,6 +10,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from visualization_msgs.msg import Marker, MarkerArray
@@ -52,8 +53,8 @@ class PlanningScene:
         self.objects = SceneObjects()
         self.frames = RobotFrames({}, "", transforms)
         self.warm_planners: set[tuple[str, str]] = set()
-        self._described: RobotModel | None = None  # carries nothing, as it was loaded
-        self._bare: RobotModel | None = None  # carries nothing, its other joints at `_fixed`
+        self._described: Any = None  # a RobotModel that carries nothing, as it was loaded
+        self._bare: Any = None  # one that carries nothing, its other joints at `_fixed`
         self._robots: dict[tuple, RobotModel] = {}  # of queries, by their other joints and what is carried
         self._transforms = transforms
         self._urdf = ""
