@@ -20,7 +20,7 @@ PACKAGE = ROOT.name
 # parts of the package by their paths, the first that fits; the last one is whatever else compiles something
 PRODUCTS = ("arm/planners/prm/dl14", "arm/spaces/planar", "grid/fleet", "grid/papers", "arm", "grid", "")
 FOLDERS = {"nodes", "demo", "cli", "distributed", "datasets", "sim"}  # they compile nothing
-FILES = {"errors.py", "settings.py", "files.py", "share.py"}  # nor these, and compiled code reads nothing of theirs
+FILES = {"arguments.py", "errors.py", "settings.py", "files.py", "share.py"}  # nor do these, and no kernel reads them
 _COMPILES = re.compile(rb"\b(njit|lean_njit|cuda_jit|cuda\.jit|overload|intrinsic)\b")
 _IMPORT = re.compile(rb"^ *from (\.+)([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 

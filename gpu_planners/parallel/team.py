@@ -33,6 +33,7 @@ from ..device import lean_njit, njit
 TURN = -0x80000000  # the bit of a barrier that flips when everybody has arrived
 NEVER = (1 << 63) - 1  # a deadline
 DAY_MS = 86_400_000  # the longest time limit
+HEAR_S = 0.1  # a signal that another thread takes does not wake the one that waits
 SPINS = 2000  # looks at a barrier before the thread lets others run
 
 
@@ -68,25 +69,32 @@ def meet(worker):
     sync_team(worker.barrier, 0, worker.block, worker.blocks)
 
 
-def run_team(members, work):
+def run_team(members, work, stop=None):
     """Call work(member) for each member on a thread of its own, the first one on this thread; work must release the
     GIL.
 
+    stop: for work that may take seconds. This thread then only waits, so that it hears Ctrl-C, and calls stop(), which
+        tells the members to end.
     Raises what a member raised, also Ctrl-C, once no member works any more. All run at once, since they may wait for
     each other.
     """
-    if members == 1:
+    if members == 1 and not stop:
         work(0)
         return
     with _POOL_LOCK:
         futures: list[Future] = []
         try:
-            for member in range(1, members):
+            for member in range(0 if stop else 1, members):
                 futures.append(_pool(members).submit(work, member))
-            work(0)
+            if not stop:
+                work(0)
+            while stop and wait(futures, HEAR_S).not_done:
+                pass
             for future in futures:
                 future.result()
         except BaseException:
+            if stop:
+                stop()
             wait(futures)
             raise
 
@@ -96,7 +104,7 @@ _POOL_LOCK = threading.Lock()
 
 @functools.cache
 def _pool(members):
-    return ThreadPoolExecutor(members - 1, thread_name_prefix="team")
+    return ThreadPoolExecutor(members, thread_name_prefix="team")
 
 
 def lane_count():

@@ -1,9 +1,34 @@
-"""How many threads of Numba's share a piece of work."""
+"""How many threads of Numba's share a piece of work, and how long they work until Python hears Ctrl-C."""
 
 import contextlib
+import time
 from collections.abc import Iterator
+from typing import Any
 
 import numba
+
+LEAST_PART, PART_S = 4096, 0.1
+
+
+def in_parts(*arrays: Any, size: int = LEAST_PART) -> Iterator[tuple]:
+    """Consecutive rows of arrays of one length, about PART_S seconds of the caller's work at a time, the first of
+    `size` rows.
+
+    Compiled code does not hear Ctrl-C: Python raises KeyboardInterrupt between two parts.
+    """
+    rows, first = len(arrays[0]), 0
+    if rows <= size:
+        yield arrays
+        return
+    while first < rows:
+        began = time.perf_counter()
+        yield tuple(array[first : first + size] for array in arrays)
+        first += size
+        took = time.perf_counter() - began
+        if took < PART_S / 2:
+            size *= 2
+        elif took > 2 * PART_S:
+            size = max(size // 2, 1)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ...device import njit, refuse_forked, resolve_device, told_if_slow
 from ...errors import SettingsError
-from ...parallel.threads import one_thread
+from ...parallel.threads import in_parts, one_thread
 from ...settings import Setting
 from ..robot.model import RobotModel
 from ..spaces.configurations import as_bools, check_policy, narrow, narrow_motions, new_array
@@ -203,7 +203,8 @@ class CollisionChecker:
         else:
             verdicts = np.empty(len(narrowed), dtype=np.uint8)
             with one_thread(len(narrowed) < FEW):
-                _configurations_valid(narrowed, _chunks(narrowed), scene, verdicts)
+                for rows, answers in in_parts(narrowed, verdicts):
+                    _configurations_valid(rows, _chunks(rows), scene, answers)
         return as_bools(verdicts, not_finite, self.robot, q=q)
 
     def motions_valid(self, q_from: ArrayLike, q_to: ArrayLike, not_finite: str = "error") -> np.ndarray:
@@ -217,7 +218,8 @@ class CollisionChecker:
             verdicts = self._cuda.motions_valid(*ends, mode, step)
         else:
             verdicts = np.empty(len(ends[0]), dtype=np.uint8)
-            _motions_valid(*ends, _chunks(ends[0]), np.int32(mode), step, scene, verdicts)
+            for qa, qb, answers in in_parts(*ends, verdicts):
+                _motions_valid(qa, qb, _chunks(qa), np.int32(mode), step, scene, answers)
         return as_bools(verdicts, not_finite, self.robot, q_from=q_from, q_to=q_to)
 
     def colliding_pairs(self, q: ArrayLike) -> list[tuple[str, str]]:
@@ -248,7 +250,9 @@ class CollisionChecker:
         check_policy(not_finite)
         narrowed = narrow(q, self.robot, "q")
         verdicts, nearest = np.empty(len(narrowed), dtype=np.uint8), np.empty(len(narrowed), dtype=np.float32)
-        _clearances(narrowed, _chunks(narrowed), self.packed_scene, np.float32(up_to), verdicts, nearest)
+        scene = self.packed_scene
+        for rows, answers, distances in in_parts(narrowed, verdicts, nearest):
+            _clearances(rows, _chunks(rows), scene, np.float32(up_to), answers, distances)
         as_bools(verdicts, not_finite, self.robot, q=q)
         return nearest
 
@@ -257,7 +261,8 @@ class CollisionChecker:
         narrowed, counts = narrow(q, self.robot, "q"), header(scene)
         verdicts = np.empty(len(narrowed), dtype=np.uint8)
         distances = np.empty((len(narrowed), counts.moving * counts.obstacles + counts.pairs), dtype=np.float32)
-        _pair_distances(narrowed, scene, verdicts, distances)
+        for rows, *answers in in_parts(narrowed, verdicts, distances):
+            _pair_distances(rows, scene, *answers)
         as_bools(verdicts, "error", self.robot, q=q)
         return distances
 

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from ...device import njit
 from ...errors import ObstacleError
+from ...parallel.threads import in_parts
 from ...settings import Setting
 from ..geometry.kinds import POLYTOPE, bound_distance
 from ..robot.model import RobotModel
@@ -45,7 +46,9 @@ def near_robot(robot: RobotModel, q: ArrayLike, points: np.ndarray, padding: flo
         raise ObstacleError(f"points must be finite and of shape (N, 3), got {points.shape}")
     near = np.zeros(len(points), bool)
     if len(robot.shapes) and len(points):
-        _mark_near(points, padding, _placed(robot, q), near)
+        shapes = _placed(robot, q)
+        for some, marks in in_parts(points, near):
+            _mark_near(some, padding, shapes, marks)
     return near
 
 

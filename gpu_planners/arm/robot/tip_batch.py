@@ -9,7 +9,7 @@ import numpy as np
 
 from ...device import lean_njit, njit
 from ...parallel.team import NEVER, borrowed, late
-from ...parallel.threads import one_thread
+from ...parallel.threads import in_parts, one_thread
 from .chain import Chain, frame_count, joint_count
 from .tip_search import SearchScratch, Wanted, search, settle, start_at
 
@@ -62,12 +62,14 @@ def run_on_cpu(chain: Chain, wanted: Wanted, searches: Searches, count: int, dea
 
     deadline: of time.monotonic_ns
     """
-    rows = len(searches.poses) * count
-    ends = Ends(np.empty(rows, np.uint8), np.empty((rows, searches.firsts.shape[1])), np.empty((rows, 2)))
-    with one_thread(rows < FEW):
-        pieces = min(rows, PIECES * numba.get_num_threads())
-        _run_all(chain, wanted, searches, np.int64(deadline), pieces, ends)
-    return ends
+    rows = len(searches.poses), count
+    ends = Ends(np.empty(rows, np.uint8), np.empty((*rows, searches.firsts.shape[1])), np.empty((*rows, 2)))
+    with one_thread(ends.found.size < FEW):
+        for poses, *arrays in in_parts(searches.poses, *ends):
+            part = Ends(*(array.reshape(-1, *array.shape[2:]) for array in arrays))
+            pieces = min(len(part.found), PIECES * numba.get_num_threads())
+            _run_all(chain, wanted, searches._replace(poses=poses), np.int64(deadline), pieces, part)
+    return Ends(*(array.reshape(-1, *array.shape[2:]) for array in ends))
 
 
 @functools.cache

@@ -13,11 +13,13 @@ from numba import cuda
 
 from ...device import cuda_jit
 from ...parallel.team_cuda import WARP
+from ...parallel.threads import in_parts
 from .interface import Space, motion_verdict
 
 THREADS = 128  # of a block
 WARPS = THREADS // WARP
 REGISTERS = 128  # a lane's at most, so that 16 warps fit on a multiprocessor
+MANY = 1 << 19  # rows of one launch, at first
 _makers: dict[int, Callable] = {}
 
 
@@ -66,9 +68,11 @@ class CudaBatches:
         with cuda.gpus[self.index]:
             on_device = [self._upload(f"in{k}", q) for k, q in enumerate(inputs)]
             answer, host_answer = self._buffer("out", n, (), np.uint8)
-            kernel[(n + per_block - 1) // per_block, THREADS, self.stream](
-                *on_device, *scalars, *self.scene, answer[:n]
-            )
+            for *rows, answers in in_parts(*on_device, answer[:n], size=MANY):
+                blocks = (len(answers) + per_block - 1) // per_block
+                kernel[blocks, THREADS, self.stream](*rows, *scalars, *self.scene, answers)
+                if n > MANY:
+                    self.stream.synchronize()
             answer[:n].copy_to_host(host_answer[:n], self.stream)
             self.stream.synchronize()
             return host_answer[:n].copy()

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...device import njit, refuse_forked, resolve_device, told_if_slow
+from ...parallel.threads import in_parts
 from .configurations import as_bools, check_policy, narrow_motions
 from .interface import SceneParts, Space, motion_verdict
 
@@ -109,7 +110,8 @@ class PlaneChecker:
             return as_bools(self._cuda.motions_valid(q_from, q_to, mode, step), not_finite, self.robot, **given)
         verdicts = np.empty(len(q_from), dtype=np.uint8)
         check, parts = (_check_few, 1) if len(verdicts) <= FEW else (_check_many, 8 * numba.get_num_threads())
-        check(q_from, q_to, parts, np.int32(mode), np.float32(step), self.packed_scene, self._scratch, verdicts)
+        for qa, qb, answers in in_parts(q_from, q_to, verdicts):
+            check(qa, qb, parts, np.int32(mode), np.float32(step), self.packed_scene, self._scratch, answers)
         return as_bools(verdicts, not_finite, self.robot, **given)
 
 

@@ -6,19 +6,21 @@ from dataclasses import replace
 import numpy as np
 
 from ...parallel.team import Worker, run_team
+from ...parallel.threads import in_parts
 from ..maps.grid_map import GridMap
 from ..paths import check_words, first_words
 from .bits import BitField, bit_operations, new_wave
 from .descent import Agents, Directions, Packed, Walks, walk_functions
-from .fronts import Fronts, costs_vary, has_numbers
+from .fronts import Fronts, costs_vary, has_numbers, is_long
 from .ordered import Order, ordered_rounds
 from .queues import new_queue, queue_operations
 from .request import ALL_DIRECTIONS, GOAL_BLOCK, GOAL_TILE, GOAL_USED, NO_DIRECTIONS, Request
-from .rounds import MEMORY, Work, field_functions
+from .rounds import MEMORY, STOP, Work, field_functions
 from .shape import BITS, VALUES, FieldShape
 from .values import INFINITE, ValueField
 
 SHARED_TILES = 1 << 26  # on larger maps each agent walks for itself: a word for each tile would be too much
+MANY_AGENTS = 1 << 14  # that walk until Ctrl-C is heard
 SHARING_AGENTS = 256  # fewer agents hardly meet
 FEW_REPAIRED = 16  # changed blocks of all fields: one thread repairs so few before several have met a few dozen times
 NO_CODES = np.zeros((0, 0), np.uint32)
@@ -153,7 +155,15 @@ class CpuFields:
             scratch = self._scratch[member]
             self._update(numbers, thread_work(self.shape, self._map, self._arrays, self._least, scratch, worker))
 
-        run_team(members, work)
+        def stop():
+            self._memory[STOP] = 1
+
+        try:
+            run_team(members, work, stop if is_long(used * self.shape.blocks.rows * self.shape.blocks.cols) else None)
+        finally:
+            if self._memory[STOP]:
+                self._memory[STOP] = 0
+                self._least[:] = INFINITE
 
     def wait(self):
         """Wait until fields are there."""
@@ -187,17 +197,18 @@ def follow(
     n, blocks = len(starts), shape.blocks
     count_steps, write_steps = walk_functions(blocks.size)
     walks = Walks(*(np.empty(n, np.int32) for _ in range(3)))
-    cuts = np.linspace(0, n, members + 1).astype(int).tolist()
-    shares = [Agents(cuts[member], cuts[member + 1], starts, slots) for member in range(members)]
     sharing = n >= SHARING_AGENTS and blocks.rows * blocks.cols <= SHARED_TILES
+    known = [np.zeros((blocks.rows, blocks.cols) if sharing else (0, 0), np.int64) for _ in range(members)]
 
-    def count(member):
-        known = np.zeros((blocks.rows, blocks.cols) if sharing else (0, 0), np.int64)
-        count_steps(shares[member], directions, known, walks)
-
-    run_team(members, count)
+    parts: list[list[Agents]] = []  # an agent joins one of its own thread, or of a part before
+    for (some,) in in_parts(range(n), size=MANY_AGENTS):
+        cuts = (some.start + np.linspace(0, len(some), members + 1).astype(int)).tolist()
+        shares = [Agents(cuts[member], cuts[member + 1], starts, slots) for member in range(members)]
+        run_team(members, lambda member, shares=shares: count_steps(shares[member], directions, known[member], walks))
+        parts.append(shares)
     first, total = first_words(np.maximum(walks.length, 0), bits)
     check_words(total)
     packed = Packed(first, bits, np.zeros(total, np.uint32))
-    run_team(members, lambda member: write_steps(shares[member], directions, walks, packed))
+    for shares in parts:
+        run_team(members, lambda member, shares=shares: write_steps(shares[member], directions, walks, packed))
     return walks.length, first, packed.words

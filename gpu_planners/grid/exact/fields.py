@@ -15,6 +15,7 @@ import numpy as np
 from numba import prange
 
 from ...device import njit
+from ...parallel.threads import in_parts
 from ..maps.grid_map import GridMap
 from ..paths import NO_PATH, SOLVED, TIMED_OUT, PathSet, check_words, step_bits, with_threads
 from .bits import UNREACHED, flood_function, new_wave
@@ -229,7 +230,9 @@ def distances(blocks, field, goal):
     """Distances of all tiles (rows, cols) int32 from those of the border tiles. goal: a row of `Request.goals`"""
     size = blocks.size
     out = np.full((blocks.count, size * size), UNREACHED, np.int32)
-    _expand_function(size)(blocks.inner(), goal, field, new_wave(size), out)
+    expand, wave = _expand_function(size), new_wave(size)
+    for (inner,) in in_parts(blocks.inner()):
+        expand(inner, goal, field, wave, out)
     out = out.reshape(blocks.height, blocks.width, size, size).transpose(0, 2, 1, 3)
     out = out.reshape(blocks.height * size, blocks.width * size)
     return out[size : size + blocks.rows, size : size + blocks.cols]

@@ -34,7 +34,8 @@ MOST_FOUND = 4 * CHUNK  # tiles that a chunk may find open
 OPEN, EDGE_BIT, CORNER_BIT, CORNERS = 15, 12, 8, 0xF00  # in `Front.tiles`, over 8 bits of cost
 OFFSET, CORNER = 32, 54  # in an offer: where its value inside the bucket begins, and which corners may be cut
 SPARE, BUCKET, WAITING, SETTLED, FULL, STALLED = 0, 1, 2, 4, 6, 8  # in `Front.notes`; from WAITING on by the parity
-NOTES = 10
+STOPPED = 10  # in all notes: the threads shall end (Ctrl-C)
+NOTES = 11
 FEW = 64  # tiles settled in a bucket that are not worth meeting for
 STALL_NS, MOST_STALLS = 200_000, 3  # meetings that took so long mean that threads wait for the processor
 
@@ -115,7 +116,7 @@ def _prepare(front, worker):
 @_inlined
 def _empty_lists(me, front):
     """All lists get a chunk each, and the others are free."""
-    front.notes[me, :] = 0
+    front.notes[me, :STOPPED] = 0
     buckets = front.mask + 1
     for kind in range(LISTS):
         for bucket in range(buckets):
@@ -330,7 +331,7 @@ def front_function(connectivity):
         if not full:
             settle(bucket, reached, me, front)
             waiting += np.int64(reached) * (1 if connectivity == 4 else 2)
-        notes[me, FULL + parity] = np.int64(full)
+        notes[me, FULL + parity] = np.int64(full) | notes[me, STOPPED]
         notes[me, WAITING + parity] = waiting
         notes[me, SETTLED + parity] = np.int64(reached)
 

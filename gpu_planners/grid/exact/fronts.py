@@ -1,16 +1,17 @@
 """Fields from nothing on the CPU's threads: each thread makes fields by itself, or all make one together (`front`)."""
 
 import math
-import threading
+from functools import partial
 
 import numpy as np
 
 from ...parallel.team import Worker, run_team
-from .front import CHUNK, LISTS, MOST_FOUND, NOTES, Front, front_function
+from .front import CHUNK, LISTS, MOST_FOUND, NOTES, STOPPED, Front, front_function
 from .request import GOAL_BLOCK, GOAL_TILE
 from .shape import FieldShape
 from .values import DIAGONAL_8, unit_of
 
+LONG = 1 << 21  # tiles of fields: with more, they may take seconds
 STRIPE_ROWS = 64
 LEAST_TOGETHER = 100  # tiles in a bucket, about: with fewer, threads would meet too often
 LEAST_ROOM = 1 << 16
@@ -61,22 +62,18 @@ class Fronts:
         together = members > 1 and self._tiles_in_a_bucket(cost) >= LEAST_TOGETHER
         alone = len(slots) // members * members if together else len(slots)
         failed: list[int] = []
-        stop = threading.Event()
+        self._notes[:, STOPPED] = 0
+        stop = partial(self._notes[:, STOPPED].fill, 1) if is_long(cost.size * len(slots)) else None
 
         def work_alone(member):
-            try:
-                for slot in slots[member:alone:members]:
-                    if stop.is_set():
-                        return
+            for slot in slots[member:alone:members]:
+                if not self._notes[member, STOPPED]:
                     front = self._front(cost, values[slot], mask, slice(member, member + 1))
                     if not self._search(self._tile(goals[slot]), front, self._worker(0, 1)):
                         failed.append(slot)
-            except BaseException:  # Ctrl-C, for one
-                stop.set()
-                raise
 
         if alone:
-            run_team(min(alone, members), work_alone)
+            run_team(min(alone, members), work_alone, stop)
         for slot in slots[alone:]:
             front = self._front(cost, values[slot], mask, slice(0, members))
 
@@ -85,7 +82,7 @@ class Fronts:
                 if member == 0 and not there:
                     failed.append(slot)
 
-            run_team(members, work)
+            run_team(members, work, stop)
         return failed
 
     def _worker(self, member, members):
@@ -110,6 +107,11 @@ class Fronts:
         some = _some(cost)
         free = np.count_nonzero(some)
         return math.sqrt(free / some.size * cost.size) / (some.sum(dtype=np.int64) / free) if free else 0.0
+
+
+def is_long(tiles: int) -> bool:
+    """May fields of so many tiles take so long that Ctrl-C must stop them?"""
+    return tiles > LONG
 
 
 def has_numbers(shape: FieldShape) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...device import lean_njit
 from ...parallel.team import add, meet
-from .rounds import CLAIMED, COUNTS, around, call, enlist, inner, is_first, listed, visit_item
+from .rounds import CLAIMED, COUNTS, around, call, enlist, inner, is_first, listed, stopped, visit_item
 from .values import INFINITE
 
 
@@ -62,7 +62,7 @@ def ordered_rounds(work_on):
                 return k
             last = horizon(k, n, work)
             w = np.int64(add(worker.memory, CLAIMED + k % 2, 1))
-            while w < n:
+            while w < n and not stopped(worker):
                 item = listed(queue, k, w)
                 if work.order.least[item] <= last:
                     work.order.least[item] = INFINITE

@@ -47,7 +47,8 @@ from .shape import VALUES
 STAMP, STATE, LISTS, TOUCHED = 0, 1, 2, 4  # rows of the queue
 COUNTS, ROUND, TOUCHED_COUNT, EPOCH = 1, 4, 5, 6  # in the team's memory; COUNTS: lengths of three rounds' lists
 CLAIMED = 7  # how many items of a round threads have taken, of even and of odd rounds: see `ordered`
-MEMORY = 9  # its size
+STOP = 9  # not 0: the CPU's threads shall end (Ctrl-C); the fields are not made then
+MEMORY = 10  # its size
 MOST_COUNTED = 1 << 29  # rounds, epochs: then both begin anew. Four times as many fit, for the rounds of one request
 
 
@@ -74,6 +75,12 @@ class Work(NamedTuple):
 def is_first(worker):
     """Is this the first lane of the first worker?"""
     return worker.number == 0 and worker.lane == 0
+
+
+@lean_njit
+def stopped(worker):
+    """Shall the team end? On CUDA nobody stops it."""
+    return lane_count() == 1 and worker.memory[STOP] != 0
 
 
 @lean_njit
@@ -256,7 +263,7 @@ def field_functions(layout, operations, make_rounds=None):
             n = worker.memory[COUNTS + k % 3]
             if n == 0:
                 return k
-            while w < n:
+            while w < n and not stopped(worker):
                 visit = visit_item(item, work.field, work.goals)
                 answer = work_on(visit, withdrawing, epoch, work)
                 call(item, inner(visit.block, answer, work.field), k + 1, work)
@@ -284,7 +291,7 @@ def field_functions(layout, operations, make_rounds=None):
         """Write the directions of every block of a field, or of those that `is_dirty`."""
         field, worker = work.field, work.worker
         for block in range(worker.number, field.blocks, worker.count):
-            if on_map(block, field):
+            if on_map(block, field) and not stopped(worker):
                 item = slot * field.blocks + block
                 if every or is_dirty(item, epoch, work):
                     direct(visit_of(item, slot, block, work.goals), field, work.scratch, worker.lane)

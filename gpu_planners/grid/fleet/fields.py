@@ -13,7 +13,7 @@ from numba import prange
 
 from ...device import lean_njit, njit
 from ...errors import SettingsError
-from ...parallel.threads import one_thread
+from ...parallel.threads import in_parts, one_thread
 
 HALF, WRAP = 128, 255
 MOST_DIFFERENCE = 127  # of states that an action joins
@@ -156,7 +156,8 @@ class FieldStore:
 def plan_fields(goals, slots, values, lanes):
     """Plan fields of goals (K,) into the rows `slots` (K,) of values (slots, states) uint8, on all threads."""
     with one_thread(len(goals) * values.shape[1] < SHARED_STATES):
-        _plan_fields(goals, slots, values, lanes, min(numba.get_num_threads(), len(goals)))
+        for some, places in in_parts(goals, slots, size=numba.get_num_threads()):
+            _plan_fields(some, places, values, lanes, min(numba.get_num_threads(), len(some)))
 
 
 @njit(parallel=True)

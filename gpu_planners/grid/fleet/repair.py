@@ -13,7 +13,7 @@ import numpy as np
 from numba import prange
 
 from ...device import njit
-from ...parallel.threads import one_thread
+from ...parallel.threads import in_parts, one_thread
 from .fields import SHARED_STATES, UNREACHED, WRAP, Lanes, ahead, cost_to_go, difference
 
 KNOWN, WITHDRAWN = 1, 2  # what is known of a state: its old cost; that its old cost does not hold
@@ -45,7 +45,8 @@ class _Scratch(NamedTuple):
 def repair_fields(goals: np.ndarray, slots: np.ndarray, values: np.ndarray, lanes: Lanes, change: Change):
     """Repair the fields of goals (K,) in rows `slots` (K,) of values; lanes: the map before"""
     with one_thread(len(goals) * len(change.before) < SHARED_STATES):
-        _repair_fields(goals, slots, values, lanes, change, min(numba.get_num_threads(), len(goals)))
+        for some, places in in_parts(goals, slots, size=numba.get_num_threads()):
+            _repair_fields(some, places, values, lanes, change, min(numba.get_num_threads(), len(some)))
 
 
 @njit(parallel=True)

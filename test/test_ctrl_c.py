@@ -1,0 +1,85 @@
+"""Calls of many rows stop soon after Ctrl-C, though compiled code does not hear it."""
+
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from robots_at_hand import READY, panda
+
+from gpu_planners.arm import CollisionChecker, CollisionWorld
+from gpu_planners.arm.collision.near_robot import near_robot
+from gpu_planners.grid import BlockPlanner, GridMap
+
+T_ROOT_BOX = np.eye(4) + 0.6 * np.eye(4, k=3)
+WHOLE_S = 20.0  # what a call of many rows would take
+
+
+@pytest.fixture(scope="module")
+def checker():
+    world = CollisionWorld()
+    world.add_box("box", (0.3, 0.3, 0.3), T_ROOT_BOX)
+    return CollisionChecker(panda(), world, device="cpu")
+
+
+def poses(checker, q):
+    return checker.robot.link_poses(q)[checker.robot.tip_link]
+
+
+CALLS = {
+    "configurations_valid": lambda checker, q: checker.configurations_valid(q),
+    "motions_valid": lambda checker, q: checker.motions_valid(q, q[::-1]),
+    "clearances": lambda checker, q: checker.clearances(q),
+    "shape_pair_collisions": lambda checker, q: checker.shape_pair_collisions(q),
+    "inverse_kinematics": lambda checker, q: checker.robot.inverse_kinematics(poses(checker, q)),
+    "near_robot": lambda checker, q: near_robot(checker.robot, READY, q[:, :3]),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_of_many_rows_stops_soon(checker, name):
+    call, rows = CALLS[name], 200
+    rng = np.random.default_rng(0)
+    while True:  # how many rows take a tenth of a second; the first call compiles
+        q = rng.uniform(checker.robot.lower, checker.robot.upper, (rows, checker.robot.dof))
+        call(checker, q)
+        took = seconds(lambda q=q: call(checker, q))
+        if took > 0.1:
+            break
+        rows *= 2
+    stops_soon(lambda q=np.tile(q, (int(WHOLE_S / took), 1)): call(checker, q), WHOLE_S)
+
+
+@pytest.mark.parametrize(("high", "connectivity", "goals"), [(1, 4, 200), (1, 8, 16), (255, 8, 16)])
+def test_fields_stop_soon_and_are_right_afterwards(high, connectivity, goals):
+    """By bits, by rounds of values, and by one queue."""
+    costs = np.random.default_rng(0).integers(1, high + 1, (1600, 1600)).astype(np.uint8)
+    wanted = np.stack([np.arange(goals), np.arange(goals)[::-1]], axis=1)
+    planner, other = (BlockPlanner(GridMap(costs, connectivity), device="cpu") for _ in range(2))
+    planner.prepare(wanted[-1:])
+    one = seconds(lambda: other.prepare(wanted[:1]))
+    stops_soon(lambda: planner.prepare(wanted), goals * max(one, seconds(lambda: other.prepare(wanted[1:2]))))
+    for goal in wanted[[0, -1]]:
+        assert np.array_equal(planner.field(goal), other.field(goal))
+
+
+def stops_soon(work, whole_s):
+    """Does work that would take so long hear Ctrl-C long before it is done?"""
+    timer = threading.Timer(whole_s / 20, lambda: signal.raise_signal(signal.SIGINT))
+    others = signal.signal(signal.SIGINT, signal.default_int_handler)  # rclpy's, where a test before this one used it
+    began = time.perf_counter()
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            work()
+        assert time.perf_counter() - began < whole_s / 2
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, others or signal.default_int_handler)
+
+
+def seconds(work):
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
