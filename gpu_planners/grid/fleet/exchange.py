@@ -8,16 +8,18 @@ longer and closer to an end, so all agents arrive wherever each can reach its fi
 import numpy as np
 
 from ...device import lean_njit, njit
+from ...parallel.team import clock_ns
 
 NOBODY = -1
 
 
 @njit
-def assign(start, targets, near):
-    """Give every agent the nearest tile that is left.
+def assign(start, targets, near, part, deadline):
+    """Give every agent the nearest tile that is left; after the deadline, of clock_ns(), any that it can reach.
 
-    start: (N,) int32 tiles; targets: (M,) int32 tiles; near: (T + 1, 4) int32
-    -> (N,) int32 tiles, -1 where none is left that the agent can reach; (N,) int32 steps to the nearest of all targets
+    start: (N,) int32 tiles; targets: (M,) int32 tiles; near: (T + 1, 4) int32; part: (T + 1,) int32 connected parts
+    -> (N,) int32 tiles, -1 where none is left that the agent can reach; (N,) int32 steps to the nearest of all targets,
+    0 after the deadline
     """
     count = len(near) - 1
     free, is_target = np.zeros(count, np.uint8), np.zeros(count, np.uint8)
@@ -25,7 +27,16 @@ def assign(start, targets, near):
         free[target] = is_target[target] = 1
     given, nearest = np.full(len(start), -1, np.int32), np.zeros(len(start), np.int32)
     seen, queue, steps = np.full(count, -1, np.int32), np.empty(count, np.int32), np.zeros(count, np.int32)
+    late = np.zeros(part.max() + 1, np.int64)  # of each part, targets that need not be looked at again
     for a in range(len(start)):
+        if clock_ns() > deadline:
+            at = late[part[start[a]]]
+            while at < len(targets) and not (free[targets[at]] and part[targets[at]] == part[start[a]]):
+                at += 1
+            late[part[start[a]]] = at
+            if at < len(targets):
+                given[a], free[targets[at]] = targets[at], 0
+            continue
         queue[0], seen[start[a]], steps[start[a]] = start[a], a, 0
         done, waiting, first = 0, 1, True
         while done < waiting:
@@ -60,8 +71,8 @@ def _next(agent, at, field, nearer, near, now):
 
 
 @njit
-def walk(start, goal, field, nearer, near, most):
-    """Let agents walk to their tiles and exchange these.
+def walk(start, goal, field, nearer, near, most, deadline):
+    """Let agents walk to their tiles and exchange these, until the deadline, of clock_ns().
 
     start: (N,) int32; goal, field: (N,) int32, changed: tiles, and rows of nearer (K, T + 1) uint8 (ways.py); an agent
     without a goal (-1) stands until another one gives it its own
@@ -77,7 +88,7 @@ def walk(start, goal, field, nearer, near, most):
         waiting = 0
         for a in range(agents):
             waiting += goal[a] >= 0 and at[a] != goal[a]
-        if waiting == 0:
+        if waiting == 0 or clock_ns() > deadline:
             return tiles[: step + 1].copy()
         for a in range(agents):
             _act(a, at, goal, field, nearer, near, now)

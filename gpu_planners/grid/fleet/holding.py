@@ -10,15 +10,17 @@ from dataclasses import replace
 
 import numpy as np
 
+from .clock import late
 from .guidance import Guidance
 from .plan import PARTLY, STUCK, FleetPlan, FleetStatus
+from .search import OUT_OF_TIME
 
 PATIENCE = 300  # steps without another agent at its goal, beyond the longest way, after which it ends
 
 
-def step_and_stay(fleet, instance, faces, speeds, until, began):
+def step_and_stay(fleet, instance, faces, speeds, deadline, began):
     """Plan by the rules of a fleet. instance: Instance; faces: (N,) int32; speeds: (N, 2) int32 -> FleetPlan"""
-    walked, headings, least, message = walk(fleet, instance, faces, speeds, until)
+    walked, headings, least, message = walk(fleet, instance, faces, speeds, deadline)
     has_goal, steps = instance.goal >= 0, len(walked) - 1
     ends = np.full((len(has_goal), 2), -1, np.int32)
     ends[has_goal] = instance.place[instance.goal[has_goal]]
@@ -33,7 +35,7 @@ def step_and_stay(fleet, instance, faces, speeds, until, began):
     return FleetPlan(status, walked, headings, ends, costs, least, taken, taken, message)
 
 
-def walk(fleet, instance, faces, speeds, until):
+def walk(fleet, instance, faces, speeds, deadline):
     """Step until all agents are at their goals, or no more of them get there, or the time is over.
 
     -> (steps + 1, N, 2) int32 [row, col], -1 where an agent is not on the map; (steps + 1, N) int32 headings
@@ -50,15 +52,16 @@ def walk(fleet, instance, faces, speeds, until):
     walked, turned = [own.positions], [own.headings]
     ticks = speeds[some, 0]
     quickest = speeds[some].min(axis=1) if fleet.motion.headings > 1 else ticks
-    actions = np.where(wanted, own.steps_to_go(goals), 0)
+    in_time = own.plan_fields(goals, deadline)
+    actions = np.where(wanted, own.steps_to_go(goals) if in_time else np.abs(goals - own.positions).sum(axis=1), 0)
     least = np.maximum(actions * quickest - (ticks - 1), actions)  # an agent counts where it moves to
     most, last = -1, 0
     message = "solved"
     while not (there := (walked[-1] == goals).all(axis=1))[wanted].all():
         if there.sum() > most:
             most, last = int(there.sum()), len(walked)
-        if time.perf_counter() > until:
-            message = "the time limit was reached before every agent could reach its goal"
+        if not in_time or late(deadline):
+            message = OUT_OF_TIME
             break
         if len(walked) - last > PATIENCE + least.max(initial=0):
             message = STUCK

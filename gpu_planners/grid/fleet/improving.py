@@ -4,7 +4,9 @@ import time
 
 import numpy as np
 
+from ...parallel.team import NEVER
 from . import lacam, refine, retime
+from .clock import fits, late, part_of
 from .plan import PARTLY, FleetPlan, FleetStatus
 
 REPLANS = 16  # between two looks at the clock
@@ -47,8 +49,8 @@ class Moving:
     tiles, headings: (steps + 1, N) int32
     """
 
-    def __init__(self, instance, tiles, headings, model, least=None):
-        """least: (N,) int32 steps that agents take alone; None: not known yet"""
+    def __init__(self, instance, tiles, headings, model, least=None, deadline=NEVER):
+        """least: (N,) int32 steps that agents take alone; None: not known yet, to be found until the deadline"""
         self.instance, n = instance, len(instance.start)
         steps = len(tiles) - 1
         away = tiles != instance.goal
@@ -70,20 +72,19 @@ class Moving:
             longest = int((3 if model.turning else 1) * instance.alone.max(initial=0) + 2)
             states, lonely = refine.new_states(longest), np.zeros((1, longest + 1), np.int32)
             with_goal = np.flatnonzero(instance.goal >= 0)
-            refine.ways_alone(with_goal, longest, self.traffic._replace(who=lonely), instance.ground, states)
+            refine.ways_alone(with_goal, longest, self.traffic._replace(who=lonely), instance.ground, states, deadline)
 
     def loss(self):
         """Steps that all agents take more than they would alone."""
         some = self.instance.goal >= 0
         return int((self.traffic.cost - self.traffic.least)[some].sum(dtype=np.int64))
 
-    def improve(self, until, seed, memory_limit_bytes):
+    def improve(self, deadline, seed, memory_limit_bytes):
         """Make the plan better until the time is over, or nothing more is gained for long."""
         traffic, ground = self.traffic, self.instance.ground
         steps, n = traffic.tile.shape[1] - 1, len(traffic.cost)
-        if n == 0 or 4 * len(ground.ways) * (steps + 1) > memory_limit_bytes:
-            return
-        if time.perf_counter() > until:
+        size = 4 * len(ground.ways) * (steps + 1)
+        if n == 0 or size > memory_limit_bytes or not fits(part_of(deadline, 0.5), size):  # a nanosecond a byte
             return
         traffic = self.traffic = traffic._replace(who=np.full((len(ground.ways), steps + 1), -1, np.int32))
         refine.enter_all(traffic)
@@ -96,14 +97,14 @@ class Moving:
                 states.many[1] = refine.MOST_STATES
             order, gained = rng.permutation(n).astype(np.int32), 0
             for begin in range(0, n, REPLANS):
-                gained += refine.each_alone(order, begin, min(begin + REPLANS, n), traffic, ground, states)
-                if time.perf_counter() > until:
+                gained += refine.each_alone(order, begin, min(begin + REPLANS, n), traffic, ground, states, deadline)
+                if late(deadline):
                     return
         idle, most = 0, min(GROUP, n)
         while idle < PATIENCE and n > 1 and (traffic.cost > traffic.least).any():
-            gained = refine.groups(REPLANS, most, traffic, ground, states, group, count)
+            gained = refine.groups(REPLANS, most, traffic, ground, states, group, count, deadline)
             idle = 0 if gained else idle + REPLANS
-            if time.perf_counter() > until:
+            if late(deadline):
                 return
 
     def plan(self, began, first_s, message):

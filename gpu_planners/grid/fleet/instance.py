@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...parallel.team import NEVER
 from .plan import FleetStatus
-from .ways import NO_PATH, ground_of, plan_ways
+from .ways import NO_PATH, Ground, plan_ways
 
 
 class Model(NamedTuple):
@@ -23,10 +24,17 @@ class Instance:
     nearer, alone: of ways.plan_ways, for agents with goals; field: (N,) int32 rows of nearer or -1
     """
 
-    def __init__(self, free: np.ndarray, places: np.ndarray, ends: np.ndarray, near: int = 0, shared: bool = False):
-        """free: (rows, cols) bool; places, ends: (N, 2) float64 starts and goals; near: so far apart two agents are too
-        near; shared: may agents have the same goal?"""
-        self.ground, self.number, self.place = ground_of(free)
+    def __init__(
+        self,
+        tiles: tuple[Ground, np.ndarray, np.ndarray],
+        places: np.ndarray,
+        ends: np.ndarray,
+        near: int = 0,
+        shared: bool = False,
+    ):
+        """tiles: of ways.ground_of; places, ends: (N, 2) float64 starts and goals; near: so far apart two agents are
+        too near; shared: may agents have the same goal?"""
+        self.ground, self.number, self.place = tiles
         self.status = np.zeros(len(places), np.uint8)
         self.start = self._tiles(places, "START", np.ones(len(places), bool))
         self._first_only(self.start, FleetStatus.SAME_START, near)
@@ -50,19 +58,21 @@ class Instance:
     def _first_only(self, tiles, why, near):
         """Of agents whose tiles are not farther apart than `near` in rows and in columns, the first one keeps its
         tile."""
-        kept: set[tuple[int, int]] = set()
-        span = range(-near, near + 1)
+        kept = np.zeros(np.add(self.number.shape, 2 * near), bool)
         for agent in np.flatnonzero(tiles >= 0).tolist():
             row, col = self.place[tiles[agent]].tolist()
-            if any((row + r, col + c) in kept for r in span for c in span):
+            if kept[row : row + 2 * near + 1, col : col + 2 * near + 1].any():
                 self.status[agent], tiles[agent] = why, -1
             else:
-                kept.add((row, col))
+                kept[row + near, col + near] = True
 
-    def plan_ways(self):
+    def plan_ways(self, deadline=NEVER):
+        """Plan what the class's text says; after the deadline `nearer` is not complete, and `alone` without detours."""
         some = np.flatnonzero(self.goal >= 0)
         self.field = np.full(len(self.goal), -1, np.int32)
         self.field[some] = np.arange(len(some))
-        self.nearer, alone = plan_ways(self.goal[some], self.start[some], self.ground)
+        self.nearer, alone, done = plan_ways(self.goal[some], self.start[some], self.ground, deadline)
         self.alone = np.zeros(len(self.goal), np.int32)
+        if not done:
+            alone = np.abs(self.place[self.goal[some]] - self.place[self.start[some]]).sum(axis=1)
         self.alone[some] = np.where(alone == NO_PATH, 0, alone)

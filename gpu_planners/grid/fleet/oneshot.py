@@ -13,20 +13,23 @@ import numpy as np
 
 from ...device import told_if_slow
 from ...errors import GridMapError, SettingsError
+from ...parallel.team import NEVER
 from ..checks import array_of, number, whole
 from ..maps.grid_map import GridMap
 from . import lacam
 from .arguments import checked_flag, checked_headings, checked_places
+from .clock import deadline_after, late, part_of
 from .gathering import assigned, exchanged, into_sink
 from .holding import step_and_stay, walk
 from .improving import Moving, timed
 from .instance import Instance, Model
-from .layout import footprint_free
 from .plan import FleetPlan
 from .search import first_plan, new_tree, spread_out
 from .speeds import checked_speeds
+from .ways import ground_of
 
 STEPS_SHARE, SPREAD_SHARE, AGAIN_SHARE = 0.5, 0.3, 0.5  # of the time that is left when another search begins
+FIRST_SHARE = 0.9  # and for the first one; the rest is for making a plan of what it found
 CROWDED = 1.0  # steps lost for each that all would take alone: the fleet's own steps are tried too
 MOST_ATTEMPTS, SMALL = 6, 1 << 20  # searches beyond the second one; agents times steps that one more is worth
 
@@ -42,7 +45,7 @@ def solve_for(fleet, starts, goals, time_limit_s, seed, headings, assign, speeds
     places, ends = checked_places(starts, "starts"), checked_places([goals] if one_sink else goals, "goals")
     faces = checked_headings(headings, len(places), fleet.motion.headings)
     ticks = checked_speeds(speeds, len(places), fleet.motion, s)
-    free, near = footprint_free(fleet.grid.costs > 0, s.size), s.size - 1 + s.safety_distance
+    near = s.size - 1 + s.safety_distance
     plain = near == 0 and ticks.max(initial=1) == 1
     if not plain and (one_sink or assign):
         raise SettingsError(
@@ -53,42 +56,43 @@ def solve_for(fleet, starts, goals, time_limit_s, seed, headings, assign, speeds
     if not (one_sink or assign) and len(places) != len(ends):
         raise GridMapError(f"goals has {len(ends)} rows; allowed: {len(places)}, one for each start")
     _warm(plain, fleet)
-    began = time.perf_counter()
-    until = began + most_s
+    tiles = fleet.ground()
+    began, deadline = time.perf_counter(), deadline_after(most_s)
     if one_sink:
-        return into_sink(Instance(free, places, np.repeat(ends, len(places), axis=0), shared=True), faces, model, began)
-    instance = assigned(free, places, ends) if assign else Instance(free, places, ends, near)
+        instance = Instance(tiles, places, np.repeat(ends, len(places), axis=0), shared=True)
+        return into_sink(instance, faces, model, began, deadline)
+    instance = assigned(tiles, places, ends, deadline) if assign else Instance(tiles, places, ends, near)
     if not plain:
-        return step_and_stay(fleet, instance, faces, ticks, until, began)
-    return _solve_plain(fleet, instance, faces, model, began, until, seed, assign)
+        return step_and_stay(fleet, instance, faces, ticks, deadline, began)
+    return _solve_plain(fleet, instance, faces, model, began, deadline, seed, assign)
 
 
-def _solve_plain(fleet, instance, faces, model, began, until, seed, assign):
+def _solve_plain(fleet, instance, faces, model, began, deadline, seed, assign):
     """Plan for agents of one tile and one tick. assign: may they exchange goals?"""
     memory, goals = fleet.settings.memory_limit_bytes, int((instance.goal >= 0).sum())
     needed = goals * len(instance.ground.ways)
     if needed > memory:
         raise SettingsError(f"the fields of {goals} goals take {needed} bytes; allowed by memory_limit_bytes: {memory}")
-    instance.plan_ways()
+    instance.plan_ways(deadline)
     if assign:
-        tiles, message = exchanged(instance, memory)
+        tiles, message = exchanged(instance, memory, part_of(deadline, FIRST_SHARE))
     else:
-        tiles, message = first_plan(instance, model, until, seed, memory)
+        tiles, message = first_plan(instance, model, part_of(deadline, FIRST_SHARE), seed, memory)
     tiles, facing = timed(instance, tiles, faces, model)
-    moving = Moving(instance, tiles, facing, model)
+    moving = Moving(instance, tiles, facing, model, deadline=deadline)
     first_s = time.perf_counter() - began
     if not assign:
-        moving, message = _other_plans(moving, message, faces, model, until, seed, memory)
+        moving, message = _other_plans(moving, message, faces, model, deadline, seed, memory)
         if model.turning and moving.loss() > CROWDED * moving.traffic.least.sum(dtype=np.int64):
-            moving, message = _stepped(moving, message, fleet, faces, model, until)
-    moving.improve(until, seed, memory)
+            moving, message = _stepped(moving, message, fleet, faces, model, deadline)
+    moving.improve(deadline, seed, memory)
     return moving.plan(began, first_s, message)
 
 
-def _stepped(moving, message, fleet, faces, model, until):
+def _stepped(moving, message, fleet, faces, model, deadline):
     """Let the fleet's own steps plan too, which look ahead what turns cost. -> the best plan"""
-    instance, left = moving.instance, until - time.perf_counter()
-    walked, _, _, ended = walk(fleet, instance, faces, _ones(faces), time.perf_counter() + STEPS_SHARE * left)
+    instance = moving.instance
+    walked, _, _, ended = walk(fleet, instance, faces, _ones(faces), part_of(deadline, STEPS_SHARE))
     if ended != "solved":
         return moving, message
     tiles = np.where(walked[..., 0] < 0, -1, instance.number[walked[..., 0], walked[..., 1]]).astype(np.int32)
@@ -102,18 +106,16 @@ def _ones(faces):
     return np.ones((len(faces), 2), np.int32)
 
 
-def _other_plans(moving, message, faces, model, until, seed, memory_limit_bytes):
+def _other_plans(moving, message, faces, model, deadline, seed, memory_limit_bytes):
     """Search again, with ways that are spread over the map, and more often the smaller the plan is. -> the best plan"""
     instance = moving.instance
     size = max(1, moving.traffic.tile.size)
     for attempt in range(1, 2 + min(MOST_ATTEMPTS, SMALL // size)):
-        left = until - time.perf_counter()
-        if left <= 0 or moving.loss() == 0:
+        if late(deadline) or moving.loss() == 0:
             break
         if attempt == 1:
-            spread_out(instance, time.perf_counter() + SPREAD_SHARE * left, seed, memory_limit_bytes)
-        stop = time.perf_counter() + AGAIN_SHARE * left
-        tiles, ended = first_plan(instance, model, stop, seed + attempt, memory_limit_bytes)
+            spread_out(instance, part_of(deadline, SPREAD_SHARE), seed, memory_limit_bytes)
+        tiles, ended = first_plan(instance, model, part_of(deadline, AGAIN_SHARE), seed + attempt, memory_limit_bytes)
         if ended == "solved":
             tiles, facing = timed(instance, tiles, faces, model)
             other = Moving(instance, tiles, facing, model, moving.traffic.least)
@@ -146,24 +148,24 @@ def _step_once(fleet):
     side = 4 * fleet.settings.size
     grid = GridMap(np.ones((side, side), np.uint8))
     tiny, middle = type(fleet)(grid, fleet.motion.name, "cpu", fleet.settings), [[side // 2, side // 2]]
-    instance = Instance(footprint_free(grid.costs > 0, fleet.settings.size), *np.array([middle, middle], float))
+    instance = Instance(tiny.ground(), *np.array([middle, middle], float))
     instance.goal += 1
-    walk(tiny, instance, np.zeros(1, np.int32), _ones([0]), np.inf)
+    walk(tiny, instance, np.zeros(1, np.int32), _ones([0]), NEVER)
 
 
 def _plan_once():
     """Plan for two agents in every way that there is."""
-    free = np.ones((2, 3), bool)
+    tiles_of = ground_of(np.ones((2, 3), bool))
     model, one, other = Model(False, True), np.array([[0.0, 0.0], [0.0, 2.0]]), np.array([[0.0, 2.0], [0.0, 0.0]])
-    instance = Instance(free, one, other)
+    instance = Instance(tiles_of, one, other)
     instance.plan_ways()
-    spread_out(instance, np.inf, 0, 1 << 30)
-    tiles, _ = first_plan(instance, model, np.inf, 0, 1 << 30)
+    spread_out(instance, NEVER, 0, 1 << 30)
+    tiles, _ = first_plan(instance, model, NEVER, 0, 1 << 30)
     tiles, facing = timed(instance, tiles, np.zeros(2, np.int32), model)
     moving = Moving(instance, tiles, facing, model)
-    moving.improve(np.inf, 0, 1 << 30)
-    into_sink(Instance(free, one, np.zeros((2, 2)), shared=True), np.zeros(2, np.int32), model, 0.0)
-    instance = assigned(free, one, other)
+    moving.improve(NEVER, 0, 1 << 30)
+    into_sink(Instance(tiles_of, one, np.zeros((2, 2)), shared=True), np.zeros(2, np.int32), model, 0.0, NEVER)
+    instance = assigned(tiles_of, one, other, NEVER)
     instance.plan_ways()
-    exchanged(instance, 1 << 30)
+    exchanged(instance, 1 << 30, NEVER)
     lacam.rehash(new_tree(2), 0)

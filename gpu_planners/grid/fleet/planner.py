@@ -13,10 +13,13 @@ from ..checks import number
 from ..maps.grid_map import GridMap
 from . import crowding, oneshot, stepper
 from .arguments import checked_grid, checked_headings, checked_numbers, checked_tiles
+from .clock import pieces
 from .cpu import CpuFleet
+from .deadlock import Deadlocks
 from .fields import FieldStore
 from .guidance import GUIDANCE, Guidance
-from .layout import lanes_of
+from .instance import Model
+from .layout import footprint_free, lanes_of
 from .motion import MOTIONS, Motion
 from .plan import FleetPlan
 from .priorities import LOTS, idle, new_progress, note, order_of, order_of_holders, restless, wishes
@@ -24,6 +27,7 @@ from .repair import Change
 from .settings import Settings
 from .speeds import Paces, checked_speeds, speed_of
 from .state import NOBODY, Agents, Plans, Ranked, Rules
+from .ways import Ground, ground_of
 
 LONGEST_STEP = 86_400.0  # seconds
 DEEPEST = 1024  # agents that push each other in a row
@@ -33,6 +37,8 @@ ONE_AREA = 1 << 12  # tiles of maps that are not cut
 FINEST, SKEW = 1 << 30, 6  # of weights, which fall with the place in the order of priorities, to this power
 IMPROVED = 0.5  # of the agents, the first ones by priority, look for something better; the others avoid crowds
 MOST_VISITS = 10  # of an agent in a pass
+SEARCH_SHARE = 4  # of the memory limit, for the search out of a deadlock: a fourth
+FIELD_NS = 60  # that a state of a field takes
 
 
 class FleetPlanner:
@@ -66,6 +72,7 @@ class FleetPlanner:
         self.settings = settings or Settings()
         self.motion: Motion = MOTIONS[motion]
         self.grid = grid
+        self._ground: tuple[Ground, np.ndarray, np.ndarray] | None = None
         self._given_guidance, self._own_guidance = guidance, guidance is not None
         guidance = GUIDANCE[self.settings.guidance](grid) if guidance is None else guidance
         self._guidance = self._fit(guidance, grid)
@@ -94,6 +101,8 @@ class FleetPlanner:
         near = (span[:, None] * self._cols + span).ravel()
         near = np.array(near[np.argsort(np.abs(near))], np.int32)
         self._rules = Rules(near, s.following, s.horizon, False, self._is_plain(self._paces))
+        model = Model(self.motion.headings > 1, s.following)
+        self._deadlocks = Deadlocks(self._cols, model, s.horizon, s.memory_limit_bytes // SEARCH_SHARE)
         self._number, self._steps = 0, 0
         self._waited: np.ndarray | None = None  # by tile, since costs were adapted last
         self._crowds: np.ndarray | None = None
@@ -232,6 +241,7 @@ class FleetPlanner:
             lanes = self._lanes_without_agents()
         self._refuse_bad(places, len(places), lanes.free)
         self._number, self._steps, self._waited, self._crowds = 0, 0, None, None
+        self._deadlocks.forget()
         self._set_agents(*(np.zeros(0, np.int32) for _ in range(3)))
         self._take_paces(self._paces.only(paces))
         self._set_agents(self._tiles(places), faces, self._paces.tables(paces))
@@ -361,7 +371,7 @@ class FleetPlanner:
         grid, guidance = self.grid.changed(rows, cols, costs), self._guidance
         if self.settings.guidance == "plain" and not self._own_guidance:
             guidance = self._fit(Guidance.plain(grid), grid)
-        self.grid, self._guidance = grid, guidance
+        self.grid, self._guidance, self._ground = grid, guidance, None
         self._follow_map()
 
     def _follow_map(self):
@@ -441,6 +451,8 @@ class FleetPlanner:
             order = order_of_holders(agents, self._progress)
         else:
             order = order_of(agents, self._progress, nothing_to_do, self._steps)
+        leading = self._leading(nothing_to_do)
+        order = np.r_[leading, order[~np.isin(order, leading)]].astype(np.int32)
         count = len(order)
         search.rank[order] = np.arange(count)
         share = (count - np.arange(count)) / (count + 1)
@@ -448,6 +460,7 @@ class FleetPlanner:
         plans.held.fill(NOBODY)
         with one_thread(n < SHARED_AGENTS):
             self._make_room(order, nothing_to_do)
+            self._deadlocks.lead(agents, options, ranked)
             stepper.inherit(self._broken, agents, options, rules, ranked, plans)
             if self._broken.any():
                 stepper.settle(self._broken, agents, options, rules, plans)
@@ -456,16 +469,26 @@ class FleetPlanner:
                 self._improve(order, until)
         action = np.full(n, self.motion.wait, np.int32)
         stirred = restless(self._progress, self._steps)
+        stirred[leading] = False
         stepper.advance(
             stirred, agents, options, self.motion.headings, self._paces.ticks, self._paces.rests, plans, action
         )
         self._broken[:] = 0
+        self._deadlocks.follow()
         if self.settings.adapt_every:
             self._adapt()
         self._progress.since[:] += 1
         self._progress.since[(agents.tile == agents.goal) | (agents.goal < 0)] = 0
         self._steps += 1
         return action
+
+    def _leading(self, nothing_to_do):
+        """(K,) int agents that go first, since they follow a plan that leads out of a deadlock."""
+        if self._near or not self._paces.one_tick:
+            return np.zeros(0, np.int64)
+        return self._deadlocks.leading(
+            self._agents, self._progress, nothing_to_do, self._broken, self._lanes.free, self._steps
+        )
 
     def _improve(self, order, until):
         """Let the first agents of an order look for something better until the time is over."""
@@ -526,6 +549,24 @@ class FleetPlanner:
         """From now on agents stay at their goals; whoever was at its goal longest ago has priority. Before `step`."""
         self._rules = self._rules._replace(holding=True)
         self._take_lanes()
+
+    def ground(self) -> tuple[Ground, np.ndarray, np.ndarray]:
+        """Of ways.ground_of, on the map as it is now, for agents of the settings' size; made when it is needed."""
+        if self._ground is None:
+            self._ground = ground_of(footprint_free(self.grid.costs > 0, self.settings.size))
+        return self._ground
+
+    def plan_fields(self, goals, deadline: int) -> bool:
+        """Plan the fields of goals (N, 2), as `step` takes them, before it needs them. deadline: of clock_ns()
+
+        -> was there time for all?
+        """
+        wanted = np.unique(self._tiles(np.asarray(goals)[np.asarray(goals)[:, 0] >= 0]))
+        done = 0
+        for begin, end in pieces(len(wanted), deadline, FIELD_NS * self._lanes.free.size * self.motion.headings):
+            self._fields.slots(wanted[begin:end])
+            done = end
+        return done == len(wanted)
 
     def steps_to_go(self, goals: ArrayLike) -> np.ndarray:
         """(N, 2) goals, as `step` takes them -> (N,) int32 what the way of each agent alone to its goal costs"""

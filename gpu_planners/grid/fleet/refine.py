@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...device import lean_njit, njit
+from ...parallel.team import clock_ns
 from .lacam import _random
 
 NOBODY = -1
@@ -280,8 +281,9 @@ def _copy(tile, heading, to_tile, to_heading):
 
 
 @lean_njit
-def better_together(seed, most, traffic, ground, states, group, count):
-    """Plan a group again. -> steps gained; where they gain nothing, their ways may be others afterwards"""
+def better_together(seed, most, traffic, ground, states, group, count, deadline):
+    """Plan a group again, unless that lasts beyond the deadline, of clock_ns(). -> steps gained; where they gain
+    nothing, their ways may be others afterwards"""
     size = _gather(seed, most, traffic, ground, group, count)
     before, rest = 0, 0
     for k in range(size - 1, 0, -1):
@@ -300,7 +302,7 @@ def better_together(seed, most, traffic, ground, states, group, count):
         a = group.who[done]
         rest -= traffic.least[a]
         state = find_way(a, before - after - rest, False, traffic, ground, states)
-        fine = state >= 0
+        fine = state >= 0 and clock_ns() <= deadline
         if fine:
             _take(a, state, traffic, states)
             after += traffic.cost[a]
@@ -326,11 +328,12 @@ def enter_all(traffic):
 
 
 @njit
-def ways_alone(agents, most, traffic, ground, states):
-    """Write into traffic.least how many steps agents (K,) take alone, at most `most`."""
+def ways_alone(agents, most, traffic, ground, states, deadline):
+    """Write into traffic.least how many steps agents (K,) take alone, at most `most`; after the deadline, of
+    clock_ns(), without turns."""
     for k in range(len(agents)):
         a = agents[k]
-        if not traffic.turning:
+        if not traffic.turning or clock_ns() > deadline:
             traffic.least[a] = traffic.alone[a]
             continue
         state = find_way(a, most, True, traffic, ground, states)
@@ -338,18 +341,18 @@ def ways_alone(agents, most, traffic, ground, states):
 
 
 @njit
-def each_alone(order, begin, end, traffic, ground, states):
-    """Let the agents order[begin:end] look for shorter ways, one after the other. -> steps gained"""
+def each_alone(order, begin, end, traffic, ground, states, deadline):
+    """Let the agents order[begin:end] look for shorter ways until the deadline. -> steps gained"""
     gained = 0
     for k in range(begin, end):
-        if _can_gain(order[k], traffic):
+        if _can_gain(order[k], traffic) and clock_ns() <= deadline:
             gained += better_alone(order[k], traffic, ground, states)
     return gained
 
 
 @njit
-def groups(rounds, most, traffic, ground, states, group, count):
-    """Plan some groups again, of agents that lose much and those in their way. -> steps gained"""
+def groups(rounds, most, traffic, ground, states, group, count, deadline):
+    """Plan some groups again, of agents that lose much and those in their way, until the deadline. -> steps gained"""
     gained, agents = 0, len(traffic.cost)
     for _ in range(rounds):
         seed, loss = -1, 0
@@ -358,6 +361,7 @@ def groups(rounds, most, traffic, ground, states, group, count):
             if _can_gain(a, traffic) and traffic.cost[a] < traffic.tile.shape[1]:
                 if traffic.cost[a] - traffic.least[a] > loss:
                     seed, loss = a, traffic.cost[a] - traffic.least[a]
-        if seed >= 0:
-            gained += better_together(seed, 2 + _random(count, most - 1), traffic, ground, states, group, count)
+        if seed >= 0 and clock_ns() <= deadline:
+            size = 2 + _random(count, most - 1)
+            gained += better_together(seed, size, traffic, ground, states, group, count, deadline)
     return gained

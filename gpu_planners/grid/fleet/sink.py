@@ -7,12 +7,13 @@ nearer, and all arrive. None can be sooner than where all walk freely and wait f
 import numpy as np
 
 from ...device import njit
+from ...parallel.team import clock_ns
 from .lacam import NOBODY, UNDECIDED, _move
 
 
 @njit
-def queue_up(start, steps_to_go, most, task, ground, scratch, count):
-    """start: (N,) int32 tiles; steps_to_go: (N,) int32, changed; task.goal is the sink for all
+def queue_up(start, steps_to_go, most, task, ground, scratch, count, deadline):
+    """start: (N,) int32 tiles; steps_to_go: (N,) int32, changed; task.goal is the sink for all; deadline: of clock_ns()
 
     -> (steps + 1, N) int32 tiles, -1 after an agent has been at the sink
     """
@@ -21,7 +22,7 @@ def queue_up(start, steps_to_go, most, task, ground, scratch, count):
     tiles[0] = start
     then_of, left = np.empty(agents, np.int32), agents
     for step in range(most):
-        if left == 0:
+        if left == 0 or clock_ns() > deadline:
             return tiles[: step + 1].copy()
         now_of, before_of = tiles[step], tiles[max(0, step - 1)]
         left = 0

@@ -14,12 +14,15 @@ import numpy as np
 from numba import prange
 
 from ...device import lean_njit, njit
+from ...parallel.team import NEVER, clock_ns
 from .motion import COLS_AHEAD, ROWS_AHEAD
 
 TOGETHER = 32  # goals of one sweep: vector registers of 16-bit numbers
 FAR = np.uint16(60000)  # steps, or no path
 MOST_SWEEPS = 32
+LOOK, LOOK_TILES = 16, 1 << 15  # rows of a sweep, and tiles of a search, between two looks at the clock
 NO_PATH = np.int32(2**31 - 1)
+DONE, TOO_LONG, LATE = range(3)  # how a sweep ended
 
 
 class Ground(NamedTuple):
@@ -78,22 +81,26 @@ def _label(near, part):
         parts += 1
 
 
-def plan_ways(goals: np.ndarray, starts: np.ndarray, ground: Ground) -> tuple[np.ndarray, np.ndarray]:
-    """Which neighbours are nearer. goals, starts: (K,) tiles
+def plan_ways(
+    goals: np.ndarray, starts: np.ndarray, ground: Ground, deadline: int = NEVER
+) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Which neighbours are nearer. goals, starts: (K,) tiles; deadline: of clock_ns()
 
     -> (K, T + 1) uint8, bit d of a goal and a tile: the neighbour in direction d is one step nearer; at the goal, and
-    where no path leads, no bit is set; (K,) int32 steps from each start to its goal, or NO_PATH
+    where no path leads, no bit is set; (K,) int32 steps from each start to its goal, or NO_PATH; and whether
+    all of that was there before the deadline
     """
     nearer = np.zeros((len(goals), len(ground.ways)), np.uint8)
     steps = np.full(len(goals), NO_PATH, np.int32)
+    done = np.ones((len(goals) + TOGETHER - 1) // TOGETHER, bool)
     if len(goals):
         blocks = (len(goals) + TOGETHER - 1) // TOGETHER
-        _plan_ways(goals, starts, ground, nearer, steps, min(numba.get_num_threads(), blocks))
-    return nearer, steps
+        _plan_ways(goals, starts, ground, nearer, steps, done, deadline, min(numba.get_num_threads(), blocks))
+    return nearer, steps, bool(done.all())
 
 
 @njit(parallel=True)
-def _plan_ways(goals, starts, ground, nearer, steps, members):
+def _plan_ways(goals, starts, ground, nearer, steps, done, deadline, members):
     count = len(ground.ways) - 1
     blocks = (len(goals) + TOGETHER - 1) // TOGETHER
     for member in prange(members):
@@ -103,7 +110,9 @@ def _plan_ways(goals, starts, ground, nearer, steps, members):
         for block in range(member, blocks, members):
             first = block * TOGETHER
             lanes = min(TOGETHER, len(goals) - first)
-            if _sweep(goals, first, lanes, far, changed, ground):
+            ended = _sweep(goals, first, lanes, far, changed, ground, deadline)
+            done[block] = ended != LATE
+            if ended == DONE:
                 for lane in range(lanes):
                     if far[starts[first + lane], lane] < FAR:
                         steps[first + lane] = far[starts[first + lane], lane]
@@ -114,9 +123,11 @@ def _plan_ways(goals, starts, ground, nearer, steps, members):
                     for lane in range(lanes):
                         for tile in range(begin, end):
                             nearer[first + lane, tile] = some[tile - begin, lane]
-            else:
+            elif ended == TOO_LONG:
                 for lane in range(lanes):
-                    _search_back(goals[first + lane], cost, queue, ground.near, nearer[first + lane])
+                    done[block] &= _search_back(
+                        goals[first + lane], cost, queue, ground.near, nearer[first + lane], deadline
+                    )
                     steps[first + lane] = cost[starts[first + lane]]
 
 
@@ -147,10 +158,10 @@ def _relax(tile, along, across, far, near):
 
 
 @lean_njit
-def _sweep(goals, first, lanes, far, changed, ground):
+def _sweep(goals, first, lanes, far, changed, ground, deadline):
     """far[tile, lane]: steps to goals[first + lane]. changed: (rows + 2,) int64 scratch: when each row last changed
 
-    -> False where it takes too many sweeps, or a path is too long
+    -> DONE, TOO_LONG where it takes too many sweeps, or a path is too long, or LATE
     """
     near, row = ground.near, ground.row
     far[:] = FAR
@@ -166,6 +177,8 @@ def _sweep(goals, first, lanes, far, changed, ground):
         along, across = 2 if right else 0, 3 if down else 1  # neighbours that the sweep has visited before
         quiet += 1
         for k in range(rows):
+            if k % LOOK == 0 and clock_ns() > deadline:
+                return LATE
             r = k if down else rows - 1 - k
             if changed[r + 1] < sweep - 4 and changed[r if down else r + 2] < sweep - 4:
                 continue  # as it was when a sweep last came from this corner
@@ -177,19 +190,24 @@ def _sweep(goals, first, lanes, far, changed, ground):
             for tile in range(len(near) - 1):
                 for lane in range(lanes):
                     if far[tile, lane] > FAR - 100 and far[tile, lane] < FAR:
-                        return False
-            return True
-    return False
+                        return TOO_LONG
+            return DONE
+    return TOO_LONG
 
 
 @lean_njit
-def _search_back(goal, cost, queue, near, bits):
-    """A breadth-first search from a goal. cost: (T + 1,) int32; bits: (T + 1,) uint8 are written"""
+def _search_back(goal, cost, queue, near, bits, deadline):
+    """A breadth-first search from a goal. cost: (T + 1,) int32; bits: (T + 1,) uint8 are written
+
+    -> is it done?
+    """
     count = len(cost) - 1
     cost[:] = NO_PATH
     queue[0], cost[goal] = goal, 0
     done, waiting = 0, 1
     while done < waiting:
+        if done % LOOK_TILES == 0 and clock_ns() > deadline:
+            return False
         tile = queue[done]
         done += 1
         for direction in range(4):
@@ -202,13 +220,16 @@ def _search_back(goal, cost, queue, near, bits):
                 waiting += 1
             if cost[there] == cost[tile] + 1:
                 bits[there] |= np.uint8(1 << ((direction + 2) % 4))
+    return True
 
 
-def steps_to(goal: int, ground: Ground) -> np.ndarray:
-    """(T + 1,) int32 steps from every tile to a goal, or NO_PATH"""
+def way_to(goal: int, ground: Ground, deadline: int) -> tuple[np.ndarray, np.ndarray, bool]:
+    """To one goal: (T + 1,) uint8 as of `plan_ways`; (T + 1,) int32 steps from every tile, or NO_PATH; and whether
+    that was there before the deadline"""
     cost, queue = np.empty(len(ground.ways), np.int32), np.empty(len(ground.ways), np.int32)
-    _search_back(goal, cost, queue, ground.near, np.zeros(len(ground.ways), np.uint8))
-    return cost
+    nearer = np.zeros(len(ground.ways), np.uint8)
+    done = _search_back(goal, cost, queue, ground.near, nearer, deadline)
+    return nearer, cost, bool(done)
 
 
 @njit

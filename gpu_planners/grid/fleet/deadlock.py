@@ -1,0 +1,184 @@
+"""Agents that block each other: a few of them plan their ways together, and go them step by step.
+
+An option looks some ticks ahead, and one agent chooses after the other. So two that have to change places, far from
+where there is room for that, may stand for good. LaCAM (lacam.py) finds how they can, wherever they can. While it
+searches, and while agents follow what it found, these go first, and what they are to do is the best of their options:
+the step remains what it is, free of conflicts, and an agent that cannot do it ends the plan.
+"""
+
+import numpy as np
+
+from . import lacam
+from .improving import timed
+from .instance import Instance, Model
+from .motion import Options
+from .priorities import Progress
+from .search import TreeSearch
+from .state import Agents, Ranked
+from .ways import ground_of
+
+MOST = 8  # agents that plan together; of smaller fleets all do
+PATIENCE, CROWD_PATIENCE = 32, 512  # steps without coming nearer to its goal, or away from where it had been at its
+# goal, after which an agent of a fleet up to that size, and without coming nearer of a larger one, plans with others
+EFFORT = 20_000  # moves of agents that are tried in a step
+MOST_EFFORT = 1_000_000  # and for a plan of more than two agents
+PAUSE = 256  # steps after a plan that was not found, or not followed in a larger fleet
+FIRST = -(1 << 27)  # a cost below that of all options
+
+
+class _Group:
+    """Agents that search for a plan, or follow it.
+
+    members, goals: (K,) numbers and tiles, -1 none; led: (K,) bool, who is not yet done with the plan
+    tiles, headings: (steps + 1, K) of the plan, while it is searched for where they stand; at: which step it is
+    search: TreeSearch, or None; lonely: is it for the first member's goal alone? effort: moves tried
+    """
+
+    def __init__(self, members, agents, free, width):
+        self.members, self.goals, self.free, self._width = members, agents.goal[members], free, width
+        self.led = np.ones(len(members), bool)
+        self.tiles, self.headings, self.at = agents.tile[members][None], agents.heading[members][None], 0
+
+    def look_for(self, lonely, model, seed):
+        """Begin to search, for all goals or that of the first member alone."""
+        self.lonely, self._model, self.effort = lonely, model, 0
+        ends = np.stack(np.divmod(self.goals, self._width), axis=1).astype(np.float64)
+        ends[self.goals < 0] = np.nan
+        if lonely:
+            ends[1:] = np.nan
+        places = np.stack(np.divmod(self.tiles[0], self._width), axis=1).astype(np.float64)
+        self._instance = Instance(ground_of(self.free.reshape(-1, self._width) > 0), places, ends)
+        self._instance.plan_ways()
+        self.search = TreeSearch(self._instance, np.arange(len(self.members)), model, seed)
+
+    def take_plan(self):
+        """Follow from now on what was found."""
+        faces = self.headings[0].astype(np.int32)
+        tiles, self.headings = timed(self._instance, self.search.tiles(), faces, self._model)
+        self.tiles, self.search = self._instance.place[tiles] @ (self._width, 1), None
+
+    def holds(self, agents, broken, free):
+        """Can they go on? Members that are done with the plan, and have other goals, leave it."""
+        m = self.members
+        there = (agents.there[m] > 0) & (agents.still[m] == 0) & (broken[m] == 0)
+        if free is not self.free and not np.array_equal(free, self.free):
+            return False
+        changed = agents.goal[m] != self.goals
+        done = (self.tiles[self.at :] == self.tiles[-1]).all(axis=0) & (self.search is None)
+        self.led &= ~(changed & done)
+        fine = there & (agents.tile[m] == self.tiles[self.at]) & ~changed
+        return self.led.any() and fine[self.led].all()
+
+
+class Deadlocks:
+    """The group of agents that plans together, if there is one; of agents of one tile whose actions take a tick.
+
+    width: of the map; model; horizon: ticks of an option; memory_limit_bytes: of a search
+    """
+
+    def __init__(self, width: int, model: Model, horizon: int, memory_limit_bytes: int):
+        self._width, self._model, self._horizon, self._memory = width, model, horizon, memory_limit_bytes
+        self.forget()
+
+    def forget(self) -> None:
+        """There are other agents."""
+        self._group: _Group | None = None
+        self._next = 0  # step from which on another plan may be begun
+        self._hopeless: tuple = ()  # a group and goals for which there is no plan
+        self._goal, self._away = np.zeros((2, 0), np.int64)  # of agents; steps away from a goal that was reached, or -1
+
+    def leading(
+        self, agents: Agents, progress: Progress, nothing_to_do: np.ndarray, broken: np.ndarray, free: np.ndarray,
+        step: int,
+    ) -> np.ndarray:  # fmt: skip
+        """Look for a group, and for its plan. -> (K,) int agents that go first in this step"""
+        obeying = (agents.there > 0) & (agents.still == 0) & (free[agents.tile] > 0)
+        small = np.count_nonzero(obeying) <= MOST
+        self._note(agents)
+        if self._group is not None and not self._group.holds(agents, broken, free):
+            self._end(step, 0 if small else PAUSE)
+        if self._group is None and step >= self._next:
+            waited = np.maximum(progress.stalled, self._away) if small else progress.stalled
+            self._begin(agents, np.where(obeying & ~nothing_to_do, waited, 0), obeying, small, free, step)
+        if self._group is not None and self._group.search is not None:
+            self._search_on(step)
+        return np.zeros(0, np.int64) if self._group is None else self._group.members[self._group.led]
+
+    def _end(self, step, pause):
+        self._group, self._next = None, step + pause
+
+    def _note(self, agents):
+        """Note who is away from a goal that it had reached: two may push each other off their goals by turns."""
+        before = len(self._goal)
+        self._goal = np.append(self._goal, agents.goal[before:])
+        self._away = np.append(self._away, np.full(len(agents.goal) - before, -1))
+        self._away[self._goal != agents.goal] = -1
+        self._goal[:] = agents.goal
+        at_goal = (agents.tile == agents.goal) & (agents.there > 0)
+        self._away[at_goal & (self._away < 0)] = 0
+        self._away[~at_goal & (self._away >= 0)] += 1
+
+    def _begin(self, agents, waited, obeying, small, free, step):
+        """Let the agent that has been kept from its goal for longest plan with those that are near.
+
+        waited: (N,) steps; obeying: (N,) bool, who may take part
+        """
+        if waited.max(initial=0) < (PATIENCE if small else CROWD_PATIENCE):
+            return
+        worst = int(np.argmax(waited))
+        row, col = np.divmod(agents.tile, self._width)
+        far = np.abs(row - row[worst]) + np.abs(col - col[worst])
+        members = np.flatnonzero(obeying)
+        members = members[np.argsort(far[members], kind="stable")][:MOST]
+        if len(members) > 1:
+            self._group = _Group(members, agents, free, self._width)
+            self._group.look_for(self._is_hopeless(), self._model, step)
+            self._away[members] = np.minimum(self._away[members], 0)
+
+    def _key(self):
+        group = self._group
+        order = np.argsort(group.members)
+        return group.members[order].tolist(), group.goals[order].tolist(), group.free.tobytes()
+
+    def _is_hopeless(self):
+        return self._hopeless != () and self._key() == self._hopeless
+
+    def _search_on(self, step):
+        """Search for the time of a step; where there is no plan for all, for one in which the first one arrives."""
+        group, count = self._group, len(self._group.members)
+        ended = group.search.go_on(EFFORT // count, self._memory)
+        group.effort += EFFORT
+        if ended == lacam.SOLVED:
+            group.take_plan()
+        elif ended == lacam.EXHAUSTED and not group.lonely:
+            self._hopeless = self._key()
+            group.look_for(True, self._model, step)
+        elif ended != lacam.MORE or (count > 2 and group.effort >= MOST_EFFORT):
+            self._end(step, PAUSE)
+
+    def lead(self, agents: Agents, options: Options, ranked: Ranked) -> None:
+        """Make the next steps of the plan the best option of each member."""
+        group = self._group
+        if group is None:
+            return
+        ticks = np.minimum(group.at + np.arange(1, self._horizon + 1), len(group.tiles) - 1)
+        for k in np.flatnonzero(group.led):
+            a = group.members[k]
+            many, heading, table = ranked.many[a], agents.heading[a], agents.table[a]
+            mine = np.arange(options.first_option[table], options.first_option[table + 1])
+            along = (agents.tile[a] + options.here[:, heading, 1:] == group.tiles[ticks, k]).all(axis=1)
+            turned = (heading + options.turn[options.leaf[mine]]) % 4 == group.headings[ticks[-1], k] % 4
+            fit = mine[along[options.track[mine]] & (turned | (options.here.shape[1] == 1))]
+            at = np.flatnonzero(along[options.track[ranked.option[a, :many]]])
+            if len(fit) and len(at):
+                for row, first in ((ranked.option[a], fit[0]), (ranked.cost[a], FIRST)):
+                    row[1 : at[0] + 1] = row[: at[0]].copy()
+                    row[0] = first
+
+    def follow(self) -> None:
+        """The step is over."""
+        group = self._group
+        if group is not None and group.search is None:
+            group.at += 1
+            if group.at == len(group.tiles) - 1:
+                self._group = None
