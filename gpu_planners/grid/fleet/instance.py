@@ -58,6 +58,12 @@ class Instance:
     def _first_only(self, tiles, why, near):
         """Of agents whose tiles are not farther apart than `near` in rows and in columns, the first one keeps its
         tile."""
+        if near == 0:
+            there = np.flatnonzero(tiles >= 0)
+            again = np.ones(len(there), bool)
+            again[np.unique(tiles[there], return_index=True)[1]] = False
+            self.status[there[again]], tiles[there[again]] = why, -1
+            return
         kept = np.zeros(np.add(self.number.shape, 2 * near), bool)
         for agent in np.flatnonzero(tiles >= 0).tolist():
             row, col = self.place[tiles[agent]].tolist()

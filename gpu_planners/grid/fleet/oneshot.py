@@ -123,7 +123,6 @@ def _other_plans(moving, message, faces, model, deadline, seed, memory_limit_byt
                 moving, message = other, ended
         elif message != "solved" and attempt > 1:
             break
-    instance.nearer &= 15
     return moving, message
 
 

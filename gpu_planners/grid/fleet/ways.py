@@ -108,6 +108,9 @@ def _plan_ways(goals, starts, ground, nearer, steps, done, deadline, members):
         cost, queue = np.empty(count + 1, np.int32), np.empty(count + 1, np.int32)
         some, changed = np.empty((64, TOGETHER), np.uint8), np.empty(len(ground.row) + 1, np.int64)
         for block in range(member, blocks, members):
+            done[block] = clock_ns() <= deadline
+            if not done[block]:
+                continue
             first = block * TOGETHER
             lanes = min(TOGETHER, len(goals) - first)
             ended = _sweep(goals, first, lanes, far, changed, ground, deadline)
