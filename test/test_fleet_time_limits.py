@@ -33,6 +33,7 @@ QUERIES = {  # motion, agents, side of the map, settings, what is asked
 }
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("limit", [0.0, 0.05, 0.3])
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_plan_ends_in_time_and_is_true(name, limit):
