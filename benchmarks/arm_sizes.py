@@ -18,6 +18,7 @@ from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld
+from gpu_planners.arm.geometry.decomposition import DEFAULT_TOLERANCE
 from gpu_planners.arm.planners import rrt_connect
 
 from . import coal_peer, robots
@@ -163,9 +164,10 @@ def _written(folder, links, disabled, tips):
 
 
 def baxter(data=None):
-    """(Rig of Baxter's two arms, its shared problems, whose joints are in the Rig's order)."""
+    """(Rig of Baxter's two arms, meshes in pieces, its shared problems, whose joints are in the Rig's order)."""
     urdf, srdf = robot_files("baxter", data)
-    rig = robots.rig_of("baxter", urdf, urdf.parent, r"(left|right)_[sew]\d", (), srdf)
+    options = {"hull_tolerance": DEFAULT_TOLERANCE}
+    rig = robots.rig_of("baxter", urdf, urdf.parent, r"(left|right)_[sew]\d", (), srdf, **options)
     problems = load_problems("baxter", data)
     order = [problems[0].joint_names.index(joint) for joint in rig.model.joint_names]
     return rig, [replace(one, start=one.start[order], goals=one.goals[:, order]) for one in problems]

@@ -98,6 +98,16 @@ def test_checks_of_a_tree_agree_with_coal(tree):
     assert all(scene.first_collision([a[i], b[i]], spacing=0.001) is None for i in proven[:4])
 
 
+@needs_data
+def test_checks_of_baxter_agree_with_coal(baxter):
+    pytest.importorskip("coal")
+    rig, problems = baxter
+    checker, scene = among(rig, problems[0].obstacles), rig.coal_scene(problems[0].obstacles)
+    q = np.concatenate([drawn(rig.model, 100), [one.start for one in problems], [one.goals[0] for one in problems]])
+    apart = np.array([scene.distance(x) for x in q])
+    assert (checker.configurations_valid(q) == (apart > 0))[np.abs(apart) > GREY].all() and 0 < (apart > 0).mean() < 1
+
+
 def test_plans_of_a_tree_are_free(tree):
     pytest.importorskip("coal")
     _, rig = tree
@@ -143,6 +153,7 @@ class TestOnCuda:
     @needs_data
     def test_baxter_agrees_and_plans(self, baxter):
         rig, problems = baxter
+        assert len(rig.model.self_collision_pairs) == 862  # which were too many
         assert_agree(rig, problems[0].obstacles, 20_000, 2000)
         settings = rrt_connect.Settings(time_limit_s=60)
         for problem in problems[:3]:
