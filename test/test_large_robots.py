@@ -180,3 +180,23 @@ def test_any_size_finds_room_on_cuda(tree):
     _, joints, poses, speeds = sizes = checker_cuda.scratch_sizes_of(packed)
     assert joints >= tree[0][0] and poses >= poses_size(packed) and speeds >= speeds_size(packed)
     assert (Spill(sizes).most_blocks > 0) == (speeds > checker_cuda.SHARED_SPEEDS)
+
+
+def test_rows_of_global_memory(monkeypatch):
+    """A row for each warp, used again where they suffice; a checker keeps no more than KEPT."""
+    pytest.importorskip("numba_cuda", reason="numba-cuda is not installed: pip install 'gpu_planners[gpu]'")
+    from gpu_planners.arm.collision import checker_cuda
+    from gpu_planners.arm.spaces import cuda
+    from gpu_planners.arm.spaces.interface import ARM
+
+    monkeypatch.setattr(cuda.cuda, "device_array", np.empty)
+    assert cuda.Spill((ARM, 8, 256, checker_cuda.SHARED_SPEEDS)).rows(7) == ()
+    floats = 2 * checker_cuda.SHARED_SPEEDS
+    spill = cuda.Spill((ARM, 32, 1024, floats))
+    (few,) = spill.rows(3)
+    assert few.shape == (3 * cuda.WARPS, floats) and spill.rows(2)[0] is few
+    spill.trim()
+    assert spill.rows(3)[0] is few and spill.most_blocks * few.size // 3 <= cuda.SPILLED
+    (many,) = spill.rows(spill.most_blocks)
+    spill.trim()
+    assert many.size > cuda.KEPT and spill.rows(1)[0] is not many

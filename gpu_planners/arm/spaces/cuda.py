@@ -22,6 +22,7 @@ WARPS = THREADS // WARP
 REGISTERS = 128  # a lane's at most, so that 16 warps fit on a multiprocessor
 MANY = 1 << 19  # rows of one launch, at first
 SPILLED = 1 << 26  # floats of global memory that a batch of motions takes for its warps, at most
+KEPT = 1 << 22  # of them from batch to batch: there may be many checkers
 _makers: dict[int, Callable] = {}
 _spilled: dict[int, Callable] = {}
 
@@ -61,6 +62,11 @@ class Spill:
             self._rows = ()  # free before the new rows are allocated
             self._rows = (cuda.device_array((blocks * WARPS, self._floats), np.float32),)
         return self._rows
+
+    def trim(self) -> None:
+        """Let go of what is more than KEPT, once the launch is done."""
+        if self._rows and self._rows[0].size > KEPT:
+            self._rows = ()
 
 
 class CudaBatches:
@@ -112,6 +118,7 @@ class CudaBatches:
                     self.stream.synchronize()
             answer[:n].copy_to_host(host_answer[:n], self.stream)
             self.stream.synchronize()
+            self._spill.trim()
             return host_answer[:n].copy()
 
     def _upload(self, name, q):
