@@ -104,22 +104,26 @@ class CudaBatches:
         if n == 0:
             return np.zeros(0, dtype=np.uint8)
         most = 0 if plain else self._spill.most_blocks * per_block
-        if 0 < most < n:
-            parts = ([q[i : i + most] for q in inputs] for i in range(0, n, most))
-            return np.concatenate([self.run(kernel, per_block, part, *scalars) for part in parts])
+        parts = [[q[i : i + most] for q in inputs] for i in range(0, n, most)] if 0 < most < n else [inputs]
         with cuda.gpus[self.index]:
-            on_device = [self._upload(f"in{k}", q) for k, q in enumerate(inputs)]
-            answer, host_answer = self._buffer("out", n, (), np.uint8)
-            for *rows, answers in in_parts(*on_device, answer[:n], size=MANY):
-                blocks = (len(answers) + per_block - 1) // per_block
-                spill = self._spill.rows(1 if plain else blocks)
-                kernel[blocks, THREADS, self.stream](*rows, *scalars, *self.scene, answers, spill)
-                if n > MANY:
-                    self.stream.synchronize()
-            answer[:n].copy_to_host(host_answer[:n], self.stream)
-            self.stream.synchronize()
+            verdicts = [self._run(kernel, per_block, part, scalars, plain) for part in parts]
             self._spill.trim()
-            return host_answer[:n].copy()
+        return verdicts[0] if len(verdicts) == 1 else np.concatenate(verdicts)
+
+    def _run(self, kernel, per_block, inputs, scalars, plain):
+        """`run` of rows for which the Spill has room."""
+        n = len(inputs[0])
+        on_device = [self._upload(f"in{k}", q) for k, q in enumerate(inputs)]
+        answer, host_answer = self._buffer("out", n, (), np.uint8)
+        for *rows, answers in in_parts(*on_device, answer[:n], size=MANY):
+            blocks = (len(answers) + per_block - 1) // per_block
+            spill = self._spill.rows(1 if plain else blocks)
+            kernel[blocks, THREADS, self.stream](*rows, *scalars, *self.scene, answers, spill)
+            if n > MANY:
+                self.stream.synchronize()
+        answer[:n].copy_to_host(host_answer[:n], self.stream)
+        self.stream.synchronize()
+        return host_answer[:n].copy()
 
     def _upload(self, name, q):
         if hasattr(q, "__cuda_array_interface__"):
