@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -114,9 +114,9 @@ class Line:
         return self.end is End.REACHED
 
 
-@checked(ConfigurationError, SettingsError)
+@checked()
 def solve(
-    start: ArrayLike,
+    start: Annotated[ArrayLike, ConfigurationError],
     goal: ArrayLike,
     checker: Any,
     settings: Settings = Settings(),
