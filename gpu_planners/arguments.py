@@ -8,7 +8,7 @@ ArrayLike, np.ndarray   an array of real numbers, as NumPy makes it: no texts, o
                         rows of different lengths; booleans only where `Booleans` says so. What lies on a CUDA device
                         stays there
 Annotated[..., Numbers((None, 3))]     of that shape and finite as well
-str | os.PathLike       a path without NUL
+str | os.PathLike       everything: `files.file_path` looks at it
 X | None, tuple, Sequence, Iterable, Mapping    of what they hold; iterators are read into a list
 Callable, classes, protocols                    an object that is one, or that has the protocol's names
 Any                     everything
@@ -94,7 +94,7 @@ def _checked_function(function, error, scalars):
     def readers():
         hints = typing.get_type_hints(function, include_extras=True)
         named = {p.name: p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
-        found = {name: _reader_of(hints.get(name, Any)) for name in named}
+        found = {name: None if _is_path(hints.get(name)) else _reader_of(hints.get(name, Any)) for name in named}
         errors = {name: _error_of(hints.get(name, Any), error, scalars) for name in named}
         return {name: (read, errors[name], named[name].default) for name, read in found.items() if read}
 
@@ -136,6 +136,11 @@ def _error_of(hint, error, scalars):
         return own[0] if own else _error_of(hint.__origin__, error, scalars)
     parts = set(typing.get_args(hint)) - {types.NoneType} if _is_union(hint) else {hint}
     return scalars if parts <= set(_SCALARS) else error
+
+
+def _is_path(hint):
+    """Is an argument a file, which `files.file_path` looks at?"""
+    return any((typing.get_origin(each) or each) is os.PathLike for each in typing.get_args(hint))
 
 
 def _is_union(hint):
@@ -217,7 +222,9 @@ def _of_many(kind, inner):
 
 def _of_fixed(readers, value):
     words = f"{len(readers)} values"
-    if not isinstance(value, list | tuple | np.ndarray) or np.ndim(value) == 0 or len(value) != len(readers):
+    if isinstance(value, np.ndarray) and value.ndim:
+        value = tuple(value)
+    if not isinstance(value, list | tuple) or len(value) != len(readers):
         raise _Refused(words)
     return tuple(read(each) if read else each for read, each in zip(readers, value))
 
@@ -233,13 +240,15 @@ def _mapping(key, item, value):
 
 def _items(once, read, value):
     try:
-        if isinstance(value, str | bytes | collections.abc.Mapping) or not (once or hasattr(value, "__len__")):
+        ordered = once or (hasattr(value, "__len__") and not isinstance(value, collections.abc.Set))
+        if isinstance(value, str | bytes | collections.abc.Mapping) or not ordered:
             raise TypeError
         items = value if hasattr(value, "__len__") else list(value)
         if read is None:
             iter(items)
             return items
-        return [read(each) for each in items]
+        found = [read(each) for each in items]
+        return tuple(found) if isinstance(items, tuple) else found
     except _Refused as allowed:
         raise _Refused(f"several, of which each is {allowed}") from None
     except Exception:  # whatever an object of the caller raises

@@ -314,6 +314,7 @@ def _keep_open(index: int) -> None:
 
 def model_of(device: str) -> str:
     """The model of a CUDA device, "cuda:N"; or "cpu"."""
+    device = resolve_device(device)
     if device == "cpu":
         return device
     from numba import cuda

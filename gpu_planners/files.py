@@ -33,9 +33,14 @@ def file_path(path: str | os.PathLike, what: str, error: type[Exception]) -> Pat
     if not isinstance(path, (str, os.PathLike)) or isinstance(os.fspath(path), bytes):
         raise error(f"{what} must be a path (str or os.PathLike), got {shown(path)}")
     try:
-        return Path(path).expanduser()
-    except RuntimeError as reason:  # ~ of an unknown user
-        raise error(f"{what} {shown(str(path))} cannot be read: {reason}") from reason
+        file = Path(path).expanduser()
+        os.fsencode(file)
+        file.exists()
+    except (RuntimeError, OSError, ValueError) as reason:  # ~ of an unknown user, what is no name of a file
+        raise error(f"{what} {shown(str(path))} cannot be read: {shortened(reason)}") from reason
+    if "\0" in str(file):
+        raise error(f"{what} {shown(str(path))} cannot be read: its name has a NUL")
+    return file
 
 
 def regular_file(path: str | os.PathLike, what: str, error: type[Exception], most: int) -> Path:

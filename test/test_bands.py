@@ -269,9 +269,9 @@ def test_rows_that_are_no_costs_are_refused(tmp_path):
             MapRows.of_file(tmp_path / file)
     for call, words in (
         (lambda: MapRows.of_file(5), "the map must be a path"),
-        (lambda: MapRows.of_grid(grid.costs), "grid is a ndarray; allowed: a GridMap"),
+        (lambda: MapRows.of_grid(grid.costs), "grid is .*; allowed: a GridMap"),
         (lambda: MapRows(4, 4, 5), "read is 5; allowed: a function"),
-        (lambda: MapRows.random(4, 4, "x"), "density is 'x'; allowed: a number from 0 to 1"),
+        (lambda: MapRows.random(4, 4, "x"), "density is 'x'; allowed: a number"),
         (lambda: MapRows.random(4, 4, seed=-1), "seed is -1; allowed: whole numbers"),
     ):
         with pytest.raises(GridMapError, match=words):

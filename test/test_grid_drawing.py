@@ -77,7 +77,7 @@ def test_a_large_map_is_thinned():
     ("options", "words"),
     [
         ({"field": np.ones((2, 2))}, r"field has the shape \(2, 2\); allowed: the map's, \(3, 3\)"),
-        ({"size": 0}, "size is 0; allowed: 1 or more pixels"),
+        ({"size": 0}, "size is 0; allowed: pixels 1 .. 20000"),
     ],
 )
 def test_bad_options_are_named(options, words):

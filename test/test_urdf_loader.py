@@ -452,7 +452,7 @@ BAD_ARGUMENTS = {
     "complex velocity": (dict(velocity=1j), "velocity is .*allowed"),
     "ragged velocity": (dict(velocity=[[1], 2, 3]), "velocity is .*allowed"),
     "long acceleration": (dict(acceleration=10**5000), "acceleration is .*allowed"),
-    "bytes as srdf": (dict(srdf=b"<robot/>"), "srdf.*path"),
+    "bytes as srdf": (dict(srdf=b"<robot/>"), "SRDF.*path"),
     "bad srdf": (dict(srdf="<robot"), "SRDF"),
     "srdf link": (dict(srdf=SRDF.replace('tip_link="hand"', 'tip_link="foot"'), group="all"), "'arm'.*'foot'"),
     "srdf joint": (dict(srdf=SRDF.replace('name="follow"', 'name="lead"'), group="fingers"), "'fingers'.*'lead'"),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..arguments import checked
 from ..arm import CollisionChecker, RobotModel, load_urdf
 from ..arm.planners.result import Status, path_length
 from ..errors import GpuPlannersError
@@ -28,6 +29,7 @@ STATUSES = {NO_START, NO_GOAL, *(status.value for status in Status)}
 
 
 @dataclass
+@checked(DatasetError)
 class Report:
     """What a check found. counts: {status: rows};  rows: looked at;  errors: how many;  texts: of the first ones"""
 
@@ -43,6 +45,7 @@ class Report:
             self.texts.append(text)
 
 
+@checked(DatasetError)
 def check(
     folder: str | os.PathLike, robot: RobotModel | None = None, told: Callable[[int, int], None] | None = None
 ) -> Report:

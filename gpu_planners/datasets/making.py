@@ -4,23 +4,25 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from pathlib import Path
 
+from ..arguments import checked
 from ..arm.planners.result import Status
 from ..device import resolve_devices
 from ..distributed.executors import Split, devices_of, stream
 from ..distributed.processes import processes
 from ..errors import SettingsError, WorkerError
+from ..files import file_path
 from .parquet import arrow
 from .planning import CHUNK, Shared, plan
 from .recipe import Recipe
 from .schema import arrow_schema
-from .shards import Shards, allowed_counts, locked, open_shards
+from .shards import DatasetError, Shards, allowed_counts, locked, open_shards
 
 ROWS = 1000  # of a file
 Told = Callable[[int, int], None]  # of (rows that are whole or planned, of which solved)
 
 
+@checked(SettingsError)
 def make(
     recipe: Recipe,
     folder: str | os.PathLike,
@@ -50,7 +52,7 @@ def make(
     devices = resolved(recipe, devices, executor)
     allowed_counts(problems, rows)
     allowed_workers(workers)
-    with locked(Path(folder)):
+    with locked(file_path(folder, "a data set", DatasetError)):
         source = recipe.source | {"scenes": [name for name, _ in recipe.scenes]}
         shards = open_shards(folder, problems, rows, described, source)
         missing = shards.missing()

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import checked
 from ..arm import CollisionWorld
 from ..arm.planners.result import Status
+from ..errors import shown
 from ..files import file_path
 from .obstacles import Obstacle, world_of
 from .parquet import arrow
@@ -17,7 +19,10 @@ from .recipe import FORMAT
 from .schema import KEY, facts_of
 from .shards import DatasetError, Shards, problem_of_file, read_manifest
 
+MOST_POINTS = 1_000_000  # of a resampled path
 
+
+@checked(DatasetError)
 class Dataset:
     """A data set in memory. Each column of docs/datasets.md is an attribute:
 
@@ -64,15 +69,22 @@ class Dataset:
     def offsets(self, name: str) -> np.ndarray:
         """(N + 1,) where each row's part of a ragged column begins in it."""
         if name not in self._offsets:
+            if name not in self.table.column_names or not arrow().types.is_list(self.table.schema.field(name).type):
+                raise DatasetError(f"the data set has no ragged column {shown(name)}")
             offsets = self._array(name).offsets.to_numpy()
             self._offsets[name] = (offsets - offsets[0]).astype(np.int64)
         return self._offsets[name]
 
     def of(self, name: str, row: int) -> np.ndarray:
         """The part of one row of a ragged column: its path (K, dof), its times (K,)."""
-        row = range(len(self))[row]
+        row = self._row(row)
         begin, end = self.offsets(name)[row : row + 2]
         return getattr(self, name)[begin:end]
+
+    def _row(self, row):
+        if not -len(self) <= row < len(self):
+            raise DatasetError(f"row is {row}; allowed: 0 to {len(self) - 1}, or from the end -1 to {-len(self)}")
+        return row % len(self)
 
     def path(self, row: int) -> np.ndarray:
         """(K, dof) the path of a row, rad or m; (0, dof) where there is none."""
@@ -82,8 +94,10 @@ class Dataset:
         """(R, count, dof) the paths of some rows, or of all that are solved, at equal lengths in joint space, ends
         included: what a network takes."""
         rows = np.flatnonzero(self.solved) if rows is None else np.asarray(rows)
-        if count < 2:
-            raise DatasetError(f"the number of points of a path is {count}; allowed: from 2")
+        if rows.ndim != 1 or rows.dtype.kind not in "iu" and len(rows):
+            raise DatasetError(f"rows is {shown(rows)}; allowed: (R,) integers")
+        if not 2 <= count <= MOST_POINTS:
+            raise DatasetError(f"the number of points of a path is {shown(count)}; allowed: from 2 to {MOST_POINTS}")
         found = np.empty((len(rows), count, self.start.shape[1]))
         for i, row in enumerate(rows):
             path = self.path(int(row))
@@ -105,7 +119,7 @@ class Dataset:
                 tuple(one["quat_xyzw"]),
                 tuple(map(tuple, one["vertices"])),
             )
-            for one in self._array("obstacles")[range(len(self))[row]].as_py()
+            for one in self._array("obstacles")[self._row(row)].as_py()
         )
 
     def world(self, row: int) -> CollisionWorld:
@@ -119,7 +133,7 @@ class Dataset:
         than M, and zeros stand there
         """
         if kind not in ("box", "cylinder", "sphere"):
-            raise DatasetError(f"the kind of obstacles is {kind!r}; allowed: box, cylinder, sphere")
+            raise DatasetError(f"the kind of obstacles is {shown(kind)}; allowed: box, cylinder, sphere")
         structs, offsets = self._array("obstacles").flatten(), self.offsets("obstacles")
         row = np.repeat(np.arange(len(self)), np.diff(offsets))
         chosen = np.array(structs.field("kind").to_pylist(), dtype=str) == kind
@@ -153,6 +167,7 @@ class Dataset:
         return array.to_numpy(zero_copy_only=False).reshape(shape)
 
 
+@checked(DatasetError)
 def load(path: str | os.PathLike, columns: Sequence[str] | None = None, partial: bool = False) -> Dataset:
     """Read a data set: a folder, or one of its files.
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
+from ..arguments import checked
 from ..arm import RobotModel
 from ..arm.collision.checker import MARGIN
 from ..arm.planners import rrt_connect
@@ -36,6 +37,7 @@ class Timing(Described):
     acceleration: float = setting(1.0, "Share of the joints' acceleration limits", 1e-3, 1.0)
 
 
+@checked(SettingsError)
 @dataclass(frozen=True)
 class Recipe:
     """What the rows of a data set depend on.

@@ -8,12 +8,16 @@ A worker is written against `Exchange` alone, so that it runs in a thread (`run`
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 
-from ..errors import RanksError
+from ..arguments import Numbers, checked
+from ..errors import RanksError, shown
 
+MOST_THREADS = 4096
+Bytes = Annotated[np.ndarray, Numbers(None, False, "biufcSUVMm")]  # an array of any type
+Arrays = Mapping[int, tuple[Bytes, Bytes]]  # by the rank of a neighbour: what it gets, and what takes what it sends
 _END = object()  # what a thread that has ended tells in place of a value
 
 
@@ -27,7 +31,7 @@ class Exchange(Protocol):
     def all_gather(self, value: Any) -> list:
         """Everybody calls it; -> everybody's value, by rank."""
 
-    def swap(self, arrays: Mapping[int, tuple[np.ndarray, np.ndarray]]) -> None:
+    def swap(self, arrays: Arrays) -> None:
         """Everybody calls it, perhaps with no arrays.
 
         arrays: {rank of a neighbour: (what goes to it, C-contiguous array that takes what it sends)}. Both neighbours
@@ -36,6 +40,7 @@ class Exchange(Protocol):
         """
 
 
+@checked(RanksError)
 class ThreadExchange:
     """Between threads: an Exchange. `run` makes them."""
 
@@ -49,7 +54,7 @@ class ThreadExchange:
         self._barrier.wait()
         return gathered
 
-    def swap(self, arrays: Mapping[int, tuple[np.ndarray, np.ndarray]]) -> None:
+    def swap(self, arrays: Arrays) -> None:
         """See Exchange."""
         told = self._told(arrays)
         for other, (_, received) in arrays.items():
@@ -85,13 +90,14 @@ def named(ranks: Iterable[int]) -> str:
     return f"rank{'s' * (len(numbers) != 1)} {', '.join(numbers)}"
 
 
+@checked(RanksError)
 def run(size: int, work: Callable[[Exchange], Any]) -> list:
     """-> [work(exchange) of each of `size` workers], by rank.
 
     Raises what a worker raised; RanksError where one ends while others go on to exchange, or size is below 1.
     """
-    if size < 1:
-        raise RanksError(f"size is {size}; allowed: 1 worker or more")
+    if not 1 <= size <= MOST_THREADS:
+        raise RanksError(f"size is {shown(size)}; allowed: 1 to {MOST_THREADS} workers")
     values, barrier = [None] * size, threading.Barrier(size)
 
     def worker(rank):

@@ -17,15 +17,16 @@ others too, unless new ranks of all these processes have ended well since.
 import os
 import pickle
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ..arguments import checked
 from ..device import cuda_problem
 from ..errors import RanksError, shortened, shown
 from . import mpi
-from .exchange import left_early, named
+from .exchange import Arrays, left_early, named
 
 BLOCK, HEADER = 1024, 9  # bytes of the first message of all_gather; of them for a status and a length
 VALUE, END = 0, 1  # statuses
@@ -40,6 +41,7 @@ START_S = 60.0  # processes may start so far apart, however short an exchange ma
 _abandoned: list = []  # requests that nobody will complete: MPI may write to their buffers until it ends
 
 
+@checked(RanksError)
 class Ranks:
     """An Exchange between the ranks of an mpi4py communicator; every rank makes one, and uses it from one thread.
 
@@ -100,9 +102,13 @@ class Ranks:
 
     def all_gather(self, value: Any) -> list:
         """See Exchange. Values are pickled."""
-        return [pickle.loads(data) for data in self._gather(VALUE, pickle.dumps(value, protocol=5), "all_gather")]
+        try:
+            own = pickle.dumps(value, protocol=5)
+        except Exception as error:  # whatever an object of the caller raises
+            raise RanksError(f"value cannot be pickled, to go to other ranks: {shortened(error)}") from error
+        return [pickle.loads(data) for data in self._gather(VALUE, own, "all_gather")]
 
-    def swap(self, arrays: Mapping[int, tuple[np.ndarray, np.ndarray]]) -> None:
+    def swap(self, arrays: Arrays) -> None:
         """See Exchange. It waits for the named neighbours only."""
         self._check()
         what, requests = f"swap with {named(list(arrays))}", []

@@ -33,8 +33,10 @@ def array_of(values, name):
     """An array of numbers."""
     try:
         array = np.asarray(values)
-    except (TypeError, ValueError, OverflowError):  # rows of different lengths
-        raise GridMapError(f"{name} is no array of numbers; allowed: numbers in rows of the same length") from None
+    except Exception:  # rows of different lengths, and whatever an object of the caller raises
+        array = None
+    if array is None or isinstance(values, np.ma.MaskedArray):
+        raise GridMapError(f"{name} is no array of numbers; allowed: numbers in rows of the same length")
     if array.dtype.kind not in NUMBERS:
         raise GridMapError(f"{name} has the type {array.dtype}; allowed: numbers")
     return array

@@ -1,13 +1,16 @@
 """A picture of a grid map: its field as colours with lines of equal cost, paths as lines, agents as dots."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike
 from PIL import Image, ImageDraw
 from scipy import ndimage
 
+from ..arguments import Numbers, checked
 from ..errors import GridMapError
+from .checks import whole
 from .maps.grid_map import GridMap
 
 WALL_COLOUR, UNREACHED_COLOUR = (38, 43, 54), (176, 179, 186)
@@ -21,14 +24,17 @@ LINES_OF_EQUAL_COST = 18
 MOST_SINGLE_PATHS = 200  # more are drawn as a density
 MOST_GOALS = 1000  # that are marked
 PATHS_AT_ONCE = 1000
+MOST_PIXELS = 20_000  # of the longer side
+Tiles = Annotated[ArrayLike, Numbers((None, 2))]  # [row, col]
 FINER = 3  # a layer's pixels to one of the picture, on a side
 
 
+@checked(GridMapError)
 def draw_map(
     grid: GridMap,
     field: ArrayLike | None = None,
-    paths: Sequence[np.ndarray] | None = None,
-    agents: np.ndarray | None = None,
+    paths: Sequence[Tiles] | None = None,
+    agents: Tiles | None = None,
     size: int = 1200,
     row_0_below: bool = False,
 ) -> Image.Image:
@@ -40,8 +46,7 @@ def draw_map(
     agents: (N, 2) [row, col], drawn as dots
     row_0_below: row 0 at the bottom of the picture, as RViz shows an OccupancyGrid
     """
-    if not size >= 1:
-        raise GridMapError(f"size is {size!r}; allowed: 1 or more pixels")
+    whole("size", size, 1, MOST_PIXELS, "pixels ", GridMapError)
     if field is not None and np.shape(field) != grid.shape:
         raise GridMapError(f"field has the shape {np.shape(field)}; allowed: the map's, {grid.shape}")
     scale = size / max(grid.shape)

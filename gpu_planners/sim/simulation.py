@@ -7,11 +7,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import checked, numbers
 from ..arm import CollisionWorld, RobotModel
 from ..arm.control.spline import Spline, State
+from ..errors import SettingsError
+from ..settings import Setting
 from .model import make_model, mujoco_module
 
 STIFFNESS = 100.0  # rad/s: natural frequency of each joint's error, critically damped
+TIMESTEP = Setting(0.002, "Seconds of a step", 1e-5, 0.1, unit="seconds")
+UNTIL = Setting(0.0, "Seconds of the simulation", 0.0, 1e5, unit="seconds")
 SETTLE_S = 0.1  # after a motion
 
 
@@ -41,6 +46,7 @@ class Execution:
     positions: np.ndarray
 
 
+@checked(SettingsError)
 class Simulation:
     """A robot among obstacles, in MuJoCo.
 
@@ -51,7 +57,7 @@ class Simulation:
     def __init__(self, robot: RobotModel, world: CollisionWorld, timestep_s: float = 0.002) -> None:
         self._mujoco = mujoco_module()
         self._robot = robot
-        self.model = make_model(robot, world, timestep_s)
+        self.model = make_model(robot, world, TIMESTEP.checked("timestep_s", timestep_s))
         self.data = self._mujoco.MjData(self.model)
         # MuJoCo sorts bodies: where each frame of the robot has its joint
         joints = [self.model.joint(name).id for name in robot.frame_names]
@@ -80,9 +86,10 @@ class Simulation:
 
     def reset(self, q: ArrayLike) -> None:
         """Put the robot at rest at q (dof,)."""
+        q = numbers("q", q, (self._robot.dof,)).astype(float)
         self._mujoco.mj_resetData(self.model, self.data)
         self._deepest = {}
-        positions, _, _ = self._targets(State(np.asarray(q, dtype=float), *np.zeros((2, self._robot.dof))))
+        positions, _, _ = self._targets(State(q, *np.zeros((2, self._robot.dof))))
         self.data.qpos[self._at] = positions
         self._mujoco.mj_forward(self.model, self.data)
         self._note_contacts()
@@ -92,7 +99,7 @@ class Simulation:
 
         reference: called with times (N,) for the States (N, dof) that the planning joints should have then
         """
-        step = self.model.opt.timestep
+        step, until = self.model.opt.timestep, UNTIL.checked("until", until)
         times = self.time + step * np.arange(max(round((until - self.time) / step), 0))
         error = 0.0
         for wanted in zip(*self._targets(reference(times)), strict=True):

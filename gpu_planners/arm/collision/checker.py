@@ -1,14 +1,16 @@
 """CollisionChecker: the one door between planners and the collision engine, on the CPU or a CUDA device."""
 
 import copy
-from typing import Any
+import math
+from typing import Annotated, Any
 
 import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...arguments import checked
 from ...device import njit, refuse_forked, resolve_device, told_if_slow
-from ...errors import SettingsError
+from ...errors import ConfigurationError, DeviceError, SettingsError
 from ...parallel.threads import in_parts, one_thread
 from ...settings import Setting
 from ..robot.model import RobotModel
@@ -27,9 +29,11 @@ from .world import CollisionWorld
 
 FEW = 128  # configurations that one thread checks sooner than several wake up
 THICKNESS = Setting(0.0, "Metres by which a robot is thicker", 0.0, 1.0, unit="metres")
+UP_TO = Setting(0.1, "Distance up to which clearances are exact", 0.0, math.inf, unit="metres")
 MARGIN = Setting(0.0, "Distance kept from obstacles", 0.0, 100.0, unit="metres")
 
 
+@checked(ConfigurationError, SettingsError)
 class CollisionChecker:
     """Exact checks of whole configurations and motions of one robot in one world.
 
@@ -51,19 +55,12 @@ class CollisionChecker:
 
     def __init__(
         self,
-        robot: RobotModel,
-        world: CollisionWorld,
-        device: str = "auto",
-        motion: MotionCheck = MotionCheck(),
+        robot: Annotated[RobotModel, SettingsError],
+        world: Annotated[CollisionWorld, SettingsError],
+        device: Annotated[str, DeviceError] = "auto",
+        motion: Annotated[MotionCheck, SettingsError] = MotionCheck(),
         margin: float = 0.0,
     ) -> None:
-        for what, value, kind in (
-            ("robot", robot, RobotModel),
-            ("world", world, CollisionWorld),
-            ("motion", motion, MotionCheck),
-        ):
-            if not isinstance(value, kind):
-                raise SettingsError(f"CollisionChecker: {what} is {value!r}; allowed: a {kind.__name__}")
         self.robot, self.world, self.motion = robot, world, motion
         self.margin = margin
         self.device = resolve_device(device)
@@ -116,7 +113,7 @@ class CollisionChecker:
         thicker.world, thicker.margin = self.world, self.margin
         return thicker
 
-    def on(self, device: str) -> "CollisionChecker":
+    def on(self, device: Annotated[str, DeviceError]) -> "CollisionChecker":
         """A checker of the same robot in the same world, by the same rules, on another device, which is kept for the
         next time; this one where that is its own device. Raises DeviceError."""
         device = resolve_device(device)
@@ -237,8 +234,9 @@ class CollisionChecker:
 
     def shape_pair_collisions(self, q: ArrayLike) -> np.ndarray:
         """q: (N, dof) -> (N, P) bool: which of robot.self_collision_pairs meet."""
-        meets = np.empty((len(np.asarray(q)), len(self._packed_robot.pair_order)), dtype=bool)
-        meets[:, self._packed_robot.pair_order] = self._pair_distances(q, self._packed_robot.buffers) < 0
+        distances = self._pair_distances(q, self._packed_robot.buffers)
+        meets = np.empty((len(distances), len(self._packed_robot.pair_order)), dtype=bool)
+        meets[:, self._packed_robot.pair_order] = distances < 0
         return meets
 
     def clearances(self, q: ArrayLike, up_to: float = 0.1, not_finite: str = "error") -> np.ndarray:
@@ -248,6 +246,7 @@ class CollisionChecker:
         """
         refuse_forked()
         check_policy(not_finite)
+        up_to = UP_TO.checked("up_to", up_to)
         narrowed = narrow(q, self.robot, "q")
         verdicts, nearest = np.empty(len(narrowed), dtype=np.uint8), np.empty(len(narrowed), dtype=np.float32)
         scene = self.packed_scene

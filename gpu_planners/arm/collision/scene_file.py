@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
+from ...arguments import checked
 from ...errors import ObstacleError, shortened, shown
 from ...files import file_path, read_yaml
 from ..geometry.meshes import load_mesh
@@ -84,6 +85,7 @@ def load_scene(file: str | os.PathLike, frames: dict[str, np.ndarray] | None = N
     return world
 
 
+@checked(ObstacleError)
 def fixed_frames(robot: RobotModel) -> dict[str, np.ndarray]:
     """{link name: (4, 4) T_root_link} of the root link and every link that is fixed to it."""
     poses = robot.link_poses(np.clip(np.zeros(robot.dof), robot.lower, robot.upper))

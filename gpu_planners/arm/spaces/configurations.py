@@ -7,8 +7,9 @@ verdicts become answers, or errors that name the row and the joint.
 import numba
 import numpy as np
 
+from ...arguments import numbers
 from ...device import njit
-from ...errors import ConfigurationError, SettingsError
+from ...errors import ConfigurationError, SettingsError, shown
 from .interface import FREE, NOT_FINITE
 
 LARGEST = 1e10  # rad or m: float64 still holds a micrometre
@@ -55,8 +56,8 @@ def narrow_motions(q_from, q_to, robot, device="cpu", room=new_array):
 
 def check_policy(not_finite):
     """Raises SettingsError unless `not_finite` is one of POLICIES."""
-    if not_finite not in POLICIES:
-        raise SettingsError(f"not_finite is {not_finite!r}; allowed: {', '.join(map(repr, POLICIES))}")
+    if not isinstance(not_finite, str) or not_finite not in POLICIES:
+        raise SettingsError(f"not_finite is {shown(not_finite)}; allowed: {', '.join(map(repr, POLICIES))}")
 
 
 def as_bools(verdicts, not_finite, robot, **configurations):
@@ -95,15 +96,8 @@ def on_device(q, robot, name, device):
 
 
 def _numbers(q, robot, name):
-    try:
-        given = np.asarray(q)
-        if given.dtype.kind not in "fiub":
-            raise TypeError(f"an array of type {given.dtype}")
-        q = np.ascontiguousarray(given, dtype=given.dtype if given.dtype in (np.float32, np.float64) else np.float64)
-    except (TypeError, ValueError) as error:
-        raise ConfigurationError(
-            f"{name} must be an array of real numbers of shape (N, {robot.dof}), got {error}"
-        ) from error
+    given = numbers(name, q, error=ConfigurationError, finite=False)
+    q = np.ascontiguousarray(given, dtype=given.dtype if given.dtype in (np.float32, np.float64) else np.float64)
     if q.ndim != 2 or q.shape[1] != robot.dof:
         raise ConfigurationError(f"{name} must have shape (N, {robot.dof}), got {q.shape}")
     return q

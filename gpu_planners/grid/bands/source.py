@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...arguments import checked
 from ...errors import GridMapError, shortened, shown
 from ...files import file_path
 from ..checks import number, whole
@@ -17,6 +18,7 @@ MOST_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True, eq=False)
+@checked(GridMapError)
 class MapRows:
     """A map, given by its rows.
 
@@ -87,6 +89,8 @@ class MapRows:
 
     def checked(self, first: int, last: int) -> np.ndarray:
         """-> (last - first, cols) uint8 of the rows first .. last - 1, looked at. Raises GridMapError."""
+        if not 0 <= first < last <= self.rows:
+            raise GridMapError(f"rows {shown(first)} .. {shown(last)} were asked for; allowed: from 0 to {self.rows}")
         costs = self.read(first, last)
         if getattr(costs, "shape", None) != (last - first, self.cols):
             raise GridMapError(

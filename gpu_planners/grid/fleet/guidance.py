@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...arguments import checked
 from ...device import njit
-from ...errors import GridMapError, shown
+from ...errors import GridMapError, shortened, shown
 from ...files import file_path
 from ..checks import array_of
 from ..maps.grid_map import GridMap
@@ -26,6 +27,7 @@ FILE_KEYS = "moves", "unit", "turn"
 
 
 @dataclass(frozen=True, eq=False)
+@checked(GridMapError)
 class Guidance:
     """Costs of moves.
 
@@ -108,7 +110,10 @@ class Guidance:
 
     def save(self, path: str | os.PathLike):
         """Write a file for `load` (NumPy's .npz). Raises GridMapError for what is no path, and OSError."""
-        with open(file_path(path, "guidance", GridMapError), "wb") as file:
+        file = file_path(path, "guidance", GridMapError)
+        if file.is_dir():
+            raise GridMapError(f"guidance {shown(str(path))} cannot be written: it is a folder")
+        with open(file, "wb") as file:
             np.savez_compressed(file, moves=self.moves, unit=self.unit, turn=self.turn)
 
     @classmethod
@@ -119,7 +124,7 @@ class Guidance:
                 moves, unit, turn = (file[key] for key in FILE_KEYS)
                 return cls(moves, int(unit), int(turn))
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise GridMapError(f"{shown(str(path))} is no file of guidance: {error}") from None
+            raise GridMapError(f"{shown(str(path))} is no file of guidance: {shortened(error)}") from None
 
 
 GUIDANCE = {"plain": Guidance.plain, "lanes": Guidance.lanes}

@@ -4,12 +4,17 @@ Only whole-array operations, so that 4096x4096 tiles take seconds. Where corners
 connects are connected without it too; so components are 4-connected for both connectivities.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...errors import GridMapError
-from .grid_map import GridMap
+from ...arguments import Booleans, checked
+from ...errors import GridMapError, shown
+from ..checks import whole
+from .grid_map import MOST_TILES, GridMap
 
+MOST_DRAWN = 10_000_000  # tiles drawn by one call
 TILES_A_TIME = 1 << 24  # random numbers drawn at once
 SHARE_OF_ROCK = 0.45  # before smoothing: caverns that touch, with walls between them
 SMOOTHINGS = 5, 2  # of the coarsest grid of caves, of each finer one
@@ -17,6 +22,7 @@ FLIPPED = 0.12  # share of tiles changed before a finer grid is smoothed
 LEFT_OUT, CLOSED_WALLS = 0.12, 0.12  # shares of the walls between rooms that are left out, that have no door
 
 
+@checked(GridMapError)
 def random_map(
     rows: int, cols: int, density: float = 0.2, seed: int = 0, connectivity: int = 8, free: ArrayLike = ()
 ) -> GridMap:
@@ -31,7 +37,7 @@ def random_map(
         raise GridMapError(
             f"free tile {tuple(outside[0].tolist())} lies outside; allowed: rows 0 .. {rows - 1}, cols 0 .. {cols - 1}"
         )
-    rng = np.random.default_rng(seed)
+    rng = _generator(seed)
     costs = np.empty((rows, cols), np.uint8)
     step = max(1, TILES_A_TIME // cols)
     for row in range(0, rows, step):
@@ -41,6 +47,7 @@ def random_map(
     return GridMap(costs, connectivity)
 
 
+@checked(GridMapError)
 def cave_map(
     rows: int, cols: int, seed: int = 0, connectivity: int = 8, passages: float = 16, fill: float = SHARE_OF_ROCK
 ) -> GridMap:
@@ -51,9 +58,10 @@ def cave_map(
     -> GridMap
     """
     _check(rows, cols, {"fill": fill}, {"passages": passages})
-    return GridMap(largest_component(_caves(rows, cols, np.random.default_rng(seed), passages, fill)), connectivity)
+    return GridMap(largest_component(_caves(rows, cols, _generator(seed), passages, fill)), connectivity)
 
 
+@checked(GridMapError)
 def room_map(
     rows: int,
     cols: int,
@@ -71,10 +79,11 @@ def room_map(
     -> GridMap
     """
     _check(rows, cols, {"open_walls": open_walls, "no_door": no_door}, {"room": room, "wall": wall, "door": door})
-    free = _rooms(rows, cols, np.random.default_rng(seed), room, wall, door, open_walls, no_door)
+    free = _rooms(rows, cols, _generator(seed), room, wall, door, open_walls, no_door)
     return GridMap(largest_component(free), connectivity)
 
 
+@checked(GridMapError)
 def caves_and_rooms(
     rows: int, cols: int, seed: int = 0, connectivity: int = 8, room: int | None = None, passages: float | None = None
 ) -> GridMap:
@@ -82,7 +91,7 @@ def caves_and_rooms(
 
     -> GridMap
     """
-    rng = np.random.default_rng(seed)
+    rng = _generator(seed)
     size = min(rows, cols)
     room = max(16, size // 36) if room is None else room
     passages = max(10, size // 40) if passages is None else passages
@@ -96,6 +105,7 @@ def caves_and_rooms(
     return GridMap(largest_component(free), connectivity)
 
 
+@checked(GridMapError)
 def warehouse_map(
     rows: int, cols: int, connectivity: int = 8, shelf: tuple[int, int] = (2, 10), aisle: int = 2, apron: int = 8
 ) -> GridMap:
@@ -115,7 +125,8 @@ def warehouse_map(
     return GridMap(~blocked, connectivity)
 
 
-def largest_component(free: ArrayLike | GridMap) -> np.ndarray:
+@checked(GridMapError)
+def largest_component(free: Booleans | GridMap) -> np.ndarray:
     """The largest set of connected free tiles. free: (rows, cols) bool or GridMap -> (rows, cols) bool"""
     free = ~free.blocked if isinstance(free, GridMap) else np.asarray(free, bool)
     from scipy import ndimage  # it takes longer to import than the rest of gpu_planners.grid
@@ -128,13 +139,18 @@ def largest_component(free: ArrayLike | GridMap) -> np.ndarray:
     return labels == np.argmax(sizes)
 
 
+@checked(GridMapError)
 def random_free_tiles(grid: GridMap, count: int, seed: int = 0) -> np.ndarray:
     """Tiles of the largest component, drawn with replacement. -> (count, 2) int32 [row, col]"""
     tiles = np.flatnonzero(largest_component(grid))
     if len(tiles) == 0:
         raise GridMapError("the map has no free tile; allowed: at least one")
-    chosen = np.random.default_rng(seed).choice(tiles, count)
+    chosen = _generator(seed).choice(tiles, whole("count", count, 0, MOST_DRAWN, error=GridMapError))
     return np.stack(np.divmod(chosen, grid.cols), axis=1).astype(np.int32)
+
+
+def _generator(seed):
+    return np.random.default_rng(whole("seed", seed, 0, math.inf, error=GridMapError))
 
 
 def _caves(rows, cols, rng, passages, fill):
@@ -222,6 +238,8 @@ def _check(rows, cols, shares, sizes):
     """shares, sizes: {name: value}"""
     if rows < 1 or cols < 1:
         raise GridMapError(f"the map is empty: {rows} rows, {cols} cols; allowed: at least one each")
+    if rows * cols > MOST_TILES:
+        raise GridMapError(f"the map is {shown((rows, cols))}; allowed: at most {MOST_TILES} tiles in all")
     for name, share in shares.items():
         if not 0 <= share <= 1:
             raise GridMapError(f"{name} is {share!r}; allowed: 0 .. 1")

@@ -49,7 +49,7 @@ class GridMap:
         object.__setattr__(self, "resolution", number("resolution", self.resolution, *RESOLUTIONS, " (metres a tile)"))
         try:
             x, y, yaw = self.origin
-        except (TypeError, ValueError):
+        except Exception:  # whatever an object of the caller raises
             raise GridMapError(
                 f"origin is {shown(self.origin)}; allowed: three numbers x, y (metres), yaw (rad)"
             ) from None
@@ -277,7 +277,7 @@ def _as_rows(values, shape, name):
     if shape is not None:
         try:
             rows, cols = shape
-        except (TypeError, ValueError):
+        except Exception:  # whatever an object of the caller raises
             raise GridMapError(f"shape is {shown(shape)}; allowed: (rows, cols)") from None
         for words, n in (("rows", rows), ("cols", cols)):
             whole(f"number of {words}", n, 1, MOST_TILES, error=GridMapError)

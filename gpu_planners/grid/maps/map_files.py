@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
+from ...arguments import checked
 from ...errors import GridMapError, shown
 from ...files import file_path, read_yaml, regular_file
 from .grid_map import GridMap
@@ -68,6 +69,7 @@ def read_map_yaml(path: str | os.PathLike) -> tuple[np.ndarray, float, tuple[flo
     return np.ascontiguousarray(data[::-1]), float(resolution), (float(origin[0]), float(origin[1]), float(origin[2]))
 
 
+@checked(GridMapError)
 def save_map_yaml(path: str | os.PathLike, grid: GridMap, picture: str = ".png") -> Path:
     """Write a GridMap as YAML with a picture beside it. Returns the picture's Path.
 
