@@ -1,5 +1,9 @@
 """A fleet whose agents are late, deaf, dumb, come and go, on a map that changes: nobody ever meets another one."""
 
+import subprocess
+import sys
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -211,3 +215,114 @@ def test_an_agent_that_is_gone_falls_silent_though_the_clock_begins_anew():
         if fleet.due(now):
             fleet.step(now)
     assert fleet.silent_ids() == ["gone"]
+
+
+def test_a_step_on_a_map_that_stays_as_it_is_does_not_copy_it():
+    fleet = RunningFleet(FleetParameters(device="cpu", motion="four"))
+    fleet.take_map(GridMap(np.ones((2000, 2000), np.uint8), 4))
+    tell = [["a"], np.array([[0.5, 0.5]]), np.array([np.nan])]
+    for now in (1.0, 2.0):
+        fleet.take_states(*tell, np.array([now]), {})
+        fleet.step(now)
+    tracemalloc.start()
+    fleet._observe()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 1e6  # bytes; a copy of the map has four million
+
+
+def test_tiles_that_are_closed_and_opened_and_a_map_that_changes_meanwhile_are_known_to_the_planner():
+    rng = np.random.default_rng(0)
+    fleet = RunningFleet(FleetParameters(device="cpu", motion="four"))
+    blocked = np.zeros(SHAPE, bool)
+    fleet.take_map(GridMap(~blocked, 4))
+    for step in range(200):
+        if rng.random() < 0.1:
+            blocked = rng.random(SHAPE) < 0.2
+            fleet.take_map(GridMap(~blocked, 4))
+        tiles = rng.integers(0, SHAPE, size=(2, 2))
+        late = {0: tiles[0]} if step % 3 else {}
+        fleet._agents = np.zeros(0, fleet._agents.dtype)
+        fleet._close(late, tiles[:0], (tiles[:1] + [0, 1]) % SHAPE)
+        expected = np.where(blocked, 0, 1)
+        for tile in fleet._closed:
+            expected[tile] = 0
+        assert (fleet.planner.grid.costs == expected).all()
+
+
+@pytest.mark.parametrize("lockstep", [True, False])
+def test_nobody_is_silent_because_a_step_took_long_to_plan(lockstep):
+    """Agents that only tell when they have done what they were told."""
+    fleet = RunningFleet(
+        FleetParameters(device="cpu", motion="four", lockstep=lockstep, step_s=STEP_S, silent_after_s=SILENT_S)
+    )
+    fleet.take_map(GridMap(np.ones(SHAPE), 4))
+    fleet.take_states(["a"], np.array([[0.5, 0.5]]), np.array([np.nan]), np.zeros(1), {})
+    fleet.take_goals(["a"], np.array([[8.5, 0.5]]), {})
+    fleet.step(0.0)
+    fleet.give_out(9.0)  # so long it took
+    assert not fleet.due(9.1) and not fleet.due(11.9)
+    fleet.take_states(["a"], np.array([[1.5, 0.5]]), np.array([np.nan]), np.full(1, 11.9), {})
+    assert fleet.due(11.9) and fleet.step(11.9).ids == ["a"] and not fleet.silent_ids()
+    fleet.give_out(11.95)
+    for now in (13.0, 15.5, 16.5):
+        if fleet.due(now):
+            fleet.step(now)
+            fleet.give_out(now)
+    assert fleet.silent_ids() == ["a"]  # who says nothing any more is
+
+
+def test_agents_get_their_step_though_there_is_no_time_for_the_fields_of_all_goals():
+    fleet = RunningFleet(FleetParameters(device="cpu", motion="four", step_s=1e-3))
+    n, side = 40, 300
+    fleet.take_map(GridMap(np.ones((side, side)), 4))
+    ids, tiles = [f"r{k}" for k in range(n)], np.stack(np.divmod(np.arange(n), 20), axis=1) * 3
+    goals, moved = tiles[::-1] + 200, np.zeros(n, bool)
+    for now in range(n + 1):
+        fleet.take_states(ids, tiles[:, ::-1] + 0.5, np.full(n, np.nan), np.full(n, float(now)), {})
+        if now == 0:
+            fleet.take_goals(ids, goals[:, ::-1] + 0.5, {})
+        step = fleet.step(float(now))
+        there = (step.goals == goals).all(axis=1)
+        assert there.all() and step.ids == ids
+        if now == 0:
+            assert (step.tiles == tiles).all(axis=1).any()  # some had to wait
+        moved |= (step.tiles != tiles).any(axis=1)
+        tiles = step.tiles
+    assert moved.all()
+
+
+WARMED = """
+import sys
+import numpy as np
+from gpu_planners.grid import FleetPlanner, GridMap
+from gpu_planners.nodes.fleet.node import warm_up
+from gpu_planners.nodes.fleet.parameters import FleetParameters
+
+def compiled():
+    modules = [m for name, m in sys.modules.items() if name.startswith("gpu_planners.")]
+    return {(v.__module__, k): len(v.overloads) for m in modules for k, v in vars(m).items() if hasattr(v, "overloads")}
+
+values = FleetParameters(device="cpu", motion="turning")
+warm_up(values, "cpu")
+before = compiled()
+grid, rng = GridMap(np.ones((40, 40)), 4), np.random.default_rng(0)
+fleet = FleetPlanner(grid, "turning", "cpu")
+tiles = np.argwhere(~grid.blocked)
+fleet.start(tiles[:100])
+fleet.add(tiles[200:210])
+goals = rng.permutation(tiles)[:110]
+for _ in range(40):
+    fleet.step(goals, 1e-3)
+fleet.observe(fleet.positions, still=[3])
+fleet.update([30, 31], [30, 30], [0, 1])
+fleet.step(goals)
+print({k: v for k, v in compiled().items() if v != before.get(k, 0)})
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_after_warming_up_the_first_step_compiles_nothing():
+    told = subprocess.run([sys.executable, "-c", WARMED], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "{}"

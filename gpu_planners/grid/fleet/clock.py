@@ -11,6 +11,10 @@ def deadline_after(seconds: float) -> int:
     return int(min(clock_ns() + 1e9 * seconds, NEVER))
 
 
+def seconds_left(deadline: int) -> float:
+    return max(0.0, (deadline - clock_ns()) * 1e-9)
+
+
 def late(deadline: int) -> bool:
     return clock_ns() > deadline
 

@@ -101,6 +101,10 @@ class FieldStore:
         """Memory of the fields that there is room for."""
         return self._rows * self._field_bytes
 
+    def known(self, goals: np.ndarray) -> np.ndarray:
+        """(N,) tiles -> (N,) bool, is its field there?"""
+        return np.isin(goals, np.array([*self._slot_of], np.int64))
+
     def slots(self, goals: np.ndarray) -> np.ndarray:
         """Where the fields of goals are; those that are not there are planned. goals: (N,) tiles, -1 none -> (N,) int32
 

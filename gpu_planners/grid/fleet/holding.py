@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .clock import late
+from .clock import late, seconds_left
 from .guidance import Guidance
 from .plan import PARTLY, STUCK, FleetPlan, FleetStatus
 from .search import OUT_OF_TIME
@@ -52,7 +52,7 @@ def walk(fleet, instance, faces, speeds, deadline):
     walked, turned = [own.positions], [own.headings]
     ticks = speeds[some, 0]
     quickest = speeds[some].min(axis=1) if fleet.motion.headings > 1 else ticks
-    in_time = own.plan_fields(goals, deadline)
+    in_time = own.prepare(goals, seconds_left(deadline), least=0).all()
     actions = np.where(wanted, own.steps_to_go(goals) if in_time else np.abs(goals - own.positions).sum(axis=1), 0)
     least = np.maximum(actions * quickest - (ticks - 1), actions)  # an agent counts where it moves to
     most, last = -1, 0

@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike
 from ...device import refuse_forked, resolve_device, told_if_slow
 from ...errors import GridMapError, SettingsError, shown
 from ...parallel.threads import one_thread
-from ..checks import number
+from ..checks import number, whole
 from ..maps.grid_map import GridMap
 from . import crowding, oneshot, stepper
 from .arguments import checked_grid, checked_headings, checked_numbers, checked_tiles
-from .clock import pieces
+from .clock import deadline_after, pieces
 from .cpu import CpuFleet
 from .deadlock import Deadlocks
 from .fields import FieldStore
@@ -556,17 +556,26 @@ class FleetPlanner:
             self._ground = ground_of(footprint_free(self.grid.costs > 0, self.settings.size))
         return self._ground
 
-    def plan_fields(self, goals, deadline: int) -> bool:
-        """Plan the fields of goals (N, 2), as `step` takes them, before it needs them. deadline: of clock_ns()
+    def prepare(self, goals: ArrayLike, time_limit_s: float = math.inf, least: int = 1) -> np.ndarray:
+        """Plan the fields of goals, as `step` takes them, so that it need not: as many as there is time for, and so
+        many new ones at least.
 
-        -> was there time for all?
+        -> (N,) bool which goals have their fields; an agent without a goal needs none. Raises what `step` does.
         """
-        wanted = np.unique(self._tiles(np.asarray(goals)[np.asarray(goals)[:, 0] >= 0]))
-        done = 0
-        for begin, end in pieces(len(wanted), deadline, FIELD_NS * self._lanes.free.size * self.motion.headings):
-            self._fields.slots(wanted[begin:end])
-            done = end
-        return done == len(wanted)
+        refuse_forked()
+        deadline = deadline_after(number("time_limit_s", time_limit_s, 0.0, math.inf, " seconds", SettingsError))
+        least = whole("least", least, 0, 2**31 - 1)
+        tiles = self._goal_tiles(goals)
+        known = self._fields.known(tiles)
+        new = np.unique(tiles[~known & (tiles >= 0)])
+        each_ns, done = FIELD_NS * self._lanes.free.size * self.motion.headings, min(least, len(new))
+        ready = np.r_[np.unique(tiles[known]), new[:done]]
+        with told_if_slow(f"fleets for {self.device}"):
+            self._fields.slots(ready)
+            for begin, end in pieces(len(new) - done, deadline, each_ns):
+                ready = np.r_[ready, new[done + begin : done + end]]
+                self._fields.slots(ready)
+        return np.isin(tiles, ready) | (tiles < 0)
 
     def steps_to_go(self, goals: ArrayLike) -> np.ndarray:
         """(N, 2) goals, as `step` takes them -> (N,) int32 what the way of each agent alone to its goal costs"""
@@ -617,7 +626,8 @@ class FleetPlanner:
             stacks = {name: np.zeros((areas, depth), np.int32) for name in ("agent", "place", "before", "before_cost")}
             self._search = self._search._replace(**stacks)
 
-    def _take_goals(self, goals):
+    def _goal_tiles(self, goals):
+        """(N, 2) goals, as `step` takes them -> (N,) int32 tiles, -1 where an agent has none"""
         agents = self._agents
         places = checked_tiles(goals, "goals")
         if len(places) != len(agents.tile):
@@ -630,7 +640,10 @@ class FleetPlanner:
             raise GridMapError(
                 f"the goal of agent {agent} is {places[agent].tolist()}, outside the {rows} x {cols} map"
             )
-        tiles = np.where(none, -1, self._tiles(np.where(none[:, None], 0, places))).astype(np.int32)
+        return np.where(none, -1, self._tiles(np.where(none[:, None], 0, places))).astype(np.int32)
+
+    def _take_goals(self, goals):
+        agents, tiles = self._agents, self._goal_tiles(goals)
         changed = np.flatnonzero(tiles != agents.goal)
         agents.slot[:] = self._fields.slots(tiles)
         if not self._rules.holding:

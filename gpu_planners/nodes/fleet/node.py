@@ -93,22 +93,10 @@ class FleetPlannerNode(PlannerNode):
         self._state.say(OK, "ready")
 
     def _warm_up(self):
-        """Compile what steps and requests need, on the present map -> the devices"""
+        """Compile what steps and requests need -> the devices"""
         for device in dict.fromkeys(self._values.devices):
-            self._use(device)
+            warm_up(self._values, device)
         return ", ".join(self._values.devices)
-
-    def _use(self, device):
-        values, grid = self._values, self._grid
-        free = np.argwhere(~grid.blocked)
-        planner = FleetPlanner(grid, values.motion, device, values.fleet)
-        if len(free):
-            planner.start(free[:1])
-            planner.step(free[-1:])
-            planner.observe(planner.positions)
-            planner.update(free[-1:, 0], free[-1:, 1], 1)
-            planner.step(free[-1:], budget_s=1e-6)
-            planner.solve(free[:1], free[-1:], time_limit_s=0.1, headings=[0])
 
     # ------------------------------------------------------------------------------------------------ steps
 
@@ -120,6 +108,7 @@ class FleetPlannerNode(PlannerNode):
     def _look(self):
         """Begin the next step if it is due."""
         self._queued = False
+        self._told.take()  # the latest words count, also those that came while a step was planned
         now = self._told.now()
         if not self._fleet.due(now):
             return
@@ -132,6 +121,7 @@ class FleetPlannerNode(PlannerNode):
             return
         if step is not None:
             self._outputs.show(step, self._fleet.places, self._scene.header())
+            self._fleet.give_out(self._told.now())
         self._say_faults()
 
     def _say_faults(self):
@@ -182,6 +172,29 @@ class FleetPlannerNode(PlannerNode):
             "requests": self._requests,
             "last answer": self._last_answer,
         }
+
+
+def warm_up(values: FleetParameters, device: str) -> None:
+    """Compile or load what steps and requests need, by small ones: agents in each other's way, errors of agents, a map
+    that changes, a budget, whole plans."""
+    apart = values.fleet.size + values.fleet.safety_distance
+    side = 4 * apart + 2
+    planner = FleetPlanner(GridMap(np.ones((side, side), np.uint8), 4), values.motion, device, values.fleet)
+    row, col = np.divmod(np.arange(9), 3)
+    starts = apart * np.stack([row, col], axis=1) + apart
+    planner.start(starts[:-1])
+    planner.add(starts[-1:])
+    goals = starts[::-1].copy()
+    planner.prepare(goals)
+    for _ in range(3):
+        planner.step(goals, budget_s=1e-3)
+    planner.observe(planner.positions, planner.headings, still=[0])
+    planner.step(goals)
+    planner.observe(planner.positions)
+    planner.update([0, 0], [0, 1], [0, 1])
+    planner.step(goals)
+    planner.remove([0])
+    planner.solve(starts[:2], starts[1::-1], time_limit_s=0.1)
 
 
 def main(arguments: list[str] | None = None) -> int:

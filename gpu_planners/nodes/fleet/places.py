@@ -1,6 +1,7 @@
 """Where agents are: points of a map's frame to tiles and headings, and back."""
 
 import math
+from functools import cached_property
 
 import numpy as np
 from scipy import ndimage
@@ -37,11 +38,14 @@ class Places:
         self.grid = grid
         shift, yaw = 0.5 * ((size - 1) % 2) * grid.resolution, grid.origin[2]
         self._shift = shift * np.array([math.cos(yaw) - math.sin(yaw), math.sin(yaw) + math.cos(yaw)])
-        low = (size - 1) // 2
-        free = ~grid.blocked
-        if size > 1:
-            free = ndimage.minimum_filter(free, size, mode="constant", cval=False, origin=low - size // 2)
-        self._parts, _ = ndimage.label(free)
+        self._size = size
+
+    @cached_property
+    def _parts(self):
+        free, low = ~self.grid.blocked, (self._size - 1) // 2
+        if self._size > 1:
+            free = ndimage.minimum_filter(free, self._size, mode="constant", cval=False, origin=low - self._size // 2)
+        return ndimage.label(free)[0]
 
     def tiles(self, points: np.ndarray) -> np.ndarray:
         """(N, 2) metres -> (N, 2) int64 [row, col]; -1 where a point is outside the map or not finite"""

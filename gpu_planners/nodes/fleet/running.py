@@ -22,6 +22,7 @@ from .places import Places
 from .step import AGENT, Step
 
 MINUTE_S = 60.0
+FIELDS_SHARE = 0.5  # of the time of a step, for the fields of new goals
 KEPT = 0.1  # a step that begins late by less of its time does not delay those that follow
 TOO_MANY = ""  # in place of an id: no agent is called so
 LEAST_DEAD = 256  # numbers of agents that have left, from which on the planner may be made anew
@@ -47,6 +48,7 @@ class RunningFleet:
         self._waiting: dict[str, np.ndarray] = {}  # by id, those that have no number yet: an AGENT each
         self.steps, self.began = 0, -np.inf
         self._closed: set[tuple[int, int]] = set()
+        self._told_grid: GridMap | None = None  # the map that the planner knows, but for the tiles that are closed
         self.reached, self._recent = 0, deque[int]()
         self.step_times: deque[float] = deque(maxlen=100)
         self._forget_numbers()
@@ -93,6 +95,7 @@ class RunningFleet:
         values = self._values
         self.planner = FleetPlanner(self._grid, values.motion, values.devices[0], values.fleet)
         self.places = Places(self._grid, values.fleet.size)
+        self._told_grid = self._grid
         self._waiting |= {id: self._agents[number].copy() for id, number in self._number.items()}
         for agent in self._waiting.values():
             agent["busy"], agent["reached"] = 0, False
@@ -278,7 +281,9 @@ class RunningFleet:
         numbers = np.flatnonzero(self._agents["there"])
         before, faced = self._positions[numbers], self.planner.headings[numbers]
         began = time.perf_counter()
-        actions = self.planner.step(self._agents["goal"], self._values.budget_s)[numbers]
+        goals = self._agents["goal"].copy()
+        goals[~self.planner.prepare(goals, FIELDS_SHARE * self._values.step_s)] = -1  # who waits for its field stands
+        actions = self.planner.step(goals, self._values.budget_s)[numbers]
         took = time.perf_counter() - began
         self.steps += 1
         self.step_times.append(took)
@@ -288,6 +293,14 @@ class RunningFleet:
         ids, goals = [self._ids[number] for number in numbers], self._agents["goal"][numbers]
         states = self._states(numbers, before)
         return Step(self.steps, ids, actions, states, before, faced, tiles, headings, ticks, goals, took)
+
+    def give_out(self, now: float) -> None:
+        """The actions of the step are given out only now: while it was planned for longer than a step lasts, nobody
+        could do it, nor is anybody to blame for its silence."""
+        took = now - self.began
+        if self._values.lockstep or took > self._values.step_s:
+            self.began = now
+            self._agents["heard"][~self._silent_then] += max(took, 0.0)
 
     def _ticks(self, actions):
         fleet, motion = self._values.fleet, MOTIONS[self._values.motion]
@@ -347,13 +360,16 @@ class RunningFleet:
         for number, tile in late.items():
             if np.abs(planned[number] - tile).sum() == 1:
                 closed |= {tuple(tile.tolist()), tuple(planned[number].tolist())} - taken
-        self._closed = closed
-        costs = self._grid.costs.copy()
-        for tile in closed:
-            costs[tile] = 0
-        rows, cols = np.nonzero(costs != self.planner.grid.costs)
-        if len(rows):
-            self.planner.update(rows, cols, costs[rows, cols])
+        before, known = self._closed, self._told_grid
+        self._closed, self._told_grid = closed, None  # not known until the planner has taken it
+        tiles = sorted(before ^ closed)
+        if known is not self._grid:
+            tiles = np.argwhere(self.planner.grid.costs != self._grid.costs).tolist() + sorted(closed)
+        if tiles:
+            rows, cols = np.array(tiles).T
+            costs = [0 if tuple(tile) in closed else self._grid.costs[tuple(tile)] for tile in tiles]
+            self.planner.update(rows, cols, costs)
+        self._told_grid = self._grid
 
     def _join(self):
         """Put agents that wait on the map where they fit; the others wait on, and it is said why."""

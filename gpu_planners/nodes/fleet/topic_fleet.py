@@ -108,13 +108,17 @@ class TopicFleet:
 
     def _take(self):
         self._queued = False
+        self.take()
+        self._taken()
+
+    def take(self):
+        """Tell the fleet what has come; on the worker."""
         try:
             self._take_states(self._inboxes["agent_states"].take())
             self._take_goals(self._inboxes["agent_goals"].take())
             self._state.set_problem("topics", "")
         except Exception as error:  # whatever it is, the next messages may be right
             self._state.set_problem("topics", f"what agents told was not taken: {error_text(error)}")
-        self._taken()
 
     def _take_states(self, latest):
         self._fleet.remove([id for id, word in latest.items() if word.gone])

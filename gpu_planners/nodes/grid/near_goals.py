@@ -1,5 +1,7 @@
 """Goals that are occupied, and the tiles near them that can be reached."""
 
+import functools
+
 import numpy as np
 from scipy import ndimage
 
@@ -17,8 +19,7 @@ def near_goal(grid: GridMap, start: np.ndarray, goal: np.ndarray, tolerance: flo
     inside = [(0 <= tile[0]).all() and (tile[0] < grid.shape).all() for tile in (start, goal)]
     if not all(inside) or not grid.blocked[tuple(goal[0].astype(int))]:
         return goal
-    # 4-connected parts serve 8-connected maps too: where a diagonal step is free, two straight ones beside it are
-    parts, _ = ndimage.label(~grid.blocked)
+    parts = _parts(grid)
     part = parts[tuple(start[0].astype(int))]
     reach = min(tolerance / grid.resolution, max(grid.shape))
     low = np.maximum(goal[0] - np.ceil(reach), 0).astype(int)
@@ -28,6 +29,14 @@ def near_goal(grid: GridMap, start: np.ndarray, goal: np.ndarray, tolerance: flo
     if not len(near) or distance.min() > reach:
         return goal
     return near[np.argmin(distance)][None].astype(float)
+
+
+@functools.lru_cache(maxsize=1)
+def _parts(grid):
+    """(rows, cols) of tiles between which there are ways; of the map that was asked for last, since requests come often
+    and maps do not. 4-connected parts serve 8-connected maps too: where a diagonal step is free, two straight ones
+    beside it are"""
+    return ndimage.label(~grid.blocked)[0]
 
 
 def reached(grid: GridMap, ways: Poses, tolerance: float) -> tuple[Poses, list[str]]:
