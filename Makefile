@@ -1,9 +1,11 @@
 # make demo | test | bench | soundness set everything up by themselves; `make setup` does only that.
 #   PYTHON=python3.12   the Python to build .venv with (3.10 to 3.13)
+#   ROS_PACKAGES=folder ROS packages that no package index has, to be built into .venv: launch, moveit_msgs
 #   ARGS="..."          passed on, for instance: make test ARGS="-k collision -x"
 
 PYTHON ?= python3
 ARGS ?=
+ROS_PACKAGES ?=
 IN_VENV := .venv/bin/python
 
 # .venv brings its own ROS 2: a sourced workspace, or a parent that runs in another such environment,
@@ -28,7 +30,7 @@ help:
 	@echo "make clean   remove .venv and everything built"
 
 setup:
-	@$(PYTHON) tools/setup_environment.py
+	@$(PYTHON) tools/setup_environment.py$(if $(ROS_PACKAGES), --ros-packages "$(ROS_PACKAGES)")
 
 demo: setup
 	@$(IN_VENV) -m gpu_planners.cli demo $(ARGS)

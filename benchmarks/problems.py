@@ -27,6 +27,7 @@ class Problem:
         metres, poses in the root frame of the robot's URDF, cylinder axis along its own z
     start: (dof,) rad;  goals: (G, dof) rad, in the order of `joint_names`
     other_joints: values of the joints outside the planning group
+    hull_valid_start, hull_valid_goal: free with one hull for each mesh; None where the data does not say
     reference_length: joint-space length of a near-optimal path in a sphere model, nan where unknown
     """
 
@@ -37,8 +38,8 @@ class Problem:
     start: np.ndarray
     goals: np.ndarray
     other_joints: dict
-    hull_valid_start: bool
-    hull_valid_goal: bool
+    hull_valid_start: bool | None
+    hull_valid_goal: bool | None
     reference_length: float
 
     @property
@@ -73,13 +74,13 @@ def missing_data():
 
 
 def robot_files(robot, root=None):
-    """(urdf, srdf) paths of "panda" or "ur5"."""
+    """(urdf, srdf) paths of "panda", "ur5", "fetch" or "baxter"."""
     folder = data_dir(root) / "robots" / robot
     return folder / f"{robot}.urdf", folder / f"{robot}.srdf"
 
 
 def load_problems(robot, root=None, families=None):
-    """All problems of "panda" or "ur5" in the order of the file, a list of Problem."""
+    """All problems of a robot of `robot_files` in the order of the file, a list of Problem."""
     with open(data_dir(root) / "motion_bench_maker" / f"{robot}.json") as file:
         content = json.load(file)
     return [
@@ -137,7 +138,6 @@ def _problem(joint_names, family, raw):
         np.array(raw["start"]),
         np.atleast_2d(raw["goals"]),
         raw["other_joints"],
-        bool(raw["valid_hull"]["start"]),
-        bool(raw["valid_hull"]["goal"]),
+        *(raw["valid_hull"] and bool(raw["valid_hull"][end]) for end in ("start", "goal")),
         np.nan if length is None else float(length),
     )

@@ -81,7 +81,7 @@ class Rig:
     """A robot to plan for, and the files that it came from.
 
     srdf: None where the pairs of links that can meet were found by sampling;  package_dir: where package:// begins
-    model: RobotModel of the planning joints, each mesh as one hull, as the re-checker has it
+    model: RobotModel of the planning joints, each mesh as one hull unless told otherwise
     tips: the links that hold the end effectors' centres
     fixed: {joint: value} of the joints that are not planned and mimic none, rad or m
     """
@@ -118,7 +118,20 @@ class Rig:
             "joints": self.model.joint_names,
             "fixed": self.fixed,
             "self_pairs": pairs,
+            "decomposition": pieces_of(self.model),
         }
+
+
+def pieces_of(robot):
+    """{(link, number of its collision element): [(V, 3) vertices in the link's frame]} of the meshes that a RobotModel
+    has in pieces."""
+    pieces = {}
+    for shape, index in zip(robot.shapes, robot.shape_link, strict=True):
+        if "#" in shape.name:
+            link, T = robot.link_names[index], np.linalg.inv(robot.T_frame_link[index]) @ shape.pose
+            number = int(shape.name.rpartition("#")[0].removeprefix(f"{link}_"))
+            pieces.setdefault((link, number), []).append(shape.vertices @ T[:3, :3].T + T[:3, 3])
+    return pieces
 
 
 def unavailable(name):
@@ -132,9 +145,9 @@ def unavailable(name):
     return None
 
 
-def rig_of(name, urdf, package_dir, joints, tips, srdf=None, fixed=None, title=None):
+def rig_of(name, urdf, package_dir, joints, tips, srdf=None, fixed=None, title=None, **options):
     """Rig of any robot. urdf, srdf: files;  joints: pattern of the planning joints' names;  others: as in Rig; `fixed`
-    may leave joints out: those stay at 0, or at the limit nearest to it"""
+    may leave joints out: those stay at 0, or at the limit nearest to it;  options: of load_urdf"""
     names = [
         joint.get("name")
         for joint in ET.parse(urdf).getroot().findall("joint")
@@ -142,7 +155,8 @@ def rig_of(name, urdf, package_dir, joints, tips, srdf=None, fixed=None, title=N
     ]
     planned, fixed = [joint for joint in names if re.fullmatch(joints, joint)], dict(fixed or {})
     pairs = None if srdf is None else _pairs_alone(srdf)
-    model = load_urdf(urdf, pairs, [package_dir], planned, fixed, velocity=1.0, hull_tolerance=np.inf)
+    options = {"velocity": 1.0, "hull_tolerance": np.inf} | options
+    model = load_urdf(urdf, pairs, [package_dir], planned, fixed, **options)
     rest = {joint: float(np.clip(0.0, *limits)) for joint, limits in model.other_joints.items()}
     return Rig(name, title or name, Path(urdf), srdf, Path(package_dir), model, tuple(tips), rest | fixed)
 

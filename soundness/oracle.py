@@ -11,6 +11,8 @@ import numpy as np
 from oracles import CoalScene, triangle_soup
 from scipy.optimize import minimize_scalar
 
+from benchmarks.robots import pieces_of
+
 
 def _request(tolerance):
     request = coal.DistanceRequest(True, 0.0, 0.0)  # nearest points; no error allowed
@@ -57,7 +59,7 @@ class Oracle:
         common = {"mesh_dir": folder, "joints": robot.joint_names, "fixed": fixed}
         links = [robot.link_names[i] for i in robot.shape_link]
         pairs = {(links[i], links[j]) for i, j in np.asarray(robot.self_collision_pairs).reshape(-1, 2)}
-        self.hulls = CoalScene(urdf, None, [], decomposition=_pieces(robot, links), self_pairs=pairs, **common)
+        self.hulls = CoalScene(urdf, None, [], decomposition=pieces_of(robot), self_pairs=pairs, **common)
         self.raw = CoalScene(urdf, None, [], decomposition=dict.fromkeys(robot.link_names, "mesh"), **common)
         self._triangles = {}
         self._bodies = {
@@ -181,14 +183,3 @@ class Oracle:
 def _around(t):
     offsets = np.geomspace(1e-6, 1e-2, 9)
     return np.clip(np.concatenate([t - offsets, [t], t + offsets]), 0, 1)
-
-
-def _pieces(robot, links):
-    """{(link, number): [(V, 3) in the link's frame]} of the meshes that the package cut: shapes 'link_number#piece'."""
-    pieces = {}
-    for shape, index, link in zip(robot.shapes, robot.shape_link, links, strict=True):
-        if "#" in shape.name:
-            T = np.linalg.inv(robot.T_frame_link[index]) @ shape.pose
-            number = int(shape.name.rpartition("#")[0].removeprefix(f"{link}_"))
-            pieces.setdefault((link, number), []).append(shape.vertices @ T[:3, :3].T + T[:3, 3])
-    return pieces

@@ -7,6 +7,7 @@ the tests, then compile different code.
 """
 
 import fcntl
+import importlib.util
 import os
 import re
 import sys
@@ -25,6 +26,19 @@ ARMS = (
 ROS = (
     r"(?m)^ *(from|import) (rclpy|running_node|(node|grid|fleet|move)_harness|gpu_planners\.nodes|gpu_planners_msgs)\b"
 )
+OPTIONAL = {  # modules that not every machine has: what brings them; the first that matches
+    r"gpu_planners_msgs": "it is built by make setup or colcon",
+    r"(control|map|moveit|nav2|octomap)_msgs|launch(_\w+)?|tf2_\w+": "it comes with a ROS installation",
+    r"rclpy|ament_index_python|\w+_(msgs|srvs|interfaces)": "it comes with ROS 2 or the extra `ros`",
+    r"coal|hypothesis|pinocchio": "it comes with the extra `test`",
+    r"dask|distributed": "it comes with the extra `dask`",
+    r"matplotlib|viser": "it comes with the extra `view`",
+    r"mpi4py": "it comes with the extra `mpi`",
+    r"mujoco": "it comes with the extra `sim`",
+    r"numba_cuda": "it comes with the extra `gpu`",
+    r"ompl|skimage|tqdm": "it comes with the extra `bench`",
+    r"pyarrow": "it comes with the extra `dataset`",
+}
 MOST_WORKERS = 8
 DOMAINS = 6  # of each worker: the first for what it starts as a process, the others for nodes that it runs itself
 BLOCKS = 16  # of so many domains: 1 to 100 is what DDS has ports for on any system
@@ -65,6 +79,33 @@ def pytest_xdist_auto_num_workers():
     """`-n auto`: a worker for each core; none, which is no xdist, where there is one core."""
     cores = len(os.sched_getaffinity(0))
     return min(cores, MOST_WORKERS) if cores > 1 else 0
+
+
+def pytest_pycollect_makemodule(module_path, parent):
+    return TestFile.from_parent(parent, path=module_path)
+
+
+class TestFile(pytest.Module):
+    """A test file. One that an optional package is missing for is skipped, whichever of its imports finds that out."""
+
+    def collect(self):
+        try:
+            return super().collect()
+        except self.CollectError as error:
+            name = (getattr(error.__cause__, "name", None) or "").split(".")[0]
+            brings = next((text for words, text in OPTIONAL.items() if re.fullmatch(words, name)), None)
+            if brings is None or not _absent(name):
+                raise
+            pytest.skip(f"{name} is not installed: {brings}", allow_module_level=True)
+
+
+def _absent(module):
+    """Can a module not be imported, or only as the folder of that name in the checkout?"""
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        return True
+    return spec is None or spec.origin is None
 
 
 def pytest_itemcollected(item):

@@ -207,11 +207,13 @@ def test_sizes_agree_with_coal_and_outlast_a_size_that_fails(tmp_path, monkeypat
     monkeypatch.setattr(arm_sizes, "CollisionChecker", small)
     monkeypatch.setattr(arm_sizes, "JOINTS", (3, 4, 5, 8))
     monkeypatch.setattr(arm_sizes, "VERTICES", (8, 16, 32, 64))
+    monkeypatch.setattr(arm_sizes, "TREES", ((6, 30, 100),))
     assert command.main(["--quick", "--device", "cpu", "--only", "sizes", "--out", str(tmp_path)]) == 0
     (table,) = report.read_json(tmp_path / "results.json")["tables"]
-    three, eight, none, *of_vertices, exponent = table["rows"]
+    three, eight, none, *of_vertices, exponent, tree, baxter = table["rows"]
     assert "DeviceError: too large" in eight["note"] and not eight["figures"] and not none["figures"]
-    for row in (three, *of_vertices):
+    assert baxter["case"].startswith("Baxter") and (baxter["note"] or baxter["figures"])
+    for row in (three, *of_vertices, tree):
         figures = row["figures"]
         assert min(figures["rate"], figures["free_rate"], figures["motions"]) > 0 and 0.1 < figures["free"] < 1
         if not arm_sizes.coal_peer.unavailable():

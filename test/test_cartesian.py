@@ -128,7 +128,7 @@ def test_the_same_question_has_the_same_answer():
     ("start", "goal", "more", "error", "word"),
     [
         (READY[:3], np.eye(4), {}, ConfigurationError, "7 finite numbers"),
-        (READY * np.nan, np.eye(4), {}, ConfigurationError, "7 finite numbers"),
+        (READY * np.nan, np.eye(4), {}, ConfigurationError, "start .* finite numbers"),
         (READY, np.zeros((4, 4)), {}, GpuPlannersError, "last row"),
         (READY, np.eye(4), {"link": "nose"}, RobotDescriptionError, "nose"),
         (READY, np.eye(4), {"settings": 3}, SettingsError, "settings"),
@@ -201,8 +201,8 @@ def test_the_tip_stays_on_the_arc_by_pinocchio(robot, half_turn):
     [
         (cartesian.Arc(), "either"),
         (cartesian.Arc(through=[0.4, 0, 0.6], center=[0.4, 0, 0.6]), "either"),
-        (cartesian.Arc(through=[np.nan, 0, 0]), "finite"),
-        (cartesian.Arc(through=3), "three finite"),
+        (cartesian.Arc(through=[np.nan, 0, 0]), "through"),
+        (cartesian.Arc(through=3), "through"),
         (cartesian.Arc(center=[0, 0, 0.5]), "as far from both"),
         (cartesian.Arc(through="middle of the way"), "arc"),
         ("arc", "arc"),

@@ -11,22 +11,34 @@ import numpy as np
 import pytest
 from robots_at_hand import checker_among, maker_of, problem_of
 
-from gpu_planners.arm import MotionCheck
+from benchmarks import arm_sizes
+from benchmarks.problems import add_obstacles
+from gpu_planners.arm import CollisionChecker, CollisionWorld, MotionCheck
+from gpu_planners.arm.collision.blocks import FEW_PAIRS
 
 HERE = Path(__file__).resolve().parent
 MOTIONS = 15  # of each robot
+
+
+def checkers_of(folder, motion):
+    """[(checker, how many motions)]; the last robot has so many pairs that blocks of them are passed over."""
+    few = [
+        (checker_among(maker_of(name).model, problem_of(name, "shelf")[1], motion), MOTIONS)
+        for name in ("gantry", "panda")
+    ]
+    tree, world = arm_sizes.tree_arm(folder, 6, 18, 2 * FEW_PAIRS).model, CollisionWorld()
+    assert len(tree.self_collision_pairs) > FEW_PAIRS
+    return [*few, (CollisionChecker(tree, add_obstacles(world, arm_sizes.boxes()), "cpu", motion), MOTIONS // 3)]
 
 
 @pytest.mark.parametrize("lanes", [3, pytest.param(32, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("motion", [MotionCheck(), MotionCheck("joint", 0.1)], ids=lambda motion: motion.mode)
 def test_lanes_agree_with_one(lanes, motion, tmp_path):
     cases, expected = [], []
-    for name in ("gantry", "panda"):
-        robot = maker_of(name).model
-        checker = checker_among(robot, problem_of(name, "shelf")[1], motion)
-        rng = np.random.default_rng(1)
+    for checker, motions in checkers_of(tmp_path, motion):
+        robot, rng = checker.robot, np.random.default_rng(1)
         q = rng.uniform(robot.lower, robot.upper, (2000, robot.dof))
-        q = q[checker.configurations_valid(q)][:MOTIONS]
+        q = q[checker.configurations_valid(q)][:motions]
         far = 10 ** rng.uniform(-1, 0.5, (len(q), 1))
         ends = q, np.clip(q + rng.normal(size=q.shape) * far, robot.lower, robot.upper)
         expected += checker.motions_valid(*ends).tolist()

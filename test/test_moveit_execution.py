@@ -47,8 +47,8 @@ class MoveItDesk(Here):
         goal.planning_options.plan_only = plan_only
         return Goal(self, MoveGroup, "move_action", goal)
 
-    def execute(self, trajectory):
-        goal = ExecuteTrajectory.Goal(trajectory=RobotTrajectory(joint_trajectory=trajectory))
+    def execute(self, trajectory, **fields):
+        goal = ExecuteTrajectory.Goal(trajectory=RobotTrajectory(joint_trajectory=trajectory), **fields)
         return Goal(self, ExecuteTrajectory, "execute_trajectory", goal)
 
     def planned(self, q, start=HOME):
@@ -96,7 +96,10 @@ def test_a_cancel_stops_it(desk):
 def test_a_trajectory_is_executed(desk):
     trajectory = desk.planned((0.5, 0.2, 0.0))
     trajectory.header.stamp.sec = 1  # of some clock
-    status, result = desk.execute(trajectory).wait()
+    status, result = desk.execute(trajectory, controller_names=["gripper_controller"]).wait()
+    assert status == GoalStatus.STATUS_ABORTED and result.error_code.val == CODES.CONTROL_FAILED
+    assert "gripper_controller" in result.error_code.message
+    status, result = desk.execute(trajectory, controller_names=["joint_trajectory_controller"]).wait()
     assert status == GoalStatus.STATUS_SUCCEEDED and result.error_code.val == CODES.SUCCESS
     desk.wait_until(lambda: np.allclose(desk.place(), (0.5, 0.2, 0.0), atol=1e-3), timeout=5)
 

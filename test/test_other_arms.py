@@ -109,6 +109,23 @@ def test_a_motion_that_is_none_is_told(pair, goal, words):
     running.wait_until(lambda: ask(running).code == PlanMotion.Response.SUCCESS)
 
 
+def test_a_motion_whose_node_has_ended_does_not_stay(pair, monkeypatch):
+    """Nobody can say any more that it is over: after its time the arm counts where joint_states have it."""
+    monkeypatch.setattr("gpu_planners.nodes.arm.other_arms.LATE_S", 1.0)
+    running, other = pair
+    other.description.publish(String(data=ROBOT))
+    other.stand(AWAY)
+    running.wait_until(lambda: (other.stand(AWAY), ask(running).code == PlanMotion.Response.SUCCESS)[1], 60)
+    other.executing.publish(
+        JointTrajectory(joint_names=[*GROUP, "foot"], points=[JointTrajectoryPoint(positions=[0.0])])
+    )
+    running.wait_until(lambda: "malformed" in running.problem, 20)
+    time.sleep(1.5)
+    assert "malformed" in running.problem  # its node lives, and has not said that it is over
+    running.client_node.destroy_publisher(other.executing)
+    running.wait_until(lambda: ask(running).code == PlanMotion.Response.SUCCESS, 20)
+
+
 def test_the_other_arm_is_not_sampled_for_self_collisions(pair, monkeypatch):
     """Which of its links may touch each other does not matter here."""
     running, other = pair

@@ -44,6 +44,9 @@ def line(vector, frame="", **fields):
     return MotionSegment(kind=MotionSegment.LINE, translation=translation, **fields)
 
 
+UP = line([0, 0, 0.1]).translation
+
+
 def free(*goals, **fields):
     return MotionSegment(kind=MotionSegment.FREE, joint_goals=[joints(goal, JOINTS) for goal in goals], **fields)
 
@@ -104,6 +107,8 @@ def test_a_line_that_meets_an_obstacle_names_its_segment_or_ends_early(running):
         ((free(),), {}, -28, "segment 0"),
         ((line([0, 0, 0.1]), free(START[:3])), {}, -27, "segment 1: joint goal 0"),
         ((line([np.nan, 0, 0]),), {}, -27, "segment 0"),
+        ((line([0, 0, 0.1], pose_goals=[pose_goal((1, 0, 1), "")]),), {}, -28, "beside its goals"),
+        ((free(START), MotionSegment(joint_goals=[joints(START, JOINTS)], translation=UP)), {}, -28, "segment 1"),
         ((line([0, 0, 0.1], "nowhere"),), {}, -21, "nowhere"),
         ((MotionSegment(kind=7),), {}, 99999, "kind is 7"),
         ((line([0, 0, 0.1], blend_radius=-1.0),), {}, 99999, "blend_radius"),

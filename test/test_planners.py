@@ -50,7 +50,7 @@ def solve_all(robot, name, problems, planner, settings):
 
     unsolved, colliding, costs = [], [], []
     checker = CollisionChecker(robot, CollisionWorld(), "cpu")
-    pieces = pieces_of(robot) if name == "ur5" else None
+    pieces = robots.pieces_of(robot) if name == "ur5" else None
     bare = CoalScene(*robot_files(name), [], decomposition=pieces, joints=problems[0].joint_names)
     for problem in problems:
         checker.world.clear()
@@ -373,13 +373,3 @@ def test_start_is_the_goal(panda):
 def test_settings_refuse_by_name(module, field, value):
     with pytest.raises(SettingsError, match=f"{field} is .*allowed"):
         module.Settings(**{field: value})
-
-
-def pieces_of(robot):
-    """{link: [(P, 3) points in the link frame, ...]} of links in several polytopes, for the oracle."""
-    pieces = {}
-    for shape, link in zip(robot.shapes, robot.shape_link):
-        if len(shape.vertices):
-            T = np.linalg.inv(robot.T_frame_link[link]) @ shape.pose
-            pieces.setdefault(robot.link_names[link], []).append(shape.vertices @ T[:3, :3].T + T[:3, 3])
-    return {link: hulls for link, hulls in pieces.items() if len(hulls) > 1}

@@ -8,6 +8,7 @@ from node_harness import GROUP, ROBOT, RunningNode, joints, marker, request
 from running_node import LATCHED, shared, starter
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState, PointCloud2, PointField
+from std_msgs.msg import String
 from visualization_msgs.msg import Marker, MarkerArray
 
 from gpu_planners.nodes.arm import codes
@@ -392,6 +393,27 @@ def octree_of(cell):
         child = sum((key[axis] >> level & 1) << axis for axis in range(3))
         data += int((2 if level == 0 else 3) << 2 * child).to_bytes(2, "little")
     return data
+
+
+def test_a_map_that_is_sent_once_is_taken_when_its_frame_is_known(start_node):
+    octomap_msgs = pytest.importorskip("octomap_msgs.msg", reason="octomap_msgs is not installed")
+    running = start_node()
+    client = running.client_node.create_client(ForgetSources, "/arm_planner/forget_sources")
+    assert client.wait_for_service(10)
+    leaf = octomap_msgs.Octomap(binary=True, id="OcTree", resolution=0.1)
+    leaf.data = np.frombuffer(octree_of((-7, 6, 1)), np.int8).tolist()
+    for frame in ("moon", "neck"):
+        leaf.header.frame_id = frame
+        running.publisher(octomap_msgs.Octomap, "/arm_planner/octomap", LATCHED).publish(leaf)
+        running.wait_until(lambda frame=frame: f"'octomap/{frame}'" in running.problem, 20)
+    assert running.plan(request()).code == codes.INVALID_OBJECT_NAME
+    assert running.call(client, ForgetSources.Request(sources=["octomap/moon"])).forgotten == ["octomap/moon"]
+    running.publisher(String, "/robot_description", LATCHED).publish(
+        String(data=ROBOT.replace("</robot>", HEAD))
+    )  # another robot, which has the frame
+    running.wait_until(lambda: running.facts["obstacles"] == "1" and not running.problem, 60)
+    blocked = running.plan(request(goals=[(0.82, 0.0, 0.0)]))
+    assert blocked.code == codes.GOAL_IN_COLLISION and "octomap/neck" in blocked.message, blocked.message
 
 
 def test_a_voxel_grid_of_nav2(start_node):

@@ -175,6 +175,17 @@ def test_an_arc_is_timed_like_a_line():
     assert not any(scene.in_collision(each) for each in q[::10])
 
 
+def test_a_line_that_cannot_begin_ends_a_partial_motion_before_it():
+    rig, checker = panda_at_a_table()
+    down = cartesian.solve(READY, cartesian.shifted(rig.model, READY, [0, 0, -0.7], TCP), checker, link=TCP)
+    near = rig.model.link_poses(down.path[-1])[TCP][0]
+    segments = [Straight(pose=near), Straight(translation=[0, 0, -0.02])]
+    assert down.end is End.COLLISION and not plan(checker, segments).solved
+    result = plan(checker, segments, allow_partial=True)
+    assert result.solved and result.failed == 1 and result.fraction == 0 and "segment 1" in result.text
+    assert np.abs(rig.model.link_poses(result.trajectory.positions[-1])[TCP][0] - near).max() < 1e-5
+
+
 def test_arrays_of_another_shape_are_refused_not_reshaped():
     _, checker = panda_at_a_table()
     goals = np.array([READY, READY + 0.1])

@@ -1,22 +1,26 @@
 #!/usr/bin/env python3
 """Makes the virtual environment `.venv` with everything that `make demo`, `make test` and `make bench` need.
 
-Three steps, each done again only when what it depends on has changed:
+Its steps, each done again only when what it depends on has changed:
   environment   the virtual environment itself
   packages      gpu_planners (editable) with its libraries, ROS 2 Jazzy and the interface build tools, as wheels
+  share         launch files, configurations, robots and executables where ROS looks for them
   interfaces    gpu_planners_msgs, built by colcon into the environment, where Python finds it without sourcing
+  ros_packages  with --ros-packages: what no package index has, likewise; `ros2 launch` for instance
 Plain standard library, for it runs before anything is installed.
 """
 
 import argparse
 import fcntl
 import hashlib
+import importlib.metadata
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
 import time
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -49,7 +53,7 @@ def digest(*parts):
         if isinstance(part, Path) and part.is_dir():
             files = sorted(file for file in part.rglob("*") if file.is_file())
         for file in files:
-            key.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes())
+            key.update(os.path.relpath(file, ROOT).encode() + b"\0" + file.read_bytes())
         if not isinstance(part, Path):
             key.update(str(part).encode() + b"\0")
     return key.hexdigest()
@@ -144,26 +148,50 @@ def install_packages(extras):
             f".[{','.join(extras)}]",
         ]
     )
-    link_shared_folders()
 
 
-def link_shared_folders():
-    """Makes launch, config and urdf files known to the ament index, as links: an edit needs no set-up."""
-    share = VENV / "share/gpu_planners"
-    share.mkdir(parents=True, exist_ok=True)
-    marker = VENV / "share/ament_index/resource_index/packages/gpu_planners"
-    marker.parent.mkdir(parents=True, exist_ok=True)
-    links = {share / name: ROOT / name for name in ("launch", "config", "urdf", "package.xml")}
-    for link, target in {**links, marker: ROOT / "resource/gpu_planners"}.items():
-        if link.is_symlink() or link.is_file():
-            link.unlink()
-        elif link.is_dir():
-            shutil.rmtree(link)
+def shared_files():
+    """What colcon and pip install into share/gpu_planners, relative to the checkout."""
+    folders = (ROOT / name for name in ("launch", "config", "urdf"))
+    files = [file for folder in folders for file in folder.rglob("*") if file.is_file()]
+    return ["package.xml", *sorted(str(file.relative_to(ROOT)) for file in files if "__pycache__" not in file.parts)]
+
+
+def link_as_installed():
+    """Puts links where `ros2 launch` and `ros2 run` look for what colcon would install: an edit needs no set-up.
+
+    Each file is a link of its own, for `ros2 launch` does not follow links to folders; pip has put the executables into
+    bin, where launch does not look for them.
+    """
+    share, lib = VENV / "share/gpu_planners", VENV / "lib/gpu_planners"
+    installed = next(iter(importlib.metadata.distributions(name="gpu_planners", path=[str(site_packages())])))
+    scripts = [entry.name for entry in installed.entry_points if entry.group == "console_scripts"]
+    links = {share / name: ROOT / name for name in shared_files()}
+    links |= {lib / name: VENV / "bin" / name for name in scripts}
+    for folder in (share, lib):
+        shutil.rmtree(folder, ignore_errors=True)
+    links[VENV / "share/ament_index/resource_index/packages/gpu_planners"] = ROOT / "resource/gpu_planners"
+    for link, target in links.items():
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.unlink(missing_ok=True)
         link.symlink_to(target)
 
 
+def site_packages():
+    return VENV / f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+
+
 def build_interfaces():
-    build = ROOT / "build/interfaces"
+    colcon_build("gpu_planners_msgs", ROOT / "build/interfaces")
+
+
+def build_ros_packages(folder):
+    run([VENV / "bin/python", "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "osrf-pycommon"])
+    colcon_build(folder, ROOT / "build/ros_packages")
+
+
+def colcon_build(base_path, build):
+    """Builds all ROS packages below a folder into the environment."""
     shutil.rmtree(build, ignore_errors=True)
     run(
         [
@@ -177,7 +205,7 @@ def build_interfaces():
             "--build-base",
             build,
             "--base-paths",
-            "gpu_planners_msgs",
+            base_path,
             "--cmake-args",
             "-DBUILD_TESTING=OFF",
             f"-DPython3_EXECUTABLE={VENV}/bin/python",
@@ -209,7 +237,7 @@ def step(name, key, action, what):
     print(f"setup: {name} ready in {time.monotonic() - started:.0f} s", flush=True)
 
 
-def plan(extras):
+def plan(extras, ros_packages=None):
     """The steps in order: (name, key of what it depends on, action, what it does in words)."""
     python = f"{sys.version_info[0]}.{sys.version_info[1]}"
     requirements = ROOT / "tools/interface_build_requirements.txt"
@@ -220,11 +248,19 @@ def plan(extras):
     interfaces = digest(
         environment, ROOT / "gpu_planners_msgs", requirements, ROOT / "tools/existing_include_folders.cmake"
     )
-    return [
+    share = digest(packages, *shared_files())
+    steps = [
         ("environment", environment, make_environment, f"virtual environment .venv, Python {python}"),
         ("packages", packages, lambda: install_packages(extras), f"wheels ({', '.join(extras)}; about 2 GB)"),
+        ("share", share, link_as_installed, "launch files and executables, for ROS"),
         ("interfaces", interfaces, build_interfaces, "gpu_planners_msgs, built by colcon"),
     ]
+    if ros_packages:
+        build = partial(build_ros_packages, ros_packages)
+        steps.append(
+            ("ros_packages", digest(interfaces, ros_packages), build, f"packages in {ros_packages}, by colcon")
+        )
+    return steps
 
 
 def main():
@@ -234,9 +270,15 @@ def main():
         default="bench,dask,mpi,ros,sim,test,view" + (",gpu" if has_nvidia_gpu() else ""),
         help="extras of setup.py to install (default: %(default)s)",
     )
+    parser.add_argument(
+        "--ros-packages", metavar="FOLDER", help="a folder of ROS packages to build into the environment"
+    )
     parser.add_argument("--check", action="store_true", help="only name the steps that are due; exit code 1 if any")
     arguments = parser.parse_args()
-    steps = plan(sorted(arguments.extras.split(",")))
+    folder = Path(arguments.ros_packages).expanduser().resolve() if arguments.ros_packages else None
+    if folder and not folder.is_dir():
+        raise SetupError(f"--ros-packages {folder}: there is no such folder")
+    steps = plan(sorted(arguments.extras.split(",")), folder)
     if arguments.check:
         due = [name for name, key, *_ in steps if not is_done(name, key)]
         sys.exit(f"setup: due: {', '.join(due)}" if due else 0)

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,13 +23,14 @@ from scipy.spatial.transform import Rotation
 
 from ..arguments import checked, numbers
 from ..errors import ConfigurationError, SettingsError, shown
-from ..settings import Described, setting
+from ..settings import Described, Setting, setting
 from .motion.timing import TUBE, body_checker
 from .robot.inverse_kinematics import as_poses
 from .robot.model import RobotModel
 from .robot.tip import Tip
 
 TURN = 2 * math.pi
+FRACTION = Setting(0.0, "Part of a line", 0.0, 1.0)
 EXACT = 1e-10  # metres and rad: how well Newton's method puts the link onto the line
 NEWTON = 12  # its steps at most
 BETWEEN = np.array([0.25, 0.5, 0.75])  # of a joint motion, where the link's distance from the line is looked at
@@ -113,9 +114,9 @@ class Line:
         return self.end is End.REACHED
 
 
-@checked(ConfigurationError, SettingsError)
+@checked()
 def solve(
-    start: ArrayLike,
+    start: Annotated[ArrayLike, ConfigurationError],
     goal: ArrayLike,
     checker: Any,
     settings: Settings = Settings(),
@@ -174,6 +175,13 @@ def shifted(robot: RobotModel, q: ArrayLike, translation: ArrayLike, link: str |
     vector = numbers("translation", translation, (3,))
     T[:3, 3] += T[:3, :3] @ vector if along_tool else vector
     return T
+
+
+@checked()
+def part_of_line(T_from: ArrayLike, T_to: ArrayLike, fraction: float) -> np.ndarray:
+    """(4, 4) pose on the line from one pose (4, 4) to another, by the fraction 0..1."""
+    (first,), (last,) = (as_poses(T, "of the line")[0] for T in (T_from, T_to))
+    return _way(first, last).poses(np.array([FRACTION.checked("fraction", fraction)]))[0]
 
 
 def _starts(start, robot, tip, checker, seed, settings):

@@ -160,7 +160,7 @@ def solve(
     deviation: how far, in the joint-space L2 norm, free motions may leave their own corners
     velocity, acceleration, jerk: (dof,) limits; default: the robot's, and jerk as in time_parameterize
     time_limit_s: for all segments, without the timing
-    allow_partial: a line that ends early ends the motion there
+    allow_partial: a line that ends early ends the motion there, at its start too unless it is the first segment
 
     Every part of the motion is proven free: paths by their planner, lines by `cartesian`, rounded corners as in
     `motion.timing`. Raises SettingsError and ConfigurationError for arguments that are wrong.
@@ -198,7 +198,7 @@ def solve(
         part = work.planned(q, list(segments[number:]), number)
         if part.text:
             failed, part = number, part._replace(text=f"segment {number}: {part.text}")
-            if not (allow_partial and len(part.path) > 1):
+            if not (allow_partial and _is_line(segment) and len(part.path) > (number == 0)):
                 break
         new, inner = work.legs(part, limits.scaled(segment.velocity_scaling, segment.acceleration_scaling), deviation)
         if new:

@@ -22,9 +22,10 @@ ALL_WAITING, ALL_TAU = WARPS * 2 * QUEUE, WARPS * 2 * WARP
 WAITING = WARPS * 2 * WARP  # pairs that wait for the exact search
 ALL_ITEMS, ALL_CODES = ITEM * WAITING, CODE * WAITING
 SHARED = 48 * 1024  # bytes of a block
-# speeds of a robot: what the other shared arrays leave of it
-MOST_SPEEDS = (SHARED // 4 - ALL_WAITING - ALL_TAU - ALL_ITEMS - ALL_CODES) // WARPS // 256 * 256
-SMALL, LARGE = (8, 256, 256), (32, 1024, MOST_SPEEDS)  # sizes of one arm's scratch, and of larger robots'
+# speeds of a robot: what the other shared arrays leave of it; more lie in global memory
+SHARED_SPEEDS = (SHARED // 4 - ALL_WAITING - ALL_TAU - ALL_ITEMS - ALL_CODES) // WARPS // 256 * 256
+SMALL, LARGE = (8, 256, 256), (32, 1024, SHARED_SPEEDS)  # sizes of one arm's scratch, and of larger robots'
+MOST_POSES = 1 << 16  # floats of poses: half of the 512 KiB that a lane's local arrays may have
 
 
 class CudaChecker:
@@ -34,50 +35,76 @@ class CudaChecker:
     """
 
     def __init__(self, packed_robot, device):
-        counts = header(packed_robot)
-        sizes = counts.dof, poses_size(packed_robot), speeds_size(packed_robot)
-        if sizes[2] > MOST_SPEEDS:
-            raise RobotDescriptionError(
-                f"the robot has {counts.pairs} pairs of shapes that may collide, and {sizes[2]} speeds to keep; "
-                f"allowed on CUDA: {MOST_SPEEDS}. Give an SRDF that disables pairs, or use device='cpu'"
-            )
-        self.batches = CudaBatches(device, counts.dof)
-        self.scratch_sizes = (interface.ARM, *_room_for(sizes))
+        self.scratch_sizes = scratch_sizes_of(packed_robot)
+        self.batches = CudaBatches(device, header(packed_robot).dof, self.scratch_sizes)
         self._configurations = _configuration_kernel(*self.scratch_sizes)
         self._motions = motion_kernel(*self.scratch_sizes)
 
     def configurations_valid(self, q):
         """q: (N, dof) float32, on the host or on the device -> (N,) uint8 verdicts (interface)."""
-        return self.batches.run(self._configurations, THREADS, (q,))
+        return self.batches.run(self._configurations, THREADS, (q,), plain=True)
 
     def motions_valid(self, q_from, q_to, mode, step):
         """q_from, q_to: as q -> (N,) uint8 verdicts."""
         return self.batches.run(self._motions, WARPS, (q_from, q_to), int32(mode), step)
 
 
-def _room_for(sizes):
-    """Joints, floats of poses, speeds: few sizes, so that robots share compiled kernels."""
+def scratch_sizes_of(packed_robot: Packed) -> tuple[int, ...]:
+    """(ARM, joints, floats of poses, speeds): few sizes, so that robots share compiled kernels."""
+    counts = header(packed_robot)
+    sizes = counts.dof, poses_size(packed_robot), speeds_size(packed_robot)
+    if sizes[1] > MOST_POSES:
+        raise RobotDescriptionError(
+            f"the robot has {counts.shapes} convex shapes and {counts.frames} frames, {sizes[1]} numbers to place "
+            f"them; allowed on CUDA: {MOST_POSES}, about 8,000 shapes. Simplify the meshes, or use device='cpu'"
+        )
     if all(n <= most for n, most in zip(sizes, SMALL)):
-        return SMALL
-    return tuple(int(-(-n // most) * most) for n, most in zip(sizes, LARGE))
+        return interface.ARM, *SMALL
+    return interface.ARM, *(most << int(-(-n // most) - 1).bit_length() for n, most in zip(sizes, LARGE))
 
 
-def _scratch(n_q, n_poses, n_speeds, item=ITEM):
-    """-> device function scratch(warp): in shared memory what a warp's lanes share, in local arrays the rest.
+def _spilled(n_q, n_poses, n_speeds):
+    """How many of a robot's speeds lie in global memory: all, or none."""
+    return n_speeds if n_speeds > SHARED_SPEEDS else 0
 
-    item: scalars kept of a pair that waits; plain checks need no more than its POSE
+
+def _speeds(n_speeds, plain):
+    """-> device function speeds(warp, spill): a warp's, in shared memory where they fit.
+
+    plain: for plain checks, whose speeds are all zero; in global memory one row stands for all warps
     """
-    all_speeds, all_items = WARPS * n_speeds, item * WAITING
+    all_speeds, apart = WARPS * n_speeds, 0 if plain else 1
 
     @cuda.jit(device=True, inline="always")
-    def scratch(warp):
+    def in_shared_memory(warp, spill):
         speeds = cuda.shared.array(all_speeds, float32)
+        return speeds[warp * n_speeds : (warp + 1) * n_speeds]
+
+    @cuda.jit(device=True, inline="always")
+    def in_global_memory(warp, spill):
+        return spill[0][apart * (cuda.blockIdx.x * WARPS + warp)]
+
+    return in_global_memory if _spilled(0, 0, n_speeds) else in_shared_memory
+
+
+def _scratch(n_q, n_poses, n_speeds, plain=False):
+    """-> device function scratch(warp, spill): in shared or global memory what a warp's lanes share, in local arrays
+    the rest.
+
+    plain: for plain checks, which keep no more than the POSE of a pair that waits
+    """
+    speeds_of, item = _speeds(n_speeds, plain), POSE if plain else ITEM
+    all_items = item * WAITING
+
+    @cuda.jit(device=True, inline="always")
+    def scratch(warp, spill):
+        speeds = speeds_of(warp, spill)
         waiting = cuda.shared.array(ALL_WAITING, float32)
         tau = cuda.shared.array(ALL_TAU, float32)
         items = cuda.shared.array(all_items, float32)
         codes = cuda.shared.array(ALL_CODES, int32)
         return ArmScratch(
-            speeds[warp * n_speeds : (warp + 1) * n_speeds],
+            speeds,
             waiting[warp * 2 * QUEUE :],
             tau[warp * 2 * WARP :],
             items[warp * 2 * item * WARP :],
@@ -90,19 +117,19 @@ def _scratch(n_q, n_poses, n_speeds, item=ITEM):
     return scratch
 
 
-register_scratch(interface.ARM, _scratch)
+register_scratch(interface.ARM, _scratch, _spilled)
 interface.register(ArmScratch, "cuda", motion_valid, overload)
 
 
 @functools.cache
 def _configuration_kernel(*scratch_sizes):
     """-> kernel that checks configurations, a lane each. A block takes THREADS of them."""
-    make_scratch = _scratch(*scratch_sizes[1:], item=POSE)
+    make_scratch = _scratch(*scratch_sizes[1:], plain=True)
 
     @cuda_jit(max_registers=REGISTERS)
-    def configurations(q, floats, ints, verdicts):
+    def configurations(q, floats, ints, verdicts, spill):
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
-        scene, scratch = Packed(floats, ints), make_scratch(warp)
+        scene, scratch = Packed(floats, ints), make_scratch(warp, spill)
         clear_speeds(scene, scratch.speeds, lane)
         i = cuda.grid(1)
         active = i < len(verdicts)

@@ -10,7 +10,7 @@ from numba import cuda
 from ...parallel.buffers import DeviceBuffers
 from ...parallel.team import Worker
 from ...parallel.team_cuda import WARP, team_blocks
-from ..spaces.cuda import THREADS, WARPS
+from ..spaces.cuda import THREADS, WARPS, Spill
 
 
 @cuda.jit(device=True)
@@ -48,10 +48,13 @@ class Twins:
 class TeamLaunch:
     """One kernel on one device, one launch at a time. Its arrays are kept from launch to launch and only grow.
 
+    scratch_sizes: of the checkers that the kernel is for; its last argument is their `Spill.rows`
     workers: at most, of a launch of all blocks that run at once
     """
 
-    def __init__(self, device: str, kernel, blocks_per_multiprocessor: int, most_workers: int = 1 << 20):
+    def __init__(
+        self, device: str, kernel, scratch_sizes: tuple, blocks_per_multiprocessor: int, most_workers: int = 1 << 20
+    ):
         self._kernel, self._lock = kernel, threading.Lock()
         self._index = int(device.partition(":")[2])
         with cuda.gpus[self._index]:
@@ -59,6 +62,7 @@ class TeamLaunch:
             self.stream = cuda.stream()
         self.most_blocks = min(most, most_workers // WARPS)
         self.workers = self.most_blocks * WARPS
+        self._spill = Spill(scratch_sizes)
         self._on_device = DeviceBuffers(cuda.device_array)
         self._zeroed = DeviceBuffers(_zeros)
         self._mapped = DeviceBuffers(cuda.mapped_array)
@@ -99,4 +103,4 @@ class TeamLaunch:
 
     def start(self, blocks: int, *arguments) -> None:
         """Launch the kernel with so many blocks."""
-        self._kernel[blocks, THREADS, self.stream](*arguments)
+        self._kernel[blocks, THREADS, self.stream](*arguments, self._spill.rows(blocks))

@@ -42,12 +42,13 @@ def _kernel(*scratch_sizes):
     scratch, n_q = warp_scratch(*scratch_sizes), scratch_sizes[1]
 
     @cuda_jit(max_registers=REGISTERS)
-    def shorten_one(numbers, order, floats, ints, memory, scene_floats, scene_ints):
+    def shorten_one(numbers, order, floats, ints, memory, scene_floats, scene_ints, spill):
         worker = grid_worker(memory)
         ask = Order(order[0], order[1], order[2], order[3], order[4], order[5], order[6], order[7], order[8])
         weights, path = numbers[1 : 1 + ask.dof], numbers[1 + ask.dof :]
         a, b = cuda.local.array(n_q, float32)[: ask.dof], cuda.local.array(n_q, float32)[: ask.dof]
-        space = Space(np.int32(ask.mode), numbers[0], scene_floats, scene_ints, scratch(cuda.threadIdx.x // WARP))
+        own = scratch(cuda.threadIdx.x // WARP, spill)
+        space = Space(np.int32(ask.mode), numbers[0], scene_floats, scene_ints, own)
         first, lanes = worker.number * WARP + worker.lane, worker.count * WARP
         for k in range(first, ask.length * ask.dof, lanes):
             floats[k] = path[k]
@@ -69,7 +70,7 @@ class CudaShortener:
     """Shortens paths on one device."""
 
     def __init__(self, device, scratch_sizes):
-        self._launch = TeamLaunch(device, _kernel(*scratch_sizes), 1)
+        self._launch = TeamLaunch(device, _kernel(*scratch_sizes), scratch_sizes, 1)
 
     def shorten(self, path: np.ndarray, checker, task: Task) -> np.ndarray:
         """path: (K, dof) -> (K', dof) float32"""

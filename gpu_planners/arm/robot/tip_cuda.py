@@ -1,6 +1,6 @@
 """CUDA: a thread for each search of `tip_batch`.
 
-Local arrays need constant sizes, so there are kernels for a few sizes of chains.
+Local arrays need constant sizes, so there is a kernel for each power of two of frames.
 """
 
 import functools
@@ -11,7 +11,6 @@ import numpy as np
 from numba import cuda, float64
 
 from ...device import cuda_jit
-from ...errors import RobotDescriptionError
 from ...parallel.team import NEVER
 from .chain import Chain, frame_count, joint_count
 from .tip_batch import Ends, Searches, run_search
@@ -19,12 +18,12 @@ from .tip_search import SearchScratch, Wanted
 
 THREADS = 64  # of a block
 AT_ONCE = 1 << 16  # searches of a launch, between two looks at the clock
-SIZES = 8, 16, 32, 64  # frames, and joints, of the chains that kernels are compiled for
+LEAST_SIZE = 8  # frames, and joints, of the chains that the smallest kernel is for
 
 
 @functools.cache
 def runner(device: str) -> Callable[[Chain, Wanted, Searches, int, int], Ends]:
-    """`tip_batch.run_on_cpu` for a device "cuda:N"; RobotDescriptionError for a chain of too many frames."""
+    """`tip_batch.run_on_cpu` for a device "cuda:N"."""
     index = int(device.partition(":")[2])
 
     def run(chain, wanted, searches, count, deadline):
@@ -50,13 +49,7 @@ def runner(device: str) -> Callable[[Chain, Wanted, Searches, int, int], Ends]:
 
 
 def _size(chain):
-    frames = int(chain.ints[0])
-    for size in SIZES:
-        if frames <= size:
-            return size
-    raise RobotDescriptionError(
-        f"{frames} joints and followers move the link; allowed on CUDA: {SIZES[-1]}. Use device='cpu'"
-    )
+    return max(LEAST_SIZE, 1 << (int(chain.ints[0]) - 1).bit_length())
 
 
 @functools.cache

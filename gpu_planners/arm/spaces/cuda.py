@@ -2,7 +2,8 @@
 
 Each space registers how a warp's scratch is made (`register_scratch`) where it registers its `motion_free`; kernels of
 planners and checkers ask `warp_scratch` for it. Local arrays need constant sizes, so kernels are compiled for a few
-sizes of robots, and kept.
+sizes of robots, and kept. What a block's shared memory does not hold lies in global memory, in a launch's `Spill`, the
+last argument of each of these kernels.
 """
 
 import functools
@@ -20,18 +21,52 @@ THREADS = 128  # of a block
 WARPS = THREADS // WARP
 REGISTERS = 128  # a lane's at most, so that 16 warps fit on a multiprocessor
 MANY = 1 << 19  # rows of one launch, at first
+SPILLED = 1 << 26  # floats of global memory that a batch of motions takes for its warps, at most
+KEPT = 1 << 22  # of them from batch to batch: there may be many checkers
 _makers: dict[int, Callable] = {}
+_spilled: dict[int, Callable] = {}
 
 
-def register_scratch(kind: int, make: Callable) -> None:
-    """Let make(*sizes) give the scratch of a kind of space, as `warp_scratch` returns it."""
-    _makers[kind] = make
+def _nothing(*sizes: int) -> int:
+    return 0
+
+
+def register_scratch(kind: int, make: Callable, spilled: Callable = _nothing) -> None:
+    """Let make(*sizes) give the scratch of a kind of space, as `warp_scratch` returns it, and spilled(*sizes) the
+    floats of global memory that each warp needs for it."""
+    _makers[kind], _spilled[kind] = make, spilled
 
 
 @functools.cache
 def warp_scratch(kind: int, *sizes: int) -> Callable:
-    """-> device function scratch(warp) for warp 0...WARPS - 1 of a block. kind, sizes: a checker's `scratch_sizes`"""
+    """-> device function scratch(warp, spill) for warp 0...WARPS - 1 of a block. kind, sizes: a checker's
+    `scratch_sizes`; spill: of the launch, `Spill.rows`"""
     return _makers[kind](*sizes)
+
+
+class Spill:
+    """Global memory for what the warps of a launch cannot keep in shared memory.
+
+    scratch_sizes: of a checker;  most_blocks: a launch of a batch has at most so many, 0: any number
+    """
+
+    def __init__(self, scratch_sizes):
+        kind, *sizes = scratch_sizes
+        self._floats, self._rows = _spilled[kind](*sizes), ()
+        self.most_blocks = max(SPILLED // (WARPS * self._floats), 1) if self._floats else 0
+
+    def rows(self, blocks: int) -> tuple:
+        """A row for each warp of so many blocks, ((warps, floats) float32,); () where shared memory holds everything,
+        which costs a launch nothing."""
+        if self._floats and (not self._rows or len(self._rows[0]) < blocks * WARPS):
+            self._rows = ()  # free before the new rows are allocated
+            self._rows = (cuda.device_array((blocks * WARPS, self._floats), np.float32),)
+        return self._rows
+
+    def trim(self) -> None:
+        """Let go of what is more than KEPT, once the launch is done."""
+        if self._rows and self._rows[0].size > KEPT:
+            self._rows = ()
 
 
 class CudaBatches:
@@ -42,8 +77,8 @@ class CudaBatches:
     scene: (floats, ints) on the device
     """
 
-    def __init__(self, device, dof):
-        self.index, self._dof = int(device.partition(":")[2]), dof
+    def __init__(self, device, dof, scratch_sizes):
+        self.index, self._dof, self._spill = int(device.partition(":")[2]), dof, Spill(scratch_sizes)
         with cuda.gpus[self.index]:
             self.stream = cuda.stream()
         self.scene = None
@@ -60,22 +95,35 @@ class CudaBatches:
         with cuda.gpus[self.index]:
             return self._buffer(f"in{number}", rows, (columns,), np.float32)[1][:rows]
 
-    def run(self, kernel, per_block, inputs, *scalars):
-        """inputs: (N, dof) float32 arrays on the host or on the device -> (N,) uint8 verdicts on the host."""
+    def run(self, kernel, per_block, inputs, *scalars, plain=False):
+        """inputs: (N, dof) float32 arrays on the host or on the device -> (N,) uint8 verdicts on the host.
+
+        plain: does one row of the Spill do for all warps?
+        """
         n = len(inputs[0])
         if n == 0:
             return np.zeros(0, dtype=np.uint8)
+        most = 0 if plain else self._spill.most_blocks * per_block
+        parts = [[q[i : i + most] for q in inputs] for i in range(0, n, most)] if 0 < most < n else [inputs]
         with cuda.gpus[self.index]:
-            on_device = [self._upload(f"in{k}", q) for k, q in enumerate(inputs)]
-            answer, host_answer = self._buffer("out", n, (), np.uint8)
-            for *rows, answers in in_parts(*on_device, answer[:n], size=MANY):
-                blocks = (len(answers) + per_block - 1) // per_block
-                kernel[blocks, THREADS, self.stream](*rows, *scalars, *self.scene, answers)
-                if n > MANY:
-                    self.stream.synchronize()
-            answer[:n].copy_to_host(host_answer[:n], self.stream)
-            self.stream.synchronize()
-            return host_answer[:n].copy()
+            verdicts = [self._run(kernel, per_block, part, scalars, plain) for part in parts]
+            self._spill.trim()
+        return verdicts[0] if len(verdicts) == 1 else np.concatenate(verdicts)
+
+    def _run(self, kernel, per_block, inputs, scalars, plain):
+        """`run` of rows for which the Spill has room."""
+        n = len(inputs[0])
+        on_device = [self._upload(f"in{k}", q) for k, q in enumerate(inputs)]
+        answer, host_answer = self._buffer("out", n, (), np.uint8)
+        for *rows, answers in in_parts(*on_device, answer[:n], size=MANY):
+            blocks = (len(answers) + per_block - 1) // per_block
+            spill = self._spill.rows(1 if plain else blocks)
+            kernel[blocks, THREADS, self.stream](*rows, *scalars, *self.scene, answers, spill)
+            if n > MANY:
+                self.stream.synchronize()
+        answer[:n].copy_to_host(host_answer[:n], self.stream)
+        self.stream.synchronize()
+        return host_answer[:n].copy()
 
     def _upload(self, name, q):
         if hasattr(q, "__cuda_array_interface__"):
@@ -83,7 +131,8 @@ class CudaBatches:
         device, host = self._buffer(name, len(q), (self._dof,), np.float32)
         if not np.may_share_memory(host, q):  # the caller may have filled it already
             np.copyto(host[: len(q)], q)
-        device[: len(q)].copy_to_device(host[: len(q)], self.stream)
+            q = host[: len(q)]
+        device[: len(q)].copy_to_device(q, self.stream)
         return device[: len(q)]
 
     def _buffer(self, name, n, row, dtype):
@@ -102,9 +151,9 @@ def motion_kernel(*scratch_sizes):
     scratch = warp_scratch(*scratch_sizes)
 
     @cuda_jit(max_registers=REGISTERS)
-    def motions(q_from, q_to, mode, step, floats, ints, verdicts):
+    def motions(q_from, q_to, mode, step, floats, ints, verdicts, spill):
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
-        space = Space(mode, step, floats, ints, scratch(warp))
+        space = Space(mode, step, floats, ints, scratch(warp, spill))
         i = cuda.blockIdx.x * WARPS + warp
         if i < len(verdicts):
             answer = motion_verdict(q_from[i], q_to[i], space, lane)

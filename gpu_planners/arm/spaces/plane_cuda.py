@@ -18,7 +18,7 @@ def _register(kind, scratch_class, motion_free):
 
     def make(*sizes):
         @cuda.jit(device=True, inline="always")
-        def scratch(warp):
+        def scratch(warp, spill):
             return scratch_class(cuda.local.array(1, float32))
 
         return scratch
@@ -32,7 +32,7 @@ class CudaPlane:
 
     def __init__(self, dof, scratch_sizes, device, scratch_class, motion_free):
         _register(scratch_sizes[0], scratch_class, motion_free)
-        self._batches, self._motions = CudaBatches(device, dof), motion_kernel(*scratch_sizes)
+        self._batches, self._motions = CudaBatches(device, dof, scratch_sizes), motion_kernel(*scratch_sizes)
         with cuda.gpus[self._batches.index]:
             self._few = *(cuda.mapped_array((FEW, dof), np.float32) for _ in range(2)), cuda.mapped_array(FEW, np.uint8)
 
@@ -54,7 +54,7 @@ class CudaPlane:
         with cuda.gpus[batches.index]:
             mapped_from[:n], mapped_to[:n] = q_from, q_to
             self._motions[(n + WARPS - 1) // WARPS, THREADS, batches.stream](
-                *self._few[:2], int32(mode), step, *batches.scene, verdicts
+                *self._few[:2], int32(mode), step, *batches.scene, verdicts, ()
             )
             batches.stream.synchronize()
             return np.array(verdicts[:n])

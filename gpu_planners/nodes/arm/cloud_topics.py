@@ -2,7 +2,8 @@
 
 A message is filtered and made into voxels on a thread of its own, so that no request waits for it; the worker only puts
 the result into the scene. Of the messages of one topic in one frame that wait, the latest counts: each replaces the
-obstacles of the one before it, and several cameras may publish on one topic.
+obstacles of the one before it, and several cameras may publish on one topic. A map in a frame that is not known yet is
+sent but once: it is kept, and taken when the frame is known.
 """
 
 import threading
@@ -22,6 +23,7 @@ from ...arm.collision.packing import pack_robot
 from ...arm.collision.point_cloud import EVERYWHERE, obstacle_voxels, points_in_root
 from ...arm.collision.scene_packing import pack_bricks
 from ...arm.geometry.bricks import Bricks
+from ..common.diagnostics import steady_clock
 from ..common.optional import optional_module
 from ..common.qos import of_durability
 from ..common.request_error import RequestError, check_count, error_text
@@ -34,6 +36,8 @@ from .scene_objects import ALWAYS, SceneObject, Source
 
 TRANSFORM_WAIT_S = 0.2  # a transform at the time of a cloud often comes a little after it
 POLL_S = 0.01
+LOOK_S = 1.0  # between two looks at whether a map can be placed by now
+MOST_UNPLACED = 20  # maps that are kept for it
 
 
 class _Seen(NamedTuple):
@@ -65,6 +69,7 @@ class CloudTopics:
         self._node, self._values, self._scene = node, values, scene
         self._measured, self._take, self._refused = measured, take, refused
         self._waiting: dict[str, _Seen] = {}
+        self._unplaced: dict[str, _Seen] = {}  # maps whose frame is not known
         self._lock, self._working, self._closed = threading.Lock(), False, False
         self._thread = ThreadPoolExecutor(1, "clouds")
         self._subscribe(PointCloud2, "points", self._cloud, qos_profile_sensor_data)
@@ -77,9 +82,18 @@ class CloudTopics:
             if messages and hasattr(messages, kind):
                 self._subscribe(getattr(messages, kind), topic, convert, of_durability(durability, depth=1))
 
+        node.create_timer(LOOK_S, self._look, clock=steady_clock())
+
     def robot_is_there(self) -> None:
         """Take what came before the robot."""
+        self._look()
         self._work()
+
+    def forget(self, *names: str) -> None:
+        """Forget the maps of these names, by default all."""
+        with self._lock:
+            for name in names or [*self._unplaced]:
+                self._unplaced.pop(name, None)
 
     def close(self) -> None:
         """Take nothing more; what comes of a message under way is not told."""
@@ -91,7 +105,9 @@ class CloudTopics:
     def _subscribe(self, kind, topic, convert, qos):
         def arrived(message):
             with self._lock:
-                self._waiting[f"{topic}/{message.header.frame_id}"] = _Seen(message, convert)
+                name = f"{topic}/{message.header.frame_id}"
+                self._waiting[name] = _Seen(message, convert)
+                self._unplaced.pop(name, None)
             self._work()
 
         self._node.create_subscription(kind, f"~/{topic}", arrived, qos)
@@ -115,9 +131,33 @@ class CloudTopics:
                 self._take(self._packed(seen.convert(name, seen.message)))
             except Exception as error:  # whatever it is, the next message may be right
                 if not self._closed:
-                    topic = name.split("/")[0]
-                    expires = self._end_of_life() if topic == "points" else ALWAYS
-                    self._refused(name, f"a message on ~/{topic} was refused: {error_text(error)}", expires)
+                    self._refuse(name, seen, error)
+
+    def _refuse(self, name, seen, error):
+        topic = name.split("/")[0]
+        lost = isinstance(error, RequestError) and error.code == error_codes.FRAME_TRANSFORM_FAILURE
+        if lost and topic != "points":
+            with self._lock:
+                self._unplaced = dict([*self._unplaced.items()][1 - MOST_UNPLACED :]) | {name: seen}
+        expires = self._end_of_life() if topic == "points" else ALWAYS
+        self._refused(name, f"a message on ~/{topic} was refused: {error_text(error)}", expires)
+
+    def _look(self):
+        """Take the maps whose frame is known by now."""
+        with self._lock:
+            known = {name: seen for name, seen in self._unplaced.items() if self._knows(seen.message.header)}
+            self._unplaced = {name: seen for name, seen in self._unplaced.items() if name not in known}
+            self._waiting = known | self._waiting
+        if known:
+            self._work()
+
+    def _knows(self, header):
+        """Can a message be placed?"""
+        try:
+            self._scene.frames.at(header.frame_id, header.stamp if seconds(header.stamp) else None)
+        except KeyError:
+            return False
+        return True
 
     def _packed(self, one):
         """An object, its bricks packed for the robot and the margin of requests that give none."""

@@ -306,12 +306,15 @@ class ArmPlannerNode(PlannerNode):
             self._unknown.refuse("moveit", refused, self._now())
         elif whole:
             self._unknown.forget()
+            self._clouds.forget()
         else:
             self._unknown.take("moveit", self._now())
         self._show_obstacles()
 
     def _forget_sources(self, request, response):
         response.forgotten = self._unknown.forget(*request.sources)
+        if response.forgotten:
+            self._clouds.forget(*response.forgotten)
         response.code, response.message = (
             error_codes.SUCCESS,
             f"forgotten: {', '.join(response.forgotten) or 'nothing'}",

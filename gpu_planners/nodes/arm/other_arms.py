@@ -3,6 +3,7 @@
 Another arm_planner says by `~/executing` what it does: the whole motion when it begins, an empty one when it has ended.
 """
 
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -19,10 +20,13 @@ from ...errors import GpuPlannersError
 from ..common.diagnostics import steady_clock
 from ..common.qos import BEST_EFFORT, LATCHED
 from ..common.request_error import error_text
+from .conversions import seconds
 from .parameters import ArmParameters
 from .scene_objects import SceneObject, Source
 
 LOOK_S = 0.1  # between two looks at where the others are
+LATE_S = 5.0  # later than planned a motion may end
+EXECUTING = "arm_planner/executing"
 STILL = 1e-3  # rad or m that joints move by before an arm is placed anew
 
 
@@ -30,7 +34,8 @@ class OtherArm:
     """What is known of one of them.
 
     name: of its namespace; robot: None until its description has come, with every joint that moves
-    place: {joint: position}, as last measured; executing: the motion that it executes, or None
+    place: {joint: position}, as last measured; executing: the motion that it executes, or None; ends: when that is over
+        at the latest if its node has ended, by time.monotonic()
     path: (K, dof) of that motion, once it is looked at
     """
 
@@ -39,6 +44,7 @@ class OtherArm:
         self.robot: RobotModel | None = None
         self.place: dict[str, float] = {}
         self.executing: JointTrajectory | None = None
+        self.ends = 0.0
         self.path: np.ndarray | None = None
         self.shown: np.ndarray | None = None  # (K, dof) that the scene holds boxes for
         self.problem = f"nothing is known of the other arm '{name}': its robot_description has not come"
@@ -82,15 +88,15 @@ class OtherArms:
         take: Callable[[SceneObject], None],
         told: Callable[[str, str], None],
     ) -> None:
-        self._values, self._change, self._take, self._told = values, change, take, told
+        self._node, self._values, self._change, self._take, self._told = node, values, change, take, told
         self.arms = [OtherArm(name) for name in values().other_arms]
         for arm in self.arms:
             for kind, topic, take_it, qos in (
                 (String, "robot_description", self._describe, LATCHED),
                 (JointState, "joint_states", self._place, BEST_EFFORT),
-                (JointTrajectory, "arm_planner/executing", self._execute, LATCHED),
+                (JointTrajectory, EXECUTING, self._execute, LATCHED),
             ):
-                node.create_subscription(kind, f"/{arm.name.strip('/')}/{topic}", partial(take_it, arm), qos)
+                node.create_subscription(kind, _topic(arm, topic), partial(take_it, arm), qos)
         if self.arms:
             node.create_timer(LOOK_S, self._look, clock=steady_clock())
 
@@ -118,9 +124,14 @@ class OtherArms:
 
     def _execute(self, arm, message):
         arm.executing, arm.path = message if message.points else None, None
+        if message.points:
+            arm.ends = time.monotonic() + seconds(message.points[-1].time_from_start) + LATE_S
 
     def _look(self):
         for arm in self.arms:
+            gone = arm.executing is not None and time.monotonic() > arm.ends
+            if gone and not self._node.count_publishers(_topic(arm, EXECUTING)):
+                arm.executing, arm.path = None, None  # its node has ended, and cannot say that the motion has
             path = arm.wanted()
             self._told(f"other arm {arm.name}", arm.problem)
             if path is not None:
@@ -137,6 +148,10 @@ class OtherArms:
             for k, (size, pose) in enumerate(zip(sizes, poses, strict=True))
         )
         self._take(SceneObject(name, boxes, T, Source.OTHER_ARM))
+
+
+def _topic(arm, name):
+    return f"/{arm.name.strip('/')}/{name}"
 
 
 def _path_of(message, robot, q):

@@ -8,8 +8,9 @@ import numpy as np
 from gpu_planners_msgs.msg import MotionSegment
 from gpu_planners_msgs.srv import PlanSequence
 
-from ...arm import sequence
+from ...arm import RobotModel, sequence
 from ...arm.cartesian import End
+from ...arm.planners.settings import PlannerSettings
 from ...arm.sequence import Free, Segment, SequenceResult, Straight
 from ...errors import RobotDescriptionError
 from ..common.request_error import RequestError, check_count, error_text, one_line
@@ -65,7 +66,7 @@ def _plan(scene, values, request, measured, response):
         objects = scene.objects_for(request)
         checker = scene.checker_for(objects, values.device, values.motion_check, margin, start_positions)
         robot, frames = checker.robot, scene.frames_of(checker.robot)  # with the gripper where it stands
-        start = _start(
+        start = inside_limits(
             robot, configuration(robot, start_positions, "the start", error_codes.START_STATE_INVALID), settings
         )
         tip_link = values.tip_link or robot.tip_link
@@ -93,7 +94,7 @@ def _plan(scene, values, request, measured, response):
         raise RequestError(error_codes.INVALID_LINK_NAME, f"parameter tip_link '{tip_link}': {error}") from error
     response.fraction = result.fraction
     if result.trajectory is None:
-        response.code, response.message = _code(result), one_line(result.text)
+        response.code, response.message = code_of_failure(result), one_line(result.text)
         return None
     response.code = error_codes.SUCCESS
     response.trajectory = trajectory_message(robot, result.trajectory)
@@ -106,7 +107,8 @@ def _plan(scene, values, request, measured, response):
     return Planned(result.path, robot, objects, tip_link)
 
 
-def _code(result: SequenceResult) -> int:
+def code_of_failure(result: SequenceResult) -> int:
+    """The code of a sequence without a motion."""
     if result.status is not None:
         return CODE_OF_STATUS[result.status]
     if result.failed == 0 and not result.fraction and result.end is End.COLLISION:
@@ -114,8 +116,8 @@ def _code(result: SequenceResult) -> int:
     return CODE_OF_END[result.end] if result.end else error_codes.FAILURE
 
 
-def _start(robot, q, settings):
-    """q (dof,) with values a little outside the limits taken to them."""
+def inside_limits(robot: RobotModel, q: np.ndarray, settings: PlannerSettings) -> np.ndarray:
+    """The start q (dof,), values a little outside the limits taken to them; RequestError where one is far outside."""
     inside = np.where(robot.continuous, q, np.clip(q, robot.lower, robot.upper))
     wrong = np.abs(inside - q) > settings.limit_tolerance
     if wrong.any():
@@ -135,6 +137,12 @@ def _segment(message: Any, what: str, request: Any, values: Any, robot: Any, fra
         "velocity_scaling": _scaling(message, what, request, values, "velocity_scaling"),
         "acceleration_scaling": _scaling(message, what, request, values, "acceleration_scaling"),
     }
+    vector = np.array([getattr(message.translation.vector, axis) for axis in "xyz"])
+    if vector.any() and (message.kind == MotionSegment.FREE or message.pose_goals):
+        raise RequestError(
+            error_codes.UNRECOGNIZED_GOAL_TYPE,
+            f"{what} has a translation beside its goals; allowed: a translation for a LINE without a pose goal",
+        )
     if message.kind == MotionSegment.FREE:
         goals = [_joint_goal(goal, f"{what}: joint goal {i}", robot) for i, goal in enumerate(message.joint_goals)]
         poses = [pose_goal(goal, frames, f"{what}: pose goal {i}") for i, goal in enumerate(message.pose_goals)]
@@ -153,7 +161,6 @@ def _segment(message: Any, what: str, request: Any, values: Any, robot: Any, fra
         )
     if message.pose_goals:
         return Straight(pose=pose_goal(message.pose_goals[0], frames, f"{what}: the pose goal"), **more)
-    vector = np.array([getattr(message.translation.vector, axis) for axis in "xyz"])
     if not np.isfinite(vector).all():
         raise RequestError(GOAL_INVALID, f"{what}: the translation is {vector.tolist()}; allowed: finite numbers")
     frame = message.translation.header.frame_id

@@ -3,6 +3,7 @@
 import math
 import time
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from moveit_msgs.msg import MotionPlanRequest, RobotTrajectory
@@ -14,10 +15,13 @@ from ..arm.codes import CODE_OF_STATUS
 from ..arm.conversions import trajectory_message
 from ..arm.parameters import PLANNERS, ArmParameters, NodeRrtConnect
 from ..arm.plan_service import timed
+from ..arm.sequence_service import inside_limits
 from ..common.request_error import RequestError, check_count, one_line
+from . import industrial
 from .constraints import Region, read_constraints
 from .goals import goals_in
-from .path_constraints import read_path_constraints
+from .path_constraints import KeptUpright, read_path_constraints
+from .planner_names import INDUSTRIAL, kind_of
 from .reference import Reference
 
 GOAL_TIME = 0.5  # part of the time that goals may take
@@ -36,6 +40,7 @@ class Motion:
 def check_request(request: MotionPlanRequest, values: ArmParameters) -> None:
     """Refuse what no plan can honour, before anything is made of it; RequestError with a code and a text."""
     check_group(request.group_name, values)
+    kind_of(request, values)
     if not request.goal_constraints:
         raise RequestError(codes.INVALID_GOAL_CONSTRAINTS, "the request has no goal: goal_constraints is empty")
     check_count("goals", len(request.goal_constraints), "max_goals", values, codes.INVALID_GOAL_CONSTRAINTS)
@@ -43,14 +48,21 @@ def check_request(request: MotionPlanRequest, values: ArmParameters) -> None:
         raise RequestError(
             codes.PLANNING_FAILED, "the request has trajectory_constraints, which are not supported; allowed: none"
         )
-    if request.max_cartesian_speed > 0:
-        raise RequestError(
-            codes.PLANNING_FAILED, "the request limits max_cartesian_speed, which is not supported; allowed: 0"
-        )
+    check_speed(request)
     if not math.isfinite(request.allowed_planning_time):
         raise RequestError(
             codes.FAILURE,
             f"allowed_planning_time is {request.allowed_planning_time}; allowed: a finite number of seconds",
+        )
+
+
+def check_speed(request: Any) -> None:
+    """RequestError with PLANNING_FAILED for a limit of the tool's speed."""
+    if not request.max_cartesian_speed <= 0:
+        raise RequestError(
+            codes.PLANNING_FAILED,
+            f"the request limits max_cartesian_speed to {request.max_cartesian_speed}, which is not supported; "
+            "allowed: 0",
         )
 
 
@@ -73,17 +85,34 @@ def plan(
 
     reference: of the start state; its frames that move count where they are then
     """
-    robot = checker.robot
-    name = request.planner_id if request.planner_id in PLANNERS else values.planner
-    settings = values.planner_settings(name)
+    began, kind = time.monotonic(), kind_of(request, values)
+    scaling = [scaling_of(getattr(request, f"max_{what}_scaling_factor")) for what in ("velocity", "acceleration")]
+    settings = values.planner_settings(kind if kind in PLANNERS else values.planner)
     limit = request.allowed_planning_time if request.allowed_planning_time > 0 else settings.time_limit_s
-    began = time.monotonic()
+    if kind in INDUSTRIAL:
+        check_start(checker, start)
+        start = inside_limits(checker.robot, start, settings)
+        path, motion, text = industrial.plan(kind, request, values, checker, reference, start, scaling, limit)
+    else:
+        path, values, text = _by_sampling(kind, request, values, checker, reference, start, limit)
+        motion = timed(checker, path, scaling, values)
+    spent = time.monotonic() - began
+    text = (
+        f"solved: {text}, {motion.duration:.2f} s long, on {checker.device} in {1e3 * spent:.1f} ms"
+        + "; reference_trajectories are not used" * bool(request.reference_trajectories)
+    )
+    return Motion(path, RobotTrajectory(joint_trajectory=trajectory_message(checker.robot, motion)), spent, text)
+
+
+def _by_sampling(kind, request, values, checker, reference, start, limit):
+    """(K, dof) path of one of PLANNERS, or of one that keeps upright; the parameters to time it by; a text."""
+    began, settings = time.monotonic(), values.planner_settings(kind)
     regions = [
         read_constraints(goal, reference, f"goal {i}" + f" '{goal.name}'" * bool(goal.name))
         for i, goal in enumerate(request.goal_constraints)
     ]
     kept = read_path_constraints(request.path_constraints, reference)
-    _check_start(checker, start, kept)
+    check_start(checker, start, kept)
     goals, goal_of = _goals(regions, checker, start, values.ik_solutions, began, limit, kept)
     settings = settings.on(checker.device) if isinstance(settings, NodeRrtConnect) else settings
     best, attempts = None, max(1, request.num_planning_attempts)
@@ -94,7 +123,7 @@ def plan(
                 break
             raise RequestError(codes.TIMED_OUT, f"the time limit of {limit:g} s was reached before the search began")
         if kept is None:
-            result = PLANNERS[name].solve(start, goals, checker, replace(settings, time_limit_s=left), seed=seed)
+            result = PLANNERS[kind].solve(start, goals, checker, replace(settings, time_limit_s=left), seed=seed)
         else:
             result = upright.solve(
                 start,
@@ -112,22 +141,13 @@ def plan(
     assert best is not None
     if not best.solved:
         raise RequestError(CODE_OF_STATUS[best.status], one_line(best.message) or best.status.value)
-    scaling = [_scaling(getattr(request, f"max_{what}_scaling_factor")) for what in ("velocity", "acceleration")]
     if kept is not None:  # a rounded corner is not proven to keep it
-        name, values = "upright", replace(values, corner_deviation=0.0)
-    motion = timed(checker, best.path, scaling, values)
-    trajectory = RobotTrajectory(joint_trajectory=trajectory_message(robot, motion))
-    spent = time.monotonic() - began
-    known = request.planner_id in ("", *PLANNERS)
-    other = "" if known else f"; planner_id '{request.planner_id}' is not one of {', '.join(PLANNERS)}"
-    text = (
-        f"solved: goal {goal_of[best.goal_index]}, {len(best.path)} waypoints, length {best.cost:.2f}, "
-        f"{motion.duration:.2f} s long, by {name} on {checker.device} in {1e3 * spent:.1f} ms"
-    )
-    return Motion(best.path, trajectory, spent, text + other)
+        kind, values = "upright", replace(values, corner_deviation=0.0)
+    text = f"goal {goal_of[best.goal_index]}, {len(best.path)} waypoints, length {best.cost:.2f}, by {kind}"
+    return best.path, values, text
 
 
-def _check_start(checker, start, kept):
+def check_start(checker: CollisionChecker, start: np.ndarray, kept: KeptUpright | None = None) -> None:
     """Say what is wrong with the start (dof,) before goals are looked for: then nothing else matters."""
     pairs = checker.colliding_pairs(start)
     if pairs:
@@ -175,6 +195,6 @@ def _kept_goals(region, checker, start, count, until, seed, kept):
         ) from failure
 
 
-def _scaling(factor):
+def scaling_of(factor: float) -> float:
     """A scaling factor as MoveIt has it: outside (0, 1] it is 1."""
     return factor if 0 < factor <= 1 else 1.0

@@ -19,6 +19,7 @@ from moveit_msgs.msg import (
 )
 from moveit_msgs.srv import (
     ApplyPlanningScene,
+    GetCartesianPath,
     GetMotionPlan,
     GetPlanningScene,
     GetPositionFK,
@@ -41,10 +42,11 @@ from ..common.diagnostics import steady_clock
 from ..common.qos import LATCHED
 from ..common.request_error import RequestError, error_text
 from ..common.services import Longer
-from . import answers, planning
+from . import answers, cartesian_path, planning
 from . import objects as object_messages
 from .answers import SOURCE, code_message
 from .execution import ExecuteTask, MoveGroupTask
+from .planner_names import INDUSTRIAL, kind_of
 from .reference import Reference
 from .scene_messages import EVERYTHING, Beside, KnownFrames, apply, is_empty, scene_message
 from .states import State, complete, read_carried, read_positions, state_message
@@ -101,6 +103,7 @@ class MoveItServer:
         self._scenes = node.create_publisher(PlanningScene, "monitored_planning_scene", LATCHED)
         services: tuple[tuple[Any, str, Callable[..., Any], Callable[[Exception], Any]], ...] = (
             (GetMotionPlan, "plan_kinematic_path", self._plan_path, self._plan_path_refused),
+            (GetCartesianPath, "compute_cartesian_path", self._follow, self._refused_with_code(GetCartesianPath)),
             (GetPlanningScene, "get_planning_scene", self._tell_scene, self._refused_without_code(GetPlanningScene)),
             (ApplyPlanningScene, "apply_planning_scene", self._apply, self._refused_without_code(ApplyPlanningScene)),
             (GetPositionIK, "compute_ik", self._place, self._refused_with_code(GetPositionIK)),
@@ -162,6 +165,10 @@ class MoveItServer:
         return Plan(codes.SUCCESS, motion.text, under_way, trajectory), self._result(motion, start)
 
     def _execute(self, goal):
+        own, asked = self._values().controller_action, list(getattr(goal.request, "controller_names", ()))
+        if asked and not any(f"/{name.strip('/')}/" in f"/{own.strip('/')}/" for name in asked):
+            text = f"controller_names are {asked}; the node has one controller: '{own}', parameter controller_action"
+            raise RequestError(codes.CONTROL_FAILED, text)
         check, end = self._executing.check, self._trajectories.end
         task = ExecuteTask(goal, self._scene.require_robot, self._place_now, self._margin(), check, end)
         return Longer(lambda: self._executing.start(task), lambda: self._executing.cancel(task))
@@ -204,18 +211,42 @@ class MoveItServer:
         planning.check_request(request, values)
         if is_empty(diff) or diff.is_diff:
             self._require_known_scene()
-        self._prepare(request.planner_id if request.planner_id in PLANNERS else values.planner)
+        kind = kind_of(request, values)
+        self._prepare(kind if kind in PLANNERS else values.planner)
         reference, positions, beside = self._state_of(request.start_state, "the start state", diff)
         checker = self._checker(reference, beside)
         start = complete(checker.robot, positions, "the start state")
         motion = planning.plan(request, values, checker, reference, start)
-        message = state_message(checker.robot, positions, reference.objects)
+        return motion, self._shown(motion, checker.robot, positions, reference), checker.robot
+
+    def _shown(self, motion, robot, positions, reference):
+        """RobotState where a motion starts, which is shown."""
+        message = state_message(robot, positions, reference.objects)
         if self._paths.get_subscription_count():
             self._paths.publish(
-                DisplayTrajectory(model_id=checker.robot.name, trajectory=[motion.trajectory], trajectory_start=message)
+                DisplayTrajectory(model_id=robot.name, trajectory=[motion.trajectory], trajectory_start=message)
             )
-        self._show(motion.path, checker.robot, reference.objects, motion.trajectory.joint_trajectory)
-        return motion, message, checker.robot
+        self._show(motion.path, robot, reference.objects, motion.trajectory.joint_trajectory)
+        return message
+
+    def _follow(self, request, response):
+        values = self._values()
+        self._scene.require_robot()
+        cartesian_path.check_request(request, values)
+        if request.avoid_collisions:
+            self._require_known_scene()
+        self._prepare(values.planner)
+        reference, positions, beside = self._state_of(request.start_state, "the start state")
+        if request.avoid_collisions:
+            checker = self._checker(reference, beside)
+        else:
+            checker = cartesian_path.blind_checker(reference.robot, values.device)
+        start = complete(checker.robot, positions, "the start state")
+        motion, response.fraction = cartesian_path.plan(request, values, checker, reference, start)
+        response.start_state = self._shown(motion, checker.robot, positions, reference)
+        response.solution, response.error_code = motion.trajectory, code_message(codes.SUCCESS, motion.text)
+        self._tell("compute_cartesian_path", motion.text)
+        return response
 
     # ---- queries ----
 
@@ -239,7 +270,7 @@ class MoveItServer:
 
     def _list(self, request, response):
         response.planner_interfaces = [
-            PlannerInterfaceDescription(name=SOURCE, pipeline_id=SOURCE, planner_ids=list(PLANNERS))
+            PlannerInterfaceDescription(name=SOURCE, pipeline_id=SOURCE, planner_ids=[*PLANNERS, *INDUSTRIAL])
         ]
         return response
 

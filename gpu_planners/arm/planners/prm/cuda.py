@@ -28,7 +28,7 @@ class CudaBuffers:
     """On a CUDA device. The report lies in page-locked memory that host and device see. One query at a time."""
 
     def __init__(self, device, scratch_sizes):
-        self._launch = TeamLaunch(device, _kernel(*scratch_sizes), BLOCKS_PER_MULTIPROCESSOR)
+        self._launch = TeamLaunch(device, _kernel(*scratch_sizes), scratch_sizes, BLOCKS_PER_MULTIPROCESSOR)
 
     def allocate(self, ask: Ask) -> None:
         """Room for the trees of a query; what the buffers held is lost."""
@@ -66,9 +66,9 @@ def _kernel(*scratch_sizes):
     scratch, n_q = warp_scratch(*scratch_sizes), scratch_sizes[1]
 
     @cuda_jit(max_registers=REGISTERS)
-    def prm_growth(ask, mode, step, floats, ints, told, found, scene_floats, scene_ints):
+    def prm_growth(ask, mode, step, floats, ints, told, found, scene_floats, scene_ints, spill):
         a, b = cuda.local.array(n_q, float32)[: ask.dof], cuda.local.array(n_q, float32)[: ask.dof]
-        space = Space(mode, step, scene_floats, scene_ints, scratch(cuda.threadIdx.x // WARP))
+        space = Space(mode, step, scene_floats, scene_ints, scratch(cuda.threadIdx.x // WARP, spill))
         worker = grid_worker(ints)
         trees, report = open_trees(ask, floats, worker), open_report(ask, told, found)
         grow(Job(ask, trees, report, Desk(space, a, b, a), deadline_in(ask.left_ms), worker))

@@ -30,18 +30,20 @@ def _kernels(*scratch_sizes):
     scratch, n_q = warp_scratch(*scratch_sizes), scratch_sizes[1]
 
     @cuda_jit(max_registers=REGISTERS)
-    def solve_one(row, ints, paths, scene_floats, scene_ints, floats, memory):
+    def solve_one(row, ints, paths, scene_floats, scene_ints, floats, memory, spill):
         dof = ints[0]
         a, b = cuda.local.array(n_q, float32)[:dof], cuda.local.array(n_q, float32)[:dof]
-        space = Space(np.int32(0), np.float32(0), scene_floats, scene_ints, scratch(cuda.threadIdx.x // WARP))
+        space = Space(np.int32(0), np.float32(0), scene_floats, scene_ints, scratch(cuda.threadIdx.x // WARP, spill))
         answer.solve_one(row, ints, paths, floats, Desk(space, a, b, a), grid_worker(memory))
 
     @cuda_jit(max_registers=REGISTERS)
-    def solve_many(rows, ints, paths, counters, scene_floats, scene_ints, tree_floats, tree_ints, floats, memory):
+    def solve_many(
+        rows, ints, paths, counters, scene_floats, scene_ints, tree_floats, tree_ints, floats, memory, spill
+    ):
         dof, queue = ints[0], answer.open_queue(counters)
         team = cuda.blockIdx.x // queue.blocks
         a, b = cuda.local.array(n_q, float32)[:dof], cuda.local.array(n_q, float32)[:dof]
-        space = Space(np.int32(0), np.float32(0), scene_floats, scene_ints, scratch(cuda.threadIdx.x // WARP))
+        space = Space(np.int32(0), np.float32(0), scene_floats, scene_ints, scratch(cuda.threadIdx.x // WARP, spill))
         own_floats = floats[team * queue.floats : (team + 1) * queue.floats]
         own_memory = memory[team * queue.ints : (team + 1) * queue.ints]
         barrier = counters[answer.QUEUE + queue.asked + answer.TEAM * team :]
@@ -49,11 +51,11 @@ def _kernels(*scratch_sizes):
         answer.solve_many(rows, ints, paths, queue, tree_floats, tree_ints, own_floats, desk, worker, team)
 
     @cuda_jit(max_registers=REGISTERS)
-    def shorten_many(rows, ints, paths, counters, scene_floats, scene_ints, floats, memory):
+    def shorten_many(rows, ints, paths, counters, scene_floats, scene_ints, floats, memory, spill):
         dof, queue = ints[0], answer.open_queue(counters)
         team = cuda.blockIdx.x // queue.blocks
         a, b = cuda.local.array(n_q, float32)[:dof], cuda.local.array(n_q, float32)[:dof]
-        space = Space(np.int32(0), np.float32(0), scene_floats, scene_ints, scratch(cuda.threadIdx.x // WARP))
+        space = Space(np.int32(0), np.float32(0), scene_floats, scene_ints, scratch(cuda.threadIdx.x // WARP, spill))
         own_floats = floats[team * queue.floats : (team + 1) * queue.floats]
         own_memory = memory[team * queue.ints : (team + 1) * queue.ints]
         barrier = counters[answer.QUEUE + queue.asked + answer.TEAM * team :]
@@ -68,8 +70,9 @@ class CudaEngine:
 
     def __init__(self, device, dof, scratch_sizes):
         one, many, shortening = _kernels(*scratch_sizes)
-        self._one, self._many = TeamLaunch(device, one, BLOCKS_FOR_ONE), TeamLaunch(device, many, BLOCKS_FOR_MANY)
-        self._shortening = TeamLaunch(device, shortening, BLOCKS_FOR_MANY)
+        self._one = TeamLaunch(device, one, scratch_sizes, BLOCKS_FOR_ONE)
+        self._many = TeamLaunch(device, many, scratch_sizes, BLOCKS_FOR_MANY)
+        self._shortening = TeamLaunch(device, shortening, scratch_sizes, BLOCKS_FOR_MANY)
         self._dof, self._scenes = dof, SceneStore(cuda.device_array)
 
     def solve(self, query: Query, checker, settings, seed: int) -> PlanningResult:

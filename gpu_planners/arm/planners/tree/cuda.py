@@ -29,7 +29,7 @@ class CudaBuffers(Buffers):
     """On a CUDA device, with page-locked twins. One query at a time."""
 
     def __init__(self, device, scratch_sizes):
-        self._launch = TeamLaunch(device, _kernel(*scratch_sizes), BLOCKS_PER_MULTIPROCESSOR, WORKERS)
+        self._launch = TeamLaunch(device, _kernel(*scratch_sizes), scratch_sizes, BLOCKS_PER_MULTIPROCESSOR, WORKERS)
 
     def begin(self, checker, ask: Ask, floats: np.ndarray, ints: np.ndarray) -> None:
         """A new tree in the buffers as they are, or in larger ones."""
@@ -83,11 +83,11 @@ def _kernel(*scratch_sizes):
     scratch, n_q = warp_scratch(*scratch_sizes), scratch_sizes[1]
 
     @cuda_jit(max_registers=REGISTERS)
-    def tree_growth(floats, ints, rounds, left_ms, seed, mode, step, scene_floats, scene_ints):
+    def tree_growth(floats, ints, rounds, left_ms, seed, mode, step, scene_floats, scene_ints, spill):
         growth = open_growth(floats, ints)
         dof = growth.ask.dof
         a, b = cuda.local.array(n_q, float32)[:dof], cuda.local.array(n_q, float32)[:dof]
-        space = Space(mode, step, scene_floats, scene_ints, scratch(cuda.threadIdx.x // WARP))
+        space = Space(mode, step, scene_floats, scene_ints, scratch(cuda.threadIdx.x // WARP, spill))
         grow(Job(growth, Desk(space, a, b, a), seed, deadline_in(left_ms), grid_worker(ints)), rounds)
 
     return tree_growth

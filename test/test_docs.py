@@ -1,0 +1,64 @@
+"""What README and docs say in code exists: their Python is checked by mypy, their names are looked up."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+from checkout import ROOT
+
+FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+GIVEN = """
+from typing import Any
+import numpy as np
+from gpu_planners.arm import CollisionChecker, rrt_connect
+from gpu_planners.arm.collision.world import CollisionWorld
+from gpu_planners.arm.robot.model import RobotModel
+robot: RobotModel
+world: CollisionWorld
+checker: CollisionChecker
+checkers: list[CollisionChecker]
+settings: rrt_connect.Settings
+start: Any; goal: Any; starts: Any; goals: Any; trajectory: Any; pose: Any; cells: Any; T_hand_cup: Any
+"""
+
+
+def python_of(file):
+    """The Python blocks of a document, one after the other."""
+    return re.findall(r"^```python\n(.*?)```", file.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def test_the_python_of_the_documents_is_right(tmp_path):
+    """Every import, attribute and argument, with the types of the package."""
+    modules = []
+    for file in FILES:
+        if blocks := python_of(file):
+            given = "" if file.name == "README.md" else GIVEN
+            modules.append(tmp_path / f"{file.stem}_md.py")
+            modules[-1].write_text(given + "\n".join(blocks), encoding="utf-8")
+    assert len(modules) > 4
+    config = ("--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(tmp_path / "cache"))
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *config, *map(str, modules)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=580,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    kinds = r"attr-defined|call-arg|call-overload|import-not-found|import|name-defined"
+    assert re.findall(rf".*_md\.py:.*\[(?:{kinds})\]", done.stdout) == []
+
+
+def test_names_in_the_text_of_the_readme_are_used_somewhere():
+    """Words with an underscore in code spans: each occurs in a file that is no document."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("no git checkout")
+    words = {"composition_interfaces", "launch_xml", "launch_yaml"}  # others' packages
+    for name in listed.stdout.split():
+        if name.endswith((".py", ".yaml", ".xml", ".srv", ".msg", ".action", ".txt", ".urdf", ".srdf")):
+            words.update(re.findall(r"\w+", name + " " + (ROOT / name).read_text(encoding="utf-8")))
+    text = re.sub(r"```.*?```", "", FILES[0].read_text(encoding="utf-8"), flags=re.DOTALL)
+    spans = " ".join(re.findall(r"`([^`\n]+)`", text))
+    assert set(re.findall(r"[A-Za-z]\w*_\w+", spans)) - words == set()
