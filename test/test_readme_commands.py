@@ -129,7 +129,7 @@ def test_lines_pasted_into_shells_work(tmp_path, line):
 
 @contextmanager
 def shell(text, log):
-    environment = {**os.environ, "PATH": PATH, "PYTHONUNBUFFERED": "1"}
+    environment = {"AMENT_PREFIX_PATH": sys.prefix, **os.environ, "PATH": PATH, "PYTHONUNBUFFERED": "1"}
     with open(log, "w") as out:
         process = subprocess.Popen(
             ["bash", "-c", text], stdout=out, stderr=out, cwd=log.parent, start_new_session=True, env=environment
