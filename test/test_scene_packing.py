@@ -394,26 +394,3 @@ def test_arrays_on_the_device_are_checked_too():
             checker.configurations_valid(other)
     with pytest.raises(ValueError, match="computes on the CPU"):
         CollisionChecker(stick(), CollisionWorld(), "cpu").configurations_valid(on_device)
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(bool(cuda_problem()), reason=cuda_problem())
-def test_robots_with_more_pairs_than_a_warp_can_keep_are_refused_by_name():
-    arms = "".join(
-        f'<joint name="j{i}" type="revolute"><parent link="foot"/><child link="l{i}"/><origin xyz="{i} 0 0"/>'
-        '<axis xyz="0 0 1"/><limit lower="-3" upper="3" velocity="1" effort="1"/></joint>'
-        f'<link name="l{i}"><collision><geometry><box size="1.5 0.1 0.1"/></geometry></collision></link>'
-        for i in range(12)
-    )
-    srdf = '<robot name="many"></robot>'
-    robot = load_urdf(f'<robot name="many"><link name="foot"/>{arms}</robot>', srdf=srdf)
-    assert CollisionChecker(robot, CollisionWorld(), "cuda").configurations_valid(np.zeros((1, 12))).shape == (1,)
-    spheres = "".join(
-        f'<collision><origin xyz="{k / 10} 0 0"/><geometry><sphere radius="0.04"/></geometry></collision>'
-        for k in range(8)
-    )
-    robot = load_urdf(
-        f'<robot name="many"><link name="foot"/>{arms}</robot>'.replace("</link>", spheres + "</link>"), srdf=srdf
-    )
-    with pytest.raises(RobotDescriptionError, match="pairs of shapes.*CUDA"):
-        CollisionChecker(robot, CollisionWorld(), "cuda")

@@ -23,6 +23,7 @@ CASES = {
     "queries": 6,
     "physics": 4,
     "grids": 4,
+    "limits": 4,
 }
 SEED = 1
 

@@ -6,6 +6,7 @@ long round brings nothing new: an arm of six joints has few solutions. What is f
 other poses nor the number of threads.
 """
 
+import functools
 import math
 import time
 import weakref
@@ -34,10 +35,11 @@ SEEDS = Setting(256, "Searches for each pose at most", 1, 1_000_000)
 TOLERANCE = Setting(1e-6, "Tolerance", 1e-9, math.inf, must=("a number from 1e-09 on", lambda value: value == value))
 DISTINCT = Setting(0.05, "Distance between solutions", 0.0, 1e6)
 TIME_LIMIT = Setting(math.inf, "Time limit", 0.0, math.inf)
-RIGID = 1e-4  # by how much an entry of R R^T may differ from the identity
+RIGID, EXACT = 1e-4, 1e-12  # by how much an entry of R R^T may differ from the identity; by rounding alone
 GREATEST_VALUE = 1e10  # of seed_q, rad or m
 KNOWN = 4  # times as many distinct configurations as are wanted, up to which new ones are counted
 ENOUGH = 64  # searches of a round: if it brings nothing new, there is nothing more
+ANSWERS_SHARE, ANSWER_NS = 0.4, 20_000  # of the time limit, kept for what is found; of a pose, at most
 AT_ONCE = 1 << 18  # searches whose ends are kept at once
 _chains: weakref.WeakKeyDictionary[Any, dict[int, PackedChain]] = weakref.WeakKeyDictionary()
 
@@ -99,7 +101,7 @@ def solve(
     """RobotModel.inverse_kinematics, of a RobotModel."""
     run = _runner(resolve_device(device))
     limit = TIME_LIMIT.checked("time_limit_s", time_limit_s)
-    deadline = time.monotonic_ns() + int(1e9 * limit) if 1e3 * limit < DAY_MS else NEVER
+    began = time.monotonic_ns()
     count, most = SOLUTIONS.checked("solutions", solutions), SEEDS.checked("seeds", seeds)
     distinct, link = DISTINCT.checked("distinct", distinct), robot.tip_link if link is None else link
     packed = _chain(robot, link)
@@ -117,6 +119,10 @@ def solve(
         np.arange(len(T), dtype=np.int32),
         0,
     )
+
+    deadline = began + int(1e9 * limit) if 1e3 * limit < DAY_MS else NEVER
+    left = deadline - time.monotonic_ns()
+    deadline -= max(0, min(int(ANSWERS_SHARE * left), ANSWER_NS * len(T)))
 
     def found_by(number, more, part):
         """_Rows of searches `number` to `number + more - 1` for some of the poses."""
@@ -161,8 +167,11 @@ def _answers(rows, chosen, refused, tried, waiting):
     ends = np.arange(len(tried) + 1)
     q, misses, ends_chosen = rows.q[chosen], rows.misses[chosen].T.copy(), np.searchsorted(rows.pose[chosen], ends)
     colliding, ends_refused = rows.q[refused], np.searchsorted(rows.pose[refused], ends)
+    none = functools.cache(functools.partial(PoseSolutions, q[:0], misses[0, :0], misses[1, :0], colliding[:0]))
     return [
         PoseSolutions(q[a:b], misses[0, a:b], misses[1, a:b], colliding[c:d], seeds, timed_out)
+        if b > a or d > c
+        else none(seeds, timed_out)
         for a, b, c, d, seeds, timed_out in zip(
             *(each.tolist() for ends in (ends_chosen, ends_refused) for each in (ends[:-1], ends[1:])),
             tried.tolist(),
@@ -226,13 +235,11 @@ def as_poses(poses, link):
         )
     with np.errstate(all="ignore"):  # what is not finite is named below
         R, p = T[:, :3, :3], T[:, :3, 3]
+        skew = np.abs(R @ R.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))
         faults = (
             ("holds a value that is not finite", ~np.isfinite(T).all(axis=(1, 2))),
             ("has a last row other than 0 0 0 1", (np.abs(T[:, 3] - (0, 0, 0, 1)) > RIGID).any(axis=1)),
-            (
-                "is no rigid transform: its rotation is not orthonormal",
-                np.abs(R @ R.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2)) > RIGID,
-            ),
+            ("is no rigid transform: its rotation is not orthonormal", skew > RIGID),
             ("is no rigid transform: it mirrors", np.linalg.det(np.nan_to_num(R)) < 0),
             (f"is over {GREATEST_LENGTH:g} m away", np.abs(p).max(axis=1) > GREATEST_LENGTH),
         )
@@ -243,8 +250,9 @@ def as_poses(poses, link):
                 f"{'the pose' if one else f'pose {pose}'} of link '{link}' {what}: {shown(T[pose].tolist())}; allowed: "
                 f"a finite rigid transform at most {GREATEST_LENGTH:g} m away"
             )
-    u, _, vt = np.linalg.svd(R)
-    T[:, :3, :3] = u @ vt  # the nearest rotation, so that rounding of the input leaves no error
+    rounded = skew > EXACT
+    u, _, vt = np.linalg.svd(R[rounded])
+    T[rounded, :3, :3] = u @ vt  # the nearest rotation, so that rounding of the input leaves no error
     return T, one
 
 
