@@ -1,5 +1,6 @@
 """Settings describe themselves: one field gives the default, the check, the docstring."""
 
+import inspect
 import math
 from dataclasses import FrozenInstanceError, dataclass, fields
 
@@ -107,7 +108,7 @@ def test_settings_that_depend_on_each_other():
 
 
 def test_the_margin_has_one_range():
-    assert CollisionChecker.__init__.__defaults__[-1] == MARGIN.default
+    assert inspect.signature(CollisionChecker).parameters["margin"].default == MARGIN.default
     assert MARGIN.checked("x", np.int64(100)) == 100.0
     with pytest.raises(SettingsError, match="x is 100.5; allowed: a number from 0.0 to 100.0 metres"):
         MARGIN.checked("x", 100.5)

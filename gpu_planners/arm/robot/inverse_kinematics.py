@@ -39,8 +39,8 @@ RIGID, EXACT = 1e-4, 1e-12  # by how much an entry of R R^T may differ from the 
 GREATEST_VALUE = 1e10  # of seed_q, rad or m
 KNOWN = 4  # times as many distinct configurations as are wanted, up to which new ones are counted
 ENOUGH = 64  # searches of a round: if it brings nothing new, there is nothing more
-ANSWERS_SHARE, ANSWER_NS = 0.4, 20_000  # of the time limit, kept for what is found; of a pose, at most
-AT_ONCE = 1 << 18  # searches whose ends are kept at once
+ANSWERS_SHARE, ANSWER_NS = 0.5, 20_000  # of the time limit, kept for what is found; of a pose, at most
+AT_ONCE, AT_ONCE_ON_CUDA = 1 << 14, 1 << 18  # searches between two looks at the clock
 _chains: weakref.WeakKeyDictionary[Any, dict[int, PackedChain]] = weakref.WeakKeyDictionary()
 
 
@@ -99,7 +99,8 @@ def solve(
     device: str,
 ) -> PoseSolutions | list[PoseSolutions]:
     """RobotModel.inverse_kinematics, of a RobotModel."""
-    run = _runner(resolve_device(device))
+    device = resolve_device(device)
+    run, at_once = _runner(device), AT_ONCE if device == "cpu" else AT_ONCE_ON_CUDA
     limit = TIME_LIMIT.checked("time_limit_s", time_limit_s)
     began = time.monotonic_ns()
     count, most = SOLUTIONS.checked("solutions", solutions), SEEDS.checked("seeds", seeds)
@@ -129,11 +130,11 @@ def solve(
         ends = run(packed.chain, wanted, searches._replace(poses=part, number=number), more, deadline)
         return _reached(robot, packed, firsts, part, number, more, ends, judge)
 
-    answers = _rounds(robot, found_by, len(T), count, most, distinct, deadline)
+    answers = _rounds(robot, found_by, len(T), count, most, distinct, deadline, at_once)
     return answers[0] if one else answers
 
 
-def _rounds(robot, found_by, poses, count, most, distinct, deadline):
+def _rounds(robot, found_by, poses, count, most, distinct, deadline, at_once):
     """[PoseSolutions], by rounds of searches until each pose has `count` solutions, nothing new comes, or time is up.
 
     found_by: (number, more, poses (A,)) -> _Rows; most: searches for a pose; deadline: of time.monotonic_ns
@@ -144,7 +145,7 @@ def _rounds(robot, found_by, poses, count, most, distinct, deadline):
     while total < most and len(waiting) and not late:
         more = min(max(total, 2 * count), most - total)
         found = [rows]
-        for part in np.array_split(waiting, min(len(waiting), -(-len(waiting) * more // AT_ONCE))):
+        for part in np.array_split(waiting, min(len(waiting), -(-len(waiting) * more // at_once))):
             found.append(found_by(total, more, part))
             tried[part] += more
             late = time.monotonic_ns() > deadline
