@@ -24,6 +24,7 @@ NAMES = (
     "physics",
     "grids",
     "limits",
+    "arguments",
 )
 
 

@@ -23,7 +23,7 @@ from .motion.curve import at, bernstein, smooth_parts, straight, through, turn
 from .motion.pacing import Limits
 from .motion.timing import LEAST_CUT, LESS, Leg, body_checker, room, room_for, timed, within
 from .planners.result import PlanningResult, Status
-from .planners.settings import LEAST_TIME_S
+from .planners.settings import LEAST_TIME_S, PlannerSettings
 from .robot import inverse_kinematics
 from .robot.tip import Tip
 from .trajectory import DEVIATION, Trajectory, as_trajectory, corners_of, cuts_of, joint_limits
@@ -140,7 +140,7 @@ def solve(
     segments: Sequence,
     checker: Any,
     planner: Any,
-    settings: Any = None,
+    settings: PlannerSettings | None = None,
     line_settings: cartesian.Settings = cartesian.Settings(),
     link: str | None = None,
     seed: int = 0,

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arguments import checked, numbers
-from ..errors import SettingsError, shown
+from ..errors import ConfigurationError, SettingsError, shown
 from ..settings import Setting, setting
 from .planners.query import Query, check_call, open_query
 from .planners.result import PlanningResult, Status
 from .planners.settings import PlannerSettings
+from .robot.model import RobotModel
 from .robot.tip import Tip
 
 TOLERANCE = Setting(0.1, "Greatest tilt", 1e-3, 3.1, unit="rad")
@@ -47,7 +48,7 @@ class Upright:
     axis: (3,) in the link's frame; direction: (3,) in the root frame; tolerance: rad
     """
 
-    def __init__(self, robot: Any, link: str, axis: ArrayLike, direction: ArrayLike, tolerance: float) -> None:
+    def __init__(self, robot: RobotModel, link: str, axis: ArrayLike, direction: ArrayLike, tolerance: float) -> None:
         self.tip = Tip(robot, link)
         self.axis, self.direction = _unit("axis", axis), _unit("direction", direction)
         self.tolerance = TOLERANCE.checked("tolerance", tolerance)
@@ -55,13 +56,21 @@ class Upright:
         turning = ~frames["prismatic"]
         self._turns = np.bincount(frames["joint"], np.abs(frames["multiplier"]) * turning, robot.dof)
 
-    def tilts(self, q: np.ndarray) -> np.ndarray:
+    def _rows(self, name, q):
+        return numbers(name, q, (None, self.tip.robot.dof), ConfigurationError)
+
+    def tilts(self, q: ArrayLike) -> np.ndarray:
         """(N,) rad between the axis and the direction, of configurations (N, dof)."""
-        pointing = self.tip.pose(q)[:, :3, :3] @ self.axis
+        pointing = self.tip.pose(self._rows("q", q))[:, :3, :3] @ self.axis
         return np.arctan2(np.linalg.norm(np.cross(pointing, self.direction), axis=1), pointing @ self.direction)
 
-    def kept(self, q_from: np.ndarray, q_to: np.ndarray) -> np.ndarray:
+    def kept(self, q_from: ArrayLike, q_to: ArrayLike) -> np.ndarray:
         """(N,) bool: are straight motions (N, dof) proven to tilt by no more than the tolerance?"""
+        q_from, q_to = self._rows("q_from", q_from), self._rows("q_to", q_to)
+        if len(q_from) != len(q_to):
+            raise ConfigurationError(f"q_from has {len(q_from)} rows, q_to {len(q_to)}; allowed: as many of each")
+        if not len(q_from):
+            return np.zeros(0, dtype=bool)
         turned = np.abs(q_to - q_from) @ self._turns
         counts = np.clip(np.ceil(turned / (2 * SHARE * self.tolerance)), 1, MOST_PLACES).astype(int)
         rows = np.repeat(np.arange(len(q_from)), counts)
@@ -70,9 +79,10 @@ class Upright:
         tilts = self.tilts(q_from[rows] + shares[:, None] * (q_to - q_from)[rows])
         return np.maximum.reduceat(tilts, first) + turned / (2 * counts) <= self.tolerance
 
-    def set_right(self, q: np.ndarray) -> np.ndarray | None:
+    def set_right(self, q: ArrayLike) -> np.ndarray | None:
         """(dof,) near q (dof,) that tilts by LEFT of the tolerance at most, within the limits; None where none is
         found."""
+        q = numbers("q", q, (self.tip.robot.dof,), ConfigurationError)
         for _ in range(NEWTON):
             T, J = self.tip.pose_and_jacobian(q)
             pointing = T[:3, :3] @ self.axis

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ..arguments import checked, numbers
 from ..arm import CollisionWorld, RobotModel
 from ..arm.control.spline import Spline, State
-from ..errors import SettingsError
+from ..errors import SettingsError, shown
 from ..settings import Setting
 from .model import make_model, mujoco_module
 
@@ -101,8 +101,12 @@ class Simulation:
         """
         step, until = self.model.opt.timestep, UNTIL.checked("until", until)
         times = self.time + step * np.arange(max(round((until - self.time) / step), 0))
-        error = 0.0
-        for wanted in zip(*self._targets(reference(times)), strict=True):
+        asked, error = reference(times), 0.0
+        if not isinstance(asked, tuple) or len(asked) != 3:
+            raise SettingsError(f"reference returned {shown(asked)}; allowed: a State")
+        shape = len(times), self._robot.dof
+        asked = State(*(numbers(f"what reference returned ({n})", x, shape) for n, x in zip(State._fields, asked)))
+        for wanted in zip(*self._targets(asked), strict=True):
             self._mujoco.mj_step1(self.model, self.data)
             off = wanted[0] - self.data.qpos[self._at]
             self._drive(off, wanted[1] - self.data.qvel[self._at], wanted[2])

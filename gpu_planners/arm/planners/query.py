@@ -217,6 +217,7 @@ def open_queries(
         and not robot.continuous.any()
         and q.dtype.kind in "iuf"
         and g.dtype.kind in "iuf"
+        and not any(isinstance(given, np.ma.MaskedArray) for given in (starts, goals))
     ):
         q, g = q.astype(np.float64), g.astype(np.float64)
         inside = ((q >= robot.lower) & (q <= robot.upper)).all(axis=1) & ((g >= robot.lower) & (g <= robot.upper)).all(
@@ -302,14 +303,14 @@ def _failure(status, message, dof, began, samples=0):
 
 def _vectors(what, value, robot, single):
     """-> (n, dof) float64 and "", or None and what is wrong."""
-    dof = robot.dof
+    dof, masked = robot.dof, isinstance(value, np.ma.MaskedArray)
     try:
         if len(value) > max(GREATEST_GOALS, dof):
             return None, f"{what} has {len(value)} rows; allowed: at most {GREATEST_GOALS}"
         value = np.atleast_2d(np.asarray(value))
     except Exception:  # numpy's, of texts and rows of several lengths, and whatever an object of the caller raises
         return None, f"{what} is not an array of numbers"
-    if value.size and value.dtype.kind not in "iuf":
+    if masked or value.size and value.dtype.kind not in "iuf":
         return None, f"{what} is not an array of numbers"
     if value.ndim != 2 or value.shape[1] != dof or len(value) == 0 or (single and len(value) != 1):
         allowed = f"({dof},)" if single else f"({dof},) or (G, {dof})"

@@ -54,7 +54,7 @@ def plan_bands(rows: int, ranks: int, block_size: int = 32, shares: Sequence[flo
     block_size = checked_size(block_size)
     try:
         weights = np.ones(ranks) if shares is None else np.asarray(shares, float)
-    except (TypeError, ValueError):
+    except Exception:  # numpy's, and whatever an object of the caller raises
         weights = np.zeros(0)
     if weights.shape != (ranks,) or not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
         raise SettingsError(f"shares is {shown(shares)}; allowed: {ranks} numbers of 0 or more, not all 0")

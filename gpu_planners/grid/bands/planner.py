@@ -11,13 +11,15 @@ import operator
 import sys
 import time
 import zlib
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...arguments import checked
 from ...device import cuda_problem, refuse_forked, resolve_device
 from ...distributed.exchange import Exchange
-from ...errors import GridMapError, SettingsError, shown
+from ...errors import DeviceError, GridMapError, SettingsError, shown
 from ..checks import as_tiles, number, whole
 from ..exact.bits import UNREACHED
 from ..exact.blocks import Blocks, checked_size
@@ -56,13 +58,14 @@ class BandedPlanner:
     others.
     """
 
+    @checked(GridMapError, SettingsError)
     def __init__(
         self,
         source: MapRows,
-        exchange: Exchange,
-        connectivity: int = 8,
-        block_size: int = 32,
-        device: str = "auto",
+        exchange: Annotated[Exchange, SettingsError],
+        connectivity: Annotated[int, GridMapError] = 8,
+        block_size: float = 32,
+        device: Annotated[str, DeviceError] = "auto",
         share: float = 1.0,
         memory_limit_bytes: int | None = None,
     ):
@@ -197,7 +200,7 @@ class BandedPlanner:
         begin, end = self.band.first, self.band.last
         try:
             first, last = (begin, end) if rows is None else map(operator.index, rows)
-        except (TypeError, ValueError):  # no integers, or not two
+        except Exception:  # no integers, or not two, and whatever an object of the caller raises
             first, last = end, begin - 1
         if not begin <= first <= last <= end:
             raise GridMapError(

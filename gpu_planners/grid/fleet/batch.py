@@ -38,7 +38,7 @@ def solve_batch(
     try:
         starts, goals = list(starts), list(goals)
         turns = [None] * len(starts) if headings is None else list(headings)
-    except TypeError:
+    except Exception:  # whatever an object of the caller raises
         raise SettingsError(
             "solve_batch got starts, goals or headings that are no sequences; allowed: one entry for each fleet"
         ) from None

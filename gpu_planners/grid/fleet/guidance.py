@@ -119,12 +119,13 @@ class Guidance:
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Guidance":
         """Read what `save` wrote. Raises GridMapError, which names the file."""
+        name = file_path(path, "guidance", GridMapError)
         try:
-            with np.load(file_path(path, "guidance", GridMapError), allow_pickle=False) as file:
+            with np.load(name, allow_pickle=False) as file:
                 moves, unit, turn = (file[key] for key in FILE_KEYS)
                 return cls(moves, int(unit), int(turn))
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise GridMapError(f"{shown(str(path))} is no file of guidance: {shortened(error)}") from None
+            raise GridMapError(f"{shown(str(name))} is no file of guidance: {shortened(error)}") from None
 
 
 GUIDANCE = {"plain": Guidance.plain, "lanes": Guidance.lanes}

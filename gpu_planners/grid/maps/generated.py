@@ -9,7 +9,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arguments import Booleans, checked
+from ...arguments import Booleans, checked, numbers
 from ...errors import GridMapError, shown
 from ..checks import whole
 from .grid_map import MOST_TILES, GridMap
@@ -31,7 +31,7 @@ def random_map(
     -> GridMap
     """
     _check(rows, cols, {"density": density}, {})
-    free = np.asarray(free, int).reshape(-1, 2)
+    free = (numbers("free", free, (None, 2), GridMapError) if np.size(free) else np.zeros((0, 2))).astype(int)
     outside = free[((free < 0) | (free >= (rows, cols))).any(axis=1)]
     if len(outside):
         raise GridMapError(
@@ -184,7 +184,7 @@ def _rooms(rows, cols, rng, room, wall, door, open_walls, no_door):
     free = np.ones((rows, cols), bool)
     upright = _openings(rows, row_walls, len(col_walls), rng, wall, door, open_walls, no_door)
     level = _openings(cols, col_walls, len(row_walls), rng, wall, door, open_walls, no_door)
-    for across in range(wall):
+    for across in range(min(wall, max(rows, cols))):
         inside = col_walls + across < cols
         free[:, col_walls[inside] + across] &= upright[inside].T
         inside = row_walls + across < rows
@@ -244,5 +244,5 @@ def _check(rows, cols, shares, sizes):
         if not 0 <= share <= 1:
             raise GridMapError(f"{name} is {share!r}; allowed: 0 .. 1")
     for name, size in sizes.items():
-        if not size >= 1:
-            raise GridMapError(f"{name} is {size!r}; allowed: 1 or more tiles")
+        if not 1 <= size <= MOST_TILES:
+            raise GridMapError(f"{name} is {shown(size)}; allowed: 1 or more tiles, at most {MOST_TILES}")

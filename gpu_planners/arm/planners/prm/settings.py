@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....settings import changed, setting
+from ....settings import Setting, changed, setting
 from ..settings import PlannerSettings
+
+NODES, JOINTS = Setting(2, "Nodes of a roadmap", 0, 2**31 - 1), Setting(1, "Joints of a robot", 1, 2**31 - 1)
 
 
 @dataclass(frozen=True)
@@ -56,5 +58,6 @@ class Settings(PlannerSettings):
     max_samples: int = changed(PlannerSettings, "max_samples", default=200_000)
 
     def neighbours(self, n: int, dof: int) -> int:
-        """Neighbours that a node of a roadmap of n nodes is tried with."""
+        """Neighbours that a node of a roadmap of n nodes is tried with, for a robot of `dof` joints."""
+        n, dof = NODES.checked("n", n), JOINTS.checked("dof", dof)
         return int(np.ceil(self.neighbour_factor * np.e * (1 + 1 / dof) * np.log(max(n, 2))))

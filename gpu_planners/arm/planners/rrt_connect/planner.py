@@ -163,7 +163,7 @@ def batch_of(starts: Iterable, goals: Iterable, checkers, settings: Settings, se
     """What `solve_batch` takes, looked through. Raises SettingsError."""
     try:
         starts, goals = (each if isinstance(each, np.ndarray) and each.ndim else list(each) for each in (starts, goals))
-    except TypeError:
+    except Exception:  # whatever an object of the caller raises
         raise SettingsError(
             "solve_batch got starts or goals that are no sequences; allowed: one entry for each problem"
         ) from None
