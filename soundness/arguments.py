@@ -489,7 +489,7 @@ WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what 
         ([0.0, 1.0], "Spline.times"),
         ([[0.0, 0.0], [1.0, 1.0]], "Spline.positions"),
         ([0.0, 0.5], "Spline.at.times"),
-        (lambda: lambda q: spline().at(0.0), "Simulation.advance.reference"),
+        (lambda: spline().at, "Simulation.advance.reference"),
         ("cpu", "device.model_of.device device devices"),
         ((0.0, 0.0, 1.0), "upright.solve.axis Upright.axis axis direction"),
         (0.2, "upright.solve.tolerance Upright.tolerance"),

@@ -79,8 +79,10 @@ def save_map_yaml(path: str | os.PathLike, grid: GridMap, picture: str = ".png")
     from PIL import Image
 
     path = file_path(path, "a map", GridMapError)
+    if not path.name:
+        raise GridMapError(f"a map cannot be written to {shown(str(path))}; allowed: the name of a file")
     if picture not in (".png", ".pgm"):
-        raise GridMapError(f"picture is {picture!r}; allowed: '.png' or '.pgm'")
+        raise GridMapError(f"picture is {shown(picture)}; allowed: '.png' or '.pgm'")
     highest = int(grid.costs.max())
     if highest > RAW_COSTS:
         raise GridMapError(f"the map has the cost {highest}; allowed in a map_server file: 0 .. {RAW_COSTS}")
