@@ -320,14 +320,12 @@ def spline():
     return Spline.of(trajectory())
 
 
-def settings_of(public):
-    """Settings that end soon, of the module of a planner."""
-    for text in ("settings", "line_settings"):
-        hint = public.hints.get(text)
-        for kind in (*typing.get_args(hint), hint):
-            if inspect.isclass(kind) and dataclasses.is_dataclass(kind):
-                names = {field.name for field in dataclasses.fields(kind)}
-                return kind(**{k: v for k, v in {"time_limit_s": 0.5, "max_samples": 500}.items() if k in names})
+def settings_of(hint):
+    """Settings that end soon, of the kind that an annotation names; None where it names none."""
+    for kind in (*typing.get_args(hint), hint):
+        if inspect.isclass(kind) and dataclasses.is_dataclass(kind):
+            names = {field.name for field in dataclasses.fields(kind)}
+            return kind(**{k: v for k, v in {"time_limit_s": 0.5, "max_samples": 500}.items() if k in names})
     return None
 
 
@@ -575,7 +573,10 @@ def working(public: Public, parameter) -> Any:
     key = f"{public.name}.{parameter.name}"
     if key in WORKING:
         return made(WORKING[key])
-    if parameter.name in ("settings", "line_settings") and (settings := settings_of(public)) is not None:
+    if (
+        parameter.name in ("settings", "line_settings")
+        and (settings := settings_of(public.hints.get(parameter.name))) is not None
+    ):
         return settings
     if parameter.default is not parameter.empty:
         return parameter.default
