@@ -164,8 +164,7 @@ class CollisionChecker:
         """Compile the checks, or load them from the cache, so that no query is charged for it."""
         if not self._warm:
             q = np.zeros((1, self.robot.dof))
-            kind = () if self.device == "cpu" else self.scratch_sizes
-            with told_if_slow(f"collision checks for {self.device}", *kind):
+            with told_if_slow(f"collision checks for {self.device}", *self.scratch_sizes):
                 self.configurations_valid(q)
                 self.motions_valid(q, q)
             self._warm = True
@@ -181,8 +180,8 @@ class CollisionChecker:
 
     @property
     def scratch_sizes(self) -> tuple[int, ...]:
-        """(kind of space, sizes...): what a CUDA kernel must allocate for a check."""
-        return self._cuda.scratch_sizes
+        """(kind of space, sizes...): what a CUDA kernel must allocate for a check; () on the CPU."""
+        return self._cuda.scratch_sizes if self._cuda else ()
 
     def device_scene(self) -> tuple:
         """(floats, ints) of the packed scene on the CUDA device."""
