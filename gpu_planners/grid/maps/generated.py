@@ -5,6 +5,7 @@ connects are connected without it too; so components are 4-connected for both co
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +25,12 @@ LEFT_OUT, CLOSED_WALLS = 0.12, 0.12  # shares of the walls between rooms that ar
 
 @checked(GridMapError)
 def random_map(
-    rows: int, cols: int, density: float = 0.2, seed: int = 0, connectivity: int = 8, free: ArrayLike = ()
+    rows: int,
+    cols: int,
+    density: float = 0.2,
+    seed: int | Sequence[int] = 0,
+    connectivity: int = 8,
+    free: ArrayLike = (),
 ) -> GridMap:
     """Each tile is an obstacle with probability `density` ([CE12] V), but the tiles `free`, (K, 2) [row, col].
 
@@ -49,7 +55,12 @@ def random_map(
 
 @checked(GridMapError)
 def cave_map(
-    rows: int, cols: int, seed: int = 0, connectivity: int = 8, passages: float = 16, fill: float = SHARE_OF_ROCK
+    rows: int,
+    cols: int,
+    seed: int | Sequence[int] = 0,
+    connectivity: int = 8,
+    passages: float = 16,
+    fill: float = SHARE_OF_ROCK,
 ) -> GridMap:
     """Caves: random tiles, smoothed by a cellular automaton (a tile becomes rock when 5 of the 9 about it are rock).
 
@@ -65,7 +76,7 @@ def cave_map(
 def room_map(
     rows: int,
     cols: int,
-    seed: int = 0,
+    seed: int | Sequence[int] = 0,
     connectivity: int = 8,
     room: int = 24,
     wall: int = 2,
@@ -85,7 +96,12 @@ def room_map(
 
 @checked(GridMapError)
 def caves_and_rooms(
-    rows: int, cols: int, seed: int = 0, connectivity: int = 8, room: int | None = None, passages: float | None = None
+    rows: int,
+    cols: int,
+    seed: int | Sequence[int] = 0,
+    connectivity: int = 8,
+    room: int | None = None,
+    passages: float | None = None,
 ) -> GridMap:
     """Regions of rooms among caves, all connected: the map of the demo. Rooms and caverns grow with the map.
 
@@ -140,7 +156,7 @@ def largest_component(free: Booleans | GridMap) -> np.ndarray:
 
 
 @checked(GridMapError)
-def random_free_tiles(grid: GridMap, count: int, seed: int = 0) -> np.ndarray:
+def random_free_tiles(grid: GridMap, count: int, seed: int | Sequence[int] = 0) -> np.ndarray:
     """Tiles of the largest component, drawn with replacement. -> (count, 2) int32 [row, col]"""
     tiles = np.flatnonzero(largest_component(grid))
     if len(tiles) == 0:
@@ -150,7 +166,8 @@ def random_free_tiles(grid: GridMap, count: int, seed: int = 0) -> np.ndarray:
 
 
 def _generator(seed):
-    return np.random.default_rng(whole("seed", seed, 0, math.inf, error=GridMapError))
+    seeds = seed if isinstance(seed, list | tuple) else [seed]
+    return np.random.default_rng([whole("seed", each, 0, math.inf, error=GridMapError) for each in seeds])
 
 
 def _caves(rows, cols, rng, passages, fill):
