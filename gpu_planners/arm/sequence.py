@@ -167,10 +167,8 @@ def solve(
     """
     robot = body_checker(checker).robot
     q = numbers("start", start, (robot.dof,), ConfigurationError).astype(float)
-    deviation, time_limit_s = (
-        DEVIATION.checked("deviation", deviation),
-        TIME_LIMIT.checked("time_limit_s", time_limit_s),
-    )
+    deviation = DEVIATION.checked("deviation", deviation)
+    time_limit_s = TIME_LIMIT.checked("time_limit_s", time_limit_s)
     _check_segments(segments, robot.dof)
     if not (callable(getattr(planner, "solve", None)) and hasattr(planner, "Settings")):
         raise SettingsError(f"planner is {shown(planner)}; allowed: a module of PLANNERS")

@@ -125,9 +125,7 @@ def load_urdf(
         joint_names=names,
         **limits,
         **kinematics,
-        shapes=tuple(
-            shape.moved(kinematics["T_frame_link"][link]) for shape, link in zip(shapes, shape_link, strict=True)
-        ),
+        shapes=_in_frames(shapes, shape_link, kinematics),
         shape_link=shape_link,
         shape_frame=kinematics["link_frame"][shape_link],
         self_collision_pairs=pairs if self_collisions else pairs[:0],
@@ -183,16 +181,19 @@ def _with_sampled_pairs(robot, description):
                 upper=np.concatenate([robot.upper, upper]),
                 continuous=np.concatenate([robot.continuous, np.zeros(len(others), bool)]),
                 **kinematics,
-                shapes=tuple(
-                    shape.moved(kinematics["T_frame_link"][link])
-                    for shape, link in zip(robot.tree.link_shapes, robot.shape_link, strict=True)
-                ),
+                shapes=_in_frames(robot.tree.link_shapes, robot.shape_link, kinematics),
                 shape_frame=kinematics["link_frame"][robot.shape_link],
             )
         )
     except RobotDescriptionError:  # they reach farther than can be checked: they stay where they are
         sampled = with_sampled_pairs(robot)
     return replace(robot, self_collision_pairs=sampled.self_collision_pairs, disabled_pairs=sampled.disabled_pairs)
+
+
+def _in_frames(link_shapes, shape_link, kinematics):
+    """Shapes posed in their links -> posed in the frames that carry these."""
+    T = kinematics["T_frame_link"]
+    return tuple(shape.moved(T[link]) for shape, link in zip(link_shapes, shape_link, strict=True))
 
 
 def _sampled(joint):
