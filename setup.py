@@ -10,6 +10,7 @@ VERSION = re.search(r'^__version__ = "(.+)"', Path(NAME, "__init__.py").read_tex
 
 LIBRARIES = [
     "argcomplete>=2.0",
+    "lazy-loader>=0.3",
     "lxml>=4.9",
     "numba>=0.61",
     "numpy>=1.26,<2.5",  # numba-cuda 0.30 does not import with numpy 2.5
@@ -87,7 +88,7 @@ setup(
     maintainer="gpu_planners maintainers",
     maintainer_email="maintainer@example.com",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
-    package_data={NAME: ["py.typed"], f"{NAME}.grid": ["fleet_page.js"]},
+    package_data={NAME: ["py.typed"], "": ["*.pyi"], f"{NAME}.fleet": ["page.js"]},
     python_requires=">=3.10,<3.14",
     install_requires=LIBRARIES,
     extras_require=EXTRAS,

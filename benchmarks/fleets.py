@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from gpu_planners.fleet import Settings, conflicts
 from gpu_planners.grid import FleetPlanner
-from gpu_planners.grid.fleet import Settings, conflicts
 
 from .fleet_instances import NAMES, published, scattered, simulate
 from .harness import Benchmark, Row, progress, told, with_data

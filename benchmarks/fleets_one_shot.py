@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from gpu_planners.fleet import conflicts
 from gpu_planners.grid import FleetPlanner, load_movingai_map, load_movingai_scen
-from gpu_planners.grid.fleet import conflicts
 from gpu_planners.grid.maps.generated import largest_component
 
 from .harness import Benchmark, Row, progress, told

@@ -7,7 +7,7 @@ import numpy as np
 
 from gpu_planners.arm import MotionCheck
 from gpu_planners.arm.planners.tree import rrt, rrt_star
-from gpu_planners.arm.spaces.planar import PlanarChecker, nine_link_scene
+from gpu_planners.papers.bkf11.planar import PlanarChecker, nine_link_scene
 
 from .harness import Benchmark, Row, median, progress, seconds
 

@@ -381,7 +381,7 @@ def npy_file():
 
 
 def guidance():
-    from gpu_planners.grid.fleet import Guidance
+    from gpu_planners.fleet import Guidance
 
     return Guidance.plain(grid())
 

@@ -71,7 +71,7 @@ def imports(file):
 
 def third_party(file):
     """(top-level name, whether it runs at import) of what is neither the standard library nor this checkout."""
-    own = {"gpu_planners", "benchmarks"} | {p.stem for p in (ROOT / "test").glob("*.py")}
+    own = {"gpu_planners", "benchmarks"} | {p.stem for p in (ROOT / "test").rglob("*.py")}
     for name, at_import in imports(file):
         top = name.split(".")[0]
         if top not in sys.stdlib_module_names and top not in own:

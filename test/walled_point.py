@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from plane_oracle import segments_meet_boxes
 
-from gpu_planners.arm.spaces.image import ImageChecker
 from gpu_planners.device import cuda_problem
+from gpu_planners.papers.dl14.image import ImageChecker
 
 START, GOAL = np.array([0.1, 0.5]), np.array([0.9, 0.5])
 WALL = np.array([[0.4, 0.2, 0.6, 0.8]])

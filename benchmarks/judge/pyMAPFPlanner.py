@@ -8,8 +8,8 @@ import os
 import MAPF  # noqa: F401  (the judge's types)
 import numpy as np
 
+from gpu_planners.fleet import Settings
 from gpu_planners.grid import FleetPlanner, GridMap
-from gpu_planners.grid.fleet import Settings
 
 BUDGET = "GPU_PLANNERS_BUDGET_S"  # seconds a step, of the environment
 GUIDANCE = "GPU_PLANNERS_GUIDANCE"

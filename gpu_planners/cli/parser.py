@@ -13,8 +13,8 @@ CODES = "exit codes: 0 done, 1 failed, 2 wrong command line or input or somethin
 
 
 def _planners() -> tuple[str, ...]:
-    """The names in the table `gpu_planners.arm.PLANNERS`, read from its source: importing it takes seconds."""
-    tree = ast.parse((Path(__file__).parents[1] / "arm" / "__init__.py").read_text(encoding="utf-8"))
+    """The names in the table `PLANNERS`, read from its source: importing it takes seconds."""
+    tree = ast.parse((Path(__file__).parents[1] / "arm/planners/table.py").read_text(encoding="utf-8"))
     tables = {ast.unparse(node.target): node.value for node in tree.body if isinstance(node, ast.AnnAssign)}
     table = tables["PLANNERS"]
     return tuple(ast.literal_eval(key) for key in table.keys if key) if isinstance(table, ast.Dict) else ()

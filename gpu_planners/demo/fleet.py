@@ -18,9 +18,9 @@ from gpu_planners_msgs.msg import AgentActions, AgentGoals, AgentStates
 from gpu_planners_msgs.srv import PlanFleet
 
 from ..errors import GpuPlannersError
+from ..fleet import conflicts
+from ..fleet.drawing import draw_fleet, fleet_page
 from ..grid import GridMap
-from ..grid.fleet import conflicts
-from ..grid.fleet_drawing import draw_fleet, fleet_page
 from ..grid.maps.generated import warehouse_map
 from ..nodes.common.map_messages import as_array, geometry_message, pose_list
 from ..nodes.common.qos import LATCHED

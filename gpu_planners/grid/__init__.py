@@ -1,26 +1,6 @@
 """Paths for many agents on grid maps. Nothing here imports ROS or `gpu_planners.arm`."""
 
-from .bands.cut import plan_bands
-from .bands.planner import BandedPlanner
-from .bands.source import MapRows
-from .fleet import FleetPlanner
-from .maps.grid_map import GridMap
-from .maps.map_files import load_map_yaml, save_map_yaml
-from .maps.movingai import load_movingai_map, load_movingai_scen
-from .paths import AgentStatus, PathSet
-from .planner import BlockPlanner
+import lazy_loader
 
-__all__ = [
-    "AgentStatus",
-    "BandedPlanner",
-    "BlockPlanner",
-    "FleetPlanner",
-    "GridMap",
-    "MapRows",
-    "PathSet",
-    "load_map_yaml",
-    "load_movingai_map",
-    "load_movingai_scen",
-    "plan_bands",
-    "save_map_yaml",
-]
+# names are imported when they are first asked for: __init__.pyi says from where
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike
 from ..device import refuse_forked, resolve_device
 from ..distributed.progress import Progress
 from ..errors import GridMapError, SettingsError, shown
+from ..papers.ce12 import astar, pba_star, rtaa_star
 from .checks import as_tiles
 from .exact import fields
 from .exact.blocks import checked_size
 from .exact.spread import plan_spread
 from .maps.grid_map import GridMap, WorkingMap
-from .papers import astar, pba_star, rtaa_star
 from .paths import SOLVED, START_BLOCKED, START_NOT_FINITE, START_OUTSIDE, PathSet, step_bits, with_threads
 
 

@@ -22,7 +22,7 @@ from ..spaces.motion_check import CONTINUOUS, COUNT, JOINT
 from .blocks import set_block_speeds
 from .certify import Question, certify, in_ranges
 from .closing import greatest_bend
-from .met import keep_met, nearest_met
+from .recent_collisions import keep_met, nearest_met
 from .records import frame_count, frame_floats, frame_ints, moving_count, reach, speed_count
 from .scratch import QUEUE, RESERVE, ArmScratch, bends, rates
 

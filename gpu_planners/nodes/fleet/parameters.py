@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from ...fleet.motion import MOTIONS
+from ...fleet.settings import Settings as FleetSettings
 from ...grid import FleetPlanner, GridMap
-from ...grid.fleet.motion import MOTIONS
-from ...grid.fleet.settings import Settings as FleetSettings
 from ...settings import changed, setting
 from ..common.map_parameters import MapParameters
 

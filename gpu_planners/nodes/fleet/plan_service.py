@@ -11,8 +11,8 @@ import numpy as np
 
 from gpu_planners_msgs.srv import PlanFleet
 
+from ...fleet.plan import FleetStatus
 from ...grid import FleetPlanner
-from ...grid.fleet.plan import FleetStatus
 from ..common import map_codes as codes
 from ..common.frames import Frames
 from ..common.map_messages import Poses, as_array, poses_of

@@ -14,8 +14,8 @@ import numpy as np
 from gpu_planners_msgs.msg import AgentActions
 
 from ...errors import GridMapError
+from ...fleet.motion import MOTIONS
 from ...grid import FleetPlanner, GridMap
-from ...grid.fleet.motion import MOTIONS
 from ..common.request_error import one_line
 from .parameters import FleetParameters
 from .places import Places

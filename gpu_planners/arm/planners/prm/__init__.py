@@ -1,5 +1,6 @@
 """PRM: see `planner`."""
 
-from .planner import Settings, build, solve
+import lazy_loader
 
-__all__ = ["Settings", "build", "solve"]
+# names are imported when they are first asked for: __init__.pyi says from where
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike
 
 from ....distributed.exchange import Exchange
 from ....errors import SettingsError
+from ....papers.dl14 import together, versions
 from ....parallel.sampling import folded_seed, samples
 from ....parallel.team import clock_ns
 from ..query import Query, check_call, in_pieces, open_query
 from ..result import PlanningResult
 from ..shortcut import shortcut
 from ..shortcut import warm_up as warm_up_shortcut
-from .dl14 import together, versions
 from .roadmap import FREE, Roadmap
 from .roadmap import warm_up as warm_up_roadmaps
 from .settings import Settings

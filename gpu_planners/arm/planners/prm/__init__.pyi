@@ -1,0 +1,3 @@
+from .planner import Settings, build, solve
+
+__all__ = ["Settings", "build", "solve"]

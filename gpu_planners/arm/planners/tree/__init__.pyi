@@ -1,0 +1,3 @@
+from . import rrt, rrt_star
+
+__all__ = ["rrt", "rrt_star"]

@@ -1,0 +1,89 @@
+"""Maps, places, headings and numbers of agents as callers give them."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import GridMapError, SettingsError, shown
+from ..grid.checks import array_of
+from ..grid.maps.grid_map import GridMap
+
+FARTHEST = 2**31 - 1  # of a row or column, either way
+
+
+def checked_grid(grid: GridMap) -> GridMap:
+    """The map itself. Raises GridMapError for anything else."""
+    if not isinstance(grid, GridMap):
+        raise GridMapError(f"grid is a {type(grid).__name__}; allowed: a GridMap")
+    return grid
+
+
+def checked_flag(name: str, value: bool) -> bool:
+    """True or false, as Python's own. Raises SettingsError for anything else."""
+    if not isinstance(value, bool | np.bool_):
+        raise SettingsError(f"{name} is {shown(value)}; allowed: True or False")
+    return bool(value)
+
+
+def checked_places(places: ArrayLike, name: str) -> np.ndarray:
+    """(N, 2) [row, col], whole numbers or not finite -> float64; GridMapError for any other. [] is (0, 2)."""
+    array = array_of(places, name)
+    if array.shape == (0,):
+        array = array.reshape(0, 2)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise GridMapError(f"{name} has the shape {array.shape}; allowed: (N, 2) [row, col]")
+    if array.dtype.kind == "b":
+        raise GridMapError(f"{name} has the type bool; allowed: whole numbers [row, col]")
+    array = array.astype(np.float64)
+    _refuse(name, array, (array == np.floor(array)) | ~np.isfinite(array), "whole numbers [row, col]")
+    return array
+
+
+def checked_tiles(places: ArrayLike, name: str) -> np.ndarray:
+    """(N, 2) [row, col], whole numbers of 32 bits -> int64; GridMapError for any other. [] is (0, 2)."""
+    array = checked_places(places, name)
+    _refuse(name, array, np.abs(array) <= FARTHEST, f"whole numbers [row, col] from -{FARTHEST} to {FARTHEST}")
+    return array.astype(np.int64)
+
+
+def _refuse(name, array, right, allowed):
+    if not right.all():
+        row = int(np.argmin(right.all(axis=1)))
+        raise GridMapError(f"{name}[{row}] is {shown(array[row].tolist())}; allowed: {allowed}")
+
+
+def checked_headings(headings: ArrayLike | None, agents: int, ways: int) -> np.ndarray:
+    """(N,) int, None: all face east -> (N,) int32; all 0 where a state has no heading. ways: headings of a state"""
+    if headings is None:
+        return np.zeros(agents, np.int32)
+    array = array_of(headings, "headings")
+    if array.shape != (agents,) or array.dtype.kind not in "iu":
+        raise GridMapError(f"headings is {array.dtype} {array.shape}; allowed: integers ({agents},)")
+    if agents and not ((array >= 0) & (array < 4)).all():
+        agent = int(np.argmin((array >= 0) & (array < 4)))
+        raise GridMapError(
+            f"the heading of agent {agent} is {array[agent]}; allowed: 0 .. 3 (east, south, west, north)"
+        )
+    return (array % ways).astype(np.int32)
+
+
+def checked_numbers(numbers: ArrayLike, name: str, there: np.ndarray) -> np.ndarray:
+    """Numbers of agents on the map: (K,) int -> (K,) int64; GridMapError for any other.
+
+    there: (N,) does an agent with that number take part?
+    """
+    array, agents = array_of(numbers, name), len(there)
+    if array.shape == (0,):
+        return np.zeros(0, np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise GridMapError(f"{name} is {array.dtype} {array.shape}; allowed: integers (K,), numbers of agents")
+    known = (array >= 0) & (array < agents)
+    if not known.all():
+        row = int(np.argmin(known))
+        span = f"0 .. {agents - 1}" if agents else "none, since there are no agents"
+        raise GridMapError(f"{name}[{row}] is {array[row]}; allowed: whole numbers {span}")
+    gone = np.flatnonzero(there[array.astype(np.int64)] == 0)
+    if len(gone):
+        raise GridMapError(
+            f"{name}[{gone[0]}] is {array[gone[0]]}, an agent that was removed; allowed: those on the map"
+        )
+    return array.astype(np.int64)

@@ -1,0 +1,128 @@
+"""Pictures of fleets that move: a picture of one step, and a page that plays all of them.
+
+The page is one HTML file that needs nothing else: the map, the moves and the script are in it.
+"""
+
+import base64
+import html
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from PIL import Image
+
+from ..errors import GridMapError
+from ..grid.drawing import draw_map
+from ..grid.maps.grid_map import GridMap
+
+TRAIL, TRAILS = 30, 60  # steps of a trail; agents that have one, spread evenly
+SCRIPT = Path(__file__).with_name("page.js")
+MOST_STEPS_OF_AGENTS = 50_000_000  # that a page holds: a byte each
+
+
+def draw_fleet(grid: GridMap, positions: ArrayLike, step: int = -1, size: int = 1200) -> Image.Image:
+    """A picture of a step: agents as dots, and where some of them were in the steps before it as lines.
+
+    positions: (steps + 1, N, 2) int [row, col]; negative rows: an agent is not there
+    step: which one; negative: from the end
+    size: pixels of the longer side
+    """
+    place = _checked_positions(positions)
+    if not -len(place) <= step < len(place):
+        raise GridMapError(f"step is {step}; allowed: {-len(place)} .. {len(place) - 1}")
+    step %= len(place)
+    there = np.flatnonzero(place[step, :, 0] >= 0)
+    trails = []
+    for agent in there[np.linspace(0, len(there) - 1, min(TRAILS, len(there))).astype(int)]:
+        past = place[max(0, step - TRAIL) : step + 1, agent]
+        gone = np.flatnonzero(past[:, 0] < 0)
+        trails.append(past[gone[-1] + 1 :] if len(gone) else past)
+    return draw_map(grid, None, trails, place[step, there], size)
+
+
+def fleet_page(
+    grid: GridMap,
+    positions: ArrayLike,
+    headings: ArrayLike | None = None,
+    goals: ArrayLike | None = None,
+    title: str = "Fleet",
+    step_s: float = 1.0,
+) -> str:
+    """A page that plays the moves of a fleet: play and pause, a slider, a speed; a click on an agent follows it.
+
+    positions: (steps + 1, N, 2) int [row, col]; negative rows: an agent is not there
+    headings: (steps + 1, N) int, 0 east, 1 south, 2 west, 3 north; None: agents have none
+    goals: (steps + 1, N, 2) int [row, col] where they go, negative rows: nowhere; None: not shown
+    title: shown as plain text; step_s: how long a step takes, seconds
+
+    -> the text of an HTML file. Raises GridMapError for arrays of another shape, or a map that is too large.
+    """
+    place = _checked_positions(positions)
+    steps, agents = place.shape[:2]
+    if steps * agents > MOST_STEPS_OF_AGENTS:
+        raise GridMapError(f"{steps} x {agents} steps of agents; allowed on a page: {MOST_STEPS_OF_AGENTS}")
+    faces = np.zeros((steps, agents), np.int64) if headings is None else np.asarray(headings)
+    aims = np.full(place.shape, -1) if goals is None else np.asarray(goals)
+    for name, array, shape in (("headings", faces, (steps, agents)), ("goals", aims, place.shape)):
+        if array.shape != shape or array.dtype.kind not in "iu":
+            raise GridMapError(f"{name} is {array.dtype} {array.shape}; allowed: integers {shape}")
+    aims = np.where(aims[..., :1] < 0, -1, aims)
+    first = np.ones((steps, agents), bool)
+    first[1:] = (aims[1:] != aims[:-1]).any(axis=2)
+    when, who = np.nonzero(first)
+    data: dict[str, Any] = {
+        "rows": grid.rows,
+        "cols": grid.cols,
+        "steps": steps,
+        "agents": agents,
+        "stepSeconds": float(step_s),
+        "turning": headings is not None,
+        "map": _packed(np.packbits(grid.blocked)),
+        # row, col, heading of each agent at each step
+        "places": _packed(np.moveaxis(place, -1, 0).astype("<i2")),
+        "headings": _packed((faces % 4).astype(np.uint8)),
+        # goals as they change: step, agent, row, col
+        "goals": _packed(np.stack([when, who, *aims[when, who].T]).astype("<i4")),
+    }
+    heading = html.escape(title)
+    return f"""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{heading}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>
+body {{ margin: 0; font: 15px/1.4 system-ui, sans-serif; background: #f6f4ee; color: #262b36; }}
+main {{ max-width: 1400px; margin: 0 auto; padding: 12px 16px; }}
+h1 {{ font-size: 20px; margin: 0 0 8px; }}
+canvas {{ width: 100%; display: block; border-radius: 6px; cursor: pointer; }}
+.bar {{ display: flex; gap: 12px; align-items: center; margin: 10px 0; flex-wrap: wrap; }}
+.bar input[type=range] {{ flex: 1; min-width: 200px; }}
+button {{ min-width: 84px; padding: 6px 12px; font: inherit; border: 1px solid #9a9ea8; border-radius: 6px;
+  background: #fff; cursor: pointer; }}
+.key span {{ display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin: 0 4px 0 12px; }}
+</style></head><body><main>
+<h1>{heading}</h1>
+<canvas id="map"></canvas>
+<div class="bar"><button id="play">Pause</button>
+<input id="time" type="range" min="0" max="{steps - 1}" step="0.01" value="0" aria-label="time">
+<span id="clock"></span>
+<label>speed <select id="speed"><option>0.5</option><option selected>2</option><option>5</option>
+<option>10</option></select></label></div>
+<div class="key" id="key"></div>
+<p id="told">Click on an agent to follow it. Space plays and pauses.</p>
+</main>
+<script>const FLEET = {json.dumps(data)};</script>
+<script>{SCRIPT.read_text(encoding="utf-8")}</script>
+</body></html>
+"""
+
+
+def _packed(array: np.ndarray) -> str:
+    return base64.b64encode(np.ascontiguousarray(array).tobytes()).decode("ascii")
+
+
+def _checked_positions(positions):
+    place = np.asarray(positions)
+    if place.ndim != 3 or place.shape[2] != 2 or place.dtype.kind not in "iu" or not len(place):
+        raise GridMapError(f"positions is {place.dtype} {place.shape}; allowed: integers (steps + 1, N, 2)")
+    return place

@@ -1,0 +1,269 @@
+"""Cost-to-go fields of fleets: for each goal, how far every state (tile, or tile and heading) is from it.
+
+A state's number is kept modulo 256. Agents compare states that an action joins, and these differ by less than 128
+(`Guidance` sees to it), so that the difference is exact: a byte a state in place of four.
+"""
+
+from collections import OrderedDict
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numba import prange
+
+from ..device import lean_njit, njit
+from ..errors import SettingsError
+from ..parallel.threads import in_parts, one_thread
+
+HALF, WRAP = 128, 255
+MOST_DIFFERENCE = 127  # of states that an action joins
+SHARED_STATES = 1 << 20  # fewer are planned on one thread: others take long to wake up
+UNREACHED = np.int32(2**31 - 1)
+
+
+class Lanes(NamedTuple):
+    """The map as fields see it, with a border of blocked tiles, for compiled code.
+
+    free: (tiles,) uint8
+    forward: (tiles, 4) uint8 what moving out of a tile costs, by direction
+    turn: what a quarter turn costs; unit: what a move costs that nothing speaks against
+    headings: 1 or 4; width: tiles of a row
+    """
+
+    free: np.ndarray
+    forward: np.ndarray
+    turn: int
+    unit: int
+    headings: int
+    width: int
+
+
+@lean_njit
+def difference(after, before):
+    """-> int, how much farther from the goal a state is than another one that an action joins with it; both uint8"""
+    return ((int(after) - int(before) + HALF) & WRAP) - HALF
+
+
+@lean_njit
+def ahead(direction, width):
+    """-> how far the next tile is: east, south, west, north"""
+    if direction == 0:
+        return 1
+    if direction == 1:
+        return width
+    return -1 if direction == 2 else -width
+
+
+@lean_njit
+def cost_to_go(tile, heading, goal, field, lanes):
+    """What the cheapest way from a state to the goal costs, by going down the field; as far as it goes where it is cut
+    off."""
+    cost, headings = 0, lanes.headings
+    for _ in range(len(field)):  # where the goal is cut off, a field may lead round and round
+        if tile == goal:
+            break
+        now, down, next_tile, next_heading = field[tile * headings + heading], 0, tile, heading
+        for direction in range(4):
+            there = tile + ahead(direction, lanes.width)
+            if (headings == 1 or direction == heading) and lanes.free[there]:
+                change = difference(field[there * headings + heading], now)
+                if change < down:
+                    down, next_tile = change, there
+        if headings == 4:
+            for quarter in (1, 3):
+                turned = (heading + quarter) % 4
+                change = difference(field[tile * 4 + turned], now)
+                if change < down:
+                    down, next_tile, next_heading = change, tile, turned
+        if down == 0:
+            break  # the tile is blocked, or cut off
+        cost -= down
+        tile, heading = next_tile, next_heading
+    return cost
+
+
+class FieldStore:
+    """Which goals have fields: those that are in use, and of the others those used last, as many as the memory holds.
+
+    engine: that has `grow(before, rows)`, which makes room for fields and keeps those there are, `plan(goals, slots)`
+        and `repair(goals, slots, change)`
+    field_bytes: of one field; limit: bytes of all
+    """
+
+    def __init__(self, engine, field_bytes: int, limit: int):
+        self._engine, self._field_bytes, self._limit = engine, field_bytes, limit
+        self._most, self._rows = limit // field_bytes, 0
+        self._free: list[int] = []
+        self._slot_of: OrderedDict[int, int] = OrderedDict()  # goal tile -> slot; the one used last comes last
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of the fields that there is room for."""
+        return self._rows * self._field_bytes
+
+    def known(self, goals: np.ndarray) -> np.ndarray:
+        """(N,) tiles -> (N,) bool, is its field there?"""
+        return np.isin(goals, np.array([*self._slot_of], np.int64))
+
+    def slots(self, goals: np.ndarray) -> np.ndarray:
+        """Where the fields of goals are; those that are not there are planned. goals: (N,) tiles, -1 none -> (N,) int32
+
+        Raises SettingsError where they do not fit into the memory; nothing has changed then.
+        """
+        wanted, slot = np.unique(goals[goals >= 0]), np.full(len(goals), -1, np.int32)
+        if len(wanted) > self._most:
+            raise SettingsError(
+                f"the fields of {len(wanted)} goals take {len(wanted) * self._field_bytes} bytes; memory_limit_bytes "
+                f"allows {self._limit}, which is {self._most} goals"
+            )
+        known, new = self._slot_of, []
+        for goal in wanted.tolist():
+            if goal in known:
+                known.move_to_end(goal)
+            else:
+                new.append(goal)
+        if new:
+            places = self._places(len(new))
+            self._engine.plan(np.array(new), places)
+            known.update(zip(new, places.tolist()))
+        if len(wanted):
+            table = np.array([known[goal] for goal in wanted.tolist()], np.int32)
+            slot[goals >= 0] = table[np.searchsorted(wanted, goals[goals >= 0])]
+        return slot
+
+    def _places(self, count):
+        """Slots for new fields: free ones, then those whose goals were used longest ago."""
+        used = len(self._slot_of)
+        if used + count > self._rows and self._rows < self._most:
+            rows = min(max(used + count, 2 * self._rows), self._most)
+            self._engine.grow(self._rows, rows)
+            self._free += range(self._rows, rows)
+            self._rows = rows
+        places, self._free = self._free[:count], self._free[count:]
+        return np.array(places + [self._slot_of.popitem(last=False)[1] for _ in range(count - len(places))])
+
+    def forget_idle(self, goals: np.ndarray):
+        """Give up the fields that none of the goals (N,) needs."""
+        needed = set(goals.tolist())
+        for goal in [goal for goal in self._slot_of if goal not in needed]:
+            self._free.append(self._slot_of.pop(goal))
+
+    def repair(self, change):
+        """Let the fields follow a `repair.Change` of the map."""
+        for tile in list(self._slot_of):
+            if not (change.before[tile] and change.after[tile]):  # a field to a blocked goal is planned anew each time
+                self._free.append(self._slot_of.pop(tile))
+        if self._slot_of:
+            self._engine.repair(np.array(list(self._slot_of)), np.array(list(self._slot_of.values())), change)
+
+
+def plan_fields(goals, slots, values, lanes):
+    """Plan fields of goals (K,) into the rows `slots` (K,) of values (slots, states) uint8, on all threads."""
+    with one_thread(len(goals) * values.shape[1] < SHARED_STATES):
+        for some, places in in_parts(goals, slots, size=numba.get_num_threads()):
+            _plan_fields(some, places, values, lanes, min(numba.get_num_threads(), len(some)))
+
+
+@njit(parallel=True)
+def _plan_fields(goals, slots, values, lanes, members):
+    states = values.shape[1]
+    for member in prange(members):
+        cost = np.empty(states, np.int32)
+        queue = new_queue(states, largest_step(lanes))
+        for k in range(member, len(goals), members):
+            search_back(goals[k], cost, queue, lanes)
+            row = values[slots[k]]
+            for s in range(states):
+                row[s] = np.uint8(cost[s] & WRAP)
+
+
+@njit
+def largest_step(lanes):
+    """-> the highest cost of an action"""
+    largest = lanes.turn
+    for tile in range(len(lanes.free)):
+        if lanes.free[tile]:
+            for direction in range(4):
+                largest = max(largest, int(lanes.forward[tile, direction]))
+    return largest
+
+
+class Queue(NamedTuple):
+    """A ring of buckets, one for each cost that is open at a time (Dial 1969): lists of states.
+
+    first: (buckets,) int32 state, -1 none; after, before: (states,) int32 neighbours in its list
+    """
+
+    first: np.ndarray
+    after: np.ndarray
+    before: np.ndarray
+
+
+@njit
+def new_queue(states, largest):
+    buckets = 1
+    while buckets <= largest:
+        buckets *= 2
+    return Queue(np.full(buckets, -1, np.int32), np.empty(states, np.int32), np.empty(states, np.int32))
+
+
+@lean_njit
+def _push(state, cost, queue):
+    bucket = cost & (len(queue.first) - 1)
+    head = queue.first[bucket]
+    queue.after[state], queue.before[state] = head, -1
+    if head >= 0:
+        queue.before[head] = state
+    queue.first[bucket] = state
+
+
+@lean_njit
+def _pull(state, cost, queue):
+    """Take a state of a cost out of its list."""
+    after, before = queue.after[state], queue.before[state]
+    if after >= 0:
+        queue.before[after] = before
+    if before >= 0:
+        queue.after[before] = after
+    else:
+        queue.first[cost & (len(queue.first) - 1)] = after
+
+
+@lean_njit
+def _offer(state, new, cost, queue):
+    """A way of cost `new` from a state to the goal. -> 1 where the state joins the queue, else 0"""
+    old = cost[state]
+    if new >= old:
+        return 0
+    if old != UNREACHED:
+        _pull(state, old, queue)
+    cost[state] = new
+    _push(state, new, queue)
+    return 1 if old == UNREACHED else 0
+
+
+@lean_njit
+def search_back(goal, cost, queue, lanes):
+    """Dijkstra's search from a goal backwards over all states. cost: (states,) int32 is written"""
+    headings = lanes.headings
+    cost[:] = UNREACHED
+    waiting, now = headings, 0
+    for heading in range(headings):
+        cost[goal * headings + heading] = 0
+        _push(goal * headings + heading, 0, queue)
+    while waiting:
+        bucket = now & (len(queue.first) - 1)
+        while queue.first[bucket] >= 0:
+            state = queue.first[bucket]
+            _pull(state, now, queue)
+            waiting -= 1
+            tile, heading = state // headings, state % headings
+            for direction in range(heading, heading + 1 if headings == 4 else 4):
+                behind = tile - ahead(direction, lanes.width)
+                if lanes.free[behind]:
+                    step = int(lanes.forward[behind, direction])
+                    waiting += _offer(behind * headings + heading, now + step, cost, queue)
+            if headings == 4:
+                for quarter in (1, 3):
+                    waiting += _offer(tile * 4 + (heading + quarter) % 4, now + lanes.turn, cost, queue)
+        now += 1

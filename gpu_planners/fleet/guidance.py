@@ -1,0 +1,151 @@
+"""Guidance: what moves cost to an agent that looks for its way, so that traffic does not meet head on.
+
+Agents plan by these costs and move by ticks: a move against a lane takes no longer, but agents avoid it.
+"""
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arguments import checked
+from ..device import njit
+from ..errors import GridMapError, shortened, shown
+from ..files import file_path
+from ..grid.checks import array_of
+from ..grid.maps.grid_map import GridMap
+from .arguments import checked_grid
+from .fields import MOST_DIFFERENCE
+from .motion import COLS_AHEAD, EAST, NORTH, ROWS_AHEAD, SOUTH, WEST
+
+UNIT, AGAINST, TURN = 4, 10, 1  # of lanes: a move along one, against one, a quarter turn
+MOST_COST = MOST_DIFFERENCE - 4 * TURN  # an agent that turns round, moves and turns round undoes a move
+CROWDED = 3  # moves along a lane that a move to a tile costs more where somebody always waits
+SHORTEST_LANE = 4  # tiles
+ROUNDING = 1e-6  # of a part of the time that was added up
+FILE_KEYS = "moves", "unit", "turn"
+
+
+@dataclass(frozen=True, eq=False)
+@checked(GridMapError)
+class Guidance:
+    """Costs of moves.
+
+    moves: (rows, cols, 4) uint8 of moving out of a tile to the east, south, west, north: 1 .. 123
+    unit: what a move costs that nothing speaks against; turn: a quarter turn
+
+    Raises GridMapError.
+    """
+
+    moves: np.ndarray
+    unit: int = 1
+    turn: int = 1
+
+    def __post_init__(self):
+        moves = array_of(self.moves, "moves")
+        if moves.ndim != 3 or moves.shape[2] != 4 or moves.dtype.kind not in "iu" or not moves.size:
+            raise GridMapError(f"moves is {moves.dtype} {moves.shape}; allowed: integers (rows, cols, 4)")
+        for name, value in (("unit", self.unit), ("turn", self.turn)):
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or not 1 <= value <= 25:
+                raise GridMapError(f"{name} is {shown(value)}; allowed: whole numbers 1 .. 25")
+        most = MOST_DIFFERENCE - 4 * self.turn
+        if moves.min() < 1 or moves.max() > most:
+            raise GridMapError(f"moves costs {moves.min()} .. {moves.max()}; allowed: 1 .. {most}")
+        object.__setattr__(self, "moves", np.ascontiguousarray(moves, np.uint8))
+
+    @classmethod
+    def plain(cls, grid: GridMap) -> "Guidance":
+        """Shortest ways: moves cost what the tile that is entered does, or 1 where all tiles cost the same.
+
+        Raises GridMapError for costs that are too high.
+        """
+        moves = np.ones((*checked_grid(grid).shape, 4), np.uint8)
+        if not grid.uniform_cost and grid.least_cost:
+            highest = int(grid.costs.max())
+            if highest > MOST_COST:
+                raise GridMapError(f"the map has the cost {highest}; allowed for fleets: at most {MOST_COST}")
+            costs = np.maximum(np.pad(grid.costs, 1), 1)
+            moves[..., EAST], moves[..., WEST] = costs[1:-1, 2:], costs[1:-1, :-2]
+            moves[..., SOUTH], moves[..., NORTH] = costs[2:, 1:-1], costs[:-2, 1:-1]
+        return cls(moves)
+
+    @classmethod
+    def lanes(cls, grid: GridMap) -> "Guidance":
+        """One-way lanes: straight runs of free tiles that lie side by side lead to opposite sides in turn; a move
+        against one costs 2.5 times as much. Short runs, as across a street, lead nowhere."""
+        free = checked_grid(grid).costs > 0
+        moves = np.full((*grid.shape, 4), UNIT, np.uint8)
+        along = _directions(np.ascontiguousarray(free))
+        moves[..., WEST][along > 0] = moves[..., EAST][along < 0] = AGAINST
+        along = _directions(np.ascontiguousarray(free.T)).T
+        moves[..., NORTH][along > 0] = moves[..., SOUTH][along < 0] = AGAINST
+        return cls(moves, UNIT, TURN)
+
+    def finer(self) -> "Guidance":
+        """The same in smaller units, where they are coarse, so that small differences count."""
+        most = int(self.moves.max()) + 4 * self.turn
+        factor = max(1, min(UNIT // self.unit, MOST_DIFFERENCE // most))
+        return Guidance(self.moves.astype(np.int64) * factor, self.unit * factor, self.turn * factor)
+
+    def with_crowds(self, waiting: np.ndarray) -> "Guidance":
+        """The same where moves to tiles cost more that agents wait on.
+
+        waiting: (rows, cols) float, which part of the time somebody waits there
+
+        Raises GridMapError.
+        """
+        share = array_of(waiting, "waiting")
+        if share.shape != self.moves.shape[:2]:
+            raise GridMapError(f"waiting has the shape {share.shape}; allowed: {self.moves.shape[:2]}")
+        right = (share >= 0) & (share < 1 + ROUNDING)
+        if not right.all():
+            row, col = np.argwhere(~right)[0]
+            raise GridMapError(f"waiting[{row}, {col}] is {share[row, col]}; allowed: 0 .. 1, a part of the time")
+        more = np.pad(CROWDED * self.unit * share.astype(np.float64), 1)
+        moves = self.moves.astype(np.float64)
+        for direction, row, col in zip((EAST, SOUTH, WEST, NORTH), ROWS_AHEAD, COLS_AHEAD):
+            moves[..., direction] += more[1 + row : more.shape[0] - 1 + row, 1 + col : more.shape[1] - 1 + col]
+        most = MOST_DIFFERENCE - 4 * self.turn
+        return Guidance(np.clip(np.rint(moves), 1, most).astype(np.int64), self.unit, self.turn)
+
+    def save(self, path: str | os.PathLike):
+        """Write a file for `load` (NumPy's .npz). Raises GridMapError for what is no path, and OSError."""
+        file = file_path(path, "guidance", GridMapError)
+        if file.is_dir():
+            raise GridMapError(f"guidance {shown(str(path))} cannot be written: it is a folder")
+        with open(file, "wb") as file:
+            np.savez_compressed(file, moves=self.moves, unit=self.unit, turn=self.turn)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> "Guidance":
+        """Read what `save` wrote. Raises GridMapError, which names the file."""
+        name = file_path(path, "guidance", GridMapError)
+        try:
+            with np.load(name, allow_pickle=False) as file:
+                moves, unit, turn = (file[key] for key in FILE_KEYS)
+                return cls(moves, int(unit), int(turn))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise GridMapError(f"{shown(str(name))} is no file of guidance: {shortened(error)}") from None
+
+
+GUIDANCE = {"plain": Guidance.plain, "lanes": Guidance.lanes}
+
+
+@njit
+def _directions(free):
+    """Where runs of free tiles in the rows of a map lead -> (rows, cols) int8: 1 onward, -1 back, 0 too short."""
+    rows, cols = free.shape
+    leads = np.zeros((rows, cols), np.int8)
+    beside = np.zeros(cols, np.int64)  # where the last run above each tile leads
+    for row in range(rows):
+        col = 0
+        while col < cols:
+            begin = col
+            while col < cols and free[row, col]:
+                col += 1
+            if col - begin >= SHORTEST_LANE:
+                vote = beside[begin:col].sum()
+                way = -1 if vote > 0 or (vote == 0 and row % 2) else 1
+                leads[row, begin:col], beside[begin:col] = way, way
+            col += 1
+    return leads

@@ -1,0 +1,84 @@
+"""A one-shot query as the planners take it: agents on a map, checked, with a status for each."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..parallel.team import NEVER
+from .plan import FleetStatus
+from .ways import NO_PATH, Ground, plan_ways
+
+
+class Model(NamedTuple):
+    """turning: do turns take a step each? following: may an agent enter what another one leaves in the same step?"""
+
+    turning: bool
+    following: bool
+
+
+class Instance:
+    """Agents on a map, checked.
+
+    status: (N,) uint8 FleetStatus; start, goal: (N,) int32 tiles, -1 where there is none
+    ground: Ground; number: (rows, cols) int32 tile or -1; place: (T, 2) int32 [row, col]
+    nearer, alone: of ways.plan_ways, for agents with goals; field: (N,) int32 rows of nearer or -1
+    """
+
+    def __init__(
+        self,
+        tiles: tuple[Ground, np.ndarray, np.ndarray],
+        places: np.ndarray,
+        ends: np.ndarray,
+        near: int = 0,
+        shared: bool = False,
+    ):
+        """tiles: of ways.ground_of; places, ends: (N, 2) float64 starts and goals; near: so far apart two agents are
+        too near; shared: may agents have the same goal?"""
+        self.ground, self.number, self.place = tiles
+        self.status = np.zeros(len(places), np.uint8)
+        self.start = self._tiles(places, "START", np.ones(len(places), bool))
+        self._first_only(self.start, FleetStatus.SAME_START, near)
+        self.goal = self._tiles(ends, "GOAL", self.start >= 0)
+        lost = (self.goal >= 0) & (self.ground.part[self.start] != self.ground.part[self.goal])
+        self.status[lost], self.goal[lost] = FleetStatus.NO_PATH, -1
+        if not shared:
+            self._first_only(self.goal, FleetStatus.SAME_GOAL, near)
+        self.bound = None  # (N,) int64 steps that each agent takes at least, where it may choose its goal
+
+    def _tiles(self, places, what, asked):
+        """(N, 2) float64 -> (N,) int32 tiles; notes in the status of those `asked` why there is none."""
+        finite = np.isfinite(places).all(axis=1)
+        inside = finite & (places >= 0).all(axis=1) & (places < self.number.shape).all(axis=1)
+        row, col = np.where(inside[:, None], places, 0).astype(np.int64).T
+        tiles = np.where(inside & asked, self.number[row, col] if self.number.size else -1, -1).astype(np.int32)
+        for bad, why in ((~finite, "NOT_FINITE"), (finite & ~inside, "OUTSIDE"), (inside & (tiles < 0), "BLOCKED")):
+            self.status[bad & asked] = FleetStatus[f"{what}_{why}"]
+        return tiles
+
+    def _first_only(self, tiles, why, near):
+        """Of agents whose tiles are not farther apart than `near` in rows and in columns, the first one keeps its
+        tile."""
+        if near == 0:
+            there = np.flatnonzero(tiles >= 0)
+            again = np.ones(len(there), bool)
+            again[np.unique(tiles[there], return_index=True)[1]] = False
+            self.status[there[again]], tiles[there[again]] = why, -1
+            return
+        kept = np.zeros(np.add(self.number.shape, 2 * near), bool)
+        for agent in np.flatnonzero(tiles >= 0).tolist():
+            row, col = self.place[tiles[agent]].tolist()
+            if kept[row : row + 2 * near + 1, col : col + 2 * near + 1].any():
+                self.status[agent], tiles[agent] = why, -1
+            else:
+                kept[row + near, col + near] = True
+
+    def plan_ways(self, deadline=NEVER):
+        """Plan what the class's text says; after the deadline `nearer` is not complete, and `alone` without detours."""
+        some = np.flatnonzero(self.goal >= 0)
+        self.field = np.full(len(self.goal), -1, np.int32)
+        self.field[some] = np.arange(len(some))
+        self.nearer, alone, done = plan_ways(self.goal[some], self.start[some], self.ground, deadline)
+        self.alone = np.zeros(len(self.goal), np.int32)
+        if not done:
+            alone = np.abs(self.place[self.goal[some]] - self.place[self.start[some]]).sum(axis=1)
+        self.alone[some] = np.where(alone == NO_PATH, 0, alone)

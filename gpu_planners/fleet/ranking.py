@@ -1,0 +1,96 @@
+"""The options of agents, sorted by cost: what each would like to do if nobody was in its way."""
+
+import numpy as np
+from numba import prange
+
+from ..device import lean_njit, njit
+from .fields import cost_to_go, difference
+
+NO_OPTION = np.int32(2**30)  # a rank that nobody has
+FIRST_TIE = 4096  # what a unit of cost is worth against coming nearer early
+
+
+@lean_njit
+def follow(a, agents, values, lanes):
+    """Keep agents.left[a] true: after a move by the difference of the field, for a new goal by going down its field."""
+    slot, tile, heading, headings = agents.slot[a], agents.tile[a], agents.heading[a], lanes.headings
+    if slot < 0:
+        agents.left[a] = 0
+    elif agents.fresh[a]:
+        agents.left[a] = cost_to_go(tile, heading, agents.goal[a], values[slot], lanes)
+    else:
+        was = agents.was_tile[a] * headings + agents.was_heading[a]
+        agents.left[a] += difference(values[slot, tile * headings + heading], values[slot, was])
+    agents.was_tile[a], agents.was_heading[a], agents.fresh[a] = tile, heading, 0
+
+
+@lean_njit
+def rank_options(a, agents, options, values, lanes, rules, step_cost, ranked):
+    """Find the options of agent a on the map and sort them by cost.
+
+    values: fields (slots, states); step_cost: (S, 3) int32 scratch: cost to go against now, the sum over ticks, tick of
+        arrival or -1
+    """
+    table, heading, tile = agents.table[a], agents.heading[a], agents.tile[a]
+    first, last = options.first_step[table], options.first_step[table + 1]
+    slot, goal, headings = agents.slot[a], agents.goal[a], lanes.headings
+    for step in range(first, last):
+        parent = options.parent[step]
+        here = tile + options.ahead[step, heading]
+        row = step - first
+        if parent < 0:
+            step_cost[row, 0], step_cost[row, 1], step_cost[row, 2] = 0, 0, -1
+            continue
+        up = parent - first
+        if step_cost[up, 0] == NO_OPTION or not lanes.free[here]:
+            step_cost[row, 0] = NO_OPTION
+            continue
+        ticks = options.tick[step] - options.tick[parent]
+        arrived, cost = step_cost[up, 2], step_cost[up, 0]
+        if slot < 0:
+            cost = options.moves[step]
+        elif arrived < 0:
+            there = tile + options.ahead[parent, heading]
+            was = values[slot, there * headings + (heading + options.turn[parent]) % headings]
+            cost += difference(values[slot, here * headings + (heading + options.turn[step]) % headings], was)
+            if here == goal and not rules.holding:
+                arrived = options.tick[step]
+                cost -= (rules.horizon - arrived) * lanes.unit
+        step_cost[row, 0], step_cost[row, 1], step_cost[row, 2] = cost, step_cost[up, 1] + ticks * cost, arrived
+    count = 0
+    for option in range(options.first_option[table], options.first_option[table + 1]):
+        row = options.leaf[option] - first
+        if step_cost[row, 0] == NO_OPTION:
+            continue
+        cost = step_cost[row, 0] * FIRST_TIE + step_cost[row, 1]
+        count = _insert(ranked.option[a], ranked.cost[a], count, option, cost, options.track)
+    ranked.many[a] = count
+
+
+@lean_njit
+def _insert(option_of, cost_of, count, option, cost, track):
+    """Put an option where it belongs, of every track only the cheapest. -> how many there are"""
+    at = -1
+    for i in range(count):
+        if track[option_of[i]] == track[option]:
+            if cost_of[i] <= cost:
+                return count
+            at = i
+            break
+    if at < 0:
+        at, count = count, count + 1
+    while at > 0 and cost_of[at - 1] > cost:
+        option_of[at], cost_of[at] = option_of[at - 1], cost_of[at - 1]
+        at -= 1
+    option_of[at], cost_of[at] = option, cost
+    return count
+
+
+@njit(parallel=True)
+def rank_all(agents, options, values, lanes, rules, ranked, most_steps, members):
+    for member in prange(members):
+        step_cost = np.empty((most_steps, 3), np.int32)
+        for a in range(member, len(agents.tile), members):
+            if agents.there[a] and not agents.still[a]:
+                follow(a, agents, values, lanes)
+                rank_options(a, agents, options, values, lanes, rules, step_cost, ranked)

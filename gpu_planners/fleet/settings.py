@@ -1,0 +1,40 @@
+"""Settings of FleetPlanner."""
+
+from dataclasses import dataclass
+
+from ..settings import Described, setting
+
+
+@dataclass(frozen=True)
+class Settings(Described):
+    """Settings of a fleet."""
+
+    horizon: int = setting(
+        3,
+        "ticks that are looked ahead; with less than twice what the longest action takes, agents may block each other",
+        1,
+        5,
+    )
+    ticks_per_move: int = setting(1, "how long a move to the next tile takes", 1, 5, unit="ticks")
+    ticks_per_turn: int = setting(1, "how long a quarter turn takes", 1, 5, unit="ticks")
+    size: int = setting(1, "side of the square that an agent covers", 1, 15, unit="tiles")
+    safety_distance: int = setting(0, "tiles that stay free between agents", 0, 15, unit="tiles")
+    following: bool = setting(True, "may an agent enter a tile that another one leaves in the same step?")
+    guidance: str = setting(
+        "plain",
+        "what agents avoid: 'plain' nothing, they take shortest ways; 'lanes' moving against one-way lanes whose "
+        "directions alternate, which keeps dense traffic from meeting head on",
+        choices=("plain", "lanes"),
+    )
+    adapt_every: int = setting(
+        0,
+        "steps after which moves to tiles where agents waited cost more, for goals that come from then on; 0: never",
+        0,
+        10**6,
+    )
+    avoid_crowds: bool = setting(
+        True, "agents that are farther from their goals than most keep away from where it is crowded"
+    )
+    neighbourhood_search: bool = setting(True, "use the rest of a step's budget to make its moves better")
+    stuck_after: int = setting(500, "steps without reaching a goal, after which an agent is called stuck", 1, 10**9)
+    memory_limit_bytes: int = setting(4 << 30, "of all cost-to-go fields", 1, 1 << 50, unit="bytes")

@@ -1,0 +1,151 @@
+"""Ways that spread agents over the map, so that few of them meet (space utilisation optimisation; Okumura, AAMAS 2024).
+
+Each agent in turn looks for a way, a few steps longer than its shortest one at most, on which it meets as few of the
+others as possible, who all walk without ever waiting. PIBT then prefers each agent's own way. A search goes on from the
+state found last among the best, so where nobody is in the way it walks straight to the goal.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..device import lean_njit, njit
+
+MARGIN = 10  # steps that a way may be longer than the shortest one
+MOST_MEETINGS = 255  # that are told apart
+GUIDE_SHIFT = 4  # bits 4 to 6 of `nearer`: 1 + direction of the agent's way, or 0
+
+
+class Crowd(NamedTuple):
+    """Ways of all agents, up to step H.
+
+    way: (N, H + 1) int32 tiles; length: (N,) int32 steps, 0 where there is none yet
+    here: (T + 1, H + 1) uint8 agents on a tile at a step
+    leaving: (T + 1, 4, H + 1) uint8 agents that leave a tile in a direction between a step and the next
+    """
+
+    way: np.ndarray
+    length: np.ndarray
+    here: np.ndarray
+    leaving: np.ndarray
+
+
+class Front(NamedTuple):
+    """A search: bucket (buckets,) int32 lists of entries; tile, step, up (entry), next (E,) int32 of an entry
+    closed: (T + 1,) int32 number of the search that has visited a tile"""
+
+    bucket: np.ndarray
+    tile: np.ndarray
+    step: np.ndarray
+    up: np.ndarray
+    next: np.ndarray
+    closed: np.ndarray
+
+
+def new_crowd(agents: int, tiles: int, steps: int) -> Crowd:
+    """steps: of the longest way"""
+    return Crowd(
+        np.zeros((agents, steps + 1), np.int32),
+        np.zeros(agents, np.int32),
+        np.zeros((tiles + 1, steps + 1), np.uint8),
+        np.zeros((tiles + 1, 4, steps + 1), np.uint8),
+    )
+
+
+def crowd_bytes(agents: int, tiles: int, steps: int) -> int:
+    return (steps + 1) * (4 * agents + 5 * (tiles + 1))
+
+
+def new_front(tiles: int) -> Front:
+    tile, step, up, after = (np.empty(4 * tiles + 4, np.int32) for _ in range(4))
+    bucket = np.full((MOST_MEETINGS + 1) * (MARGIN + 1), -1, np.int32)
+    return Front(bucket, tile, step, up, after, np.full(tiles + 1, -1, np.int32))
+
+
+@lean_njit
+def _count(agent, by, crowd, near):
+    """Add an agent's way to the crowd, or take it out. by: 1 or 255, which is -1"""
+    length, way = crowd.length[agent], crowd.way[agent]
+    if length == 0:
+        return
+    for step in range(length):
+        crowd.here[way[step], step] += np.uint8(by)
+        for direction in range(4):
+            if near[way[step], direction] == way[step + 1]:
+                crowd.leaving[way[step], direction, step] += np.uint8(by)
+    for step in range(length, crowd.here.shape[1]):
+        crowd.here[way[length], step] += np.uint8(by)
+
+
+@lean_njit
+def _walk(agent, number, start, goal, alone, nearer, crowd, front, ground):
+    """Find a way and note it. -> whom it meets, how often; -1 where there is none"""
+    blocked, last, many = len(ground.ways) - 1, crowd.here.shape[1] - 1, 1
+    front.tile[0], front.step[0], front.up[0], front.next[0] = start, 0, -1, -1
+    front.bucket[0] = 0
+    at, found, highest = 0, -1, 0
+    while at <= highest and found < 0:
+        entry = front.bucket[at]
+        if entry < 0:
+            at += 1
+            continue
+        front.bucket[at] = front.next[entry]
+        tile, step = front.tile[entry], front.step[entry]
+        if front.closed[tile] == number:
+            continue
+        front.closed[tile] = number
+        if tile == goal:
+            found = entry
+            break
+        bits, met, longer = np.int64(nearer[tile]), at // (MARGIN + 1), at % (MARGIN + 1)
+        for k in range(4):
+            direction = (k + agent) & 3
+            there = ground.near[tile, direction]
+            if there == blocked or front.closed[there] == number or step == last:
+                continue
+            more = longer + (0 if (bits >> direction) & 1 else 2)
+            if more > MARGIN:
+                continue
+            meets = int(crowd.here[there, step + 1]) + int(crowd.leaving[there, (direction + 2) & 3, step])
+            slot = min(met + meets, MOST_MEETINGS) * (MARGIN + 1) + more
+            front.tile[many], front.step[many], front.up[many] = there, step + 1, entry
+            front.next[many] = front.bucket[slot]
+            front.bucket[slot] = many
+            many, highest = many + 1, max(highest, slot)
+    for slot in range(highest + 1):
+        front.bucket[slot] = -1
+    if found < 0:
+        return -1
+    met = at // (MARGIN + 1)
+    crowd.length[agent] = front.step[found]
+    while found >= 0:
+        crowd.way[agent, front.step[found]] = front.tile[found]
+        found = front.up[found]
+    return met
+
+
+@njit
+def spread(order, begin, end, round_, start, goal, field, alone, nearer, crowd, front, ground):
+    """Let the agents order[begin:end] look for ways. round_: rounds before; the others (N,) as in an instance
+    -> how often they meet others"""
+    meetings = 0
+    for k in range(begin, end):
+        a = order[k]
+        if goal[a] < 0 or start[a] == goal[a]:
+            continue
+        _count(a, 255, crowd, ground.near)
+        met = _walk(a, round_ * len(order) + k, start[a], goal[a], alone[a], nearer[field[a]], crowd, front, ground)
+        meetings += max(0, met)
+        _count(a, 1, crowd, ground.near)
+    return meetings
+
+
+@njit
+def mark_ways(crowd, field, nearer, near):
+    """Enter the agents' ways into `nearer`."""
+    for a in range(len(field)):
+        for step in range(crowd.length[a]):
+            tile, there = crowd.way[a, step], crowd.way[a, step + 1]
+            for direction in range(4):
+                if near[tile, direction] == there:
+                    nearer[field[a], tile] = (nearer[field[a], tile] & 15) | ((1 + direction) << GUIDE_SHIFT)

@@ -1,0 +1,145 @@
+"""A validator of fleets' motions that shares nothing with the planner: plain array operations on positions."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import GridMapError, shown
+from ..grid.checks import array_of, whole
+from .arguments import checked_flag
+
+VERTEX, SWAP, FOLLOWING, BLOCKED, JUMP, HURRY = "vertex", "swap", "following", "blocked", "jump", "hurry"
+FARTHEST, LARGEST = 2**31 - 1, 2**15  # of rows and columns; of offsets
+
+
+class Conflict(NamedTuple):
+    """What is wrong in one step.
+
+    kind: "vertex" (two agents are too near at `step`), "swap" (they change places in the step that ends then),
+        "following" (one enters what the other leaves in that step), "blocked" (an agent is on a tile that is blocked or
+        outside), "jump" (an agent moves farther than to a neighbour), "hurry" (it moves before its last move is over)
+    step: 0 is the start; agent, other: other is -1 where there is none
+    """
+
+    kind: str
+    step: int
+    agent: int
+    other: int
+
+
+def conflicts(
+    positions: ArrayLike,
+    blocked: ArrayLike | None = None,
+    near: ArrayLike = ((0, 0),),
+    following: bool = True,
+    most: int = 1000,
+    ticks: ArrayLike = 1,
+) -> list[Conflict]:
+    """Conflicts of agents, the first `most` of them; an empty list where there are none.
+
+    positions: (steps + 1, N, 2) int [row, col] where agents are, or what they move to; negative rows: the agent is not
+        there
+    blocked: (rows, cols) bool; None: any tile is allowed
+    near: (K, 2) int, offsets of tiles where no other agent may be; (0, 0) is one of them
+    following: may an agent enter a tile that another one leaves in the same step?
+    ticks: (N,) int steps that a move of each agent takes, or one number for all: until they are over it is on both
+        tiles of the move, and begins no other one
+
+    Raises GridMapError for arrays of another shape, SettingsError for a `following` that is none.
+    """
+    place, offsets = array_of(positions, "positions"), array_of(near, "near")
+    if place.ndim != 3 or place.shape[2] != 2 or place.dtype.kind not in "iu":
+        raise GridMapError(f"positions is {place.dtype} {place.shape}; allowed: integers (steps + 1, N, 2)")
+    if place.size and not (-FARTHEST <= place.min() and place.max() <= FARTHEST):
+        raise GridMapError(f"positions has {place.min()} .. {place.max()}; allowed: -{FARTHEST} .. {FARTHEST}")
+    if offsets.ndim != 2 or offsets.shape[1] != 2 or offsets.dtype.kind not in "iu" or not len(offsets):
+        raise GridMapError(f"near is {shown(near)}; allowed: integers (K, 2), at least one")
+    if not (-LARGEST <= offsets.min() and offsets.max() <= LARGEST):
+        raise GridMapError(f"near is {shown(near)}; allowed: offsets -{LARGEST} .. {LARGEST}")
+    taken = np.zeros((1, 1), bool) if blocked is None else array_of(blocked, "blocked")
+    if taken.ndim != 2 or not taken.size or taken.dtype.kind not in "biu":
+        raise GridMapError(f"blocked is {taken.dtype} {taken.shape}; allowed: bool (rows, cols)")
+    lasts = array_of(ticks, "ticks")
+    if lasts.shape not in ((), (place.shape[1],)) or lasts.dtype.kind not in "iu" or (lasts < 1).any():
+        raise GridMapError(f"ticks is {shown(ticks)}; allowed: integers from 1, one or ({place.shape[1]},)")
+    following = checked_flag("following", following)
+    whole("most", most, 1, 2**31 - 1, error=GridMapError)
+    found: list[Conflict] = []
+    moves = _Moves(place.astype(np.int64), offsets.astype(np.int64), np.broadcast_to(lasts, place.shape[1]))
+    for step in range(len(place)):
+        if blocked is not None:
+            found += [Conflict(BLOCKED, step, int(a), -1) for a in moves.off(step, taken > 0)]
+        found += moves.wrong_at(step, following)
+        if len(found) >= most:
+            break
+    return found[:most]
+
+
+class _Moves:
+    """What agents do, step after step: the tiles that they are on, and those that they still leave.
+
+    place: (steps + 1, N, 2) int64; offsets: (K, 2) int64; lasts: (N,) steps of a move
+    """
+
+    def __init__(self, place, offsets, lasts):
+        self.place, self.offsets, self.lasts = place, offsets, lasts
+        agents, reach = place.shape[1], int(np.abs(offsets).max()) + 1
+        self.low = min(0, int(place[..., 1].min(initial=0))) - reach
+        self.width = int(place[..., 1].max(initial=0)) - self.low + reach + 1
+        self.number, self.reach = np.arange(agents), reach
+        self.left, self.until = np.zeros(agents, np.int64), np.full(agents, -1)  # tile of the last move, its last step
+        self.before = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, bool)
+
+    def off(self, step, blocked):
+        """Agents on tiles that are blocked or outside."""
+        now = self.place[step]
+        rows, cols = blocked.shape
+        inside = (now >= 0).all(axis=1) & (now[:, 0] < rows) & (now[:, 1] < cols)
+        row, col = np.where(inside[:, None], now, 0).T
+        return np.flatnonzero((now[:, 0] >= 0) & (~inside | blocked[row, col]))
+
+    def wrong_at(self, step, following):
+        """Conflicts of a step; to be asked for one step after the other."""
+        now, number = self.place[step], self.number
+        there = now[:, 0] >= 0
+        tile = (now[:, 0] + self.reach) * self.width + now[:, 1] - self.low
+        found = []
+        both, far = np.zeros(len(now), bool), np.zeros(len(now), np.int64)
+        if step:
+            old = self.place[step - 1]
+            both, far = there & (old[:, 0] >= 0), np.abs(now - old).sum(axis=1)
+            found += [Conflict(JUMP, step, int(a), -1) for a in np.flatnonzero(both & (far > 1))]
+            begins = both & (far > 0)
+            found += [Conflict(HURRY, step, int(a), -1) for a in np.flatnonzero(begins & (step <= self.until))]
+            self.left[begins], self.until[begins] = self.before[0][: len(now)][begins], (step + self.lasts - 1)[begins]
+        leaves = there & (step < self.until)
+        on = np.r_[tile, self.left[leaves]], np.r_[number, number[leaves]], np.r_[there, leaves[leaves]]
+        found += self._pairs(VERTEX, step, *on, *on)
+        if step:
+            entered = self._pairs(FOLLOWING, step, tile, number, both & (far > 0), *self.before)
+            if following:
+                pairs = {(c.agent, c.other) for c in entered}
+                entered = [c._replace(kind=SWAP) for c in entered if (c.other, c.agent) in pairs and c.agent < c.other]
+            found += entered
+        self.before = on
+        return found
+
+    def _pairs(self, kind, step, tile, agent, some, other_tile, other_agent, others):
+        """Pairs of different agents of which the second one's tile is near the first one's, each pair once.
+
+        tile, agent: (M,) tiles and who is on them; some: (M,) bool, those that count; likewise the others
+        """
+        order = np.flatnonzero(others)
+        order = order[np.argsort(other_tile[order], kind="stable")]
+        ordered, first, found = other_tile[order], np.flatnonzero(some), []
+        for row, col in self.offsets:
+            wanted = tile[first] + row * self.width + col
+            low, high = np.searchsorted(ordered, wanted, "left"), np.searchsorted(ordered, wanted, "right")
+            alone = 1 if kind == VERTEX and row == col == 0 else 0  # it meets itself there
+            for k in np.flatnonzero(high - low > alone):
+                a = int(agent[first[k]])
+                for b in other_agent[order[low[k] : high[k]]].tolist():
+                    if a != b and (kind != VERTEX or a < b):
+                        found.append(Conflict(kind, step, a, b))
+        return list(dict.fromkeys(found))

@@ -1,0 +1,250 @@
+"""The free tiles of a map, numbered, and for each goal which neighbours of a tile are nearer to it.
+
+On four neighbours and with moves that all take one step, a neighbour of a tile is either one step nearer to a goal or
+one step farther. So four bits of a tile say what a search asks of a field of distances. Fields are planned for
+`TOGETHER` goals at a time: sweeps over the tiles from each corner of the map relax all of them in vector registers
+(fast sweeping; Zhao 2005), until nothing changes. Where that takes long, in mazes, plain breadth-first searches take
+over.
+"""
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numba import prange
+
+from ..device import lean_njit, njit
+from ..parallel.team import NEVER, clock_ns
+from .motion import COLS_AHEAD, ROWS_AHEAD
+
+TOGETHER = 32  # goals of one sweep: vector registers of 16-bit numbers
+FAR = np.uint16(60000)  # steps, or no path
+MOST_SWEEPS = 32
+LOOK, LOOK_TILES = 16, 1 << 15  # rows of a sweep, and tiles of a search, between two looks at the clock
+NO_PATH = np.int32(2**31 - 1)
+DONE, TOO_LONG, LATE = range(3)  # how a sweep ended
+
+
+class Ground(NamedTuple):
+    """The free tiles of a map, row by row, for compiled code; T stands for every blocked one.
+
+    near: (T + 1, 4) int32 the neighbours to the east, south, west and north
+    ways: (T + 1,) uint8 bit d: is the neighbour in direction d free?
+    row: (rows + 1,) int32 the first tile of each row
+    part: (T + 1,) int32 number of the connected part that a tile belongs to
+    """
+
+    near: np.ndarray
+    ways: np.ndarray
+    row: np.ndarray
+    part: np.ndarray
+
+
+def ground_of(free: np.ndarray) -> tuple[Ground, np.ndarray, np.ndarray]:
+    """free: (rows, cols) bool -> Ground, (rows, cols) int32 tile or -1, (T, 2) int32 [row, col] of tiles"""
+    count = int(free.sum())
+    number = np.full(free.shape, -1, np.int32)
+    number[free] = np.arange(count)
+    padded = np.pad(number, 1, constant_values=-1)
+    rows, cols = free.shape
+    near = np.full((count + 1, 4), count, np.int32)
+    for direction, (r, c) in enumerate(zip(ROWS_AHEAD, COLS_AHEAD, strict=True)):
+        there = padded[1 + r : 1 + r + rows, 1 + c : 1 + c + cols][free]
+        near[:count, direction] = np.where(there < 0, count, there)
+    ways = ((near < count) << np.arange(4)).sum(axis=1).astype(np.uint8)
+    row = np.concatenate([[0], np.cumsum(free.sum(axis=1))]).astype(np.int32)
+    part = np.full(count + 1, -1, np.int32)
+    _label(near, part)
+    return Ground(near, ways, row, part), number, np.argwhere(free).astype(np.int32)
+
+
+@njit
+def _label(near, part):
+    """Number the connected parts."""
+    count = len(part) - 1
+    queue = np.empty(count, np.int32)
+    parts = 0
+    for first in range(count):
+        if part[first] >= 0:
+            continue
+        queue[0], part[first] = first, parts
+        done, waiting = 0, 1
+        while done < waiting:
+            tile = queue[done]
+            done += 1
+            for direction in range(4):
+                there = near[tile, direction]
+                if there < count and part[there] < 0:
+                    part[there] = parts
+                    queue[waiting] = there
+                    waiting += 1
+        parts += 1
+
+
+def plan_ways(
+    goals: np.ndarray, starts: np.ndarray, ground: Ground, deadline: int = NEVER
+) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Which neighbours are nearer. goals, starts: (K,) tiles; deadline: of clock_ns()
+
+    -> (K, T + 1) uint8, bit d of a goal and a tile: the neighbour in direction d is one step nearer; at the goal, and
+    where no path leads, no bit is set; (K,) int32 steps from each start to its goal, or NO_PATH; and whether
+    all of that was there before the deadline
+    """
+    nearer = np.zeros((len(goals), len(ground.ways)), np.uint8)
+    steps = np.full(len(goals), NO_PATH, np.int32)
+    done = np.ones((len(goals) + TOGETHER - 1) // TOGETHER, bool)
+    if len(goals):
+        blocks = (len(goals) + TOGETHER - 1) // TOGETHER
+        _plan_ways(goals, starts, ground, nearer, steps, done, deadline, min(numba.get_num_threads(), blocks))
+    return nearer, steps, bool(done.all())
+
+
+@njit(parallel=True)
+def _plan_ways(goals, starts, ground, nearer, steps, done, deadline, members):
+    count = len(ground.ways) - 1
+    blocks = (len(goals) + TOGETHER - 1) // TOGETHER
+    for member in prange(members):
+        far = np.empty((count + 1, TOGETHER), np.uint16)
+        cost, queue = np.empty(count + 1, np.int32), np.empty(count + 1, np.int32)
+        some, changed = np.empty((64, TOGETHER), np.uint8), np.empty(len(ground.row) + 1, np.int64)
+        for block in range(member, blocks, members):
+            done[block] = clock_ns() <= deadline
+            if not done[block]:
+                continue
+            first = block * TOGETHER
+            lanes = min(TOGETHER, len(goals) - first)
+            ended = _sweep(goals, first, lanes, far, changed, ground, deadline)
+            done[block] = ended != LATE
+            if ended == DONE:
+                for lane in range(lanes):
+                    if far[starts[first + lane], lane] < FAR:
+                        steps[first + lane] = far[starts[first + lane], lane]
+                for begin in range(0, count, 64):
+                    end = min(begin + 64, count)
+                    for tile in range(begin, end):
+                        _bits(tile, far, ground.near, some[tile - begin])
+                    for lane in range(lanes):
+                        for tile in range(begin, end):
+                            nearer[first + lane, tile] = some[tile - begin, lane]
+            elif ended == TOO_LONG:
+                for lane in range(lanes):
+                    done[block] &= _search_back(
+                        goals[first + lane], cost, queue, ground.near, nearer[first + lane], deadline
+                    )
+                    steps[first + lane] = cost[starts[first + lane]]
+
+
+@lean_njit
+def _bits(tile, far, near, out):
+    """Bits of the nearer neighbours of a tile, for every goal of a sweep."""
+    here = far[tile]
+    east, south, west, north = far[near[tile, 0]], far[near[tile, 1]], far[near[tile, 2]], far[near[tile, 3]]
+    for lane in range(TOGETHER):
+        now = here[lane]
+        bits = np.uint8(np.uint8(east[lane] < now) | np.uint8(np.uint8(south[lane] < now) << np.uint8(1)))
+        more = np.uint8(np.uint8(west[lane] < now) | np.uint8(np.uint8(north[lane] < now) << np.uint8(1)))
+        out[lane] = np.uint8(bits | np.uint8(more << np.uint8(2)))
+
+
+@lean_njit
+def _relax(tile, along, across, far, near):
+    """Let the neighbours in two directions improve a tile. -> has it changed?"""
+    here, one, other = far[tile], far[near[tile, along]], far[near[tile, across]]
+    changed = np.uint16(0)
+    for lane in range(TOGETHER):
+        a, b, old = one[lane], other[lane], here[lane]
+        new = np.uint16(np.uint16(a if a < b else b) + np.uint16(1))
+        new = np.uint16(new if new < old else old)
+        changed = np.uint16(changed | np.uint16(new ^ old))
+        here[lane] = new
+    return changed != 0
+
+
+@lean_njit
+def _sweep(goals, first, lanes, far, changed, ground, deadline):
+    """far[tile, lane]: steps to goals[first + lane]. changed: (rows + 2,) int64 scratch: when each row last changed
+
+    -> DONE, TOO_LONG where it takes too many sweeps, or a path is too long, or LATE
+    """
+    near, row = ground.near, ground.row
+    far[:] = FAR
+    changed[:] = -5
+    quiet, rows = 0, len(row) - 1
+    for lane in range(lanes):
+        far[goals[first + lane], lane] = 0
+        r = np.searchsorted(row, goals[first + lane], "right")
+        changed[r] = -1
+    for sweep in range(MOST_SWEEPS):
+        corner = sweep % 4
+        down, right = corner == 0 or corner == 2, corner == 0 or corner == 3
+        along, across = 2 if right else 0, 3 if down else 1  # neighbours that the sweep has visited before
+        quiet += 1
+        for k in range(rows):
+            if k % LOOK == 0 and clock_ns() > deadline:
+                return LATE
+            r = k if down else rows - 1 - k
+            if changed[r + 1] < sweep - 4 and changed[r if down else r + 2] < sweep - 4:
+                continue  # as it was when a sweep last came from this corner
+            begin, end = row[r], row[r + 1]
+            for i in range(begin, end):
+                if _relax(i if right else begin + end - 1 - i, along, across, far, near):
+                    changed[r + 1], quiet = sweep, 0
+        if quiet == 4:
+            for tile in range(len(near) - 1):
+                for lane in range(lanes):
+                    if far[tile, lane] > FAR - 100 and far[tile, lane] < FAR:
+                        return TOO_LONG
+            return DONE
+    return TOO_LONG
+
+
+@lean_njit
+def _search_back(goal, cost, queue, near, bits, deadline):
+    """A breadth-first search from a goal. cost: (T + 1,) int32; bits: (T + 1,) uint8 are written
+
+    -> is it done?
+    """
+    count = len(cost) - 1
+    cost[:] = NO_PATH
+    queue[0], cost[goal] = goal, 0
+    done, waiting = 0, 1
+    while done < waiting:
+        if done % LOOK_TILES == 0 and clock_ns() > deadline:
+            return False
+        tile = queue[done]
+        done += 1
+        for direction in range(4):
+            there = near[tile, direction]
+            if there == count:
+                continue
+            if cost[there] == NO_PATH:
+                cost[there] = cost[tile] + 1
+                queue[waiting] = there
+                waiting += 1
+            if cost[there] == cost[tile] + 1:
+                bits[there] |= np.uint8(1 << ((direction + 2) % 4))
+    return True
+
+
+def way_to(goal: int, ground: Ground, deadline: int) -> tuple[np.ndarray, np.ndarray, bool]:
+    """To one goal: (T + 1,) uint8 as of `plan_ways`; (T + 1,) int32 steps from every tile, or NO_PATH; and whether
+    that was there before the deadline"""
+    cost, queue = np.empty(len(ground.ways), np.int32), np.empty(len(ground.ways), np.int32)
+    nearer = np.zeros(len(ground.ways), np.uint8)
+    done = _search_back(goal, cost, queue, ground.near, nearer, deadline)
+    return nearer, cost, bool(done)
+
+
+@njit
+def steps_down(start, goal, field, nearer, near):
+    """(N,) int32 steps of agents from their starts to their goals, down rows `field` of nearer; 0 without a goal"""
+    steps = np.zeros(len(start), np.int32)
+    for a in range(len(start)):
+        tile = start[a]
+        while goal[a] >= 0 and tile != goal[a] and nearer[field[a], tile]:
+            direction = 0
+            while not (nearer[field[a], tile] >> direction) & 1:
+                direction += 1
+            tile = near[tile, direction]
+            steps[a] += 1
+    return steps

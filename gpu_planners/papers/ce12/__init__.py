@@ -1,0 +1,1 @@
+"""[CE12]: P-BA*, P-RTAA* and A* on grid maps, `BlockPlanner`'s algorithms to compare with."""

@@ -1,0 +1,150 @@
+"""CUDA: the kernels of RTAA* and their buffers, which are kept between plans. A thread walks for an agent.
+
+Each thread has a table and takes a page's chunks by an atomic counter; paths are then written one after the other.
+"""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+from numba import cuda, int32, int64
+
+from ...device import cuda_jit
+from ...grid.paths import MOST_WORDS, check_words, step_bits, word_count
+from ...parallel.buffers import DeviceBuffers
+from ...parallel.pinned import PinnedPool
+from ...parallel.team_cuda import WARP
+from .arena import PAGES, Arena
+from .prefix_cuda import SCAN_THREADS, SUM_THREADS, clear_kernel, place_in_block, scan_kernel
+from .rtaa_star_cpu import MOST_CHUNKS, chunk_count
+from .rtaa_star_search import CHUNK, LENGTH, RECORD, Quest, States, World, state_count, walk, write_moves
+
+THREADS = 4 * WARP
+CLEAR_THREADS, CLEAR_BLOCKS = 256, 8  # of a block, blocks on each multiprocessor
+TOTAL, USED = 0, 8  # places in the int32 buffer `state`; from USED on, chunks taken of each page
+
+
+class CudaWalks:
+    """As CpuWalks, on a CUDA device. One plan at a time."""
+
+    def __init__(self, device: str, memory_mb: int):
+        self._index = int(device.partition(":")[2])
+        self._memory = int(memory_mb) * 2**20
+        self._most = max(min(self._memory // 2 // (4 * CHUNK), MOST_CHUNKS), PAGES)  # the other half is for tables
+        self._buffers, self._enough, self._count = DeviceBuffers(cuda.device_array), 0, 0
+        with cuda.gpus[self._index]:
+            self._stream, self._pool = cuda.stream(), PinnedPool(cuda.pinned_array)
+            self._multiprocessors = cuda.get_current_device().MULTIPROCESSOR_COUNT
+            self._events = [cuda.event() for _ in range(5)]
+            self._head = cuda.pinned_array(USED + PAGES, np.int32)
+
+    @property
+    def memory_bytes(self) -> int:
+        return self._buffers.nbytes
+
+    def set_map(self, costs: np.ndarray, world: World):
+        self._world, self._kernels = world, _kernels(world.moves, world.lookahead)
+        with cuda.gpus[self._index]:
+            buffer = self._buffers.room("costs", costs.size, np.uint8)[: costs.size]
+            buffer.copy_to_device(np.ascontiguousarray(costs.reshape(-1)), self._stream)
+            self._stream.synchronize()
+
+    def grow(self) -> bool:
+        """See `CpuWalks`."""
+        self._enough = min(2 * self._count, self._most)
+        return self._enough > self._count
+
+    def run(self, starts: np.ndarray, goals: np.ndarray, times: dict) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        n, world, kernels, room = len(starts), self._world, self._kernels, self._buffers.room
+        self._count = max(PAGES, chunk_count(n, self._most), self._enough) // PAGES * PAGES
+        threads = max(1, min(n, (self._memory // 2) >> (world.table_bits + 3)))
+        sum_blocks = -(-n // SUM_THREADS)
+        with cuda.gpus[self._index]:
+            agents, staged = room("agents", 2 * n, np.int32)[: 2 * n], self._pool.take(2 * n, np.int32)
+            tables = room("tables", threads << world.table_bits, np.int64)[: threads << world.table_bits]
+            chunks, state = room("chunks", self._count * CHUNK, np.uint32), room("state", USED + PAGES, np.int32)
+            answers, sums = room("answers", n * (RECORD + 1), np.int64), room("sums", sum_blocks, np.int64)
+            staged[:n], staged[n:], self._head[:] = starts, goals, 0
+            self._events[0].record(self._stream)
+            agents.copy_to_device(staged, self._stream)
+            state.copy_to_device(self._head, self._stream)
+            self._events[1].record(self._stream)
+            kernels.clear[self._multiprocessors * CLEAR_BLOCKS, CLEAR_THREADS, self._stream](tables)
+            kernels.walks[-(-threads // THREADS), THREADS, self._stream](
+                agents, self._buffers["costs"], tables, chunks, state, answers, n, threads, self._count // PAGES, world
+            )
+            self._events[2].record(self._stream)
+            kernels.places[sum_blocks, SUM_THREADS, self._stream](answers, sums, n)
+            kernels.scan[1, SCAN_THREADS, self._stream](sums, state, TOTAL, sum_blocks)
+
+            def write(words):
+                kernels.write[sum_blocks, SUM_THREADS, self._stream](answers, chunks, state, sums, words, n)
+                state.copy_to_host(self._head, self._stream)
+                self._stream.synchronize()
+                return int(self._head[TOTAL])
+
+            total = self._buffers.filled("words", np.uint32, write, check_words)
+            self._events[3].record(self._stream)
+            record, words = self._pool.take(n * (RECORD + 1), np.int64), self._pool.take(total, np.uint32)
+            answers[: n * (RECORD + 1)].copy_to_host(record, self._stream)
+            if total:
+                self._buffers["words"][:total].copy_to_host(words, self._stream)
+            self._events[4].record(self._stream)
+            self._events[4].synchronize()
+        for i, name in enumerate(("upload", "search", "reconstruction", "transfer")):
+            times[name] += cuda.event_elapsed_time(self._events[i], self._events[i + 1]) / 1e3
+        return record[: n * RECORD].reshape(n, RECORD), record[n * RECORD :], words
+
+
+class Kernels(NamedTuple):
+    walks: object
+    places: object
+    scan: object
+    write: object
+    clear: object
+
+
+@functools.cache
+def _kernels(moves, lookahead):
+    """The kernels for a number of moves and a lookahead."""
+    count, bits = state_count(lookahead, moves), step_bits(moves)
+
+    @cuda_jit
+    def walks(agents, costs, tables, chunks, state, record, n, threads, page_chunks, world):
+        """tables: (threads << world.table_bits,) int64, all 0; record: (n * RECORD,) int64"""
+        states = States(
+            cuda.local.array(count, int64),
+            cuda.local.array(count, int64),
+            cuda.local.array(count, int32),
+            cuda.local.array(count, int32),
+        )
+        arena = Arena(chunks, state[USED : USED + PAGES], cuda.blockIdx.x % PAGES, page_chunks)
+        own = cuda.grid(1)
+        if own < threads:
+            table_at = int64(own) << world.table_bits
+            for i in range(own, n, threads):
+                if i > own:
+                    for k in range(1 << world.table_bits):
+                        tables[table_at + k] = 0
+                quest = Quest(agents[n + i], costs, tables, table_at, world)
+                walk(agents[i], quest, states, arena, record, int64(i) * RECORD)
+
+    @cuda_jit
+    def places(record, sums, n):
+        """record[n * RECORD + i]: words of the agents before i in its thread block"""
+        i, words = cuda.grid(1), 0
+        if i < n:
+            words = word_count(record[int64(i) * RECORD + LENGTH], bits)
+        place = place_in_block(words, sums)
+        if i < n:
+            record[int64(n) * RECORD + i] = place
+
+    @cuda_jit
+    def write(record, chunks, state, sums, words, n):
+        i = cuda.grid(1)
+        if i < n and state[TOTAL] <= min(len(words), MOST_WORDS):
+            first = record[int64(n) * RECORD + i] + sums[cuda.blockIdx.x]
+            record[int64(n) * RECORD + i] = first
+            write_moves(record, int64(i) * RECORD, chunks, moves, words, first)
+
+    return Kernels(walks, places, scan_kernel(), write, clear_kernel())

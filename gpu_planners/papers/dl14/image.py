@@ -1,0 +1,222 @@
+"""The configuration space read from a black-and-white image ([DL14] 2.1): a point that moves over free, light pixels.
+
+Row 0 of the image is its top, as it is shown: x grows to the right with the columns, y grows upwards. The image's outer
+border lies on the bounds of the configuration space, so that a pixel covers (upper - lower) / (columns, rows). Outside
+nothing is free.
+
+A motion is free when every pixel that it touches is free. It is followed column by column (row by row when it is
+steep); in each column all pixels between its heights at the column's two sides are checked, so that none is skipped. A
+margin of at least a thousandth of a pixel covers rounding; images and bounds that would need more than a twentieth are
+refused. There is no step to choose; [DL14] checks points at a joint-space step instead.
+"""
+
+import os
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...arm.spaces import interface
+from ...arm.spaces.interface import Packed
+from ...arm.spaces.plane_checker import PlaneChecker
+from ...device import lean_njit
+from ...errors import ObstacleError, RobotDescriptionError
+from ...parallel.memory import item
+from ...parallel.team import any_lane, lane_count
+from ...ranges import ROUNDOFF
+
+ZERO = np.float32(0)
+LEAST_MARGIN, GREATEST_MARGIN = 1e-3, 0.05  # pixels
+MODE = 0
+
+
+@dataclass(frozen=True)
+class PointRobot:
+    """A point with the coordinates x and y.  lower, upper: (2,) of the configuration space."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    dof: int = field(default=2, init=False)
+    joint_names: tuple = field(default=("x", "y"), init=False)
+    continuous: np.ndarray = field(init=False)
+    periodic: np.ndarray = field(init=False)
+
+    def __post_init__(self):
+        for name in ("lower", "upper"):
+            value = np.asarray(getattr(self, name), dtype=np.float64)
+            if value.shape != (2,) or not np.isfinite(value).all():
+                raise RobotDescriptionError(f"PointRobot.{name} is {getattr(self, name)!r}; allowed: two numbers")
+            object.__setattr__(self, name, value)
+        if not (self.lower < self.upper).all():
+            raise RobotDescriptionError(f"PointRobot.lower is {self.lower}; allowed: below upper, {self.upper}")
+        for name in ("continuous", "periodic"):
+            object.__setattr__(self, name, np.zeros(2, dtype=bool))
+
+
+class ImageScratch(NamedTuple):
+    """Picks the space for `motion_free`; a check keeps nothing. nothing: (1,) float32"""
+
+    nothing: np.ndarray
+
+
+class Map(NamedTuple):
+    """The scene's float32 numbers: pixels = (q - origin) * scale from the image's upper left; margin: pixels."""
+
+    x_origin: float
+    y_origin: float
+    x_scale: float
+    y_scale: float
+    margin: float
+
+
+_ROWS, _COLUMNS, _PIXELS = 0, 1, 2  # of the scene's int32 numbers: size, then 32 pixels a word, row after row
+
+
+class ImageChecker(PlaneChecker):
+    """Checks of a point on an image; `interface` says what a checker has.
+
+    image: a file that Pillow reads, or (rows, columns) bool or grey values (true, or above half of full scale: free)
+    lower, upper: (2,) x and y at the image's lower left and upper right corner; default: 0 and (columns, rows)
+    """
+
+    def __init__(
+        self,
+        image: str | os.PathLike | np.ndarray,
+        lower: ArrayLike = (0.0, 0.0),
+        upper: ArrayLike | None = None,
+        device: str = "auto",
+    ) -> None:
+        free = read_image(image)
+        robot = PointRobot(np.asarray(lower), np.asarray(free.shape[::-1] if upper is None else upper))
+        super().__init__(robot, device, interface.IMAGE, ImageScratch(np.zeros(1, dtype=np.float32)), motion_free)
+        self.set_image(free)
+
+    def set_image(self, image: str | os.PathLike | np.ndarray) -> None:
+        """Replace the image; the bounds stay."""
+        self.image = read_image(image)
+        rows, columns = self.image.shape
+        extent = self.robot.upper - self.robot.lower
+        scale = np.array([columns, rows]) / extent
+        margin = max(
+            LEAST_MARGIN,
+            8
+            * ROUNDOFF
+            * (np.maximum(np.abs(self.robot.lower), np.abs(self.robot.upper)) * scale + [columns, rows]).max(),
+        )
+        if not margin <= GREATEST_MARGIN:
+            raise ObstacleError(
+                f"single precision cannot tell the pixels of an image of {rows} x {columns} between {self.robot.lower} "
+                f"and {self.robot.upper}; allowed: about 50,000 pixels between 0 and the farther bound"
+            )
+        where = Map(self.robot.lower[0], self.robot.upper[1], scale[0], -scale[1], margin)
+        floats = np.array(where, dtype=np.float32)
+        bits = (
+            np.packbits(np.pad(self.image, ((0, 0), (0, -columns % 32))), axis=1, bitorder="little")
+            .view("<i4")
+            .astype(np.int32)
+        )
+        self._set_scene(Packed(floats, np.concatenate([np.array([rows, columns], dtype=np.int32), bits.ravel()])))
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What makes a checker like this one, but for the device."""
+        return {"image": self.image, "lower": self.robot.lower, "upper": self.robot.upper}
+
+    @property
+    def motion_args(self) -> tuple[int, np.float32]:
+        """(mode, step) as the compiled code takes them; neither is used."""
+        return MODE, ZERO
+
+    def colliding_pairs(self, q: ArrayLike) -> list[tuple[str, str]]:
+        """q: (2,) -> [("point", "pixel (row, column)")], or [] where it is free."""
+        if self.configurations_valid(np.asarray(q)[None])[0]:
+            return []
+        scale = np.array(self.image.shape[::-1]) / (self.robot.upper - self.robot.lower)
+        column, row = np.floor((np.asarray(q) - [self.robot.lower[0], self.robot.upper[1]]) * scale * [1, -1]).astype(
+            int
+        )
+        return [("point", f"pixel ({row}, {column})")]
+
+
+def read_image(image: str | os.PathLike | np.ndarray) -> np.ndarray:
+    """-> (rows, columns) bool, true where free. image: as ImageChecker takes it."""
+    if isinstance(image, np.ndarray):
+        grey = image
+    else:
+        from PIL import Image
+
+        with Image.open(image) as opened:
+            grey = np.asarray(opened.convert("L"))
+    if grey.ndim != 2 or grey.size == 0:
+        raise ObstacleError(f"the image has shape {grey.shape}; allowed: (rows, columns)")
+    if grey.dtype == bool:
+        return grey
+    full = np.iinfo(grey.dtype).max if np.issubdtype(grey.dtype, np.integer) else 1.0
+    return grey > full / 2
+
+
+@lean_njit
+def map_of(scene):
+    """-> Map of a scene."""
+    floats = scene.floats
+    return Map(floats[0], floats[1], floats[2], floats[3], floats[4])
+
+
+@lean_njit
+def image_size(scene):
+    """-> rows, columns."""
+    return scene.ints[_ROWS], scene.ints[_COLUMNS]
+
+
+@lean_njit
+def pixel_free(row, column, scene):
+    rows, columns = image_size(scene)
+    if row < 0 or column < 0 or row >= rows or column >= columns:
+        return False
+    word = item(scene.ints, _PIXELS + row * ((columns + 31) >> 5) + (column >> 5))
+    return (word >> (column & 31)) & 1 == 1
+
+
+@lean_njit
+def inside(pixel, size):
+    """The upper bounds belong to the last pixel."""
+    return size - 1 if pixel == size else pixel
+
+
+@lean_njit
+def motion_free(qa, qb, expected, space, lane):
+    """As interface.motion_free; expected, mode and step are not used."""
+    where, (rows, columns) = map_of(space), image_size(space)
+    xa, ya = (qa[0] - where.x_origin) * where.x_scale, (qa[1] - where.y_origin) * where.y_scale
+    xb, yb = (qb[0] - where.x_origin) * where.x_scale, (qb[1] - where.y_origin) * where.y_scale
+    width, height, margin = np.float32(columns), np.float32(rows), where.margin
+    # NaN is not free
+    if not (min(xa, xb, ya, yb) >= -margin and max(xa, xb) <= width + margin and max(ya, yb) <= height + margin):
+        return False
+    steep = abs(yb - ya) > abs(xb - xa)
+    if steep:
+        xa, ya, xb, yb = ya, xa, yb, xb
+        width, height = height, width
+    if xa > xb:
+        xa, ya, xb, yb = xb, yb, xa, ya
+    slope = (yb - ya) / (xb - xa) if xb > xa else ZERO
+    low, high = max(xa - margin, ZERO), min(xb + margin, width)
+    first, last = int(low), int(high)
+    for base in range(first, last + 1, lane_count()):
+        column = base + lane
+        free = True
+        if column <= last:
+            left, right = max(np.float32(column), xa) - margin, min(np.float32(column + 1), xb) + margin
+            y1, y2 = ya + slope * (left - xa), ya + slope * (right - xa)
+            row, end = int(max(min(y1, y2) - margin, ZERO)), int(min(max(y1, y2) + margin, height))
+            while free and row <= end:
+                r, c = inside(row, int(height)), inside(column, int(width))
+                free = pixel_free(c, r, space) if steep else pixel_free(r, c, space)
+                row += 1
+        if any_lane(not free):
+            return False
+    return True
+
+
+interface.register(ImageScratch, "cpu", motion_free)

@@ -1,0 +1,171 @@
+"""The command gpu-planners: what it prints, and the exit code and text of each mistake."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from checkout import setup_arguments
+
+from gpu_planners import __version__, cli, nodes
+
+URDF = Path(__file__).resolve().parents[2] / "urdf" / "planar_arm.urdf"
+
+
+def test_info_names_devices_and_extras(capsys):
+    assert cli.main(["info"]) == 0
+    printed = capsys.readouterr().out
+    assert "cpu" in printed and "cuda" in printed and __version__ in printed and "extra view" in printed
+
+
+def test_info_names_every_extra_whole_where_it_is_narrow(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert cli.main(["info"]) == 0
+    printed = capsys.readouterr().out
+    left, right = (
+        "".join(re.findall(pattern, printed)).replace(" ", "") for pattern in (r"│(.*?)│", r"│ ([^│]*?) │\n")
+    )
+    for extra in setup_arguments()["extras_require"]:
+        assert f"extra{extra}(" in left and f"'gpu_planners[{extra}]'" in right
+
+
+def test_version_and_help_as_a_process():
+    answer = subprocess.run(
+        [sys.executable, "-m", "gpu_planners.cli", "--version"], capture_output=True, text=True, timeout=120
+    )
+    assert answer.returncode == 0 and __version__ in answer.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["dance"], ["info", "--loud"], ["plan"], ["view", "no_such.urdf"], ["completion", "tcsh"]]
+)
+def test_a_wrong_command_line_ends_with_2(arguments, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    assert ended.value.code == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+def test_an_unknown_argument_is_named_with_its_command(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["plan", str(URDF), "--devices", "cpu"])
+    assert "of plan: --devices cpu; 'gpu-planners plan --help' lists" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "there, missing, said",
+    [
+        ((), "sensor_msgs", "'rclpy'; source a ROS 2 installation"),
+        (("rclpy",), "sensor_msgs", "'sensor_msgs'; apt install ros-jazzy-sensor-msgs"),
+        (("rclpy",), "PIL", "'PIL'; pip install pillow"),
+    ],
+)
+def test_a_node_says_how_to_get_what_is_missing(there, missing, said, monkeypatch):
+    """Without ROS that is ROS, not the first package of messages that is imported."""
+
+    def import_module(name):
+        if name not in there:
+            raise ModuleNotFoundError(name=missing if name.startswith("gpu_planners.") else name)
+
+    monkeypatch.setenv("ROS_DISTRO", "jazzy")
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    monkeypatch.setattr("importlib.import_module", import_module)
+    with pytest.raises(SystemExit, match=said):
+        nodes.arm_planner()
+
+
+def test_an_error_is_red_where_colours_are_wanted(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    for name, value, red in (("TERM", "xterm", True), ("NO_COLOR", "1", False), ("TERM", "dumb", False)):
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        monkeypatch.setenv(name, value)
+        cli.errors.complain(ValueError("so"), 2)
+        assert ("\033" in capsys.readouterr().err) == red
+
+
+def test_bench_passes_arguments_on_and_names_a_missing_folder(tmp_path, capsys):
+    assert cli.main(["bench", "--data", str(tmp_path / "nowhere")]) == 2
+    assert "nowhere" in capsys.readouterr().err
+
+
+def test_bench_without_a_checkout_says_where_it_is(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr("gpu_planners.cli.bench.ROOT", tmp_path)
+    assert cli.main(["bench"]) == 2
+    assert "make bench" in capsys.readouterr().err
+
+
+def test_demo_without_ros_says_what_is_missing(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "gpu_planners.demo.main", None)
+    assert cli.main(["demo"]) == 2
+    assert "make demo" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("shell, word", [("bash", "complete "), ("zsh", "compdef"), ("fish", "complete --command")])
+def test_completion_is_printed_for_each_shell(shell, word, capsys):
+    assert cli.main(["completion", shell]) == 0
+    assert word in capsys.readouterr().out
+
+
+def test_the_line_for_completion_can_be_copied_from_a_narrow_terminal(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    with pytest.raises(SystemExit):
+        cli.main(["completion", "--help"])
+    assert '  eval "$(gpu-planners completion bash)"\n' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "line, expected",
+    [
+        ("gpu-planners pl", "plan"),
+        ("gpu-planners dataset --dr", "--dry-run"),
+        ("gpu-planners plan --planner r", "rrt_star"),
+    ],
+)
+def test_a_shell_is_told_what_may_follow(line, expected):
+    """As argcomplete's shell code asks: the answer comes on file descriptor 8."""
+    asking = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "COMP_LINE": line, "COMP_POINT": str(len(line))}
+    command = ["bash", "-c", f"{sys.executable} -m gpu_planners.cli 8>&1 9>&2 1>/dev/null"]
+    answer = subprocess.run(command, env=os.environ | asking, capture_output=True, text=True, timeout=300)
+    assert expected in answer.stdout.split(), answer
+
+
+@pytest.mark.parametrize(
+    "arguments, word",
+    [
+        (["view"], "--node NAME"),
+        (["view", str(URDF), "--node", "/arm"], "one of"),
+        (["view", str(URDF), "--group", "arm"], "no group 'arm'"),
+        (["view", str(URDF), "--joints", "elbow_*"], "fits no joint"),
+        (["view", str(URDF), "--set", "speed=3"], "max_samples"),
+        (["view", str(URDF), "--port", "65536"], "allowed: 0 to 65535"),
+        (["view", str(URDF), "--host", "192.0.2.1"], "allowed: an address of this machine"),
+        (["view", str(URDF), "--host", "no such host"], "allowed: an address of this machine"),
+    ],
+)
+def test_view_names_what_is_wrong_in_one_line(arguments, word, capsys):
+    pytest.importorskip("viser", reason="the browser view needs viser (extra `view`)")
+    assert cli.main(arguments) == 2
+    printed = capsys.readouterr().err
+    assert word in printed and printed.startswith("error: ") and printed.count("\n") == 1
+
+
+@pytest.mark.parametrize("more, word", [(["--device", "tpu"], "'tpu'"), (["--fleet", "--agents", "9999"], "up to")])
+def test_the_page_of_a_map_names_what_is_wrong_before_there_is_a_server(more, word, capfd):
+    pytest.importorskip("viser", reason="the browser view needs viser (extra `view`)")
+    hall = URDF.parent.parent / "config" / "maps" / "hall.yaml"
+    assert cli.main(["view", "--map", str(hall), *more]) == 2
+    out, printed = capfd.readouterr()
+    assert word in printed and printed.startswith("error: ") and (out + printed).count("\n") == 1
+
+
+def test_view_names_a_bad_path_file(tmp_path, capsys):
+    pytest.importorskip("viser", reason="the browser view needs viser (extra `view`)")
+    file = tmp_path / "path.csv"
+    for content, word in (("0.1,0.2\n", "joint values"), ("a,b\n", "numbers"), ("", "joint values")):
+        file.write_text(content)
+        assert cli.main(["view", str(URDF), "--path", str(file)]) == 2
+        assert word in capsys.readouterr().err

@@ -1,0 +1,502 @@
+"""Work that is split over executors: the answers do not depend on who did what, and who fails is named."""
+
+import io
+import multiprocessing
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from types import SimpleNamespace
+from unittest import mock
+
+import numpy as np
+import pytest
+from checkout import ROOT
+from executor_work import Shared, seeds_of, split_of, squares
+from walled_point import walled
+
+from gpu_planners.arm import CollisionChecker, CollisionWorld, MotionCheck, load_urdf, rrt_connect
+from gpu_planners.arm.planners.rrt_connect import batch
+from gpu_planners.arm.planners.rrt_connect.request import Whole
+from gpu_planners.distributed import executors, leases, progress, worker
+from gpu_planners.distributed.executors import KEPT, Split, spread, stream
+from gpu_planners.errors import DeviceError, GridMapError, SettingsError, WorkerError
+from gpu_planners.fleet import solve_batch
+from gpu_planners.grid import BlockPlanner, FleetPlanner, GridMap
+from gpu_planners.grid.maps.generated import caves_and_rooms, random_free_tiles
+from gpu_planners.papers.bkf11.planar import PlanarChecker, nine_link_scene
+
+SPAWN = multiprocessing.get_context("spawn")
+SETTINGS = rrt_connect.Settings(time_limit_s=60.0)
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with ProcessPoolExecutor(2, mp_context=SPAWN) as executor:
+        yield executor
+
+
+def values(parts):
+    return [value for part in parts for value, _, _ in part]
+
+
+def problems(count=40, seed=0):
+    """Starts, goals and a checker: free points around a wall, an occupied start, a start that is no number."""
+    rng, checker = np.random.default_rng(seed), walled()
+    q = rng.uniform(0, 1, (4 * count, 2))
+    q = q[checker.configurations_valid(q)]
+    starts, goals = list(q[:count]), list(q[count : 2 * count])
+    if count > 5:
+        starts[3], starts[5] = np.array([0.5, 0.5]), None
+    return starts, goals, checker
+
+
+def assert_same_results(some, others):
+    assert len(some) == len(others)
+    for one, other in zip(some, others):
+        assert (one.status, one.cost, one.samples, one.message) == (
+            other.status,
+            other.cost,
+            other.samples,
+            other.message,
+        )
+        assert one.path.tobytes() == other.path.tobytes()
+
+
+def test_answers_are_in_order_and_what_is_shared_goes_to_a_worker_once(pool, tmp_path):
+    shared, numbers = Shared(3, tmp_path), list(range(200))
+    for _ in range(2):
+        assert values(spread(split_of(numbers, shared), pool, "cpu")) == squares(numbers, shared)
+    unpickled = [name.split("-")[1] for name in os.listdir(tmp_path)]
+    assert 1 <= len(unpickled) <= 2 and len(set(unpickled)) == len(unpickled)
+
+
+@pytest.mark.parametrize("workers", (1, 2, 3, 5))
+def test_threads_do_the_same(workers, tmp_path):
+    shared, numbers = Shared(7, tmp_path), list(range(50))
+    assert values(spread(split_of(numbers, shared), None, ",".join(["cpu"] * workers))) == squares(numbers, shared)
+    with ThreadPoolExecutor(workers) as threads:
+        assert values(spread(split_of(numbers, shared), threads, "cpu")) == squares(numbers, shared)
+
+
+def test_nothing_to_do_is_nothing_done(pool, tmp_path):
+    assert spread(split_of([], Shared(0, tmp_path)), pool, "cpu") == []
+    assert list(stream(split_of([], Shared(0, tmp_path)), pool, "cpu")) == []
+
+
+def test_a_stream_is_in_order_and_keeps_little():
+    """The first piece is late: no more than a few others are done meanwhile, and all come in their order."""
+    late, done = threading.Event(), []
+
+    def answer(piece, device):
+        assert piece[0] or late.wait(30)
+        done.append(piece[0])
+        return piece
+
+    split = Split(
+        "numbers", 100, lambda first, last: list(range(first, last)), answer, size=lambda first: 5 - first % 5
+    )
+    with ThreadPoolExecutor(2) as threads:
+        answers = stream(split, threads, "cpu")
+        threading.Timer(1.0, late.set).start()
+        first = next(answers)
+        assert first == [0, 1, 2, 3, 4] and len(done) <= KEPT * 2
+        assert [first, *answers] == [list(range(k, k + 5)) for k in range(0, 100, 5)]
+
+
+def test_a_stream_is_whole_when_workers_become_fewer():
+    """The first piece fails when more others wait for it than the workers that are left may have."""
+    done, threads = [], ThreadPoolExecutor(4)
+
+    def answer(piece, device):
+        if piece == 0 and threads._max_workers == 4:
+            while len(done) < 10:
+                time.sleep(0.01)
+            threads._max_workers = 1
+            raise MemoryError("no room on the device")
+        done.append(piece)
+        return piece
+
+    with threads:
+        split = Split("numbers", 30, lambda first, last: first, answer, size=lambda first: 1)
+        assert list(stream(split, threads, "cpu")) == list(range(30))
+
+
+def test_a_stream_that_is_closed_gives_out_no_more(pool, tmp_path):
+    shared = Shared(0, tmp_path)
+    answers = stream(split_of(list(range(1000)), shared), pool, "cpu")
+    next(answers)
+    answers.close()
+    assert values(spread(split_of([3], shared), pool, "cpu")) == [9]  # the pool goes on
+
+
+def test_a_piece_whose_worker_fails_goes_to_another_worker(pool, tmp_path):
+    numbers = [*range(20), "once", *range(20)]
+    found = values(spread(split_of(numbers, Shared(1, tmp_path)), pool, "cpu"))
+    assert found[20] == -1 and found[:20] == found[21:] == squares(range(20), Shared(1, tmp_path))
+
+
+def test_a_piece_that_fails_twice_is_an_error_that_names_both_workers(pool, tmp_path):
+    with pytest.raises(WorkerError, match="MemoryError: no room on the device; then worker") as raised:
+        spread(split_of([*range(5), "always"], Shared(1, tmp_path)), pool, "cpu")
+    assert "number" in str(raised.value) and len(set(part for part in str(raised.value).split() if part.isdigit())) >= 2
+
+
+class Inline(Executor):
+    """An executor that works at once, in `submit`, and keeps what it was given."""
+
+    def __init__(self):
+        self.orders = []
+
+    def submit(self, function, order):
+        self.orders.append(order)
+        future = Future()
+        try:
+            future.set_result(function(order))
+        except BaseException as error:
+            future.set_exception(error)
+        return future
+
+
+def test_a_lone_worker_that_fails_tries_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(worker, "PAUSE_S", 0.0)
+    executor, shared = Inline(), Shared(1, tmp_path)
+    assert values(spread(split_of([3, "once", 4], shared), executor, "cpu")) == [10, -1, 17]
+    assert len(set(executor.orders)) == len(executor.orders)  # for Dask, equal orders are one
+    with pytest.raises(WorkerError, match="MemoryError: no room on the device; then worker"):
+        spread(split_of(["always"], shared), executor, "cpu")
+
+
+def test_a_piece_whose_worker_fails_waits_for_one_that_is_busy(monkeypatch):
+    """However long that takes, and the answer comes from the other one."""
+    monkeypatch.setattr(worker, "PAUSE_S", 0.0)
+    failed, free = [], threading.Event()
+
+    def answer(piece, device):
+        if piece == [0]:
+            assert free.wait(30)
+        elif not failed or failed[0] == threading.current_thread():
+            failed.append(threading.current_thread())
+            threading.Timer(0.3, free.set).start()
+            raise MemoryError("no room on the device")
+        return piece
+
+    with ThreadPoolExecutor(2) as threads:
+        split = Split("numbers", 2, lambda first, last: list(range(first, last)), answer, size=lambda first: 1)
+        assert spread(split, threads, "cpu") == [[0], [1]] and len(failed) == 1
+
+
+def test_a_worker_that_ends_itself_does_not_end_the_caller(tmp_path):
+    with ThreadPoolExecutor(2) as threads, pytest.raises(WorkerError, match="SystemExit: 3; then worker"):
+        spread(split_of([1, "exit"], Shared(1, tmp_path)), threads, "cpu")
+
+
+def test_ctrl_c_in_a_worker_ends_its_pieces_of_the_same_work():
+    begun = []
+
+    def answer(piece, device):
+        begun.append(piece)
+        if len(begun) == 1:
+            raise KeyboardInterrupt
+        return piece
+
+    split = Split("numbers", 9, lambda first, last: first, answer, size=lambda first: 1)
+    with pytest.raises(KeyboardInterrupt):
+        spread(split, Inline(), "cpu")
+    assert begun == [0]
+    assert spread(split, Inline(), "cpu") == list(range(9))
+
+
+def test_ctrl_c_ends_the_threads_of_a_batch(monkeypatch):
+    parts = []
+
+    def interrupted(split, *_):
+        parts.append(split.cut(0, 2))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(batch, "spread", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        rrt_connect.solve_batch(*problems(2), SETTINGS, devices="cpu")
+    with pytest.raises(CancelledError):
+        rrt_connect.planner.solve_part(*parts, "cpu")
+
+
+def test_a_worker_that_is_killed_is_named_at_once(tmp_path):
+    stranger = multiprocessing.get_context("fork").Process(target=os._exit, args=(9,))  # of no pool
+    with ProcessPoolExecutor(1, mp_context=SPAWN) as executor:
+        executor.submit(int).result()
+        stranger.start()
+        with pytest.raises(WorkerError, match=r"numbers \d+.*process \d+ was killed by SIGKILL") as raised:
+            spread(split_of([*range(9), "die"], Shared(1, tmp_path)), executor, "cpu")
+        assert "exit code" not in str(raised.value)
+        with pytest.raises(WorkerError, match="BrokenProcessPool"):
+            spread(split_of([1], Shared(1, tmp_path)), executor, "cpu")
+
+
+def test_errors_of_a_worker_keep_their_kind_and_name_it(pool, tmp_path):
+    with pytest.raises(DeviceError, match=r"worker .*process \d+.*device 'cuda:99'"):
+        spread(split_of([1], Shared(1, tmp_path)), pool, "cuda:99")
+    with pytest.raises(DeviceError, match="^device 'cuda:99'"):
+        spread(split_of([1], Shared(1, tmp_path)), None, "cuda:99")
+
+
+def test_bad_arguments_are_named(pool, tmp_path):
+    shared = Shared(1, tmp_path)
+    for executor in (3, ProcessPoolExecutor, mock.Mock()):  # the last one has a `submit`, as Dask's Client has
+        with pytest.raises(SettingsError, match="executor is .*3|ProcessPoolExecutor|Mock"):
+            spread(split_of([1], shared), executor, "cpu")
+    for devices in ((), (0,), 7, {}):
+        for workers in (pool, None):
+            with pytest.raises(DeviceError, match="^devices is .*'cuda:all', one or more"):
+                spread(split_of([1], shared), workers, devices)
+    for devices in ("", "tpu", "CUDA:0", "cpu:1", "cuda:", "cuda:²", "cuda:-1", "cpu,gpu", ["cpu", "cuda:al"]):
+        for workers in (pool, None):  # no worker is asked what nobody can have meant
+            with pytest.raises(
+                DeviceError, match="^unknown device '.*use 'auto', 'cpu', 'cuda', 'cuda:N' or 'cuda:all'"
+            ):
+                spread(split_of([1], shared), workers, devices)
+    with pytest.raises(SettingsError, match=r"numbers \d.* cannot be sent"):
+        spread(split_of([1, lambda: 0], shared), pool, "cpu")
+    with pytest.raises(SettingsError, match="progress is 'bar'"):
+        spread(split_of([1], shared), None, "cpu", "bar")
+
+
+def test_progress_counts_up_to_the_end(pool, tmp_path):
+    told = []
+    spread(split_of(list(range(30)), Shared(1, tmp_path)), pool, "cpu", lambda done, total: told.append((done, total)))
+    assert told[-1] == (30, 30) and [done for done, _ in told] == sorted({done for done, _ in told})
+
+
+def test_a_bar_is_shown_before_anything_is_done(monkeypatch):
+    shown = io.StringIO()
+    shown.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr(executors, "SOON_S", 0.01)
+    monkeypatch.setattr(progress, "SOON_S", 0.0)
+    seen = threading.Event()
+
+    def answer(piece, device):
+        assert seen.wait(30)
+        return piece
+
+    def look():
+        while "0/3" not in shown.getvalue():
+            time.sleep(0.01)
+        seen.set()
+
+    threading.Thread(target=look, daemon=True).start()
+    with ThreadPoolExecutor(1) as threads:
+        assert spread(Split("numbers", 3, lambda first, last: last, answer, size=lambda first: 3), threads, "cpu") == [
+            3
+        ]
+
+
+def test_a_process_without_stderr_works(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "stderr", None)
+    assert values(spread(split_of([3], Shared(1, tmp_path)), None, "cpu")) == [10]
+
+
+def test_leases_spread_workers_over_devices_and_end_with_them():
+    names = "some:0", "some:1"
+    first, second, third = (leases.take(names) for _ in range(3))
+    assert [first.device, second.device, third.device] == ["some:0", "some:1", "some:0"]
+    assert [leases.held(name) for name in names] == [2, 1]
+    first.give_back()
+    assert leases.take(names).device == "some:0"  # and nobody holds that one
+    third.give_back()
+    del second
+    assert [leases.held(name) for name in names] == [0, 0]
+
+
+def test_a_forked_process_keeps_no_lease():
+    ours, kept = leases.take(["forked:0"]), leases.take(["forked:1"])
+    script = multiprocessing.get_context("fork").Process(target=kept.give_back)
+    script.start()
+    script.join()
+    assert leases.held("forked:1") == 1
+    wait = multiprocessing.get_context("fork").Process(target=signal.pause)
+    wait.start()
+    ours.give_back()
+    assert leases.held("forked:0") == 0
+    wait.kill()
+    wait.join()
+
+
+def test_a_folder_of_leases_that_cannot_be_used_is_named_and_may_be_mended(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder, shared = tmp_path / f"gpu_planners-{os.getuid()}", Shared(1, tmp_path)
+    folder.touch()
+    devices = "cpu," * 6 + "cpu"  # threads that no other test has started
+    for _ in range(2):
+        with pytest.raises(DeviceError, match=f"{folder}/leases.*allowed: a folder"):
+            spread(split_of([3], shared), None, devices)
+    folder.unlink()
+    assert values(spread(split_of([3], shared), None, devices)) == [10]
+
+
+def test_a_lease_ends_with_its_process():
+    script = (
+        "from gpu_planners.distributed import leases; import os; l = leases.take(['gone:0']); os.kill(os.getpid(), 9)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], timeout=120).returncode == -9
+    assert leases.held("gone:0") == 0
+
+
+@pytest.mark.parametrize("workers", (1, 2, 3, 5))
+def test_a_batch_does_not_depend_on_who_solved_what(workers):
+    starts, goals, checker = problems()
+    plain = rrt_connect.solve_batch(starts, goals, checker, SETTINGS, seed=-4)
+    assert sum(result.solved for result in plain) == len(starts) - 2
+    devices = ",".join(["cpu"] * workers)
+    assert_same_results(plain, rrt_connect.solve_batch(starts, goals, checker, SETTINGS, seed=-4, devices=devices))
+
+
+def test_a_batch_over_processes(pool):
+    starts, goals, checker = problems()
+    plain = rrt_connect.solve_batch(starts, goals, checker, SETTINGS, seed=2**70)
+    for _ in range(2):
+        assert_same_results(plain, rrt_connect.solve_batch(starts, goals, checker, SETTINGS, 2**70, executor=pool))
+
+
+def test_a_batch_of_robots_and_worlds_over_processes(pool):
+    robot = load_urdf(ROOT / "urdf/dl14_arm.urdf", srdf=ROOT / "urdf/dl14_arm.srdf")
+    worlds = [CollisionWorld() for _ in range(3)]
+    for k, world in enumerate(worlds):
+        world.add_cylinder("post", 0.1, 2.0, np.array([[1, 0, 0, 2.0 + k], [0, 1, 0, k], [0, 0, 1, 1], [0, 0, 0, 1.0]]))
+    checkers = [CollisionChecker(robot, world, "cpu") for world in worlds]
+    q = np.random.default_rng(0).uniform(robot.lower, robot.upper, (24, robot.dof))
+    given = q[:12], q[12:], checkers * 4, SETTINGS, 5
+    assert_same_results(rrt_connect.solve_batch(*given), rrt_connect.solve_batch(*given, executor=pool))
+
+
+def test_more_checkers_than_every_worker_gets_travel_with_their_problems(monkeypatch):
+    monkeypatch.setattr(batch, "MOST_SHARED", 2)
+    starts, goals, _ = problems(12)
+    checkers = [walled() for _ in starts]
+    plain = rrt_connect.solve_batch(starts, goals, checkers, SETTINGS)
+    assert_same_results(plain, rrt_connect.solve_batch(starts, goals, checkers, SETTINGS, devices="cpu,cpu"))
+
+
+class AtOnce(Executor):
+    """An executor that says that it has so many workers, and answers pieces of a batch when they come, on the CPU."""
+
+    def __init__(self, workers):
+        self._max_workers, self.pieces = workers, []
+
+    def submit(self, _, order):
+        piece, future = worker._piece_of(order), Future()
+        self.pieces.append(list(piece.seeds))
+        future.set_result(worker.Outcome("one", worker.DONE, order.answer(piece, "cpu")))
+        return future
+
+
+@pytest.mark.parametrize(
+    "count, sizes", [(300, [100, 100, 100]), (400, [134, 134, 132]), (1500, [250, 209, 174, 160, 160])]
+)
+def test_workers_on_cuda_get_equal_parts_up_to_a_size(count, sizes, monkeypatch):
+    monkeypatch.setattr(batch, "LEAST_ALIKE", 160)
+    checker, executor = SimpleNamespace(robot="robot", device="cuda:0"), AtOnce(3)
+    asked = batch.Batch([0] * count, [0] * count, [checker] * count, SETTINGS, range(count), Whole(count, 1))
+    assert batch.spread_batch(asked, seeds_of, executor, "cuda:all", None) == list(range(count))
+    assert [len(piece) for piece in executor.pieces][: len(sizes)] == sizes
+    assert executor.pieces[0] == list(range(0, 3 * sizes[0], 3))
+
+
+def test_checkers_travel():
+    robot = load_urdf(ROOT / "urdf/dl14_arm.urdf", srdf=ROOT / "urdf/dl14_arm.srdf")
+    world = CollisionWorld()
+    world.add_box("box", [0.5, 0.5, 0.5], np.eye(4))
+    world.add_voxels("cells", [[0, 0, 0], [1, 0, 0], [5, 5, 5]], 0.1, np.eye(4))
+    arm, rectangles, _, _ = nine_link_scene()
+    for checker in (
+        CollisionChecker(robot, world, "cpu", MotionCheck("joint", 0.1), margin=0.02),
+        CollisionChecker(robot, world, "cpu").thickened(0.05),
+        PlanarChecker(arm, rectangles, "cpu", MotionCheck("count", 50)),
+        walled(),
+    ):
+        other = pickle.loads(pickle.dumps(checker))
+        assert type(other) is type(checker) and other.device == "cpu" and other.on("cpu") is other
+        assert other.motion_args == checker.motion_args
+        for one, two in zip(checker.packed_scene, other.packed_scene):
+            assert one.tobytes() == two.tobytes()
+    copied = pickle.loads(pickle.dumps(world))
+    assert copied.names == world.names and copied.version != world.version
+    copied.remove("box")
+    assert "box" in world.names
+
+
+def test_a_plan_of_many_goals_does_not_depend_on_who_planned_what(pool):
+    for connectivity in (4, 8):
+        grid = GridMap(caves_and_rooms(96, 96).costs, connectivity)
+        starts, goals = random_free_tiles(grid, 300), random_free_tiles(grid, 40, seed=1)[np.arange(300) * 7 % 40]
+        starts[5], goals[9] = (-1, 3), (200, 0)
+        planner = BlockPlanner(grid, device="cpu")
+        planner.update([50], [50], 0)
+        plain = planner.plan(starts, goals)
+        assert 250 < plain.solved.sum() < 300
+        for how in ({"devices": "cpu"}, {"devices": "cpu,cpu,cpu"}, {"executor": pool}):
+            shared = planner.plan(starts, goals, **how)
+            for field in ("starts", "status", "cost", "length", "first", "words", "bits"):
+                assert np.array_equal(getattr(plain, field), getattr(shared, field)), field
+        assert not len(planner.plan(np.zeros((0, 2)), np.zeros((0, 2)), executor=pool))
+    with pytest.raises(SettingsError, match="'astar'"):
+        BlockPlanner(grid, "astar", device="cpu").plan(starts, goals, executor=pool)
+
+
+def test_fleets_do_not_depend_on_who_planned_which():
+    grids = [caves_and_rooms(20, 20, seed=seed) for seed in range(3)]
+    fleets = [FleetPlanner(grid, motion, device="cpu") for grid, motion in zip(grids, ("four", "turning", "four"))]
+    starts = [random_free_tiles(grid, 6, seed=1) for grid in grids]
+    goals = [random_free_tiles(grid, 6, seed=2) for grid in grids]
+    plain = solve_batch(starts, goals, fleets, 1e6, seed=3)
+    for plan, fleet, start, goal, seed in zip(plain, fleets, starts, goals, range(3, 6)):
+        assert np.array_equal(plan.positions, fleet.solve(start, goal, 1e6, seed).positions)
+    for devices in ("cpu", "cpu,cpu"):
+        for one, other in zip(plain, solve_batch(starts, goals, fleets, 1e6, seed=3, devices=devices)):
+            for field in ("status", "positions", "headings", "costs"):
+                assert np.array_equal(getattr(one, field), getattr(other, field)), field
+    again = solve_batch(iter(starts), (goal for goal in goals), fleets, 1e6, np.int64(3), iter([None] * 3))
+    assert all(np.array_equal(one.positions, other.positions) for one, other in zip(plain, again))
+    with pytest.raises(SettingsError, match="2 starts, 3 goals"):
+        solve_batch(starts[:2], goals, fleets)
+    for wrong in (None, 3):
+        for given in ((wrong, goals, fleets), (starts, wrong, fleets), (starts, goals, fleets, 1.0, 0, 3)):
+            with pytest.raises(SettingsError, match="are no sequences; allowed"):
+                solve_batch(*given)
+        with pytest.raises(SettingsError, match=f"fleets holds {wrong}"):
+            solve_batch(starts, goals, wrong)
+    for seed in (None, "1", True, -1, 2**63 - 2):
+        with pytest.raises(SettingsError, match="seed is"):
+            solve_batch(starts, goals, fleets, seed=seed)
+    with pytest.raises(GridMapError, match=r"worker .*goals has 5 rows"):
+        solve_batch(starts, [goals[0], goals[1][:5], goals[2]], fleets, devices="cpu")
+
+
+@pytest.mark.slow
+def test_mpi_workers():
+    pytest.importorskip("mpi4py.futures", reason="mpi4py, the extra `mpi`, is not installed")
+    beside = shutil.which("mpirun", path=os.path.dirname(sys.executable)) or shutil.which("mpirun")
+    if not beside:
+        pytest.skip("there is no mpirun: install the extra `mpi`")
+    command = [beside, "-n", "4", sys.executable, "-m", "mpi4py.futures", executor_script(), "mpi"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 0 and "the same" in ended.stdout, ended.stdout + ended.stderr
+
+
+@pytest.mark.slow
+def test_dask_workers():
+    pytest.importorskip("distributed", reason="Dask's distributed, the extra `dask`, is not installed")
+    ended = subprocess.run([sys.executable, executor_script(), "dask"], capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 0 and "the same" in ended.stdout, ended.stdout + ended.stderr
+    assert "after a fault: [[(-1, " in ended.stdout, ended.stdout
+    assert "WorkerError" in ended.stdout and "died" in ended.stdout, ended.stdout
+
+
+def executor_script():
+    return str(ROOT / "test" / "solve_over_executors.py")

@@ -1,0 +1,116 @@
+"""Agents that block each other: two never do for good where a search over joint states finds a plan."""
+
+import numpy as np
+import pytest
+from fleet_oracle import MODELS, free_tiles, joint_optimum, random_query
+
+from gpu_planners.fleet import Settings, conflicts
+from gpu_planners.grid import FleetPlanner, GridMap
+
+
+def fleet_on(free, starts, motion, following, **settings):
+    fleet = FleetPlanner(GridMap(free, connectivity=4), motion, "cpu", Settings(following=following, **settings))
+    fleet.start(starts)
+    return fleet
+
+
+def steps_until_all_are_there(fleet, free, goals, most):
+    """-> how many steps it took, or None; no step has a conflict"""
+    walked = [fleet.positions]
+    while not (walked[-1] == goals).all() and len(walked) <= most:
+        fleet.step(goals)
+        walked.append(fleet.positions)
+    assert conflicts(np.array(walked), ~free, following=fleet.settings.following) == []
+    return len(walked) - 1 if (walked[-1] == goals).all() else None
+
+
+def corridor(tiles, bay):
+    return free_tiles("." * tiles + " " + "#" * bay + "." + "#" * (tiles - bay - 1))
+
+
+@pytest.mark.parametrize(("motion", "following"), MODELS)
+@pytest.mark.parametrize(("tiles", "bay"), [(12, 1), (12, 6), (12, 10), (60, 30)])
+def test_two_agents_change_places_where_a_corridor_has_one_bay(motion, following, tiles, bay):
+    free, ends = corridor(tiles, bay), [[0, 0], [0, tiles - 1]]
+    fleet = fleet_on(free, ends, motion, following)
+    assert steps_until_all_are_there(fleet, free, ends[::-1], 6 * tiles + 100) is not None
+
+
+@pytest.mark.parametrize(("motion", "following"), MODELS)
+def test_two_agents_arrive_on_every_small_map_where_they_can(motion, following):
+    """Among them maps where they push each other off their goals by turns."""
+    solvable = 0
+    for seed in [*range(40), 165, 186, 236, 356, 362]:
+        rng = np.random.default_rng(seed)
+        free, starts, goals = random_query(seed, tuple(rng.integers(2, 7, size=2)), rng.uniform(0.2, 0.55), 2)
+        if len(starts) < 2 or joint_optimum(free, starts, goals, motion, following) is None:
+            continue
+        solvable += 1
+        fleet = fleet_on(free, starts, motion, following)
+        assert steps_until_all_are_there(fleet, free, goals, 500) is not None, (seed, free, starts, goals)
+    assert solvable > 15
+
+
+@pytest.mark.parametrize(("motion", "following"), MODELS)
+def test_each_of_two_agents_gets_to_its_goal_where_they_cannot_both_be_there(motion, following):
+    free, goals = free_tiles("........"), [[0, 5], [0, 2]]
+    fleet, reached = fleet_on(free, [[0, 0], [0, 7]], motion, following), set()
+    for _ in range(400):
+        fleet.step(goals)
+        reached |= set(np.flatnonzero((fleet.positions == goals).all(axis=1)).tolist())
+    assert reached == {0, 1}
+
+
+@pytest.mark.parametrize(("motion", "following"), MODELS)
+def test_errands_go_on_in_a_corridor(motion, following):
+    """Two agents that go from end to end for life."""
+    free, ends = corridor(12, 6), np.array([[0, 0], [0, 11]])
+    fleet, goals, done = fleet_on(free, ends, motion, following), ends[::-1].copy(), np.zeros(2, int)
+    walked = [fleet.positions]
+    for _ in range(1500):
+        fleet.step(goals)
+        walked.append(fleet.positions)
+        there = (walked[-1] == goals).all(axis=1)
+        done += there
+        goals[there] = ends[::-1][(goals[there, 1] > 0).astype(int)]
+    assert conflicts(np.array(walked), ~free, following=following) == []
+    assert (done > 5).all()
+
+
+@pytest.mark.parametrize("agents", [3, 20])
+def test_some_of_many_agents_plan_their_ways_out_of_a_corridor(agents):
+    """Two that face each other in a corridor, the others have nothing to do in a hall beside it."""
+    free = np.zeros((8, 14), bool)
+    free[0], free[1, 6], free[3:] = True, True, True
+    free[1:4, 0] = True  # the way into the hall, which is longer than to the bay
+    hall = np.argwhere(free)[-(agents - 2) :].tolist()
+    starts = [[0, 4], [0, 13], *hall]
+    goals = np.array([[0, 13], [0, 4], *hall])
+    fleet = fleet_on(free, starts, "turning", False)
+    assert steps_until_all_are_there(fleet, free, goals, 1000) is not None
+
+
+@pytest.mark.parametrize("motion", ["four", "turning"])
+def test_two_agents_that_are_late_change_places(motion):
+    """What they were to do they have not always done when the next step begins."""
+    free, goals, rng = corridor(12, 6), [[0, 11], [0, 0]], np.random.default_rng(0)
+    fleet = fleet_on(free, goals[::-1], motion, False)
+    walked = [fleet.positions]
+    for _ in range(2000):
+        faces = fleet.headings
+        fleet.step(goals)
+        late = rng.uniform(size=2) < 0.1
+        fleet.observe(np.where(late[:, None], walked[-1], fleet.positions), np.where(late, faces, fleet.headings))
+        walked.append(fleet.positions)
+        if (walked[-1] == goals).all():
+            break
+    assert (walked[-1] == goals).all() and conflicts(np.array(walked), ~free, following=False) == []
+
+
+def test_the_same_fleet_makes_the_same_steps():
+    free, ends = corridor(12, 1), [[0, 0], [0, 11]]
+    both = []
+    for _ in range(2):
+        fleet = fleet_on(free, ends, "turning", False)
+        both.append([(fleet.step(ends[::-1]), fleet.positions)[1].tolist() for _ in range(120)])
+    assert both[0] == both[1]

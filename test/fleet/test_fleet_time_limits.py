@@ -1,0 +1,64 @@
+"""Time limits of whole plans: kept whatever takes long, and what is answered holds.
+
+CPU time of the process is counted, since the wall clock goes on while others work.
+"""
+
+import time
+
+import numpy as np
+import pytest
+
+from gpu_planners.fleet import FleetStatus, Settings, conflicts
+from gpu_planners.grid import FleetPlanner, GridMap
+from gpu_planners.grid.maps.generated import largest_component
+
+SLACK = 0.3  # seconds of CPU, beyond what all cores do within the limit; without limits each of these takes 2 to 30
+CORES = 2
+
+
+def crowd(agents, side):
+    rng = np.random.default_rng(0)
+    free = largest_component(rng.uniform(size=(side, side)) > 0.2)
+    tiles = np.argwhere(free)
+    return free, tiles[rng.permutation(len(tiles))[:agents]], tiles[rng.permutation(len(tiles))[:agents]]
+
+
+QUERIES = {  # motion, agents, side of the map, settings, what is asked
+    "turning": ("turning", 3000, 200, {}, "goals"),
+    "four": ("four", 6000, 300, {}, "goals"),
+    "without following": ("turning", 3000, 200, {"following": False}, "goals"),
+    "tiles for any": ("turning", 3000, 200, {}, "assign"),
+    "sink": ("turning", 3000, 200, {}, "sink"),
+    "large agents": ("turning", 600, 300, {"size": 2, "safety_distance": 1}, "goals"),
+}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("limit", [0.0, 0.05, 0.3])
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_plan_ends_in_time_and_is_true(name, limit):
+    motion, agents, side, settings, asked = QUERIES[name]
+    free, starts, goals = crowd(agents, side)
+    fleet = FleetPlanner(GridMap(free, connectivity=4), motion, "cpu", Settings(**settings))
+    more = {"assign": True} if asked == "assign" else {}
+    goals = goals[0] if asked == "sink" else goals
+    fleet.solve(starts[:2], goals if asked != "goals" else goals[:2], 0.1, **more)  # compiles, and knows the map
+    began = time.process_time()
+    plan = fleet.solve(starts, goals, limit, **more)
+    assert time.process_time() - began < CORES * limit + SLACK
+    near = settings.get("size", 1) - 1 + settings.get("safety_distance", 0)
+    offsets = [(r, c) for r in range(-near, near + 1) for c in range(-near, near + 1)]
+    assert conflicts(plan.positions, ~free, offsets, fleet.settings.following) == []
+    reached = plan.status == FleetStatus.SOLVED
+    if asked != "sink":
+        assert (plan.positions[-1][reached] == plan.goals[reached]).all()
+        assert (plan.positions[-1] != plan.goals).any(axis=1)[plan.status == FleetStatus.NOT_REACHED].all()
+    assert (plan.costs >= plan.lower_bounds)[reached].all() and plan.sum_of_costs >= plan.lower_bound
+
+
+def test_bounds_without_time_are_bounds():
+    """Those of a plan that had no time are no higher than those of one that had."""
+    free, starts, goals = crowd(60, 20)
+    fleet = FleetPlanner(GridMap(free, connectivity=4), "turning", "cpu")
+    hasty, slow = (fleet.solve(starts, goals, limit) for limit in (0.0, 3.0))
+    assert (hasty.lower_bounds <= slow.lower_bounds).all() and hasty.lower_bounds.sum() > 0

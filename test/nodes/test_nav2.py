@@ -1,0 +1,376 @@
+"""What Nav2 meets: exact ends of paths, checks of paths, costmaps, inflation, codes. Pure functions, no node."""
+
+import array
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+pytest.importorskip("gpu_planners_msgs.srv", reason="gpu_planners_msgs is not built: run make setup")
+
+import numpy as np
+import yaml
+from grid_harness import map_message, pose, stamped
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from std_msgs.msg import Header
+
+from gpu_planners.errors import GridMapError
+from gpu_planners.grid import GridMap
+from gpu_planners.nodes.common import map_codes as codes
+from gpu_planners.nodes.common import map_kinds
+from gpu_planners.nodes.common.map_messages import Poses, pose_of
+from gpu_planners.nodes.common.parameters import read, ros_default, rules_of
+from gpu_planners.nodes.common.request_error import NotBegunError, RequestError
+from gpu_planners.nodes.grid import nav2
+from gpu_planners.nodes.grid.conversions import path_message
+from gpu_planners.nodes.grid.inflation import inflated
+from gpu_planners.nodes.grid.near_goals import reached
+from gpu_planners.nodes.grid.parameters import ALGORITHMS, GridParameters
+from gpu_planners.nodes.grid.path_checks import nearest, unreachable_poses
+from gpu_planners.nodes.grid.scene import GridScene
+
+HEADER = Header(frame_id="map")
+seeds = st.integers(0, 2**32 - 1)
+
+
+def random_grid(rng, shape=(12, 15)):
+    """GridMap with a quarter of its tiles blocked, anywhere and turned in any way."""
+    costs = (rng.random(shape) > 0.25).astype(np.uint8)
+    return GridMap(costs, resolution=rng.choice([0.05, 0.3, 1.0]), origin=(*rng.uniform(-5, 5, 2), rng.uniform(-3, 3)))
+
+
+def in_metres(grid, places):
+    """(K, 2) [row, col] with fractions -> x, y in the map's frame, by the definition of an OccupancyGrid's origin."""
+    x, y, yaw = grid.origin
+    turn = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
+    return places[:, ::-1] * grid.resolution @ turn.T + (x, y)
+
+
+def passes_blocked(grid, start, end):
+    """Does a line between places pass through the inside of a blocked tile? None: too close to tell.
+
+    The line is clipped to one blocked tile after the other.
+    """
+    close = False
+    for low in np.argwhere(grid.blocked):
+        enter, leave = 0.0, 1.0
+        for axis in (0, 1):
+            way = end[axis] - start[axis]
+            if way == 0:
+                enter, leave = (enter, leave) if low[axis] <= start[axis] < low[axis] + 1 else (1.0, 0.0)
+                continue
+            times = sorted(((low[axis] - start[axis]) / way, (low[axis] + 1 - start[axis]) / way))
+            enter, leave = max(enter, times[0]), min(leave, times[1])
+        if leave - enter > 1e-9:
+            return True
+        close |= abs(leave - enter) <= 1e-9
+    return None if close else False
+
+
+def random_walk(rng, grid, steps):
+    """(K, 2) tiles of a walk that cuts no corners, with no step back and forth."""
+    free = np.argwhere(~grid.blocked)
+    tiles = [free[rng.integers(len(free))]]
+    padded = np.pad(~grid.blocked, 1)
+    for _ in range(steps):
+        row, col = tiles[-1] + 1
+        moves = [
+            (a, b)
+            for a in (-1, 0, 1)
+            for b in (-1, 0, 1)
+            if (a or b) and padded[row + a, col + b] and padded[row + a, col] and padded[row, col + b]
+        ]
+        if not moves:
+            break
+        tiles.append(tiles[-1] + moves[rng.integers(len(moves))])
+    return np.array(tiles)
+
+
+@settings(deadline=None, max_examples=60)
+@given(seeds, st.integers(0, 12))
+def test_a_path_joins_its_exact_ends_through_free_tiles(seed, steps):
+    rng = np.random.default_rng(seed)
+    grid = random_grid(rng)
+    tiles = random_walk(rng, grid, steps)
+    places = tiles[[0, -1]] + rng.uniform(0.001, 0.999, (2, 2))
+    ends, yaws = in_metres(grid, places), rng.uniform(-3, 3, 2)
+    start, goal = (pose_of(stamped(*point, yaw)) for point, yaw in zip(ends, yaws))
+    poses = path_message(grid, tiles, HEADER, start, goal).poses
+    points = np.array([(p.pose.position.x, p.pose.position.y) for p in poses])
+    assert points[0].tolist() == ends[0].tolist() and points[-1].tolist() == ends[1].tolist()
+    looks = [2 * np.arctan2(p.pose.orientation.z, p.pose.orientation.w) for p in poses]
+    assert np.allclose(np.array(looks)[[0, -1]], yaws)
+    steps = np.diff(points, axis=0)[1:]
+    assert np.allclose(np.exp(1j * np.array(looks[1:-1])), _directions(steps))
+    inside = np.concatenate([places[:1], tiles[1:-1] + 0.5, places[1:]])
+    assert not any(passes_blocked(grid, a, b) for a, b in zip(inside[:-1], inside[1:]))
+    assert unreachable_poses(grid, points).tolist() == []
+
+
+def _directions(steps):
+    steps = steps[:, 0] + 1j * steps[:, 1]
+    return steps / np.abs(steps)
+
+
+def test_without_orientations_the_ends_look_along_the_path():
+    grid = GridMap(np.ones((3, 9)))
+    start, goal = pose_of(stamped(0.5, 1.2)), pose_of(stamped(2.5, 2.2))
+    poses = path_message(grid, np.array([[1, 0], [1, 1], [2, 2]]), HEADER, start, goal).poses
+    yaws = [2 * np.arctan2(p.pose.orientation.z, p.pose.orientation.w) for p in poses]
+    assert np.allclose(yaws, [np.arctan2(0.3, 1), np.arctan2(0.7, 1), np.arctan2(0.7, 1)])
+
+
+@settings(deadline=None, max_examples=60)
+@given(seeds)
+def test_poses_behind_obstacles_are_found(seed):
+    rng = np.random.default_rng(seed)
+    grid = random_grid(rng)
+    places = rng.uniform(-0.5, 1, (12, 2)) * 0.5 * np.array(grid.shape) + np.array(grid.shape) / 3
+    places[rng.integers(12)] = np.nan if seed % 3 == 0 else 1e300
+    unreachable = set(unreachable_poses(grid, in_metres(grid, places)).tolist())
+    for k, place in enumerate(places):
+        inside = (place >= 0).all() and (place < grid.shape).all()
+        if not inside or grid.blocked[tuple(place.astype(int))]:
+            assert k in unreachable
+            continue
+        before = places[k - 1] if k else place
+        if not np.isfinite(before).all() or not ((before >= 0) & (before < grid.shape)).all():
+            assert k in unreachable
+            continue
+        passes = passes_blocked(grid, before, place)
+        assert passes is None or (k in unreachable) == passes
+
+
+def test_a_path_longer_than_what_is_looked_at_together(monkeypatch):
+    monkeypatch.setattr("gpu_planners.nodes.grid.path_checks.MOST_CROSSINGS", 50)
+    costs = np.ones((40, 40), np.uint8)
+    costs[20, 20] = 0
+    points = np.tile([[0.5, 0.5], [39.5, 39.5], [39.5, 0.5]], (20, 1))
+    expected = [k for k in range(60) if k % 3 == 1]  # the diagonal only
+    assert unreachable_poses(GridMap(costs), points).tolist() == expected
+
+
+def test_the_pose_next_to_the_robot():
+    points = np.array([[np.nan, 0], [5.0, 5.0], [1.0, 1.0], [np.inf, 1.0]])
+    assert nearest(points, np.array([1.5, 1.0])) == 2
+
+
+@settings(deadline=None, max_examples=30)
+@given(seeds)
+def test_inflation_is_the_formula_of_nav2s_layer(seed):
+    rng = np.random.default_rng(seed)
+    grid = GridMap((rng.random((9, 14)) > 0.1).astype(np.uint8), resolution=0.05)
+    footprint, radius, scaling = rng.choice([0.0, 0.12]), rng.choice([0.11, 0.3]), rng.choice([0.0, 3.0, 10.0])
+    costs = inflated(grid, footprint, radius, scaling, map_kinds.cost_table(50, 0.8, 0)).costs
+    obstacles = np.argwhere(grid.blocked)
+    for row, col in np.ndindex(grid.shape):
+        cells = min((np.hypot(row - r, col - c) for r, c in obstacles), default=np.inf)
+        distance = cells * 0.05
+        cost = int(252 * np.exp(-scaling * max(distance - footprint, 0))) if cells <= np.ceil(radius / 0.05) else 0
+        expected = 0 if cells == 0 or distance < footprint - 1e-9 else round(50 + 0.8 * cost)
+        assert abs(int(costs[row, col]) - expected) <= (1 if expected else 0)
+
+
+def test_what_the_map_says_counts_where_it_is_more():
+    costs = np.ones((1, 9), np.uint8)
+    costs[0, 0], costs[0, 1:] = 0, (200, 51, 1, 1, 1, 255, 1, 1)
+    table = map_kinds.cost_table(50, 0.8, 0)
+    done = inflated(GridMap(costs, resolution=1.0), 0.0, 2.0, 1.0, table).costs[0]
+    near = [round(50 + 0.8 * int(252 * np.exp(-d))) for d in (1, 2)]
+    assert done.tolist() == [0, max(200, near[0]), max(51, near[1]), 50, 50, 50, 255, 50, 50]
+
+
+def pressed(cost):
+    """The value that nav2_costmap_2d publishes for a cost, by its documentation."""
+    return {0: 0, 253: 99, 254: 100, 255: -1}.get(cost, 1 + (97 * (cost - 1)) // 251)
+
+
+def test_pressed_costs_come_back():
+    values = np.array([pressed(cost) for cost in range(256)], np.int8)
+    back = map_kinds.nav2_costs(values).astype(int)
+    assert back[[0, 253, 254, 255]].tolist() == [0, 253, 254, 255] and back[1] == 1 and back[252] == 252
+    assert np.abs(back - np.arange(256)).max() <= 3 and (np.diff(back) >= 0).all()
+    with pytest.raises(GridMapError, match="the value 101; allowed: -1"):
+        map_kinds.nav2_costs(np.array([[101]], np.int8))
+
+
+def test_costs_are_those_of_navfn():
+    table = map_kinds.cost_table(50, 0.8, 7).astype(int)
+    assert table[[0, 100, 252, 253, 254, 255]].tolist() == [50, 130, 252, 0, 0, 7]
+    assert (map_kinds.cost_table(1, 0.0, 0)[:253] == 1).all()
+    assert map_kinds.cost_table(200, 10.0, 0)[:253].min() == 200 and map_kinds.cost_table(200, 10.0, 0).max() == 255
+
+
+def raw_costmap(cells, resolution=0.05):
+    """What a nav2_msgs/Costmap has, for where nav2_msgs is not installed."""
+    about = SimpleNamespace(size_x=cells.shape[1], size_y=cells.shape[0], resolution=resolution, origin=pose(0, 0, 0))
+    return SimpleNamespace(header=HEADER, metadata=about, data=array.array("B", cells.tobytes()))
+
+
+def raw_update(cells, row, col):
+    return SimpleNamespace(
+        header=HEADER,
+        x=col,
+        y=row,
+        size_x=cells.shape[1],
+        size_y=cells.shape[0],
+        data=array.array("B", cells.tobytes()),
+    )
+
+
+def press(cells):
+    return np.array([[pressed(cost) for cost in row] for row in cells.tolist()], np.int8)
+
+
+def pressed_message(cells):
+    return map_message(press(cells), 0.05)
+
+
+def pressed_update(cells, row, col):
+    data = array.array("b", press(cells).tobytes())
+    return SimpleNamespace(header=HEADER, x=col, y=row, width=cells.shape[1], height=cells.shape[0], data=data)
+
+
+@pytest.mark.parametrize("kind", ["costmap", "costmap_raw"])
+@pytest.mark.parametrize("unknown", ["free", "blocked", "253"])
+def test_a_costmap_with_updates_is_as_if_it_came_whole(kind, unknown):
+    rng = np.random.default_rng(1)
+    whole, update = (pressed_message, pressed_update) if kind == "costmap" else (raw_costmap, raw_update)
+    scene = GridScene(GridParameters(map_kind=kind, unknown=unknown, device="cpu"))
+    cells = rng.integers(0, 256, (20, 30)).astype(np.uint8)
+    scene.take_map(whole(cells))
+    scene.apply()
+    for _ in range(5):
+        row, col = rng.integers(0, 15, 2)
+        part = rng.integers(0, 256, (4, 7)).astype(np.uint8)
+        cells[row : row + 4, col : col + 7] = part
+        scene.take_update(update(part, row, col))
+        scene.apply()
+    other = {"free": 50, "blocked": 0}.get(unknown, 253)
+    expected = np.where(cells < 253, 50 + 0.8 * cells, np.where(cells == 255, other, 0))
+    error = np.abs(scene.grid.costs - expected)
+    assert error.max() <= (2.9 if kind == "costmap" else 0.5)  # a value stands for up to three costs
+    assert scene.grid.resolution == 0.05 and scene.frame == "map"
+    before = scene.grid
+    scene.clear()
+    scene.apply()
+    assert scene.grid is before  # whoever makes the costmap clears it
+
+
+@pytest.mark.parametrize("footprint", [0.0, 0.7])
+def test_inflation_follows_updates(footprint):
+    rng = np.random.default_rng(2)
+    values = GridParameters(device="cpu", footprint_radius=footprint, inflation_radius=2.1, cost_scaling_factor=1.5)
+    scene, data = GridScene(values), (rng.random((40, 50)) < 0.02).astype(np.int8) * 100
+    scene.take_map(map_message(data))
+    scene.apply()
+    first = scene.grid.costs.copy()
+    for _ in range(20):
+        row, col = rng.integers(0, 35, 2)
+        part = (rng.random((3, 5)) < 0.2).astype(np.int8) * 100
+        data[row : row + 3, col : col + 5] = part
+        scene.take_update(
+            SimpleNamespace(header=HEADER, x=col, y=row, width=5, height=3, data=array.array("b", part.tobytes()))
+        )
+        scene.apply()
+        anew = GridScene(values)
+        anew.take_map(map_message(data))
+        anew.apply()
+        assert np.array_equal(scene.grid.costs, anew.grid.costs)
+    assert not np.array_equal(scene.grid.costs, first)
+    scene.clear()
+    scene.apply()
+    assert np.array_equal(scene.grid.costs, first)
+    scene.forget()
+    with pytest.raises(RequestError, match="there is no map"):
+        scene.require_map()
+
+
+def test_goals_in_a_row_are_moved_to_where_one_gets():
+    """The second goal is occupied, and so is the third; each is reached from where the one before was moved to."""
+    costs = np.ones((5, 12), np.uint8)
+    costs[:, 4] = costs[2, 8] = 0
+    grid = GridMap(costs)
+    points = np.array([[0.5, 2.5, 0.0], [1.2, 2.2, 0.0], [4.9, 2.4, 0.0], [8.5, 2.5, 0.0]])
+    ways = Poses(points, np.tile([0.0, 0.0, 0.0, 1.0], (4, 1)), "map")
+    moved, texts = reached(grid, ways, 1.5)
+    assert moved.points[:2].tolist() == points[:2].tolist() and moved.points[2, :2].tolist() == [3.5, 2.5]
+    assert moved.points[3].tolist() == points[3].tolist()  # nothing on this side of the wall is near it
+    assert len(texts) == 1 and "(4.90, 2.40) is occupied: the path ends at (3.50, 2.50)" in texts[0]
+    assert reached(grid, ways, 0.0)[0].points.tolist() == points.tolist()
+    for wrong in (-1.0, float("nan")):
+        with pytest.raises(RequestError, match="tolerance is"):
+            reached(grid, ways, wrong)
+
+
+def test_every_code_is_one_that_behaviour_trees_know():
+    known = {0, *range(200, 209)}
+    for name, code in vars(codes).items():
+        if isinstance(code, int) and name.isupper() and name not in ("NONE", "START_TAKEN", "GOAL_TAKEN"):
+            assert nav2.nav2_code(RequestError(code, "")) in known, name
+            assert nav2.nav2_code(RequestError(code, ""), through_poses=True) in range(300, 309), name
+    assert nav2.nav2_code(RequestError(nav2.NO_VIAPOINTS_GIVEN, ""), True) == 309
+    assert nav2.nav2_code(NotBegunError("")) == codes.TIMEOUT and nav2.nav2_code(ValueError("")) == codes.UNKNOWN
+    kinds = pytest.importorskip(
+        "nav2_msgs.action", reason="nav2_msgs is not among the ROS wheels; it comes with a ROS installation"
+    )
+    for kind, offset in ((kinds.ComputePathToPose, 0), (kinds.ComputePathThroughPoses, nav2.THROUGH_POSES)):
+        for name in (
+            "UNKNOWN",
+            "INVALID_PLANNER",
+            "TF_ERROR",
+            "START_OUTSIDE_MAP",
+            "GOAL_OUTSIDE_MAP",
+            "START_OCCUPIED",
+        ):
+            assert getattr(codes, name) + offset == getattr(kind.Result, name)
+        for name in ("GOAL_OCCUPIED", "TIMEOUT", "NO_VALID_PATH"):
+            assert getattr(codes, name) + offset == getattr(kind.Result, name)
+    assert kinds.ComputePathThroughPoses.Result.NO_VIAPOINTS_GIVEN == nav2.NO_VIAPOINTS_GIVEN
+
+
+def test_planner_ids():
+    names, algorithms = ("GridBased", "Other"), tuple(ALGORITHMS)
+    for name in ("", "GridBased", "Other"):
+        assert nav2.algorithm_of(name, names, algorithms, "astar") == "astar"
+    assert nav2.algorithm_of("pba_star", names, algorithms, "exact") == "pba_star"
+    with pytest.raises(RequestError, match="unknown planner_id 'Smac'; known are GridBased, Other, exact") as error:
+        nav2.algorithm_of("Smac", names, algorithms, "exact")
+    assert error.value.code == codes.INVALID_PLANNER
+
+
+@pytest.mark.parametrize("with_text", [True, False])
+@pytest.mark.parametrize("as_message", [True, False])
+def test_actions_of_any_release_of_nav2(with_text, as_message):
+    """Some releases have an error_msg, some have a list of goals and some a message that holds it."""
+
+    def result(**fields):
+        return SimpleNamespace(**{"error_code": 0} | ({"error_msg": ""} if with_text else {}) | fields)
+
+    asked = []
+    kind = SimpleNamespace(Result=result)
+    logger = SimpleNamespace(warning=asked.append)
+    node = SimpleNamespace(get_logger=lambda: logger)
+    answer, refused, _ = nav2.answers(node, "compute_path_through_poses", kind, lambda *given: asked.append(given))
+    goals = [stamped(1, 2), stamped(3, 4)]
+    request = SimpleNamespace(start=stamped(0, 0), use_start=False, planner_id="x")
+    request.goals = SimpleNamespace(goals=goals) if as_message else goals
+    assert answer(SimpleNamespace(request=request))[1] and asked == [(None, goals, "x")]
+    request.goals = SimpleNamespace(goals=[]) if as_message else []
+    with pytest.raises(RequestError, match="no goals") as error:
+        answer(SimpleNamespace(request=request))
+    response = refused(error.value)
+    assert response.error_code == 309 and getattr(response, "error_msg", "no goals").count("no goals") == 1
+    assert "compute_path_through_poses: the request has no goals" in asked[-1]
+
+
+def test_the_parameters_for_nav2_are_parameters_of_the_node():
+    sections = yaml.safe_load((Path(__file__).resolve().parents[2] / "config/nav2.yaml").read_text())
+    given = sections["planner_server"]["ros__parameters"]
+    known = rules_of(GridParameters)
+    values = read(GridParameters, {name: ros_default(rule) for name, rule in known.items()} | given)
+    assert given.keys() <= known.keys() and values.lifecycle and values.inflation_radius > values.footprint_radius > 0
+    manager = sections["lifecycle_manager_navigation"]["ros__parameters"]
+    assert manager["bond_timeout"] == 0.0 and "planner_server" in manager["node_names"]

@@ -1,0 +1,74 @@
+"""A child that is forked after its parent has planned gets an error that says what to do; otherwise OpenMP would end
+it."""
+
+import subprocess
+import sys
+
+PARENT = """
+import os
+import numpy as np
+from gpu_planners.arm import prm, rrt, rrt_connect, rrt_star
+from gpu_planners.papers.bkf11.planar import PlanarArm, PlanarChecker
+from gpu_planners.errors import GpuPlannersError
+from gpu_planners.grid import BlockPlanner, GridMap, PathSet
+
+planner = BlockPlanner(GridMap(np.ones((8, 8), np.uint8)), device="cpu")
+checker = PlanarChecker(PlanarArm([1.0, 1.0]), device="cpu")
+paths = PathSet.of_moves([[3, 3]], [0], [2.0], [0, 1], [0, 2], 4)
+entries = {
+    "plan": lambda: planner.plan([[0, 0]], [1, 1]),
+    "update": lambda: planner.update([0], [0], 0),
+    "prepare": lambda: planner.prepare([1, 1]),
+    "field": lambda: planner.field((1, 1)),
+    "paths": lambda: paths.path(0),
+    "a new one": lambda: BlockPlanner(GridMap(np.ones((8, 8), np.uint8)), device="cpu"),
+    "warm_up": checker.warm_up,
+    "configurations_valid": lambda: checker.configurations_valid(np.zeros((100, 2))),
+    **{
+        planner.__name__: lambda solve=planner.solve: solve([0, 0], [1, 1], checker)
+        for planner in (prm, rrt, rrt_connect, rrt_star)
+    },
+    "solve_batch": lambda: rrt_connect.solve_batch([[0, 0]], [[1, 1]], checker),
+    "motions_valid": lambda: checker.motions_valid(np.zeros((100, 2)), np.ones((100, 2))),
+}
+
+def in_child(entry):
+    if not os.fork():
+        try:
+            entry()
+            answer = "worked"
+        except GpuPlannersError as error:
+            answer = str(error)
+        print(answer, flush=True)
+        os._exit(0)
+    assert os.wait()[1] == 0
+"""
+
+
+def said_by(script):
+    run = subprocess.run([sys.executable, "-c", PARENT + script], capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    return run.stdout.splitlines()
+
+
+def test_a_child_forked_after_use_is_told_what_to_do():
+    lines = said_by(
+        "paths.path(0)  # starts the threads\nfor entry in entries.values(): in_child(entry)\nprint(len(entries))"
+    )
+    assert len(lines) == int(lines[-1]) + 1
+    for line in lines[:-1]:
+        assert "threads" in line and "'spawn'" in line and "'forkserver'" in line, line
+
+
+def test_a_child_forked_before_use_plans():
+    assert said_by("in_child(entries['a new one']); in_child(entries['paths'])") == ["worked"] * 2
+
+
+def test_a_pool_that_forks_after_use_is_told_what_to_do():
+    lines = said_by(
+        "import multiprocessing\nfrom concurrent.futures import ProcessPoolExecutor\npaths.path(0)\n"
+        "with ProcessPoolExecutor(1, multiprocessing.get_context('fork')) as pool:\n"
+        "    try: rrt_connect.solve_batch([[0, 0]], [[1, 1]], checker, executor=pool)\n"
+        "    except GpuPlannersError as error: print(error)"
+    )
+    assert len(lines) == 1 and "worker" in lines[0] and "'spawn'" in lines[0]
