@@ -17,6 +17,7 @@ BROUGHT_ALONG = {"rcl_interfaces", "builtin_interfaces", "gpu_planners_msgs"}
 # llvmlite is a part of numba: each of its versions needs one of llvmlite.
 DISTRIBUTION_OF_IMPORT = {
     "PIL": "pillow",
+    "lazy_loader": "lazy-loader",
     "llvmlite": "numba",
     "yaml": "pyyaml",
     "pinocchio": "pin",
