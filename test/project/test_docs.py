@@ -62,3 +62,20 @@ def test_names_in_the_text_of_the_readme_are_used_somewhere():
     text = re.sub(r"```.*?```", "", FILES[0].read_text(encoding="utf-8"), flags=re.DOTALL)
     spans = " ".join(re.findall(r"`([^`\n]+)`", text))
     assert set(re.findall(r"[A-Za-z]\w*_\w+", spans)) - words == set()
+
+
+def test_the_commands_of_figures_exist():
+    """What stands after `--only`, and in decisions.md's records, is a benchmark or an attack of soundness."""
+    from benchmarks.__main__ import REGISTRY
+
+    texts = [file.read_text(encoding="utf-8") for file in FILES]
+    named = {
+        name
+        for text in texts
+        for names in re.findall(r"(?<!demo ARGS=\")--only ([a-z0-9_ ]+)", text)
+        for name in names.split()
+    }
+    records = next(text for text in texts if text.startswith("# Decisions")).split("## Tried")[0]
+    named |= {name for names in re.findall(r"\((`\w+`(?:, `\w+`)*)\)", records) for name in re.findall(r"\w+", names)}
+    attacks = {file.stem for file in (ROOT / "soundness").glob("*.py")}
+    assert len(named) > 20 and not named - REGISTRY.keys() - attacks
