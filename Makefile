@@ -1,4 +1,4 @@
-# make demo | test | bench | soundness set everything up by themselves; `make setup` does only that.
+# make demo | test | test-all | bench | soundness set everything up by themselves; `make setup` does only that.
 #   PYTHON=python3.12   the Python to build .venv with (3.10 to 3.13)
 #   ROS_PACKAGES=folder ROS packages that no package index has, to be built into .venv: launch, moveit_msgs
 #   ARGS="..."          passed on, for instance: make test ARGS="-k collision -x"
@@ -18,11 +18,12 @@ driver_folders := $(foreach folder,$(subst :, ,$(LD_LIBRARY_PATH)),\
   $(if $(findstring nvidia,$(folder))$(findstring cuda,$(folder)),$(folder)))
 export LD_LIBRARY_PATH := $(subst $(empty) $(empty),:,$(strip $(driver_folders)))
 
-.PHONY: help setup demo test lint bench soundness clean
+.PHONY: help setup demo test test-all lint bench soundness clean
 
 help:
 	@echo "make demo    plan through the real nodes: motions of a robot, paths of 10,000 agents, a fleet; draw them"
 	@echo "make test    run the tests              (make test ARGS=\"-k collision\")"
+	@echo "make test-all   these and the slow ones: colcon, wheels, Dask, browsers, the demo"
 	@echo "make lint    check style and types: ruff, mypy"
 	@echo "make bench   measure, with peers, into out/bench"
 	@echo "make soundness   look for wrong answers (make soundness ARGS=\"--seconds 3600 --seed 1\")"
@@ -36,6 +37,9 @@ demo: setup
 	@$(IN_VENV) -m gpu_planners.cli demo $(ARGS)
 
 test: lint
+	@$(IN_VENV) -m pytest -n auto --dist worksteal -m "not slow" $(ARGS)
+
+test-all: lint
 	@$(IN_VENV) -m pytest -n auto --dist worksteal $(ARGS)
 
 lint: setup

@@ -40,7 +40,7 @@ def set_up(tmp_path, monkeypatch):
     return module
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "bench"])
+@pytest.mark.parametrize("target", ["demo", "test", "test-all", "bench"])
 def test_make_targets_set_up_first(target):
     if not shutil.which("make"):
         pytest.skip("make is not installed")
@@ -51,10 +51,10 @@ def test_make_targets_set_up_first(target):
     assert lines[1].startswith(".venv/bin/python -m ")
 
 
-def test_continuous_integration_runs_make_test():
+def test_continuous_integration_runs_all_tests():
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
-    assert script.read_text().splitlines()[-1] == "exec make test"
+    assert script.read_text().splitlines()[-1] == "exec make test-all"
 
 
 def test_a_step_is_done_once_for_one_key(set_up):
@@ -163,15 +163,17 @@ def wheel(checkout_copy, tmp_path_factory):
     return file
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_package_and_its_shared_files(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
-    modules = {str(p.relative_to(ROOT)) for p in PACKAGE.rglob("*.py")}
+    modules = {str(p.relative_to(ROOT)) for kind in ("*.py", "*.pyi") for p in PACKAGE.rglob(kind)}
     assert modules - names == set()
     share = "/data/share/gpu_planners/"
     assert {name.split(share)[1] for name in names if share in name} == shared_files(ROOT)
     assert not [name for name in names if name.startswith(("test/", "benchmarks/", "gpu_planners_msgs/"))]
 
 
+@pytest.mark.slow
 def test_the_installed_wheel_works_outside_the_checkout(wheel, tmp_path):
     # Without --ignore-installed, pip would take gpu_planners out of the environment that runs the tests.
     apart = ("--ignore-installed", "--no-deps", "--no-index", "--prefix", tmp_path)
@@ -195,6 +197,7 @@ def colcon():
     return colcon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "environment"),
     [
@@ -212,6 +215,7 @@ def test_colcon_finds_both_packages(colcon, checkout_copy, arguments, environmen
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [(), ("--symlink-install",)], ids=["plain", "symlink-install"])
 def test_colcon_installs_executables_and_shared_files(colcon, checkout_copy, tmp_path, arguments):
     places = ("--build-base", tmp_path / "build", "--install-base", tmp_path / "install")
@@ -222,6 +226,7 @@ def test_colcon_installs_executables_and_shared_files(colcon, checkout_copy, tmp
     ros_finds_everything(prefix)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not IN_VENV, reason="runs in .venv, where `make setup` has just been")
 def test_ros_finds_what_the_set_up_made():
     ros_finds_everything(Path(sys.prefix))

@@ -6,6 +6,7 @@ import time
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow  # a browser draws the pages
 pytest.importorskip("viser", reason="the browser view needs viser (extra `view`)")
 
 from checkout import ROOT
@@ -182,7 +183,6 @@ def map_file(tmp_path_factory):
     return file
 
 
-@pytest.mark.slow
 def test_agents_go_to_a_goal_that_is_dragged(map_file, tmp_path):
     require_chromium()
     page = open_grid_page(options("--map", str(map_file), "--agents", "50"))

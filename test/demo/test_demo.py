@@ -114,6 +114,7 @@ def test_the_demo_runs_checks_and_draws(tmp_path):
     assert picture.stat().st_size > 20_000
 
 
+@pytest.mark.slow
 def test_the_repeating_demo_shows_each_motion_and_ends_cleanly_on_ctrl_c(robot):
     """A node of the test answers with one motion of a second or so, and notes when it was asked."""
     context = new_context()
@@ -143,9 +144,8 @@ def test_the_repeating_demo_shows_each_motion_and_ends_cleanly_on_ctrl_c(robot):
     assert motion_s > 0.5 and all(np.diff(asked[1:]) > motion_s)  # the first request only waits for the node
 
 
-@pytest.mark.parametrize(
-    "kind", ["generated", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("map_server", "MovingAI"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["generated", "map_server", "MovingAI"])
 def test_the_grid_demo_runs_checks_and_draws(tmp_path, kind):
     grid, options = cave_map(96, 128, seed=3), []
     if kind == "map_server":
@@ -192,6 +192,7 @@ def test_the_grid_demo_runs_checks_and_draws(tmp_path, kind):
     assert Image.open(picture).size[0] >= 1000
 
 
+@pytest.mark.slow
 def test_the_fleet_demo_runs_checks_and_draws(tmp_path):
     page, picture = tmp_path / "out" / "fleet.html", tmp_path / "fleet.png"
     command = [sys.executable, "-m", "gpu_planners.demo.main", "--only", "fleet", "--device", "cpu"]
