@@ -6,7 +6,6 @@ import time
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.slow  # a browser draws the pages
 pytest.importorskip("viser", reason="the browser view needs viser (extra `view`)")
 
 from checkout import ROOT
@@ -22,6 +21,7 @@ from gpu_planners.cli.view.arm_page import open_arm_page
 from gpu_planners.cli.view.grid_page import FleetPage, open_grid_page
 from gpu_planners.grid.maps.movingai import load_movingai_map
 
+pytestmark = pytest.mark.slow  # a browser draws the pages
 GANTRY = str(ROOT / "urdf" / "gantry.urdf")
 BOX = """obstacles:
   - {name: wall, type: box, size: [0.2, 0.6, 1.1], position: [1.0, 0.0, 0.75]}
