@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from ..arm.planners.result import PlanningResult
 from ..arm.planners.rrt_connect.planner import batch_of, solve_part
-from ..arm.planners.rrt_connect.request import Whole
+from ..arm.planners.rrt_connect.request import BatchShape
 from ..arm.robot.model import RobotModel
 from ..arm.trajectory import time_parameterize
 from .problems import Problem, ProblemMaker, first_seed
@@ -71,7 +71,7 @@ def planned(problems: list[Problem], recipe: Recipe, device: str) -> list[Planni
         seed=first_seed(recipe.seed) + problems[0].number,
     )
     # on CUDA a search depends on how large its batch is: each is as of a whole chunk, however few a file leaves of it
-    whole = Whole(CHUNK["cuda"], recipe.draw.solutions)
+    whole = BatchShape(CHUNK["cuda"], recipe.draw.solutions)
     return solve_part(batch._replace(whole=whole), device)
 
 

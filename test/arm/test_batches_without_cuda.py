@@ -12,7 +12,7 @@ from gpu_planners.arm import rrt_connect
 from gpu_planners.arm.planners.node_store import TILE, Desk
 from gpu_planners.arm.planners.query import open_queries
 from gpu_planners.arm.planners.rrt_connect import answer
-from gpu_planners.arm.planners.rrt_connect.request import Whole
+from gpu_planners.arm.planners.rrt_connect.request import BatchShape
 from gpu_planners.arm.planners.rrt_connect.scene_store import SceneStore
 from gpu_planners.arm.spaces.interface import Space
 from gpu_planners.device import lean_njit
@@ -91,7 +91,7 @@ def solved(problems, checkers, settings):
     engine._dof, engine._many, engine._shortening = checkers[0].robot.dof, Launch(checkers[0]), Launch(checkers[0])
     engine._scenes = SceneStore(lambda count, dtype: np.zeros(count, dtype).view(OnHost))
     queries = open_queries([one.start for one in problems], [one.goals for one in problems], checkers, settings)
-    whole = Whole(len(queries), max(len(one.goals) for one in problems))
+    whole = BatchShape(len(queries), max(len(one.goals) for one in problems))
     results = engine.solve_many(queries, checkers, settings, list(range(len(queries))), whole)
     return results, engine._many.launches
 

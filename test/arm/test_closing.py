@@ -25,8 +25,8 @@ def free_around(qa, qb, at, space):
 
 
 @njit
-def looks_at(qa, qb, expected, space):
-    return prove(qa, qb, expected, space, 0)
+def looks_at(qa, qb, hint, space):
+    return prove(qa, qb, hint, space, 0)
 
 
 def obstacles_around(rng, robot):

@@ -23,7 +23,7 @@ from walled_point import walled
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, MotionCheck, load_urdf, rrt_connect
 from gpu_planners.arm.planners.rrt_connect import batch
-from gpu_planners.arm.planners.rrt_connect.request import Whole
+from gpu_planners.arm.planners.rrt_connect.request import BatchShape
 from gpu_planners.distributed import executors, leases, progress, worker
 from gpu_planners.distributed.executors import KEPT, Split, spread, stream
 from gpu_planners.errors import DeviceError, GridMapError, SettingsError, WorkerError
@@ -402,7 +402,7 @@ class AtOnce(Executor):
 def test_workers_on_cuda_get_equal_parts_up_to_a_size(count, sizes, monkeypatch):
     monkeypatch.setattr(batch, "LEAST_ALIKE", 160)
     checker, executor = SimpleNamespace(robot="robot", device="cuda:0"), AtOnce(3)
-    asked = batch.Batch([0] * count, [0] * count, [checker] * count, SETTINGS, range(count), Whole(count, 1))
+    asked = batch.Batch([0] * count, [0] * count, [checker] * count, SETTINGS, range(count), BatchShape(count, 1))
     assert batch.spread_batch(asked, seeds_of, executor, "cuda:all", None) == list(range(count))
     assert [len(piece) for piece in executor.pieces][: len(sizes)] == sizes
     assert executor.pieces[0] == list(range(0, 3 * sizes[0], 3))

@@ -57,16 +57,16 @@ MOST_SCOUTED = 8  # parts of a motion between scouts
 
 
 @lean_njit
-def motion_valid(qa, qb, expected, space, lane):
+def motion_valid(qa, qb, hint, space, lane):
     """Is the straight motion qa -> qb, (dof,) float32, free in the Space? See `prove`."""
-    return prove(qa, qb, expected, space, lane)[0]
+    return prove(qa, qb, hint, space, lane)[0]
 
 
 @lean_njit
-def prove(qa, qb, expected, space, lane):
+def prove(qa, qb, hint, space, lane):
     """Is the straight motion qa -> qb free, and how many configurations does a lane look at to know?
 
-    expected: what interface.motion_free says; it decides where one lane looks first, and nothing else
+    hint: as in interface.motion_free
     Not free outside of `in_ranges`.
 
     Continuous: True only with a proof that it is free all along. It is cut into as many parts as there are lanes, each
@@ -79,12 +79,12 @@ def prove(qa, qb, expected, space, lane):
     if not (in_ranges(qa, scene) and in_ranges(qb, scene)):
         return False, looks
     sampled = space.mode != CONTINUOUS
-    keeps = expected == REFUSED and lane_count() == 1 and not sampled
+    keeps = hint == REFUSED and lane_count() == 1 and not sampled
     if keeps and meets_again(qa, qb, scene, scratch):
         return False, 1
     greatest = set_speeds(qa, qb, scene, scratch.speeds, lane)
     shortest = space.step / max(greatest, np.float32(1e-12))
-    sampling = first_samples(qa, qb, space, greatest) if sampled else scouts(greatest, expected)
+    sampling = first_samples(qa, qb, space, greatest) if sampled else scouts(greatest, hint)
     plain = sampling.first <= sampling.parts  # is the next look a check of a configuration?
     part = first_part(lane)
     head, count = 0, 0
@@ -175,14 +175,14 @@ def first_samples(qa, qb, space, greatest):
 
 
 @lean_njit
-def scouts(greatest, expected):
+def scouts(greatest, hint):
     """-> Sampling of the places that one lane checks before it proves the motion: none where several prove it."""
     if lane_count() > 1:
         return Sampling(1, 1, 2, 1)
     parts = 1
     while parts < MOST_SCOUTED and np.float32(2 * parts) * SCOUTED <= greatest:
         parts *= 2
-    if expected == NOTHING:
+    if hint == NOTHING:
         return Sampling(parts, parts, parts, parts)
     return Sampling(parts, parts >> 1, parts >> 1, parts) if parts > 1 else Sampling(1, 1, 2, 1)
 

@@ -16,7 +16,7 @@ from ...device import lean_njit
 
 ARM, PLANAR, IMAGE = range(3)  # kinds of space
 NOT_FREE, FREE, NOT_FINITE = range(3)  # verdicts, uint8
-NOTHING, END_FREE, REFUSED = range(3)  # what the caller of `motion_free` expects
+NOTHING, END_FREE, REFUSED = range(3)  # hints for `motion_free`
 LARGEST = np.float32(3e38)  # a float32 beyond is infinite
 
 
@@ -121,11 +121,11 @@ def space_of(checker: Any) -> Space:
     return Space(np.int32(mode), np.float32(step), scene.floats, scene.ints, checker.new_scratch())
 
 
-def motion_free(qa, qb, expected, space, lane):
+def motion_free(qa, qb, hint, space, lane):
     """Is the straight motion qa -> qb, (dof,) float32 each, free in the Space?
 
-    expected: NOTHING; END_FREE: qb is free; REFUSED: both ends are free, the motion is not, as a rule, and it collides
-        near where others did. The answer does not rest on it, but where a space looks first
+    hint: only orders the search. NOTHING; END_FREE: qb is free; REFUSED: ends free, motion probably blocked near recent
+        collisions
     All lanes of the worker call it and get the answer.
     """
     raise NotImplementedError("compiled code only")
@@ -144,10 +144,10 @@ def register(scratch_class: type, target: str, implementation: Callable, overloa
         raise ValueError(f"another space has a scratch named {scratch_class.__name__}")
 
     @overload(motion_free, target=target)
-    def choose(qa, qb, expected, space, lane):
+    def choose(qa, qb, hint, space, lane):
         scratch = space.types[Space._fields.index("scratch")]
         if getattr(scratch, "instance_class", None) is scratch_class:
-            return lambda qa, qb, expected, space, lane: implementation(qa, qb, expected, space, lane)
+            return lambda qa, qb, hint, space, lane: implementation(qa, qb, hint, space, lane)
 
 
 @lean_njit

@@ -247,8 +247,8 @@ def free_between(qa, qb, t, space):
 
 
 @lean_njit
-def motion_free(qa, qb, expected, space, lane):
-    """As interface.motion_free, whatever is expected. Points are taken from the end on, widely spread ones first."""
+def motion_free(qa, qb, hint, space, lane):
+    """`interface.motion_free`, whatever the hint. Points are taken from the end on, widely spread ones first."""
     for k in range(len(qa)):
         if not max(abs(qa[k]), abs(qb[k])) <= LARGEST:
             return False

@@ -185,8 +185,8 @@ def inside(pixel, size):
 
 
 @lean_njit
-def motion_free(qa, qb, expected, space, lane):
-    """As interface.motion_free; expected, mode and step are not used."""
+def motion_free(qa, qb, hint, space, lane):
+    """`interface.motion_free` without regard to hint, mode and step."""
     where, (rows, columns) = map_of(space), image_size(space)
     xa, ya = (qa[0] - where.x_origin) * where.x_scale, (qa[1] - where.y_origin) * where.y_scale
     xb, yb = (qb[0] - where.x_origin) * where.x_scale, (qb[1] - where.y_origin) * where.y_scale

@@ -109,11 +109,13 @@ def solve_many(rows, ints, paths, queue, tree_floats, tree_ints, floats, desk, w
         status, s, cuts, length = find(row, order, buffers, desk, deadline, worker)
         if worker.number == 0:
             drawn = min(int(s.board.drawn[0]), order.until)
-            give(own, paths, queue, status, int(s.board.goal[0]), drawn, cuts.paths, length * order.dof, worker.lane)
+            write_path(
+                own, paths, queue, status, int(s.board.goal[0]), drawn, cuts.paths, length * order.dof, worker.lane
+            )
 
 
 @lean_njit
-def give(ints, paths, queue, status, goal, drawn, path, size, lane):
+def write_path(ints, paths, queue, status, goal, drawn, path, size, lane):
     """Write an answer, and its path of so many numbers to where there is room."""
     at, dof = 0, ints[0]
     if lane == 0:
@@ -150,7 +152,7 @@ def shorten_many(rows, ints, paths, queue, floats, desk, worker):
         if worker.number == 0:
             path = cuts.paths[first : first + length * order.dof]
             if len(path) > size:  # it has more corners than before
-                give(own, paths, queue, SOLVED, goal, drawn, path, len(path), worker.lane)
+                write_path(own, paths, queue, SOLVED, goal, drawn, path, len(path), worker.lane)
             else:
                 for k in range(worker.lane, len(path), lane_count()):
                     paths[at + k] = path[k]

@@ -12,7 +12,7 @@ from ....device import model_of, resolve_devices
 from ....distributed.executors import Split, devices_of, least_on, spread, workers_of
 from ....distributed.progress import Progress
 from ..result import PlanningResult
-from .request import Whole
+from .request import BatchShape
 from .settings import Settings
 
 MOST_SHARED = 1024  # checkers that each worker gets all of; of more, it gets those of its problems, and all robots
@@ -32,7 +32,7 @@ class Batch(NamedTuple):
     checkers: list
     settings: Settings
     seeds: Sequence[int]
-    whole: Whole
+    whole: BatchShape
 
 
 def spread_batch(

@@ -32,7 +32,7 @@ from .request import (
     SEARCHING,
     SOLVED,
     STOPPED,
-    Whole,
+    BatchShape,
     order_of,
     read_answer,
     request_size,
@@ -90,7 +90,7 @@ class CpuEngine:
                     future.cancel()
 
     def solve_many(
-        self, queries: Sequence[Query], checkers: Sequence, settings: Settings, seeds: Sequence[int], whole: Whole
+        self, queries: Sequence[Query], checkers: Sequence, settings: Settings, seeds: Sequence[int], whole: BatchShape
     ) -> list[PlanningResult]:
         """The results of many queries, a thread each. whole: the batch that they are of
 

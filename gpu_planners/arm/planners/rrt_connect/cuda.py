@@ -16,7 +16,7 @@ from ..query import Query
 from ..result import PlanningResult
 from . import answer
 from .passes_cuda import SPLIT, Passes
-from .request import INTS, NODES, Problems, Whole, order_of, read_answer, request_size, room_for, write_request
+from .request import INTS, NODES, BatchShape, Problems, order_of, read_answer, request_size, room_for, write_request
 from .scene_store import GREATEST, SceneStore, sizes_of
 from .state import CORNERS, state_sizes
 
@@ -100,7 +100,7 @@ class CudaEngine:
             yield self.solve(query, checker, settings, seed)
 
     def solve_many(
-        self, queries: Sequence[Query], checkers: Sequence, settings, seeds: Sequence[int], whole: Whole
+        self, queries: Sequence[Query], checkers: Sequence, settings, seeds: Sequence[int], whole: BatchShape
     ) -> list[PlanningResult | None]:
         """Many queries at once, in passes; None for those that need more room than there is in a batch.
 

@@ -15,9 +15,9 @@ from .request import (
     INTS,
     SEARCHING,
     SOLVED,
+    BatchShape,
     Order,
     Problems,
-    Whole,
     read_answers,
     request_size,
     room_for,
@@ -71,7 +71,7 @@ class Passes:
         problems: Problems,
         settings,
         scene: Sequence,
-        whole: Whole,
+        whole: BatchShape,
         room: int = 0,
     ) -> None:
         n, self._dof = len(problems.queries), len(problems.queries[0].start)

@@ -30,7 +30,7 @@ from ..result import PlanningResult, Status
 from ..warm import warm_once
 from .batch import Batch, spread_batch
 from .cpu import CpuEngine
-from .request import Whole
+from .request import BatchShape
 from .settings import Settings
 
 RESTART, MOST_RESTARTS = 1 << 40, 100_000  # between the seeds of restarts; of a query
@@ -94,7 +94,7 @@ def _engine(checker, many=False):
         warm_once(
             "rrt_connect.solve_batch",
             checker,
-            lambda: engine.solve_many([dry_query(checker)], [checker], Settings(max_samples=1), [0], Whole(1, 1)),
+            lambda: engine.solve_many([dry_query(checker)], [checker], Settings(max_samples=1), [0], BatchShape(1, 1)),
         )
     else:
         warm_once(
@@ -189,7 +189,7 @@ def batch_of(starts: Iterable, goals: Iterable, checkers, settings: Settings, se
             "solve_batch got checkers of different devices or robots; allowed: one device, robots of one size"
         )
     settings = replace(settings, restarts=0, optimise_s=0.0, searches=1)
-    whole = Whole(len(starts), max(map(_goal_count, goals), default=1))
+    whole = BatchShape(len(starts), max(map(_goal_count, goals), default=1))
     return Batch(starts, goals, checkers, settings, range(int(seed), int(seed) + len(starts)), whole)
 
 

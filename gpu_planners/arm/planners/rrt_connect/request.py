@@ -78,9 +78,9 @@ class Problems(NamedTuple):
         return Problems(lists[0], lists[1], lists[2], self.places[numbers])
 
 
-class Whole(NamedTuple):
-    """What decides how each problem of a batch is searched, wherever it is: how many problems the batch has, and the
-    most goals of one of them.
+class BatchShape(NamedTuple):
+    """Sizes of the full batch: its problems, and the most goals of one of them. They fix the passes, so a shard
+    searches identically.
 
     stop: ends the searches on the CPU soon after it is set
     """

@@ -81,7 +81,7 @@ def search(s, roots):
             if stops(s, flag):
                 break
             if motion_of(s, now, step, item, roots):
-                is_free = motion_free(desk.a, desk.b, expected(s, now, step, item), desk.space, worker.lane)
+                is_free = motion_free(desk.a, desk.b, hint_of(s, now, step, item), desk.space, worker.lane)
                 conclude(s, now, step, item, is_free)
             sync_lanes()
         meet(worker)
@@ -272,8 +272,8 @@ def motion_of(s, now, step, item, roots):
 
 
 @lean_njit
-def expected(s, now, step, item):
-    """What `motion_free` may expect of the motion of `motion_of`: does it end at the sample that another tree meets?"""
+def hint_of(s, now, step, item):
+    """The hint of `motion_free` for the motion of `motion_of`: the last part of a connection ends at a free sample."""
     last = step == CONNECT and item // now.batch + 1 == s.slots.steps[item % now.batch]
     return END_FREE if last else NOTHING
 
