@@ -9,7 +9,7 @@ from gpu_planners.arm.swept import swept_boxes
 from gpu_planners.share import share_folder
 
 URDF = share_folder() / "urdf"
-ROBOTS = {name: load_urdf(URDF / f"{name}.urdf") for name in ("desk_arm", "gantry", "planar_arm")}
+ROBOTS = ("desk_arm", "gantry", "planar_arm")
 
 
 def surface(shape, rng):
@@ -28,7 +28,7 @@ def surface(shape, rng):
 @pytest.mark.parametrize("name", ROBOTS)
 @pytest.mark.parametrize("slack", [0.05, 0.002])
 def test_every_point_of_the_robot_stays_in_the_boxes(name, slack):
-    robot, rng = ROBOTS[name], np.random.default_rng(3)
+    robot, rng = load_urdf(URDF / f"{name}.urdf"), np.random.default_rng(3)
     low, high = np.maximum(robot.lower, -3), np.minimum(robot.upper, 3)
     path = rng.uniform(low, high, (3, robot.dof))
     sizes, poses = swept_boxes(robot, path, slack)
@@ -47,7 +47,7 @@ def test_every_point_of_the_robot_stays_in_the_boxes(name, slack):
 
 
 def test_a_robot_at_rest_is_held_by_the_boxes_of_its_shapes():
-    robot = ROBOTS["desk_arm"]
+    robot = load_urdf(URDF / "desk_arm.urdf")
     sizes, poses = swept_boxes(robot, np.zeros(6))
     assert len(sizes) == len(poses) == len(robot.shapes)
     boxes = [k for k, shape in enumerate(robot.shapes) if shape.kind == ShapeKind.BOX]
@@ -56,7 +56,7 @@ def test_a_robot_at_rest_is_held_by_the_boxes_of_its_shapes():
 
 def test_boxes_are_not_much_larger_than_what_moves():
     """One joint turns by a right angle: the boxes fill no more than the ring that holds its sweep, and some more."""
-    robot = ROBOTS["planar_arm"]
+    robot = load_urdf(URDF / "planar_arm.urdf")
     path = np.zeros((2, robot.dof))
     path[1, 0] = np.pi / 2
     sizes, poses = swept_boxes(robot, path, 0.001)

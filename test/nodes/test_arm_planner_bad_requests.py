@@ -50,9 +50,9 @@ def flat_triangles():
 def triangles(count, value=0.1):
     """A TRIANGLE_LIST of tetrahedra; `value` is one of its coordinates."""
     corners = [(0.0, 0.0, 0.0), (0.1, 0.0, 0.0), (0.0, 0.1, 0.0), (0.0, 0.0, value)]
-    faces = [corners[i] for face in ((0, 2, 1), (0, 1, 3), (1, 2, 3), (2, 0, 3)) for i in face]
+    faces = [Point(x=corners[i][0], y=corners[i][1], z=corners[i][2]) for i in (0, 2, 1, 0, 1, 3, 1, 2, 3, 2, 0, 3)]
     message = marker(Marker.TRIANGLE_LIST, position=(0, 2, 0), scale=(1, 1, 1))
-    message.points = [Point(x=x, y=y, z=z) for x, y, z in (faces * (count // 4 + 1))[: 3 * count]]
+    message.points = (faces * (count // 4 + 1))[: 3 * count]
     return message
 
 
