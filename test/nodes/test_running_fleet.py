@@ -11,8 +11,9 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("gpu_planners_msgs.srv", reason="gpu_planners_msgs is not built: run make setup")
 
 from gpu_planners.fleet import Settings
-from gpu_planners.grid import GridMap
+from gpu_planners.grid import FleetPlanner, GridMap
 from gpu_planners.nodes.fleet.parameters import FleetParameters
+from gpu_planners.nodes.fleet.places import ClosedTiles
 from gpu_planners.nodes.fleet.running import RunningFleet
 
 SHAPE = 9, 11
@@ -55,8 +56,8 @@ class World:
         if chance[0] < 0.3 and len(self.agents) < MOST:
             self.named += 1
             tile = self.free_tile()
-            closed = tile in self.fleet._closed or tile in self.planned()
-            if not closed:  # where an agent may come, nobody is put by hand
+            closed = self.fleet.planner.grid.blocked[tile]
+            if not closed and tile not in self.planned():  # where an agent may come, nobody is put by hand
                 self.agents[f"r{self.named}"] = {"at": tile, "heading": 0, "to": None, "deaf": 0.0, "dumb": 0.0}
         if chance[1] < 0.03 and self.agents:
             id = self.pick()
@@ -74,7 +75,7 @@ class World:
             self.fleet.take_map(self.grid())
 
     def planned(self):
-        return {tuple(tile) for tile in self.fleet._positions.tolist()} if self.fleet.on_map else set()
+        return {tuple(tile) for tile in self.fleet.planner.positions.tolist()} if self.fleet.on_map else set()
 
     def pick(self):
         return [*self.agents][self.rng.integers(len(self.agents))]
@@ -157,7 +158,7 @@ def test_a_thousand_agents_that_come_and_go_leave_nothing_behind():
         step = fleet.step(float(turn))
         assert sorted(step.ids) == sorted(ids) and fleet.on_map == 2 and not fleet.clashes
         stays = step.tiles[[step.ids.index("stays")], ::-1] + 0.5
-    assert len(fleet._agents) < 300 and fleet.reached > 20
+    assert len(fleet.planner.positions) < 300 and fleet.reached > 20
 
 
 def test_a_time_that_begins_anew():
@@ -224,8 +225,9 @@ def test_a_step_on_a_map_that_stays_as_it_is_does_not_copy_it():
     for now in (1.0, 2.0):
         fleet.take_states(*tell, np.array([now]), {})
         fleet.step(now)
+    fleet.take_states(*tell, np.array([3.0]), {})
     tracemalloc.start()
-    fleet._observe()
+    fleet.step(3.0)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 1e6  # bytes; a copy of the map has four million
@@ -233,21 +235,20 @@ def test_a_step_on_a_map_that_stays_as_it_is_does_not_copy_it():
 
 def test_tiles_that_are_closed_and_opened_and_a_map_that_changes_meanwhile_are_known_to_the_planner():
     rng = np.random.default_rng(0)
-    fleet = RunningFleet(FleetParameters(device="cpu", motion="four"))
     blocked = np.zeros(SHAPE, bool)
-    fleet.take_map(GridMap(~blocked, 4))
+    planner = FleetPlanner(GridMap(~blocked, 4), "four", "cpu")
+    closed = ClosedTiles(planner, planner.grid)
+    grid = planner.grid
     for step in range(200):
         if rng.random() < 0.1:
             blocked = rng.random(SHAPE) < 0.2
-            fleet.take_map(GridMap(~blocked, 4))
-        tiles = rng.integers(0, SHAPE, size=(2, 2))
-        late = {0: tiles[0]} if step % 3 else {}
-        fleet._agents = np.zeros(0, fleet._agents.dtype)
-        fleet._close(late, tiles[:0], (tiles[:1] + [0, 1]) % SHAPE)
+            grid = GridMap(~blocked, 4)
+        tiles = set(map(tuple, rng.integers(0, SHAPE, size=(2, 2)).tolist())) if step % 3 else set()
+        closed.close(tiles, grid)
         expected = np.where(blocked, 0, 1)
-        for tile in fleet._closed:
+        for tile in tiles:
             expected[tile] = 0
-        assert (fleet.planner.grid.costs == expected).all()
+        assert (planner.grid.costs == expected).all()
 
 
 @pytest.mark.parametrize("lockstep", [True, False])

@@ -1,6 +1,5 @@
 """Messages of fleets to arrays and back, as pure functions."""
 
-import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,15 +8,16 @@ from geometry_msgs.msg import Point, Pose, PoseStamped
 from nav_msgs.msg import Path
 from std_msgs.msg import Header
 
-from gpu_planners_msgs.msg import AgentActions, AgentPaths
+from gpu_planners_msgs.msg import AgentActions
 
 from ..common.map_messages import Poses, as_array, turned
 from .places import Places
-from .step import Step
+from .step import FleetStep
 
 NANOSECONDS = 10**9
-UNIT = 1e-2  # a quaternion's length may differ so much from 1
+UNIT = 1e-2  # by how much a quaternion's length may differ from 1
 TILT = 0.1  # rad that an agent may lean
+A_QUATERNION = "allowed: a quaternion of length 1 about z, or zeros"
 # The planner counts rows downwards, the map's y grows with them: its "clockwise" is a turn to the left.
 ACTIONS = {
     "turning": np.array(
@@ -31,23 +31,23 @@ ACTIONS = {
 
 
 def yaws_of(poses: Poses) -> tuple[np.ndarray, np.ndarray]:
-    """-> (N,) rad, NaN where a pose has no orientation (zeros); (N,) bool: is the orientation none that can be?"""
+    """-> (N,) rad, NaN where a pose has no orientation (zeros) or a wrong one; (N,) bool: is it a wrong one?"""
     x, y, z, w = poses.quaternions.T
     none = ~poses.quaternions.any(axis=1)
     with np.errstate(all="ignore"):
         size = np.linalg.norm(poses.quaternions, axis=1)
         lean = 2 * np.arctan2(np.hypot(x, y), np.hypot(z, w))
-        bad = ~none & ~((np.abs(size - 1) <= UNIT) & (lean <= TILT))
-        return np.where(none | bad, np.nan, 2 * np.arctan2(z, w)), bad
+        wrong = ~none & ~((np.abs(size - 1) <= UNIT) & (lean <= TILT))
+        return np.where(none | wrong, np.nan, 2 * np.arctan2(z, w)), wrong
 
 
-def later(stamp: Time, seconds: float) -> Time:
-    """A time some seconds later."""
-    whole = stamp.sec * NANOSECONDS + stamp.nanosec + round(seconds * NANOSECONDS)
-    return Time(sec=whole // NANOSECONDS, nanosec=whole % NANOSECONDS)
+def later(header: Header, seconds: float) -> Header:
+    """A header some seconds later."""
+    whole = header.stamp.sec * NANOSECONDS + header.stamp.nanosec + round(seconds * NANOSECONDS)
+    return Header(frame_id=header.frame_id, stamp=Time(sec=whole // NANOSECONDS, nanosec=whole % NANOSECONDS))
 
 
-def actions_message(step: Step, motion: str, header: Header, step_s: float) -> AgentActions:
+def actions_message(step: FleetStep, motion: str, header: Header, step_s: float) -> AgentActions:
     """What agents do in a step."""
     return AgentActions(
         header=header,
@@ -62,30 +62,16 @@ def actions_message(step: Step, motion: str, header: Header, step_s: float) -> A
     )
 
 
-def step_paths(step: Step, places: Places, header: Header, step_s: float) -> list[Path]:
+def step_paths(step: FleetStep, places: Places, header: Header, step_s: float) -> list[Path]:
     """The path of each agent in a step: where it stands and where its action takes it, or where it stays."""
-    begin, end = (
-        _poses(places, tiles, headings)
-        for tiles, headings in ((step.tiles_before, step.headings_before), (step.tiles, step.headings))
-    )
-    headers = {0: header}
-    for ticks in np.unique(step.ticks).tolist():
-        headers[ticks] = Header(frame_id=header.frame_id, stamp=later(header.stamp, ticks * step_s))
-    return [
-        Path(
-            header=header,
-            poses=[
-                *([PoseStamped(header=header, pose=first)] if ticks else []),
-                PoseStamped(header=headers[ticks], pose=last),
-            ],
-        )
-        for first, last, ticks in zip(begin, end, step.ticks.tolist())
-    ]
-
-
-def paths_message(step: Step, paths: list[Path], header: Header) -> AgentPaths:
-    """The paths of all agents in a step."""
-    return AgentPaths(header=header, step=step.number, ids=step.ids, paths=paths)
+    begin = _poses(places, step.tiles_before, step.headings_before)
+    end = _poses(places, step.tiles, step.headings)
+    headers = {ticks: later(header, ticks * step_s) for ticks in np.unique(step.ticks).tolist()}
+    paths = []
+    for first, last, ticks in zip(begin, end, step.ticks.tolist()):
+        poses = [PoseStamped(header=header, pose=first)] if ticks else []
+        paths.append(Path(header=header, poses=[*poses, PoseStamped(header=headers[ticks], pose=last)]))
+    return paths
 
 
 def timed_paths(
@@ -97,12 +83,12 @@ def timed_paths(
     """
     steps, n = positions.shape[:2]
     faces = np.zeros((steps, n), int) if headings is None else headings
-    headers = [Header(frame_id=header.frame_id, stamp=later(header.stamp, k * step_s)) for k in range(steps)]
+    headers = [later(header, k * step_s) for k in range(steps)]
     paths = []
     for agent in range(n):
-        there = positions[:, agent, 0] >= 0
+        there = np.flatnonzero(positions[:, agent, 0] >= 0)
         poses = _poses(places, positions[there, agent], faces[there, agent])
-        stamped = [PoseStamped(header=head, pose=pose) for head, pose in zip(itertools.compress(headers, there), poses)]
+        stamped = [PoseStamped(header=headers[k], pose=pose) for k, pose in zip(there.tolist(), poses)]
         paths.append(Path(header=header, poses=stamped))
     return paths
 

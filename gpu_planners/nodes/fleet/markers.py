@@ -8,28 +8,21 @@ from gpu_planners_msgs.msg import AgentActions
 
 from ..common.map_messages import point_list
 from .places import Places
-from .step import Step
+from .step import FleetStep
 
-COLOURS = {  # of agents, by state: red, green, blue
-    AgentActions.MOVING: (0.13, 0.45, 0.85),
-    AgentActions.AT_GOAL: (0.20, 0.65, 0.32),
-    AgentActions.NO_GOAL: (0.55, 0.57, 0.62),
-    AgentActions.STUCK: (0.93, 0.55, 0.10),
-    AgentActions.SILENT: (0.20, 0.20, 0.22),
-    AgentActions.BAD_STATE: (0.85, 0.15, 0.20),
-    AgentActions.BAD_GOAL: (0.60, 0.25, 0.70),
+COLOURS = {  # of agents, by state of AgentActions: red, green, blue
+    "MOVING": (0.13, 0.45, 0.85),
+    "AT_GOAL": (0.20, 0.65, 0.32),
+    "NO_GOAL": (0.55, 0.57, 0.62),
+    "STUCK": (0.93, 0.55, 0.10),
+    "SILENT": (0.20, 0.20, 0.22),
+    "BAD_STATE": (0.85, 0.15, 0.20),
+    "BAD_GOAL": (0.60, 0.25, 0.70),
 }
-NAMES = {
-    value: name.lower()
-    for name, value in (
-        (name, getattr(AgentActions, name))
-        for name in ("MOVING", "AT_GOAL", "NO_GOAL", "STUCK", "SILENT", "BAD_STATE", "BAD_GOAL")
-    )
-}
-SIDE, HEIGHT, NOSE = 0.7, 0.4, 0.45  # of an agent's cube, of the line that shows where it looks, in its size
+SIDE, HEIGHT, NOSE = 0.7, 0.4, 0.45  # in agents' sizes: a cube's side and height, the line that shows where it looks
 
 
-def fleet_markers(step: Step, places: Places, header: Header, size: int, most_agents: int) -> MarkerArray:
+def fleet_markers(step: FleetStep, places: Places, header: Header, size: int, most_agents: int) -> MarkerArray:
     """MarkerArray of at most so many agents, spread evenly. size: side of an agent in tiles"""
     shown = np.arange(len(step.ids))
     if len(shown) > most_agents:
@@ -37,23 +30,21 @@ def fleet_markers(step: Step, places: Places, header: Header, size: int, most_ag
     side = size * places.grid.resolution
     points, states = places.points(step.tiles[shown]), step.states[shown]
     markers = []
-    for state, colour in COLOURS.items():
-        marker = _marker(header, f"agents {NAMES[state]}", Marker.CUBE_LIST, colour, points[states == state])
+    for name, colour in COLOURS.items():
+        of_state = points[states == getattr(AgentActions, name)]
+        marker = _marker(header, f"agents {name.lower()}", Marker.CUBE_LIST, colour, of_state)
         marker.scale.x = marker.scale.y = SIDE * side
         marker.scale.z = HEIGHT * side
         markers.append(marker)
     yaws = places.yaws(step.headings[shown])
-    nose = points + NOSE * side * np.stack([np.cos(yaws), np.sin(yaws)], axis=1)
-    markers.append(
-        _marker(header, "headings", Marker.LINE_LIST, (0.95, 0.95, 0.95), _pairs(points, nose), HEIGHT * side)
-    )
-    goals = step.goals[shown]
-    has = goals[:, 0] >= 0
-    lines = _pairs(points[has], places.points(goals[has]))
-    markers.append(_marker(header, "goals", Marker.LINE_LIST, (0.93, 0.65, 0.15), lines, 0.0, 0.5))
-    for marker, width in zip(markers[-2:], (0.15, 0.06)):
-        marker.scale.x = width * side
-    return MarkerArray(markers=markers)
+    noses = _pairs(points, points + NOSE * side * np.stack([np.cos(yaws), np.sin(yaws)], axis=1))
+    headings = _marker(header, "headings", Marker.LINE_LIST, (0.95, 0.95, 0.95), noses, HEIGHT * side)
+    tiles = step.goals[shown]
+    has = tiles[:, 0] >= 0
+    ways = _pairs(points[has], places.points(tiles[has]))
+    goals = _marker(header, "goals", Marker.LINE_LIST, (0.93, 0.65, 0.15), ways, opacity=0.5)
+    headings.scale.x, goals.scale.x = 0.15 * side, 0.06 * side
+    return MarkerArray(markers=[*markers, headings, goals])
 
 
 def _pairs(one, other):
@@ -61,9 +52,9 @@ def _pairs(one, other):
 
 
 def _marker(header, namespace, kind, colour, points, height=0.0, opacity=1.0):
-    marker = Marker(header=header, ns=namespace, id=0, type=kind)
-    marker.color = ColorRGBA(r=colour[0], g=colour[1], b=colour[2], a=opacity)
+    red, green, blue = colour
+    marker = Marker(header=header, ns=namespace, type=kind, points=point_list(points, height))
+    marker.color = ColorRGBA(r=red, g=green, b=blue, a=opacity)
     marker.pose.orientation.w = 1.0
     marker.action = Marker.ADD if len(points) else Marker.DELETE
-    marker.points = point_list(points, height)
     return marker

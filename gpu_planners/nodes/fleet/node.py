@@ -24,7 +24,7 @@ from ..common.request_error import error_text
 from ..common.topic_maps import TopicMaps
 from .parameters import FleetParameters
 from .places import coarser
-from .plan_service import Solver, answer
+from .plan_service import Solver
 from .publishers import FleetPublishers
 from .running import RunningFleet
 from .step import named
@@ -41,25 +41,25 @@ class FleetPlannerNode(PlannerNode):
 
     def __init__(self, **options: Any) -> None:
         super().__init__("fleet_planner", FleetParameters, "a map", "map_file", **options)
-        self._scene, self._frames = MapScene(self._values, lambda: self.get_clock().now().to_msg()), Frames(self)
-        self._fleet, self._solver = RunningFleet(self._values), Solver(self._scene)
+        self._scene, frames = MapScene(self._values, lambda: self.get_clock().now().to_msg()), Frames(self)
+        self._fleet, self._solver = RunningFleet(self._values), Solver(self._scene, frames)
         self._queued = False
         self._grid: GridMap | None = None  # of tiles
         self._silent = self._stuck = ""  # ids, as of the last step
         self._warm: set[tuple] = set()  # what is compiled
         self._outputs = FleetPublishers(self, self._values, self._worker)
         self._told = TopicFleet(
-            self, self._worker, self._state, self._fleet, self._frames, lambda: self._scene.frame, self._look
+            self, self._worker, self._state, self._fleet, frames, lambda: self._scene.frame, self._look
         )
         self._maps = TopicMaps(self, self._values, self._worker, self._state, self._scene, self._take_map)
         self.serve(PlanFleet, "~/plan_fleet", self._answer, self._refusal, beside=True)
         period = float(np.clip(self._values.step_s / LOOKS, LEAST_S, MOST_S))
         self.create_timer(period, self._look_soon, clock=steady_clock())
-        for missing in filter(None, (self._frames.missing, self._maps.missing)):
+        for missing in filter(None, (frames.missing, self._maps.missing)):
             self.get_logger().info(missing)
         self._worker.start()
 
-    # ------------------------------------------------------------------------------------------------ map, parameters
+    # ---- map and parameters ----
 
     def _change_parameters(self, values):
         self._worker.do(self._configure, values)
@@ -80,8 +80,8 @@ class FleetPlannerNode(PlannerNode):
     def _take_map(self, changed):
         if self._scene.grid is None:
             return
-        grid = coarser(self._scene.grid, self._values.tile_size) if changed or self._grid is None else self._grid
-        changed, self._grid = changed or self._grid is None, grid
+        changed = changed or self._grid is None
+        grid = self._grid = coarser(self._scene.grid, self._values.tile_size) if changed else self._grid
         key = self._values.motion, self._values.device, self._values.fleet
         if key not in self._warm:
             device, took = self._get_ready(self._warm_up)
@@ -98,18 +98,18 @@ class FleetPlannerNode(PlannerNode):
             warm_up(self._values, device)
         return ", ".join(self._values.devices)
 
-    # ------------------------------------------------------------------------------------------------ steps
+    # ---- steps ----
 
     def _look_soon(self):
-        if not self._queued and self._fleet.due_from <= self._told.now():
+        if not self._queued and self._fleet.due_from <= self._now():
             self._queued = True
             self._worker.do_aside(self._look)
 
     def _look(self):
         """Begin the next step if it is due."""
         self._queued = False
-        self._told.take()  # the latest words count, also those that came while a step was planned
-        now = self._told.now()
+        self._told.take()  # the latest reports count, also those that came while a step was planned
+        now = self._now()
         if not self._fleet.due(now):
             return
         try:
@@ -121,31 +121,28 @@ class FleetPlannerNode(PlannerNode):
             return
         if step is not None:
             self._outputs.show(step, self._fleet.places, self._scene.header())
-            self._fleet.give_out(self._told.now())
+            self._fleet.give_out(self._now())
         self._say_faults()
 
     def _say_faults(self):
-        fleet = self._fleet
-        faults = {**fleet.clashes, **fleet.faults}
-        self._state.set_problem("states", named([faults[id] for id in sorted(faults)]))
-        self._state.set_problem("goals", named([fleet.goal_faults[id] for id in sorted(fleet.goal_faults)]))
+        fleet, tell = self._fleet, self._state.set_problem
+        for what, faults in (("states", {**fleet.clashes, **fleet.faults}), ("goals", fleet.goal_faults)):
+            tell(what, named([faults[id] for id in sorted(faults)]))
         self._silent, self._stuck = named(fleet.silent_ids()), named(fleet.stuck_ids())
-        after = f"not heard of for {self._values.silent_after_s:g} s"
-        self._state.set_problem("silent", f"agents {after}: {self._silent}" if self._silent else "")
-        self._state.set_problem(
-            "stuck", f"agents that are on the way for too long: {self._stuck}" if self._stuck else ""
-        )
+        after = f"{self._values.silent_after_s:g} s"
+        tell("silent", f"agents not heard of for {after}: {self._silent}" if self._silent else "")
+        tell("stuck", f"agents that are on the way for too long: {self._stuck}" if self._stuck else "")
 
-    # ------------------------------------------------------------------------------------------------ service
+    # ---- the service ----
 
     def _answer(self, request, response):
-        return self._told_of(answer(self._solver, self._scene, self._frames, self._values, request, response))
+        return self._say_answer(self._solver.answer(request, response, self._values))
 
     def _refusal(self, error):
         """The response to a request that was not begun, or that failed."""
-        return self._told_of(PlanFleet.Response(code=codes.code_of(error), message=error_text(error)))
+        return self._say_answer(PlanFleet.Response(code=codes.code_of(error), message=error_text(error)))
 
-    def _told_of(self, response):
+    def _say_answer(self, response):
         self._count()
         self._tell("plan_fleet", f"code {response.code}: {response.message}", response.code == codes.NONE)
         return response
@@ -153,10 +150,9 @@ class FleetPlannerNode(PlannerNode):
     def _facts(self):
         grid, fleet = self._grid, self._fleet
         times = list(fleet.step_times) or [math.nan]
+        where = f"of {grid.resolution} m in '{self._scene.frame}'" if grid else ""
         return {
-            "map": f"{grid.rows} x {grid.cols} tiles of {grid.resolution} m in '{self._scene.frame}'"
-            if grid
-            else "none",
+            "map": f"{grid.rows} x {grid.cols} tiles {where}" if grid else "none",
             "map changes": self._scene.changes,
             "map messages": self._maps.taken,
             "device": self._values.device,
@@ -180,8 +176,7 @@ def warm_up(values: FleetParameters, device: str) -> None:
     apart = values.fleet.size + values.fleet.safety_distance
     side = 4 * apart + 2
     planner = FleetPlanner(GridMap(np.ones((side, side), np.uint8), 4), values.motion, device, values.fleet)
-    row, col = np.divmod(np.arange(9), 3)
-    starts = apart * np.stack([row, col], axis=1) + apart
+    starts = apart * (1 + np.stack(np.divmod(np.arange(9), 3), axis=1))
     planner.start(starts[:-1])
     planner.add(starts[-1:])
     goals = starts[::-1].copy()

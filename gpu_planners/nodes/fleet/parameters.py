@@ -69,9 +69,8 @@ class FleetParameters(MapParameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        FleetPlanner(
-            GridMap(np.ones((1, 1), np.uint8)), self.motion, "cpu", self.fleet
-        )  # refuses settings that do not go together
+        one_tile = GridMap(np.ones((1, 1), np.uint8))
+        FleetPlanner(one_tile, self.motion, "cpu", self.fleet)  # refuses settings that do not go together
 
     @property
     def occupancy_rules(self) -> dict[str, Any]:

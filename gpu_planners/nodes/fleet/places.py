@@ -1,4 +1,4 @@
-"""Where agents are: points of a map's frame to tiles and headings, and back."""
+"""Where agents are: points of a map's frame to tiles and headings, and back; tiles that nobody enters."""
 
 import math
 from functools import cached_property
@@ -6,16 +6,16 @@ from functools import cached_property
 import numpy as np
 from scipy import ndimage
 
-from ...grid import GridMap
+from ...grid import FleetPlanner, GridMap
 
 QUARTER = math.pi / 2
 ROUNDING = 1e-6  # of a cell
 
 
 def coarser(grid: GridMap, tile_size: float) -> GridMap:
-    """A map of larger tiles, each of which is blocked where any cell of it is, or where it reaches beyond the map.
+    """A map of larger tiles; a tile is blocked where any of its cells is, or where it reaches beyond the map.
 
-    tile_size: metres, rounded up to whole cells; up to a cell: the map as it is
+    tile_size: metres, rounded up to whole cells; up to one cell: the map as it is
     """
     cells = math.ceil(tile_size / grid.resolution - ROUNDING)
     if cells <= 1:
@@ -28,17 +28,15 @@ def coarser(grid: GridMap, tile_size: float) -> GridMap:
 
 
 class Places:
-    """Tiles of a map for agents that cover a square of tiles; an agent's point is the centre of its square.
+    """The places of a map for agents that cover a square of tiles; an agent's point is the centre of its square.
 
-    grid: GridMap; size: side of the square in tiles
-    A heading is a number of quarter turns to the left from the map's x axis.
+    size: side of the square in tiles. A heading counts quarter turns to the left from the map's x axis.
     """
 
     def __init__(self, grid: GridMap, size: int = 1) -> None:
-        self.grid = grid
+        self.grid, self._size = grid, size
         shift, yaw = 0.5 * ((size - 1) % 2) * grid.resolution, grid.origin[2]
         self._shift = shift * np.array([math.cos(yaw) - math.sin(yaw), math.sin(yaw) + math.cos(yaw)])
-        self._size = size
 
     @cached_property
     def _parts(self):
@@ -55,7 +53,7 @@ class Places:
         return np.where(inside, tiles, -1).astype(np.int64)
 
     def float_tiles(self, points: np.ndarray) -> np.ndarray:
-        """(N, 2) metres -> (N, 2) float64 [row, col], whole numbers or NaN, outside of the map where a point is"""
+        """(N, 2) metres -> (N, 2) float64 [row, col], whole numbers or NaN; outside the map where a point is"""
         return self.grid.tiles_of(points - self._shift)
 
     def points(self, tiles: np.ndarray) -> np.ndarray:
@@ -63,11 +61,11 @@ class Places:
         return self.grid.centres_of(tiles)[:, :2] + self._shift
 
     def off_centre(self, points: np.ndarray, tiles: np.ndarray) -> np.ndarray:
-        """(N,) how far points are from the centres of tiles, in tiles"""
+        """(N,) distance of points from the centres of tiles, in tiles"""
         return np.linalg.norm(points - self.points(tiles), axis=1) / self.grid.resolution
 
     def headings(self, yaws: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
-        """(N,) rad -> (N,) int64 the nearest quarter turn; NaN: those of `otherwise`"""
+        """(N,) rad -> (N,) int64 nearest quarter turn; that of `otherwise` where a yaw is NaN"""
         given = np.isfinite(yaws)
         quarters = np.rint((np.where(given, yaws, 0.0) - self.grid.origin[2]) / QUARTER).astype(np.int64) % 4
         return np.where(given, quarters, otherwise)
@@ -77,6 +75,34 @@ class Places:
         return headings * QUARTER + self.grid.origin[2]
 
     def part(self, tiles: np.ndarray) -> np.ndarray:
-        """(N,) which of the parts of the map that hang together tiles belong to; 0: an agent cannot be there"""
+        """(N,) number of the connected part of the map that holds each tile; 0: an agent cannot be there"""
         row, col = np.maximum(tiles, 0).T
         return np.where(tiles.min(axis=1, initial=0) < 0, 0, self._parts[row, col])
+
+
+def sharing(tiles: np.ndarray) -> np.ndarray:
+    """Who is on one tile (N, 2) -> (P, 2) indices of neighbours on a tile, both ways round"""
+    order = np.lexsort(tiles.T)
+    same = np.flatnonzero((np.diff(tiles[order], axis=0) == 0).all(axis=1))
+    pairs = np.stack([order[same], order[same + 1]], axis=1)
+    return np.concatenate([pairs, pairs[:, ::-1]])
+
+
+class ClosedTiles:
+    """Keeps a planner's map equal to a map, but for some tiles that are closed: nobody enters them."""
+
+    def __init__(self, planner: FleetPlanner, grid: GridMap) -> None:
+        self._planner = planner
+        self._tiles: set[tuple[int, int]] = set()
+        self._grid: GridMap | None = grid  # that the planner knows; None: a change of it failed
+
+    def close(self, tiles: set[tuple[int, int]], grid: GridMap) -> None:
+        """Close these tiles of a map, and open the others that were closed."""
+        changed, known = sorted(self._tiles ^ tiles), self._grid
+        self._tiles, self._grid = tiles, None
+        if known is not grid:
+            changed = [*map(tuple, np.argwhere(self._planner.grid.costs != grid.costs).tolist()), *sorted(tiles)]
+        if changed:
+            rows, cols = np.array(changed).T
+            self._planner.update(rows, cols, [0 if tile in tiles else grid.costs[tile] for tile in changed])
+        self._grid = grid

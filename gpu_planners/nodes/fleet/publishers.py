@@ -16,11 +16,11 @@ from ..common.diagnostics import steady_clock
 from ..common.map_messages import map_message
 from ..common.qos import LATCHED
 from ..common.worker import Worker
-from .conversions import actions_message, paths_message, step_paths
+from .conversions import actions_message, step_paths
 from .markers import fleet_markers
 from .parameters import FleetParameters
 from .places import Places
-from .step import Step
+from .step import FleetStep
 
 
 class FleetPublishers:
@@ -33,7 +33,7 @@ class FleetPublishers:
         self._markers = node.create_publisher(MarkerArray, "~/markers", LATCHED)
         self._map = node.create_publisher(OccupancyGrid, "~/map", LATCHED)
         self._agents: dict[str, Any] = {}  # publisher of each agent's path, or None where its id is no name
-        self._picture: tuple[Step, Places, Header] | None = None
+        self._picture: tuple[FleetStep, Places, Header] | None = None
         self._pending_map: tuple[GridMap, Header] | None = None
         self._timer = node.create_timer(1.0 / values.marker_rate, self._look, clock=steady_clock())
 
@@ -42,7 +42,7 @@ class FleetPublishers:
         self._values = values
         self._timer.timer_period_ns = round(1e9 / values.marker_rate)
 
-    def show(self, step: Step, places: Places, header: Header) -> None:
+    def show(self, step: FleetStep, places: Places, header: Header) -> None:
         """Publish a step now, and a picture of it a little later."""
         values = self._values
         self._actions.publish(actions_message(step, values.motion, header, values.step_s))
@@ -50,7 +50,7 @@ class FleetPublishers:
         if wanted or values.agent_topics:
             paths = step_paths(step, places, header, values.step_s)
             if wanted:
-                self._paths.publish(paths_message(step, paths, header))
+                self._paths.publish(AgentPaths(header=header, step=step.number, ids=step.ids, paths=paths))
             if values.agent_topics:
                 self._show_agents(step, paths)
         self._picture = step, places, header
@@ -92,9 +92,8 @@ class FleetPublishers:
 
     def _publish_pending(self):
         if self._wants_markers():
-            (step, places, header), self._picture = self._picture, None
-            values = self._values
-            self._markers.publish(fleet_markers(step, places, header, values.fleet.size, values.marker_agents))
+            picture, self._picture = self._picture, None
+            self._markers.publish(fleet_markers(*picture, self._values.fleet.size, self._values.marker_agents))
         if self._wants_map():
-            (grid, header), self._pending_map = self._pending_map, None
-            self._map.publish(map_message(grid, header))
+            told, self._pending_map = self._pending_map, None
+            self._map.publish(map_message(*told))

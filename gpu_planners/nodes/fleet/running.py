@@ -1,7 +1,6 @@
 """The fleet that runs: who is where, who goes where, and the next step. It belongs to the worker thread.
 
-Nothing here knows of messages. Agents have ids; the planner knows them by numbers, which are never given again.
-Times are seconds of the node's clock.
+Agents have ids; the planner knows them by numbers, which are never given again. Times are seconds of the node's clock.
 """
 
 import time
@@ -18,8 +17,8 @@ from ...fleet.motion import MOTIONS
 from ...grid import FleetPlanner, GridMap
 from ..common.request_error import one_line
 from .parameters import FleetParameters
-from .places import Places
-from .step import AGENT, Step
+from .places import ClosedTiles, Places, sharing
+from .step import AGENT, FleetStep
 
 MINUTE_S = 60.0
 FIELDS_SHARE = 0.5  # of the time of a step, for the fields of new goals
@@ -31,33 +30,29 @@ LEAST_DEAD = 256  # numbers of agents that have left, from which on the planner 
 class RunningFleet:
     """The agents of a fleet, their goals and its planner.
 
+    planner, places: FleetPlanner and Places, None before the first map
     faults: {id: what is wrong with its report}; clashes: {id: what is wrong with its place, as of the last step}
     goal_faults: {id: what is wrong with its goal}
-    began: when the last step began; steps: how many have begun
+    began: when the last step began; steps: how many have begun; reached: goals reached so far
     """
 
     def __init__(self, values: FleetParameters) -> None:
         self._values = values
-        self.planner: Any = None  # a FleetPlanner, once there is a map
-        self.places: Any = None  # Places on it
+        self.planner: Any = None
+        self.places: Any = None
+        self._closed: Any = None
         self._grid: GridMap | None = None
         self.faults: dict[str, str] = {}
         self.clashes: dict[str, str] = {}
         self.goal_faults: dict[str, str] = {}
         self._goals: dict[str, tuple[float, float]] = {}  # by id, metres
-        self._waiting: dict[str, np.ndarray] = {}  # by id, those that have no number yet: an AGENT each
+        self._waiting: dict[str, np.ndarray] = {}  # an AGENT for each id that has no number yet
+        self._number: dict[str, int] = {}
+        self._ids: list[str] = []  # by number
+        self._agents = np.zeros(0, AGENT)  # by number
         self.steps, self.began = 0, -np.inf
-        self._closed: set[tuple[int, int]] = set()
-        self._told_grid: GridMap | None = None  # the map that the planner knows, but for the tiles that are closed
         self.reached, self._recent = 0, deque[int]()
         self.step_times: deque[float] = deque(maxlen=100)
-        self._forget_numbers()
-
-    def _forget_numbers(self):
-        self._number: dict[str, int] = {}
-        self._ids: list[str] = []
-        self._agents = np.zeros(0, AGENT)
-        self._silent_then = np.zeros(0, bool)  # in the last step
 
     def __len__(self):
         """How many agents are known, those that wait for a place among them."""
@@ -68,7 +63,7 @@ class RunningFleet:
         """How many agents are on the map."""
         return len(self._number)
 
-    # ------------------------------------------------------------------------------------------------ map, parameters
+    # ---- map and parameters ----
 
     def configure(self, values: FleetParameters) -> None:
         """Take other parameters."""
@@ -82,35 +77,34 @@ class RunningFleet:
             raise
 
     def take_map(self, grid: GridMap) -> None:
-        """Run on a map from now on; on one that lies where the last one lay, its tiles change under the agents."""
+        """Run on this map from now on. Agents keep their places where it covers the same tiles as the one before."""
         before, self._grid = self._grid, grid
-        if before is None or _place(before) != _place(grid):
+        if before is None or _frame(before) != _frame(grid):
             self._open()
             return
         self.places = Places(grid, self._values.fleet.size)
         self._find_goals(np.arange(len(self._agents)))
 
     def _open(self):
-        """A planner for the map as it is; all agents look for a place anew."""
+        """Make a planner for the present map; all agents wait for a place again."""
         values = self._values
         self.planner = FleetPlanner(self._grid, values.motion, values.devices[0], values.fleet)
         self.places = Places(self._grid, values.fleet.size)
-        self._told_grid = self._grid
+        self._closed = ClosedTiles(self.planner, self._grid)
         self._waiting |= {id: self._agents[number].copy() for id, number in self._number.items()}
         for agent in self._waiting.values():
-            agent["busy"], agent["reached"] = 0, False
-        self._closed = set()
-        self._forget_numbers()
+            agent["busy"], agent["reached"], agent["silent"] = 0, False, False
+        self._number, self._ids, self._agents = {}, [], np.zeros(0, AGENT)
 
-    # ------------------------------------------------------------------------------------------------ what is told
+    # ---- what agents tell ----
 
     def take_states(
         self, ids: Sequence[str], points: np.ndarray, yaws: np.ndarray, heard: np.ndarray, faults: dict[str, str]
     ) -> None:
-        """What agents say of themselves.
+        """Take the reports of K agents.
 
         points: (K, 2) metres in the map's frame; yaws: (K,) rad, NaN: none; heard: (K,) when
-        faults: {id: what is wrong with its state}, whose point and yaw do not count then
+        faults: {id: what is wrong with its report}, whose point and yaw do not count then
         """
         for id in [*ids, TOO_MANY]:
             self.faults.pop(id, None)
@@ -125,15 +119,12 @@ class RunningFleet:
                 self._take_new(id, points[k], yaws[k], heard[k])
         for id, what in faults.items():
             if id in self._number or len(self.faults) < self._values.max_agents:
-                self.faults[id] = f"agent '{one_line(id)}': {what}"
+                self.faults[id] = f"{_agent(id)}: {what}"
 
     def _take_new(self, id, point, yaw, heard):
-        """An agent that has no number yet."""
+        """Take the report of an agent that has no number yet."""
         if id not in self._waiting and len(self) >= self._values.max_agents:
-            self.faults[TOO_MANY] = (
-                f"agent '{one_line(id)}': there are {len(self)} agents; allowed: {self._values.max_agents}, "
-                "the parameter max_agents"
-            )
+            self.faults[TOO_MANY] = self._too_many(id, f"{len(self)} agents")
             return
         agent = self._waiting.setdefault(id, np.zeros((), AGENT))
         agent["point"], agent["yaw"], agent["heard"], agent["heard_step"] = point, yaw, heard, self.steps
@@ -145,9 +136,8 @@ class RunningFleet:
         for id in ids:
             for known in (self._waiting, self._goals, self.faults, self.clashes, self.goal_faults):
                 known.pop(id, None)
-            number = self._number.pop(id, None)
-            if number is not None:
-                gone.append(number)
+            if id in self._number:
+                gone.append(self._number.pop(id))
         if gone:
             self._agents["there"][gone] = False
             self._agents["goal"][gone] = -1
@@ -156,24 +146,18 @@ class RunningFleet:
             self._open()
 
     def take_goals(self, ids: Sequence[str], points: np.ndarray, faults: dict[str, str]) -> None:
-        """Where agents shall go; who has a goal at fault has none. points: (K, 2) metres in the map's frame"""
-        numbers = []
+        """Take the goals of K agents; one whose goal is at fault has none. points: (K, 2) metres in the map's frame"""
         self.goal_faults.pop(TOO_MANY, None)
         for id, point in zip(ids, points.tolist()):
             self.goal_faults.pop(id, None)
             if id in faults:
                 self._goals.pop(id, None)
-                self.goal_faults[id] = f"agent '{one_line(id)}': {faults[id]}"
+                self.goal_faults[id] = f"{_agent(id)}: {faults[id]}"
             elif id not in self._goals and len(self._goals) >= self._values.max_agents:
-                self.goal_faults[TOO_MANY] = (
-                    f"agent '{one_line(id)}': there are {len(self._goals)} goals; allowed: {self._values.max_agents}, "
-                    "the parameter max_agents"
-                )
+                self.goal_faults[TOO_MANY] = self._too_many(id, f"{len(self._goals)} goals")
             else:
                 self._goals[id] = tuple(point)
-            if id in self._number:
-                numbers.append(self._number[id])
-        self._find_goals(np.array(numbers, int))
+        self._find_goals(np.array([self._number[id] for id in ids if id in self._number], int))
 
     def clear_goals(self, ids: Iterable[str]) -> None:
         """Agents have no goal from now on."""
@@ -193,40 +177,27 @@ class RunningFleet:
         points = np.array([self._goals.get(id, (0.0, 0.0)) for id in ids]).reshape(-1, 2)
         tiles = np.where(has[:, None], self.places.tiles(points), -1)
         parts, here = self.places.part(tiles), self.places.part(self._positions[numbers])
-        for k in np.flatnonzero(has & ((parts == 0) | ((parts != here) & (here > 0)))):
-            x, y = points[k]
-            why = (
-                "is not finite"
-                if not np.isfinite(points[k]).all()
-                else "is outside the map"
-                if tiles[k, 0] < 0
-                else "is blocked"
-                if parts[k] == 0
-                else "cannot be reached: there is no way to it on the map"
-            )
-            self.goal_faults[ids[k]] = f"agent '{one_line(ids[k])}': its goal ({x:.2f}, {y:.2f}) {why}"
-            tiles[k] = -1
-        for k in np.flatnonzero(has & (tiles[:, 0] >= 0)):
+        for k in np.flatnonzero(has):
             self.goal_faults.pop(ids[k], None)
+        for k in np.flatnonzero(has & ((parts == 0) | ((parts != here) & (here > 0)))):
+            self.goal_faults[ids[k]] = _unreachable(ids[k], points[k], tiles[k], parts[k])
+            tiles[k] = -1
         before = self._agents["goal"][numbers]
         self._agents["reached"][numbers] &= (before == tiles).all(axis=1)
         self._agents["goal"][numbers] = tiles
 
-    # ------------------------------------------------------------------------------------------------ steps
+    def _too_many(self, id, there_are):
+        return f"{_agent(id)}: there are {there_are}; allowed: {self._values.max_agents}, the parameter max_agents"
 
-    @property
-    def _positions(self):
-        """(numbers, 2) tiles; the planner has as many numbers as this class."""
-        return self.planner.positions.astype(np.int64)
+    # ---- when a step is due ----
 
     def due(self, now: float) -> bool:
         """Is it time for the next step?"""
-        values = self._values
         self.began = min(self.began, now)  # a simulated time may begin anew
         np.minimum(self._agents["heard"], now, out=self._agents["heard"])
         if self.planner is None or not len(self) or now < self.due_from:
             return False
-        if not self._number or now >= self.due_from + values.silent_after_s:
+        if not self._number or now >= self.due_from + self._values.silent_after_s:
             return True
         return not (self._agents["there"] & ~self._silent(now) & ~self._faulty() & ~self._done()).any()
 
@@ -252,24 +223,29 @@ class RunningFleet:
         told = self._agents["heard_step"] >= self.steps if self._values.lockstep else True
         return (self._agrees() | (self._agents["busy"] > self.steps)) & told
 
-    def _seen(self):
-        """(numbers, 2) tiles and (numbers,) headings of the latest reports"""
-        return self.places.tiles(self._agents["point"]), self._faces()
+    @property
+    def _positions(self):
+        """(numbers, 2) tiles where the planner has agents."""
+        return self.planner.positions.astype(np.int64)
 
-    def _faces(self):
+    def _reported(self):
+        """(numbers, 2) tiles and (numbers,) headings of the latest reports"""
+        tiles = self.places.tiles(self._agents["point"])
         if MOTIONS[self._values.motion].headings == 1:
-            return np.zeros(len(self._agents), np.int64)
-        return self.places.headings(self._agents["yaw"], self.planner.headings)
+            return tiles, np.zeros(len(tiles), np.int64)
+        return tiles, self.places.headings(self._agents["yaw"], self.planner.headings)
 
     def _agrees(self):
         """(numbers,) bool: is the agent where the planner has it?"""
-        tiles, faces = self._seen()
+        tiles, faces = self._reported()
         near = self.places.off_centre(self._agents["point"], self._positions) <= self._values.arrival_tolerance
         return near & (tiles == self._positions).all(axis=1) & (faces == self.planner.headings)
 
-    def step(self, now: float) -> Step | None:
+    # ---- the step ----
+
+    def step(self, now: float) -> FleetStep | None:
         """Begin a step; None where no agent is on the map."""
-        self.clashes, self._silent_then = {}, self._silent(now)
+        self.clashes, self._agents["silent"] = {}, self._silent(now)
         self._observe()
         self._join()
         late = now - self.due_from
@@ -292,84 +268,56 @@ class RunningFleet:
         tiles, headings = self._positions[numbers], self.planner.headings[numbers]
         ids, goals = [self._ids[number] for number in numbers], self._agents["goal"][numbers]
         states = self._states(numbers, before)
-        return Step(self.steps, ids, actions, states, before, faced, tiles, headings, ticks, goals, took)
+        return FleetStep(self.steps, ids, actions, states, before, faced, tiles, headings, ticks, goals, took)
 
     def give_out(self, now: float) -> None:
-        """The actions of the step are given out only now: while it was planned for longer than a step lasts, nobody
-        could do it, nor is anybody to blame for its silence."""
+        """The step's actions are given out now. Where planning outlasted the step, time counts from here: nobody could
+        act, or be silent, meanwhile."""
         took = now - self.began
         if self._values.lockstep or took > self._values.step_s:
             self.began = now
-            self._agents["heard"][~self._silent_then] += max(took, 0.0)
-
-    def _ticks(self, actions):
-        fleet, motion = self._values.fleet, MOTIONS[self._values.motion]
-        turns = (actions > 0) & (motion.headings > 1)
-        return np.where(actions == motion.wait, 0, np.where(turns, fleet.ticks_per_turn, fleet.ticks_per_move))
+            self._agents["heard"][~self._agents["silent"]] += max(took, 0.0)
 
     def _observe(self):
-        """Tell the planner where agents are. One whose report cannot be, or that is silent, stands where it was."""
+        """Tell the planner where agents are. One that is silent, or whose report cannot be, stands where it was."""
         agents, planned = self._agents, self._positions
-        tiles, faces = self._seen()
+        tiles, faces = self._reported()
         there, busy, faulty = agents["there"], agents["busy"] > self.steps, self._faulty()
         outside = there & (tiles[:, 0] < 0) & ~faulty
         for number in np.flatnonzero(outside):
-            self._blame(number, "is outside the map, or not finite")
-        unknown = faulty | outside | self._silent_then
+            self._misplaced(self._ids[number], agents["point"][number], "is outside the map, or not finite")
+        unknown = faulty | outside | agents["silent"]
         wanted = np.where((unknown | busy)[:, None], planned, tiles)
-        # of two on one tile, one at most is where the planner has it; the others are taken to be where it has them
-        while len(pairs := self._shared(wanted, there)):
-            moved = (wanted[pairs[:, 0]] != planned[pairs[:, 0]]).any(axis=1)
-            for number, other in pairs[moved]:
-                self._blame(number, f"is on tile {wanted[number].tolist()}, where agent '{self._name(other)}' is")
-            if not moved.any():
-                break
-            numbers = pairs[moved, 0]
-            wanted[numbers], unknown[numbers] = planned[numbers], True
-        seen = there & (tiles[:, 0] >= 0) & ~busy
-        self._close({int(number): tiles[number] for number in np.flatnonzero(seen & ~self._agrees())}, wanted, planned)
+        self._keep_apart(wanted, planned, unknown)
+        late = there & (tiles[:, 0] >= 0) & ~busy & ~self._agrees()
+        self._close(np.flatnonzero(late & (np.abs(planned - tiles).sum(axis=1) == 1)), tiles, planned, wanted)
         known = there & ~unknown & ~busy
         faces = np.where(known, faces, self.planner.headings)
         self.planner.observe(np.where(known[:, None], wanted, -1), faces, np.flatnonzero(there & unknown))
 
-    def _shared(self, tiles, there):
-        """(P, 2) numbers of agents that are on one tile, each of them with another one of it"""
-        numbers = np.flatnonzero(there)
-        place = tiles[numbers, 0] * self._grid.cols + tiles[numbers, 1]
-        order = np.argsort(place, kind="stable")
-        same = np.flatnonzero(np.diff(place[order]) == 0)
-        pairs = numbers[np.stack([order[same], order[same + 1]], axis=1)]
-        return np.concatenate([pairs, pairs[:, ::-1]])
+    def _keep_apart(self, wanted, planned, unknown):
+        """Of two agents on one tile, one at most is where the planner has it; take the others to be where it has them.
 
-    def _name(self, number):
-        return one_line(self._ids[number])
-
-    def _blame(self, number, what):
-        x, y = self._agents["point"][number]
-        self.clashes[self._ids[number]] = f"agent '{self._name(number)}': its position ({x:.2f}, {y:.2f}) {what}"
-
-    def _close(self, late, wanted, planned):
-        """Close tiles that agents may cover beside the one they are taken to be on: nobody enters them.
-
-        An agent that did not arrive, or fell silent on its way, may be on the tile that it came from or went to.
-        late: {number: tile of its report} of such agents; wanted: (numbers, 2) where they are taken to be; planned:
-        (numbers, 2) where the planner has them
+        wanted: (numbers, 2) tiles, changed in place; unknown: (numbers,), set for those that were moved
         """
-        taken = set(map(tuple, wanted[self._agents["there"]].tolist()))
-        closed = set()
-        for number, tile in late.items():
-            if np.abs(planned[number] - tile).sum() == 1:
-                closed |= {tuple(tile.tolist()), tuple(planned[number].tolist())} - taken
-        before, known = self._closed, self._told_grid
-        self._closed, self._told_grid = closed, None  # not known until the planner has taken it
-        tiles = sorted(before ^ closed)
-        if known is not self._grid:
-            tiles = np.argwhere(self.planner.grid.costs != self._grid.costs).tolist() + sorted(closed)
+        numbers = np.flatnonzero(self._agents["there"])
+        while len(pairs := numbers[sharing(wanted[numbers])]):
+            moved = (wanted[pairs[:, 0]] != planned[pairs[:, 0]]).any(axis=1)
+            for number, other in pairs[moved]:
+                where = f"is on tile {wanted[number].tolist()}, where {_agent(self._ids[other])} is"
+                self._misplaced(self._ids[number], self._agents["point"][number], where)
+            if not moved.any():
+                return
+            back = pairs[moved, 0]
+            wanted[back], unknown[back] = planned[back], True
+
+    def _close(self, late, reported, planned, wanted):
+        """Close the free tiles that late agents (L,) may cover: each is on its way between two tiles, or was when it
+        fell silent. The others (numbers, 2): where agents report to be, are planned to be, are taken to be."""
+        tiles = set(map(tuple, np.concatenate([reported[late], planned[late]]).tolist()))
         if tiles:
-            rows, cols = np.array(tiles).T
-            costs = [0 if tuple(tile) in closed else self._grid.costs[tuple(tile)] for tile in tiles]
-            self.planner.update(rows, cols, costs)
-        self._told_grid = self._grid
+            tiles -= set(map(tuple, wanted[self._agents["there"]].tolist()))
+        self._closed.close(tiles, self._grid)
 
     def _join(self):
         """Put agents that wait on the map where they fit; the others wait on, and it is said why."""
@@ -378,78 +326,77 @@ class RunningFleet:
         ids = list(self._waiting)
         agents = np.stack([self._waiting[id] for id in ids])
         tiles = self.places.tiles(agents["point"])
-        faces = self.places.headings(agents["yaw"], np.zeros(len(ids), np.int64))
         positions = self._positions
         at = {tuple(positions[number].tolist()): id for id, number in self._number.items()}
         fitting = []
         for k, (id, tile, part) in enumerate(zip(ids, map(tuple, tiles.tolist()), self.places.part(tiles))):
-            x, y = agents["point"][k]
-            what = f"agent '{one_line(id)}': its position ({x:.2f}, {y:.2f})"
             if tile[0] < 0:
-                self.clashes[id] = f"{what} is outside the map, or not finite"
+                self._misplaced(id, agents["point"][k], "is outside the map, or not finite")
             elif tile in at:
-                self.clashes[id] = f"{what} is on tile {list(tile)}, where agent '{one_line(at[tile])}' is"
+                self._misplaced(id, agents["point"][k], f"is on tile {list(tile)}, where {_agent(at[tile])} is")
             elif not part:
-                self.clashes[id] = f"{what} is blocked: tile {list(tile)}"
+                self._misplaced(id, agents["point"][k], f"is blocked: tile {list(tile)}")
             else:
                 at[tile] = id
                 fitting.append(k)
-        refused: dict[int, str] = {}
-        before, joining = len(self._agents), self._add(fitting, tiles, faces, refused)
-        if joining:
-            self._agents = np.concatenate([self._agents, agents[[k for k, _ in joining]]])
-            self._agents["there"][before:] = True
-        for k, number in joining:
-            if number != len(self._ids):
-                raise GridMapError(f"the planner gave agent '{one_line(ids[k])}' the number {number}")
-            self._number[ids[k]] = number
-            self._ids.append(ids[k])
-            del self._waiting[ids[k]]
-        for k, why in refused.items():
-            self.clashes[ids[k]] = f"agent '{one_line(ids[k])}' cannot start on tile {tiles[k].tolist()}: {why}"
-        self._silent_then = np.append(self._silent_then, np.zeros(len(joining), bool))
-        self._find_goals(np.arange(before, len(self._agents)))
+        before, faces = len(self._ids), self.places.headings(agents["yaw"], np.zeros(len(ids), np.int64))
+        self._add([ids[k] for k in fitting], tiles[fitting], faces[fitting])
+        self._find_goals(np.arange(before, len(self._ids)))
 
-    def _add(self, chosen, tiles, faces, refused):
-        """Add those that the planner takes -> (index, number) of each; refused: filled with {index: why}"""
-        if not chosen:
-            return []
+    def _add(self, ids, tiles, faces):
+        """Add those agents that the planner takes."""
+        if not ids:
+            return
         try:
-            return list(zip(chosen, self.planner.add(tiles[chosen], faces[chosen]).tolist()))
+            numbers = self.planner.add(tiles, faces).tolist()
         except GridMapError as error:
-            if len(chosen) == 1:
-                refused[chosen[0]] = str(error)
-                return []
-        half = len(chosen) // 2
-        return self._add(chosen[:half], tiles, faces, refused) + self._add(chosen[half:], tiles, faces, refused)
+            half = len(ids) // 2
+            if half:
+                self._add(ids[:half], tiles[:half], faces[:half])
+                self._add(ids[half:], tiles[half:], faces[half:])
+            else:
+                self.clashes[ids[0]] = f"{_agent(ids[0])} cannot start on tile {tiles[0].tolist()}: {error}"
+            return
+        agents = np.stack([self._waiting.pop(id) for id in ids])
+        agents["there"] = True
+        self._agents = np.concatenate([self._agents, agents])
+        self._number |= zip(ids, numbers)
+        self._ids += ids
+
+    def _misplaced(self, id, point, what):
+        self.clashes[id] = f"{_agent(id)}: its position ({point[0]:.2f}, {point[1]:.2f}) {what}"
+
+    def _ticks(self, actions):
+        """How many steps each action takes."""
+        fleet, motion = self._values.fleet, MOTIONS[self._values.motion]
+        turns = (actions > 0) & (motion.headings > 1)
+        return np.where(actions == motion.wait, 0, np.where(turns, fleet.ticks_per_turn, fleet.ticks_per_move))
 
     def _count_goals(self):
-        """Count agents that are at a goal at which they have not been."""
+        """Count agents that have come to their goals."""
         agents = self._agents
-        agents_at = agents["there"] & (self._positions == agents["goal"]).all(axis=1) & (agents["busy"] <= self.steps)
-        new = agents_at & ~agents["reached"]
-        agents["reached"] |= new
-        self.reached += int(new.sum())
-        self._recent.append(int(new.sum()))
+        at_goal = agents["there"] & (self._positions == agents["goal"]).all(axis=1) & (agents["busy"] <= self.steps)
+        new = int((at_goal & ~agents["reached"]).sum())
+        agents["reached"] |= at_goal
+        self.reached += new
+        self._recent.append(new)
         while len(self._recent) > max(1, MINUTE_S / self._values.step_s):
             self._recent.popleft()
 
     def _states(self, numbers, tiles):
-        agents = self._agents[numbers]
+        """(K,) of AgentActions; those further down count more."""
+        agents, ids = self._agents[numbers], [self._ids[number] for number in numbers]
         states = np.full(len(numbers), AgentActions.MOVING, np.uint8)
-        stuck = np.zeros(len(self._agents), bool)
-        stuck[self.planner.stuck] = True
-        bad_goal = np.array([self._ids[number] in self.goal_faults for number in numbers], bool)
-        states[stuck[numbers]] = AgentActions.STUCK
+        states[np.isin(numbers, self.planner.stuck)] = AgentActions.STUCK
         states[(tiles == agents["goal"]).all(axis=1)] = AgentActions.AT_GOAL
         states[agents["goal"][:, 0] < 0] = AgentActions.NO_GOAL
-        states[bad_goal] = AgentActions.BAD_GOAL
+        states[[id in self.goal_faults for id in ids]] = AgentActions.BAD_GOAL
         states[self._faulty()[numbers]] = AgentActions.BAD_STATE
-        states[[self._ids[number] in self.clashes for number in numbers]] = AgentActions.BAD_STATE
-        states[self._silent_then[numbers]] = AgentActions.SILENT
+        states[[id in self.clashes for id in ids]] = AgentActions.BAD_STATE
+        states[agents["silent"]] = AgentActions.SILENT
         return states
 
-    # ------------------------------------------------------------------------------------------------ what is said
+    # ---- what is said ----
 
     @property
     def goals_per_minute(self) -> float:
@@ -458,7 +405,7 @@ class RunningFleet:
 
     def silent_ids(self) -> list[str]:
         """Agents that were silent when the last step began."""
-        return [self._ids[number] for number in np.flatnonzero(self._silent_then & self._agents["there"])]
+        return [self._ids[number] for number in np.flatnonzero(self._agents["silent"] & self._agents["there"])]
 
     def stuck_ids(self) -> list[str]:
         """Agents that are on the way for too long."""
@@ -466,5 +413,20 @@ class RunningFleet:
         return [self._ids[number] for number in numbers if self._agents["there"][number]]
 
 
-def _place(grid):
+def _frame(grid):
     return grid.shape, grid.resolution, grid.origin
+
+
+def _agent(id):
+    return f"agent '{one_line(id)}'"
+
+
+def _unreachable(id, point, tile, part):
+    """What is wrong with a goal. part: of the map that the tile belongs to"""
+    if not np.isfinite(point).all():
+        why = "is not finite"
+    elif tile[0] < 0:
+        why = "is outside the map"
+    else:
+        why = "cannot be reached: there is no way to it on the map" if part else "is blocked"
+    return f"{_agent(id)}: its goal ({point[0]:.2f}, {point[1]:.2f}) {why}"

@@ -5,30 +5,31 @@ from dataclasses import dataclass
 
 import numpy as np
 
-AGENT = np.dtype(  # what is known of an agent
+AGENT = np.dtype(
     [
-        ("point", "f8", 2),  # of the latest report that can be, metres
-        ("yaw", "f8"),  # of it, rad; NaN: none was given
+        ("point", "f8", 2),  # metres, of the latest valid report
+        ("yaw", "f8"),  # rad, of that report; NaN: none was given
         ("heard", "f8"),  # when anything was last heard
         ("heard_step", "i8"),  # how many steps had begun then
         ("busy", "i8"),  # the step with which its action ends
         ("goal", "i8", 2),  # tile; -1: none, or none that can be reached
-        ("reached", "?"),  # was it at that goal?
+        ("reached", "?"),  # has it been at that goal?
         ("there", "?"),  # is it on the map?
+        ("silent", "?"),  # was it when the last step began?
     ]
 )
 SHOWN = 5  # things that a text names
 
 
 @dataclass(frozen=True)
-class Step:
-    """What agents do in a step. K agents, tiles [row, col], headings in quarter turns to the left from the map's x.
+class FleetStep:
+    """What K agents do in a step. Tiles are [row, col], headings quarter turns to the left from the map's x axis.
 
     number: counts from 1; ids: K texts; actions: (K,) of the planner; states: (K,) of AgentActions
     tiles_before, headings_before, tiles, headings: (K, 2), (K,) when the step begins, and when the action has ended
     ticks: (K,) steps that the action takes; 0: none is begun
     goals: (K, 2) tiles, -1: none
-    time_s: that planning took
+    time_s: of planning
     """
 
     number: int
