@@ -43,7 +43,7 @@ rclpy.init(args=["--ros-args", "-p", "bold.patience:=5", "-p", "planner:=bold", 
 arm_values = declare(rclpy.create_node("one"), ArmParameters)
 grid_values = declare(rclpy.create_node("other"), GridParameters)
 assert planner_of(arm_values, PlanMotion.Request()) == ("bold", Settings(patience=5))
-assert grid_values.algorithm_settings("walk") == WalkSettings(1.5)
+assert grid_values.walk == WalkSettings(1.5)
 assert "patience: 3" in parameter_file("arm_planner", ArmParameters)
 assert "stride: 0.5" in parameter_file("grid_planner", GridParameters)
 print("found")

@@ -27,8 +27,8 @@ from gpu_planners.nodes.common.fast_markers import serialized_with_points
 from gpu_planners.nodes.common.frames import Frames
 from gpu_planners.nodes.common.request_error import RequestError
 from gpu_planners.nodes.grid import conversions as grid_conversions
-from gpu_planners.nodes.grid.markers import PATH_COLOUR, path_lines, paths_markers, straight_runs
-from gpu_planners.nodes.grid.near_goals import near_goal
+from gpu_planners.nodes.grid.plan_publishers import PATH_COLOUR, path_lines, paths_markers, straight_runs
+from gpu_planners.nodes.grid.routes import near_goal
 from gpu_planners_msgs.srv import PlanAgents, PlanFleet
 
 HEADER = Header(frame_id="map")

@@ -25,11 +25,10 @@ from gpu_planners.nodes.common.parameters import read, ros_default, rules_of
 from gpu_planners.nodes.common.request_error import NotBegunError, RequestError
 from gpu_planners.nodes.grid import nav2
 from gpu_planners.nodes.grid.conversions import path_message
-from gpu_planners.nodes.grid.inflation import inflated
-from gpu_planners.nodes.grid.near_goals import reached
 from gpu_planners.nodes.grid.parameters import ALGORITHMS, GridParameters
 from gpu_planners.nodes.grid.path_checks import nearest, unreachable_poses
-from gpu_planners.nodes.grid.scene import GridScene
+from gpu_planners.nodes.grid.routes import reached
+from gpu_planners.nodes.grid.scene import GridScene, inflated
 
 HEADER = Header(frame_id="map")
 seeds = st.integers(0, 2**32 - 1)

@@ -18,16 +18,16 @@ from ..common import map_codes as codes
 from ..common.compiling import say_compiled
 from ..common.frames import Frames
 from ..common.map_messages import Poses, geometry_message
-from ..common.request_error import RequestError, check_count, error_text
-from .conversions import CODES, agent_count, fill_paths, path_message, request_poses
+from ..common.request_error import RequestError, check_count
+from .conversions import fill_paths, path_message, request_poses
 from .parameters import GridParameters
 from .scene import GridScene
 
-UNIT = 1e-2  # a quaternion's length may differ so much from 1
+UNIT = 1e-2  # by how much a quaternion's length may differ from 1
 
 
 @dataclass(frozen=True)
-class Plan:
+class AgentsPlan:
     """What was planned, on which map.
 
     header: frame of the map, time of planning
@@ -43,12 +43,8 @@ class Plan:
     device: str
     time_s: float
 
-    def path(self, agent: int) -> Path:
-        """Path of an agent; empty where there is none."""
-        return self.paths_of([agent])[0]
-
     def paths_of(self, agents: list[int]) -> list[Path]:
-        """Paths of some agents, from their exact starts to their exact goals."""
+        """Paths of some agents, from their exact starts to their exact goals; empty where there is none."""
         tiles, offsets = self.paths.paths(agents)
         return [
             path_message(self.grid, tiles[first:end], self.header, self.starts.one(agent), self.goals.one(agent))
@@ -58,32 +54,23 @@ class Plan:
     def text(self) -> str:
         """How many agents have a path, and for each reason why others have none, how many and the first of them."""
         status, n = self.paths.status, len(self.paths)
-        solved = int(self.paths.solved.sum())
         took = f"by {self.algorithm} on {self.device} in {1e3 * self.time_s:.1f} ms"
-        text = f"paths found for {solved} of {n} agents, {took}"
+        text = f"paths found for {int(self.paths.solved.sum())} of {n} agents, {took}"
         for failure in np.unique(status[status != AgentStatus.SOLVED]):
             agents = np.flatnonzero(status == failure)
             first = int(agents[0])
-            start, goal = self.starts.one(first).points[0], self.goals.one(first).points[0]
+            (x, y, _), (u, v, _) = self.starts.one(first).points[0], self.goals.one(first).points[0]
             count = f"{len(agents)} agent{'s' if len(agents) > 1 else ''}"
-            text += (
-                f"; {self.paths.message(first)}: {count}, first agent {first} from ({start[0]:.2f}, {start[1]:.2f}) "
-                f"to ({goal[0]:.2f}, {goal[1]:.2f})"
-            )
+            where = f"from ({x:.2f}, {y:.2f}) to ({u:.2f}, {v:.2f})"
+            text += f"; {self.paths.message(first)}: {count}, first agent {first} {where}"
         return text
 
-    def failure(self, agent: int = 0) -> tuple[int, str]:
-        """(code, text) of an agent."""
-        return int(CODES[self.paths.status[agent]]), self.paths.message(agent)
 
-
-def plan(scene: GridScene, frames: Frames, starts: Poses, goals: Poses, algorithm: str) -> Plan:
-    """Plan of agents; one goal serves all. RequestError or another GpuPlannersError says what is wrong."""
+def plan(scene: GridScene, frames: Frames, starts: Poses, goals: Poses, algorithm: str) -> AgentsPlan:
+    """Plan agents; one goal serves all. RequestError or another GpuPlannersError says what is wrong."""
     if not len(starts) or len(goals) not in (1, len(starts)):
-        raise RequestError(
-            codes.INVALID_REQUEST,
-            f"there are {len(starts)} starts and {len(goals)} goals; allowed: 1 start or more, 1 goal or as many",
-        )
+        text = f"there are {len(starts)} starts and {len(goals)} goals; allowed: 1 start or more, 1 goal or as many"
+        raise RequestError(codes.INVALID_REQUEST, text)
     check_orientations(starts, "start")
     check_orientations(goals, "goal")
     planner = scene.planner(algorithm)
@@ -92,59 +79,42 @@ def plan(scene: GridScene, frames: Frames, starts: Poses, goals: Poses, algorith
     start_tiles, goal_tiles = (grid.tiles_of(poses.points[:, :2]) for poses in (starts, goals))
     started = time.perf_counter()
     paths = planner.plan(start_tiles, goal_tiles[0] if len(goals) == 1 else goal_tiles)
-    return Plan(paths, grid, header, starts, goals, algorithm, planner.device, time.perf_counter() - started)
+    return AgentsPlan(paths, grid, header, starts, goals, algorithm, planner.device, time.perf_counter() - started)
 
 
 def check_orientations(poses: Poses, what: str) -> None:
     """RequestError where an orientation is neither a rotation nor zeros, which stand for none. what: start or goal"""
     with np.errstate(over="ignore"):
         size = np.linalg.norm(poses.quaternions, axis=1)
-    wrong = np.flatnonzero(poses.quaternions.any(axis=1) & ~(np.abs(size - 1) <= UNIT))
-    if len(wrong):
-        raise RequestError(
-            codes.INVALID_REQUEST,
-            f"{what} {wrong[0]} has the orientation {poses.quaternions[wrong[0]].tolist()}; "
-            "allowed: a quaternion of length 1, or zeros",
-        )
+    for k in np.flatnonzero(poses.quaternions.any(axis=1) & ~(np.abs(size - 1) <= UNIT)):
+        text = f"{what} {k} has the orientation {poses.quaternions[k].tolist()}; allowed: "
+        raise RequestError(codes.INVALID_REQUEST, text + "a quaternion of length 1, or zeros")
 
 
 def answer(
     scene: GridScene, frames: Frames, values: GridParameters, request: PlanAgents.Request, response: PlanAgents.Response
-) -> tuple[PlanAgents.Response, Plan | None]:
-    """(response of a PlanAgents request, its Plan or None when it was refused).
+) -> AgentsPlan:
+    """Fill the response of a PlanAgents request; raises what goes wrong."""
 
-    Never raises: every failure becomes a code and a text.
-    """
-    try:
-        check_agents(agent_count(request, "starts"), agent_count(request, "goals"), values)
-        starts, goals = request_poses(request, "starts"), request_poses(request, "goals")
-        agents = np.array(request.path_agents, np.int64)
-        _check_poses(len(agents), values)
-        if (agents >= len(starts)).any():
-            raise RequestError(
-                codes.INVALID_REQUEST,
-                f"path_agents names agent {agents.max()}; allowed: 0 to {len(starts) - 1}, the agents of the request",
-            )
-        planned = plan(scene, frames, starts, goals, request.algorithm or values.algorithm)
-        _check_poses((planned.paths.length[agents].astype(np.int64) + 1).sum(), values)
-        fill_paths(response, planned.paths, not request.without_steps)
-        response.paths = planned.paths_of(agents.tolist())
-    except Exception as error:  # a client must get an answer whatever goes wrong
-        return type(response)(code=codes.code_of(error), message=error_text(error)), None
+    def check_poses(count):
+        check_count("poses in the paths of path_agents", count, "max_path_poses", values, codes.INVALID_REQUEST)
+
+    starts, goals = request_poses(request, "starts"), request_poses(request, "goals")
+    check_count("agents", max(len(starts), len(goals)), "max_agents", values, codes.INVALID_REQUEST)
+    agents = np.array(request.path_agents, np.int64)
+    check_poses(len(agents))
+    if (agents >= len(starts)).any():
+        text = f"path_agents names agent {agents.max()}; allowed: 0 to {len(starts) - 1}, the agents of the request"
+        raise RequestError(codes.INVALID_REQUEST, text)
+    planned = plan(scene, frames, starts, goals, request.algorithm or values.algorithm)
+    check_poses((planned.paths.length[agents].astype(np.int64) + 1).sum())
+    fill_paths(response, planned.paths, not request.without_steps)
+    response.paths = planned.paths_of(agents.tolist())
     response.code, response.message = codes.NONE, planned.text()
     response.header, response.map = scene.map_header(), geometry_message(planned.grid)
     response.map.map_load_time = scene.stamp
     response.planning_time_s, response.algorithm, response.device = planned.time_s, planned.algorithm, planned.device
-    return response, planned
-
-
-def check_agents(starts: int, goals: int, values: GridParameters) -> None:
-    """RequestError where there are more agents than the node's parameter allows."""
-    check_count("agents", max(starts, goals), "max_agents", values, codes.INVALID_REQUEST)
-
-
-def _check_poses(poses, values):
-    check_count("poses in the paths of path_agents", poses, "max_path_poses", values, codes.INVALID_REQUEST)
+    return planned
 
 
 def kind_of(algorithm: str, grid: GridMap, block_size: int, device: str) -> str:
@@ -171,8 +141,7 @@ def compile_algorithm(
     costs = np.ones((64, 64), np.uint8)
     costs[0, 0] = 1 if uniform_cost else 2
     grid = GridMap(costs, connectivity)
-    settings = values.algorithm_settings(algorithm)
-    _use(BlockPlanner(grid, algorithm, values.block_size, device, settings), grid)
+    _use(BlockPlanner(grid, algorithm, values.block_size, device, getattr(values, algorithm)), grid)
     say_compiled(kind_of(algorithm, grid, values.block_size, device))
 
 

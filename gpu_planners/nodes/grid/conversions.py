@@ -3,7 +3,6 @@
 Every failure is a RequestError whose text names the offender.
 """
 
-import array
 import math
 
 import numpy as np
@@ -15,12 +14,10 @@ from std_msgs.msg import Header
 from gpu_planners_msgs.srv import PlanAgents
 
 from ...grid import AgentStatus, GridMap, PathSet
-from ...grid.paths import COL_STEP, ROW_STEP
 from ..common import map_codes as codes
 from ..common.map_messages import Poses, as_array, poses_of, turned
 from ..common.request_error import RequestError
 
-CODES = np.zeros(256, np.uint16)
 CODE_OF_STATUS = {
     AgentStatus.SOLVED: codes.NONE,
     AgentStatus.NO_PATH: codes.NO_VALID_PATH,
@@ -35,36 +32,29 @@ CODE_OF_STATUS = {
     AgentStatus.STEP_LIMIT: codes.STEP_LIMIT,
     AgentStatus.TIMED_OUT: codes.TIMEOUT,
 }
-for _status, _code in CODE_OF_STATUS.items():
-    CODES[_status] = _code
+CODES = np.zeros(256, np.uint16)  # by status
+CODES[list(CODE_OF_STATUS)] = list(CODE_OF_STATUS.values())
 CLOUD = np.dtype([("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("code", "<u2"), ("agent", "<u4"), ("cost", "<f4")])
 CLOUD_FIELDS = {"<f4": PointField.FLOAT32, "<u2": PointField.UINT16, "<u4": PointField.UINT32}
 
 
-def points_of(numbers: array.array, frame: str, what: str) -> Poses:
-    """x, y, x, y, ... as poses without orientation."""
-    if len(numbers) % 2:
-        raise RequestError(codes.INVALID_REQUEST, f"{what} has {len(numbers)} numbers; allowed: x and y of each agent")
-    points = np.zeros((len(numbers) // 2, 3))
-    points[:, :2] = np.frombuffer(numbers, float).reshape(-1, 2)
-    return Poses(points, np.zeros((len(points), 4)), frame)
-
-
-def agent_count(request: PlanAgents.Request, name: str) -> int:
-    """How many starts or goals a PlanAgents request gives, without a look at them. name: "starts" or "goals" """
-    return max(len(getattr(request, name).poses), len(getattr(request, f"{name[:-1]}_points")) // 2)
-
-
 def request_poses(request: PlanAgents.Request, name: str) -> Poses:
-    """The starts or goals of a PlanAgents request. name: "starts" or "goals" """
-    poses, numbers = getattr(request, name), getattr(request, f"{name[:-1]}_points")
-    if poses.poses and len(numbers):
-        raise RequestError(
-            codes.INVALID_REQUEST, f"the request gives {name} twice, as poses and as points; allowed: one of them"
-        )
-    if len(numbers):
-        return points_of(numbers, poses.header.frame_id, f"{name[:-1]}_points")
-    return poses_of(poses)
+    """The starts or goals of a PlanAgents request, given as poses or as numbers x, y, x, y, ...
+
+    name: "starts" or "goals"
+    """
+    poses, field = getattr(request, name), f"{name[:-1]}_points"
+    numbers = getattr(request, field)
+    if not len(numbers):
+        return poses_of(poses)
+    if poses.poses:
+        text = f"the request gives {name} twice, as poses and as points; allowed: one of them"
+        raise RequestError(codes.INVALID_REQUEST, text)
+    if len(numbers) % 2:
+        text = f"{field} has {len(numbers)} numbers; allowed: x and y of each agent"
+        raise RequestError(codes.INVALID_REQUEST, text)
+    points = np.pad(np.frombuffer(numbers, float).reshape(-1, 2), ((0, 0), (0, 1)))
+    return Poses(points, np.zeros((len(points), 4)), poses.header.frame_id)
 
 
 def path_message(
@@ -72,7 +62,7 @@ def path_message(
 ) -> Path:
     """A path at the centres of tiles (K, 2), each pose looking at the next, the last one as the pose before it.
 
-    start, goal: of one agent in the map's frame, in the first and the last tile: the path begins and ends there
+    start, goal: poses of one agent in the map's frame, in the first and the last tile: the path begins and ends there
         exactly, looking as they do where they have an orientation. In one tile they are two poses
 
     A line from any point of a tile to any of the next one's stays in tiles that the step needs free.
@@ -81,19 +71,18 @@ def path_message(
         return Path(header=header)
     if len(tiles) == 1 and start is not None and goal is not None:
         tiles = np.repeat(tiles, 2, axis=0)
-    points, last = np.zeros((len(tiles), 3)), len(tiles) - 1
-    points[:, :2] = grid.centres_of(tiles)
-    looks = {
-        (dr, dc): turned(math.atan2(dr, dc) + grid.origin[2]) for dr, dc in zip(ROW_STEP.tolist(), COL_STEP.tolist())
-    }
-    orientations = [looks.get((dr, dc), looks[0, 1]) for dr, dc in np.diff(tiles, axis=0).tolist()]
+    last = len(tiles) - 1
     ends = [(k, pose) for k, pose in ((0, start), (last, goal)) if pose is not None]
+    points, moves = np.pad(grid.centres_of(tiles), ((0, 0), (0, 1))), np.diff(tiles, axis=0)
     for k, pose in ends:
         points[k] = pose.points[0]
+    yaws = (np.arctan2(moves[:, 0], moves[:, 1]) + grid.origin[2]).tolist()
     for k in {0, last - 1} if last else ():
         x, y, _ = points[k + 1] - points[k]
-        orientations[k] = turned(math.atan2(y, x))
-    orientations.append(orientations[-1] if last else looks[0, 1])
+        yaws[k] = math.atan2(y, x)
+    yaws.append(yaws[-1] if last else grid.origin[2])
+    looks = {yaw: turned(yaw) for yaw in set(yaws)}
+    orientations = [looks[yaw] for yaw in yaws]
     for k, pose in ends:
         orientations[k] = _quaternion(pose.quaternions[0]) or orientations[k]
     return Path(

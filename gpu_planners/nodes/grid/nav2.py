@@ -49,9 +49,8 @@ def algorithm_of(planner_id: str, names: tuple[str, ...], algorithms: tuple[str,
         return default
     if planner_id in algorithms:
         return planner_id
-    raise RequestError(
-        codes.INVALID_PLANNER, f"unknown planner_id '{planner_id}'; known are {', '.join((*names, *algorithms))}"
-    )
+    text = f"unknown planner_id '{planner_id}'; known are {', '.join((*names, *algorithms))}"
+    raise RequestError(codes.INVALID_PLANNER, text)
 
 
 def offer_actions(node: PlannerNode, plan_route: PlanRoute) -> str:
@@ -75,7 +74,8 @@ def answers(node: Any, name: str, kind: Any, plan_route: PlanRoute) -> tuple[Cal
 
     def answer(goal):
         request, started = goal.request, time.monotonic()
-        goals = goals_of(request.goals) if through_poses else [request.goal]
+        # a list, or in later releases of Nav2 a nav_msgs/Goals
+        goals = list(getattr(request.goals, "goals", request.goals)) if through_poses else [request.goal]
         if not goals:
             raise RequestError(NO_VIAPOINTS_GIVEN, "the request has no goals; allowed: 1 or more")
         path = plan_route(request.start if request.use_start else None, goals, request.planner_id)
@@ -91,19 +91,11 @@ def answers(node: Any, name: str, kind: Any, plan_route: PlanRoute) -> tuple[Cal
     return answer, refused, kind.Result
 
 
-def goals_of(field: Any) -> list[PoseStamped]:
-    """The goals of compute_path_through_poses: a list, or in later releases of Nav2 a nav_msgs/Goals."""
-    return list(getattr(field, "goals", field))
-
-
 def offer_is_path_valid(node: PlannerNode, invalid_poses: Callable[[Path], list[int]]) -> str:
     """Offer the service is_path_valid -> why there is none; empty when there is.
 
     invalid_poses: called on the worker with a path for the indices of its poses that cannot be reached
     """
-    nav2, missing = optional_module("nav2_msgs.srv", "service is_path_valid")
-    if missing:
-        return missing
 
     def answer(request, response):
         invalid = invalid_poses(request.path)
@@ -112,12 +104,7 @@ def offer_is_path_valid(node: PlannerNode, invalid_poses: Callable[[Path], list[
             response.invalid_pose_indices = invalid
         return response
 
-    def refused(error):
-        node.get_logger().warning(f"is_path_valid: {error_text(error)}")
-        return nav2.IsPathValid.Response(is_valid=False)
-
-    node.serve(nav2.IsPathValid, "is_path_valid", answer, refused, beside=True)
-    return ""
+    return _offer(node, "is_path_valid", "IsPathValid", answer, beside=True, is_valid=False)
 
 
 def offer_clear(node: PlannerNode, name: str, clear: Callable[[], None]) -> str:
@@ -125,19 +112,24 @@ def offer_clear(node: PlannerNode, name: str, clear: Callable[[], None]) -> str:
 
     clear: called on the worker
     """
-    if not name:
-        return ""
-    nav2, missing = optional_module("nav2_msgs.srv", f"service {name}")
-    if missing:
-        return missing
 
     def answer(_, response):
         clear()
         return response
 
-    def refused(error):
-        node.get_logger().warning(f"{name}: {error_text(error)}")
-        return nav2.ClearEntireCostmap.Response()
+    return _offer(node, name, "ClearEntireCostmap", answer) if name else ""
 
-    node.serve(nav2.ClearEntireCostmap, name, answer, refused)
+
+def _offer(node, name, kind, answer, beside=False, **refused):
+    """Offer a service -> why not. refused: fields of the response to a request that fails"""
+    nav2, missing = optional_module("nav2_msgs.srv", f"service {name}")
+    if missing:
+        return missing
+    service = getattr(nav2, kind)
+
+    def refuse(error):
+        node.get_logger().warning(f"{name}: {error_text(error)}")
+        return service.Response(**refused)
+
+    node.serve(service, name, answer, refuse, beside=beside)
     return ""

@@ -24,13 +24,10 @@ from ..common.request_error import NotBegunError, check_count, error_text
 from ..common.services import QueuedAction
 from ..common.topic_maps import TopicMaps
 from . import agent_planning, nav2, routes
-from .near_goals import reached
 from .parameters import GridParameters
 from .plan_publishers import PlanPublishers
 from .scene import GridScene
 from .topic_agents import TopicAgents
-
-WAITING = "waiting for a map"
 
 
 class GridPlannerNode(PlannerNode):
@@ -72,9 +69,11 @@ class GridPlannerNode(PlannerNode):
     def act(self, kind: Any, name: str, answer: Any, *more: Any, **options: Any) -> QueuedAction:
         return super().act(kind, name, self._lifecycle.gated(answer), *more, **options)
 
+    # ---- map and parameters ----
+
     def _open_maps(self, _: str = "") -> None:
         self._maps = TopicMaps(self, self._values, self._worker, self._state, self._scene, self._get_ready_for)
-        self._state.say(WARN, WAITING)
+        self._state.say(WARN, "waiting for a map")
         if self._maps.missing:
             self.get_logger().info(self._maps.missing)
 
@@ -106,18 +105,17 @@ class GridPlannerNode(PlannerNode):
 
     def _get_ready_for(self, changed):
         """After a change of map or parameters: compile, so that no request has to wait for it, and plan anew."""
-        grid = self._scene.grid
+        grid, algorithm = self._scene.grid, self._values.algorithm
         if grid is None:
             return
-        values = self._values
-        if self._key(values.algorithm) not in self._warm:
-            device, took = self._get_ready(lambda: self._load(values.algorithm))
+        if self._key(algorithm) not in self._warm:
+            device, took = self._get_ready(lambda: self._load(algorithm))
             self.get_logger().info(f"map of {grid.rows} x {grid.cols} cells, ready on {device} after {took:.1f} s")
         self._state.say(OK, "ready")
         if changed:
             self._outputs.show_map(grid, self._scene.map_header())
             self._agents.plan_again()
-            self._worker.do(self._scene.planners, values.algorithm)  # takes the changes over before anybody asks
+            self._worker.do(self._scene.planners, algorithm)  # takes the changes over before anybody asks
 
     def _key(self, algorithm):
         values, grid = self._values, self._scene.grid
@@ -135,57 +133,45 @@ class GridPlannerNode(PlannerNode):
             if algorithm not in ALGORITHMS or grid is None or self._key(algorithm) in self._warm:
                 return
             for device in values.devices:
-                self._unless_compiled(
-                    agent_planning.kind_of(algorithm, grid, values.block_size, device),
-                    agent_planning.compile_algorithm,
-                    algorithm,
-                    grid.connectivity,
-                    bool(grid.uniform_cost),
-                    values,
-                    device,
-                )
+                what = agent_planning.kind_of(algorithm, grid, values.block_size, device)
+                for_map = algorithm, grid.connectivity, bool(grid.uniform_cost), values, device
+                self._unless_compiled(what, agent_planning.compile_algorithm, *for_map)
             self._get_ready(lambda: self._load(algorithm))
 
-    def _plan(self, starts, goals, algorithm=""):
-        algorithm = algorithm or self._values.algorithm
+    # ---- plans ----
+
+    def _plan(self, starts, goals, algorithm):
         self._prepare(algorithm)
         return agent_planning.plan(self._scene, self._frames, starts, goals, algorithm)
 
     def _plan_topics(self, starts, goals):
         if self._lifecycle.state not in ("activating", "active"):
             raise NotBegunError(f"the node is {self._lifecycle.state}")
-        agent_planning.check_agents(len(starts.poses), len(goals.poses), self._values)
-        plan = self._plan(poses_of(starts), poses_of(goals))
+        count = max(len(starts.poses), len(goals.poses))
+        check_count("agents", count, "max_agents", self._values, codes.INVALID_REQUEST)
+        plan = self._plan(poses_of(starts), poses_of(goals), self._values.algorithm)
         self._last_answer = plan.text()
-        self.get_logger().info(
-            f"topics: {self._last_answer}",
-            throttle_duration_sec=1.0,  # maps may change many times a second
-        )
+        # maps may change many times a second
+        self.get_logger().info(f"topics: {self._last_answer}", throttle_duration_sec=1.0)
         self._outputs.show(plan, self._values)
-
-    def _say(self, plan, what, notes=()):
-        self._tell(what, "; ".join((plan.text(), *notes)), True)
 
     def _answer(self, request, response):
         self._prepare(request.algorithm or self._values.algorithm)
-        response, plan = agent_planning.answer(self._scene, self._frames, self._values, request, response)
-        self._count()
-        if plan is None:
-            return self._warned(response)
-        response.message += f" (warning: {self._state.problem})" if self._state.problem else ""
-        self._say(plan, "plan_agents")
+        plan = agent_planning.answer(self._scene, self._frames, self._values, request, response)
+        self._say_answer(response, True)
         with self._lock:
             self._outputs.show(plan, self._values)
         return response
 
     def _refusal(self, error):
         """The response to a request that was not begun, or that failed."""
-        self._count()
-        return self._warned(PlanAgents.Response(code=codes.code_of(error), message=error_text(error)))
+        response = PlanAgents.Response(code=codes.code_of(error), message=error_text(error))
+        return self._say_answer(response, False)
 
-    def _warned(self, response):
+    def _say_answer(self, response, succeeded):
+        self._count()
         response.message += f" (warning: {self._state.problem})" if self._state.problem else ""
-        self._tell("plan_agents", response.message, False)
+        self._tell("plan_agents", response.message, succeeded)
         return response
 
     def _get_plan(self, request, response):
@@ -208,10 +194,10 @@ class GridPlannerNode(PlannerNode):
         self._count()
         grid = self._scene.require_map()
         way = routes.way(self._frames, self._scene.frame, start, goals, self._values.robot_frame)
-        way, moved = reached(grid, way, tolerance)
+        way, moved = routes.reached(grid, way, tolerance)
         plan = self._plan(*routes.legs(way), algorithm)
         path = routes.joined(plan)
-        self._say(plan, "one path", moved)
+        self._tell("one path", "; ".join((plan.text(), *moved)), True)
         self._outputs.show_path(path)
         return path
 
@@ -224,10 +210,9 @@ class GridPlannerNode(PlannerNode):
 
     def _facts(self):
         grid = self._scene.grid
+        where = f"of {grid.resolution} m in '{self._scene.frame}'" if grid else ""
         return {
-            "map": f"{grid.rows} x {grid.cols} cells of {grid.resolution} m in '{self._scene.frame}'"
-            if grid
-            else "none",
+            "map": f"{grid.rows} x {grid.cols} cells {where}" if grid else "none",
             "map changes": self._scene.changes,
             "map messages": self._maps.taken if self._maps else 0,
             "lifecycle": self._lifecycle.state,

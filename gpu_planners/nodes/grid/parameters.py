@@ -9,7 +9,7 @@ from rclpy.validate_full_topic_name import validate_full_topic_name
 from ...errors import SettingsError
 from ...grid.exact.blocks import BLOCK_SIZES
 from ...grid.planner import ALGORITHMS
-from ...settings import Described, setting
+from ...settings import setting
 from ..common.map_kinds import MAP_KINDS
 from ..common.map_parameters import MapParameters
 from ..common.parameters import holding, is_name
@@ -98,15 +98,13 @@ class GridParameters(MapParameters):
             raise SettingsError(
                 f"parameter 'free_below' is {self.free_below}; allowed: at most occupied_from, {self.occupied_from}"
             )
-        known = set()
-        for topic in self.plan_topics:
+        for number, topic in enumerate(self.plan_topics):
             try:
                 validate_full_topic_name(topic)
             except InvalidTopicNameException as error:
                 raise SettingsError(f"parameter 'robots': {error}") from error
-            if topic in known:
+            if topic in self.plan_topics[:number]:
                 raise SettingsError(f"parameter 'robots': {topic} comes twice; allowed: each robot once")
-            known.add(topic)
 
     @property
     def plan_topics(self) -> list[str]:
@@ -118,7 +116,3 @@ class GridParameters(MapParameters):
         """What GridMap.from_occupancy takes beside the values and their place."""
         names = ("free_below", "highest_cost", "connectivity")
         return super().occupancy_rules | {name: getattr(self, name) for name in names}
-
-    def algorithm_settings(self, algorithm: str) -> Described:
-        """The settings of one of ALGORITHMS."""
-        return getattr(self, algorithm)

@@ -3,21 +3,24 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from nav_msgs.msg import OccupancyGrid, Path
 from rclpy.node import Node
 from sensor_msgs.msg import PointCloud2
-from std_msgs.msg import Header
-from visualization_msgs.msg import MarkerArray
+from std_msgs.msg import ColorRGBA, Header
+from visualization_msgs.msg import Marker, MarkerArray
 
-from ...grid import GridMap
+from ...grid import GridMap, PathSet
 from ..common.diagnostics import steady_clock
+from ..common.fast_markers import serialized_with_points
 from ..common.map_messages import map_message
 from ..common.qos import LATCHED
 from ..common.worker import Worker
-from .agent_planning import Plan
+from .agent_planning import AgentsPlan
 from .conversions import agents_message
-from .markers import path_lines, paths_markers
 from .parameters import GridParameters
+
+PATH_COLOUR = ColorRGBA(r=0.13, g=0.45, b=0.85, a=0.8)
 
 
 class PlanPublishers:
@@ -31,23 +34,19 @@ class PlanPublishers:
             name: node.create_publisher(kind, f"~/{name}", LATCHED)
             for name, kind in (("paths_markers", MarkerArray), ("agents", PointCloud2), ("map", OccupancyGrid))
         }
-        self._pending: dict[
-            str, Callable[[], Any]
-        ] = {}  # by name: makes the latest message, which nobody has asked for yet
+        self._pending: dict[str, Callable[[], Any]] = {}  # by name: makes the latest message that nobody asked for yet
         node.create_timer(0.2, self._look, clock=steady_clock())
 
     def show_path(self, path: Path) -> None:
         """Publish the path of a request for one, which belongs to no agent of the topics."""
         self._plan.publish(path)
 
-    def show(self, plan: Plan, values: GridParameters) -> None:
+    def show(self, plan: AgentsPlan, values: GridParameters) -> None:
         """Publish the paths of agents now, and pictures of them a little later."""
-        agent = values.plan_agent
-        if agent < len(plan.paths) and self._plan.get_subscription_count():
-            self._plan.publish(plan.path(agent))
-        for agent, publisher in enumerate(self._robots[: len(plan.paths)]):
-            if publisher.get_subscription_count():
-                publisher.publish(plan.path(agent))
+        outputs = [*enumerate(self._robots), (values.plan_agent, self._plan)]
+        for agent, publisher in outputs:
+            if agent < len(plan.paths) and publisher.get_subscription_count():
+                publisher.publish(*plan.paths_of([agent]))
         most_agents, width = values.marker_agents, values.marker_width or 0.5 * plan.grid.resolution
         self._pending["paths_markers"] = lambda: paths_markers(
             path_lines(plan.grid, plan.paths, most_agents), plan.header, width
@@ -69,3 +68,35 @@ class PlanPublishers:
     def _publish_pending(self):
         for name in self._wanted():
             self._latched[name].publish(self._pending.pop(name)())
+
+
+def path_lines(grid: GridMap, paths: PathSet, most_agents: int) -> np.ndarray:
+    """(2 R, 2) metres: both ends of each line of the paths of at most so many agents, spread evenly."""
+    solved = np.flatnonzero(paths.solved & (paths.length > 0))
+    if len(solved):
+        solved = solved[np.linspace(0, len(solved) - 1, min(most_agents, len(solved))).astype(int)]
+    return grid.centres_of(straight_runs(*paths.paths(solved)).reshape(-1, 2))
+
+
+def paths_markers(lines: np.ndarray, header: Header, width: float) -> bytes:
+    """A serialized visualization_msgs/MarkerArray of path_lines. width: metres"""
+    marker = Marker(header=header, ns="paths", type=Marker.LINE_LIST, color=PATH_COLOUR)
+    marker.scale.x = width
+    marker.pose.orientation.w = 1.0
+    marker.action = Marker.ADD if len(lines) else Marker.DELETE
+    return serialized_with_points(marker, np.pad(lines, ((0, 0), (0, 1))))
+
+
+def straight_runs(tiles: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """(R, 2, 2) first and last tile of every straight run. tiles (T, 2), offsets (N + 1,): of PathSet.paths"""
+    if len(tiles) < 2:
+        return np.empty((0, 2, 2), np.int32)
+    moves = np.diff(tiles, axis=0)
+    joins = np.ones(len(moves), bool)  # is the pair (k, k + 1) of one path?
+    ends = offsets[1:-1]
+    joins[ends[(ends > 0) & (ends < len(tiles))] - 1] = False
+    turns = np.ones(len(moves), bool)  # does move k start a new run?
+    turns[1:] = (moves[1:] != moves[:-1]).any(axis=1) | (joins[1:] != joins[:-1])
+    begins = np.flatnonzero(turns & joins)
+    last = np.append(turns[1:], True)  # does a run end at k + 1?
+    return np.stack([tiles[begins], tiles[np.flatnonzero(last & joins) + 1]], axis=1)

@@ -1,35 +1,37 @@
 """The map that is planned on, and the planners that know it. It belongs to the worker, and each planner to one of its
 threads: those only plan while requests are answered beside each other."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from builtin_interfaces.msg import Time
+from scipy.ndimage import distance_transform_edt
 
 from ...grid import BlockPlanner, GridMap
 from ..common import map_codes as codes
-from ..common.map_kinds import MAP_KINDS, cost_table
+from ..common.map_kinds import HIGHEST, MAP_KINDS, cost_table
 from ..common.map_scene import MapScene, both, differences
 from ..common.request_error import RequestError
 from ..common.worker import seat
-from .inflation import inflated, inflation_cells
 from .parameters import ALGORITHMS, GridParameters
 
 INFLATION = ("footprint_radius", "inflation_radius", "cost_scaling_factor")
 
 
 class GridScene(MapScene):
-    """The map, and planners for each algorithm in use, one for each device. They are told of changes when they are next
-    asked for."""
+    """The map, and for each algorithm in use a planner for each device, which follows the map when it is next asked
+    for."""
 
     _values: GridParameters
 
     def __init__(self, values: GridParameters, now: Callable[[], Time] = Time) -> None:
         super().__init__(values, now)
         self.kind = MAP_KINDS[values.map_kind]
-        self._planners: dict[tuple[int, str], BlockPlanner] = {}  # by number of the device, algorithm
-        # likewise: the map that the planner has, and the window where `grid` may differ
-        self._behind: dict[tuple[int, str], tuple[GridMap, Any]] = {}
+        # by number of the device, algorithm
+        self._planners: dict[tuple[int, str], BlockPlanner] = {}
+        self._behind: dict[tuple[int, str], tuple[GridMap, Any]] = {}  # the planner's map, the window where it differs
 
     def cells_to_grid(self, cells, resolution=1.0, origin=(0.0, 0.0, 0.0)) -> GridMap:
         if not self.kind.costmap:
@@ -42,7 +44,7 @@ class GridScene(MapScene):
 
     def reach(self, values) -> float:
         cell = self._read.resolution if self._read is not None else 1.0
-        return max(values.footprint_radius, inflation_cells(values.inflation_radius, cell) * cell)
+        return max(values.footprint_radius, _cells(values.inflation_radius, cell) * cell)
 
     def inflated(self, grid) -> GridMap:
         values = self._values
@@ -76,25 +78,46 @@ class GridScene(MapScene):
 
         number: of the device; None: that of the worker's thread that calls this
         """
-        grid, devices = self.require_map(), self._values.devices
-        number = seat() % len(devices) if number is None else number
+        grid, values = self.require_map(), self._values
+        number = seat() % len(values.devices) if number is None else number
         if algorithm not in ALGORITHMS:
-            raise RequestError(
-                codes.INVALID_PLANNER, f"unknown algorithm '{algorithm}'; known are {', '.join(ALGORITHMS)}"
-            )
+            text = f"unknown algorithm '{algorithm}'; known are {', '.join(ALGORITHMS)}"
+            raise RequestError(codes.INVALID_PLANNER, text)
         key = number, algorithm
         planner = self._planners.pop(key, None)  # one that fails is made anew
         if planner is None:
-            planner = BlockPlanner(
-                grid,
-                algorithm=algorithm,
-                block_size=self._values.block_size,
-                device=devices[number],
-                settings=self._values.algorithm_settings(algorithm),
-            )
+            device, settings = values.devices[number], getattr(values, algorithm)
+            planner = BlockPlanner(grid, algorithm, values.block_size, device, settings)
         elif key in self._behind:
             known, window = self._behind[key]
             planner.update(*differences(known.costs[window], grid.costs[window], window))
         self._behind.pop(key, None)
         self._planners[key] = planner
         return planner
+
+
+def inflated(grid: GridMap, footprint: float, radius: float, scaling: float, table: np.ndarray) -> GridMap:
+    """A map with tiles nearer than `footprint` to a blocked one blocked, and those up to `radius` from it dearer.
+
+    A free tile costs what the map says or what Nav2's inflation layer gives it, whichever is more.
+
+    footprint, radius: metres between tiles' centres; scaling: the layer's cost_scaling_factor, 1 / metres
+    table: as of cost_table
+    """
+    blocked = grid.inflated(footprint)
+    if not radius:
+        return blocked
+    added = np.full(grid.shape, table[0])
+    if grid.blocked.any():
+        distance = distance_transform_edt(~grid.blocked)
+        near = distance <= _cells(radius, grid.resolution)
+        beyond = np.maximum(distance[near] * grid.resolution - footprint, 0)
+        with np.errstate(under="ignore"):
+            added[near] = table[(HIGHEST * np.exp(-scaling * beyond)).astype(np.uint8)]
+    costs = np.where(blocked.costs > 0, np.maximum(blocked.costs, added), np.uint8(0))
+    return GridMap(costs, grid.connectivity, grid.resolution, grid.origin)
+
+
+def _cells(radius, resolution):
+    """How many cells far costs reach: Nav2's layer rounds up."""
+    return math.ceil(radius / resolution)
