@@ -3,6 +3,7 @@ and each query's plan is free for the gripper that it names."""
 
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 from oracles import CoalScene
@@ -180,6 +181,7 @@ class _Nodes:
         start = self.JointState(name=names, position=positions)
         goal = self.JointState(name=list(JOINTS), position=[float(value) for value in q])
         full = dict(zip(JOINTS, path[0], strict=True)) | measured
+        services = SimpleNamespace(scene=scene, values=values, measured=lambda: full)
         kind = rng.integers(4)
         if kind == 0:
             scene.link_pose("left", dict(zip(JOINTS, q, strict=True)) | asked)
@@ -191,12 +193,12 @@ class _Nodes:
         if kind == 2:
             response = self.PlanMotion.Response()
             request = self.PlanMotion.Request(start=start, joint_goals=[goal])
-            planned = self.plan(scene, values, request, lambda: full, response)
+            planned = self.plan(services, request, response)
         else:
             response = self.PlanSequence.Response()
             segment = self.MotionSegment(kind=self.MotionSegment.FREE, joint_goals=[goal])
             request = self.PlanSequence.Request(start=start, segments=[segment])
-            planned = self.sequence(scene, values, request, lambda: full, response)
+            planned = self.sequence(services, request, response)
         return None if planned is None else planned.path
 
 

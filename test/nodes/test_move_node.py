@@ -31,7 +31,7 @@ class Here(Desk):
     def restore(self):
         """At home, and nothing in the way."""
         self.publish_obstacles(marker(namespace="", action=Marker.DELETEALL))
-        self.wait_until(lambda: not self.node._scene.objects.standing)
+        self.wait_until(lambda: not self.node.scene.objects.standing)
         super().restore()
         if np.abs(self.place() - HOME).max() > 1e-3:
             assert self.send(HOME).wait().result.code == CODES.SUCCESS
@@ -143,10 +143,10 @@ def test_a_stop_is_sent_though_the_controller_is_not_seen_for_a_moment(desk, mon
 
 
 def test_where_the_robot_is_seen_fits_the_motion_whatever_robot_is_described_now(desk):
-    desk.wait_until(lambda: desk.node._seen(load_urdf(ROBOT, joints=GROUP)) is not None, 10)
+    desk.wait_until(lambda: desk.node.seen(load_urdf(ROBOT, joints=GROUP)) is not None, 10)
     for joints in (GROUP[:2], GROUP[::-1]):
         robot = load_urdf(ROBOT, joints=joints)
-        assert desk.node._seen(robot).q.shape == (len(joints),)
+        assert desk.node.seen(robot).q.shape == (len(joints),)
 
 
 def test_the_state_is_told_while_a_motion_ends():

@@ -712,7 +712,7 @@ def test_a_pose_out_of_reach_is_told_at_once_and_one_that_collides_by_its_own_co
 
 def test_no_question_changes_the_scene(node):
     """Each is asked with a finger of its own; the scene's robot, objects and frames stay the same values."""
-    scene, names = node.node._scene, [*GROUP, "slide"]
+    scene, names = node.node.scene, [*GROUP, "slide"]
     before = scene.robot, scene.objects, scene.frames
     elsewhere = messages.state([0.0, 0.0, 0.0, 0.3], names)
     motion = messages.motion_request(messages.joint_goal(GOAL))

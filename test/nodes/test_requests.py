@@ -54,7 +54,7 @@ def hold(node):
     busy, over = threading.Event(), threading.Event()
 
     def keep_busy():
-        with node._scene.lock, node._lock:
+        with node.scene.lock, node._lock:
             busy.set()
             over.wait(60)
 
@@ -232,7 +232,7 @@ def test_a_planner_that_cannot_be_loaded_leaves_the_node_ready(running, monkeypa
     device = running.plan(request(planner="rrt")).device
     monkeypatch.setattr("gpu_planners.nodes.arm.node.warm_up", lambda *_: 1 / 0)
     monkeypatch.setattr("gpu_planners.nodes.common.planner_node.is_compiled", lambda what: True)
-    running.node._scene.warm_planners.discard(("rrt", device))
+    running.node.scene.warm_planners.discard(("rrt", device))
     response = running.call(running.client, request(planner="rrt"))
     assert response.code != SUCCESS and "ZeroDivisionError" in response.message
     running.wait_until(lambda: running.status.message == "ready", 20)
@@ -247,7 +247,7 @@ def test_other_requests_go_on_while_a_planner_is_compiled(running, monkeypatch):
     monkeypatch.setattr(running.node, "_background", background)
     monkeypatch.setattr("gpu_planners.nodes.common.planner_node.is_compiled", lambda what: False)
     running.node._settled.clear()
-    running.node._scene.warm_planners.discard(("rrt", device))
+    running.node.scene.warm_planners.discard(("rrt", device))
     response = running.call(running.client, request(planner="rrt"))
     assert response.code == ABORT and f"planner rrt on {device}: it is being compiled" in response.message
     assert running.call(running.client, request()).code == SUCCESS

@@ -293,7 +293,7 @@ def test_obstacles_that_were_refused_end_with_their_life(start_node):
 def test_no_question_changes_the_robot_that_others_see(running):
     """A request's gripper is of that request alone; only joint_states move the one of the scene, without a request."""
     running.move_to(0.0, 0.0, 0.0)
-    scene = running.node._scene
+    scene = running.node.scene
     before, frames = scene.robot, scene.frames
 
     def finger():
@@ -333,7 +333,7 @@ HEAD = """<link name="neck"/><link name="eye"/>
 def test_a_frame_that_a_joint_outside_the_plan_moves_is_where_joint_states_have_it(start_node):
     running = start_node(robot=ROBOT.replace("</robot>", HEAD))
     publisher = running.publisher(JointState, "/joint_states")
-    scene = running.node._scene
+    scene = running.node.scene
 
     def turned(angle):
         publisher.publish(joints([0.0, 0.0, 0.0, angle], [*GROUP, "pan"]))

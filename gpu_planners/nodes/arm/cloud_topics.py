@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
-from rclpy.node import Node
 from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import PointCloud2
 
@@ -28,10 +27,9 @@ from ..common.optional import optional_module
 from ..common.qos import of_durability
 from ..common.request_error import RequestError, check_count, error_text
 from . import codes as error_codes
+from .arm_services import ArmServices
 from .cloud_messages import cloud_points, octomap_bricks, voxel_grid_bricks
 from .conversions import configuration, frame_transform, seconds
-from .parameters import ArmParameters
-from .planning_scene import PlanningScene
 from .scene_objects import ALWAYS, SceneObject, Source
 
 TRANSFORM_WAIT_S = 0.2  # a transform at the time of a cloud often comes a little after it
@@ -48,32 +46,16 @@ class _Seen(NamedTuple):
 
 
 class CloudTopics:
-    """Subscriptions of a node.
+    """Subscriptions of the arm node, whose scene is only looked at."""
 
-    values: called for the ArmParameters; scene: only looked at
-    measured: called for {joint: position} of joint_states, None without a recent message
-    take: called with a SceneObject, on a thread of its own
-    refused: called with the name, why, and when on the node's clock what it tells of would be gone, when a message is
-        refused; on a thread of its own
-    """
-
-    def __init__(
-        self,
-        node: Node,
-        values: Callable[[], ArmParameters],
-        scene: PlanningScene,
-        measured: Callable[[], dict[str, float] | None],
-        take: Callable[[SceneObject], None],
-        refused: Callable[[str, str, float], None],
-    ) -> None:
-        self._node, self._values, self._scene = node, values, scene
-        self._measured, self._take, self._refused = measured, take, refused
+    def __init__(self, arm: ArmServices) -> None:
+        self._arm, self._scene = arm, arm.scene
         self._waiting: dict[str, _Seen] = {}
         self._unplaced: dict[str, _Seen] = {}  # maps whose frame is not known
         self._lock, self._working, self._closed = threading.Lock(), False, False
         self._thread = ThreadPoolExecutor(1, "clouds")
         self._subscribe(PointCloud2, "points", self._cloud, qos_profile_sensor_data)
-        durability = values().voxels_durability
+        durability = arm.values.voxels_durability
         for package, kind, topic, convert in (
             ("octomap_msgs.msg", "Octomap", "octomap", self._octomap),
             ("nav2_msgs.msg", "VoxelGrid", "voxel_grid", self._voxel_grid),
@@ -82,7 +64,7 @@ class CloudTopics:
             if messages and hasattr(messages, kind):
                 self._subscribe(getattr(messages, kind), topic, convert, of_durability(durability, depth=1))
 
-        node.create_timer(LOOK_S, self._look, clock=steady_clock())
+        arm.node.create_timer(LOOK_S, self._look, clock=steady_clock())
 
     def robot_is_there(self) -> None:
         """Take what came before the robot."""
@@ -110,7 +92,7 @@ class CloudTopics:
                 self._unplaced.pop(name, None)
             self._work()
 
-        self._node.create_subscription(kind, f"~/{topic}", arrived, qos)
+        self._arm.node.create_subscription(kind, f"~/{topic}", arrived, qos)
 
     def _work(self):
         with self._lock:
@@ -128,7 +110,7 @@ class CloudTopics:
                 name = next(iter(self._waiting))
                 seen = self._waiting.pop(name)
             try:
-                self._take(self._packed(seen.convert(name, seen.message)))
+                self._arm.worker.do(self._arm.take_object, self._packed(seen.convert(name, seen.message)))
             except Exception as error:  # whatever it is, the next message may be right
                 if not self._closed:
                     self._refuse(name, seen, error)
@@ -140,7 +122,7 @@ class CloudTopics:
             with self._lock:
                 self._unplaced = dict([*self._unplaced.items()][1 - MOST_UNPLACED :]) | {name: seen}
         expires = self._end_of_life() if topic == "points" else ALWAYS
-        self._refused(name, f"a message on ~/{topic} was refused: {error_text(error)}", expires)
+        self._arm.refuse(name, f"a message on ~/{topic} was refused: {error_text(error)}", expires)
 
     def _look(self):
         """Take the maps whose frame is known by now."""
@@ -162,14 +144,14 @@ class CloudTopics:
     def _packed(self, one):
         """An object, its bricks packed for the robot and the margin of requests that give none."""
         for bricks in one.placed:
-            pack_bricks(bricks, pack_robot(self._scene.require_robot()), self._values().margin)
+            pack_bricks(bricks, pack_robot(self._scene.require_robot()), self._arm.values.margin)
         return one
 
     def _cloud(self, name, message):
-        values, robot = self._values(), self._scene.require_robot()
+        values, robot = self._arm.values, self._scene.require_robot()
         if not message.width * message.height:  # nothing is there, whatever the frame
             return _object(name, Bricks.of_voxels(name, np.zeros((0, 3), int), 1.0, np.eye(4)), ALWAYS)
-        age = self._now() - seconds(message.header.stamp)
+        age = self._arm.now() - seconds(message.header.stamp)
         if seconds(message.header.stamp) and age > values.points_max_age_s:
             raise RequestError(
                 error_codes.FAILURE,
@@ -180,7 +162,7 @@ class CloudTopics:
         T_root_frame = self._transform(message.header, name)
         box = np.array(values.points_box).reshape(2, 3) if values.points_box else EVERYWHERE
         points = points_in_root(cloud_points(message), T_root_frame, box)
-        q = _where(robot, self._measured(), "points_padding") if values.points_padding >= 0 else None
+        q = _where(robot, self._arm.measured(), "points_padding") if values.points_padding >= 0 else None
         voxels = obstacle_voxels(
             points, values.points_voxel_size, robot, q, max(values.points_padding, 0.0), values.points_max_voxels
         )
@@ -189,8 +171,8 @@ class CloudTopics:
 
     def _end_of_life(self):
         """Seconds on the node's clock until which a cloud counts."""
-        lifetime = self._values().points_lifetime_s
-        return self._now() + lifetime if lifetime > 0 else ALWAYS
+        lifetime = self._arm.values.points_lifetime_s
+        return self._arm.now() + lifetime if lifetime > 0 else ALWAYS
 
     def _octomap(self, name, message):
         T_root_frame = self._transform(message.header, name) if message.data else np.eye(4)
@@ -202,10 +184,10 @@ class CloudTopics:
 
     def _own(self):
         """What tells which voxels are the robot's own; None where all count."""
-        robot, padding = self._scene.require_robot(), self._values().voxels_padding
+        robot, padding = self._scene.require_robot(), self._arm.values.voxels_padding
         if padding < 0:
             return None
-        q = _where(robot, self._measured(), "voxels_padding")
+        q = _where(robot, self._arm.measured(), "voxels_padding")
         return lambda points, distance: near_robot(robot, q, points, min(padding + distance, PADDING.high))
 
     def _transform(self, header, name):
@@ -220,9 +202,6 @@ class CloudTopics:
                 if not frames.asks_tf2 or time.monotonic() > until:
                     return frame_transform(frames, frame, f"'{name}'")
                 time.sleep(POLL_S)
-
-    def _now(self):
-        return self._node.get_clock().now().nanoseconds * 1e-9
 
 
 def _where(robot: RobotModel, positions: dict[str, float] | None, parameter: str) -> np.ndarray:

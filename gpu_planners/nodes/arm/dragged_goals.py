@@ -1,12 +1,8 @@
 """Plans to the goal that is dragged in RViz and shows the motion; nothing is published that a controller would follow
 until the menu says so."""
 
-from collections.abc import Callable
-
 import numpy as np
 from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion
-from rclpy.node import Node
-from rclpy.publisher import Publisher
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
 
@@ -14,45 +10,27 @@ from gpu_planners_msgs.srv import PlanMotion
 
 from ...errors import GpuPlannersError
 from ..common.request_error import error_text
-from ..common.worker import Worker
+from .arm_services import ArmServices
 from .goal_marker import GoalMarker
-from .parameters import ArmParameters
-from .planning_scene import PlanningScene
 
 HELD_S = 0.4  # longest search while the marker is held
 SIZE = 0.12  # of the marker, as a share of the robot's height and width
 
 
 class DraggedGoals:
-    """The marker of a node, and the motions to it.
+    """The marker of the arm node, and the motions to it."""
 
-    worker: plans; values: called for the node's parameters; plan: as ~/plan_motion does, called on the worker with
-        request and response for whether there is a motion, which it shows; may raise
-    scene: of the node; measured: called for {joint: position} of joint_states, None without a recent message
-    trajectories: where a motion goes that is published
-    """
-
-    def __init__(
-        self,
-        node: Node,
-        worker: Worker,
-        values: Callable[[], ArmParameters],
-        scene: PlanningScene,
-        measured: Callable[[], dict[str, float] | None],
-        plan: Callable[[PlanMotion.Request, PlanMotion.Response], bool],
-        trajectories: Publisher,
-    ) -> None:
-        self._log, self._worker, self._values, self._scene = node.get_logger(), worker, values, scene
-        self._measured, self._plan_motion, self._trajectories = measured, plan, trajectories
+    def __init__(self, arm: ArmServices) -> None:
+        self._arm, self._scene = arm, arm.scene
         self._wanted: tuple[PoseStamped, bool] | None = None  # the newest goal that is not planned to yet
         self._last: PlanMotion.Response | None = None
-        self._marker = GoalMarker(node, self._take, lambda: worker.do(self._publish))
+        self._marker = GoalMarker(arm.node, self._take, lambda: arm.worker.do(self._publish))
 
     def begin(self) -> None:
         """Put the marker at the tool of the robot, where it is measured or rests. On the worker's thread."""
         robot = self._scene.require_robot()
         poses = robot.link_poses(self._start())
-        T = poses[self._values().tip_link or robot.tip_link][0]
+        T = poses[self._arm.values.tip_link or robot.tip_link][0]
         places = np.array([pose[0, :3, 3] for pose in poses.values()])
         x, y, z, w = Rotation.from_matrix(T[:3, :3]).as_quat().tolist()
         px, py, pz = T[:3, 3].tolist()
@@ -63,9 +41,9 @@ class DraggedGoals:
         """(dof,) where a motion begins: as measured, else where the last one began, else a state of the SRDF or the
         middle of the limits."""
         robot = self._scene.require_robot()
-        measured = self._measured()
-        if measured is not None and all(name in measured for name in robot.joint_names):
-            return np.array([measured[name] for name in robot.joint_names])
+        measured = self._arm.place()
+        if measured is not None:
+            return measured
         if robot.named_states:
             return next(iter(robot.named_states.values()))
         return (robot.lower + robot.upper) / 2
@@ -73,7 +51,7 @@ class DraggedGoals:
     def _take(self, pose, held):
         waiting, self._wanted = self._wanted is not None, (pose, held)
         if not waiting:  # what waits will find the newest goal
-            self._worker.do(self._plan)
+            self._arm.worker.do(self._plan)
 
     def _plan(self):
         wanted, self._wanted = self._wanted, None
@@ -86,14 +64,14 @@ class DraggedGoals:
         response = PlanMotion.Response()
         self._last = None
         try:
-            if self._plan_motion(request, response):
+            if self._arm.plan(request, response):
                 self._last = response
         except GpuPlannersError as error:
             response.message = error_text(error)
         if self._last is None and not held:
-            self._log.warning(f"dragged goal: {response.message}")
+            self._arm.node.get_logger().warning(f"dragged goal: {response.message}")
 
     def _publish(self):
         if self._last is not None:
-            self._trajectories.publish(self._last.trajectory)
-            self._log.info(f"dragged goal: published, {self._last.message}")
+            self._arm.trajectories.publish(self._last.trajectory)
+            self._arm.node.get_logger().info(f"dragged goal: published, {self._last.message}")

@@ -7,23 +7,20 @@ the motion, and another one is planned from where it stands.
 """
 
 import time
-from collections.abc import Callable
-from typing import Any
 
 from trajectory_msgs.msg import JointTrajectory
 
-from ...arm import RobotModel
 from ..common.diagnostics import steady_clock
 from ..common.inbox import Inbox
-from ..common.planner_node import PlannerNode
 from ..common.qos import LATCHED
 from ..common.request_error import error_text
-from ..common.worker import ENDING, Worker
+from ..common.worker import ENDING
 from . import codes as error_codes
+from .arm_services import ArmServices
 from .codes import code_of
 from .controller import Controller
 from .conversions import seconds
-from .move_run import Motion, Plan, Run, Seen, Task
+from .move_run import Plan, Run, Task
 
 TICK_S = 0.02
 FEEDBACK_TICKS = 5
@@ -31,31 +28,16 @@ SILENCE_S = 5.0  # on the node's clock: longer than that no controller takes to 
 
 
 class Executing:
-    """Executes one task at a time.
+    """Executes one task at a time."""
 
-    values: called for the ArmParameters
-    check: called on the worker with a Motion and the seconds on it from which the rest is checked, for what the rest
-        would meet, "" when it is free; may raise
-    seen: called with a RobotModel for where joint_states had it, None without a recent message; on the executor's
-        thread
-    """
-
-    def __init__(
-        self,
-        node: PlannerNode,
-        worker: Worker,
-        values: Callable[[], Any],
-        check: Callable[[Motion, float], str],
-        seen: Callable[[RobotModel], Seen | None],
-    ) -> None:
-        self._node, self._worker, self._values = node, worker, values
-        self.check, self._seen = check, seen
+    def __init__(self, arm: ArmServices) -> None:
+        self._arm, self._node, self._worker = arm, arm.node, arm.worker
         self._run: Run | None = None
         self._ticks = 0
-        self._inbox = Inbox(node)
-        self._controller = Controller(node, values().controller_action)
-        self._executing = node.create_publisher(JointTrajectory, "~/executing", LATCHED)
-        self._timer = node.create_timer(TICK_S, self._tick, clock=steady_clock())
+        self._inbox = Inbox(arm.node)
+        self._controller = Controller(arm.node, arm.values.controller_action)
+        self._executing = arm.node.create_publisher(JointTrajectory, "~/executing", LATCHED)
+        self._timer = arm.node.create_timer(TICK_S, self._tick, clock=steady_clock())
         self._timer.cancel()
 
     @property
@@ -150,7 +132,7 @@ class Executing:
         self._executing.publish(plan.trajectory)  # before it begins: other arms should know
         run.state, run.plans, run.goal_index, run.motion = "sending", run.plans + 1, plan.goal_index, motion
         run.checking, run.checked = False, time.monotonic()
-        run.deadline = self._now() + SILENCE_S
+        run.deadline = self._arm.now() + SILENCE_S
         run.execution = self._controller.send(
             plan.trajectory,
             lambda accepted: self._take_answer(run, motion, accepted),
@@ -168,7 +150,7 @@ class Executing:
                 run, error_codes.CONTROL_FAILED, f"the controller '{self._controller.name}' refused the motion"
             )
             return
-        motion.began, run.state = self._now(), "moving"
+        motion.began, run.state = self._arm.now(), "moving"
         self._hear(run)
         run.checked = time.monotonic()
         self._feed_back(run)
@@ -178,7 +160,7 @@ class Executing:
     def _hear(self, run):
         """The controller says that it executes the motion, or the robot is seen to move."""
         if run.state == "moving":
-            run.deadline = self._now() + SILENCE_S
+            run.deadline = self._arm.now() + SILENCE_S
 
     def _take_end(self, run, motion, problem):
         """The motion itself has ended; a stop may have taken its place."""
@@ -207,10 +189,10 @@ class Executing:
                 return
         if run.state == "moving":
             passed = run.motion.phase
-            phase = run.motion.advance(self._seen(run.motion.robot), self._now())
+            phase = run.motion.advance(self._arm.seen(run.motion.robot), self._arm.now())
             if run.motion.phase > passed:
                 self._hear(run)
-        if run.state != "planning" and self._now() > run.deadline:
+        if run.state != "planning" and self._arm.now() > run.deadline:
             run.execution.cancel()
             text = f"the controller '{self._controller.name}' has said nothing for {SILENCE_S:g} s" + (
                 ", and the robot was not seen to move" if run.state == "moving" else " more than it may take"
@@ -219,7 +201,7 @@ class Executing:
             return
         if run.state != "moving":
             return
-        patience = self._values().monitor_patience_s
+        patience = self._arm.values.monitor_patience_s
         if not run.checking:
             self._check(run, run.motion, phase)
         elif time.monotonic() - run.checked > patience:
@@ -230,7 +212,7 @@ class Executing:
 
         def job():
             try:
-                met = self.check(motion, phase)
+                met = self._arm.contact_ahead(motion, phase)
             except Exception as error:  # not to know is not to be free
                 met = f"the rest of the motion cannot be checked: {error_text(error)}"
             self._inbox.put(self._take_check, run, motion, met)
@@ -248,8 +230,8 @@ class Executing:
 
     def _stop(self, run, why):
         run.state, run.why, motion = "stopping", why, run.motion
-        stop = motion.stop(self._seen(motion.robot), self._now())
-        run.deadline = self._now() + seconds(stop.points[-1].time_from_start) + SILENCE_S
+        stop = motion.stop(self._arm.seen(motion.robot), self._arm.now())
+        run.deadline = self._arm.now() + seconds(stop.points[-1].time_from_start) + SILENCE_S
         self._node.get_logger().warning(f"move: stopping: {why}")
         moving = run.execution
 
@@ -287,7 +269,7 @@ class Executing:
     def _feed_back(self, run):
         state, progress, left = "moving" if run.state == "sending" else run.state, 0.0, 0.0
         if run.motion is not None:
-            phase = run.motion.advance(self._seen(run.motion.robot), self._now())
+            phase = run.motion.advance(self._arm.seen(run.motion.robot), self._arm.now())
             left = run.motion.duration - phase
             progress = phase / run.motion.duration if run.motion.duration > 0 else 1.0
         run.task.feed_back(state, run.plans, progress, left)
@@ -299,6 +281,3 @@ class Executing:
                 self._executing.publish(JointTrajectory())
         self._node.log(f"move: {message}", code == error_codes.SUCCESS)
         run.task.end(code, message, run.goal_index, run.plans)
-
-    def _now(self):
-        return self._node.get_clock().now().nanoseconds * 1e-9

@@ -4,10 +4,8 @@ Markers cost more than planning, so both are made only when someone looks. After
 """
 
 import time
-from collections.abc import Callable
 
 import numpy as np
-from rclpy.node import Node
 from scipy.spatial.transform import Rotation
 from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import Marker, MarkerArray
@@ -17,9 +15,9 @@ from ...arm.trajectory import Trajectory
 from ..common.diagnostics import steady_clock
 from ..common.fast_markers import PosedMarkers
 from ..common.qos import LATCHED
+from .arm_services import ArmServices, Planned
 from .conversions import seconds
 from .markers import GHOST_COLOUR, robot_markers, scene_markers, shape_poses
-from .plan_service import Planned
 from .scene_objects import SceneObjects
 
 LOOK_S = 0.2  # between two looks at whether someone wants the scene
@@ -28,13 +26,10 @@ REST_S = 1.0  # of the ghost at the end, before it begins again
 
 
 class MotionDisplay:
-    """The publishers of a node's pictures. Methods may be called on any thread.
+    """The publishers of the arm node's pictures. Methods may be called on any thread."""
 
-    place: gives (dof,) where joint_states has the robot, or None; frame: gives the name of its root's frame
-    """
-
-    def __init__(self, node: Node, place: Callable[[], np.ndarray | None], frame: Callable[[], str]) -> None:
-        self._place, self._frame = place, frame
+    def __init__(self, arm: ArmServices) -> None:
+        self._arm, node = arm, arm.node
         self._scene_publisher = node.create_publisher(MarkerArray, "~/markers", LATCHED)
         self._ghost_publisher = node.create_publisher(MarkerArray, "~/ghost", 1)
         self._waiting: tuple | None = None  # arguments of scene_markers that are not published yet
@@ -50,13 +45,14 @@ class MotionDisplay:
 
     def show_motion(self, planned: Planned, timed: JointTrajectory) -> None:
         """Show a motion, and play it again and again."""
-        self._waiting = planned.robot, planned.objects, planned.path, planned.tip_link
+        tip_link = self._arm.values.tip_link or planned.robot.tip_link
+        self._waiting = planned.robot, planned.objects, planned.path, tip_link
         self._motion, self._began = (planned.robot, trajectory_of(timed)), time.monotonic()
 
     def _publish_scene(self):
         if self._waiting is not None and self._scene_publisher.get_subscription_count():
             arguments, self._waiting = self._waiting, None
-            self._scene_publisher.publish(scene_markers(self._frame(), *arguments, self._place()))
+            self._scene_publisher.publish(scene_markers(self._arm.scene.frames.root, *arguments, self._arm.place()))
 
     def _publish_ghost(self):
         motion = self._motion
@@ -69,7 +65,7 @@ class MotionDisplay:
             return
         robot, trajectory = motion
         if self._ghost is None or self._ghost[0] is not robot:
-            self._ghost = robot, PosedMarkers(MarkerArray(markers=_ghost_markers(robot, self._frame())))
+            self._ghost = robot, PosedMarkers(MarkerArray(markers=_ghost_markers(robot, self._arm.scene.frames.root)))
         at = (time.monotonic() - self._began) % (trajectory.duration + REST_S)
         T = shape_poses(robot, trajectory.at(min(at, trajectory.duration))[0][0])
         self._ghost_publisher.publish(self._ghost[1].at(T[:, :3, 3], Rotation.from_matrix(T[:, :3, :3]).as_quat()))

@@ -3,14 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from rclpy.node import Node
-
 from gpu_planners_msgs.action import Move
 from gpu_planners_msgs.srv import PlanMotion
 
 from ..common.long_action import LongAction
 from . import codes as error_codes
-from .executing import Executing
+from .arm_services import ArmServices
 from .move_run import Plan
 
 PLAN_FIELDS = (
@@ -26,25 +24,22 @@ PLAN_FIELDS = (
 
 
 class MoveAction:
-    """The action of a node.
+    """The action of the arm node."""
 
-    plan: called on the worker with a PlanMotion.Request for the Plan; may raise
-    """
-
-    def __init__(self, node: Node, executing: Executing, plan: Callable[[PlanMotion.Request], Plan]) -> None:
-        self._executing, self._plan = executing, plan
+    def __init__(self, arm: ArmServices) -> None:
+        self._arm = arm
         self._tasks: dict[bytes, MoveTask] = {}  # by goal
-        self._action = LongAction(node, Move, "~/move", self._accept, self._cancel)
+        self._action = LongAction(arm.node, Move, "~/move", self._accept, self._cancel)
 
     def _accept(self, goal):
         key = bytes(goal.goal_id.uuid)
-        self._tasks[key] = MoveTask(goal, self._plan, self._end)
-        self._executing.start(self._tasks[key])
+        self._tasks[key] = MoveTask(goal, self._arm.plan_to_move, self._end)
+        self._arm.execute(self._tasks[key])
 
     def _cancel(self, goal):
         task = self._tasks.get(bytes(goal.goal_id.uuid))
         if task is not None:
-            self._executing.cancel(task)
+            self._arm.cancel_execution(task)
 
     def _end(self, goal, result):
         del self._tasks[bytes(goal.goal_id.uuid)]

@@ -1,4 +1,4 @@
-"""The node arm_planner: parameters, topics and the service ~/plan_motion around the library of gpu_planners.arm.
+"""The node arm_planner: parameters, topics and services around the library of gpu_planners.arm.
 
 Callbacks only store or hand on what arrives. A worker owns the planning scene and does all planning, on a thread for
 each device: obstacles published before a request are in the scene when it is planned.
@@ -17,7 +17,7 @@ from visualization_msgs.msg import MarkerArray
 
 from gpu_planners_msgs.srv import AttachObjects, ForgetSources, PlanMotion, PlanSequence
 
-from ...arm import PLANNERS
+from ...arm import PLANNERS, RobotModel
 from ...device import resolve_devices
 from ...errors import GpuPlannersError, RobotDescriptionError, SettingsError, shown
 from .. import moveit
@@ -29,6 +29,7 @@ from ..common.request_error import RequestError, error_text
 from ..common.transforms import Transforms
 from . import codes as error_codes
 from . import plan_service, sequence_service
+from .arm_services import Planned
 from .attaching import attach_objects
 from .cloud_topics import CloudTopics
 from .codes import code_of
@@ -39,12 +40,12 @@ from .joint_states import JointStates
 from .monitoring import contact_ahead, motion_of
 from .motion_display import MotionDisplay
 from .move_action import MoveAction
-from .move_run import Plan, stamped_state
+from .move_run import Motion, Plan, Seen, Task, stamped_state
 from .other_arms import OtherArms
 from .parameters import ArmParameters
-from .plan_service import Planned, compile_planner, kind_of, warm_up
+from .plan_service import compile_planner, kind_of, warm_up
 from .planning_scene import PlanningScene
-from .scene_objects import ALWAYS
+from .scene_objects import ALWAYS, SceneObject
 from .unknown_sources import UnknownSources
 
 LOOK_S = 0.5  # between two looks at whether what was refused would be gone
@@ -52,74 +53,38 @@ BACKWARD = JumpThreshold(min_forward=None, min_backward=Duration(seconds=-1), on
 
 
 class ArmPlannerNode(PlannerNode):
-    """The node; options: as rclpy.node.Node takes them. SettingsError for wrong parameters or a wrong URDF file."""
+    """The node, which is the ArmServices of its parts; options: as rclpy.node.Node takes them.
+
+    SettingsError for wrong parameters or a wrong URDF file.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__("arm_planner", ArmParameters, "robot_description", "robot_description_file", **options)
-        self._scene = PlanningScene(self._values, Transforms(self))
+        self.scene = PlanningScene(self.values, Transforms(self))
         self._clouds: CloudTopics | None = None  # after the robot of a file is loaded
         self._joint_states = JointStates()
         self._following = False  # does a change of joints that are not planned wait for the worker?
         self._unknown = UnknownSources(self._state.set_problem)
-        self.create_timer(LOOK_S, lambda: self._unknown.forget_expired(self._now()), clock=steady_clock())
-        self._trajectories = self.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
-        self._display = MotionDisplay(self, self._place, lambda: self._scene.frames.root)
-        self._dragged_goals = DraggedGoals(
-            self,
-            self._worker,
-            lambda: self._values,
-            self._scene,
-            self._measured,
-            lambda request, response: self._plan(plan_service.answer, request, response),
-            self._trajectories,
-        )
-        self.create_subscription(JointState, "joint_states", self._take_joint_state, BEST_EFFORT)
-        self.create_subscription(
-            MarkerArray,
-            "~/obstacles",
-            lambda message: self._worker.do(self._change_obstacles, message),
-            of_durability(self._values.obstacles_durability, depth=100),
-        )
-        if self._values.robot_description_file:
-            self._load_file(self._values.robot_description_file)
-        else:
-            self.create_subscription(
-                String,
-                "robot_description",
-                lambda message: self._worker.do(self._load_text, message.data),  # type: ignore[attr-defined]
-                LATCHED,
-            )
+        self.create_timer(LOOK_S, lambda: self._unknown.forget_expired(self.now()), clock=steady_clock())
+        self.trajectories = self.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
+        self._display = MotionDisplay(self)
+        self._dragged_goals = DraggedGoals(self)
+        self._subscribe()
         self._serve_plans(PlanMotion, "plan_motion", plan_service.answer)
         self._serve_plans(PlanSequence, "plan_sequence", sequence_service.answer)
         self.serve(AttachObjects, "~/attach_objects", self._attach_objects, self._attach_refusal)
         self.serve(ForgetSources, "~/forget_sources", self._forget_sources, self._forget_refusal)
-        self._executing = Executing(self, self._worker, lambda: self._values, self._contact_ahead, self._seen)
-        self._moveit = moveit.serve(
-            self,
-            self._scene,
-            self._executing,
-            lambda: self._values,
-            self._measured,
-            self._prepare_planner,
-            self._show_motion,
-            self._scene_changed,
-            self._require_known_scene,
-            self._worker.do,
-        )
-        self._clouds = CloudTopics(
-            self,
-            lambda: self._values,
-            self._scene,
-            self._measured,
-            lambda seen: self._worker.do(self._take_object, seen),
-            lambda source, text, expires: self._unknown.refuse(source, text, self._now(), expires),
-        )
-        self._other_arms = OtherArms(
-            self, lambda: self._values, self._worker.do, self._take_object, self._state.set_problem
-        )
-        MoveAction(self, self._executing, self._plan_to_move)
+        self._executing = Executing(self)
+        self._moveit = moveit.serve(self)
+        self._clouds = CloudTopics(self)
+        self._other_arms = OtherArms(self, self._state.set_problem)
+        MoveAction(self)
         self._jumps = self.get_clock().create_jump_callback(BACKWARD, post_callback=self._clock_jumped)
-        self._worker.start()
+        self.worker.start()
+
+    @property
+    def node(self) -> PlannerNode:
+        return self
 
     def finish(self, patience_s: float = -1.0) -> bool:
         if self._clouds is not None:  # else a robot could not be loaded, and there is nothing else
@@ -128,22 +93,40 @@ class ArmPlannerNode(PlannerNode):
             self._executing.close()
         return super().finish(patience_s)
 
+    def _subscribe(self):
+        values, do = self.values, self.worker.do
+        self.create_subscription(JointState, "joint_states", self._take_joint_state, BEST_EFFORT)
+        self.create_subscription(
+            MarkerArray,
+            "~/obstacles",
+            lambda message: do(self._change_obstacles, message),
+            of_durability(values.obstacles_durability, depth=100),
+        )
+        if values.robot_description_file:
+            self._load_file(values.robot_description_file)
+        else:
+            self.create_subscription(
+                String, "robot_description", lambda message: do(self._load_text, message.data), LATCHED
+            )
+
+    # ---- the robot ----
+
     def _load_file(self, path):
         try:
-            self._scene.load_robot(path, self._now())
+            self.scene.load_robot(path, self.now())
         except GpuPlannersError as error:
             self.close()
             raise SettingsError(f"robot_description_file or what it needs: {error}") from error
-        self._worker.do(self._take_robot, [])
+        self.worker.do(self._take_robot, [])
 
     def _load_text(self, urdf):
         self._state.say(WARN, "loading the robot")
         try:
             if not urdf.lstrip().startswith("<"):
                 raise RobotDescriptionError(f"robot_description holds {shown(urdf)}; allowed: the text of a URDF, XML")
-            waiting = self._scene.load_robot(urdf, self._now())
+            waiting = self.scene.load_robot(urdf, self.now())
         except Exception as error:
-            if self._scene.robot is not None:
+            if self.scene.robot is not None:
                 text = f"a robot_description was refused, the one before it is planned with: {error_text(error)}"
                 self._state.set_problem("robot", text)
             raise
@@ -154,7 +137,7 @@ class ArmPlannerNode(PlannerNode):
         """waiting: [(message, its time)] of obstacles that came before the robot"""
         for message, received in waiting:
             self._change_obstacles(message, received)
-        robot = self._scene.robot
+        robot = self.scene.robot
         if self._moveit is not None:
             self._moveit.robot_loaded()
         self.get_logger().info(
@@ -167,57 +150,80 @@ class ArmPlannerNode(PlannerNode):
 
     def _warm_up(self):
         """Compile before the first request, which would have to wait for it."""
-        if self._scene.robot is None:
+        if self.scene.robot is None:
             return
         self.get_logger().info("compiling (once on a machine, then from the cache)")
-        device, took = self._get_ready(lambda: warm_up(self._scene, self._values, self._values.planner))
+        device, took = self._get_ready(lambda: warm_up(self.scene, self.values, self.values.planner))
         self._show_obstacles()
         self._dragged_goals.begin()
         self.get_logger().info(f"ready on {device} after {took:.1f} s")
 
+    def prepare_planner(self, name: str) -> None:
+        robot, values = self.scene.robot, self.values
+        if name not in PLANNERS or robot is None:
+            return
+        for device in resolve_devices(values.device):
+            if (name, device) not in self.scene.warm_planners:
+                self._unless_compiled(kind_of(name, device), compile_planner, robot, name, device, values.motion_check)
+                self._get_ready(lambda: warm_up(self.scene, values, name))
+
     def _change_parameters(self, values):
-        device_changed = values.device != self._values.device
-        self._values = self._scene.values = values
+        device_changed = values.device != self.values.device
+        self._values = self.scene.values = values
         if device_changed:
-            self._worker.do(self._warm_up)
+            self.worker.do(self._warm_up)
 
     def _clock_jumped(self, jump):
         """A simulation begins anew."""
         back = -jump.delta.nanoseconds * 1e-9
-        self._worker.do(self._scene.clock_jumped_back, back)
+        self.worker.do(self.scene.clock_jumped_back, back)
         self._unknown.clock_jumped_back(back)
         self._executing.clock_jumped_back(back)
 
+    # ---- joint_states ----
+
     def _take_joint_state(self, message):
-        self._joint_states.take(message, self._now())
-        if not self._following and not self._scene.stands(self._others()):
+        self._joint_states.take(message, self.now())
+        if not self._following and not self.scene.stands(self._others()):
             self._following = True
-            self._worker.do(self._follow)
+            self.worker.do(self._follow)
 
     def _follow(self):
         """Have joints that are not planned where they are measured: nothing else writes them into the scene."""
         self._following = False
-        before = self._scene.robot
-        self._scene.follow(self._others())
-        if self._scene.robot is not before:
+        before = self.scene.robot
+        self.scene.follow(self._others())
+        if self.scene.robot is not before:
             self._show_obstacles()
 
     def _others(self):
         """{joint: position} of joint_states as far as they are right."""
         try:
-            return self._measured() or {} if self._scene.robot else {}
+            return self.measured() or {} if self.scene.robot else {}
         except RequestError:  # requests are told why
             return {}
 
-    def _measured(self):
-        """{joint: position} of joint_states, or None when there was no message lately."""
-        return self._joint_states.positions(self._scene.robot, self._now(), self._values.joint_state_timeout_s)
+    def measured(self) -> dict[str, float] | None:
+        return self._joint_states.positions(self.scene.require_robot(), self.now(), self.values.joint_state_timeout_s)
+
+    def place(self, robot: RobotModel | None = None) -> np.ndarray | None:
+        positions, names = self._others(), (robot or self.scene.require_robot()).joint_names
+        return np.array([positions[name] for name in names]) if all(name in positions for name in names) else None
+
+    def seen(self, robot: RobotModel) -> Seen | None:
+        q, now = self.place(robot), self.now()
+        if q is None:
+            return None
+        message, arrival = self._joint_states.of(robot.joint_names[0])
+        return stamped_state(message, q, now - arrival, now)
+
+    # ---- obstacles ----
 
     def _change_obstacles(self, message, received=None):
         """received: seconds on the node's clock, of a message that waited for the robot; None: now"""
-        now = self._now() if received is None else received
+        now = self.now() if received is None else received
         try:
-            self._scene.change_obstacles(message, now)
+            self.scene.change_obstacles(message, now)
             if received is None:
                 self._unknown.take("obstacles", now)
         except Exception as error:  # whatever it is, the next message may be right
@@ -226,21 +232,65 @@ class ArmPlannerNode(PlannerNode):
             self._unknown.refuse("obstacles", text, now, now + max(lives) if lives and min(lives) > 0 else ALWAYS)
         self._show_obstacles()
 
-    def _take_object(self, seen):
+    def take_object(self, seen: SceneObject) -> None:
         try:
-            self._scene.see(seen)
-            self._unknown.take(seen.name, self._now())
+            self.scene.see(seen)
+            self._unknown.take(seen.name, self.now())
         except Exception as error:  # whatever it is, the next message may be right
-            text = f"'{seen.name}' was refused: {error_text(error)}"
-            self._unknown.refuse(seen.name, text, self._now(), seen.expires)
+            self.refuse(seen.name, f"'{seen.name}' was refused: {error_text(error)}", seen.expires)
         self._show_obstacles()
 
+    def refuse(self, source: str, text: str, expires: float = ALWAYS) -> None:
+        self._unknown.refuse(source, text, self.now(), expires)
+
+    def scene_changed(self, whole: bool) -> None:
+        if whole:
+            self._unknown.forget()
+            if self._clouds is not None:
+                self._clouds.forget()
+        else:
+            self._unknown.take("moveit", self.now())
+        self._show_obstacles()
+
+    def require_known_scene(self, what_to_do: str = "") -> None:
+        """Obstacles that were refused are there all the same, and nobody knows where; so with other arms."""
+        self._unknown.forget_expired(self.now())
+        unknown = self._unknown.problem or self._other_arms.problem
+        if unknown:
+            raise RequestError(error_codes.INVALID_OBJECT_NAME, f"the scene is not known: {unknown}{what_to_do}")
+
+    def _forget_sources(self, request, response):
+        response.forgotten = self._unknown.forget(*request.sources)
+        if response.forgotten:
+            self._clouds.forget(*response.forgotten)
+        response.code = error_codes.SUCCESS
+        response.message = f"forgotten: {', '.join(response.forgotten) or 'nothing'}"
+        self.get_logger().info(f"forget_sources: {response.message}")
+        return response
+
+    def _forget_refusal(self, error):
+        return ForgetSources.Response(code=code_of(error), message=error_text(error))
+
+    def _attach_objects(self, request, response):
+        response = attach_objects(self.scene, request, self.measured, response)
+        self.get_logger().info(f"attach_objects: {response.message}")
+        self._show_obstacles()
+        return response
+
+    def _attach_refusal(self, error):
+        response = AttachObjects.Response(code=code_of(error), message=error_text(error))
+        response.attached = list(self.scene.objects.carried)
+        self.get_logger().warning(f"attach_objects: {response.message}")
+        return response
+
+    # ---- plans ----
+
     def _serve_plans(self, kind, name, answer):
-        """Serve ~/name of type `kind`. answer: (scene, values, request, measured, response) -> Planned or None"""
+        """Serve ~/name of type `kind`. answer: (self, request, response) -> Planned or None"""
 
         def plan(request, response):
-            if self._plan(answer, request, response) and self._values.publish_trajectories:
-                self._trajectories.publish(response.trajectory)
+            if self._plan(answer, request, response) and self.values.publish_trajectories:
+                self.trajectories.publish(response.trajectory)
             return self._told(name, response)
 
         def refusal(error):
@@ -252,44 +302,22 @@ class ArmPlannerNode(PlannerNode):
 
         self.serve(kind, f"~/{name}", plan, refusal, beside=True)
 
+    def plan(self, request: PlanMotion.Request, response: PlanMotion.Response) -> Planned | None:
+        return self._plan(plan_service.answer, request, response)
+
     def _plan(self, answer, request, response):
-        """Fill the response and show what comes out -> Planned, None where there is no motion"""
-        with self._scene.lock:
-            self._scene.forget_expired(self._now())
-            self._refuse_unknown_scene(request)
-            self._prepare_planner(request.planner or self._values.planner)
-        planned = answer(self._scene, self._values, request, self._measured, response)
-        with self._scene.lock:
+        with self.scene.lock:
+            self.scene.forget_expired(self.now())
+            if not request.ignore_scene:
+                self.require_known_scene("; publish what is right, call ~/forget_sources, or ask with ignore_scene")
+            self.prepare_planner(request.planner or self.values.planner)
+        planned = answer(self, request, response)
+        with self.scene.lock:
             if planned is None:
                 self._show_obstacles()  # not the motion before
             else:
-                self._display.show_motion(planned, response.trajectory)
+                self.show_motion(planned, response.trajectory)
         return planned
-
-    def _plan_to_move(self, request):
-        """Plan of a PlanMotion request"""
-        response = PlanMotion.Response()
-        planned = self._plan(plan_service.answer, request, response)
-        self._count()
-        self._last_answer = response.message
-        if planned is None:
-            return Plan(response.code, response.message)
-        margin = plan_service.requested(request, self._values, "margin")
-        motion = motion_of(self._scene, planned.robot, response.trajectory, margin)
-        return Plan(response.code, response.message, motion, response.trajectory, response.goal_index)
-
-    def _contact_ahead(self, motion, phase):
-        self._scene.forget_expired(self._now())
-        self._require_known_scene()
-        return contact_ahead(self._scene, self._values, motion, phase)
-
-    def _seen(self, robot):
-        """Where joint_states had a robot (Seen), None without a recent message of all its planning joints."""
-        q, now = self._place(robot), self._now()
-        if q is None:
-            return None
-        message, arrival = self._joint_states.of(robot.joint_names[0])
-        return stamped_state(message, q, now - arrival, now)
 
     def _told(self, name, response):
         response.message += f" (warning: {self._state.problem})" if self._state.problem else ""
@@ -297,88 +325,47 @@ class ArmPlannerNode(PlannerNode):
         self._tell(name, response.message, response.code == error_codes.SUCCESS)
         return response
 
-    def _show_motion(self, path, robot, objects, trajectory):
-        self._display.show_motion(Planned(path, robot, objects, self._values.tip_link or robot.tip_link), trajectory)
+    # ---- motions that are executed ----
 
-    def _scene_changed(self, refused, whole=False):
-        """refused: why a message of MoveIt was refused; empty: none was; whole: it says all that there is"""
-        if refused:
-            self._unknown.refuse("moveit", refused, self._now())
-        elif whole:
-            self._unknown.forget()
-            self._clouds.forget()
-        else:
-            self._unknown.take("moveit", self._now())
-        self._show_obstacles()
+    def plan_to_move(self, request: PlanMotion.Request) -> Plan:
+        response = PlanMotion.Response()
+        planned = self.plan(request, response)
+        self._count()
+        self._last_answer = response.message
+        if planned is None:
+            return Plan(response.code, response.message)
+        margin = plan_service.requested(request, self.values, "margin")
+        motion = motion_of(self.scene, planned.robot, response.trajectory, margin)
+        return Plan(response.code, response.message, motion, response.trajectory, response.goal_index)
 
-    def _forget_sources(self, request, response):
-        response.forgotten = self._unknown.forget(*request.sources)
-        if response.forgotten:
-            self._clouds.forget(*response.forgotten)
-        response.code, response.message = (
-            error_codes.SUCCESS,
-            f"forgotten: {', '.join(response.forgotten) or 'nothing'}",
-        )
-        self.get_logger().info(f"forget_sources: {response.message}")
-        return response
+    def execute(self, task: Task) -> None:
+        self._executing.start(task)
 
-    def _forget_refusal(self, error):
-        return ForgetSources.Response(code=code_of(error), message=error_text(error))
+    def cancel_execution(self, task: Task) -> None:
+        self._executing.cancel(task)
 
-    def _attach_objects(self, request, response):
-        response = attach_objects(self._scene, request, self._measured, response)
-        self.get_logger().info(f"attach_objects: {response.message}")
-        self._show_obstacles()
-        return response
+    def contact_ahead(self, motion: Motion, phase: float) -> str:
+        self.scene.forget_expired(self.now())
+        self.require_known_scene()
+        return contact_ahead(self.scene, self.values, motion, phase)
 
-    def _attach_refusal(self, error):
-        response = AttachObjects.Response(code=code_of(error), message=error_text(error))
-        response.attached = list(self._scene.objects.carried)
-        self.get_logger().warning(f"attach_objects: {response.message}")
-        return response
+    # ---- what is shown ----
 
-    def _refuse_unknown_scene(self, request):
-        """Obstacles that were refused are there all the same, and nobody knows where; so with other arms."""
-        if not request.ignore_scene:
-            self._require_known_scene("; publish what is right, call ~/forget_sources, or ask with ignore_scene")
-
-    def _require_known_scene(self, what_to_do=""):
-        self._unknown.forget_expired(self._now())
-        unknown = self._unknown.problem or self._other_arms.problem
-        if unknown:
-            raise RequestError(error_codes.INVALID_OBJECT_NAME, f"the scene is not known: {unknown}{what_to_do}")
-
-    def _prepare_planner(self, name):
-        """Load a planner; one that was never used on this machine is compiled, while other requests go on."""
-        robot, values = self._scene.robot, self._values
-        if name not in PLANNERS or robot is None:
-            return
-        for device in resolve_devices(values.device):
-            if (name, device) not in self._scene.warm_planners:
-                self._unless_compiled(kind_of(name, device), compile_planner, robot, name, device, values.motion_check)
-                self._get_ready(lambda: warm_up(self._scene, values, name))
+    def show_motion(self, planned: Planned, trajectory: JointTrajectory) -> None:
+        self._display.show_motion(planned, trajectory)
 
     def _show_obstacles(self):
-        if (robot := self._scene.robot) is not None:
-            self._display.show_scene(robot, self._scene.objects)
-
-    def _place(self, robot=None):
-        """(dof,) where joint_states has a robot, by default that of the scene; or None."""
-        try:
-            positions = self._measured() or {}
-        except RequestError:  # a message that is none; requests are told why
-            return None
-        names = (robot or self._scene.robot).joint_names
-        return np.array([positions[name] for name in names]) if all(name in positions for name in names) else None
+        if (robot := self.scene.robot) is not None:
+            self._display.show_scene(robot, self.scene.objects)
 
     def _facts(self):
-        robot = self._scene.robot
+        robot = self.scene.robot
         return {
             "robot": robot.name if robot else "none",
-            "device": self._values.device,
-            "planner": self._values.planner,
-            "obstacles": len(self._scene.objects.standing),
-            "attached": ", ".join(self._scene.objects.carried) or "none",
+            "device": self.values.device,
+            "planner": self.values.planner,
+            "obstacles": len(self.scene.objects.standing),
+            "attached": ", ".join(self.scene.objects.carried) or "none",
             "requests": self._requests,
             "last answer": self._last_answer,
             "move": self._executing.state,

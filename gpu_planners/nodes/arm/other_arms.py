@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
@@ -20,8 +19,8 @@ from ...errors import GpuPlannersError
 from ..common.diagnostics import steady_clock
 from ..common.qos import BEST_EFFORT, LATCHED
 from ..common.request_error import error_text
+from .arm_services import ArmServices
 from .conversions import seconds
-from .parameters import ArmParameters
 from .scene_objects import SceneObject, Source
 
 LOOK_S = 0.1  # between two looks at where the others are
@@ -75,30 +74,21 @@ class OtherArm:
 class OtherArms:
     """The arms that parameter `other_arms` names.
 
-    values: called for the node's parameters
-    change: called on the executor's thread with a job for the worker; take: called on the worker with a SceneObject
     told: called with (what, text) when something is wrong, and with an empty text when it no longer is
     """
 
-    def __init__(
-        self,
-        node: Node,
-        values: Callable[[], ArmParameters],
-        change: Callable[..., None],
-        take: Callable[[SceneObject], None],
-        told: Callable[[str, str], None],
-    ) -> None:
-        self._node, self._values, self._change, self._take, self._told = node, values, change, take, told
-        self.arms = [OtherArm(name) for name in values().other_arms]
-        for arm in self.arms:
+    def __init__(self, arm: ArmServices, told: Callable[[str, str], None]) -> None:
+        self._arm, self._told = arm, told
+        self.arms = [OtherArm(name) for name in arm.values.other_arms]
+        for other in self.arms:
             for kind, topic, take_it, qos in (
                 (String, "robot_description", self._describe, LATCHED),
                 (JointState, "joint_states", self._place, BEST_EFFORT),
                 (JointTrajectory, EXECUTING, self._execute, LATCHED),
             ):
-                node.create_subscription(kind, _topic(arm, topic), partial(take_it, arm), qos)
+                arm.node.create_subscription(kind, _topic(other, topic), partial(take_it, other), qos)
         if self.arms:
-            node.create_timer(LOOK_S, self._look, clock=steady_clock())
+            arm.node.create_timer(LOOK_S, self._look, clock=steady_clock())
 
     @property
     def problem(self) -> str:
@@ -106,12 +96,12 @@ class OtherArms:
         return next((arm.problem for arm in self.arms if arm.problem), "")
 
     def _describe(self, arm, message):
-        self._change(self._load, arm, message.data)
+        self._arm.worker.do(self._load, arm, message.data)
 
     def _load(self, arm, text):
         try:
             # which links of the other arm may touch each other does not matter here
-            robot = load_urdf(text, package_dirs=self._values().package_dirs, self_collisions=False)
+            robot = load_urdf(text, package_dirs=self._arm.values.package_dirs, self_collisions=False)
         except GpuPlannersError as error:
             arm.problem = f"the description of the other arm '{arm.name}' was refused: {error_text(error)}"
             self._told(f"other arm {arm.name}", arm.problem)
@@ -130,16 +120,16 @@ class OtherArms:
     def _look(self):
         for arm in self.arms:
             gone = arm.executing is not None and time.monotonic() > arm.ends
-            if gone and not self._node.count_publishers(_topic(arm, EXECUTING)):
+            if gone and not self._arm.node.count_publishers(_topic(arm, EXECUTING)):
                 arm.executing, arm.path = None, None  # its node has ended, and cannot say that the motion has
             path = arm.wanted()
             self._told(f"other arm {arm.name}", arm.problem)
             if path is not None:
                 arm.shown = path
-                self._change(self._show, arm, arm.robot, path)
+                self._arm.worker.do(self._show, arm, arm.robot, path)
 
     def _show(self, arm, robot, path):
-        values = self._values()
+        values = self._arm.values
         number, padding = values.other_arms.index(arm.name), values.other_arm_padding
         T = _pose(*values.other_arm_poses[4 * number : 4 * number + 4])
         name, (sizes, poses) = f"other_arm/{arm.name}", swept_boxes(robot, path)
@@ -147,7 +137,7 @@ class OtherArms:
             ConvexShape.box(f"{name}/{k}", size + 2 * padding, pose)
             for k, (size, pose) in enumerate(zip(sizes, poses, strict=True))
         )
-        self._take(SceneObject(name, boxes, T, Source.OTHER_ARM))
+        self._arm.take_object(SceneObject(name, boxes, T, Source.OTHER_ARM))
 
 
 def _topic(arm, name):

@@ -3,8 +3,8 @@
 import gc
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,46 +18,29 @@ from ...device import resolve_devices
 from ..common.compiling import say_compiled
 from ..common.request_error import RequestError, check_count, error_text, one_line
 from . import codes as error_codes
+from .arm_services import Planned, SceneServices
 from .codes import CODE_OF_STATUS, code_of
 from .conversions import configuration, joint_positions, only_joints, path_message, trajectory_message
 from .goals import goals_of
 from .parameters import PLANNERS, ArmParameters, NodeRrtConnect
 from .planning_scene import PlanningScene
-from .scene_objects import SceneObjects
-
-Measured = Callable[[], dict[str, float] | None]  # {joint: position} of joint_states, None without a recent message
 
 
-@dataclass(frozen=True)
-class Planned:
-    """What a request led to: path (K, dof) of the robot among the objects that it was planned among."""
-
-    path: np.ndarray
-    robot: RobotModel
-    objects: SceneObjects
-    tip_link: str
-
-
-def answer(
-    scene: PlanningScene,
-    values: ArmParameters,
-    request: PlanMotion.Request,
-    measured: Measured,
-    response: PlanMotion.Response,
-) -> Planned | None:
+def answer(arm: SceneServices, request: PlanMotion.Request, response: PlanMotion.Response) -> Planned | None:
     """Fill the response of a request -> Planned, or None when there is no motion.
 
     Never raises: every failure becomes a code and a text.
     """
     try:
-        return _plan(scene, values, request, measured, response)
+        return _plan(arm, request, response)
     except Exception as error:  # a client must get an answer whatever goes wrong
         response.code, response.message = code_of(error), error_text(error)
         response.status = response.status or "refused"
     return None
 
 
-def _plan(scene, values, request, measured, response):
+def _plan(arm, request, response):
+    scene, values = arm.scene, arm.values
     scene.require_robot()
     name, settings = planner_of(values, request)
     scaling = [requested(request, values, name) for name in ("velocity_scaling", "acceleration_scaling")]
@@ -66,7 +49,7 @@ def _plan(scene, values, request, measured, response):
     check_count("goals", goal_count, "max_goals", values, error_codes.FAILURE)
     until = time.monotonic() + settings.time_limit_s
     with scene.lock:
-        start_positions = start_of(scene.robot, request, measured)
+        start_positions = start_of(scene.robot, request, arm.measured)
         start = configuration(scene.robot, start_positions, "the start", error_codes.START_STATE_INVALID)
         objects = scene.objects_for(request)
         checker = scene.checker_for(objects, values.device, values.motion_check, margin, start_positions)
@@ -95,7 +78,7 @@ def _plan(scene, values, request, measured, response):
         f"solved: {len(result.path)} waypoints, length {result.cost:.2f}, {trajectory.duration:.2f} s long, "
         f"among {len(objects.standing)} obstacles, by {name} on {checker.device} in {1e3 * result.time_s:.1f} ms"
     ) + (f"; {one_line(result.message)}" if result.message else "")
-    return Planned(result.path, robot, objects, tip_link)
+    return Planned(result.path, robot, objects)
 
 
 def timed(checker: CollisionChecker, path: np.ndarray, scaling: Sequence[float], values: ArmParameters) -> Trajectory:

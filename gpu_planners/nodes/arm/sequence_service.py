@@ -15,11 +15,11 @@ from ...arm.sequence import Free, Segment, SequenceResult, Straight
 from ...errors import RobotDescriptionError
 from ..common.request_error import RequestError, check_count, error_text, one_line
 from . import codes as error_codes
+from .arm_services import Planned, SceneServices
 from .codes import CODE_OF_STATUS, code_of
 from .conversions import configuration, frame_transform, joint_positions, only_joints, pose_goal, trajectory_message
-from .parameters import PLANNERS, ArmParameters, NodeRrtConnect
-from .plan_service import Measured, Planned, planner_of, requested, start_of
-from .planning_scene import PlanningScene
+from .parameters import PLANNERS, NodeRrtConnect
+from .plan_service import planner_of, requested, start_of
 
 CODE_OF_END = {
     End.COLLISION: error_codes.PLANNING_FAILED,
@@ -31,20 +31,14 @@ CODE_OF_END = {
 GOAL_INVALID = error_codes.GOAL_STATE_INVALID
 
 
-def answer(
-    scene: PlanningScene,
-    values: ArmParameters,
-    request: PlanSequence.Request,
-    measured: Measured,
-    response: PlanSequence.Response,
-) -> Planned | None:
+def answer(arm: SceneServices, request: PlanSequence.Request, response: PlanSequence.Response) -> Planned | None:
     """Fill the response of a request -> Planned, or None when there is no motion.
 
     Never raises: every failure becomes a code and a text.
     """
     began = time.monotonic()
     try:
-        return _plan(scene, values, request, measured, response)
+        return _plan(arm, request, response)
     except Exception as error:  # a client must get an answer whatever goes wrong
         response.code, response.message = code_of(error), error_text(error)
         return None
@@ -52,7 +46,8 @@ def answer(
         response.planning_time_s = time.monotonic() - began
 
 
-def _plan(scene, values, request, measured, response):
+def _plan(arm, request, response):
+    scene, values = arm.scene, arm.values
     scene.require_robot()
     name, settings = planner_of(values, request)
     margin = requested(request, values, "margin")
@@ -62,7 +57,7 @@ def _plan(scene, values, request, measured, response):
     goals = sum(len(segment.joint_goals) + len(segment.pose_goals) for segment in request.segments)
     check_count("goals", goals, "max_goals", values, error_codes.FAILURE)
     with scene.lock:
-        start_positions = start_of(scene.robot, request, measured)
+        start_positions = start_of(scene.robot, request, arm.measured)
         objects = scene.objects_for(request)
         checker = scene.checker_for(objects, values.device, values.motion_check, margin, start_positions)
         robot, frames = checker.robot, scene.frames_of(checker.robot)  # with the gripper where it stands
@@ -104,7 +99,7 @@ def _plan(scene, values, request, measured, response):
         f"solved: {len(result.ends_s)} of {len(segments)} segments, {result.trajectory.duration:.2f} s long, by {name} "
         f"on {checker.device} in {1e3 * result.time_s:.1f} ms{ended}"
     )
-    return Planned(result.path, robot, objects, tip_link)
+    return Planned(result.path, robot, objects)
 
 
 def code_of_failure(result: SequenceResult) -> int:

@@ -29,6 +29,11 @@ class BaseNode(Node):
         self._state = Diagnostics(self, text, self._facts)
         self.get_logger().info(text)
 
+    @property
+    def values(self) -> Any:
+        """The parameters as they are."""
+        return self._values
+
     def destroy_node(self) -> None:
         """End the node with all that it has.
 
@@ -61,6 +66,6 @@ class BaseNode(Node):
         """{key: printable} for diagnostics."""
         raise NotImplementedError
 
-    def _now(self) -> float:
-        """Seconds on the node's clock."""
+    def now(self) -> float:
+        """Seconds on the node's clock. From any thread."""
         return self.get_clock().now().nanoseconds * 1e-9

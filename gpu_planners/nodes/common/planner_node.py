@@ -38,6 +38,11 @@ class PlannerNode(BaseNode):
         self._background = Background(self._take_compiled)
         self._settled: set[str] = set()  # what was compiled in the background, or could not be
 
+    @property
+    def worker(self) -> Worker:
+        """Makes changes of what is planned on, and answers requests."""
+        return self._worker
+
     def finish(self, patience_s: float = -1.0) -> bool:
         self._background.stop()
         return self._worker.stop(patience_s)

@@ -5,17 +5,14 @@ from typing import Any
 from ..common.optional import optional_module
 
 
-def serve(node: Any, scene: Any, executing: Any, values: Any, *arguments: Any) -> Any:
-    """The MoveItServer of a node, or None where the parameter `moveit_interface` or what is installed says so.
-
-    Arguments as of MoveItServer.
-    """
-    if values().moveit_interface == "none":
+def serve(arm: Any) -> Any:
+    """The MoveItServer of an ArmServices, None where `moveit_interface` is "none" or moveit_msgs is not installed."""
+    if arm.values.moveit_interface == "none":
         return None
     _, missing = optional_module("moveit_msgs.msg", "MoveIt interfaces")
     if missing:
-        node.get_logger().info(missing)
+        arm.node.get_logger().info(missing)
         return None
     from .server import MoveItServer
 
-    return MoveItServer(node, scene, executing, values, *arguments)
+    return MoveItServer(arm)

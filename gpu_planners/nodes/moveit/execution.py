@@ -7,10 +7,10 @@ import numpy as np
 from builtin_interfaces.msg import Time
 from moveit_msgs.action import ExecuteTrajectory, MoveGroup
 
-from ...arm import RobotModel
 from ...arm.control.spline import State
 from ...errors import ConfigurationError
 from ..arm import codes
+from ..arm.arm_services import ArmServices
 from ..arm.move_run import Motion, Plan
 from ..common.request_error import RequestError
 from ..player.trajectories import check_trajectory, curve_of
@@ -64,32 +64,23 @@ class MoveGroupTask:
 class ExecuteTask:
     """A goal of ExecuteTrajectory as a Task: a motion that was planned before, by whomever.
 
-    robot: called for the RobotModel; place: called for (dof,) where joint_states has the robot, None without them
     margin: metres that it keeps from obstacles
-    check: called with a Motion and seconds on it, for what the rest would meet, "" when it is free
     end: as of MoveGroupTask
     """
 
     replans, line = 0, "execute_trajectory"
 
     def __init__(
-        self,
-        goal: Any,
-        robot: Callable[[], RobotModel],
-        place: Callable[[], np.ndarray | None],
-        margin: float,
-        check: Callable[[Motion, float], str],
-        end: Callable[[Any, ExecuteTrajectory.Result, bool], None],
+        self, goal: Any, arm: ArmServices, margin: float, end: Callable[[Any, ExecuteTrajectory.Result, bool], None]
     ) -> None:
-        self._goal, self._robot, self._place, self._margin = goal, robot, place, margin
-        self._check, self._end = check, end
+        self._goal, self._arm, self._margin, self._end = goal, arm, margin, end
 
     def plan(self) -> Plan:
-        robot, trajectory = self._robot(), self._goal.request.trajectory.joint_trajectory
+        robot, trajectory = self._arm.scene.require_robot(), self._goal.request.trajectory.joint_trajectory
         if self._goal.request.trajectory.multi_dof_joint_trajectory.points:
             raise RequestError(codes.INVALID_MOTION_PLAN, "joints of several degrees of freedom are not executed")
         trajectory.header.stamp = Time()
-        q = self._place()
+        q = self._arm.place()
         if q is None:
             raise RequestError(codes.ROBOT_STATE_STALE, "joint_states has not brought every planning joint lately")
         try:
@@ -100,7 +91,7 @@ class ExecuteTask:
         except ConfigurationError as error:
             raise RequestError(codes.INVALID_MOTION_PLAN, str(error)) from error
         motion = Motion(curve, robot, (None, None), self._margin)
-        met = self._check(motion, 0.0)
+        met = self._arm.contact_ahead(motion, 0.0)
         if met:
             raise RequestError(codes.INVALID_MOTION_PLAN, f"the trajectory is not free: {met}")
         return Plan(codes.SUCCESS, "", motion, trajectory)

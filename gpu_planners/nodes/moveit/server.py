@@ -4,9 +4,9 @@ All of them read and change the node's one scene, on the worker, in the order in
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import numpy as np
 from moveit_msgs.action import ExecuteTrajectory, MoveGroup
 from moveit_msgs.msg import (
     AttachedCollisionObject,
@@ -28,16 +28,13 @@ from moveit_msgs.srv import (
     QueryPlannerInterfaces,
 )
 from rclpy.qos import QoSProfile
-from trajectory_msgs.msg import JointTrajectory
 
-from ...arm import CollisionChecker, RobotModel
+from ...arm import CollisionChecker
 from ..arm import codes
-from ..arm.executing import Executing
+from ..arm.arm_services import ArmServices, Planned
 from ..arm.monitoring import motion_of
 from ..arm.move_run import Plan
-from ..arm.parameters import PLANNERS, ArmParameters
-from ..arm.planning_scene import PlanningScene as Scene
-from ..arm.scene_objects import SceneObjects
+from ..arm.parameters import PLANNERS
 from ..common.diagnostics import steady_clock
 from ..common.qos import LATCHED
 from ..common.request_error import RequestError, error_text
@@ -57,43 +54,17 @@ SHOW_EVERY_S = 0.1  # monitored_planning_scene, while the scene changes
 
 
 class MoveItServer:
-    """Action, services and topics of MoveIt on a node.
+    """Action, services and topics of MoveIt on the arm node."""
 
-    node: a PlannerNode; scene: its planning scene; executing: executes motions; values: its parameters as they are
-    measured: {joint: rad or m} of joint_states, None without a recent message
-    prepare: called on the worker with the name of a planner before it is asked: compiles it, or raises
-    show: called on the worker with a path (K, dof), the RobotModel and the SceneObjects that it was planned for, its
-        JointTrajectory
-    changed: called on the worker when messages have changed the scene, with a text when one was refused, else "", and
-        whether the message says all that there is
-    require_known_scene: called on the worker before a motion is planned in the scene; raises when a message was refused
-    do: queues a change of the scene for the worker
-    """
-
-    def __init__(
-        self,
-        node: Any,
-        scene: Scene,
-        executing: Executing,
-        values: Callable[[], ArmParameters],
-        measured: Callable[[], dict[str, float] | None],
-        prepare: Callable[[str], Any],
-        show: Callable[[np.ndarray, RobotModel, SceneObjects, JointTrajectory], Any],
-        changed: Callable[..., Any],
-        require_known_scene: Callable[[], None],
-        do: Callable[..., Any],
-    ) -> None:
-        self._node, self._scene, self._values, self._measured = node, scene, values, measured
-        self._executing = executing
-        self._prepare, self._show, self._changed = prepare, show, changed
-        self._require_known_scene = require_known_scene
+    def __init__(self, arm: ArmServices) -> None:
+        self._arm, self._scene, node = arm, arm.scene, arm.node
         self._logger = node.get_logger()
         self._beside, self._published = Beside(), (None, None)
         self._waiting: list[tuple[str, Callable[[Any], None], Any]] = []
-        self._whole = values().moveit_interface == "all"
+        self._whole = arm.values.moveit_interface == "all"
         self._paths = node.create_publisher(DisplayTrajectory, "display_planned_path", 10)
         self._group = node.act(
-            MoveGroup, values().move_group_action, self._move, self._move_refused, self._move_cancelled
+            MoveGroup, arm.values.move_group_action, self._move, self._move_refused, self._move_cancelled
         )
         if not self._whole:
             return
@@ -125,9 +96,7 @@ class MoveItServer:
             (AttachedCollisionObject, "attached_collision_object", self._take_attached),
         )
         for kind, name, take in topics:
-            node.create_subscription(
-                kind, name, lambda message, name=name, take=take: do(self._take, name, take, message), CHANGES
-            )
+            node.create_subscription(kind, name, partial(arm.worker.do, self._take, name, take), CHANGES)
         node.create_timer(SHOW_EVERY_S, self._publish_scene, clock=steady_clock())
 
     def robot_loaded(self) -> None:
@@ -142,7 +111,7 @@ class MoveItServer:
         request, options = goal.request.request, goal.request.planning_options
         if self._whole and not options.plan_only:
             task = MoveGroupTask(goal, lambda: self._planned_to_move(goal.request), self._group.end)
-            return Longer(lambda: self._executing.start(task), lambda: self._executing.cancel(task))
+            return Longer(lambda: self._arm.execute(task), lambda: self._arm.cancel_execution(task))
         goal.publish_feedback(MoveGroup.Feedback(state="PLANNING"))
         motion, start, _ = self._planned(request, options.planning_scene_diff)
         return self._result(motion, start), True
@@ -165,24 +134,18 @@ class MoveItServer:
         return Plan(codes.SUCCESS, motion.text, under_way, trajectory), self._result(motion, start)
 
     def _execute(self, goal):
-        own, asked = self._values().controller_action, list(getattr(goal.request, "controller_names", ()))
+        own, asked = self._arm.values.controller_action, list(getattr(goal.request, "controller_names", ()))
         if asked and not any(f"/{name.strip('/')}/" in f"/{own.strip('/')}/" for name in asked):
             text = f"controller_names are {asked}; the node has one controller: '{own}', parameter controller_action"
             raise RequestError(codes.CONTROL_FAILED, text)
-        check, end = self._executing.check, self._trajectories.end
-        task = ExecuteTask(goal, self._scene.require_robot, self._place_now, self._margin(), check, end)
-        return Longer(lambda: self._executing.start(task), lambda: self._executing.cancel(task))
+        task = ExecuteTask(goal, self._arm, self._margin(), self._trajectories.end)
+        return Longer(lambda: self._arm.execute(task), lambda: self._arm.cancel_execution(task))
 
     def _execute_refused(self, error):
         return ExecuteTrajectory.Result(error_code=self._code_of(error, "execute_trajectory"))
 
     def _execute_cancelled(self):
         return ExecuteTrajectory.Result(error_code=code_message(codes.PREEMPTED, "cancelled"))
-
-    def _place_now(self):
-        """(dof,) of joint_states, None where they lack a planning joint."""
-        positions, names = self._measured() or {}, self._scene.require_robot().joint_names
-        return np.array([positions[name] for name in names]) if all(name in positions for name in names) else None
 
     def _move_refused(self, error):
         return MoveGroup.Result(error_code=self._code_of(error, "move_group"))
@@ -206,13 +169,13 @@ class MoveItServer:
 
     def _planned(self, request, diff):
         """(Motion, RobotState of its start, RobotModel) of a MotionPlanRequest in the scene with a diff."""
-        values = self._values()
+        values = self._arm.values
         self._scene.require_robot()
         planning.check_request(request, values)
         if is_empty(diff) or diff.is_diff:
-            self._require_known_scene()
+            self._arm.require_known_scene()
         kind = kind_of(request, values)
-        self._prepare(kind if kind in PLANNERS else values.planner)
+        self._arm.prepare_planner(kind if kind in PLANNERS else values.planner)
         reference, positions, beside = self._state_of(request.start_state, "the start state", diff)
         checker = self._checker(reference, beside)
         start = complete(checker.robot, positions, "the start state")
@@ -226,16 +189,16 @@ class MoveItServer:
             self._paths.publish(
                 DisplayTrajectory(model_id=robot.name, trajectory=[motion.trajectory], trajectory_start=message)
             )
-        self._show(motion.path, robot, reference.objects, motion.trajectory.joint_trajectory)
+        self._arm.show_motion(Planned(motion.path, robot, reference.objects), motion.trajectory.joint_trajectory)
         return message
 
     def _follow(self, request, response):
-        values = self._values()
+        values = self._arm.values
         self._scene.require_robot()
         cartesian_path.check_request(request, values)
         if request.avoid_collisions:
-            self._require_known_scene()
-        self._prepare(values.planner)
+            self._arm.require_known_scene()
+        self._arm.prepare_planner(values.planner)
         reference, positions, beside = self._state_of(request.start_state, "the start state")
         if request.avoid_collisions:
             checker = self._checker(reference, beside)
@@ -251,7 +214,7 @@ class MoveItServer:
     # ---- queries ----
 
     def _place(self, request, response):
-        asked, values = request.ik_request, self._values()
+        asked, values = request.ik_request, self._arm.values
         planning.check_group(asked.group_name, values)
         reference, positions, beside = self._state_of(asked.robot_state, "the robot_state")
         checker = self._checker(reference, beside) if asked.avoid_collisions else None
@@ -264,7 +227,7 @@ class MoveItServer:
         return answers.forward_kinematics(request, reference)
 
     def _judge(self, request, response):
-        planning.check_group(request.group_name, self._values())
+        planning.check_group(request.group_name, self._arm.values)
         reference, positions, beside = self._state_of(request.robot_state, "the robot_state")
         return answers.validity(request, self._checker(reference, beside), reference, positions)
 
@@ -285,7 +248,7 @@ class MoveItServer:
 
     def _apply(self, request, response):
         self._take_scene(request.scene)
-        self._changed("", _is_whole(request.scene))
+        self._arm.scene_changed(_is_whole(request.scene))
         response.success = True
         return response
 
@@ -297,9 +260,9 @@ class MoveItServer:
         try:
             take(message)
         except Exception as error:  # whatever it is, the next message may be right
-            self._changed(f"a message on {name} was refused as a whole: {error_text(error)}")
+            self._arm.refuse("moveit", f"a message on {name} was refused as a whole: {error_text(error)}")
             return
-        self._changed("", isinstance(message, PlanningScene) and _is_whole(message))
+        self._arm.scene_changed(isinstance(message, PlanningScene) and _is_whole(message))
 
     def _take_scene(self, message):
         robot = self._scene.require_robot()
@@ -327,7 +290,7 @@ class MoveItServer:
     def _current(self):
         """State as it is measured now, without joints where joint_states are none."""
         try:
-            positions = self._measured() or {}
+            positions = self._arm.measured() or {}
         except RequestError:  # requests that need them are told why
             positions = {}
         return State(positions, self._scene.objects)
@@ -339,7 +302,7 @@ class MoveItServer:
     def _state_of(self, message, what, diff=None):
         """(Reference, {joint: position}, Beside) of a RobotState over what is measured, in the scene with a diff."""
         robot, beside = self._scene.require_robot(), self._beside
-        state = State(self._measured() or {}, self._scene.objects)
+        state = State(self._arm.measured() or {}, self._scene.objects)
         if diff is not None:
             state, beside = apply(diff, robot, self._scene.frames, state, beside)
         positions = read_positions(message, robot, state.positions, what)
@@ -349,10 +312,10 @@ class MoveItServer:
         return reference.with_objects(read_carried(message, reference)), positions, beside
 
     def _margin(self):
-        return answers.margin_of(self._beside, self._values().margin)
+        return answers.margin_of(self._beside, self._arm.values.margin)
 
     def _checker(self, reference, beside) -> CollisionChecker:
-        values = self._values()
+        values = self._arm.values
         margin = answers.margin_of(beside, values.margin)
         return self._scene.checker_for(
             reference.objects, values.device, values.motion_check, margin, reference.positions

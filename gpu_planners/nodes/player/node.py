@@ -58,11 +58,6 @@ class TrajectoryPlayer(BaseNode):
         self.create_timer(1.0 / self._values.rate, self._tick)
 
     @property
-    def values(self) -> PlayerParameters:
-        """The parameters as they are."""
-        return self._values
-
-    @property
     def joints(self) -> Joints:
         """Those that are moved; there must be a robot."""
         assert self._player is not None
@@ -78,7 +73,7 @@ class TrajectoryPlayer(BaseNode):
         if self._player is None:
             return "there is no robot yet: publish its URDF on robot_description"
         try:
-            check_trajectory(trajectory, self.joints, self._now())
+            check_trajectory(trajectory, self.joints, self.now())
         except ConfigurationError as error:
             return str(error)
         return ""
@@ -86,7 +81,7 @@ class TrajectoryPlayer(BaseNode):
     def begin(self, trajectory: JointTrajectory) -> str:
         """Play a trajectory that was checked -> why it cannot be; empty when it is."""
         assert self._player is not None
-        now = self._now()
+        now = self.now()
         try:
             curve = curve_of(trajectory, self.joints, self._player.wanted(now), now, self._values.start_tolerance)
         except ConfigurationError as error:
@@ -98,7 +93,7 @@ class TrajectoryPlayer(BaseNode):
     def stop(self) -> None:
         """Brake along the motion that is played."""
         if self._player is not None:
-            self._player.stop(self._now())
+            self._player.stop(self.now())
 
     def finish(self, patience_s: float = -1.0) -> bool:
         if self._action is not None:
@@ -138,7 +133,7 @@ class TrajectoryPlayer(BaseNode):
             return Exact(start)
         from .physics import Physical
 
-        return Physical(self._values, joints, start, self._now())
+        return Physical(self._values, joints, start, self.now())
 
     def _take_trajectory(self, message):
         text = self.why_not(message)
@@ -150,7 +145,7 @@ class TrajectoryPlayer(BaseNode):
     def _tick(self):
         if self._player is None:
             return
-        now, stamp = self._now(), self.get_clock().now().to_msg()
+        now, stamp = self.now(), self.get_clock().now().to_msg()
         self._player.tick(now)
         wanted, actual = self._player.wanted(now), self._player.body.state
         others = self._others

@@ -1,0 +1,97 @@
+"""What the parts of the arm node (MoveIt's interfaces, `~/move`, clouds, dragged goals, other arms) ask of it."""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from rclpy.publisher import Publisher
+from trajectory_msgs.msg import JointTrajectory
+
+from gpu_planners_msgs.srv import PlanMotion
+
+from ...arm import RobotModel
+from ..common.planner_node import PlannerNode
+from ..common.worker import Worker
+from .move_run import Motion, Plan, Seen, Task
+from .parameters import ArmParameters
+from .planning_scene import PlanningScene
+from .scene_objects import ALWAYS, SceneObject, SceneObjects
+
+
+class Planned(NamedTuple):
+    """A path (K, dof) of a robot, and the objects that it was planned among."""
+
+    path: np.ndarray
+    robot: RobotModel
+    objects: SceneObjects
+
+
+class SceneServices(Protocol):
+    """What planning needs: the scene, the parameters as they are now, and where the joints are."""
+
+    @property
+    def scene(self) -> PlanningScene: ...
+
+    @property
+    def values(self) -> ArmParameters: ...
+
+    def measured(self) -> dict[str, float] | None:
+        """{joint: rad or m} of joint_states, None without a recent message. From any thread."""
+
+
+class ArmServices(SceneServices, Protocol):
+    """The node. Unless a docstring says otherwise, methods are called on the worker's threads.
+
+    node: makes publishers, subscriptions, services; trajectories: publishes what controllers shall follow
+    """
+
+    @property
+    def node(self) -> PlannerNode: ...
+
+    @property
+    def worker(self) -> Worker: ...
+
+    @property
+    def trajectories(self) -> Publisher: ...
+
+    def now(self) -> float:
+        """Seconds on the node's clock. From any thread."""
+
+    def place(self, robot: RobotModel | None = None) -> np.ndarray | None:
+        """(dof,) where joint_states has a robot, by default the scene's, or None. From any thread."""
+
+    def seen(self, robot: RobotModel) -> Seen | None:
+        """Where and when joint_states had a robot, None without a recent message. From any thread."""
+
+    def prepare_planner(self, name: str) -> None:
+        """Load or compile a planner before it is asked; NotBegunError while another process compiles it."""
+
+    def plan(self, request: PlanMotion.Request, response: PlanMotion.Response) -> Planned | None:
+        """Fill the response as ~/plan_motion does, and show the motion; None where there is none. May raise."""
+
+    def plan_to_move(self, request: PlanMotion.Request) -> Plan:
+        """A Plan for `execute`. May raise."""
+
+    def execute(self, task: Task) -> None:
+        """Begin a task; where another is under way, or there is no controller, it is ended. From any thread."""
+
+    def cancel_execution(self, task: Task) -> None:
+        """End a task: at once while it plans, else when the robot has stopped. From any thread."""
+
+    def contact_ahead(self, motion: Motion, phase: float) -> str:
+        """What a motion meets after `phase` seconds, "" where the rest is proven free. May raise."""
+
+    def show_motion(self, planned: Planned, trajectory: JointTrajectory) -> None:
+        """Show what was planned."""
+
+    def require_known_scene(self) -> None:
+        """RequestError where obstacles were refused, or another arm is nobody knows where."""
+
+    def take_object(self, seen: SceneObject) -> None:
+        """Take an object in place of the one of the same name."""
+
+    def refuse(self, source: str, text: str, expires: float = ALWAYS) -> None:
+        """Tell that a message of a source of obstacles was refused, whose obstacles would have been gone at `expires`,
+        seconds on the node's clock. From any thread."""
+
+    def scene_changed(self, whole: bool) -> None:
+        """A message of MoveIt has changed the scene. whole: it says all that there is"""
