@@ -493,7 +493,7 @@ WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what 
         (0.2, "upright.solve.tolerance Upright.tolerance"),
         ([0.2, 0.4], "cartesian.solve.start"),
         (lambda: robot().link_poses([0.25, 0.45])["tool"][0], "cartesian.solve.goal"),
-        (lambda: planner().Settings(time_limit_s=0.5, max_samples=500), "sequence.solve.settings"),
+        (lambda: planner().Settings(time_limit_s=0.5, max_samples=500), "sequence.Settings.planning"),
         (
             [0, 0],
             "BlockPlanner.field.goal BandedPlanner.field.goal BandedPlanner.prepare.goal BandedPlanner.plan.goals "

@@ -12,7 +12,7 @@ from gpu_planners.errors import RobotDescriptionError
 from .harness import NEAR, Attack, Skipped, numbers
 from .obstacles import random_obstacle
 
-SETTINGS = rrt_connect.Settings(time_limit_s=2.0)
+SETTINGS = sequence.Settings(planning=rrt_connect.Settings(time_limit_s=2.0), allow_partial=True)
 SPEEDS = 1.001  # of the limits of velocity and acceleration: what docs/guarantees.md allows
 TOLERANCE = 1e-3 + 1e-9  # metres from the line
 LOOKED_AT = 120  # places of a motion, for collisions
@@ -49,9 +49,7 @@ def case(run, rng, number, tally):
     segments = [random_segment(rng, robot) for _ in range(rng.integers(1, 4))]
     where = f"{rig.name}, start {numbers(q[0])}, {segments}, {'; '.join(map(str, obstacles))}"
     try:
-        answer = sequence.solve(
-            q[0], segments, checker, rrt_connect, SETTINGS, seed=int(rng.integers(1 << 31)), allow_partial=True
-        )
+        answer = sequence.solve(q[0], segments, checker, rrt_connect, SETTINGS, seed=int(rng.integers(1 << 31)))
     except RobotDescriptionError as error:
         raise Skipped(f"{rig.name}: {error}") from None
     tally.check(answer.solved or answer.failed >= 0 and answer.text, f"neither a motion nor a reason: {where}")

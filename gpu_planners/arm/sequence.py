@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,11 +22,11 @@ from .cartesian import Arc, End, Line
 from .motion.curve import at, bernstein, smooth_parts, straight, through, turn
 from .motion.pacing import Limits
 from .motion.timing import LEAST_CUT, LESS, Leg, body_checker, room, room_for, timed, within
-from .planners.result import PlanningResult, Status
+from .planners.result import Status
 from .planners.settings import LEAST_TIME_S, PlannerSettings
 from .robot import inverse_kinematics
 from .robot.tip import Tip
-from .trajectory import DEVIATION, Trajectory, as_trajectory, corners_of, cuts_of, joint_limits
+from .trajectory import DEVIATION, Trajectory, as_trajectory, corners_of, cuts_of, joint_limits, standing
 
 SOLUTIONS = 16  # postures that are looked for at each pose of a free motion
 GOALS = 4  # of a free motion before lines: as many from which the lines can be done are enough
@@ -134,96 +134,78 @@ class SequenceResult:
         return self.trajectory is not None
 
 
-@checked(SettingsError)
+@checked()
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Settings of a motion of several parts.
+
+    planning: of the planner of free segments; None: its defaults
+    line: of lines and arcs
+    deviation: how far, in the joint-space L2 norm, free motions may leave their own corners
+    velocity, acceleration, jerk: (dof,) limits; None: the robot's, and jerk as in time_parameterize
+    time_limit_s: seconds for all segments, without the timing
+    allow_partial: a line that ends early ends the motion there, at its start too unless it is the first segment
+    """
+
+    planning: PlannerSettings | None = None
+    line: cartesian.Settings = cartesian.Settings()
+    deviation: float = 0.1
+    velocity: ArrayLike | None = None
+    acceleration: ArrayLike | None = None
+    jerk: ArrayLike | None = None
+    time_limit_s: float = 10.0
+    allow_partial: bool = False
+
+    def __post_init__(self) -> None:
+        DEVIATION.checked("deviation", self.deviation)
+        TIME_LIMIT.checked("time_limit_s", self.time_limit_s)
+
+
+@checked()
 def solve(
-    start: ArrayLike,
+    start: Annotated[ArrayLike, ConfigurationError],
     segments: Sequence,
     checker: Any,
     planner: Any,
-    settings: PlannerSettings | None = None,
-    line_settings: cartesian.Settings = cartesian.Settings(),
+    settings: Settings = Settings(),
     link: str | None = None,
     seed: int = 0,
-    deviation: float = 0.1,
-    jerk: ArrayLike | None = None,
-    velocity: ArrayLike | None = None,
-    acceleration: ArrayLike | None = None,
-    time_limit_s: float = 10.0,
-    allow_partial: bool = False,
 ) -> SequenceResult:
     """Plan a motion through all segments, each from where the one before it ends, and time it as one.
 
-    segments: Free, Straight or Circular, one or more
     start: (dof,) rad or m
-    planner: a module of PLANNERS for free segments, with its settings; line_settings: of straight ones
+    segments: Free, Straight or Circular, one or more
+    planner: a module of PLANNERS, for free segments
     link: what poses and lines are of; default: the robot's tip link
-    deviation: how far, in the joint-space L2 norm, free motions may leave their own corners
-    velocity, acceleration, jerk: (dof,) limits; default: the robot's, and jerk as in time_parameterize
-    time_limit_s: for all segments, without the timing
-    allow_partial: a line that ends early ends the motion there, at its start too unless it is the first segment
 
     Every part of the motion is proven free: paths by their planner, lines by `cartesian`, rounded corners as in
     `motion.timing`. Raises SettingsError and ConfigurationError for arguments that are wrong.
     """
     robot = body_checker(checker).robot
     q = numbers("start", start, (robot.dof,), ConfigurationError).astype(float)
-    deviation = DEVIATION.checked("deviation", deviation)
-    time_limit_s = TIME_LIMIT.checked("time_limit_s", time_limit_s)
     _check_segments(segments, robot.dof)
     if not (callable(getattr(planner, "solve", None)) and hasattr(planner, "Settings")):
         raise SettingsError(f"planner is {shown(planner)}; allowed: a module of PLANNERS")
+    if settings.planning is None:
+        settings = replace(settings, planning=planner.Settings())
+    limits = joint_limits(
+        robot.velocity if settings.velocity is None else settings.velocity,
+        robot.acceleration if settings.acceleration is None else settings.acceleration,
+        settings.jerk,
+        robot.dof,
+    )
     checker.warm_up()
     inverse_kinematics.warm_up()
     began = time.monotonic()
-    until = began + time_limit_s
     tip = Tip(robot, robot.tip_link if link is None else link)
-    limits = joint_limits(
-        robot.velocity if velocity is None else velocity,
-        robot.acceleration if acceleration is None else acceleration,
-        jerk,
-        robot.dof,
-    )
-    work = _Work(
-        checker, tip, planner, planner.Settings() if settings is None else settings, line_settings, seed, until
-    )
-    part = _Part(np.zeros((0, robot.dof)), 1.0, None, None, "")
-    legs: list[Leg] = []
-    cuts: list[float] = []
-    last_legs: list[int] = []
-    paths: list[np.ndarray] = []
-    failed = -1
-    for number, segment in enumerate(segments):
-        part = work.planned(q, list(segments[number:]), number)
-        if part.text:
-            failed, part = number, part._replace(text=f"segment {number}: {part.text}")
-            if not (allow_partial and _is_line(segment) and len(part.path) > (number == 0)):
-                break
-        new, inner = work.legs(part, limits.scaled(segment.velocity_scaling, segment.acceleration_scaling), deviation)
-        if new:
-            if legs:
-                cuts.append(_blend_cut(legs[-1], new[0], segments[number - 1].blend_radius, tip))
-            cuts += inner
-            legs += new
-            q = new[-1].curve.ends[-1, 0]
-        last_legs.append(len(legs) - 1)
-        paths.append(part.path)
-        if part.text:
-            break
-
-    def answer(trajectory, path, ends_s):
-        spent = time.monotonic() - began
-        return SequenceResult(failed, part.status, part.end, part.text, trajectory, path, ends_s, part.fraction, spent)
-
-    if failed >= 0 and len(last_legs) <= failed:
-        return answer(None, np.zeros((0, robot.dof)), np.zeros(0))
-    path = np.concatenate(paths)
-    if not legs:
-        rest = np.zeros((1, robot.dof))
-        still = Trajectory(np.zeros(1), np.clip(path[:1], *room(robot)), rest, rest.copy())
-        return answer(still, path[:1], np.zeros(len(paths)))
-    motion = timed(legs, np.array(cuts), checker)
-    ends_s = np.array([motion.ends_s[i] if i >= 0 else 0.0 for i in last_legs])
-    return answer(as_trajectory(motion, legs[0].curve.starts[0, 0], q), path, ends_s)
+    work = _Work(checker, tip, planner, settings, limits, seed, began + settings.time_limit_s)
+    joined, part, failed = work.planned(q, segments)
+    if failed >= 0 and len(joined.paths) <= failed:  # not even a part of the segment counts
+        motion, path, ends_s = None, np.zeros((0, robot.dof)), np.zeros(0)
+    else:
+        motion, path, ends_s = joined.timed(checker)
+    spent = time.monotonic() - began
+    return SequenceResult(failed, part.status, part.end, part.text, motion, path, ends_s, part.fraction, spent)
 
 
 def _check_segments(segments, dof):
@@ -255,36 +237,75 @@ class _Part(NamedTuple):
     misses: Any = None
 
 
+class _Joined(NamedTuple):
+    """The legs of the segments so far, what the corners between them may take, and by segment the number of legs and
+    the path."""
+
+    legs: list[Leg]
+    cuts: list[float]
+    counts: list[int]
+    paths: list[np.ndarray]
+
+    def timed(self, checker):
+        """Trajectory, path (K, dof), (segments,) seconds when they end."""
+        path = np.concatenate(self.paths)
+        if not self.legs:
+            still = np.clip(path[:1], *room(checker.robot))
+            return standing(still), path[:1], np.zeros(len(self.paths))
+        motion = timed(self.legs, np.array(self.cuts), checker)
+        trajectory = as_trajectory(motion, self.legs[0].curve.starts[0, 0], self.legs[-1].curve.ends[-1, 0])
+        return trajectory, path, np.r_[0.0, motion.ends_s][self.counts]
+
+
 @dataclass(frozen=True)
 class _Work:
-    """What plans single segments."""
+    """What plans segments until a time, of time.monotonic. limits: of the joints"""
 
     checker: Any
     tip: Tip
     planner: Any
-    settings: Any
-    line_settings: cartesian.Settings
+    settings: Settings
+    limits: Limits
     seed: int
     until: float
 
-    def planned(self, q: Any, segments: list, number: int) -> _Part:
-        """Plan segments[0] from q."""
+    def planned(self, q: np.ndarray, segments: Sequence) -> tuple[_Joined, _Part, int]:
+        """-> what could be done from q, the part of the last segment that was tried, its number if it failed or -1."""
+        joined = _Joined([], [], [], [])
+        for number, segment in enumerate(segments):
+            part = self.part(q, segment, segments[number + 1 :])
+            if part.text:
+                part = part._replace(text=f"segment {number}: {part.text}")
+                partial = self.settings.allow_partial and _is_line(segment)
+                if not (partial and len(part.path) > (number == 0)):
+                    return joined, part, number
+            legs, inner = self.legs(part, self.limits.scaled(segment.velocity_scaling, segment.acceleration_scaling))
+            if legs:
+                if joined.legs:
+                    joined.cuts.append(
+                        _blend_cut(joined.legs[-1], legs[0], segments[number - 1].blend_radius, self.tip)
+                    )
+                joined.cuts.extend(inner)
+                joined.legs.extend(legs)
+                q = legs[-1].curve.ends[-1, 0]
+            joined.counts.append(len(joined.legs))
+            joined.paths.append(part.path)
+            if part.text:
+                return joined, part, number
+        return joined, part, -1
+
+    def part(self, q: np.ndarray, segment: Segment, following: Sequence) -> _Part:
+        """Plan one segment from q."""
         left = self.until - time.monotonic()
         if left < LEAST_TIME_S:
             return _Part(q[None], 0.0, Status.TIMED_OUT, End.TIMED_OUT, "the time limit was reached before it")
-        segment = segments[0]
-        if _is_line(segment):
-            line = self.line(q, segment, number)
-            text = "" if line.solved else f"{line.end.value}: {line.text}"
-            return _Part(line.path, line.fraction, None, line.end, text, line.misses)
-        result = self.free(q, segment, segments[1:], number, left)
-        if isinstance(result, tuple):
-            status, end, text = result
-            return _Part(q[None], 0.0, status, end, text)
-        text = "" if result.solved else result.message or result.status.value
-        return _Part(result.path, float(result.solved), result.status, None, text)
+        if isinstance(segment, Free):
+            return self.free(q, segment, following, left)
+        line = self.line(q, segment)
+        text = "" if line.solved else f"{line.end.value}: {line.text}"
+        return _Part(line.path, line.fraction, None, line.end, text, line.misses)
 
-    def legs(self, part: _Part, limits: Limits, deviation: float) -> tuple[list[Leg], list[float]]:
+    def legs(self, part: _Part, limits: Limits) -> tuple[list[Leg], list[float]]:
         """Legs of one part, and what the corners between them may take: straight ones between the corners of a free
         motion, smooth curves along a line."""
         path = np.clip(part.path, *room(self.checker.robot))
@@ -293,8 +314,8 @@ class _Work:
             return [], []
         if part.misses is None:
             legs = [Leg(straight(a, b), limits) for a, b in itertools.pairwise(corners_of(moving))]
-            return legs, cuts_of(legs, deviation).tolist()
-        most = self.line_settings.tolerance, self.line_settings.angle_tolerance
+            return legs, cuts_of(legs, self.settings.deviation).tolist()
+        most = self.settings.line.tolerance, self.settings.line.angle_tolerance
 
         def near(q):
             """(N,) bool of configurations (N, n, dof): is the tip on the line?"""
@@ -312,8 +333,8 @@ class _Work:
         # half of what they have room for is left to change the speed on
         return legs, [_largest_cut(a, b, near, 0.5) for a, b in itertools.pairwise(legs)]
 
-    def free(self, q, segment, following, number, left) -> PlanningResult | tuple[Status | None, End | None, str]:
-        """The planner's answer; where there are no goals, Status or End, and what was wrong."""
+    def free(self, q, segment, following, left) -> _Part:
+        """The planner's path to the goals; to those from which the lines that follow can be done, if there are any."""
         goals = np.atleast_2d(segment.goals) if segment.goals.size else np.zeros((0, len(q)))
         if segment.poses.size:
             found = self.checker.robot.inverse_kinematics(
@@ -325,34 +346,33 @@ class _Work:
                 seed=self.seed,
                 time_limit_s=left / 4,
             )
-            near = np.concatenate([each.q for each in found])
-            goals = np.concatenate([goals, near])
+            goals = np.concatenate([goals, *(each.q for each in found)])
             if not len(goals):
-                refused = [each.colliding[0] for each in found if len(each.colliding)]
-                if refused:
-                    pair = self.checker.colliding_pairs(refused[0])[0]
-                    text = f"all joint configurations found for its pose collide: '{pair[0]}' meets '{pair[1]}'"
-                    return Status.GOAL_IN_COLLISION, None, text
-                return None, End.UNREACHABLE, f"no joint configuration inside the limits places '{self.tip.link}' there"
+                return self.no_goals(q, [each.colliding[0] for each in found if len(each.colliding)])
         lines = list(itertools.takewhile(_is_line, following))
         if lines and len(goals) > 1:
-            goals = self.followed(goals, lines, number, time.monotonic() + left / 4)
-        left = max(self.until - time.monotonic(), LEAST_TIME_S)
-        return self.planner.solve(
-            q,
-            goals,
-            self.checker,
-            replace(self.settings, time_limit_s=min(left, self.settings.time_limit_s)),
-            seed=self.seed,
-        )
+            goals = self.followed(goals, lines, time.monotonic() + left / 4)
+        settings = _limited(self.settings.planning, self.until)
+        result = self.planner.solve(q, goals, self.checker, settings, seed=self.seed)
+        text = "" if result.solved else result.message or result.status.value
+        return _Part(result.path, float(result.solved), result.status, None, text)
 
-    def followed(self, goals, lines, number, until):
+    def no_goals(self, q, refused) -> _Part:
+        """What is said where inverse kinematics finds nothing but configurations that collide, or not even these."""
+        if not refused:
+            text = f"no joint configuration inside the limits places '{self.tip.link}' there"
+            return _Part(q[None], 0.0, None, End.UNREACHABLE, text)
+        pair = self.checker.colliding_pairs(refused[0])[0]
+        text = f"all joint configurations found for its pose collide: '{pair[0]}' meets '{pair[1]}'"
+        return _Part(q[None], 0.0, Status.GOAL_IN_COLLISION, None, text)
+
+    def followed(self, goals, lines, until):
         """The goals from which all the lines can be done, GOALS of them at most; without any, the best one."""
         able, best, most = [], goals[:1], -1.0
         for goal in goals:
             q, done = goal, 0.0
-            for k, line in enumerate(lines, 1):
-                answer = self.line(q, line, number + k)
+            for line in lines:
+                answer = self.line(q, line)
                 done += answer.fraction
                 if not answer.solved:
                     break
@@ -365,15 +385,19 @@ class _Work:
                 break
         return np.array(able) if able else best
 
-    def line(self, q, segment, number) -> Line:
+    def line(self, q, segment) -> Line:
         """The line or arc from q."""
         goal, arc = segment.pose, segment.arc if isinstance(segment, Circular) else None
-        if arc is None:
-            if goal is None:
-                goal = cartesian.shifted(self.tip.robot, q, segment.translation, self.tip.link, segment.along_tool)
-        left = min(max(self.until - time.monotonic(), LEAST_TIME_S), self.line_settings.time_limit_s)
-        settings = replace(self.line_settings, time_limit_s=left)
+        if goal is None:
+            goal = cartesian.shifted(self.tip.robot, q, segment.translation, self.tip.link, segment.along_tool)
+        settings = _limited(self.settings.line, self.until)
         return cartesian.solve(q, goal, self.checker, settings, self.tip.link, arc=arc)
+
+
+def _limited(settings, until):
+    """The settings with no more time than is left until a time."""
+    left = max(until - time.monotonic(), LEAST_TIME_S)
+    return replace(settings, time_limit_s=min(left, settings.time_limit_s))
 
 
 def _is_line(segment: Segment) -> bool:
@@ -382,13 +406,15 @@ def _is_line(segment: Segment) -> bool:
 
 def _blend_cut(before: Leg, after: Leg, radius: float, tip: Tip) -> float:
     """What a corner between two segments may take of its legs for the tip to pass its end within `radius` metres."""
+    if not radius > 0:
+        return 0.0
     end = tip.pose(before.curve.ends[-1:, 0])[0, :3, 3]
 
     def near(q):
         places = tip.pose(q.reshape(-1, q.shape[-1]))[:, :3, 3]
         return np.linalg.norm(places - end, axis=1).reshape(len(q), -1).min(axis=1) <= radius
 
-    return _largest_cut(before, after, near) if radius > 0 else 0.0
+    return _largest_cut(before, after, near)
 
 
 def _largest_cut(before: Leg, after: Leg, near: Callable[[np.ndarray], np.ndarray], share: float = 1.0) -> float:

@@ -99,13 +99,18 @@ def time_parameterize(
         waypoints = _within_limits(waypoints, body_checker(checker).robot)
     corners = corners_of(waypoints)
     if len(corners) == 1:
-        rest = np.zeros((1, dof))
-        return Trajectory(np.zeros(1), corners, rest, rest.copy())
+        return standing(corners)
     with np.errstate(over="ignore"):
         if not np.isfinite(np.linalg.norm(np.diff(corners, axis=0), axis=1)).all():
             raise SettingsError("the path and its velocity, acceleration and jerk limits lie too far apart for float64")
     legs = [Leg(straight(a, b), limits) for a, b in itertools.pairwise(corners)]
     return as_trajectory(timed(legs, cuts_of(legs, deviation), checker), corners[0], corners[-1])
+
+
+def standing(q: np.ndarray) -> Trajectory:
+    """The Trajectory of no duration at q (1, dof)."""
+    rest = np.zeros_like(q)
+    return Trajectory(np.zeros(1), q, rest, rest.copy())
 
 
 def joint_limits(velocity: ArrayLike, acceleration: ArrayLike, jerk: ArrayLike | None, dof: int) -> Limits:

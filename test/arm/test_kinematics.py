@@ -5,7 +5,7 @@ import pytest
 from random_urdf import random_urdf
 from scipy.spatial.transform import Rotation
 
-from gpu_planners.arm.robot.kinematics import jacobian
+from gpu_planners.arm.robot.tip import Tip
 from gpu_planners.arm.urdf.loader import load_urdf
 
 
@@ -14,8 +14,10 @@ def test_jacobian_by_finite_differences(seed):
     rng = np.random.default_rng(seed)
     robot = load_urdf(random_urdf(rng, 8))
     q, h = rng.uniform(robot.lower, robot.upper), 1e-6
-    for link in robot.link_names[-2:]:
-        J = jacobian(robot, link, q)[0]
+    moved = [link for link, frame in zip(robot.link_names, robot.link_frame) if frame >= 0]
+    for link in moved[-2:]:
+        T, J = Tip(robot, link).pose_and_jacobian(q)
+        np.testing.assert_allclose(T, robot.link_poses(q)[link][0], atol=1e-12)
         for i, dq in enumerate(np.eye(robot.dof) * h):
             before, after = robot.link_poses(np.array([q - dq, q + dq]))[link]
             np.testing.assert_allclose(J[:3, i], (after - before)[:3, 3] / (2 * h), atol=1e-6)

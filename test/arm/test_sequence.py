@@ -34,7 +34,8 @@ def panda_at_a_table():
 
 
 def plan(checker, segments, **more):
-    return sequence.solve(READY, segments, checker, rrt_connect, link=TCP, **{"time_limit_s": 60.0} | more)
+    settings = sequence.Settings(**{"time_limit_s": 60.0} | more)
+    return sequence.solve(READY, segments, checker, rrt_connect, settings, link=TCP)
 
 
 def pick_and_place(radius):
@@ -208,7 +209,7 @@ NO_NUMBERS = [np.nan, "0.1", True, None, 1j, [0.1], np.array([0.1, 0.2]), b"1", 
 
 
 @pytest.mark.parametrize("value", NO_NUMBERS, ids=lambda value: type(value).__name__)
-@pytest.mark.parametrize("name", ["deviation", "time_limit_s", "seed"])
+@pytest.mark.parametrize("name", ["deviation", "time_limit_s"])
 def test_what_is_no_number_is_named(name, value):
     _, checker = panda_at_a_table()
     with pytest.raises(SettingsError, match=name):
@@ -247,14 +248,19 @@ def test_what_is_none_of_its_kind_is_named():
         ("checker", {"checker": CollisionChecker}),
         ("checker", {"checker": None}),
         ("planner", {"planner": None}),
-        ("line_settings", {"line_settings": rrt_connect.Settings()}),
+        ("settings", {"settings": rrt_connect.Settings()}),
         ("link", {"link": 3}),
-        ("allow_partial", {"allow_partial": "yes"}),
+        ("seed", {"seed": 0.5}),
         ("segments", {"segments": 3}),
     ):
         given = {"start": READY, "segments": [Free(goals=READY)], "checker": checker, "planner": rrt_connect}
         with pytest.raises(GpuPlannersError, match=name):
             sequence.solve(**given | arguments)
-    for make in (lambda: Straight(translation=[0, 0, 1], along_tool="no"), lambda: Circular(pose=np.eye(4), arc=None)):
-        with pytest.raises(SettingsError, match="along_tool|arc"):
+    for name, make in (
+        ("along_tool", lambda: Straight(translation=[0, 0, 1], along_tool="no")),
+        ("arc", lambda: Circular(pose=np.eye(4), arc=None)),
+        ("line", lambda: sequence.Settings(line=rrt_connect.Settings())),
+        ("allow_partial", lambda: sequence.Settings(allow_partial="yes")),
+    ):
+        with pytest.raises(SettingsError, match=name):
             make()

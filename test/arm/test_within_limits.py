@@ -21,6 +21,7 @@ from gpu_planners.errors import SettingsError
 curves = pytest.importorskip("soundness.curves", reason="the oracles need pinocchio and coal (extra `test`)")
 pinocchio_poses = pytest.importorskip("pinocchio_poses").pinocchio_poses
 TCP = "panda_hand_tcp"
+PARTIAL = sequence.Settings(allow_partial=True)
 
 
 def alone(robot="panda"):
@@ -46,7 +47,7 @@ def test_lines_from_random_starts_have_trajectories_within_the_limits(robot, nea
         way = rng.normal(size=3)
         way *= rng.uniform(0.05, 0.5) / np.linalg.norm(way)
         line = cartesian.solve(q, cartesian.shifted(model, q, way), checker)
-        answer = sequence.solve(q, [Straight(translation=way)], checker, rrt_connect, allow_partial=True)
+        answer = sequence.solve(q, [Straight(translation=way)], checker, rrt_connect, PARTIAL)
         assert answer.solved == (len(line.path) > 1) and answer.fraction == line.fraction
         assert answer.solved or answer.failed == 0 and answer.text
         if not answer.solved:
@@ -159,5 +160,5 @@ def test_motions_of_several_parts_between_limits_stay_within_them(radius):
         Free(goals=goals[:3], blend_radius=radius),
         Free(goals=goals[3:]),
     ]
-    answer = sequence.solve(READY, segments, checker, rrt_connect, allow_partial=True)
+    answer = sequence.solve(READY, segments, checker, rrt_connect, PARTIAL)
     assert answer.solved and not beyond_limits(answer.trajectory, robot.lower, robot.upper)

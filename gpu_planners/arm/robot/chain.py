@@ -56,28 +56,20 @@ def pack_chain(
     limits: (2, dof) of all planning joints, rad or m; kinds: (dof,) LIMITED, WINDING or ENDLESS
     """
     path = path_to_root(frames, last)[::-1]
-    poses = [
-        T_parent_base[f]
-        @ row_transform(*(frames[f][key] for key in ("a", "alpha", "d", "theta")))
-        @ _along_axis(frames[f]["offset"], frames[f]["prismatic"])
-        for f in path
-    ]
-    joints = np.unique(frames["joint"][path])
-    numbers, slides = np.searchsorted(joints, frames["joint"][path]), frames["prismatic"][path]
-    strokes = np.abs(frames["multiplier"][path] * limits[:, frames["joint"][path]]).max(axis=0)[slides]
+    rows, slides = frames[path], frames["prismatic"][path]
+    d, theta = rows["d"] + slides * rows["offset"], rows["theta"] + ~slides * rows["offset"]
+    poses = [T_parent_base[f] @ row_transform(*row) for f, row in zip(path, zip(rows["a"], rows["alpha"], d, theta))]
+    joints = np.unique(rows["joint"])
+    numbers = np.searchsorted(joints, rows["joint"])
+    strokes = np.abs(rows["multiplier"] * limits[:, rows["joint"]]).max(axis=0)[slides]
     reach = float(sum(np.linalg.norm(T[:3, 3]) for T in [*poses[1:], T_frame_link]) + strokes.sum())
     reach = reach if reach > SHORTEST else 1.0
     units = np.array([reach if slides[numbers == k][0] else 1.0 for k in range(len(joints))])
-    multipliers = frames["multiplier"][path] * units[numbers] / np.where(slides, reach, 1.0)
-    rows = [np.append(pose_row(T, reach), multiplier) for T, multiplier in zip(poses, multipliers, strict=True)]
-    floats = np.concatenate([*rows, pose_row(T_frame_link, reach), *(limits[:, joints] / units)])
+    multipliers = rows["multiplier"] * units[numbers] / np.where(slides, reach, 1.0)
+    frame_rows = [np.append(pose_row(T, reach), multiplier) for T, multiplier in zip(poses, multipliers, strict=True)]
+    floats = np.concatenate([*frame_rows, pose_row(T_frame_link, reach), *(limits[:, joints] / units)])
     ints = np.concatenate([[len(path), len(joints)], np.stack([numbers, slides], axis=1).ravel(), kinds[joints]])
     return PackedChain(Chain(floats, ints.astype(np.int32)), joints, units, reach)
-
-
-def _along_axis(value, prismatic):
-    """(4, 4) turn about z, or slide along it."""
-    return row_transform(0.0, 0.0, value, 0.0) if prismatic else row_transform(0.0, 0.0, 0.0, value)
 
 
 def pose_row(T: np.ndarray, reach: float) -> np.ndarray:

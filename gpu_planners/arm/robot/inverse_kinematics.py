@@ -23,18 +23,12 @@ from ...errors import ConfigurationError, GpuPlannersError, RobotDescriptionErro
 from ...parallel.sampling import folded_seed
 from ...parallel.team import DAY_MS, NEVER
 from ...ranges import GREATEST_LENGTH
-from ...settings import Setting
+from ...settings import Described, setting
 from . import tip_batch
 from .chain import ENDLESS, LIMITED, WINDING, Chain, PackedChain, pack_chain, pose_row
 from .tip_batch import Ends, Searches
 from .tip_search import TURN, Wanted
 
-SOLUTIONS = Setting(8, "Solutions wanted", 1, 1_000_000)
-POSITION_ONLY = Setting(False, "Any orientation will do")
-SEEDS = Setting(256, "Searches for each pose at most", 1, 1_000_000)
-TOLERANCE = Setting(1e-6, "Tolerance", 1e-9, math.inf, must=("a number from 1e-09 on", lambda value: value == value))
-DISTINCT = Setting(0.05, "Distance between solutions", 0.0, 1e6)
-TIME_LIMIT = Setting(math.inf, "Time limit", 0.0, math.inf)
 RIGID, EXACT = 1e-4, 1e-12  # by how much an entry of R R^T may differ from the identity; by rounding alone
 GREATEST_VALUE = 1e10  # of seed_q, rad or m
 KNOWN = 4  # times as many distinct configurations as are wanted, up to which new ones are counted
@@ -42,6 +36,29 @@ ENOUGH = 64  # searches of a round: if it brings nothing new, there is nothing m
 ANSWERS_SHARE, ANSWER_NS = 0.5, 20_000  # of the time limit, kept for what is found; of a pose, at most
 AT_ONCE, AT_ONCE_ON_CUDA = 1 << 14, 1 << 18  # searches between two looks at the clock
 _chains: weakref.WeakKeyDictionary[Any, dict[int, PackedChain]] = weakref.WeakKeyDictionary()
+
+
+_AT_LEAST = ("a number from 1e-09 on", lambda value: value == value)  # infinity too
+
+
+@dataclass(frozen=True)
+class IkSettings(Described):
+    """What is looked for at each pose.
+
+    The search for a pose ends as soon as it has its solutions, or finds no new ones. Whatever is within both tolerances
+    is a solution, however large they are. Of whole turns, which make no difference, a solution takes those that lead
+    nearest to seed_q. The time limit is without compiling: the answer is what was found by then.
+    """
+
+    solutions: int = setting(8, "Distinct solutions that are wanted", 1, 1_000_000)
+    seeds: int = setting(256, "Most searches for a pose: the first starts at seed_q, others at random", 1, 1_000_000)
+    position_only: bool = setting(False, "Any orientation will do")
+    position_tolerance: float = setting(1e-6, "Farthest from the pose", 1e-9, math.inf, unit="metres", must=_AT_LEAST)
+    orientation_tolerance: float = setting(1e-6, "Most turned", 1e-9, math.inf, unit="rad", must=_AT_LEAST)
+    distinct: float = setting(
+        0.05, "Least difference of two solutions, in the joint where it is greatest", 0.0, 1e6, unit="rad or m"
+    )
+    time_limit_s: float = setting(math.inf, "Time limit", 0.0, math.inf, unit="seconds")
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,33 +103,23 @@ def solve(
     robot: Any,
     poses: ArrayLike,
     checker: Any,
+    settings: IkSettings,
     link: str | None,
     seed_q: ArrayLike | None,
-    solutions: int,
-    seeds: int,
     seed: int,
-    position_only: bool,
-    position_tolerance: float,
-    orientation_tolerance: float,
-    distinct: float,
-    time_limit_s: float,
     device: str,
 ) -> PoseSolutions | list[PoseSolutions]:
     """RobotModel.inverse_kinematics, of a RobotModel."""
     device = resolve_device(device)
     run, at_once = _runner(device), AT_ONCE if device == "cpu" else AT_ONCE_ON_CUDA
-    limit = TIME_LIMIT.checked("time_limit_s", time_limit_s)
     began = time.monotonic_ns()
-    count, most = SOLUTIONS.checked("solutions", solutions), SEEDS.checked("seeds", seeds)
-    distinct, link = DISTINCT.checked("distinct", distinct), robot.tip_link if link is None else link
+    link = robot.tip_link if link is None else link
     packed = _chain(robot, link)
     T, one = as_poses(poses, link)
     firsts = _firsts(robot, seed_q, len(T))
     judge = _judge(robot, checker)
-    near = TOLERANCE.checked("position_tolerance", position_tolerance)
-    angle = TOLERANCE.checked("orientation_tolerance", orientation_tolerance)
-    angle = math.inf if POSITION_ONLY.checked("position_only", position_only) else angle
-    wanted = Wanted(near / packed.reach, angle)
+    angle = math.inf if settings.position_only else settings.orientation_tolerance
+    wanted = Wanted(settings.position_tolerance / packed.reach, angle)
     searches = Searches(
         pose_row(T, packed.reach),
         np.ascontiguousarray(firsts[:, packed.joints] / packed.units),
@@ -120,25 +127,27 @@ def solve(
         np.arange(len(T), dtype=np.int32),
         0,
     )
-
-    deadline = began + int(1e9 * limit) if 1e3 * limit < DAY_MS else NEVER
-    left = deadline - time.monotonic_ns()
-    deadline -= max(0, min(int(ANSWERS_SHARE * left), ANSWER_NS * len(T)))
+    deadline = NEVER
+    if 1e3 * settings.time_limit_s < DAY_MS:
+        deadline = began + int(1e9 * settings.time_limit_s)
+        left = deadline - time.monotonic_ns()
+        deadline -= max(0, min(int(ANSWERS_SHARE * left), ANSWER_NS * len(T)))
 
     def found_by(number, more, part):
         """_Rows of searches `number` to `number + more - 1` for some of the poses."""
         ends = run(packed.chain, wanted, searches._replace(poses=part, number=number), more, deadline)
-        return _reached(robot, packed, firsts, part, number, more, ends, judge)
+        return _reached(robot, packed, firsts[part], part, number, ends, judge)
 
-    answers = _rounds(robot, found_by, len(T), count, most, distinct, deadline, at_once)
+    answers = _rounds(robot, found_by, len(T), settings, deadline, at_once)
     return answers[0] if one else answers
 
 
-def _rounds(robot, found_by, poses, count, most, distinct, deadline, at_once):
-    """[PoseSolutions], by rounds of searches until each pose has `count` solutions, nothing new comes, or time is up.
+def _rounds(robot, found_by, poses, settings, deadline, at_once):
+    """[PoseSolutions], by rounds of searches until each pose has its solutions, nothing new comes, or time is up.
 
-    found_by: (number, more, poses (A,)) -> _Rows; most: searches for a pose; deadline: of time.monotonic_ns
+    found_by: (number, more, poses (A,)) -> _Rows; deadline: of time.monotonic_ns
     """
+    count, most, distinct = settings.solutions, settings.seeds, settings.distinct
     rows, chosen, waiting = _no_rows(robot.dof), np.zeros(0, dtype=np.int64), np.arange(poses, dtype=np.int32)
     tried, have, known = (np.zeros(poses, dtype=np.int64) for _ in range(3))
     total, late = 0, False
@@ -288,16 +297,19 @@ def _judge(robot, checker):
     return judge
 
 
-def _reached(robot, packed, firsts, poses, number, count, ends, judge):
-    """The _Rows of what searches found; ends: of `count` searches for each of the poses, from `number` on."""
-    hits = np.flatnonzero(ends.found)
-    pose = poses[hits // count]
-    q = firsts[pose]
+def _reached(robot, packed, firsts, poses, number, ends, judge):
+    """The _Rows of what searches found; ends: of as many for each of the poses (A,), from `number` on.
+
+    firsts: (A, dof) where those of that number began
+    """
+    count, hits = len(ends.found) // len(poses), np.flatnonzero(ends.found)
+    q = firsts[hits // count]
     q[:, packed.joints] = ends.q[hits] * packed.units
     q = np.where(robot.continuous, _wrapped(q), np.clip(q, robot.lower, robot.upper))
-    far = np.linalg.norm(_difference(robot, q, firsts[pose]), axis=1)
+    away = q - firsts[hits // count]
+    far = np.linalg.norm(np.where(robot.continuous, _wrapped(away), away), axis=1)
     free = np.asarray(judge(q)) if len(q) else np.zeros(0, dtype=bool)
-    return _Rows(q, pose, number + hits % count, ends.misses[hits] * (packed.reach, 1.0), far, free)
+    return _Rows(q, poses[hits // count], number + hits % count, ends.misses[hits] * (packed.reach, 1.0), far, free)
 
 
 def _no_rows(dof):
@@ -345,9 +357,3 @@ def _keep_distinct(q, pose, winding, distinct, count, keep):
 def _wrapped(q):
     """Angles between -pi and pi."""
     return (q + np.pi) % TURN - np.pi
-
-
-def _difference(robot, q, other):
-    """q - other (R, dof), continuous joints the short way round."""
-    difference = q - other
-    return np.where(robot.continuous, _wrapped(difference), difference)

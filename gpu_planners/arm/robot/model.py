@@ -5,7 +5,6 @@ Kinematics is modified Denavit-Hartenberg in Craig's convention (Introduction to
 and because DH parameters are ill-conditioned for almost parallel axes (see modified_dh.py).
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,26 +18,11 @@ from ...errors import ConfigurationError, ObstacleError, RobotDescriptionError, 
 from ..geometry.shapes import ConvexShape
 from . import attachment
 from .attachment import Attachment
-from .inverse_kinematics import PoseSolutions, solve
-from .modified_dh import row_transform
+from .inverse_kinematics import IkSettings, PoseSolutions, solve
+from .modified_dh import constant_row
 
-FRAME_DTYPE = np.dtype(
-    [
-        ("a", np.float64),
-        ("alpha", np.float64),
-        ("d", np.float64),
-        ("theta", np.float64),
-        ("prismatic", np.bool_),
-        ("parent", np.int32),
-        ("joint", np.int32),
-        ("multiplier", np.float64),
-        ("offset", np.float64),
-    ]
-)
-
-DH_DTYPE = np.dtype(
-    [("a", np.float64), ("alpha", np.float64), ("d", np.float64), ("theta", np.float64), ("prismatic", np.bool_)]
-)
+DH_ROW = [("a", "f8"), ("alpha", "f8"), ("d", "f8"), ("theta", "f8"), ("prismatic", "?")]
+FRAME_DTYPE = np.dtype([*DH_ROW, ("parent", "i4"), ("joint", "i4"), ("multiplier", "f8"), ("offset", "f8")])
 
 
 class Tree(Protocol):
@@ -128,10 +112,7 @@ class RobotModel:
     def dh(self) -> np.ndarray:
         """Structured (dof,) a, alpha, d, theta, prismatic: the row of each planning joint, in the order of q."""
         rows = self.frames[[self.frame_names.index(name) for name in self.joint_names]]
-        table = np.zeros(self.dof, DH_DTYPE)
-        for column in DH_DTYPE.names or ():
-            table[column] = rows[column]
-        return table
+        return rows[[name for name, _ in DH_ROW]].astype(np.dtype(DH_ROW))
 
     @cached_property
     def periodic(self) -> np.ndarray:
@@ -143,22 +124,29 @@ class RobotModel:
 
     def frame_poses(self, q: ArrayLike) -> np.ndarray:
         """(N, F, 4, 4) root_T_frame of configurations q (N, dof) or (dof,), rad or m; float64."""
-        q = self.as_configurations(q)
+        return self.some_frame_poses(self.as_configurations(q), range(len(self.frames)))
+
+    def some_frame_poses(self, q: np.ndarray, frames: Iterable[int]) -> np.ndarray:
+        """`frame_poses` of q (N, dof) float64 for frames whose parents come before them; other rows are undefined."""
         values = q[:, self.frames["joint"]] * self.frames["multiplier"] + self.frames["offset"]
-        poses = np.empty((len(q), len(self.frames), 4, 4))
-        for f, frame in enumerate(self.frames):
-            fixed = self.T_parent_base[f] @ row_transform(frame["a"], frame["alpha"], frame["d"], frame["theta"])
+        sines, cosines = np.sin(values), np.cos(values)
+        poses, constant = np.empty((len(q), len(self.frames), 4, 4)), self._T_parent_frame
+        parents, slides = self.frames["parent"].tolist(), self.frames["prismatic"].tolist()
+        for f in frames:
             # turning and sliding along one axis commute, so the value may follow the constant row
-            moved = np.broadcast_to(np.eye(4), (len(q), 4, 4)).copy()
-            if frame["prismatic"]:
-                moved[:, 2, 3] = values[:, f]
+            T = poses[:, f]
+            T[:] = poses[:, parents[f]] @ constant[f] if parents[f] >= 0 else constant[f]
+            if slides[f]:
+                T[:, :3, 3] += values[:, f, None] * T[:, :3, 2]
             else:
-                moved[:, 0, 0] = moved[:, 1, 1] = np.cos(values[:, f])
-                moved[:, 1, 0] = np.sin(values[:, f])
-                moved[:, 0, 1] = -moved[:, 1, 0]
-            T_root_base = fixed if frame["parent"] < 0 else poses[:, frame["parent"]] @ fixed
-            poses[:, f] = T_root_base @ moved
+                c, s, x, y = cosines[:, f, None], sines[:, f, None], T[:, :, 0].copy(), T[:, :, 1].copy()
+                T[:, :, 0], T[:, :, 1] = c * x + s * y, c * y - s * x
         return poses
+
+    @cached_property
+    def _T_parent_frame(self):
+        """(F, 4, 4) where the frames' values are 0."""
+        return self.T_parent_base @ np.array([constant_row(frame) for frame in self.frames]).reshape(-1, 4, 4)
 
     def link_poses(self, q: ArrayLike) -> dict[str, np.ndarray]:
         """{link name: (N, 4, 4) pose in the root frame} of configurations q (N, dof) or (dof,), rad or m; float64."""
@@ -174,15 +162,9 @@ class RobotModel:
         *,
         link: str | None = None,
         seed_q: ArrayLike | None = None,
-        solutions: int = 8,
-        seeds: int = 256,
         seed: int = 0,
-        position_only: bool = False,
-        position_tolerance: float = 1e-6,
-        orientation_tolerance: float = 1e-6,
-        distinct: float = 0.05,
-        time_limit_s: float = math.inf,
         device: str = "cpu",
+        **settings: Any,
     ) -> PoseSolutions | list[PoseSolutions]:
         """The configurations that put a link at a pose, nearest to seed_q first.
 
@@ -191,38 +173,16 @@ class RobotModel:
         link: default: the tip link
         seed_q: (dof,) or (N, dof), where the first search starts and what solutions are near to; joints that do not
             move the link keep its value, within their limits. Default: the middle of the limits
-        solutions: how many distinct ones are wanted. The search ends as soon as it has them, or finds no new ones
-        seeds: how many searches are run for a pose at most. The first one starts at seed_q, the others at random
         seed: of the random starts; the same seed gives the same answers, on the CPU whatever the number of threads
-        position_only: any orientation will do
-        position_tolerance: metres between the link's origin and the pose's
-        orientation_tolerance: rad. Whatever is within both tolerances is a solution, however large they are; infinity
-            asks for nothing
-        distinct: rad or m by which two solutions differ in some joint, at least. Whole turns make no difference: where
-            a joint's limits allow several, a solution has the one nearest to seed_q
-        time_limit_s: seconds, without compiling. The answer is what was found by then
         device: where to search, as CollisionChecker has it
+        settings: solutions, seeds, position_only, position_tolerance, orientation_tolerance, distinct, time_limit_s:
+            see inverse_kinematics.IkSettings
 
         A pose out of reach has no solutions: that is no error. Raises GpuPlannersError for poses that are not finite
         rigid transforms, RobotDescriptionError for a link that is unknown or that no planning joint moves,
         ConfigurationError for a seed_q that is not one, SettingsError for other arguments, DeviceError.
         """
-        return solve(
-            self,
-            poses,
-            checker,
-            link,
-            seed_q,
-            solutions,
-            seeds,
-            seed,
-            position_only,
-            position_tolerance,
-            orientation_tolerance,
-            distinct,
-            time_limit_s,
-            device,
-        )
+        return solve(self, poses, checker, IkSettings(**settings), link, seed_q, seed, device)
 
     @checked(RobotDescriptionError)
     def with_other_joints(self, fixed: Mapping[str, float]) -> "RobotModel":

@@ -40,6 +40,11 @@ def row_transform(a: float, alpha: float, d: float, theta: float) -> np.ndarray:
     return np.array([[ct, -st, 0, a], [ca * st, ca * ct, -sa, -sa * d], [sa * st, sa * ct, ca, ca * d], [0, 0, 0, 1]])
 
 
+def constant_row(frame: Any) -> np.ndarray:
+    """(4, 4) the row of one frame (model.FRAME_DTYPE) where its joint adds nothing."""
+    return row_transform(*(frame[name] for name in ("a", "alpha", "d", "theta")))
+
+
 def normal_between(
     z_from: np.ndarray, p_from: np.ndarray, z_to: np.ndarray, p_to: np.ndarray, x_hint: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

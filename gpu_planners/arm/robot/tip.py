@@ -4,7 +4,7 @@ import numpy as np
 
 from ...errors import RobotDescriptionError
 from .model import RobotModel
-from .modified_dh import path_to_root, row_transform
+from .modified_dh import path_to_root
 
 DAMPED = 0.004  # singular values of the Jacobian, in lengths of the arm, below which rates are damped
 NEAR = 0.7  # of half a joint's range, from where on a free joint moves away from its limit
@@ -22,45 +22,23 @@ class Tip:
         self._index = robot.link_index(link)
         self._frame = int(robot.link_frame[self._index])
         self.frames = path_to_root(robot.frames, self._frame)[::-1]
-        names = ("a", "alpha", "d", "theta")
-        self._fixed = [
-            robot.T_parent_base[f] @ row_transform(*(robot.frames[f][n] for n in names)) for f in self.frames
-        ]
         rows = robot.frames[self.frames]
-        self._joints, self._slides = rows["joint"], rows["prismatic"]
-        self._multipliers, self._offsets = rows["multiplier"], rows["offset"]
-        self.moves = np.zeros(robot.dof, dtype=bool)
-        self.moves[[robot.frames[f]["joint"] for f in self.frames]] = True
+        self._joints, self._slides, self._multipliers = rows["joint"], rows["prismatic"], rows["multiplier"]
+        self.moves = np.isin(np.arange(robot.dof), self._joints)
         if not self.moves.any():
             raise RobotDescriptionError(f"no planning joint of robot '{robot.name}' moves the link '{link}'")
         self._lower = np.where(robot.continuous, -np.inf, robot.lower)
         self._upper = np.where(robot.continuous, np.inf, robot.upper)
-        arm = sum(abs(robot.frames[f]["a"]) + abs(robot.frames[f]["d"]) for f in self.frames)
-        self.scale = max(float(arm) / 2, 0.1)
-
-    def _placed(self, q):
-        """[(N, 4, 4)] of the frames from the root to the link, at q (N, dof)."""
-        values = q[:, self._joints] * self._multipliers + self._offsets
-        sines, cosines = np.sin(values), np.cos(values)
-        placed, T = [], None
-        for f, fixed in enumerate(self._fixed):
-            T = np.broadcast_to(fixed, (len(q), 4, 4)).copy() if T is None else T @ fixed
-            x, y = T[:, :, 0].copy(), T[:, :, 1]
-            if self._slides[f]:
-                T[:, :3, 3] += values[:, f, None] * T[:, :3, 2]
-            else:
-                c, s = cosines[:, f, None], sines[:, f, None]
-                T[:, :, 0], T[:, :, 1] = c * x + s * y, c * y - s * x
-            placed.append(T)
-        return placed
+        self.scale = max(float((np.abs(rows["a"]) + np.abs(rows["d"])).sum()) / 2, 0.1)
 
     def pose(self, q: np.ndarray) -> np.ndarray:
         """(N, 4, 4) of configurations (N, dof), root frame."""
-        return self._placed(q)[-1] @ self.robot.T_frame_link[self._index]
+        placed = self.robot.some_frame_poses(q, self.frames)
+        return placed[:, self._frame] @ self.robot.T_frame_link[self._index]
 
     def pose_and_jacobian(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(4, 4), and (6, dof): linear rows (m), then angular (rad), at q (dof,)."""
-        frames = np.concatenate(self._placed(q[None]))
+        frames = self.robot.some_frame_poses(q[None], self.frames)[0, self.frames]
         T = frames[-1] @ self.robot.T_frame_link[self._index]
         axes, arms = frames[:, :3, 2], T[:3, 3] - frames[:, :3, 3]
         each = np.zeros((6, len(frames)))

@@ -76,14 +76,16 @@ def _plan(arm, request, response):
             segments,
             checker,
             PLANNERS[name],
-            settings,
-            values.line,
+            sequence.Settings(
+                planning=settings,
+                line=values.line,
+                deviation=values.corner_deviation,
+                jerk=robot.acceleration / values.jerk_time_s,
+                time_limit_s=settings.time_limit_s,
+                allow_partial=request.allow_partial,
+            ),
             tip_link,
             request.seed,
-            values.corner_deviation,
-            robot.acceleration / values.jerk_time_s,
-            time_limit_s=settings.time_limit_s,
-            allow_partial=request.allow_partial,
         )
     except RobotDescriptionError as error:
         raise RequestError(error_codes.INVALID_LINK_NAME, f"parameter tip_link '{tip_link}': {error}") from error

@@ -12,7 +12,7 @@ from ...arm import CollisionChecker, CollisionWorld, RobotModel, cartesian, sequ
 from ...arm.motion.timing import DIGITS, MOST_POINTS
 from ...arm.robot.tip import Tip
 from ...arm.sequence import SequenceResult, Straight
-from ...arm.trajectory import Trajectory
+from ...arm.trajectory import Trajectory, standing
 from ...errors import ObstacleError
 from ..arm import codes
 from ..arm.conversions import trajectory_message
@@ -106,18 +106,17 @@ def _followed(goals, start, checker, link, request, values) -> tuple[float, Sequ
     scaling = [scaling_of(getattr(request, f"max_{what}_scaling_factor", 1.0)) for what in ("velocity", "acceleration")]
     acceleration = robot.acceleration * scaling[1]
     segments: list[Any] = [Straight(pose=T, blend_radius=values.line.tolerance) for T in goals]
-    more = {
-        "line_settings": values.line,
-        "link": link,
-        "jerk": acceleration / values.jerk_time_s,
-        "velocity": robot.velocity * scaling[0],
-        "acceleration": acceleration,
-        "time_limit_s": values.line.time_limit_s,
-        "allow_partial": True,
-    }
+    settings = sequence.Settings(
+        line=values.line,
+        velocity=robot.velocity * scaling[0],
+        acceleration=acceleration,
+        jerk=acceleration / values.jerk_time_s,
+        time_limit_s=values.line.time_limit_s,
+        allow_partial=True,
+    )
     if not segments:  # a jump at once
         return 0.0, _standing(start), ""
-    result = sequence.solve(start, segments, checker, PLANNERS[values.planner], **more)
+    result = sequence.solve(start, segments, checker, PLANNERS[values.planner], settings, link)
     if result.failed < 0:
         return float(len(goals)), result, ""
     if result.trajectory is None:
@@ -126,9 +125,7 @@ def _followed(goals, start, checker, link, request, values) -> tuple[float, Sequ
 
 
 def _standing(start):
-    rest = np.zeros((1, len(start)))
-    still = Trajectory(np.zeros(1), start[None].copy(), rest, rest.copy())
-    return SequenceResult(-1, None, None, "", still, start[None], np.zeros(0), 0.0, 0.0)
+    return SequenceResult(-1, None, None, "", standing(start[None].copy()), start[None], np.zeros(0), 0.0, 0.0)
 
 
 def _before_jump(request, poses, start, checker, tip, values):

@@ -69,19 +69,15 @@ def _followed(kind, segment, values, checker, start, link, scaling, limit):
     """(K, dof) path and Trajectory of a line or an arc."""
     robot = checker.robot
     acceleration = robot.acceleration * scaling[1]
+    settings = sequence.Settings(
+        line=values.line,
+        velocity=robot.velocity * scaling[0],
+        acceleration=acceleration,
+        jerk=acceleration / values.jerk_time_s,
+        time_limit_s=limit,
+    )
     try:
-        result = sequence.solve(
-            start,
-            [segment],
-            checker,
-            PLANNERS[values.planner],
-            line_settings=values.line,
-            link=link,
-            jerk=acceleration / values.jerk_time_s,
-            velocity=robot.velocity * scaling[0],
-            acceleration=acceleration,
-            time_limit_s=limit,
-        )
+        result = sequence.solve(start, [segment], checker, PLANNERS[values.planner], settings, link)
     except SettingsError as error:
         raise RequestError(codes.INVALID_MOTION_PLAN, f"{kind}: {error}") from error
     if result.trajectory is None:
