@@ -59,6 +59,11 @@ def fleet_page(
 
     -> the text of an HTML file. Raises GridMapError for arrays of another shape, or a map that is too large.
     """
+    return page_of(grid, moves_of(positions, headings, goals), title, step_s, turning=headings is not None)
+
+
+def moves_of(positions: ArrayLike, headings: ArrayLike | None = None, goals: ArrayLike | None = None) -> dict[str, Any]:
+    """What page.js takes of moves; arguments as of `fleet_page`."""
     place = _checked_positions(positions)
     steps, agents = place.shape[:2]
     if steps * agents > MOST_STEPS_OF_AGENTS:
@@ -72,20 +77,21 @@ def fleet_page(
     first = np.ones((steps, agents), bool)
     first[1:] = (aims[1:] != aims[:-1]).any(axis=2)
     when, who = np.nonzero(first)
-    data: dict[str, Any] = {
-        "rows": grid.rows,
-        "cols": grid.cols,
+    return {
         "steps": steps,
         "agents": agents,
-        "stepSeconds": float(step_s),
-        "turning": headings is not None,
-        "map": _packed(np.packbits(grid.blocked)),
         # row, col, heading of each agent at each step
         "places": _packed(np.moveaxis(place, -1, 0).astype("<i2")),
         "headings": _packed((faces % 4).astype(np.uint8)),
         # goals as they change: step, agent, row, col
         "goals": _packed(np.stack([when, who, *aims[when, who].T]).astype("<i4")),
     }
+
+
+def page_of(grid: GridMap, moves: dict[str, Any], title: str, step_s: float, **more: Any) -> str:
+    """The HTML of a page. more: turning: do agents have headings? below: is row 0 at the bottom? live: see page.js"""
+    facts = {"rows": grid.rows, "cols": grid.cols, "map": _packed(np.packbits(grid.blocked))}
+    data = {**facts, "stepSeconds": float(step_s), **more, **moves}
     heading = html.escape(title)
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{heading}</title>
@@ -94,7 +100,7 @@ def fleet_page(
 body {{ margin: 0; font: 15px/1.4 system-ui, sans-serif; background: #f6f4ee; color: #262b36; }}
 main {{ max-width: 1400px; margin: 0 auto; padding: 12px 16px; }}
 h1 {{ font-size: 20px; margin: 0 0 8px; }}
-canvas {{ width: 100%; display: block; border-radius: 6px; cursor: pointer; }}
+canvas {{ width: 100%; display: block; border-radius: 6px; cursor: pointer; touch-action: none; }}
 .bar {{ display: flex; gap: 12px; align-items: center; margin: 10px 0; flex-wrap: wrap; }}
 .bar input[type=range] {{ flex: 1; min-width: 200px; }}
 button {{ min-width: 84px; padding: 6px 12px; font: inherit; border: 1px solid #9a9ea8; border-radius: 6px;
@@ -104,7 +110,7 @@ button {{ min-width: 84px; padding: 6px 12px; font: inherit; border: 1px solid #
 <h1>{heading}</h1>
 <canvas id="map"></canvas>
 <div class="bar"><button id="play">Pause</button>
-<input id="time" type="range" min="0" max="{steps - 1}" step="0.01" value="0" aria-label="time">
+<input id="time" type="range" min="0" max="{moves["steps"] - 1}" step="0.01" value="0" aria-label="time">
 <span id="clock"></span>
 <label>speed <select id="speed"><option>0.5</option><option selected>2</option><option>5</option>
 <option>10</option></select></label></div>

@@ -7,24 +7,34 @@ function bytes(text) {
   return out;
 }
 
-const { rows, cols, steps, agents } = FLEET;
+const { rows, cols } = FLEET;
 const blocked = bytes(FLEET.map);
-const places = new Int16Array(bytes(FLEET.places).buffer); // rows of all steps and agents, then columns
-const headings = bytes(FLEET.headings);
-const changes = new Int32Array(bytes(FLEET.goals).buffer);
-const many = changes.length / 4;
-const half = steps * agents;
 const COLOURS = { moving: "#2173d9", waits: "#8a93a6", there: "#2fa24f", idle: "#c3c6cd" };
-const TRAIL = 30;
+const AIM = "#ed8c1a", TRAIL = 30;
+let moves, steps, agents, places, headings, changes, many, half;
+let goalOf; // of each agent at each step: an index of `changes`
+let reached; // how many goals have been reached until each step
 
-// goal of each agent at each step: an index of `changes`, and how many goals have been reached until then
-const goalOf = new Int32Array(half).fill(-1);
-{
-  const latest = new Int32Array(agents).fill(-1);
-  let k = 0;
-  for (let step = 0; step < steps; step++) {
+function load(data) {
+  ({ steps, agents } = moves = data);
+  half = steps * agents;
+  places = new Int16Array(bytes(data.places).buffer); // rows of all steps and agents, then columns
+  headings = bytes(data.headings);
+  changes = new Int32Array(bytes(data.goals).buffer);
+  many = changes.length / 4;
+  goalOf = new Int32Array(half).fill(-1);
+  reached = new Int32Array(steps);
+  const latest = new Int32Array(agents).fill(-1), counted = new Int32Array(agents).fill(-1);
+  for (let step = 0, k = 0, sum = 0; step < steps; step++) {
     for (; k < many && changes[k] === step; k++) latest[changes[many + k]] = k;
     goalOf.set(latest, step * agents);
+    for (let agent = 0; agent < agents; agent++) {
+      if (latest[agent] >= 0 && latest[agent] !== counted[agent] && isThere(step, agent)) {
+        counted[agent] = latest[agent];
+        sum++;
+      }
+    }
+    reached[step] = sum;
   }
 }
 function goal(step, agent) {
@@ -38,17 +48,6 @@ function place(step, agent) {
 function isThere(step, agent) {
   const aim = goal(step, agent), [row, col] = place(step, agent);
   return aim !== null && aim[0] === row && aim[1] === col;
-}
-const reached = new Int32Array(steps);
-{
-  const counted = new Int32Array(agents).fill(-1);
-  for (let step = 0, sum = 0; step < steps; step++) {
-    for (let agent = 0; agent < agents; agent++) {
-      const k = goalOf[step * agents + agent];
-      if (k >= 0 && k !== counted[agent] && isThere(step, agent)) { counted[agent] = k; sum++; }
-    }
-    reached[step] = sum;
-  }
 }
 
 // where an agent is at a time between steps: [row, col, quarter turns], or null where it is not there
@@ -73,6 +72,7 @@ function colour(time, agent) {
 
 const canvas = document.getElementById("map"), draw = canvas.getContext("2d");
 const ground = document.createElement("canvas");
+const x = (col) => (col + 0.5) * scale, y = (row) => ((FLEET.below ? rows - 1 - row : row) + 0.5) * scale;
 let scale = 1, time = 0, playing = true, followed = -1, last = 0;
 
 function fit() {
@@ -89,19 +89,23 @@ function fit() {
   for (let tile = 0; tile < rows * cols; tile++) {
     if (blocked[tile >> 3] & (128 >> (tile & 7))) {
       const row = Math.floor(tile / cols), col = tile % cols;
-      paint.fillRect(col * scale, row * scale, scale + 0.5, scale + 0.5);
+      paint.fillRect(x(col) - scale / 2, y(row) - scale / 2, scale + 0.5, scale + 0.5);
     }
   }
+  paintPicture();
+}
+function paintPicture() {
+  if (!moves.picture) return;
+  const image = new Image();
+  image.onload = () => { ground.getContext("2d").drawImage(image, 0, 0, ground.width, ground.height); show(); };
+  image.setAttribute("src", moves.picture);
 }
 
 function line(points, style, width) {
   draw.strokeStyle = style;
   draw.lineWidth = width;
   draw.beginPath();
-  points.forEach(([row, col], i) => {
-    const x = (col + 0.5) * scale, y = (row + 0.5) * scale;
-    if (i) draw.lineTo(x, y); else draw.moveTo(x, y);
-  });
+  points.forEach(([row, col], i) => { if (i) draw.lineTo(x(col), y(row)); else draw.moveTo(x(col), y(row)); });
   draw.stroke();
 }
 
@@ -117,36 +121,50 @@ function show() {
       if (aim) line([here, aim], "rgba(237, 140, 26, 0.9)", Math.max(1.5, 0.15 * scale));
     }
     if (aim) {
-      draw.fillStyle = "#ed8c1a";
-      draw.fillRect((aim[1] + 0.15) * scale, (aim[0] + 0.15) * scale, 0.7 * scale, 0.7 * scale);
+      draw.fillStyle = AIM;
+      draw.fillRect(x(aim[1]) - 0.35 * scale, y(aim[0]) - 0.35 * scale, 0.7 * scale, 0.7 * scale);
     }
   }
   const side = 0.76 * scale;
   for (let agent = 0; agent < agents; agent++) {
     const here = between(time, agent);
     if (!here) continue;
-    const x = (here[1] + 0.5) * scale, y = (here[0] + 0.5) * scale, angle = (here[2] * Math.PI) / 2;
+    const left = x(here[1]) - side / 2, top = y(here[0]) - side / 2;
     draw.fillStyle = colour(time, agent);
-    draw.fillRect(x - side / 2, y - side / 2, side, side);
+    draw.fillRect(left, top, side, side);
     if (FLEET.turning && scale >= 4) {
+      const angle = ((FLEET.below ? -1 : 1) * here[2] * Math.PI) / 2;
       draw.strokeStyle = "#ffffff";
       draw.lineWidth = Math.max(1, 0.14 * scale);
       draw.beginPath();
-      draw.moveTo(x, y);
-      draw.lineTo(x + 0.38 * scale * Math.cos(angle), y + 0.38 * scale * Math.sin(angle));
+      draw.moveTo(x(here[1]), y(here[0]));
+      draw.lineTo(x(here[1]) + 0.38 * scale * Math.cos(angle), y(here[0]) + 0.38 * scale * Math.sin(angle));
       draw.stroke();
     }
     if (agent === followed) {
-      draw.strokeStyle = "#ed8c1a";
+      draw.strokeStyle = AIM;
       draw.lineWidth = Math.max(2, 0.16 * scale);
-      draw.strokeRect(x - side / 2, y - side / 2, side, side);
+      draw.strokeRect(left, top, side, side);
     }
+  }
+  if (moves.aim) {
+    draw.fillStyle = AIM;
+    draw.strokeStyle = "#ffffff";
+    draw.lineWidth = 2;
+    draw.beginPath();
+    draw.arc(x(moves.aim[1]), y(moves.aim[0]), grip(), 0, 2 * Math.PI);
+    draw.fill();
+    draw.stroke();
   }
   const seconds = time * FLEET.stepSeconds;
   document.getElementById("clock").textContent =
     `${seconds.toFixed(1)} s of ${((steps - 1) * FLEET.stepSeconds).toFixed(0)} s, ${reached[step]} goals reached`;
-  document.getElementById("time").value = String(time);
-  if (followed >= 0) {
+  const slider = document.getElementById("time");
+  slider.max = steps - 1;
+  slider.value = String(time);
+  if (followed < 0) {
+    if (moves.text) document.getElementById("told").textContent = moves.text;
+  } else {
     const [row, col] = place(step, followed), aim = goal(step, followed);
     document.getElementById("told").textContent =
       `Agent ${followed} at row ${row}, column ${col}` +
@@ -158,7 +176,7 @@ function frame(now) {
   const speed = Number(document.getElementById("speed").value);
   if (playing) {
     time += (Math.min(now - last, 100) / 1000) * speed / FLEET.stepSeconds;
-    if (time >= steps - 1) { time = steps - 1; setPlaying(false); }
+    if (time >= steps - 1) atEnd();
     show();
   }
   last = now;
@@ -179,10 +197,13 @@ document.getElementById("time").addEventListener("input", (event) => {
 document.addEventListener("keydown", (event) => {
   if (event.code === "Space") { event.preventDefault(); setPlaying(!playing); }
 });
+function tile(event) {
+  const box = canvas.getBoundingClientRect(), down = ((event.clientY - box.top) / box.height) * rows - 0.5;
+  return [FLEET.below ? rows - 1 - down : down, ((event.clientX - box.left) / box.width) * cols - 0.5];
+}
 canvas.addEventListener("click", (event) => {
-  const box = canvas.getBoundingClientRect();
-  const row = ((event.clientY - box.top) / box.height) * rows - 0.5;
-  const col = ((event.clientX - box.left) / box.width) * cols - 0.5;
+  if (dragged) { dragged = false; return; }
+  const [row, col] = tile(event);
   let best = 2.5;
   followed = -1;
   for (let agent = 0; agent < agents; agent++) {
@@ -192,9 +213,70 @@ canvas.addEventListener("click", (event) => {
   }
   show();
 });
+
+// A page with a server: FLEET.live is "goal", which can be dragged, or "errands", of which more come as they are played.
+let asked = null, asking = false, coming = null, dragged = false;
+const grip = () => Math.max(6, 0.6 * scale);
+
+async function ask(query) {
+  const answer = await fetch(`moves${query}`);
+  const data = await answer.json();
+  if (answer.ok) return data;
+  document.getElementById("told").textContent = moves.text = data.text;
+  throw new Error(data.text);
+}
+async function askForGoal(aim, held) {
+  asked = [aim, held];
+  if (asking) return; // the newest is asked for when the answer to another one is there
+  asking = true;
+  try {
+    while (asked) {
+      const [[row, col], some] = asked;
+      asked = null;
+      const data = await ask(`?row=${row}&col=${col}&held=${some}`);
+      if (!asked) load(data);
+      time = Math.min(time, steps - 1);
+      paintPicture();
+      show();
+    }
+  } finally { asking = false; }
+}
+function askForMore() {
+  coming = null;
+  ask("").then((data) => { coming = data; });
+}
+function atEnd() {
+  if (FLEET.live === "goal") time = 0;
+  else if (!FLEET.live) { time = steps - 1; setPlaying(false); }
+  else if (!coming) time = steps - 1;
+  else {
+    load(coming);
+    time = 0;
+    askForMore();
+  }
+}
+if (FLEET.live === "goal") {
+  let held = false;
+  const move = (event, still) => {
+    dragged = true;
+    moves.aim = tile(event);
+    askForGoal(moves.aim.map(Math.round), still);
+    show();
+  };
+  canvas.addEventListener("pointerdown", (event) => {
+    const [row, col] = tile(event), [aimRow, aimCol] = moves.aim;
+    held = Math.hypot(row - aimRow, col - aimCol) * scale < 3 * grip();
+    if (held) canvas.setPointerCapture(event.pointerId);
+  });
+  canvas.addEventListener("pointermove", (event) => { if (held) move(event, true); });
+  canvas.addEventListener("pointerup", (event) => { if (held) { held = false; move(event, false); } });
+}
 window.addEventListener("resize", () => { fit(); show(); });
 document.getElementById("key").innerHTML = [["moving", "moves"], ["waits", "waits"], ["there", "at its goal"], ["idle", "no goal"]]
   .map(([name, text]) => `<span style="background:${COLOURS[name]}"></span>${text}`).join("");
+load(FLEET);
 fit();
 show();
+if (FLEET.live === "goal") askForGoal(moves.aim, false);
+if (FLEET.live === "errands") askForMore();
 requestAnimationFrame((now) => { last = now; frame(now); });

@@ -14,12 +14,9 @@ from PIL import Image
 from pinocchio_poses import pinocchio_poses
 from scipy.spatial.transform import Rotation
 
-from gpu_planners.arm.view.browser import stop_server
 from gpu_planners.arm.view.rasterizer import Camera
 from gpu_planners.cli.parser import build_parser
 from gpu_planners.cli.view.arm_page import open_arm_page
-from gpu_planners.cli.view.grid_page import FleetPage, open_grid_page
-from gpu_planners.grid.maps.movingai import load_movingai_map
 
 pytestmark = pytest.mark.slow  # a browser draws the pages
 GANTRY = str(ROOT / "urdf" / "gantry.urdf")
@@ -169,53 +166,3 @@ def press(browser, label):
         f"(() => {{ const it = [...document.querySelectorAll('button')].find(b => b.innerText.includes('{label}'));"
         " if (it) it.click(); return Boolean(it); })()"
     )
-
-
-@pytest.fixture(scope="module")
-def map_file(tmp_path_factory):
-    """A MovingAI map of two rooms with a door between them."""
-    blocked = np.zeros((24, 40), bool)
-    blocked[:, 20] = True
-    blocked[11:13, 20] = False
-    rows = ["".join(".@"[int(each)] for each in row) for row in blocked]
-    file = tmp_path_factory.mktemp("map") / "rooms.map"
-    file.write_text("\n".join(["type octile", "height 24", "width 40", "map", *rows]) + "\n")
-    return file
-
-
-def test_agents_go_to_a_goal_that_is_dragged(map_file, tmp_path):
-    require_chromium()
-    page = open_grid_page(options("--map", str(map_file), "--agents", "50"))
-    try:
-        wait_until(lambda: page.plans == 1)
-        with Chromium(tmp_path, SIZE) as browser:
-            browser.open(f"http://127.0.0.1:{page.server.get_port()}", "document.body.innerText.includes('50 of 50')")
-            wait_until(lambda: len(page.server.get_clients()) == 1)
-            before, handle = page.goal.copy(), np.array(page.goal_handle.position)
-            ahead = [1.0, 0.0, 0.0] if handle[0] < 0 else [-1.0, 0.0, 0.0]  # away from the border
-
-            def pull():
-                centre = on_screen(page, browser, handle)
-                grip = on_screen(page, browser, handle + [0.8 * page.goal_handle.scale, 0.0, 0.0])
-                way = np.subtract(on_screen(page, browser, handle + np.array(ahead)), centre)
-                browser.drag(grip, tuple(np.add(grip, way)))
-
-            drag_until(lambda: page.plans > 1 and not np.array_equal(page.goal, before), pull)
-        tiles, _ = page.advance(0.0)
-        assert len(tiles) == 50 and not page.grid.blocked[tuple(np.round(tiles).astype(int).T)].any()
-    finally:
-        page.close()
-
-
-def test_a_fleet_moves_and_never_meets(map_file):
-    """No two agents are on one tile after any step, nobody is in a wall, and most get somewhere."""
-    given = options("--map", str(map_file), "--agents", "60", "--fleet")
-    page = FleetPage(load_movingai_map(map_file, connectivity=4), given, row_0_below=False)
-    try:
-        seen = [page.advance(1.0)[0] for _ in range(60)]
-    finally:
-        stop_server(page.server)
-    for tiles in seen:
-        assert len(np.unique(np.round(tiles, 3), axis=0)) == 60
-        assert not page.grid.blocked[tuple(np.round(tiles).astype(int).T)].any()
-    assert (np.abs(seen[-1] - seen[0]).sum(axis=1) > 1).mean() > 0.5

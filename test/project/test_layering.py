@@ -28,7 +28,6 @@ DISTRIBUTION_OF_IMPORT = {
 NEEDS_EXTRA = {
     "gpu_planners.arm.view.browser": "view",
     "gpu_planners.cli.view.arm_page": "view",
-    "gpu_planners.cli.view.grid_page": "view",
     "gpu_planners.cli.view.saved_page": "view",
     "gpu_planners.parallel.stream": "gpu",
 }

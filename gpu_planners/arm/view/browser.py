@@ -1,7 +1,7 @@
 """A robot, its obstacles and its motions in a browser, by viser, which needs no internet: its page comes with it.
 
-`ArmScene` puts them into a viser server and moves them; `show` serves a scene as it is. The command `gpu-planners view`
-adds sliders, a goal that is dragged, and planning.
+`ArmScene` puts them into a viser server and moves them. The command `gpu-planners view` adds sliders, a goal that is
+dragged, and planning.
 """
 
 import contextlib
@@ -18,7 +18,6 @@ from ..collision.world import CollisionWorld
 from ..geometry.bricks import Bricks
 from ..robot.model import RobotModel
 from .drawing import BASE, GOAL, OBSTACLE, START, along_path, good_camera, shape_triangles
-from .rasterizer import Camera
 
 COLLIDING = np.array([0.84, 0.15, 0.16])
 TIP_PATH, TRAIL, ROADMAP = (143, 84, 158), (150, 158, 170), (120, 134, 150)
@@ -120,7 +119,9 @@ class ArmScene:
         """Let browsers that connect see the robot along a path (K, dof) and its obstacles from a good angle -> metres
         from there to the middle of what is seen."""
         camera = good_camera(self.robot, self.world, path, (1100, 1000))
-        set_camera(self.server, camera)
+        initial = self.server.initial_camera
+        initial.position, initial.look_at = camera.eye, camera.target
+        initial.fov = 2 * math.atan(1 / camera.focal)
         return camera.distance
 
     def _line(self, name, lines, colour, pixels):
@@ -185,13 +186,6 @@ class _Figure:
         self._marked = names
 
 
-def set_camera(server: viser.ViserServer, camera: Camera) -> None:
-    """Where browsers that connect look from."""
-    initial = server.initial_camera
-    initial.position, initial.look_at = camera.eye, camera.target
-    initial.fov = 2 * math.atan(1 / camera.focal)
-
-
 def new_server(host: str = "127.0.0.1", port: int = 8080) -> viser.ViserServer:
     """A server with our looks, on the port or the next free one; `stop_server` ends it."""
     with contextlib.redirect_stdout(io.StringIO()):  # a banner, also without `verbose`
@@ -204,23 +198,6 @@ def stop_server(server: viser.ViserServer) -> None:
     """End a server, without its word on it."""
     with contextlib.redirect_stdout(io.StringIO()):
         server.stop()
-
-
-def show(
-    robot: RobotModel, world: CollisionWorld, path: ArrayLike | None = None, host: str = "127.0.0.1", port: int = 8080
-) -> viser.ViserServer:
-    """Serve a page of a robot at the start of a path, with a ghost at its end; `stop_server` ends it.
-
-    path: (K, dof) rad or m; default: one configuration in the middle of the limits
-    """
-    path = robot.as_configurations((robot.lower + robot.upper) / 2 if path is None else path)
-    server = new_server(host, port)
-    scene = ArmScene(server, robot, world)
-    scene.place(path[0])
-    scene.place_ghost(path[-1] if len(path) > 1 else None)
-    scene.draw_path(path)
-    scene.look(path)
-    return server
 
 
 def _add_mesh(server, name, shape, colour, opacity=None):

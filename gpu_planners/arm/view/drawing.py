@@ -23,6 +23,7 @@ from .rasterizer import Camera, Layer, render, visible_share
 START, HALFWAY, GOAL = np.array([0.10, 0.46, 0.66]), np.array([0.56, 0.33, 0.62]), np.array([0.91, 0.42, 0.17])
 OBSTACLE, BASE = np.array([0.62, 0.66, 0.71]), np.array([0.35, 0.38, 0.43])
 OBSTACLE_OPACITY = 0.5
+ELEVATION = 0.45  # of the camera, rad
 TUBE = 0.0028  # radius of the drawn path, by the distance of the camera
 BALL = outward_triangles(unit_vectors(200))  # of radius 1
 
@@ -33,19 +34,15 @@ def draw_path(
     path: ArrayLike,
     file: str | os.PathLike,
     title: str | None = None,
-    subtitle: str | None = None,
     configurations: int = 6,
     size: tuple[int, int] = (1500, 1000),
-    azimuth: float | None = None,
-    elevation: float = 0.45,
 ) -> Path:
     """Write a picture of a path among obstacles, in the format of the file's name (png, jpg, pdf).
 
     path: (K, dof) rad or m; one row draws the robot alone
-    title, subtitle: texts; by default the robot's name, and what is shown
+    title: default: the robot's name
     configurations: how many poses of the arm are drawn, start and goal included
     size: width and height, pixels
-    azimuth, elevation: where the camera stands, rad; without an azimuth it stands where the obstacles hide least
 
     Returns the path of the file. Raises SettingsError for a malformed path, and where matplotlib is missing.
     """
@@ -61,14 +58,14 @@ def draw_path(
 
     poses = along_path(path, max(2, configurations) if len(path) > 1 else 1)
     arms = [
-        _arm_layer(robot, q, _mix(k, len(poses)), 1.0 if k in (0, len(poses) - 1) else 0.32)
-        for k, q in enumerate(poses)
+        _layer(_robot_triangles(robot, q, moving=True), colour, 1.0 if k in (0, len(poses) - 1) else 0.32)
+        for k, (q, colour) in enumerate(zip(poses, _gradient(np.linspace(0, 1, len(poses)))))
     ]
     fixed = _robot_triangles(robot, path[0], moving=False)
     obstacles = [_layer(shape_triangles(shape), _tint(i), OBSTACLE_OPACITY) for i, shape in enumerate(world.shapes)]
     solid = _joined([arms[0], arms[-1], _layer(fixed, BASE)])
     groups = [_joined(obstacles[k::3]) for k in range(min(3, len(obstacles)))]  # one seen through another still shows
-    camera = _camera(arms, obstacles, azimuth, elevation, size)
+    camera = _camera(arms, obstacles, size)
     ground = min(layer.triangles[..., 2].min() for layer in [solid, *arms, *obstacles]) - 1e-3
     picture = render(
         [solid, *arms[1:-1], *groups, _tip_path(robot, path, TUBE * camera.distance)], camera, size, ground
@@ -79,7 +76,7 @@ def draw_path(
     axes = figure.add_axes((0, 0, 1, 1))
     axes.imshow(picture, interpolation="nearest", aspect="auto")
     axes.set_axis_off()
-    _write_texts(figure, robot, world, path, title, subtitle)
+    _write_texts(figure, robot, world, path, title)
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=100)
     return file
@@ -96,7 +93,7 @@ def good_camera(
     poses = along_path(path, 6) if len(path) > 1 else path
     arms = [_layer(_robot_triangles(robot, q, moving=True), START) for q in poses]
     around = [_robot_triangles(robot, path[0], moving=False), *map(shape_triangles, world.shapes)]
-    return _camera(arms, [_layer(triangles, OBSTACLE) for triangles in around if len(triangles)], None, 0.45, size)
+    return _camera(arms, [_layer(triangles, OBSTACLE) for triangles in around if len(triangles)], size)
 
 
 def along_path(path: np.ndarray, count: int) -> np.ndarray:
@@ -122,10 +119,6 @@ def _robot_triangles(robot, q, moving):
         if (frame >= 0) == moving
     ]
     return np.concatenate(parts) if parts else np.zeros((0, 3, 3))
-
-
-def _arm_layer(robot, q, colour, opacity):
-    return _layer(_robot_triangles(robot, q, moving=True), colour, opacity)
 
 
 def _layer(triangles, colour, opacity=1.0):
@@ -166,25 +159,17 @@ def _tip_path(robot, path, radius, sides=10):
     return _joined([*balls, replace(balls[0], triangles=triangles, colours=colours)])
 
 
-def _camera(arms, obstacles, azimuth, elevation, size):
+def _camera(arms, obstacles, size):
     """A camera that holds everything, from the side where the arm is hidden least."""
     arm = np.concatenate([layer.triangles for layer in arms]).reshape(-1, 3)
     near = [layer.triangles.reshape(-1, 3) for layer in obstacles]
-    low, high = np.concatenate([arm, *near]).min(0), np.concatenate([arm, *near]).max(0)
-    target = (low + high) / 2
-    reach = np.linalg.norm(high - low) / 2
-    small = (size[0] // 8, size[1] // 8)
-
-    def stand(angle):
-        camera = Camera(target, 2.6 * reach, angle, elevation)
-        return _framed(camera, np.concatenate([arm, *near]), size)
-
-    if azimuth is not None:
-        return stand(azimuth)
+    points = np.concatenate([arm, *near])
+    low, high = points.min(0), points.max(0)
+    distance, small = 1.3 * np.linalg.norm(high - low), (size[0] // 8, size[1] // 8)
     front = Layer(arm.reshape(-1, 3, 3), np.zeros((0, 3)))
-    angles = np.arange(12) * np.pi / 6 + 0.2
-    seen = [visible_share(front, obstacles, stand(angle), small) for angle in angles]
-    return stand(angles[int(np.argmax(seen))])
+    stands = (Camera((low + high) / 2, distance, angle, ELEVATION) for angle in np.arange(12) * np.pi / 6 + 0.2)
+    cameras = [_framed(camera, points, size) for camera in stands]
+    return max(cameras, key=lambda camera: visible_share(front, obstacles, camera, small))
 
 
 def _framed(camera, points, size, margin=0.085):
@@ -199,7 +184,7 @@ def _framed(camera, points, size, margin=0.085):
     return camera
 
 
-def _write_texts(figure, robot, world, path, title, subtitle):
+def _write_texts(figure, robot, world, path, title):
     from matplotlib.lines import Line2D
 
     count = len(world.names)
@@ -208,16 +193,13 @@ def _write_texts(figure, robot, world, path, title, subtitle):
     figure.text(
         0.025,
         0.918,
-        subtitle or f"{count} obstacle{'s' * (count != 1)}, {len(path)} waypoints, path length {length:.2f}",
+        f"{count} obstacle{'s' * (count != 1)}, {len(path)} waypoints, path length {length:.2f}",
         fontsize=12.5,
         color="#555d68",
         va="center",
     )
-    marks = (
-        [("start", START), ("goal", GOAL), ("obstacles", OBSTACLE)]
-        if len(path) > 1
-        else [("robot", START), ("obstacles", OBSTACLE)]
-    )
+    ends = [("start", START), ("goal", GOAL)] if len(path) > 1 else [("robot", START)]
+    marks = [*ends, ("obstacles", OBSTACLE)]
     handles = [
         Line2D([], [], marker="s", linestyle="", markersize=11, color=colour, label=label) for label, colour in marks
     ]
@@ -233,10 +215,6 @@ def _write_texts(figure, robot, world, path, title, subtitle):
         handletextpad=0.4,
         labelcolor="#30353d",
     )
-
-
-def _mix(k, count):
-    return _gradient(0.0 if count < 2 else k / (count - 1))
 
 
 def _gradient(share):

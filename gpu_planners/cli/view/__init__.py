@@ -19,9 +19,8 @@ def run(options: argparse.Namespace, _rest: list[str]) -> None:
     if sum(map(bool, (options.urdf, options.node, options.map))) != 1:
         raise InputError("give one of: a URDF file, --node NAME, --map FILE")
     _check_address(options.host, options.port)
-    require("viser", "the browser view", VIEW_EXTRA)
     page = _page(options)
-    address = f"http://{options.host}:{page.server.get_port()}"
+    address = f"http://{options.host}:{page.port}"
     Console().print(f"{escape(page.title)} is at [bold]{address}[/]; Ctrl-C ends it", highlight=False, soft_wrap=True)
     if options.open:
         webbrowser.open(address)
@@ -47,9 +46,10 @@ def _check_address(host, port):
 
 def _page(options):
     if options.map:
-        from .grid_page import open_grid_page
+        from .map_page import open_map_page
 
-        return open_grid_page(options)
+        return open_map_page(options)
+    require("viser", "the browser view", VIEW_EXTRA)
     from .arm_page import open_arm_page
 
     return open_arm_page(options)

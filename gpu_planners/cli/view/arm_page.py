@@ -17,9 +17,8 @@ from ..motions import settings_of
 from ..questions import PoseGoal
 from ..robots import configuration, load_robot, load_world, tip_of
 from ..trajectory_files import read_path
-from .motion_source import Answer, LocalSource, MotionSource, Wish
+from .motion_source import Answer, LocalSource, Wish, first_goal, first_start
 from .newest import Newest
-from .openings import first_goal, first_start
 from .player import Player
 
 PARTS = {"robot": True, "goal": True, "obstacles": True, "path": True, "trails": False}
@@ -36,7 +35,7 @@ def open_arm_page(options: argparse.Namespace) -> "ArmPage":
         require("gpu_planners_msgs.srv", "--node", "build gpu_planners_msgs with colcon, or run `make setup`")
         from .node_source import NodeSource
 
-        source: MotionSource = NodeSource(options.node)
+        source: LocalSource = NodeSource(options.node)
         start, path = source.measured(), None
     else:
         robot = load_robot(options)
@@ -62,13 +61,14 @@ class ArmPage:
     answer: to the last wish;  answers: how many there were
     """
 
-    def __init__(self, source: MotionSource, options: argparse.Namespace, start: np.ndarray | None = None) -> None:
+    def __init__(self, source: LocalSource, options: argparse.Namespace, start: np.ndarray | None = None) -> None:
         self.source, robot = source, source.robot
         self.title = robot.name
         self.start = first_start(source) if start is None else np.clip(start, robot.lower, robot.upper)
         self._goal = first_goal(source, self.start)
         self.answer, self.answers = Answer(""), 0
         self.server = new_server(options.host, options.port)
+        self.port = self.server.get_port()
         self.scene = ArmScene(self.server, robot, source.world, source.tip)
         self._seed = 0
         self._quiet = False  # a slider that we move ourselves asks for nothing

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 import numpy as np
 
@@ -14,6 +13,8 @@ from ..motions import plan_motion, settings_of
 from ..questions import PoseGoal, Question
 
 DRAGGED_S = 0.4  # longest search while a goal is dragged
+TRIED = 400  # random configurations, for the first start and goal
+FAR = 0.25  # of the mean distance between random configurations: about how far the first goal is
 
 
 @dataclass(frozen=True)
@@ -44,35 +45,13 @@ class Answer:
     took_s: float = 0.0
 
 
-class MotionSource(Protocol):
-    """robot, world: as they are now (a node's may change);  tip: link of pose goals;  where: a text
-    turns_freely: can a goal be a place of the tool alone, whatever its orientation?
-    """
-
-    robot: RobotModel
-    world: CollisionWorld
-    tip: str
-    where: str
-    turns_freely: bool
-
-    def plan(self, wish: Wish) -> Answer:
-        """Answer a wish; never raises GpuPlannersError."""
-
-    def colliding(self, q: np.ndarray) -> list[tuple[str, str]]:
-        """Pairs of shapes and obstacles that meet at q (dof,)."""
-
-    def measured(self) -> np.ndarray | None:
-        """(dof,) where the real robot is; None where nobody says."""
-
-    def listen(self, on_world: Callable[[], None]) -> None:
-        """Call this, on any thread, whenever the obstacles have changed."""
-
-    def close(self) -> None:
-        """End whatever was started."""
-
-
 class LocalSource:
-    """Plans in this process. assignments: "name=value" of the planner's settings"""
+    """Plans in this process.
+
+    robot, world: as they are now (a node's may change);  tip: link of pose goals;  where: a text
+    turns_freely: can a goal be a place of the tool alone, whatever its orientation?
+    assignments: "name=value" of the planner's settings
+    """
 
     turns_freely = True
 
@@ -84,7 +63,7 @@ class LocalSource:
         self.where = f"in this process, on {self._checker(0.0).device}"
 
     def plan(self, wish: Wish) -> Answer:
-        """As MotionSource."""
+        """Answer a wish; never raises GpuPlannersError."""
         began = time.monotonic()
         try:
             settings = settings_of(wish.planner, self._assignments, wish.time_s, quick=wish.dragged)
@@ -105,7 +84,7 @@ class LocalSource:
         return Answer(text, True, result.path, motion.trajectory, time.monotonic() - began)
 
     def colliding(self, q: np.ndarray) -> list[tuple[str, str]]:
-        """As MotionSource."""
+        """Pairs of shapes and obstacles that meet at q (dof,)."""
         checker = self._checker(0.0)
         return [] if checker.configurations_valid(q[None])[0] else list(checker.colliding_pairs(q))
 
@@ -119,17 +98,48 @@ class LocalSource:
         return made.nodes, made.edges[made.edge_states == 1]
 
     def measured(self) -> np.ndarray | None:
-        """Nobody measures."""
+        """(dof,) where the real robot is; None where nobody says."""
         return None
 
     def listen(self, on_world: Callable[[], None]) -> None:
-        """Obstacles of this process do not change."""
+        """Call this, on any thread, whenever the obstacles have changed; those of this process do not."""
 
     def close(self) -> None:
-        """Nothing was started."""
+        """End whatever was started."""
 
     def _checker(self, margin):
         if margin not in self._checkers:
             self._checkers = {kept: it for kept, it in self._checkers.items() if kept == 0.0}
             self._checkers[margin] = CollisionChecker(self.robot, self.world, self._device, margin=margin)
         return self._checkers[margin]
+
+
+def first_start(source: LocalSource) -> np.ndarray:
+    """(dof,) a free configuration: a state of the SRDF, zero, or what lies nearest to the middle of the limits."""
+    robot = source.robot
+    middle = (robot.lower + robot.upper) / 2
+    drawn = _random(robot, 0)
+    drawn = drawn[np.argsort(np.linalg.norm((drawn - middle) / _spans(robot), axis=1))]
+    tried = [*robot.named_states.values(), middle, np.clip(np.zeros(robot.dof), robot.lower, robot.upper), *drawn]
+    tried = np.clip(np.array(tried, dtype=float), robot.lower, robot.upper)
+    free = np.flatnonzero(source.free(tried))
+    return tried[free[0]] if len(free) else tried[0]
+
+
+def first_goal(source: LocalSource, start: np.ndarray, seed: int = 0) -> np.ndarray:
+    """(dof,) a free configuration at some distance from the start (dof,); with another seed another one."""
+    robot = source.robot
+    drawn = _random(robot, seed + 1)
+    drawn = drawn[source.free(drawn)]
+    if not len(drawn):
+        return start
+    distance = np.linalg.norm((drawn - start) / _spans(robot), axis=1)
+    return drawn[np.argmin(np.abs(distance - FAR * np.sqrt(robot.dof)))]
+
+
+def _random(robot: RobotModel, seed):
+    return np.random.default_rng(seed).uniform(robot.lower, robot.upper, (TRIED, robot.dof))
+
+
+def _spans(robot):
+    return np.maximum(robot.upper - robot.lower, 1e-9)

@@ -11,7 +11,7 @@ from .motion_source import DRAGGED_S, Answer, LocalSource, Wish
 
 
 class NodeSource(LocalSource):
-    """As MotionSource. name: of the node"""
+    """As LocalSource. name: of the node"""
 
     turns_freely = False
 
@@ -25,12 +25,12 @@ class NodeSource(LocalSource):
         self._client.on_world = self._take_world
 
     def listen(self, on_world: Callable[[], None]) -> None:
-        """As MotionSource."""
+        """As LocalSource."""
         self._on_world = on_world
         self._take_world()
 
     def plan(self, wish: Wish) -> Answer:
-        """As MotionSource."""
+        """As LocalSource."""
         began = time.monotonic()
         goal = wish.goal.T if isinstance(wish.goal, PoseGoal) else wish.goal
         limit_s = min(wish.time_s, DRAGGED_S) if wish.dragged else wish.time_s
@@ -41,11 +41,11 @@ class NodeSource(LocalSource):
         return Answer(text, timed is not None, path, timed, time.monotonic() - began)
 
     def measured(self) -> np.ndarray | None:
-        """As MotionSource."""
+        """As LocalSource."""
         return self._client.measured()
 
     def close(self) -> None:
-        """As MotionSource."""
+        """As LocalSource."""
         self._client.close()
 
     def _take_world(self):
