@@ -8,7 +8,7 @@ import numba
 
 from gpu_planners.datasets import Draw, Recipe, make
 from gpu_planners.datasets.furniture import FAMILIES
-from gpu_planners.datasets.parquet import MissingLibraryError
+from gpu_planners.datasets.schema import MissingLibraryError
 from gpu_planners.device import resolve_devices
 
 from . import robots

@@ -31,10 +31,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .errors import GpuPlannersError, SettingsError, shown
+from .files import file_path
 
 Decorated = TypeVar("Decorated", bound=Callable)
 Reader = Callable[[Any], Any]
 _ARRAY = set(typing.get_args(ArrayLike))
+SAME_LENGTH = "numbers in rows of the same length"  # allowed, where NumPy makes no array
 
 
 class Numbers(NamedTuple):
@@ -258,13 +260,9 @@ def _items(once, read, value):
 def _numbers(wanted, value):
     if hasattr(value, "__cuda_array_interface__"):
         return value
-    try:
-        array = np.asarray(value)
-    except Exception:  # numpy's, of rows of several lengths, and whatever an object of the caller raises
-        array = None
-    if array is None or isinstance(value, np.ma.MaskedArray):
-        raise _Refused("numbers in rows of the same length")
-    shape = wanted.shape
+    array, shape = as_array(value), wanted.shape
+    if array is None:
+        raise _Refused(SAME_LENGTH)
     if array.dtype.kind not in wanted.kinds:
         raise _Refused(f"an array of real numbers{f' of shape {_shape(shape)}' if shape is not None else ''}")
     if shape is not None and not _has_shape(array.shape, shape):
@@ -272,6 +270,14 @@ def _numbers(wanted, value):
     if wanted.finite and not np.isfinite(array).all():
         raise _Refused("finite numbers")
     return array
+
+
+def as_array(value: Any) -> np.ndarray | None:
+    """What NumPy makes of a value; None of masked numbers and rows of different lengths."""
+    try:
+        return None if isinstance(value, np.ma.MaskedArray) else np.asarray(value)
+    except Exception:  # NumPy's, and whatever an object of the caller raises
+        return None
 
 
 def _has_shape(shape, wanted):
@@ -323,8 +329,10 @@ def names_of(protocol: type) -> dict[str, type | None]:
 
 
 def _path(value):
-    if not isinstance(value, str | os.PathLike) or "\0" in str(value) or not isinstance(os.fspath(value), str):
-        raise _Refused("a path")
+    try:
+        file_path(value, "it", SettingsError)
+    except SettingsError:
+        raise _Refused("a path") from None
     return value
 
 

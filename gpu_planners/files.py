@@ -89,6 +89,11 @@ def read_yaml(path: str | os.PathLike, what: str, error: type[Exception], most: 
     return document
 
 
+def yaml_value(text: str) -> object:
+    """A value on one line; 1e-3 is a number. Raises yaml.YAMLError."""
+    return yaml.load(text, _Loader)  # a safe loader
+
+
 def _yaml_problem(text):
     """What makes a YAML text too large to be built, or None; looks at its events, which take no recursion."""
     depth = documents = 0

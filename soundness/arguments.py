@@ -34,7 +34,7 @@ import numpy.typing
 
 import gpu_planners
 from gpu_planners import distributed
-from gpu_planners.datasets.parquet import MissingLibraryError
+from gpu_planners.datasets.schema import MissingLibraryError
 from gpu_planners.errors import GpuPlannersError, shown
 
 from .harness import Attack, Skipped

@@ -5,7 +5,13 @@ import signal
 import sys
 from pathlib import Path
 
+import numpy as np
+from walled_point import walled
+
+from gpu_planners.arm import rrt_connect
 from gpu_planners.distributed.executors import Split
+
+SETTINGS = rrt_connect.Settings(time_limit_s=60.0)
 
 
 class Shared:
@@ -19,9 +25,8 @@ class Shared:
         Path(self.folder, f"unpickled-{os.getpid()}-{os.urandom(4).hex()}").touch()
 
 
-def answer(piece, device):
+def answer(shared, numbers, device):
     """-> [(square of the number and the shared base, device, number of the process)]; a text is a fault to make"""
-    numbers, shared = piece
     for fault in (number for number in numbers if isinstance(number, str)):
         if fault == "die":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -35,7 +40,7 @@ def answer(piece, device):
 
 def split_of(numbers, shared):
     """The work to square numbers."""
-    return Split("numbers", len(numbers), lambda first, last: (numbers[first:last], shared), answer, (shared,))
+    return Split("numbers", len(numbers), lambda first, last: numbers[first:last], answer, shared)
 
 
 def squares(numbers, shared):
@@ -46,3 +51,26 @@ def squares(numbers, shared):
 def seeds_of(batch, device):
     """In place of solve_part: each problem's seed as its result."""
     return list(batch.seeds)
+
+
+def problems(count=40, seed=0):
+    """Starts, goals and a checker: free points around a wall, an occupied start, a start that is no number."""
+    rng, checker = np.random.default_rng(seed), walled()
+    q = rng.uniform(0, 1, (4 * count, 2))
+    q = q[checker.configurations_valid(q)]
+    starts, goals = list(q[:count]), list(q[count : 2 * count])
+    if count > 5:
+        starts[3], starts[5] = np.array([0.5, 0.5]), None
+    return starts, goals, checker
+
+
+def assert_same_results(some, others):
+    assert len(some) == len(others)
+    for one, other in zip(some, others):
+        assert (one.status, one.cost, one.samples, one.message) == (
+            other.status,
+            other.cost,
+            other.samples,
+            other.message,
+        )
+        assert one.path.tobytes() == other.path.tobytes()

@@ -3,8 +3,7 @@
 import sys
 import tempfile
 
-from executor_work import Shared, split_of
-from test_executors import SETTINGS, assert_same_results, problems
+from executor_work import SETTINGS, Shared, assert_same_results, problems, split_of
 
 from gpu_planners.arm import rrt_connect
 from gpu_planners.distributed.executors import spread
@@ -29,7 +28,7 @@ def over_mpi():
 
 
 def over_dask():
-    """By two processes of a LocalCluster; a fault; and what is said where each process that gets a piece dies."""
+    """By two processes of a LocalCluster; again after a fault; and what is said where each that gets a piece dies."""
     import dask
     from distributed import Client, LocalCluster
 
@@ -37,9 +36,10 @@ def over_dask():
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
         compare(client.get_executor())
         with tempfile.TemporaryDirectory() as folder:
-            print("after a fault:", spread(split_of(["once"], Shared(0, folder)), client.get_executor(), "cpu"))
+            again = client.get_executor(retries=1)
+            print("after a fault:", list(spread(split_of(["once"], Shared(0, folder)), again, "cpu")))
             try:
-                spread(split_of(["die"], Shared(0, folder)), client.get_executor(), "cpu")
+                list(spread(split_of(["die"], Shared(0, folder)), client.get_executor(), "cpu"))
             except WorkerError as error:
                 print("WorkerError", error)
 

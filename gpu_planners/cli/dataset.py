@@ -10,29 +10,27 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-import yaml
 from rich.console import Console
+from rich.filesize import decimal
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ..arm import rrt_connect
 from ..datasets import Draw, Recipe, Timing, check, make
 from ..datasets.checking import robot_of
 from ..datasets.making import CHUNK, allowed_workers, resolved
-from ..datasets.parquet import MissingLibraryError, arrow
 from ..datasets.planning import Shared, plan
 from ..datasets.recipe import SETTINGS
 from ..datasets.scene_files import read_scenes
-from ..datasets.schema import arrow_schema
+from ..datasets.schema import MissingLibraryError, arrow, arrow_schema
 from ..datasets.shards import allowed_counts, read_manifest, write_parquet
 from ..device import resolve_devices
 from ..errors import GpuPlannersError
-from .assignments import assigned
 from .errors import InputError, MissingError, complain
+from .motions import assigned
 from .robots import load_robot, package_dirs, pairs, tip_of
 
 INTERRUPTED = 130
 SAMPLE, SAMPLE_S = 1024, 10.0  # problems of a dry run, at most; it begins no chunk of them after so long
-UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def run(options: argparse.Namespace, _rest: list[str]) -> int:
@@ -56,12 +54,12 @@ def run(options: argparse.Namespace, _rest: list[str]) -> int:
 
 
 def _recipe(options):
-    draw = Draw(**assigned("--draw", options.draw, Draw, _value))
+    draw = Draw(**assigned("--draw", options.draw, Draw))
     settings = rrt_connect.Settings(
         **{name: getattr(SETTINGS, name) for name in ("max_samples", "time_limit_s")}
-        | assigned("--set", options.set, rrt_connect.Settings, _value)
+        | assigned("--set", options.set, rrt_connect.Settings)
     )
-    timing = None if options.timing is None else Timing(**assigned("--timing", options.timing, Timing, _value))
+    timing = None if options.timing is None else Timing(**assigned("--timing", options.timing, Timing))
     device = resolve_devices(options.devices)[0].partition(":")[0]
     robot = load_robot(options)
     files = {"urdf": options.urdf, "srdf": options.srdf}
@@ -82,21 +80,6 @@ def _recipe(options):
         margin=options.margin,
         device=device,
     )
-
-
-def _value(text, default):
-    """What YAML reads, but words with commas for a list, and a number written as 1e-3, which YAML calls a text."""
-    value = yaml.safe_load(text)
-    if isinstance(default, tuple) and not isinstance(value, list):
-        return text.split(",") if text else []
-    return _as_float(value) if isinstance(value, str) and isinstance(default, float) else value
-
-
-def _as_float(text):
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def _digest(file):
@@ -125,15 +108,8 @@ def _made(options, recipe, devices):
                 state.update(rows=rows, solved=solved)
                 update(rows, f"{_rate(rows - state['first'], time.monotonic() - began)}, {solved} of the new solved")
 
-            shards = make(
-                recipe,
-                options.output,
-                options.problems,
-                options.rows,
-                devices=devices,
-                workers=options.workers,
-                told=told,
-            )
+            given = options.output, options.problems, options.rows
+            shards = make(recipe, *given, devices=devices, workers=options.workers, told=told)
     except OSError as error:
         reason = error.strerror or error
         raise DatasetFault(f"'{error.filename or options.output}' cannot be written: {reason}") from error
@@ -142,7 +118,7 @@ def _made(options, recipe, devices):
         size = sum(shards.file(number).stat().st_size for number in range(shards.count))
         made = f"{new} new in {spent:.1f} s, {_rate(new, spent)}, {state['solved']} solved" if new else "nothing new"
         print(
-            f"{recipe.robot.name}: {shards.problems} problems in {shards.count} files, {_size(size)}, in "
+            f"{recipe.robot.name}: {shards.problems} problems in {shards.count} files, {decimal(round(size))}, in "
             f"'{options.output}'; {made}",
             file=sys.stderr,
         )
@@ -152,11 +128,11 @@ def _try(options, recipe, devices):
     devices = resolved(recipe, devices)
     schema = arrow_schema(recipe.robot.dof, recipe.timing is not None, {"recipe": recipe.described()})
     shared = Shared(recipe, schema)
-    plan((shared, 0, 1), devices[0])  # compiles
+    plan(shared, (0, 1), devices[0])  # compiles
     began, count, tables = time.monotonic(), 0, []
     while count < min(SAMPLE, options.problems) and time.monotonic() - began < SAMPLE_S:
         first, count = count, min(count + CHUNK[recipe.device], options.problems)
-        tables.append(plan((shared, first, count), devices[0]))
+        tables.append(plan(shared, (first, count), devices[0]))
     each, table = (time.monotonic() - began) / count, arrow().concat_tables(tables).combine_chunks()
     statuses = table["status"].to_pylist()
     files = -(-options.problems // options.rows)
@@ -168,16 +144,13 @@ def _try(options, recipe, devices):
     size, spent = row * options.problems + empty * files, options.problems / rate
     print(
         f"{recipe.robot.name}: {options.problems} problems in {files} files of up to {options.rows} rows: about "
-        f"{_size(size)}, {_size(row)} a row, and {_duration(spent)} with {workers} "
+        f"{decimal(round(size))}, {decimal(round(row))} a row, and {_duration(spent)} with {workers} "
         f"worker{'s' * (workers > 1)}, {rate:.1f} plans/s; the first {count}: {told}"
     )
     if options.output:
-        there = next(
-            folder
-            for folder in (Path(options.output).resolve(), *Path(options.output).resolve().parents)
-            if folder.is_dir()
-        )
-        print(f"free in '{there}': {_size(shutil.disk_usage(there).free)}")
+        wanted = Path(options.output).resolve()
+        there = next(folder for folder in (wanted, *wanted.parents) if folder.is_dir())
+        print(f"free in '{there}': {decimal(shutil.disk_usage(there).free)}")
     return 0
 
 
@@ -231,13 +204,6 @@ def _progress(options, total):
 
 def _rate(count, seconds):
     return f"{count / max(seconds, 1e-9):.1f} plans/s"
-
-
-def _size(count):
-    for unit, name in UNITS:
-        if count >= unit:
-            return f"{count / unit:.3g} {name}"
-    return f"{count:.0f} bytes"
 
 
 def _duration(seconds):

@@ -2,16 +2,19 @@
 
 import math
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import yaml
 
 from ..arm import PLANNERS, CollisionChecker, PlanningResult, Status
 from ..arm.planners.settings import LEAST_TIME_S, PlannerSettings
 from ..arm.trajectory import Trajectory, time_parameterize
 from ..errors import SettingsError
-from .assignments import assigned
-from .errors import NoAnswerError
+from ..files import yaml_value
+from .errors import InputError, NoAnswerError
 from .questions import PoseGoal, Question
 
 OPTIMISE_S = 0.3  # for RRT-Connect, unless it is set
@@ -37,6 +40,22 @@ def settings_of(planner: str, assignments: list[str], time_s: float, quick: bool
     return kind(**values | assigned("--set", assignments, kind))
 
 
+def assigned(option: str, words: Sequence[str], kind: Any) -> dict[str, Any]:
+    """{name: value} for a settings class, of texts "name=value" that an option has; a list may be words with commas."""
+    values = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or name not in kind.rules:
+            raise InputError(f"{option} '{word}': allowed is NAME=VALUE, where NAME is one of {', '.join(kind.rules)}")
+        try:
+            values[name] = yaml_value(text)
+            if isinstance(kind.rules[name].default, tuple) and not isinstance(values[name], list):
+                values[name] = [yaml_value(part) for part in text.split(",")] if text else []
+        except yaml.YAMLError:
+            raise InputError(f"{option} '{word}': '{text}' is no number, text or list") from None
+    return values
+
+
 def plan_motion(
     checker: CollisionChecker,
     tip: str,
@@ -53,8 +72,9 @@ def plan_motion(
     robot = checker.robot
     until = time.monotonic() + settings.time_limit_s
     goals, goal_of = _configurations(checker, tip, question, until)
-    left = max(until - time.monotonic(), LEAST_TIME_S)
-    result = PLANNERS[planner].solve(question.start, goals, checker, _with_time(settings, left), seed=seed)
+    left = min(max(until - time.monotonic(), LEAST_TIME_S), settings.time_limit_s)
+    settings_left = replace(settings, time_limit_s=left)
+    result = PLANNERS[planner].solve(question.start, goals, checker, settings_left, seed=seed)
     if not result.solved:
         raise NoAnswerError(_why(result, settings))
     velocity, acceleration = (_share(name, value) for name, value in zip(("velocity", "acceleration"), scaling))
@@ -104,12 +124,6 @@ def _why(result, settings):
     if result.status is Status.TIMED_OUT:
         return f"no motion was found in {settings.time_limit_s:g} s (--time)"
     return result.message or result.status.value
-
-
-def _with_time(settings, seconds):
-    from dataclasses import replace
-
-    return replace(settings, time_limit_s=min(max(seconds, LEAST_TIME_S), settings.time_limit_s))
 
 
 def _share(name, value):

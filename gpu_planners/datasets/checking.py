@@ -15,11 +15,11 @@ from ..arm import CollisionChecker, RobotModel, load_urdf
 from ..arm.planners.result import Status, path_length
 from ..errors import GpuPlannersError
 from ..files import file_path
-from .parquet import arrow
 from .planning import poses_of
 from .problems import NO_GOAL, NO_START
 from .reading import Dataset, load
 from .recipe import model_digest
+from .schema import arrow
 from .shards import DatasetError, Shards, is_changed, problem_of_file, read_manifest
 
 CLOSE = 1e-6  # metres, rad: of what is computed again

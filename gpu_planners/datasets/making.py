@@ -8,14 +8,13 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from ..arguments import checked
 from ..arm.planners.result import Status
 from ..device import resolve_devices
-from ..distributed.executors import Split, devices_of, stream
+from ..distributed.executors import Split, devices_of, spread
 from ..distributed.processes import processes
 from ..errors import SettingsError, WorkerError
 from ..files import file_path
-from .parquet import arrow
 from .planning import CHUNK, Shared, plan
 from .recipe import Recipe
-from .schema import arrow_schema
+from .schema import arrow, arrow_schema
 from .shards import DatasetError, Shards, allowed_counts, locked, open_shards
 
 ROWS = 1000  # of a file
@@ -44,8 +43,7 @@ def make(
     told: is called after each chunk with how many rows there are and how many of the new ones are solved
 
     Raises DatasetError where the folder holds another data set or another run writes it, SettingsError, DeviceError,
-    OSError where the disk is full, WorkerError where a worker died, or two failed with the same chunk. What is whole
-    stays.
+    OSError where the disk is full, WorkerError where a worker failed or died. What is whole stays.
     """
     arrow()
     described = recipe.described()
@@ -96,15 +94,15 @@ def _make_missing(shards, missing, shared, pool, devices, there, told):
         return shards.span(missing[index // rows])[1] - problem(index)
 
     def cut(first, last):
-        return shared, problem(first), problem(first) + last - first
+        return problem(first), problem(first) + last - first
 
     def size(first):
         return min(CHUNK[shared.recipe.device], left(first))
 
     count = sum(last - first for first, last in map(shards.span, missing))
-    split = Split("problems", count, cut, plan, (shared,), size=size)
+    split = Split("problems", count, cut, plan, shared, size=size)
     try:
-        with contextlib.closing(stream(split, pool, devices, lambda *_: None)) as tables:
+        with contextlib.closing(spread(split, pool, devices, lambda *_: None)) as tables:
             for table in tables:
                 parts.append(table)
                 if len(table) == left(done):

@@ -42,11 +42,10 @@ class Shared:
         return ProblemMaker(self.recipe)
 
 
-def plan(piece: tuple[Shared, int, int], device: str) -> Any:
-    """pyarrow.Table of rows. piece: what is shared, the first problem and that after the last; device: of the worker"""
-    shared, first, last = piece
+def plan(shared: Shared, piece: tuple[int, int], device: str) -> Any:
+    """pyarrow.Table of rows. piece: the first problem and that after the last; device: of the worker"""
     recipe, schema = shared.recipe, shared.schema
-    problems = [shared.maker.problem(number) for number in range(first, last)]
+    problems = [shared.maker.problem(number) for number in range(*piece)]
     with contextlib.nullcontext() if device == "cpu" else _planning.setdefault(device, threading.Lock()):
         began = time.perf_counter()
         results = planned(problems, recipe, device)

@@ -13,10 +13,10 @@ from ..arm import CollisionWorld
 from ..arm.planners.result import Status
 from ..errors import shown
 from ..files import file_path
+from .draw import PRIMITIVES
 from .obstacles import Obstacle, world_of
-from .parquet import arrow
 from .recipe import FORMAT
-from .schema import KEY, facts_of
+from .schema import KEY, arrow, facts_of
 from .shards import DatasetError, Shards, problem_of_file, read_manifest
 
 MOST_POINTS = 1_000_000  # of a resampled path
@@ -132,8 +132,8 @@ class Dataset:
         -> size (N, M, 3), position (N, M, 3), quat_xyzw (N, M, 4), and there (N, M) bool: False where a row has fewer
         than M, and zeros stand there
         """
-        if kind not in ("box", "cylinder", "sphere"):
-            raise DatasetError(f"the kind of obstacles is {shown(kind)}; allowed: box, cylinder, sphere")
+        if kind not in PRIMITIVES:
+            raise DatasetError(f"the kind of obstacles is {shown(kind)}; allowed: {', '.join(PRIMITIVES)}")
         structs, offsets = self._array("obstacles").flatten(), self.offsets("obstacles")
         row = np.repeat(np.arange(len(self)), np.diff(offsets))
         chosen = np.array(structs.field("kind").to_pylist(), dtype=str) == kind

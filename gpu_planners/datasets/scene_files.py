@@ -9,9 +9,9 @@ from ..arm.collision.scene_file import TYPES, fixed_frames, load_scene, pose_mat
 from ..arm.collision.world import CollisionWorld
 from ..errors import ObstacleError, shown
 from ..files import file_path, read_text_file
+from .draw import PRIMITIVES
 from .obstacles import Obstacle, obstacles_of
 
-PRIMITIVES = ("box", "cylinder", "sphere")
 MOST_BYTES = 256 * 2**20
 Scene = tuple[str, tuple[Obstacle, ...]]
 

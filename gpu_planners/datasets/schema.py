@@ -1,18 +1,34 @@
 """The columns of a data set: what each is called, what it holds, in which unit. docs/datasets.md prints this table."""
 
 import hashlib
+import importlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..errors import GpuPlannersError
 from .obstacles import Obstacle
-from .parquet import arrow
 from .recipe import FORMAT
 
 KEY = b"gpu_planners.dataset"  # of the metadata in each file
 Q, PATH, POSE, TIMES, OBSTACLES = "q", "path", "pose", "times", "obstacles"
+
+
+class MissingLibraryError(GpuPlannersError):
+    """A library that an extra brings is not installed; the text says how to get it."""
+
+
+def arrow() -> Any:
+    """The module pyarrow, with its part `parquet` loaded. Raises MissingLibraryError."""
+    try:
+        importlib.import_module("pyarrow.parquet")
+        return importlib.import_module("pyarrow")
+    except ModuleNotFoundError as error:
+        raise MissingLibraryError(
+            f"data sets need the Python package 'pyarrow' ({error}): pip install 'gpu_planners[dataset]'"
+        ) from error
 
 
 class Column(NamedTuple):

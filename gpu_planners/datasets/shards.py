@@ -20,9 +20,8 @@ from typing import Any
 
 from ..errors import GpuPlannersError
 from ..files import file_path, read_text_file
-from .parquet import arrow
 from .recipe import FORMAT, differences
-from .schema import arrow_schema, digest_of, facts_of, plain_floats
+from .schema import arrow, arrow_schema, digest_of, facts_of, plain_floats
 
 MANIFEST, LOCK, UNFINISHED = "_dataset.json", ".lock", ".unfinished"
 MOST_PROBLEMS, MOST_ROWS, MOST_FILES = 10**12, 1_000_000, 1_000_000

@@ -22,7 +22,7 @@ _END = object()  # what a thread that has ended tells in place of a value
 
 
 class Exchange(Protocol):
-    """rank: number of this worker;  size: how many there are;  local_rank: its number among those of its machine"""
+    """rank: of this worker;  size: how many there are;  local_rank: this worker's number on its machine"""
 
     rank: int
     size: int
@@ -76,12 +76,11 @@ class ThreadExchange:
 
 def left_early(ended: Iterable[bool]) -> str:
     """An error text where some ranks have ended and others not, else "". ended: by rank"""
-    ranks: tuple[list, list] = [], []
-    for rank, has_ended in enumerate(ended):
-        ranks[bool(has_ended)].append(rank)
-    if not all(ranks):
+    gone = [bool(each) for each in ended]
+    if all(gone) or not any(gone):
         return ""
-    return f"{named(ranks[True])} ended while {named(ranks[False])} went on: all must exchange equally often"
+    early, others = ([rank for rank, each in enumerate(gone) if each == which] for which in (True, False))
+    return f"{named(early)} ended while {named(others)} went on: all must exchange equally often"
 
 
 def named(ranks: Iterable[int]) -> str:
@@ -101,8 +100,8 @@ def run(size: int, work: Callable[[Exchange], Any]) -> list:
     values, barrier = [None] * size, threading.Barrier(size)
 
     def worker(rank):
+        exchange = ThreadExchange(rank, values, barrier)
         try:
-            exchange = ThreadExchange(rank, values, barrier)
             answer = work(exchange)
             exchange.all_gather(_END)
             return answer
@@ -112,7 +111,7 @@ def run(size: int, work: Callable[[Exchange], Any]) -> list:
 
     with ThreadPoolExecutor(size) as pool:
         futures = [pool.submit(worker, rank) for rank in range(size)]
-    errors = [future.exception() for future in futures]
-    for error in sorted((e for e in errors if e), key=lambda e: isinstance(e, threading.BrokenBarrierError)):
-        raise error
+    errors = [error for future in futures if (error := future.exception())]
+    if errors:  # the first that is no consequence of another one
+        raise min(errors, key=lambda error: isinstance(error, threading.BrokenBarrierError))
     return [future.result() for future in futures]

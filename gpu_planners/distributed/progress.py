@@ -20,36 +20,28 @@ def told(what: str, total: int, progress: Progress | None) -> Iterator[Callable[
     """
     if not (progress is None or callable(progress)):
         raise SettingsError(f"progress is {shown(progress)}; allowed: a function of two numbers, or None")
-    done, began, bar = 0, time.monotonic(), contextlib.ExitStack()
-    show: Callable[[int], None] | None = None
+    done, began, bar, task = 0, time.monotonic(), None, None
 
     def add(count: int) -> None:
-        nonlocal done, show
+        nonlocal done, bar, task
         done += count
         if progress:
             if count:
                 progress(done, total)
-        elif show:
-            show(done)
-        elif time.monotonic() - began > SOON_S and sys.stderr and sys.stderr.isatty():
-            show = bar.enter_context(_bar(what, total))
-            show(done)
+            return
+        if bar is None and time.monotonic() - began > SOON_S and sys.stderr and sys.stderr.isatty():
+            bar = shown_until_end.enter_context(_bar())
+            task = bar.add_task(what, total=total)
+        if bar is not None:
+            bar.update(task, completed=done)
 
-    with bar:
+    with contextlib.ExitStack() as shown_until_end:
         yield add
 
 
-@contextlib.contextmanager
-def _bar(what, total):
+def _bar():
     from rich import progress as rich
     from rich.console import Console
 
-    columns = (
-        rich.TextColumn("{task.description}"),
-        rich.BarColumn(),
-        rich.MofNCompleteColumn(),
-        rich.TimeRemainingColumn(),
-    )
-    with rich.Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(what, total=total)
-        yield lambda done: bars.update(task, completed=done)
+    columns = rich.TextColumn("{task.description}"), rich.BarColumn(), rich.MofNCompleteColumn()
+    return rich.Progress(*columns, rich.TimeRemainingColumn(), console=Console(stderr=True), transient=True)

@@ -1,170 +1,164 @@
 """What a worker of an executor does: it takes a device, keeps what all pieces of the work share, and answers pieces.
 
 A worker is a thread: the one of a process of a pool, one of several of a Dask worker, or one of a pool of threads, each
-with a device of its own. Checkers and planners are not for several threads at once, so that each keeps its own.
+with a device of its own. Checkers and planners are not for several threads at once, so each thread keeps its own.
+
+Workers of one machine, whichever programs they belong to, share its devices by slots: files in the temporary folder,
+each locked by the worker that has it. The system unlocks them when a process ends, however it ends.
 """
 
 import contextlib
-import io
+import fcntl
 import os
 import pickle
-import queue
 import socket
+import tempfile
 import threading
-import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple
 
 import numba
 
 from ..device import resolve_devices
-from ..errors import GpuPlannersError, shortened
-from . import leases
+from ..errors import GpuPlannersError, WorkerError, shortened
 
 KEPT = 2  # of different works, what their pieces share
-BUSY = "cores"  # what a worker on the CPU leases while it works
-PAUSE_S = 0.05  # of a worker that leaves a piece to others
-DONE, REFUSED, FAILED, MISSING, LEFT = range(5)  # how it ended: see Outcome
+CORES = "cores"  # the slot that a worker on the CPU has while it works
 
 
 class Order(NamedTuple):
     """A piece of work.
 
-    answer: answer(piece, device) -> any value; a function of a module
-    piece: pickled by `pickled`; as it is, where the digest is empty
-    digest: of what the pieces share; shared: that, pickled, or None where the worker should have it
+    what: for errors
+    answer: answer(shared, piece, device) -> any value; a function of a module
+    piece: pickled; as it is, where the digest is empty
+    digest: of what the pieces share, pickled
     devices: names, of which the worker takes one
-    avoid: the name of a worker that is to leave this to others; or ""
-    work, number: the call that this is a part of, and which part: Dask would do equal orders once
+    work: the call that this is a part of
     """
 
-    answer: Callable[[Any, str], Any]
+    what: str
+    answer: Callable[[Any, Any, str], Any]
     piece: Any
     digest: bytes
-    shared: bytes | None
     devices: tuple[str, ...]
-    avoid: str
     work: bytes
-    number: int
-
-
-class Outcome(NamedTuple):
-    """What became of an Order.
-
-    worker: its name
-    ended: DONE, value: what `answer` gave; REFUSED: a GpuPlannersError; FAILED: the text of another error; MISSING: the
-        worker wants `shared`; LEFT: it was told to leave it to others
-    """
-
-    worker: str
-    ended: int
-    value: Any = None
 
 
 class _Here(threading.local):
-    own = ""  # the device that this thread was started for
-    lease: leases.Lease | None = None
+    device, own = "", False  # own: was this thread started for its device?
+    slot: IO | None = None
+    process = 0  # that took the slot
     interrupted = b""  # the work that Ctrl-C ended
 
     def __init__(self) -> None:
-        self.shared: OrderedDict[bytes, Any] = OrderedDict()
+        self.shared: dict[bytes, Any] = {}  # by its digest
 
 
 _here = _Here()
 
 
-def pickled(value: Any, shared: tuple = ()) -> bytes:
-    """A pickle that has references in place of the objects that are in `shared`."""
-    numbers, file = {id(each): number for number, each in enumerate(shared)}, io.BytesIO()
-    pickler = pickle.Pickler(file, pickle.HIGHEST_PROTOCOL)
-    pickler.persistent_id = lambda each: numbers.get(id(each))  # type: ignore[method-assign]
-    pickler.dump(value)
-    return file.getvalue()
+def answer(order: Order, shared: Any) -> Any:
+    """Do a piece of work. shared: pickled; as it is, where the order's digest is empty
 
-
-def _unpickled(data, shared):
-    unpickler = pickle.Unpickler(io.BytesIO(data))
-    unpickler.persistent_load = lambda number: shared[number]  # type: ignore[method-assign, assignment]
-    return unpickler.load()
-
-
-def answer(order: Order) -> Outcome:
-    """Do a piece of work. An error becomes an Outcome that names the worker; Ctrl-C ends all pieces of the work."""
+    Errors name this worker. Ctrl-C ends all pieces of the work that it has.
+    """
     if order.work == _here.interrupted:
         raise KeyboardInterrupt
     try:
         device = _device(order.devices)
-        if order.avoid == name():
-            time.sleep(PAUSE_S)
-            return Outcome(name(), LEFT)
-        piece = _piece_of(order)
-        if piece is None:
-            return Outcome(name(), MISSING)
-        with _share_of_threads(device):
-            return Outcome(name(), DONE, order.answer(piece, device))
+        with _share_of_cores(device):
+            kept, piece = _unpickled(order, shared)
+            return order.answer(kept, piece, device)
     except GpuPlannersError as error:
-        return Outcome(name(), REFUSED, error)
+        raise type(error)(f"worker {name()}: {error}") from error
     except KeyboardInterrupt:
         _here.interrupted = order.work
         raise
     except (Exception, SystemExit) as error:  # a device that runs out of memory, for one
         _here.shared.clear()  # what it kept there is free for the next try
-        return Outcome(name(), FAILED, shortened(f"{type(error).__name__}: {error}"))
+        text = f"worker {name()} failed with {order.what}: {type(error).__name__}: {shortened(error)}"
+        raise WorkerError(text) from error
 
 
-def _piece_of(order):
-    """The piece, or None where what pieces share is not there."""
+def _unpickled(order, shared):
     if not order.digest:
-        return order.piece
-    if order.digest in _here.shared:
-        _here.shared.move_to_end(order.digest)
-    elif order.shared is None:
-        return None
-    else:
-        while len(_here.shared) >= KEPT:
-            _here.shared.popitem(last=False)
-        _here.shared[order.digest] = pickle.loads(order.shared)
-    return _unpickled(order.piece, _here.shared[order.digest])
+        return shared, order.piece
+    if order.digest not in _here.shared:
+        if len(_here.shared) == KEPT:
+            del _here.shared[next(iter(_here.shared))]
+        _here.shared[order.digest] = pickle.loads(shared)
+    return _here.shared[order.digest], pickle.loads(order.piece)
 
 
-def take_device(devices: queue.SimpleQueue) -> None:
-    """At the start of a thread: its device is the next one, whatever others have."""
-    _here.own = devices.get()
+def work_on(device: str) -> None:
+    """Let this thread, whatever others have, work on a device."""
+    _here.device, _here.own = device, True
 
 
 def name() -> str:
     """This worker, for people."""
     thread = threading.current_thread()
     own = "" if thread is threading.main_thread() else f", {thread.name}"
-    device = _here.lease.device if _here.lease else "no device"
-    return f"{socket.gethostname()}, process {os.getpid()}{own} ({device})"
+    return f"{socket.gethostname()}, process {os.getpid()}{own} ({_here.device or 'no device'})"
 
 
 def _device(devices):
     """The device of this worker, one of `devices`; it keeps the one that it has."""
-    lease = _here.lease
-    if lease and lease.process == os.getpid() and lease.device in devices:
-        return lease.device
-    named = (_here.own,) if _here.own else resolve_devices(devices)
-    if not (lease and lease.process == os.getpid() and lease.device in named):
-        if lease:
-            lease.give_back()
-        lease = _here.lease = leases.take(named)
-    return lease.device
+    if not _here.own:
+        named = resolve_devices(devices)
+        if _here.device not in named or _here.process != os.getpid():
+            if _here.slot:
+                _here.slot.close()
+            _here.process = os.getpid()
+            _here.device, _here.slot = _take_slot(named)
+    return _here.device
 
 
 @contextlib.contextmanager
-def _share_of_threads(device: str) -> Iterator[None]:
+def _share_of_cores(device: str) -> Iterator[None]:
     """Inside, a worker on the CPU uses its part of the machine's cores: those of others that wait are its own, too."""
     if device != "cpu":
         yield
         return
-    before, busy = numba.get_num_threads(), leases.take([BUSY])
-    share = (os.cpu_count() or 1) // leases.held(BUSY)
-    numba.set_num_threads(max(1, min(before, len(os.sched_getaffinity(0)), share)))
+    before = numba.get_num_threads()
+    with _take_slot([CORES])[1]:
+        busy = sum(map(_is_taken, _folder().glob(f"{CORES}.*")))
+        share = (os.cpu_count() or 1) // max(1, busy)
+        numba.set_num_threads(max(1, min(before, len(os.sched_getaffinity(0)), share)))
+        try:
+            yield
+        finally:
+            numba.set_num_threads(before)
+
+
+def _folder():
+    return Path(tempfile.gettempdir()) / f"gpu_planners-{os.getuid()}" / "slots"
+
+
+def _take_slot(names: Sequence[str]) -> tuple[str, IO]:
+    """-> the one of the names that the fewest workers have, and the file that is locked until it is closed."""
+    _folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+    number = 0
+    while True:
+        for each in dict.fromkeys(names):
+            if file := _locked(_folder() / f"{each.replace(':', '-')}.{number}", fcntl.LOCK_EX):
+                return each, file
+        number += 1
+
+
+def _is_taken(path):
+    with _locked(path, fcntl.LOCK_SH) or contextlib.nullcontext() as file:
+        return file is None
+
+
+def _locked(path, how):
+    """The file, locked for as long as it is open; None where another worker has locked it."""
+    file = open(path, "a")  # noqa: SIM115 - it is lent
     try:
-        yield
-    finally:
-        numba.set_num_threads(before)
-        busy.give_back()
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file

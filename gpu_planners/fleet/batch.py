@@ -55,16 +55,18 @@ def solve_batch(
         return []
     seed = whole("seed", seed, 0, 2**63 - len(planners))
 
+    numbers = {id(planner): number for number, planner in enumerate(planners)}  # of several that are one, the last
+
     def cut(first: int, last: int) -> list[tuple]:
-        return [(planners[i], starts[i], goals[i], time_limit_s, seed + i, turns[i]) for i in range(first, last)]
+        fleets = (numbers[id(planner)] for planner in planners[first:last])
+        return [(fleet, starts[i], goals[i], time_limit_s, seed + i, turns[i]) for i, fleet in enumerate(fleets, first)]
 
     if executor is None and devices is None:
-        return [plan for i, planner in enumerate(planners) for plan in _solve(cut(i, i + 1), planner.device)]
-    shared = tuple({id(planner): planner for planner in planners}.values())
+        return [plan for i, planner in enumerate(planners) for plan in _solve(planners, cut(i, i + 1), planner.device)]
     where = devices_of(devices, planners[0].device)
-    parts = spread(Split("fleets", len(planners), cut, _solve, shared), executor, where, progress)
+    parts = spread(Split("fleets", len(planners), cut, _solve, planners), executor, where, progress)
     return [plan for part in parts for plan in part]
 
 
-def _solve(fleets: list[tuple], device: str) -> Any:
-    return [planner.on(device).solve(*arguments) for planner, *arguments in fleets]
+def _solve(planners: list, fleets: list[tuple], device: str) -> list[FleetPlan]:
+    return [planners[number].on(device).solve(*arguments) for number, *arguments in fleets]

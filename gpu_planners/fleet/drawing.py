@@ -100,7 +100,7 @@ def page_of(grid: GridMap, moves: dict[str, Any], title: str, step_s: float, **m
 body {{ margin: 0; font: 15px/1.4 system-ui, sans-serif; background: #f6f4ee; color: #262b36; }}
 main {{ max-width: 1400px; margin: 0 auto; padding: 12px 16px; }}
 h1 {{ font-size: 20px; margin: 0 0 8px; }}
-canvas {{ width: 100%; display: block; border-radius: 6px; cursor: pointer; touch-action: none; }}
+canvas {{ width: 100%; display: block; border-radius: 6px; cursor: pointer; }}
 .bar {{ display: flex; gap: 12px; align-items: center; margin: 10px 0; flex-wrap: wrap; }}
 .bar input[type=range] {{ flex: 1; min-width: 200px; }}
 button {{ min-width: 84px; padding: 6px 12px; font: inherit; border: 1px solid #9a9ea8; border-radius: 6px;

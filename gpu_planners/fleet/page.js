@@ -257,6 +257,7 @@ function atEnd() {
 }
 if (FLEET.live === "goal") {
   let held = false;
+  canvas.style.touchAction = "none"; // a finger that drags the goal does not scroll
   const move = (event, still) => {
     dragged = true;
     moves.aim = tile(event);

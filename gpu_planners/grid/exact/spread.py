@@ -50,15 +50,14 @@ def plan_spread(
 
     def cut(first: int, last: int) -> tuple:
         agents = order[firsts[first] : firsts[last]]
-        return shared, starts[agents], goals[agents]
+        return starts[agents], goals[agents]
 
-    split = Split("goals", len(keys), cut, _plan, (shared,), least_on(names))
-    return _joined(spread(split, executor, names, progress), starts, order, grid)
+    split = Split("goals", len(keys), cut, _plan, shared, least_on(names))
+    return _joined(list(spread(split, executor, names, progress)), starts, order, grid)
 
 
-def _plan(piece, device):
-    shared, starts, goals = piece
-    return shared.engine(device).plan(starts, goals)
+def _plan(shared, piece, device):
+    return shared.engine(device).plan(*piece)
 
 
 def _joined(parts: list[PathSet], starts, order, grid):

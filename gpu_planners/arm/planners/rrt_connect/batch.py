@@ -1,5 +1,6 @@
 """A batch of problems that workers share: what they are sent, and how what comes back is joined."""
 
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -15,7 +16,7 @@ from ..result import PlanningResult
 from .request import BatchShape
 from .settings import Settings
 
-MOST_SHARED = 1024  # checkers that each worker gets all of; of more, it gets those of its problems, and all robots
+MOST_SHARED = 1024  # checkers that each worker gets all of; of more, each piece has its own
 LEAST_ALIKE = 16384  # problems of a piece where CUDA devices are alike, and have equal parts of fewer
 
 
@@ -23,7 +24,7 @@ class Batch(NamedTuple):
     """A batch, or a part of one.
 
     starts, goals: a list or an array each, with an entry for each problem; an array is pickled thirty times as fast
-    checkers: (n,);  seeds: (n,), whichever integers
+    checkers: (n,), for workers that share them by their numbers;  seeds: (n,), whichever integers
     whole: of the whole batch
     """
 
@@ -44,7 +45,6 @@ def spread_batch(
 ) -> list[PlanningResult]:
     """Solve a batch as `solve_batch` says, by workers, each of which calls solve(part, device)."""
     distinct = list({id(checker): checker for checker in batch.checkers}.values())
-    robots = list({id(checker.robot): checker.robot for checker in distinct}.values())
     names, count = devices_of(devices, distinct[0].device), len(batch.starts)
     names = resolve_devices(names) if executor is None else names
     least, alike = least_on(names), _alike(names, executor)
@@ -53,13 +53,16 @@ def spread_batch(
     # problems that are alike often follow each other: each part has every so many
     order = [i for part in range(max(1, alike)) for i in range(part, count, max(1, alike))]
 
+    numbers = {id(checker): number for number, checker in enumerate(distinct)}
+    shared = distinct if len(distinct) <= MOST_SHARED else None
+    given = batch.checkers if shared is None else [numbers[id(checker)] for checker in batch.checkers]
+
     def cut(first: int, last: int) -> Batch:
-        lists = batch.starts, batch.goals, batch.checkers, batch.seeds
+        lists = batch.starts, batch.goals, given, batch.seeds
         starts, goals, checkers, seeds = (_chosen(each, order[first:last]) for each in lists)
         return batch._replace(starts=starts, goals=goals, checkers=checkers, seeds=seeds)
 
-    shared = tuple(distinct if len(distinct) <= MOST_SHARED else robots)
-    split = Split("problems", count, cut, solve, shared, least, lent=True)
+    split = Split("problems", count, cut, functools.partial(_solve, solve), shared, least, lent=True)
     stop = threading.Event()
     if executor is None:
         batch = batch._replace(whole=batch.whole._replace(stop=stop))
@@ -71,6 +74,10 @@ def spread_batch(
         stop.set()
         raise
     return [result for _, result in sorted(zip(order, results), key=itemgetter(0))]
+
+
+def _solve(solve, shared, part, device):
+    return solve(part._replace(checkers=[shared[number] for number in part.checkers]) if shared else part, device)
 
 
 def _alike(names, executor):

@@ -148,8 +148,8 @@ def solve_batch(
     that one of them gets. The results are the same however the problems are shared, on devices of one kind, unless time
     ends a search.
 
-    Raises SettingsError when the numbers of starts, goals and checkers differ; WorkerError where a worker died, or two
-    failed with the same problems.
+    Raises SettingsError when the numbers of starts, goals and checkers differ; WorkerError where a worker
+    failed or died.
     """
     batch = batch_of(starts, goals, checkers, settings, seed)
     if not len(batch.starts):
