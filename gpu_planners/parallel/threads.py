@@ -10,13 +10,13 @@ import numba
 LEAST_PART, PART_S = 4096, 0.1
 
 
-def in_parts(*arrays: Any, size: int = LEAST_PART) -> Iterator[tuple]:
+def in_parts(*arrays: Any, size: int = LEAST_PART, most: int = 0) -> Iterator[tuple]:
     """Consecutive rows of arrays of one length, about PART_S seconds of the caller's work at a time, the first of
-    `size` rows.
+    `size` rows. most: rows of a part, 0: any number
 
     Compiled code does not hear Ctrl-C: Python raises KeyboardInterrupt between two parts.
     """
-    rows, first = len(arrays[0]), 0
+    rows, first, size = len(arrays[0]), 0, min(size, most or size)
     if rows <= size:
         yield arrays
         return
@@ -26,7 +26,7 @@ def in_parts(*arrays: Any, size: int = LEAST_PART) -> Iterator[tuple]:
         first += size
         took = time.perf_counter() - began
         if took < PART_S / 2:
-            size *= 2
+            size = min(2 * size, most or 2 * size)
         elif took > 2 * PART_S:
             size = max(size // 2, 1)
 

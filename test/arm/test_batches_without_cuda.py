@@ -35,17 +35,21 @@ class OnHost(np.ndarray):
 
 
 @lean_njit
+def member(requests, work):
+    return Worker(0, 1, 0, 0, 1, requests.queue.barriers, work[1])
+
+
+@lean_njit
 def solve_many(rows, ints, paths, counters, space, trees, work, vectors, squared):
-    queue, desk = answer.open_queue(counters), Desk(space, vectors[0], vectors[1], squared)
-    worker = Worker(0, 1, 0, 0, 1, counters[answer.QUEUE + queue.asked :], work[1])
-    answer.solve_many(rows, ints, paths, queue, trees[0], trees[1], work[0], desk, worker, 0)
+    requests = answer.Requests(answer.open_queue(counters), rows, ints, paths)
+    worker, desk = member(requests, work), Desk(space, vectors[0], vectors[1], squared)
+    answer.solve_many(requests, trees[0], trees[1], work[0], desk, worker, 0)
 
 
 @lean_njit
 def shorten_many(rows, ints, paths, counters, space, work, vectors, squared):
-    queue, desk = answer.open_queue(counters), Desk(space, vectors[0], vectors[1], squared)
-    worker = Worker(0, 1, 0, 0, 1, counters[answer.QUEUE + queue.asked :], work[1])
-    answer.shorten_many(rows, ints, paths, queue, work[0], desk, worker)
+    requests = answer.Requests(answer.open_queue(counters), rows, ints, paths)
+    answer.shorten_many(requests, work[0], Desk(space, vectors[0], vectors[1], squared), member(requests, work))
 
 
 class Launch:

@@ -15,7 +15,7 @@ from gpu_planners.arm.planners import prm, rrt_connect
 from gpu_planners.arm.planners.query import Query
 from gpu_planners.arm.planners.result import path_length
 from gpu_planners.arm.planners.rrt_connect import cpu
-from gpu_planners.arm.planners.rrt_connect.request import order_of
+from gpu_planners.arm.planners.rrt_connect.request import write_requests
 from gpu_planners.arm.planners.shortcut import shortcut
 from gpu_planners.datasets.furniture import FAMILIES
 from gpu_planners.errors import SettingsError
@@ -239,16 +239,16 @@ def test_rounds_that_grow_solve_as_well(monkeypatch):
     rig, problem = problem_of("panda", "box")
     checker = checker_among(rig.model, problem)
     rrt_connect.solve(problem.start, problem.goals, checker, replace(settings, max_samples=1))  # compiled
-    orders = []
+    rounds = []
 
-    def growing(*arguments):
-        orders.append(order_of(*arguments, first=2))
-        return orders[-1]
+    def growing(*arguments, **same):
+        rounds.append((2, same["batch"]))
+        write_requests(*arguments, **{**same, "first": 2})
 
-    monkeypatch.setattr(cpu, "order_of", growing)
+    monkeypatch.setattr(cpu, "write_requests", growing)
     for robot in ("panda", "tiago"):
         solve_generated(robot, rrt_connect, settings)
-    assert {(order.first, order.batch) for order in orders} == {(2, 16)}
+    assert set(rounds) == {(2, 16)}
 
 
 def test_a_world_that_changes_during_the_query(panda):

@@ -1,16 +1,30 @@
 """CUDA: launches of a planner's kernel by a team of blocks, and the arrays that it works on."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
-from numba import cuda
+from numba import cuda, float32
 
 from ...parallel.buffers import DeviceBuffers
 from ...parallel.team import Worker
 from ...parallel.team_cuda import WARP, team_blocks
-from ..spaces.cuda import THREADS, WARPS, Spill
+from ..spaces.cuda import THREADS, WARPS, Spill, warp_scratch
+from ..spaces.interface import Space
+from .node_store import Desk
+
+
+def desk_of_lane(scratch_sizes: tuple) -> Callable:
+    """-> device function desk(dof, mode, step, scene_floats, scene_ints, spill) for a checker's scratch_sizes."""
+    scratch, n_q = warp_scratch(*scratch_sizes), scratch_sizes[1]
+
+    @cuda.jit(device=True, inline="always")
+    def desk(dof, mode, step, scene_floats, scene_ints, spill):
+        a, b = cuda.local.array(n_q, float32)[:dof], cuda.local.array(n_q, float32)[:dof]
+        return Desk(Space(mode, step, scene_floats, scene_ints, scratch(cuda.threadIdx.x // WARP, spill)), a, b, a)
+
+    return desk
 
 
 @cuda.jit(device=True)
@@ -37,11 +51,11 @@ class Twins:
         self.device, self.host = device, host
 
     def send(self, count: int, stream) -> None:
-        """The first `count` numbers to the device; there after the stream is synchronized."""
+        """Copy the first `count` numbers to the device; they are there once the stream is synchronized."""
         self.device[:count].copy_to_device(self.host[:count], stream)
 
     def fetch(self, count: int, stream) -> None:
-        """The first `count` numbers to the host."""
+        """Copy the first `count` numbers to the host."""
         self.device[:count].copy_to_host(self.host[:count], stream)
 
 
@@ -70,7 +84,7 @@ class TeamLaunch:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """For the length of a query: nobody else uses the arrays, and the device is the current one."""
+        """Until a query ends nobody else uses the arrays, and the device is the current one."""
         with self._lock, cuda.gpus[self._index]:
             yield
 
@@ -79,12 +93,11 @@ class TeamLaunch:
         return self._on_device.room(name, count, dtype)
 
     def zeroed(self, name: str, count: int, dtype: type):
-        """The same, zero when it is allocated: barriers lie there."""
+        """Memory of the device, zero when it is allocated: barriers lie there."""
         return self._zeroed.room(name, count, dtype)
 
     def mapped(self, name: str, count: int, dtype: type):
-        """Page-locked memory that host and device see. A kernel takes it whole: views of it have no address on the
-        device."""
+        """Page-locked memory that host and device see. A kernel takes all of it: the device has no address of views."""
         return self._mapped.room(name, count, dtype)
 
     def twins(self, name: str, count: int, dtype: type) -> Twins:

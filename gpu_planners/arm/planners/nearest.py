@@ -1,8 +1,4 @@
-"""Nearest node of a tree in joint space (L2) by scanning: trees of a query are small, and a scan uses all lanes.
-
-RRT* looks up the near nodes in the same scan, in a scan of its own (`tree.scan`), which is made of the same
-`tile_squares` on the CPU.
-"""
+"""Nearest node of a tree in joint space (L2) by scanning: trees of a query are small, and a scan uses all lanes."""
 
 from ...device import lean_njit
 from ...parallel.team import lane_count, least_lane
@@ -11,10 +7,9 @@ from .node_store import FAR, TILE, ZERO, squared_distance
 
 @lean_njit
 def nearest(nodes, count, q, squared, lane):
-    """-> (number, squared distance) of the node closest to q among the first `count`; the first of equals.
+    """-> (number, squared distance) of the node closest to q among the first `count`; all lanes get the answer.
 
-    nodes: float32 in tiles; q: (dof,) float32; squared: (TILE,) float32 scratch. All lanes of the worker get the
-    answer.
+    nodes: float32 in tiles; q: (dof,) float32; squared: (TILE,) float32 scratch. Of equals the first counts.
     """
     best, index = FAR, -1
     if lane_count() == 1:

@@ -1,8 +1,7 @@
-"""Where the nodes of a growing tree lie, the same for all planners and on both targets.
+"""Where the nodes of a growing tree lie, for all planners and on both targets.
 
 Nodes lie in tiles of TILE, one row of a tile a joint: the lanes of a warp, and the vector registers of a CPU, read
-consecutive numbers. A tree is an array `nodes` of such tiles; who its parents are is an array beside it, by the node's
-number.
+consecutive numbers.
 """
 
 import math

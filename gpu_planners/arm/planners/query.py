@@ -1,5 +1,4 @@
-"""What every planner does before and after its search: look at start, goals and settings, keep the time, make the
-result."""
+"""What every planner does around its search: check start, goals and settings, keep the time, make the result."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -91,12 +90,10 @@ class Query:
         history: Sequence = (),
         cost: float | None = None,
     ) -> PlanningResult:
-        """path: (K, dof); goal: index into self.goals; at_goal: does the path end there, or only near it; cost: if it
-        is known."""
+        """path: (K, dof); goal: index into self.goals; at_goal: does the path end there, or only near it?"""
         if self.checker.version != self.version:
-            return self.failed(
-                Status.WORLD_CHANGED, "obstacles changed while the path was searched; ask again", samples
-            )
+            text = "obstacles changed while the path was searched; ask again"
+            return self.failed(Status.WORLD_CHANGED, text, samples)
         robot, number, moved = self.checker.robot, int(self.goal_numbers[goal]), []
         inside = np.minimum(np.maximum(path, robot.lower), robot.upper)  # a float32 may lie a hair beyond a limit
         path = np.where(robot.continuous, path, inside)
@@ -128,9 +125,8 @@ def open_query(
 ) -> Query | PlanningResult:
     """-> Query, or the PlanningResult that says what is wrong with start or goals.
 
-    check: look for collisions of start and goals; a planner that does it itself answers with Query.start_collides and
-        Query.goals_collide
-    began: clock_ns() from when on the time limit counts; none: now, after compiling
+    check: look for collisions; else the planner does, and answers with Query.start_collides and Query.goals_collide
+    began: clock_ns() from when the time limit counts; none: now, after compiling
 
     Goals in collision or outside the limits are left out as long as one is usable.
     """
@@ -152,16 +148,13 @@ def open_query(
     lower, upper = np.where(turning, -np.inf, robot.lower), np.where(turning, np.inf, robot.upper)
     outside = (asked_start < lower - tolerance) | (asked_start > upper + tolerance)
     if outside.any():
-        return refuse(
-            Status.START_OUT_OF_LIMITS,
-            f"the start is outside the joint limits: {_names(robot, asked_start, outside, tolerance)}",
-        )
+        names = _names(robot, asked_start, outside, tolerance)
+        return refuse(Status.START_OUT_OF_LIMITS, f"the start is outside the joint limits: {names}")
     outside = (asked_goals < lower - tolerance) | (asked_goals > upper + tolerance)
     usable, bad = (np.flatnonzero(outside.any(axis=1) == wrong) for wrong in (False, True))
     if not len(usable):
         texts = "; ".join(f"goal {i}: {_names(robot, asked_goals[i], outside[i], tolerance)}" for i in bad[:3])
-        more = f"; and {len(bad) - 3} more" if len(bad) > 3 else ""
-        return refuse(Status.GOAL_OUT_OF_LIMITS, f"outside the joint limits: {texts}{more}")
+        return refuse(Status.GOAL_OUT_OF_LIMITS, f"outside the joint limits: {texts}{_more(bad, '; and')}")
 
     start = np.clip(_in_one_turn(asked_start, turning), lower, upper)
     goals = np.clip(asked_goals[usable], lower, upper)
@@ -182,16 +175,21 @@ def open_query(
         checker,
         version,
     )
-    if not check:
-        return query
-    free = in_pieces(checker.configurations_valid, query.deadline, np.concatenate([start[None], goals]))
+    return _checked(query) if check else query
+
+
+def _checked(query):
+    """The query with its goals that are free; or the failure."""
+    free = in_pieces(
+        query.checker.configurations_valid, query.deadline, np.concatenate([query.start[None], query.goals])
+    )
     if len(free) and not free[0]:
         return query.start_collides()
-    if len(free) <= len(goals):
+    if len(free) <= len(query.goals):
         return query.timed_out()
     if not free[1:].any():
         return query.goals_collide()
-    return replace(query, goals=goals[free[1:]], goal_numbers=usable[free[1:]])
+    return replace(query, goals=query.goals[free[1:]], goal_numbers=query.goal_numbers[free[1:]])
 
 
 def open_queries(
@@ -215,9 +213,8 @@ def open_queries(
         and g.shape[::2] == (n, dof)
         and 0 < g.shape[1] <= GREATEST_GOALS
         and not robot.continuous.any()
-        and q.dtype.kind in "iuf"
-        and g.dtype.kind in "iuf"
-        and not any(isinstance(given, np.ma.MaskedArray) for given in (starts, goals))
+        and _are_numbers(starts, q)
+        and _are_numbers(goals, g)
     ):
         q, g = q.astype(np.float64), g.astype(np.float64)
         inside = ((q >= robot.lower) & (q <= robot.upper)).all(axis=1) & ((g >= robot.lower) & (g <= robot.upper)).all(
@@ -290,9 +287,8 @@ def _weights(settings, dof):
 
 
 def _timed_out(dof, began, deadline, samples):
-    return _failure(
-        Status.TIMED_OUT, f"no path after {(deadline - began) / 1e9:g} s ({samples} samples)", dof, began, samples
-    )
+    text = f"no path after {(deadline - began) / 1e9:g} s ({samples} samples)"
+    return _failure(Status.TIMED_OUT, text, dof, began, samples)
 
 
 def _failure(status, message, dof, began, samples=0):
@@ -303,14 +299,14 @@ def _failure(status, message, dof, began, samples=0):
 
 def _vectors(what, value, robot, single):
     """-> (n, dof) float64 and "", or None and what is wrong."""
-    dof, masked = robot.dof, isinstance(value, np.ma.MaskedArray)
+    dof, given = robot.dof, value
     try:
         if len(value) > max(GREATEST_GOALS, dof):
             return None, f"{what} has {len(value)} rows; allowed: at most {GREATEST_GOALS}"
         value = np.atleast_2d(np.asarray(value))
     except Exception:  # numpy's, of texts and rows of several lengths, and whatever an object of the caller raises
         return None, f"{what} is not an array of numbers"
-    if masked or value.size and value.dtype.kind not in "iuf":
+    if value.size and not _are_numbers(given, value):
         return None, f"{what} is not an array of numbers"
     if value.ndim != 2 or value.shape[1] != dof or len(value) == 0 or (single and len(value) != 1):
         allowed = f"({dof},)" if single else f"({dof},) or (G, {dof})"
@@ -322,11 +318,18 @@ def _vectors(what, value, robot, single):
     far = np.abs(value) > np.where(robot.continuous, LARGEST, np.inf)
     if far.any():
         row, k = np.argwhere(far)[0]
-        return (
-            None,
-            f"{what} has {robot.joint_names[k]} = {value[row, k]:.6g}; allowed: -{LARGEST:g} to {LARGEST:g} rad",
-        )
+        joint = f"{robot.joint_names[k]} = {value[row, k]:.6g}"
+        return None, f"{what} has {joint}; allowed: -{LARGEST:g} to {LARGEST:g} rad"
     return value, ""
+
+
+def _are_numbers(given, array):
+    """Are these real numbers, none of them masked? given: as the caller gave them"""
+    return array.dtype.kind in "iuf" and not isinstance(given, np.ma.MaskedArray)
+
+
+def _more(numbers, text):
+    return f"{text} {len(numbers) - 3} more" if len(numbers) > 3 else ""
 
 
 def _in_one_turn(q, turning):
@@ -359,5 +362,4 @@ def _moved(robot, what, asked, taken):
 
 def _pairs(checker, q):
     pairs = checker.colliding_pairs(q)
-    more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
-    return ", ".join(f"{a} with {b}" for a, b in pairs[:3]) + more
+    return ", ".join(f"{a} with {b}" for a, b in pairs[:3]) + _more(pairs, " and")

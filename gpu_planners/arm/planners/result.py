@@ -27,15 +27,13 @@ class PlanningResult:
 
     status: how the query ended; only SOLVED carries a path
     path: (K, dof) float64 configurations from start to goal, rad or m; (0, dof) when there is none. A continuous joint
-    goes
-        on from where the start has it, however many turns that is, the short way round to the goal
+        goes on from where the start has it, however many turns that is, the short way round to the goal
     cost: joint-space length of the path (L2 norm over segments, weighted by Settings.weights); inf when there is none
     goal_index: which of the given goals was reached; -1 when none
     samples: configurations drawn
     time_s: wall time of the solve, seconds
     message: one sentence that names the offender; when solved empty, or what was taken to the joint limits
-    history: (H, 3) float64 of planners that go on after the first path: samples, seconds and cost each time it got
-    better
+    history: (H, 3) float64 of planners that go on after the first path: samples, seconds, cost at each improvement
     moved_to_limits: a text for each value of the start and of the goal reached that was outside its joint limit, by
         Settings.limit_tolerance at most, and was taken to it: "start panda_joint1 = 2.898 taken to 2.8973"
     """
@@ -57,6 +55,5 @@ class PlanningResult:
 
 
 def path_length(path: np.ndarray, weights: np.ndarray | float = 1.0) -> float:
-    """Joint-space length of a path (K, dof): sum over segments of sqrt(sum of weight * change squared); weights
-    (dof,)."""
+    """Joint-space length of a path (K, dof): sum of sqrt(sum of weight * change squared); weights: (dof,)"""
     return float(np.linalg.norm(np.diff(path, axis=0) * np.sqrt(weights), axis=1).sum())

@@ -10,7 +10,7 @@ from ...parallel.sampling import folded_seed
 from ...parallel.team import NEVER, borrowed, clock_ns, lone_worker
 from ..spaces.interface import space_of
 from .node_store import new_desk
-from .shorten import POINTS, Task, open_cuts, shorten, shorten_sizes
+from .shorten import POINTS, Task, cuts_sizes, open_cuts, shorten
 from .warm import warm_once
 
 
@@ -29,7 +29,7 @@ def shortcut(
     weights = np.ones(dof, dtype=np.float32) if weights is None else np.asarray(weights, dtype=np.float32)
     task = Task(length, 2 * (length + POINTS), passes, 1, deadline, np.uint64(folded_seed(seed)), weights)
     if checker.device == "cpu":
-        floats, ints = (np.empty(n, t) for n, t in zip(shorten_sizes(dof, task.room, 1), (np.float32, np.int32)))
+        floats, ints = (np.empty(n, t) for n, t in zip(cuts_sizes(dof, task.room, 1), (np.float32, np.int32)))
         floats[: path.size] = path.ravel()
         at, length = _shorten_on_cpu(task, floats, ints, new_desk(space_of(checker), dof))
         shorter = floats[at : at + length * dof].reshape(length, dof).astype(np.float64)

@@ -1,5 +1,4 @@
-"""The compiled part of `shortcut`, for the workers of a team: shorten a path by replacing stretches of it with straight
-motions.
+"""The compiled part of `shortcut`, for the workers of a team: straight motions replace stretches of a path.
 
 A pass lays POINTS points along the path, its corners among them, and finds a short way through them in which each leg
 is a straight motion that is free, or a stretch of the path as it is. It weighs all combinations of cuts between these
@@ -16,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...device import lean_njit
+from ...parallel.layout import floats, ints, layout
 from ...parallel.sampling import uniform01
 from ...parallel.team import lane_count, late, least_lane, meet, peek, sum_lanes, sync_lanes
 from ..spaces.interface import REFUSED, motion_free
@@ -24,7 +24,6 @@ from .node_store import FAR, ONE, ZERO
 POINTS, HALF = 32, 16
 EAGER = 128  # a team with so many workers checks all legs at once
 UNKNOWN, FREE, BLOCKED = range(3)  # legs
-HEAD = 8  # numbers at the beginning of the int32 scratch
 DOUBT = np.float32(0.5)  # of what a leg would save, while another one beside it is blocked
 LEAST_SAVING = np.float32(1e-3)  # of the path's length: two passes that save less are the last
 TINY = np.float32(1e-12)
@@ -49,83 +48,33 @@ class Task(NamedTuple):
 
 
 class Cuts(NamedTuple):
-    """The scratch of `shorten`, as one worker sees it.
+    """The scratch of `shorten`, as one worker sees it. A leg is first point * POINTS + last point."""
 
-    paths: (2 * room * dof,) float32: the path and its successor, which change places after each pass
-    along: (room,) float32: length of the path up to each corner
-    points: (POINTS * dof,) float32 in the order along the path; drawn: (POINTS,) where each lies, as drawn; at: the
-    same, in order
-    cost: (POINTS * POINTS,) float32 of each leg, by first point * POINTS + last point; legs: (POINTS * POINTS,) int32
-    UNKNOWN...
-    segment: (POINTS,) int32: the corner before each point; following: (POINTS,) int32: the next point of the shortest
-    way
-    best, before: (POINTS,) float32, int32, of the worker: cost of the shortest way to each point, and the point before
-    it
-    way: (POINTS,) int32, of the worker: the legs of the shortest way, the last one first
-    length, halt: (1,) int32: corners of the path; 1 when the time is up
-    """
-
-    paths: np.ndarray
-    along: np.ndarray
-    points: np.ndarray
-    drawn: np.ndarray
-    at: np.ndarray
-    cost: np.ndarray
-    legs: np.ndarray
-    segment: np.ndarray
-    following: np.ndarray
-    best: np.ndarray
-    before: np.ndarray
-    way: np.ndarray
-    length: np.ndarray
-    halt: np.ndarray
+    paths: np.ndarray = floats("2 * room * dof")  # the path and its successor, which change places after each pass
+    along: np.ndarray = floats("room")  # length of the path up to each corner
+    points: np.ndarray = floats("POINTS * dof")  # in the order along the path
+    drawn: np.ndarray = floats("POINTS")  # where each point lies on the path, as drawn
+    at: np.ndarray = floats("POINTS")  # the same, in order
+    cost: np.ndarray = floats("POINTS * POINTS")  # of each leg
+    length: np.ndarray = ints("1")  # corners of the path
+    halt: np.ndarray = ints("1")  # 1 when the time is up
+    legs: np.ndarray = ints("POINTS * POINTS", gap="6")  # UNKNOWN, FREE, BLOCKED
+    segment: np.ndarray = ints("POINTS")  # the corner before each point
+    following: np.ndarray = ints("POINTS")  # the next point of the shortest way
+    best: np.ndarray = floats("POINTS", own=True)  # cost of the shortest way to each point
+    before: np.ndarray = ints("POINTS", own=True)  # the point before it on that way
+    way: np.ndarray = ints("POINTS", own=True)  # legs of the shortest way, the last one first
 
 
-@lean_njit
-def shorten_sizes(dof, room, workers):
-    """-> lengths of the float32 and int32 scratch of `shorten`, for paths of at most `room` corners with their cuts."""
-    floats = 2 * room * dof + room + POINTS * (dof + 2 + POINTS + workers)
-    return floats, HEAD + POINTS * (POINTS + 2 + 2 * workers)
-
-
-@lean_njit
-def open_cuts(floats, ints, dof, room, worker):
-    """The scratch as Cuts; the path that is to be shortened lies at the beginning of `floats`."""
-    along = 2 * room * dof
-    points = along + room
-    drawn = points + POINTS * dof
-    at = drawn + POINTS
-    cost = at + POINTS
-    best = cost + POINTS * POINTS + worker.number * POINTS
-    segment = HEAD + POINTS * POINTS
-    following = segment + POINTS
-    before = following + POINTS + worker.number * 2 * POINTS
-    way = before + POINTS
-    return Cuts(
-        floats[:along],
-        floats[along:points],
-        floats[points:drawn],
-        floats[drawn:at],
-        floats[at:cost],
-        floats[cost : cost + POINTS * POINTS],
-        ints[HEAD:segment],
-        ints[segment:following],
-        ints[following : following + POINTS],
-        floats[best : best + POINTS],
-        ints[before:way],
-        ints[way : way + POINTS],
-        ints[0:1],
-        ints[1:2],
-    )
+cuts_sizes, open_cuts = layout(Cuts, "dof room")
 
 
 @lean_njit
 def shorten(task, cuts, desk, worker):
     """Shorten the path at the beginning of cuts.paths -> where in cuts.paths the result begins, its number of corners.
 
-    The pass that the deadline cuts changes nothing. The check of a motion is called in one place.
+    The pass that the deadline cuts changes nothing.
     """
-    eager, alone = worker.count >= EAGER, lane_count() * worker.count * task.split == 1
     length, now, other, idle = task.length, 0, task.room * len(task.weights), 0
     for number in range(task.passes):
         if length < 3 or length + POINTS > task.room:
@@ -134,44 +83,8 @@ def shorten(task, cuts, desk, worker):
             lay_points(task, cuts, cuts.paths[now:], length, number, worker.lane)
         meet(worker)
         total = cuts.along[length - 1]
-        legs, unknown = POINTS * POINTS, 1
-        if not eager:
-            legs, unknown = shortest_way(cuts, total, 1, worker.lane)
-            meet(worker)
-        while unknown > 0:
-            done, changed = legs, 1
-            if not eager:
-                changed = max(int(cuts.way[legs - 1]) % POINTS - 1, 1)
-            if alone:
-                bold_first(cuts, legs)
-            for item in range(worker.number, legs * task.split, worker.count):
-                if late(task.deadline):
-                    if worker.lane == 0:
-                        cuts.halt[0] = 1
-                    break
-                leg, part = item % legs, item // legs
-                if not eager:
-                    leg = int(cuts.way[leg])
-                if part_of_leg(cuts, leg, part, task.split, desk, worker.lane):
-                    is_free = motion_free(desk.a, desk.b, REFUSED, desk.space, worker.lane)
-                    if worker.lane == 0 and not is_free:
-                        cuts.legs[leg] = BLOCKED
-                    sync_lanes()
-                    if alone and not is_free:
-                        done = item
-                        break
-            meet(worker)
-            if cuts.halt[0] != 0:
-                return now, length
-            if not eager:
-                if worker.number == 0:
-                    conclude(task, cuts, legs, done, worker.lane)
-                meet(worker)
-            legs, unknown = shortest_way(cuts, total, changed, worker.lane)
-            if eager:
-                unknown = 0  # legs that are not blocked are free
-            else:
-                meet(worker)
+        if not find_way(task, cuts, total, desk, worker):
+            break
         shorter = cuts.best[POINTS - 1]
         if worker.number == 0:
             rebuild(cuts, cuts.paths[now:], cuts.paths[other:], len(task.weights), worker.lane)
@@ -182,6 +95,54 @@ def shorten(task, cuts, desk, worker):
         if idle == 2:
             break
     return now, length
+
+
+@lean_njit
+def find_way(task, cuts, total, desk, worker):
+    """cuts.way becomes the shortest way whose legs are all free -> False when the time is up.
+
+    The check of a motion is called in one place.
+    """
+    eager, alone = worker.count >= EAGER, lane_count() * worker.count * task.split == 1
+    legs, unknown = POINTS * POINTS, 1
+    if not eager:
+        legs, unknown = shortest_way(cuts, total, 1, worker.lane)
+        meet(worker)
+    while unknown > 0:
+        done, changed = legs, 1
+        if not eager:
+            changed = max(int(cuts.way[legs - 1]) % POINTS - 1, 1)
+        if alone:
+            bold_first(cuts, legs)
+        for item in range(worker.number, legs * task.split, worker.count):
+            if late(task.deadline):
+                if worker.lane == 0:
+                    cuts.halt[0] = 1
+                break
+            leg, part = item % legs, item // legs
+            if not eager:
+                leg = int(cuts.way[leg])
+            if part_of_leg(cuts, leg, part, task.split, desk, worker.lane):
+                is_free = motion_free(desk.a, desk.b, REFUSED, desk.space, worker.lane)
+                if worker.lane == 0 and not is_free:
+                    cuts.legs[leg] = BLOCKED
+                sync_lanes()
+                if alone and not is_free:
+                    done = item
+                    break
+        meet(worker)
+        if cuts.halt[0] != 0:
+            return False
+        if not eager:
+            if worker.number == 0:
+                conclude(task, cuts, legs, done, worker.lane)
+            meet(worker)
+        legs, unknown = shortest_way(cuts, total, changed, worker.lane)
+        if eager:
+            unknown = 0  # legs that are not blocked are free
+        else:
+            meet(worker)
+    return True
 
 
 @lean_njit
@@ -263,13 +224,11 @@ def distance(a, b, weights):
 
 @lean_njit
 def part_of_leg(cuts, leg, part, parts, desk, lane):
-    """desk.a, desk.b become part number `part` of a leg; -> must it be checked? Another part may be known to be
-    blocked."""
+    """desk.a, desk.b become the ends of a part of a leg -> must it be checked? Another part may be known as blocked."""
     dof = len(desk.a)
     i, j = leg // POINTS * dof, leg % POINTS * dof
-    if not (
-        i < j and sum_lanes(peek(cuts.legs, leg) if lane == 0 else 0) == UNKNOWN
-    ):  # one lane looks, so that all agree
+    # one lane looks, so that all agree
+    if not (i < j and sum_lanes(peek(cuts.legs, leg) if lane == 0 else 0) == UNKNOWN):
         return False
     for k in range(dof):
         first, last = cuts.points[i + k], cuts.points[j + k]
@@ -280,8 +239,8 @@ def part_of_leg(cuts, leg, part, parts, desk, lane):
 
 @lean_njit
 def bold_first(cuts, legs):
-    """Sort the legs of the shortest way: those first that cut off the most of the path for their length, since they are
-    likelier to be blocked, and nothing is proven of the others then."""
+    """Sort the legs of the shortest way: first those that cut off the most of the path for their length, since they are
+    likelier to be blocked, and the others need no check then."""
     for end in range(1, legs):
         k = end
         while k > 0 and boldness(cuts, int(cuts.way[k])) > boldness(cuts, int(cuts.way[k - 1])):
@@ -297,8 +256,8 @@ def boldness(cuts, leg):
 
 @lean_njit
 def conclude(task, cuts, legs, done, lane):
-    """What the checks of the shortest way, of so many legs, mean: the first `done` are free, but for those that are
-    blocked, and what is unknown beside these is in doubt."""
+    """Record the checks of the shortest way's legs: the first `done` are free unless blocked; unknown legs beside
+    blocked ones get costlier."""
     dof = len(task.weights)
     for item in range(lane, done, lane_count()):
         leg = int(cuts.way[item])
@@ -319,8 +278,8 @@ def conclude(task, cuts, legs, done, lane):
 
 @lean_njit
 def shortest_way(cuts, total, changed, lane):
-    """cuts.way becomes the shortest way to the last point if unknown legs were free -> number of its legs, how many of
-    them are unknown. changed: the first point, of 1 and more, whose legs have changed since the last time"""
+    """cuts.way becomes the shortest way to the last point if unknown legs were free -> its legs, how many are unknown.
+    changed: the first point, of 1 and more, whose legs have changed since the last time"""
     sync_lanes()
     if lane == 0:
         cuts.best[0] = ZERO

@@ -4,64 +4,59 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
-from numba import cuda, float32
 
 from ...device import cuda_jit
+from ...parallel.layout import Float32, Int32, floats, ints, layout
 from ...parallel.sampling import halves, joined_halves
 from ...parallel.team import deadline_in, left_ms, meet
 from ...parallel.team_cuda import WARP
-from ..spaces.cuda import REGISTERS, warp_scratch
-from ..spaces.interface import Space
-from .launch_cuda import TeamLaunch, grid_worker
-from .node_store import Desk
-from .shorten import Task, open_cuts, shorten, shorten_sizes
+from ..spaces.cuda import REGISTERS
+from .launch_cuda import TeamLaunch, desk_of_lane, grid_worker
+from .shorten import Task, cuts_sizes, open_cuts, shorten
 
 SPLIT = 8  # warps that share a motion: a round lasts as long as its longest check
 
 
-class Order(NamedTuple):
-    """The int32 request, as it lies in memory; the new number of corners follows. The float32 request: step, weights,
-    the path."""
+class PathRequest(NamedTuple):
+    """A path to shorten, and room for its successor. corners: the answer: how many the path has then"""
 
-    dof: int
-    length: int
-    room: int
-    passes: int
-    split: int
-    mode: int
-    seed_low: int
-    seed_high: int
-    left_ms: int
+    dof: int = ints()
+    length: int = ints()
+    room: int = ints()
+    passes: int = ints()
+    split: int = ints()
+    mode: Int32 = ints()
+    seed_low: int = ints()
+    seed_high: int = ints()
+    left_ms: int = ints()
+    corners: np.ndarray = ints("1")
+    step: Float32 = floats()
+    weights: np.ndarray = floats("dof")
+    path: np.ndarray = floats("room * dof")
 
 
-ANSWER = len(Order._fields)
+request_sizes, open_request = layout(PathRequest, "dof room")
 
 
 @functools.cache
 def _kernel(*scratch_sizes):
-    scratch, n_q = warp_scratch(*scratch_sizes), scratch_sizes[1]
+    desk = desk_of_lane(scratch_sizes)
 
     @cuda_jit(max_registers=REGISTERS)
     def shorten_one(numbers, order, floats, ints, memory, scene_floats, scene_ints, spill):
-        worker = grid_worker(memory)
-        ask = Order(order[0], order[1], order[2], order[3], order[4], order[5], order[6], order[7], order[8])
-        weights, path = numbers[1 : 1 + ask.dof], numbers[1 + ask.dof :]
-        a, b = cuda.local.array(n_q, float32)[: ask.dof], cuda.local.array(n_q, float32)[: ask.dof]
-        own = scratch(cuda.threadIdx.x // WARP, spill)
-        space = Space(np.int32(ask.mode), numbers[0], scene_floats, scene_ints, own)
-        first, lanes = worker.number * WARP + worker.lane, worker.count * WARP
-        for k in range(first, ask.length * ask.dof, lanes):
-            floats[k] = path[k]
+        worker, ask = grid_worker(memory), open_request(numbers, order)
+        own = desk(ask.dof, ask.mode, ask.step, scene_floats, scene_ints, spill)
+        for k in range(worker.number * WARP + worker.lane, ask.length * ask.dof, worker.count * WARP):
+            floats[k] = ask.path[k]
         meet(worker)
         seed, deadline = joined_halves(ask.seed_low, ask.seed_high), deadline_in(ask.left_ms)
-        task = Task(int(ask.length), int(ask.room), int(ask.passes), int(ask.split), deadline, seed, weights)
-        cuts = open_cuts(floats, ints, ask.dof, task.room, worker)
-        at, length = shorten(task, cuts, Desk(space, a, b, a), worker)
+        task = Task(ask.length, ask.room, ask.passes, ask.split, deadline, seed, ask.weights)
+        at, length = shorten(task, open_cuts(floats, ints, ask.dof, ask.room, worker), own, worker)
         if worker.number == 0:
             for k in range(worker.lane, length * ask.dof, WARP):
-                path[k] = floats[at + k]
+                ask.path[k] = floats[at + k]
             if worker.lane == 0:
-                order[ANSWER] = length
+                ask.corners[0] = length
 
     return shorten_one
 
@@ -74,17 +69,16 @@ class CudaShortener:
 
     def shorten(self, path: np.ndarray, checker, task: Task) -> np.ndarray:
         """path: (K, dof) -> (K', dof) float32"""
-        launch, dof = self._launch, path.shape[1]
-        n_floats, n_ints = shorten_sizes(dof, task.room, launch.workers)
+        launch, dof, (mode, step) = self._launch, path.shape[1], checker.motion_args
+        n_floats, n_ints = cuts_sizes(dof, task.room, launch.workers)
+        n_numbers, n_order = request_sizes.py_func(dof, task.room)
         with launch.held():
-            mode, step = checker.motion_args
-            numbers = launch.mapped("numbers", 1 + (1 + task.room) * dof, np.float32)
-            order = launch.mapped("order", ANSWER + 1, np.int32)
+            numbers = launch.mapped("numbers", n_numbers, np.float32)
+            order = launch.mapped("order", n_order, np.int32)
+            seed, left = halves(int(task.seed)), left_ms(task.deadline)
+            order[: n_order - 1] = dof, task.length, task.room, task.passes, SPLIT, mode, *seed, left
             numbers[0], numbers[1 : 1 + dof] = step, task.weights
             numbers[1 + dof : 1 + dof + path.size] = path.ravel()
-            order[:ANSWER] = Order(
-                dof, task.length, task.room, task.passes, SPLIT, mode, *halves(int(task.seed)), left_ms(task.deadline)
-            )
             launch.run(
                 numbers,
                 order,
@@ -93,7 +87,7 @@ class CudaShortener:
                 launch.zeroed("memory", 1, np.int32),
                 *checker.device_scene(),
             )
-            return np.array(numbers[1 + dof : 1 + dof + order[ANSWER] * dof]).reshape(-1, dof)
+            return np.array(numbers[1 + dof : 1 + dof + order[n_order - 1] * dof]).reshape(-1, dof)
 
 
 @functools.cache

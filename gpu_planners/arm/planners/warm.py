@@ -8,8 +8,7 @@ _warm: set[tuple] = set()
 
 
 def warm_once(what: str, checker, run: Callable[[], object]) -> None:
-    """Call run(), which compiles `what` or loads it from the cache, unless that was done for a checker of the same
-    kind."""
+    """Call run(), which compiles or loads `what`, once for checkers of a kind."""
     if checker.device == "cpu":
         kind = what, "cpu", type(checker.new_scratch())
     else:

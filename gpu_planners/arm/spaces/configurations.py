@@ -1,8 +1,5 @@
-"""Configurations from callers, for the compiled code.
-
-Their shape and type are checked, whole turns are taken off in float64, then they become float32. And the other way:
-verdicts become answers, or errors that name the row and the joint.
-"""
+"""Configurations from callers for compiled code: shape and type are checked, whole turns taken off in float64, the rest
+becomes float32. And back: verdicts become answers, or errors that name the row and the joint."""
 
 import numba
 import numpy as np
@@ -38,8 +35,7 @@ def narrow(q, robot, name, device="cpu", room=new_array):
 
 
 def narrow_motions(q_from, q_to, robot, device="cpu", room=new_array):
-    """The same for the ends of straight motions: both lose the same whole turns, so that their middle is within half a
-    turn of 0."""
+    """`narrow` both ends of straight motions by the same whole turns: their middle is within half a turn of 0."""
     if on_device(q_from, robot, "q_from", device) and on_device(q_to, robot, "q_to", device):
         ends = q_from, q_to
     else:

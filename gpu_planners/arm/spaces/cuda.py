@@ -1,9 +1,8 @@
-"""CUDA: what all spaces share. Batches of configurations and motions on a device, and the scratch of a warp.
+"""CUDA: batches of configurations and motions on a device, and the scratch of a warp, for all spaces.
 
-Each space registers how a warp's scratch is made (`register_scratch`) where it registers its `motion_free`; kernels of
-planners and checkers ask `warp_scratch` for it. Local arrays need constant sizes, so kernels are compiled for a few
-sizes of robots, and kept. What a block's shared memory does not hold lies in global memory, in a launch's `Spill`, the
-last argument of each of these kernels.
+A space registers how a warp's scratch is made where it registers its `motion_free`. Local arrays need constant sizes,
+so kernels are compiled for a few sizes of robots, and kept. What shared memory does not hold lies in global memory, in
+a launch's `Spill`, the last argument of each kernel.
 """
 
 import functools
@@ -27,13 +26,9 @@ _makers: dict[int, Callable] = {}
 _spilled: dict[int, Callable] = {}
 
 
-def _nothing(*sizes: int) -> int:
-    return 0
-
-
-def register_scratch(kind: int, make: Callable, spilled: Callable = _nothing) -> None:
-    """Let make(*sizes) give the scratch of a kind of space, as `warp_scratch` returns it, and spilled(*sizes) the
-    floats of global memory that each warp needs for it."""
+def register_scratch(kind: int, make: Callable, spilled: Callable = lambda *sizes: 0) -> None:
+    """Register a kind of space: make(*sizes) is the scratch that `warp_scratch` returns, spilled(*sizes) the floats of
+    global memory that each warp needs for it."""
     _makers[kind], _spilled[kind] = make, spilled
 
 
@@ -100,29 +95,21 @@ class CudaBatches:
 
         plain: does one row of the Spill do for all warps?
         """
-        n = len(inputs[0])
+        n, most = len(inputs[0]), 0 if plain else self._spill.most_blocks * per_block
         if n == 0:
             return np.zeros(0, dtype=np.uint8)
-        most = 0 if plain else self._spill.most_blocks * per_block
-        parts = [[q[i : i + most] for q in inputs] for i in range(0, n, most)] if 0 < most < n else [inputs]
         with cuda.gpus[self.index]:
-            verdicts = [self._run(kernel, per_block, part, scalars, plain) for part in parts]
+            on_device = [self._upload(f"in{k}", q) for k, q in enumerate(inputs)]
+            answer, host_answer = self._buffer("out", n, (), np.uint8)
+            for *rows, answers in in_parts(*on_device, answer[:n], size=MANY, most=most):
+                blocks = (len(answers) + per_block - 1) // per_block
+                spill = self._spill.rows(1 if plain else blocks)
+                kernel[blocks, THREADS, self.stream](*rows, *scalars, *self.scene, answers, spill)
+                if len(answers) < n:
+                    self.stream.synchronize()
+            answer[:n].copy_to_host(host_answer[:n], self.stream)
+            self.stream.synchronize()
             self._spill.trim()
-        return verdicts[0] if len(verdicts) == 1 else np.concatenate(verdicts)
-
-    def _run(self, kernel, per_block, inputs, scalars, plain):
-        """`run` of rows for which the Spill has room."""
-        n = len(inputs[0])
-        on_device = [self._upload(f"in{k}", q) for k, q in enumerate(inputs)]
-        answer, host_answer = self._buffer("out", n, (), np.uint8)
-        for *rows, answers in in_parts(*on_device, answer[:n], size=MANY):
-            blocks = (len(answers) + per_block - 1) // per_block
-            spill = self._spill.rows(1 if plain else blocks)
-            kernel[blocks, THREADS, self.stream](*rows, *scalars, *self.scene, answers, spill)
-            if n > MANY:
-                self.stream.synchronize()
-        answer[:n].copy_to_host(host_answer[:n], self.stream)
-        self.stream.synchronize()
         return host_answer[:n].copy()
 
     def _upload(self, name, q):

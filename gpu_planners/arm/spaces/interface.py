@@ -1,9 +1,6 @@
 """What a planner asks of a checker, whatever the robot: an arm among polytopes, the planar arm of [BKF11], an image.
 
-A checker is any object with the names of `Checker`.
-
-Compiled planners call `motion_free`. Which code that is follows from the type of the scratch: each space registers its
-own for the CPU and for CUDA.
+Compiled planners call `motion_free`; each space registers its own, for the CPU and for CUDA, by its type of scratch.
 """
 
 from collections.abc import Callable
@@ -67,6 +64,7 @@ class Checker(Protocol):
     version: changes when the obstacles do
     packed_scene: all constant data of robot and obstacles;  scene_parts: in two, for many scenes of one robot
     motion_args: (mode, step) of its MotionCheck, for the compiled code
+    configurations_valid, motions_valid, colliding_pairs: as CollisionChecker has them
     scratch_sizes: (kind of space, sizes...), integers: what a kernel must allocate (`cuda.warp_scratch`)
     """
 
@@ -81,15 +79,9 @@ class Checker(Protocol):
     def warm_up(self) -> None:
         """Compile, so that no query pays for it."""
 
-    def configurations_valid(self, q: Any) -> np.ndarray:
-        """As CollisionChecker has it."""
-
-    def motions_valid(self, q_from: Any, q_to: Any) -> np.ndarray:
-        """As CollisionChecker has it."""
-
-    def colliding_pairs(self, q: Any) -> list[tuple[str, str]]:
-        """As CollisionChecker has it."""
-
+    def configurations_valid(self, q: Any) -> np.ndarray: ...
+    def motions_valid(self, q_from: Any, q_to: Any) -> np.ndarray: ...
+    def colliding_pairs(self, q: Any) -> list[tuple[str, str]]: ...
     def new_scratch(self) -> Any:
         """A NamedTuple of arrays: what one CPU thread needs for a check."""
 

@@ -1,6 +1,6 @@
-"""What the checkers of planar.py and image.py share: batches of motions on the CPU and on CUDA, and the scene there.
+"""What the checkers of the planar arm and of images share: batches of motions on the CPU and on CUDA.
 
-A configuration is checked as a motion that does not move (mode POINT).
+A configuration is checked as a zero-length motion (mode POINT).
 """
 
 from typing import Any, NamedTuple
@@ -20,10 +20,8 @@ ZERO = np.float32(0)
 
 
 class PlaneChecker:
-    """A checker as `interface` describes it, but for `motion_args`, `colliding_pairs` and `arguments`, which its
-    subclasses have.
-
-    They also call `_set_scene` when obstacles change. A pickled checker comes back on the CPU.
+    """A checker as `interface` describes it. Subclasses add `motion_args`, `colliding_pairs` and `arguments`, and call
+    `_set_scene` when obstacles change. A pickled checker comes back on the CPU.
 
     robot: with dof, joint_names, lower, upper, continuous; kind: of space; scratch: NamedTuple that names the space
     motion_free: the compiled check, as interface.motion_free

@@ -40,11 +40,8 @@ U_1, U_2, U_3 = np.uintp(1), np.uintp(2), np.uintp(3)
 TWO_OVER_PI = np.float32(0.636619772)
 S_3, S_5, S_7 = np.float32(-1.6666654611e-1), np.float32(8.3321608736e-3), np.float32(-1.9515295891e-4)
 C_4, C_6, C_8 = np.float32(4.166664568298827e-2), np.float32(-1.388731625493765e-3), np.float32(2.443315711809948e-5)
-QUARTER_1, QUARTER_2, QUARTER_3 = (
-    np.float32(1.5703125),
-    np.float32(4.837513e-4),
-    np.float32(7.54979e-8),
-)  # pi/2 in three parts
+# pi/2 in three parts
+QUARTER_1, QUARTER_2, QUARTER_3 = np.float32(1.5703125), np.float32(4.837513e-4), np.float32(7.54979e-8)
 
 
 @dataclass(frozen=True)
@@ -74,13 +71,8 @@ class PlanarArm:
                 f"PlanarArm.base is {self.base!r}; allowed: two numbers up to {GREATEST_LENGTH:g}"
             )
         full = np.full(len(lengths), np.pi)
-        for name, value in (
-            ("lengths", lengths),
-            ("lower", -full),
-            ("upper", full),
-            ("continuous", np.zeros(len(lengths), dtype=bool)),
-            ("periodic", np.ones(len(lengths), dtype=bool)),
-        ):
+        fields = {"lengths": lengths, "lower": -full, "upper": full, "continuous": full < 0, "periodic": full > 0}
+        for name, value in fields.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -156,10 +148,8 @@ class PlanarChecker(PlaneChecker):
         length = self.robot.lengths.sum()
         near = np.clip(given - np.tile(self.robot.base, 2), -2 * length, 2 * length)
         skin = 4 * ROUNDOFF * length
-        centres_and_halves = (
-            np.concatenate([near[:, :2] + near[:, 2:], near[:, 2:] - near[:, :2] + 2 * skin], axis=1) / 2
-        )
-        floats = np.concatenate([self.robot.lengths, centres_and_halves.ravel()]).astype(np.float32)
+        doubled = np.concatenate([near[:, :2] + near[:, 2:], near[:, 2:] - near[:, :2] + 2 * skin], axis=1)
+        floats = np.concatenate([self.robot.lengths, doubled.ravel() / 2]).astype(np.float32)
         self._set_scene(Packed(floats, np.array([self.robot.dof, len(given)], dtype=np.int32)))
 
     @property

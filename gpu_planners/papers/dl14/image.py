@@ -22,6 +22,7 @@ from ...arm.spaces.interface import Packed
 from ...arm.spaces.plane_checker import PlaneChecker
 from ...device import lean_njit
 from ...errors import ObstacleError, RobotDescriptionError
+from ...parallel.layout import Float32, Int32, floats, ints, layout
 from ...parallel.memory import item
 from ...parallel.team import any_lane, lane_count
 from ...ranges import ROUNDOFF
@@ -61,16 +62,19 @@ class ImageScratch(NamedTuple):
 
 
 class Map(NamedTuple):
-    """The scene's float32 numbers: pixels = (q - origin) * scale from the image's upper left; margin: pixels."""
+    """The scene: pixels = (q - origin) * scale from the image's upper left; margin: pixels."""
 
-    x_origin: float
-    y_origin: float
-    x_scale: float
-    y_scale: float
-    margin: float
+    x_origin: Float32 = floats()
+    y_origin: Float32 = floats()
+    x_scale: Float32 = floats()
+    y_scale: Float32 = floats()
+    margin: Float32 = floats()
+    rows: Int32 = ints()
+    columns: Int32 = ints()
 
 
-_ROWS, _COLUMNS, _PIXELS = 0, 1, 2  # of the scene's int32 numbers: size, then 32 pixels a word, row after row
+_, open_map = layout(Map)
+_PIXELS = 2  # behind the int32 numbers: 32 pixels a word, row after row
 
 
 class ImageChecker(PlaneChecker):
@@ -98,25 +102,22 @@ class ImageChecker(PlaneChecker):
         rows, columns = self.image.shape
         extent = self.robot.upper - self.robot.lower
         scale = np.array([columns, rows]) / extent
-        margin = max(
-            LEAST_MARGIN,
-            8
-            * ROUNDOFF
-            * (np.maximum(np.abs(self.robot.lower), np.abs(self.robot.upper)) * scale + [columns, rows]).max(),
-        )
+        greatest = np.maximum(np.abs(self.robot.lower), np.abs(self.robot.upper)) * scale + [columns, rows]
+        margin = max(LEAST_MARGIN, 8 * ROUNDOFF * greatest.max())
         if not margin <= GREATEST_MARGIN:
             raise ObstacleError(
                 f"single precision cannot tell the pixels of an image of {rows} x {columns} between {self.robot.lower} "
                 f"and {self.robot.upper}; allowed: about 50,000 pixels between 0 and the farther bound"
             )
-        where = Map(self.robot.lower[0], self.robot.upper[1], scale[0], -scale[1], margin)
-        floats = np.array(where, dtype=np.float32)
-        bits = (
-            np.packbits(np.pad(self.image, ((0, 0), (0, -columns % 32))), axis=1, bitorder="little")
-            .view("<i4")
-            .astype(np.int32)
+        where = self.robot.lower[0], self.robot.upper[1], scale[0], -scale[1], margin
+        padded = np.pad(self.image, ((0, 0), (0, -columns % 32)))
+        bits = np.packbits(padded, axis=1, bitorder="little").view("<i4").astype(np.int32)
+        self._set_scene(
+            Packed(
+                np.array(where, dtype=np.float32),
+                np.concatenate([np.array([rows, columns], dtype=np.int32), bits.ravel()]),
+            )
         )
-        self._set_scene(Packed(floats, np.concatenate([np.array([rows, columns], dtype=np.int32), bits.ravel()])))
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -133,9 +134,8 @@ class ImageChecker(PlaneChecker):
         if self.configurations_valid(np.asarray(q)[None])[0]:
             return []
         scale = np.array(self.image.shape[::-1]) / (self.robot.upper - self.robot.lower)
-        column, row = np.floor((np.asarray(q) - [self.robot.lower[0], self.robot.upper[1]]) * scale * [1, -1]).astype(
-            int
-        )
+        pixels = (np.asarray(q) - [self.robot.lower[0], self.robot.upper[1]]) * scale * [1, -1]
+        column, row = np.floor(pixels).astype(int)
         return [("point", f"pixel ({row}, {column})")]
 
 
@@ -157,24 +157,10 @@ def read_image(image: str | os.PathLike | np.ndarray) -> np.ndarray:
 
 
 @lean_njit
-def map_of(scene):
-    """-> Map of a scene."""
-    floats = scene.floats
-    return Map(floats[0], floats[1], floats[2], floats[3], floats[4])
-
-
-@lean_njit
-def image_size(scene):
-    """-> rows, columns."""
-    return scene.ints[_ROWS], scene.ints[_COLUMNS]
-
-
-@lean_njit
-def pixel_free(row, column, scene):
-    rows, columns = image_size(scene)
-    if row < 0 or column < 0 or row >= rows or column >= columns:
+def pixel_free(row, column, where, scene):
+    if row < 0 or column < 0 or row >= where.rows or column >= where.columns:
         return False
-    word = item(scene.ints, _PIXELS + row * ((columns + 31) >> 5) + (column >> 5))
+    word = item(scene.ints, _PIXELS + row * ((where.columns + 31) >> 5) + (column >> 5))
     return (word >> (column & 31)) & 1 == 1
 
 
@@ -187,10 +173,10 @@ def inside(pixel, size):
 @lean_njit
 def motion_free(qa, qb, hint, space, lane):
     """`interface.motion_free` without regard to hint, mode and step."""
-    where, (rows, columns) = map_of(space), image_size(space)
+    where = open_map(space.floats, space.ints)
     xa, ya = (qa[0] - where.x_origin) * where.x_scale, (qa[1] - where.y_origin) * where.y_scale
     xb, yb = (qb[0] - where.x_origin) * where.x_scale, (qb[1] - where.y_origin) * where.y_scale
-    width, height, margin = np.float32(columns), np.float32(rows), where.margin
+    width, height, margin = np.float32(where.columns), np.float32(where.rows), where.margin
     # NaN is not free
     if not (min(xa, xb, ya, yb) >= -margin and max(xa, xb) <= width + margin and max(ya, yb) <= height + margin):
         return False
@@ -212,7 +198,7 @@ def motion_free(qa, qb, hint, space, lane):
             row, end = int(max(min(y1, y2) - margin, ZERO)), int(min(max(y1, y2) + margin, height))
             while free and row <= end:
                 r, c = inside(row, int(height)), inside(column, int(width))
-                free = pixel_free(c, r, space) if steep else pixel_free(r, c, space)
+                free = pixel_free(c, r, where, space) if steep else pixel_free(r, c, where, space)
                 row += 1
         if any_lane(not free):
             return False

@@ -14,6 +14,7 @@ import zlib
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,26 +32,25 @@ ROUNDED = np.float32(1.0001)  # a sample that was moved to the radius is within 
 DIFFERENT = "their processors round differently, or their versions of gpu_planners, Numba or NumPy differ"
 
 
+class Drawing(NamedTuple):
+    """How samples of p_G are drawn. lower, upper: (dof,) float32; tried: nodes of a tree that a sample is tried with"""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    radius: np.float32
+    near: np.float32
+    tried: int
+    deadline: int
+
+
 @functools.cache
 def warm_up() -> None:
     """Compile what a version needs, or load it from the cache, before the clock of a query starts."""
     lower, upper = np.array([[0], [1]], dtype=np.float32)
     roadmap, one = Roadmap(lower, upper, np.ones(1), 0), np.float32(1)
     roadmap.add_nodes([[0]])
-    _draw(
-        roadmap.blocks,
-        roadmap.nodes,
-        np.zeros(1, dtype=np.int32),
-        np.uint64(0),
-        0,
-        1,
-        *roadmap.nodes,
-        roadmap.nodes[0],
-        one,
-        one,
-        1,
-        NEVER,
-    )
+    how = Drawing(roadmap.nodes[0], roadmap.nodes[0], one, one, 1, NEVER)
+    _draw(roadmap.blocks, roadmap.nodes, np.zeros(1, dtype=np.int32), np.uint64(0), 0, 1, how)
 
 
 def grow_by_version(
@@ -71,8 +71,7 @@ def grow_by_version(
     with ThreadPoolExecutor(1) as device:
 
         def ask(graph, pairs):
-            """pairs: (P, 2) a configuration (dof,) and a node each -> Future of (P,) bool: False also where there was
-            no time"""
+            """pairs: (P, dof) configurations and (P,) nodes -> Future of (P,) bool; what found no time is False"""
             return device.submit(known, pairs[0], graph.nodes[pairs[1]])
 
         def known(q_from, q_to):
@@ -100,22 +99,10 @@ class _Graph:
         return self.roadmap.add_nodes(q)
 
     def draw(self, seed, first, count, query, settings):
-        """-> q (N, dof) of p_G and the pairs to check, numbers of samples and of nodes (P,). There are fewer where time
-        was up."""
-        return _draw(
-            self.roadmap.blocks,
-            self.nodes,
-            self.labels,
-            seed,
-            first,
-            count,
-            query.lower,
-            query.upper,
-            np.float32(settings.radius),
-            np.float32(settings.near),
-            self._tried,
-            query.deadline,
-        )
+        """-> q (N, dof) of p_G and the pairs to check, numbers of samples and of nodes (P,); fewer if time is up."""
+        radius, near = np.float32(settings.radius), np.float32(settings.near)
+        how = Drawing(query.lower, query.upper, radius, near, self._tried, query.deadline)
+        return _draw(self.roadmap.blocks, self.nodes, self.labels, seed, first, count, how)
 
     def judged(self, samples, nodes, free, count):
         """-> which of `count` samples become nodes, and their labels; notes when one joins the trees."""
@@ -218,25 +205,25 @@ def _unpacked(bits, rank, size, count):
 
 
 @njit
-def _draw(blocks, all_nodes, labels, seed, first, count, lower, upper, radius, near, tried, deadline):
+def _draw(blocks, all_nodes, labels, seed, first, count, how):
     """Samples of p_G, every other one for the same tree, and the nodes of both trees that each is tried with.
 
     -> q (N, dof) float32, numbers of samples (P,) int64, numbers of nodes (P,) int64
     """
-    dof = len(lower)
+    dof, radius, tried = len(how.lower), how.radius, how.tried
     q = np.empty((count, dof), dtype=np.float32)
     samples, nodes = np.empty(2 * tried * count, dtype=np.int64), np.empty(2 * tried * count, dtype=np.int64)
     found, squared = np.empty(tried, dtype=np.int32), np.empty(tried, dtype=np.float32)
     n, pairs = 0, 0
     for number in range(first, first + count):
-        if clock_ns() > deadline:
+        if clock_ns() > how.deadline:
             break
         x = q[n]
-        sample(seed, number, lower, upper, x)
+        sample(seed, number, how.lower, how.upper, x)
         nearest(blocks, x, np.float32(1e18), labels, number & 1, True, found[:1], squared[:1])
         distance = np.sqrt(squared[0])
         if distance > radius:
-            if uniform01(seed, number, dof) >= near:
+            if uniform01(seed, number, dof) >= how.near:
                 continue
             node = all_nodes[found[0]]
             for k in range(dof):

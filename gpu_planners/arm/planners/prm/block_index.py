@@ -18,11 +18,12 @@ ANY = -1  # label of every point
 
 
 class Blocks(NamedTuple):
-    """first: (CELLS * CELLS,) int32 first block of a cell's chain, -1: none;  last: the same, its last block
-    next, count: (blocks,) int32;  ids: (blocks, BLOCK) int32 numbers of the points;  points: (blocks, dof, BLOCK)
-    float32
-    used: (1,) int64 blocks in use;  low, width: (2,) float32 of the key: origin and H of each component;  cells: (2,)
-    int64
+    """Chains of blocks, one for each cell.
+
+    first, last: (CELLS * CELLS,) int32 first and last block of a cell's chain, -1: none
+    next, count: (blocks,) int32 the block that follows, and how many points a block has
+    ids: (blocks, BLOCK) int32 numbers of the points;  points: (blocks, dof, BLOCK) float32
+    used: (1,) int64 blocks in use;  low, width: (2,) float32 origin and H of the key;  cells: (2,) int64
     """
 
     first: np.ndarray
@@ -108,8 +109,7 @@ def insert_all(blocks, first, q):
 
 @njit
 def nearest_each(blocks, q, reach, count):
-    """(N, count) int32: the nearest points to each of q (N, dof) within `reach`, by their distance; -1 where there are
-    no more."""
+    """(N, count) int32: the nearest points within `reach` of each of q (N, dof), by distance; -1: no more."""
     found = np.full((len(q), count), -1, dtype=np.int32)
     distance = np.empty(count, dtype=np.float32)
     anybody = np.zeros(1, dtype=np.int32)

@@ -1,14 +1,13 @@
-"""The first phase of [DL14] algorithm 1, compiled for a team (see `team`): two trees of nodes, one around the start and
-one around the goals, grow until a motion joins them.
+"""The first phase of [DL14] algorithm 1, compiled for a team (`team`): two trees of nodes, one around the start and one
+around the goals, grow until a motion joins them.
 
-A round draws `batch` samples, every other one for the same tree, and has two barriers:
-    A   a sample of p_G: a uniform draw is moved to at most `radius` from the tree's node nearest to it. It becomes a
-    node
-        if the motion from there is free; then its nearest nodes of both trees within `radius` are looked up.
-    B   beside A, the new nodes of the round before are tried with such neighbours: the overlap of [DL14]'s version 3.
+A round draws `batch` samples, in turns for either tree, and has two barriers:
+    A   a sample of p_G: a uniform draw is moved to at most `radius` from the tree's node nearest to it. If the motion
+        from there is free, it becomes a node, and its nearest nodes of both trees within `radius` are looked up.
+    B   beside A, the new nodes of the previous round are tried with such neighbours, as in [DL14]'s version 3.
     -   new nodes are numbered in the order of their samples and stored.
 Nodes that no motion joins to the graph are dropped, so that it always has these two components ([DL14] section 3). p_G
-thus prefers nodes with much unexplored space around them; `near` < 1 leaves that share of the draws where it is.
+thus prefers nodes with much unexplored space around them; with `near` < 1 only that share of the draws is moved.
 """
 
 import math
@@ -24,35 +23,28 @@ from ..nearest import nearest
 from ..node_store import FAR, ZERO, load, place, put, squared_distance, steer
 from .state import CLASSES, NONE, UNTRIED
 
-POINT = np.int32(-1)  # mode of a motion that does not move: two looks at most, in every space
+POINT = np.int32(-1)  # mode of a zero-length motion: at most two checks, in every space
 
 
-class Round(NamedTuple):
-    """What a round works on.
+class PrmRound(NamedTuple):
+    """What a round works on."""
 
-    roots: are the pairs the goals and the start? n0, n1: nodes of the trees; old0, old1: the same before the round
-    before
-    more0: how many of the nodes since then are in tree 0; turn: which half of Trees.near has the neighbours of this
-    round's pairs
-    drawn: samples before; pairs: of a new node and a neighbour, to be tried; count: samples
-    """
-
-    roots: bool
-    n0: int
+    roots: bool  # are the pairs the goals and the start?
+    n0: int  # nodes of the trees
     n1: int
-    old0: int
+    old0: int  # nodes one round earlier
     old1: int
-    more0: int
-    turn: int
-    drawn: int
-    pairs: int
-    count: int  # type: ignore[assignment]  # tuples have a method of this name, which nobody calls
+    more0: int  # how many nodes tree 0 got in that round
+    turn: int  # which half of PrmTrees.near has the neighbours of this round's pairs
+    drawn: int  # samples before
+    pairs: int  # of a new node and a neighbour, to be tried
+    count: int  # type: ignore[assignment]  # samples; nobody calls the method of this name
 
 
 @lean_njit
 def grow(job):
-    """Grow until the trees meet, `until` samples are drawn, a tree may have no room for another round or the time is
-    up: then the round that was under way adds no nodes, but the edges that it has found."""
+    """Grow until the trees meet, `until` samples are drawn, a tree may be full after another round, or the time is up;
+    the round that the deadline cuts adds no nodes, but the edges that it has found."""
     trees, report, worker = job.trees, job.report, job.worker
     now, met = begin(job), 0
     while now.pairs + now.count > 0:
@@ -74,14 +66,16 @@ def grow(job):
 
 @lean_njit
 def begin(job):
-    """-> the first Round."""
+    """-> the first PrmRound."""
     ask = job.ask
     roots = ask.first == 1
     if ask.first > 0:
         plant(job)
         meet(job.worker)
     n0, n1 = ask.counts_0, ask.counts_1
-    return Round(roots, n0, n1, n0, n1, 0, 0, ask.drawn, n1 if roots else 0, samples_of_round(ask, n0, n1, ask.drawn))
+    return PrmRound(
+        roots, n0, n1, n0, n1, 0, 0, ask.drawn, n1 if roots else 0, samples_of_round(ask, n0, n1, ask.drawn)
+    )
 
 
 @lean_njit
@@ -108,14 +102,14 @@ def plant(job):
 
 @lean_njit
 def next_round(job, now, met):
-    """-> the Round after `now`, whose new nodes get their numbers, unless the trees have met."""
+    """Number the new nodes of `now`, unless the trees have met -> the next PrmRound."""
     ask, worker = job.ask, job.worker
     drawn = now.drawn + now.count
     if met:
-        return Round(False, now.n0, now.n1, now.n0, now.n1, 0, now.turn, drawn, 0, 0)
+        return PrmRound(False, now.n0, now.n1, now.n0, now.n1, 0, now.turn, drawn, 0, 0)
     if now.count == 0:
         count = samples_of_round(ask, now.n0, now.n1, drawn)
-        return Round(False, now.n0, now.n1, now.old0, now.old1, now.more0, now.turn, drawn, 0, count)
+        return PrmRound(False, now.n0, now.n1, now.old0, now.old1, now.more0, now.turn, drawn, 0, count)
     more0 = rank(job, 0, now.count)
     n0, n1 = now.n0 + more0, now.n1 + rank(job, 1, now.count)
     pairs = (more0 + n1 - now.n1) * ask.tried
@@ -124,7 +118,7 @@ def next_round(job, now, met):
             store(job, now, i, more0)
     meet(worker)
     count = samples_of_round(ask, n0, n1, drawn)
-    return Round(False, n0, n1, now.n0, now.n1, more0, 1 - now.turn, drawn, pairs, count)
+    return PrmRound(False, n0, n1, now.n0, now.n1, more0, 1 - now.turn, drawn, pairs, count)
 
 
 @lean_njit
@@ -176,8 +170,7 @@ def entry_of(job, now, task, node):
 
 @lean_njit
 def pair(job, now, task):
-    """-> the new node and the neighbour of it (NONE: there is none) that are a task, their places in desk.a and
-    desk.b."""
+    """-> the new node and its neighbour (NONE: it has none) that a task tries; desk.a, desk.b become their places."""
     ask, trees, desk = job.ask, job.trees, job.desk
     if now.roots:  # goal number `task` and the start
         node, other = ask.capacity + task, 0
@@ -193,8 +186,8 @@ def pair(job, now, task):
 
 @lean_njit
 def propose(job, tree, n, number):
-    """Draw a sample of p_G into desk.b -> the node of the tree nearest to it (its number in the tree), whose place goes
-    to desk.a, or NONE."""
+    """Draw a sample of p_G into desk.b -> the number of the tree's node nearest to it, whose place desk.a becomes, or
+    NONE."""
     ask, trees, desk = job.ask, job.trees, job.desk
     seed, dof = np.uint64(ask.seed), ask.dof
     sample(seed, number, trees.bounds[:dof], trees.bounds[dof:], desk.b)
@@ -210,7 +203,7 @@ def propose(job, tree, n, number):
 
 @lean_njit
 def keep(job, now, i, parent):
-    """Sample i, desk.b, becomes a node: its place and its neighbours, until it has a number.
+    """Keep the place and the neighbours of sample i, desk.b, which becomes a node.
 
     Neighbours are nodes within the radius: the nearest of the other tree, then others by distance, then NONE.
     """

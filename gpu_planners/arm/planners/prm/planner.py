@@ -22,7 +22,7 @@ from ..shortcut import warm_up as warm_up_shortcut
 from .roadmap import FREE, Roadmap
 from .roadmap import warm_up as warm_up_roadmaps
 from .settings import Settings
-from .trees import Trees
+from .trees import GrowingTrees
 from .trees import warm_up as warm_up_trees
 
 BATCH, BATCH_BY_VERSION = {"cpu": 32, "cuda": 512}, {"cpu": 256, "cuda": 512}  # where Settings.batch is 0
@@ -40,11 +40,10 @@ def solve(
 ) -> PlanningResult:
     """Plan from start (dof,) to the goal that is nearest along the graph of goals, (dof,) or (G, dof); rad or m.
 
-    roadmap: as `build` made it: searched first, checked again where obstacles have changed, and extended by the path
-    where
-        it has none; for the weights it was built with
-    ranks: all of them call `solve` with the same problem, each with a checker of its own, and all get the same result;
-        for versions 1 to 3, whose workers they are in place of `settings.workers` threads; see distributed.Ranks
+    roadmap: of `build`, for the same weights: searched first, checked again where obstacles have changed, and extended
+        by the path that it lacked
+    ranks: workers of versions 1 to 3 in place of `settings.workers` threads: each calls `solve` with the same problem
+        and a checker of its own, and all get the same result; see distributed.Ranks
 
     -> PlanningResult. The same seed, settings and device give the same path unless the time limit ends the search.
     seed: any integer
@@ -53,7 +52,7 @@ def solve(
     seed = folded_seed(seed)
     if roadmap is not None and (not isinstance(roadmap, Roadmap) or roadmap.nodes.shape[1] != checker.robot.dof):
         raise SettingsError("roadmap is none of prm.build for a robot of as many joints; allowed: such a one, or None")
-    batch = settings.batch or (BATCH_BY_VERSION if settings.version else BATCH)[_kind(checker)]
+    batch = settings.batch or (BATCH_BY_VERSION if settings.version else BATCH)[checker.device.partition(":")[0]]
     if ranks is not None:
         if roadmap is not None:
             raise SettingsError("roadmap and ranks were both given; allowed: one of them")
@@ -107,10 +106,6 @@ def build(checker, settings: Settings = Settings(), seed: int = 0) -> Roadmap:
     return roadmap
 
 
-def _kind(checker):
-    return "cpu" if checker.device == "cpu" else "cuda"
-
-
 def _warm_up(checker, settings):
     """Compile, or load from the cache, before the clock starts."""
     checker.warm_up()
@@ -125,17 +120,16 @@ def _search(query, checker, settings, seed, batch, ranks):
     """-> path (K, dof) or None, number of its goal, samples."""
     if settings.version:
         return versions.grow_by_version(query, checker, settings, seed, batch, ranks)
-    trees = Trees(checker, query, batch, settings.connections, settings.radius, settings.near, settings.lazy, seed)
+    trees = GrowingTrees(checker, query, settings, batch, seed)
     while not trees.met:
         if trees.drawn >= settings.max_samples or query.late():
             return None, -1, trees.drawn
         trees.grow(settings.max_samples)
     graph, first_goal = trees.graph(query.weights)
     chain = graph.shortest_path(0, first_goal + np.arange(len(query.goals)), checker, query.deadline)
-    path, goal = (
-        (graph.nodes[chain], chain[-1] - first_goal) if chain else trees.way()
-    )  # there was no time for the shortest path
-    return path, goal, trees.drawn
+    if chain:
+        return graph.nodes[chain], chain[-1] - first_goal, trees.drawn
+    return *trees.way(), trees.drawn  # there was no time for the shortest path
 
 
 def _through(roadmap, query, checker, settings):
@@ -143,9 +137,8 @@ def _through(roadmap, query, checker, settings):
     roadmap.revalidate(checker, settings.lazy, query.deadline)
     dof, ends = len(query.start), len(query.goals) + 1
     near = settings.neighbours(len(roadmap.nodes), dof)
-    with roadmap.visitors(
-        np.concatenate([query.start[None], query.goals]), near, checker, settings.lazy, query.deadline
-    ) as first:
+    visitors = np.concatenate([query.start[None], query.goals])
+    with roadmap.visitors(visitors, near, checker, settings.lazy, query.deadline) as first:
         chain = roadmap.shortest_path(first, first + np.arange(1, ends), checker, query.deadline)
         return (roadmap.nodes[chain], chain[-1] - first - 1) if chain else (None, -1)
 

@@ -1,24 +1,28 @@
-"""A roadmap: configurations, and motions between them that are free, blocked or not checked yet. It is kept for many
-queries.
+"""A roadmap for many queries: configurations, and motions between them that are free, blocked or not checked yet.
 
 When the obstacles change it is checked again, not rebuilt: what is blocked stays and is used again when the obstacle
 goes. A lazy roadmap checks a motion only when the shortest path needs it (Bohlin and Kavraki, ICRA 2000).
 """
 
 import functools
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ....device import njit
 from ....parallel.team import NEVER, clock_ns
 from ..graph_search import shortest_path
+from ..node_store import ZERO
 from ..query import in_pieces
 from .block_index import insert_all, nearest_each, new_blocks, with_room
-from .collect import BLOCKED, FREE, UNCHECKED, weighted_lengths
+from .state import NONE, UNTRIED
 
+FREE, BLOCKED, UNCHECKED = 1, 0, -1  # states of nodes and edges
 EVERYWHERE = 1e18  # a radius
+LOOK = 4096  # nodes between two looks at the clock, where each is little work
 
 
 @functools.cache
@@ -49,9 +53,8 @@ class Graph:
         targets = np.zeros(len(self.nodes), dtype=np.bool_)
         targets[np.asarray(goals)] = True
         while True:
-            path, end = shortest_path(
-                self.node_states, self.edges, self.edge_states, self.lengths, start, targets, deadline
-            )
+            graph = self.node_states, self.edges, self.edge_states, self.lengths
+            path, end = shortest_path(*graph, start, targets, deadline)
             unchecked = path[self.edge_states[path] == UNCHECKED]
             if end < 0:
                 return []
@@ -154,3 +157,42 @@ class Roadmap(Graph):
         pairs = np.unique(pairs[:, 0] << 32 | pairs[:, 1])
         pairs = np.stack([pairs >> 32, pairs & 0xFFFFFFFF], axis=1)
         self.add_edges(pairs, np.full(len(pairs), UNCHECKED) if lazy else self._motions(pairs, checker, deadline))
+
+
+@njit
+def collect(ask, report, weights, deadline):
+    """The graph that has grown: nodes (n, dof), the start first, then its tree, the goals, their tree; edges (m, 2)
+    int32; lengths (m,) float32 weighted; states (m,) int8. Without edges where the deadline was before."""
+    dof, capacity, tried, n0 = ask.dof, ask.capacity, ask.tried, ask.counts_0
+    n = n0 + ask.counts_1
+    nodes = np.empty((n, dof), dtype=np.float32)
+    edges, states = np.empty((n * (tried + 1), 2), dtype=np.int32), np.empty(n * (tried + 1), dtype=np.int8)
+    m = 0
+    for i in range(n):
+        if i % LOOK == 0 and clock_ns() > deadline:
+            m = 0
+            break
+        node = i if i < n0 else capacity + i - n0
+        for k in range(dof):
+            nodes[i, k] = report.nodes[node * dof + k]
+        for r in range(tried + 1):
+            other = report.parents[node] if r == tried else report.neighbours[node * tried + r]
+            if other != NONE:
+                states[m] = FREE if other >= 0 else UNCHECKED
+                other = other if other >= 0 else UNTRIED - other
+                edges[m, 0], edges[m, 1] = i, other if other < capacity else other - capacity + n0
+                m += 1
+    return nodes, edges[:m], weighted_lengths(nodes, edges[:m], weights), states[:m]
+
+
+@njit
+def weighted_lengths(nodes, edges, weights):
+    """(m,) float32: sqrt(sum of weight * difference squared) of each edge; weights: (dof,) float32"""
+    lengths = np.empty(len(edges), dtype=np.float32)
+    for e in range(len(edges)):
+        squared = ZERO
+        for k in range(nodes.shape[1]):
+            difference = nodes[edges[e, 0], k] - nodes[edges[e, 1], k]
+            squared += weights[k] * difference * difference
+        lengths[e] = math.sqrt(squared)
+    return lengths

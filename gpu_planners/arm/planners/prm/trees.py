@@ -4,37 +4,37 @@ from typing import Any
 
 import numpy as np
 
-from ....parallel.team import left_ms
-from ..node_store import whole_tiles
+from ....device import njit
+from ....parallel.team import Worker, borrowed, deadline_in, left_ms
+from ...spaces.interface import space_of
+from ..node_store import new_desk, whole_tiles
 from ..query import Query, dry_query
 from ..warm import warm_once
-from .buffers import CpuBuffers
-from .collect import collect
-from .roadmap import Graph
-from .state import NONE, UNTRIED, Ask, Report
+from .growth import grow
+from .roadmap import Graph, collect
+from .settings import Settings
+from .state import NONE, UNTRIED, GrowthCall, Report, buffer_sizes, open_job, open_report
 
 FIRST_CAPACITY = 8192  # nodes of a tree that there is room for at first
 ROUNDS = {"cpu": 1, "cuda": 32}  # rounds between two returns to Python, so that Ctrl-C is noticed
 
 
-class Trees:
+class GrowingTrees:
     """Two trees of one query.  met: has a motion joined them;  drawn: samples so far
 
-    batch, tried, radius, near, lazy: as Ask has them
+    batch: samples of a round
     """
 
-    def __init__(
-        self, checker, query: Query, batch: int, tried: int, radius: float, near: float, lazy: bool, seed: int
-    ):
+    def __init__(self, checker, query: Query, settings: Settings, batch: int, seed: int):
         goals = len(query.goals)
         self._checker, self._deadline = checker, query.deadline
         if checker.device == "cpu":
-            self._buffers: Any = CpuBuffers()
+            self._buffers: Any = PrmOnCpu()
         else:
             from .cuda import cuda_buffers
 
             self._buffers = cuda_buffers(checker.device, checker.scratch_sizes)
-        self._ask = Ask(
+        self._ask = GrowthCall(
             dof=len(query.start),
             first=1,
             counts_0=1,
@@ -42,13 +42,13 @@ class Trees:
             drawn=0,
             until=0,
             batch=batch,
-            tried=tried,
+            tried=settings.connections,
             capacity=whole_tiles(max(FIRST_CAPACITY, 2 * batch, 2 * goals)),
-            lazy=int(lazy),
+            lazy=int(settings.lazy),
             left_ms=0,
             seed=seed,
-            radius=np.float32(radius),
-            near=np.float32(near),
+            radius=np.float32(settings.radius),
+            near=np.float32(settings.near),
         )
         self.met, self.drawn = False, 0
         self._buffers.allocate(self._ask)
@@ -72,8 +72,7 @@ class Trees:
         self._ask = ask._replace(first=0, counts_0=int(report.counts[0]), counts_1=int(report.counts[1]))
 
     def graph(self, weights: np.ndarray) -> tuple[Graph, int]:
-        """-> the Graph that has grown, the start first, and the number of the first goal. It has no edges where time
-        was up."""
+        """-> the Graph that has grown, the start first, and the first goal's number. If time is up, it has no edges."""
         return Graph(*collect(self._ask, self._report, weights, self._deadline)), self._ask.counts_0
 
     def way(self) -> tuple[np.ndarray, int]:
@@ -99,10 +98,8 @@ class Trees:
         self._buffers.allocate(ask)
         self._report = self._buffers.report(ask)
         self._report.bounds[:] = kept.bounds
-        moved = kept._replace(
-            parents=_moved(kept.parents, old.capacity), neighbours=_moved(kept.neighbours, old.capacity)
-        )
-        for part, values in zip(_by_tree(ask, self._report), _by_tree(old, moved)):
+        moved = {name: _moved(getattr(kept, name), old.capacity) for name in ("parents", "neighbours")}
+        for part, values in zip(_by_tree(ask, self._report), _by_tree(old, kept._replace(**moved))):
             part[:, : old.capacity] = values
         return ask
 
@@ -112,7 +109,7 @@ def warm_up(checker) -> None:
 
     def run():
         nothing = dry_query(checker)
-        trees = Trees(checker, nothing, 1, 1, 1.0, 1.0, False, 0)
+        trees = GrowingTrees(checker, nothing, Settings(connections=1), 1, 0)
         trees.grow(0)
         trees.graph(nothing.weights)[0].shortest_path(0, [1], checker)
 
@@ -131,8 +128,33 @@ def _by_tree(ask, report):
 def _moved(entries, capacity):
     """Node numbers for twice the capacity."""
     entries = entries.copy()
-    tree_1 = entries >= capacity
-    untried = entries <= UNTRIED - capacity
+    tree_1, untried = entries >= capacity, entries <= UNTRIED - capacity
     entries[tree_1] += capacity
     entries[untried] -= capacity
     return entries
+
+
+class PrmOnCpu:
+    """New for each query: memory is only touched as far as the trees grow. One worker, one lane."""
+
+    def allocate(self, ask: GrowthCall) -> None:
+        """Room for the trees of a query; what the buffers held is lost."""
+        n_floats, n_ints, n_told, n_found = buffer_sizes(ask, 1)
+        self._floats, self._ints = np.empty(n_floats, dtype=np.float32), np.empty(n_ints, dtype=np.int32)
+        self._told, self._found = np.empty(n_told, dtype=np.float32), np.empty(n_found, dtype=np.int32)
+
+    def report(self, ask: GrowthCall) -> Report:
+        """What host and compiled code tell each other."""
+        return open_report.py_func(self._told, self._found, ask.dof, ask.tried, ask.capacity)
+
+    def grow(self, checker, ask: GrowthCall) -> None:
+        """Some rounds."""
+        desk = new_desk(space_of(checker), ask.dof)
+        _grow(ask, self._floats, self._ints, self._told, self._found, desk)
+
+
+@njit
+def _grow(ask, floats, ints, told, found, desk):
+    worker = Worker(0, 1, 0, 0, 1, borrowed(ints), borrowed(ints))
+    buffers = borrowed(floats), borrowed(told), borrowed(found)
+    grow(open_job(ask, buffers, borrowed(desk), deadline_in(ask.left_ms), worker))

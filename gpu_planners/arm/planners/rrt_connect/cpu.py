@@ -33,11 +33,12 @@ from .request import (
     SOLVED,
     STOPPED,
     BatchShape,
-    order_of,
+    Problems,
     read_answer,
     request_size,
     room_for,
-    write_request,
+    set_fields,
+    write_requests,
 )
 from .settings import Settings
 from .state import CORNERS, state_sizes
@@ -151,8 +152,9 @@ class _Search:
         self._ints = np.empty(INTS, dtype=np.int32)
         self._paths, self._desk = np.empty(CORNERS * dof, dtype=np.float32), new_desk(space_of(checker), dof)
         self._chunk = batch * -(-CHUNK // batch)  # whole rounds
-        self._order = order_of(query, settings, batch, 1, seed, checker, capacity)
-        write_request(self._row, self._ints, self._order, query, settings, checker)
+        problem = Problems([query], [checker], [seed], np.zeros((1, 2), dtype=int))
+        same = {"batch": batch, "first": batch, "split": 1, "capacity": capacity}
+        write_requests(self._row[None], self._ints[None], problem, settings, **same)
 
     def __enter__(self):
         return self
@@ -166,8 +168,7 @@ class _Search:
         if self.status != SEARCHING or self._until >= until or self._stop.is_set():
             return False
         fresh, self._until = self._until == 0, min(self._until + self._chunk, until)
-        left = left_ms(self._query.deadline)
-        self._ints[:ANSWER] = self._order._replace(fresh=int(fresh), until=self._until, left_ms=left)
+        set_fields(self._ints, fresh=fresh, until=self._until, left_ms=left_ms(self._query.deadline))
         _solve(self._row, self._ints, self._paths, *self._buffers, self._desk)
         return True
 

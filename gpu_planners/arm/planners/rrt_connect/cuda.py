@@ -4,63 +4,58 @@ import functools
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-from numba import cuda, float32
+from numba import cuda
 
 from ....device import cuda_jit
-from ....parallel.team_cuda import WARP
-from ...spaces.cuda import REGISTERS, warp_scratch
-from ...spaces.interface import Space
-from ..launch_cuda import TeamLaunch, grid_worker, team_worker
-from ..node_store import Desk
+from ...spaces.cuda import REGISTERS
+from ..launch_cuda import TeamLaunch, desk_of_lane, grid_worker, team_worker
 from ..query import Query
 from ..result import PlanningResult
 from . import answer
 from .passes_cuda import SPLIT, Passes
-from .request import INTS, NODES, BatchShape, Problems, order_of, read_answer, request_size, room_for, write_request
+from .request import INTS, NODES, BatchShape, Problems, read_answer, request_size, room_for, write_requests
 from .scene_store import GREATEST, SceneStore, sizes_of
 from .state import CORNERS, state_sizes
 
 BLOCKS_FOR_ONE, BLOCKS_FOR_MANY = 2, 4  # on each multiprocessor
-FIRST_FOR_ONE, BATCH_FOR_ONE = 128, 1024  # samples of a round: see Order
+FIRST_FOR_ONE, BATCH_FOR_ONE = 128, 1024  # samples of a round: see Request
 
 
 @functools.cache
 def _kernels(*scratch_sizes):
     """-> kernels (solve one, solve many, shorten many) for a checker's scratch_sizes."""
-    scratch, n_q = warp_scratch(*scratch_sizes), scratch_sizes[1]
+    desk_of = desk_of_lane(scratch_sizes)
 
     @cuda_jit(max_registers=REGISTERS)
     def solve_one(row, ints, paths, scene_floats, scene_ints, floats, memory, spill):
-        dof = ints[0]
-        a, b = cuda.local.array(n_q, float32)[:dof], cuda.local.array(n_q, float32)[:dof]
-        space = Space(np.int32(0), np.float32(0), scene_floats, scene_ints, scratch(cuda.threadIdx.x // WARP, spill))
-        answer.solve_one(row, ints, paths, floats, Desk(space, a, b, a), grid_worker(memory))
+        desk = desk_of(ints[0], np.int32(0), np.float32(0), scene_floats, scene_ints, spill)
+        answer.solve_one(row, ints, paths, floats, desk, grid_worker(memory))
+
+    @cuda.jit(device=True)
+    def member(queue, team, memory):
+        """The warp as a Worker of its team."""
+        own = memory[team * queue.work_ints : (team + 1) * queue.work_ints]
+        return team_worker(queue.blocks, queue.barriers[answer.TEAM * team :], own)
 
     @cuda_jit(max_registers=REGISTERS)
     def solve_many(
         rows, ints, paths, counters, scene_floats, scene_ints, tree_floats, tree_ints, floats, memory, spill
     ):
-        dof, queue = ints[0], answer.open_queue(counters)
+        requests = answer.Requests(answer.open_queue(counters), rows, ints, paths)
+        queue = requests.queue
         team = cuda.blockIdx.x // queue.blocks
-        a, b = cuda.local.array(n_q, float32)[:dof], cuda.local.array(n_q, float32)[:dof]
-        space = Space(np.int32(0), np.float32(0), scene_floats, scene_ints, scratch(cuda.threadIdx.x // WARP, spill))
-        own_floats = floats[team * queue.floats : (team + 1) * queue.floats]
-        own_memory = memory[team * queue.ints : (team + 1) * queue.ints]
-        barrier = counters[answer.QUEUE + queue.asked + answer.TEAM * team :]
-        worker, desk = team_worker(queue.blocks, barrier, own_memory), Desk(space, a, b, a)
-        answer.solve_many(rows, ints, paths, queue, tree_floats, tree_ints, own_floats, desk, worker, team)
+        desk = desk_of(ints[0], np.int32(0), np.float32(0), scene_floats, scene_ints, spill)
+        own = floats[team * queue.work_floats : (team + 1) * queue.work_floats]
+        answer.solve_many(requests, tree_floats, tree_ints, own, desk, member(queue, team, memory), team)
 
     @cuda_jit(max_registers=REGISTERS)
     def shorten_many(rows, ints, paths, counters, scene_floats, scene_ints, floats, memory, spill):
-        dof, queue = ints[0], answer.open_queue(counters)
+        requests = answer.Requests(answer.open_queue(counters), rows, ints, paths)
+        queue = requests.queue
         team = cuda.blockIdx.x // queue.blocks
-        a, b = cuda.local.array(n_q, float32)[:dof], cuda.local.array(n_q, float32)[:dof]
-        space = Space(np.int32(0), np.float32(0), scene_floats, scene_ints, scratch(cuda.threadIdx.x // WARP, spill))
-        own_floats = floats[team * queue.floats : (team + 1) * queue.floats]
-        own_memory = memory[team * queue.ints : (team + 1) * queue.ints]
-        barrier = counters[answer.QUEUE + queue.asked + answer.TEAM * team :]
-        worker = team_worker(queue.blocks, barrier, own_memory)
-        answer.shorten_many(rows, ints, paths, queue, own_floats, Desk(space, a, b, a), worker)
+        desk = desk_of(ints[0], np.int32(0), np.float32(0), scene_floats, scene_ints, spill)
+        own = floats[team * queue.work_floats : (team + 1) * queue.work_floats]
+        answer.shorten_many(requests, own, desk, member(queue, team, memory))
 
     return solve_one, solve_many, shorten_many
 
@@ -81,14 +76,15 @@ class CudaEngine:
             return query.timed_out()
         launch, goals, batch = self._one, len(query.goals), settings.batch or BATCH_FOR_ONE
         first = settings.batch or FIRST_FOR_ONE
-        capacity = room_for(NODES, goals)
+        capacity, n_row = room_for(NODES, goals), request_size(self._dof, goals)
         n_floats, n_ints = state_sizes(self._dof, capacity, batch, launch.workers)
         with launch.held():
-            row = launch.mapped("row", request_size(self._dof, goals), np.float32)
+            row = launch.mapped("row", n_row, np.float32)
             ints = launch.mapped("ints", INTS, np.int32)
             paths = launch.mapped("paths", CORNERS * self._dof, np.float32)
-            order = order_of(query, settings, batch, SPLIT, seed, checker, capacity, first)
-            write_request(row, ints, order, query, settings, checker)
+            problem = Problems([query], [checker], [seed], np.zeros((1, 2), dtype=int))
+            same = {"batch": batch, "first": first, "split": SPLIT, "capacity": capacity}
+            write_requests(row[None, :n_row], ints[None, :INTS], problem, settings, **same)
             floats = launch.device_array("floats", n_floats, np.float32)
             memory = launch.zeroed("memory", n_ints, np.int32)
             launch.run(row, ints, paths, *checker.device_scene(), floats, memory)
@@ -104,8 +100,7 @@ class CudaEngine:
     ) -> list[PlanningResult | None]:
         """Many queries at once, in passes; None for those that need more room than there is in a batch.
 
-        whole: the batch that they are of. By it passes are chosen, so that a part of it is searched as it would be with
-        the others
+        whole: sizes of the batch that they are of, which fix the passes
         """
         n, row = len(queries), request_size(self._dof, max(len(query.goals) for query in queries))
         numbers = n * max(row, 2 * CORNERS * self._dof) + sizes_of(_scenes(checkers)).max()

@@ -9,18 +9,18 @@ from ....parallel.team import left_ms
 from ...spaces.cuda import WARPS
 from ..launch_cuda import TeamLaunch
 from ..result import PlanningResult
-from .answer import QUEUE, TEAM
+from .answer import queue_sizes
 from .request import (
     ANSWER,
     INTS,
     SEARCHING,
     SOLVED,
     BatchShape,
-    Order,
     Problems,
     read_answers,
     request_size,
     room_for,
+    set_fields,
     write_requests,
 )
 from .scene_store import GREATEST
@@ -85,7 +85,7 @@ class Passes:
         self._ints = self._ints_whole[: n * INTS].reshape(n, INTS)
         self._paths = search.mapped("paths", max(max(n * CORNERS_OF_MANY, CORNERS) * self._dof, room), np.float32)
         split = SPLIT if self._team > 1 else 1
-        write_requests(self._rows, self._ints, problems, settings, split, self._capacity)
+        write_requests(self._rows, self._ints, problems, settings, split=split, capacity=self._capacity)
         self._results: list[PlanningResult | None] = [None] * n
         self._raw: list[int] = []  # problems whose paths are to be shortened
         self._ready: list[int] = []  # those whose answers are to be read
@@ -111,9 +111,10 @@ class Passes:
         return self._results
 
     def _ask(self, numbers, **fields):
-        """Set fields of the Orders of problems."""
-        for field, values in fields.items():
-            self._ints[numbers, Order._fields.index(field)] = values
+        """Set fields of the Requests of problems."""
+        rows = self._ints[numbers]
+        set_fields(rows, **fields)
+        self._ints[numbers] = rows
 
     def _pass(self, one, numbers, kept):
         """Search problems of these numbers -> those that are left. kept: how many problems' trees are, 0: none"""
@@ -146,12 +147,12 @@ class Passes:
     def _run(self, launch, numbers, teams, team, sizes, kept, *trees):
         """Launch a kernel for problems of these numbers, and read answers while it works. team: blocks of each; sizes:
         of what a team works in"""
-        counters = np.zeros(QUEUE + len(numbers) + TEAM * teams, np.int32)
-        counters[:QUEUE] = 0, self._written, len(numbers), self._rows.shape[1], *sizes, team, kept
-        counters[QUEUE : QUEUE + len(numbers)] = numbers
+        counters = np.zeros(queue_sizes.py_func(len(numbers), teams)[1], np.int32)
+        head = 0, self._written, len(numbers), self._rows.shape[1], *sizes, team, kept, teams, *numbers
+        counters[: len(head)] = head
         on_device = launch.device_array("counters", len(counters), np.int32)
         on_device[: len(counters)].copy_to_device(counters)
-        self._ints[0, Order._fields.index("left_ms")] = left_ms(self._problems.queries[0].deadline)
+        set_fields(self._ints[0], left_ms=left_ms(self._problems.queries[0].deadline))
         work = self._work(launch, "work", teams, sizes)
         request = self._rows_whole, self._ints_whole, self._paths, on_device
         launch.start(teams * team, *request, *self._scene, *trees, *work)

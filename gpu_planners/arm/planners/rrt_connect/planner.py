@@ -90,16 +90,16 @@ def _engine(checker, many=False):
         from .cuda import engine_on
 
         engine = engine_on(checker.device, checker.robot.dof, checker.scratch_sizes)
-    if many and checker.device != "cpu":
-        warm_once(
-            "rrt_connect.solve_batch",
-            checker,
-            lambda: engine.solve_many([dry_query(checker)], [checker], Settings(max_samples=1), [0], BatchShape(1, 1)),
-        )
-    else:
-        warm_once(
-            "rrt_connect.solve", checker, lambda: engine.solve(dry_query(checker), checker, Settings(max_samples=1), 0)
-        )
+
+    def run():
+        query, few = dry_query(checker), Settings(max_samples=1)
+        if many:
+            engine.solve_many([query], [checker], few, [0], BatchShape(1, 1))
+        else:
+            engine.solve(query, checker, few, 0)
+
+    many = many and checker.device != "cpu"
+    warm_once(f"rrt_connect.solve{'_batch' if many else ''}", checker, run)
     return engine
 
 
@@ -176,15 +176,8 @@ def batch_of(starts: Iterable, goals: Iterable, checkers, settings: Settings, se
     folded_seed(seed)
     for checker in {id(checker): checker for checker in checkers}.values():
         check_call(checker, settings, Settings)
-    if (
-        len(
-            {
-                (checker.device, checker.robot.dof, checker.device == "cpu" or checker.scratch_sizes)
-                for checker in checkers
-            }
-        )
-        > 1
-    ):
+    kinds = {(each.device, each.robot.dof, each.device == "cpu" or each.scratch_sizes) for each in checkers}
+    if len(kinds) > 1:
         raise SettingsError(
             "solve_batch got checkers of different devices or robots; allowed: one device, robots of one size"
         )

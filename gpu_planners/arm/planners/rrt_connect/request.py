@@ -1,7 +1,6 @@
-"""What a search of RRT-Connect is asked and what it answers, as they lie in memory, and their host's side.
+"""Requests to a search of RRT-Connect and its answers: how they lie in memory, and the host's side of them.
 
-A request is a row of float32, a row of int32, and the answer's room behind the latter. On CUDA both rows lie in
-page-locked memory.
+A request is a row of float32 and a row of int32 with room for the answer; on CUDA in page-locked memory.
 """
 
 import threading
@@ -11,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....device import lean_njit
-from ....parallel.sampling import halves, joined_halves
+from ....parallel.layout import Float32, Int32, floats, ints, layout
+from ....parallel.sampling import halves
 from ....parallel.team import left_ms
 from ..node_store import whole_tiles
 from ..query import Query
@@ -22,46 +22,52 @@ NODES = 1 << 18  # of a tree, at most
 SEARCHING, SOLVED, FULL, STOPPED, START_COLLIDES, GOALS_COLLIDE = range(6)
 
 
-class Order(NamedTuple):
-    """The int32 request, in this order in memory.
+class Request(NamedTuple):
+    """A request's numbers, in their order in memory. Answer follows the int32 row, Bounds and roots the float32."""
 
-    batch: samples of a round, at most; first: of the first rounds; until: samples drawn at most; mode: of the motion
-    check; passes: of shortening; fresh: 0 where the search goes on where it stopped; left_ms: until the deadline
-    split: how many workers share a leg of a path that is shortened; capacity: nodes of a tree
-    trees: where they are kept, of many searches
-    scene_floats, scene_ints: where the scene begins
-    """
+    dof: int = ints()
+    goals: int = ints()
+    batch: int = ints()  # samples of a round, at most
+    first: int = ints()  # of the first rounds
+    until: int = ints()  # samples drawn at most
+    seed_low: int = ints()
+    seed_high: int = ints()
+    mode: Int32 = ints()  # of the motion check
+    passes: int = ints()  # of shortening
+    fresh: bool = ints()  # else the search goes on where it stopped
+    left_ms: int = ints()  # until the deadline
+    split: int = ints()  # workers that share a leg of a path that is shortened
+    capacity: int = ints()  # nodes of a tree
+    trees: int = ints()  # of many searches: where this one's are kept
+    scene_floats: int = ints()  # where the scene begins
+    scene_ints: int = ints()
+    step: Float32 = floats()  # of the motion check
+    reach: Float32 = floats()  # longest motion that is added at once
+    radius: Float32 = floats()  # of the dynamic domain, 0: none
 
-    dof: int
-    goals: int
-    batch: int
-    first: int
-    until: int
-    seed_low: int
-    seed_high: int
-    mode: int
-    passes: int
-    fresh: int
-    left_ms: int
-    split: int
-    capacity: int
-    trees: int
-    scene_floats: int
-    scene_ints: int
+
+class Bounds(NamedTuple):
+    """What a request has for each joint. The roots follow: the start and the goals, (1 + goals, dof) float32."""
+
+    lower: np.ndarray = floats("dof")
+    upper: np.ndarray = floats("dof")
+    weights: np.ndarray = floats("dof")
 
 
 class Answer(NamedTuple):
-    """The int32 answer, behind the request.
+    """The int32 answer, behind the request."""
 
-    status: SEARCHING...; goal: which one was reached; samples: drawn; length: corners of the path; path_at: where it
-    begins
-    """
+    status: int  # SEARCHING, ...
+    goal: int  # which one was reached
+    samples: int  # drawn
+    length: int  # corners of the path
+    path_at: int  # where it begins
 
-    status: int
-    goal: int
-    samples: int
-    length: int
-    path_at: int
+
+request_sizes, open_request = layout(Request)
+bounds_sizes, open_bounds = layout(Bounds, "dof")
+HEAD, ANSWER = request_sizes.py_func()  # where Bounds and Answer begin
+INTS = ANSWER + len(Answer._fields)
 
 
 class Problems(NamedTuple):
@@ -79,8 +85,7 @@ class Problems(NamedTuple):
 
 
 class BatchShape(NamedTuple):
-    """Sizes of the full batch: its problems, and the most goals of one of them. They fix the passes, so a shard
-    searches identically.
+    """Sizes of the full batch, problems and most goals of one; they fix the passes, so a shard searches identically.
 
     stop: ends the searches on the CPU soon after it is set
     """
@@ -90,94 +95,7 @@ class BatchShape(NamedTuple):
     stop: threading.Event | None = None
 
 
-ANSWER = len(Order._fields)
-INTS = ANSWER + len(Answer._fields)
 RANGE, DOMAIN = 3 / 16, 3 / 4  # of the spread of random configurations: what settings of 0 mean
-HEAD = 3  # scalars of the float32 request: step of the motion check, longest motion, radius of the dynamic domain
-VECTORS = (
-    3  # behind them, (dof,) each: lower, upper, weights; then the roots: the start and the goals, (1 + goals, dof)
-)
-
-
-class Request(NamedTuple):
-    """A request as compiled code reads it. See Order, and
-
-    mode: int32; seed: uint64; step: float32 of the motion check; reach: float32, longest motion that is added at once
-    radius: float32 of the dynamic domain, 0: none; lower, upper, weights: (dof,) float32
-    """
-
-    dof: int
-    goals: int
-    batch: int
-    first: int
-    until: int
-    passes: int
-    fresh: bool
-    split: int
-    capacity: int
-    mode: int
-    seed: int
-    step: float
-    reach: float
-    radius: float
-    lower: np.ndarray
-    upper: np.ndarray
-    weights: np.ndarray
-
-
-@lean_njit
-def read_order(ints):
-    """The int32 row as an Order."""
-    return Order(
-        int(ints[0]),
-        int(ints[1]),
-        int(ints[2]),
-        int(ints[3]),
-        int(ints[4]),
-        int(ints[5]),
-        int(ints[6]),
-        int(ints[7]),
-        int(ints[8]),
-        int(ints[9]),
-        int(ints[10]),
-        int(ints[11]),
-        int(ints[12]),
-        int(ints[13]),
-        int(ints[14]),
-        int(ints[15]),
-    )
-
-
-@lean_njit
-def read_request(order, floats):
-    """The Request of an Order and of the float32 row, of which no more than `shared_size` numbers are needed."""
-    dof = order.dof
-    lower, upper, weights = HEAD, HEAD + dof, HEAD + 2 * dof
-    return Request(
-        dof,
-        order.goals,
-        order.batch,
-        order.first,
-        order.until,
-        order.passes,
-        order.fresh != 0,
-        order.split,
-        order.capacity,
-        np.int32(order.mode),
-        joined_halves(order.seed_low, order.seed_high),
-        floats[0],
-        floats[1],
-        floats[2],
-        floats[lower:upper],
-        floats[upper:weights],
-        floats[weights : weights + dof],
-    )
-
-
-@lean_njit
-def shared_size(dof):
-    """How many numbers of the float32 row come before the roots: those that are read again and again."""
-    return HEAD + VECTORS * dof
 
 
 @lean_njit
@@ -190,37 +108,18 @@ def write_answer(ints, answer):
 
 def request_size(dof: int, goals: int) -> int:
     """Length of the float32 row."""
-    return HEAD + (VECTORS + 1 + goals) * dof
+    return HEAD + bounds_sizes.py_func(dof)[0] + (1 + goals) * dof
+
+
+def set_fields(ints: np.ndarray, **fields: Any) -> None:
+    """Set int32 fields of requests, (..., INTS), by their names."""
+    for field, values in fields.items():
+        ints[..., Request._fields.index(field)] = values
 
 
 def room_for(nodes: int, goals: int) -> int:
     """The capacity of trees of so many nodes besides the goals."""
     return whole_tiles(nodes + goals)
-
-
-def order_of(
-    query: Query, settings, batch: int, split: int, seed: int, checker, capacity: int, first: int = 0
-) -> Order:
-    """The int32 request of one query. first: samples of the first rounds, 0: as many as of the others"""
-    mode, _ = checker.motion_args
-    return Order(
-        dof=len(query.start),
-        goals=len(query.goals),
-        batch=batch,
-        first=first or batch,
-        until=settings.max_samples,
-        seed_low=halves(seed)[0],
-        seed_high=halves(seed)[1],
-        mode=mode,
-        passes=settings.shortcut_rounds,
-        fresh=1,
-        left_ms=left_ms(query.deadline),
-        split=split,
-        capacity=capacity,
-        trees=0,
-        scene_floats=0,
-        scene_ints=0,
-    )
 
 
 def spread_of(lower: np.ndarray, upper: np.ndarray, periodic: np.ndarray) -> np.ndarray:
@@ -230,45 +129,27 @@ def spread_of(lower: np.ndarray, upper: np.ndarray, periodic: np.ndarray) -> np.
     return np.sqrt((np.where(periodic, np.minimum(ranges, 2 * np.pi), ranges) ** 2).sum(axis=-1) / 6)
 
 
-def write_request(floats: np.ndarray, ints: np.ndarray, order: Order, query: Query, settings, checker) -> None:
-    """Fill the rows of one query."""
-    ints[:ANSWER], ints[ANSWER:INTS] = order, Answer(SEARCHING, 0, 0, 0, 0)
-    _, step = checker.motion_args
-    spread = spread_of(query.lower, query.upper, checker.robot.periodic)
-    floats[:HEAD] = step, settings.range or RANGE * spread, settings.dynamic_domain or DOMAIN * spread
-    vectors = np.concatenate([query.lower, query.upper, query.weights, query.start, query.goals.ravel()])
-    floats[HEAD : HEAD + len(vectors)] = vectors
-
-
-def write_requests(
-    floats: np.ndarray, ints: np.ndarray, problems: Problems, settings, split: int, capacity: int
-) -> None:
-    """Fill the rows of many queries: floats (n, size), ints (n, INTS). What they share is written once."""
+def write_requests(floats: np.ndarray, ints: np.ndarray, problems: Problems, settings, **same: int) -> None:
+    """Fill the rows of queries: floats (n, size), ints (n, INTS). same: further fields, which all have alike"""
     queries, checkers, seeds, places = problems
-    n, dof = len(queries), len(queries[0].start)
-    shared = order_of(queries[0], settings, settings.batch, split, seeds[0], checkers[0], capacity)
-    write_request(floats[0], ints[0], shared, queries[0], settings, checkers[0])
-    ints[1:n] = ints[0]
-    modes, steps = np.array([checker.motion_args for checker in checkers]).T
-    for field, values in {
-        "goals": [len(query.goals) for query in queries],
-        "seed_low": [halves(seed)[0] for seed in seeds],
-        "seed_high": [halves(seed)[1] for seed in seeds],
-        "mode": modes,
-        "scene_floats": places[:, 0],
-        "scene_ints": places[:, 1],
-    }.items():
-        ints[:n, Order._fields.index(field)] = values
+    dof, at = len(queries[0].start), HEAD
+    modes, steps = zip(*(checker.motion_args for checker in checkers))
+    low, high = zip(*map(halves, seeds))
+    goals = [len(query.goals) for query in queries]
+    ints[:] = 0
+    set_fields(ints, dof=dof, goals=goals, until=settings.max_samples, seed_low=low, seed_high=high, mode=modes)
+    set_fields(ints, passes=settings.shortcut_rounds, fresh=1, left_ms=left_ms(queries[0].deadline))
+    set_fields(ints, scene_floats=places[:, 0], scene_ints=places[:, 1], **same)
     periodic = {id(checker.robot): checker.robot.periodic for checker in checkers}
     lower, upper = (np.array([getattr(query, field) for query in queries]) for field in ("lower", "upper"))
     spread = spread_of(lower, upper, np.array([periodic[id(checker.robot)] for checker in checkers]))
-    floats[:n, 0], at = steps, HEAD
-    floats[:n, 1], floats[:n, 2] = settings.range or RANGE * spread, settings.dynamic_domain or DOMAIN * spread
+    floats[:, 0], floats[:, 1] = steps, settings.range or RANGE * spread
+    floats[:, 2] = settings.dynamic_domain or DOMAIN * spread
     for field in ("lower", "upper", "weights", "start"):
-        floats[:n, at : at + dof] = [getattr(query, field) for query in queries]
+        floats[:, at : at + dof] = [getattr(query, field) for query in queries]
         at += dof
-    if len({len(query.goals) for query in queries}) == 1:
-        floats[:n, at : at + queries[0].goals.size] = np.array([query.goals for query in queries]).reshape(n, -1)
+    if len(set(goals)) == 1:
+        floats[:, at : at + goals[0] * dof] = np.array([query.goals for query in queries]).reshape(len(queries), -1)
     else:
         for row, query in zip(floats, queries):
             row[at : at + query.goals.size] = query.goals.ravel()
@@ -302,8 +183,8 @@ def read_answer(
 
 
 def read_answers(ints: np.ndarray, paths: np.ndarray, queries: Sequence[Query]) -> list[PlanningResult | None]:
-    """The same for many queries; None where a tree or the paths found no room. All costs are added up at once, each in
-    the same way wherever its path lies."""
+    """The results of many searches; None where a tree or the paths found no room. All costs are added up at once, each
+    in the same way wherever its path lies."""
     dof, rows = len(queries[0].start), np.array(ints)  # a plain array, no mapped one
     answers: Any = Answer(*rows[:, ANSWER:INTS].T)
     costs, solved = np.zeros(len(rows)), np.flatnonzero(answers.status == SOLVED)

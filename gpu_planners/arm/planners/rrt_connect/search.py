@@ -1,17 +1,18 @@
-"""RRT-Connect for the workers of a team (`team`): the compiled search, the same on the CPU and on CUDA.
+"""RRT-Connect (Kuffner and LaValle, ICRA 2000, figures 2 and 5), compiled for the workers of a team (`team`).
 
-A round takes a batch of samples, all against the trees as they are when it begins:
+    RRT_CONNECT(start, goals)                     here, for a round of samples against the trees as they are
+        T_a, T_b <- start; goals                  plant
+        repeat                                    search
+            q_rand <- RANDOM_CONFIG
+            if EXTEND(T_a, q_rand) -> q_new       extend: the step from the node nearest to q_rand towards it
+                if CONNECT(T_b, q_new) = Reached  connect: from the node nearest to q_new as far as it is free
+                    return PATH(T_a, T_b)         append, path
+            SWAP(T_a, T_b)                        extended: half of a round's samples extend one tree, half the other
 
-    extend    draw a sample, find the nearest node of one tree, prove the step from there towards the sample;
-    connect   find the nearest node of the other tree, prove the straight way to there in steps, which any worker may
-    do;
-    append    new nodes get their numbers by counting, in the order of the samples, so that the trees never depend on
-    timing.
-
-Half of a round's samples extend one tree, half the other; a round of one sample extends the smaller tree. The first
-rounds are smaller than those after them where the request says so: easy problems end early, and hard ones take fewer
-rounds, of which each lasts as long as its longest check. Before the first one, start and goals are planted as roots
-where they are free, and straight rounds try to connect the start with each goal.
+Motions are proven between these (`check`), by any worker; `append` numbers new nodes in the order of the samples, so
+that the trees never depend on timing. A round of one sample extends the smaller tree. The first rounds are smaller
+where the request says so: easy problems end early, and hard ones take fewer rounds, of which each lasts as long as its
+longest check. Before the first one, straight rounds try to connect the start with each goal.
 """
 
 import math
@@ -20,11 +21,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ....device import lean_njit
-from ....parallel.sampling import sample
+from ....parallel.sampling import joined_halves, sample
 from ....parallel.team import add, greatest_lane, lane_count, late, least_lane, lower, meet, peek, sum_lanes, sync_lanes
 from ...spaces.interface import END_FREE, NOTHING, motion_free
 from ..nearest import nearest
-from ..node_store import FAR, ZERO, load, place, put, steer, weighted_distance
+from ..node_store import FAR, ZERO, load, place, put, squared_distance, steer, weighted_distance
 from .request import FULL, GOALS_COLLIDE, SEARCHING, SOLVED, START_COLLIDES, STOPPED
 from .state import slot_at, tree_at
 
@@ -32,7 +33,7 @@ MOST_STEPS = np.float32(1 << 16)  # of a connection: it has longer ones then
 FIRST_ROUNDS = 4  # of Request.first samples
 TRIES = 8  # samples that a slot draws until one lies in the domain of its nearest node
 AWAY = np.float32(1e18)  # where goals in collision are put
-PLANT, EXTEND, CONNECT = range(3)  # what motions are checked for
+PLANT, EXTEND, CONNECT = range(3)  # steps of a round, by what motions are checked for
 LOST, BLOCKED, PROPOSED, GROWN = range(4)  # what became of a slot's sample
 
 
@@ -56,42 +57,30 @@ def search(s, roots):
     """Let the trees grow until they meet; roots: the start and the goals, (1 + goals) * dof.
 
     -> status, the slot whose connection joined the trees, and its Round. Goes on where it stopped, unless the request
-    is fresh; a round that the deadline cuts is lost. The check of a motion is called in one place, whatever it is for:
-    it is most of the kernel, and each further place would hold a copy.
+    is fresh; a round that the deadline cuts is lost.
     """
-    worker, desk, now = s.worker, s.desk, begin(s)
+    now = begin(s)
     if not (now.straight or now.drawn < s.request.until):
         return SEARCHING, 0, now
-    meet(worker)
+    meet(s.worker)
     step, flag = PLANT if now.straight else EXTEND, 0
     while True:
         if step != PLANT:
             flag = 1 - flag
-            if step == EXTEND:
-                propose_all(s, now, flag)
-            elif now.straight:
-                join_all(s, now, flag)
-            else:
-                aim_all(s, now, flag)
-            meet(worker)
+            aim(s, now, step, flag)
+            meet(s.worker)
             if s.board.halt[flag] != 0:
                 return STOPPED, 0, now
         flag = 1 - flag
-        for item in range(worker.number, motions_of(s, now, step), worker.count):
-            if stops(s, flag):
-                break
-            if motion_of(s, now, step, item, roots):
-                is_free = motion_free(desk.a, desk.b, hint_of(s, now, step, item), desk.space, worker.lane)
-                conclude(s, now, step, item, is_free)
-            sync_lanes()
-        meet(worker)
+        check(s, now, step, flag, roots)
+        meet(s.worker)
         if s.board.halt[flag] != 0:
             return STOPPED, 0, now
         if step == CONNECT:
             status, winner, now = append(s, now)
             if status != SEARCHING:
                 return status, winner, now
-            meet(worker)
+            meet(s.worker)
             if not now.straight and now.drawn >= s.request.until:
                 return SEARCHING, 0, now
             step = CONNECT if now.straight else EXTEND
@@ -135,40 +124,32 @@ def stops(s, flag):
 
 
 @lean_njit
-def tree_of(now, w):
-    """The tree that slot w of a round extends."""
-    smaller = 0 if now.count_a <= now.count_b else 1
-    return 0 if now.straight else (smaller + w) & 1
-
-
-@lean_njit
-def count_of(now, tree):
-    """How many nodes a tree had when the round began."""
-    return now.count_a if tree == 0 else now.count_b
-
-
-@lean_njit
-def propose_all(s, now, flag):
-    """Each slot: a sample, the nearest node of its tree, and the step from there towards the sample."""
+def aim(s, now, step, flag):
+    """The first halves of EXTEND and CONNECT: each slot gets a motion that is to be checked."""
     slots, worker = s.slots, s.worker
     for w in range(worker.number, now.batch, worker.count):
         if stops(s, flag):
             break
-        if worker.lane == 0:
-            slots.fate[w], slots.steps[w], slots.reached[w] = LOST, 0, 0
-        if now.drawn + w < s.request.until:
-            propose(s, now, w)
+        if step == EXTEND or now.straight:
+            if worker.lane == 0:
+                slots.fate[w], slots.steps[w], slots.reached[w] = LOST, 0, 0
+            if now.straight:
+                connect_goal(s, now, w)
+            elif now.drawn + w < s.request.until:
+                extend(s, now, w)
+        elif slots.fate[w] == PROPOSED:
+            connect(s, now, w)
         sync_lanes()
 
 
 @lean_njit
-def propose(s, now, w):
-    """Draw samples for slot w until one lies in the domain of its nearest node; the step from there."""
-    request, desk, lane = s.request, s.desk, s.worker.lane
-    which = tree_of(now, w)
+def extend(s, now, w):
+    """EXTEND: slot w draws samples until one lies in the domain of its nearest node; the step from there."""
+    request, bounds, desk, lane = s.request, s.bounds, s.desk, s.worker.lane
+    which, seed = extended(now, w), joined_halves(request.seed_low, request.seed_high)
     tree, number = tree_at(s, which), (now.drawn + w) * TRIES
     for t in range(TRIES):
-        sample(request.seed, number + t, request.lower, request.upper, desk.b)
+        sample(seed, number + t, bounds.lower, bounds.upper, desk.b)
         parent, squared = nearest(tree.nodes, count_of(now, which), desk.b, desk.squared, lane)
         distance = math.sqrt(squared)
         if distance <= tree.domain[parent]:
@@ -181,55 +162,62 @@ def propose(s, now, w):
 
 
 @lean_njit
-def aim_all(s, now, flag):
-    """Each slot that was extended: the nearest node of the other tree, and the way to there."""
-    worker, desk = s.worker, s.desk
-    for w in range(worker.number, now.batch, worker.count):
-        if stops(s, flag):
-            break
-        if s.slots.fate[w] == PROPOSED:
-            which = 1 - tree_of(now, w)
-            copy_all(slot_at(s, w).q, desk.b)
-            target, squared = nearest(tree_at(s, which).nodes, count_of(now, which), desk.b, desk.squared, worker.lane)
-            aim(s, w, s.slots.parent[w], target, squared, desk.b)
-        sync_lanes()
+def connect(s, now, w):
+    """CONNECT: slot w, which was extended, goes straight to the nearest node of the other tree."""
+    desk, which = s.desk, 1 - extended(now, w)
+    copy_all(slot_at(s, w).q, desk.b)
+    target, squared = nearest(tree_at(s, which).nodes, count_of(now, which), desk.b, desk.squared, s.worker.lane)
+    go_to(s, w, target, squared)
 
 
 @lean_njit
-def join_all(s, now, flag):
-    """Each slot of a straight round: a goal, and the way from there to the start."""
-    slots, worker, desk = s.slots, s.worker, s.desk
-    start, goals = tree_at(s, 0), tree_at(s, 1)
-    for w in range(worker.number, now.batch, worker.count):
-        if stops(s, flag):
-            break
-        if worker.lane == 0:
-            slots.fate[w], slots.steps[w], slots.reached[w] = LOST, 0, 0
-        goal = now.goal + w
-        if goal < s.request.goals and goals.nodes[place(goal, 0, s.request.dof)] < AWAY:
-            load(start.nodes, 0, desk.b)
-            load(goals.nodes, goal, desk.a)
-            squared = ZERO
-            for k in range(s.request.dof):
-                squared += (desk.a[k] - desk.b[k]) * (desk.a[k] - desk.b[k])
-            aim(s, w, 0, goal, squared, desk.b)
-        sync_lanes()
+def connect_goal(s, now, w):
+    """Slot w of a straight round goes from the start to a goal."""
+    desk, dof, goals, goal = s.desk, s.request.dof, tree_at(s, 1), now.goal + w
+    if goal < s.request.goals and goals.nodes[place(goal, 0, dof)] < AWAY:
+        load(tree_at(s, 0).nodes, 0, desk.b)
+        copy(desk.b, slot_at(s, w).q, s.worker.lane)
+        if s.worker.lane == 0:
+            s.slots.parent[w] = 0
+        go_to(s, w, goal, squared_distance(goals.nodes, goal, desk.b))
 
 
 @lean_njit
-def aim(s, w, parent, target, squared, q):
-    """Slot w goes from q, whose parent is `parent`, to a node `target` of the other tree."""
+def go_to(s, w, target, squared):
+    """The way of slot w to a node of the other tree, in steps as short as the request says."""
     slots = s.slots
     steps = max(1, int(math.ceil(min(math.sqrt(squared) / s.request.reach, MOST_STEPS))))
-    copy(q, slot_at(s, w).q, s.worker.lane)
     if s.worker.lane == 0:
-        slots.fate[w], slots.parent[w], slots.target[w], slots.steps[w], slots.reached[w] = (
-            GROWN,
-            parent,
-            target,
-            steps,
-            steps,
-        )
+        slots.fate[w], slots.target[w], slots.steps[w], slots.reached[w] = GROWN, target, steps, steps
+
+
+@lean_njit
+def extended(now, w):
+    """SWAP: the tree that slot w extends, the smaller one for the first, and so in turns."""
+    smaller = 0 if now.count_a <= now.count_b else 1
+    return 0 if now.straight else (smaller + w) & 1
+
+
+@lean_njit
+def count_of(now, tree):
+    """How many nodes a tree had when the round began."""
+    return now.count_a if tree == 0 else now.count_b
+
+
+@lean_njit
+def check(s, now, step, flag, roots):
+    """Check the motions of a step in one place, whatever they are for: the check is most of a kernel, and each further
+    place would hold a copy. roots: as `search` has them"""
+    worker, desk = s.worker, s.desk
+    for item in range(worker.number, motions_of(s, now, step), worker.count):
+        if stops(s, flag):
+            break
+        if motion_of(s, now, step, item, roots):
+            last = step == CONNECT and item // now.batch + 1 == s.slots.steps[item % now.batch]
+            # a connection ends at a sample that was found free
+            is_free = motion_free(desk.a, desk.b, END_FREE if last else NOTHING, desk.space, worker.lane)
+            conclude(s, now, step, item, is_free)
+        sync_lanes()
 
 
 @lean_njit
@@ -256,7 +244,7 @@ def motion_of(s, now, step, item, roots):
         copy_all(desk.a, desk.b)
         return True
     w, part = item % now.batch, item // now.batch
-    which, q, near, parts = tree_of(now, w), slot_at(s, w).q, 0, 1
+    which, q, near, parts = extended(now, w), slot_at(s, w).q, 0, 1
     if step == EXTEND:
         if sum_lanes(peek(slots.fate, w) if lane == 0 else 0) != PROPOSED:
             return False
@@ -269,13 +257,6 @@ def motion_of(s, now, step, item, roots):
     between(nodes, near, q, part, parts, desk.a)
     between(nodes, near, q, part + 1, parts, desk.b)
     return True
-
-
-@lean_njit
-def hint_of(s, now, step, item):
-    """The hint of `motion_free` for the motion of `motion_of`: the last part of a connection ends at a free sample."""
-    last = step == CONNECT and item // now.batch + 1 == s.slots.steps[item % now.batch]
-    return END_FREE if last else NOTHING
 
 
 @lean_njit
@@ -322,7 +303,7 @@ def append(s, now):
         if s.slots.fate[w] == GROWN:
             add_nodes(s, now, w)
         elif s.slots.fate[w] == BLOCKED and request.radius > ZERO and worker.lane == 0:
-            tree_at(s, tree_of(now, w)).domain[s.slots.parent[w]] = request.radius
+            tree_at(s, extended(now, w)).domain[s.slots.parent[w]] = request.radius
     if first:
         s.board.drawn[0], s.board.counts[0], s.board.counts[1] = drawn, count_a, count_b
     goal, batch = now.goal + now.batch, batch_after(request, drawn)
@@ -335,15 +316,15 @@ def outcome(s, now):
     slots, new_a, new_b, best, winner = s.slots, 0, 0, FAR, -1
     for w in range(s.worker.lane, now.batch, lane_count()):
         if slots.fate[w] == GROWN:
-            which, reached, q = tree_of(now, w), int(slots.reached[w]), slot_at(s, w).q
+            which, reached, q = extended(now, w), int(slots.reached[w]), slot_at(s, w).q
             grown = 0 if now.straight else 1
             new_a += grown if which == 0 else reached
             new_b += reached if which == 0 else grown
             if reached == slots.steps[w]:
                 this, that, parent, target = tree_at(s, which), tree_at(s, 1 - which), slots.parent[w], slots.target[w]
                 cost = that.cost[target] + this.cost[parent]
-                cost += weighted_distance(this.nodes, parent, q, s.request.weights)
-                cost += weighted_distance(that.nodes, target, q, s.request.weights)
+                cost += weighted_distance(this.nodes, parent, q, s.bounds.weights)
+                cost += weighted_distance(that.nodes, target, q, s.bounds.weights)
                 if cost < best:
                     best, winner = cost, w
     best, winner = least_lane(best, winner)
@@ -353,8 +334,8 @@ def outcome(s, now):
 @lean_njit
 def add_nodes(s, now, w):
     """The nodes of slot w: the sample, and the way from the other tree towards it as far as it is free."""
-    slots, weights, dof, lane = s.slots, s.request.weights, s.request.dof, s.worker.lane
-    which, reached, steps = tree_of(now, w), int(slots.reached[w]), int(slots.steps[w])
+    slots, weights, dof, lane = s.slots, s.bounds.weights, s.request.dof, s.worker.lane
+    which, reached, steps = extended(now, w), int(slots.reached[w]), int(slots.steps[w])
     this, that, parent, target = tree_at(s, which), tree_at(s, 1 - which), int(slots.parent[w]), int(slots.target[w])
     before_this, before_that = nodes_before(s, now, w)
     a, b, q = count_of(now, which) + before_this, count_of(now, 1 - which) + before_that, slot_at(s, w).q
@@ -379,11 +360,45 @@ def nodes_before(s, now, w):
     this, that = 0, 0
     for v in range(s.worker.lane, w, lane_count()):
         if s.slots.fate[v] == GROWN:
-            same = tree_of(now, v) == tree_of(now, w)
+            same = extended(now, v) == extended(now, w)
             grown, met = 0 if now.straight else 1, int(s.slots.reached[v])
             this += grown if same else met
             that += met if same else grown
     return sum_lanes(this), sum_lanes(that)
+
+
+@lean_njit
+def path(s, now, w, room, out):
+    """PATH: write the path that slot w closed to `out`, its goal's number to the board -> its corners, 0: no room."""
+    dof, start, goals = s.request.dof, tree_at(s, 0), tree_at(s, 1)
+    ends = int(s.slots.parent[w]), int(s.slots.target[w])
+    at_start, at_goal = ends if extended(now, w) == 0 else (ends[1], ends[0])
+    before, _ = chain(start.parents, at_start)
+    after, root = chain(goals.parents, at_goal)
+    s.board.goal[0] = -1 - root
+    middle = 0 if now.straight else 1
+    if before + middle + after > room:
+        return 0
+    node = at_start
+    for i in range(before):
+        load(start.nodes, node, out[(before - 1 - i) * dof : (before - i) * dof])
+        node = start.parents[node]
+    if not now.straight:
+        copy_all(slot_at(s, w).q, out[before * dof : (before + 1) * dof])
+    node = at_goal
+    for i in range(before + middle, before + middle + after):
+        load(goals.nodes, node, out[i * dof : (i + 1) * dof])
+        node = goals.parents[node]
+    return before + middle + after
+
+
+@lean_njit
+def chain(parents, node):
+    """-> how many nodes lie on the way from a node to its root, and what stands at the root: -1 - its number."""
+    length = 0
+    while node >= 0:
+        length, node = length + 1, int(parents[node])
+    return length, node
 
 
 @lean_njit

@@ -5,20 +5,21 @@ from typing import NamedTuple
 import numpy as np
 
 from ....device import lean_njit
+from ....parallel.layout import floats, ints, layout
 from ....parallel.team import Worker
 from ..node_store import Desk
-from ..shorten import open_cuts, shorten_sizes
-from .request import Request, shared_size
+from ..shorten import cuts_sizes, open_cuts
+from .request import Bounds, Request, bounds_sizes, open_bounds
 
 CORNERS = 1024  # of a path, at most
-BOARD = 16  # numbers at the beginning of Buffers.tree_ints
+BOARD = 16  # numbers before SearchTree.parents: the team's barrier and the Board
 
 
 class Buffers(NamedTuple):
     """Where a search works.
 
-    tree_floats, tree_ints: what outlives a call: the trees and its Board
-    floats, ints: what does not: the slots of a round, the request without its roots, the path that is shortened
+    tree_floats, tree_ints: what outlives a call: the trees and the Board
+    floats, ints: what does not: the slots of a round, the bounds, the path that is shortened
     """
 
     tree_floats: np.ndarray
@@ -27,34 +28,24 @@ class Buffers(NamedTuple):
     ints: np.ndarray
 
 
-class Tree(NamedTuple):
-    """One tree, or both, the start's before the goals'.
+class SearchTree(NamedTuple):
+    """One tree, or both, the start's before the goals'."""
 
-    nodes: in tiles of node_store; cost, domain: (capacity,) float32 of the way to a node, and the radius within which
-    it takes samples
-    parents: (capacity,) int32, at the roots -1 - their number
-    """
-
-    nodes: np.ndarray
-    cost: np.ndarray
-    domain: np.ndarray
-    parents: np.ndarray
+    nodes: np.ndarray = floats("2 * capacity * dof")  # in tiles of node_store
+    cost: np.ndarray = floats("2 * capacity")  # of the way to a node
+    domain: np.ndarray = floats("2 * capacity")  # the radius within which a node takes samples
+    parents: np.ndarray = ints("2 * capacity", gap="BOARD")  # of a root: -1 - its number
 
 
 class Slots(NamedTuple):
-    """One entry for each sample of a round.
+    """One entry for each sample of a round."""
 
-    q: (batch * dof,) float32 the node that it may become; int32 (batch,) each: fate: what became of it; parent: in its
-    own tree;
-    target: the nearest node of the other tree; steps: of the way to there; reached: how many of them are free
-    """
-
-    q: np.ndarray
-    fate: np.ndarray
-    parent: np.ndarray
-    target: np.ndarray
-    steps: np.ndarray
-    reached: np.ndarray
+    q: np.ndarray = floats("batch * dof")  # the node that it may become
+    fate: np.ndarray = ints("batch")  # what became of it: LOST, ...
+    parent: np.ndarray = ints("batch")  # in its own tree
+    target: np.ndarray = ints("batch")  # the nearest node of the other tree
+    steps: np.ndarray = ints("batch")  # of the way to there
+    reached: np.ndarray = ints("batch")  # how many of them are free
 
 
 class Slot(NamedTuple):
@@ -64,27 +55,24 @@ class Slot(NamedTuple):
 
 
 class Board(NamedTuple):
-    """What the workers tell each other, and what outlives a call: int32, (1,) where nothing is said.
+    """What the workers tell each other, and what outlives a call; the first number is the team's barrier."""
 
-    drawn: samples; counts: (2,) nodes of the trees; free_goals, free_start: how many are; goal: that was reached;
-    corners: of the path
-    halt: (2,) is the time up: one flag for every other step, so that nobody raises it again before all have read it
-    """
-
-    drawn: np.ndarray
-    counts: np.ndarray
-    free_goals: np.ndarray
-    free_start: np.ndarray
-    goal: np.ndarray
-    corners: np.ndarray
-    halt: np.ndarray
+    drawn: np.ndarray = ints("1", gap="1")  # samples
+    counts: np.ndarray = ints("2")  # nodes of the trees
+    free_goals: np.ndarray = ints("1")  # how many are free
+    free_start: np.ndarray = ints("1")
+    goal: np.ndarray = ints("1")  # which one was reached
+    corners: np.ndarray = ints("1")  # of the path
+    # is the time up? A flag for every other step, so that nobody raises it again before all have read it
+    halt: np.ndarray = ints("2")
 
 
 class Search(NamedTuple):
     """A search, as one lane of one worker sees it. trees: both, in one; deadline: of clock_ns()"""
 
     request: Request
-    trees: Tree
+    bounds: Bounds
+    trees: SearchTree
     slots: Slots
     board: Board
     desk: Desk
@@ -92,17 +80,15 @@ class Search(NamedTuple):
     worker: Worker
 
 
-@lean_njit
-def tree_sizes(dof, capacity):
-    """-> lengths of Buffers.tree_floats and tree_ints."""
-    return 2 * capacity * (dof + 2), BOARD + 2 * capacity
+tree_sizes, open_trees = layout(SearchTree, "dof capacity")
+slots_sizes, open_slots = layout(Slots, "dof batch")
+_, open_board = layout(Board)
 
 
-@lean_njit
-def work_sizes(dof, batch, workers):
+def work_sizes(dof: int, batch: int, workers: int) -> tuple[int, int]:
     """-> lengths of Buffers.floats and ints."""
-    floats, ints = shorten_sizes(dof, CORNERS, workers)
-    return batch * dof + shared_size(dof) + floats, 5 * batch + ints
+    parts = slots_sizes(dof, batch), bounds_sizes(dof), cuts_sizes(dof, CORNERS, workers)
+    return sum(part[0] for part in parts), sum(part[1] for part in parts)
 
 
 def state_sizes(dof: int, capacity: int, batch: int, workers: int) -> tuple[int, int]:
@@ -112,49 +98,22 @@ def state_sizes(dof: int, capacity: int, batch: int, workers: int) -> tuple[int,
 
 
 @lean_njit
-def divided(floats, ints, dof, capacity):
-    """Buffers of a search that has one float32 and one int32 buffer. Trees come first, and so lie well for the GPU; the
-    first int32 is left to the team's barrier."""
-    n_floats, n_ints = tree_sizes(dof, capacity)
-    return Buffers(floats[:n_floats], ints[:n_ints], floats[n_floats:], ints[n_ints:])
-
-
-@lean_njit
-def open_board(ints):
-    """The Board at the beginning of Buffers.tree_ints."""
-    return Board(ints[1:2], ints[2:4], ints[4:5], ints[5:6], ints[6:7], ints[7:8], ints[8:10])
-
-
-@lean_njit
 def open_search(request, buffers, desk, deadline, worker):
     """-> the Search, and the Cuts of the path that it will find."""
-    dof, both, batch, floats, ints = request.dof, 2 * request.capacity, request.batch, buffers.floats, buffers.ints
-    cost = both * dof
-    domain = cost + both
-    trees = Tree(
-        buffers.tree_floats[:cost],
-        buffers.tree_floats[cost:domain],
-        buffers.tree_floats[domain:],
-        buffers.tree_ints[BOARD:],
-    )
-    parent, target, steps, reached, end = batch, 2 * batch, 3 * batch, 4 * batch, 5 * batch
-    slots = Slots(
-        floats[: batch * dof],
-        ints[:parent],
-        ints[parent:target],
-        ints[target:steps],
-        ints[steps:reached],
-        ints[reached:end],
-    )
-    cuts = open_cuts(floats[batch * dof + shared_size(dof) :], ints[end:], dof, CORNERS, worker)
-    return Search(request, trees, slots, open_board(buffers.tree_ints), desk, deadline, worker), cuts
+    dof, floats, ints = request.dof, buffers.floats, buffers.ints
+    trees = open_trees(buffers.tree_floats, buffers.tree_ints, dof, request.capacity)
+    slots, board = open_slots(floats, ints, dof, request.batch), open_board(buffers.tree_ints)
+    n_floats, n_ints = slots_sizes(dof, request.batch)
+    bounds = open_bounds(floats[n_floats:], dof)
+    cuts = open_cuts(floats[n_floats + bounds_sizes(dof)[0] :], ints[n_ints:], dof, CORNERS, worker)
+    return Search(request, bounds, trees, slots, board, desk, deadline, worker), cuts
 
 
 @lean_njit
 def tree_at(s, which):
-    """Tree 0, the start's, or 1, the goals'."""
+    """SearchTree 0, the start's, or 1, the goals'."""
     first = which * s.request.capacity
-    return Tree(
+    return SearchTree(
         s.trees.nodes[first * s.request.dof :], s.trees.cost[first:], s.trees.domain[first:], s.trees.parents[first:]
     )
 

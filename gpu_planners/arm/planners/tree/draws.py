@@ -22,7 +22,7 @@ def draw(g, seed, number, first, batch, q):
     samples, but one of a round at most, since all of them would do the same.
     """
     dof, goals = len(q), g.ask.goals
-    if first and uniform01(seed, number, dof) < g.measures.goal_bias * np.float32(batch):
+    if first and uniform01(seed, number, dof) < g.ask.goal_bias * np.float32(batch):
         goal = int(uniform01(seed, number, dof + 1) * np.float32(goals))
         if g.tree.parent[goal] == UNREACHED:
             load(g.tree.nodes, goal, q)
@@ -36,7 +36,7 @@ def draw(g, seed, number, first, batch, q):
 def draw_uniform(g, seed, number, coordinate, q):
     """q (dof,) becomes uniform in the box, by the random numbers from `coordinate` on."""
     for k in range(len(q)):
-        q[k] = g.lower[k] + (g.upper[k] - g.lower[k]) * uniform01(seed, number, coordinate + k)
+        q[k] = g.frame.lower[k] + (g.frame.upper[k] - g.frame.lower[k]) * uniform01(seed, number, coordinate + k)
 
 
 @lean_njit
@@ -48,14 +48,14 @@ def draw_informed(g, seed, number, q):
     by a Householder reflection, not a rotation.
     """
     dof, goals, start = len(q), g.ask.goals, first_node(g)
-    longest = g.board.best[0] + g.measures.goal_radius
+    longest = g.board.best[0] + g.ask.goal_radius
     goal = int(uniform01(seed, number, 2 * dof + 2) * np.float32(goals))
     for _ in range(goals):
         if apart(g, start, goal) < longest:
             break
         goal = (goal + 1) % goals
     focal = apart(g, start, goal)
-    smaller = log_ellipsoid(g, goal) < g.measures.log_measure
+    smaller = log_ellipsoid(g, goal) < g.ask.log_measure
     for draws in range(1, DRAWS + 1):
         coordinate = draws * (2 * dof + 3)
         if not smaller:
@@ -71,7 +71,7 @@ def draw_informed(g, seed, number, q):
         within = True
         for k in range(dof):
             q[k] += HALF * (g.tree.nodes[place(start, k, dof)] + g.tree.nodes[place(goal, k, dof)])
-            within = within and q[k] >= g.lower[k] and q[k] <= g.upper[k]
+            within = within and q[k] >= g.frame.lower[k] and q[k] <= g.frame.upper[k]
         if within:
             return True
     return False
@@ -124,8 +124,8 @@ def reflector(g, start, goal, focal, k):
 @lean_njit
 def log_ellipsoid(g, goal):
     """Logarithm of the informed set's measure for a goal; very small when no better path to that goal exists."""
-    longest, focal = g.board.best[0] + g.measures.goal_radius, apart(g, first_node(g), goal)
+    longest, focal = g.board.best[0] + g.ask.goal_radius, apart(g, first_node(g), goal)
     if longest <= focal:
         return -FAR
     across = HALF * math.sqrt(longest * longest - focal * focal)
-    return g.measures.log_ball + math.log(HALF * longest) + np.float32(g.ask.dof - 1) * math.log(max(across, TINY))
+    return g.ask.log_ball + math.log(HALF * longest) + np.float32(g.ask.dof - 1) * math.log(max(across, TINY))

@@ -1,12 +1,10 @@
-"""One tree that grows from the start: the compiled part of `rrt` and `rrt_star`, algorithms 1 to 3 of [BKF11] in
-rounds.
+"""One tree that grows from the start: `rrt` and `rrt_star` compiled, algorithms 1 to 3 of [BKF11] in rounds.
 
 A round takes several samples. Each finds its nearest node and, for RRT*, all near ones in the same scan, and is joined
 to the best of them by a free motion (`extend`). Those that were joined become nodes (`append`). Each new node offers
 itself as a better parent to the nodes near it, also to those of its own round (`offer`), and each node takes its best
 offer (`take`). Offers are judged by the costs before the round, and a parent's cost is never above its child's, so
-nobody is offered to an ancestor, and taking all offers at once leaves a tree. Written for workers and lanes, see
-`team`.
+nobody is offered to an ancestor, and taking all offers at once leaves a tree.
 """
 
 import math
@@ -14,13 +12,12 @@ import math
 import numpy as np
 
 from ....device import lean_njit
-from ....parallel.team import any_lane, lane_count, late, least_lane, meet, sum_lanes, sync_lanes
+from ....parallel.team import any_lane, clock_ns, lane_count, late, least_lane, meet, sum_lanes, sync_lanes
 from ...spaces.interface import END_FREE, NOTHING, motion_free
 from ..node_store import FAR, ONE, ZERO, place, put
-from .best import look
 from .draws import TWO, draw, log_ellipsoid
 from .rewiring import check_offers, halted, offer, take
-from .scan import scan
+from .scan import Window, scan
 from .state import NEAR, NONE, ROOT, UNREACHED, apart, cost_of, fetch, first_node
 
 LEAST_ROUND, SHARE = 32, 4  # a round takes this share of the samples so far, at least LEAST_ROUND, `batch` at most
@@ -85,7 +82,7 @@ def begin(g, worker):
     for of in range(worker.number, goals + 1, worker.count):
         i = start if of == goals else of
         for k in range(lane, dof, lane_count()):
-            tree.nodes[place(i, k, dof)] = g.points[of * dof + k] * g.scale[k]
+            tree.nodes[place(i, k, dof)] = g.frame.points[of * dof + k] * g.frame.scale[k]
         if lane == 0:
             tree.parent[i], tree.edge[i], tree.region[i] = UNREACHED, ZERO, of
             tree.offered[i], tree.taker[i] = FAR, FAR
@@ -114,7 +111,7 @@ def near_radius(g, n):
     ball's volume, times a factor. The measure of the free space is bounded by that of the box, or by that of the
     informed set, whose nodes alone are counted then.
     """
-    dof, measure, m = np.float32(g.ask.dof), g.measures.log_measure, n - first_node(g)
+    dof, measure, m = np.float32(g.ask.dof), g.ask.log_measure, n - first_node(g)
     if g.ask.informed and g.board.best[0] < FAR:
         share = ZERO
         for goal in range(g.ask.goals):
@@ -122,8 +119,8 @@ def near_radius(g, n):
         measure += math.log(max(min(share, ONE), TINY))
         m = g.board.inside[0] + n - g.board.looked[0]
     count = np.float32(max(m, 2))
-    logs = math.log(TWO * (ONE + ONE / dof)) + measure - g.measures.log_ball + math.log(math.log(count) / count)
-    return min(math.exp(g.measures.log_factor + logs / dof), g.measures.reach)
+    logs = math.log(TWO * (ONE + ONE / dof)) + measure - g.ask.log_ball + math.log(math.log(count) / count)
+    return min(math.exp(g.ask.log_factor + logs / dof), g.ask.reach)
 
 
 @lean_njit
@@ -131,11 +128,11 @@ def extend(job, b, n, drawn, batch, reach):
     """Sample b of the round: find its nearest node, steer, and join it to the best near node that has a free motion.
     Algorithms 2 and 3 of [BKF11] up to the insertion."""
     g, q, lane = job.growth, job.desk.a, job.worker.lane
-    star, longest = g.ask.star, g.measures.reach
+    star, longest = g.ask.star, g.ask.reach
     draw(g, job.seed, drawn + b, b == 0, batch, q)
     i, length, limit = NONE, ZERO, reach * reach if star else -ONE
     while True:
-        at, squared, m = scan(g, job.desk, q, 0, n, limit, b, 0, lane)
+        at, squared, m = scan(job, q, Window(0, n, limit, b), 0)
         if i == NONE:
             i, length = at, math.sqrt(squared)
             if length > longest:
@@ -151,7 +148,7 @@ def extend(job, b, n, drawn, batch, reach):
     for k in range(lane, len(q), lane_count()):
         g.slots.x[b * len(q) + k] = q[k]
     for k in range(len(q)):
-        q[k] = q[k] / g.scale[k]
+        q[k] = q[k] / g.frame.scale[k]
     if length * length < SAME:
         i = NONE
     else:
@@ -231,7 +228,7 @@ def count_joined(g, low, high, lane):
 @lean_njit
 def region_of(g, i, lane):
     """Let node i know the goal that is nearest to it, if that is closer than goal_radius, else -1."""
-    region, best = NONE, g.measures.goal_radius
+    region, best = NONE, g.ask.goal_radius
     if best > ZERO:
         for goal in range(lane, g.ask.goals, lane_count()):
             d = apart(g, i, goal)
@@ -241,3 +238,70 @@ def region_of(g, i, lane):
     if lane == 0:
         g.tree.region[i] = region
     sync_lanes()
+
+
+@lean_njit
+def look(job):
+    """Find the cheapest node that is a goal or lies in a goal's region, and count the nodes of the informed set.
+
+    After the deadline the best node so far is enough, and nobody needs the count.
+    """
+    g, worker = job.growth, job.worker
+    n, lane = g.board.count[0], worker.lane
+    best, node = best_of_worker(job, n)
+    if lane == 0:
+        g.looks.cost[worker.number], g.looks.node[worker.number] = best, node
+    meet(worker)
+    if worker.number == 0:
+        best, node = FAR, -1
+        for w in range(lane, worker.count, lane_count()):
+            if g.looks.cost[w] < best or (g.looks.cost[w] == best and g.looks.node[w] < node):
+                best, node = g.looks.cost[w], g.looks.node[w]
+        best, node = least_lane(best, node)
+        if lane == 0:
+            g.board.best[0], g.board.best_node[0] = best, node
+    if not g.ask.informed:
+        return
+    meet(worker)
+    inside = inside_of_worker(job, n)
+    if lane == 0:
+        g.looks.inside[worker.number] = inside
+    meet(worker)
+    if worker.number == 0:
+        inside = 0
+        for w in range(lane, worker.count, lane_count()):
+            inside += g.looks.inside[w]
+        inside = sum_lanes(inside)
+        if lane == 0:
+            g.board.inside[0], g.board.looked[0] = inside, n
+
+
+@lean_njit
+def best_of_worker(job, n):
+    """-> the least cost, and its node, among the best one so far and this worker's part of the first n nodes."""
+    g, worker, start = job.growth, job.worker, first_node(job.growth)
+    best, node = FAR, g.board.best_node[0]
+    if node >= 0:
+        best = cost_of(g, node)
+    for i in range(worker.number * lane_count() + worker.lane, n, worker.count * lane_count()):
+        if (i < g.ask.goals or i >= start) and g.tree.region[i] >= 0:
+            cost = cost_of(g, i)
+            if cost < best or (cost == best and i < node):
+                best, node = cost, i
+            if i >= start and clock_ns() > job.deadline:
+                break
+    return least_lane(best, node)
+
+
+@lean_njit
+def inside_of_worker(job, n):
+    """How many of this worker's part of the first n nodes lie in the informed set."""
+    g, worker, start, inside = job.growth, job.worker, first_node(job.growth), 0
+    for i in range(start + worker.number * lane_count() + worker.lane, n, worker.count * lane_count()):
+        if clock_ns() > job.deadline:
+            break
+        for goal in range(g.ask.goals):
+            if apart(g, i, start) + apart(g, i, goal) <= g.board.best[0] + g.ask.goal_radius:
+                inside += 1
+                break
+    return sum_lanes(inside)

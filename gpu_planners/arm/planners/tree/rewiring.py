@@ -1,5 +1,4 @@
-"""How new nodes become better parents of the nodes near them: the end of algorithm 3 of [BKF11], for all samples of a
-round."""
+"""How new nodes become better parents of nodes near them: the end of algorithm 3 of [BKF11], for a whole round."""
 
 import numpy as np
 
@@ -7,7 +6,7 @@ from ....device import lean_njit
 from ....parallel.team import any_lane, lane_count, late, least_lane, lower, rank_lanes, sync_lanes
 from ...spaces.interface import END_FREE, motion_free
 from ..node_store import FAR, ONE, ZERO, load
-from .scan import scan
+from .scan import Window, scan
 from .state import NEAR, NONE, cost_of, fetch
 
 SPREAD = 997  # workers between two offers of a sample: a prime, so that they are spread evenly
@@ -16,7 +15,7 @@ BETTER = np.float32(1 - 1e-6)  # a new parent saves more than rounding
 
 @lean_njit
 def halted(job):
-    """Is the worker late? Then all will know after the next barrier."""
+    """Is the worker late? All know it after the next barrier."""
     halt = late(job.deadline)
     if halt and job.worker.lane == 0:
         job.growth.board.halt[0] = 1
@@ -30,7 +29,7 @@ def offer(job, b, low, high, reach):
     g, q, slots, lane = job.growth, job.desk.a, job.growth.slots, job.worker.lane
     v, known = slots.joined[b], slots.near_count[b]
     load(g.tree.nodes, v, q)
-    _, _, m = scan(g, job.desk, q, low, high, reach * reach, b, known, lane)
+    _, _, m = scan(job, q, Window(low, high, reach * reach, b), known)
     m = min(m, NEAR)
     cost, kept = cost_of(g, v), 0
     for first in range(b * NEAR, b * NEAR + m, lane_count()):
@@ -54,8 +53,7 @@ def offer(job, b, low, high, reach):
 
 @lean_njit
 def check_offers(job, batch):
-    """Which offers have a free motion. All workers share all offers: the j-th of sample b is for worker b + j
-    SPREAD."""
+    """Check the motions of all offers; the j-th of sample b is for worker b + j SPREAD."""
     slots, worker = job.growth.slots, job.worker
     workers = worker.count
     for first in range(0, batch, workers):
@@ -75,7 +73,7 @@ def check_offers(job, batch):
 
 @lean_njit
 def sample_of_offer(j, worker):
-    """Of as many samples as there are workers: the one whose j-th offer is for this worker."""
+    """The sample, of as many as there are workers, whose j-th offer is for this worker."""
     return (worker.number + j * (worker.count - SPREAD % worker.count)) % worker.count
 
 
@@ -99,8 +97,8 @@ def check_offer(job, b, j):
 
 @lean_njit
 def take(g, b, settled, lane):
-    """The offers of sample b that are the best of their nodes are taken, once it is settled which sample's offer that
-    is: before, samples with equal offers agree on the lowest."""
+    """Nodes take the best offers among those of sample b, once that is settled: before, samples with equal offers agree
+    on the lowest."""
     slots, tree = g.slots, g.tree
     for j in range(b * NEAR + lane, b * NEAR + slots.near_count[b], lane_count()):
         u = slots.near[j]

@@ -42,13 +42,4 @@ def solve(
     seed: any integer
     """
     check_call(checker, settings, Settings)
-    return plan(
-        start,
-        goals,
-        checker,
-        settings,
-        seed,
-        star=True,
-        radius_factor=settings.radius_factor,
-        informed=settings.informed,
-    )
+    return plan(start, goals, checker, settings, seed, star=True)

@@ -1,11 +1,11 @@
 """Nearest and near nodes of a sample of `rrt` and `rrt_star`, in one scan.
 
-On CUDA a lane looks at four nodes at once, all its nodes of a tile, so that its loads overlap: in trees of tens of
-thousands of nodes this takes most of the time, unlike in `nearest`. On the CPU both are made of the same
-`tile_squares`.
+In trees of tens of thousands of nodes scans take most of the time. So on CUDA a lane looks at four nodes at once, all
+its nodes of a tile: its loads overlap.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,19 +20,29 @@ ROW, TWO_ROWS, THREE_ROWS = np.uintp(TILE), np.uintp(2 * TILE), np.uintp(3 * TIL
 LANES, TWO_LANES, THREE_LANES = np.uintp(32), np.uintp(64), np.uintp(96)
 
 
+class Window(NamedTuple):
+    """The nodes low <= i < high; near are those within the squared radius reach2; b: the sample of the scan."""
+
+    low: int
+    high: int
+    reach2: float
+    b: int
+
+
 @lean_njit
-def scan(g, desk, q, low, high, reach2, b, m, lane):
-    """Look at the nodes low <= i < high -> the nearest to the scaled q, its squared distance, and m plus how many lie
-    within the squared radius reach2. Those are written to the near nodes of sample b after the m that are there."""
+def scan(job, q, window, m):
+    """Look at the nodes in a Window -> the nearest to the scaled q, its squared distance, and m plus how many are near.
+    Those are written to the near nodes of the sample after the m that are there."""
+    g, lane, low, high = job.growth, job.worker.lane, window.low, window.high
     nodes, dof, index, best = g.tree.nodes, g.ask.dof, -1, FAR
     if lane_count() == 1:
         for tile in range(low // TILE, (high + TILE - 1) // TILE):
             n = min(TILE, high - tile * TILE)
-            tile_squares(nodes, tile, n, q, desk.squared)
+            tile_squares(nodes, tile, n, q, job.desk.squared)
             for j in range(n):
-                squared = desk.squared[j]
-                if squared < best or squared <= reach2:
-                    index, best, m = consider(g, tile * TILE + j, squared, low, high, reach2, b, m, index, best)
+                squared = job.desk.squared[j]
+                if squared < best or squared <= window.reach2:
+                    index, best, m = consider(g, tile * TILE + j, squared, window, m, index, best)
         return index, best, m
     size = dof * TILE
     for tile in range(low // TILE, (high + TILE - 1) // TILE):
@@ -51,10 +61,10 @@ def scan(g, desk, q, low, high, reach2, b, m, lane):
             s0, s1, s2, s3 = s0 + d0 * d0, s1 + d1 * d1, s2 + d2 * d2, s3 + d3 * d3
             a0, a1, a2, a3 = a0 + ROW, a1 + ROW, a2 + ROW, a3 + ROW
         i = tile * TILE + lane
-        index, best, m = consider(g, i, s0, low, high, reach2, b, m, index, best)
-        index, best, m = consider(g, i + 32, s1, low, high, reach2, b, m, index, best)
-        index, best, m = consider(g, i + 64, s2, low, high, reach2, b, m, index, best)
-        index, best, m = consider(g, i + 96, s3, low, high, reach2, b, m, index, best)
+        index, best, m = consider(g, i, s0, window, m, index, best)
+        index, best, m = consider(g, i + 32, s1, window, m, index, best)
+        index, best, m = consider(g, i + 64, s2, window, m, index, best)
+        index, best, m = consider(g, i + 96, s3, window, m, index, best)
     best, index = least_lane(best, index)
     sync_lanes()
     return index, best, m
@@ -68,12 +78,13 @@ def squares(nodes, at, q0, q1, q2):
 
 
 @lean_njit
-def consider(g, i, squared, low, high, reach2, b, m, index, best):
+def consider(g, i, squared, window, m, index, best):
     """Node i of a scan, at a squared distance -> index, best, m as they are then."""
-    there = low <= i and i < high and (i < g.ask.goals or i >= first_node(g))
+    b = window.b
+    there = window.low <= i and i < window.high and (i < g.ask.goals or i >= first_node(g))
     if there and squared < best and (i >= first_node(g) or g.tree.parent[i] != UNREACHED):
         index, best = i, squared
-    close = there and squared <= reach2
+    close = there and squared <= window.reach2
     if any_lane(close):
         before, count = rank_lanes(close)
         if close and m + before < NEAR:

@@ -15,9 +15,9 @@ from ..result import PlanningResult
 from ..shortcut import shortcut
 from ..shortcut import warm_up as warm_up_shortcut
 from ..warm import warm_once
-from .buffers import CpuBuffers
+from .buffers import TreeBuffers
 from .settings import TreeSettings
-from .state import NONE, ROOT, UNREACHED, Ask, Measures, new_floats
+from .state import NONE, ROOT, UNREACHED, TreeAsk, new_heads
 
 LOOK = 64  # samples between two looks at the best path on the CPU, or one round
 CUDA_BATCH = 2048  # fills an H200
@@ -25,24 +25,17 @@ FIRST_NODES = 1 << 17  # room at first, 7 MB for an arm of nine links
 
 
 def plan(
-    start: ArrayLike,
-    goals: ArrayLike,
-    checker,
-    settings: TreeSettings,
-    seed: int,
-    star: bool,
-    radius_factor: float = 1.0,
-    informed: bool = False,
-    stop_at_first: bool = False,
+    start: ArrayLike, goals: ArrayLike, checker, settings: Any, seed: int, star: bool, stop_at_first: bool = False
 ) -> PlanningResult:
-    """`solve` of rrt and rrt_star, after check_call. -> PlanningResult with its history."""
+    """`solve` of rrt and rrt_star, after check_call; settings: its own. -> PlanningResult with its history."""
     seed = folded_seed(seed)
     warm_once("tree", checker, functools.partial(_dry_run, checker))
     warm_up_shortcut(checker)
     query = open_query(start, goals, checker, settings)
     if not isinstance(query, Query):
         return query
-    search = TreeSearch(query, checker, settings, seed, star, radius_factor, informed)
+    kind = (True, settings.radius_factor, settings.informed) if star else (False, 1.0, False)
+    search = TreeSearch(query, checker, settings, seed, *kind)
     history: list[tuple[int, float, float]] = []
     enough = search.least_cost() * (1 + 1e-6)
     while True:
@@ -81,25 +74,32 @@ class TreeSearch:
         self.most, self.drawn, self.cost, self.best = settings.max_samples, 0, np.inf, NONE
         self.first = whole_tiles(goals)
         self.count = self.first + 1
-        capacity = whole_tiles(self.first + 1 + min(settings.max_samples, FIRST_NODES))
-        ask = Ask(dof, goals, capacity, self.batch, settings.max_samples, star, informed)
         scale = np.sqrt(query.weights.astype(np.float64))
-        measures = Measures(
-            float(settings.range or FAR),
-            settings.goal_radius,
-            settings.goal_bias,
-            math.log(radius_factor),
-            dof / 2 * math.log(math.pi) - math.lgamma(dof / 2 + 1),
-            np.log((query.upper.astype(np.float64) - query.lower) * scale).sum(),
+        ask = TreeAsk(
+            dof=dof,
+            goals=goals,
+            capacity=whole_tiles(self.first + 1 + min(settings.max_samples, FIRST_NODES)),
+            batch=self.batch,
+            most=settings.max_samples,
+            star=star,
+            informed=informed,
+            reach=settings.range or FAR,
+            goal_radius=np.float32(settings.goal_radius),
+            goal_bias=np.float32(settings.goal_bias),
+            log_factor=np.float32(math.log(radius_factor)),
+            log_ball=np.float32(dof / 2 * math.log(math.pi) - math.lgamma(dof / 2 + 1)),
+            log_measure=np.log((query.upper.astype(np.float64) - query.lower) * scale).sum(),
         )
         if on_cpu:
-            self.buffers: Any = CpuBuffers()
+            self.buffers: Any = TreeBuffers()
         else:
             from .cuda import cuda_buffers
 
             self.buffers = cuda_buffers(checker.device, checker.scratch_sizes)
         vectors = query.lower * scale, query.upper * scale, scale, query.goals, query.start
-        self.buffers.start(checker, ask, new_floats(measures, *vectors))
+        floats, ints = new_heads(ask)
+        floats = np.concatenate([floats, *(vector.ravel() for vector in vectors)]).astype(np.float32)
+        self.buffers.begin(checker, ask, floats, ints)
 
     def least_cost(self) -> float:
         """No path costs less."""
@@ -123,7 +123,7 @@ class TreeSearch:
         parents, edges, regions = (values[:n].copy() for values in (tree.parent, tree.edge, tree.region))
         unused = slice(len(self.query.goals), self.first)
         q[unused], parents[unused], edges[unused], regions[unused] = 0, UNREACHED, 0, NONE
-        return q / growth.scale, parents, edges, regions
+        return q / growth.frame.scale, parents, edges, regions
 
     def path(self) -> tuple[np.ndarray, int, bool]:
         """-> (K, dof) the best path, the number of the goal at or near its end, is its end that goal itself."""
@@ -132,7 +132,7 @@ class TreeSearch:
         while parent[chain[-1]] != ROOT:
             chain.append(int(parent[chain[-1]]))
         places = place.py_func(np.array(chain[::-1])[:, None], np.arange(dof), dof)
-        path, goal = growth.tree.nodes[places] / growth.scale, int(growth.tree.region[self.best])
+        path, goal = growth.tree.nodes[places] / growth.frame.scale, int(growth.tree.region[self.best])
         if len(chain) == 1:  # the start lies in a goal's region
             path = np.stack([self.query.start, self.query.start])
         return path, goal, self.best < len(self.query.goals)

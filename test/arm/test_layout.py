@@ -1,0 +1,50 @@
+"""Layouts of records in flat buffers: fields do not overlap, and Python and compiled code see the same."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gpu_planners.device import njit
+from gpu_planners.parallel.layout import floats, ints, layout, on_host
+
+
+class Sums(NamedTuple):
+    count: int = ints()
+    on: bool = ints(gap="2")
+    own: np.ndarray = floats("n", own=True)
+    first: np.ndarray = floats("count * n", gap="3")
+    second: np.ndarray = ints("2")
+    step: float = floats()
+
+
+class Member(NamedTuple):
+    number: int
+    count: int
+
+
+sums_sizes, open_sums = layout(Sums, "count n")
+
+
+@njit
+def total(float_buffer, int_buffer, n, worker):
+    one = open_sums(float_buffer, int_buffer, n, worker)
+    return one.count, one.on, one.own.sum(), one.first.sum(), one.second.sum(), one.step
+
+
+def test_fields_lie_behind_each_other():
+    n_floats, n_ints = sums_sizes(4, 5, 3)
+    assert (n_floats, n_ints) == (3 + 4 * 5 + 1 + 3 * 5, 1 + 3 + 2)
+    a, b = np.arange(n_floats, dtype=np.float32), np.arange(n_ints, dtype=np.int32)
+    b[0] = 4
+    seen = []
+    for number in range(3):
+        one = open_sums.py_func(a, b, 5, Member(number, 3))
+        assert one.count == 4 and one.on and one.step == 23 and one.second.tolist() == [4, 5]
+        assert one.first.tolist() == list(range(3, 23))
+        seen += one.own.tolist()
+        assert total(a, b, 5, Member(number, 3)) == (4, True, one.own.sum(), one.first.sum(), 9, 23)
+    assert seen == list(range(24, n_floats))
+
+
+def test_compiled_functions_run_on_the_host_with_what_they_call():
+    assert on_host(total)(np.ones(99, np.float32), np.ones(9, np.int32), 2, Member(0, 1)) == (1, True, 2, 2, 2, 1)
