@@ -1,11 +1,10 @@
-"""A managed node: its states and services beside those of rclpy's own lifecycle node, and grid_planner as one."""
+"""Managed nodes: their states, what they refuse, and grid_planner as one."""
 
 import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("gpu_planners_msgs.srv", reason="gpu_planners_msgs is not built: run make setup")
 
-import random
 import threading
 from types import SimpleNamespace
 
@@ -13,117 +12,83 @@ import rclpy
 from geometry_msgs.msg import PoseArray
 from grid_harness import LATCHED, RunningNode, centre, map_message, poses, request, stamped
 from lifecycle_msgs.msg import Transition, TransitionEvent
-from lifecycle_msgs.srv import ChangeState, GetAvailableStates, GetAvailableTransitions, GetState
+from lifecycle_msgs.srv import ChangeState, GetState
 from nav_msgs.msg import OccupancyGrid, Path
 from nav_msgs.srv import GetPlan
 from rclpy.executors import SingleThreadedExecutor
-from rclpy.lifecycle import LifecycleNode
 from rclpy.node import Node
 from running_node import new_context
 
 from gpu_planners.nodes.common import map_codes as codes
-from gpu_planners.nodes.common.lifecycle import GRAPH, Lifecycle
+from gpu_planners.nodes.common.lifecycle import ManagedNode, transition
 from gpu_planners.nodes.common.request_error import NotBegunError
 
-SERVICES = {
-    "change_state": ChangeState,
-    "get_state": GetState,
-    "get_available_states": GetAvailableStates,
-    "get_available_transitions": GetAvailableTransitions,
-    "get_transition_graph": GetAvailableTransitions,
-}
-TRIGGERS = [(step.number, step.label) for step in GRAPH if not step.label.startswith("transition_")]
+
+class Managed(Node, ManagedNode):
+    """Node with one callback, which raises `error` where there is one."""
+
+    error = None
+
+    def __init__(self, **options):
+        super().__init__("managed", **options)
+        self.manage()
+
+    @transition
+    def on_activate(self):
+        if self.error:
+            raise self.error
 
 
-@pytest.fixture(scope="module")
-def both():
-    """Calls a service of a node of ours (0) and of one of rclpy's (1), and keeps the events of both."""
+@pytest.fixture
+def managed():
+    """(node, asks it for a transition -> success, its state over DDS, its events)"""
     context = new_context()
-    ours, rclpys = Node("ours", context=context), LifecycleNode("rclpys", context=context)
-    lifecycle = Lifecycle(ours, True, {})
-    client = Node("client", context=context)
-    executor = SingleThreadedExecutor(context=context)
-    for node in (ours, rclpys, client):
-        executor.add_node(node)
-    events = [[], []]
-    names = ("ours", "rclpys")
-    for name, kept in zip(names, events):
-        client.create_subscription(TransitionEvent, f"/{name}/transition_event", kept.append, 10)
-    clients = {
-        (which, name): client.create_client(kind, f"/{node}/{name}")
-        for which, node in enumerate(names)
-        for name, kind in SERVICES.items()
-    }
+    node, client = Managed(context=context), Node("client", context=context)
+    executor, events = SingleThreadedExecutor(context=context), []
+    for each in (node, client):
+        executor.add_node(each)
+    client.create_subscription(TransitionEvent, "/managed/transition_event", events.append, 10)
+    change = client.create_client(ChangeState, "/managed/change_state")
+    state = client.create_client(GetState, "/managed/get_state")
     threading.Thread(target=executor.spin, daemon=True).start()
-    assert all(each.wait_for_service(10) for each in clients.values())
-
-    def call(which, name, **fields):
-        return clients[which, name].call(SERVICES[name].Request(**fields), timeout_sec=30)
-
-    yield SimpleNamespace(call=call, events=events, lifecycle=lifecycle)
+    assert change.wait_for_service(10) and state.wait_for_service(10)
+    yield SimpleNamespace(
+        node=node,
+        events=events,
+        change=lambda **step: change.call(ChangeState.Request(transition=Transition(**step)), timeout_sec=30).success,
+        state=lambda: state.call(GetState.Request(), timeout_sec=30).current_state.label,
+    )
     executor.shutdown(timeout_sec=5)
-    for node in (ours, rclpys, client):
-        node.destroy_node()
+    for each in (node, client):
+        each.destroy_node()
     rclpy.shutdown(context=context)
 
 
-def known(steps):
-    return {
-        (step.transition.id, step.transition.label, step.start_state.id, step.start_state.label, step.goal_state.id)
-        for step in steps.available_transitions
-    }
+def test_states_are_changed_by_label_and_by_number(managed):
+    steps = [("configure", "inactive"), (3, "active"), ("deactivate", "inactive"), (2, "unconfigured")]
+    goals = []
+    for step, state in [*steps, ("shutdown", "finalized")]:
+        assert managed.change(**({"label": step} if isinstance(step, str) else {"id": step}))
+        assert managed.state() == managed.node.lifecycle_state == state
+        goals.append(state)
+    assert [event.goal_state.label for event in managed.events[1::2]] == goals
 
 
-def test_services_and_events_are_those_of_rclpys_node(both):
-    graphs = [both.call(which, "get_transition_graph") for which in (0, 1)]
-    assert known(graphs[0]) == known(graphs[1])
-    states = [both.call(which, "get_available_states").available_states for which in (0, 1)]
-    assert {(s.id, s.label) for s in states[0]} == {(s.id, s.label) for s in states[1]}
-    rng, made = random.Random(3), 0
-    for last in [False] * 40 + [True]:
-        steps = [both.call(which, "get_available_transitions") for which in (0, 1)]
-        assert known(steps[0]) == known(steps[1])
-        now = [both.call(which, "get_state").current_state for which in (0, 1)]
-        assert now[0] == now[1]
-        step = rng.choice(
-            [s.transition for s in steps[1].available_transitions if (s.transition.label == "shutdown") == last]
-        )
-        by_label = rng.random() < 0.5
-        fields = Transition(label=step.label) if by_label else Transition(id=step.id)
-        assert [both.call(which, "change_state", transition=fields).success for which in (0, 1)] == [True, True]
-        made += 1
-    assert both.call(0, "get_state").current_state.label == "finalized"
-    assert known(both.call(0, "get_available_transitions")) == known(both.call(1, "get_available_transitions"))
-    while min(map(len, both.events)) < 2 * made:
-        both.call(0, "get_state")
-    ways = [[(event.start_state, event.goal_state) for event in kept] for kept in both.events]
-    assert ways[0] == ways[1]
+def test_a_transition_that_there_is_not_is_answered(managed):
+    """A node of rclpy alone would end."""
+    for step in ({"id": 3}, {"id": 99}, {"label": "fly"}, {"id": 1, "label": "activate"}):
+        assert not managed.change(**step)
+    assert managed.state() == "unconfigured" and managed.change(label="configure")
 
 
-def test_a_transition_that_there_is_not_is_answered(both):
-    """rclpy's node would end."""
-    both.lifecycle.state = "unconfigured"
-    for transition in (
-        Transition(id=3),
-        Transition(id=99),
-        Transition(label="fly"),
-        Transition(id=1, label="activate"),
-    ):
-        assert not both.call(0, "change_state", transition=transition).success
-    assert both.call(0, "get_state").current_state.label == "unconfigured"
-
-
-def test_a_callback_that_raises_fails_the_transition(both):
-    def fail(state):
-        raise ValueError(f"no, from {state}")
-
-    both.lifecycle.state, both.lifecycle._callbacks = "inactive", {"activate": fail, "shutdown": fail}
-    assert not both.call(0, "change_state", transition=Transition(id=3)).success
-    assert both.call(0, "get_state").current_state.label == "inactive"
-    with pytest.raises(NotBegunError, match="/ours is inactive; allowed: requests while it is active"):
-        both.lifecycle.gated(lambda: None)()
-    assert not both.call(0, "change_state", transition=Transition(label="shutdown")).success
-    assert both.call(0, "get_state").current_state.label == "finalized"
+def test_a_callback_that_raises_fails_the_transition(managed):
+    managed.node.error = ValueError("no")
+    assert managed.change(label="configure") and not managed.change(label="activate")
+    assert managed.state() == "inactive"
+    with pytest.raises(NotBegunError, match="/managed is inactive; allowed: requests while it is active"):
+        managed.node.gated(lambda: None)()
+    managed.node.error = None
+    assert managed.change(label="activate") and managed.node.gated(lambda: 1)() == 1
 
 
 def test_the_grid_planner_is_configured_activated_and_back():

@@ -11,7 +11,7 @@ from gpu_planners_msgs.srv import PlanMotion
 from ...arm import RobotModel
 from ..common.planner_node import PlannerNode
 from ..common.worker import Worker
-from .move_run import Motion, Plan, Seen, Task
+from .move_run import MotionUnderWay, Seen, Task, TaskPlan
 from .parameters import ArmParameters
 from .planning_scene import PlanningScene
 from .scene_objects import ALWAYS, SceneObject, SceneObjects
@@ -68,8 +68,8 @@ class ArmServices(SceneServices, Protocol):
     def plan(self, request: PlanMotion.Request, response: PlanMotion.Response) -> Planned | None:
         """Fill the response as ~/plan_motion does, and show the motion; None where there is none. May raise."""
 
-    def plan_to_move(self, request: PlanMotion.Request) -> Plan:
-        """A Plan for `execute`. May raise."""
+    def plan_to_move(self, request: PlanMotion.Request) -> TaskPlan:
+        """A TaskPlan for `execute`. May raise."""
 
     def execute(self, task: Task) -> None:
         """Begin a task; where another is under way, or there is no controller, it is ended. From any thread."""
@@ -77,7 +77,7 @@ class ArmServices(SceneServices, Protocol):
     def cancel_execution(self, task: Task) -> None:
         """End a task: at once while it plans, else when the robot has stopped. From any thread."""
 
-    def contact_ahead(self, motion: Motion, phase: float) -> str:
+    def contact_ahead(self, motion: MotionUnderWay, phase: float) -> str:
         """What a motion meets after `phase` seconds, "" where the rest is proven free. May raise."""
 
     def show_motion(self, planned: Planned, trajectory: JointTrajectory) -> None:

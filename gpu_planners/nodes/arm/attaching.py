@@ -1,7 +1,5 @@
 """Answers one AttachObjects request: all that it asks for, or nothing."""
 
-from collections.abc import Callable
-
 import numpy as np
 
 from gpu_planners_msgs.msg import AttachedObject
@@ -10,29 +8,26 @@ from gpu_planners_msgs.srv import AttachObjects
 from ...arm.geometry.shapes import ConvexShape
 from ..common.request_error import RequestError, check_count
 from . import codes as error_codes
+from .arm_services import SceneServices
 from .conversions import frame_transform, pose_of
 from .marker_objects import check_markers, marker_shapes
-from .planning_scene import PlanningScene
 from .scene_objects import CarriedObject, SceneObjects, Source
-
-Measured = Callable[[], dict[str, float] | None]  # {joint: position} of joint_states, None without a recent message
 
 
 def attach_objects(
-    scene: PlanningScene, request: AttachObjects.Request, measured: Measured, response: AttachObjects.Response
+    arm: SceneServices, request: AttachObjects.Request, response: AttachObjects.Response
 ) -> AttachObjects.Response:
     """Change the scene as a request asks -> the response; raises when it cannot, and then nothing has changed."""
+    scene = arm.scene
     scene.require_robot()
-    markers = [marker for one in request.attach for marker in one.shapes]
     check_count("objects to attach", len(request.attach), "max_obstacles", scene.values, error_codes.FAILURE)
-    check_markers(markers, scene.values)
-    links = _Links(scene, measured)
+    check_markers([marker for one in request.attach for marker in one.shapes], scene.values)
     objects = scene.objects
     for one in request.attach:
-        objects = _attached(scene, objects, one, links)
+        objects = _attached(arm, objects, one)
     for name in request.detach:
         _check_carried(objects, name)
-        objects = objects.detach(name, links.pose(objects.carried[name].link))
+        objects = objects.detach(name, _link_pose(arm, objects.carried[name].link))
     for name in request.remove:
         _check_carried(objects, name)
         objects = objects.remove(name)
@@ -44,29 +39,23 @@ def attach_objects(
     return response
 
 
-class _Links:
-    """Where links are, by the latest joint states; asked only when needed."""
-
-    def __init__(self, scene, measured):
-        self._scene, self._measured = scene, measured
-
-    def pose(self, link: str) -> np.ndarray:
-        """(4, 4) T_root_link."""
-        positions = self._measured()
-        if positions is None:
-            raise RequestError(
-                error_codes.ROBOT_STATE_STALE, f"where link '{link}' is: joint_states has brought none lately"
-            )
-        missing = [name for name in self._scene.require_robot().joint_names if name not in positions]
-        if missing:
-            raise RequestError(
-                error_codes.START_STATE_INVALID, f"where link '{link}' is: joint_states lacks '{missing[0]}'"
-            )
-        return self._scene.link_pose(link, positions)
+def _link_pose(arm, link):
+    """(4, 4) T_root_link by the latest joint states."""
+    positions = arm.measured()
+    if positions is None:
+        raise RequestError(
+            error_codes.ROBOT_STATE_STALE, f"where link '{link}' is: joint_states has brought none lately"
+        )
+    missing = [name for name in arm.scene.require_robot().joint_names if name not in positions]
+    if missing:
+        raise RequestError(
+            error_codes.START_STATE_INVALID, f"where link '{link}' is: joint_states lacks '{missing[0]}'"
+        )
+    return arm.scene.link_pose(link, positions)
 
 
-def _attached(scene: PlanningScene, objects: SceneObjects, one: AttachedObject, links: _Links) -> SceneObjects:
-    robot = scene.require_robot()
+def _attached(arm: SceneServices, objects: SceneObjects, one: AttachedObject) -> SceneObjects:
+    robot = arm.scene.require_robot()
     for link in (one.link, *one.touch_links):
         if link not in robot.link_names:
             raise RequestError(
@@ -74,25 +63,23 @@ def _attached(scene: PlanningScene, objects: SceneObjects, one: AttachedObject, 
                 f"attached object '{one.name}': robot '{robot.name}' has no link '{link}'",
             )
     if not one.shapes:
-        return objects.attach(one.name, one.link, links.pose(one.link), one.touch_links)
+        return objects.attach(one.name, one.link, _link_pose(arm, one.link), one.touch_links)
     pieces: list[ConvexShape] = []
     for number, marker in enumerate(one.shapes):
         what = f"shape {number} of attached object '{one.name}'"
-        T_link_frame = _in_link(scene, one.link, marker.header.frame_id, links, what)
+        T_link_frame = _in_link(arm, one.link, marker.header.frame_id, what)
         pieces += marker_shapes(marker, what, T_link_frame @ pose_of(marker.pose, what))
     touch_links = tuple(one.touch_links)
     return objects.attach_new(CarriedObject(one.name, tuple(pieces), one.link, np.eye(4), touch_links, Source.SERVICE))
 
 
-def _in_link(scene, link, frame, links, what):
+def _in_link(arm, link, frame, what):
     """(4, 4) T_link_frame of a shape's frame."""
     if frame in ("", link):
         return np.eye(4)
-    if frame in scene.require_robot().link_names:
-        T_root_frame = links.pose(frame)
-    else:
-        T_root_frame = frame_transform(scene.frames, frame, what)
-    return np.linalg.inv(links.pose(link)) @ T_root_frame
+    is_link = frame in arm.scene.require_robot().link_names
+    T_root_frame = _link_pose(arm, frame) if is_link else frame_transform(arm.scene.frames, frame, what)
+    return np.linalg.inv(_link_pose(arm, link)) @ T_root_frame
 
 
 def _check_carried(objects, name):

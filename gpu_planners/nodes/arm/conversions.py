@@ -8,7 +8,8 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
-from geometry_msgs.msg import Pose, PoseStamped
+from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion
+from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -21,15 +22,15 @@ from ..common.request_error import RequestError
 from . import codes as error_codes
 
 SHOWN_NAMES = 20  # in a text
+COLUMNS = "positions", "velocities", "accelerations"
 
 
 def joint_positions(
     message: JointState, what: str, code: int, known: Collection[str] | None = None
 ) -> dict[str, float]:
-    """{joint name: position} of a sensor_msgs/JointState, rad or m.
+    """{joint name: position} of a message, rad or m.
 
-    what: what the text calls the message, for instance "joint goal 0"
-    code: the answer's code when the message is malformed
+    what: what texts call the message, for instance "joint goal 0"; code: of the answer where it is malformed
     known: joints to look at, whatever the others' values; None: all
     """
     names, positions = list(message.name), list(message.position)
@@ -66,6 +67,14 @@ def only_joints(allowed: Sequence[str], positions: dict[str, float], what: str, 
         )
 
 
+def joint_goal(message: JointState, what: str, robot: RobotModel) -> np.ndarray:
+    """(dof,) of a joint goal, which must name every planning joint and no other."""
+    code = error_codes.GOAL_STATE_INVALID
+    positions = joint_positions(message, what, code)
+    only_joints(robot.joint_names, positions, what, code)
+    return configuration(robot, positions, what, code)
+
+
 def frame_transform(frames: dict[str, np.ndarray], frame: str, what: str) -> np.ndarray:
     """(4, 4) T_root_frame of a message's frame_id.
 
@@ -83,71 +92,76 @@ def frame_transform(frames: dict[str, np.ndarray], frame: str, what: str) -> np.
 
 
 def pose_goal(message: PoseStamped, frames: dict[str, np.ndarray], what: str) -> np.ndarray:
-    """(4, 4) T_root_goal of a geometry_msgs/PoseStamped."""
+    """(4, 4) T_root_goal of a pose."""
     try:
         return frame_transform(frames, message.header.frame_id, what) @ pose_of(message.pose, what)
     except ObstacleError as error:
         raise RequestError(error_codes.GOAL_STATE_INVALID, str(error)) from error
 
 
+def pose_of(pose: Pose, name: str) -> np.ndarray:
+    """(4, 4) of a pose; ObstacleError names `name`."""
+    p, o = pose.position, pose.orientation
+    return pose_matrix((p.x, p.y, p.z), (o.x, o.y, o.z, o.w), name)
+
+
+def pose_message(T: np.ndarray) -> Pose:
+    """The message of a pose (4, 4)."""
+    (px, py, pz), (x, y, z, w) = T[:3, 3].tolist(), Rotation.from_matrix(T[:3, :3]).as_quat().tolist()
+    return Pose(position=Point(x=px, y=py, z=pz), orientation=Quaternion(x=x, y=y, z=z, w=w))
+
+
 def seconds(duration: Duration | Time) -> float:
-    """A builtin_interfaces Duration or Time as a number."""
+    """A Duration or Time as a number."""
     return duration.sec + 1e-9 * duration.nanosec
 
 
 def duration_message(value: float) -> Duration:
-    """A number of seconds as a Duration, rounded to the nanosecond."""
-    nanoseconds = round(value * 1e9)
-    return Duration(sec=nanoseconds // 10**9, nanosec=nanoseconds % 10**9)
+    """Seconds as a Duration, rounded to the nanosecond."""
+    return Duration(**_parts(value))
 
 
 def time_message(value: float) -> Time:
     """Seconds on a clock as a Time, rounded to the nanosecond."""
-    nanoseconds = round(value * 1e9)
-    return Time(sec=nanoseconds // 10**9, nanosec=nanoseconds % 10**9)
+    return Time(**_parts(value))
 
 
 def path_message(robot: RobotModel, path: np.ndarray) -> JointTrajectory:
-    """JointTrajectory of bare waypoints: path (K, dof), times left at 0."""
-    message = _empty_trajectory(robot)
-    message.points = [JointTrajectoryPoint(positions=q.tolist()) for q in path]
-    return message
+    """JointTrajectory of bare waypoints (K, dof), times left at 0."""
+    return _trajectory(robot, [JointTrajectoryPoint(positions=q.tolist()) for q in path])
 
 
 def trajectory_message(robot: RobotModel, trajectory: Trajectory) -> JointTrajectory:
-    """JointTrajectory that a joint trajectory controller accepts, from a Trajectory.
+    """JointTrajectory that a joint trajectory controller accepts. The stamp stays 0: start at once.
 
-    The stamp stays 0 (start at once). Times increase strictly after rounding to nanoseconds, and the last
-    velocity is exactly 0; anything else would be rejected by the controller, so it is an error here.
+    RequestError where times do not increase after rounding to nanoseconds, or the last velocity is not exactly 0.
     """
-    message = _empty_trajectory(robot)
-    for t, q, v, a in zip(
-        trajectory.times, trajectory.positions, trajectory.velocities, trajectory.accelerations, strict=True
-    ):
-        message.points.append(
-            JointTrajectoryPoint(
-                positions=q.tolist(),
-                velocities=v.tolist(),
-                accelerations=a.tolist(),
-                time_from_start=duration_message(t),
-            )
+    points = [
+        JointTrajectoryPoint(time_from_start=duration_message(time), **dict(zip(COLUMNS, columns, strict=True)))
+        for time, *columns in zip(
+            trajectory.times, *(getattr(trajectory, name).tolist() for name in COLUMNS), strict=True
         )
-    times = [seconds(point.time_from_start) for point in message.points]
-    if any(after <= before for before, after in zip(times, times[1:], strict=False)) or np.any(
-        trajectory.velocities[-1] != 0
-    ):
+    ]
+    times = [seconds(point.time_from_start) for point in points]
+    rising = all(before < after for before, after in zip(times, times[1:], strict=False))
+    if not rising or np.any(trajectory.velocities[-1] != 0):
         raise RequestError(error_codes.FAILURE, "the timed trajectory breaks the rules of joint trajectory controllers")
-    return message
+    return _trajectory(robot, points)
 
 
-def pose_of(pose: Pose, name: str) -> np.ndarray:
-    """(4, 4) of a geometry_msgs/Pose; ObstacleError names `name`."""
-    position = (pose.position.x, pose.position.y, pose.position.z)
-    return pose_matrix(position, (pose.orientation.x, pose.orientation.y, pose.orientation.z, pose.orientation.w), name)
+def trajectory_of(message: JointTrajectory) -> Trajectory:
+    """The Trajectory of a message whose points have positions, velocities and accelerations."""
+    times = np.array([seconds(point.time_from_start) for point in message.points])
+    return Trajectory(times, *(np.array([getattr(p, name) for p in message.points], float) for name in COLUMNS))
 
 
-def _empty_trajectory(robot):
-    message = JointTrajectory(joint_names=list(robot.joint_names))
+def _parts(value):
+    seconds, nanoseconds = divmod(round(value * 1e9), 10**9)
+    return {"sec": seconds, "nanosec": nanoseconds}
+
+
+def _trajectory(robot, points):
+    message = JointTrajectory(joint_names=list(robot.joint_names), points=points)
     message.header.frame_id = robot.root_link
     return message
 

@@ -1,52 +1,69 @@
-"""Plans to the goal that is dragged in RViz and shows the motion; nothing is published that a controller would follow
-until the menu says so."""
+"""A goal that is dragged in RViz: an interactive marker at the tool, to which the node plans, and shows the motion.
+
+No controller follows it until the menu of the marker publishes it. interactive_markers' server would do for the marker;
+but no package index brings it as a wheel, and the protocol is short: below `~/goal`, which RViz's display takes for its
+namespace, the topics `update` and `feedback`, and the service `get_interactive_markers`.
+"""
+
+import threading
+from collections.abc import Callable
 
 import numpy as np
-from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion
-from scipy.spatial.transform import Rotation
+from geometry_msgs.msg import Pose, PoseStamped, Vector3
+from rclpy.node import Node
 from sensor_msgs.msg import JointState
+from std_msgs.msg import ColorRGBA
+from visualization_msgs.msg import (
+    InteractiveMarker,
+    InteractiveMarkerControl,
+    InteractiveMarkerFeedback,
+    InteractiveMarkerPose,
+    InteractiveMarkerUpdate,
+    Marker,
+    MenuEntry,
+)
+from visualization_msgs.srv import GetInteractiveMarkers
 
 from gpu_planners_msgs.srv import PlanMotion
 
 from ...errors import GpuPlannersError
 from ..common.request_error import error_text
 from .arm_services import ArmServices
-from .goal_marker import GoalMarker
+from .conversions import pose_message
 
 HELD_S = 0.4  # longest search while the marker is held
 SIZE = 0.12  # of the marker, as a share of the robot's height and width
+NAME = "goal"
+TURNS = {"x": (1.0, 0.0, 0.0), "y": (0.0, 0.0, 1.0), "z": (0.0, 1.0, 0.0)}  # a quarter turn about it takes x there
+BALL_COLOUR = ColorRGBA(r=0.91, g=0.42, b=0.17, a=0.9)
+PLAN_AGAIN, PUBLISH = 1, 2  # entries of its menu
+MENU = {PLAN_AGAIN: "Plan again", PUBLISH: "Publish the motion on joint_trajectory"}
 
 
 class DraggedGoals:
     """The marker of the arm node, and the motions to it."""
 
     def __init__(self, arm: ArmServices) -> None:
-        self._arm, self._scene = arm, arm.scene
+        self._arm = arm
         self._wanted: tuple[PoseStamped, bool] | None = None  # the newest goal that is not planned to yet
         self._last: PlanMotion.Response | None = None
         self._marker = GoalMarker(arm.node, self._take, lambda: arm.worker.do(self._publish))
 
     def begin(self) -> None:
         """Put the marker at the tool of the robot, where it is measured or rests. On the worker's thread."""
-        robot = self._scene.require_robot()
+        robot = self._arm.scene.require_robot()
         poses = robot.link_poses(self._start())
-        T = poses[self._arm.values.tip_link or robot.tip_link][0]
         places = np.array([pose[0, :3, 3] for pose in poses.values()])
-        x, y, z, w = Rotation.from_matrix(T[:3, :3]).as_quat().tolist()
-        px, py, pz = T[:3, 3].tolist()
-        pose = Pose(position=Point(x=px, y=py, z=pz), orientation=Quaternion(x=x, y=y, z=z, w=w))
-        self._marker.place(self._scene.frames.root, pose, float(max(SIZE * np.ptp(places, axis=0).max(), 0.05)))
+        size = float(max(SIZE * np.ptp(places, axis=0).max(), 0.05))
+        pose = pose_message(poses[self._arm.values.tip_link or robot.tip_link][0])
+        self._marker.place(self._arm.scene.frames.root, pose, size)
 
     def _start(self):
-        """(dof,) where a motion begins: as measured, else where the last one began, else a state of the SRDF or the
-        middle of the limits."""
-        robot = self._scene.require_robot()
-        measured = self._arm.place()
-        if measured is not None:
-            return measured
-        if robot.named_states:
-            return next(iter(robot.named_states.values()))
-        return (robot.lower + robot.upper) / 2
+        """(dof,) where a motion begins: as measured, else a state of the SRDF or the middle of the limits."""
+        robot, q = self._arm.scene.require_robot(), self._arm.place()
+        if q is None:
+            q = next(iter(robot.named_states.values()), (robot.lower + robot.upper) / 2)
+        return q
 
     def _take(self, pose, held):
         waiting, self._wanted = self._wanted is not None, (pose, held)
@@ -55,14 +72,13 @@ class DraggedGoals:
 
     def _plan(self):
         wanted, self._wanted = self._wanted, None
-        if wanted is None or self._scene.robot is None:
+        robot = self._arm.scene.robot
+        if wanted is None or robot is None:
             return
         pose, held = wanted
-        robot = self._scene.robot
         start = JointState(name=list(robot.joint_names), position=self._start().tolist())
         request = PlanMotion.Request(start=start, pose_goals=[pose], time_limit_s=HELD_S if held else 0.0)
-        response = PlanMotion.Response()
-        self._last = None
+        response, self._last = PlanMotion.Response(), None
         try:
             if self._arm.plan(request, response):
                 self._last = response
@@ -75,3 +91,82 @@ class DraggedGoals:
         if self._last is not None:
             self._arm.trajectories.publish(self._last.trajectory)
             self._arm.node.get_logger().info(f"dragged goal: published, {self._last.message}")
+
+
+class GoalMarker:
+    """The marker of a node. Callbacks are made on the executor's thread.
+
+    plan: called with the pose when it has moved, and whether it is still held; publish: called when the menu says so
+    """
+
+    def __init__(self, node: Node, plan: Callable[[PoseStamped, bool], None], publish: Callable[[], None]) -> None:
+        self._plan, self._publish = plan, publish
+        self._lock = threading.Lock()
+        self._marker: InteractiveMarker | None = None
+        self._sequence = 0
+        self._updates = node.create_publisher(InteractiveMarkerUpdate, "~/goal/update", 100)
+        node.create_service(GetInteractiveMarkers, "~/goal/get_interactive_markers", self._answer)
+        node.create_subscription(InteractiveMarkerFeedback, "~/goal/feedback", self._take, 100)
+
+    def place(self, frame: str, pose: Pose, size: float) -> None:
+        """Put the marker at a pose in a frame, or move it there. size: metres across"""
+        marker = InteractiveMarker(name=NAME, description="goal of the tool", scale=size, pose=pose)
+        marker.header.frame_id = frame
+        marker.menu_entries = [
+            MenuEntry(id=number, title=title, command_type=MenuEntry.FEEDBACK) for number, title in MENU.items()
+        ]
+        marker.controls = _controls(size)
+        with self._lock:
+            self._marker = marker
+            self._send(markers=[marker])
+
+    def _take(self, feedback):
+        if feedback.marker_name != NAME:
+            return
+        kind, entry = feedback.event_type, feedback.menu_entry_id
+        held, chosen = kind == feedback.POSE_UPDATE, kind == feedback.MENU_SELECT
+        if chosen and entry == PUBLISH:
+            self._publish()
+        elif held or kind == feedback.MOUSE_UP or (chosen and entry == PLAN_AGAIN):
+            self._moved(feedback, held)
+
+    def _moved(self, feedback, held):
+        with self._lock:
+            if self._marker is None:
+                return
+            self._marker.pose = feedback.pose
+            # whoever drags it sees it already; other viewers follow
+            self._send(poses=[InteractiveMarkerPose(header=feedback.header, pose=feedback.pose, name=NAME)])
+        self._plan(PoseStamped(header=feedback.header, pose=feedback.pose), held)
+
+    def _answer(self, _request, response):
+        with self._lock:
+            response.sequence_number = self._sequence
+            response.markers = [self._marker] if self._marker is not None else []
+        return response
+
+    def _send(self, **changes):
+        self._sequence += 1
+        self._updates.publish(
+            InteractiveMarkerUpdate(seq_num=self._sequence, type=InteractiveMarkerUpdate.UPDATE, **changes)
+        )
+
+
+def _controls(size):
+    ball = Marker(type=Marker.SPHERE, scale=Vector3(x=0.3 * size, y=0.3 * size, z=0.3 * size), color=BALL_COLOUR)
+    ball.pose.orientation.w = 1.0
+    controls = [_control("anywhere", InteractiveMarkerControl.MOVE_ROTATE_3D, (0.0, 0.0, 0.0), [ball])]
+    for name, turn in TURNS.items():
+        controls.append(_control(f"move_{name}", InteractiveMarkerControl.MOVE_AXIS, turn))
+        controls.append(_control(f"turn_{name}", InteractiveMarkerControl.ROTATE_AXIS, turn))
+    return controls
+
+
+def _control(name, mode, about, markers=()):
+    """A control acts along its x axis. about: axis of the quarter turn that places it; zero: none"""
+    control = InteractiveMarkerControl(
+        name=name, interaction_mode=mode, always_visible=bool(markers), markers=list(markers)
+    )
+    o, turn = control.orientation, np.array([*about, 1.0]) / np.linalg.norm([*about, 1.0])
+    o.x, o.y, o.z, o.w = turn.tolist()
+    return control

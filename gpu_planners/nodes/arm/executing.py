@@ -20,7 +20,7 @@ from .arm_services import ArmServices
 from .codes import code_of
 from .controller import Controller
 from .conversions import seconds
-from .move_run import Plan, Run, Task
+from .move_run import Run, Task, TaskPlan
 
 TICK_S = 0.02
 FEEDBACK_TICKS = 5
@@ -114,7 +114,7 @@ class Executing:
                 self._inbox.put(self._take_plan, run, plan)
 
         def refuse(error):
-            self._inbox.put(self._take_plan, run, Plan(code_of(error), error_text(error)))
+            self._inbox.put(self._take_plan, run, TaskPlan(code_of(error), error_text(error)))
 
         run.request = self._worker.ask(run.task.line, job, refuse)
 

@@ -10,7 +10,8 @@ from ...arm import CollisionChecker
 from ...errors import RobotDescriptionError
 from ..common.request_error import RequestError
 from . import codes as error_codes
-from .conversions import configuration, joint_positions, only_joints, pose_goal
+from .conversions import joint_goal, pose_goal
+from .parameters import ArmParameters
 
 TRIED = 4  # times as many solutions are looked for as are used: the nearest of them lead to shorter motions
 
@@ -20,30 +21,23 @@ def goals_of(
     checker: CollisionChecker,
     frames: dict[str, np.ndarray],
     start: np.ndarray,
-    tip_link: str,
-    ik_solutions: int,
+    values: ArmParameters,
     until: float,
 ) -> tuple[np.ndarray, list[int]]:
     """(G, dof) goals, and for each the number of the request's goal that it comes from.
 
-    frames: {frame: (4, 4) T_root_frame}; start: (dof,); ik_solutions: most for each pose
-    until: time.monotonic() when the request's time is over
+    frames: {frame: (4, 4) T_root_frame}; start: (dof,); until: time.monotonic() when the request's time is over
     """
-    robot, code = checker.robot, error_codes.GOAL_STATE_INVALID
-    goals = []
-    for number, message in enumerate(request.joint_goals):
-        what = f"joint goal {number}"
-        positions = joint_positions(message, what, code)
-        only_joints(robot.joint_names, positions, what, code)
-        goals.append(configuration(robot, positions, what, code))
+    goals = [joint_goal(goal, f"joint goal {i}", checker.robot) for i, goal in enumerate(request.joint_goals)]
     goal_of = list(range(len(goals)))
     if request.pose_goals:
+        tip_link = values.tip_link or checker.robot.tip_link
         poses = [pose_goal(message, frames, f"pose goal {i}") for i, message in enumerate(request.pose_goals)]
-        found, spent_s = _solutions(checker, tip_link, np.array(poses), start, TRIED * ik_solutions, until)
+        found, spent_s = _solutions(checker, tip_link, np.array(poses), start, TRIED * values.ik_solutions, until)
         if not goals and not any(map(len, found)):
             raise _no_goal(checker, found, tip_link, spent_s)
         for number, solutions in enumerate(found, len(request.joint_goals)):
-            nearest = solutions.q[:ik_solutions]
+            nearest = solutions.q[: values.ik_solutions]
             goals.extend(nearest)
             goal_of += [number] * len(nearest)
     if not goals:

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 
 import numpy as np
-from geometry_msgs.msg import Point, Pose, Quaternion, Vector3
-from scipy.spatial.transform import Rotation
+from geometry_msgs.msg import Point, Vector3
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
@@ -13,6 +12,7 @@ from ...arm.geometry.bricks import Bricks
 from ...arm.geometry.polytope import outward_triangles
 from ...arm.geometry.shapes import ConvexShape, ShapeKind
 from ...arm.robot.attachment import own_shapes, shapes_of
+from .conversions import pose_message
 from .scene_objects import SceneObjects
 
 START_COLOUR = ColorRGBA(r=0.2, g=0.5, b=0.9, a=0.45)
@@ -35,11 +35,9 @@ LEAST_TRAIL = 1e-3  # metres that a joint must move to have one
 def scene_markers(
     frame: str, robot: RobotModel, objects: SceneObjects, path: np.ndarray, tip_link: str, q: np.ndarray | None = None
 ) -> MarkerArray:
-    """MarkerArray in the robot's root frame that replaces all markers shown before.
+    """MarkerArray in the robot's root frame, named `frame`, that replaces all markers shown before.
 
-    frame: name of the root frame; robot: with what it carries
-    path: (K, dof), or (0, dof) to show the objects only
-    q: (dof,) where the robot is, to show what it carries when there is no path; None: unknown
+    path: (K, dof), or (0, dof) to show the objects only; q: (dof,) where the robot is, to show what it carries then
     """
     markers = [Marker(action=Marker.DELETEALL)]
     for name, one in objects.standing.items():
@@ -77,7 +75,7 @@ def brick_markers(bricks: Bricks, namespace: str, number: int, colour: ColorRGBA
     centres, markers = (bricks.low + bricks.high) * (bricks.size / 2), []
     for i, size in enumerate(sizes.tolist()):
         marker = Marker(ns=namespace, id=number + i, type=Marker.CUBE_LIST, action=Marker.ADD, color=colour)
-        marker.pose, marker.scale = _pose(bricks.pose), Vector3(x=size[0], y=size[1], z=size[2])
+        marker.pose, marker.scale = pose_message(bricks.pose), Vector3(x=size[0], y=size[1], z=size[2])
         marker.points = _points(centres[of_brick.reshape(-1) == i])
         markers.append(marker)
     return markers
@@ -85,13 +83,8 @@ def brick_markers(bricks: Bricks, namespace: str, number: int, colour: ColorRGBA
 
 def shape_poses(robot: RobotModel, q: np.ndarray) -> np.ndarray:
     """(S, 4, 4) of the robot's shapes in the root frame at q (dof,), in metres."""
-    T_root_frames = robot.frame_poses(q)[0]
-    return np.array(
-        [
-            (T_root_frames[f] if f >= 0 else np.eye(4)) @ shape.pose
-            for shape, f in zip(robot.shapes, robot.shape_frame, strict=True)
-        ]
-    )
+    T_root_frames = [*robot.frame_poses(q)[0], np.eye(4)]  # the last one for frame -1, the root
+    return np.array([T_root_frames[f] @ s.pose for s, f in zip(robot.shapes, robot.shape_frame, strict=True)])
 
 
 def shape_marker(
@@ -99,7 +92,7 @@ def shape_marker(
 ) -> Marker:
     """Marker of a ConvexShape at a pose (4, 4)."""
     marker = Marker(ns=namespace, id=number, type=MARKER_TYPE[shape.kind], action=Marker.ADD, color=colour)
-    marker.pose = _pose(T_root_shape)
+    marker.pose = pose_message(T_root_shape)
     if shape.kind == ShapeKind.POLYTOPE:
         marker.scale = Vector3(x=1.0, y=1.0, z=1.0)
         marker.points = _points(outward_triangles(shape.vertices).reshape(-1, 3))
@@ -111,9 +104,8 @@ def shape_marker(
 
 def _lines(robot, path, tip_link):
     """The ways of the end effector and, thinner, of each joint that moves."""
-    pieces = [
-        np.linspace(a, b, max(2, int(np.linalg.norm(b - a) / TIP_STEP))) for a, b in zip(path, path[1:], strict=False)
-    ]
+    legs = zip(path, path[1:], strict=False)
+    pieces = [np.linspace(a, b, max(2, int(np.linalg.norm(b - a) / TIP_STEP))) for a, b in legs]
     q = np.concatenate([path[:1], *pieces])
     lines = [_line("tip_path", 0, robot.link_poses(q)[tip_link][:, :3, 3], TIP_COLOUR, 0.01)]
     joints = robot.frame_poses(q)[:, :, :3, 3]
@@ -129,12 +121,6 @@ def _line(namespace, number, positions, colour, width):
     marker.pose.orientation.w = 1.0
     marker.points = _points(positions)
     return marker
-
-
-def _pose(T):
-    x, y, z, w = Rotation.from_matrix(T[:3, :3]).as_quat().tolist()
-    px, py, pz = T[:3, 3].tolist()
-    return Pose(position=Point(x=px, y=py, z=pz), orientation=Quaternion(x=x, y=y, z=z, w=w))
 
 
 def _points(positions):

@@ -4,23 +4,27 @@ from trajectory_msgs.msg import JointTrajectory
 
 from ...arm import RobotModel
 from ...arm.control.following import first_contact, remaining_path
-from .move_run import Motion, spline_of
+from ...arm.control.spline import Spline
+from .conversions import trajectory_of
+from .move_run import MotionUnderWay
 from .parameters import ArmParameters
 from .planning_scene import PlanningScene
 
 
-def motion_of(scene: PlanningScene, robot: RobotModel, trajectory: JointTrajectory, margin: float) -> Motion:
-    """A motion that was planned among the scene's objects as they are. robot: that it was planned for, which need not
-    be the scene's; margin: metres that it keeps"""
-    return Motion(spline_of(trajectory), robot, (scene.objects, robot), margin)
+def motion_of(scene: PlanningScene, robot: RobotModel, trajectory: JointTrajectory, margin: float) -> MotionUnderWay:
+    """A motion that was planned among the scene's objects as they are, for a robot that need not be the scene's.
+
+    margin: metres that it keeps
+    """
+    return MotionUnderWay(Spline.of(trajectory_of(trajectory)), robot, (scene.objects, robot), margin)
 
 
-def contact_ahead(scene: PlanningScene, values: ArmParameters, motion: Motion, phase: float) -> str:
+def contact_ahead(scene: PlanningScene, values: ArmParameters, motion: MotionUnderWay, phase: float) -> str:
     """What the motion meets after `phase` seconds in the scene as it is now, "" when all of it is proven free.
 
-    It is checked once for every state of the scene.
+    A state of the scene in which it was free is not checked again.
     """
-    state = _state_of(scene)
+    state = scene.objects, scene.robot  # replaced, never changed, when the scene changes
     if all(now is before for now, before in zip(state, motion.scene, strict=True)):
         return ""
     if scene.require_robot().joint_names != motion.robot.joint_names:
@@ -29,8 +33,3 @@ def contact_ahead(scene: PlanningScene, values: ArmParameters, motion: Motion, p
     met = first_contact(checker, remaining_path(motion.curve, phase))
     motion.scene = motion.scene if met else state
     return met
-
-
-def _state_of(scene):
-    """Values that are replaced, never changed, when the scene changes."""
-    return scene.objects, scene.robot

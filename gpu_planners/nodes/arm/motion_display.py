@@ -16,7 +16,7 @@ from ..common.diagnostics import steady_clock
 from ..common.fast_markers import PosedMarkers
 from ..common.qos import LATCHED
 from .arm_services import ArmServices, Planned
-from .conversions import seconds
+from .conversions import trajectory_of
 from .markers import GHOST_COLOUR, robot_markers, scene_markers, shape_poses
 from .scene_objects import SceneObjects
 
@@ -77,11 +77,3 @@ def _ghost_markers(robot, frame):
     for marker in markers:
         marker.header.frame_id = frame
     return markers
-
-
-def trajectory_of(message):
-    columns = (
-        [getattr(point, name) for point in message.points] for name in ("positions", "velocities", "accelerations")
-    )
-    times = np.array([seconds(point.time_from_start) for point in message.points])
-    return Trajectory(times, *(np.array([list(row) for row in rows]) for rows in columns))

@@ -9,7 +9,7 @@ from gpu_planners_msgs.srv import PlanMotion
 from ..common.long_action import LongAction
 from . import codes as error_codes
 from .arm_services import ArmServices
-from .move_run import Plan
+from .move_run import TaskPlan
 
 PLAN_FIELDS = (
     "planner",
@@ -52,12 +52,12 @@ class MoveTask:
     line = "~/move"
 
     def __init__(
-        self, goal: Any, plan: Callable[[PlanMotion.Request], Plan], end: Callable[[Any, Move.Result], None]
+        self, goal: Any, plan: Callable[[PlanMotion.Request], TaskPlan], end: Callable[[Any, Move.Result], None]
     ) -> None:
         self.replans = int(goal.request.replans)
         self._goal, self._plan, self._end = goal, plan, end
 
-    def plan(self) -> Plan:
+    def plan(self) -> TaskPlan:
         return self._plan(PlanMotion.Request(**{name: getattr(self._goal.request, name) for name in PLAN_FIELDS}))
 
     def feed_back(self, state: str, plans: int, progress: float, remaining_s: float) -> None:

@@ -32,7 +32,7 @@ class Seen(NamedTuple):
 
 
 @dataclass
-class Motion:
+class MotionUnderWay:
     """A motion under way.
 
     curve: over the seconds since it began; robot: that executes it
@@ -75,7 +75,7 @@ class Motion:
         return trajectory_message(self.robot, _joined(stop_along(self.curve, phase, *limits)))
 
 
-class Plan(NamedTuple):
+class TaskPlan(NamedTuple):
     """What a task plans. code, message: the outcome; without a motion the task ends with them
 
     trajectory: the motion as the controller gets it; goal_index: of the goal that it leads to
@@ -83,7 +83,7 @@ class Plan(NamedTuple):
 
     code: int
     message: str
-    motion: Motion | None = None
+    motion: MotionUnderWay | None = None
     trajectory: JointTrajectory | None = None
     goal_index: int = 0
 
@@ -98,7 +98,7 @@ class Task(Protocol):
     replans: int
     line: str
 
-    def plan(self) -> Plan:
+    def plan(self) -> TaskPlan:
         """Plan from where the robot is; called on the worker, may raise."""
 
     def feed_back(self, state: str, plans: int, progress: float, remaining_s: float) -> None:
@@ -128,7 +128,7 @@ class Run:
     why: str = ""
     cancelled: bool = False
     request: Any = None
-    motion: Motion | None = None
+    motion: MotionUnderWay | None = None
     execution: Any = None
     over: bool = False
     held: bool = False
@@ -142,13 +142,6 @@ def stamped_state(message: Any, q: np.ndarray, arrival_age: float, now: float) -
     stamp = seconds(message.header.stamp)
     stamped = abs(now - stamp) < SAME_CLOCK_S
     return Seen(q, stamp if stamped else now - arrival_age, stamped)
-
-
-def spline_of(message: JointTrajectory) -> Spline:
-    """The curve that a controller makes of a trajectory whose points have positions, velocities and accelerations."""
-    times = [seconds(point.time_from_start) for point in message.points]
-    rows = ([getattr(point, name) for point in message.points] for name in ("positions", "velocities", "accelerations"))
-    return Spline(times, *(np.array(column, dtype=float) for column in rows))
 
 
 def _joined(stop: Trajectory) -> Trajectory:

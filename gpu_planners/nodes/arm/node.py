@@ -40,7 +40,7 @@ from .joint_states import JointStates
 from .monitoring import contact_ahead, motion_of
 from .motion_display import MotionDisplay
 from .move_action import MoveAction
-from .move_run import Motion, Plan, Seen, Task, stamped_state
+from .move_run import MotionUnderWay, Seen, Task, TaskPlan, stamped_state
 from .other_arms import OtherArms
 from .parameters import ArmParameters
 from .plan_service import compile_planner, kind_of, warm_up
@@ -272,7 +272,7 @@ class ArmPlannerNode(PlannerNode):
         return ForgetSources.Response(code=code_of(error), message=error_text(error))
 
     def _attach_objects(self, request, response):
-        response = attach_objects(self.scene, request, self.measured, response)
+        response = attach_objects(self, request, response)
         self.get_logger().info(f"attach_objects: {response.message}")
         self._show_obstacles()
         return response
@@ -327,16 +327,16 @@ class ArmPlannerNode(PlannerNode):
 
     # ---- motions that are executed ----
 
-    def plan_to_move(self, request: PlanMotion.Request) -> Plan:
+    def plan_to_move(self, request: PlanMotion.Request) -> TaskPlan:
         response = PlanMotion.Response()
         planned = self.plan(request, response)
         self._count()
         self._last_answer = response.message
         if planned is None:
-            return Plan(response.code, response.message)
+            return TaskPlan(response.code, response.message)
         margin = plan_service.requested(request, self.values, "margin")
         motion = motion_of(self.scene, planned.robot, response.trajectory, margin)
-        return Plan(response.code, response.message, motion, response.trajectory, response.goal_index)
+        return TaskPlan(response.code, response.message, motion, response.trajectory, response.goal_index)
 
     def execute(self, task: Task) -> None:
         self._executing.start(task)
@@ -344,7 +344,7 @@ class ArmPlannerNode(PlannerNode):
     def cancel_execution(self, task: Task) -> None:
         self._executing.cancel(task)
 
-    def contact_ahead(self, motion: Motion, phase: float) -> str:
+    def contact_ahead(self, motion: MotionUnderWay, phase: float) -> str:
         self.scene.forget_expired(self.now())
         self.require_known_scene()
         return contact_ahead(self.scene, self.values, motion, phase)

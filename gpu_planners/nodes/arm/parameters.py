@@ -32,9 +32,12 @@ class NodeRrtConnect(RrtConnectSettings):
     def label(cls, name: str) -> str:
         return RrtConnectSettings.label(name)
 
-    def on(self, device: str) -> RrtConnectSettings:
-        """The settings for a device."""
-        return replace(self, optimise_s=ON_CPU if device == "cpu" else ON_CUDA) if self.optimise_s < 0 else self
+
+def settings_on(device: str, settings: PlannerSettings) -> PlannerSettings:
+    """The settings of a planner, with RRT-Connect's optimise_s that belongs to the device."""
+    if isinstance(settings, NodeRrtConnect) and settings.optimise_s == BY_DEVICE:
+        return replace(settings, optimise_s=ON_CPU if device == "cpu" else ON_CUDA)
+    return settings
 
 
 @dataclass(frozen=True)

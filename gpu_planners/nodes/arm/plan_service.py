@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +23,11 @@ from .arm_services import Planned, SceneServices
 from .codes import CODE_OF_STATUS, code_of
 from .conversions import configuration, joint_positions, only_joints, path_message, trajectory_message
 from .goals import goals_of
-from .parameters import PLANNERS, ArmParameters, NodeRrtConnect
+from .parameters import PLANNERS, ArmParameters, settings_on
 from .planning_scene import PlanningScene
+from .scene_objects import SceneObjects
+
+START_INVALID = error_codes.START_STATE_INVALID
 
 
 def answer(arm: SceneServices, request: PlanMotion.Request, response: PlanMotion.Response) -> Planned | None:
@@ -40,38 +44,33 @@ def answer(arm: SceneServices, request: PlanMotion.Request, response: PlanMotion
 
 
 def _plan(arm, request, response):
-    scene, values = arm.scene, arm.values
-    scene.require_robot()
+    values = arm.values
+    arm.scene.require_robot()
     name, settings = planner_of(values, request)
     scaling = [requested(request, values, name) for name in ("velocity_scaling", "acceleration_scaling")]
     margin = requested(request, values, "margin")
     goal_count = len(request.joint_goals) + len(request.pose_goals)
     check_count("goals", goal_count, "max_goals", values, error_codes.FAILURE)
     until = time.monotonic() + settings.time_limit_s
-    with scene.lock:
-        start_positions = start_of(scene.robot, request, arm.measured)
-        start = configuration(scene.robot, start_positions, "the start", error_codes.START_STATE_INVALID)
-        objects = scene.objects_for(request)
-        checker = scene.checker_for(objects, values.device, values.motion_check, margin, start_positions)
-        robot, frames = checker.robot, scene.frames_of(checker.robot)  # with the gripper where it stands
-    tip_link = values.tip_link or robot.tip_link
-    goals, goal_of = goals_of(request, checker, frames, start, tip_link, values.ik_solutions, until)
+    with arm.scene.lock:
+        objects, checker, frames, start = asked_scene(arm, request, margin)
+    goals, goal_of = goals_of(request, checker, frames, start, values, until)
     left, late = until - time.monotonic(), f"the time limit of {settings.time_limit_s:g} s was reached"
     if left < LEAST_TIME_S:
         raise RequestError(error_codes.TIMED_OUT, f"{late} before the search began")
-    settings = settings.on(checker.device) if isinstance(settings, NodeRrtConnect) else settings
-    result = PLANNERS[name].solve(start, goals, checker, replace(settings, time_limit_s=left), seed=request.seed)
+    settings = replace(settings_on(checker.device, settings), time_limit_s=left)
+    result = PLANNERS[name].solve(start, goals, checker, settings, seed=request.seed)
     response.code, response.status = CODE_OF_STATUS[result.status], result.status.value
     response.planning_time_s, response.samples = float(result.time_s), int(result.samples)
     response.device = checker.device
-    response.message = one_line(result.message) or result.status.value
-    if response.code == error_codes.TIMED_OUT:
-        response.message = f"{late}: {response.message}"
-    if margin and response.code in (error_codes.START_STATE_IN_COLLISION, error_codes.GOAL_IN_COLLISION):
-        response.message += f"; what is nearer than the margin of {margin:g} m counts as in collision"
     if not result.solved:
+        response.message = one_line(result.message) or result.status.value
+        if response.code == error_codes.TIMED_OUT:
+            response.message = f"{late}: {response.message}"
+        if margin and response.code in (error_codes.START_STATE_IN_COLLISION, error_codes.GOAL_IN_COLLISION):
+            response.message += f"; what is nearer than the margin of {margin:g} m counts as in collision"
         return None
-    trajectory = timed(checker, result.path, scaling, values)
+    robot, trajectory = checker.robot, timed(checker, result.path, scaling, values)
     response.path, response.trajectory = path_message(robot, result.path), trajectory_message(robot, trajectory)
     response.path_length, response.goal_index = float(result.cost), goal_of[result.goal_index]
     response.message = (
@@ -81,21 +80,29 @@ def _plan(arm, request, response):
     return Planned(result.path, robot, objects)
 
 
+def asked_scene(
+    arm: SceneServices, request: Any, margin: float
+) -> tuple[SceneObjects, CollisionChecker, dict[str, np.ndarray], np.ndarray]:
+    """(objects, checker, {frame: (4, 4) T_root_frame}, start (dof,)) of a request, with the gripper where it has it.
+
+    request: PlanMotion.Request or PlanSequence.Request; the scene's lock must be held
+    """
+    scene, values = arm.scene, arm.values
+    positions = _start_of(scene.require_robot(), request, arm.measured)
+    start = configuration(scene.require_robot(), positions, "the start", START_INVALID)
+    objects = scene.objects_for(request)
+    checker = scene.checker_for(objects, values.device, values.motion_check, margin, positions)
+    return objects, checker, scene.frames_of(checker.robot), start
+
+
 def timed(checker: CollisionChecker, path: np.ndarray, scaling: Sequence[float], values: ArmParameters) -> Trajectory:
     """A path (K, dof) with times. scaling: fractions of the velocity and acceleration limits"""
-    robot = checker.robot
-    acceleration = robot.acceleration * scaling[1]
-    return time_parameterize(
-        path,
-        robot.velocity * scaling[0],
-        acceleration,
-        acceleration / values.jerk_time_s,
-        values.corner_deviation,
-        checker,
-    )
+    velocity, acceleration = checker.robot.velocity * scaling[0], checker.robot.acceleration * scaling[1]
+    jerk = acceleration / values.jerk_time_s
+    return time_parameterize(path, velocity, acceleration, jerk, values.corner_deviation, checker)
 
 
-def planner_of(values: ArmParameters, request: PlanMotion.Request) -> tuple[str, PlannerSettings]:
+def planner_of(values: ArmParameters, request: Any) -> tuple[str, PlannerSettings]:
     """Name and settings of the planner that a request names, or else the parameter."""
     name = request.planner or values.planner
     if name not in PLANNERS:
@@ -106,10 +113,10 @@ def planner_of(values: ArmParameters, request: PlanMotion.Request) -> tuple[str,
     return name, replace(chosen, time_limit_s=request.time_limit_s) if request.time_limit_s else chosen
 
 
-def requested(request, values, name):
+def requested(request: Any, values: ArmParameters, name: str) -> float:
     """A number of the request, or the parameter of the same name where the request has 0."""
     value, rule = getattr(request, name) or getattr(values, name), ArmParameters.rules[name]
-    if not rule.low <= value <= rule.high:
+    if not rule.low <= value <= rule.high:  # type: ignore[operator]
         raise RequestError(
             error_codes.FAILURE,
             f"{name} is {value}; allowed: from {rule.range}, where 0 stands for the parameter's value",
@@ -117,12 +124,12 @@ def requested(request, values, name):
     return value
 
 
-def start_of(robot, request, measured):
+def _start_of(robot, request, measured):
     """{joint: position} of the request, completed by joint_states for joints that are not planned."""
     if request.start.name or request.start.position:
-        code = error_codes.START_STATE_INVALID
-        positions = joint_positions(request.start, "the start", code)
-        only_joints((*robot.joint_names, *robot.other_joints, *robot.mimic_joints), positions, "the start", code)
+        positions = joint_positions(request.start, "the start", START_INVALID)
+        joints = (*robot.joint_names, *robot.other_joints, *robot.mimic_joints)
+        only_joints(joints, positions, "the start", START_INVALID)
         return {name: value for name, value in (measured() or {}).items() if name in robot.other_joints} | positions
     positions = measured()
     if positions is None:
@@ -156,8 +163,7 @@ def compile_planner(robot: RobotModel, planner: str, device: str, motion: Motion
     free = q[checker.configurations_valid(q)]
     inverse_kinematics.warm_up()
     if len(free) > 1:
-        PLANNERS[planner].solve(
-            free[0], free[1:2], checker, PLANNERS[planner].Settings(max_samples=256, time_limit_s=1.0)
-        )
+        settings = PLANNERS[planner].Settings(max_samples=256, time_limit_s=1.0)
+        PLANNERS[planner].solve(free[0], free[1:2], checker, settings)
     time_parameterize(q[:3], robot.velocity, robot.acceleration, deviation=0.01, checker=checker)
     say_compiled(kind_of(planner, device))

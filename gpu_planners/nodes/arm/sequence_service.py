@@ -1,7 +1,6 @@
 """Answers one PlanSequence request: conversion of its segments, one `sequence.solve`, conversion."""
 
 import time
-from typing import Any
 
 import numpy as np
 
@@ -17,9 +16,9 @@ from ..common.request_error import RequestError, check_count, error_text, one_li
 from . import codes as error_codes
 from .arm_services import Planned, SceneServices
 from .codes import CODE_OF_STATUS, code_of
-from .conversions import configuration, frame_transform, joint_positions, only_joints, pose_goal, trajectory_message
-from .parameters import PLANNERS, NodeRrtConnect
-from .plan_service import planner_of, requested, start_of
+from .conversions import frame_transform, joint_goal, pose_goal, trajectory_message
+from .parameters import PLANNERS, settings_on
+from .plan_service import asked_scene, planner_of, requested
 
 CODE_OF_END = {
     End.COLLISION: error_codes.PLANNING_FAILED,
@@ -28,7 +27,6 @@ CODE_OF_END = {
     End.UNREACHABLE: error_codes.NO_IK_SOLUTION,
     End.TIMED_OUT: error_codes.TIMED_OUT,
 }
-GOAL_INVALID = error_codes.GOAL_STATE_INVALID
 
 
 def answer(arm: SceneServices, request: PlanSequence.Request, response: PlanSequence.Response) -> Planned | None:
@@ -47,8 +45,8 @@ def answer(arm: SceneServices, request: PlanSequence.Request, response: PlanSequ
 
 
 def _plan(arm, request, response):
-    scene, values = arm.scene, arm.values
-    scene.require_robot()
+    values = arm.values
+    arm.scene.require_robot()
     name, settings = planner_of(values, request)
     margin = requested(request, values, "margin")
     if not request.segments:
@@ -56,39 +54,24 @@ def _plan(arm, request, response):
     check_count("segments", len(request.segments), "max_segments", values, error_codes.FAILURE)
     goals = sum(len(segment.joint_goals) + len(segment.pose_goals) for segment in request.segments)
     check_count("goals", goals, "max_goals", values, error_codes.FAILURE)
-    with scene.lock:
-        start_positions = start_of(scene.robot, request, arm.measured)
-        objects = scene.objects_for(request)
-        checker = scene.checker_for(objects, values.device, values.motion_check, margin, start_positions)
-        robot, frames = checker.robot, scene.frames_of(checker.robot)  # with the gripper where it stands
-        start = inside_limits(
-            robot, configuration(robot, start_positions, "the start", error_codes.START_STATE_INVALID), settings
-        )
-        tip_link = values.tip_link or robot.tip_link
-        segments = [
-            _segment(message, f"segment {i}", request, values, robot, frames, tip_link)
-            for i, message in enumerate(request.segments)
-        ]
-    settings = settings.on(checker.device) if isinstance(settings, NodeRrtConnect) else settings
+    with arm.scene.lock:
+        objects, checker, frames, start = asked_scene(arm, request, margin)
+        start = inside_limits(checker.robot, start, settings)
+        reader = _SegmentReader(request, values, checker.robot, frames)
+        segments = [reader.read(message, f"segment {i}") for i, message in enumerate(request.segments)]
+    robot, settings = checker.robot, settings_on(checker.device, settings)
+    how = sequence.Settings(
+        planning=settings,
+        line=values.line,
+        deviation=values.corner_deviation,
+        jerk=robot.acceleration / values.jerk_time_s,
+        time_limit_s=settings.time_limit_s,
+        allow_partial=request.allow_partial,
+    )
     try:
-        result = sequence.solve(
-            start,
-            segments,
-            checker,
-            PLANNERS[name],
-            sequence.Settings(
-                planning=settings,
-                line=values.line,
-                deviation=values.corner_deviation,
-                jerk=robot.acceleration / values.jerk_time_s,
-                time_limit_s=settings.time_limit_s,
-                allow_partial=request.allow_partial,
-            ),
-            tip_link,
-            request.seed,
-        )
+        result = sequence.solve(start, segments, checker, PLANNERS[name], how, reader.tip_link, request.seed)
     except RobotDescriptionError as error:
-        raise RequestError(error_codes.INVALID_LINK_NAME, f"parameter tip_link '{tip_link}': {error}") from error
+        raise RequestError(error_codes.INVALID_LINK_NAME, f"parameter tip_link '{reader.tip_link}': {error}") from error
     response.fraction = result.fraction
     if result.trajectory is None:
         response.code, response.message = code_of_failure(result), one_line(result.text)
@@ -127,56 +110,64 @@ def inside_limits(robot: RobotModel, q: np.ndarray, settings: PlannerSettings) -
     return inside
 
 
-def _segment(message: Any, what: str, request: Any, values: Any, robot: Any, frames: Any, tip_link: str) -> Segment:
-    """A MotionSegment as the library has it."""
-    more = {
-        "blend_radius": _in_range(message.blend_radius, 0.0, 10.0, f"{what}: blend_radius"),
-        "velocity_scaling": _scaling(message, what, request, values, "velocity_scaling"),
-        "acceleration_scaling": _scaling(message, what, request, values, "acceleration_scaling"),
-    }
-    vector = np.array([getattr(message.translation.vector, axis) for axis in "xyz"])
-    if vector.any() and (message.kind == MotionSegment.FREE or message.pose_goals):
-        raise RequestError(
-            error_codes.UNRECOGNIZED_GOAL_TYPE,
-            f"{what} has a translation beside its goals; allowed: a translation for a LINE without a pose goal",
-        )
-    if message.kind == MotionSegment.FREE:
-        goals = [_joint_goal(goal, f"{what}: joint goal {i}", robot) for i, goal in enumerate(message.joint_goals)]
-        poses = [pose_goal(goal, frames, f"{what}: pose goal {i}") for i, goal in enumerate(message.pose_goals)]
-        if not goals and not poses:
-            raise RequestError(
-                error_codes.UNRECOGNIZED_GOAL_TYPE, f"{what} has no goal: give joint_goals or pose_goals"
+class _SegmentReader:
+    """Makes the library's segments of those of a request. frames: {frame: (4, 4) T_root_frame}"""
+
+    def __init__(self, request, values, robot, frames):
+        self._request, self._values, self._robot, self._frames = request, values, robot, frames
+        self.tip_link = values.tip_link or robot.tip_link
+
+    def read(self, message: MotionSegment, what: str) -> Segment:
+        more = {
+            "blend_radius": _in_range(message.blend_radius, 0.0, 10.0, f"{what}: blend_radius"),
+            "velocity_scaling": self._scaling(message, what, "velocity_scaling"),
+            "acceleration_scaling": self._scaling(message, what, "acceleration_scaling"),
+        }
+        vector = np.array([getattr(message.translation.vector, axis) for axis in "xyz"])
+        if vector.any() and (message.kind == MotionSegment.FREE or message.pose_goals):
+            raise _wrong_goal(
+                f"{what} has a translation beside its goals; allowed: a translation for a LINE without a pose goal"
             )
-        return Free(np.array(goals), np.array(poses), **more)
-    if message.kind != MotionSegment.LINE:
+        if message.kind == MotionSegment.FREE:
+            return self._free(message, what, more)
+        if message.kind == MotionSegment.LINE:
+            return self._straight(message, vector, what, more)
         raise RequestError(error_codes.FAILURE, f"{what}: kind is {message.kind}; allowed: FREE (0) or LINE (1)")
-    if message.joint_goals or len(message.pose_goals) > 1:
-        raise RequestError(
-            error_codes.UNRECOGNIZED_GOAL_TYPE,
-            f"{what} is a LINE with {len(message.joint_goals)} joint goals and {len(message.pose_goals)} pose goals; "
-            "allowed: one pose goal, or a translation",
-        )
-    if message.pose_goals:
-        return Straight(pose=pose_goal(message.pose_goals[0], frames, f"{what}: the pose goal"), **more)
-    if not np.isfinite(vector).all():
-        raise RequestError(GOAL_INVALID, f"{what}: the translation is {vector.tolist()}; allowed: finite numbers")
-    frame = message.translation.header.frame_id
-    if frame == tip_link and frame not in frames:
-        return Straight(translation=vector, along_tool=True, **more)
-    T_root_frame = frame_transform(frames, frame, f"{what}: the translation")
-    return Straight(translation=T_root_frame[:3, :3] @ vector, **more)
+
+    def _free(self, message, what, more):
+        goals = [joint_goal(goal, f"{what}: joint goal {i}", self._robot) for i, goal in enumerate(message.joint_goals)]
+        poses = [pose_goal(goal, self._frames, f"{what}: pose goal {i}") for i, goal in enumerate(message.pose_goals)]
+        if not goals and not poses:
+            raise _wrong_goal(f"{what} has no goal: give joint_goals or pose_goals")
+        return Free(np.array(goals), np.array(poses), **more)
+
+    def _straight(self, message, vector, what, more):
+        if message.joint_goals or len(message.pose_goals) > 1:
+            raise _wrong_goal(
+                f"{what} is a LINE with {len(message.joint_goals)} joint goals and {len(message.pose_goals)} pose "
+                "goals; allowed: one pose goal, or a translation"
+            )
+        if message.pose_goals:
+            return Straight(pose=pose_goal(message.pose_goals[0], self._frames, f"{what}: the pose goal"), **more)
+        if not np.isfinite(vector).all():
+            text = f"{what}: the translation is {vector.tolist()}; allowed: finite numbers"
+            raise RequestError(error_codes.GOAL_STATE_INVALID, text)
+        frame = message.translation.header.frame_id
+        if frame == self.tip_link and frame not in self._frames:
+            return Straight(translation=vector, along_tool=True, **more)
+        T_root_frame = frame_transform(self._frames, frame, f"{what}: the translation")
+        return Straight(translation=T_root_frame[:3, :3] @ vector, **more)
+
+    def _scaling(self, message, what, name):
+        """The segment's fraction of the limits; where it has 0, the request's, or the parameter's."""
+        own = getattr(message, name)
+        if own:
+            return _in_range(own, 1e-3, 1.0, f"{what}: {name}")
+        return requested(self._request, self._values, name)
 
 
-def _joint_goal(message, what, robot):
-    positions = joint_positions(message, what, GOAL_INVALID)
-    only_joints(robot.joint_names, positions, what, GOAL_INVALID)
-    return configuration(robot, positions, what, GOAL_INVALID)
-
-
-def _scaling(message, what, request, values, name):
-    """The segment's fraction of the limits; where it has 0, the request's, or the parameter's."""
-    own = getattr(message, name)
-    return _in_range(own, 1e-3, 1.0, f"{what}: {name}") if own else requested(request, values, name)
+def _wrong_goal(text):
+    return RequestError(error_codes.UNRECOGNIZED_GOAL_TYPE, text)
 
 
 def _in_range(value, low, high, what):

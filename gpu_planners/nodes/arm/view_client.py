@@ -12,9 +12,8 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import parameter_value_to_python
 from rclpy.serialization import serialize_message
-from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
-from std_msgs.msg import String
+from std_msgs.msg import Header, String
 from visualization_msgs.msg import Marker, MarkerArray
 
 from gpu_planners_msgs.srv import PlanMotion
@@ -24,9 +23,8 @@ from ...arm.geometry.bricks import Bricks
 from ...arm.trajectory import Trajectory
 from ...errors import GpuPlannersError
 from ..common.qos import BEST_EFFORT, LATCHED
-from .conversions import pose_of
+from .conversions import pose_message, pose_of, trajectory_of
 from .marker_objects import marker_shapes
-from .motion_display import trajectory_of
 
 PATIENCE_S = 10.0  # for the node to be found, and for its robot
 SLACK_S = 30.0  # more than a request's own time: the node may have others to answer, or to compile
@@ -91,7 +89,7 @@ class ViewClient:
         request = PlanMotion.Request(planner=planner, time_limit_s=time_s, margin=margin, seed=seed)
         request.start = JointState(name=names, position=start.tolist())
         if goal.shape == (4, 4):
-            request.pose_goals = [_pose_message(goal, self.robot.root_link)]
+            request.pose_goals = [PoseStamped(header=Header(frame_id=self.robot.root_link), pose=pose_message(goal))]
         else:
             request.joint_goals = [JointState(name=names, position=goal.tolist())]
         response = self._call(self._plans, request, time_s + SLACK_S)
@@ -171,12 +169,3 @@ def _pieces(marker, name):
     half = np.array([marker.scale.x, marker.scale.y, marker.scale.z]) / 2
     low, high = (np.round((centres + side * half) / GRAIN).astype(np.int64) for side in (-1, 1))
     return (Bricks(name, T_root_marker, np.full(3, GRAIN), low, high),)
-
-
-def _pose_message(T, frame):
-    message = PoseStamped()
-    message.header.frame_id = frame
-    p, o = message.pose.position, message.pose.orientation
-    p.x, p.y, p.z = T[:3, 3].tolist()
-    o.x, o.y, o.z, o.w = Rotation.from_matrix(T[:3, :3]).as_quat().tolist()
-    return message

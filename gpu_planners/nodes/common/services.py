@@ -103,7 +103,7 @@ class QueuedAction:
     ) -> None:
         self._worker, self._name, self._answer, self._beside = worker, name, answer, beside
         self._refused, self._cancelled = refused, cancelled
-        self._open: dict[bytes, Any] = {}  # by goal: its Request, or Longer, while it is not answered
+        self._open: dict[bytes, Any] = {}  # by goal: its QueuedRequest, or Longer, while it is not answered
         self._inbox = Inbox(node)
         self._action = LongAction(node, kind, name, self._accept, self._cancel)
 

@@ -1,4 +1,4 @@
-"""The threads that plan, one for each device: what is planned on must not change while any of them plans."""
+"""The threads that plan, one for each device, and the changes of what is planned on, which wait until none plans."""
 
 import collections
 import contextlib
@@ -6,6 +6,7 @@ import functools
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from ...device import resolve_devices
@@ -17,41 +18,45 @@ _here = threading.local()
 
 
 def seat() -> int:
-    """The number of the worker's thread that calls it, from 0; 0 on any other thread."""
+    """Number of the calling thread of the worker, from 0; 0 on any other thread."""
     return getattr(_here, "seat", 0)
 
 
 def device_of_seat(devices: str) -> str:
-    """The one of several devices, a text with commas, that belongs to the thread of the worker that calls it."""
+    """The calling thread's device, of a text with commas between devices."""
     named = resolve_devices(devices)
     return named[seat() % len(named)]
 
 
-class Request:
+@dataclass(eq=False)
+class QueuedRequest:
     """A request that waits, or waited, in a worker's queue.
 
-    job: answers it, on the worker; refuse: answers it with a NotBegunError when it is never begun, or when the worker
-        stops and does not wait for the job any longer; what comes of the job then counts no more. Neither may raise
+    job: answers it, on the worker; must not raise
+    refuse: answers it with a NotBegunError when it is never begun, or when the worker stops before the job has ended,
+        whose answer then counts no more; must not raise
     after: number of the last change that came before it
     beside: may it run while others that may do so run?
     """
 
-    def __init__(self, job: Job, refuse: Callable[[NotBegunError], Any], after: int = -1, beside: bool = False) -> None:
-        self.job, self.refuse, self.after, self.beside = job, refuse, after, beside
+    job: Job
+    refuse: Callable[[NotBegunError], Any]
+    after: int = -1
+    beside: bool = False
 
 
 class Worker:
-    """Runs jobs on threads of its own: changes of what is planned on, and requests.
+    """Runs changes of what is planned on, and requests, on threads of its own.
 
-    A job runs alone, on the first thread. But requests that may run `beside` each other are begun by whichever of the
-    first `seats` threads is free, a thread for each device. A change, or a request that is to run alone, waits for
-    those that run, and none is begun before it.
+    Changes, and requests that are not `beside`, run alone, on the first thread. Requests that may run beside each other
+    are begun by whichever of the first `seats` threads is free. Nothing begins before a change or request that waits to
+    run alone.
 
-    Requests wait in a line of their own for each service or action, and the lines take turns, so that a thousand
-    requests to one do not hold up another. Changes are made before the requests that came after them, and before those
-    that came earlier but still wait: a map or an obstacle that was published before a request counts for it.
+    Requests wait in a line for each service or action, and the lines take turns: a thousand requests to one do not hold
+    up another. A change that is queued runs before the requests that wait: a map or an obstacle that was published
+    before a request counts for it.
 
-    on_failure: called on that thread with the text of a job that raised, while the worker does not stop
+    on_failure: called with the text of a change that raised
     most_waiting: how many requests may wait, all lines together
     seats: how many threads may answer requests at once; asked when a request comes
     first_apart: of several threads, the first one leaves requests that may run beside others to those others
@@ -67,14 +72,14 @@ class Worker:
         self._on_failure, self._most_waiting, self._seats = on_failure, most_waiting, seats
         self._first_apart = first_apart
         self._changes: collections.deque[tuple[int, Job]] = collections.deque()
-        self._asides: collections.deque[tuple[int, Job]] = collections.deque()  # each after the change of a number
-        self._lines: dict[str, collections.deque[Request]] = {}
+        self._asides: collections.deque[tuple[int, Job]] = collections.deque()  # with the change that comes before it
+        self._lines: dict[str, collections.deque[QueuedRequest]] = {}
         self._latest = -1  # number of the latest change
-        self._until = -1  # of the latest one when the last request began: those up to it are made before the next
+        self._until = -1  # last change queued when the previous request began; it must run before the next request
         self._stopping, self._refusal = False, ""
         self._wake = threading.Condition()
         self._alone, self._beside = False, 0  # does a job run that runs alone? how many run beside each other?
-        self._under_way: dict[int, Request] = {}  # by thread
+        self._under_way: dict[int, QueuedRequest] = {}  # by thread
         self._open = 1  # threads that may begin something
         self._threads = [self._thread(0)]
 
@@ -89,7 +94,7 @@ class Worker:
             self._start_threads()
 
     def do(self, job: Callable[..., Any], *arguments: Any) -> None:
-        """Queue a change; its failure is reported and changes nothing else."""
+        """Queue a change; its failure is reported."""
         with self._wake:
             if not self._stopping:
                 self._latest += 1
@@ -97,8 +102,8 @@ class Worker:
                 self._wake.notify_all()
 
     def do_aside(self, job: Callable[..., Any], *arguments: Any) -> None:
-        """Queue a change of what no request beside others reads: where there are several threads it runs on the first
-        one, and does not wait for such requests, nor for changes that come after it."""
+        """Queue a change of what no request beside others reads. Where there are several threads it waits neither for
+        such requests nor for later changes."""
         if self._seats() == 1:
             self.do(job, *arguments)
             return
@@ -107,11 +112,11 @@ class Worker:
                 self._asides.append((self._latest, functools.partial(job, *arguments)))
                 self._wake.notify_all()
 
-    def ask(self, line: str, job: Job, refuse: Callable[[NotBegunError], Any], beside: bool = False) -> Request:
-        """Queue a request in a line. One too many, or one that comes while the worker stops, is refused at once."""
+    def ask(self, line: str, job: Job, refuse: Callable[[NotBegunError], Any], beside: bool = False) -> QueuedRequest:
+        """Queue a request; one too many, or one that comes while the worker stops, is refused at once."""
         seats = self._seats() if beside else 1
         with self._wake:
-            request = Request(job, refuse, self._latest, beside)
+            request = QueuedRequest(job, refuse, self._latest, beside)
             if beside and not self._stopping:
                 self._open = seats
                 self._start_threads()
@@ -124,7 +129,7 @@ class Worker:
         refuse(NotBegunError(text or f"{waiting} requests wait already; allowed: {most}, the parameter max_waiting"))
         return request
 
-    def cancel(self, request: Request) -> bool:
+    def cancel(self, request: QueuedRequest) -> bool:
         """Take a request out of its line; False when it has begun or was answered."""
         with self._wake:
             for line in self._lines.values():
@@ -163,11 +168,8 @@ class Worker:
         return sum(map(len, list(self._lines.values())))
 
     def stop(self, patience_s: float = -1.0) -> bool:
-        """Refuse the requests that wait; False when the job under way has not ended within patience_s seconds
-        (negative: wait for it). Then its request is refused, too.
-
-        A compilation, for one, cannot be interrupted.
-        """
+        """Refuse the requests that wait, and those under way that have not ended within patience_s seconds (negative:
+        wait for them), since a compilation, for one, cannot be interrupted -> have all ended?"""
         with self._wake:
             self._stopping, left = True, self._take_requests()
             self._changes.clear()
@@ -224,9 +226,10 @@ class Worker:
             return None
 
     def _begun(self, number, line):
-        """The job that is next, if this thread may begin it now. line: that has its turn, or None"""
+        """The next job, if this thread may begin it now. line: the one whose turn it is, or None"""
         if self._alone:
             return None
+        first = int(self._first_apart and self._open > 1)  # thread that takes requests beside others
         due = self._changes and (line is None or self._changes[0][0] <= max(self._until, line[0].after))
         alone = due or (line and not line[0].beside)
         if number == 0 and self._asides:
@@ -238,7 +241,7 @@ class Worker:
             if number > 0 or self._beside:
                 return None
             self._alone = True
-        elif line is None or not self._first_seat <= number < self._open:
+        elif line is None or not first <= number < self._open:
             return None
         else:
             self._beside += 1
@@ -249,8 +252,3 @@ class Worker:
         self._lines[name] = self._lines.pop(name)  # at the end now: the next turn is another's
         self._under_way[number] = line.popleft()
         return self._under_way[number].job
-
-    @property
-    def _first_seat(self):
-        """The first thread that takes requests that may run beside others."""
-        return int(self._first_apart and self._open > 1)

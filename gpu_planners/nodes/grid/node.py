@@ -16,7 +16,7 @@ from ...grid.planner import ALGORITHMS
 from ..common import map_codes as codes
 from ..common.diagnostics import OK, WARN
 from ..common.frames import Frames
-from ..common.lifecycle import Lifecycle
+from ..common.lifecycle import ManagedNode, transition
 from ..common.map_messages import poses_of
 from ..common.planner_node import PlannerNode
 from ..common.process import run
@@ -30,7 +30,7 @@ from .scene import GridScene
 from .topic_agents import TopicAgents
 
 
-class GridPlannerNode(PlannerNode):
+class GridPlannerNode(PlannerNode, ManagedNode):
     """The node; options: as rclpy.node.Node takes them."""
 
     def __init__(self, **options: Any) -> None:
@@ -40,17 +40,11 @@ class GridPlannerNode(PlannerNode):
         self._outputs = PlanPublishers(self, self._values, self._worker)
         self._agents = TopicAgents(self, self._worker, self._state, self._plan_topics)
         self._maps: TopicMaps | None = None
-        callbacks = {
-            "configure": self._open_maps,
-            "activate": lambda _: self._agents.plan_again(),
-            "cleanup": self._close_maps,
-            "shutdown": self._close_maps,
-        }
-        self._lifecycle = Lifecycle(self, self._values.lifecycle, callbacks)
-        if self._lifecycle.active:
-            self._open_maps()
-        else:
+        if self._values.lifecycle:
+            self.manage()
             self._state.say(WARN, "unconfigured")
+        else:
+            self._open_maps()
         self.serve(PlanAgents, "~/plan_agents", self._answer, self._refusal, beside=True)
         self.serve(GetPlan, "~/get_plan", self._get_plan, self._no_plan, beside=True)
         for text in (
@@ -64,20 +58,36 @@ class GridPlannerNode(PlannerNode):
         self._worker.start()
 
     def serve(self, kind: Any, name: str, answer: Any, *more: Any, **options: Any) -> None:
-        super().serve(kind, name, self._lifecycle.gated(answer), *more, **options)
+        super().serve(kind, name, self.gated(answer), *more, **options)
 
     def act(self, kind: Any, name: str, answer: Any, *more: Any, **options: Any) -> QueuedAction:
-        return super().act(kind, name, self._lifecycle.gated(answer), *more, **options)
+        return super().act(kind, name, self.gated(answer), *more, **options)
 
     # ---- map and parameters ----
 
-    def _open_maps(self, _: str = "") -> None:
+    @transition
+    def on_configure(self):
+        self._open_maps()
+
+    @transition
+    def on_activate(self):
+        self._agents.plan_again()
+
+    @transition
+    def on_cleanup(self):
+        self._close_maps()
+
+    @transition
+    def on_shutdown(self):
+        self._close_maps()
+
+    def _open_maps(self):
         self._maps = TopicMaps(self, self._values, self._worker, self._state, self._scene, self._get_ready_for)
         self._state.say(WARN, "waiting for a map")
         if self._maps.missing:
             self.get_logger().info(self._maps.missing)
 
-    def _close_maps(self, _: str) -> None:
+    def _close_maps(self):
         """Take no maps, and forget the one that there is."""
         if self._maps is not None:
             self._maps.close()
@@ -86,7 +96,7 @@ class GridPlannerNode(PlannerNode):
 
     def _forget(self):
         self._scene.forget()
-        self._state.say(WARN, self._lifecycle.state)
+        self._state.say(WARN, self.lifecycle_state)
 
     def _clear(self):
         """Plan on the map as it last came whole."""
@@ -145,8 +155,8 @@ class GridPlannerNode(PlannerNode):
         return agent_planning.plan(self._scene, self._frames, starts, goals, algorithm)
 
     def _plan_topics(self, starts, goals):
-        if self._lifecycle.state not in ("activating", "active"):
-            raise NotBegunError(f"the node is {self._lifecycle.state}")
+        if self.lifecycle_state not in ("activating", "active"):
+            raise NotBegunError(f"the node is {self.lifecycle_state}")
         count = max(len(starts.poses), len(goals.poses))
         check_count("agents", count, "max_agents", self._values, codes.INVALID_REQUEST)
         plan = self._plan(poses_of(starts), poses_of(goals), self._values.algorithm)
@@ -215,7 +225,7 @@ class GridPlannerNode(PlannerNode):
             "map": f"{grid.rows} x {grid.cols} cells {where}" if grid else "none",
             "map changes": self._scene.changes,
             "map messages": self._maps.taken if self._maps else 0,
-            "lifecycle": self._lifecycle.state,
+            "lifecycle": self.lifecycle_state,
             "device": self._values.device,
             "algorithm": self._values.algorithm,
             "requests": self._requests,

@@ -11,7 +11,7 @@ from ...arm.control.spline import State
 from ...errors import ConfigurationError
 from ..arm import codes
 from ..arm.arm_services import ArmServices
-from ..arm.move_run import Motion, Plan
+from ..arm.move_run import MotionUnderWay, TaskPlan
 from ..common.request_error import RequestError
 from ..player.trajectories import check_trajectory, curve_of
 from .answers import code_message
@@ -27,7 +27,7 @@ class _Named(NamedTuple):
 class MoveGroupTask:
     """A goal of MoveGroup that is not plan_only, as a Task. As in MoveIt the motion starts where the robot is.
 
-    plan: called on the worker for (Plan, MoveGroup.Result that tells it); may raise
+    plan: called on the worker for (TaskPlan, MoveGroup.Result that tells it); may raise
     end: called with the goal's handle, its result and whether it succeeded
     """
 
@@ -36,7 +36,7 @@ class MoveGroupTask:
     def __init__(
         self,
         goal: Any,
-        plan: Callable[[], tuple[Plan, MoveGroup.Result]],
+        plan: Callable[[], tuple[TaskPlan, MoveGroup.Result]],
         end: Callable[[Any, MoveGroup.Result, bool], None],
     ) -> None:
         options = goal.request.planning_options
@@ -44,7 +44,7 @@ class MoveGroupTask:
         self._goal, self._plan, self._end = goal, plan, end
         self._result = MoveGroup.Result()
 
-    def plan(self) -> Plan:
+    def plan(self) -> TaskPlan:
         plan, self._result = self._plan()
         return plan
 
@@ -75,7 +75,7 @@ class ExecuteTask:
     ) -> None:
         self._goal, self._arm, self._margin, self._end = goal, arm, margin, end
 
-    def plan(self) -> Plan:
+    def plan(self) -> TaskPlan:
         robot, trajectory = self._arm.scene.require_robot(), self._goal.request.trajectory.joint_trajectory
         if self._goal.request.trajectory.multi_dof_joint_trajectory.points:
             raise RequestError(codes.INVALID_MOTION_PLAN, "joints of several degrees of freedom are not executed")
@@ -90,11 +90,11 @@ class ExecuteTask:
             curve = curve_of(trajectory, joints, rest, 0.0, START_TOLERANCE)
         except ConfigurationError as error:
             raise RequestError(codes.INVALID_MOTION_PLAN, str(error)) from error
-        motion = Motion(curve, robot, (None, None), self._margin)
+        motion = MotionUnderWay(curve, robot, (None, None), self._margin)
         met = self._arm.contact_ahead(motion, 0.0)
         if met:
             raise RequestError(codes.INVALID_MOTION_PLAN, f"the trajectory is not free: {met}")
-        return Plan(codes.SUCCESS, "", motion, trajectory)
+        return TaskPlan(codes.SUCCESS, "", motion, trajectory)
 
     def feed_back(self, state: str, plans: int, progress: float, remaining_s: float) -> None:
         self._goal.publish_feedback(ExecuteTrajectory.Feedback(state=STATES[state]))

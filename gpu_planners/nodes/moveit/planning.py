@@ -13,7 +13,7 @@ from ...arm.planners.settings import LEAST_TIME_S
 from ..arm import codes
 from ..arm.codes import CODE_OF_STATUS
 from ..arm.conversions import trajectory_message
-from ..arm.parameters import PLANNERS, ArmParameters, NodeRrtConnect
+from ..arm.parameters import PLANNERS, ArmParameters, settings_on
 from ..arm.plan_service import timed
 from ..arm.sequence_service import inside_limits
 from ..common.request_error import RequestError, check_count, one_line
@@ -114,7 +114,7 @@ def _by_sampling(kind, request, values, checker, reference, start, limit):
     kept = read_path_constraints(request.path_constraints, reference)
     check_start(checker, start, kept)
     goals, goal_of = _goals(regions, checker, start, values.ik_solutions, began, limit, kept)
-    settings = settings.on(checker.device) if isinstance(settings, NodeRrtConnect) else settings
+    settings = settings_on(checker.device, settings)
     best, attempts = None, max(1, request.num_planning_attempts)
     for seed in range(attempts):
         left = began + limit - time.monotonic()

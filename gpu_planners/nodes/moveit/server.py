@@ -33,7 +33,7 @@ from ...arm import CollisionChecker
 from ..arm import codes
 from ..arm.arm_services import ArmServices, Planned
 from ..arm.monitoring import motion_of
-from ..arm.move_run import Plan
+from ..arm.move_run import TaskPlan
 from ..arm.parameters import PLANNERS
 from ..common.diagnostics import steady_clock
 from ..common.qos import LATCHED
@@ -126,12 +126,12 @@ class MoveItServer:
         )
 
     def _planned_to_move(self, goal):
-        """(Plan, MoveGroup.Result) from where the robot is."""
+        """(TaskPlan, MoveGroup.Result) from where the robot is."""
         goal.request.start_state = RobotState(is_diff=True)
         motion, start, robot = self._planned(goal.request, goal.planning_options.planning_scene_diff)
         trajectory = motion.trajectory.joint_trajectory
         under_way = motion_of(self._scene, robot, trajectory, self._margin())
-        return Plan(codes.SUCCESS, motion.text, under_way, trajectory), self._result(motion, start)
+        return TaskPlan(codes.SUCCESS, motion.text, under_way, trajectory), self._result(motion, start)
 
     def _execute(self, goal):
         own, asked = self._arm.values.controller_action, list(getattr(goal.request, "controller_names", ()))

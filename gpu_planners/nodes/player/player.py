@@ -9,7 +9,7 @@ from ...arm.control.spline import Spline, State
 from ...arm.control.stopping import stop_along
 
 
-class Body(Protocol):
+class PlayedBody(Protocol):
     """What moves: nothing but numbers, or a simulation."""
 
     @property
@@ -36,7 +36,7 @@ class Player:
     joints: with the limits that stops keep to; body: what moves
     """
 
-    def __init__(self, joints: Joints, body: Body) -> None:
+    def __init__(self, joints: Joints, body: PlayedBody) -> None:
         self.joints, self.body = joints, body
         self._curve = Spline([0.0], body.state.positions[None])
 
