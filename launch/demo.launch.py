@@ -5,7 +5,14 @@
 The Panda comes from the package example-robot-data (pip install example-robot-data).
 """
 
-from gpu_planners.nodes.common.launching import MOVED, launch_description, rviz_wanted, truth, usual_arguments
+from gpu_planners.nodes.common.launching import (
+    MOVED,
+    arm_planner_included,
+    launch_description,
+    rviz_wanted,
+    truth,
+    usual_arguments,
+)
 from gpu_planners.share import share_folder
 
 ARGUMENTS = usual_arguments(
@@ -22,8 +29,6 @@ ARGUMENTS = usual_arguments(
 
 
 def start(given):
-    from launch.actions import IncludeLaunchDescription
-    from launch.launch_description_sources import PythonLaunchDescriptionSource
     from launch_ros.actions import Node
 
     from gpu_planners.demo.scene import demo_robot
@@ -39,10 +44,6 @@ def start(given):
         }
     repeat = truth(given, "repeat")
     del given["repeat"]
-    planner = IncludeLaunchDescription(
-        PythonLaunchDescriptionSource(str(share_folder() / "launch" / "arm_planner.launch.py")),
-        launch_arguments=given.items(),
-    )
     client = Node(
         package="gpu_planners",
         executable="arm_planner_demo",
@@ -50,7 +51,7 @@ def start(given):
         output="screen",
         arguments=["--only", "arm", "--no-node", *(["--repeat"] if repeat else [])],
     )
-    return [planner, client]
+    return [arm_planner_included(given), client]
 
 
 def generate_launch_description():

@@ -5,7 +5,13 @@
 The arm is the package's own, urdf/desk_arm.urdf, among the obstacles of config/scenes/desk.yaml.
 """
 
-from gpu_planners.nodes.common.launching import MOVED, launch_description, rviz_wanted, usual_arguments
+from gpu_planners.nodes.common.launching import (
+    MOVED,
+    arm_planner_included,
+    launch_description,
+    rviz_wanted,
+    usual_arguments,
+)
 from gpu_planners.share import share_folder
 
 ARGUMENTS = usual_arguments("arm_planner", "Root link of the robot, in which RViz shows all; empty: base_link") | {
@@ -16,9 +22,6 @@ ARGUMENTS = usual_arguments("arm_planner", "Root link of the robot, in which RVi
 
 
 def start(given):
-    from launch.actions import IncludeLaunchDescription
-    from launch.launch_description_sources import PythonLaunchDescriptionSource
-
     rviz_wanted(given)  # before anything is started
     share = share_folder()
     robot = {
@@ -27,12 +30,7 @@ def start(given):
         "initial_state": "ready",
         "fixed_frame": given["fixed_frame"] or given["frame_prefix"] + "base_link",
     }
-    return [
-        IncludeLaunchDescription(
-            PythonLaunchDescriptionSource(str(share / "launch" / "arm_planner.launch.py")),
-            launch_arguments=(given | robot).items(),
-        )
-    ]
+    return [arm_planner_included(given | robot)]
 
 
 def generate_launch_description():

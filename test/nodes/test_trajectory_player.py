@@ -35,7 +35,7 @@ def trajectory(positions, times, velocities=None, names=GROUP):
 
 def test_what_a_controller_refuses_is_refused():
     there, back = [0.1, 0.2, 0.3], [0.0, 0.0, 0.0]
-    check_trajectory(trajectory([there, back], [1.0, 2.0]), JOINTS, 0.0)
+    check_trajectory(trajectory([there, back], [1.0, 2.0]), JOINTS.names, 0.0)
     for wrong, text in (
         (trajectory([there], [1.0], names=GROUP[:2]), "elbow"),
         (trajectory([], []), "no points"),
@@ -45,24 +45,24 @@ def test_what_a_controller_refuses_is_refused():
         (trajectory([[np.nan, 0.0, 0.0]], [1.0]), "finite"),
     ):
         with pytest.raises(ConfigurationError, match=text):
-            check_trajectory(wrong, JOINTS, 0.0)
+            check_trajectory(wrong, JOINTS.names, 0.0)
     late = trajectory([there], [1.0])
     late.header.stamp.sec = 5
-    check_trajectory(late, JOINTS, 5.5)
+    check_trajectory(late, JOINTS.names, 5.5)
     with pytest.raises(ConfigurationError, match=r"ended 1 s ago"):
-        check_trajectory(late, JOINTS, 7.0)
+        check_trajectory(late, JOINTS.names, 7.0)
 
 
 def test_joints_are_matched_by_name():
     names = [GROUP[2], GROUP[0], GROUP[1]]
-    curve = curve_of(trajectory([[3.0, 1.0, 2.0]], [1.0], names=names), JOINTS, REST, 10.0, 0.01)
+    curve = curve_of(trajectory([[3.0, 1.0, 2.0]], [1.0], names=names), JOINTS.names, REST, 10.0, 0.01)
     assert curve.at(11.0).positions.tolist() == [1.0, 2.0, 3.0]
     assert np.allclose(curve.at(10.5).positions, [0.5, 1.0, 1.5])  # a line from where the joints are
 
 
 def test_a_jump_is_refused():
     with pytest.raises(ConfigurationError, match="'wrist'"):
-        curve_of(trajectory([[0.0, 0.0, 0.5], [0.0, 0.0, 1.0]], [0.0, 1.0]), JOINTS, REST, 0.0, 0.05)
+        curve_of(trajectory([[0.0, 0.0, 0.5], [0.0, 0.0, 1.0]], [0.0, 1.0]), JOINTS.names, REST, 0.0, 0.05)
 
 
 def test_a_stop_brakes_within_limits():

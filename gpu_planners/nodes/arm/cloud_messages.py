@@ -1,5 +1,6 @@
 """Messages of points and voxels to arrays, as pure functions: PointCloud2, OctoMap's Octomap, Nav2's VoxelGrid."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,10 +9,10 @@ from sensor_msgs.msg import PointCloud2, PointField
 from ...arm.geometry.bricks import Bricks
 from ...arm.geometry.octree import octree_leaves
 from ...errors import ObstacleError
-from .own_voxels import Near, without_own
 
 DTYPES = {PointField.FLOAT32: "f4", PointField.FLOAT64: "f8"}
 LEVELS = 16  # of a column of a VoxelGrid
+Near = Callable[[np.ndarray, float], np.ndarray]  # (N, 3) points in the root frame, metres -> (N,) are they near?
 
 
 def cloud_points(message: PointCloud2) -> np.ndarray:
@@ -53,8 +54,8 @@ def octomap_bricks(name: str, message: Any, T_root_frame: np.ndarray, near: Near
 
 
 def voxel_grid_bricks(name: str, message: Any, T_root_frame: np.ndarray, near: Near | None = None) -> Bricks:
-    """The marked voxels of a nav2_msgs/VoxelGrid: in a column's number, bits z and z + 16 are set. Unknown ones do not
-    count. near: leaves out those that are the robot's"""
+    """The marked voxels, not the unknown ones, of a nav2_msgs/VoxelGrid: in a column's number, bits z and z + 16 are
+    set. near: leaves out those that are the robot's"""
     nx, ny, nz = message.size_x, message.size_y, message.size_z
     columns = np.array(message.data, np.uint32)
     if len(columns) != nx * ny or nz > LEVELS:
@@ -71,6 +72,30 @@ def voxel_grid_bricks(name: str, message: Any, T_root_frame: np.ndarray, near: N
     if near is not None:
         cells, _ = without_own(cells, 1, size, T_root_grid, near)
     return Bricks.of_voxels(name, cells, size, T_root_grid)
+
+
+def without_own(
+    cells: np.ndarray, extents: np.ndarray | int, size: np.ndarray | float, T_root_grid: np.ndarray, near: Near
+) -> tuple[np.ndarray, np.ndarray]:
+    """(cells, extents) of the voxels that are not near; what is larger than a cell is split where it may be.
+
+    cells, size: as of Bricks.of_voxels; extents: as there, powers of two
+    near: whether the robot, and the padding about it, comes within so many metres of points
+    """
+    size = np.broadcast_to(size, 3)
+    extents = np.broadcast_to(extents, len(cells))
+    kept = [(np.zeros((0, 3), np.int64), np.zeros(0, np.int64))]
+    for extent in sorted(2 ** np.arange(int(extents.max(initial=1)).bit_length()), reverse=True):
+        these, others = cells[extents == extent], extents != extent
+        centres = ((these + extent / 2) * size) @ T_root_grid[:3, :3].T + T_root_grid[:3, 3]
+        own = near(centres, float(np.linalg.norm(size)) * extent / 2) if len(these) else np.zeros(0, bool)
+        kept.append((these[~own], np.full(np.count_nonzero(~own), extent)))
+        half = extent // 2
+        corners = half * np.stack(np.meshgrid(*3 * [[0, 1]]), axis=-1).reshape(-1, 3)
+        parts = (these[own][:, None] + corners).reshape(-1, 3) if half else np.zeros((0, 3), np.int64)
+        cells = np.concatenate([cells[others], parts])
+        extents = np.concatenate([extents[others], np.full(len(parts), half)])
+    return np.concatenate([one for one, _ in kept]), np.concatenate([one for _, one in kept])
 
 
 def _described(message):

@@ -1,15 +1,15 @@
 """What sensors see as obstacles: ~/points (PointCloud2), ~/octomap (octomap_msgs) and ~/voxel_grid (nav2_msgs).
 
-A message is filtered and made into voxels on a thread of its own, so that no request waits for it; the worker only puts
-the result into the scene. Of the messages of one topic in one frame that wait, the latest counts: each replaces the
-obstacles of the one before it, and several cameras may publish on one topic. A map in a frame that is not known yet is
-sent but once: it is kept, and taken when the frame is known.
+A thread of its own filters a message and makes voxels of it; the worker only puts the result into the scene. Of the
+messages of one topic in one frame that wait, the latest counts, so several cameras may publish on one topic. A map in a
+frame that is not known yet is kept, since it is sent but once, and taken when the frame is known.
 """
 
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,7 +39,7 @@ MOST_UNPLACED = 20  # maps that are kept for it
 
 
 class _Seen(NamedTuple):
-    """A message that waits. convert: makes a SceneObject of it"""
+    """A message that waits. convert: makes a SceneObject of it, by its name"""
 
     message: Any
     convert: Callable[[str, Any], SceneObject]
@@ -56,14 +56,14 @@ class CloudTopics:
         self._thread = ThreadPoolExecutor(1, "clouds")
         self._subscribe(PointCloud2, "points", self._cloud, qos_profile_sensor_data)
         durability = arm.values.voxels_durability
-        for package, kind, topic, convert in (
-            ("octomap_msgs.msg", "Octomap", "octomap", self._octomap),
-            ("nav2_msgs.msg", "VoxelGrid", "voxel_grid", self._voxel_grid),
+        for package, kind, topic, read in (
+            ("octomap_msgs.msg", "Octomap", "octomap", octomap_bricks),
+            ("nav2_msgs.msg", "VoxelGrid", "voxel_grid", voxel_grid_bricks),
         ):
             messages, _ = optional_module(package, topic)
             if messages and hasattr(messages, kind):
-                self._subscribe(getattr(messages, kind), topic, convert, of_durability(durability, depth=1))
-
+                convert, qos = partial(self._voxels, read), of_durability(durability, depth=1)
+                self._subscribe(getattr(messages, kind), topic, convert, qos)
         arm.node.create_timer(LOOK_S, self._look, clock=steady_clock())
 
     def robot_is_there(self) -> None:
@@ -72,13 +72,13 @@ class CloudTopics:
         self._work()
 
     def forget(self, *names: str) -> None:
-        """Forget the maps of these names, by default all."""
+        """Forget the kept maps of these names, by default all."""
         with self._lock:
             for name in names or [*self._unplaced]:
                 self._unplaced.pop(name, None)
 
     def close(self) -> None:
-        """Take nothing more; what comes of a message under way is not told."""
+        """Take nothing more, and tell of no message under way."""
         with self._lock:
             self._waiting.clear()
             self._closed = True
@@ -149,15 +149,15 @@ class CloudTopics:
 
     def _cloud(self, name, message):
         values, robot = self._arm.values, self._scene.require_robot()
-        if not message.width * message.height:  # nothing is there, whatever the frame
+        count, stamp = message.width * message.height, seconds(message.header.stamp)
+        if not count:  # nothing is there, whatever the frame
             return _object(name, Bricks.of_voxels(name, np.zeros((0, 3), int), 1.0, np.eye(4)), ALWAYS)
-        age = self._arm.now() - seconds(message.header.stamp)
-        if seconds(message.header.stamp) and age > values.points_max_age_s:
+        age = self._arm.now() - stamp
+        if stamp and age > values.points_max_age_s:
             raise RequestError(
                 error_codes.FAILURE,
                 f"the cloud is {age:.3g} s old; allowed: {values.points_max_age_s:g} s, parameter points_max_age_s",
             )
-        count = message.width * message.height
         check_count("points in a cloud", count, "points_max", values, error_codes.FAILURE)
         T_root_frame = self._transform(message.header, name)
         box = np.array(values.points_box).reshape(2, 3) if values.points_box else EVERYWHERE
@@ -174,16 +174,12 @@ class CloudTopics:
         lifetime = self._arm.values.points_lifetime_s
         return self._arm.now() + lifetime if lifetime > 0 else ALWAYS
 
-    def _octomap(self, name, message):
+    def _voxels(self, read, name, message):
         T_root_frame = self._transform(message.header, name) if message.data else np.eye(4)
-        return _object(name, octomap_bricks(name, message, T_root_frame, self._own()), ALWAYS)
-
-    def _voxel_grid(self, name, message):
-        T_root_frame = self._transform(message.header, name) if message.data else np.eye(4)
-        return _object(name, voxel_grid_bricks(name, message, T_root_frame, self._own()), ALWAYS)
+        return _object(name, read(name, message, T_root_frame, self._own()), ALWAYS)
 
     def _own(self):
-        """What tells which voxels are the robot's own; None where all count."""
+        """Near, which tells the robot's own voxels; None where all count."""
         robot, padding = self._scene.require_robot(), self._arm.values.voxels_padding
         if padding < 0:
             return None
@@ -191,7 +187,7 @@ class CloudTopics:
         return lambda points, distance: near_robot(robot, q, points, min(padding + distance, PADDING.high))
 
     def _transform(self, header, name):
-        """(4, 4) T_root_frame at the stamp of a message; a transform that may still come is waited for."""
+        """(4, 4) T_root_frame at the stamp of a message; waits a little for a transform that may still come."""
         frames, frame, until = self._scene.frames, header.frame_id, time.monotonic() + TRANSFORM_WAIT_S
         if (frame in frames and frame not in frames.moved) or not seconds(header.stamp):
             return frame_transform(frames, frame, f"'{name}'")

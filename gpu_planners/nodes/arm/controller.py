@@ -20,8 +20,7 @@ ENDINGS = {
 class Execution:
     """A trajectory that was sent.
 
-    answered: called with whether the controller takes it
-    ended: called with what went wrong, "" when nothing did
+    answered: called with whether the controller takes it; ended: with what went wrong, "" when nothing did
     """
 
     def __init__(self, answered: Callable[[bool], None], ended: Callable[[str], None]) -> None:
@@ -49,8 +48,8 @@ class Execution:
         if future.exception() is not None:
             self._ended(str(future.exception()))
             return
-        answer = future.result()
-        result, ending = answer.result, ENDINGS.get(answer.status, "ended")
+        answer, result = future.result(), future.result().result
+        ending = ENDINGS.get(answer.status, "ended")
         if answer.status == GoalStatus.STATUS_SUCCEEDED and result.error_code == 0:
             self._ended("")
         else:
@@ -61,8 +60,7 @@ class Execution:
 class Controller:
     """All calls and callbacks are on the executor's thread.
 
-    name: of the action
-    missing: why motions cannot be executed at all; "" when they can
+    name: of the action; missing: why motions cannot be executed at all; "" when they can
     """
 
     def __init__(self, node: Node, name: str) -> None:

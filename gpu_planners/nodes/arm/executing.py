@@ -11,9 +11,9 @@ import time
 from trajectory_msgs.msg import JointTrajectory
 
 from ..common.diagnostics import steady_clock
-from ..common.inbox import Inbox
 from ..common.qos import LATCHED
 from ..common.request_error import error_text
+from ..common.services import Inbox
 from ..common.worker import ENDING
 from . import codes as error_codes
 from .arm_services import ArmServices
@@ -25,13 +25,14 @@ from .move_run import Run, Task, TaskPlan
 TICK_S = 0.02
 FEEDBACK_TICKS = 5
 SILENCE_S = 5.0  # on the node's clock: longer than that no controller takes to answer
+FAILED = error_codes.CONTROL_FAILED
 
 
 class Executing:
     """Executes one task at a time."""
 
     def __init__(self, arm: ArmServices) -> None:
-        self._arm, self._node, self._worker = arm, arm.node, arm.worker
+        self._arm, self._worker = arm, arm.worker
         self._run: Run | None = None
         self._ticks = 0
         self._inbox = Inbox(arm.node)
@@ -47,11 +48,11 @@ class Executing:
         return run.state if run else "idle"
 
     def start(self, task: Task) -> None:
-        """Begin a task; where another is under way, or there is no controller, it is ended. From any thread."""
+        """As ArmServices.execute."""
         self._inbox.put(self._begin, task)
 
     def cancel(self, task: Task) -> None:
-        """End a task: at once while it plans, else when the robot has stopped. From any thread."""
+        """As ArmServices.cancel_execution."""
         self._inbox.put(self._cancel, task)
 
     def close(self) -> None:
@@ -59,12 +60,12 @@ class Executing:
         self._inbox.put(self._close)
 
     def clock_jumped_back(self, by: float) -> None:
-        """End the task under way when the node's clock has gone back by some seconds: nobody knows where on its motion
-        the robot is. On the executor's thread."""
+        """End the task under way, for nobody knows where on its motion the robot is, when the node's clock has gone
+        back by some seconds. On the executor's thread."""
         run = self._run
         if run is not None and run.execution is not None:
             run.execution.cancel()
-            self._finish(run, error_codes.CONTROL_FAILED, f"the clock jumped back by {by:.3g} s while the robot moved")
+            self._finish(run, FAILED, f"the clock jumped back by {by:.3g} s while the robot moved")
 
     def _close(self):
         run = self._run
@@ -76,9 +77,7 @@ class Executing:
         run = Run(task, task.replans)
         problem = self._controller.problem
         if problem or self._run is not None:
-            self._finish(
-                run, error_codes.CONTROL_FAILED, problem or "another motion is being executed; cancel it first"
-            )
+            self._finish(run, FAILED, problem or "another motion is being executed; cancel it first")
             return
         self._run = run
         self._timer.reset()
@@ -91,13 +90,14 @@ class Executing:
         run.cancelled = True
         if run.state == "planning":
             self._worker.cancel(run.request)
-            self._finish(
-                run,
-                error_codes.PREEMPTED,
-                f"cancelled {'while the robot stood' if run.plans else 'before the robot moved'}",
-            )
+            when = "while the robot stood" if run.plans else "before the robot moved"
+            self._finish(run, error_codes.PREEMPTED, f"cancelled {when}")
         elif run.state == "moving":
             self._stop(run, "cancelled")
+
+    def _is_current(self, run, motion):
+        """Does an answer about a motion of a run still count?"""
+        return run is self._run and motion is run.motion
 
     # planning
 
@@ -127,7 +127,7 @@ class Executing:
             self._finish(run, plan.code, before + plan.message)
             return
         if problem := self._controller.problem:
-            self._finish(run, error_codes.CONTROL_FAILED, problem)
+            self._finish(run, FAILED, problem)
             return
         self._executing.publish(plan.trajectory)  # before it begins: other arms should know
         run.state, run.plans, run.goal_index, run.motion = "sending", run.plans + 1, plan.goal_index, motion
@@ -143,12 +143,10 @@ class Executing:
     # moving
 
     def _take_answer(self, run, motion, accepted):
-        if run is not self._run or motion is not run.motion:
+        if not self._is_current(run, motion):
             return
         if not accepted:
-            self._finish(
-                run, error_codes.CONTROL_FAILED, f"the controller '{self._controller.name}' refused the motion"
-            )
+            self._finish(run, FAILED, f"the controller '{self._controller.name}' refused the motion")
             return
         motion.began, run.state = self._arm.now(), "moving"
         self._hear(run)
@@ -164,14 +162,14 @@ class Executing:
 
     def _take_end(self, run, motion, problem):
         """The motion itself has ended; a stop may have taken its place."""
-        if run is not self._run or motion is not run.motion:
+        if not self._is_current(run, motion):
             return
         run.over = True
         if run.state == "stopping":
             if run.held:
                 self._take_stop(run, motion, "")
         elif problem:
-            self._finish(run, error_codes.CONTROL_FAILED, problem)
+            self._finish(run, FAILED, problem)
         else:
             self._finish(run, error_codes.SUCCESS, f"goal {run.goal_index} reached, motions planned: {run.plans}")
 
@@ -185,29 +183,32 @@ class Executing:
             self._feed_back(run)
             problem = self._controller.problem
             if problem and run.state != "planning":
-                self._finish(run, error_codes.CONTROL_FAILED, f"while the robot moved: {problem}")
+                self._finish(run, FAILED, f"while the robot moved: {problem}")
                 return
-        if run.state == "moving":
+        moving = run.state == "moving"
+        if moving:
             passed = run.motion.phase
-            phase = run.motion.advance(self._arm.seen(run.motion.robot), self._arm.now())
+            phase = self._advance(run.motion)
             if run.motion.phase > passed:
                 self._hear(run)
         if run.state != "planning" and self._arm.now() > run.deadline:
             run.execution.cancel()
-            text = f"the controller '{self._controller.name}' has said nothing for {SILENCE_S:g} s" + (
-                ", and the robot was not seen to move" if run.state == "moving" else " more than it may take"
-            )
-            self._finish(run, error_codes.CONTROL_FAILED, f"{run.why}; {text}" if run.why else text)
-            return
-        if run.state != "moving":
-            return
-        patience = self._arm.values.monitor_patience_s
-        if not run.checking:
-            self._check(run, run.motion, phase)
-        elif time.monotonic() - run.checked > patience:
-            self._stop(run, f"the scene could not be looked at for {patience:g} s, parameter monitor_patience_s")
+            more = ", and the robot was not seen to move" if moving else " more than it may take"
+            text = f"the controller '{self._controller.name}' has said nothing for {SILENCE_S:g} s{more}"
+            self._finish(run, FAILED, f"{run.why}; {text}" if run.why else text)
+        elif moving:
+            self._watch(run, phase)
 
-    def _check(self, run, motion, phase):
+    def _advance(self, motion):
+        return motion.advance(self._arm.seen(motion.robot), self._arm.now())
+
+    def _watch(self, run, phase):
+        """Have the rest of the motion checked, unless that is under way; it must not take too long."""
+        motion, patience = run.motion, self._arm.values.monitor_patience_s
+        if run.checking:
+            if time.monotonic() - run.checked > patience:
+                self._stop(run, f"the scene could not be looked at for {patience:g} s, parameter monitor_patience_s")
+            return
         run.checking = True
 
         def job():
@@ -220,7 +221,7 @@ class Executing:
         self._worker.do(job)
 
     def _take_check(self, run, motion, met):
-        if run is not self._run or motion is not run.motion:
+        if not self._is_current(run, motion):
             return
         run.checking, run.checked = False, time.monotonic()
         if met and run.state == "moving":
@@ -229,14 +230,14 @@ class Executing:
     # stopping
 
     def _stop(self, run, why):
-        run.state, run.why, motion = "stopping", why, run.motion
-        stop = motion.stop(self._arm.seen(motion.robot), self._arm.now())
-        run.deadline = self._arm.now() + seconds(stop.points[-1].time_from_start) + SILENCE_S
-        self._node.get_logger().warning(f"move: stopping: {why}")
+        run.state, run.why, motion, now = "stopping", why, run.motion, self._arm.now()
+        stop = motion.stop(self._arm.seen(motion.robot), now)
+        run.deadline = now + seconds(stop.points[-1].time_from_start) + SILENCE_S
+        self._arm.node.get_logger().warning(f"move: stopping: {why}")
         moving = run.execution
 
         def answered(accepted):
-            if accepted or run is not self._run or motion is not run.motion:
+            if accepted or not self._is_current(run, motion):
                 return
             run.held = True  # by a controller that takes no second trajectory: its own way of stopping has to do
             if run.over:
@@ -248,30 +249,26 @@ class Executing:
         self._feed_back(run)
 
     def _take_stop(self, run, motion, problem):
-        if run is not self._run or motion is not run.motion:
+        if not self._is_current(run, motion):
             return
         if run.cancelled:
             self._finish(run, error_codes.PREEMPTED, "cancelled; the robot has stopped")
         elif problem:
-            self._finish(run, error_codes.CONTROL_FAILED, f"{run.why}; while the robot was stopped: {problem}")
+            self._finish(run, FAILED, f"{run.why}; while the robot was stopped: {problem}")
         elif run.replans > 0:
             run.replans -= 1
             self._plan(run)
         else:
-            self._finish(
-                run,
-                error_codes.MOTION_PLAN_INVALIDATED_BY_ENVIRONMENT_CHANGE,
-                f"{run.why}; the robot was stopped, and {run.plans} motions were planned",
-            )
+            code = error_codes.MOTION_PLAN_INVALIDATED_BY_ENVIRONMENT_CHANGE
+            self._finish(run, code, f"{run.why}; the robot was stopped, and {run.plans} motions were planned")
 
     # telling
 
     def _feed_back(self, run):
-        state, progress, left = "moving" if run.state == "sending" else run.state, 0.0, 0.0
-        if run.motion is not None:
-            phase = run.motion.advance(self._arm.seen(run.motion.robot), self._arm.now())
-            left = run.motion.duration - phase
-            progress = phase / run.motion.duration if run.motion.duration > 0 else 1.0
+        state, progress, left, motion = "moving" if run.state == "sending" else run.state, 0.0, 0.0, run.motion
+        if motion is not None:
+            phase = self._advance(motion)
+            left, progress = motion.duration - phase, phase / motion.duration if motion.duration > 0 else 1.0
         run.task.feed_back(state, run.plans, progress, left)
 
     def _finish(self, run, code, message):
@@ -279,5 +276,5 @@ class Executing:
             self._run = None
             if run.plans:
                 self._executing.publish(JointTrajectory())
-        self._node.log(f"move: {message}", code == error_codes.SUCCESS)
+        self._arm.node.log(f"move: {message}", code == error_codes.SUCCESS)
         run.task.end(code, message, run.goal_index, run.plans)

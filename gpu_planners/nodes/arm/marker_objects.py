@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import trimesh
-from geometry_msgs.msg import Point
 from visualization_msgs.msg import Marker
 
 from ...arm.geometry.decomposition import convex_pieces
@@ -35,8 +34,12 @@ def obstacle_name(marker: Marker) -> str:
 
 def check_markers(markers: Sequence[Marker], values: ArmParameters) -> None:
     """Refuse obstacles that are more than the node's parameters allow, before anything is made of them."""
-    triangles = sum(triangle_count(marker) for marker in markers)
     count = sum(max(len(marker.points), 1) if marker.type == Marker.CUBE_LIST else 1 for marker in markers)
+    check_obstacles(count, sum(triangle_count(marker) for marker in markers), values)
+
+
+def check_obstacles(count: int, triangles: int, values: ArmParameters) -> None:
+    """Refuse more obstacles, or triangles in them, than the node's parameters allow."""
     check_count("obstacles", count, "max_obstacles", values, error_codes.INVALID_OBJECT_NAME)
     check_count("triangles in obstacles", triangles, "max_triangles", values, error_codes.INVALID_OBJECT_NAME)
 
@@ -47,10 +50,7 @@ def triangle_count(marker: Marker) -> int:
 
 
 def marker_object(marker: Marker, frames: dict[str, np.ndarray], now: float) -> SceneObject:
-    """The SceneObject of a visualization_msgs/Marker, whose frame is that of the marker's pose.
-
-    now: seconds on the node's clock, from which its lifetime counts
-    """
+    """The object of a marker. now: seconds on the node's clock, from which its lifetime counts"""
     name, lifetime = obstacle_name(marker), seconds(marker.lifetime)
     T_root_frame = frame_transform(frames, marker.header.frame_id, f"obstacle '{name}'")
     return SceneObject(
@@ -67,8 +67,8 @@ def marker_object(marker: Marker, frames: dict[str, np.ndarray], now: float) -> 
 def marker_shapes(marker: Marker, name: str, pose: np.ndarray) -> tuple[ConvexShape, ...]:
     """ConvexShapes of a marker at a pose (4, 4), whatever the marker's own pose is.
 
-    Spheres and cylinders must be round: an ellipsoid or elliptic cylinder is refused, since neither is a
-    shape that the checker treats exactly. Triangles become convex pieces that cover them.
+    Spheres and cylinders must be round, for the checker treats no ellipsoid exactly. Triangles become convex pieces
+    that cover them.
     """
     if marker.type not in MARKER_TYPES:
         known = ", ".join(MARKER_TYPES.values())
@@ -83,24 +83,22 @@ def marker_shapes(marker: Marker, name: str, pose: np.ndarray) -> tuple[ConvexSh
         _same(name, "SPHERE", scale, "x, y and z")
         return (ConvexShape.sphere(name, scale[0] / 2, pose),)
     if marker.type == Marker.CUBE_LIST:
-        return tuple(ConvexShape.box(name, scale, pose @ moved_by(point)) for point in marker.points)
+        places = [(point.x, point.y, point.z) for point in marker.points]
+        return tuple(ConvexShape.box(name, scale, pose @ _moved_by(place)) for place in places)
     return tuple(convex_pieces(name, _triangles(marker, name, scale), pose))
 
 
-def moved_by(point: Point) -> np.ndarray:
-    """(4, 4) translation to a point."""
+def _moved_by(place):
     T = np.eye(4)
-    T[:3, 3] = point.x, point.y, point.z
+    T[:3, 3] = place
     return T
 
 
 def _scale(marker, name):
     scale = np.array([marker.scale.x, marker.scale.y, marker.scale.z])
     if not np.isfinite(scale).all() or (scale <= 0).any():
-        raise ObstacleError(
-            f"'{name}': the scale of a {MARKER_TYPES[marker.type]} must be 3 finite numbers above 0, "
-            f"got {scale.tolist()}"
-        )
+        kind = MARKER_TYPES[marker.type]
+        raise ObstacleError(f"'{name}': the scale of a {kind} must be 3 finite numbers above 0, got {scale.tolist()}")
     return scale
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from gpu_planners_msgs.action import Move
 from gpu_planners_msgs.srv import PlanMotion
 
-from ..common.long_action import LongAction
+from ..common.services import LongAction
 from . import codes as error_codes
 from .arm_services import ArmServices
 from .move_run import TaskPlan

@@ -32,10 +32,10 @@ STILL = 1e-3  # rad or m that joints move by before an arm is placed anew
 class OtherArm:
     """What is known of one of them.
 
-    name: of its namespace; robot: None until its description has come, with every joint that moves
-    place: {joint: position}, as last measured; executing: the motion that it executes, or None; ends: when that is over
-        at the latest if its node has ended, by time.monotonic()
-    path: (K, dof) of that motion, once it is looked at
+    name: of its namespace; robot: with every joint that moves, None until its description has come
+    place: {joint: position}, as last measured
+    executing: the motion that it executes, or None; path: (K, dof) of it, once it is looked at
+    ends: when the motion is over at the latest if its node has ended, by time.monotonic()
     """
 
     def __init__(self, name: str) -> None:
@@ -49,7 +49,7 @@ class OtherArm:
         self.problem = f"nothing is known of the other arm '{name}': its robot_description has not come"
 
     def wanted(self) -> np.ndarray | None:
-        """(K, dof) that the scene should hold boxes for; None where that is not known, or is there already."""
+        """(K, dof) that the scene should hold boxes for; None where it has them, or nobody knows, as `problem` says."""
         robot = self.robot
         if robot is None:
             return None

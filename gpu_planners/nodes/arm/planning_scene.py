@@ -1,9 +1,8 @@
 """The node's knowledge of the world: robot, objects and the checker that joins them.
 
-All methods run on threads of the node's worker: what changes the scene runs alone, so nothing there is locked. Requests
-that are answered beside each other, each on a device, hold `lock` until they have a checker, which no other has. Every
-change is made on the side and put in place when it is complete: a refused robot, scene file or message leaves all as it
-was.
+Methods run on the worker's threads, and what changes the scene runs alone. Requests that are answered beside each other
+hold `lock` until each has a checker of its own. A change is put in place when it is complete: a refused robot, scene
+file or message leaves all as it was.
 """
 
 import threading
@@ -17,16 +16,16 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from gpu_planners_msgs.srv import PlanMotion
 
-from ...arm import CollisionChecker, CollisionWorld, MotionCheck, RobotModel, load_urdf
+from ...arm import CollisionChecker, MotionCheck, RobotModel, load_urdf
 from ...arm.collision.scene_file import fixed_frames, load_scene
 from ...arm.geometry.bricks import Bricks
 from ...errors import ObstacleError
-from ..common.request_error import RequestError, check_count
+from ..common.request_error import RequestError
 from ..common.transforms import Transforms
 from ..common.worker import device_of_seat, seat
 from . import codes as error_codes
 from .frames import RobotFrames
-from .marker_objects import check_markers, marker_object, obstacle_name
+from .marker_objects import check_markers, check_obstacles, marker_object, obstacle_name
 from .parameters import ArmParameters
 from .scene_objects import SceneObject, SceneObjects, Source, object_of_world
 
@@ -40,10 +39,9 @@ class PlanningScene:
 
     robot: with all that it carries, joints that are not planned (a gripper) where joint_states have them; None while
         there is none. Queries that have them elsewhere get a robot of their own
-    objects: what stands around, what is carried, what may touch (SceneObjects); changed by `take`
-    frames: RobotFrames that messages may name; "" is the root
+    objects: what stands around, what is carried, what may touch; changed by `take`
+    frames: that messages may name; "" is the root
     warm_planners: {(planner, device)} that are compiled for the robot
-    values: ArmParameters; what says how to load the robot is read at start only
     lock: of requests that are answered beside each other
     """
 
@@ -64,21 +62,11 @@ class PlanningScene:
         self._checkers: dict[tuple[int, bool], tuple[tuple, CollisionChecker]] = {}
         self.lock = threading.RLock()
 
-    @property
-    def world(self) -> CollisionWorld:
-        """The obstacles in the root frame; never changed in place, so that a checker may keep them."""
-        return self.objects.world
-
     def take(self, objects: SceneObjects) -> None:
-        """Put other objects in place of those that there are.
-
-        RobotDescriptionError or ObstacleError when the robot cannot carry what it should; then nothing has changed.
-        """
+        """Put other objects in place of those that there are. RobotDescriptionError or ObstacleError when the robot
+        cannot carry what it should."""
         ours = [one for one in objects.standing.values() if one.source != Source.FILE]
-        code = error_codes.INVALID_OBJECT_NAME
-        check_count("obstacles", len(ours), "max_obstacles", self.values, code)
-        triangles = sum(one.triangles for one in ours)
-        check_count("triangles in obstacles", triangles, "max_triangles", self.values, code)
+        check_obstacles(len(ours), sum(one.triangles for one in ours), self.values)
         self._put(objects)
 
     def load_robot(self, urdf: str, now: float) -> list[tuple[MarkerArray, float]]:
@@ -88,10 +76,17 @@ class PlanningScene:
         """
         if urdf == self._urdf:
             return []
-        bare = self._load(urdf)
+        values = self.values
+        bare = load_urdf(
+            urdf,
+            srdf=values.srdf_file or None,
+            package_dirs=values.package_dirs,
+            joints=values.joints or None,
+            group=values.group or None,
+        )
         objects = self.objects.remove_from(Source.FILE)
-        if self.values.scene_file:
-            world = load_scene(self.values.scene_file, fixed_frames(bare))
+        if values.scene_file:
+            world = load_scene(values.scene_file, fixed_frames(bare))
             objects = objects.add(*(object_of_world(world, name, Source.FILE) for name in world.names))
         frames = self.frames_of(bare)
         self.robot = self._carrying(bare, objects)
@@ -103,11 +98,11 @@ class PlanningScene:
         return waiting
 
     def stands(self, positions: Mapping[str, float]) -> bool:
-        """Has the scene the joints that are not planned where {joint: rad or m} says? From any thread."""
+        """Are the joints that are not planned where {joint: rad or m} says? From any thread."""
         return self.robot is None or self._others_at(positions) is self._fixed
 
     def follow(self, positions: Mapping[str, float]) -> None:
-        """Place joints that are not planned (a gripper) where joint_states have them; for nobody else."""
+        """Place joints that are not planned (a gripper) where joint_states have them."""
         fixed = self._others_at(positions)
         if self._described is None or fixed is self._fixed:
             return
@@ -116,8 +111,8 @@ class PlanningScene:
         self._bare, self._fixed = bare, fixed
 
     def robot_among(self, objects: SceneObjects, positions: Mapping[str, float] = AS_MEASURED) -> RobotModel:
-        """The robot of a query, which nobody else is given: it carries what the objects say, and has joints that are
-        not planned at {joint: rad or m}, by default where joint_states have them. The scene's own where that is so.
+        """The robot of a query: it carries what the objects say, and has joints that are not planned at {joint: rad or
+        m}, by default where joint_states have them. The scene's own robot where that is so.
 
         positions: brought into the limits; joints that the robot lacks are ignored
         """
@@ -146,9 +141,9 @@ class PlanningScene:
     def change_obstacles(self, message: MarkerArray, now: float) -> None:
         """Apply a MarkerArray of the topic (ADD, MODIFY, DELETE, DELETEALL), all of it or nothing.
 
-        DELETEALL removes the markers of its namespace, or all when it names none; objects that did not come by this
-        topic stay. A marker whose name a link carries is let be, since who sees the object still reports it.
-        now: seconds on the clock of the node, from which lifetimes count
+        DELETEALL removes the markers of its namespace, or all when it names none, but no objects of other sources. A
+        marker whose name a link carries is ignored, since who sees the object still reports it.
+        now: seconds on the node's clock, from which lifetimes count
         """
         check_markers(message.markers, self.values)
         if self.robot is None:
@@ -166,16 +161,14 @@ class PlanningScene:
                 raise ObstacleError(f"'{name}': unknown marker action {marker.action}")
         self.take(replace(self.objects, standing=standing))
 
-    def forget_expired(self, now: float) -> bool:
-        """Drop the objects whose life is over; True when there were any."""
+    def forget_expired(self, now: float) -> None:
+        """Drop the objects whose life is over."""
         alive = self.objects.without_expired(now)
-        expired = alive is not self.objects
-        if expired:
+        if alive is not self.objects:
             self._put(alive)
-        return expired
 
     def clock_jumped_back(self, by: float) -> None:
-        """Keep what is left of the lives of objects, when the node's clock has gone back by some seconds."""
+        """Keep what is left of the lives of objects when the node's clock has gone back by some seconds."""
         self._put(self.objects.ending_earlier(by))
 
     def objects_for(self, request: PlanMotion.Request) -> SceneObjects:
@@ -203,22 +196,21 @@ class PlanningScene:
         """CollisionChecker of `robot_among` the objects at the positions; `.robot` and `.world` are those.
 
         device: one name, or one for each thread of the worker
-        The checker of the call before on the same thread, with another world and margin, where only these differ: what
-        it has packed of obstacles that stay, stays packed, also while queries have robots of their own.
+        A thread keeps its checker, and so what it has packed of obstacles that stay, and gets another one only for
+        another robot or device; queries with robots of their own have a second one.
         """
         robot = self.robot_among(objects, positions)
         made_for, key = (device, motion), (seat(), robot is self.robot)
         before, checker = self._checkers.get(key, (None, None))
         if checker is None or before != made_for or checker.robot is not robot:
-            own = device_of_seat(device)
-            checker = CollisionChecker(robot, objects.world, own, motion, margin)
+            checker = CollisionChecker(robot, objects.world, device_of_seat(device), motion, margin)
             self._checkers[key] = made_for, checker
         checker.world, checker.margin = objects.world, margin
         return checker
 
     def see(self, seen: SceneObject) -> None:
-        """Take voxels that a sensor sees in place of those of the same name, and pack them for the checkers of the last
-        requests, before the next one has to wait for it. An object without voxels goes."""
+        """Take an object that a sensor sees in place of the one of its name, and pack it for the known checkers,
+        so that no request waits for it. An object without voxels goes."""
         objects = self.objects
         if any(not isinstance(piece, Bricks) or len(piece) for piece in seen.pieces):
             objects = objects.add(seen)
@@ -227,7 +219,7 @@ class PlanningScene:
         self.take(objects)
         for _, checker in self._checkers.values():
             if checker.robot is self.robot:
-                checker.world = self.world
+                checker.world = self.objects.world
                 checker.prepare()
 
     def link_pose(self, link: str, positions: dict[str, float]) -> np.ndarray:
@@ -252,7 +244,7 @@ class PlanningScene:
         self.objects, self.robot = objects, robot
 
     def _carrying(self, bare, objects):
-        """The robot with what the objects say that it carries; the same one as before where that is the same."""
+        """The robot with what it carries; the same one as before where that is the same."""
         if bare is None:
             return None
         same = bare is self._bare and objects.carriage == self.objects.carriage
@@ -266,16 +258,6 @@ class PlanningScene:
         }
         tolerance = self.values.fixed_joint_tolerance
         return fixed if any(abs(fixed[name] - known.get(name, np.inf)) > tolerance for name in fixed) else known
-
-    def _load(self, urdf):
-        values = self.values
-        return load_urdf(
-            urdf,
-            srdf=values.srdf_file or None,
-            package_dirs=values.package_dirs,
-            joints=values.joints or None,
-            group=values.group or None,
-        )
 
 
 def _deletes(marker, one):

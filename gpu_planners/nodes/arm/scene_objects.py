@@ -41,11 +41,9 @@ class SceneObject:
     """An object that stands around the robot.
 
     name: unique in the scene, also among what is attached
-    pieces: ConvexShapes and Bricks, posed in the object's own frame, metres
-    pose: (4, 4) T_root_object, metres
-    source: who put it there
+    pieces: posed in the object's own frame, metres; pose: (4, 4) T_root_object, metres
     expires: seconds on the node's clock when its life ends
-    group: a name that several objects share, for who wants to remove them together: a marker's namespace
+    group: a name that objects share which may be removed together: a marker's namespace
     triangles: how many it was made of, for the node's limit
     parts: {name: (4, 4) T_object_part} of frames that move with it
     """
@@ -62,17 +60,16 @@ class SceneObject:
     @cached_property
     def placed(self) -> tuple[Piece, ...]:
         """The pieces in the root frame, named after the object."""
-        return _placed(self.name, self.pieces, self.pose)
+        count = len(self.pieces)
+        names = [self.name] if count == 1 else [f"{self.name}#{i}" for i in range(count)]
+        return tuple(piece.moved(self.pose, name) for piece, name in zip(self.pieces, names, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
 class CarriedObject:
     """An object that a link carries.
 
-    link: its name
-    pose: (4, 4) T_link_object, metres
-    touch_links: links that it may touch besides `link`
-    Others as of SceneObject.
+    pose: (4, 4) T_link_object, metres; touch_links: links that it may touch besides `link`; others as of SceneObject
     """
 
     name: str
@@ -86,10 +83,8 @@ class CarriedObject:
 
 @dataclass(frozen=True, eq=False)
 class SceneObjects:
-    """See the module.
+    """See the module. standing, carried: by name
 
-    standing: {name: SceneObject}
-    carried: {name: CarriedObject}
     allowed_pairs: {frozenset of two names} of links and objects that may touch each other
     allowed: names of objects that everything may touch: they are shown, but not checked
     """
@@ -139,26 +134,17 @@ class SceneObjects:
         return self._without(gone) if gone else self
 
     def ending_earlier(self, by: float) -> "SceneObjects":
-        """With every life that has an end ending some seconds earlier."""
+        """With every life ending some seconds earlier."""
         return replace(
-            self,
-            standing={
-                name: one if one.expires == ALWAYS else replace(one, expires=one.expires - by)
-                for name, one in self.standing.items()
-            },
+            self, standing={name: replace(one, expires=one.expires - by) for name, one in self.standing.items()}
         )
 
     def attach(self, name: str, link: str, T_root_link: np.ndarray, touch_links: Iterable[str] = ()) -> "SceneObjects":
-        """Take up an object that stands there: from now on the link carries it, from where it stands.
-
-        T_root_link: (4, 4) where the link is
-        What is voxels cannot be taken up: ObstacleError.
-        """
+        """Have the link, at (4, 4) T_root_link, carry an object from where it stands. ObstacleError for voxels."""
         one = self._standing(name)
-        pieces = _solid(one)
         T_link_object = np.linalg.inv(check_pose(name, T_root_link)) @ one.pose
-        carried = CarriedObject(name, pieces, link, T_link_object, tuple(touch_links), one.source, one.parts)
-        return self._without_standing(name).attach_new(carried)
+        carried = CarriedObject(name, _solid(one), link, T_link_object, tuple(touch_links), one.source, one.parts)
+        return self._without({name}).attach_new(carried)
 
     def attach_new(self, *objects: CarriedObject) -> "SceneObjects":
         """Let links carry objects; a name that is carried already is replaced, one that stands is an ObstacleError."""
@@ -175,7 +161,7 @@ class SceneObjects:
         """Put down a carried object: it stands where its link, at (4, 4) T_root_link, has it."""
         one = self._carried(name)
         put = SceneObject(name, one.pieces, check_pose(name, T_root_link) @ one.pose, one.source, parts=one.parts)
-        return replace(self, carried={n: c for n, c in self.carried.items() if n != name}).add(put)
+        return self._without({name}).add(put)
 
     def allow(self, a: str, b: str, may_touch: bool = True) -> "SceneObjects":
         """Let two links or objects, by name, touch each other, or no longer. Names need not exist yet.
@@ -248,9 +234,6 @@ class SceneObjects:
             raise ObstacleError(f"nothing attached is named {shown(name)}; attached: {_listed(self.carried)}")
         return self.carried[name]
 
-    def _without_standing(self, name):
-        return replace(self, standing={known: one for known, one in self.standing.items() if known != name})
-
     def _without(self, names):
         return replace(
             self,
@@ -262,11 +245,6 @@ class SceneObjects:
 def object_of_world(world: CollisionWorld, name: str, source: Source) -> SceneObject:
     """An obstacle of a CollisionWorld as an object of the scene whose frame is the root."""
     return SceneObject(name, world.pieces_of(name), np.eye(4), source)
-
-
-def _placed(name, pieces, T_root_object):
-    names = [name] if len(pieces) == 1 else [f"{name}#{i}" for i in range(len(pieces))]
-    return tuple(piece.moved(T_root_object, new) for piece, new in zip(pieces, names, strict=True))
 
 
 def _solid(one):

@@ -1,4 +1,4 @@
-"""Sources of obstacles whose latest message was refused: what it tells of is there all the same, nobody knows where."""
+"""Sources of obstacles whose latest message was refused: the obstacles are there, but nobody knows where."""
 
 import threading
 from collections.abc import Callable
@@ -12,10 +12,8 @@ MOST = 1000  # sources kept
 
 @dataclass(frozen=True)
 class _Refused:
-    """text: why, empty once it no longer counts; at: when; expires: seconds on the node's clock
-
-    persists: was it refused twice within SILENCE_S?
-    """
+    """text: why, empty once it no longer counts; at, expires: seconds on the node's clock; persists: was it refused
+    twice within SILENCE_S?"""
 
     text: str
     at: float
@@ -35,7 +33,7 @@ class UnknownSources:
         self._lock = threading.Lock()
 
     def refuse(self, source: str, text: str, now: float, expires: float = ALWAYS) -> None:
-        """A message was refused. expires: when what it tells of would have been gone"""
+        """A message was refused, whose obstacles would have been gone at `expires`."""
         with self._lock:
             before = self._refused.pop(source, None)
             persists = before is not None and now - before.at < SILENCE_S
@@ -48,17 +46,17 @@ class UnknownSources:
         self._told(source, text)
 
     def take(self, source: str, now: float) -> None:
-        """A message is right: what was refused of its source no longer counts, nor of others of its topic, unless they
-        go on sending what is refused."""
+        """A message is right: refusals of its source no longer count, nor those of other sources of its topic that do
+        not go on sending what is refused."""
         topic = source.split("/")[0]
-        self._end(
-            lambda name, one: (
-                name == source or (name.split("/")[0] == topic and not (one.persists and now - one.at < SILENCE_S))
-            )
-        )
+
+        def over(name, one):
+            return name == source or (name.split("/")[0] == topic and not (one.persists and now - one.at < SILENCE_S))
+
+        self._end(over)
 
     def forget_expired(self, now: float) -> None:
-        """Drop what would be gone by now."""
+        """Drop refusals whose obstacles would be gone by now."""
         self._end(lambda name, one: one.expires <= now)
 
     def forget(self, *sources: str) -> list[str]:

@@ -34,9 +34,9 @@ PARAMETERS = ("robot_description_file", "srdf_file", "package_dirs", "group", "j
 
 
 class ViewClient:
-    """A client of the node with a name, in a ROS context and a thread of its own.
+    """A client of the node `name`, in a ROS context and a thread of its own.
 
-    robot: as the node plans it;  tip: its tool;  world: its obstacles, as its markers show them
+    robot: as the node plans it; tip: its tool; world: its obstacles, as its markers show them
     on_world: called on the client's thread when they have changed
     """
 
@@ -80,10 +80,9 @@ class ViewClient:
     def plan(
         self, start: np.ndarray, goal: np.ndarray, planner: str, time_s: float, margin: float, seed: int
     ) -> tuple[str, np.ndarray, Trajectory | None]:
-        """(text of the node, (K, dof) path, its timing); no path and None where there is none.
+        """(text of the node, (K, dof) path, its timing, None without a path). GpuPlannersError where no answer comes.
 
-        start: (dof,);  goal: (dof,), or (4, 4) of the tool in the root frame
-        Raises GpuPlannersError where no answer comes.
+        start: (dof,); goal: (dof,), or (4, 4) of the tool in the root frame
         """
         names = list(self.robot.joint_names)
         request = PlanMotion.Request(planner=planner, time_limit_s=time_s, margin=margin, seed=seed)
@@ -138,8 +137,7 @@ class ViewClient:
             return
         world = CollisionWorld()
         for marker in obstacles:
-            name = f"obstacle {marker.id}"
-            world.add_shapes(name, _pieces(marker, name))
+            world.add_shapes(f"obstacle {marker.id}", _pieces(marker, f"obstacle {marker.id}"))
         self._shown, self.world = shown, world
         self._first_world.set()
         self.on_world()

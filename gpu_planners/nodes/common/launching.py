@@ -1,7 +1,7 @@
 """What the launch files share. Only a ROS installation has launch and launch_ros, so they are imported where used.
 
-Whatever can be known to fail, a package that is not installed or an argument that is no truth value, fails before any
-process starts: launch stops its other actions then, but a node that it has begun to start would live on.
+What can be known to fail, a package that is not installed or an argument that is no truth value, fails before any
+process starts: launch then stops its other actions, but a node that it has begun to start would live on.
 """
 
 from collections.abc import Callable
@@ -13,21 +13,6 @@ from ...share import share_folder
 
 LEVELS = "debug", "info", "warn", "error", "fatal"
 TRUTH = {"true": True, "1": True, "false": False, "0": False}
-
-
-def usual_arguments(planner: str, frame_text: str, rviz: str = "false") -> dict[str, tuple[str, str]]:
-    """{name: (default, text)} of the arguments of every launch file."""
-    return {
-        "namespace": ("", "Namespace of what is started and its topics"),
-        "use_sim_time": ("false", "Take the time from /clock"),
-        "params_file": (str(share_folder() / "config" / f"{planner}.yaml"), "Parameters of the planner"),
-        "log_level": ("info", ", ".join(LEVELS)),
-        "rviz": (rviz, "Start RViz with the planner's view: true or false"),
-        "fixed_frame": ("", frame_text),
-        "device": ("", "auto, cpu, cuda, cuda:N, or several with commas between them"),
-    }
-
-
 MOVED = {  # {name: (default, text)} of the arguments of launch files that can start trajectory_player
     "player": (
         "false",
@@ -43,6 +28,19 @@ MOVED = {  # {name: (default, text)} of the arguments of launch files that can s
         "Publish transforms and description of the robot in `urdf`: true, false, or auto: where it is installed",
     ),
 }
+
+
+def usual_arguments(planner: str, frame_text: str, rviz: str = "false") -> dict[str, tuple[str, str]]:
+    """{name: (default, text)} of the arguments of every launch file."""
+    return {
+        "namespace": ("", "Namespace of what is started and its topics"),
+        "use_sim_time": ("false", "Take the time from /clock"),
+        "params_file": (str(share_folder() / "config" / f"{planner}.yaml"), "Parameters of the planner"),
+        "log_level": ("info", ", ".join(LEVELS)),
+        "rviz": (rviz, "Start RViz with the planner's view: true or false"),
+        "fixed_frame": ("", frame_text),
+        "device": ("", "auto, cpu, cuda, cuda:N, or several with commas between them"),
+    }
 
 
 def launch_description(arguments: dict[str, tuple[str, str]], start: Callable[[dict[str, str]], list]) -> Any:
@@ -62,52 +60,38 @@ def launch_description(arguments: dict[str, tuple[str, str]], start: Callable[[d
     return LaunchDescription([*declared, OpaqueFunction(function=start_given)])
 
 
+def arm_planner_included(given: dict[str, str]) -> Any:
+    """The action that carries out arm_planner.launch.py with arguments {name: text}."""
+    from launch.actions import IncludeLaunchDescription
+    from launch.launch_description_sources import PythonLaunchDescriptionSource
+
+    source = PythonLaunchDescriptionSource(str(share_folder() / "launch" / "arm_planner.launch.py"))
+    return IncludeLaunchDescription(source, launch_arguments=given.items())
+
+
 def planner_and_view(
     planner: str, given: dict[str, str], parameters: dict[str, tuple[str, type]], more: dict[str, Any] | None = None
 ) -> list:
-    """[the planner's node, and RViz when asked]. Raises GpuPlannersError where RViz is asked for and not installed.
+    """[the planner's node, and RViz when asked]. GpuPlannersError where RViz is asked for and not installed.
 
     planner: name of the node, its executable, parameter file and view
     given: {argument: text}, those of usual_arguments and of `parameters`
     parameters: {argument: (parameter, type)}; an argument that is empty leaves the parameter to the file
     more: {parameter: value}
     """
-    from launch_ros.actions import Node
-    from launch_ros.parameter_descriptions import ParameterValue
-
-    with_rviz = rviz_wanted(given)
-    parameter_file = Path(given["params_file"]).expanduser()
-    if not parameter_file.is_file():  # launch_ros would go on without
+    with_rviz, file = rviz_wanted(given), Path(given["params_file"]).expanduser()
+    if not file.is_file():  # launch_ros would go on without
         raise GpuPlannersError(f"params_file:={given['params_file']}: there is no such file")
     if given["log_level"].strip().lower() not in LEVELS:
         raise GpuPlannersError(f"log_level:={given['log_level']}: allowed are {', '.join(LEVELS)}")
-    # typed, for a file name or a group that looks like a number must stay a text, and a radius of 1 is no whole number
-    values = {
-        parameter: ParameterValue(_typed(given, name, kind), value_type=kind)
-        for name, (parameter, kind) in parameters.items()
-        if given[name]
-    }
-    node = Node(
-        package="gpu_planners",
-        executable=planner,
-        name=planner,
-        namespace=given["namespace"],
-        output="screen",
-        parameters=[str(parameter_file), {**values, **(more or {}), "use_sim_time": truth(given, "use_sim_time")}],
-        arguments=["--ros-args", "--log-level", given["log_level"]],
-    )
+    values = {parameter: _typed(given, name, kind) for name, (parameter, kind) in parameters.items() if given[name]}
+    level = ["--ros-args", "--log-level", given["log_level"]]
+    node = _node(given, planner, values | (more or {}), str(file), output="screen", arguments=level)
     if not with_rviz:
         return [node]
     frame = ["-f", given["fixed_frame"]] if given["fixed_frame"] else []
-    rviz = Node(
-        package="rviz2",
-        executable="rviz2",
-        name="rviz2",
-        namespace=given["namespace"],
-        arguments=["-d", str(share_folder() / "config" / f"{planner}.rviz"), *frame],
-        parameters=[{"use_sim_time": truth(given, "use_sim_time")}],
-    )
-    return [node, rviz]
+    view = ["-d", str(share_folder() / "config" / f"{planner}.rviz"), *frame]
+    return [node, _node(given, "rviz2", {}, package="rviz2", arguments=view)]
 
 
 def robot_state_publisher(given: dict[str, str]) -> list:
@@ -117,9 +101,6 @@ def robot_state_publisher(given: dict[str, str]) -> list:
     given: {argument: text} with `urdf`, `robot_state_publisher` ("auto", "true" or "false"), `frame_prefix`,
         `namespace` and `use_sim_time`
     """
-    from launch_ros.actions import Node
-    from launch_ros.parameter_descriptions import ParameterValue
-
     name, asked = "robot_state_publisher", given["robot_state_publisher"] != "auto"
     if not given["urdf"] or (asked and not truth(given, name)):
         return []
@@ -131,22 +112,8 @@ def robot_state_publisher(given: dict[str, str]) -> list:
         urdf = Path(given["urdf"]).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise GpuPlannersError(f"urdf:={given['urdf']} cannot be read: {error}") from error
-    description = ParameterValue(urdf, value_type=str)  # a text, even where it could be read as YAML
-    return [
-        Node(
-            package=name,
-            executable=name,
-            name=name,
-            namespace=given["namespace"],
-            parameters=[
-                {
-                    "robot_description": description,
-                    "frame_prefix": ParameterValue(given["frame_prefix"], value_type=str),
-                    "use_sim_time": truth(given, "use_sim_time"),
-                }
-            ],
-        )
-    ]
+    values = {"robot_description": urdf, "frame_prefix": given["frame_prefix"]}
+    return [_node(given, name, values, package=name)]
 
 
 def trajectory_player(given: dict[str, str]) -> list:
@@ -155,9 +122,6 @@ def trajectory_player(given: dict[str, str]) -> list:
     given: {argument: text} with `player` ("true", "false" or "physics"), `initial_state`, `urdf`, `srdf`, `group`,
         `package_dir`, `scene`, `namespace` and `use_sim_time`
     """
-    from launch_ros.actions import Node
-    from launch_ros.parameter_descriptions import ParameterValue
-
     physics = given["player"].strip().lower() == "physics"
     if not physics and not truth(given, "player"):
         return []
@@ -170,38 +134,19 @@ def trajectory_player(given: dict[str, str]) -> list:
         "initial_state": given["initial_state"],
         "scene_file": given["scene"],
     }
-    values = {name: ParameterValue(text, value_type=str) for name, text in texts.items() if text}
+    values = {name: text for name, text in texts.items() if text} | {"physics": physics}
     folders = {"package_dirs": [given["package_dir"]]} if given["package_dir"] else {}
-    name = "trajectory_player"
-    return [
-        Node(
-            package="gpu_planners",
-            executable=name,
-            name=name,
-            namespace=given["namespace"],
-            output="screen",
-            parameters=[{**values, **folders, "physics": physics, "use_sim_time": truth(given, "use_sim_time")}],
-        )
-    ]
+    return [_node(given, "trajectory_player", values | folders, output="screen")]
 
 
 def rviz_wanted(given: dict[str, str]) -> bool:
-    """Do the arguments ask for RViz? Raises GpuPlannersError where they do and it is not installed."""
-    if not truth(given, "rviz"):
-        return False
-    if not installed("rviz2"):
+    """Do the arguments ask for RViz? GpuPlannersError where they do and it is not installed."""
+    if truth(given, "rviz") and not installed("rviz2"):
         raise GpuPlannersError(
             "rviz:=true needs the ROS package rviz2, which is not installed; install it (apt install "
             "ros-$ROS_DISTRO-rviz2) or launch with rviz:=false. Nothing was started"
         )
-    return True
-
-
-def _typed(given, name, kind):
-    try:
-        return kind(given[name])
-    except ValueError:
-        raise GpuPlannersError(f"{name}:={given[name]}: allowed is a number") from None
+    return truth(given, "rviz")
 
 
 def truth(given: dict[str, str], name: str) -> bool:
@@ -220,3 +165,25 @@ def installed(package: str) -> bool:
         return bool(get_package_prefix(package))
     except PackageNotFoundError:
         return False
+
+
+def _node(given, name, values, *files, package="gpu_planners", **options):
+    """The node `name` of an executable of this name. values: {parameter: value}"""
+    from launch_ros.actions import Node
+    from launch_ros.parameter_descriptions import ParameterValue
+
+    # typed: a file name or a group that looks like a number must stay a text, and a radius of 1 is no whole number
+    typed = {
+        parameter: ParameterValue(value, value_type=type(value)) if isinstance(value, str | float) else value
+        for parameter, value in values.items()
+    }
+    parameters = [*files, typed | {"use_sim_time": truth(given, "use_sim_time")}]
+    namespace = given["namespace"]
+    return Node(package=package, executable=name, name=name, namespace=namespace, parameters=parameters, **options)
+
+
+def _typed(given, name, kind):
+    try:
+        return kind(given[name])
+    except ValueError:
+        raise GpuPlannersError(f"{name}:={given[name]}: allowed is a number") from None

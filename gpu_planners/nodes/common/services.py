@@ -1,20 +1,37 @@
-"""Services and actions whose requests wait in the worker's queue, so that no thread of the executor waits for them.
+"""Services and actions for which no callback waits: requests wait in the worker's queue, goals end when they are told.
 
 The executor takes a request, and the worker sends the response when it has one: any executor does, also one of a single
 thread, which costs a third of what several threads do.
 """
 
+import collections
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.node import Node
 
-from .inbox import Inbox
-from .long_action import LongAction
 from .qos import DEEP
-from .request_error import NotBegunError
-from .worker import Worker
+from .worker import QueuedRequest, Worker
+
+
+class Inbox:
+    """Calls from other threads that wait for the executor of a node."""
+
+    def __init__(self, node: Node) -> None:
+        self._calls: collections.deque[tuple[Callable[..., Any], tuple]] = collections.deque()
+        self._condition = node.create_guard_condition(self._empty)
+
+    def put(self, call: Callable[..., Any], *arguments: Any) -> None:
+        """Have the executor make a call, soon and in order; from any thread."""
+        self._calls.append((call, arguments))
+        self._condition.trigger()
+
+    def _empty(self):
+        while self._calls:
+            call, arguments = self._calls.popleft()
+            call(*arguments)
 
 
 class QueuedService:
@@ -36,8 +53,7 @@ class QueuedService:
         beside: bool = False,
     ) -> None:
         self._worker, self._name, self._answer, self._refused = worker, name, answer, refused
-        self._beside = beside
-        self._logger, self._kind = node.get_logger(), kind
+        self._beside, self._kind, self._logger = beside, kind, node.get_logger()
         self._service = node.create_service(kind, name, lambda request, _: request, qos_profile=DEEP)
         self._send = self._service.send_response
         # the executor calls it with what the callback returned
@@ -50,10 +66,12 @@ class QueuedService:
             if unanswered.acquire(blocking=False):
                 self._respond(response, header)
 
-        def refuse(error: NotBegunError) -> None:
-            respond(self._refused(error))
-
-        self._worker.ask(self._name, lambda: respond(self._response(request)), refuse, self._beside)
+        self._worker.ask(
+            self._name,
+            lambda: respond(self._response(request)),
+            lambda error: respond(self._refused(error)),
+            self._beside,
+        )
 
     def _response(self, request):
         try:
@@ -68,11 +86,68 @@ class QueuedService:
             self._logger.warning(f"{self._name}: the response could not be sent: {error}")
 
 
+class LongAction:
+    """An action whose goals end when the node says so. All calls are made on the executor's thread.
+
+    kind: of the action; name: relative
+    accepted: called with the handle of a goal that begins; cancelled: of one that a client wants to end
+    refused: called with a goal for the text why it is rejected; empty: it is not
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        kind: Any,
+        name: str,
+        accepted: Callable[[Any], None],
+        cancelled: Callable[[Any], None],
+        refused: Callable[[Any], str] = lambda goal: "",
+    ) -> None:
+        self._cancelled, self._refused = cancelled, refused
+        self._logger, self._name = node.get_logger(), name
+        self._outcomes: dict[bytes, tuple[Any, bool]] = {}
+        deep = {f"{of}_service_qos_profile": DEEP for of in ("goal", "result", "cancel")}
+        self._server = ActionServer(
+            node,
+            kind,
+            name,
+            self._finish,
+            goal_callback=self._judge,
+            handle_accepted_callback=accepted,
+            cancel_callback=self._cancel,
+            **deep,
+        )
+
+    def end(self, goal: Any, result: Any, succeeded: bool) -> None:
+        """End a goal, once. One that a client has cancelled ends as cancelled, unless it succeeded."""
+        self._outcomes[bytes(goal.goal_id.uuid)] = result, succeeded
+        goal.execute()
+
+    def _judge(self, goal):
+        text = self._refused(goal)
+        if text:
+            self._logger.error(f"{self._name}: rejected: {text}")
+        return GoalResponse.REJECT if text else GoalResponse.ACCEPT
+
+    def _cancel(self, goal):
+        self._cancelled(goal)
+        return CancelResponse.ACCEPT
+
+    def _finish(self, goal):
+        result, succeeded = self._outcomes.pop(bytes(goal.goal_id.uuid))
+        if succeeded:
+            goal.succeed()
+        elif goal.is_cancel_requested:
+            goal.canceled()
+        else:
+            goal.abort()
+        return result
+
+
 class Longer(NamedTuple):
     """The answer to a goal that goes on after the worker's part, until QueuedAction.end is called.
 
-    begin: called on the executor's thread; cancel: called there when a client cancels the goal, which ends it some time
-        later
+    begin: called on the executor's thread; cancel: called there when a client cancels the goal, which ends it later
     """
 
     begin: Callable[[], Any]
@@ -83,11 +158,10 @@ class QueuedAction:
     """An action of a node. A goal that is cancelled while it waits, or while the worker has it, ends at once: it leaves
     the queue, or what comes out is not used. What becomes of goals is decided on the executor's thread alone.
 
-    kind: of the action; name: relative
+    kind, name: as of LongAction; beside: as of QueuedService
     answer: called on the worker with the goal's handle for (result, whether it succeeded), or Longer; may raise
     refused: called with what was raised for the result; its text is logged by whoever makes it
-    cancelled: the result of a goal that was cancelled
-    beside: as of QueuedService
+    cancelled: called for the result of a goal that was cancelled
     """
 
     def __init__(
@@ -103,7 +177,7 @@ class QueuedAction:
     ) -> None:
         self._worker, self._name, self._answer, self._beside = worker, name, answer, beside
         self._refused, self._cancelled = refused, cancelled
-        self._open: dict[bytes, Any] = {}  # by goal: its QueuedRequest, or Longer, while it is not answered
+        self._open: dict[bytes, QueuedRequest | Longer] = {}  # by goal, while it is not answered
         self._inbox = Inbox(node)
         self._action = LongAction(node, kind, name, self._accept, self._cancel)
 
@@ -112,11 +186,11 @@ class QueuedAction:
         self._inbox.put(self._take, goal, (result, succeeded))
 
     def _accept(self, goal):
-        def refuse(error: NotBegunError) -> None:
-            self.end(goal, self._refused(error), False)
-
         self._open[bytes(goal.goal_id.uuid)] = self._worker.ask(
-            self._name, lambda: self._inbox.put(self._take, goal, self._outcome(goal)), refuse, self._beside
+            self._name,
+            lambda: self._inbox.put(self._take, goal, self._outcome(goal)),
+            lambda error: self.end(goal, self._refused(error), False),
+            self._beside,
         )
 
     def _outcome(self, goal):

@@ -1,7 +1,7 @@
 """Goals of MoveGroup and ExecuteTrajectory that are executed, by the machinery of ~/move."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -18,10 +18,6 @@ from .answers import code_message
 
 START_TOLERANCE = 0.01  # rad or m, MoveIt's allowed_start_tolerance
 STATES = {"planning": "PLANNING", "moving": "MONITOR", "stopping": "MONITOR"}  # as MoveIt's feedback names them
-
-
-class _Named(NamedTuple):
-    names: tuple[str, ...]
 
 
 class MoveGroupTask:
@@ -84,10 +80,9 @@ class ExecuteTask:
         if q is None:
             raise RequestError(codes.ROBOT_STATE_STALE, "joint_states has not brought every planning joint lately")
         try:
-            joints = _Named(robot.joint_names)
-            check_trajectory(trajectory, joints, 0.0)
+            check_trajectory(trajectory, robot.joint_names, 0.0)
             rest = State(q, np.zeros_like(q), np.zeros_like(q))
-            curve = curve_of(trajectory, joints, rest, 0.0, START_TOLERANCE)
+            curve = curve_of(trajectory, robot.joint_names, rest, 0.0, START_TOLERANCE)
         except ConfigurationError as error:
             raise RequestError(codes.INVALID_MOTION_PLAN, str(error)) from error
         motion = MotionUnderWay(curve, robot, (None, None), self._margin)

@@ -2,10 +2,7 @@
 
 from typing import Any
 
-from rclpy.node import Node
-
-from ..common.long_action import LongAction
-from ..common.optional import optional_module
+from ..common.services import LongAction
 
 GOAL_TOLERANCE = 0.01  # rad or m, where a goal gives none
 SETTLE_S = 1.0  # how long the joints may take to get there, where a goal gives no time
@@ -14,15 +11,17 @@ SETTLE_S = 1.0  # how long the joints may take to get there, where a goal gives 
 class FollowAction:
     """One goal at a time; another takes its place, and the first one is aborted.
 
-    node: a TrajectoryPlayer, which begins, stops and tells where the joints are
+    player: the node TrajectoryPlayer; kind: control_msgs' FollowJointTrajectory
     """
 
-    def __init__(self, node: Node, kind: Any, player: Any) -> None:
+    def __init__(self, player: Any, kind: Any) -> None:
         self._kind, self._player = kind, player
         self._goal: Any = None
         self._stopping = False
         name = f"{player.values.controller}/follow_joint_trajectory"
-        self._action = LongAction(node, kind, name, self._accept, self._cancel, self._refusal)
+        self._action = LongAction(
+            player, kind, name, self._accept, self._cancel, lambda goal: player.why_not(goal.trajectory)
+        )
 
     def end(self, text: str) -> None:
         """Abort the goal that is played, if there is one."""
@@ -35,9 +34,9 @@ class FollowAction:
             return
         if self._stopping:
             self._end(self._kind.Result.SUCCESSFUL, "cancelled")
-        elif error <= self._tolerance(self._goal.request):
+        elif error <= _tolerance(self._goal.request):
             self._end(self._kind.Result.SUCCESSFUL, "", succeeded=True)
-        elif now > self._player.ends + self._patience(self._goal.request):
+        elif now > self._player.ends + _patience(self._goal.request):
             text = f"a joint is {error:.3g} rad or m from its goal"
             self._end(self._kind.Result.GOAL_TOLERANCE_VIOLATED, text)
 
@@ -50,9 +49,6 @@ class FollowAction:
             point.positions, point.velocities = state.positions.tolist(), state.velocities.tolist()
         feedback.error.positions = (wanted.positions - actual.positions).tolist()
         self._goal.publish_feedback(feedback)
-
-    def _refusal(self, goal):
-        return self._player.why_not(goal.trajectory)
 
     def _accept(self, goal):
         self.end("another trajectory came")
@@ -70,18 +66,11 @@ class FollowAction:
         goal, self._goal = self._goal, None
         self._action.end(goal, self._kind.Result(error_code=code, error_string=text), succeeded)
 
-    @staticmethod
-    def _tolerance(goal):
-        given = [one.position for one in goal.goal_tolerance if one.position > 0]
-        return max(given, default=GOAL_TOLERANCE)
 
-    @staticmethod
-    def _patience(goal):
-        given = goal.goal_time_tolerance.sec + 1e-9 * goal.goal_time_tolerance.nanosec
-        return given if given > 0 else SETTLE_S
+def _tolerance(goal):
+    return max((one.position for one in goal.goal_tolerance if one.position > 0), default=GOAL_TOLERANCE)
 
 
-def follow_action(node: Node, player: Any) -> tuple[FollowAction | None, str]:
-    """(the action, or None; why there is none)"""
-    actions, missing = optional_module("control_msgs.action", "action follow_joint_trajectory")
-    return (None, missing) if missing else (FollowAction(node, actions.FollowJointTrajectory, player), "")
+def _patience(goal):
+    given = goal.goal_time_tolerance.sec + 1e-9 * goal.goal_time_tolerance.nanosec
+    return given if given > 0 else SETTLE_S

@@ -17,11 +17,12 @@ from ...errors import ConfigurationError, GpuPlannersError, SettingsError
 from ...files import read_text_file
 from ..common.base_node import BaseNode
 from ..common.diagnostics import OK
-from ..common.inbox import Inbox
+from ..common.optional import optional_module
 from ..common.process import run
 from ..common.qos import LATCHED
+from ..common.services import Inbox
 from ..common.worker import ENDING
-from .follow_action import follow_action
+from .follow_action import FollowAction
 from .parameters import PlayerParameters
 from .player import Exact, Player
 from .trajectories import check_trajectory, curve_of
@@ -38,7 +39,7 @@ class TrajectoryPlayer(BaseNode):
             "trajectory_player", PlayerParameters, "robot_description", "robot_description_file", **options
         )
         self._player: Player | None = None
-        self._others: Joints | None = None  # that are not moved
+        self._others: dict[str, float] = {}  # positions of joints that are not moved
         self._told: set[tuple[str, str]] = set()  # pairs of shapes that have touched
         self._ticks = 0
         self._states = self.create_publisher(JointState, "joint_states", 10)
@@ -52,7 +53,8 @@ class TrajectoryPlayer(BaseNode):
         else:
             self.create_subscription(String, "robot_description", self._take_robot, LATCHED)
         self._inbox = Inbox(self)
-        self._action, missing = follow_action(self, self)
+        actions, missing = optional_module("control_msgs.action", "action follow_joint_trajectory")
+        self._action = None if missing else FollowAction(self, actions.FollowJointTrajectory)
         if missing:
             self.get_logger().warning(f"{missing}; {self._values.controller}/joint_trajectory is played")
         self.create_timer(1.0 / self._values.rate, self._tick)
@@ -73,7 +75,7 @@ class TrajectoryPlayer(BaseNode):
         if self._player is None:
             return "there is no robot yet: publish its URDF on robot_description"
         try:
-            check_trajectory(trajectory, self.joints, self.now())
+            check_trajectory(trajectory, self.joints.names, self.now())
         except ConfigurationError as error:
             return str(error)
         return ""
@@ -83,7 +85,7 @@ class TrajectoryPlayer(BaseNode):
         assert self._player is not None
         now = self.now()
         try:
-            curve = curve_of(trajectory, self.joints, self._player.wanted(now), now, self._values.start_tolerance)
+            curve = curve_of(trajectory, self.joints.names, self._player.wanted(now), now, self._values.start_tolerance)
         except ConfigurationError as error:
             self.get_logger().error(f"rejected: {error}")
             return str(error)
@@ -120,8 +122,8 @@ class TrajectoryPlayer(BaseNode):
         srdf = read_text_file(values.srdf_file, "an SRDF", SettingsError, MOST_BYTES) if values.srdf_file else ""
         joints = read_joints(urdf, values.joints, values.group, srdf)
         self._player = Player(joints, self._body(joints, initial_positions(joints, values)))
-        resting = [name for name in every.names if name not in joints.names]
-        self._others = read_joints(urdf, resting) if resting else None
+        resting = zip(every.names, every.nearest_to_zero().tolist(), strict=True)
+        self._others = {name: position for name, position in resting if name not in joints.names}
         self._state.say(OK, "ready")
         self.get_logger().info(
             f"{self._values.controller}: {len(joints.names)} joints, {self._values.rate:g} Hz"
@@ -148,11 +150,10 @@ class TrajectoryPlayer(BaseNode):
         now, stamp = self.now(), self.get_clock().now().to_msg()
         self._player.tick(now)
         wanted, actual = self._player.wanted(now), self._player.body.state
-        others = self._others
         message = JointState(
-            name=[*self.joints.names, *(others.names if others else ())],
-            position=[*actual.positions.tolist(), *(others.nearest_to_zero().tolist() if others else ())],
-            velocity=[*actual.velocities.tolist(), *([0.0] * len(others.names) if others else ())],
+            name=[*self.joints.names, *self._others],
+            position=[*actual.positions.tolist(), *self._others.values()],
+            velocity=[*actual.velocities.tolist(), *[0.0] * len(self._others)],
         )
         message.header.stamp = stamp
         self._states.publish(message)
@@ -162,13 +163,11 @@ class TrajectoryPlayer(BaseNode):
             self._ticks += 1
             if self._ticks % max(round(self._values.rate / FEEDBACK_HZ), 1) == 0:
                 self._action.feed_back(message.header, wanted, actual)
-        for contact in getattr(self._player.body, "contacts", ()):
+        for contact in self._player.body.contacts:
             if contact[1:3] not in self._told:
                 self._told.add(contact[1:3])
-                self._state.set_problem(
-                    " ".join(contact[1:3]),
-                    f"'{contact.first}' met '{contact.second}', {1e3 * contact.depth:.2f} mm deep",
-                )
+                text = f"'{contact.first}' met '{contact.second}', {1e3 * contact.depth:.2f} mm deep"
+                self._state.set_problem(" ".join(contact[1:3]), text)
 
     def _facts(self):
         return {

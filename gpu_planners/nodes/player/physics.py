@@ -13,7 +13,7 @@ LONGEST_S = 0.1  # simulated in one go
 
 
 class Physical:
-    """Joints that a simulation drives towards where they should be."""
+    """Joints that a simulation drives towards where they should be, as a PlayedBody."""
 
     def __init__(self, values: PlayerParameters, joints: Joints, positions: np.ndarray, now: float) -> None:
         robot = load_urdf(
@@ -30,16 +30,14 @@ class Physical:
 
     @property
     def state(self) -> State:
-        """By the simulation."""
         return self._simulation.state
 
     @property
     def contacts(self) -> tuple[Contact, ...]:
-        """Of the simulation, the deepest one of each pair of shapes."""
         return self._simulation.contacts
 
     def follow(self, curve: Spline, now: float) -> None:
-        """Simulate until then. What a slow machine cannot simulate in time is left out."""
+        """Simulate until then; what a slow machine cannot simulate in time is left out."""
         late = now - self._begin - self._simulation.time - LONGEST_S
         self._begin += max(late, 0.0)
         self._simulation.advance(now - self._begin, lambda times: curve.at(self._begin + times))

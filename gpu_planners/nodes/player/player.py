@@ -1,6 +1,7 @@
-"""What a controller without hardware does with a curve: it follows it, holds its end, and stops within limits."""
+"""A controller without hardware: it follows a curve, holds its end, and stops within limits."""
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,12 +17,18 @@ class PlayedBody(Protocol):
     def state(self) -> State:
         """Where the joints are, (n,) each."""
 
+    @property
+    def contacts(self) -> Sequence[Any]:
+        """The `sim` package's Contacts, the deepest of each pair of shapes."""
+
     def follow(self, curve: Spline, now: float) -> None:
         """Be where a curve is at a time, in seconds on the clock of the curve."""
 
 
 class Exact:
     """Joints that are exactly where they should be."""
+
+    contacts = ()
 
     def __init__(self, positions: np.ndarray) -> None:
         self.state = State(positions, np.zeros_like(positions), np.zeros_like(positions))
@@ -31,10 +38,7 @@ class Exact:
 
 
 class Player:
-    """Plays curves on joints.
-
-    joints: with the limits that stops keep to; body: what moves
-    """
+    """Plays curves on a body. joints: with the limits that stops keep to"""
 
     def __init__(self, joints: Joints, body: PlayedBody) -> None:
         self.joints, self.body = joints, body
@@ -51,8 +55,8 @@ class Player:
     def stop(self, now: float) -> None:
         """Brake along the curve."""
         if not self.is_over(now):
-            joints = self.joints
-            stop = Spline.of(stop_along(self._curve, now, joints.acceleration, joints.lower, joints.upper))
+            limits = self.joints.acceleration, self.joints.lower, self.joints.upper
+            stop = Spline.of(stop_along(self._curve, now, *limits))
             self._curve = Spline(stop.times + now, stop.positions, stop.velocities, stop.accelerations)
 
     @property

@@ -4,7 +4,7 @@ The rules are those of ros2_controllers' joint_trajectory_controller with its de
 point must lie where the robot is, where it has to be there at once: a robot cannot jump.
 """
 
-from typing import Protocol
+from collections.abc import Sequence
 
 import numpy as np
 from trajectory_msgs.msg import JointTrajectory
@@ -13,29 +13,18 @@ from ...arm.control.spline import Spline, State
 from ...errors import ConfigurationError
 
 SOON_S = 1e-6
-
-
-class Named(Protocol):
-    """Joints with names, in the order of states."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of the joints."""
-
-
 SPEED_AT_END = 1.2e-7  # as float32 tells it from 0
 
 
-def check_trajectory(message: JointTrajectory, joints: Named, now: float) -> None:
-    """ConfigurationError says which rule a trajectory breaks. now: seconds on the node's clock"""
-    if sorted(message.joint_names) != sorted(joints.names):
+def check_trajectory(message: JointTrajectory, names: Sequence[str], now: float) -> None:
+    """ConfigurationError says which rule a trajectory breaks. names: of the joints; now: seconds on the node's clock"""
+    if sorted(message.joint_names) != sorted(names):
         raise ConfigurationError(
-            f"the trajectory is for the joints {', '.join(message.joint_names) or 'none'}; "
-            f"allowed: {', '.join(joints.names)}"
+            f"the trajectory is for the joints {', '.join(message.joint_names) or 'none'}; allowed: {', '.join(names)}"
         )
     if not message.points:
         raise ConfigurationError("the trajectory has no points")
-    last, count = -1.0, len(joints.names)
+    last, count = -1.0, len(names)
     for number, point in enumerate(message.points):
         _check_point(point, f"point {number}", count)
         time = _seconds(point.time_from_start)
@@ -50,13 +39,13 @@ def check_trajectory(message: JointTrajectory, joints: Named, now: float) -> Non
         raise ConfigurationError(f"the trajectory ended {now - stamp - last:.3g} s ago, by its stamp")
 
 
-def curve_of(message: JointTrajectory, joints: Named, state: State, now: float, tolerance: float) -> Spline:
+def curve_of(message: JointTrajectory, names: Sequence[str], state: State, now: float, tolerance: float) -> Spline:
     """The curve of a checked trajectory over the node's clock, in seconds.
 
-    state: of the joints now; where the first point comes later, the curve goes there from it
-    tolerance: how far the first point may lie from the state where it does not, rad or m
+    state: of the joints `names` now; where the first point comes later, the curve goes there from it
+    tolerance: how far the first point may otherwise lie from the state, rad or m
     """
-    order = [list(message.joint_names).index(name) for name in joints.names]
+    order = [list(message.joint_names).index(name) for name in names]
     begin = _seconds(message.header.stamp) or now
     times = [begin + _seconds(point.time_from_start) for point in message.points]
     columns = [
@@ -71,7 +60,7 @@ def curve_of(message: JointTrajectory, joints: Named, state: State, now: float, 
     curve = Spline(times, *columns)
     off = np.abs(curve.at(now).positions - state.positions)
     if off.max() > tolerance:
-        name = joints.names[int(np.argmax(off))]
+        name = names[int(np.argmax(off))]
         raise ConfigurationError(
             f"the trajectory would begin {off.max():.3g} from where joint '{name}' is; allowed: {tolerance:g} rad or m"
         )
