@@ -11,6 +11,7 @@ from ...errors import SettingsError
 from ...settings import changed, setting
 from ..common.parameters import A_NAME, NodeParameters, holding, is_name
 
+DURABILITIES = "transient_local", "volatile"
 BY_DEVICE, ON_CUDA, ON_CPU = -1.0, 0.1, 0.3  # a value of optimise_s, and the seconds that it means
 
 
@@ -40,45 +41,40 @@ def settings_on(device: str, settings: PlannerSettings) -> PlannerSettings:
     return settings
 
 
+def _padding(default, what):
+    return setting(
+        default,
+        f"Distance from the robot, by joint_states, within which {what} are its own and do not count; -1: all count",
+        -1.0,
+        10.0,
+        unit="metres",
+        must=("-1, or a number from 0", lambda metres: metres >= 0 or metres == -1),
+    )
+
+
 @dataclass(frozen=True)
 @holding({name: planner.Settings() for name, planner in PLANNERS.items()} | {"rrt_connect": NodeRrtConnect()})
 class ArmParameters(NodeParameters):
     """Parameters of the node arm_planner."""
 
-    device: str = changed(
-        NodeParameters,
-        "device",
-        text="Where to compute: auto, cpu, cuda or cuda:N, cuda:all, or several with commas between them; of several, "
-        "each request to ~/plan_motion and ~/plan_sequence is answered on the first that is free",
-    )
     robot_description_file: str = setting("", "URDF file; empty: wait for the topic robot_description", read_only=True)
-    srdf_file: str = setting(
-        "", "SRDF file with groups and disabled collisions; empty: pairs found by sampling", read_only=True
-    )
-    package_dirs: tuple = setting(
-        (), "Folders that hold the packages of package:// mesh paths", items=str, read_only=True
-    )
+    srdf_file: str = setting("", "SRDF file; empty: pairs that may collide are found by sampling", read_only=True)
+    package_dirs: tuple = setting((), "Folders of the packages of package:// mesh paths", items=str, read_only=True)
     group: str = setting("", "SRDF group to plan; empty: `joints`, or the only group", read_only=True)
     joints: tuple = setting((), "Joints to plan, in the order of q; empty: those of `group`", items=str, read_only=True)
     tip_link: str = setting("", "Link that pose goals place; empty: the group's tip", read_only=True)
     frame_prefix: str = setting(
-        "",
-        "What the names of the robot's frames begin with in tf2 and RViz, as robot_state_publisher's parameter of this "
-        "name, for instance 'left/'",
-        read_only=True,
+        "", "What names of the robot's frames begin with in tf2 and RViz, for instance 'left/'", read_only=True
     )
     world_frame: str = setting("", "A further name of the root frame, for instance 'world'", read_only=True)
     scene_file: str = setting("", "YAML file of obstacles that are always there", read_only=True)
     obstacles_durability: str = setting(
-        "volatile",
-        "QoS durability of the subscription ~/obstacles",
-        choices=("volatile", "transient_local"),
-        read_only=True,
+        "volatile", "QoS durability of the subscription ~/obstacles", choices=DURABILITIES, read_only=True
     )
     voxels_durability: str = setting(
         "transient_local",
         "QoS durability of the subscriptions ~/octomap and ~/voxel_grid; volatile for publishers that do not latch",
-        choices=("transient_local", "volatile"),
+        choices=DURABILITIES,
         read_only=True,
     )
     controller_action: str = setting(
@@ -92,8 +88,7 @@ class ArmParameters(NodeParameters):
     )
     monitor_patience_s: float = setting(
         1.0,
-        "How long a motion of ~/move goes on while the scene cannot be looked at, because another request is planned; "
-        "then the robot is stopped",
+        "How long a motion of ~/move goes on while other requests keep the scene from being looked at, before it stops",
         0.1,
         60.0,
         unit="seconds",
@@ -110,47 +105,31 @@ class ArmParameters(NodeParameters):
     acceleration_scaling: float = setting(1.0, "Fraction of the acceleration limits that motions use", 1e-3, 1.0)
     corner_deviation: float = setting(
         0.1,
-        "Farthest that a motion leaves its path at corners, which it then passes without a stop if that is proven "
-        "free, too; joint-space L2 norm. 0: stop at corners",
+        "Farthest that a motion leaves its path to pass corners without a stop, if proven free; L2 norm. 0: stop there",
         0.0,
         10.0,
         unit="rad or m",
     )
     jerk_time_s: float = setting(
         0.1,
-        "Time in which joints go from rest to full acceleration: the jerk limit is the acceleration limit over it",
+        "Time from rest to full acceleration: the jerk limit is the acceleration limit over it",
         1e-3,
         10.0,
         unit="seconds",
     )
     margin: float = setting(
-        MARGIN.default,
-        "Distance kept from obstacles in requests that give none",
-        MARGIN.low,
-        MARGIN.high,
-        unit=MARGIN.unit,
+        MARGIN.default, "Distance from obstacles where requests give none", MARGIN.low, MARGIN.high, unit=MARGIN.unit
     )
-    ik_solutions: int = setting(
-        8, "Most collision-free joint solutions used for each pose goal, nearest to the start first", 1, 256
-    )
+    ik_solutions: int = setting(8, "Most free joint solutions of a pose goal, nearest to the start first", 1, 256)
     max_goals: int = setting(1000, "Most goals of a request, joint goals and pose goals together", 1, 1_000_000)
     max_segments: int = setting(100, "Most segments of a sequence", 1, 10_000)
     max_obstacles: int = setting(10_000, "Most obstacles of a message, and of ~/obstacles altogether", 1, 10_000_000)
     max_triangles: int = setting(
-        20_000,
-        "Most triangles of a message, and of ~/obstacles altogether, in obstacles that are a TRIANGLE_LIST",
-        1,
-        100_000_000,
+        20_000, "Most triangles of TRIANGLE_LISTs in a message, and in ~/obstacles altogether", 1, 100_000_000
     )
-    joint_state_timeout_s: float = setting(
-        2.0, "Oldest joint_states that a motion may start from", 0.01, 3600.0, unit="seconds"
-    )
+    joint_state_timeout_s: float = setting(2.0, "Oldest joint_states that count", 0.01, 3600.0, unit="seconds")
     fixed_joint_tolerance: float = setting(
-        0.002,
-        "Move of a joint that is not planned (a gripper) after which its collision geometry is placed anew",
-        1e-6,
-        1.0,
-        unit="rad or m",
+        0.002, "Move of a joint that is not planned (a gripper) that counts", 1e-6, 1.0, unit="rad or m"
     )
     other_arms: tuple = setting(
         (),
@@ -160,53 +139,25 @@ class ArmParameters(NodeParameters):
         read_only=True,
     )
     other_arm_poses: tuple = setting(
-        (),
-        "For each of other_arms x, y, z and yaw of its root in this robot's root frame",
-        items=float,
-        unit="metres, rad",
+        (), "Of each of other_arms x, y, z, yaw of its root in this root frame", items=float, unit="metres, rad"
     )
     other_arm_padding: float = setting(
         0.02, "Distance by which the boxes about other arms are larger on each side", 0.0, 1.0, unit="metres"
     )
-    points_voxel_size: float = setting(
-        0.02, "Edge length of the voxels that the points of ~/points become", 1e-3, 10.0, unit="metres"
-    )
-    points_padding: float = setting(
-        0.03,
-        "Distance from the robot, by joint_states, within which points are its own and do not count; -1: all do",
-        -1.0,
-        10.0,
-        unit="metres",
-        must=("-1, or a number from 0", lambda metres: metres >= 0 or metres == -1),
-    )
+    points_voxel_size: float = setting(0.02, "Edge of the voxels that points become", 1e-3, 10.0, unit="metres")
+    points_padding: float = _padding(0.03, "points")
     points_box: tuple = setting(
-        (),
-        "Lowest x, y, z and highest x, y, z of the points that count, in the root frame; empty: all",
-        items=float,
-        unit="metres",
+        (), "Lowest and highest x, y, z of points that count, in the root frame; empty: all", items=float, unit="metres"
     )
     points_max: int = setting(1_000_000, "Most points of a cloud; one of more is refused", 1, 100_000_000)
     points_max_voxels: int = setting(
-        50_000,
-        "Most voxels of a cloud; where it has more, they are made twice as large until it has not",
-        8,
-        10_000_000,
+        50_000, "Most voxels of a cloud, which are doubled in size until it has no more", 8, 10_000_000
     )
-    points_max_age_s: float = setting(
-        1.0, "Oldest cloud that is taken, by its stamp; a stamp of 0 has no age", 0.0, 1e9, unit="seconds"
-    )
+    points_max_age_s: float = setting(1.0, "Oldest cloud that is taken, if it has a stamp", 0.0, 1e9, unit="seconds")
     points_lifetime_s: float = setting(
         0.0, "How long the obstacles of a cloud stay; 0: until the next cloud in its frame", 0.0, 1e9, unit="seconds"
     )
-    voxels_padding: float = setting(
-        -1.0,
-        "Distance from the robot, by joint_states, within which voxels of ~/octomap and ~/voxel_grid are its own and "
-        "do not count; -1: all do, for maps that are made without the robot",
-        -1.0,
-        10.0,
-        unit="metres",
-        must=("-1, or a number from 0", lambda metres: metres >= 0 or metres == -1),
-    )
+    voxels_padding: float = _padding(-1.0, "voxels of ~/octomap and ~/voxel_grid")
     line: LineSettings = LineSettings()
     motion_check: MotionCheck = MotionCheck()
 

@@ -35,24 +35,20 @@ class BaseNode(Node):
         return self._values
 
     def destroy_node(self) -> None:
-        """End the node with all that it has.
-
-        rclpy leaves actions to the garbage collector, which may free the clock before a server that uses it: a crash.
-        """
+        """End the node and its actions: the garbage collector, to which rclpy leaves those, may free the clock before
+        a server that uses it: a crash."""
         for one in list(self.waitables):
             if isinstance(one, ActionClient | ActionServer):
                 one.destroy()
         super().destroy_node()
 
     def finish(self, patience_s: float = -1.0) -> bool:
-        """End what is under way, and answer who waits for it, while the executor still spins.
-
-        False when something has not ended within patience_s seconds (negative: wait for it).
-        """
+        """End what is under way, and answer who waits for it, while the executor still spins -> has all ended within
+        patience_s seconds (negative: wait for it)?"""
         return True
 
     def close(self, patience_s: float = -1.0) -> bool:
-        """Finish, and leave ROS if all has ended, once; arguments and answer as of `finish`."""
+        """Finish as `finish` does, and leave ROS if all has ended."""
         if not self._closed and self.finish(patience_s):
             self.destroy_node()
             self._closed = True

@@ -3,6 +3,7 @@
 Numba holds Python's lock while it compiles, for tens of seconds, so a thread would stall the node as a request does.
 """
 
+import contextlib
 import hashlib
 import multiprocessing
 import signal
@@ -22,10 +23,8 @@ def is_compiled(what: str) -> bool:
 
 def say_compiled(what: str) -> None:
     """Say that the cache holds this, where the cache can be written to."""
-    try:
+    with contextlib.suppress(OSError):
         _mark(what).touch()
-    except OSError:
-        return
 
 
 def _mark(what):
@@ -34,10 +33,8 @@ def _mark(what):
 
 
 class Background:
-    """Compiles one thing at a time in a process of its own.
-
-    done: called on a thread of its own with what was compiled, and whether that succeeded
-    """
+    """Compiles one thing at a time in a process of its own, and tells `done` what, and whether that succeeded, on a
+    thread of its own."""
 
     def __init__(self, done: Callable[[str, bool], None]) -> None:
         self._done = done
@@ -65,7 +62,7 @@ class Background:
             target=compile_it, args=arguments, name="compiling", daemon=True
         )
         resource_tracker.ensure_running()  # which otherwise comes with the process, and takes signals from then on
-        # Ctrl-C reaches the whole group, but the process, which inherits what this thread takes, is ended by the node
+        # Ctrl-C reaches the whole group, but the process, which inherits this thread's mask, is ended by the node
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             with self._one:

@@ -12,7 +12,7 @@ OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.E
 
 
 class Diagnostics:
-    """One status of a node. A node that is ready but has a problem is reported with WARN and the problem's text.
+    """One status of a node: WARN and the problem's text while it is ready but has a problem.
 
     facts: called for {key: printable}
     """
@@ -31,7 +31,7 @@ class Diagnostics:
 
     @contextlib.contextmanager
     def saying(self, level: bytes, text: str) -> Iterator[None]:
-        """Set level and text for a block; where that raises, those before it hold again."""
+        """Set level and text for a block, and back where the block raises."""
         before = self._level, self._text
         self.say(level, text)
         try:
@@ -42,7 +42,7 @@ class Diagnostics:
 
     @property
     def problem(self) -> str:
-        """The texts of all problems that there are now."""
+        """The texts of all problems."""
         return "; ".join(text for text in list(self._problems.values()) if text)
 
     def set_problem(self, what: str, text: str) -> None:
@@ -66,23 +66,15 @@ class Diagnostics:
         level, text, problem = self._level, self._text, self.problem
         if level == OK and problem:
             level, text = WARN, problem
-        name, stamp = self._node.get_fully_qualified_name(), self._node.get_clock().now().to_msg()
         facts = self._facts() | {"problem": problem}
-        self._publisher.publish(diagnostics_message(name, stamp, level, text, facts))
+        status = DiagnosticStatus(level=level, name=self._node.get_fully_qualified_name(), message=text)
+        status.hardware_id = str(facts.get("device", ""))
+        status.values = [KeyValue(key=key, value=str(value)) for key, value in facts.items()]
+        message = DiagnosticArray(status=[status])
+        message.header.stamp = self._node.get_clock().now().to_msg()
+        self._publisher.publish(message)
 
 
 def steady_clock() -> Clock:
     """For timers that run once in so many seconds with use_sim_time too."""
     return Clock(clock_type=ClockType.STEADY_TIME)
-
-
-def diagnostics_message(name: str, stamp: Any, level: bytes, text: str, values: dict[str, Any]) -> DiagnosticArray:
-    """DiagnosticArray with one status.
-
-    level: OK, WARN or ERROR; values: {key: printable}
-    """
-    status = DiagnosticStatus(level=level, name=name, message=text, hardware_id=str(values.get("device", "")))
-    status.values = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
-    message = DiagnosticArray(status=[status])
-    message.header.stamp = stamp
-    return message

@@ -11,8 +11,8 @@ SAMPLE = np.array([-1.25e-300, 3.75e300, -7.5e-301])  # no other field of a mark
 def serialized_with_points(marker: Marker, points: np.ndarray) -> bytes:
     """serialize_message of a MarkerArray of one marker that has these points (N, 3) metres.
 
-    To make 400,000 Point objects (10,000 paths) and to serialize them takes 3 s, for which planning would wait. So the
-    marker is serialized with one point, whose bytes are replaced by those of all.
+    The marker is serialized with one point, whose bytes are replaced by those of all: to make and serialize 400,000
+    Point objects (10,000 paths) would take 3 s.
     """
     without = serialize_message(MarkerArray(markers=[marker]))
     if not len(points):
@@ -20,22 +20,15 @@ def serialized_with_points(marker: Marker, points: np.ndarray) -> bytes:
     marker.points = [Point(x=SAMPLE[0], y=SAMPLE[1], z=SAMPLE[2])]
     data = serialize_message(MarkerArray(markers=[marker]))
     first = data.index(SAMPLE.tobytes())
-    padding = (
-        len(data) - len(without) - SAMPLE.nbytes
-    )  # between the number of points and the first one, which CDR aligns
+    padding = len(data) - len(without) - SAMPLE.nbytes  # between the number of points and the first, which CDR aligns
     count = first - padding - 4
-    return (
-        data[:count]
-        + np.uint32(len(points)).tobytes()
-        + data[count + 4 : first]
-        + np.ascontiguousarray(points, float).tobytes()
-        + data[first + SAMPLE.nbytes :]
-    )
+    number, all_points = np.uint32(len(points)).tobytes(), np.ascontiguousarray(points, float).tobytes()
+    return data[:count] + number + data[count + 4 : first] + all_points + data[first + SAMPLE.nbytes :]
 
 
 class PosedMarkers:
-    """A MarkerArray whose poses change and nothing else: only their bytes are written anew, which takes microseconds
-    where the points of a robot's hulls take a tenth of a second."""
+    """A MarkerArray of which only the poses change: their bytes are written anew in microseconds, where the points of a
+    robot's hulls would take a tenth of a second."""
 
     def __init__(self, message: MarkerArray) -> None:
         samples = [1e-300 * (np.arange(7) + 1.5 + 8 * number) for number in range(len(message.markers))]

@@ -20,9 +20,8 @@ HIGHEST = 252  # of the costs of tiles that a robot's centre may enter
 
 @dataclass(frozen=True)
 class MapKind:
-    """How maps come.
+    """map, update: module and name of the messages; costmap: are the cells Nav2's costs?
 
-    map, update: module and name of the messages; costmap: are the cells Nav2's costs?
     read: message -> cells (rows, cols), resolution, origin; read_update: message, shape -> row, column, cells
     """
 
@@ -33,15 +32,13 @@ class MapKind:
     read_update: Callable[[Any, tuple[int, int]], tuple[int, int, np.ndarray]]
 
 
-def read_costmap(message: Any) -> tuple[np.ndarray, float, Origin]:
-    """nav2_msgs/Costmap -> Nav2's costs (rows, cols) uint8, resolution, origin."""
+def _read_costmap(message):
     about = message.metadata
     info = MapMetaData(width=about.size_x, height=about.size_y, resolution=about.resolution, origin=about.origin)
     return grid_cells(info, message.data, np.uint8)
 
 
-def read_costmap_update(message: Any, shape: tuple[int, int]) -> tuple[int, int, np.ndarray]:
-    """nav2_msgs/CostmapUpdate on a map (rows, cols) -> first row and column, Nav2's costs (height, width) uint8."""
+def _read_costmap_update(message, shape):
     return window_cells((message.x, message.y, message.size_x, message.size_y), message.data, np.uint8, shape)
 
 
@@ -71,7 +68,7 @@ RAW = ("nav2_msgs.msg", "Costmap"), ("nav2_msgs.msg", "CostmapUpdate")
 MAP_KINDS = {
     "occupancy": MapKind(*OCCUPANCY, False, occupancy, map_update),
     "costmap": MapKind(*OCCUPANCY, True, _read_pressed, _read_pressed_update),
-    "costmap_raw": MapKind(*RAW, True, read_costmap, read_costmap_update),
+    "costmap_raw": MapKind(*RAW, True, _read_costmap, _read_costmap_update),
 }
 
 

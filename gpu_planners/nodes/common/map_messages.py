@@ -1,7 +1,6 @@
-"""Messages about a map to types and back, as pure functions: maps, updates, poses.
+"""Messages about a map to types and back, as pure functions: maps, updates, poses. GridMapError names what is wrong.
 
-Long arrays go through array.array and np.frombuffer, which copy bytes and make no Python objects. Every failure is a
-GridMapError whose text names the offender.
+Long arrays go through array.array and np.frombuffer, which copy bytes and make no Python objects.
 """
 
 import array
@@ -62,22 +61,20 @@ def grid_cells(info: MapMetaData, cells: array.array, kind: DTypeLike) -> tuple[
     data = np.frombuffer(cells, kind)
     if not info.width or not info.height:
         raise GridMapError(f"the map is empty: width {info.width}, height {info.height}; allowed: at least 1 each")
-    if len(data) != info.width * info.height:
-        raise GridMapError(
-            f"the map has {len(data)} cells; allowed: width * height = {info.width} * {info.height} = "
-            f"{info.width * info.height}"
-        )
+    if len(data) != (count := info.width * info.height):
+        product = f"{info.width} * {info.height} = {count}"
+        raise GridMapError(f"the map has {len(data)} cells; allowed: width * height = {product}")
     if not (math.isfinite(info.resolution) and info.resolution > 0):
         raise GridMapError(f"the map's resolution is {info.resolution}; allowed: above 0 (metres a tile), finite")
-    return data.reshape(info.height, info.width), metres(info.resolution), planar_origin(info.origin)
+    return data.reshape(info.height, info.width), _metres(info.resolution), _planar_origin(info.origin)
 
 
-def metres(resolution: float) -> float:
+def _metres(resolution):
     """A float32 of a message as the short decimal that was meant: 0.05, not 0.05000000074505806."""
     return float(str(np.float32(resolution)))
 
 
-def planar_origin(pose: Pose) -> Origin:
+def _planar_origin(pose):
     """The pose of a map -> (x, y, yaw). A quaternion of zeros counts as no rotation, as in RViz."""
     p, o = pose.position, pose.orientation
     x, y, z, w = o.x, o.y, o.z, o.w
@@ -122,34 +119,22 @@ def poses_of(message: PoseArray) -> Poses:
 
 def as_poses(poses: Sequence[Pose], frame: str) -> Poses:
     """Messages of poses in a frame."""
-    values = np.fromiter(
-        (
-            v
-            for pose in poses
-            for p, o in ((pose.position, pose.orientation),)
-            for v in (p.x, p.y, p.z, o.x, o.y, o.z, o.w)
-        ),
-        float,
-        7 * len(poses),
-    ).reshape(-1, 7)
+    parts = ((pose.position, pose.orientation) for pose in poses)
+    numbers = (v for p, o in parts for v in (p.x, p.y, p.z, o.x, o.y, o.z, o.w))
+    values = np.fromiter(numbers, float, 7 * len(poses)).reshape(-1, 7)
     return Poses(values[:, :3], values[:, 3:], frame)
 
 
 def pose_of(message: PoseStamped) -> Poses:
-    """The pose of a message, as poses of one agent."""
-    p, o = message.pose.position, message.pose.orientation
-    return Poses(np.array([[p.x, p.y, p.z]]), np.array([[o.x, o.y, o.z, o.w]]), message.header.frame_id)
+    """The pose of a message, as Poses of one."""
+    return as_poses([message.pose], message.header.frame_id)
 
 
 def geometry_message(grid: GridMap) -> MapMetaData:
     """Where a map lies, without its time."""
     x, y, yaw = grid.origin
-    return MapMetaData(
-        resolution=grid.resolution,
-        width=grid.cols,
-        height=grid.rows,
-        origin=Pose(position=Point(x=x, y=y, z=0.0), orientation=turned(yaw)),
-    )
+    origin = Pose(position=Point(x=x, y=y, z=0.0), orientation=turned(yaw))
+    return MapMetaData(resolution=grid.resolution, width=grid.cols, height=grid.rows, origin=origin)
 
 
 def point_list(points: np.ndarray, height: float = 0.0) -> list[Point]:

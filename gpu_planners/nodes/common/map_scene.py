@@ -23,7 +23,6 @@ class MapScene:
     Maps and updates are collected by `load_file`, `take_map`, `take_update`, and count after `apply`, all at once. A
     subclass hears of a change by `renewed` and `tiles_changed`.
 
-    now: gives the time for what is planned
     frame, stamp: of the map; changes: number of changes of `grid`; kind: of the messages that maps come in
     """
 
@@ -44,10 +43,7 @@ class MapScene:
         """`grid` has nothing to do with the one before."""
 
     def tiles_changed(self, before: GridMap, window: tuple[slice, slice], tiles: tuple[np.ndarray, ...]) -> None:
-        """Tiles of `grid` have changed.
-
-        before: the map until now; window: where it may differ; tiles: rows, cols, costs (M,) that are new
-        """
+        """`before` has become `grid`: inside a window, its tiles (rows, cols, costs (M,)) are new."""
 
     def cells_to_grid(
         self, cells: np.ndarray, resolution: float = 1.0, origin: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -56,12 +52,11 @@ class MapScene:
         return GridMap.from_occupancy(cells, resolution, origin, **self._values.occupancy_rules)
 
     def reach(self, values: MapParameters) -> float:
-        """How far from an obstacle, metres, `inflated` changes tiles."""
+        """How far from an obstacle `inflated` changes tiles, metres."""
         return values.footprint_radius
 
     def inflated(self, grid: GridMap) -> GridMap:
-        """A map as it came -> with the neighbourhood of obstacles blocked or dearer, which depends on what is blocked
-        up to `reach` away."""
+        """A map with tiles blocked or dearer by obstacles up to `reach` away."""
         return grid.inflated(self._values.footprint_radius)
 
     def inflates_alike(self, one: MapParameters, other: MapParameters) -> bool:
@@ -126,10 +121,7 @@ class MapScene:
             self._renew()
 
     def clear(self) -> None:
-        """Collect the latest map that came whole: what updates have changed since does not count any more.
-
-        Costmaps stay as they are, for whoever makes them clears them.
-        """
+        """Collect the latest map that came whole, without the updates since. Costmaps are cleared by who makes them."""
         if self._whole is not None and not self.kind.costmap:
             self._collect(self._whole)
 
@@ -143,9 +135,8 @@ class MapScene:
     def require_map(self) -> GridMap:
         """The map that is planned on; RequestError while there is none."""
         if self.grid is None:
-            raise RequestError(
-                NO_MAP, "there is no map yet: publish one on the topic map, or give the parameter map_file"
-            )
+            text = "there is no map yet: publish one on the topic map, or give the parameter map_file"
+            raise RequestError(NO_MAP, text)
         return self.grid
 
     def _collect(self, grid):
@@ -154,13 +145,12 @@ class MapScene:
         self._window = slice(0, grid.rows), slice(0, grid.cols)
 
     def _renew(self):
-        """A map that has nothing to do with the one before."""
         self.grid = self.inflated(self._read)
         self.changes += 1
         self.renewed()
 
     def _change(self, before, window):
-        """The map as it came has changed inside a window, if at all; bring `grid` up to date."""
+        """Bring `grid` up to date after a change inside a window of the map as it came."""
         rows, cols, _ = differences(before.costs[window], self._read.costs[window], window)
         if not len(rows):
             return

@@ -1,7 +1,6 @@
-"""Parameters of a node, made from one settings class: declared, described, checked before they are taken.
+"""Parameters of a node, made from one settings class, and refused with a text that names what is wrong.
 
 A field that holds other settings, such as those of a planner, becomes the parameters `<field>.<field of the settings>`.
-A wrong value is refused with a text that names it, when the node starts and while it runs.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -107,22 +106,15 @@ def declare(node: Node, kind: type[Kind]) -> Kind:
         descriptor = _descriptor(rule)
         descriptor.type = DOUBLES.value
         node.set_descriptor(name, descriptor)  # at last, for then it may be read-only
-    return read(kind, values(node, kind))
-
-
-def values(node: Node, kind: type[Described]) -> dict[str, Any]:
-    """{name: value} of every parameter of a node."""
-    return {name: node.get_parameter(name).value for name in rules_of(kind)}
+    return read(kind, _values(node, kind))
 
 
 def read(kind: type[Kind], given: dict[str, Any]) -> Kind:
     """The settings from parameter values {name: value}; SettingsError when one, or a combination of some, is wrong."""
-    held = settings_in(kind)
-    within = {
-        name: read(part, {field: given[f"{name}.{field}"] for field in part.rules}) for name, part in held.items()
-    }
-    own = {name: _as_tuple(given[name]) for name in kind.rules}
-    return kind(**own, **within)
+    settings: dict[str, Any] = {name: _as_tuple(given[name]) for name in kind.rules}
+    for name, held in settings_in(kind).items():
+        settings[name] = read(held, {field: given[f"{name}.{field}"] for field in held.rules})
+    return kind(**settings)
 
 
 def check_changes(node: Node, kind: type[Kind], accepted: Callable[[Kind], None]) -> None:
@@ -130,13 +122,17 @@ def check_changes(node: Node, kind: type[Kind], accepted: Callable[[Kind], None]
 
     def callback(changes: list[Parameter]) -> SetParametersResult:
         try:
-            proposed = read(kind, values(node, kind) | {change.name: change.value for change in changes})
+            proposed = read(kind, _values(node, kind) | {change.name: change.value for change in changes})
         except Exception as error:  # whatever it is, the node must live on
             return SetParametersResult(successful=False, reason=error_text(error))
         accepted(proposed)
         return SetParametersResult(successful=True)
 
     node.add_on_set_parameters_callback(callback)
+
+
+def _values(node, kind):
+    return {name: node.get_parameter(name).value for name in rules_of(kind)}
 
 
 def _as_tuple(value: Any) -> Any:

@@ -18,10 +18,7 @@ PATIENCE_S = 5.0  # of requests with what is compiled or loaded; loading takes l
 
 class PlannerNode(BaseNode):
     """Base of the planning nodes. Callbacks only hand on what arrives; the worker's threads own what is planned on, and
-    start when the node is complete.
-
-    Arguments as of BaseNode. first_apart: as Worker takes it
-    """
+    start when the node is complete. first_apart: as Worker takes it"""
 
     first_apart: ClassVar[bool] = False
 
@@ -56,12 +53,12 @@ class PlannerNode(BaseNode):
         return QueuedAction(self, self._worker, kind, name, answer, *more, **options)
 
     def _count(self) -> None:
-        """Count a request; from any thread."""
+        """Count a request. From any thread."""
         with self._counting:
             self._requests += 1
 
     def log(self, text: str, succeeded: bool) -> None:
-        """Log how something ended: for information, or else as a warning. From any thread."""
+        """Log how something ended. From any thread."""
         if succeeded:  # rclpy wants a call of its own for each severity
             self.get_logger().info(text)
         else:
@@ -73,7 +70,7 @@ class PlannerNode(BaseNode):
         self.log(f"{what}: {answer}", succeeded)
 
     def _get_ready(self, compile_it: Callable[[], str]) -> tuple[str, float]:
-        """Compile or load what requests need -> the device, seconds taken"""
+        """Compile or load what requests need, by a function that returns the device -> the device, seconds taken"""
         text = "compiling, once on this machine; ask again when /diagnostics says that the node is ready"
         started = time.monotonic()
         with self._state.saying(WARN, "compiling"), self._worker.refusing(text, PATIENCE_S):
@@ -95,7 +92,4 @@ class PlannerNode(BaseNode):
     def _take_compiled(self, what: str, succeeded: bool) -> None:
         """Called on a thread of its own when something was compiled in the background."""
         self._settled.add(what)
-        if succeeded:
-            self.get_logger().info(f"{what}: compiled")
-        else:
-            self.get_logger().error(f"{what}: compiling it failed in a process of its own")
+        self.log(f"{what}: {'compiled' if succeeded else 'compiling it failed in a process of its own'}", succeeded)

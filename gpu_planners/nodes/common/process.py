@@ -26,10 +26,9 @@ LONGEST_S = 4.0  # from the signal to the end of the process; ros2 launch sends 
 
 
 def run(make_node: Callable[[], Any], name: str, arguments: list[str] | None = None) -> int:
-    """Run a node until it is told to stop -> the exit code of the process.
+    """Run a node until it is told to stop -> the exit code of the process. To be called on the main thread.
 
-    To be called on the main thread.
-    make_node: called without arguments, for a BaseNode; no callback of it may wait, for one thread runs them all
+    make_node: called for a BaseNode, none of whose callbacks may wait, for one thread runs them all
     """
     asked, over = threading.Event(), threading.Event()
     _take_signals(asked)
@@ -59,7 +58,8 @@ def run(make_node: Callable[[], Any], name: str, arguments: list[str] | None = N
     if not ended:
         sys.stdout.flush()
         os._exit(0)  # a normal exit would wait for the worker thread
-    _ignore_signals()  # from here on Python would take them as it does by default
+    for one in (signal.SIGINT, signal.SIGTERM):  # from here on Python would take them as it does by default
+        signal.signal(one, signal.SIG_IGN)
     return 0
 
 
@@ -75,11 +75,6 @@ def _take_signals(asked: threading.Event) -> None:
 
     for one in (signal.SIGINT, signal.SIGTERM):
         signal.signal(one, take)
-
-
-def _ignore_signals():
-    for one in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(one, signal.SIG_IGN)
 
 
 def _spin(executor: SingleThreadedExecutor, asked: threading.Event, over: threading.Event) -> Future[None]:

@@ -22,10 +22,8 @@ class TopicMaps:
     """The topics map and map_updates, of the scene's kind, or a map file. What comes while the worker is busy is one
     change.
 
-    state: told what is wrong with a map
-    changed: called on the worker after all that has come was taken, with whether the map that is planned on has changed
-    missing: why there is no map_updates; empty when there is
-    taken: number of messages that were looked at
+    changed: called on the worker when all that came is taken, with whether the map that is planned on has changed
+    missing: why there is no map_updates; empty when there is; taken: number of messages that were looked at
     """
 
     def __init__(
