@@ -151,7 +151,7 @@ class RunningNode:
         """The response of a service to a request that has not gone through DDS."""
         service = next(service for service in self.node.services if service.srv_name.endswith(f"/{name}"))
         queued, responses = service.send_response.__self__, []
-        self.node._worker.ask("test", lambda: responses.append(queued._response(request)), responses.append)
+        self.node.worker.ask("test", lambda: responses.append(queued._response(request)), responses.append)
         self.wait_until(lambda: responses)
         return responses[0]
 

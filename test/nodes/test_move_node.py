@@ -159,7 +159,7 @@ def test_the_state_is_told_while_a_motion_ends():
 
 
 def test_a_cancel_while_it_plans(desk):
-    desk.node._worker.do(time.sleep, 1.0)  # it waits for its turn
+    desk.node.worker.do(time.sleep, 1.0)  # it waits for its turn
     moving = desk.send((2.0, 0.0, 0.0))
     moving.handle.cancel_goal_async()
     answer = moving.wait()

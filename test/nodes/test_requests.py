@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from multiprocessing import active_children
 
 import pytest
 
@@ -12,14 +13,15 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 from action_msgs.msg import GoalStatus
 from node_harness import RunningNode, request
 from rclpy.action import ActionClient
-from rclpy.action.server import GoalEvent, ServerGoalHandle
+from rclpy.action.server import ServerGoalHandle
 from rclpy.qos import QoSProfile
+from rclpy.service import Service
 from running_node import shared, starter
 
 from gpu_planners.nodes.arm.codes import ABORT, SUCCESS
 from gpu_planners.nodes.common.compiling import Background
 from gpu_planners.nodes.common.request_error import NotBegunError
-from gpu_planners.nodes.common.services import Longer, QueuedService
+from gpu_planners.nodes.common.services import Longer
 from gpu_planners_msgs.action import Move
 from gpu_planners_msgs.srv import PlanMotion
 
@@ -50,15 +52,15 @@ def test_none_of_many_clients_is_forgotten(running):
 
 
 def hold(node):
-    """Keep a node's worker busy, with all that it may lock -> event that ends that"""
+    """Keep a node's worker busy, with the scene locked -> event that ends that"""
     busy, over = threading.Event(), threading.Event()
 
     def keep_busy():
-        with node.scene.lock, node._lock:
+        with node.scene.lock:
             busy.set()
             over.wait(60)
 
-    node._worker.do(keep_busy)
+    node.worker.do(keep_busy)
     assert busy.wait(60)
     return over
 
@@ -81,8 +83,8 @@ def test_requests_that_wait_when_the_node_ends_are_answered(start_node):
     running.plan(request())
     over = hold(running.node)
     future = running.client.call_async(request())
-    running.wait_until(lambda: running.node._worker.waiting)
-    running.node._worker.stop(0.01)
+    running.wait_until(lambda: running.node.worker.waiting)
+    running.node.worker.stop(0.01)
     running.wait_until(future.done)
     assert future.result().code == ABORT and "the node is ending" in future.result().message
     over.set()
@@ -90,8 +92,8 @@ def test_requests_that_wait_when_the_node_ends_are_answered(start_node):
 
 def test_a_request_that_is_under_way_when_the_node_ends_is_answered_once(start_node, monkeypatch):
     running, begun, go_on, sent = start_node(), threading.Event(), threading.Event(), []
-    respond = QueuedService._respond
-    monkeypatch.setattr(QueuedService, "_respond", lambda *arguments: sent.append(1) or respond(*arguments))
+    send = Service.send_response
+    monkeypatch.setattr(Service, "send_response", lambda *arguments: sent.append(1) or send(*arguments))
     running.node.serve(
         PlanMotion,
         "~/long",
@@ -173,13 +175,8 @@ def test_a_cancelled_goal_ends_at_once(countdown):
 
 def test_a_goal_that_is_cancelled_just_when_it_ends_is_answered(countdown, monkeypatch):
     running, client, begun = countdown
-    update = ServerGoalHandle._update_state
-
-    def slowly(goal, event):
-        time.sleep(0.3 if event == GoalEvent.EXECUTE else 0.0)
-        update(goal, event)
-
-    monkeypatch.setattr(ServerGoalHandle, "_update_state", slowly)
+    execute = ServerGoalHandle.execute
+    monkeypatch.setattr(ServerGoalHandle, "execute", lambda *arguments: time.sleep(0.3) or execute(*arguments))
     goal = accepted(running, client, [Move.Goal(seed=1)])[0]
     running.wait_until(lambda: begun)
     goal.cancel_goal_async()
@@ -238,22 +235,30 @@ def test_a_planner_that_cannot_be_loaded_leaves_the_node_ready(running, monkeypa
     running.wait_until(lambda: running.status.message == "ready", 20)
 
 
-def test_other_requests_go_on_while_a_planner_is_compiled(running, monkeypatch):
-    """The process that compiles is one that sleeps until it is told to go on."""
-    device = running.plan(request(planner="rrt")).device  # known by now, whatever this machine has compiled before
-    started = []
-    background = Background(running.node._take_compiled)
-    monkeypatch.setattr(background, "start", lambda what, *job: started.append((what, job)))
-    monkeypatch.setattr(running.node, "_background", background)
+class Recorded:
+    """In place of the process that compiles: keeps what it is asked to, and is done when the test says so."""
+
+    def __init__(self, done):
+        Recorded.latest, self.done, self.started = self, done, []
+
+    def start(self, what, compile_it, *arguments):
+        self.started.append((what, compile_it, arguments))
+
+    def stop(self):
+        """Nothing is under way."""
+
+
+def test_other_requests_go_on_while_a_planner_is_compiled(start_node, monkeypatch):
+    monkeypatch.setattr("gpu_planners.nodes.common.planner_node.Background", Recorded)
     monkeypatch.setattr("gpu_planners.nodes.common.planner_node.is_compiled", lambda what: False)
-    running.node._settled.clear()
-    running.node.scene.warm_planners.discard(("rrt", device))
+    running = start_node()
+    device = running.plan(request()).device
     response = running.call(running.client, request(planner="rrt"))
     assert response.code == ABORT and f"planner rrt on {device}: it is being compiled" in response.message
     assert running.call(running.client, request()).code == SUCCESS
-    what, (compile_it, *arguments) = started[0]
+    what, compile_it, arguments = Recorded.latest.started[0]
     compile_it(*arguments)
-    running.node._take_compiled(what, True)
+    Recorded.latest.done(what, True)
     assert running.call(running.client, request(planner="rrt")).code == SUCCESS
 
 
@@ -271,9 +276,9 @@ def test_what_compiles_in_the_background_is_a_process_that_ends_with_the_node(tm
     assert sorted(done) == [("a failure", False), ("a file", True), ("what pickle does not take", False)]
     assert int((tmp_path / "file").read_text()) != os.getpid()
     background.start("a long one", signal.pause)
-    while background._processes.get("a long one") is None:
+    while not (processes := [child for child in active_children() if child.name == "compiling"]):
         time.sleep(0.01)
-    process = background._processes["a long one"]
+    (process,) = processes
     background.stop()
     end = time.monotonic() + 60
     while process.exitcode is None:  # the thread that follows it is told

@@ -5,6 +5,7 @@ each device: obstacles published before a request are in the scene when it is pl
 """
 
 import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -70,10 +71,13 @@ class ArmPlannerNode(PlannerNode):
         self._display = MotionDisplay(self)
         self._dragged_goals = DraggedGoals(self)
         self._subscribe()
-        self._serve_plans(PlanMotion, "plan_motion", plan_service.answer)
-        self._serve_plans(PlanSequence, "plan_sequence", sequence_service.answer)
-        self.serve(AttachObjects, "~/attach_objects", self._attach_objects, self._attach_refusal)
-        self.serve(ForgetSources, "~/forget_sources", self._forget_sources, self._forget_refusal)
+        for kind, name, answer in (
+            (PlanMotion, "plan_motion", plan_service.answer),
+            (PlanSequence, "plan_sequence", sequence_service.answer),
+        ):
+            self._serve(kind, name, partial(self._answer, answer), self._told, beside=True)
+        self._serve(AttachObjects, "attach_objects", self._attach_objects, self._logged)
+        self._serve(ForgetSources, "forget_sources", self._forget_sources, self._logged)
         self._executing = Executing(self)
         self._moveit = moveit.serve(self)
         self._clouds = CloudTopics(self)
@@ -265,42 +269,45 @@ class ArmPlannerNode(PlannerNode):
             self._clouds.forget(*response.forgotten)
         response.code = error_codes.SUCCESS
         response.message = f"forgotten: {', '.join(response.forgotten) or 'nothing'}"
-        self.get_logger().info(f"forget_sources: {response.message}")
         return response
-
-    def _forget_refusal(self, error):
-        return ForgetSources.Response(code=code_of(error), message=error_text(error))
 
     def _attach_objects(self, request, response):
         response = attach_objects(self, request, response)
-        self.get_logger().info(f"attach_objects: {response.message}")
         self._show_obstacles()
         return response
 
-    def _attach_refusal(self, error):
-        response = AttachObjects.Response(code=code_of(error), message=error_text(error))
-        response.attached = list(self.scene.objects.carried)
-        self.get_logger().warning(f"attach_objects: {response.message}")
+    # ---- answers ----
+
+    def _serve(self, kind, name, answer, tell, beside=False):
+        """Serve ~/name. answer: (request, response) -> response; tell: (name, response) -> response, and logs it"""
+
+        def refused(error):
+            response = kind.Response(code=code_of(error), message=error_text(error))
+            if kind is PlanMotion:
+                response.status = "refused"
+            elif kind is AttachObjects:
+                response.attached = list(self.scene.objects.carried)
+            return tell(name, response)
+
+        self.serve(kind, f"~/{name}", lambda *asked: tell(name, answer(*asked)), refused, beside=beside)
+
+    def _logged(self, name, response):
+        self.log(f"{name}: {response.message}", response.code == error_codes.SUCCESS)
+        return response
+
+    def _told(self, name, response):
+        response.message += f" (warning: {self._state.problem})" if self._state.problem else ""
+        self._count()
+        self._tell(name, response.message, response.code == error_codes.SUCCESS)
         return response
 
     # ---- plans ----
 
-    def _serve_plans(self, kind, name, answer):
-        """Serve ~/name of type `kind`. answer: (self, request, response) -> Planned or None"""
-
-        def plan(request, response):
-            if self._plan(answer, request, response) and self.values.publish_trajectories:
-                self.trajectories.publish(response.trajectory)
-            return self._told(name, response)
-
-        def refusal(error):
-            """The response to a request that was not begun, or that failed."""
-            response = kind.Response(code=code_of(error), message=error_text(error))
-            if hasattr(response, "status"):
-                response.status = "refused"
-            return self._told(name, response)
-
-        self.serve(kind, f"~/{name}", plan, refusal, beside=True)
+    def _answer(self, answer, request, response):
+        """answer: (ArmServices, request, response) -> Planned or None"""
+        if self._plan(answer, request, response) and self.values.publish_trajectories:
+            self.trajectories.publish(response.trajectory)
+        return response
 
     def plan(self, request: PlanMotion.Request, response: PlanMotion.Response) -> Planned | None:
         return self._plan(plan_service.answer, request, response)
@@ -318,12 +325,6 @@ class ArmPlannerNode(PlannerNode):
             else:
                 self.show_motion(planned, response.trajectory)
         return planned
-
-    def _told(self, name, response):
-        response.message += f" (warning: {self._state.problem})" if self._state.problem else ""
-        self._count()
-        self._tell(name, response.message, response.code == error_codes.SUCCESS)
-        return response
 
     # ---- motions that are executed ----
 

@@ -56,7 +56,7 @@ class Worker:
     up another. A change that is queued runs before the requests that wait: a map or an obstacle that was published
     before a request counts for it.
 
-    on_failure: called with the text of a change that raised
+    on_failure: called with the text of a job that raised
     most_waiting: how many requests may wait, all lines together
     seats: how many threads may answer requests at once; asked when a request comes
     first_apart: of several threads, the first one leaves requests that may run beside others to those others
