@@ -45,7 +45,7 @@ def case(run, rng, number, tally):
                 met = _coal(urdf, scene.robot, boxes, asked).first_collision(planned, tolerance=NEAR)
                 tally.check(met is None, f"a plan of a query meets {met}: {told}, path {numbers(planned)}")
             phase = float(part) * motion.duration
-            verdict = nodes.contact_ahead(scene, values, motion, phase)
+            verdict = scene.contact_ahead(motion, phase)
             rest = motion.curve.at(np.linspace(phase, motion.duration, 400)).positions
             coal = _coal(urdf, scene.robot, boxes, measured)
             if verdict:
@@ -138,8 +138,9 @@ class _Nodes:
     def __init__(self):
         from sensor_msgs.msg import JointState
 
-        from gpu_planners.nodes.arm import monitoring, plan_service, sequence_service
+        from gpu_planners.nodes.arm import plan_service, sequence_service
         from gpu_planners.nodes.arm.conversions import trajectory_message
+        from gpu_planners.nodes.arm.move_run import MotionUnderWay
         from gpu_planners.nodes.arm.parameters import ArmParameters, NodeRrtConnect
         from gpu_planners.nodes.arm.planning_scene import PlanningScene
         from gpu_planners.nodes.arm.scene_objects import SceneObject, Source
@@ -149,7 +150,7 @@ class _Nodes:
         self.JointState, self.MotionSegment = JointState, MotionSegment
         self.PlanMotion, self.PlanSequence = PlanMotion, PlanSequence
         self.plan, self.sequence = plan_service.answer, sequence_service.answer
-        self.contact_ahead, self._motion_of = monitoring.contact_ahead, monitoring.motion_of
+        self._motion = MotionUnderWay
         self._message, self._parameters, self._planner = trajectory_message, ArmParameters, NodeRrtConnect
         self._scene, self._object, self._source = PlanningScene, SceneObject, Source
 
@@ -170,7 +171,8 @@ class _Nodes:
         return self._object(box["name"], (shape,), pose, self._source.SERVICE)
 
     def motion(self, scene, trajectory):
-        motion = self._motion_of(scene, scene.robot, self._message(scene.robot, trajectory), 0.0)
+        message = self._message(scene.robot, trajectory)
+        motion = self._motion.planned(message, scene.robot, scene.objects, 0.0)
         motion.scene = None, None  # not yet looked at
         return motion
 

@@ -21,8 +21,8 @@ from ..grid import GridMap
 from ..grid.drawing import draw_map
 from ..grid.maps.generated import caves_and_rooms, random_free_tiles
 from ..nodes.common import map_codes
-from ..nodes.common.map_files import load_map
 from ..nodes.common.map_messages import as_array, geometry_message
+from ..nodes.common.map_scene import load_map
 from ..nodes.common.qos import LATCHED
 from ..nodes.grid.conversions import path_set_of
 from .grid_checks import broken_paths, costs_to_goal

@@ -12,7 +12,8 @@ from ...arm.control.spline import Spline
 from ...arm.control.stopping import stop_along
 from ...arm.motion.timing import room
 from ...arm.trajectory import Trajectory
-from .conversions import seconds, time_message, trajectory_message
+from .conversions import seconds, time_message, trajectory_message, trajectory_of
+from .scene_objects import SceneObjects
 
 AHEAD_S = 0.1  # the controller may have begun so much before its answer came
 SAME_CLOCK_S = 0.5  # stamps of joint_states that far from now are of another clock
@@ -35,9 +36,8 @@ class Seen(NamedTuple):
 class MotionUnderWay:
     """A motion under way.
 
-    curve: over the seconds since it began; robot: that executes it
-    scene: what it was last found free among
-    margin: metres, that it keeps from obstacles
+    curve: over the seconds since it began; robot: that executes it; margin: metres that it keeps from obstacles
+    scene: (SceneObjects, RobotModel) of the scene in which it was last found free
     began: seconds on the node's clock when the controller took it, None before
     phase: seconds on the curve that the robot has passed
     """
@@ -48,6 +48,13 @@ class MotionUnderWay:
     margin: float
     began: float | None = None
     phase: float = 0.0
+
+    @classmethod
+    def planned(
+        cls, message: JointTrajectory, robot: RobotModel, objects: SceneObjects, margin: float
+    ) -> "MotionUnderWay":
+        """A motion that was planned for a robot among objects."""
+        return cls(Spline.of(trajectory_of(message)), robot, (objects, robot), margin)
 
     @property
     def duration(self) -> float:

@@ -38,7 +38,6 @@ from .conversions import seconds
 from .dragged_goals import DraggedGoals
 from .executing import Executing
 from .joint_states import JointStates
-from .monitoring import contact_ahead, motion_of
 from .motion_display import MotionDisplay
 from .move_action import MoveAction
 from .move_run import MotionUnderWay, Seen, Task, TaskPlan, stamped_state
@@ -336,7 +335,7 @@ class ArmPlannerNode(PlannerNode):
         if planned is None:
             return TaskPlan(response.code, response.message)
         margin = plan_service.requested(request, self.values, "margin")
-        motion = motion_of(self.scene, planned.robot, response.trajectory, margin)
+        motion = MotionUnderWay.planned(response.trajectory, planned.robot, self.scene.objects, margin)
         return TaskPlan(response.code, response.message, motion, response.trajectory, response.goal_index)
 
     def execute(self, task: Task) -> None:
@@ -348,7 +347,7 @@ class ArmPlannerNode(PlannerNode):
     def contact_ahead(self, motion: MotionUnderWay, phase: float) -> str:
         self.scene.forget_expired(self.now())
         self.require_known_scene()
-        return contact_ahead(self.scene, self.values, motion, phase)
+        return self.scene.contact_ahead(motion, phase)
 
     # ---- what is shown ----
 

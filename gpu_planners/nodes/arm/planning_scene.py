@@ -18,6 +18,7 @@ from gpu_planners_msgs.srv import PlanMotion
 
 from ...arm import CollisionChecker, MotionCheck, RobotModel, load_urdf
 from ...arm.collision.scene_file import fixed_frames, load_scene
+from ...arm.control.following import first_contact, remaining_path
 from ...arm.geometry.bricks import Bricks
 from ...errors import ObstacleError
 from ..common.request_error import RequestError
@@ -26,6 +27,7 @@ from ..common.worker import device_of_seat, seat
 from . import codes as error_codes
 from .frames import RobotFrames
 from .marker_objects import check_markers, check_obstacles, marker_object, obstacle_name
+from .move_run import MotionUnderWay
 from .parameters import ArmParameters
 from .scene_objects import SceneObject, SceneObjects, Source, object_of_world
 
@@ -221,6 +223,19 @@ class PlanningScene:
             if checker.robot is self.robot:
                 checker.world = self.objects.world
                 checker.prepare()
+
+    def contact_ahead(self, motion: MotionUnderWay, phase: float) -> str:
+        """What a motion meets after `phase` seconds, "" when all of it is proven free, which is not checked again in
+        the same state of the scene."""
+        state = self.objects, self.robot  # replaced, never changed, when the scene changes
+        if all(now is before for now, before in zip(state, motion.scene, strict=True)):
+            return ""
+        if self.require_robot().joint_names != motion.robot.joint_names:
+            return "another robot was described"
+        checker = self.checker_for(self.objects, self.values.device, self.values.motion_check, motion.margin)
+        met = first_contact(checker, remaining_path(motion.curve, phase))
+        motion.scene = motion.scene if met else state
+        return met
 
     def link_pose(self, link: str, positions: dict[str, float]) -> np.ndarray:
         """(4, 4) T_root_link at {joint: rad or m}, every planning joint among them; RequestError names the link."""

@@ -32,8 +32,7 @@ from rclpy.qos import QoSProfile
 from ...arm import CollisionChecker
 from ..arm import codes
 from ..arm.arm_services import ArmServices, Planned
-from ..arm.monitoring import motion_of
-from ..arm.move_run import TaskPlan
+from ..arm.move_run import MotionUnderWay, TaskPlan
 from ..arm.parameters import PLANNERS
 from ..common.diagnostics import steady_clock
 from ..common.qos import LATCHED
@@ -130,7 +129,7 @@ class MoveItServer:
         goal.request.start_state = RobotState(is_diff=True)
         motion, start, robot = self._planned(goal.request, goal.planning_options.planning_scene_diff)
         trajectory = motion.trajectory.joint_trajectory
-        under_way = motion_of(self._scene, robot, trajectory, self._margin())
+        under_way = MotionUnderWay.planned(trajectory, robot, self._scene.objects, self._margin())
         return TaskPlan(codes.SUCCESS, motion.text, under_way, trajectory), self._result(motion, start)
 
     def _execute(self, goal):
