@@ -78,7 +78,7 @@ class OtherArms:
     """
 
     def __init__(self, arm: ArmServices, told: Callable[[str, str], None]) -> None:
-        self._arm, self._told = arm, told
+        self._own, self._told = arm, told
         self.arms = [OtherArm(name) for name in arm.values.other_arms]
         for other in self.arms:
             for kind, topic, take_it, qos in (
@@ -96,12 +96,12 @@ class OtherArms:
         return next((arm.problem for arm in self.arms if arm.problem), "")
 
     def _describe(self, arm, message):
-        self._arm.worker.do(self._load, arm, message.data)
+        self._own.worker.do(self._load, arm, message.data)
 
     def _load(self, arm, text):
         try:
             # which links of the other arm may touch each other does not matter here
-            robot = load_urdf(text, package_dirs=self._arm.values.package_dirs, self_collisions=False)
+            robot = load_urdf(text, package_dirs=self._own.values.package_dirs, self_collisions=False)
         except GpuPlannersError as error:
             arm.problem = f"the description of the other arm '{arm.name}' was refused: {error_text(error)}"
             self._told(f"other arm {arm.name}", arm.problem)
@@ -120,16 +120,16 @@ class OtherArms:
     def _look(self):
         for arm in self.arms:
             gone = arm.executing is not None and time.monotonic() > arm.ends
-            if gone and not self._arm.node.count_publishers(_topic(arm, EXECUTING)):
+            if gone and not self._own.node.count_publishers(_topic(arm, EXECUTING)):
                 arm.executing, arm.path = None, None  # its node has ended, and cannot say that the motion has
             path = arm.wanted()
             self._told(f"other arm {arm.name}", arm.problem)
             if path is not None:
                 arm.shown = path
-                self._arm.worker.do(self._show, arm, arm.robot, path)
+                self._own.worker.do(self._show, arm, arm.robot, path)
 
     def _show(self, arm, robot, path):
-        values = self._arm.values
+        values = self._own.values
         number, padding = values.other_arms.index(arm.name), values.other_arm_padding
         T = _pose(*values.other_arm_poses[4 * number : 4 * number + 4])
         name, (sizes, poses) = f"other_arm/{arm.name}", swept_boxes(robot, path)
@@ -137,7 +137,7 @@ class OtherArms:
             ConvexShape.box(f"{name}/{k}", size + 2 * padding, pose)
             for k, (size, pose) in enumerate(zip(sizes, poses, strict=True))
         )
-        self._arm.take_object(SceneObject(name, boxes, T, Source.OTHER_ARM))
+        self._own.take_object(SceneObject(name, boxes, T, Source.OTHER_ARM))
 
 
 def _topic(arm, name):

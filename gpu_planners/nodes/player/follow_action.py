@@ -28,15 +28,16 @@ class FollowAction:
         if self._goal is not None:
             self._end(self._kind.Result.INVALID_GOAL, text)
 
-    def tick(self, now: float, over: bool, error: float) -> None:
-        """End the goal when its motion has. error: greatest distance of a joint from where it should be, rad or m"""
-        if self._goal is None or not over:
+    def tick(self, now: float, ends: float, error: float) -> None:
+        """End the goal when its motion has. now, ends: seconds on one clock, of the motion's end
+        error: greatest distance of a joint from where it should be, rad or m"""
+        if self._goal is None or now < ends:
             return
         if self._stopping:
             self._end(self._kind.Result.SUCCESSFUL, "cancelled")
         elif error <= _tolerance(self._goal.request):
             self._end(self._kind.Result.SUCCESSFUL, "", succeeded=True)
-        elif now > self._player.ends + _patience(self._goal.request):
+        elif now > ends + _patience(self._goal.request):
             text = f"a joint is {error:.3g} rad or m from its goal"
             self._end(self._kind.Result.GOAL_TOLERANCE_VIOLATED, text)
 

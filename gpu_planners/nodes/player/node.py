@@ -43,12 +43,11 @@ class TrajectoryPlayer(BaseNode):
         self._told: set[tuple[str, str]] = set()  # pairs of shapes that have touched
         self._ticks = 0
         self._states = self.create_publisher(JointState, "joint_states", 10)
-        self.create_subscription(
-            JointTrajectory, f"{self._values.controller}/joint_trajectory", self._take_trajectory, 10
-        )
-        if self._values.robot_description_file:
-            self._load_file(self._values.robot_description_file)
-        elif self._values.physics:
+        values, topic = self._values, f"{self._values.controller}/joint_trajectory"
+        self.create_subscription(JointTrajectory, topic, self._take_trajectory, 10)
+        if values.robot_description_file:
+            self._load_file(values.robot_description_file)
+        elif values.physics:
             raise SettingsError("parameter 'physics' needs parameter 'robot_description_file'")
         else:
             self.create_subscription(String, "robot_description", self._take_robot, LATCHED)
@@ -56,19 +55,14 @@ class TrajectoryPlayer(BaseNode):
         actions, missing = optional_module("control_msgs.action", "action follow_joint_trajectory")
         self._action = None if missing else FollowAction(self, actions.FollowJointTrajectory)
         if missing:
-            self.get_logger().warning(f"{missing}; {self._values.controller}/joint_trajectory is played")
-        self.create_timer(1.0 / self._values.rate, self._tick)
+            self.get_logger().warning(f"{missing}; {topic} is played")
+        self.create_timer(1.0 / values.rate, self._tick)
 
     @property
     def joints(self) -> Joints:
         """Those that are moved; there must be a robot."""
         assert self._player is not None
         return self._player.joints
-
-    @property
-    def ends(self) -> float:
-        """When the motion ends, in seconds on the node's clock."""
-        return self._player.ends if self._player else 0.0
 
     def why_not(self, trajectory: JointTrajectory) -> str:
         """Why a trajectory cannot be played; empty when it can."""
@@ -93,9 +87,9 @@ class TrajectoryPlayer(BaseNode):
         return ""
 
     def stop(self) -> None:
-        """Brake along the motion that is played."""
-        if self._player is not None:
-            self._player.stop(self.now())
+        """Brake along the motion that is played; there must be a robot."""
+        assert self._player is not None
+        self._player.stop(self.now())
 
     def finish(self, patience_s: float = -1.0) -> bool:
         if self._action is not None:
@@ -125,10 +119,8 @@ class TrajectoryPlayer(BaseNode):
         resting = zip(every.names, every.nearest_to_zero().tolist(), strict=True)
         self._others = {name: position for name, position in resting if name not in joints.names}
         self._state.say(OK, "ready")
-        self.get_logger().info(
-            f"{self._values.controller}: {len(joints.names)} joints, {self._values.rate:g} Hz"
-            + (", moved by MuJoCo" if self._values.physics else "")
-        )
+        moved = ", moved by MuJoCo" if values.physics else ""
+        self.get_logger().info(f"{values.controller}: {len(joints.names)} joints, {values.rate:g} Hz{moved}")
 
     def _body(self, joints, start):
         if not self._values.physics:
@@ -159,7 +151,7 @@ class TrajectoryPlayer(BaseNode):
         self._states.publish(message)
         if self._action is not None:
             error = float(np.abs(wanted.positions - actual.positions).max())
-            self._action.tick(now, self._player.is_over(now), error)
+            self._action.tick(now, self._player.ends, error)
             self._ticks += 1
             if self._ticks % max(round(self._values.rate / FEEDBACK_HZ), 1) == 0:
                 self._action.feed_back(message.header, wanted, actual)
@@ -182,9 +174,8 @@ def initial_positions(joints: Joints, values: PlayerParameters) -> np.ndarray:
     """(n,) where the joints are at first; SettingsError for what they cannot be."""
     given, state = values.initial_positions, joints.states.get(values.initial_state)
     if given and len(given) != len(joints.names):
-        raise SettingsError(
-            f"parameter 'initial_positions' has {len(given)} numbers; there are {len(joints.names)} joints"
-        )
+        text = f"parameter 'initial_positions' has {len(given)} numbers; there are {len(joints.names)} joints"
+        raise SettingsError(text)
     if values.initial_state and state is None:
         known = ", ".join(joints.states) or "none"
         raise SettingsError(f"parameter 'initial_state': the SRDF has no state '{values.initial_state}', only: {known}")

@@ -54,7 +54,7 @@ class Player:
 
     def stop(self, now: float) -> None:
         """Brake along the curve."""
-        if not self.is_over(now):
+        if now < self.ends:
             limits = self.joints.acceleration, self.joints.lower, self.joints.upper
             stop = Spline.of(stop_along(self._curve, now, *limits))
             self._curve = Spline(stop.times + now, stop.positions, stop.velocities, stop.accelerations)
@@ -63,10 +63,6 @@ class Player:
     def ends(self) -> float:
         """When the curve ends, in seconds on its clock."""
         return self._curve.end
-
-    def is_over(self, now: float) -> bool:
-        """Has the curve ended?"""
-        return now >= self._curve.end
 
     def tick(self, now: float) -> None:
         """Move on to a time."""
