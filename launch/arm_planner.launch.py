@@ -6,12 +6,16 @@ Without `urdf` the node takes the robot from the topic robot_description. An arg
 the parameter to `params_file`.
 """
 
+from pathlib import Path
+
+from gpu_planners.errors import GpuPlannersError
+from gpu_planners.nodes.common import launching
 from gpu_planners.nodes.common.launching import (
     MOVED,
     launch_description,
+    node_action,
     planner_and_view,
-    robot_state_publisher,
-    trajectory_player,
+    truth,
     usual_arguments,
 )
 
@@ -31,6 +35,43 @@ PARAMETERS = {
     "scene": ("scene_file", str),
     "frame_prefix": ("frame_prefix", str),
 }
+
+
+def robot_state_publisher(given):
+    """[the node that publishes the robot's transforms and its description, for RViz], where the arguments name a URDF
+    file and it is asked for, or is installed and not refused."""
+    name, asked = "robot_state_publisher", given["robot_state_publisher"] != "auto"
+    if not given["urdf"] or (asked and not truth(given, name)):
+        return []
+    if not launching.installed(name):
+        if asked:
+            raise GpuPlannersError(f"{name}:=true needs the ROS package {name}, which is not installed")
+        return []
+    try:
+        urdf = Path(given["urdf"]).expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise GpuPlannersError(f"urdf:={given['urdf']} cannot be read: {error}") from error
+    values = {"robot_description": urdf, "frame_prefix": given["frame_prefix"]}
+    return [node_action(given, name, values, package=name)]
+
+
+def trajectory_player(given):
+    """[the node that plays motions in place of a controller], where the argument `player` asks for it."""
+    physics = given["player"].strip().lower() == "physics"
+    if not physics and not truth(given, "player"):
+        return []
+    if physics and not given["urdf"]:
+        raise GpuPlannersError("player:=physics needs the argument urdf")
+    texts = {
+        "robot_description_file": given["urdf"],
+        "srdf_file": given["srdf"],
+        "group": given["group"],
+        "initial_state": given["initial_state"],
+        "scene_file": given["scene"],
+    }
+    values = {name: text for name, text in texts.items() if text} | {"physics": physics}
+    folders = {"package_dirs": [given["package_dir"]]} if given["package_dir"] else {}
+    return [node_action(given, "trajectory_player", values | folders, output="screen")]
 
 
 def start(given):

@@ -22,7 +22,7 @@ from ...arm.geometry.bricks import Bricks
 from ...arm.geometry.shapes import ConvexShape, check_pose
 from ...errors import ObstacleError, shortened, shown
 
-ALWAYS = np.inf  # the end of a life without end
+ALWAYS = np.inf  # `expires` of objects that stay
 
 
 class Source(Enum):

@@ -86,57 +86,12 @@ def planner_and_view(
         raise GpuPlannersError(f"log_level:={given['log_level']}: allowed are {', '.join(LEVELS)}")
     values = {parameter: _typed(given, name, kind) for name, (parameter, kind) in parameters.items() if given[name]}
     level = ["--ros-args", "--log-level", given["log_level"]]
-    node = _node(given, planner, values | (more or {}), str(file), output="screen", arguments=level)
+    node = node_action(given, planner, values | (more or {}), str(file), output="screen", arguments=level)
     if not with_rviz:
         return [node]
     frame = ["-f", given["fixed_frame"]] if given["fixed_frame"] else []
     view = ["-d", str(share_folder() / "config" / f"{planner}.rviz"), *frame]
-    return [node, _node(given, "rviz2", {}, package="rviz2", arguments=view)]
-
-
-def robot_state_publisher(given: dict[str, str]) -> list:
-    """[the node that publishes the robot's transforms and its description, for RViz], where the arguments name a URDF
-    file and it is asked for, or is installed and not refused.
-
-    given: {argument: text} with `urdf`, `robot_state_publisher` ("auto", "true" or "false"), `frame_prefix`,
-        `namespace` and `use_sim_time`
-    """
-    name, asked = "robot_state_publisher", given["robot_state_publisher"] != "auto"
-    if not given["urdf"] or (asked and not truth(given, name)):
-        return []
-    if not installed(name):
-        if asked:
-            raise GpuPlannersError(f"{name}:=true needs the ROS package {name}, which is not installed")
-        return []
-    try:
-        urdf = Path(given["urdf"]).expanduser().read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise GpuPlannersError(f"urdf:={given['urdf']} cannot be read: {error}") from error
-    values = {"robot_description": urdf, "frame_prefix": given["frame_prefix"]}
-    return [_node(given, name, values, package=name)]
-
-
-def trajectory_player(given: dict[str, str]) -> list:
-    """[the node that plays motions in place of a controller], where the argument `player` asks for it.
-
-    given: {argument: text} with `player` ("true", "false" or "physics"), `initial_state`, `urdf`, `srdf`, `group`,
-        `package_dir`, `scene`, `namespace` and `use_sim_time`
-    """
-    physics = given["player"].strip().lower() == "physics"
-    if not physics and not truth(given, "player"):
-        return []
-    if physics and not given["urdf"]:
-        raise GpuPlannersError("player:=physics needs the argument urdf")
-    texts = {
-        "robot_description_file": given["urdf"],
-        "srdf_file": given["srdf"],
-        "group": given["group"],
-        "initial_state": given["initial_state"],
-        "scene_file": given["scene"],
-    }
-    values = {name: text for name, text in texts.items() if text} | {"physics": physics}
-    folders = {"package_dirs": [given["package_dir"]]} if given["package_dir"] else {}
-    return [_node(given, "trajectory_player", values | folders, output="screen")]
+    return [node, node_action(given, "rviz2", {}, package="rviz2", arguments=view)]
 
 
 def rviz_wanted(given: dict[str, str]) -> bool:
@@ -167,8 +122,13 @@ def installed(package: str) -> bool:
         return False
 
 
-def _node(given, name, values, *files, package="gpu_planners", **options):
-    """The node `name` of an executable of this name. values: {parameter: value}"""
+def node_action(
+    given: dict[str, str], name: str, values: dict[str, Any], *files: str, package: str = "gpu_planners", **options: Any
+) -> Any:
+    """The action that starts the node `name` of an executable of this name.
+
+    given: {argument: text} with `namespace` and `use_sim_time`; values: {parameter: value}, files: of parameters
+    """
     from launch_ros.actions import Node
     from launch_ros.parameter_descriptions import ParameterValue
 
