@@ -24,8 +24,8 @@ from gpu_planners.grid import AgentStatus, GridMap, PathSet
 from gpu_planners.grid.paths import COL_STEP, ROW_STEP
 from gpu_planners.nodes.common import map_codes, map_messages
 from gpu_planners.nodes.common.fast_markers import serialized_with_points
+from gpu_planners.nodes.common.frames import Frames
 from gpu_planners.nodes.common.request_error import RequestError
-from gpu_planners.nodes.common.transforms import Frames
 from gpu_planners.nodes.grid import conversions as grid_conversions
 from gpu_planners.nodes.grid.plan_publishers import PATH_COLOUR, path_lines, paths_markers, straight_runs
 from gpu_planners.nodes.grid.routes import near_goal

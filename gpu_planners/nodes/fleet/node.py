@@ -16,12 +16,12 @@ from gpu_planners_msgs.srv import PlanFleet
 from ...grid import FleetPlanner, GridMap
 from ..common import map_codes as codes
 from ..common.diagnostics import OK, steady_clock
+from ..common.frames import Frames
 from ..common.map_scene import MapScene
 from ..common.planner_node import PlannerNode
 from ..common.process import run
 from ..common.request_error import error_text
 from ..common.topic_maps import TopicMaps
-from ..common.transforms import Frames
 from .parameters import FleetParameters
 from .places import coarser
 from .plan_service import Solver

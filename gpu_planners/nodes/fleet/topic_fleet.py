@@ -16,9 +16,9 @@ from gpu_planners_msgs.msg import AgentGoals, AgentStates
 
 from ...errors import GpuPlannersError
 from ..common.diagnostics import Diagnostics
+from ..common.frames import Frames
 from ..common.map_messages import as_poses
 from ..common.request_error import error_text, one_line
-from ..common.transforms import Frames
 from ..common.worker import Worker
 from .conversions import A_QUATERNION, yaws_of
 from .running import RunningFleet

@@ -16,9 +16,9 @@ from gpu_planners_msgs.srv import PlanAgents
 from ...grid import AgentStatus, BlockPlanner, GridMap, PathSet
 from ..common import map_codes as codes
 from ..common.compiling import say_compiled
+from ..common.frames import Frames
 from ..common.map_messages import Poses, geometry_message
 from ..common.request_error import RequestError, check_count
-from ..common.transforms import Frames
 from .conversions import fill_paths, path_message, request_poses
 from .parameters import GridParameters
 from .scene import GridScene

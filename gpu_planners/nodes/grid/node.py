@@ -15,6 +15,7 @@ from gpu_planners_msgs.srv import PlanAgents
 from ...grid.planner import ALGORITHMS
 from ..common import map_codes as codes
 from ..common.diagnostics import OK, WARN
+from ..common.frames import Frames
 from ..common.lifecycle import ManagedNode, transition
 from ..common.map_messages import poses_of
 from ..common.planner_node import PlannerNode
@@ -22,7 +23,6 @@ from ..common.process import run
 from ..common.request_error import NotBegunError, check_count, error_text
 from ..common.services import QueuedAction
 from ..common.topic_maps import TopicMaps
-from ..common.transforms import Frames
 from . import agent_planning, nav2, routes
 from .parameters import GridParameters
 from .plan_publishers import PlanPublishers

@@ -9,9 +9,9 @@ from scipy import ndimage
 
 from ...grid import GridMap
 from ..common import map_codes as codes
+from ..common.frames import Frames
 from ..common.map_messages import Poses, as_poses, pose_of
 from ..common.request_error import RequestError
-from ..common.transforms import Frames
 from .agent_planning import AgentsPlan, check_orientations
 from .conversions import CODES
 from .path_checks import nearest, unreachable_poses
