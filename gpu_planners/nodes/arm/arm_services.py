@@ -84,14 +84,14 @@ class ArmServices(SceneServices, Protocol):
         """Show what was planned."""
 
     def require_known_scene(self) -> None:
-        """RequestError where obstacles were refused, or another arm is nobody knows where."""
+        """RequestError while obstacles that were refused, or another arm, may be anywhere."""
 
     def take_object(self, seen: SceneObject) -> None:
         """Take an object in place of the one of the same name."""
 
     def refuse(self, source: str, text: str, expires: float = ALWAYS) -> None:
-        """Tell that a message of a source of obstacles was refused, whose obstacles would have been gone at `expires`,
-        seconds on the node's clock. From any thread."""
+        """Have plans refused because a message of a source of obstacles was; until `expires`, seconds on the node's
+        clock, when its obstacles would have been gone. From any thread."""
 
     def scene_changed(self, whole: bool) -> None:
-        """A message of MoveIt has changed the scene. whole: it says all that there is"""
+        """Take note that a message of MoveIt changed the scene. whole: the message lists everything in the scene"""

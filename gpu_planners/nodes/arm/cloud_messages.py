@@ -16,7 +16,7 @@ Near = Callable[[np.ndarray, float], np.ndarray]  # (N, 3) points in the root fr
 
 
 def cloud_points(message: PointCloud2) -> np.ndarray:
-    """(N, 3) float32 or float64 x, y, z of a PointCloud2, in its frame; what is not finite is there as it is."""
+    """(N, 3) float32 or float64 x, y, z of a PointCloud2, in its frame, with those that are not finite."""
     fields = {one.name: one for one in message.fields}
     for axis in "xyz":
         if axis not in fields or fields[axis].datatype not in DTYPES:
@@ -77,7 +77,7 @@ def voxel_grid_bricks(name: str, message: Any, T_root_frame: np.ndarray, near: N
 def without_own(
     cells: np.ndarray, extents: np.ndarray | int, size: np.ndarray | float, T_root_grid: np.ndarray, near: Near
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(cells, extents) of the voxels that are not near; what is larger than a cell is split where it may be.
+    """(cells, extents) of the voxels that are not near the robot; larger voxels that may be near are split.
 
     cells, size: as of Bricks.of_voxels; extents: as there, powers of two
     near: whether the robot, and the padding about it, comes within so many metres of points

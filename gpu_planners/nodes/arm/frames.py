@@ -8,8 +8,8 @@ from ..common.transforms import Transforms
 
 
 class RobotFrames(dict[str, np.ndarray]):
-    """{frame: (4, 4) T_root_frame} of the frames that are fixed to the robot's root, "" among them; a frame that is not
-    is asked of tf2 each time, and a KeyError with a text says why there is none.
+    """{frame: (4, 4) T_root_frame} of the frames fixed to the robot's root, "" among them. Others are asked of tf2
+    each time; a KeyError says why there is none.
 
     root: name of the root frame in tf2
     moved: those that joints which are not planned (of a head that pans) move: they are where joint_states have them

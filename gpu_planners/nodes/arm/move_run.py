@@ -1,4 +1,4 @@
-"""A motion that is executed: where on it the robot is, and the messages that stop it there; what asks for it."""
+"""A motion under way (where the robot is on it, how it stops), the task that asks for it, and the run of a task."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -22,10 +22,7 @@ JOIN_S = 0.1  # within which the controller joins a stop whose time it cannot kn
 
 
 class Seen(NamedTuple):
-    """Where joint_states had the robot.
-
-    q: (dof,); at: seconds on the node's clock; stamped: did the message say so itself
-    """
+    """Where joint_states had the robot. q: (dof,); at: seconds on the node's clock; stamped: is `at` the message's?"""
 
     q: np.ndarray
     at: float
@@ -83,7 +80,7 @@ class MotionUnderWay:
 
 
 class TaskPlan(NamedTuple):
-    """What a task plans. code, message: the outcome; without a motion the task ends with them
+    """What a task plans. code, message: the outcome, with which a task without a motion ends
 
     trajectory: the motion as the controller gets it; goal_index: of the goal that it leads to
     """

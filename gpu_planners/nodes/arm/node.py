@@ -256,7 +256,7 @@ class ArmPlannerNode(PlannerNode):
         self._show_obstacles()
 
     def require_known_scene(self, what_to_do: str = "") -> None:
-        """Obstacles that were refused are there all the same, and nobody knows where; so with other arms."""
+        """Refuse to plan while obstacles that were refused, or another arm, may be anywhere."""
         self._unknown.forget_expired(self.now())
         unknown = self._unknown.problem or self._other_arms.problem
         if unknown:

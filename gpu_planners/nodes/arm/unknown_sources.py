@@ -71,7 +71,7 @@ class UnknownSources:
 
     @property
     def problem(self) -> str:
-        """Why one of them is not known; empty when there is none."""
+        """Why a source was refused; empty when none was."""
         with self._lock:
             return next((one.text for one in self._refused.values() if one.text), "")
 

@@ -13,8 +13,8 @@ from .parameters import check_changes, declare
 class BaseNode(Node):
     """Base of the nodes.
 
-    name: of the node; parameters: its settings class; waiting_for: what it can do nothing without
-    file: the parameter that may name a file which holds it
+    name: of the node; parameters: its settings class; waiting_for: what it needs first
+    file: the parameter that may name a file with it
     options: as rclpy.node.Node takes them
     """
 

@@ -43,7 +43,7 @@ class Background:
         self._stopped = False
 
     def start(self, what: str, compile_it: Callable[..., Any], *arguments: Any) -> None:
-        """Begin, unless that is under way. compile_it, arguments: of a module, as pickle takes them"""
+        """Begin, unless that is under way. compile_it, arguments: as pickle takes them"""
         with self._lock:
             if what in self._processes or self._stopped:
                 return
@@ -61,7 +61,7 @@ class Background:
         process = multiprocessing.get_context("spawn").Process(
             target=compile_it, args=arguments, name="compiling", daemon=True
         )
-        resource_tracker.ensure_running()  # which otherwise comes with the process, and takes signals from then on
+        resource_tracker.ensure_running()  # else it begins with the process, and takes signals
         # Ctrl-C reaches the whole group, but the process, which inherits this thread's mask, is ended by the node
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
@@ -72,7 +72,7 @@ class Background:
                     process.start()
                     self._processes[what] = process
                 process.join()
-        finally:  # whatever keeps it from starting, somebody waits for it
+        finally:  # also where it could not start, for somebody waits
             with self._lock:
                 del self._processes[what]
                 stopped = self._stopped

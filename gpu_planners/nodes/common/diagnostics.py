@@ -76,5 +76,5 @@ class Diagnostics:
 
 
 def steady_clock() -> Clock:
-    """For timers that run once in so many seconds with use_sim_time too."""
+    """For timers that count real seconds also with use_sim_time."""
     return Clock(clock_type=ClockType.STEADY_TIME)

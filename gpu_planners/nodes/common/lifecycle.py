@@ -56,7 +56,7 @@ class ManagedNode(LifecycleNodeMixin):
 
     @property
     def lifecycle_state(self) -> str:
-        """The label of the state or, during a transition, of that, such as "activating"."""
+        """The state, such as "active", or the transition under way, such as "activating"."""
         return self._state_machine.current_state[1] if self._managed else "active"
 
     def gated(self: Any, answer: Callable[..., Any]) -> Callable[..., Any]:

@@ -73,8 +73,7 @@ MAP_KINDS = {
 
 
 def cost_table(neutral: int, factor: float, unknown: int) -> np.ndarray:
-    """(256,) uint8 tile costs of Nav2's costs: neutral + factor * cost, as Nav2's NavFn planner has it; 0 where a robot
-    may not be.
+    """(256,) uint8 tile costs of Nav2's costs: neutral + factor * cost, as in Nav2's NavFn planner, 0 where blocked.
 
     unknown: cost of unknown tiles, 0 blocked
     """

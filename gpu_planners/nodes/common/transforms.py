@@ -14,7 +14,7 @@ NO_WAIT = Duration()
 
 
 class Transforms:
-    """The transforms that a node has heard of; None for a node: none.
+    """The transforms that a node has heard of; without a node there are none.
 
     missing: why there are none; empty when there are
     """
