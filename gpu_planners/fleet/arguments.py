@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike
 from ..errors import GridMapError, SettingsError, shown
 from ..grid.checks import array_of
 from ..grid.maps.grid_map import GridMap
+from .motion import Motion, speed_of
 
 FARTHEST = 2**31 - 1  # of a row or column, either way
 
@@ -87,3 +88,27 @@ def checked_numbers(numbers: ArrayLike, name: str, there: np.ndarray) -> np.ndar
             f"{name}[{gone[0]}] is {array[gone[0]]}, an agent that was removed; allowed: those on the map"
         )
     return array.astype(np.int64)
+
+
+def checked_speeds(speeds: ArrayLike | None, agents: int, motion: Motion, settings) -> np.ndarray:
+    """(N, 2) int ticks of a move and of a turn, None: those of the settings -> (N, 2) int32
+
+    Turns count as 1 where nobody turns. Raises GridMapError, which names the agent.
+    """
+    if speeds is None:
+        return np.tile(np.array(speed_of(motion, settings), np.int32), (agents, 1))
+    array = array_of(speeds, "speeds")
+    if array.shape != (agents, 2) or array.dtype.kind not in "iu":
+        raise GridMapError(
+            f"speeds is {array.dtype} {array.shape}; allowed: integers ({agents}, 2), ticks of a move and of a turn"
+        )
+    right = ((array >= 1) & (array <= settings.horizon)).all(axis=1)
+    if not right.all():
+        agent = int(np.argmin(right))
+        raise GridMapError(
+            f"speeds[{agent}] is {shown(array[agent].tolist())}; allowed: 1 .. {settings.horizon} ticks, the horizon"
+        )
+    array = array.astype(np.int32)
+    if motion.headings == 1:
+        array[:, 1] = 1
+    return array

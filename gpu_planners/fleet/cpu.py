@@ -1,16 +1,23 @@
-"""Fields of a fleet and its agents' options, on the CPU."""
+"""Fields of a fleet and its agents' options, on the CPU.
+
+An agent's options are sorted by cost: what it would like to do if nobody was in its way.
+"""
 
 import numba
 import numpy as np
+from numba import prange
 
+from ..device import lean_njit, njit
 from ..parallel.threads import one_thread
-from . import ranking
-from .fields import Lanes, plan_fields
+from .crew import Agents, Ranked, Rules
+from .fields import cost_to_go, difference, plan_fields
+from .lanes import Lanes
 from .motion import Options
 from .repair import Change, repair_fields
-from .state import Agents, Ranked, Rules
 
-SHARED_AGENTS = 2048  # fewer are ranked on one thread: others take long to wake up
+SHARED_AGENTS = 2048  # fewer are ranked, and moved, on one thread: others take long to wake up
+NO_OPTION = np.int32(2**30)  # a rank that nobody has
+FIRST_TIE = 4096  # what a unit of cost is worth against coming nearer early
 
 
 class CpuFleet:
@@ -29,6 +36,10 @@ class CpuFleet:
         self._options, self._rules = options, rules
         self._most_steps = int(np.diff(options.first_step).max())
 
+    def take_map(self, lanes: Lanes):
+        """Take the map as it is now."""
+        self._lanes = lanes
+
     def grow(self, before: int, rows: int):
         """Make room for so many fields; the first `before` stay."""
         grown = np.empty((rows, self._values.shape[1]), np.uint8)
@@ -43,18 +54,100 @@ class CpuFleet:
         """Let the fields of goals (K,) in slots (K,) follow a change of the map."""
         repair_fields(goals, slots, self._values, self._lanes, change)
 
-    def take_map(self, lanes: Lanes):
-        """Take the map as it is now."""
-        self._lanes = lanes
-
-    def field(self, slot: int) -> np.ndarray:
-        """-> (states,) uint8, modulo 256"""
-        return self._values[slot]
-
     def rank(self, agents: Agents, ranked: Ranked):
         """Find every agent's options and cost to go."""
         with one_thread(len(agents.tile) < SHARED_AGENTS):
             members = numba.get_num_threads()
-            ranking.rank_all(
-                agents, self._options, self._values, self._lanes, self._rules, ranked, self._most_steps, members
-            )
+            _rank(agents, self._options, self._values, self._lanes, self._rules, ranked, self._most_steps, members)
+
+
+@njit(parallel=True)
+def _rank(agents, options, values, lanes, rules, ranked, most_steps, members):
+    for member in prange(members):
+        step_cost = np.empty((most_steps, 3), np.int32)
+        for a in range(member, len(agents.tile), members):
+            if agents.there[a] and not agents.still[a]:
+                follow(a, agents, values, lanes)
+                rank_options(a, agents, options, values, lanes, rules, step_cost, ranked)
+
+
+@lean_njit
+def follow(a, agents, values, lanes):
+    """Keep agents.left[a] true: after a move by the difference of the field, for a new goal by going down its field."""
+    slot, tile, heading, headings = agents.slot[a], agents.tile[a], agents.heading[a], lanes.headings
+    if slot < 0:
+        agents.left[a] = 0
+    elif agents.fresh[a]:
+        agents.left[a] = cost_to_go(tile, heading, agents.goal[a], values[slot], lanes)
+    else:
+        was = agents.was_tile[a] * headings + agents.was_heading[a]
+        agents.left[a] += difference(values[slot, tile * headings + heading], values[slot, was])
+    agents.was_tile[a], agents.was_heading[a], agents.fresh[a] = tile, heading, 0
+
+
+@lean_njit
+def rank_options(a, agents, options, values, lanes, rules, step_cost, ranked):
+    """Find the options of agent a on the map and sort them by cost.
+
+    values: fields (slots, states); step_cost: (S, 3) int32 scratch: cost to go against now, the sum over ticks, tick of
+        arrival or -1
+    """
+    table, heading, tile = agents.table[a], agents.heading[a], agents.tile[a]
+    first, last = options.first_step[table], options.first_step[table + 1]
+    slot, goal, headings = agents.slot[a], agents.goal[a], lanes.headings
+    for step in range(first, last):
+        parent = options.parent[step]
+        here = tile + options.ahead[step, heading]
+        row = step - first
+        if parent < 0:
+            step_cost[row, 0], step_cost[row, 1], step_cost[row, 2] = 0, 0, -1
+            continue
+        up = parent - first
+        if step_cost[up, 0] == NO_OPTION or not lanes.free[here]:
+            step_cost[row, 0] = NO_OPTION
+            continue
+        ticks = options.tick[step] - options.tick[parent]
+        arrived, cost = step_cost[up, 2], step_cost[up, 0]
+        if slot < 0:
+            cost = options.moves[step]
+        elif arrived < 0:
+            there = tile + options.ahead[parent, heading]
+            was = values[slot, there * headings + (heading + options.turn[parent]) % headings]
+            cost += difference(values[slot, here * headings + (heading + options.turn[step]) % headings], was)
+            if here == goal and not rules.holding:
+                arrived = options.tick[step]
+                cost -= (rules.horizon - arrived) * lanes.unit
+        step_cost[row, 0], step_cost[row, 1], step_cost[row, 2] = cost, step_cost[up, 1] + ticks * cost, arrived
+    count = 0
+    for option in range(options.first_option[table], options.first_option[table + 1]):
+        row = options.leaf[option] - first
+        if step_cost[row, 0] == NO_OPTION:
+            continue
+        cost = step_cost[row, 0] * FIRST_TIE + step_cost[row, 1]
+        count = _insert(ranked.option[a], ranked.cost[a], count, option, cost, options.track)
+    ranked.many[a] = count
+
+
+@lean_njit
+def _insert(option_of, cost_of, count, option, cost, track):
+    """Put an option where it belongs, of every track only the cheapest. -> how many there are"""
+    at = -1
+    for i in range(count):
+        if track[option_of[i]] == track[option]:
+            if cost_of[i] <= cost:
+                return count
+            at = i
+            break
+    if at < 0:
+        at, count = count, count + 1
+    sort_in(at, option, cost, option_of, cost_of)
+    return count
+
+
+@lean_njit
+def sort_in(place, option, cost, option_of, cost_of):
+    """Put an option at a place, or before it, where those before cost no more."""
+    while place > 0 and cost_of[place - 1] > cost:
+        option_of[place], cost_of[place] = option_of[place - 1], cost_of[place - 1]
+        place -= 1
+    option_of[place], cost_of[place] = option, cost

@@ -7,11 +7,12 @@ import numpy as np
 from numba import cuda
 
 from ..device import cuda_jit
-from . import ranking
-from .fields import UNREACHED, WRAP, Lanes, ahead, plan_fields
+from .cpu import follow, rank_options
+from .crew import Agents, Ranked, Rules
+from .fields import UNREACHED, WRAP, plan_fields
+from .lanes import Lanes, ahead
 from .motion import Options
 from .repair import Change
-from .state import Agents, Ranked, Rules
 
 THREADS = 256
 BLOCKS_OF = 4  # searches at once on each multiprocessor
@@ -79,11 +80,6 @@ class CudaFleet:
         with cuda.gpus[self._index]:
             self._lanes = lanes._replace(free=cuda.to_device(lanes.free), forward=cuda.to_device(lanes.forward))
 
-    def field(self, slot: int) -> np.ndarray:
-        """See `CpuFleet`."""
-        with cuda.gpus[self._index]:
-            return self._values[slot].copy_to_host()
-
     def rank(self, agents: Agents, ranked: Ranked):
         """See `CpuFleet`."""
         n, most = ranked.option.shape
@@ -128,8 +124,8 @@ def rank_kernel():
             state[10], state[11],
         )  # fmt: skip
         if agents.there[a] and not agents.still[a]:
-            ranking.follow(a, agents, values, lanes)
-            ranking.rank_options(a, agents, options, values, lanes, rules, scratch[a], ranked)
+            follow(a, agents, values, lanes)
+            rank_options(a, agents, options, values, lanes, rules, scratch[a], ranked)
 
     return rank
 

@@ -9,12 +9,12 @@ the step remains what it is, free of conflicts, and an agent that cannot do it e
 import numpy as np
 
 from . import lacam
-from .improving import timed
+from .crew import Agents, Ranked
 from .instance import Instance, Model
+from .lacam import TreeSearch
 from .motion import Options
 from .priorities import Progress
-from .search import TreeSearch
-from .state import Agents, Ranked
+from .retime import timed
 from .ways import ground_of
 
 MOST = 8  # agents that plan together; of smaller fleets all do
@@ -38,15 +38,18 @@ class _Group:
         self.members, self.goals, self.free, self._width = members, agents.goal[members], free, width
         self.led = np.ones(len(members), bool)
         self.tiles, self.headings, self.at = agents.tile[members][None], agents.heading[members][None], 0
+        order = np.argsort(members)
+        self.key = members[order].tolist(), self.goals[order].tolist(), free.tobytes()
 
     def look_for(self, lonely, model, seed):
         """Begin to search, for all goals or that of the first member alone."""
         self.lonely, self._model, self.effort = lonely, model, 0
-        ends = np.stack(np.divmod(self.goals, self._width), axis=1).astype(np.float64)
+        places, ends = (
+            np.stack(np.divmod(tiles, self._width), axis=1).astype(np.float64) for tiles in (self.tiles[0], self.goals)
+        )
         ends[self.goals < 0] = np.nan
         if lonely:
             ends[1:] = np.nan
-        places = np.stack(np.divmod(self.tiles[0], self._width), axis=1).astype(np.float64)
         self._instance = Instance(ground_of(self.free.reshape(-1, self._width) > 0), places, ends)
         self._instance.plan_ways()
         self.search = TreeSearch(self._instance, np.arange(len(self.members)), model, seed)
@@ -60,12 +63,12 @@ class _Group:
     def holds(self, agents, broken, free):
         """Can they go on? Members that are done with the plan, and have other goals, leave it."""
         m = self.members
-        there = (agents.there[m] > 0) & (agents.still[m] == 0) & (broken[m] == 0)
         if free is not self.free and not np.array_equal(free, self.free):
             return False
         changed = agents.goal[m] != self.goals
         done = (self.tiles[self.at :] == self.tiles[-1]).all(axis=0) & (self.search is None)
         self.led &= ~(changed & done)
+        there = (agents.there[m] > 0) & (agents.still[m] == 0) & (broken[m] == 0)
         fine = there & (agents.tile[m] == self.tiles[self.at]) & ~changed
         return self.led.any() and fine[self.led].all()
 
@@ -96,16 +99,15 @@ class Deadlocks:
         small = np.count_nonzero(obeying) <= MOST
         self._note(agents)
         if self._group is not None and not self._group.holds(agents, broken, free):
-            self._end(step, 0 if small else PAUSE)
+            self._group, self._next = None, step + (0 if small else PAUSE)
         if self._group is None and step >= self._next:
             waited = np.maximum(progress.stalled, self._away) if small else progress.stalled
-            self._begin(agents, np.where(obeying & ~nothing_to_do, waited, 0), obeying, small, free, step)
+            waited = np.where(obeying & ~nothing_to_do, waited, 0)
+            if waited.max(initial=0) >= (PATIENCE if small else CROWD_PATIENCE):
+                self._begin(agents, int(np.argmax(waited)), np.flatnonzero(obeying), free, step)
         if self._group is not None and self._group.search is not None:
             self._search_on(step)
         return np.zeros(0, np.int64) if self._group is None else self._group.members[self._group.led]
-
-    def _end(self, step, pause):
-        self._group, self._next = None, step + pause
 
     def _note(self, agents):
         """Note who is away from a goal that it had reached: two may push each other off their goals by turns."""
@@ -118,30 +120,15 @@ class Deadlocks:
         self._away[at_goal & (self._away < 0)] = 0
         self._away[~at_goal & (self._away >= 0)] += 1
 
-    def _begin(self, agents, waited, obeying, small, free, step):
-        """Let the agent that has been kept from its goal for longest plan with those that are near.
-
-        waited: (N,) steps; obeying: (N,) bool, who may take part
-        """
-        if waited.max(initial=0) < (PATIENCE if small else CROWD_PATIENCE):
-            return
-        worst = int(np.argmax(waited))
+    def _begin(self, agents, worst, members, free, step):
+        """Let the agent that has been kept from its goal for longest plan with those of `members` that are near."""
         row, col = np.divmod(agents.tile, self._width)
         far = np.abs(row - row[worst]) + np.abs(col - col[worst])
-        members = np.flatnonzero(obeying)
         members = members[np.argsort(far[members], kind="stable")][:MOST]
         if len(members) > 1:
             self._group = _Group(members, agents, free, self._width)
-            self._group.look_for(self._is_hopeless(), self._model, step)
+            self._group.look_for(self._group.key == self._hopeless, self._model, step)
             self._away[members] = np.minimum(self._away[members], 0)
-
-    def _key(self):
-        group = self._group
-        order = np.argsort(group.members)
-        return group.members[order].tolist(), group.goals[order].tolist(), group.free.tobytes()
-
-    def _is_hopeless(self):
-        return self._hopeless != () and self._key() == self._hopeless
 
     def _search_on(self, step):
         """Search for the time of a step; where there is no plan for all, for one in which the first one arrives."""
@@ -151,10 +138,10 @@ class Deadlocks:
         if ended == lacam.SOLVED:
             group.take_plan()
         elif ended == lacam.EXHAUSTED and not group.lonely:
-            self._hopeless = self._key()
+            self._hopeless = group.key
             group.look_for(True, self._model, step)
         elif ended != lacam.MORE or (count > 2 and group.effort >= MOST_EFFORT):
-            self._end(step, PAUSE)
+            self._group, self._next = None, step + PAUSE
 
     def lead(self, agents: Agents, options: Options, ranked: Ranked) -> None:
         """Make the next steps of the plan the best option of each member."""

@@ -14,44 +14,17 @@ from numba import prange
 from ..device import lean_njit, njit
 from ..errors import SettingsError
 from ..parallel.threads import in_parts, one_thread
+from .lanes import ahead
 
 HALF, WRAP = 128, 255
-MOST_DIFFERENCE = 127  # of states that an action joins
 SHARED_STATES = 1 << 20  # fewer are planned on one thread: others take long to wake up
 UNREACHED = np.int32(2**31 - 1)
-
-
-class Lanes(NamedTuple):
-    """The map as fields see it, with a border of blocked tiles, for compiled code.
-
-    free: (tiles,) uint8
-    forward: (tiles, 4) uint8 what moving out of a tile costs, by direction
-    turn: what a quarter turn costs; unit: what a move costs that nothing speaks against
-    headings: 1 or 4; width: tiles of a row
-    """
-
-    free: np.ndarray
-    forward: np.ndarray
-    turn: int
-    unit: int
-    headings: int
-    width: int
 
 
 @lean_njit
 def difference(after, before):
     """-> int, how much farther from the goal a state is than another one that an action joins with it; both uint8"""
     return ((int(after) - int(before) + HALF) & WRAP) - HALF
-
-
-@lean_njit
-def ahead(direction, width):
-    """-> how far the next tile is: east, south, west, north"""
-    if direction == 0:
-        return 1
-    if direction == 1:
-        return width
-    return -1 if direction == 2 else -width
 
 
 @lean_njit
@@ -169,7 +142,7 @@ def _plan_fields(goals, slots, values, lanes, members):
     states = values.shape[1]
     for member in prange(members):
         cost = np.empty(states, np.int32)
-        queue = new_queue(states, largest_step(lanes))
+        queue = _new_buckets(states, lanes)
         for k in range(member, len(goals), members):
             search_back(goals[k], cost, queue, lanes)
             row = values[slots[k]]
@@ -177,34 +150,24 @@ def _plan_fields(goals, slots, values, lanes, members):
                 row[s] = np.uint8(cost[s] & WRAP)
 
 
+class Buckets(NamedTuple):
+    """A ring of lists of states, one for each cost that is open at a time (Dial 1969)."""
+
+    first: np.ndarray  # (buckets,) int32 state, -1 none
+    after: np.ndarray  # (states,) int32 the next one in a state's list
+    before: np.ndarray  # (states,) int32
+
+
 @njit
-def largest_step(lanes):
-    """-> the highest cost of an action"""
-    largest = lanes.turn
+def _new_buckets(states, lanes):
+    largest, buckets = lanes.turn, 1
     for tile in range(len(lanes.free)):
         if lanes.free[tile]:
             for direction in range(4):
                 largest = max(largest, int(lanes.forward[tile, direction]))
-    return largest
-
-
-class Queue(NamedTuple):
-    """A ring of buckets, one for each cost that is open at a time (Dial 1969): lists of states.
-
-    first: (buckets,) int32 state, -1 none; after, before: (states,) int32 neighbours in its list
-    """
-
-    first: np.ndarray
-    after: np.ndarray
-    before: np.ndarray
-
-
-@njit
-def new_queue(states, largest):
-    buckets = 1
     while buckets <= largest:
         buckets *= 2
-    return Queue(np.full(buckets, -1, np.int32), np.empty(states, np.int32), np.empty(states, np.int32))
+    return Buckets(np.full(buckets, -1, np.int32), np.empty(states, np.int32), np.empty(states, np.int32))
 
 
 @lean_njit

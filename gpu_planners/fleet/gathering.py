@@ -1,16 +1,29 @@
-"""Goals that are no agent's own: one sink for all, and tiles for any of them."""
+"""Goals that are no agent's own: one sink for all, and tiles for any of them.
+
+Into a sink agents queue, one in a step. All have the same field, and whoever is nearest goes first: nobody is in its
+way, so in every step an agent comes nearer, and all arrive. None can be sooner than where all walk freely and wait for
+each other only at the sink.
+
+Agents that may stand on any of some tiles exchange them by TSWAP (Okumura and Défago, ICAPS 2022). Every agent is given
+a tile and walks to it. One that meets another that has arrived exchanges tiles with it, and agents that block each
+other in a ring hand theirs on. With each move or exchange the ways that are left get shorter, or no longer and closer
+to an end, so all agents arrive wherever each can reach its first tile.
+"""
 
 import time
+from typing import NamedTuple
 
 import numpy as np
 
+from ..device import lean_njit, njit
 from ..errors import GridMapError
-from . import exchange, lacam, sink
+from ..parallel.team import clock_ns
 from .clock import late, part_of
-from .improving import places_of, timed
 from .instance import Instance
+from .lacam import OUT_OF_TIME
+from .moves import NOBODY, UNDECIDED, Step, Task, move, new_mover
 from .plan import PARTLY, STATUS_TEXT, STUCK, FleetPlan, FleetStatus
-from .search import OUT_OF_TIME
+from .retime import timed
 from .ways import steps_down, way_to
 
 WALK_SHARE = 0.5  # of the time, for the way of all agents into a sink
@@ -28,13 +41,9 @@ def into_sink(instance, faces, model, began, deadline):
         if not in_time:
             alone = np.abs(instance.place[instance.start[some]] - instance.place[goal]).sum(axis=1).astype(np.int32)
         field = np.zeros(len(some), np.int32)
-        task = lacam.Task(instance.goal[some], field, nearer[None], field, model.following, False, model.turning)
-        count = np.zeros(7, np.int64)
-        count[lacam.RANDOM] = 1
-        scratch = lacam.new_scratch(len(some), len(instance.place))
-        most = int(alone.max()) + len(some) + 1
-        stop = part_of(deadline, WALK_SHARE)
-        walked = sink.queue_up(instance.start[some], alone.copy(), most, task, instance.ground, scratch, count, stop)
+        task = Task(instance.goal[some], field, nearer[None], model.following, False, model.turning)
+        most, stop = int(alone.max()) + len(some) + 1, part_of(deadline, WALK_SHARE)
+        walked = _queue_up(instance.start[some], alone.copy(), most, new_mover(task, instance.ground, 1), stop)
         tiles = np.repeat(tiles, len(walked), axis=0)
         tiles[:, some] = walked
         leaves = instance.goal >= 0
@@ -43,16 +52,65 @@ def into_sink(instance, faces, model, began, deadline):
         there = tiles == goal[0]
         costs[some] = np.argmax(there[:, some], axis=0)
         status[some[~there[:, some].any(axis=0)]] = FleetStatus.NOT_REACHED
-        bounds[some[np.lexsort((costs[some], ~arrived))]] = sink.earliest(alone)
+        bounds[some[np.lexsort((costs[some], ~arrived))]] = _earliest(alone)
         last = int(costs.max()) + 1
         tiles, facing = tiles[:last], facing[:last]
-    goals = np.full((len(instance.goal), 2), -1, np.int32)
-    goals[instance.goal >= 0] = instance.place[instance.goal[instance.goal >= 0]]
     taken = time.perf_counter() - began
     message = "solved" if (status == FleetStatus.SOLVED).all() else PARTLY
     if (status == FleetStatus.NOT_REACHED).any():
         message = OUT_OF_TIME if late(stop) else STUCK
-    return FleetPlan(status, places_of(instance, tiles), facing, goals, costs, bounds, taken, taken, message)
+    return FleetPlan(
+        status, instance.places(tiles), facing, instance.places(instance.goal), costs, bounds, taken, taken, message
+    )
+
+
+@njit
+def _queue_up(start, steps_to_go, most, mover, deadline):
+    """start: (N,) int32 tiles; steps_to_go: (N,) int32, changed; all goals of the task are the sink; deadline: of
+    clock_ns()
+
+    -> (steps + 1, N) int32 tiles, -1 after an agent has been at the sink
+    """
+    task, near, agents, sink = mover.task, mover.ground.near, len(start), mover.task.goal[0]
+    tiles = np.full((most + 1, agents), -1, np.int32)
+    tiles[0] = start
+    then, left = np.empty(agents, np.int32), agents
+    for step in range(most):
+        if left == 0 or clock_ns() > deadline:
+            return tiles[: step + 1].copy()
+        now = tiles[step]
+        doing = Step(then, now, tiles[max(0, step - 1)])
+        left = 0
+        for a in range(agents):
+            then[a] = UNDECIDED
+            if now[a] >= 0 and now[a] != sink:
+                mover.now[now[a]] = a
+                left += 1
+        order = np.argsort(steps_to_go, kind="mergesort")
+        for a in order:
+            if now[a] >= 0 and now[a] != sink and then[a] == UNDECIDED:
+                move(a, mover, doing)
+        for a in range(agents):
+            if now[a] < 0 or now[a] == sink:
+                continue
+            mover.now[now[a]] = NOBODY
+            for direction in range(4):
+                if near[now[a], direction] == then[a]:
+                    steps_to_go[a] += -1 if (task.nearer[task.field[a], now[a]] >> direction) & 1 else 1
+        for a in range(agents):
+            if now[a] >= 0 and now[a] != sink:
+                mover.then[then[a]] = mover.then[now[a]] = NOBODY
+                tiles[step + 1, a] = then[a]
+    return tiles
+
+
+def _earliest(steps: np.ndarray) -> np.ndarray:
+    """When the first, the second, ... of agents can be at a sink at the earliest, one in a step.
+
+    steps: (N,) that each takes alone -> (N,) int64, rising
+    """
+    rank = np.arange(len(steps))
+    return np.maximum.accumulate(np.sort(steps).astype(np.int64) - rank) + rank
 
 
 def assigned(tiles, places, ends, deadline):
@@ -70,7 +128,7 @@ def assigned(tiles, places, ends, deadline):
     row, col = ends.astype(np.int64).T
     instance.bound = np.zeros(len(places), np.int64)
     ground = instance.ground
-    given, instance.bound[some] = exchange.assign(
+    given, instance.bound[some] = _assign(
         instance.start[some], instance.number[row, col], ground.near, ground.part, deadline
     )
     instance.goal[some] = given
@@ -85,7 +143,10 @@ def exchanged(instance, memory_limit_bytes, deadline):
     steps = 64
     while True:
         ends, rows = goal.copy(), field.copy()
-        walked = exchange.walk(instance.start[some], ends, rows, instance.nearer, instance.ground.near, steps, deadline)
+        at, now = instance.start[some], np.full(len(instance.ground.near), NOBODY, np.int32)
+        now[at] = np.arange(len(at))
+        exchange = Exchange(at, ends, rows, now, instance.nearer, instance.ground.near)
+        walked = _exchange(exchange, steps, deadline)
         done = bool(((ends < 0) | (walked[-1] == ends)).all())
         if done or late(deadline) or 8 * steps * len(some) > memory_limit_bytes:
             break
@@ -96,3 +157,125 @@ def exchanged(instance, memory_limit_bytes, deadline):
     tiles = np.repeat(instance.start[None], len(walked), axis=0)
     tiles[:, some] = walked
     return tiles, "solved" if done else OUT_OF_TIME if late(deadline) else STUCK
+
+
+@njit
+def _assign(start, targets, near, part, deadline):
+    """Give every agent the nearest tile that is left; after the deadline, of clock_ns(), any that it can reach.
+
+    start: (N,) int32 tiles; targets: (M,) int32 tiles; near: (T + 1, 4) int32; part: (T + 1,) int32 connected parts
+    -> (N,) int32 tiles, -1 where none is left that the agent can reach; (N,) int32 steps to the nearest of all targets,
+    0 after the deadline
+    """
+    count = len(near) - 1
+    free, is_target = np.zeros(count, np.uint8), np.zeros(count, np.uint8)
+    for target in targets:
+        free[target] = is_target[target] = 1
+    given, nearest = np.full(len(start), -1, np.int32), np.zeros(len(start), np.int32)
+    seen, queue, steps = np.full(count, -1, np.int32), np.empty(count, np.int32), np.zeros(count, np.int32)
+    late = np.zeros(part.max() + 1, np.int64)  # of each part, targets that need not be looked at again
+    for a in range(len(start)):
+        if clock_ns() > deadline:
+            at = late[part[start[a]]]
+            while at < len(targets) and not (free[targets[at]] and part[targets[at]] == part[start[a]]):
+                at += 1
+            late[part[start[a]]] = at
+            if at < len(targets):
+                given[a], free[targets[at]] = targets[at], 0
+            continue
+        queue[0], seen[start[a]], steps[start[a]] = start[a], a, 0
+        done, waiting, first = 0, 1, True
+        while done < waiting:
+            tile = queue[done]
+            done += 1
+            if is_target[tile] and first:
+                nearest[a], first = steps[tile], False
+            if free[tile]:
+                given[a], free[tile] = tile, 0
+                break
+            for direction in range(4):
+                there = near[tile, direction]
+                if there < count and seen[there] != a:
+                    seen[there], steps[there] = a, steps[tile] + 1
+                    queue[waiting] = there
+                    waiting += 1
+    return given, nearest
+
+
+class Exchange(NamedTuple):
+    """Agents that walk to their tiles and exchange these."""
+
+    at: np.ndarray  # (N,) int32 where they are
+    goal: np.ndarray  # (N,) int32 tiles; one without a goal (-1) stands until another one gives it its own
+    field: np.ndarray  # (N,) int32 rows of nearer
+    now: np.ndarray  # (T + 1,) int32 who is on a tile, or NOBODY
+    nearer: np.ndarray  # (K, T + 1) uint8 (ways.py)
+    near: np.ndarray  # (T + 1, 4) int32
+
+
+@njit
+def _exchange(exchange, most, deadline):
+    """-> (steps + 1, N) int32 tiles, at most `most` steps; deadline: of clock_ns()"""
+    at, goal = exchange.at, exchange.goal
+    tiles = np.empty((most + 1, len(at)), np.int32)
+    tiles[0] = at
+    for step in range(most):
+        waiting = 0
+        for a in range(len(at)):
+            waiting += goal[a] >= 0 and at[a] != goal[a]
+        if waiting == 0 or clock_ns() > deadline:
+            return tiles[: step + 1].copy()
+        for a in range(len(at)):
+            _act(a, exchange)
+        tiles[step + 1] = at
+    return tiles
+
+
+@lean_njit
+def _next(a, exchange):
+    """The neighbour that an agent wants to go to: a nearer one where nobody is, or else the first that is nearer."""
+    first, tile = -1, exchange.at[a]
+    for direction in range(4):
+        if (exchange.nearer[exchange.field[a], tile] >> direction) & 1:
+            there = exchange.near[tile, direction]
+            if exchange.now[there] == NOBODY:
+                return there
+            if first < 0:
+                first = there
+    return first
+
+
+@lean_njit
+def _act(a, exchange):
+    """Let an agent walk, or exchange its tile, until it has walked or can do nothing."""
+    at, goal, field, now = exchange.at, exchange.goal, exchange.field, exchange.now
+    for _ in range(len(at) + 1):
+        if goal[a] < 0 or at[a] == goal[a]:
+            return
+        there = _next(a, exchange)
+        other = now[there]
+        if other == NOBODY:
+            now[at[a]], now[there] = NOBODY, a
+            at[a] = there
+            return
+        if goal[other] < 0 or at[other] == goal[other]:
+            goal[a], goal[other] = goal[other], goal[a]
+            field[a], field[other] = field[other], field[a]
+            return
+        last, length = other, 1
+        while last != a and length <= len(at):
+            if goal[last] < 0 or at[last] == goal[last]:
+                return
+            last = now[_next(last, exchange)]
+            length += 1
+            if last == NOBODY:
+                return
+        if last != a:
+            return
+        end_goal, end_field, last = goal[a], field[a], other
+        while last != a:  # each hands its tile on to the one that it follows
+            after = now[_next(last, exchange)]
+            goal[last], end_goal = end_goal, goal[last]
+            field[last], end_field = end_field, field[last]
+            last = after
+        goal[a], field[a] = end_goal, end_field

@@ -15,10 +15,10 @@ from ..files import file_path
 from ..grid.checks import array_of
 from ..grid.maps.grid_map import GridMap
 from .arguments import checked_grid
-from .fields import MOST_DIFFERENCE
 from .motion import COLS_AHEAD, EAST, NORTH, ROWS_AHEAD, SOUTH, WEST
 
 UNIT, AGAINST, TURN = 4, 10, 1  # of lanes: a move along one, against one, a quarter turn
+MOST_DIFFERENCE = 127  # of states that an action joins (fields.py)
 MOST_COST = MOST_DIFFERENCE - 4 * TURN  # an agent that turns round, moves and turns round undoes a move
 CROWDED = 3  # moves along a lane that a move to a tile costs more where somebody always waits
 SHORTEST_LANE = 4  # tiles

@@ -72,6 +72,10 @@ class Instance:
             else:
                 kept[row + near, col + near] = True
 
+    def places(self, tiles):
+        """(...) tiles, -1 none -> (..., 2) int32 [row, col] or -1"""
+        return np.vstack([self.place, np.full((1, 2), -1, np.int32)])[tiles]
+
     def plan_ways(self, deadline=NEVER):
         """Plan what the class's text says; after the deadline `nearer` is not complete, and `alone` without detours."""
         some = np.flatnonzero(self.goal >= 0)
@@ -82,3 +86,8 @@ class Instance:
         if not done:
             alone = np.abs(self.place[self.goal[some]] - self.place[self.start[some]]).sum(axis=1)
         self.alone[some] = np.where(alone == NO_PATH, 0, alone)
+
+
+def arrivals(away: np.ndarray) -> np.ndarray:
+    """(steps + 1, N) bool, is an agent away from its goal? -> (N,) step from which on it stays there, or steps + 1"""
+    return np.where(away.any(axis=0), len(away) - np.argmax(away[::-1], axis=0), 0)

@@ -1,14 +1,10 @@
 """LaCAM: a search over the places of all agents together (Okumura, AAAI 2023; IJCAI 2023; AAMAS 2024).
 
 A node is a configuration: where every agent is. Its successors are made one at a time by PIBT, which moves all agents
-one step, each under constraints on the first few agents, which a breadth-first search adds one by one. The search over
-nodes is depth-first and goes on from a configuration that it meets again, so it is complete: whatever can be solved is
-solved, given time and memory. PIBT lets agents that stand in each other's way in a corridor change places where it
-widens (LaCAM's "swap").
-
-Departures: a tile and a goal have four bits, which neighbours are nearer, in place of distances; the order of
-priorities is kept as a list, in place of numbers that are sorted; and with `rings` False agents never move around in a
-ring, so that a plan holds also where nobody may enter a tile that is left in the same step (see retime.py).
+one step (moves.py), each under constraints on the first few agents, which a breadth-first search adds one by one. The
+search over nodes is depth-first and goes on from a configuration that it meets again, so it is complete: whatever can
+be solved is solved, given time and memory. The order of priorities is kept as a list, in place of numbers that are
+sorted.
 """
 
 from typing import NamedTuple
@@ -16,332 +12,155 @@ from typing import NamedTuple
 import numpy as np
 
 from ..device import lean_njit, njit
-from .spread import GUIDE_SHIFT
+from ..parallel.team import NEVER
+from .clock import fits, late
+from .moves import NOBODY, UNDECIDED, Step, Task, chance, has_ring, move, new_mover
 
-NOBODY, UNDECIDED = -1, -1
 SOLVED, EXHAUSTED, MORE, FULL = range(4)
-(NODES, LOWS, DEPTH, LOOPS, BEST, BEST_AWAY, RANDOM) = range(7)  # places in `Search.count`
-
-
-class Task(NamedTuple):
-    """What is searched for.
-
-    goal: (N,) int32 tiles, -1 none; field: (N,) int32 rows of nearer, -1 none
-    nearer: (K, T + 1) uint8 (ways.py, spread.py)
-    first: (N,) int32 agents, of whom the first has the highest priority at the start
-    rings: may agents move around in a ring? swaps: do agents change places where a corridor widens?
-    straight: do agents that may choose rather go straight on?
-    """
-
-    goal: np.ndarray
-    field: np.ndarray
-    nearer: np.ndarray
-    first: np.ndarray
-    rings: bool
-    swaps: bool
-    straight: bool
+(NODES, LOWS, DEPTH, BEST, BEST_AWAY) = range(5)  # places in `count`
+LOOPS = 20_000  # agents moved between two looks at the clock
+FIRST_NODES = 512  # of a tree
+OUT_OF_TIME = "the time limit was reached before every agent could reach its goal"
+NODE_ARRAYS, LOW_ARRAYS = ("place", "order", "parent", "head", "tail"), ("up", "agent", "tile", "depth", "next")
 
 
 class Tree(NamedTuple):
-    """Nodes and constraints; M nodes, L constraints.
+    """Nodes and constraints; M nodes, L constraints."""
 
-    place: (M, N) int32 tiles; order: (M, N) int32 agents by priority; parent: (M,) int32
-    head, tail: (M,) int32 the constraints that a node has still to try
-    up, agent, tile, depth, next: (L,) int32 of a constraint: the one that it adds to, whom it sends where, how many
-        agents are sent, and the one that is tried after it
-    table: (H,) int32 nodes by their hash, -1 none; H a power of two
-    stack: (S,) int32 nodes, the last one is expanded next
-    """
-
-    place: np.ndarray
-    order: np.ndarray
-    parent: np.ndarray
-    head: np.ndarray
-    tail: np.ndarray
-    up: np.ndarray
-    agent: np.ndarray
-    tile: np.ndarray
-    depth: np.ndarray
-    next: np.ndarray
-    table: np.ndarray
-    stack: np.ndarray
+    place: np.ndarray  # (M, N) int32 tiles
+    order: np.ndarray  # (M, N) int32 agents by priority
+    parent: np.ndarray  # (M,) int32
+    head: np.ndarray  # (M,) int32 the first constraint that a node has still to try
+    tail: np.ndarray  # (M,) int32 the last one
+    up: np.ndarray  # (L,) int32 the constraint that a constraint adds to
+    agent: np.ndarray  # (L,) int32 whom it sends
+    tile: np.ndarray  # (L,) int32 where
+    depth: np.ndarray  # (L,) int32 how many agents are sent
+    next: np.ndarray  # (L,) int32 the one that is tried after it
+    table: np.ndarray  # (H,) int32 nodes by their hash, -1 none; H a power of two
+    stack: np.ndarray  # (S,) int32 nodes, the last one is expanded next
+    first: np.ndarray  # (N,) int32 agents by priority at the start
 
 
-class Scratch(NamedTuple):
-    """now, then: (T + 1,) int32 who is on a tile before and after the step, or NOBODY
-    chain, place, many, partner: (N,) int32, option: (N, 5) int32 stack of agents that are being moved: which option is
-        tried, how many there are, with whom they are to change places
-    mark: (N,) int32
-    """
+def first_plan(instance, model, deadline, seed, memory_limit_bytes):
+    """-> (steps + 1, N) int32 tiles, -1 where an agent is not on the map; a text"""
+    part = np.where(instance.start >= 0, instance.ground.part[instance.start], -1)
+    plans, message = [], "solved"
+    for which in np.unique(part[(part >= 0) & (instance.goal >= 0)]):
+        agents = np.flatnonzero(part == which)
+        tiles, ended = _search(instance, agents, model, deadline, seed, memory_limit_bytes)
+        plans.append((agents, tiles))
+        if ended != "solved":
+            message = ended
+    steps = max((len(tiles) for _, tiles in plans), default=1)
+    whole = np.repeat(instance.start[None], steps, axis=0)
+    for agents, tiles in plans:
+        whole[: len(tiles), agents] = tiles
+        whole[len(tiles) :, agents] = tiles[-1]
+    return whole, message
 
-    now: np.ndarray
-    then: np.ndarray
-    chain: np.ndarray
-    place: np.ndarray
-    many: np.ndarray
-    option: np.ndarray
-    partner: np.ndarray
-    mark: np.ndarray
+
+def _search(instance, agents, model, deadline, seed, memory_limit_bytes):
+    """LaCAM for agents of one part of the map -> (steps + 1, agents) int32 tiles, how it ended."""
+    search, loops = TreeSearch(instance, agents, model, seed), max(1, LOOPS // len(agents))
+    ended = MORE
+    while ended == MORE and not late(deadline):
+        ended = search.go_on(loops, memory_limit_bytes, deadline)
+    message = {
+        SOLVED: "solved",
+        EXHAUSTED: "no plan exists in which every agent reaches its goal",
+        MORE: OUT_OF_TIME,
+        FULL: f"memory_limit_bytes, {memory_limit_bytes}, was reached before every agent could reach its goal",
+    }
+    return search.tiles(), message[ended]
 
 
-def new_scratch(agents: int, tiles: int) -> Scratch:
+class TreeSearch:
+    """LaCAM for agents (K,) of an instance, in one part of the map, that can be gone on with."""
+
+    def __init__(self, instance, agents, model, seed):
+        first = np.argsort(-instance.alone[agents], kind="stable").astype(np.int32)
+        goal, field = instance.goal[agents], instance.field[agents]
+        task = Task(goal, field, instance.nearer, model.following, True, model.turning)
+        self._mover = new_mover(task, instance.ground, np.random.default_rng(seed).integers(1, 2**62))
+        self._count, self._tree = np.zeros(5, np.int64), new_tree(first)
+        begin(instance.start[agents], self._tree, task.goal, self._count)
+
+    def go_on(self, loops, memory_limit_bytes, deadline=NEVER):
+        """-> SOLVED, EXHAUSTED, MORE after so many loops or without time for a larger tree, or FULL"""
+        ended = search(loops, self._tree, self._mover, self._count)
+        while ended == FULL and 2 * (size := sum(array.nbytes for array in self._tree)) <= memory_limit_bytes:
+            if not fits(deadline, size):  # a nanosecond a byte
+                return MORE
+            self._tree = _grown(self._tree, self._count)
+            ended = search(loops, self._tree, self._mover, self._count)
+        return ended
+
+    def tiles(self):
+        """-> (steps + 1, K) int32 tiles, to the goals, or to where most agents are at theirs"""
+        node, nodes = int(self._count[BEST]), []
+        while node >= 0:
+            nodes.append(node)
+            node = int(self._tree.parent[node])
+        return self._tree.place[nodes[::-1]]
+
+
+def new_tree(first):
+    """first: (N,) int32 agents by priority at the start"""
+
     def numbers(*shape):
-        return np.full(shape, -1, np.int32)
+        return np.empty(shape, np.int32)
 
-    n = agents
-    now, then = numbers(tiles + 1), numbers(tiles + 1)
-    return Scratch(now, then, numbers(n), numbers(n), numbers(n), numbers(n, 5), numbers(n), numbers(n))
-
-
-@lean_njit
-def _chance(count):
-    """-> a random number of 31 bits (xorshift; Marsaglia 2003)"""
-    x = np.uint64(count[RANDOM])
-    x ^= x << np.uint64(13)
-    x ^= x >> np.uint64(7)
-    x ^= x << np.uint64(17)
-    count[RANDOM] = np.int64(x)
-    return np.int64(x >> np.uint64(33))
+    m, low = FIRST_NODES, 8 * FIRST_NODES
+    nodes = numbers(m, len(first)), numbers(m, len(first)), numbers(m), numbers(m), numbers(m)
+    table = np.full(4 * m, -1, np.int32)
+    return Tree(*nodes, *(numbers(low) for _ in range(5)), table, numbers(2 * m), first)
 
 
-@lean_njit
-def _random(count, below):
-    """-> a random number from 0 to below - 1"""
-    return _chance(count) % below
-
-
-@lean_njit
-def _is_nearer(agent, tile, direction, task):
-    """Is the neighbour in a direction nearer to the agent's goal?"""
-    field = task.field[agent]
-    return field >= 0 and (task.nearer[field, tile] >> direction) & 1 == 1
+def _grown(tree, count):
+    """The tree with twice the room for whatever is nearly full."""
+    wanted = {}
+    for names, used in ((NODE_ARRAYS, NODES), (LOW_ARRAYS, LOWS), (("stack",), DEPTH)):
+        for name in names:
+            array = getattr(tree, name)
+            if count[used] + 8 > len(array):
+                wanted[name] = np.empty((2 * len(array), *array.shape[1:]), array.dtype)
+                wanted[name][: count[used]] = array[: count[used]]
+    tree = tree._replace(**wanted)
+    if 2 * count[NODES] + 16 > len(tree.table):
+        tree = tree._replace(table=np.full(2 * len(tree.table), -1, np.int32))
+        rehash(tree, count[NODES])
+    return tree
 
 
 @lean_njit
-def _rooms(tile, but, now, task, ground):
-    """Neighbours of a tile, but for one and for dead ends where an agent is at its goal.
-
-    -> how many, direction of the last of them
-    """
-    many, last = 0, -1
-    for direction in range(4):
-        there = ground.near[tile, direction]
-        if there == len(ground.ways) - 1 or there == but:
-            continue
-        ways, other = ground.ways[there], now[there]
-        if ways & (ways - 1) == 0 and other != NOBODY and task.goal[other] == there:
-            continue
-        many, last = many + 1, direction
-    return many, last
-
-
-@lean_njit
-def _must_swap(pusher, puller, at, direction, now, task, ground):
-    """Do two agents in a corridor have to change places? The pusher is at a tile, the puller at its neighbour."""
-    there = ground.near[at, direction]
-    while _is_nearer(pusher, at, direction, task):
-        many, last = _rooms(there, at, now, task, ground)
-        if many >= 2:
-            return False
-        if many == 0:
-            break
-        at, direction = there, last
-        there = ground.near[there, last]
-    at_goal = task.goal[pusher] == at
-    return _is_nearer(puller, there, (direction + 2) % 4, task) and (at_goal or _is_nearer(pusher, at, direction, task))
-
-
-@lean_njit
-def _can_swap(at, direction, now, task, ground):
-    """Does a corridor widen, when one goes from a tile in a direction, before it comes back?"""
-    first, there = at, ground.near[at, direction]
-    while there != first:
-        many, last = _rooms(there, at, now, task, ground)
-        if many >= 2:
-            return True
-        if many == 0:
-            return False
-        at, there = there, ground.near[there, last]
-    return False
-
-
-@lean_njit
-def _partner(agent, at, best, then_of, now, task, ground):
-    """With whom an agent has to change places. best: direction of its best option, -1 staying -> agent or NOBODY"""
-    if best < 0:
-        return NOBODY
-    there = ground.near[at, best]
-    other = now[there]
-    many, _ = _rooms(there, at, now, task, ground)
-    narrow, back = many < 2, (best + 2) % 4
-    if narrow and other != NOBODY and other != agent and then_of[other] == UNDECIDED:
-        if _must_swap(agent, other, at, best, now, task, ground) and _can_swap(there, back, now, task, ground):
-            return other
-    for direction in range(4):
-        behind = ground.near[at, direction]
-        if behind == len(ground.ways) - 1 or behind == there:
-            continue
-        other = now[behind]
-        if other == NOBODY or (not narrow and task.goal[other] != at):
-            continue
-        if _must_swap(other, agent, at, best, now, task, ground) and _can_swap(there, back, now, task, ground):
-            return other
-    return NOBODY
-
-
-@lean_njit
-def _open(level, agent, then_of, now_of, before_of, task, ground, scratch, count):
-    """Put an agent on the chain of those that are being moved, with its options, the best one first."""
-    at, before = now_of[agent], before_of[agent]
-    scratch.chain[level], scratch.place[level] = agent, 0
-    field = task.field[agent]
-    byte = np.int64(task.nearer[field, at]) if field >= 0 else 0
-    nearer, best = byte & 15, (byte >> GUIDE_SHIFT) - 1
-    chance = _chance(count)
-    turn = chance & 3
-    if task.straight and before != at and chance & 28:
-        for direction in range(4):
-            if ground.near[before, direction] == at:
-                turn = direction
-    k = 0
-    while best < 0 and k < 4:
-        direction = (turn + k) & 3
-        if (nearer >> direction) & 1:
-            best = direction
-        k += 1
-    partner = _partner(agent, at, best, then_of, scratch.now, task, ground) if task.swaps else NOBODY
-    scratch.partner[level] = partner
-    option, many = scratch.option[level], 0
-    if best >= 0:
-        option[0], many = ground.near[at, best], 1
-        if partner == NOBODY and scratch.then[option[0]] == NOBODY and scratch.now[option[0]] == NOBODY:
-            scratch.many[level] = 1
-            return
-        nearer &= ~(1 << best)
-    for better in (True, False):
-        bits = nearer if better else np.int64(ground.ways[at]) & ~byte
-        for k in range(4):
-            direction = (k + turn) & 3
-            if (bits >> direction) & 1 and (better or direction != best):
-                option[many] = ground.near[at, direction]
-                many += 1
-        if better:
-            option[many] = at
-            many += 1
-    if partner != NOBODY:
-        for k in range(many // 2):
-            option[k], option[many - 1 - k] = option[many - 1 - k], option[k]
-    scratch.many[level] = many
-
-
-@lean_njit
-def _settle(level, then_of, now_of, task, scratch):
-    """An agent of the chain has found its next tile; if it was its best option, whoever changes places follows."""
-    agent, other = scratch.chain[level], scratch.partner[level]
-    if other == NOBODY or scratch.place[level] != 1 or then_of[other] != UNDECIDED:
-        return
-    at = now_of[agent]
-    if scratch.then[at] == NOBODY and (task.rings or scratch.then[now_of[other]] == NOBODY):
-        scratch.then[at], then_of[other] = other, at
-
-
-@lean_njit
-def _move(agent, then_of, now_of, before_of, task, ground, scratch, count):
-    """PIBT: find a next tile for an agent, and for all that are in its way. -> has it one?"""
-    level, then, now = 0, scratch.then, scratch.now
-    if now_of[agent] == task.goal[agent] and then[now_of[agent]] == NOBODY:  # nobody wants it to go
-        then[now_of[agent]], then_of[agent] = agent, now_of[agent]
-        return True
-    _open(0, agent, then_of, now_of, before_of, task, ground, scratch, count)
-    while True:
-        a, deeper, found = scratch.chain[level], False, False
-        at = now_of[a]
-        while scratch.place[level] < scratch.many[level]:
-            there = scratch.option[level, scratch.place[level]]
-            scratch.place[level] += 1
-            if then[there] != NOBODY:
-                continue
-            other = now[there]
-            if other != NOBODY and other != a and then_of[other] != UNDECIDED:
-                if then_of[other] == at:
-                    continue
-                if not task.rings and _leads_to(there, at, then_of, now):
-                    continue
-            then[there], then_of[a] = a, there
-            if other != NOBODY and other != a and then_of[other] == UNDECIDED:
-                level, deeper = level + 1, True
-                _open(level, other, then_of, now_of, before_of, task, ground, scratch, count)
-            else:
-                found = True
-            break
-        if deeper:
-            continue
-        if found:
-            for k in range(level, -1, -1):
-                _settle(k, then_of, now_of, task, scratch)
-            return True
-        then[at], then_of[a] = a, at
-        if level == 0:
-            return False
-        level -= 1
-
-
-@lean_njit
-def _leads_to(tile, end, then_of, now):
-    """Does the row of agents that follow each other from a tile come to another tile?"""
-    agent = now[tile]
-    while agent != NOBODY and then_of[agent] != UNDECIDED and then_of[agent] != tile:
-        tile = then_of[agent]
-        if tile == end:
-            return True
-        agent = now[tile]
-    return False
-
-
-@lean_njit
-def _has_ring(now_of, then_of, scratch):
-    """Do agents move around in a ring? Changing places is one."""
-    mark = scratch.mark
-    mark[:] = -1
-    for first in range(len(now_of)):
-        agent = first
-        while agent != NOBODY and mark[agent] < 0 and then_of[agent] != now_of[agent]:
-            mark[agent] = first
-            agent = scratch.now[then_of[agent]]
-        if agent != NOBODY and mark[agent] == first and then_of[agent] != now_of[agent]:
-            return True
-    return False
-
-
-@lean_njit
-def _successor(node, low, then_of, tree, task, ground, scratch, count):
+def _successor(node, low, then, tree, mover):
     """Move all agents of a node's configuration one step, under a constraint. -> could all be moved?"""
-    now_of = tree.place[node]
-    before_of = tree.place[max(0, tree.parent[node])]
-    agents, fine = len(now_of), True
-    then_of[:] = UNDECIDED
+    step = Step(then, tree.place[node], tree.place[max(0, tree.parent[node])])
+    agents, fine, now = len(then), True, step.now
+    then[:] = UNDECIDED
     for a in range(agents):
-        scratch.now[now_of[a]] = a
+        mover.now[now[a]] = a
     while low >= 0 and tree.depth[low] > 0 and fine:
         a, there = tree.agent[low], tree.tile[low]
-        other = scratch.now[there]
-        swaps = other != NOBODY and other != a and then_of[other] == now_of[a]
-        if scratch.then[there] != NOBODY or swaps:
+        other = mover.now[there]
+        swaps = other != NOBODY and other != a and then[other] == now[a]
+        if mover.then[there] != NOBODY or swaps:
             fine = False
         else:
-            scratch.then[there], then_of[a] = a, there
+            mover.then[there], then[a] = a, there
             low = tree.up[low]
     for k in range(agents):
         a = tree.order[node, k]
-        if fine and then_of[a] == UNDECIDED:
-            fine = _move(a, then_of, now_of, before_of, task, ground, scratch, count)
-    if fine and not task.rings:
-        fine = not _has_ring(now_of, then_of, scratch)
+        if fine and then[a] == UNDECIDED:
+            fine = move(a, mover, step)
+    if fine and not mover.task.rings:
+        fine = not has_ring(mover, step)
     for a in range(agents):
-        scratch.now[now_of[a]] = NOBODY
-        if then_of[a] != UNDECIDED:
-            scratch.then[then_of[a]] = NOBODY
-        scratch.then[now_of[a]] = NOBODY
+        mover.now[now[a]] = NOBODY
+        if then[a] != UNDECIDED:
+            mover.then[then[a]] = NOBODY
+        mover.then[now[a]] = NOBODY
     return fine
 
 
@@ -386,23 +205,23 @@ def _add_low(node, up, agent, tile, depth, tree, count):
 
 
 @lean_njit
-def _add_node(slot, parent, tree, task, count):
+def _add_node(slot, parent, tree, goal, count):
     """Make a node of the configuration that place[count[NODES]] holds."""
     node = count[NODES]
     count[NODES] += 1
     place, order = tree.place[node], tree.order[node]
     tree.parent[node], tree.head[node], tree.table[slot] = parent, -1, node
-    before = task.first if parent < 0 else tree.order[parent]
+    before = tree.first if parent < 0 else tree.order[parent]
     away = 0
     for k in range(len(place)):
         a = before[k]
-        if task.goal[a] >= 0 and place[a] != task.goal[a]:
+        if goal[a] >= 0 and place[a] != goal[a]:
             order[away] = a
             away += 1
     last = away
     for k in range(len(place)):
-        a = task.first[k]
-        if task.goal[a] < 0 or place[a] == task.goal[a]:
+        a = tree.first[k]
+        if goal[a] < 0 or place[a] == goal[a]:
             order[last] = a
             last += 1
     if away < count[BEST_AWAY]:
@@ -412,11 +231,11 @@ def _add_node(slot, parent, tree, task, count):
 
 
 @njit
-def begin(start, tree, task, count):
-    """Put the configuration of the start into an empty tree. start: (N,) int32"""
+def begin(start, tree, goal, count):
+    """Put the configuration of the start into an empty tree. start, goal: (N,) int32"""
     tree.place[0] = start
     count[BEST_AWAY] = len(start) + 1
-    node = _add_node(_slot(start, tree), -1, tree, task, count)
+    node = _add_node(_slot(start, tree), -1, tree, goal, count)
     tree.stack[0], count[DEPTH] = node, 1
 
 
@@ -428,9 +247,9 @@ def rehash(tree, nodes):
 
 
 @njit
-def search(loops, tree, task, ground, scratch, count):
+def search(loops, tree, mover, count):
     """Go on with the search for some loops -> SOLVED, EXHAUSTED, MORE, or FULL: the tree needs more memory"""
-    agents = tree.place.shape[1]
+    agents, ground = tree.place.shape[1], mover.ground
     blocked = len(ground.ways) - 1
     for _ in range(loops):
         if count[BEST_AWAY] == 0:
@@ -444,7 +263,6 @@ def search(loops, tree, task, ground, scratch, count):
             or 2 * count[NODES] > len(tree.table)
         ):
             return FULL
-        count[LOOPS] += 1
         node = tree.stack[count[DEPTH] - 1]
         low = tree.head[node]
         if low < 0:
@@ -454,19 +272,19 @@ def search(loops, tree, task, ground, scratch, count):
         depth = tree.depth[low]
         if depth < agents:
             a = tree.order[node, depth]
-            at, turn = tree.place[node, a], _random(count, 5)
+            at, turn = tree.place[node, a], chance(mover.random) % 5
             for k in range(5):
                 direction = (k + turn) % 5
                 there = at if direction == 4 else ground.near[at, direction]
                 if there != blocked:
                     _add_low(node, low, a, there, depth + 1, tree, count)
-        then_of = tree.place[count[NODES]]
-        if not _successor(node, low, then_of, tree, task, ground, scratch, count):
+        then = tree.place[count[NODES]]
+        if not _successor(node, low, then, tree, mover):
             continue
-        slot = _slot(then_of, tree)
+        slot = _slot(then, tree)
         known = tree.table[slot]
         if known < 0:
-            known = _add_node(slot, node, tree, task, count)
+            known = _add_node(slot, node, tree, mover.task.goal, count)
         tree.stack[count[DEPTH]] = known
         count[DEPTH] += 1
     return MORE

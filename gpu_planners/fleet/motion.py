@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..errors import SettingsError
+
 EAST, SOUTH, WEST, NORTH = range(4)
 ROWS_AHEAD, COLS_AHEAD = (0, 1, 0, -1), (1, 0, -1, 0)  # of one move, by heading
 FORWARD, CLOCKWISE, COUNTER_CLOCKWISE = range(3)  # actions of "turning"; the last action of every model waits
@@ -68,38 +70,28 @@ class Options(NamedTuple):
     """What agents can do, for compiled code: by table, one for each speed and number of ticks that an agent has still
     to go until it can act (its `rest`).
 
-    first_step, first_option: (tables + 1,) int32
     Steps form a tree; parents come before children, and the first step of a table is where the agent can act. A step
     ends an action.
-    parent: (S,) int32 step, -1 of the first; tick: (S,) int32 after how many ticks from now it ends
-    turn: (S,) int32 quarter turns clockwise since the first; ahead: (S, headings) int32 how far its tile is from the
-        agent's, by the agent's heading; moves: (S,) int32 actions but waiting
-    leaf: (O,) int32 the last step of an option; track: (O,) int32
-    opening: (O,) int32 its first action
-    heir: (O,) int32 the option that is left of it after one tick
-    stay: (tables,) int32 the option that only waits; fidget: (tables,) int32 the one that turns clockwise and waits, or
-        the same where nobody can turn within the horizon
-    here, also: (T, headings, horizon + 1) int32, of a track and a tick, how far the tile that the agent stands on or
-        moves to is from the agent's, and the one that it still leaves (or the same)
-    most_tracks: of a table
     """
 
-    first_step: np.ndarray
-    first_option: np.ndarray
-    parent: np.ndarray
-    tick: np.ndarray
-    turn: np.ndarray
-    ahead: np.ndarray
-    moves: np.ndarray
-    leaf: np.ndarray
-    track: np.ndarray
-    opening: np.ndarray
-    heir: np.ndarray
-    stay: np.ndarray
-    fidget: np.ndarray
-    here: np.ndarray
-    also: np.ndarray
-    most_tracks: int
+    first_step: np.ndarray  # (tables + 1,) int32
+    first_option: np.ndarray  # (tables + 1,) int32
+    parent: np.ndarray  # (S,) int32 step, -1 of the first
+    tick: np.ndarray  # (S,) int32 after how many ticks from now it ends
+    turn: np.ndarray  # (S,) int32 quarter turns clockwise since the first
+    ahead: np.ndarray  # (S, headings) int32 how far its tile is from the agent's, by the agent's heading
+    moves: np.ndarray  # (S,) int32 actions but waiting
+    leaf: np.ndarray  # (O,) int32 the last step of an option
+    track: np.ndarray  # (O,) int32
+    opening: np.ndarray  # (O,) int32 its first action
+    heir: np.ndarray  # (O,) int32 the option that is left of it after one tick
+    stay: np.ndarray  # (tables,) int32 the option that only waits
+    fidget: np.ndarray  # (tables,) int32 the one that turns clockwise and waits; `stay` where nobody can turn in time
+    here: (
+        np.ndarray
+    )  # (T, headings, horizon + 1) int32 of a track and tick: how far the tile is that it stands on or enters
+    also: np.ndarray  # (T, headings, horizon + 1) int32 the one that it still leaves (or the same)
+    most_tracks: int  # of a table
 
 
 def slowest(speed: Speed) -> int:
@@ -116,10 +108,9 @@ def options_of(motion: Motion, speeds: tuple[Speed, ...], horizon: int, width: i
     rests = max(map(slowest, speeds)) + 1
     tables = [_Table(motion, speed, horizon, rest) for speed in speeds for rest in range(rests)]
     steps, options, tracks = (np.cumsum([0, *(len(getattr(t, name)) for t in tables)]) for name in _Table.LISTS)
-    moved = np.array([step.moved for table in tables for step in table.steps])
     paths = np.array([track for table in tables for track in table.tracks])  # (T, horizon + 1, 4)
-    every = [(table, first) for table, first in zip(tables, steps) for _ in table.steps]
     flat = [step for table in tables for step in table.steps]
+    parents = [s.parent + first if s.parent >= 0 else -1 for t, first in zip(tables, steps) for s in t.steps]
     leaves = [(k, option) for k, table in enumerate(tables) for option in table.options.values()]
 
     def numbers(values):
@@ -134,10 +125,10 @@ def options_of(motion: Motion, speeds: tuple[Speed, ...], horizon: int, width: i
     return Options(
         numbers(steps),
         numbers(options),
-        numbers([step.parent + first if step.parent >= 0 else -1 for step, (_, first) in zip(flat, every)]),
+        numbers(parents),
         numbers([step.tick for step in flat]),
         numbers([step.turn for step in flat]),
-        np.ascontiguousarray(turned(moved).T, np.int32),
+        np.ascontiguousarray(turned([step.moved for step in flat]).T, np.int32),
         numbers([step.actions for step in flat]),
         numbers([option.leaf + steps[k] for k, option in leaves]),
         numbers([option.track + tracks[k] for k, option in leaves]),
@@ -149,6 +140,64 @@ def options_of(motion: Motion, speeds: tuple[Speed, ...], horizon: int, width: i
         np.ascontiguousarray(np.moveaxis(turned(paths[..., 2:]), 0, 1), np.int32),
         max(len(table.tracks) for table in tables),
     )
+
+
+def speed_of(motion: Motion, settings) -> Speed:
+    """Of agents whose speed is not given. Raises SettingsError where the horizon is too short for it."""
+    speed = Speed(settings.ticks_per_move, settings.ticks_per_turn if motion.headings > 1 else 1)
+    if settings.horizon < max(speed):
+        raise SettingsError(
+            f"horizon is {settings.horizon} ticks; allowed: at least {max(speed)}, what the longest action takes"
+        )
+    return speed
+
+
+class Paces:
+    """The speeds that agents of a fleet have, and the options of each.
+
+    speeds: the different ones; options: tables by speed, then by `rest`; rests: tables of a speed
+    """
+
+    def __init__(self, speeds: tuple[Speed, ...], motion: Motion, horizon: int, width: int):
+        self.speeds: tuple[Speed, ...] = speeds
+        self.options: Options = options_of(motion, speeds, horizon, width)
+        self.rests: int = max(map(slowest, speeds)) + 1
+        self._of_motion = motion, horizon, width
+
+    @property
+    def ticks(self) -> np.ndarray:
+        """(speeds, 2) int32 of a move and of a turn"""
+        return np.array(self.speeds, np.int32)
+
+    @property
+    def one_tick(self) -> bool:
+        """Do all actions take one tick?"""
+        return self.rests == 1
+
+    def only(self, speeds: np.ndarray) -> "Paces":
+        """Those of agents (N, 2) alone; the same where there are no agents."""
+        found = _different(speeds)
+        return self if not found or found == self.speeds else Paces(found, *self._of_motion)
+
+    def also(self, speeds: np.ndarray) -> "Paces":
+        """These and those of agents (N, 2)."""
+        new = tuple(speed for speed in _different(speeds) if speed not in self.speeds)
+        return Paces(self.speeds + new, *self._of_motion) if new else self
+
+    def tables(self, speeds: np.ndarray) -> np.ndarray:
+        """(N, 2) -> (N,) int32 tables of agents that can act"""
+        number = {speed: k for k, speed in enumerate(self.speeds)}
+        return np.array([number[Speed(*pair)] * self.rests for pair in speeds.tolist()], np.int32)
+
+    def moved(self, table: np.ndarray, option: np.ndarray, other: "Paces") -> tuple[np.ndarray, np.ndarray]:
+        """Tables (N,) and options (N,) of agents of these paces -> the same in other ones, which begin with these."""
+        pace, rest = np.divmod(table, self.rests)
+        then = pace * other.rests + rest
+        return then, option - self.options.first_option[table] + other.options.first_option[then]
+
+
+def _different(speeds):
+    return tuple(Speed(*pair) for pair in np.unique(speeds, axis=0).tolist())
 
 
 class _Step(NamedTuple):
@@ -173,18 +222,25 @@ class _Table:
 
     def __init__(self, motion, speed, horizon, rest):
         self.motion, self.speed, self.horizon, self.rest = motion, speed, horizon, rest
-        self.steps = [_Step(-1, self.rest, 0, (0, 0), 0)]
-        self.options = {}  # (track, quarter turns at its end) -> _Option
         self.tracks = {}  # track -> number
-        self.waiting = self.key_of((motion.wait,) * (horizon - self.rest))
-        left = horizon - self.rest - speed.turn
+        self.waiting = self.key_of((motion.wait,) * (horizon - rest))
+        left = horizon - rest - speed.turn
         turns = motion.headings > 1 and left >= 0
         self.fidget = self.key_of((CLOCKWISE,) + (motion.wait,) * left) if turns else self.waiting
-        start = ((0, 0, 0, 0),) * (self.rest + 1)
-        self._shortest = self._find_shortest(start)
-        self._grow(0, start, ())
-        order = sorted(self.options.items(), key=lambda item: (item[1].track, self.steps[item[1].leaf].actions))
-        self.options = dict(order)  # of a track those with the fewest actions come first, and win where costs are equal
+        found = sorted((sequence, many, *key) for key, (many, sequence) in self._shortest().items())
+        number = {sequence: k for k, (sequence, *_) in enumerate(found)}
+        self.steps = [
+            _Step(number.get(sequence[:-1], -1) if sequence else -1, len(path) - 1, turn, path[-1][:2], many)
+            for sequence, many, path, turn in found
+        ]
+        options = []  # ((track, quarter turns at its end), _Option)
+        for leaf, (sequence, _, path, turn) in enumerate(found):
+            if len(path) - 1 == horizon:
+                track = self.tracks.setdefault(path, len(self.tracks))
+                opening = sequence[0] if sequence else motion.wait
+                options.append(((path, turn), _Option(leaf, track, opening, sequence)))
+        # of a track those with the fewest actions come first, and win where costs are equal
+        self.options = dict(sorted(options, key=lambda item: (item[1].track, self.steps[item[1].leaf].actions)))
 
     def after(self, action, path, turn):
         """-> ticks, the track and the quarter turns after one more action; None where it would take too long"""
@@ -198,10 +254,10 @@ class _Table:
         there = r + row, c + col
         return ticks, (*path, *((*there, r, c),) * (ticks - 1), (*there, *there)), heading
 
-    def _find_shortest(self, start):
+    def _shortest(self):
         """Of the sequences along the same track to the same heading the one with the fewest actions, the first ones
         early: (track until now, turn) -> how many, sequence"""
-        shortest = {(start, 0): (0, ())}
+        shortest = {self.key_of(()): (0, ())}
         for ticks in range(self.rest, self.horizon):
             for (path, turn), (actions, sequence) in list(shortest.items()):
                 if len(path) - 1 != ticks:
@@ -212,23 +268,6 @@ class _Table:
                         found = actions + (action != self.motion.wait), (*sequence, action)
                         shortest[after[1:]] = min(shortest.get(after[1:], found), found)
         return shortest
-
-    def _grow(self, step, path, sequence):
-        tick, turn, actions = self.steps[step].tick, self.steps[step].turn, self.steps[step].actions
-        if tick == self.horizon:
-            self.tracks.setdefault(path, len(self.tracks))
-            opening = sequence[0] if sequence else self.motion.wait
-            self.options[path, turn] = _Option(step, self.tracks[path], opening, sequence)
-        for action in range(len(self.motion.actions)):
-            after = self.after(action, path, turn)
-            if after is None:
-                continue
-            ticks, longer, heading = after
-            if self._shortest[longer, heading][1] != (*sequence, action):
-                continue
-            moving = actions + (action != self.motion.wait)
-            self.steps.append(_Step(step, tick + ticks, heading, longer[-1][:2], moving))
-            self._grow(len(self.steps) - 1, longer, (*sequence, action))
 
     def key_of(self, sequence):
         """The key in `options` of what a sequence of actions does."""

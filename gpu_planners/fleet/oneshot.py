@@ -1,13 +1,15 @@
 """One-shot multi-agent path finding: every agent goes from its start to its goal and stays there.
 
 First ways are spread over the map (spread.py), and LaCAM (lacam.py) finds where all agents go, moving one tile in a
-step or waiting (search.py). Then loops in which an agent meets nobody are cut, and every agent gets as early as the
+step or waiting . Then loops in which an agent meets nobody are cut, and every agent gets as early as the
 order in which agents pass tiles allows; turns, and tiles that stay free for a step before the next agent comes, are put
-in here (retime.py). What is left of the time makes the plan better (improving.py, refine.py). Parts of the map that are
+in here (retime.py). What is left of the time makes the plan better (refine.py). Parts of the map that are
 not connected are solved by themselves.
 """
 
+import math
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,27 +18,26 @@ from ..errors import GridMapError, SettingsError
 from ..grid.checks import array_of, number, whole
 from ..grid.maps.grid_map import GridMap
 from ..parallel.team import NEVER
-from . import lacam
-from .arguments import checked_flag, checked_headings, checked_places
-from .clock import deadline_after, late, part_of
+from .arguments import checked_flag, checked_headings, checked_places, checked_speeds
+from .clock import deadline_after, late, part_of, seconds_left
 from .gathering import assigned, exchanged, into_sink
-from .holding import step_and_stay, walk
-from .improving import Moving, timed
-from .instance import Instance, Model
-from .plan import FleetPlan
-from .search import first_plan, new_tree, spread_out
-from .speeds import checked_speeds
-from .ways import ground_of
+from .guidance import Guidance
+from .instance import Instance, Model, arrivals
+from .lacam import OUT_OF_TIME, first_plan, new_tree, rehash
+from .plan import PARTLY, STUCK, FleetPlan, FleetStatus
+from .refine import Moving
+from .spread import spread_out
 
 STEPS_SHARE, SPREAD_SHARE, AGAIN_SHARE = 0.5, 0.3, 0.5  # of the time that is left when another search begins
 FIRST_SHARE = 0.9  # and for the first one; the rest is for making a plan of what it found
 CROWDED = 1.0  # steps lost for each that all would take alone: the fleet's own steps are tried too
+WALK_PATIENCE = 300  # steps without another agent at its goal, beyond the longest way, after which a walk ends
 MOST_ATTEMPTS, SMALL = 6, 1 << 20  # searches beyond the second one; agents times steps that one more is worth
 
 
 def solve_for(fleet, starts, goals, time_limit_s, seed, headings, assign, speeds) -> FleetPlan:
     """Plan for a FleetPlanner; arguments and errors as of its `solve`."""
-    most_s = number("time_limit_s", time_limit_s, 0, float("inf"), " seconds", SettingsError)
+    most_s = number("time_limit_s", time_limit_s, 0, math.inf, " seconds", SettingsError)
     whole("seed", seed, 0, 2**63 - 1)
     assign = checked_flag("assign", assign)
     s, model = fleet.settings, Model(fleet.motion.headings > 1, fleet.settings.following)
@@ -78,8 +79,7 @@ def _solve_plain(fleet, instance, faces, model, began, deadline, seed, assign):
         tiles, message = exchanged(instance, memory, part_of(deadline, FIRST_SHARE))
     else:
         tiles, message = first_plan(instance, model, part_of(deadline, FIRST_SHARE), seed, memory)
-    tiles, facing = timed(instance, tiles, faces, model)
-    moving = Moving(instance, tiles, facing, model, deadline=deadline)
+    moving = Moving(instance, tiles, faces, model, deadline=deadline)
     first_s = time.perf_counter() - began
     if not assign:
         moving, message = _other_plans(moving, message, faces, model, deadline, seed, memory)
@@ -89,21 +89,70 @@ def _solve_plain(fleet, instance, faces, model, began, deadline, seed, assign):
     return moving.plan(began, first_s, message)
 
 
+def step_and_stay(fleet, instance, faces, speeds, deadline, began):
+    """Plan by the rules of a fleet. instance: Instance; faces: (N,) int32; speeds: (N, 2) int32 -> FleetPlan"""
+    walked, headings, least, message = walk(fleet, instance, faces, speeds, deadline)
+    has_goal, steps = instance.goal >= 0, len(walked) - 1
+    ends, status = instance.places(instance.goal), instance.status.copy()
+    cost = arrivals((walked != ends).any(axis=2))
+    status[has_goal & (cost > steps)] = FleetStatus.NOT_REACHED
+    if message == "solved" and (status != FleetStatus.SOLVED).any():
+        message = PARTLY
+    costs = np.where(has_goal & (status == FleetStatus.SOLVED), cost, 0)
+    taken = time.perf_counter() - began
+    return FleetPlan(status, walked, headings, ends, costs, least, taken, taken, message)
+
+
+def walk(fleet, instance, faces, speeds, deadline):
+    """Step until all agents are at their goals, or no more of them get there, or the time is over.
+
+    -> (steps + 1, N, 2) int32 [row, col], -1 where an agent is not on the map; (steps + 1, N) int32 headings
+    (N,) int64 ticks that each agent takes at least; what happened
+    """
+    settings = replace(fleet.settings, guidance="plain", adapt_every=0, neighbourhood_search=False)
+    steps = Guidance(np.ones((*fleet.grid.shape, 4), np.int64))
+    own = type(fleet)(fleet.grid, fleet.motion.name, "cpu", settings, steps)
+    own.hold_goals()
+    n, some = len(instance.start), np.flatnonzero(instance.start >= 0)
+    own.start(instance.place[instance.start[some]], faces[some] if fleet.motion.headings > 1 else None, speeds[some])
+    wanted = instance.goal[some] >= 0
+    goals = np.where(wanted[:, None], instance.place[instance.goal[some]], -1)
+    walked, turned = [own.positions], [own.headings]
+    ticks = speeds[some, 0]
+    quickest = speeds[some].min(axis=1) if fleet.motion.headings > 1 else ticks
+    in_time = own.prepare(goals, seconds_left(deadline), least=0).all()
+    actions = np.where(wanted, own.steps_to_go(goals) if in_time else np.abs(goals - own.positions).sum(axis=1), 0)
+    least = np.maximum(actions * quickest - (ticks - 1), actions)  # an agent counts where it moves to
+    most, last = -1, 0
+    message = "solved"
+    while not (there := (walked[-1] == goals).all(axis=1))[wanted].all():
+        if there.sum() > most:
+            most, last = int(there.sum()), len(walked)
+        if not in_time or late(deadline):
+            message = OUT_OF_TIME
+            break
+        if len(walked) - last > WALK_PATIENCE + least.max(initial=0):
+            message = STUCK
+            break
+        own.step(goals)
+        walked.append(own.positions)
+        turned.append(own.headings)
+    positions = np.full((len(walked), n, 2), -1, np.int32)
+    headings, least_of = np.zeros((len(walked), n), np.int32), np.zeros(n, np.int64)
+    positions[:, some], headings[:, some], least_of[some] = walked, turned, least
+    return positions, headings, least_of, message
+
+
 def _stepped(moving, message, fleet, faces, model, deadline):
     """Let the fleet's own steps plan too, which look ahead what turns cost. -> the best plan"""
     instance = moving.instance
-    walked, _, _, ended = walk(fleet, instance, faces, _ones(faces), part_of(deadline, STEPS_SHARE))
+    ticks = np.ones((len(faces), 2), np.int32)
+    walked, _, _, ended = walk(fleet, instance, faces, ticks, part_of(deadline, STEPS_SHARE))
     if ended != "solved":
         return moving, message
     tiles = np.where(walked[..., 0] < 0, -1, instance.number[walked[..., 0], walked[..., 1]]).astype(np.int32)
-    tiles, facing = timed(instance, tiles, faces, model)
-    other = Moving(instance, tiles, facing, model, moving.traffic.least)
+    other = Moving(instance, tiles, faces, model, moving.traffic.least)
     return (other, ended) if message != "solved" or other.loss() < moving.loss() else (moving, message)
-
-
-def _ones(faces):
-    """Ticks of agents (N,) whose actions take one."""
-    return np.ones((len(faces), 2), np.int32)
 
 
 def _other_plans(moving, message, faces, model, deadline, seed, memory_limit_bytes):
@@ -117,8 +166,7 @@ def _other_plans(moving, message, faces, model, deadline, seed, memory_limit_byt
             spread_out(instance, part_of(deadline, SPREAD_SHARE), seed, memory_limit_bytes)
         tiles, ended = first_plan(instance, model, part_of(deadline, AGAIN_SHARE), seed + attempt, memory_limit_bytes)
         if ended == "solved":
-            tiles, facing = timed(instance, tiles, faces, model)
-            other = Moving(instance, tiles, facing, model, moving.traffic.least)
+            other = Moving(instance, tiles, faces, model, moving.traffic.least)
             if message != "solved" or other.loss() < moving.loss():
                 moving, message = other, ended
         elif message != "solved" and attempt > 1:
@@ -139,32 +187,23 @@ def _warm(plain, fleet):
         if not plain or fleet.motion.headings > 1:
             _step_once(fleet)
         if plain:
-            _plan_once()
+            _plan_once(fleet)
 
 
 def _step_once(fleet):
     """Let one agent walk to the next tile by the rules of a fleet."""
     side = 4 * fleet.settings.size
-    grid = GridMap(np.ones((side, side), np.uint8))
-    tiny, middle = type(fleet)(grid, fleet.motion.name, "cpu", fleet.settings), [[side // 2, side // 2]]
+    tiny = type(fleet)(GridMap(np.ones((side, side), np.uint8)), fleet.motion.name, "cpu", fleet.settings)
+    middle = [[side // 2, side // 2]]
     instance = Instance(tiny.ground(), *np.array([middle, middle], float))
     instance.goal += 1
-    walk(tiny, instance, np.zeros(1, np.int32), _ones([0]), NEVER)
+    walk(tiny, instance, np.zeros(1, np.int32), np.ones((1, 2), np.int32), NEVER)
 
 
-def _plan_once():
+def _plan_once(fleet):
     """Plan for two agents in every way that there is."""
-    tiles_of = ground_of(np.ones((2, 3), bool))
-    model, one, other = Model(False, True), np.array([[0.0, 0.0], [0.0, 2.0]]), np.array([[0.0, 2.0], [0.0, 0.0]])
-    instance = Instance(tiles_of, one, other)
-    instance.plan_ways()
-    spread_out(instance, NEVER, 0, 1 << 30)
-    tiles, _ = first_plan(instance, model, NEVER, 0, 1 << 30)
-    tiles, facing = timed(instance, tiles, np.zeros(2, np.int32), model)
-    moving = Moving(instance, tiles, facing, model)
-    moving.improve(NEVER, 0, 1 << 30)
-    into_sink(Instance(tiles_of, one, np.zeros((2, 2)), shared=True), np.zeros(2, np.int32), model, 0.0, NEVER)
-    instance = assigned(tiles_of, one, other, NEVER)
-    instance.plan_ways()
-    exchanged(instance, 1 << 30, NEVER)
-    lacam.rehash(new_tree(2), 0)
+    tiny, starts = type(fleet)(GridMap(np.ones((2, 3), np.uint8)), "four", "cpu"), [[0, 0], [0, 2]]
+    tiny.solve(starts, starts[::-1], math.inf)
+    tiny.solve(starts, starts, math.inf, assign=True)
+    tiny.solve(starts, starts[0], math.inf)
+    rehash(new_tree(np.arange(2, dtype=np.int32)), 0)

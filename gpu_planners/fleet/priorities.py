@@ -1,10 +1,18 @@
-"""Who goes first in a step."""
+"""Who goes first in a step, and who goes elsewhere for a while.
+
+In a room that is nearly full, goals draw agents together until nobody there can move, while other parts of the room
+are empty. So agents of low priority, who would mostly stand, also mind how crowded it is around the tiles that their
+options lead to: they go where there is room, and those that are near their goals get through.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
+from numba import prange
 
-from .state import Agents
+from ..device import lean_njit, njit
+from .cpu import FIRST_TIE, sort_in
+from .crew import Agents
 
 PATIENCE = 64  # steps without coming nearer to its goal, after which an agent may go first, by lot
 RESTLESS = 4  # steps without coming nearer, after which an agent that waits turns now and then
@@ -14,22 +22,20 @@ WISH = 10  # moves against its wish are worth so many moves along its way
 LOTS = 200  # of so many agents one goes first at a time
 FARTHER = 4  # moves that the way to a goal is longer by, after an agent or the map was changed, and it begins anew
 UNKNOWN = 2**31 - 1
+REACH = 6  # tiles: how crowded it is around a tile is a mean over squares of squares of 2 REACH + 1 tiles
+AVERSION = 200  # moves that agents would make to leave a place that is full for one that is empty
+STEEPNESS = 4  # the power of the share of tiles that are taken: where there is room, it hardly counts
 
 
 class Progress(NamedTuple):
-    """How agents get on; arrays (N,) int64.
+    """How agents get on; arrays (N,) int64."""
 
-    since: steps since they had no goal, or were at it; stalled: steps without coming nearer to it
-    goal, left: the goal and the cost to go of the last step; nearest: the least cost to go since they have their goals
-    changed: since the last step, was an agent found elsewhere, or the map changed?
-    """
-
-    since: np.ndarray
-    stalled: np.ndarray
-    goal: np.ndarray
-    left: np.ndarray
-    nearest: np.ndarray
-    changed: np.ndarray
+    since: np.ndarray  # steps since they had no goal, or were at it
+    stalled: np.ndarray  # steps without coming nearer to it
+    goal: np.ndarray  # of the last step
+    left: np.ndarray  # cost to go of the last step
+    nearest: np.ndarray  # the least cost to go since they have their goals
+    changed: np.ndarray  # since the last step, was an agent found elsewhere, or the map changed?
 
 
 def new_progress(agents: int) -> Progress:
@@ -49,10 +55,7 @@ def note(agents: Agents, progress: Progress, nothing_to_do: np.ndarray, unit: in
 
 
 def idle(agents: Agents, part: np.ndarray) -> np.ndarray:
-    """(N,) bool, has it nothing to do, or no way to its goal?
-
-    part: (tiles,) int32 of tiles between which there are ways, 0 where a tile is blocked
-    """
+    """(N,) bool, has it nothing to do, or no way to its goal? part: (tiles,) as of `lanes.parts_of`"""
     here, there = part[agents.tile], part[agents.goal]
     return (agents.goal < 0) | (agents.tile == agents.goal) | (there == 0) | ((here > 0) & (here != there))
 
@@ -62,6 +65,25 @@ def restless(progress: Progress, step: int) -> np.ndarray:
     they look elsewhere. Not all do at once."""
     stalled = progress.stalled
     return (stalled >= RESTLESS) & ((step + np.arange(len(stalled))) % RESTLESS == 0)
+
+
+def order_of(agents: Agents, progress: Progress, nothing_to_do: np.ndarray, step: int) -> np.ndarray:
+    """Agents on the map (K,) int32 by priority: those that get no nearer, by lot, those that have the shortest way to
+    go, those that have nothing to do (N,)."""
+    stalled, count = progress.stalled > PATIENCE, np.count_nonzero(agents.there)
+    lot = np.random.default_rng(step // PATIENCE).random(len(stalled))
+    drawn = np.where(stalled, lot, 2.0)
+    most = -(-count // LOTS)
+    if most < len(lot):
+        drawn[drawn > np.partition(drawn, most)[most]] = 2.0
+    return np.lexsort((agents.left, drawn, nothing_to_do, agents.there == 0))[:count].astype(np.int32)
+
+
+def order_of_holders(agents: Agents, progress: Progress) -> np.ndarray:
+    """Agents on the map (K,) int32 that stay at their goals, by priority: who was at its goal longest ago comes
+    first."""
+    order = np.lexsort((agents.left, -progress.since, agents.there == 0))
+    return order[: np.count_nonzero(agents.there)].astype(np.int32)
 
 
 def wishes(progress: Progress, step: int, unit: int) -> np.ndarray:
@@ -74,23 +96,67 @@ def wishes(progress: Progress, step: int, unit: int) -> np.ndarray:
     return wish.astype(np.int32)
 
 
-def order_of(agents: Agents, progress: Progress, nothing_to_do: np.ndarray, step: int) -> np.ndarray:
-    """Agents on the map (K,) int32 by priority: those that get no nearer, by lot, those that have the shortest way to
-    go, those that have nothing to do (N,)."""
-    stalled = progress.stalled > PATIENCE
-    lot = np.random.default_rng(step // PATIENCE).random(len(stalled))
-    drawn = np.where(stalled, lot, 2.0)
-    most = -(-_count(agents) // LOTS)
-    if most < len(lot):
-        drawn[drawn > np.partition(drawn, most)[most]] = 2.0
-    return np.lexsort((agents.left, drawn, nothing_to_do, agents.there == 0))[: _count(agents)].astype(np.int32)
+def crowd_around(counts: np.ndarray) -> np.ndarray:
+    """(rows, cols) int32 -> the same shape: sums over squares around each tile, twice one after the other"""
+    sums, across = np.empty_like(counts), np.empty_like(counts)
+    for given in (counts, sums):
+        _sums_across(given, across)
+        _sums_down(across, sums)
+    return sums
 
 
-def order_of_holders(agents: Agents, progress: Progress) -> np.ndarray:
-    """Agents on the map (K,) int32 that stay at their goals, by priority: who was at its goal longest ago comes
-    first."""
-    return np.lexsort((agents.left, -progress.since, agents.there == 0))[: _count(agents)].astype(np.int32)
+@njit(parallel=True)
+def _sums_across(counts, sums):
+    """Sums over the tiles of a row that are at most REACH away."""
+    rows, cols = counts.shape
+    for row in prange(rows):
+        total = np.int32(0)
+        for col in range(min(REACH, cols)):
+            total += counts[row, col]
+        for col in range(cols):
+            if col + REACH < cols:
+                total += counts[row, col + REACH]
+            if col > REACH:
+                total -= counts[row, col - REACH - 1]
+            sums[row, col] = total
 
 
-def _count(agents):
-    return int(np.count_nonzero(agents.there))
+@njit(parallel=True)
+def _sums_down(counts, sums):
+    """Sums over the tiles of a column that are at most REACH away."""
+    rows, cols = counts.shape
+    for row in prange(rows):
+        sums[row] = 0
+        for other in range(max(0, row - REACH), min(rows, row + REACH + 1)):
+            for col in range(cols):
+                sums[row, col] += counts[other, col]
+
+
+@njit(parallel=True)
+def keep_away(minding, wish, taken, room, lanes, agents, options, ranked):
+    """Let agents mind how crowded it is where their options end, and follow their wishes; sort their options again.
+
+    minding: (N,) bool which agents mind crowds; wish: (N, 2) int32 what it costs to end a row down and a column right
+    taken, room: (tiles,) int32 of `crowd_around`: tiles that are taken, and free ones
+    """
+    for a in prange(len(minding)):
+        if not (minding[a] or wish[a, 0] != 0 or wish[a, 1] != 0):
+            continue
+        tile, heading, last = agents.tile[a], agents.heading[a], options.here.shape[2] - 1
+        now = _aversion(tile, taken, room, lanes.unit)
+        row, col = divmod(tile, lanes.width)
+        for i in range(ranked.many[a]):
+            option = ranked.option[a, i]
+            end = tile + options.here[options.track[option], heading, last]
+            down, right = divmod(end, lanes.width)
+            more = wish[a, 0] * (down - row) + wish[a, 1] * (right - col)
+            if minding[a]:
+                more += _aversion(end, taken, room, lanes.unit) - now
+            sort_in(i, option, ranked.cost[a, i] + more * FIRST_TIE, ranked.option[a], ranked.cost[a])
+
+
+@lean_njit
+def _aversion(tile, taken, room, unit):
+    """What it costs to be on a tile."""
+    share = min(taken[tile] / room[tile], 1.0)
+    return int(AVERSION * unit * share**STEEPNESS)

@@ -1,179 +1,116 @@
 """Make a plan better: take some agents out, and let them find ways again among all others (MAPF-LNS; Li et al., IJCAI
 2021).
 
-An agent's way among others that stay as they are is found by safe interval path planning (Phillips and Likhachev, ICRA
-2011): a state is a tile, a heading, and an interval of steps during which nobody else is there, of which only the
-earliest arrival counts. A table holds who is on which tile at which step. Where a group is planned again, one agent
-after the other, the new ways are kept if they do not cost more together.
+Where a group is planned again, one agent after the other, the new ways are kept if they do not cost more together.
 """
 
+import time
 from typing import NamedTuple
 
 import numpy as np
 
 from ..device import lean_njit, njit
-from ..parallel.team import clock_ns
-from .lacam import _random
+from ..parallel.team import NEVER, clock_ns
+from .clock import fits, late, part_of
+from .instance import arrivals
+from .moves import chance
+from .plan import PARTLY, FleetPlan, FleetStatus
+from .retime import timed
+from .sipp import MOST_STATES, NOBODY, Traffic, find_way, new_states
 
-NOBODY = -1
-MOST_STATES = 1 << 15  # of one search
-MOST_GROUP = 32
-
-
-class Traffic(NamedTuple):
-    """All agents' ways; H steps.
-
-    tile: (N, H + 1) int32; heading: (N, H + 1) uint8; who: (T + 1, H + 1) int32 agents or NOBODY
-    cost: (N,) int32 the step from which on an agent stays at its goal, or H + 1
-    alone: (N,) int32 moves from its start to its goal; least: (N,) int32 steps that it takes alone
-    goal: (N,) int32 tiles, -1 none; field: (N,) int32
-    nearer: (K, T + 1) uint8
-    turning: do turns take a step each? following: may an agent enter what another one leaves in the same step?
-    """
-
-    tile: np.ndarray
-    heading: np.ndarray
-    who: np.ndarray
-    cost: np.ndarray
-    alone: np.ndarray
-    least: np.ndarray
-    goal: np.ndarray
-    field: np.ndarray
-    nearer: np.ndarray
-    turning: bool
-    following: bool
+MOST_GROUP = 12  # agents that are planned again together
+REPLANS = 16  # between two looks at the clock
+FEW_STATES = 2048  # of a search at first
+ENOUGH = 0.02  # of the steps lost, gained in a round, for another one with few states
+PATIENCE = 4000  # groups without a gain, after which a plan is left as it is
 
 
-class States(NamedTuple):
-    """States of one search: tile, when (arrival), until (the last step at which it may stay), heading, far (moves to go
-    at least), up (parent), next (in its list), (MOST_STATES,) int32
-    bucket: (H + 3,) int32 lists of states by what they cost at least
-    table: (2 * MOST_STATES,) int32 states by tile, heading and interval
-    used: (MOST_STATES,) int32 the slot of each state
-    many: (2,) int64 states, and how many there may be
-    """
+class Moving:
+    """A plan that is made better."""
 
-    tile: np.ndarray
-    when: np.ndarray
-    until: np.ndarray
-    heading: np.ndarray
-    far: np.ndarray
-    up: np.ndarray
-    next: np.ndarray
-    bucket: np.ndarray
-    table: np.ndarray
-    used: np.ndarray
-    many: np.ndarray
+    def __init__(self, instance, tiles, faces, model, least=None, deadline=NEVER):
+        """tiles: (steps + 1, N), changed, which are carried out by the motion
 
+        least: (N,) int32 steps that agents take alone; None: not known yet, to be found until the deadline
+        """
+        self.instance, n = instance, len(instance.start)
+        tiles, headings = timed(instance, tiles, faces, model)
+        cost = np.where(instance.goal < 0, 0, arrivals(tiles != instance.goal))
+        self.traffic = Traffic(
+            np.ascontiguousarray(tiles.T),
+            np.ascontiguousarray(headings.T, np.uint8),
+            np.zeros((0, 0), np.int32),
+            cost.astype(np.int32),
+            instance.alone,
+            np.zeros(n, np.int32) if least is None else least,
+            instance.goal,
+            instance.field,
+            instance.nearer,
+            *model,
+        )
+        if least is None:
+            longest = int((3 if model.turning else 1) * instance.alone.max(initial=0) + 2)
+            states, lonely = new_states(longest), np.zeros((1, longest + 1), np.int32)
+            with_goal = np.flatnonzero(instance.goal >= 0)
+            ways_alone(with_goal, longest, self.traffic._replace(who=lonely), instance.ground, states, deadline)
 
-def new_states(steps: int) -> States:
-    arrays = {name: np.full(MOST_STATES, -1, np.int32) for name in States._fields[:7]}
-    bucket, table = np.full(steps + 3, -1, np.int32), np.full(2 * MOST_STATES, -1, np.int32)
-    used, many = np.zeros(MOST_STATES, np.int32), np.full(2, MOST_STATES, np.int64)
-    return States(**arrays, bucket=bucket, table=table, used=used, many=many)
+    def loss(self):
+        """Steps that all agents take more than they would alone."""
+        some = self.instance.goal >= 0
+        return int((self.traffic.cost - self.traffic.least)[some].sum(dtype=np.int64))
 
+    def improve(self, deadline, seed, memory_limit_bytes):
+        """Make the plan better until the time is over, or nothing more is gained for long."""
+        traffic, ground = self.traffic, self.instance.ground
+        steps, n = traffic.tile.shape[1] - 1, len(traffic.cost)
+        size = 4 * len(ground.ways) * (steps + 1)
+        if n == 0 or size > memory_limit_bytes or not fits(part_of(deadline, 0.5), size):  # a nanosecond a byte
+            return
+        traffic = self.traffic = traffic._replace(who=np.full((len(ground.ways), steps + 1), -1, np.int32))
+        enter_all(traffic)
+        ways = np.zeros((MOST_GROUP, steps + 1), np.int32), np.zeros((MOST_GROUP, steps + 1), np.uint8)
+        numbers = (np.zeros(MOST_GROUP, np.int32) for _ in range(2))
+        states, group = new_states(steps), Group(*ways, *numbers, np.zeros(n, np.uint8))
+        rng = np.random.default_rng(seed)
+        random = np.array([rng.integers(1, 2**62)])
+        gained, states.many[1] = 1, FEW_STATES
+        while gained or states.many[1] == FEW_STATES:
+            if gained <= ENOUGH * self.loss():
+                states.many[1] = MOST_STATES
+            order, gained = rng.permutation(n).astype(np.int32), 0
+            for begin in range(0, n, REPLANS):
+                gained += each_alone(order[begin : begin + REPLANS], traffic, ground, states, deadline)
+                if late(deadline):
+                    return
+        idle, most = 0, min(MOST_GROUP, n)
+        while idle < PATIENCE and n > 1 and (traffic.cost > traffic.least).any():
+            gained = groups(REPLANS, most, traffic, ground, states, group, random, deadline)
+            idle = 0 if gained else idle + REPLANS
+            if late(deadline):
+                return
 
-@lean_njit
-def _turns(tile, heading, field, traffic):
-    """-> quarter turns that an agent needs at least before it can come nearer to its goal"""
-    bits = np.int64(traffic.nearer[field, tile])
-    if not traffic.turning or bits == 0 or (bits >> heading) & 1:
-        return 0
-    return 1 if (bits >> ((heading + 1) & 3)) & 1 or (bits >> ((heading + 3) & 3)) & 1 else 2
-
-
-@lean_njit
-def _offer(tile, when, until, heading, far, up, field, bound, traffic, states):
-    """Note that a state can be reached, unless it costs more than `bound` or is known. -> is there room for it?"""
-    least = when + far + _turns(tile, heading, field, traffic)
-    if least > bound:
-        return True
-    key = np.uint64(until) * np.uint64(0x9E3779B97F4A7C15)
-    key += np.uint64(tile * 4 + heading) * np.uint64(0xBF58476D1CE4E5B9)
-    slot = np.int64(key >> np.uint64(33)) & (len(states.table) - 1)
-    while states.table[slot] >= 0:
-        other = states.table[slot]
-        if states.tile[other] == tile and states.until[other] == until and states.heading[other] == heading:
-            break
-        slot = (slot + 1) & (len(states.table) - 1)
-    if states.table[slot] >= 0 and states.when[states.table[slot]] <= when:
-        return True
-    number = states.many[0]
-    if number == states.many[1]:
-        return False
-    states.many[0] = number + 1
-    states.used[number], states.table[slot] = slot, number
-    states.tile[number], states.when[number], states.until[number] = tile, when, until
-    states.heading[number], states.far[number], states.up[number] = heading, far, up
-    states.next[number] = states.bucket[least]
-    states.bucket[least] = number
-    return True
-
-
-@lean_njit
-def find_way(agent, bound, lonely, traffic, ground, states):
-    """The way of an agent among all others, who are in traffic.who (or, if `lonely`, as if nobody was there).
-
-    bound: steps that it may take at most
-    -> the last state, or -1 where there is no such way or it takes too long to find
-    """
-    field, goal, who = traffic.field[agent], traffic.goal[agent], traffic.who
-    blocked, last = len(ground.ways) - 1, who.shape[1] - 1
-    for k in range(states.many[0]):
-        states.table[states.used[k]] = -1
-    states.many[0] = 0
-    states.bucket[:] = -1
-    free_from, until, most = 0, bound, bound
-    start, heading = traffic.tile[agent, 0], np.int64(traffic.heading[agent, 0])
-    if not lonely:
-        most, free_from, until = min(bound, last), last, 0
-        while free_from >= 0 and who[goal, free_from] == NOBODY:
-            free_from -= 1
-        free_from += 1
-        while until < last and who[start, until + 1] == NOBODY:
-            until += 1
-    room = _offer(start, 0, until, heading, traffic.alone[agent], -1, field, most, traffic, states)
-    least = 0
-    while room and least <= most:
-        state = states.bucket[least]
-        if state < 0:
-            least += 1
-            continue
-        states.bucket[least] = states.next[state]
-        if states.table[states.used[state]] != state:
-            continue  # an earlier arrival was found
-        tile, when, until, heading = states.tile[state], states.when[state], states.until[state], states.heading[state]
-        if tile == goal and when >= free_from:
-            return state
-        if traffic.turning and when < until:
-            for quarter in (1, 3):
-                turned = (heading + quarter) & 3
-                far = states.far[state]
-                room &= _offer(tile, when + 1, until, turned, far, state, field, most, traffic, states)
-        bits = np.int64(traffic.nearer[field, tile])
-        for direction in range(4):
-            there = ground.near[tile, direction]
-            if there == blocked or (traffic.turning and direction != heading):
-                continue
-            far = states.far[state] + (-1 if (bits >> direction) & 1 else 1)
-            if lonely:
-                room &= _offer(there, when + 1, until, heading, far, state, field, most, traffic, states)
-                continue
-            end = min(until + 1 if traffic.following else until, most - far)
-            arrival = when + 1
-            while arrival <= end and room:
-                before = who[there, arrival - 1]
-                if who[there, arrival] != NOBODY or (
-                    before != NOBODY and (not traffic.following or who[tile, arrival] == before)
-                ):
-                    arrival += 1
-                    continue
-                stop = arrival
-                while stop < last and who[there, stop + 1] == NOBODY:
-                    stop += 1
-                room = _offer(there, arrival, stop, heading, far, state, field, most, traffic, states)
-                arrival = stop + 2
-    return -1
+    def plan(self, began, first_s, message):
+        """-> FleetPlan"""
+        traffic, instance = self.traffic, self.instance
+        steps = traffic.tile.shape[1] - 1
+        status, there = instance.status.copy(), instance.goal >= 0
+        status[there & (traffic.cost > steps)] = FleetStatus.NOT_REACHED
+        arrived = there & (status == FleetStatus.SOLVED)
+        if (arrived == there).all():
+            steps = int(traffic.cost.max(initial=0))
+            message = "solved" if (status == FleetStatus.SOLVED).all() else PARTLY
+        tiles = traffic.tile[:, : steps + 1].T
+        return FleetPlan(
+            status,
+            instance.places(tiles),
+            np.ascontiguousarray(traffic.heading[:, : steps + 1].T, np.int32),
+            instance.places(instance.goal),
+            np.where(arrived, traffic.cost, 0).astype(np.int64),
+            np.where(there, traffic.least if instance.bound is None else instance.bound, 0).astype(np.int64),
+            time.perf_counter() - began,
+            first_s,
+            message,
+        )
 
 
 @lean_njit
@@ -219,22 +156,13 @@ def better_alone(agent, traffic, ground, states):
 
 
 class Group(NamedTuple):
-    """Agents that are planned again together: who (MOST_GROUP,) int32, their ways of before, tile and heading
-    (MOST_GROUP, H + 1) and cost (MOST_GROUP,) int32; inside: (N,) uint8"""
+    """Agents that are planned again together, and their ways of before."""
 
-    who: np.ndarray
-    tile: np.ndarray
-    heading: np.ndarray
-    cost: np.ndarray
-    inside: np.ndarray
-
-
-def new_group(agents: int, steps: int) -> Group:
-    def numbers(*shape):
-        return np.zeros(shape, np.int32)
-
-    tile, heading = numbers(MOST_GROUP, steps + 1), np.zeros((MOST_GROUP, steps + 1), np.uint8)
-    return Group(numbers(MOST_GROUP), tile, heading, numbers(MOST_GROUP), np.zeros(agents, np.uint8))
+    tile: np.ndarray  # (MOST_GROUP, H + 1) int32
+    heading: np.ndarray  # (MOST_GROUP, H + 1) uint8
+    who: np.ndarray  # (MOST_GROUP,) int32
+    cost: np.ndarray  # (MOST_GROUP,) int32
+    inside: np.ndarray  # (N,) uint8
 
 
 @lean_njit
@@ -249,18 +177,18 @@ def _join(agent, size, most, traffic, group):
 
 
 @lean_njit
-def _gather(seed, most, traffic, ground, group, count):
+def _gather(seed, most, traffic, ground, group, random):
     """Take into a group whoever is in an agent's way, when it goes straight to its goal from where it is at some step,
     and whoever is in the way of these. -> how many"""
     size, blocked, last = _join(seed, 0, most, traffic, group), len(ground.ways) - 1, traffic.tile.shape[1] - 1
     for _ in range(4 * most):
         if size == most or size == 0:
             break
-        agent = group.who[_random(count, size)]
-        step = _random(count, max(1, traffic.cost[agent]))
+        agent = group.who[chance(random) % size]
+        step = chance(random) % max(1, traffic.cost[agent])
         tile = traffic.tile[agent, step]
         while step < last and size < most and tile != traffic.goal[agent]:
-            bits, turn = np.int64(traffic.nearer[traffic.field[agent], tile]), _random(count, 4)
+            bits, turn = np.int64(traffic.nearer[traffic.field[agent], tile]), chance(random) % 4
             for k in range(4):
                 direction = (k + turn) & 3
                 there = ground.near[tile, direction]
@@ -281,13 +209,13 @@ def _copy(tile, heading, to_tile, to_heading):
 
 
 @lean_njit
-def better_together(seed, most, traffic, ground, states, group, count, deadline):
+def better_together(seed, most, traffic, ground, states, group, random, deadline):
     """Plan a group again, unless that lasts beyond the deadline, of clock_ns(). -> steps gained; where they gain
     nothing, their ways may be others afterwards"""
-    size = _gather(seed, most, traffic, ground, group, count)
+    size = _gather(seed, most, traffic, ground, group, random)
     before, rest = 0, 0
     for k in range(size - 1, 0, -1):
-        other = _random(count, k + 1)
+        other = chance(random) % (k + 1)
         group.who[k], group.who[other] = group.who[other], group.who[k]
     for k in range(size):
         a = group.who[k]
@@ -341,27 +269,27 @@ def ways_alone(agents, most, traffic, ground, states, deadline):
 
 
 @njit
-def each_alone(order, begin, end, traffic, ground, states, deadline):
-    """Let the agents order[begin:end] look for shorter ways until the deadline. -> steps gained"""
+def each_alone(some, traffic, ground, states, deadline):
+    """Let some agents look for shorter ways until the deadline. -> steps gained"""
     gained = 0
-    for k in range(begin, end):
-        if _can_gain(order[k], traffic) and clock_ns() <= deadline:
-            gained += better_alone(order[k], traffic, ground, states)
+    for a in some:
+        if _can_gain(a, traffic) and clock_ns() <= deadline:
+            gained += better_alone(a, traffic, ground, states)
     return gained
 
 
 @njit
-def groups(rounds, most, traffic, ground, states, group, count, deadline):
+def groups(rounds, most, traffic, ground, states, group, random, deadline):
     """Plan some groups again, of agents that lose much and those in their way, until the deadline. -> steps gained"""
     gained, agents = 0, len(traffic.cost)
     for _ in range(rounds):
         seed, loss = -1, 0
         for _ in range(8):
-            a = _random(count, agents)
+            a = chance(random) % agents
             if _can_gain(a, traffic) and traffic.cost[a] < traffic.tile.shape[1]:
                 if traffic.cost[a] - traffic.least[a] > loss:
                     seed, loss = a, traffic.cost[a] - traffic.least[a]
         if seed >= 0 and clock_ns() <= deadline:
-            size = 2 + _random(count, most - 1)
-            gained += better_together(seed, size, traffic, ground, states, group, count, deadline)
+            size = 2 + chance(random) % (most - 1)
+            gained += better_together(seed, size, traffic, ground, states, group, random, deadline)
     return gained

@@ -14,32 +14,33 @@ from numba import prange
 
 from ..device import njit
 from ..parallel.threads import in_parts, one_thread
-from .fields import SHARED_STATES, UNREACHED, WRAP, Lanes, ahead, cost_to_go, difference
+from .fields import SHARED_STATES, UNREACHED, WRAP, cost_to_go, difference
+from .lanes import Lanes, ahead
 
 KNOWN, WITHDRAWN = 1, 2  # what is known of a state: its old cost; that its old cost does not hold
 
 
 class Change(NamedTuple):
-    """What has changed on a map; arrays (tiles,) but the first two.
+    """What has changed on a map."""
 
-    blocked, freed: (K,) int32 tiles; before, after: uint8, which tiles are free
-    part: int32, of tiles between which there were ways
-    """
-
-    blocked: np.ndarray
-    freed: np.ndarray
-    before: np.ndarray
-    after: np.ndarray
-    part: np.ndarray
+    blocked: np.ndarray  # (K,) int32 tiles
+    freed: np.ndarray  # (K,) int32 tiles
+    before: np.ndarray  # (tiles,) uint8 which are free
+    after: np.ndarray  # (tiles,) uint8
+    part: np.ndarray  # (tiles,) int32 of `lanes.parts_of` before
 
 
-class _Scratch(NamedTuple):
-    """Of states: what is known, the old and the new cost, and which ones are not blank (a list, its length first)."""
+class _Repair(NamedTuple):
+    """The repair of a field; arrays (states,)."""
 
-    known: np.ndarray
-    old: np.ndarray
-    new: np.ndarray
-    touched: np.ndarray
+    goal: int
+    field: np.ndarray  # uint8
+    lanes: Lanes  # before
+    change: Change
+    known: np.ndarray  # uint8 KNOWN, WITHDRAWN or 0
+    old: np.ndarray  # int32 old cost, where it is known
+    new: np.ndarray  # int32
+    touched: np.ndarray  # (states + 1,) int32 states of which something is known, how many first
 
 
 def repair_fields(goals: np.ndarray, slots: np.ndarray, values: np.ndarray, lanes: Lanes, change: Change):
@@ -53,162 +54,124 @@ def repair_fields(goals: np.ndarray, slots: np.ndarray, values: np.ndarray, lane
 def _repair_fields(goals, slots, values, lanes, change, members):
     states = values.shape[1]
     for member in prange(members):
-        scratch = _Scratch(
-            np.zeros(states, np.uint8),
-            np.empty(states, np.int32),
-            np.full(states, UNREACHED, np.int32),
-            np.zeros(states + 1, np.int32),
-        )
+        known, old = np.zeros(states, np.uint8), np.empty(states, np.int32)
+        new, touched = np.full(states, UNREACHED, np.int32), np.zeros(states + 1, np.int32)
         for k in range(member, len(goals), members):
-            _repair(goals[k], values[slots[k]], lanes, change, scratch)
-            _forget(scratch)
+            repair = _Repair(goals[k], values[slots[k]], lanes, change, known, old, new, touched)
+            _plan_again(_withdraw(repair), repair)
+            for i in range(touched[0]):
+                state = touched[1 + i]
+                if new[state] != UNREACHED:
+                    repair.field[state] = np.uint8(new[state] & WRAP)
+                known[state], new[state] = 0, UNREACHED
+            touched[0] = 0
 
 
 @njit
-def _forget(scratch):
-    for i in range(scratch.touched[0]):
-        state = scratch.touched[1 + i]
-        scratch.known[state], scratch.new[state] = 0, UNREACHED
-    scratch.touched[0] = 0
-
-
-@njit
-def _learn(state, old, scratch):
-    """Note the old cost of a state that nothing is known of."""
-    if scratch.known[state] == 0:
-        scratch.touched[0] += 1
-        scratch.touched[scratch.touched[0]] = state
-        scratch.known[state], scratch.old[state] = KNOWN, old
-
-
-@njit
-def _action(state, k, lanes, time):
-    """The state that action k of 4 leads to (time 1) or comes from (time -1), and its cost; -1, 0 where there is none.
-
-    The map's borders are blocked, so that no tile lies outside.
-    """
+def _action(state, k, time, free, lanes):
+    """The state that action k of 4 leads to (time 1) or comes from (time -1), and its cost; -1, 0 where there is none,
+    or its tile is not free. The map's borders are blocked, so that no tile lies outside."""
     headings = lanes.headings
     tile, heading = state // headings, state % headings
-    if headings == 1:
-        other = tile + time * ahead(k, lanes.width)
-        return other, int(lanes.forward[tile if time > 0 else other, k])
-    if k == 0:
-        other = tile + time * ahead(heading, lanes.width)
-        return other * 4 + heading, int(lanes.forward[tile if time > 0 else other, heading])
-    if k == 3:
-        return -1, 0
-    return tile * 4 + (heading + (1 if k == 1 else 3)) % 4, lanes.turn
+    if headings == 4 and k > 0:
+        return (-1 if k == 3 else tile * 4 + (heading + (1 if k == 1 else 3)) % 4), lanes.turn
+    direction = k if headings == 1 else heading
+    other = tile + time * ahead(direction, lanes.width)
+    cost = int(lanes.forward[tile if time > 0 else other, direction])
+    return (other * headings + heading if free[other] else -1), cost
 
 
 @njit
-def _old_cost(state, goal, field, lanes, change):
-    """By going down the old field."""
-    tile = state // lanes.headings
-    if change.part[tile] != change.part[goal]:
-        return UNREACHED
-    return cost_to_go(tile, state % lanes.headings, goal, field, lanes)
+def _old_cost(state, by, repair):
+    """The old cost of a state. by: a state that an action joins with it and whose old cost is known, or -1"""
+    if repair.known[state] == 0:
+        cost, tile, goal = int(UNREACHED), state // repair.lanes.headings, repair.goal
+        if repair.change.part[tile] == repair.change.part[goal]:
+            if by < 0:
+                cost = cost_to_go(tile, state % repair.lanes.headings, goal, repair.field, repair.lanes)
+            else:
+                was = repair.old[by]
+                cost = was + difference(repair.field[state], np.uint8(was & WRAP))
+        repair.touched[0] += 1
+        repair.touched[repair.touched[0]] = state
+        repair.known[state], repair.old[state] = KNOWN, cost
+    return repair.old[state]
 
 
 @njit
-def _neighbour_cost(state, by, field, goal, lanes, change, scratch):
-    """The old cost of a state that an action joins with `by`, whose old cost is known."""
-    if scratch.known[state] == 0:
-        if change.part[state // lanes.headings] != change.part[goal]:
-            _learn(state, UNREACHED, scratch)
-        else:
-            was = scratch.old[by]
-            _learn(state, was + difference(field[state], np.uint8(was & WRAP)), scratch)
-    return scratch.old[state]
-
-
-@njit
-def _supported(state, goal, field, lanes, change, scratch):
+def _supported(state, repair):
     """Does a way of the old cost lead on from a state, over states that hold?"""
-    headings = lanes.headings
-    if state // headings == goal:
+    lanes, field = repair.lanes, repair.field
+    if state // lanes.headings == repair.goal:
         return True
     for k in range(4):
-        other, cost = _action(state, k, lanes, 1)
-        if other >= 0 and change.after[other // headings] and change.before[other // headings]:
-            if scratch.known[other] != WITHDRAWN and difference(field[state], field[other]) == cost:
+        other, cost = _action(state, k, 1, repair.change.after, lanes)
+        if other >= 0 and repair.change.before[other // lanes.headings] and repair.known[other] != WITHDRAWN:
+            if difference(field[state], field[other]) == cost:
                 return True
     return False
 
 
 @njit
-def _repair(goal, field, lanes, change, scratch):
-    headings = lanes.headings
-    reached = change.part[goal]
-    # the old costs of what is blocked, and of what lies beside freed tiles, while the field still is the old one
-    for i in range(len(change.blocked)):
-        for heading in range(headings):
-            state = change.blocked[i] * headings + heading
-            _learn(state, _old_cost(state, goal, field, lanes, change), scratch)
-            scratch.known[state] = WITHDRAWN
-    for i in range(len(change.freed)):
-        for heading in range(headings):
-            state = change.freed[i] * headings + heading
-            for time in (1, -1):
-                for k in range(4):
-                    other, _ = _action(state, k, lanes, time)
-                    if other >= 0 and change.before[other // headings]:
-                        if scratch.known[other] == 0:
-                            _learn(other, _old_cost(other, goal, field, lanes, change), scratch)
-    for i in range(len(change.freed)):
-        for heading in range(headings):
-            _learn(change.freed[i] * headings + heading, UNREACHED, scratch)
-            scratch.known[change.freed[i] * headings + heading] = WITHDRAWN
-    # withdraw what has lost all its ways
+def _withdraw(repair):
+    """Withdraw states of tiles that changed, and those that have lost all their ways. -> list of states"""
+    lanes, change, known, headings = repair.lanes, repair.change, repair.known, repair.lanes.headings
     withdrawn = [np.int64(0)]
     withdrawn.pop()
-    for i in range(len(change.blocked)):
-        if change.part[change.blocked[i]] == reached:
-            for heading in range(headings):
-                withdrawn.append(change.blocked[i] * headings + heading)
+    for tile in change.blocked:
+        for state in range(tile * headings, tile * headings + headings):
+            _old_cost(state, -1, repair)
+            known[state] = WITHDRAWN
+            if change.part[tile] == change.part[repair.goal]:
+                withdrawn.append(state)
+    for tile in change.freed:
+        for state in range(tile * headings, tile * headings + headings):
+            for k in range(8):
+                other, _ = _action(state, k % 4, 1 if k < 4 else -1, change.before, lanes)
+                if other >= 0 and other // headings != tile:
+                    _old_cost(other, -1, repair)
+            _old_cost(state, -1, repair)
+            known[state] = WITHDRAWN
     at = 0
     while at < len(withdrawn):
         state = withdrawn[at]
         at += 1
         for k in range(4):
-            other, _ = _action(state, k, lanes, -1)
-            if other < 0 or not change.before[other // headings] or scratch.known[other] == WITHDRAWN:
-                continue
-            _neighbour_cost(other, state, field, goal, lanes, change, scratch)
-            if not _supported(other, goal, field, lanes, change, scratch):
-                scratch.known[other] = WITHDRAWN
-                withdrawn.append(other)
-    for i in range(len(change.freed)):
-        for heading in range(headings):
-            withdrawn.append(change.freed[i] * headings + heading)
-    # plan them again from those that hold, and what becomes cheaper
+            other, _ = _action(state, k, -1, change.before, lanes)
+            if other >= 0 and known[other] != WITHDRAWN:
+                _old_cost(other, state, repair)
+                if not _supported(other, repair):
+                    known[other] = WITHDRAWN
+                    withdrawn.append(other)
+    for tile in change.freed:
+        for state in range(tile * headings, tile * headings + headings):
+            withdrawn.append(state)
+    return withdrawn
+
+
+@njit
+def _plan_again(withdrawn, repair):
+    """Plan what was withdrawn from the states that hold, and what becomes cheaper."""
+    lanes, change, known, new = repair.lanes, repair.change, repair.known, repair.new
     queue = [(np.int64(0), np.int64(0))]
     queue.pop()
     for state in withdrawn:
-        if change.after[state // headings]:
-            for k in range(4):
-                other, cost = _action(state, k, lanes, 1)
-                if other < 0 or not change.after[other // headings] or scratch.known[other] == WITHDRAWN:
-                    continue
-                if scratch.known[other] == 0:
-                    _neighbour_cost(other, state, field, goal, lanes, change, scratch)
-                if scratch.old[other] != UNREACHED and scratch.old[other] + cost < scratch.new[state]:
-                    scratch.new[state] = scratch.old[other] + cost
-                    heapq.heappush(queue, (np.int64(scratch.new[state]), np.int64(state)))
+        for k in range(4 if change.after[state // lanes.headings] else 0):
+            other, cost = _action(state, k, 1, change.after, lanes)
+            if other >= 0 and known[other] != WITHDRAWN:
+                old = _old_cost(other, state, repair)
+                if old != UNREACHED and old + cost < new[state]:
+                    new[state] = old + cost
+                    heapq.heappush(queue, (np.int64(new[state]), np.int64(state)))
     while len(queue):
         now, state = heapq.heappop(queue)
-        if now > scratch.new[state]:
+        if now > new[state]:
             continue
         for k in range(4):
-            other, cost = _action(state, k, lanes, -1)
-            if other < 0 or not change.after[other // headings]:
+            other, cost = _action(state, k, -1, change.after, lanes)
+            if other < 0:
                 continue
-            if scratch.known[other] == 0:
-                _neighbour_cost(other, state, field, goal, lanes, change, scratch)
-            holds = scratch.known[other] == KNOWN
-            if now + cost < scratch.new[other] and not (holds and scratch.old[other] <= now + cost):
-                scratch.new[other] = now + cost
-                heapq.heappush(queue, (np.int64(now + cost), np.int64(other)))
-    for i in range(scratch.touched[0]):
-        state = scratch.touched[1 + i]
-        if scratch.new[state] != UNREACHED:
-            field[state] = np.uint8(scratch.new[state] & WRAP)
+            old, later = _old_cost(other, state, repair), now + cost
+            if later < new[other] and not (known[other] == KNOWN and old <= later):
+                new[other] = later
+                heapq.heappush(queue, (np.int64(later), np.int64(other)))

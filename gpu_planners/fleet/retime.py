@@ -7,12 +7,59 @@ al., ICAPS 2016). A plan without rings of agents that follow each other can also
 tile that is left in the same step.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..device import lean_njit, njit
 
 NOBODY = -1
 STANDS, ASKS, WALKS, MOVES = range(4)  # in a step; ASKS until it is known, WALKS while others are asked
+CUTS = 4  # rounds of loop cutting
+
+
+class Visits(NamedTuple):
+    """Which tiles agents visit, each agent's visits one after the other."""
+
+    first: np.ndarray  # (N + 1,) int64 each agent's first visit
+    tile: np.ndarray  # (V,) int32
+    rank: np.ndarray  # (V,) int32 how many visits the tile had before
+
+
+class March(NamedTuple):
+    """How far agents have got."""
+
+    at: np.ndarray  # (N,) int64 visits
+    left: np.ndarray  # (T + 1,) int32 visits of a tile that are over
+    occupant: np.ndarray  # (T + 1,) int32
+    does: np.ndarray  # (N,) uint8 STANDS, ...
+    chain: np.ndarray  # (N,) int32 scratch
+    leaves: np.ndarray  # (N,) bool, does an agent leave the map in the step after its last visit?
+    near: np.ndarray  # (T + 1, 4) int32
+    turning: bool  # do turns take a step each?
+    following: bool
+
+
+def timed(instance, tiles, faces, model, leaves=None):
+    """The plan that carries out (steps + 1, N) tiles, changed, by the motion. -> tiles and headings, (steps + 1, N)
+
+    leaves: (N,) bool, who leaves the map in the step after its last tile; None: nobody
+    """
+    count, near, n = len(instance.place), instance.ground.near, len(faces)
+    last, when = np.empty(count, np.int32), np.zeros(count, np.int32)
+    for _ in range(CUTS):
+        if not cut_loops(tiles, last, when):
+            break
+    visits = visits_of(tiles, count)
+    leaves = np.zeros(n, bool) if leaves is None else leaves
+    most, done = (3 if model.turning else 1) * len(tiles) + 2, False
+    while not done:
+        left, occupant = np.zeros(len(near), np.int32), np.full(len(near), NOBODY, np.int32)
+        scratch = np.empty(n, np.uint8), np.empty(n, np.int32)
+        march = March(visits.first[:n].copy(), left, occupant, *scratch, leaves, near, *model)
+        tiles, headings, done = carry_out(visits, faces, march, most)
+        most *= 2
+    return tiles, headings
 
 
 @njit
@@ -40,11 +87,7 @@ def cut_loops(tiles, last, when):
 
 @njit
 def visits_of(tiles, count):
-    """tiles: (steps + 1, N) int32, -1 where an agent is not there
-
-    -> first: (N + 1,) int64 each agent's first visit; tile: (V,) int32; rank: (V,) int32 how many visits the tile had
-        before
-    """
+    """tiles: (steps + 1, N) int32, -1 where an agent is not there; count: T -> Visits"""
     agents = tiles.shape[1]
     first = np.zeros(agents + 1, np.int64)
     for a in range(agents):
@@ -62,7 +105,7 @@ def visits_of(tiles, count):
                 tile[at[a]], rank[at[a]] = now, seen[now]
                 seen[now] += 1
                 at[a] += 1
-    return first, tile, rank
+    return Visits(first, tile, rank)
 
 
 @lean_njit
@@ -74,72 +117,88 @@ def _direction(here, there, near):
 
 
 @njit
-def carry_out(first, tile, rank, heading, leaves, turning, following, near, most):
+def carry_out(visits, heading, march, most):
     """Let agents make their visits as early as they may.
 
-    first, tile, rank: of `visits_of`; heading: (N,) int32 at the start
-    leaves: (N,) bool, does an agent leave the map in the step after its last visit? turning: do turns take a step each?
-    near: (T + 1, 4) int32; most: steps
-    -> (steps + 1, N) int32 tiles, the same of headings, and whether all visits were made
+    heading: (N,) int32 at the start; march: where nobody has moved; most: steps
+    -> (steps + 1, N) int32 tiles and headings, and whether all visits were made
     """
-    agents = len(heading)
-    at = first[:agents].copy()
-    left = np.zeros(len(near), np.int32)  # visits of a tile that are over
-    occupant = np.full(len(near), NOBODY, np.int32)
+    first, agents, waiting, step = visits.first, len(heading), 0, 0
     tiles, headings = np.empty((most + 1, agents), np.int32), np.empty((most + 1, agents), np.int32)
-    does, chain = np.empty(agents, np.uint8), np.empty(agents, np.int32)
-    waiting = 0
     for a in range(agents):
         headings[0, a] = heading[a]
-        tiles[0, a] = tile[first[a]] if first[a + 1] > first[a] else -1
+        tiles[0, a] = visits.tile[first[a]] if first[a + 1] > first[a] else -1
         if first[a + 1] > first[a]:
-            occupant[tiles[0, a]] = a
-            waiting += first[a + 1] - first[a] > 1 or leaves[a]
-    step = 0
+            march.occupant[tiles[0, a]] = a
+            waiting += first[a + 1] - first[a] > 1 or march.leaves[a]
     while waiting > 0 and step < most:
-        changed = False
-        for a in range(agents):
-            tiles[step + 1, a], headings[step + 1, a], does[a] = tiles[step, a], headings[step, a], STANDS
-            if at[a] + 1 >= first[a + 1]:
-                if leaves[a] and tiles[step, a] >= 0:
-                    does[a] = MOVES
-                continue
-            there = tile[at[a] + 1]
-            wanted = _direction(tiles[step, a], there, near)
-            if turning and wanted != headings[step, a]:
-                quarters = (wanted - headings[step, a]) % 4
-                headings[step + 1, a] = (headings[step, a] + (3 if quarters == 3 else 1)) % 4
-                changed = True
-            elif left[there] == rank[at[a] + 1]:
-                does[a] = MOVES
-            elif following and left[there] + 1 == rank[at[a] + 1] and occupant[there] != NOBODY:
-                does[a] = ASKS
-        for first_one in range(agents):
-            a, length = first_one, 0
-            while does[a] == ASKS:
-                chain[length], does[a] = a, WALKS
-                length += 1
-                a = occupant[tile[at[a] + 1]]
-            outcome = STANDS if does[a] == STANDS else MOVES  # whoever WALKS closes a ring
-            for k in range(length):
-                does[chain[k]] = outcome
-        for a in range(agents):
-            if does[a] == MOVES:
-                occupant[tiles[step, a]] = NOBODY
-                left[tiles[step, a]] += 1
-        for a in range(agents):
-            if does[a] != MOVES:
-                continue
-            changed = True
-            if at[a] + 1 == first[a + 1]:
-                tiles[step + 1, a] = -1
-                waiting -= 1
-                continue
-            at[a] += 1
-            tiles[step + 1, a] = tile[at[a]]
-            occupant[tile[at[a]]] = a
-            waiting -= at[a] + 1 == first[a + 1] and not leaves[a]
+        turned = _intend(tiles, headings, step, visits, march)
+        _ask(visits, march)
+        moved, done = _go(tiles, step, visits, march)
+        waiting -= done
         step += 1
-        if not changed:
+        if not (turned or moved):
             return tiles[:step].copy(), headings[:step].copy(), False
     return tiles[: step + 1].copy(), headings[: step + 1].copy(), waiting == 0
+
+
+@lean_njit
+def _intend(tiles, headings, step, visits, march):
+    """Let agents turn, or say that they move, or ask whether they may. -> does anybody turn?"""
+    turned = False
+    for a in range(len(march.at)):
+        tiles[step + 1, a], headings[step + 1, a], march.does[a] = tiles[step, a], headings[step, a], STANDS
+        visit = march.at[a] + 1
+        if visit >= visits.first[a + 1]:
+            if march.leaves[a] and tiles[step, a] >= 0:
+                march.does[a] = MOVES
+            continue
+        there = visits.tile[visit]
+        wanted = _direction(tiles[step, a], there, march.near)
+        if march.turning and wanted != headings[step, a]:
+            quarters = (wanted - headings[step, a]) % 4
+            headings[step + 1, a] = (headings[step, a] + (3 if quarters == 3 else 1)) % 4
+            turned = True
+        elif march.left[there] == visits.rank[visit]:
+            march.does[a] = MOVES
+        elif march.following and march.left[there] + 1 == visits.rank[visit] and march.occupant[there] != NOBODY:
+            march.does[a] = ASKS
+    return turned
+
+
+@lean_njit
+def _ask(visits, march):
+    """Let whoever asks move if the one before it does."""
+    does, chain = march.does, march.chain
+    for first_one in range(len(does)):
+        a, length = first_one, 0
+        while does[a] == ASKS:
+            chain[length], does[a] = a, WALKS
+            length += 1
+            a = march.occupant[visits.tile[march.at[a] + 1]]
+        outcome = STANDS if does[a] == STANDS else MOVES  # whoever WALKS closes a ring
+        for k in range(length):
+            does[chain[k]] = outcome
+
+
+@lean_njit
+def _go(tiles, step, visits, march):
+    """-> does anybody move? How many have made their last move?"""
+    moved, done = False, 0
+    for a in range(len(march.at)):
+        if march.does[a] == MOVES:
+            march.occupant[tiles[step, a]] = NOBODY
+            march.left[tiles[step, a]] += 1
+    for a in range(len(march.at)):
+        if march.does[a] != MOVES:
+            continue
+        moved = True
+        if march.at[a] + 1 == visits.first[a + 1]:
+            tiles[step + 1, a] = -1
+            done += 1
+            continue
+        march.at[a] += 1
+        tiles[step + 1, a] = visits.tile[march.at[a]]
+        march.occupant[tiles[step + 1, a]] = a
+        done += march.at[a] + 1 == visits.first[a + 1] and not march.leaves[a]
+    return moved, done

@@ -10,56 +10,67 @@ from typing import NamedTuple
 import numpy as np
 
 from ..device import lean_njit, njit
+from .clock import late
 
 MARGIN = 10  # steps that a way may be longer than the shortest one
 MOST_MEETINGS = 255  # that are told apart
+SPREADS = 64  # ways spread out between two looks at the clock
+MOST_SPREADS = 4  # rounds
 GUIDE_SHIFT = 4  # bits 4 to 6 of `nearer`: 1 + direction of the agent's way, or 0
 
 
 class Crowd(NamedTuple):
-    """Ways of all agents, up to step H.
+    """Ways of all agents, up to step H."""
 
-    way: (N, H + 1) int32 tiles; length: (N,) int32 steps, 0 where there is none yet
-    here: (T + 1, H + 1) uint8 agents on a tile at a step
-    leaving: (T + 1, 4, H + 1) uint8 agents that leave a tile in a direction between a step and the next
-    """
-
-    way: np.ndarray
-    length: np.ndarray
-    here: np.ndarray
-    leaving: np.ndarray
+    way: np.ndarray  # (N, H + 1) int32 tiles
+    length: np.ndarray  # (N,) int32 steps, 0 where there is none yet
+    here: np.ndarray  # (T + 1, H + 1) uint8 agents on a tile at a step
+    leaving: np.ndarray  # (T + 1, 4, H + 1) uint8 agents that leave a tile in a direction between a step and the next
 
 
 class Front(NamedTuple):
-    """A search: bucket (buckets,) int32 lists of entries; tile, step, up (entry), next (E,) int32 of an entry
-    closed: (T + 1,) int32 number of the search that has visited a tile"""
+    """A search for a way; E entries."""
 
-    bucket: np.ndarray
-    tile: np.ndarray
-    step: np.ndarray
-    up: np.ndarray
-    next: np.ndarray
-    closed: np.ndarray
-
-
-def new_crowd(agents: int, tiles: int, steps: int) -> Crowd:
-    """steps: of the longest way"""
-    return Crowd(
-        np.zeros((agents, steps + 1), np.int32),
-        np.zeros(agents, np.int32),
-        np.zeros((tiles + 1, steps + 1), np.uint8),
-        np.zeros((tiles + 1, 4, steps + 1), np.uint8),
-    )
+    bucket: np.ndarray  # (buckets,) int32 lists of entries
+    tile: np.ndarray  # (E,) int32
+    step: np.ndarray  # (E,) int32
+    up: np.ndarray  # (E,) int32 the entry that it comes from
+    next: np.ndarray  # (E,) int32 in its list
+    closed: np.ndarray  # (T + 1,) int32 number of the search that has visited a tile
 
 
-def crowd_bytes(agents: int, tiles: int, steps: int) -> int:
-    return (steps + 1) * (4 * agents + 5 * (tiles + 1))
+def spread_out(instance, deadline, seed, memory_limit_bytes):
+    """Mark a way for each agent, so that few of them meet, as long as the time and the memory allow."""
+    n, tiles = len(instance.start), len(instance.place)
+    steps = int(instance.alone.max(initial=0)) + MARGIN
+    if not (instance.goal >= 0).any() or (steps + 1) * (4 * n + 5 * (tiles + 1)) > memory_limit_bytes:
+        return
+    shapes = (n, steps + 1), n, (tiles + 1, steps + 1), (tiles + 1, 4, steps + 1)
+    crowd = Crowd(*(np.zeros(shape, np.int32 if k < 2 else np.uint8) for k, shape in enumerate(shapes)))
+    entries = (np.empty(4 * tiles + 4, np.int32) for _ in range(4))
+    front = Front(np.full((MOST_MEETINGS + 1) * (MARGIN + 1), -1, np.int32), *entries, np.full(tiles + 1, -1, np.int32))
+    agents = Walkers(instance.start, instance.goal, instance.field, instance.nearer)
+    rng, before = np.random.default_rng(seed), None
+    for number in range(MOST_SPREADS):
+        order, meetings = rng.permutation(n).astype(np.int32), 0
+        for begin in range(0, n, SPREADS):
+            some = order[begin : begin + SPREADS]
+            meetings += _spread(some, number * n + begin, agents, crowd, front, instance.ground)
+            if late(deadline):
+                break
+        if meetings == 0 or late(deadline) or (number > 1 and meetings > 0.9 * before):
+            break
+        before = meetings
+    _mark_ways(crowd, instance.field, instance.nearer, instance.ground.near)
 
 
-def new_front(tiles: int) -> Front:
-    tile, step, up, after = (np.empty(4 * tiles + 4, np.int32) for _ in range(4))
-    bucket = np.full((MOST_MEETINGS + 1) * (MARGIN + 1), -1, np.int32)
-    return Front(bucket, tile, step, up, after, np.full(tiles + 1, -1, np.int32))
+class Walkers(NamedTuple):
+    """Agents of an `Instance`."""
+
+    start: np.ndarray
+    goal: np.ndarray
+    field: np.ndarray
+    nearer: np.ndarray
 
 
 @lean_njit
@@ -78,10 +89,11 @@ def _count(agent, by, crowd, near):
 
 
 @lean_njit
-def _walk(agent, number, start, goal, alone, nearer, crowd, front, ground):
-    """Find a way and note it. -> whom it meets, how often; -1 where there is none"""
+def _walk(agent, number, agents, crowd, front, ground):
+    """Find a way and note it. number: of the search -> whom it meets, how often; -1 where there is none"""
+    nearer, goal = agents.nearer[agents.field[agent]], agents.goal[agent]
     blocked, last, many = len(ground.ways) - 1, crowd.here.shape[1] - 1, 1
-    front.tile[0], front.step[0], front.up[0], front.next[0] = start, 0, -1, -1
+    front.tile[0], front.step[0], front.up[0], front.next[0] = agents.start[agent], 0, -1, -1
     front.bucket[0] = 0
     at, found, highest = 0, -1, 0
     while at <= highest and found < 0:
@@ -125,23 +137,21 @@ def _walk(agent, number, start, goal, alone, nearer, crowd, front, ground):
 
 
 @njit
-def spread(order, begin, end, round_, start, goal, field, alone, nearer, crowd, front, ground):
-    """Let the agents order[begin:end] look for ways. round_: rounds before; the others (N,) as in an instance
-    -> how often they meet others"""
+def _spread(some, number, agents, crowd, front, ground):
+    """Let some agents look for ways. number: of the first search -> how often they meet others"""
     meetings = 0
-    for k in range(begin, end):
-        a = order[k]
-        if goal[a] < 0 or start[a] == goal[a]:
+    for k in range(len(some)):
+        a = some[k]
+        if agents.goal[a] < 0 or agents.start[a] == agents.goal[a]:
             continue
         _count(a, 255, crowd, ground.near)
-        met = _walk(a, round_ * len(order) + k, start[a], goal[a], alone[a], nearer[field[a]], crowd, front, ground)
-        meetings += max(0, met)
+        meetings += max(0, _walk(a, number + k, agents, crowd, front, ground))
         _count(a, 1, crowd, ground.near)
     return meetings
 
 
 @njit
-def mark_ways(crowd, field, nearer, near):
+def _mark_ways(crowd, field, nearer, near):
     """Enter the agents' ways into `nearer`."""
     for a in range(len(field)):
         for step in range(crowd.length[a]):

@@ -15,6 +15,7 @@ from numba import prange
 
 from ..device import lean_njit, njit
 from ..parallel.team import NEVER, clock_ns
+from .lanes import parts_of
 from .motion import COLS_AHEAD, ROWS_AHEAD
 
 TOGETHER = 32  # goals of one sweep: vector registers of 16-bit numbers
@@ -26,18 +27,12 @@ DONE, TOO_LONG, LATE = range(3)  # how a sweep ended
 
 
 class Ground(NamedTuple):
-    """The free tiles of a map, row by row, for compiled code; T stands for every blocked one.
+    """The free tiles of a map, row by row, for compiled code; T stands for every blocked one."""
 
-    near: (T + 1, 4) int32 the neighbours to the east, south, west and north
-    ways: (T + 1,) uint8 bit d: is the neighbour in direction d free?
-    row: (rows + 1,) int32 the first tile of each row
-    part: (T + 1,) int32 number of the connected part that a tile belongs to
-    """
-
-    near: np.ndarray
-    ways: np.ndarray
-    row: np.ndarray
-    part: np.ndarray
+    near: np.ndarray  # (T + 1, 4) int32 the neighbours to the east, south, west and north
+    ways: np.ndarray  # (T + 1,) uint8 bit d: is the neighbour in direction d free?
+    row: np.ndarray  # (rows + 1,) int32 the first tile of each row
+    part: np.ndarray  # (T + 1,) int32 number of the connected part that a tile belongs to
 
 
 def ground_of(free: np.ndarray) -> tuple[Ground, np.ndarray, np.ndarray]:
@@ -54,31 +49,8 @@ def ground_of(free: np.ndarray) -> tuple[Ground, np.ndarray, np.ndarray]:
     ways = ((near < count) << np.arange(4)).sum(axis=1).astype(np.uint8)
     row = np.concatenate([[0], np.cumsum(free.sum(axis=1))]).astype(np.int32)
     part = np.full(count + 1, -1, np.int32)
-    _label(near, part)
+    part[:count] = parts_of(free)[free] - 1
     return Ground(near, ways, row, part), number, np.argwhere(free).astype(np.int32)
-
-
-@njit
-def _label(near, part):
-    """Number the connected parts."""
-    count = len(part) - 1
-    queue = np.empty(count, np.int32)
-    parts = 0
-    for first in range(count):
-        if part[first] >= 0:
-            continue
-        queue[0], part[first] = first, parts
-        done, waiting = 0, 1
-        while done < waiting:
-            tile = queue[done]
-            done += 1
-            for direction in range(4):
-                there = near[tile, direction]
-                if there < count and part[there] < 0:
-                    part[there] = parts
-                    queue[waiting] = there
-                    waiting += 1
-        parts += 1
 
 
 def plan_ways(

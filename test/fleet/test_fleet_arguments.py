@@ -190,19 +190,22 @@ REFUSED = {
 
 
 def state_of(planner):
-    """All that a call may change."""
-    grid = planner.grid.costs, planner.guidance.moves
-    return [array.tolist() for array in (*planner._agents, planner._plans.option, *planner._progress, *grid)]
+    """What a caller sees of a fleet, now and in the next steps."""
+    seen = [planner.grid.costs, planner.guidance.moves, planner.stuck]
+    for _ in range(4):
+        seen += [planner.step(GOALS), planner.positions, planner.headings]
+    return [array.tolist() for array in seen]
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_is_refused_and_changes_nothing(name):
     call, error, text = REFUSED[name]
-    planner = fleet()
-    before = state_of(planner)
+    planner, untouched = fleet(), fleet()
+    for each in (planner, untouched):
+        each.step(GOALS)
     with pytest.raises(error, match=text):
         call(planner)
-    assert state_of(planner) == before
+    assert state_of(planner) == state_of(untouched)
 
 
 def test_what_may_look_odd_is_taken():

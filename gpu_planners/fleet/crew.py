@@ -1,17 +1,91 @@
-"""Who holds which tiles at which ticks, and who is in whose way."""
+"""What a step of a fleet works on: agents, their options in order, who holds which tiles and who is in whose way."""
+
+from typing import NamedTuple
+
+import numpy as np
 
 from ..device import lean_njit
 from ..parallel.memory import item, set_item
-from .state import NOBODY
+from .motion import Options
 
-SEVERAL = -2  # agents are in the way
+NOBODY, SEVERAL = -1, -2  # agents in the way
+
+
+class Agents(NamedTuple):
+    """Agents, for compiled code; arrays (N,) int32."""
+
+    tile: np.ndarray  # where it stands, or what it moves to
+    heading: np.ndarray
+    origin: np.ndarray  # the tile that it still leaves, or `tile`
+    table: np.ndarray  # of its options
+    goal: np.ndarray  # tile or -1
+    slot: np.ndarray  # its goal's field or -1
+    there: np.ndarray  # does it take part?
+    still: np.ndarray  # does it stand and obey nobody?
+    left: np.ndarray  # cost to go when it was at `was_tile`, heading `was_heading`
+    was_tile: np.ndarray
+    was_heading: np.ndarray
+    fresh: np.ndarray  # is `left` unknown?
+
+
+class Ranked(NamedTuple):
+    """The options of every agent, the best one first; waiting costs 0."""
+
+    many: np.ndarray  # (N,) int32
+    option: np.ndarray  # (N, most) int32
+    cost: np.ndarray  # (N, most) int32
+
+
+class Rules(NamedTuple):
+    """When agents conflict."""
+
+    near: np.ndarray  # (K,) int32 offsets of the tiles that must be free of others around an agent; 0 is one of them
+    following: bool  # may an agent move to a tile that another one leaves meanwhile?
+    horizon: int  # ticks that are looked ahead
+    holding: bool  # do agents stay at their goals? Else they get new ones there
+    plain: bool  # one tile is near, following is allowed, and actions take a tick
+
+
+class Plans(NamedTuple):
+    """Who holds what."""
+
+    option: np.ndarray  # (N,) int32
+    cost: np.ndarray  # (N,) int32
+    held: np.ndarray  # (tiles, horizon + 1) int32 agents or NOBODY, by ticks from now
+
+
+class Stacks(NamedTuple):
+    """Who is pushed by whom: a stack for each search that goes on at once, and what all searches know of agents."""
+
+    loss: np.ndarray  # (searches, depth) int64 what the weighted costs rise by until here
+    seen: np.ndarray  # (N,) int64 the pass that `visits` is of
+    weight: np.ndarray  # (N,) int64 of its costs against others'
+    open: np.ndarray  # (N,) uint8 is it on a stack?
+    agent: np.ndarray  # (searches, depth) int32 who looks for an option
+    place: np.ndarray  # (searches, depth) int32 which of its options it is at
+    before: np.ndarray  # (searches, depth) int32 the option that it had
+    before_cost: np.ndarray  # (searches, depth) int32
+    visits: np.ndarray  # (N,) int32 how often it was pushed
+    rank: np.ndarray  # (N,) int32 place in the order of priorities
+
+
+class Crew(NamedTuple):
+    """All that a step works on."""
+
+    agents: Agents
+    options: Options
+    rules: Rules
+    ranked: Ranked
+    plans: Plans
+    stacks: Stacks
 
 
 @lean_njit
-def hold(a, option, agents, options, held, plain, who):
+def hold(a, option, who, crew):
     """Let agent a hold the tiles of an option, as `who`: itself, or NOBODY to give them back."""
+    agents, options, held = crew.agents, crew.options, crew.plans.held
     track, heading, tile = options.track[option], agents.heading[a], int(agents.tile[a])
-    if plain:
+    if crew.rules.plain:
         ticks = held.shape[1]
         row = (track * options.here.shape[1] + heading) * ticks
         ahead_of, holders = options.here.reshape(options.here.size), held.reshape(held.size)
@@ -24,6 +98,18 @@ def hold(a, option, agents, options, held, plain, who):
         held[tile + options.also[track, heading, tick], tick] = who
         if tick < rest or agents.still[a]:
             held[agents.origin[a], tick] = who
+
+
+@lean_njit
+def take(a, option, cost, crew):
+    """Give agent a an option whose tiles nobody holds."""
+    crew.plans.option[a], crew.plans.cost[a] = option, cost
+    hold(a, option, a, crew)
+
+
+@lean_njit
+def drop(a, crew):
+    hold(a, crew.plans.option[a], NOBODY, crew)
 
 
 @lean_njit
@@ -51,8 +137,9 @@ def _swaps(a, tile, before, tick, held, near):
 
 
 @lean_njit
-def in_the_way(a, option, agents, options, held, rules):
+def in_the_way(a, option, crew):
     """Who holds what agent a, which holds nothing, would hold with an option? -> an agent, NOBODY or SEVERAL"""
+    agents, options, held, rules = crew.agents, crew.options, crew.plans.held, crew.rules
     if rules.plain:
         return _in_the_plain_way(a, option, agents, options, held)
     track, heading, tile = options.track[option], agents.heading[a], agents.tile[a]
@@ -90,7 +177,7 @@ def in_the_way(a, option, agents, options, held, rules):
 
 @lean_njit
 def _in_the_plain_way(a, option, agents, options, held):
-    """The same for rules that are `plain`."""
+    """`in_the_way` for rules that are `plain`."""
     tile, ticks = int(agents.tile[a]), held.shape[1]
     row = (options.track[option] * options.here.shape[1] + agents.heading[a]) * ticks
     ahead_of, holders = options.here.reshape(options.here.size), held.reshape(held.size)
@@ -111,15 +198,3 @@ def _in_the_plain_way(a, option, agents, options, held):
                 found = other
         before = here
     return found
-
-
-@lean_njit
-def take(a, option, cost, agents, options, rules, plans):
-    """Give agent a an option whose tiles nobody holds."""
-    plans.option[a], plans.cost[a] = option, cost
-    hold(a, option, agents, options, plans.held, rules.plain, a)
-
-
-@lean_njit
-def drop(a, agents, options, rules, plans):
-    hold(a, plans.option[a], agents, options, plans.held, rules.plain, NOBODY)

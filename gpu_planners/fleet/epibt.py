@@ -1,0 +1,289 @@
+"""Every agent gets an option, and no two options conflict.
+
+Enhanced PIBT (Yukhnevich and Andreychuk, arXiv 2511.09193): all agents hold the tiles of the option that they have, at
+first what is left of the one before. That, its heir, ends in waiting, so all heirs together are free of conflicts. One
+agent after the other, by priority, takes the best of its options that nobody holds tiles of, or one agent alone: that
+agent is pushed and has to find another option in turn, and so on; where it cannot, all goes back. So the options are
+free of conflicts at any time, and a search may end whenever it likes.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import prange
+
+from ..device import lean_njit, njit
+from .crew import NOBODY, SEVERAL, Crew, drop, hold, in_the_way, take
+from .pibt import DONE, FAILED, REFUSED, make_pibt
+
+MOST_VISITS = 10  # of an agent in a pass
+
+
+class Squares(NamedTuple):
+    """The map cut into squares of four colours; searches in squares of one colour do not meet.
+
+    An agent's search stays in its square and so far around it that others of its colour are not reached, wherever
+    agents go within the horizon. So what is found does not depend on how many threads there are.
+    """
+
+    side: int
+    margin: int  # so far from its square an agent may be pushed
+    rows: int  # how many squares there are
+    cols: int
+    row: int  # where the first one begins, not positive
+    col: int
+    width: int  # of the map
+
+
+class Aim(NamedTuple):
+    """One search of a pass."""
+
+    square: int  # whose stack it uses
+    number: int  # of the pass
+    improving: bool  # take only what does not raise the weighted costs of all, and push those of higher priority too
+    row: int  # where the square begins
+    col: int
+    squares: Squares
+
+
+@lean_njit
+def _enter(level, a, crew, aim):
+    """Put an agent on the stack: it holds nothing until it has found an option. Whoever pushed it takes its tiles."""
+    plans, stacks, k = crew.plans, crew.stacks, aim.square
+    stacks.agent[k, level], stacks.place[k, level] = a, 0
+    stacks.before[k, level], stacks.before_cost[k, level] = plans.option[a], plans.cost[a]
+    stacks.loss[k, level] = -stacks.weight[a] * plans.cost[a]
+    drop(a, crew)
+    if stacks.seen[a] != aim.number:
+        stacks.seen[a], stacks.visits[a] = aim.number, 0
+    stacks.visits[a] += 1
+    stacks.open[a] = 1
+    if level > 0:
+        pusher, place = stacks.agent[k, level - 1], stacks.place[k, level - 1] - 1
+        cost = crew.ranked.cost[pusher, place]
+        stacks.loss[k, level] += stacks.loss[k, level - 1] + stacks.weight[pusher] * cost
+        take(pusher, crew.ranked.option[pusher, place], cost, crew)
+
+
+@lean_njit
+def _look(level, crew, aim):
+    stacks, ranked, k = crew.stacks, crew.ranked, aim.square
+    a = stacks.agent[k, level]
+    while stacks.place[k, level] < ranked.many[a]:
+        place = stacks.place[k, level]
+        stacks.place[k, level] += 1
+        option, cost = ranked.option[a, place], ranked.cost[a, place]
+        other = in_the_way(a, option, crew)
+        if other == NOBODY:
+            if aim.improving and stacks.loss[k, level] + stacks.weight[a] * cost > 0:
+                return REFUSED
+            take(a, option, cost, crew)
+            return DONE
+        if other != SEVERAL and level + 1 < stacks.agent.shape[1] and _may_be_pushed(other, crew, aim):
+            return other
+    return FAILED
+
+
+@lean_njit
+def _may_be_pushed(a, crew, aim):
+    stacks, squares = crew.stacks, aim.squares
+    root = stacks.agent[aim.square, 0]
+    if crew.agents.still[a] or stacks.open[a] or not (aim.improving or stacks.rank[a] > stacks.rank[root]):
+        return False
+    if stacks.seen[a] == aim.number and stacks.visits[a] >= MOST_VISITS:
+        return False
+    row, col = divmod(crew.agents.tile[a], squares.width)
+    low, high = -squares.margin, squares.side + squares.margin
+    return low <= row - aim.row < high and low <= col - aim.col < high
+
+
+@lean_njit
+def _take_back(level, crew, aim):
+    a = crew.stacks.agent[aim.square, level]
+    crew.stacks.open[a] = 0
+    take(a, crew.stacks.before[aim.square, level], crew.stacks.before_cost[aim.square, level], crew)
+
+
+@lean_njit
+def _give_up(level, crew, aim):
+    """An agent takes its option of before back from whoever pushed it."""
+    if level > 0:
+        drop(crew.stacks.agent[aim.square, level - 1], crew)
+    _take_back(level, crew, aim)
+
+
+@lean_njit
+def _finish(level, done, crew, aim):
+    """Leave all as it is, or as it was before the search."""
+    if not done:
+        for i in range(level):
+            drop(crew.stacks.agent[aim.square, i], crew)
+    for i in range(level + 1):
+        if done:
+            crew.stacks.open[crew.stacks.agent[aim.square, i]] = 0
+        else:
+            _take_back(i, crew, aim)
+
+
+_push = make_pibt(_enter, _look, _give_up, _finish)
+
+
+# ---------------------------------------------------------------------------------------------------- passes
+
+
+@njit
+def sort_by_square(order, squares, tile, first, sorted_agents):
+    """Sort agents by square, those of a square in the same order as before.
+
+    order, sorted_agents: (N,) int32; first: (squares + 1,) int32 where each square's agents begin
+    """
+    first[:] = 0
+    square = np.empty(len(order), np.int32)
+    for i in range(len(order)):
+        row, col = divmod(tile[order[i]], squares.width)
+        square[i] = (row - squares.row) // squares.side * squares.cols + (col - squares.col) // squares.side
+        first[square[i] + 1] += 1
+    for k in range(1, len(first)):
+        first[k] += first[k - 1]
+    place = first[:-1].copy()
+    for i in range(len(order)):
+        sorted_agents[place[square[i]]] = order[i]
+        place[square[i]] += 1
+
+
+@njit(parallel=True)
+def pass_over(order, first, colour, number, improving, squares, agents, options, rules, ranked, plans, stacks):
+    """Let every agent in squares of one colour look for something better, one after the other in each square.
+
+    order, first: as `sort_by_square` makes them; colour: 0 .. 3; number: of the pass
+    """
+    down, across = (squares.rows - colour // 2 + 1) // 2, (squares.cols - colour % 2 + 1) // 2
+    for i in prange(down * across):
+        crew = Crew(agents, options, rules, ranked, plans, stacks)
+        r, c = 2 * (i // across) + colour // 2, 2 * (i % across) + colour % 2
+        k = r * squares.cols + c
+        row, col = squares.row + r * squares.side, squares.col + c * squares.side
+        aim = Aim(k, number, improving, row, col, squares)
+        for j in range(first[k], first[k + 1]):
+            a = order[j]
+            if agents.there[a] and not agents.still[a] and stacks.seen[a] != number:
+                _push(a, crew, aim)
+
+
+@njit(parallel=True)
+def inherit(broken, agents, options, rules, ranked, plans, stacks):
+    """Each agent reserves what is left of its previous option, or a better one on the same tiles; broken ones wait.
+
+    broken: (N,) uint8, agents that are not where they were to be, or whose way is blocked
+    plans.option: what is left of the options before; plans.held: NOBODY everywhere
+    """
+    for a in prange(len(agents.tile)):
+        if agents.there[a]:
+            _hold_origin(a, agents, plans)
+    for a in prange(len(agents.tile)):  # who was seen on a tile that another one still leaves holds that tile
+        if agents.there[a]:
+            _inherit(a, broken, Crew(agents, options, rules, ranked, plans, stacks))
+
+
+@lean_njit
+def _hold_origin(a, agents, plans):  # a function, or Numba would see no reason to keep the two loops apart
+    plans.held[agents.origin[a], 0] = a
+
+
+@lean_njit
+def _inherit(a, broken, crew):
+    agents, options, ranked, plans = crew.agents, crew.options, crew.ranked, crew.plans
+    plans.held[agents.tile[a], 0] = a
+    if agents.still[a] or broken[a]:
+        broken[a] = 1
+        plans.option[a], plans.cost[a] = options.stay[agents.table[a]], 0
+        return
+    track = options.track[plans.option[a]]
+    for place in range(ranked.many[a]):
+        if options.track[ranked.option[a, place]] == track:
+            plans.option[a], plans.cost[a] = ranked.option[a, place], ranked.cost[a, place]
+    hold(a, plans.option[a], a, crew)
+
+
+@njit
+def settle(broken, crew):
+    """Broken agents hold their tiles; whoever would come too near to one waits too, and so on."""
+    agents, plans = crew.agents, crew.plans
+    standing, count = np.empty(len(agents.tile), np.int32), 0
+    for a in range(len(agents.tile)):
+        if agents.there[a] and broken[a]:
+            standing[count] = a
+            count += 1
+    at = 0
+    while at < count:
+        a = standing[at]
+        other = _intruder(a, broken, crew)
+        if other == NOBODY:
+            hold(a, plans.option[a], a, crew)
+            at += 1
+        else:
+            drop(other, crew)
+            plans.option[other], plans.cost[other] = crew.options.stay[agents.table[other]], 0
+            broken[other], standing[count] = 1, other
+            count += 1
+
+
+@lean_njit
+def _intruder(a, broken, crew):
+    """An agent that moves and would come too near to agent a, which stands, or NOBODY."""
+    held, near = crew.plans.held, crew.rules.near
+    for tick in range(1, held.shape[1]):
+        for i in range(len(near)):
+            for tile in (crew.agents.tile[a], crew.agents.origin[a]):
+                other = held[tile + near[i], tick]
+                if other != NOBODY and other != a and broken[other] == 0:
+                    return other
+    return NOBODY
+
+
+@njit
+def find_blocked(broken, free, crew):
+    """Note agents whose options lead over tiles that are blocked now."""
+    agents, options = crew.agents, crew.options
+    for a in range(len(agents.tile)):
+        track, heading = options.track[crew.plans.option[a]], agents.heading[a]
+        for tick in range(1, crew.plans.held.shape[1]):
+            here = agents.tile[a] + options.here[track, heading, tick]
+            if here != agents.tile[a] and not free[here]:
+                broken[a] = 1
+
+
+@njit
+def advance(restless, headings, ticks, rests, crew, action):
+    """Let agents do the first tick of their options, and note what is left of these.
+
+    restless: (N,) bool, who turns where it would only wait; headings: 1 or 4
+    ticks: (K, 2) int32 of a move and of a turn; rests: tables of a speed
+    action: (N,) int32 what each begins to do, or waiting
+    """
+    agents, options, plans = crew.agents, crew.options, crew.plans
+    for a in range(len(agents.tile)):
+        if not agents.there[a] or agents.still[a]:
+            continue
+        option, table = plans.option[a], agents.table[a]
+        rest, heading = table % rests, agents.heading[a]
+        if restless[a] and option == options.stay[table]:
+            option = options.fidget[table]
+        plans.option[a] = options.heir[option]
+        if rest > 0:
+            agents.table[a] = table - 1
+            if rest == 1:
+                agents.origin[a] = agents.tile[a]
+            continue
+        opening = options.opening[option]
+        action[a] = opening
+        here = agents.tile[a] + options.here[options.track[option], heading, 1]
+        turned = heading
+        if headings == 4 and (opening == 1 or opening == 2):
+            turned = (heading + (1 if opening == 1 else 3)) % 4
+        if here == agents.tile[a] and turned == heading:
+            continue
+        lasts = ticks[table // rests, 0 if here != agents.tile[a] else 1]
+        agents.table[a] = table + lasts - 1
+        agents.origin[a] = agents.tile[a] if lasts > 1 else here
+        agents.tile[a], agents.heading[a] = here, turned

@@ -1,0 +1,114 @@
+"""The map as a fleet sees it: a border of blocked tiles, where agents larger than a tile may be, what moves cost."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..device import lean_njit
+from ..errors import GridMapError
+from ..grid.maps.grid_map import GridMap
+from .arguments import checked_tiles
+from .guidance import Guidance
+from .motion import Motion
+
+
+class Lanes(NamedTuple):
+    """The map with its border, for compiled code."""
+
+    free: np.ndarray  # (tiles,) uint8
+    forward: np.ndarray  # (tiles, 4) uint8 what moving out of a tile costs, by direction
+    turn: int  # what a quarter turn costs
+    unit: int  # what a move costs that nothing speaks against
+    headings: int  # 1 or 4
+    width: int  # tiles of a row
+
+
+@lean_njit
+def ahead(direction, width):
+    """-> how far the next tile is: east, south, west, north"""
+    if direction == 0:
+        return 1
+    if direction == 1:
+        return width
+    return -1 if direction == 2 else -width
+
+
+def footprint_free(free: np.ndarray, size: int) -> np.ndarray:
+    """May the middle of an agent that covers size x size tiles be there? An even side reaches farther down and right.
+
+    free: (rows, cols) bool -> the same shape; tiles beyond the map are blocked
+    """
+    low = (size - 1) // 2
+    padded = np.pad(free, size)
+    rows, cols = free.shape
+    every = range(size - low, 2 * size - low)
+    return np.logical_and.reduce([padded[r : r + rows, c : c + cols] for r in every for c in every])
+
+
+class PaddedMap:
+    """A map with a border of `pad` blocked tiles: tiles are numbered row by row, border included.
+
+    shape: of the map; rows, cols: with the border
+    """
+
+    def __init__(self, shape: tuple[int, int], pad: int):
+        self.shape, self.pad = shape, pad
+        self.rows, self.cols = shape[0] + 2 * pad, shape[1] + 2 * pad
+
+    def tiles(self, places: np.ndarray) -> np.ndarray:
+        """(N, 2) [row, col] -> (N,) int32"""
+        return ((places[:, 0] + self.pad) * self.cols + places[:, 1] + self.pad).astype(np.int32)
+
+    def places(self, tiles: np.ndarray) -> np.ndarray:
+        """(N,) -> (N, 2) int32 [row, col]"""
+        return np.stack([tiles // self.cols - self.pad, tiles % self.cols - self.pad], axis=1).astype(np.int32)
+
+    def inside(self, places: np.ndarray) -> np.ndarray:
+        """(N, 2) [row, col] -> (N,) bool"""
+        return np.all((places >= 0) & (places < self.shape), axis=1)
+
+    def refuse_outside(self, places: np.ndarray, numbers: np.ndarray) -> None:
+        """Raise GridMapError where an agent, one of `numbers`, is outside."""
+        inside = self.inside(places)
+        if not inside.all():
+            k, (rows, cols) = int(np.argmin(inside)), self.shape
+            raise GridMapError(f"agent {numbers[k]} is at {places[k].tolist()}, outside the {rows} x {cols} map")
+
+    def goal_tiles(self, goals: ArrayLike, there: np.ndarray) -> np.ndarray:
+        """(N, 2) goals, as `FleetPlanner.step` takes them -> (N,) int32 tiles, -1 where an agent has none."""
+        places = checked_tiles(goals, "goals")
+        if len(places) != len(there):
+            raise GridMapError(f"goals has {len(places)} rows; allowed: {len(there)}, one for each agent")
+        none = (places[:, 0] < 0) | (there == 0)
+        right = self.inside(places) | none
+        if not right.all():
+            k, (rows, cols) = int(np.argmin(right)), self.shape
+            raise GridMapError(f"the goal of agent {k} is {places[k].tolist()}, outside the {rows} x {cols} map")
+        return np.where(none, -1, self.tiles(np.where(none[:, None], 0, places))).astype(np.int32)
+
+    def cut_off(self, tiles: np.ndarray, goals: np.ndarray, parts: np.ndarray) -> np.ndarray:
+        """(N,) bool, does no way lead an agent to its goal, or beside it where it is blocked?
+
+        tiles, goals: (N,), -1 none; parts: of `parts_of`
+        """
+        near = np.array([0, 1, -1, self.cols, -self.cols])
+        around = parts[np.where(goals < 0, self.pad * self.cols + self.pad, goals)[:, None] + near]
+        around[around[:, 0] > 0, 1:] = 0
+        return (parts[tiles] > 0) & (around != parts[tiles][:, None]).all(axis=1)
+
+    def lanes(self, grid: GridMap, motion: Motion, size: int, guidance: Guidance) -> Lanes:
+        """The map for agents of a size."""
+        pad = self.pad
+        free = np.pad(footprint_free(grid.costs > 0, size), pad)
+        moves = np.ones((*free.shape, 4), np.uint8)
+        moves[pad:-pad, pad:-pad] = guidance.moves
+        numbers = guidance.turn, guidance.unit, motion.headings, free.shape[1]
+        return Lanes(free.astype(np.uint8).ravel(), moves.reshape(-1, 4), *numbers)
+
+
+def parts_of(free: np.ndarray) -> np.ndarray:
+    """(rows, cols) -> (rows, cols) int32, the number of the connected part of each tile, 0 where it is blocked"""
+    from scipy.ndimage import label
+
+    return label(free)[0].astype(np.int32)

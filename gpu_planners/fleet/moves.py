@@ -1,0 +1,277 @@
+"""One step of all agents by PIBT, as LaCAM (lacam.py) wants it.
+
+Agents that stand in each other's way in a corridor change places where it widens (LaCAM's "swap"; Okumura, IJCAI 2023).
+Departures: a tile and a goal have four bits, which neighbours are nearer, in place of distances; and with `rings` False
+agents never move around in a ring, so that a plan holds also where nobody may enter a tile that is left in the same
+step (see retime.py).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..device import lean_njit
+from .pibt import DONE, FAILED, make_pibt
+from .spread import GUIDE_SHIFT
+from .ways import Ground
+
+NOBODY, UNDECIDED = -1, -1
+
+
+class Task(NamedTuple):
+    """What agents are to do."""
+
+    goal: np.ndarray  # (N,) int32 tiles, -1 none
+    field: np.ndarray  # (N,) int32 rows of nearer, -1 none
+    nearer: np.ndarray  # (K, T + 1) uint8 (ways.py, spread.py)
+    rings: bool  # may agents move around in a ring?
+    swaps: bool  # do agents change places where a corridor widens?
+    straight: bool  # do agents that may choose rather go straight on?
+
+
+class Mover(NamedTuple):
+    """All that a step works on; the arrays are scratch."""
+
+    task: Task
+    ground: Ground
+    random: np.ndarray  # (1,) int64 state of the random numbers, not 0
+    now: np.ndarray  # (T + 1,) int32 who is on a tile before the step, or NOBODY
+    then: np.ndarray  # (T + 1,) int32 and after it
+    chain: np.ndarray  # (N,) int32 stack of agents that are being moved
+    place: np.ndarray  # (N,) int32 which option of them is tried
+    many: np.ndarray  # (N,) int32 how many there are
+    option: np.ndarray  # (N, 5) int32 tiles
+    partner: np.ndarray  # (N,) int32 with whom they are to change places
+    mark: np.ndarray  # (N,) int32
+
+
+class Step(NamedTuple):
+    """Where agents are; arrays (N,) int32 tiles."""
+
+    then: np.ndarray  # after the step, or UNDECIDED
+    now: np.ndarray
+    before: np.ndarray  # a step earlier
+
+
+def new_mover(task: Task, ground: Ground, seed: int) -> Mover:
+    """seed: not 0"""
+    n, tiles = len(task.goal), len(ground.ways)
+    arrays = (np.full(shape, -1, np.int32) for shape in (tiles, tiles, n, n, n, (n, 5), n, n))
+    return Mover(task, ground, np.array([seed], np.int64), *arrays)
+
+
+@lean_njit
+def chance(random):
+    """-> a random number of 31 bits (xorshift; Marsaglia 2003)"""
+    x = np.uint64(random[0])
+    x ^= x << np.uint64(13)
+    x ^= x >> np.uint64(7)
+    x ^= x << np.uint64(17)
+    random[0] = np.int64(x)
+    return np.int64(x >> np.uint64(33))
+
+
+@lean_njit
+def _is_nearer(agent, tile, direction, task):
+    """Is the neighbour in a direction nearer to the agent's goal?"""
+    field = task.field[agent]
+    return field >= 0 and (task.nearer[field, tile] >> direction) & 1 == 1
+
+
+@lean_njit
+def _rooms(tile, but, mover):
+    """Neighbours of a tile, but for one and for dead ends where an agent is at its goal.
+
+    -> how many, direction of the last of them
+    """
+    ground, many, last = mover.ground, 0, -1
+    for direction in range(4):
+        there = ground.near[tile, direction]
+        if there == len(ground.ways) - 1 or there == but:
+            continue
+        ways, other = ground.ways[there], mover.now[there]
+        if ways & (ways - 1) == 0 and other != NOBODY and mover.task.goal[other] == there:
+            continue
+        many, last = many + 1, direction
+    return many, last
+
+
+@lean_njit
+def _must_swap(pusher, puller, at, direction, mover):
+    """Do two agents in a corridor have to change places? The pusher is at a tile, the puller at its neighbour."""
+    task, near = mover.task, mover.ground.near
+    there = near[at, direction]
+    while _is_nearer(pusher, at, direction, task):
+        many, last = _rooms(there, at, mover)
+        if many >= 2:
+            return False
+        if many == 0:
+            break
+        at, direction = there, last
+        there = near[there, last]
+    at_goal = task.goal[pusher] == at
+    return _is_nearer(puller, there, (direction + 2) % 4, task) and (at_goal or _is_nearer(pusher, at, direction, task))
+
+
+@lean_njit
+def _can_swap(at, direction, mover):
+    """Does a corridor widen, when one goes from a tile in a direction, before it comes back?"""
+    first, there = at, mover.ground.near[at, direction]
+    while there != first:
+        many, last = _rooms(there, at, mover)
+        if many >= 2:
+            return True
+        if many == 0:
+            return False
+        at, there = there, mover.ground.near[there, last]
+    return False
+
+
+@lean_njit
+def _partner(agent, at, best, mover, step):
+    """With whom an agent has to change places. best: direction of its best option, -1 staying -> agent or NOBODY"""
+    if best < 0:
+        return NOBODY
+    near, blocked, now = mover.ground.near, len(mover.ground.ways) - 1, mover.now
+    there = near[at, best]
+    other = now[there]
+    many, _ = _rooms(there, at, mover)
+    narrow, back = many < 2, (best + 2) % 4
+    if narrow and other != NOBODY and other != agent and step.then[other] == UNDECIDED:
+        if _must_swap(agent, other, at, best, mover) and _can_swap(there, back, mover):
+            return other
+    for direction in range(4):
+        behind = near[at, direction]
+        if behind == blocked or behind == there:
+            continue
+        other = now[behind]
+        if other == NOBODY or (not narrow and mover.task.goal[other] != at):
+            continue
+        if _must_swap(other, agent, at, best, mover) and _can_swap(there, back, mover):
+            return other
+    return NOBODY
+
+
+@lean_njit
+def _enter(level, agent, mover, step):
+    """Put an agent on the chain of those that are being moved, with its options, the best one first."""
+    task, near, at, before = mover.task, mover.ground.near, step.now[agent], step.before[agent]
+    mover.chain[level], mover.place[level] = agent, 0
+    field = task.field[agent]
+    byte = np.int64(task.nearer[field, at]) if field >= 0 else 0
+    nearer, best = byte & 15, (byte >> GUIDE_SHIFT) - 1
+    lot = chance(mover.random)
+    turn = lot & 3
+    if task.straight and before != at and lot & 28:
+        for direction in range(4):
+            if near[before, direction] == at:
+                turn = direction
+    k = 0
+    while best < 0 and k < 4:
+        direction = (turn + k) & 3
+        if (nearer >> direction) & 1:
+            best = direction
+        k += 1
+    partner = _partner(agent, at, best, mover, step) if task.swaps else NOBODY
+    mover.partner[level] = partner
+    option, many = mover.option[level], 0
+    if best >= 0:
+        option[0], many = near[at, best], 1
+        if partner == NOBODY and mover.then[option[0]] == NOBODY and mover.now[option[0]] == NOBODY:
+            mover.many[level] = 1
+            return
+        nearer &= ~(1 << best)
+    for better in (True, False):
+        bits = nearer if better else np.int64(mover.ground.ways[at]) & ~byte
+        for k in range(4):
+            direction = (k + turn) & 3
+            if (bits >> direction) & 1 and (better or direction != best):
+                option[many] = near[at, direction]
+                many += 1
+        if better:
+            option[many] = at
+            many += 1
+    if partner != NOBODY:
+        for k in range(many // 2):
+            option[k], option[many - 1 - k] = option[many - 1 - k], option[k]
+    mover.many[level] = many
+
+
+@lean_njit
+def _look(level, mover, step):
+    a, now, then = mover.chain[level], mover.now, mover.then
+    at = step.now[a]
+    while mover.place[level] < mover.many[level]:
+        there = mover.option[level, mover.place[level]]
+        mover.place[level] += 1
+        if then[there] != NOBODY:
+            continue
+        other = now[there]
+        if other == NOBODY or other == a:
+            then[there], step.then[a] = a, there
+            return DONE
+        if step.then[other] == UNDECIDED:
+            then[there], step.then[a] = a, there
+            return other
+        if step.then[other] != at and (mover.task.rings or not _leads_to(there, at, mover, step)):
+            then[there], step.then[a] = a, there
+            return DONE
+    return FAILED
+
+
+@lean_njit
+def _leads_to(tile, end, mover, step):
+    """Does the row of agents that follow each other from a tile come to another tile?"""
+    agent = mover.now[tile]
+    while agent != NOBODY and step.then[agent] != UNDECIDED and step.then[agent] != tile:
+        tile = step.then[agent]
+        if tile == end:
+            return True
+        agent = mover.now[tile]
+    return False
+
+
+@lean_njit
+def _stay(level, mover, step):
+    a = mover.chain[level]
+    mover.then[step.now[a]], step.then[a] = a, step.now[a]
+
+
+@lean_njit
+def _swap_partners(level, done, mover, step):
+    """Who is to change places with an agent that goes to the tile it likes best follows it."""
+    for k in range(level, -1, -1):
+        agent, other = mover.chain[k], mover.partner[k]
+        if other == NOBODY or mover.place[k] != 1 or step.then[other] != UNDECIDED:
+            continue
+        at = step.now[agent]
+        if mover.then[at] == NOBODY and (mover.task.rings or mover.then[step.now[other]] == NOBODY):
+            mover.then[at], step.then[other] = other, at
+
+
+_push = make_pibt(_enter, _look, _stay, _swap_partners)
+
+
+@lean_njit
+def move(agent, mover, step):
+    """Find a next tile for an agent, and for all that are in its way. -> has it one?"""
+    at = step.now[agent]
+    if at == mover.task.goal[agent] and mover.then[at] == NOBODY:  # nobody wants it to go
+        mover.then[at], step.then[agent] = agent, at
+        return True
+    return _push(agent, mover, step)
+
+
+@lean_njit
+def has_ring(mover, step):
+    """Do agents move around in a ring? Changing places is one."""
+    mark = mover.mark
+    mark[:] = -1
+    for first in range(len(step.now)):
+        agent = first
+        while agent != NOBODY and mark[agent] < 0 and step.then[agent] != step.now[agent]:
+            mark[agent] = first
+            agent = mover.now[step.then[agent]]
+        if agent != NOBODY and mark[agent] == first and step.then[agent] != step.now[agent]:
+            return True
+    return False

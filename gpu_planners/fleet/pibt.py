@@ -1,0 +1,39 @@
+"""PIBT: an agent takes the best place it can get, and pushes who is there (Okumura et al., Artif. Intelligence, 2022).
+
+A step (epibt.py) and LaCAM (moves.py) say what a place is, who may be pushed, and what one that finds nothing does.
+"""
+
+from ..device import lean_njit
+
+DONE, FAILED, REFUSED = -1, -2, -3  # what `look` answers in place of an agent
+
+
+def make_pibt(enter, look, give_up, finish):
+    """-> push(agent, crew, aim): find a place for an agent by pushing others, or leave all as it is. -> found?
+
+    The four functions keep a stack of agents in `crew`, what all searches work on; `aim` is what this one is for.
+    enter(level, agent, crew, aim): put an agent on the stack
+    look(level, crew, aim): its next place -> DONE; whom it pushes for that; FAILED without any; REFUSED: end the search
+    give_up(level, crew, aim): it found nothing; whoever pushed it goes on
+    finish(level, done, crew, aim): the search has ended
+    """
+
+    @lean_njit
+    def push(agent, crew, aim):
+        level = 0
+        enter(level, agent, crew, aim)
+        while True:
+            found = look(level, crew, aim)
+            if found >= 0:
+                level += 1
+                enter(level, found, crew, aim)
+            elif found == FAILED:
+                give_up(level, crew, aim)
+                if level == 0:
+                    return False
+                level -= 1
+            else:
+                finish(level, found == DONE, crew, aim)
+                return found == DONE
+
+    return push

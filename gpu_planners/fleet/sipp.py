@@ -1,0 +1,170 @@
+"""An agent's way among others that stay as they are: safe interval path planning (Phillips and Likhachev, ICRA 2011).
+
+A state is a tile, a heading, and an interval of steps during which nobody else is there, of which only the earliest
+arrival counts. A table holds who is on which tile at which step.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..device import lean_njit
+from .ways import Ground
+
+NOBODY = -1
+MOST_STATES = 1 << 15  # of one search
+
+
+class Traffic(NamedTuple):
+    """All agents' ways; H steps."""
+
+    tile: np.ndarray  # (N, H + 1) int32
+    heading: np.ndarray  # (N, H + 1) uint8
+    who: np.ndarray  # (T + 1, H + 1) int32 agents or NOBODY
+    cost: np.ndarray  # (N,) int32 the step from which on an agent stays at its goal, or H + 1
+    alone: np.ndarray  # (N,) int32 moves from its start to its goal
+    least: np.ndarray  # (N,) int32 steps that it takes alone
+    goal: np.ndarray  # (N,) int32 tiles, -1 none
+    field: np.ndarray  # (N,) int32
+    nearer: np.ndarray  # (K, T + 1) uint8
+    turning: bool  # do turns take a step each?
+    following: bool  # may an agent enter what another one leaves in the same step?
+
+
+class States(NamedTuple):
+    """States of one search; S = MOST_STATES."""
+
+    tile: np.ndarray  # (S,) int32
+    when: np.ndarray  # (S,) int32 arrival
+    until: np.ndarray  # (S,) int32 the last step at which it may stay
+    heading: np.ndarray  # (S,) int32
+    far: np.ndarray  # (S,) int32 moves to go at least
+    up: np.ndarray  # (S,) int32 parent
+    next: np.ndarray  # (S,) int32 in its list
+    used: np.ndarray  # (S,) int32 its slot in the table
+    bucket: np.ndarray  # (H + 3,) int32 lists of states by what they cost at least
+    table: np.ndarray  # (2 S,) int32 states by tile, heading and interval
+    many: np.ndarray  # (2,) int64 states, and how many there may be
+
+
+class Way(NamedTuple):
+    """A search for an agent's way."""
+
+    field: int  # of the agent
+    bound: int  # steps that it may take at most
+    lonely: bool  # as if nobody else was there
+    traffic: Traffic
+    ground: Ground
+    states: States
+
+
+def new_states(steps):
+    arrays = (np.full(MOST_STATES, -1, np.int32) for _ in range(8))
+    bucket, table = np.full(steps + 3, -1, np.int32), np.full(2 * MOST_STATES, -1, np.int32)
+    return States(*arrays, bucket, table, np.full(2, MOST_STATES, np.int64))
+
+
+@lean_njit
+def _turns(tile, heading, way):
+    """-> quarter turns that an agent needs at least before it can come nearer to its goal"""
+    bits = np.int64(way.traffic.nearer[way.field, tile])
+    if not way.traffic.turning or bits == 0 or (bits >> heading) & 1:
+        return 0
+    return 1 if (bits >> ((heading + 1) & 3)) & 1 or (bits >> ((heading + 3) & 3)) & 1 else 2
+
+
+@lean_njit
+def _offer(tile, when, until, heading, far, up, way):
+    """Note that a state can be reached, unless it costs more than the bound or is known. -> is there room for it?"""
+    states, least = way.states, when + far + _turns(tile, heading, way)
+    if least > way.bound:
+        return True
+    key = np.uint64(until) * np.uint64(0x9E3779B97F4A7C15)
+    key += np.uint64(tile * 4 + heading) * np.uint64(0xBF58476D1CE4E5B9)
+    slot = np.int64(key >> np.uint64(33)) & (len(states.table) - 1)
+    while states.table[slot] >= 0:
+        other = states.table[slot]
+        if states.tile[other] == tile and states.until[other] == until and states.heading[other] == heading:
+            break
+        slot = (slot + 1) & (len(states.table) - 1)
+    if states.table[slot] >= 0 and states.when[states.table[slot]] <= when:
+        return True
+    number = states.many[0]
+    if number == states.many[1]:
+        return False
+    states.many[0] = number + 1
+    states.used[number], states.table[slot] = slot, number
+    states.tile[number], states.when[number], states.until[number] = tile, when, until
+    states.heading[number], states.far[number], states.up[number] = heading, far, up
+    states.next[number] = states.bucket[least]
+    states.bucket[least] = number
+    return True
+
+
+@lean_njit
+def _offer_next(state, direction, way):
+    """Offer the tile next to a state's in each interval in which it can be entered. -> is there room for them?"""
+    traffic, states, who = way.traffic, way.states, way.traffic.who
+    tile, when, until, heading = states.tile[state], states.when[state], states.until[state], states.heading[state]
+    there, last, room = way.ground.near[tile, direction], who.shape[1] - 1, True
+    far = states.far[state] + (-1 if (np.int64(traffic.nearer[way.field, tile]) >> direction) & 1 else 1)
+    if way.lonely:
+        return _offer(there, when + 1, until, heading, far, state, way)
+    end = min(until + 1 if traffic.following else until, way.bound - far)
+    arrival = when + 1
+    while arrival <= end and room:
+        before = who[there, arrival - 1]
+        if who[there, arrival] != NOBODY or (
+            before != NOBODY and (not traffic.following or who[tile, arrival] == before)
+        ):
+            arrival += 1
+            continue
+        stop = arrival
+        while stop < last and who[there, stop + 1] == NOBODY:
+            stop += 1
+        room = _offer(there, arrival, stop, heading, far, state, way)
+        arrival = stop + 2
+    return room
+
+
+@lean_njit
+def find_way(agent, bound, lonely, traffic, ground, states):
+    """The way of an agent among all others, who are in traffic.who (or, if `lonely`, as if nobody was there).
+
+    bound: steps that it may take at most
+    -> the last state, or -1 where there is no such way or it takes too long to find
+    """
+    goal, who, blocked, last = traffic.goal[agent], traffic.who, len(ground.ways) - 1, traffic.who.shape[1] - 1
+    for k in range(states.many[0]):
+        states.table[states.used[k]] = -1
+    states.many[0] = 0
+    states.bucket[:] = -1
+    free_from, until, most = 0, bound, bound
+    start, heading = traffic.tile[agent, 0], np.int64(traffic.heading[agent, 0])
+    if not lonely:
+        most, free_from, until = min(bound, last), last, 0
+        while free_from >= 0 and who[goal, free_from] == NOBODY:
+            free_from -= 1
+        free_from += 1
+        while until < last and who[start, until + 1] == NOBODY:
+            until += 1
+    way = Way(traffic.field[agent], most, lonely, traffic, ground, states)
+    room, least = _offer(start, 0, until, heading, traffic.alone[agent], -1, way), 0
+    while room and least <= most:
+        state = states.bucket[least]
+        if state < 0:
+            least += 1
+            continue
+        states.bucket[least] = states.next[state]
+        if states.table[states.used[state]] != state:
+            continue  # an earlier arrival was found
+        tile, when, until, heading = states.tile[state], states.when[state], states.until[state], states.heading[state]
+        if tile == goal and when >= free_from:
+            return state
+        if traffic.turning and when < until:
+            for quarter in (1, 3):
+                room &= _offer(tile, when + 1, until, (heading + quarter) & 3, states.far[state], state, way)
+        for direction in range(4):
+            if ground.near[tile, direction] != blocked and (not traffic.turning or direction == heading):
+                room = room and _offer_next(state, direction, way)
+    return -1
