@@ -20,7 +20,7 @@ RANK_THREADS = 128
 
 
 class CudaFleet:
-    """The same as `CpuFleet` on a device "cuda:N"."""
+    """`CpuFleet` on a device "cuda:N"."""
 
     def __init__(self, lanes: Lanes, options: Options, rules: Rules, device: str):
         self._index = int(device.partition(":")[2] or 0)

@@ -29,8 +29,7 @@ def difference(after, before):
 
 @lean_njit
 def cost_to_go(tile, heading, goal, field, lanes):
-    """What the cheapest way from a state to the goal costs, by going down the field; as far as it goes where it is cut
-    off."""
+    """-> what the cheapest way from a state to the goal costs, or as far as it leads; by going down the field"""
     cost, headings = 0, lanes.headings
     for _ in range(len(field)):  # where the goal is cut off, a field may lead round and round
         if tile == goal:

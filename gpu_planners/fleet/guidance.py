@@ -82,13 +82,13 @@ class Guidance:
         return cls(moves, UNIT, TURN)
 
     def finer(self) -> "Guidance":
-        """The same in smaller units, where they are coarse, so that small differences count."""
+        """These costs in smaller units, where they are coarse, so that small differences count."""
         most = int(self.moves.max()) + 4 * self.turn
         factor = max(1, min(UNIT // self.unit, MOST_DIFFERENCE // most))
         return Guidance(self.moves.astype(np.int64) * factor, self.unit * factor, self.turn * factor)
 
     def with_crowds(self, waiting: np.ndarray) -> "Guidance":
-        """The same where moves to tiles cost more that agents wait on.
+        """Moves to tiles that agents wait on cost more.
 
         waiting: (rows, cols) float, which part of the time somebody waits there
 

@@ -56,8 +56,7 @@ class Instance:
         return tiles
 
     def _first_only(self, tiles, why, near):
-        """Of agents whose tiles are not farther apart than `near` in rows and in columns, the first one keeps its
-        tile."""
+        """Of agents that are at most `near` apart in rows and in columns the first one keeps its tile."""
         if near == 0:
             there = np.flatnonzero(tiles >= 0)
             again = np.ones(len(there), bool)

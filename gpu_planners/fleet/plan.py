@@ -53,9 +53,8 @@ class FleetPlan:
     costs: (N,) int64 the step from which on the agent stays at its goal, or when it is at the sink; 0 where it is not
         SOLVED
     lower_bounds: (N,) int64 steps that each agent would take alone, by the same motion; 0 where it has no goal that it
-        could reach. With one sink for all, when the first, the second, ... of them to arrive could be there if
-        others were in their way only at the sink; with tiles for any agent, steps to the nearest one. Both are without
-        turns
+        could reach. With one sink for all: when the first, the second, ... to arrive could be there if others were
+        in their way only at the sink. With tiles for any agent: steps to the nearest one. Both without turns
     time_s: seconds that planning took; first_s: until the first plan, before it was made better
     message: what happened
     """

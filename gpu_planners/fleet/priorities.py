@@ -61,8 +61,8 @@ def idle(agents: Agents, part: np.ndarray) -> np.ndarray:
 
 
 def restless(progress: Progress, step: int) -> np.ndarray:
-    """(N,) bool agents that turn, if they would wait in a step: where agents face each other, they find other ways once
-    they look elsewhere. Not all do at once."""
+    """(N,) bool, who turns if it would wait: agents that face each other find other ways once they look elsewhere. Not
+    all do at once."""
     stalled = progress.stalled
     return (stalled >= RESTLESS) & ((step + np.arange(len(stalled))) % RESTLESS == 0)
 
@@ -80,8 +80,7 @@ def order_of(agents: Agents, progress: Progress, nothing_to_do: np.ndarray, step
 
 
 def order_of_holders(agents: Agents, progress: Progress) -> np.ndarray:
-    """Agents on the map (K,) int32 that stay at their goals, by priority: who was at its goal longest ago comes
-    first."""
+    """Agents on the map (K,) int32 that stay at their goals: whoever was at its goal longest ago comes first."""
     order = np.lexsort((agents.left, -progress.since, agents.there == 0))
     return order[: np.count_nonzero(agents.there)].astype(np.int32)
 

@@ -17,7 +17,7 @@ from ..parallel.threads import in_parts, one_thread
 from .fields import SHARED_STATES, UNREACHED, WRAP, cost_to_go, difference
 from .lanes import Lanes, ahead
 
-KNOWN, WITHDRAWN = 1, 2  # what is known of a state: its old cost; that its old cost does not hold
+KNOWN, WITHDRAWN = 1, 2  # a state's old cost is known; and it does not hold
 
 
 class Change(NamedTuple):
