@@ -7,7 +7,7 @@ from robots_at_hand import maker_of
 from benchmarks.problems import add_obstacles
 from gpu_planners.arm import CollisionChecker, CollisionWorld
 from gpu_planners.arm.collision.broad_phase import GROUP, group_boxes, neighbours_first, next_near
-from gpu_planners.arm.collision.records import HEADER, Header, set_header
+from gpu_planners.arm.collision.records import HEADER, Header
 from gpu_planners.arm.spaces.interface import Packed
 from gpu_planners.device import njit
 
@@ -16,7 +16,7 @@ def packed(balls):
     """A scene that holds balls and their groups, and nothing else."""
     ints = np.zeros(HEADER, np.int32)
     counts = Header(*np.zeros(len(Header._fields), int))
-    set_header(ints, counts._replace(obstacles=len(balls), groups=balls.size))
+    ints[: len(counts)] = counts._replace(obstacles=len(balls), groups=balls.size)
     return Packed(np.concatenate([balls.ravel(), group_boxes(balls)]), ints)
 
 

@@ -22,7 +22,7 @@ from ..spaces.motion_check import CONTINUOUS, COUNT, JOINT
 from .blocks import set_block_speeds
 from .certify import Question, certify, in_ranges
 from .closing import greatest_bend
-from .recent_collisions import keep_met, nearest_met
+from .recent_collisions import keep_recent, nearest_recent
 from .records import frame_count, frame_floats, frame_ints, moving_count, reach, speed_count
 from .scratch import QUEUE, RESERVE, ArmScratch, bends, rates
 
@@ -98,7 +98,7 @@ def prove(qa, qb, hint, space, lane):
         back, ahead = certify(ask, scratch.q, scene, scratch, lane)
         if any_lane(part.active and back < ZERO):
             if keeps:
-                keep_met(scratch.q, False, scene, scratch)
+                keep_recent(scratch.q, False, scene, scratch)
             return False, looks
         sync_lanes()
         if plain:
@@ -126,13 +126,13 @@ def prove(qa, qb, hint, space, lane):
 @lean_njit
 def meets_again(qa, qb, scene, scratch):
     """Does the robot collide where the motion comes nearest to a collision that is kept? For one lane alone."""
-    near = nearest_met(qa, qb, scene, scratch)
+    near = nearest_recent(qa, qb, scene, scratch)
     if near < ZERO:
         return False
     interpolate(qa, qb, near, scratch.q)
     back, _ = certify(Question(True, near, ZERO, ZERO, False, True), scratch.q, scene, scratch, 0)
     if back < ZERO:
-        keep_met(scratch.q, True, scene, scratch)
+        keep_recent(scratch.q, True, scene, scratch)
     return back < ZERO
 
 

@@ -19,7 +19,7 @@ from ..geometry.polytope import aligned
 from ..geometry.shapes import ConvexShape, ShapeKind
 from ..geometry.support_table import support_table
 from ..robot.model import RobotModel
-from ..robot.modified_dh import row_transform
+from ..robot.modified_dh import constant_row
 from ..spaces.interface import Packed
 from .blocks import BLOCK, block_pairs
 from .reach import (
@@ -40,7 +40,6 @@ from .records import (
     FrameInts,
     Header,
     ShapeRecord,
-    set_header,
     shape_floats,
     shifted,
     skin_places,
@@ -94,7 +93,7 @@ class _Buffers:
         if max(self.n_floats, self.n_ints) > GREATEST_INDEX:
             raise RobotDescriptionError(f"the robot's shapes take {self.n_floats} numbers; allowed: {GREATEST_INDEX}")
         ints = np.concatenate(self.ints)
-        set_header(ints, header)
+        ints[: len(header)] = header
         return Packed(np.concatenate(self.floats), ints)
 
 
@@ -289,7 +288,7 @@ def _at_its_base(robot):
     if away < NEAR_ROOT:
         return robot, np.zeros(3)
     for f in np.flatnonzero(first):  # the row's constants, which may be a long way, go into the base
-        bases[f] = bases[f] @ row_transform(*(frames[f][name] for name in ("a", "alpha", "d", "theta")))
+        bases[f] = bases[f] @ constant_row(frames[f])
     for name in ("a", "alpha", "d", "theta"):
         frames[name][first] = 0.0
     origin = bases[first][:, :3, 3].mean(axis=0)

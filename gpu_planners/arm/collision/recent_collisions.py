@@ -12,17 +12,17 @@ from ...device import lean_njit
 from ...parallel.memory import item, set_item
 from ..geometry.poses import ONE, ZERO
 from .records import dof
-from .scratch import COUNT, MET, NEAREST, QUEUE
+from .scratch import QUEUE, RECENT, RECENT_COUNT, RECENT_NEAREST
 
 FAR, LEAST = np.float32(1e30), np.float32(1e-12)
 FIRST = 2 * QUEUE  # where they begin in `waiting`
 
 
 @lean_njit
-def nearest_met(qa, qb, scene, scratch):
+def nearest_recent(qa, qb, scene, scratch):
     """Where on the motion qa -> qb, 0..1, it comes nearest to a configuration that is kept; below 0: there is none."""
     least, nearest, n = FAR, -ONE, dof(scene)
-    for m in range(min(item(scratch.codes, COUNT), MET)):
+    for m in range(min(item(scratch.codes, RECENT_COUNT), RECENT)):
         along, squared, first = ZERO, LEAST, FIRST + m * n
         for k in range(n):
             step = item(qb, k) - item(qa, k)
@@ -34,16 +34,16 @@ def nearest_met(qa, qb, scene, scratch):
             apart += gap * gap
         if apart < least:
             least, nearest = apart, t
-            set_item(scratch.codes, NEAREST, m)
+            set_item(scratch.codes, RECENT_NEAREST, m)
     return nearest
 
 
 @lean_njit
-def keep_met(q, again, scene, scratch):
+def keep_recent(q, again, scene, scratch):
     """Keep a configuration in collision: in place of the nearest one that led to it (again), else of the oldest."""
-    n, count = dof(scene), item(scratch.codes, COUNT)
-    m = item(scratch.codes, NEAREST) if again else count % MET
+    n, count = dof(scene), item(scratch.codes, RECENT_COUNT)
+    m = item(scratch.codes, RECENT_NEAREST) if again else count % RECENT
     for k in range(n):
         set_item(scratch.waiting, FIRST + m * n + k, item(q, k))
     if not again:
-        set_item(scratch.codes, COUNT, count + 1)
+        set_item(scratch.codes, RECENT_COUNT, count + 1)

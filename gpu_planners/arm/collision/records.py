@@ -124,15 +124,11 @@ class ShapeFloats(NamedTuple):
     spheres: np.ndarray
 
 
-_DOF, _FRAMES, _SHAPES, _MOVING, _PAIRS, _FRAME_INTS, _SHAPE_INTS, _PAIR_INTS, _FRAME_FLOATS = range(9)
-_REACH, _RANGES, _BLOCKS, _BLOCK_PAIRS, _BLOCK_PAIR_INTS = range(9, 14)
-_OBSTACLES, _OBSTACLE_INTS, _BALLS, _ORDER, _GROUPS = range(14, len(Header._fields))
+_at, _shape_at = Header._fields.index, ShapeRecord._fields.index  # of a field, in its record
 HEADER = 20  # room for it
-FRAME_INTS, FRAME_ROW = len(FrameInts._fields), len(FrameFloats._fields)
+FRAME_ROW, FRAME_INTS = len(FrameFloats._fields), len(FrameInts._fields)
 FRAME_FLOATS = FRAME_ROW + POSE
-_KIND, _FRAME, _FLOATS, _VERTEX_COUNT, _VERTICES, _TABLE, _CANDIDATES, _FINE = range(len(ShapeRecord._fields))
-SHAPE_RECORD, PAIR_RECORD = len(ShapeRecord._fields), len(PairRecord._fields)
-BLOCK_PAIR = len(BlockPair._fields)
+SHAPE_RECORD, PAIR_RECORD, BLOCK_PAIR = (len(kind._fields) for kind in (ShapeRecord, PairRecord, BlockPair))
 _POSE, _HALF, _SKIN, _SPHERES = 0, POSE, POSE + 3, POSE + 4  # of ShapeFloats
 SPHERE = 5  # x, y, z, radius, radius of a ball inside the shape (-1: none)
 BALL = 4
@@ -153,16 +149,12 @@ def self_pairs(scene: Packed) -> np.ndarray:
     return scene.ints[counts.pair_ints :][: PAIR_RECORD * counts.pairs].reshape(-1, PAIR_RECORD)[:, :2]
 
 
-def set_header(ints, values: Header):
-    ints[: len(values)] = values
-
-
 def own_ints(ints, floats_away, ints_away):
-    """The ints of a scene, in which places of the robot's data are counted from the robot's beginning, where that lies
-    so many numbers behind the scene's: `SceneParts.ints_of`."""
+    """Relocate the robot's offsets: its block starts `floats_away`, `ints_away` after the scene (`SceneParts.ints_of`).
+    Returns a copy of the scene's ints."""
     ints = ints.copy()
-    ints[[_FRAME_FLOATS, _REACH, _RANGES]] += floats_away
-    ints[[_FRAME_INTS, _PAIR_INTS, _BLOCK_PAIR_INTS]] += ints_away
+    ints[[_at("frame_floats"), _at("reach"), _at("ranges")]] += floats_away
+    ints[[_at("frame_ints"), _at("pair_ints"), _at("block_pair_ints")]] += ints_away
     shapes = robot_records(ints)
     shapes[:] = shifted(shapes, floats_away, ints_away)
     return ints
@@ -170,7 +162,7 @@ def own_ints(ints, floats_away, ints_away):
 
 def robot_records(ints):
     """(shapes, SHAPE_RECORD) of the robot's shapes, a part of the ints of a robot or of a scene."""
-    return ints[ints[_SHAPE_INTS] :][: ints[_SHAPES] * SHAPE_RECORD].reshape(-1, SHAPE_RECORD)
+    return ints[ints[_at("shape_ints")] :][: ints[_at("shapes")] * SHAPE_RECORD].reshape(-1, SHAPE_RECORD)
 
 
 def shape_floats(pose, half, skin, spheres):
@@ -203,43 +195,47 @@ def vertices_offset(fine_spheres):
 
 def shifted(records, floats, ints):
     """(n, SHAPE_RECORD) records whose data lie that many floats and ints farther on; each a number or (n,)."""
-    records = records.copy()
-    for column in (_FLOATS, _VERTICES, _CANDIDATES):
-        records[:, column] += floats
-    records[:, _TABLE] += np.where(records[:, _TABLE] >= 0, ints, 0)
+    records, table = records.copy(), _shape_at("table")
+    for field in ("floats", "vertices", "candidates"):
+        records[:, _shape_at(field)] += floats
+    records[:, table] += np.where(records[:, table] >= 0, ints, 0)
     return records
 
 
-@lean_njit
-def dof(scene):
-    return scene.ints[_DOF]
+def _entry(name):
+    """-> compiled function (scene): an entry of the header."""
+    at = _at(name)
+
+    @lean_njit
+    def entry(scene):
+        return scene.ints[at]
+
+    return entry
 
 
-@lean_njit
-def frame_count(scene):
-    return scene.ints[_FRAMES]
+def _shape_entry(name):
+    """-> compiled function (scene, shape): an integer of a shape."""
+    at = _shape_at(name)
+
+    @lean_njit
+    def entry(scene, shape):
+        return item(scene.ints, shape + at)
+
+    return entry
 
 
-@lean_njit
-def shape_count(scene):
-    """Of the robot, those that move first."""
-    return scene.ints[_SHAPES]
-
-
-@lean_njit
-def moving_count(scene):
-    """Of the robot's shapes."""
-    return scene.ints[_MOVING]
-
-
-@lean_njit
-def self_pair_count(scene):
-    return scene.ints[_PAIRS]
-
-
-@lean_njit
-def obstacle_count(scene):
-    return scene.ints[_OBSTACLES]
+dof, frame_count, shape_count, moving_count = map(_entry, ("dof", "frames", "shapes", "moving"))
+self_pair_count, block_count, block_pair_count = map(_entry, ("pairs", "blocks", "block_pairs"))
+obstacle_count, first_group = map(_entry, ("obstacles", "groups"))
+_first_frame_ints, _first_frame_floats, _first_reach = map(_entry, ("frame_ints", "frame_floats", "reach"))
+_first_pair, _first_block_pair, _first_range = map(_entry, ("pair_ints", "block_pair_ints", "ranges"))
+_first_shape, _first_obstacle, _first_ball, _first_owner = map(
+    _entry, ("shape_ints", "obstacle_ints", "balls", "order")
+)
+shape_kind, shape_frame, fine_sphere_count = map(_shape_entry, ("kind", "frame", "fine_spheres"))
+_floats, _vertices, _vertex_count, _table, _candidates = map(
+    _shape_entry, ("floats", "vertices", "vertex_count", "table", "candidates")
+)
 
 
 @lean_njit
@@ -257,51 +253,41 @@ def speed_count(scene):
 @lean_njit
 def self_pair(scene, p):
     """-> PairRecord."""
-    ints, at = scene.ints, scene.ints[_PAIR_INTS] + PAIR_RECORD * p
+    ints, at = scene.ints, _first_pair(scene) + PAIR_RECORD * p
     return PairRecord(item(ints, at), item(ints, at + 1), item(ints, at + 2), item(ints, at + 3))
-
-
-@lean_njit
-def block_count(scene):
-    return scene.ints[_BLOCKS]
-
-
-@lean_njit
-def block_pair_count(scene):
-    return scene.ints[_BLOCK_PAIRS]
 
 
 @lean_njit
 def block_pair(scene, g):
     """-> BlockPair."""
-    ints, at = scene.ints, scene.ints[_BLOCK_PAIR_INTS] + BLOCK_PAIR * g
+    ints, at = scene.ints, _first_block_pair(scene) + BLOCK_PAIR * g
     return BlockPair(item(ints, at), item(ints, at + 1), item(ints, at + 2), item(ints, at + 3))
 
 
 @lean_njit
 def reach(scene, i, f):
     """Metres that shape or self pair i moves at most for a unit of frame f's value; negative: by way of shape B."""
-    return item(scene.floats, scene.ints[_REACH] + i * frame_count(scene) + f)
+    return item(scene.floats, _first_reach(scene) + i * frame_count(scene) + f)
 
 
 @lean_njit
 def joint_range(scene, joint):
     """-> lowest and highest value for which the bounds hold."""
-    lowest = scene.ints[_RANGES] + joint
+    lowest = _first_range(scene) + joint
     return item(scene.floats, lowest), item(scene.floats, lowest + dof(scene))
 
 
 @lean_njit
 def frame_ints(scene, f):
     """-> FrameInts."""
-    ints, at = scene.ints, scene.ints[_FRAME_INTS] + f * FRAME_INTS
+    ints, at = scene.ints, _first_frame_ints(scene) + f * FRAME_INTS
     return FrameInts(item(ints, at), item(ints, at + 1), item(ints, at + 2), item(ints, at + 3))
 
 
 @lean_njit
 def frame_floats(scene, f):
     """-> FrameFloats."""
-    row, at = scene.floats, scene.ints[_FRAME_FLOATS] + f * FRAME_FLOATS
+    row, at = scene.floats, _first_frame_floats(scene) + f * FRAME_FLOATS
     return FrameFloats(
         item(row, at),
         item(row, at + 1),
@@ -316,108 +302,86 @@ def frame_floats(scene, f):
 @lean_njit
 def frame_base(scene, f):
     """-> pose T_parent_base."""
-    return load(scene.floats, scene.ints[_FRAME_FLOATS] + f * FRAME_FLOATS + FRAME_ROW, 1)
+    return load(scene.floats, _first_frame_floats(scene) + f * FRAME_FLOATS + FRAME_ROW, 1)
 
 
 @lean_njit
 def robot_shape(scene, s):
-    return scene.ints[_SHAPE_INTS] + s * SHAPE_RECORD
+    return _first_shape(scene) + s * SHAPE_RECORD
 
 
 @lean_njit
 def obstacle(scene, o):
-    return scene.ints[_OBSTACLE_INTS] + o * SHAPE_RECORD
+    return _first_obstacle(scene) + o * SHAPE_RECORD
 
 
 @lean_njit
 def obstacle_ball(scene, k):
     """-> x, y, z, radius of ball k, around an obstacle in its skin."""
-    floats, at = scene.floats, scene.ints[_BALLS] + BALL * k
+    floats, at = scene.floats, _first_ball(scene) + BALL * k
     return item(floats, at), item(floats, at + 1), item(floats, at + 2), item(floats, at + 3)
 
 
 @lean_njit
 def ball_owner(scene, k):
     """The obstacle that ball k is of."""
-    return item(scene.ints, scene.ints[_ORDER] + k)
-
-
-@lean_njit
-def first_group(scene):
-    """Where the boxes of groups begin in floats."""
-    return scene.ints[_GROUPS]
-
-
-@lean_njit
-def shape_kind(scene, shape):
-    return item(scene.ints, shape + _KIND)
-
-
-@lean_njit
-def shape_frame(scene, shape):
-    """-1 where no joint moves the shape."""
-    return item(scene.ints, shape + _FRAME)
+    return item(scene.ints, _first_owner(scene) + k)
 
 
 @lean_njit
 def shape_pose(scene, shape):
     """-> pose in the shape's frame, or in the world where it has none."""
-    return load(scene.floats, item(scene.ints, shape + _FLOATS) + _POSE, 1)
+    return load(scene.floats, _floats(scene, shape) + _POSE, 1)
 
 
 @lean_njit
 def shape_half(scene, shape):
     """-> half extents along the shape's own axes."""
-    floats, at = scene.floats, item(scene.ints, shape + _FLOATS) + _HALF
+    floats, at = scene.floats, _floats(scene, shape) + _HALF
     return item(floats, at), item(floats, at + 1), item(floats, at + 2)
 
 
 @lean_njit
 def shape_skin(scene, shape):
-    return item(scene.floats, item(scene.ints, shape + _FLOATS) + _SKIN)
-
-
-@lean_njit
-def fine_sphere_count(scene, shape):
-    return item(scene.ints, shape + _FINE)
+    return item(scene.floats, _floats(scene, shape) + _SKIN)
 
 
 @lean_njit
 def sphere_centre(scene, shape, k):
     """-> x, y, z of the coarse sphere (k = 0) or a fine one, in the shape's frame."""
-    floats, at = scene.floats, item(scene.ints, shape + _FLOATS) + _SPHERES + SPHERE * k
+    floats, at = scene.floats, _floats(scene, shape) + _SPHERES + SPHERE * k
     return item(floats, at), item(floats, at + 1), item(floats, at + 2)
 
 
 @lean_njit
 def sphere_radius(scene, shape, k):
-    return item(scene.floats, item(scene.ints, shape + _FLOATS) + _SPHERES + SPHERE * k + 3)
+    return item(scene.floats, _floats(scene, shape) + _SPHERES + SPHERE * k + 3)
 
 
 @lean_njit
 def inner_radius(scene, shape, k):
     """Radius of a ball about the same centre that lies inside the shape; -1: none."""
-    return item(scene.floats, item(scene.ints, shape + _FLOATS) + _SPHERES + SPHERE * k + 4)
+    return item(scene.floats, _floats(scene, shape) + _SPHERES + SPHERE * k + 4)
 
 
 @lean_njit
 def polytope_vertices(scene, shape):
     """-> where the vertices begin in floats, 3 each, and how many there are."""
-    return item(scene.ints, shape + _VERTICES), item(scene.ints, shape + _VERTEX_COUNT)
+    return _vertices(scene, shape), _vertex_count(scene, shape)
 
 
 @lean_njit
 def has_table(scene, shape):
-    return item(scene.ints, shape + _TABLE) >= 0
+    return _table(scene, shape) >= 0
 
 
 @lean_njit
 def table_candidates(scene, shape, x, y, z):
-    """The same of the vertices that the support table has for the direction (x, y, z)."""
-    table = item(scene.ints, shape + _TABLE)
+    """-> (offset, count) of the support candidates for direction (x, y, z): `polytope_vertices` of a part."""
+    table = _table(scene, shape)
     cell, u, v = table_cell(x, y, z)
     entry = item(scene.ints, table + cell)
     while entry & _COUNT_MASK == 0:
         part, u, v = table_part(u, v)
         entry = item(scene.ints, table + (entry >> COUNT_BITS) + part)
-    return item(scene.ints, shape + _CANDIDATES) + 3 * (entry >> COUNT_BITS), entry & _COUNT_MASK
+    return _candidates(scene, shape) + 3 * (entry >> COUNT_BITS), entry & _COUNT_MASK

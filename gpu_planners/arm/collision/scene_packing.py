@@ -14,7 +14,7 @@ from ..spaces.interface import Packed, SceneParts
 from .broad_phase import group_boxes, neighbours_first
 from .packing import GREATEST_INDEX, GREATEST_SKIN, PackedRobot, body
 from .reach import distance_to_boxes, fixed_skin
-from .records import BALL, HEADER, SHAPE_RECORD, header, own_ints, robot_records, set_header, shape_floats, shifted
+from .records import BALL, HEADER, SHAPE_RECORD, header, own_ints, robot_records, shape_floats, shifted
 
 BEYOND_REACH = 10.0  # m: boxes and cylinders are cut off this far beyond twice the robot's reach
 CUT = np.array([KINDS[kind].cut for kind in ShapeKind])
@@ -140,16 +140,13 @@ def _with_obstacles(robot, blocks):
             )
     obstacles = shifted(blocks.records, 0, data).astype(np.int32)
     ints = np.concatenate([robot.ints[:HEADER], shapes, blocks.ints, obstacles.ravel(), order.astype(np.int32)])
-    set_header(
-        ints,
-        counts._replace(
-            shape_ints=HEADER,
-            obstacles=n,
-            obstacle_ints=records,
-            order=records + obstacles.size,
-            balls=first_ball,
-            groups=first_ball + balls.size,
-        ),
+    ints[: len(counts)] = counts._replace(
+        shape_ints=HEADER,
+        obstacles=n,
+        obstacle_ints=records,
+        order=records + obstacles.size,
+        balls=first_ball,
+        groups=first_ball + balls.size,
     )
     return Packed(floats, ints)
 

@@ -16,8 +16,8 @@ SIEVE = 64  # pairs of a configuration that pass the first sieve together
 TWIST = 6  # scalars of a frame: the velocity of its origin, the angular velocity
 ITEM = POSE + 9  # scalars of a pair that waits for the exact search: the pose of A in B's frame, its closing.Twist
 CODE = 2  # its integers: which pair, whose lane
-MET = 8  # configurations in collision that the CPU keeps
-COUNT, NEAREST = 2 * CODE, 2 * CODE + 1  # of the CPU's `codes`
+RECENT = 8  # configurations in collision that the CPU keeps (`recent_collisions`)
+RECENT_COUNT, RECENT_NEAREST = 2 * CODE, 2 * CODE + 1  # of the CPU's `codes`
 
 
 class ArmScratch(NamedTuple):
@@ -28,11 +28,11 @@ class ArmScratch(NamedTuple):
         how fast the shapes' speeds change at most (`closing`); the rates of all frames' values, and how fast the
         frames turn; the centres of all shapes' balls on the motion's middle lane, and the boxes around its blocks;
         metres that the shapes of each pair of blocks move at most
-    waiting: (2 * QUEUE,) begin and end of the parts of a motion that wait for a check; on the CPU behind them (MET *
-        dof,) configurations in collision (`met`)
+    waiting: (2 * QUEUE,) begin and end of the parts of a motion that wait for a check; on the CPU behind them (RECENT *
+        dof,) configurations in collision
     tau: (2 * lanes,) each lane's answer so far, backwards, then ahead
     items: (2 * ITEM * lanes,) the pairs that wait for the exact search; codes: (2 * CODE * lanes,) int32;
-        on the CPU behind them COUNT, how many collisions were kept, and which of them is NEAREST to a motion
+        on the CPU behind them how many collisions were kept, and which of them is nearest to a motion
     Each lane has its own:
     q: (dof,) configuration; poses: (`poses_size`,) of all frames, then the centres of all shapes' balls and the boxes
         around the blocks, in the world, then the velocities of frames and balls
@@ -49,29 +49,48 @@ class ArmScratch(NamedTuple):
     sieve: np.ndarray
 
 
+def _length(frames=0, shapes=0, blocks=0, moving=0, speeds=0, block_pairs=0):
+    """-> compiled function (scene): how many numbers there are with so many for each frame, shape, ..."""
+
+    @lean_njit
+    def length(scene):
+        of_shapes = shapes * shape_count(scene) + moving * moving_count(scene) + speeds * speed_count(scene)
+        of_blocks = blocks * block_count(scene) + block_pairs * block_pair_count(scene)
+        return frames * frame_count(scene) + of_shapes + of_blocks
+
+    return length
+
+
+# where the parts of `poses` begin behind the frames' poses: the balls' centres, the blocks' boxes, the frames' twists,
+# the velocities of the balls' centres
+own_balls = _length(frames=POSE)
+own_blocks = _length(frames=POSE, shapes=3)
+twists = _length(frames=POSE, shapes=3, blocks=BOX)
+ball_velocities = _length(frames=POSE + TWIST, shapes=3, blocks=BOX)
+poses_size = _length(frames=POSE + TWIST, shapes=6, blocks=BOX)
+# and those of `speeds` behind the speeds: bounds on the moving shapes' second derivatives; the rates of the frames'
+# values, and how fast each frame turns; the balls' centres, the blocks' boxes; the speeds of the pairs of blocks
+bends = _length(speeds=1)
+rates = _length(speeds=1, moving=1)
+shared_balls = _length(speeds=1, moving=1, frames=2)
+shared_blocks = _length(speeds=1, moving=1, frames=2, shapes=3)
+block_speeds = _length(speeds=1, moving=1, frames=2, shapes=3, blocks=BOX)
+speeds_size = _length(speeds=1, moving=1, frames=2, shapes=3, blocks=BOX, block_pairs=1)
+
+
 @njit
 def new_scratch(scene):
     """CPU only: the scratch of one thread."""
     return ArmScratch(
         np.empty(speeds_size(scene), dtype=np.float32),
-        np.empty(2 * QUEUE + MET * dof(scene), dtype=np.float32),
+        np.empty(2 * QUEUE + RECENT * dof(scene), dtype=np.float32),
         np.empty(2, dtype=np.float32),
         np.empty(2 * ITEM, dtype=np.float32),
-        np.zeros(NEAREST + 1, dtype=np.int32),
+        np.zeros(RECENT_NEAREST + 1, dtype=np.int32),
         np.empty(dof(scene), dtype=np.float32),
         np.empty(poses_size(scene), dtype=np.float32),
         np.empty(SIEVE, dtype=np.int32),
     )
-
-
-@lean_njit
-def poses_size(scene):
-    return (POSE + TWIST) * frame_count(scene) + 6 * shape_count(scene) + BOX * block_count(scene)
-
-
-@lean_njit
-def speeds_size(scene):
-    return block_speeds(scene) + block_pair_count(scene)
 
 
 @lean_njit
@@ -82,60 +101,6 @@ def frame_pose(poses, f):
 @lean_njit
 def set_frame_pose(poses, f, T):
     store(poses, POSE * f, 1, T)
-
-
-@lean_njit
-def own_balls(scene):
-    """Where the balls' centres begin in `poses`."""
-    return POSE * frame_count(scene)
-
-
-@lean_njit
-def own_blocks(scene):
-    """Where the boxes around the blocks begin in `poses`: behind the balls."""
-    return own_balls(scene) + 3 * shape_count(scene)
-
-
-@lean_njit
-def twists(scene):
-    """Where the frames' twists begin in `poses`."""
-    return own_blocks(scene) + BOX * block_count(scene)
-
-
-@lean_njit
-def ball_velocities(scene):
-    """Where the velocities of the balls' centres begin in `poses`."""
-    return twists(scene) + TWIST * frame_count(scene)
-
-
-@lean_njit
-def bends(scene):
-    """Where the bounds on the moving shapes' second derivatives begin in `speeds`."""
-    return speed_count(scene)
-
-
-@lean_njit
-def rates(scene):
-    """Where the rates of the frames' values begin in `speeds`, and after them how fast each frame turns."""
-    return bends(scene) + moving_count(scene)
-
-
-@lean_njit
-def shared_balls(scene):
-    """Where the balls' centres begin in `speeds`."""
-    return rates(scene) + 2 * frame_count(scene)
-
-
-@lean_njit
-def shared_blocks(scene):
-    """Where the boxes around the blocks begin in `speeds`: behind the balls."""
-    return shared_balls(scene) + 3 * shape_count(scene)
-
-
-@lean_njit
-def block_speeds(scene):
-    """Where the speeds of the pairs of blocks begin in `speeds`."""
-    return shared_blocks(scene) + BOX * block_count(scene)
 
 
 @lean_njit
