@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from benchmarks.problems import data_dir, load_problems, missing_data, robot_files
 from gpu_planners.arm.geometry import decomposition
-from gpu_planners.arm.geometry.decomposition import convex_pieces, hull_excess, slab_hulls, uncovered
+from gpu_planners.arm.geometry.decomposition import convex_pieces, slab_hulls, uncovered
 from gpu_planners.arm.urdf.loader import load_urdf
 from gpu_planners.errors import ObstacleError
 
@@ -36,7 +36,7 @@ def test_a_convex_mesh_stays_one_hull():
 
 def test_a_dumbbell_is_cut_along_its_rod():
     mesh = dumbbell()
-    assert hull_excess(mesh) == pytest.approx(0.08, abs=0.005)
+    assert len(slab_hulls(mesh, tolerance=0.085)) == 1 < len(slab_hulls(mesh, tolerance=0.075))
     pieces = slab_hulls(mesh, tolerance=0.03)
     assert 3 <= len(pieces) <= 8
     assert sum(trimesh.convex.convex_hull(points).volume for points in pieces) < 0.6 * mesh.convex_hull.volume
@@ -72,9 +72,8 @@ def test_blocks_of_samples_give_what_all_at_once_gives(monkeypatch, chunk):
 
 def test_the_largest_faces_of_a_fine_hull_are_looked_at_closely(monkeypatch):
     mesh = dumbbell()
-    expected = hull_excess(mesh)
     monkeypatch.setattr(decomposition, "MAX_FINE_FACES", 60)  # of 2000
-    assert hull_excess(mesh) == pytest.approx(expected, abs=1e-3)
+    assert len(slab_hulls(mesh, tolerance=0.085)) == 1 < len(slab_hulls(mesh, tolerance=0.075))
 
 
 @settings(max_examples=15, deadline=None)

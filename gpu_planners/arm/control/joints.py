@@ -8,7 +8,7 @@ import numpy as np
 from ...arguments import checked
 from ...errors import RobotDescriptionError
 from ..urdf.loader import acceleration_limits, planning_joints, speed_limits
-from ..urdf.srdf_xml import read_srdf
+from ..urdf.srdf_xml import NO_SRDF, read_srdf
 from ..urdf.urdf_xml import read_urdf
 
 
@@ -43,7 +43,7 @@ def read_joints(urdf: str, names: Sequence[str] = (), group: str = "", srdf: str
     RobotDescriptionError names a joint that is not there.
     """
     description = read_urdf(urdf)
-    semantics = read_srdf(srdf, description) if srdf else None
+    semantics = read_srdf(srdf, description) if srdf else NO_SRDF
     joints = [
         description.joints[name] for name in planning_joints(description, semantics, names or None, group or None)
     ]
@@ -56,5 +56,5 @@ def read_joints(urdf: str, names: Sequence[str] = (), group: str = "", srdf: str
         np.array([high for _, high in limits]),
         velocity,
         acceleration,
-        dict(semantics.states) if semantics else {},
+        dict(semantics.states),
     )

@@ -45,11 +45,7 @@ class _Slab:
 
 
 def convex_pieces(
-    name: str,
-    mesh: trimesh.Trimesh,
-    pose: ArrayLike,
-    tolerance: float = DEFAULT_TOLERANCE,
-    max_pieces: int = MAX_PIECES,
+    name: str, mesh: trimesh.Trimesh, pose: ArrayLike, tolerance: float = DEFAULT_TOLERANCE
 ) -> list[ConvexShape]:
     """Shapes that cover a mesh: `name`, or `name#0`, `name#1`, ... when one hull is too coarse.
 
@@ -59,21 +55,16 @@ def convex_pieces(
     """
     check_mesh(name, mesh)
     whole = ConvexShape.convex_hull(name, mesh.vertices, pose)
-    if not np.isfinite(tolerance) or max_pieces < 2 or np.ptp(mesh.vertices, axis=0).max() <= tolerance:
+    if not np.isfinite(tolerance) or np.ptp(mesh.vertices, axis=0).max() <= tolerance:
         return [whole]
-    key = _cache_key(mesh, tolerance, max_pieces)
+    key = _cache_key(mesh, tolerance)
     pieces = _read_cache(key)
     if pieces is None:
-        pieces = slab_hulls(mesh, tolerance, max_pieces)
+        pieces = slab_hulls(mesh, tolerance)
         _write_cache(key, pieces)
     if len(pieces) == 1:
         return [whole]
     return [ConvexShape.convex_hull(f"{name}#{i}", points, pose) for i, points in enumerate(pieces)]
-
-
-def hull_excess(mesh: trimesh.Trimesh) -> float:
-    """How far the surface of the mesh's convex hull sticks out from the mesh, metres (measured by samples)."""
-    return _excess(ConvexHull(mesh.vertices), cKDTree(_surface_samples(mesh)), None, -np.inf, np.inf)
 
 
 def uncovered(mesh: trimesh.Trimesh, pieces: list[np.ndarray], slack: float = 1e-6) -> np.ndarray:
@@ -97,9 +88,7 @@ def _outside(points, equations, slack):
     )
 
 
-def slab_hulls(
-    mesh: trimesh.Trimesh, tolerance: float = DEFAULT_TOLERANCE, max_pieces: int = MAX_PIECES
-) -> list[np.ndarray]:
+def slab_hulls(mesh: trimesh.Trimesh, tolerance: float) -> list[np.ndarray]:
     """[(V, 3) vertices of each piece, in the mesh's frame]; one piece where one hull is close enough."""
     tree = cKDTree(_surface_samples(mesh))
     whole = _slab(mesh, 0, tree, -np.inf, np.inf, tolerance)
@@ -110,7 +99,7 @@ def slab_hulls(
         close = max(slab.excess for slab in slabs) <= tolerance
         return not close, len(slabs) if close else 0, sum(slab.hull.volume for slab in slabs)
 
-    best = min((_cut_along(mesh, axis, tree, whole, tolerance, max_pieces) for axis in range(3)), key=rank)
+    best = min((_cut_along(mesh, axis, tree, whole, tolerance) for axis in range(3)), key=rank)
     pieces = [slab.hull.points[slab.hull.vertices] for slab in best]
     if len(uncovered(mesh, pieces)):
         log.warning("slabs leave a part of a mesh uncovered, which cannot be for finite vertices; keeping one hull")
@@ -118,12 +107,10 @@ def slab_hulls(
     return pieces
 
 
-def _cut_along(mesh, axis, tree, whole, tolerance, max_pieces):
-    """Slabs along one axis, cut until each is close to the mesh, a cut gains little, or there are max_pieces."""
-    slabs = [whole]
-    least_gain = LEAST_GAIN * slabs[0].hull.volume
-    finished = set()
-    while len(slabs) < max_pieces:
+def _cut_along(mesh, axis, tree, whole, tolerance):
+    """Slabs along one axis, cut until each is close to the mesh, a cut gains little, or there are MAX_PIECES."""
+    slabs, finished = [whole], set()
+    while len(slabs) < MAX_PIECES:
         open_slabs = [i for i, slab in enumerate(slabs) if slab.excess > tolerance and slab.lower not in finished]
         if not open_slabs:
             break
@@ -136,7 +123,10 @@ def _cut_along(mesh, axis, tree, whole, tolerance, max_pieces):
         ]
         halves = [pair for pair in halves if None not in pair]
         pair = min(halves, key=lambda pair: pair[0].hull.volume + pair[1].hull.volume, default=None)
-        if pair is None or slab.hull.volume - pair[0].hull.volume - pair[1].hull.volume < least_gain:
+        if (
+            pair is None
+            or slab.hull.volume - pair[0].hull.volume - pair[1].hull.volume < LEAST_GAIN * whole.hull.volume
+        ):
             finished.add(slab.lower)
             continue
         slabs[worst : worst + 1] = [_slab(mesh, axis, tree, half.lower, half.upper, tolerance) for half in pair]
@@ -164,17 +154,15 @@ def _slab(mesh, axis, tree, lower, upper, tolerance=0.0):
     return _Slab(lower, upper, hull, excess)
 
 
-def _excess(hull, tree, axis, lower, upper, tolerance=0.0):
+def _excess(hull, tree, axis, lower, upper, tolerance):
     """Greatest distance from the hull's surface to the mesh; where that is below `tolerance`, this or less.
 
     Faces on a cut lie inside the solid and do not count, nor do faces whose edges are all shorter than `tolerance`:
     their corners lie on the mesh.
     """
     faces = hull.points[hull.simplices]
-    if axis is not None:
-        along = faces[:, :, axis]
-        on_cut = (np.abs(along - lower) < 1e-9).all(axis=1) | (np.abs(along - upper) < 1e-9).all(axis=1)
-        faces = faces[~on_cut]
+    along = faces[:, :, axis]
+    faces = faces[~((np.abs(along - lower) < 1e-9).all(axis=1) | (np.abs(along - upper) < 1e-9).all(axis=1))]
     longest = np.sqrt(((faces - np.roll(faces, 1, axis=1)) ** 2).sum(axis=2).max(axis=1, initial=0.0))
     faces = faces[longest > tolerance]
     if not len(faces):
@@ -193,8 +181,8 @@ def _surface_samples(mesh):
     return np.vstack([mesh.vertices, trimesh.sample.sample_surface(mesh, count, seed=0)[0]])
 
 
-def _cache_key(mesh, tolerance, max_pieces):
-    settings = (CACHE_VERSION, tolerance, max_pieces, LEAST_GAIN, SAMPLE_SPACING, MAX_SAMPLES, CUTS.tolist())
+def _cache_key(mesh, tolerance):
+    settings = (CACHE_VERSION, tolerance, MAX_PIECES, LEAST_GAIN, SAMPLE_SPACING, MAX_SAMPLES, CUTS.tolist())
     content = hashlib.sha256(repr(settings).encode())
     content.update(np.ascontiguousarray(mesh.vertices, np.float64).tobytes())
     content.update(np.ascontiguousarray(mesh.faces, np.int64).tobytes())

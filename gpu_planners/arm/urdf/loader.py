@@ -26,7 +26,7 @@ from ..geometry.shapes import ConvexShape
 from ..robot.model import FRAME_DTYPE, RobotModel, periodic_joints
 from ..robot.modified_dh import derive_rows, rotation_about, transform
 from .self_collision import candidate_pairs, with_sampled_pairs
-from .srdf_xml import Semantics, read_srdf
+from .srdf_xml import NO_SRDF, Semantics, read_srdf
 from .urdf_xml import PLANNABLE, Description, Joint, read_urdf, read_xml_file
 
 log = logging.getLogger(__name__)
@@ -88,61 +88,55 @@ def load_urdf(
         )
     text, base_dir = _read_text(urdf, "URDF")
     description = read_urdf(text)
-    semantics = None if srdf is None else read_srdf(_read_text(srdf, "SRDF")[0], description)
+    semantics = NO_SRDF if srdf is None else read_srdf(_read_text(srdf, "SRDF")[0], description)
     names = planning_joints(description, semantics, joints, group)
     _refuse_loose_joints(description, _leaders(description, names))
     kinematics = _fold_tree(description, names, fixed)
     limits = _limits(description, names, kinematics, velocity, acceleration)
     # meshes last, since they take longest
     shapes, shape_link = _build_shapes(description, base_dir, package_dirs, hull_tolerance)
-    frame_of = dict(zip(kinematics["link_names"], kinematics["link_frame"]))
+    tip_link = _tip_link(description, semantics, group, kinematics)
+    robot = _model(description, semantics, names, kinematics | limits | {"tip_link": tip_link}, shapes, shape_link)
+    if not self_collisions:
+        return replace(robot, self_collision_pairs=robot.self_collision_pairs[:0])
+    sampled = semantics.disabled is None and len(robot.self_collision_pairs)
+    return _with_sampled_pairs(robot, description) if sampled else robot
+
+
+def _model(description, semantics, names, fields, shapes, shape_link):
+    """The RobotModel with all pairs of shapes that may collide as far as the descriptions say."""
+    link_frame, joints = fields["link_frame"], description.joints.values()
+    frame_of = dict(zip(fields["link_names"], link_frame))
     if unseen := [link for link in description.only_seen if frame_of[link] >= 0]:
         _warn_once(
             f"the URDF of '{description.name}' has links that move with a visual, but no collision geometry, so they "
             f"collide with nothing: {shortened(', '.join(unseen))}"
         )
-    adjacent = {frozenset((joint.parent, joint.child)) for joint in description.joints.values()}
+    adjacent = {frozenset((joint.parent, joint.child)) for joint in joints}
     pairs, disabled_pairs = candidate_pairs(
-        kinematics["link_names"],
-        kinematics["link_frame"],
-        shape_link,
-        adjacent,
-        (semantics.disabled if semantics else None) or {},
+        fields["link_names"], link_frame, shape_link, adjacent, semantics.disabled or {}
     )
-    states = (
-        {}
-        if semantics is None
-        else {
-            state: np.array([given[name] for name in names])
-            for state, given in semantics.states.items()
-            if all(name in given for name in names)
-        }
-    )
-    movable = [joint for joint in description.joints.values() if joint.kind.plannable]
-    robot = RobotModel(
+    movable = [joint for joint in joints if joint.kind.plannable]
+    others = [joint for joint in movable if not joint.mimic and joint.name not in names]
+    return RobotModel(
         name=description.name,
         root_link=description.root,
         joint_names=names,
-        **limits,
-        **kinematics,
-        shapes=_in_frames(shapes, shape_link, kinematics),
+        **fields,
+        shapes=_in_frames(shapes, shape_link, fields),
         shape_link=shape_link,
-        shape_frame=kinematics["link_frame"][shape_link],
-        self_collision_pairs=pairs if self_collisions else pairs[:0],
+        shape_frame=link_frame[shape_link],
+        self_collision_pairs=pairs,
         disabled_pairs=disabled_pairs,
-        named_states=states,
-        tip_link=_tip_link(description, semantics, group, kinematics),
-        other_joints={
-            joint.name: joint.limits or (-np.inf, np.inf)
-            for joint in movable
-            if not joint.mimic and joint.name not in names
+        named_states={
+            state: np.array([given[name] for name in names])
+            for state, given in semantics.states.items()
+            if all(name in given for name in names)
         },
+        other_joints={joint.name: joint.limits or (-np.inf, np.inf) for joint in others},
         mimic_joints=tuple(joint.name for joint in movable if joint.mimic),
         tree=_Tree(description, names, shapes),
     )
-    if semantics and semantics.disabled is not None or not len(robot.self_collision_pairs):
-        return robot
-    return _with_sampled_pairs(robot, description)
 
 
 @dataclass(frozen=True)
@@ -214,17 +208,15 @@ def _read_text(source, what):
 
 
 def planning_joints(
-    description: Description, semantics: Semantics | None, joints: Sequence[str] | None, group: str | None
+    description: Description, semantics: Semantics, joints: Sequence[str] | None, group: str | None
 ) -> tuple[str, ...]:
     """Names of the joints that load_urdf plans for these arguments."""
     known = description.joints
     if joints is not None and group is not None:
         raise RobotDescriptionError("give either joints or group, not both")
     if group is not None:
-        if semantics is None:
-            raise RobotDescriptionError(f"the SRDF has no group {shown(group)} (no SRDF was given)")
         joints = semantics.joints_of(group)
-    elif joints is None and semantics is not None and len(semantics.groups) + len(semantics.broken) == 1:
+    elif joints is None and len(semantics.groups) + len(semantics.broken) == 1:
         joints = semantics.joints_of(*semantics.groups, *semantics.broken)
     elif joints is None:
         joints = [joint.name for joint in known.values() if joint.kind.plannable and not joint.mimic]
@@ -256,8 +248,8 @@ def _leaders(description, names):
     return {name: leader for name, leader in leaders.items() if leader[0] in planned}
 
 
-def _frozen_values(description, names, fixed):
-    """{joint: value} of every joint that is not planned and mimics none."""
+def _check_fixed(description, names, fixed):
+    """RobotDescriptionError where a joint cannot be fixed at its value."""
     for name, value in fixed.items():
         if name not in description.joints:
             raise RobotDescriptionError(f"fixed joint {shown(name)} is not a joint of the URDF")
@@ -270,11 +262,6 @@ def _frozen_values(description, names, fixed):
             raise RobotDescriptionError(
                 f"joint '{name}' ({joint.type}) cannot be fixed at {shown(value)}: allowed is {lower:g} to {upper:g}"
             )
-    return {
-        name: float(fixed.get(name, np.clip(0.0, *_range(joint))))
-        for name, joint in description.joints.items()
-        if name not in names and not joint.mimic
-    }
 
 
 def _range(joint):
@@ -308,11 +295,10 @@ def _motion(joint, value):
     return transform(rotation_about(joint.axis, value)) if joint.kind.plannable else np.eye(4)
 
 
-def _frozen_value(joint, values):
-    if joint.mimic:
-        leader, multiplier, offset = joint.mimic
-        return multiplier * values.get(leader, 0.0) + offset
-    return values.get(joint.name, 0.0)
+def _frozen_value(description, joint, fixed):
+    """Where a joint stands that is not planned; whom it mimics is not, either."""
+    leader, multiplier, offset = joint.mimic or (joint.name, 1.0, 0.0)
+    return multiplier * float(fixed.get(leader, np.clip(0.0, *_range(description.joints[leader])))) + offset
 
 
 def _fold_tree(description, names, fixed):
@@ -320,7 +306,8 @@ def _fold_tree(description, names, fixed):
 
     names: of the planning joints; fixed: {joint: value} of others, rad or m
     """
-    values, leaders = _frozen_values(description, names, fixed), _leaders(description, names)
+    _check_fixed(description, names, fixed)
+    leaders = _leaders(description, names)
     link_pose, link_frame = {description.root: np.eye(4)}, {description.root: -1}
     moving, T_root_joint = [], []
     for joint in description.joints.values():
@@ -331,7 +318,7 @@ def _fold_tree(description, names, fixed):
             T_root_joint.append(pose)
         else:
             link_frame[joint.child] = link_frame[joint.parent]
-            pose = pose @ _motion(joint, _frozen_value(joint, values))
+            pose = pose @ _motion(joint, _frozen_value(description, joint, fixed))
         if not (np.abs(pose[:3, 3]) <= GREATEST_LENGTH).all():
             raise RobotDescriptionError(
                 f"joint '{joint.name}' puts link '{joint.child}' at {pose[:3, 3].tolist()}; "
@@ -498,10 +485,9 @@ def _tip_link(description, semantics, group, kinematics):
     finger of a gripper, whose joints are not planned but move."""
     frames, names = kinematics["frames"], kinematics["frame_names"]
     planned = {name for name in names if not description.joints[name].mimic}
-    if semantics:
-        for name in [group] if group else semantics.groups:
-            if name in semantics.tips and set(semantics.groups[name]) == planned:
-                return semantics.tips[name]
+    for name in [group] if group else semantics.groups:
+        if name in semantics.tips and set(semantics.groups[name]) == planned:
+            return semantics.tips[name]
     frame_depth = []
     for frame in frames:
         frame_depth.append(1 + (frame_depth[frame["parent"]] if frame["parent"] >= 0 else 0))

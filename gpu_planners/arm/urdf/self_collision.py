@@ -53,23 +53,23 @@ def candidate_pairs(
     return np.array(pairs, dtype=np.int32).reshape(-1, 2), tuple(left_out)
 
 
-def with_sampled_pairs(robot: RobotModel, samples: int = SAMPLES, seed: int = 0) -> RobotModel:
+def with_sampled_pairs(robot: RobotModel) -> RobotModel:
     """The robot with only those pairs of links that collide in some but not nearly all sampled configurations.
 
-    The others are listed in disabled_pairs with the reason. Repeatable for a seed.
+    The others are listed in disabled_pairs with the reason.
     """
     if not len(robot.self_collision_pairs):
         return robot
-    q = sample_configurations(robot, samples, np.random.default_rng(seed))
+    q = _sampled_configurations(robot)
     links = np.sort(robot.shape_link[robot.self_collision_pairs], axis=1)
     link_pairs, group = np.unique(links, axis=0, return_inverse=True)
     group = group.reshape(-1)
     by_group = np.argsort(group, kind="stable")
     hits = np.zeros(len(link_pairs), dtype=np.int64)
     left = np.arange(len(link_pairs))
-    for start in range(0, samples, CHUNK):
+    for start in range(0, SAMPLES, CHUNK):
         if start == CHUNK:  # pairs that are sure to be kept, mostly the near ones, need no more samples
-            left = np.flatnonzero((hits == 0) | (CHUNK - hits <= (1 - ALWAYS) * samples))
+            left = np.flatnonzero((hits == 0) | (CHUNK - hits <= (1 - ALWAYS) * SAMPLES))
         if start <= CHUNK:
             if not len(left):
                 break
@@ -79,7 +79,7 @@ def with_sampled_pairs(robot: RobotModel, samples: int = SAMPLES, seed: int = 0)
             checker = CollisionChecker(part, CollisionWorld(), device="cpu")
         collide = checker.shape_pair_collisions(q[start : start + CHUNK])
         hits[left] += np.logical_or.reduceat(collide, starts, axis=1).sum(axis=0)
-    reasons = [_reason(count, samples) for count in hits]
+    reasons = [_reason(count) for count in hits]
     keep = np.array([reason is None for reason in reasons])
     left_out = tuple(
         (robot.link_names[i], robot.link_names[j], reason) for (i, j), reason in zip(link_pairs, reasons) if reason
@@ -91,20 +91,19 @@ def with_sampled_pairs(robot: RobotModel, samples: int = SAMPLES, seed: int = 0)
     )
 
 
-def sample_configurations(robot: RobotModel, count: int, rng: np.random.Generator) -> np.ndarray:
-    """(count, dof) float64 within the limits: half uniform, half with each joint uniform or at a limit.
+def _sampled_configurations(robot):
+    """(SAMPLES, dof) float64 within the limits: half uniform, half with each joint uniform or at a limit.
 
     Links fold onto each other mostly where joints are at their limits, which uniform samples hardly reach.
     """
-    q = rng.uniform(robot.lower, robot.upper, (count, robot.dof))
-    pinned = q[count // 2 :]
-    choice = rng.integers(0, 4, pinned.shape)
-    pinned[choice == 0] = np.broadcast_to(robot.lower, pinned.shape)[choice == 0]
-    pinned[choice == 1] = np.broadcast_to(robot.upper, pinned.shape)[choice == 1]
+    rng = np.random.default_rng(0)
+    q = rng.uniform(robot.lower, robot.upper, (SAMPLES, robot.dof))
+    choice = rng.integers(0, 4, (SAMPLES - SAMPLES // 2, robot.dof))
+    q[SAMPLES // 2 :] = np.select([choice == 0, choice == 1], [robot.lower, robot.upper], q[SAMPLES // 2 :])
     return q
 
 
-def _reason(hits, samples):
+def _reason(hits):
     if hits == 0:
-        return f"never collides in {samples} samples"
-    return f"collides in {hits} of {samples} samples" if hits >= ALWAYS * samples else None
+        return f"never collides in {SAMPLES} samples"
+    return f"collides in {hits} of {SAMPLES} samples" if hits >= ALWAYS * SAMPLES else None

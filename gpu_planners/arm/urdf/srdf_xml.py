@@ -30,8 +30,12 @@ class Semantics:
             raise RobotDescriptionError(f"{self.broken[group]}; plan another group, or joints by their names")
         if group not in self.groups:
             known = shortened(", ".join([*self.groups, *self.broken])) or "none"
-            raise RobotDescriptionError(f"the SRDF has no group {shown(group)} (its groups: {known})")
+            there = "no SRDF was given" if self is NO_SRDF else f"its groups: {known}"
+            raise RobotDescriptionError(f"the SRDF has no group {shown(group)} ({there})")
         return self.groups[group]
+
+
+NO_SRDF = Semantics({}, {}, {}, None, {})
 
 
 def read_srdf(text: str, description: Description) -> Semantics:
@@ -86,18 +90,20 @@ def read_srdf(text: str, description: Description) -> Semantics:
 
 
 def _disabled(root, description):
-    disabled, found = {}, False
-    for element in root.findall("disable_default_collisions"):
-        found = True
-        for other in description.links:
-            disabled[frozenset((element.get("link"), other))] = "SRDF: disabled by default"
+    by_default, single = root.findall("disable_default_collisions"), root.findall("disable_collisions")
+    disabled = {
+        frozenset((element.get("link"), other)): "SRDF: disabled by default"
+        for element in by_default
+        for other in description.links
+    }
     for element in root.findall("enable_collisions"):
-        disabled.pop(frozenset((element.get("link1"), element.get("link2"))), None)
-    for element in root.findall("disable_collisions"):
-        found = True
-        pair = frozenset((element.get("link1"), element.get("link2")))
-        disabled[pair] = f"SRDF: {element.get('reason') or 'no reason given'}"
-    return disabled if found else None
+        disabled.pop(_pair(element), None)
+    disabled |= {_pair(element): f"SRDF: {element.get('reason') or 'no reason given'}" for element in single}
+    return disabled if by_default or single else None
+
+
+def _pair(element):
+    return frozenset((element.get("link1"), element.get("link2")))
 
 
 def _subgroups_first(elements):
