@@ -311,7 +311,7 @@ def _from(q, way, tip, checker, settings, until) -> Line:
     if free.all():
         return Line(end, path, fractions, text, way.misses)
     last = int(np.argmin(free))
-    finer = settings.__class__(**{**vars(settings), "step": max(settings.step / NEAR_CONTACT, 1e-4)})
+    finer = replace(settings, step=max(settings.step / NEAR_CONTACT, 1e-4))
     more, shares, *_ = _follow(path[last], way, fractions[last + 1], tip, finer, until, fractions[last])
     free = thick.motions_valid(more[:-1], more[1:])
     count = len(free) if free.all() else int(np.argmin(free))

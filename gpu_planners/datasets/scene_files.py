@@ -5,7 +5,7 @@ import os
 from typing import Any
 
 from ..arm import RobotModel
-from ..arm.collision.scene_file import TYPES, fixed_frames, load_scene, pose_matrix
+from ..arm.collision.scene_file import SHAPE, add_obstacle, fixed_frames, load_scene, pose_matrix
 from ..arm.collision.world import CollisionWorld
 from ..errors import ObstacleError, shown
 from ..files import file_path, read_text_file
@@ -48,9 +48,8 @@ def _obstacles(name: str, entries: list[Any]) -> tuple[Obstacle, ...]:
         if not isinstance(entry, dict) or entry.get("type") not in PRIMITIVES:
             raise ObstacleError(f"{name}: obstacle {number} is {shown(entry)}; allowed types: {', '.join(PRIMITIVES)}")
         own = {**entry, "name": f"{entry.get('name', entry['type'])}#{number}"}
-        kind = TYPES[entry["type"]]
-        if missing := kind.required - set(entry):
+        if missing := set(SHAPE[entry["type"]]) - set(entry):
             raise ObstacleError(f"{name}: obstacle {number} has no {', '.join(sorted(missing))}")
         T = pose_matrix(entry.get("position", (0, 0, 0)), entry.get("quat_xyzw", (0, 0, 0, 1)), own["name"])
-        kind.add(world, own, T, file_path(".", "a folder", ObstacleError))
+        add_obstacle(world, own, T, file_path(".", "a folder", ObstacleError))
     return obstacles_of(world)

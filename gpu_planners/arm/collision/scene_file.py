@@ -13,9 +13,8 @@ default to zero and no rotation. A wrong key, type or value is an ObstacleError 
 """
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,32 +31,15 @@ from .world import CollisionWorld
 MOST_BYTES = 4 * 2**20  # of a scene file: 40,000 boxes
 
 
-class ObstacleType(NamedTuple):
-    """A type of obstacle in a scene file: its keys beside PLACEMENT, and what adds it to a CollisionWorld."""
-
-    required: set[str]
-    optional: set[str]
-    add: Callable[[CollisionWorld, dict[str, Any], np.ndarray, Path], None]
-
-
 PLACEMENT = {"name", "type", "position", "quat_xyzw"}
-TYPES = {
-    "box": ObstacleType({"size"}, set(), lambda world, it, pose, _: world.add_box(it["name"], it["size"], pose)),
-    "cylinder": ObstacleType(
-        {"radius", "height"},
-        set(),
-        lambda world, it, pose, _: world.add_cylinder(it["name"], it["radius"], it["height"], pose),
-    ),
-    "sphere": ObstacleType(
-        {"radius"}, set(), lambda world, it, pose, _: world.add_sphere(it["name"], it["radius"], pose)
-    ),
-    "convex": ObstacleType(
-        {"vertices"}, set(), lambda world, it, pose, _: world.add_convex(it["name"], it["vertices"], pose)
-    ),
-    "mesh": ObstacleType(
-        {"file"}, {"scale"}, lambda world, it, pose, folder: world.add_mesh(it["name"], _mesh(folder, it), pose)
-    ),
+SHAPE = {  # what an obstacle has besides, by its type, as CollisionWorld.add_<type> takes it
+    "box": ("size",),
+    "cylinder": ("radius", "height"),
+    "sphere": ("radius",),
+    "convex": ("vertices",),
+    "mesh": ("file",),
 }
+OPTIONAL = {"mesh": {"scale"}}
 
 
 def load_scene(file: str | os.PathLike, frames: dict[str, np.ndarray] | None = None) -> CollisionWorld:
@@ -79,20 +61,25 @@ def load_scene(file: str | os.PathLike, frames: dict[str, np.ndarray] | None = N
         names.add(name)
         try:
             T_scene_obstacle = pose_matrix(entry.get("position", (0, 0, 0)), entry.get("quat_xyzw", (0, 0, 0, 1)), name)
-            TYPES[entry["type"]].add(world, entry, T_root_scene @ T_scene_obstacle, path.parent)
+            add_obstacle(world, entry, T_root_scene @ T_scene_obstacle, path.parent)
         except ObstacleError as error:
             raise ObstacleError(f"{path}: {error}") from error
     return world
+
+
+def add_obstacle(world: CollisionWorld, entry: dict[str, Any], pose: np.ndarray, folder: Path) -> None:
+    """Add an entry of `obstacles` that has its type's keys. folder: of its mesh's file"""
+    kind = entry["type"]
+    values = [_mesh(folder, entry)] if kind == "mesh" else [entry[key] for key in SHAPE[kind]]
+    getattr(world, f"add_{kind}")(entry["name"], *values, pose)
 
 
 @checked(ObstacleError)
 def fixed_frames(robot: RobotModel) -> dict[str, np.ndarray]:
     """{link name: (4, 4) T_root_link} of the root link and every link that is fixed to it."""
     poses = robot.link_poses(np.clip(np.zeros(robot.dof), robot.lower, robot.upper))
-    frames = {link: poses[link] for link, frame in zip(robot.link_names, robot.link_frame, strict=True) if frame < 0}
-    return {robot.root_link: np.eye(4)} | {
-        link: np.asarray(T, dtype=np.float64).reshape(4, 4) for link, T in frames.items()
-    }
+    fixed = [link for link, frame in zip(robot.link_names, robot.link_frame, strict=True) if frame < 0]
+    return {robot.root_link: np.eye(4)} | {link: poses[link][0] for link in fixed}
 
 
 def pose_matrix(position: ArrayLike, quat_xyzw: ArrayLike, name: str) -> np.ndarray:
@@ -137,10 +124,10 @@ def _check_entry(file, index, entry):
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
         raise ObstacleError(f"{file}: obstacle number {index} must be a mapping with a 'name'")
     name, kind = entry["name"], entry.get("type")
-    if not isinstance(kind, str) or kind not in TYPES:
-        raise ObstacleError(f"{file}: obstacle '{name}': unknown type {shown(kind)}; known are {_listed(TYPES)}")
-    unknown = set(entry) - PLACEMENT - TYPES[kind].required - TYPES[kind].optional
-    missing = TYPES[kind].required - set(entry)
+    if not isinstance(kind, str) or kind not in SHAPE:
+        raise ObstacleError(f"{file}: obstacle '{name}': unknown type {shown(kind)}; known are {_listed(SHAPE)}")
+    unknown = set(entry) - PLACEMENT - set(SHAPE[kind]) - OPTIONAL.get(kind, set())
+    missing = set(SHAPE[kind]) - set(entry)
     if unknown:
         raise ObstacleError(f"{file}: obstacle '{name}': unknown key {_listed(unknown)} for a {kind}")
     if missing:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...arguments import numbers
 from ...errors import ObstacleError, shown
 from ...ranges import GREATEST_LENGTH
 from .shapes import ConvexShape, ShapeKind, check_lengths, check_pose
@@ -126,12 +127,7 @@ def _sorted(rows):
 
 def _whole(name: str, what: str, values: Any) -> np.ndarray:
     """values as int64, or ObstacleError where they are not whole numbers."""
-    try:
-        array = np.asarray(values)
-    except Exception as error:  # ragged lists
-        raise ObstacleError(f"'{name}': {what} must be an array of whole numbers, got {shown(values)}") from error
-    if not array.size:
-        return array.astype(np.int64)
-    if array.dtype.kind not in "iuf" or (np.abs(array) > GREATEST_CELL).any() or (array != np.floor(array)).any():
+    array = np.asarray(numbers(f"'{name}': {what}", values, error=ObstacleError, finite=False))
+    if (np.abs(array) > GREATEST_CELL).any() or (array != np.floor(array)).any():
         raise ObstacleError(f"'{name}': {what} must be whole numbers up to {GREATEST_CELL}, got {shown(values)}")
     return array.astype(np.int64)

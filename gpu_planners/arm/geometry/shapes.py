@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import ConvexHull, QhullError
 
-from ...arguments import Numbers, checked
+from ...arguments import Numbers, checked, numbers
 from ...errors import ObstacleError, shown
 from ...ranges import GREATEST_LENGTH
 
@@ -110,13 +110,7 @@ class ConvexShape:
 
 def check_numbers(name: str, what: str, values: Any) -> np.ndarray:
     """values as a float64 array of any shape, or ObstacleError where they are not real numbers."""
-    try:
-        array = np.asarray(values)
-    except Exception as error:  # ragged lists, and what a foreign __array__ raises
-        raise ObstacleError(f"'{name}': {what} must be an array of numbers, got {shown(values)}: {error}") from error
-    if array.dtype.kind not in "iuf":
-        raise ObstacleError(f"'{name}': {what} must be real numbers, got {shown(values)}")
-    return array.astype(np.float64)
+    return np.asarray(numbers(f"'{name}': {what}", values, error=ObstacleError, finite=False), dtype=np.float64)
 
 
 def check_lengths(name: str, what: str, values: Any) -> np.ndarray:

@@ -71,20 +71,22 @@ class Phases(NamedTuple):
 
 def line_stretches(curve: Curve, first: float, limits: Limits) -> list[Stretch]:
     """Stretches of a curve that begins at s = first, where the speed may change."""
-    v, a, j = _at_samples(curve, limits, BEND, TWIST)
+    samples, s = _samples(curve), first + (curve.s - curve.s[0])
+    v = _speeds(samples, limits, BEND, TWIST)
     stretches, begin = [], 0
-    for k in range(1, len(curve.starts) + 1):
-        if k == len(curve.starts) or not v[begin:k].max() / UNLIKE <= v[k] <= v[begin:k].min() * UNLIKE:
-            some = slice(begin, k)
-            stretches.append(_stretch(curve, first, some, v[some].min(), limits))
+    for k in range(1, len(v) + 1):
+        if k == len(v) or not v[begin:k].max() / UNLIKE <= v[k] <= v[begin:k].min() * UNLIKE:
+            speed = float(v[begin:k].min())
+            acceleration, jerk = _spare((each[begin:k] for each in samples), speed, limits)
+            stretches.append(Stretch(s[begin], s[k], speed, acceleration, jerk, False))
             begin = k
     return stretches
 
 
 def turn_stretch(curve: Curve, first: float, limits: Limits) -> Stretch:
     """The stretch of a rounded corner: all of acceleration and jerk are the curve's."""
-    v, _, _ = _at_samples(curve, limits, 1.0, 1.0)
-    return Stretch(first, first + curve.length, float(v.min()), 0.0, 0.0, True)
+    speed = float(_speeds(_samples(curve), limits, 1.0, 1.0).min())
+    return Stretch(first, first + curve.length, speed, 0.0, 0.0, True)
 
 
 def _samples(curve):
@@ -95,35 +97,26 @@ def _samples(curve):
         return slope, np.zeros_like(slope), np.zeros_like(slope)
     pieces, x = np.repeat(np.arange(count), SAMPLES), np.tile(np.linspace(0, 1, SAMPLES), count)
     rows = at(curve, curve.s[pieces] + x * np.diff(curve.s)[pieces], pieces)
-    shape = (count, SAMPLES, -1)
-    return tuple(
-        SURE * np.abs(derivative).reshape(shape) for derivative in (rows[:, 1], rows[:, 2], third(curve, pieces, x))
-    )
+    derivatives = rows[:, 1], rows[:, 2], third(curve, pieces, x)
+    return tuple(SURE * np.abs(each).reshape(count, SAMPLES, -1) for each in derivatives)
 
 
-def _at_samples(curve, limits, bend, twist):
+def _speeds(samples, limits, bend, twist):
     """(K,) greatest speeds of the pieces, when their bends take these shares of acceleration and jerk."""
-    slope, bent, twisted = _samples(curve)
+    slope, bent, twisted = samples
     with np.errstate(divide="ignore", over="ignore"):
-        v = np.minimum(
-            (limits.velocity / slope).min(axis=(1, 2)),
-            np.minimum(
-                np.sqrt(bend * limits.acceleration / bent).min(axis=(1, 2)),
-                np.cbrt(twist * limits.jerk / twisted).min(axis=(1, 2)),
-            ),
-        )
-    return v, slope, bent
+        v = limits.velocity / slope, np.sqrt(bend * limits.acceleration / bent), np.cbrt(twist * limits.jerk / twisted)
+    return np.min([each.min(axis=(1, 2)) for each in v], axis=0)
 
 
-def _stretch(curve, first, some, speed, limits):
-    """Stretch of some pieces, whose acceleration and jerk are what the bends leave at this speed."""
-    slope, bent, twisted = (each[some] for each in _samples(curve))
+def _spare(samples, speed, limits):
+    """-> the acceleration and the jerk that the bends leave at a speed."""
+    slope, bent, twisted = samples
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         a = ((limits.acceleration - bent * speed**2) / slope).min()
         a = min(a, (0.5 * (1 - TWIST) * limits.jerk / (3 * bent * speed)).min())
         j = ((limits.jerk - twisted * speed**3 - 3 * bent * speed * a) / slope).min()
-    ends = curve.s[some.start] - curve.s[0], curve.s[some.stop] - curve.s[0]
-    return Stretch(first + ends[0], first + ends[1], float(speed), float(a), float(j), False)
+    return float(a), float(j)
 
 
 def border_speeds(stretches: list[Stretch], stops: set[int]) -> np.ndarray:

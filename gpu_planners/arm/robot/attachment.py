@@ -7,12 +7,13 @@ go leaves the arrays as they were.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...errors import ObstacleError, shown
+from ...arguments import checked
+from ...errors import ObstacleError, RobotDescriptionError, shown
 from ..geometry.shapes import ConvexShape, check_pose
 
 Model = TypeVar("Model", bound=Any)  # a RobotModel, whose file imports this one
@@ -32,15 +33,29 @@ class Attachment:
     touch_links: tuple[str, ...]
 
 
+@checked(ObstacleError)
 def attach(
     robot: Model,
     name: str,
     shapes: ConvexShape | Iterable[ConvexShape],
-    link: str,
-    T_link_object: ArrayLike,
-    touch_links: Sequence[str],
+    link: Annotated[str, RobotDescriptionError],
+    T_link_object: ArrayLike = np.eye(4),
+    touch_links: Annotated[Sequence[str], RobotDescriptionError] = (),
 ) -> Model:
-    """See RobotModel.attach."""
+    """A robot whose link carries these shapes: they move with the link and are checked with it. Takes milliseconds.
+
+    name: unique among what is attached and the links; a name that is attached already is replaced
+    shapes: posed in the object's frame, metres; as they are convex, cut others up (CollisionWorld.add_mesh does)
+    link: any link, also one that is fixed to the root
+    T_link_object: (4, 4) pose of the object's frame in the link's, metres
+    touch_links: links that it may touch besides `link`
+
+    It is checked against obstacles as the link is: a link that no planning joint moves is not, nor are two that
+    do not move against each other. Of the robot it is checked against every shape that moves against it, except
+    those of `link` and touch_links; two attached objects are checked against each other unless they hang on the
+    same link, or on two that do not move against each other.
+    Raises ObstacleError for a malformed name, shape or pose, RobotDescriptionError for an unknown link.
+    """
     shapes = _checked(robot, name, shapes, link, touch_links)
     if name in robot.attachments:
         robot = detach(robot, name)
@@ -68,8 +83,9 @@ def attach(
     )
 
 
+@checked(ObstacleError)
 def detach(robot: Model, name: str) -> Model:
-    """See RobotModel.detach."""
+    """The robot without an attached object, as if it had never been attached; ObstacleError when it is not."""
     if name not in robot.attachments:
         attached = ", ".join(f"'{known}'" for known in robot.attachments) or "none"
         raise ObstacleError(f"nothing attached is named {shown(name)}; attached: {attached}")
@@ -88,8 +104,12 @@ def detach(robot: Model, name: str) -> Model:
     )
 
 
+@checked(RobotDescriptionError)
 def allow_collisions(robot: Model, pairs: Iterable[tuple[str, str]]) -> Model:
-    """See RobotModel.allow_collisions."""
+    """A robot whose given pairs of links or attached objects (by name) are not checked against each other.
+
+    What is attached afterwards is checked as `attach` says. Raises RobotDescriptionError for an unknown name.
+    """
     allowed = []
     for pair in pairs:
         allowed.append([_shapes_named(robot, name) for name in pair])

@@ -27,7 +27,7 @@ from ...settings import Described, setting
 from . import tip_batch
 from .chain import ENDLESS, LIMITED, WINDING, Chain, PackedChain, pack_chain, pose_row
 from .tip_batch import Ends, Searches
-from .tip_search import TURN, Wanted
+from .tip_search import TURN, Tolerances
 
 RIGID, EXACT = 1e-4, 1e-12  # by how much an entry of R R^T may differ from the identity; by rounding alone
 GREATEST_VALUE = 1e10  # of seed_q, rad or m
@@ -102,15 +102,31 @@ class _Rows(NamedTuple):
 def solve(
     robot: Any,
     poses: ArrayLike,
-    checker: Any,
-    settings: IkSettings,
-    link: str | None,
-    seed_q: ArrayLike | None,
-    seed: int,
-    device: str,
+    checker: Any = None,
+    *,
+    link: str | None = None,
+    seed_q: ArrayLike | None = None,
+    seed: int = 0,
+    device: str = "cpu",
+    **settings: Any,
 ) -> PoseSolutions | list[PoseSolutions]:
-    """RobotModel.inverse_kinematics, of a RobotModel."""
-    device = resolve_device(device)
+    """The configurations that put a link at a pose, nearest to seed_q first.
+
+    poses: (4, 4) wanted pose of the link in the root frame, metres; or (N, 4, 4), for a list of N answers
+    checker: CollisionChecker, or whatever has its `configurations_valid(q)`: only what it calls valid is a solution
+    link: default: the tip link
+    seed_q: (dof,) or (N, dof), where the first search starts and what solutions are near to; joints that do not
+        move the link keep its value, within their limits. Default: the middle of the limits
+    seed: of the random starts; the same seed gives the same answers, on the CPU whatever the number of threads
+    device: where to search, as CollisionChecker has it
+    settings: solutions, seeds, position_only, position_tolerance, orientation_tolerance, distinct, time_limit_s:
+        as in IkSettings
+
+    A pose out of reach has no solutions: that is no error. Raises GpuPlannersError for poses that are not finite
+    rigid transforms, RobotDescriptionError for a link that is unknown or that no planning joint moves,
+    ConfigurationError for a seed_q that is not one, SettingsError for other arguments, DeviceError.
+    """
+    wanted, device = IkSettings(**settings), resolve_device(device)
     run, at_once = _runner(device), AT_ONCE if device == "cpu" else AT_ONCE_ON_CUDA
     began = time.monotonic_ns()
     link = robot.tip_link if link is None else link
@@ -118,8 +134,8 @@ def solve(
     T, one = as_poses(poses, link)
     firsts = _firsts(robot, seed_q, len(T))
     judge = _judge(robot, checker)
-    angle = math.inf if settings.position_only else settings.orientation_tolerance
-    wanted = Wanted(settings.position_tolerance / packed.reach, angle)
+    angle = math.inf if wanted.position_only else wanted.orientation_tolerance
+    tolerances = Tolerances(wanted.position_tolerance / packed.reach, angle)
     searches = Searches(
         pose_row(T, packed.reach),
         np.ascontiguousarray(firsts[:, packed.joints] / packed.units),
@@ -128,26 +144,26 @@ def solve(
         0,
     )
     deadline = NEVER
-    if 1e3 * settings.time_limit_s < DAY_MS:
-        deadline = began + int(1e9 * settings.time_limit_s)
+    if 1e3 * wanted.time_limit_s < DAY_MS:
+        deadline = began + int(1e9 * wanted.time_limit_s)
         left = deadline - time.monotonic_ns()
         deadline -= max(0, min(int(ANSWERS_SHARE * left), ANSWER_NS * len(T)))
 
     def found_by(number, more, part):
         """_Rows of searches `number` to `number + more - 1` for some of the poses."""
-        ends = run(packed.chain, wanted, searches._replace(poses=part, number=number), more, deadline)
+        ends = run(packed.chain, tolerances, searches._replace(poses=part, number=number), more, deadline)
         return _reached(robot, packed, firsts[part], part, number, ends, judge)
 
-    answers = _rounds(robot, found_by, len(T), settings, deadline, at_once)
+    answers = _rounds(robot, found_by, len(T), wanted, deadline, at_once)
     return answers[0] if one else answers
 
 
-def _rounds(robot, found_by, poses, settings, deadline, at_once):
+def _rounds(robot, found_by, poses, wanted, deadline, at_once):
     """[PoseSolutions], by rounds of searches until each pose has its solutions, nothing new comes, or time is up.
 
     found_by: (number, more, poses (A,)) -> _Rows; deadline: of time.monotonic_ns
     """
-    count, most, distinct = settings.solutions, settings.seeds, settings.distinct
+    count, most, distinct = wanted.solutions, wanted.seeds, wanted.distinct
     rows, chosen, waiting = _no_rows(robot.dof), np.zeros(0, dtype=np.int64), np.arange(poses, dtype=np.int32)
     tried, have, known = (np.zeros(poses, dtype=np.int64) for _ in range(3))
     total, late = 0, False
@@ -198,7 +214,7 @@ def warm_up() -> None:
     _keep_distinct(np.zeros((0, 1)), np.zeros(0, dtype=np.int64), nothing, 0.0, 1, nothing)
 
 
-def _runner(device) -> Callable[[Chain, Wanted, Searches, int, int], Ends]:
+def _runner(device) -> Callable[[Chain, Tolerances, Searches, int, int], Ends]:
     """The function that runs searches on a device, compiled."""
     warm_up()
     if device == "cpu":

@@ -5,20 +5,19 @@ Kinematics is modified Denavit-Hartenberg in Craig's convention (Introduction to
 and because DH parameters are ill-conditioned for almost parallel axes (see modified_dh.py).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Annotated, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ...arguments import checked
-from ...errors import ConfigurationError, ObstacleError, RobotDescriptionError, shown
+from ...errors import ConfigurationError, RobotDescriptionError, shown
 from ..geometry.shapes import ConvexShape
-from . import attachment
+from . import attachment, inverse_kinematics
 from .attachment import Attachment
-from .inverse_kinematics import IkSettings, PoseSolutions, solve
 from .modified_dh import constant_row
 
 DH_ROW = [("a", "f8"), ("alpha", "f8"), ("d", "f8"), ("theta", "f8"), ("prismatic", "?")]
@@ -103,6 +102,14 @@ class RobotModel:
     attachments: dict[str, Attachment] = field(default_factory=dict)
     tree: Tree | None = None
 
+    attach, detach, allow_collisions = attachment.attach, attachment.detach, attachment.allow_collisions
+    inverse_kinematics = inverse_kinematics.solve
+
+    @property
+    def attached(self) -> tuple[str, ...]:
+        """Names of what links carry, in the order in which it was attached."""
+        return tuple(self.attachments)
+
     @property
     def dof(self) -> int:
         """Number of planning joints."""
@@ -155,35 +162,6 @@ class RobotModel:
             name: attached(poses, self.link_frame[i], self.T_frame_link[i]) for i, name in enumerate(self.link_names)
         }
 
-    def inverse_kinematics(
-        self,
-        poses: ArrayLike,
-        checker: Any = None,
-        *,
-        link: str | None = None,
-        seed_q: ArrayLike | None = None,
-        seed: int = 0,
-        device: str = "cpu",
-        **settings: Any,
-    ) -> PoseSolutions | list[PoseSolutions]:
-        """The configurations that put a link at a pose, nearest to seed_q first.
-
-        poses: (4, 4) wanted pose of the link in the root frame, metres; or (N, 4, 4), for a list of N answers
-        checker: CollisionChecker, or whatever has its `configurations_valid(q)`: only what it calls valid is a solution
-        link: default: the tip link
-        seed_q: (dof,) or (N, dof), where the first search starts and what solutions are near to; joints that do not
-            move the link keep its value, within their limits. Default: the middle of the limits
-        seed: of the random starts; the same seed gives the same answers, on the CPU whatever the number of threads
-        device: where to search, as CollisionChecker has it
-        settings: solutions, seeds, position_only, position_tolerance, orientation_tolerance, distinct, time_limit_s:
-            see inverse_kinematics.IkSettings
-
-        A pose out of reach has no solutions: that is no error. Raises GpuPlannersError for poses that are not finite
-        rigid transforms, RobotDescriptionError for a link that is unknown or that no planning joint moves,
-        ConfigurationError for a seed_q that is not one, SettingsError for other arguments, DeviceError.
-        """
-        return solve(self, poses, checker, IkSettings(**settings), link, seed_q, seed, device)
-
     @checked(RobotDescriptionError)
     def with_other_joints(self, fixed: Mapping[str, float]) -> "RobotModel":
         """The robot with joints that are not planned elsewhere, as load_urdf(fixed=fixed) has it, with all that links
@@ -205,49 +183,6 @@ class RobotModel:
                 for shape, own, link in zip(self.shapes, in_link, self.shape_link, strict=True)
             ),
         )
-
-    @property
-    def attached(self) -> tuple[str, ...]:
-        """Names of what links carry, in the order in which it was attached."""
-        return tuple(self.attachments)
-
-    @checked(ObstacleError)
-    def attach(
-        self,
-        name: str,
-        shapes: ConvexShape | Iterable[ConvexShape],
-        link: Annotated[str, RobotDescriptionError],
-        T_link_object: ArrayLike = np.eye(4),
-        touch_links: Annotated[Sequence[str], RobotDescriptionError] = (),
-    ) -> "RobotModel":
-        """A robot whose link carries these shapes: they move with the link and are checked with it. Takes milliseconds.
-
-        name: unique among what is attached and the links; a name that is attached already is replaced
-        shapes: posed in the object's frame, metres; as they are convex, cut others up (CollisionWorld.add_mesh does)
-        link: any link, also one that is fixed to the root
-        T_link_object: (4, 4) pose of the object's frame in the link's, metres
-        touch_links: links that it may touch besides `link`
-
-        It is checked against obstacles as the link is: a link that no planning joint moves is not, nor are two that
-        do not move against each other. Of the robot it is checked against every shape that moves against it, except
-        those of `link` and touch_links; two attached objects are checked against each other unless they hang on the
-        same link, or on two that do not move against each other.
-        Raises ObstacleError for a malformed name, shape or pose, RobotDescriptionError for an unknown link.
-        """
-        return attachment.attach(self, name, shapes, link, T_link_object, touch_links)
-
-    @checked(ObstacleError)
-    def detach(self, name: str) -> "RobotModel":
-        """The robot without an attached object, as if it had never been attached; ObstacleError when it is not."""
-        return attachment.detach(self, name)
-
-    @checked(RobotDescriptionError)
-    def allow_collisions(self, pairs: Iterable[tuple[str, str]]) -> "RobotModel":
-        """A robot whose given pairs of links or attached objects (by name) are not checked against each other.
-
-        What is attached afterwards is checked as `attach` says. Raises RobotDescriptionError for an unknown name.
-        """
-        return attachment.allow_collisions(self, pairs)
 
     @checked(ConfigurationError)
     def as_configurations(self, q: ArrayLike) -> np.ndarray:

@@ -11,7 +11,7 @@ from ...device import lean_njit, njit
 from ...parallel.team import NEVER, borrowed, late
 from ...parallel.threads import in_parts, one_thread
 from .chain import Chain, frame_count, joint_count
-from .tip_search import SearchScratch, Wanted, search, settle, start_at
+from .tip_search import SearchScratch, Tolerances, search, settle, start_at
 
 FEW = 128  # searches that one thread runs sooner than several wake up
 PIECES = 16  # that the searches are dealt into for each thread: some end early
@@ -43,12 +43,12 @@ class Ends(NamedTuple):
 
 
 @lean_njit
-def run_search(chain, wanted, searches, i, ends, scratch):
+def run_search(chain, tolerances, searches, i, ends, scratch):
     """Run the search of row i."""
     count = len(ends.found) // len(searches.poses)
     pose, number, q = searches.poses[i // count], searches.number + i % count, scratch.q
     start_at(chain, number, searches.seed, searches.firsts[pose], q)
-    found, distance, angle = search(chain, searches.goals[pose], wanted, scratch)
+    found, distance, angle = search(chain, searches.goals[pose], tolerances, scratch)
     if found:
         settle(chain, searches.firsts[pose], q)
     ends.found[i] = found
@@ -57,7 +57,7 @@ def run_search(chain, wanted, searches, i, ends, scratch):
         ends.q[i, k] = q[k]
 
 
-def run_on_cpu(chain: Chain, wanted: Wanted, searches: Searches, count: int, deadline: int) -> Ends:
+def run_on_cpu(chain: Chain, tolerances: Tolerances, searches: Searches, count: int, deadline: int) -> Ends:
     """Run `count` searches for each pose. Those that would begin after the deadline find nothing.
 
     deadline: of time.monotonic_ns
@@ -68,7 +68,7 @@ def run_on_cpu(chain: Chain, wanted: Wanted, searches: Searches, count: int, dea
         for poses, *arrays in in_parts(searches.poses, *ends):
             part = Ends(*(array.reshape(-1, *array.shape[2:]) for array in arrays))
             pieces = min(len(part.found), PIECES * numba.get_num_threads())
-            _run_all(chain, wanted, searches._replace(poses=poses), np.int64(deadline), pieces, part)
+            _run_all(chain, tolerances, searches._replace(poses=poses), np.int64(deadline), pieces, part)
     return Ends(*(array.reshape(-1, *array.shape[2:]) for array in ends))
 
 
@@ -78,25 +78,25 @@ def warm_up() -> None:
     chain = Chain(np.zeros(64), np.array([1, 1, 0, 0, 0], dtype=np.int32))
     poses = np.zeros(1, dtype=np.int32)
     searches = Searches(np.zeros((1, 12)), np.zeros((1, 1)), np.uint64(0), poses, 0)
-    run_on_cpu(chain, Wanted(9.0, 9.0), searches, 1, NEVER)
+    run_on_cpu(chain, Tolerances(9.0, 9.0), searches, 1, NEVER)
 
 
 @njit(parallel=True)
-def _run_all(chain, wanted, searches, deadline, pieces, ends):
+def _run_all(chain, tolerances, searches, deadline, pieces, ends):
     for piece in numba.prange(pieces):
         scratch = new_scratch(chain)
         _run_piece(
-            borrowed(chain), wanted, borrowed(searches), deadline, piece, pieces, borrowed(ends), borrowed(scratch)
+            borrowed(chain), tolerances, borrowed(searches), deadline, piece, pieces, borrowed(ends), borrowed(scratch)
         )
 
 
 @lean_njit
-def _run_piece(chain, wanted, searches, deadline, piece, pieces, ends, scratch):
+def _run_piece(chain, tolerances, searches, deadline, piece, pieces, ends, scratch):
     for i in range(piece, len(ends.found), pieces):
         if late(deadline):
             ends.found[i] = 0
         else:
-            run_search(chain, wanted, searches, i, ends, scratch)
+            run_search(chain, tolerances, searches, i, ends, scratch)
 
 
 @njit

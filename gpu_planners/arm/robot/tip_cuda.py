@@ -14,7 +14,7 @@ from ...device import cuda_jit
 from ...parallel.team import NEVER
 from .chain import Chain, frame_count, joint_count
 from .tip_batch import Ends, Searches, run_search
-from .tip_search import SearchScratch, Wanted
+from .tip_search import SearchScratch, Tolerances
 
 THREADS = 64  # of a block
 AT_ONCE = 1 << 16  # searches of a launch, between two looks at the clock
@@ -22,11 +22,11 @@ LEAST_SIZE = 8  # frames, and joints, of the chains that the smallest kernel is 
 
 
 @functools.cache
-def runner(device: str) -> Callable[[Chain, Wanted, Searches, int, int], Ends]:
+def runner(device: str) -> Callable[[Chain, Tolerances, Searches, int, int], Ends]:
     """`tip_batch.run_on_cpu` for a device "cuda:N"."""
     index = int(device.partition(":")[2])
 
-    def run(chain, wanted, searches, count, deadline):
+    def run(chain, tolerances, searches, count, deadline):
         rows, n = len(searches.poses) * count, searches.firsts.shape[1]
         kernel = search_kernel(_size(chain))
         with cuda.gpus[index]:
@@ -35,7 +35,7 @@ def runner(device: str) -> Callable[[Chain, Wanted, Searches, int, int], Ends]:
             )
             found = cuda.to_device(np.zeros(rows, np.uint8))
             q, misses = cuda.device_array((rows, n), np.float64), cuda.device_array((rows, 2), np.float64)
-            limits = searches.seed, searches.number, *wanted
+            limits = searches.seed, searches.number, *tolerances
             for first in range(0, rows, AT_ONCE):
                 if time.monotonic_ns() >= deadline:
                     break
@@ -72,6 +72,6 @@ def search_kernel(size: int) -> Callable:
         i = first + cuda.grid(1)
         if i < len(found):
             searches = Searches(goals, firsts, seed, poses, number)
-            run_search(chain, Wanted(position, angle), searches, i, Ends(found, q, misses), scratch)
+            run_search(chain, Tolerances(position, angle), searches, i, Ends(found, q, misses), scratch)
 
     return run

@@ -38,11 +38,8 @@ HOLDS = 4  # times that a step is taken again without the joints that it would p
 TURN = 2 * math.pi
 
 
-class Wanted(NamedTuple):
-    """What counts as reached.
-
-    position, angle: tolerances, in units of the chain's reach and rad; an infinite one asks for nothing
-    """
+class Tolerances(NamedTuple):
+    """Of position, in units of the chain's reach, and of angle, rad; an infinite one asks for nothing."""
 
     position: float
     angle: float
@@ -76,7 +73,7 @@ def start_at(chain, number, seed, first, q):
 
 
 @lean_njit
-def search(chain, goal, wanted, scratch):
+def search(chain, goal, tolerances, scratch):
     """Lead scratch.q to the goal -> (whether it is within the tolerances, distance, angle).
 
     goal: (12,) pose of the link in the root frame, its translation in units of the reach
@@ -85,11 +82,11 @@ def search(chain, goal, wanted, scratch):
     best, since = np.inf, 0
     for _ in range(ITERATIONS):
         distance, angle = miss(place(chain, q, scratch.axes), goal, residual)
-        if distance <= wanted.position and angle <= wanted.angle:
+        if distance <= tolerances.position and angle <= tolerances.angle:
             return True, distance, angle
         fill_columns(chain, goal, residual, scratch)
-        cost = draw(residual[:3], scratch.columns[:, :3], distance, wanted.position)
-        cost += draw(residual[3:], scratch.columns[:, 3:], angle, wanted.angle)
+        cost = draw(residual[:3], scratch.columns[:, :3], distance, tolerances.position)
+        cost += draw(residual[3:], scratch.columns[:, 3:], angle, tolerances.angle)
         since += 1
         if cost < FALL * best:
             best, since = cost, 0
