@@ -238,8 +238,8 @@ class _Part(NamedTuple):
 
 
 class _Joined(NamedTuple):
-    """The legs of the segments so far, what the corners between them may take, and by segment the number of legs and
-    the path."""
+    """legs: of all segments so far; cuts: what the corners between them may take; counts: of legs up to each segment's
+    end; paths: of the segments"""
 
     legs: list[Leg]
     cuts: list[float]

@@ -123,11 +123,8 @@ def joint_limits(velocity: ArrayLike, acceleration: ArrayLike, jerk: ArrayLike |
 
 def cuts_of(legs: list[Leg], deviation: float) -> np.ndarray:
     """(legs - 1,) what the corners may take of their legs for the motion to leave each by at most `deviation`."""
-    cuts = np.empty(len(legs) - 1)
-    for i, (before, after) in enumerate(itertools.pairwise(legs)):
-        turned = float(np.linalg.norm(after.curve.starts[0, 1] - before.curve.ends[-1, 1]))
-        cuts[i] = deviation * AWAY / (turned if turned > 1e-12 else 1e-12)
-    return cuts
+    turned = [np.linalg.norm(b.curve.starts[0, 1] - a.curve.ends[-1, 1]) for a, b in itertools.pairwise(legs)]
+    return deviation * AWAY / np.maximum(turned, 1e-12)
 
 
 def as_trajectory(motion: Timed, start: np.ndarray, goal: np.ndarray) -> Trajectory:

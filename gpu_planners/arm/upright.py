@@ -80,8 +80,7 @@ class Upright:
         return np.maximum.reduceat(tilts, first) + turned / (2 * counts) <= self.tolerance
 
     def set_right(self, q: ArrayLike) -> np.ndarray | None:
-        """(dof,) near q (dof,) that tilts by LEFT of the tolerance at most, within the limits; None where none is
-        found."""
+        """(dof,) near q (dof,), within the limits, that tilts by LEFT of the tolerance at most; None: none is found."""
         q = numbers("q", q, (self.tip.robot.dof,), ConfigurationError)
         for _ in range(NEWTON):
             T, J = self.tip.pose_and_jacobian(q)
@@ -102,40 +101,29 @@ class Upright:
 
 @checked()
 def solve(
-    start: ArrayLike,
-    goals: ArrayLike,
-    checker: Any,
-    link: str,
-    axis: ArrayLike,
-    tolerance: float,
-    settings: Settings = Settings(),
-    seed: int = 0,
-    direction: ArrayLike = (0.0, 0.0, 1.0),
+    start: ArrayLike, goals: ArrayLike, checker: Any, rule: Upright, settings: Settings = Settings(), seed: int = 0
 ) -> PlanningResult:
-    """Plan a motion on which an axis of a link stays within `tolerance` of a direction.
+    """Plan a motion that keeps an axis of a link upright.
 
     start: (dof,); goals: (dof,) or (G, dof), rad or m
-    link, axis: the link, and the axis (3,) in its frame; direction: (3,) in the root frame; tolerance: rad
+    rule: of the checker's robot
 
     Every segment of the path is proven to keep the tilt, and free by the checker's `motion`. A start or goals that tilt
-    more are refused as INVALID_START and INVALID_GOAL, by a message that says by how much. Raises SettingsError and
-    RobotDescriptionError for arguments that are wrong.
+    more are refused as INVALID_START and INVALID_GOAL, by a message that says by how much. Raises SettingsError for
+    arguments that are wrong.
     """
     check_call(checker, settings, Settings)
-    rule = Upright(checker.robot, link, axis, direction, tolerance)
+    said = "{} " + f"'{rule.tip.link}' tilts by {{:.4g}} rad; allowed: {rule.tolerance:g}"
     query = open_query(start, goals, checker, settings)
     if isinstance(query, PlanningResult):
         return query
     tilt = float(rule.tilts(query.start[None])[0])
     if tilt > rule.tolerance:
-        return query.failed(
-            Status.INVALID_START, f"at the start '{link}' tilts by {tilt:.4g} rad; allowed: {tolerance:g}"
-        )
+        return query.failed(Status.INVALID_START, said.format("at the start", tilt))
     tilts = rule.tilts(query.goals)
     usable = np.flatnonzero(tilts <= rule.tolerance)
     if not len(usable):
-        text = f"at goal {query.goal_numbers[0]} '{link}' tilts by {tilts[0]:.4g} rad; allowed: {tolerance:g}"
-        return query.failed(Status.INVALID_GOAL, text)
+        return query.failed(Status.INVALID_GOAL, said.format(f"at goal {query.goal_numbers[0]}", tilts[0]))
     return _search(query, usable, rule, settings, np.random.default_rng(int(seed) % 2**64))
 
 

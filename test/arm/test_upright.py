@@ -29,11 +29,15 @@ def hand_down(checker, x, y, z=0.4):
     return checker.robot.inverse_kinematics(T, checker, link=TCP, seed_q=READY, solutions=4).q
 
 
+def kept_down(checker, tolerance):
+    return upright.Upright(checker.robot, TCP, (0, 0, 1), DOWN, tolerance)
+
+
 @pytest.mark.parametrize("tolerance", [0.1, 0.3])
 def test_around_a_post_with_the_hand_down(tolerance):
     rig, checker = panda_at_a_post()
     start, goals = hand_down(checker, 0.45, 0.3)[0], hand_down(checker, 0.45, -0.3)
-    result = upright.solve(start, goals, checker, TCP, (0, 0, 1), tolerance, SETTINGS, direction=DOWN)
+    result = upright.solve(start, goals, checker, kept_down(checker, tolerance), SETTINGS)
     assert result.solved, result.message
     path = result.path
     assert (path[0] == start).all() and np.allclose(path[-1], goals[result.goal_index])
@@ -49,7 +53,7 @@ def test_a_tilted_start_or_goal_is_refused():
     good = hand_down(checker, 0.45, 0.3)[0]
     bad = good.copy()
     bad[5] -= 0.5
-    arguments = checker, TCP, (0, 0, 1), 0.1, SETTINGS, 0, DOWN
+    arguments = checker, kept_down(checker, 0.1), SETTINGS
     assert upright.solve(bad, good, *arguments).status is Status.INVALID_START
     refused = upright.solve(good, bad, *arguments)
     assert refused.status is Status.INVALID_GOAL and "tilts by 0.5" in refused.message
@@ -58,7 +62,7 @@ def test_a_tilted_start_or_goal_is_refused():
 def test_a_tilt_is_proven_all_along():
     """Of random motions, those that are called kept are within the tolerance at every place looked at."""
     rig, checker = panda_at_a_post()
-    rule, rng = upright.Upright(checker.robot, TCP, (0, 0, 1), DOWN, 0.4), np.random.default_rng(0)
+    rule, rng = kept_down(checker, 0.4), np.random.default_rng(0)
     centre = hand_down(checker, 0.45, 0.3)[0]
     a, b = (centre + rng.uniform(-0.5, 0.5, (600, 7)) for _ in range(2))
     kept = rule.kept(a, b)
@@ -72,8 +76,10 @@ def test_a_tilt_is_proven_all_along():
 def test_bad_arguments_are_named():
     _, checker = panda_at_a_post()
     with pytest.raises(SettingsError, match="axis"):
-        upright.solve(READY, READY, checker, TCP, (0, 0, 0), 0.1)
+        upright.Upright(checker.robot, TCP, (0, 0, 0), DOWN, 0.1)
     with pytest.raises(SettingsError, match="tolerance"):
-        upright.solve(READY, READY, checker, TCP, (0, 0, 1), -0.1)
+        upright.Upright(checker.robot, TCP, (0, 0, 1), DOWN, -0.1)
     with pytest.raises(RobotDescriptionError, match="nose"):
-        upright.solve(READY, READY, checker, "nose", (0, 0, 1), 0.1)
+        upright.Upright(checker.robot, "nose", (0, 0, 1), DOWN, 0.1)
+    with pytest.raises(SettingsError, match="rule"):
+        upright.solve(READY, READY, checker, TCP)

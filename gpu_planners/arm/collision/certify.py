@@ -3,12 +3,11 @@
 `certify` answers for one configuration a lane and, beyond yes or no, for how far back and ahead on a motion the answer
 holds: `closing` derives how long a gap between two shapes lasts. `motions` covers whole motions with such parts.
 
-Groups of obstacles that a shape cannot be near are passed over (`broad_phase`), and so are pairs of the robot's own
-shapes where many of them are too far apart (`blocks`). Then there are three sieves, one after
-the other over many pairs, so that the lanes stay together: a ball around A against a ball and the bounding volume of B;
-spheres that cover A against that volume (both in `sieves`); the exact search (`separation`), for which the lanes share
-what is left. Before the first, lanes that share a motion share out its pairs and drop those that are too far apart for
-all of them. On the CPU there is one lane.
+`broad_phase` passes over groups of obstacles that a shape cannot be near, `blocks` over groups of the robot's own pairs
+that are too far apart. The other pairs go through three sieves, many pairs at a time so that the lanes stay together:
+a ball around A against a ball and the bounding volume of B; spheres that cover A against that volume (both in
+`sieves`); the exact search (`separation`), for which the lanes share what is left. Before the first sieve, lanes that
+share a motion divide its pairs among them and drop those that are too far apart for all. On the CPU there is one lane.
 """
 
 from typing import NamedTuple
@@ -166,11 +165,6 @@ def certify(ask, q, scene, scratch, lane):
 
 
 @lean_njit
-def wanted(ask):
-    return max(ask.back, ask.ahead)
-
-
-@lean_njit
 def farthest_wanted(ask, tau, lane):
     """How far from its configuration a lane still has to look."""
     return max(tau[lane], tau[lane_count() + lane]) if ask.moves else ZERO
@@ -195,7 +189,7 @@ def next_run(shape, first, ask, spread, scene, scratch, lane):
 
 @lean_njit
 def next_self_run(first, ask, spread, scene, scratch, lane):
-    """The same for self pairs whose blocks can meet."""
+    """Where the next self pairs are, from `first` on, whose blocks can meet."""
     if spread >= ZERO:
         return next_pair(first, spread, scratch.speeds, shared_blocks(scene), scratch.speeds, scene)
     span = farthest_wanted(ask, scratch.tau, lane)
@@ -213,7 +207,7 @@ def share_balls(ask, scene, scratch, lane):
     _, others = rank_lanes(ask.active)
     middle = others // 2
     middle_at = from_lane(ask.at, middle)
-    farthest = greatest_lane(abs(ask.at - middle_at) + wanted(ask) if ask.active else ZERO)
+    farthest = greatest_lane(abs(ask.at - middle_at) + max(ask.back, ask.ahead) if ask.active else ZERO)
     if lane == middle:
         own, shared = own_balls(scene), shared_balls(scene)
         for k in range(3 * shape_count(scene) + BOX * block_count(scene)):

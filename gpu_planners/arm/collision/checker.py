@@ -148,7 +148,7 @@ class CollisionChecker:
 
     @property
     def packed_scene(self) -> Packed:
-        """The same in one piece."""
+        """`scene_parts` in one piece."""
         parts = self.scene_parts
         if self._joined[0] is not parts:
             self._joined = parts, parts.joined()

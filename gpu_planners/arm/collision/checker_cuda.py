@@ -88,8 +88,8 @@ def _speeds(n_speeds, plain):
 
 
 def _scratch(n_q, n_poses, n_speeds, plain=False):
-    """-> device function scratch(warp, spill): in shared or global memory what a warp's lanes share, in local arrays
-    the rest.
+    """-> device function scratch(warp, spill): what a warp's lanes share, in shared or global memory; the rest in local
+    arrays.
 
     plain: for plain checks, which keep no more than the POSE of a pair that waits
     """

@@ -86,7 +86,7 @@ def pair_bend(i, scene, speeds):
 
 @lean_njit
 def greatest_bend(i, scene, speeds):
-    """The same from the rates and turns that `motions.set_speeds` writes: M of this file's text."""
+    """`pair_bend` from the rates and turns that `motions.set_speeds` writes: M of this file's text."""
     frames, first = frame_count(scene), rates(scene)
     bend, turned_a, turned_b = ZERO, ZERO, ZERO
     for f in range(frames):
@@ -143,7 +143,7 @@ def horizons(gap, S, closing):
 
 @lean_njit
 def ball_horizons(gap, S, centre, closing):
-    """The same where the gap is that of a ball that covers a part of A, at `centre` in B's frame."""
+    """`horizons` of the gap between B and a ball that covers a part of A, at `centre` in B's frame."""
     x, y, z = cross(closing.w, minus(centre, closing.c))
     along = S[0] * (closing.v[0] + x) + S[1] * (closing.v[1] + y) + S[2] * (closing.v[2] + z)
     return lasts(gap, closing.spin - along, closing), lasts(gap, closing.spin + along, closing)

@@ -69,10 +69,9 @@ def prove(qa, qb, hint, space, lane):
     hint: as in interface.motion_free
     Not free outside of `in_ranges`.
 
-    Continuous: True only with a proof that it is free all along. It is cut into as many parts as there are lanes, each
-    checked at its middle, the last one of several at the motion's end; what the clearance there does not cover waits as
-    one or two smaller parts. Motions that keep less than step metres may be refused: so small a part is not divided
-    further.
+    Continuous: True only with a proof that it is free all along. Each lane checks a part at its middle, the last of
+    several parts at the motion's end; what the clearance there does not cover waits as one or two smaller parts. A
+    motion that comes nearer than step metres to something may be refused: so small a part is not divided further.
     Sampled: the parts + 1 equally spaced configurations are checked, coarse ones first.
     """
     scene, scratch, looks = Packed(space.floats, space.ints), space.scratch, 0

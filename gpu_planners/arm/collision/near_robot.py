@@ -10,6 +10,7 @@ from ...errors import ObstacleError
 from ...parallel.threads import in_parts
 from ...settings import Setting
 from ..geometry.kinds import POLYTOPE, bound_distance
+from ..geometry.poses import minus
 from ..robot.model import RobotModel
 from .packing import body
 from .separation import closest_on_segment, closest_on_tetrahedron, closest_on_triangle, dot
@@ -97,7 +98,7 @@ def _near_hull(point, padding, vertices):
     """Is a point within `padding` of the hull of vertices (V, 3)? By the distance algorithm of Gilbert, Johnson and
     Keerthi (1988); it ends as soon as a bound decides."""
     n = 1
-    p0 = p1 = p2 = v = _seen(vertices[0], point)
+    p0 = p1 = p2 = v = minus(vertices[0], point)
     for _ in range(STEPS):
         squared = dot(v, v)
         if squared <= padding * padding or squared <= 1e-18:
@@ -107,7 +108,7 @@ def _near_hull(point, padding, vertices):
             value = vertices[k, 0] * v[0] + vertices[k, 1] * v[1] + vertices[k, 2] * v[2]
             if value < best:
                 best, at = value, k
-        r = _seen(vertices[at], point)
+        r = minus(vertices[at], point)
         lower = dot(r, v)  # no point of the hull is nearer than this over |v|
         if lower > 0.0 and lower * lower > padding * padding * squared:
             return False
@@ -122,8 +123,3 @@ def _near_hull(point, padding, vertices):
             if n == 4:  # the point is inside
                 return True
     return dot(v, v) <= padding * padding
-
-
-@njit
-def _seen(vertex, point):
-    return (vertex[0] - point[0], vertex[1] - point[1], vertex[2] - point[2])

@@ -103,7 +103,7 @@ def skin(robot, levers):
 
 
 def fixed_skin(poses, balls):
-    """The same for shapes that do not move: (n, 4, 4), and (n, 4) of bounds.ball -> (n,) metres.
+    """`skin` of shapes that do not move: (n, 4, 4), and (n, 4) of bounds.ball -> (n,) metres.
 
     Their position and their points' rotation are rounded once, and again when a moving shape sees them; then come the
     products and sums of a support.

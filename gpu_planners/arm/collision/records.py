@@ -173,8 +173,7 @@ def shape_floats(pose, half, skin, spheres):
 
 
 def skin_places(robot: Packed) -> list[tuple[int, slice]]:
-    """For each moving shape of a robot, where its skin and the radii of its covering spheres are in the floats; on the
-    host."""
+    """[(where its skin is in the floats, where the radii of its covering spheres are)] of the robot's moving shapes."""
     counts, places = header(robot), []
     for s in range(counts.moving):
         record = ShapeRecord(*robot.ints[counts.shape_ints + SHAPE_RECORD * s :][:SHAPE_RECORD].tolist())

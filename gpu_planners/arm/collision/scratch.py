@@ -25,17 +25,14 @@ class ArmScratch(NamedTuple):
 
     The lanes of the worker share:
     speeds: (`speeds_size`,) of a motion, per unit of its parameter: metres that each shape and self pair moves at most,
-        how fast the shapes' speeds change at most (`closing`); the rates of all frames' values, and how fast the
-        frames turn; the centres of all shapes' balls on the motion's middle lane, and the boxes around its blocks;
-        metres that the shapes of each pair of blocks move at most
+        then what is listed below; balls and boxes are those of the middle lane
     waiting: (2 * QUEUE,) begin and end of the parts of a motion that wait for a check; on the CPU behind them (RECENT *
         dof,) configurations in collision
     tau: (2 * lanes,) each lane's answer so far, backwards, then ahead
     items: (2 * ITEM * lanes,) the pairs that wait for the exact search; codes: (2 * CODE * lanes,) int32;
         on the CPU behind them how many collisions were kept, and which of them is nearest to a motion
     Each lane has its own:
-    q: (dof,) configuration; poses: (`poses_size`,) of all frames, then the centres of all shapes' balls and the boxes
-        around the blocks, in the world, then the velocities of frames and balls
+    q: (dof,) configuration; poses: (`poses_size`,) of all frames in the world, then what is listed below
     sieve: (SIEVE,) int32 numbers of the pairs that passed the first sieve
     """
 

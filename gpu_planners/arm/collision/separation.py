@@ -202,7 +202,7 @@ def closest_on_segment(a, b):
 
 @lean_njit
 def closest_on_triangle(a, b, c):
-    """The same for three points, by Voronoi regions (Ericson, Real-Time Collision Detection, 5.1.5)."""
+    """`closest_on_segment` for three points, by Voronoi regions (Ericson, Real-Time Collision Detection, 5.1.5)."""
     ab, ac = minus(b, a), minus(c, a)
     d1, d2 = -dot(ab, a), -dot(ac, a)
     if d1 <= ZERO and d2 <= ZERO:
@@ -236,7 +236,7 @@ def face_sees_origin(a, b, c, d):
 
 @lean_njit
 def closest_on_tetrahedron(a, b, c, d):
-    """The same for four points; 4 when the origin is inside."""
+    """`closest_on_segment` for four points; 4 when the origin is inside."""
     best, n, p, q, r, v = FAR_64, 4, a, b, c, a
     for _ in range(4):
         if face_sees_origin(a, b, c, d):

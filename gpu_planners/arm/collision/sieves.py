@@ -89,7 +89,7 @@ def self_pair_near(p, spread, array, balls, speeds, scene):
 
 @lean_njit
 def self_pair_meets(p, spread, scene, scratch):
-    """The same with the robot as it stands and moves."""
+    """First sieve: can the balls of self pair p meet within `spread`, as the robot stands and moves?"""
     poses, speeds, i = scratch.poses, scratch.speeds, moving_count(scene) + p
     if not self_pair_near(p, spread, poses, own_balls(scene), speeds, scene):
         return False

@@ -51,12 +51,11 @@ class CollisionWorld:
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
-        """The same as `shapes`, voxels still together."""
+        """`shapes`, with the voxels of an obstacle still together."""
         return tuple(piece for pieces in self._obstacles.values() for piece in pieces)
 
     def shape_name(self, index: int) -> str:
-        """The name of shapes[index]; of many voxels too it takes no time. ObstacleError for
-        an index that none has."""
+        """The name of shapes[index], at once also among many voxels; ObstacleError for an index that none has."""
         asked = index
         for piece in self.pieces:
             count = len(piece) if isinstance(piece, Bricks) else 1

@@ -84,7 +84,7 @@ class Bricks:
         )
 
     def moved(self, T_new_frame: ArrayLike, name: str | None = None) -> "Bricks":
-        """The same bricks seen from another frame: the grid's pose becomes T_new_frame @ pose."""
+        """The bricks seen from another frame: the grid's pose becomes T_new_frame @ pose."""
         return replace(self, name=name or self.name, pose=np.asarray(T_new_frame) @ self.pose)
 
 

@@ -123,10 +123,8 @@ def _cut_along(mesh, axis, tree, whole, tolerance):
         ]
         halves = [pair for pair in halves if None not in pair]
         pair = min(halves, key=lambda pair: pair[0].hull.volume + pair[1].hull.volume, default=None)
-        if (
-            pair is None
-            or slab.hull.volume - pair[0].hull.volume - pair[1].hull.volume < LEAST_GAIN * whole.hull.volume
-        ):
+        gain = slab.hull.volume - pair[0].hull.volume - pair[1].hull.volume if pair else 0.0
+        if gain < LEAST_GAIN * whole.hull.volume:
             finished.add(slab.lower)
             continue
         slabs[worst : worst + 1] = [_slab(mesh, axis, tree, half.lower, half.upper, tolerance) for half in pair]

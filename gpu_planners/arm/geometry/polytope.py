@@ -43,7 +43,7 @@ class Polytope:
 
 
 def aligned(shape: ConvexShape) -> ConvexShape:
-    """The same polytope with its own frame turned to its tightest oriented box."""
+    """The polytope with its own frame turned to its tightest oriented box."""
     outermost = shape.vertices
     if len(outermost) > MANY:  # searching all faces of a hull of 1000 vertices takes a third of a second
         outermost = outermost[np.unique(np.argmax(outermost @ DIRECTIONS.T, axis=0))]

@@ -104,7 +104,7 @@ class ConvexShape:
         )
 
     def moved(self, T_new_frame: Pose, name: str | None = None) -> "ConvexShape":
-        """The same shape seen from another frame: its pose becomes T_new_frame @ pose."""
+        """The shape seen from another frame: its pose becomes T_new_frame @ pose."""
         return replace(self, name=name or self.name, pose=np.asarray(T_new_frame) @ self.pose)
 
 

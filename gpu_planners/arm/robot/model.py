@@ -24,7 +24,7 @@ DH_ROW = [("a", "f8"), ("alpha", "f8"), ("d", "f8"), ("theta", "f8"), ("prismati
 FRAME_DTYPE = np.dtype([*DH_ROW, ("parent", "i4"), ("joint", "i4"), ("multiplier", "f8"), ("offset", "f8")])
 
 
-class Tree(Protocol):
+class JointTree(Protocol):
     """A robot's description, as far as joints that are not planned need it to move.
 
     link_shapes: the robot's own shapes, each posed in its link's frame
@@ -100,7 +100,7 @@ class RobotModel:
     other_joints: dict[str, tuple[float, float]] = field(default_factory=dict)
     mimic_joints: tuple[str, ...] = ()
     attachments: dict[str, Attachment] = field(default_factory=dict)
-    tree: Tree | None = None
+    tree: JointTree | None = None
 
     attach, detach, allow_collisions = attachment.attach, attachment.detach, attachment.allow_collisions
     inverse_kinematics = inverse_kinematics.solve

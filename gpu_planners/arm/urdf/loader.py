@@ -141,7 +141,7 @@ def _model(description, semantics, names, fields, shapes, shape_link):
 
 @dataclass(frozen=True)
 class _Tree:
-    """A robot's description, read: robot.model.Tree."""
+    """A robot's description, read: robot.model.JointTree."""
 
     description: Description
     names: tuple[str, ...]

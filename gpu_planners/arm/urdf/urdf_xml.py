@@ -112,7 +112,7 @@ class Description:
 
 
 def read_xml_file(path: str | os.PathLike, what: str) -> str:
-    """Text of an XML file in UTF-8, or else in Latin-1, as ROS takes any byte in comments and names."""
+    """Text of an XML file in UTF-8, or else in Latin-1: ROS takes any byte in comments and names."""
     content = read_file(path, f"the {what}", RobotDescriptionError)
     try:
         return content.decode("utf-8-sig")
@@ -125,8 +125,7 @@ def read_xml_file(path: str | os.PathLike, what: str) -> str:
 
 
 def parse_xml(text: str, what: str) -> etree._Element:
-    """Root element of an XML text, its default namespace dropped; entities, an unexpanded xacro and malformed XML
-    are errors."""
+    """Root element of an XML text, its default namespace dropped. Entities, unexpanded xacro, malformed XML: errors."""
     if "<!ENTITY" in text:  # libxml2 expands them in attributes, to gigabytes
         raise RobotDescriptionError(f"the {what} declares an XML entity (<!ENTITY ...>): write its text out")
     # without huge_tree libxml2 bounds depth and lengths; utf-8 is what str.encode makes, whatever the text declares

@@ -37,9 +37,9 @@ class KeptUpright:
     tolerance: float
     region: OrientationRegion
 
-    def tilts(self, robot, q: np.ndarray) -> np.ndarray:
-        """(N,) rad, of configurations (N, dof)."""
-        return Upright(robot, self.link, self.axis, self.direction, self.tolerance).tilts(q)
+    def rule(self, robot) -> Upright:
+        """The constraint of a robot."""
+        return Upright(robot, self.link, self.axis, self.direction, self.tolerance)
 
     def within(self, region: Region) -> Region:
         """A goal region with the constraint."""

@@ -125,17 +125,8 @@ def _by_sampling(kind, request, values, checker, reference, start, limit):
         if kept is None:
             result = PLANNERS[kind].solve(start, goals, checker, replace(settings, time_limit_s=left), seed=seed)
         else:
-            result = upright.solve(
-                start,
-                goals,
-                checker,
-                kept.link,
-                kept.axis,
-                kept.tolerance,
-                upright.Settings(time_limit_s=left),
-                seed,
-                kept.direction,
-            )
+            rule = kept.rule(checker.robot)
+            result = upright.solve(start, goals, checker, rule, upright.Settings(time_limit_s=left), seed)
         if best is None or (result.solved and (not best.solved or result.cost < best.cost)):
             best = result
     assert best is not None
@@ -154,7 +145,7 @@ def check_start(checker: CollisionChecker, start: np.ndarray, kept: KeptUpright 
         raise RequestError(
             codes.START_STATE_IN_COLLISION, f"the start state is in collision: '{pairs[0][0]}' meets '{pairs[0][1]}'"
         )
-    tilt = 0.0 if kept is None else float(kept.tilts(checker.robot, start[None])[0])
+    tilt = 0.0 if kept is None else float(kept.rule(checker.robot).tilts(start[None])[0])
     if kept is not None and tilt > kept.tolerance:
         raise RequestError(
             codes.START_STATE_VIOLATES_PATH_CONSTRAINTS,
@@ -184,7 +175,7 @@ def _kept_goals(region, checker, start, count, until, seed, kept):
     found = goals_in(region, checker, start, count, until, seed)
     if kept is None:
         return found
-    good = found[kept.tilts(checker.robot, found) <= kept.tolerance]
+    good = found[kept.rule(checker.robot).tilts(found) <= kept.tolerance]
     if len(good):
         return good
     try:
