@@ -1,10 +1,10 @@
 """Straight lines and circular arcs of the tool: the configurations that move a link along them while it turns evenly.
 
-What is said of lines holds for arcs. From the start, the line is followed in steps: the joints' rates that the line
-asks for give a first guess, in which joints that the line leaves free move away from their limits, and Newton's method
-puts the link back onto the line. A step is halved until the link stays within the tolerances on the straight joint
-motion between two steps, and until the joints move about as the rates said: so the arm never jumps to another of its
-postures. Where that fails at the least step, the line ends, and the answer says how far it came and why.
+Below, a line may be an arc. It is followed in steps from the start. The joints' rates that move the link along the line
+give a first guess, in which joints that the line leaves free move away from their limits; Newton's method then puts the
+link back onto the line. A step is halved until the link stays within the tolerances on the straight joint motion
+between two steps, and until the joints move about as their rates said: so the arm never jumps to another posture. Where
+that fails at the least step, the line ends, and the answer says how far it came and why.
 
 The joint motions between the steps are proven free for a robot that is thicker by twice `motion.timing.TUBE`: a smooth
 curve through the steps, and whatever a controller makes of it, then stays free.

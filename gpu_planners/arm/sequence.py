@@ -1,7 +1,7 @@
 """Motions of several parts as one trajectory: free motions, lines and arcs of the tool, with rounded corners.
 
-What is said of lines holds for arcs. Approach and retreat along the tool are lines. A free motion before lines goes to
-a goal from which all of them can be done.
+Below, a line may be an arc; approach and retreat along the tool are lines. A free motion before lines goes to a goal
+from which all of them can be done.
 """
 
 import itertools

@@ -1,8 +1,8 @@
 """Which of the robot's own pairs can meet? Boxes around shapes that follow one another leave most of them out.
 
-BLOCK shapes that follow one another are on one link, or on links that do, so they are near each other as a rule. The
-pairs of two blocks stand together: where the boxes around the balls of both are farther apart than any of these pairs
-can come, all of them are passed over. Robots with FEW_PAIRS or less have no blocks.
+A block is BLOCK consecutive shapes: of one link or of neighbours, so mostly near each other. The pairs of two blocks
+stand together; where the boxes around the two blocks' balls are too far apart, all these pairs are passed over. Robots
+with FEW_PAIRS or less have no blocks.
 """
 
 import numpy as np
@@ -69,8 +69,8 @@ def set_block_speeds(scene, speeds, lane, lanes):
 
 @lean_njit
 def next_pair(p, spread, array, boxes, speeds, scene):
-    """The first of the self pairs p, p + 1, ... whose blocks can meet within `spread` of the motion parameter; as many
-    as there are: none. array, boxes: where the blocks' boxes are"""
+    """The first of the self pairs p, p + 1, ... whose blocks can meet within `spread` of the motion parameter, or the
+    number of all pairs. array, boxes: where the blocks' boxes are"""
     while p < self_pair_count(scene):
         g = self_pair(scene, p).blocks
         both = block_pair(scene, g)

@@ -62,8 +62,8 @@ def group_boxes(balls: np.ndarray) -> np.ndarray:
 
 @lean_njit
 def next_near(k, balls, centre, radius, scene):
-    """The first of the balls k, k + 1, ... below `balls` whose group can be near a ball in the world; `balls`, or
-    more: none. For more than FEW balls."""
+    """The first of the balls k, k + 1, ... below `balls` whose group can be near a ball in the world; if none can,
+    `balls` or more. For more than FEW balls."""
     while k < balls:
         passed, bits, boxes = 0, GROUP_BITS, first_group(scene)
         while k & ((1 << bits) - 1) == 0 and 1 << bits < GROUP * balls:

@@ -45,10 +45,10 @@ class CollisionChecker:
     margin: metres that the robot keeps from obstacles, not from itself. May be set between queries
 
     Configurations are (N, dof) numbers, rad or m. Joints that turn freely may have any value: whole turns are taken off
-    in float64. Limits are not checked, but the bounds behind a proof hold only up to 1 mm beyond the limits of a joint
-    that slides, and up to a turn, or to farther limits, of a joint that turns: beyond, nothing is called free. A value
-    that is not finite, or beyond 1e10, is an error that names row and joint; with `not_finite="false"` such rows count
-    as not free.
+    in float64. Limits are not checked, but nothing is called free where the bounds behind a proof do not hold: more
+    than 1 mm beyond the limits of a joint that slides, more than a turn from 0, or beyond farther limits, for one that
+    turns. A value that is not finite, or beyond 1e10, is an error that names row and joint; with `not_finite="false"`
+    such rows count as not free.
 
     A pickled checker comes back on the CPU, whatever its device was; `on` makes it one for another device.
     """
@@ -97,11 +97,11 @@ class CollisionChecker:
         self._margin = MARGIN.checked("CollisionChecker.margin", margin)
 
     def thickened(self, thickness: float) -> "CollisionChecker":
-        """A checker of the same robot in the same world by whose word every shape that moves is `thickness` metres
-        thicker, for obstacles and for the robot's other shapes; motions are proven, whatever `motion` says.
+        """A checker of the same robot and world in which every moving shape is `thickness` metres thicker, both for
+        obstacles and for the robot's other shapes; it proves motions, whatever `motion` says, and is kept.
 
-        A motion that it calls free keeps a tube free: whatever configuration leaves the motion by so little that no
-        point of the robot moves farther than `thickness`, that configuration is free too. It is kept for the next time.
+        Where it calls a motion free, a tube around it is free: all configurations in which no point of the robot is
+        farther than `thickness` from where it is on the motion.
         """
         thickness = THICKNESS.checked("CollisionChecker.thickened: thickness", thickness)
         if thickness not in self._thicker:
@@ -114,8 +114,8 @@ class CollisionChecker:
         return thicker
 
     def on(self, device: Annotated[str, DeviceError]) -> "CollisionChecker":
-        """A checker of the same robot in the same world, by the same rules, on another device, which is kept for the
-        next time; this one where that is its own device. Raises DeviceError."""
+        """A checker of the same robot, world and rules on another device, kept for the next time; this one where the
+        device is its own. Raises DeviceError."""
         device = resolve_device(device)
         if device == self.device:
             return self

@@ -1,4 +1,4 @@
-"""Which points lie on the robot or close to it: a camera sees the robot too, and what it sees of it is no obstacle."""
+"""Which points lie on the robot or close to it: a camera sees the robot too, which is no obstacle."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Point clouds to voxels: what is left of the points that a camera or a laser sees when the robot is taken out.
+"""Point clouds to voxels: of the points that a camera or a laser sees, those that are not the robot's.
 
 Pure functions of arrays; `CollisionWorld.add_voxels` takes what comes out.
 """

@@ -1,6 +1,6 @@
-"""How far the shapes of a robot come, how fast a joint can move them, and how well float32 knows where they are.
+"""How far a robot's shapes come, how fast a joint moves them at most, and how far off float32 places them.
 
-All of it holds whatever the values of the other joints are, in the ranges of `joint_ranges`.
+All bounds hold for any values of the other joints in `joint_ranges`.
 """
 
 import weakref

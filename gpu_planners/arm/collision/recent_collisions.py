@@ -1,9 +1,7 @@
-"""Where one lane on the CPU met collisions, so that the next ones are found sooner.
+"""The latest configurations in which a CPU lane found a collision: the next collisions are found sooner near them.
 
-Of the legs that shortening tries, 95 in 100 are refused, and they collide where others did. So the last few
-configurations in collision are kept, and a motion that is expected to be refused is looked at first where it comes
-nearest to one of them. That never decides whether the motion is free: a configuration in collision on it is one
-wherever it was looked for.
+Of the legs that shortening tries, 95 in 100 are refused, and they collide where others did. So a motion that is
+probably blocked is first checked where it comes nearest to one of these; that cannot change the answer.
 """
 
 import numpy as np
@@ -20,7 +18,7 @@ FIRST = 2 * QUEUE  # where they begin in `waiting`
 
 @lean_njit
 def nearest_recent(qa, qb, scene, scratch):
-    """Where on the motion qa -> qb, 0..1, it comes nearest to a configuration that is kept; below 0: there is none."""
+    """Where the motion qa -> qb, 0..1, comes nearest to one of the configurations; below 0: there are none."""
     least, nearest, n = FAR, -ONE, dof(scene)
     for m in range(min(item(scratch.codes, RECENT_COUNT), RECENT)):
         along, squared, first = ZERO, LEAST, FIRST + m * n
@@ -40,7 +38,7 @@ def nearest_recent(qa, qb, scene, scratch):
 
 @lean_njit
 def keep_recent(q, again, scene, scratch):
-    """Keep a configuration in collision: in place of the nearest one that led to it (again), else of the oldest."""
+    """Keep a configuration in collision in place of the oldest; again: of the nearest, which led to it."""
     n, count = dof(scene), item(scratch.codes, RECENT_COUNT)
     m = item(scratch.codes, RECENT_NEAREST) if again else count % RECENT
     for k in range(n):

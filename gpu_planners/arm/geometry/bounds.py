@@ -1,7 +1,6 @@
 """Spheres that cover a convex shape, and balls inside it.
 
-Covering spheres only prove that two shapes are apart, balls inside both only that they meet; what neither decides goes
-to the exact search.
+Covering spheres can prove that two shapes are apart, balls inside both that they meet; else the exact search decides.
 """
 
 import numpy as np

@@ -1,11 +1,11 @@
 """Legs of a motion with stops or rounded corners between them, their timing, and the proof of what a controller plays.
 
-A controller plays a trajectory's points joined by straight lines, cubics or quintics, by what it is told of
-them. So points are put so densely where the motion bends that all three stay in a tube around the chords of the points:
-no point of the robot is farther than TUBE metres from where it would be on the chord. The chords are then proven free
-for a robot that is thicker by TUBE, and the curves to stay within the joints' limits: their control points do. A corner
-that is not proven so is rounded less, and in the end not at all; in place of a smooth leg the straight motions that it
-was made from are taken. Chords that lie on a straight leg have been proven with the leg.
+A controller joins a trajectory's points by straight lines, cubics or quintics, as they carry velocities and
+accelerations or not. Where the motion bends, points lie so densely that all three stay in a tube around the points'
+chords: no point of the robot is farther than TUBE metres from where it would be on the chord. Then the chords are
+proven free for a robot that is thicker by TUBE, and the curves to stay within the joints' limits, since their control
+points do. A corner that is not proven so is rounded less, at last not at all; a smooth leg that is not becomes the
+straight motions that it was made from. Chords on a straight leg have been proven with the leg.
 """
 
 import itertools
@@ -70,8 +70,8 @@ def timed(legs: list[Leg], cuts: np.ndarray, checker: Any = None) -> Timed:
     """The fastest motion along the legs under their limits, whose corners are rounded.
 
     cuts: (legs - 1,) how much of its two legs a corner may take, rad or m; 0: stop there
-    checker: CollisionChecker: corners are proven free and within the joints' limits, or rounded less. None: they are as
-        they are asked for
+    checker: CollisionChecker that proves corners free and within the joints' limits, or they are rounded less; None:
+        nothing is proven
 
     Raises SettingsError for limits that lie too far apart.
     """

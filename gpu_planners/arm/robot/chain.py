@@ -1,7 +1,7 @@
 """The joints that move one link, packed for compiled code: lengths in units of the chain's reach.
 
-With lengths so measured, a metre and a radian weigh alike for a robot of any size, and a joint that slides moves by
-numbers as large as one that turns.
+So a metre and a radian weigh alike for a robot of any size, and joints that slide and joints that turn move by numbers
+of one size.
 """
 
 import math

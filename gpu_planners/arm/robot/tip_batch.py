@@ -1,5 +1,7 @@
-"""Searches of `tip_search` for many poses and many starts at once: the arrays that they read and write, and the CPU's
-threads. A search depends on its pose and its number alone, so the threads may share them in any way."""
+"""Searches of `tip_search` for many poses and starts at once: their arrays, and the CPU's threads.
+
+A search depends on its pose and its number alone, so the threads may share them in any way.
+"""
 
 import functools
 from typing import NamedTuple

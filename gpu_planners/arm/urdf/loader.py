@@ -160,8 +160,7 @@ class _Tree:
 
 
 def _with_sampled_pairs(robot, description):
-    """with_sampled_pairs, which lets the joints that are not planned move, too: what is left out then is left out
-    wherever a gripper stands."""
+    """with_sampled_pairs, joints that are not planned moving too: a pair left out is so wherever a gripper stands."""
     others = {name: _sampled(description.joints[name]) for name in robot.other_joints}
     lower, upper = np.array(list(others.values())).reshape(-1, 2).T
     names = (*robot.joint_names, *others)
