@@ -201,26 +201,30 @@ def shifted(records, floats, ints):
     return records
 
 
+def named(function, name):
+    """lean_njit of a closure. Numba tells code of one file in the cache apart by names, so each closure has its own."""
+    function.__name__ = function.__qualname__ = name
+    return lean_njit(function)
+
+
 def _entry(name):
     """-> compiled function (scene): an entry of the header."""
     at = _at(name)
 
-    @lean_njit
     def entry(scene):
         return scene.ints[at]
 
-    return entry
+    return named(entry, f"header_{name}")
 
 
 def _shape_entry(name):
     """-> compiled function (scene, shape): an integer of a shape."""
     at = _shape_at(name)
 
-    @lean_njit
     def entry(scene, shape):
         return item(scene.ints, shape + at)
 
-    return entry
+    return named(entry, f"shape_{name}")
 
 
 dof, frame_count, shape_count, moving_count = map(_entry, ("dof", "frames", "shapes", "moving"))
