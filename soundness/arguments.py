@@ -573,10 +573,7 @@ def working(public: Public, parameter) -> Any:
     key = f"{public.name}.{parameter.name}"
     if key in WORKING:
         return made(WORKING[key])
-    if (
-        parameter.name in ("settings", "line_settings")
-        and (settings := settings_of(public.hints.get(parameter.name))) is not None
-    ):
+    if parameter.name == "settings" and (settings := settings_of(public.hints.get("settings"))) is not None:
         return settings
     if parameter.default is not parameter.empty:
         return parameter.default
