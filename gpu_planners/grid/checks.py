@@ -5,6 +5,7 @@ import numbers
 
 import numpy as np
 
+from ..arguments import SAME_LENGTH, as_array
 from ..errors import GridMapError, SettingsError, shown
 from ..settings import setting
 
@@ -31,12 +32,9 @@ def whole(name, value, least, most, words="whole numbers ", error=SettingsError)
 
 def array_of(values, name):
     """An array of numbers."""
-    try:
-        array = np.asarray(values)
-    except Exception:  # rows of different lengths, and whatever an object of the caller raises
-        array = None
-    if array is None or isinstance(values, np.ma.MaskedArray):
-        raise GridMapError(f"{name} is no array of numbers; allowed: numbers in rows of the same length")
+    array = as_array(values)
+    if array is None:
+        raise GridMapError(f"{name} is no array of numbers; allowed: {SAME_LENGTH}")
     if array.dtype.kind not in NUMBERS:
         raise GridMapError(f"{name} has the type {array.dtype}; allowed: numbers")
     return array
