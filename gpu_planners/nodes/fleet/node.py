@@ -101,7 +101,7 @@ class FleetPlannerNode(PlannerNode):
     # ---- steps ----
 
     def _look_soon(self):
-        if not self._queued and self._fleet.due_from <= self._now():
+        if not self._queued and self._fleet.due_from <= self.now():
             self._queued = True
             self._worker.do_aside(self._look)
 
@@ -109,7 +109,7 @@ class FleetPlannerNode(PlannerNode):
         """Begin the next step if it is due."""
         self._queued = False
         self._told.take()  # the latest reports count, also those that came while a step was planned
-        now = self._now()
+        now = self.now()
         if not self._fleet.due(now):
             return
         try:
@@ -121,7 +121,7 @@ class FleetPlannerNode(PlannerNode):
             return
         if step is not None:
             self._outputs.show(step, self._fleet.places, self._scene.header())
-            self._fleet.give_out(self._now())
+            self._fleet.give_out(self.now())
         self._say_faults()
 
     def _say_faults(self):
