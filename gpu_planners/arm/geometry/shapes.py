@@ -109,8 +109,8 @@ class ConvexShape:
 
 
 def check_numbers(name: str, what: str, values: Any) -> np.ndarray:
-    """values as a float64 array of any shape, or ObstacleError where they are not real numbers."""
-    return np.asarray(numbers(f"'{name}': {what}", values, error=ObstacleError, finite=False), dtype=np.float64)
+    """values as a new float64 array of any shape, or ObstacleError where they are not real numbers."""
+    return np.array(numbers(f"'{name}': {what}", values, error=ObstacleError, finite=False), dtype=np.float64)
 
 
 def check_lengths(name: str, what: str, values: Any) -> np.ndarray:
