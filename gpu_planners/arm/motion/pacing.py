@@ -76,9 +76,9 @@ def line_stretches(curve: Curve, first: float, limits: Limits) -> list[Stretch]:
     stretches, begin = [], 0
     for k in range(1, len(v) + 1):
         if k == len(v) or not v[begin:k].max() / UNLIKE <= v[k] <= v[begin:k].min() * UNLIKE:
-            speed = float(v[begin:k].min())
+            speed = v[begin:k].min()  # NumPy's, whose powers overflow to infinity
             acceleration, jerk = _spare((each[begin:k] for each in samples), speed, limits)
-            stretches.append(Stretch(s[begin], s[k], speed, acceleration, jerk, False))
+            stretches.append(Stretch(s[begin], s[k], float(speed), acceleration, jerk, False))
             begin = k
     return stretches
 
