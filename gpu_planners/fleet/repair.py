@@ -59,12 +59,19 @@ def _repair_fields(goals, slots, values, lanes, change, members):
         for k in range(member, len(goals), members):
             repair = _Repair(goals[k], values[slots[k]], lanes, change, known, old, new, touched)
             _plan_again(_withdraw(repair), repair)
-            for i in range(touched[0]):
-                state = touched[1 + i]
-                if new[state] != UNREACHED:
-                    repair.field[state] = np.uint8(new[state] & WRAP)
-                known[state], new[state] = 0, UNREACHED
-            touched[0] = 0
+            _write(repair)
+
+
+@njit
+def _write(repair):
+    """Enter new costs into the field, and forget what was known. A function: Numba takes what a parallel loop writes
+    into an array of a record for dead code."""
+    for i in range(repair.touched[0]):
+        state = repair.touched[1 + i]
+        if repair.new[state] != UNREACHED:
+            repair.field[state] = np.uint8(repair.new[state] & WRAP)
+        repair.known[state], repair.new[state] = 0, UNREACHED
+    repair.touched[0] = 0
 
 
 @njit
