@@ -66,6 +66,7 @@ EXTRAS = {
         "pytest-xdist>=3.5",
         "ruff>=0.17,<0.18",
     ],
+    "verify": ["coal>=3.0", "pin>=3.0"],
     "view": ["matplotlib>=3.7", "viser>=1.1,<2"],
 }
 

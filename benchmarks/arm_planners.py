@@ -237,7 +237,9 @@ def _processes():
 
 def _hull_valid(arguments, problem, paths):
     """Are the paths [(K, dof)] free by coal, and do they begin where the problem does?"""
-    scene = coal_peer.coal_scene(obstacles=problem.obstacles, **arguments)
+    from gpu_planners.verify import CoalScene
+
+    scene = CoalScene(obstacles=problem.obstacles, **arguments)
     return all(
         np.allclose(path[0], problem.start, atol=STARTS) and scene.first_collision(np.array(path), SPACING) is None
         for path in paths

@@ -1,10 +1,7 @@
 """coal as the peer, on one core: the same robot, obstacles and pairs, through pinocchio's C++ loops.
 
-The scene comes from the tests' re-checker (test/oracles.py), which shares no code with the planner.
+The scene is that of `gpu_planners.verify`, which shares no code with the planner.
 """
-
-import sys
-from pathlib import Path
 
 import numpy as np
 
@@ -23,24 +20,16 @@ def unavailable():
     return None
 
 
-def coal_scene(*arguments, **options):
-    """CoalScene of the tests' re-checker (test/oracles.py), with its arguments."""
-    tests = str(Path(__file__).resolve().parent.parent / "test")
-    if tests not in sys.path:
-        sys.path.insert(0, tests)
-    from oracles import CoalScene
-
-    return CoalScene(*arguments, **options)
-
-
 def arguments_of(robot, data=None):
     """{argument of CoalScene: value} of "panda" or "ur5" of the shared data."""
-    return dict(zip(("urdf", "srdf"), robot_files(robot, data), strict=True))
+    return {**dict(zip(("urdf", "srdf"), robot_files(robot, data), strict=True)), "meshes": "hulls"}
 
 
 def scene(robot, obstacles, data=None):
     """CoalScene of "panda" or "ur5" of the shared data among obstacles."""
-    return coal_scene(obstacles=obstacles, **arguments_of(robot, data))
+    from gpu_planners.verify import CoalScene
+
+    return CoalScene(obstacles=obstacles, **arguments_of(robot, data))
 
 
 def validity(checked, broad_phase=True):

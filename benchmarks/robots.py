@@ -15,8 +15,6 @@ from gpu_planners.arm import RobotModel, load_urdf
 from gpu_planners.errors import GpuPlannersError
 from gpu_planners.share import example_robots_share, share_folder
 
-from .coal_peer import coal_scene
-
 MOVING = ("revolute", "continuous", "prismatic")
 
 
@@ -96,13 +94,15 @@ class Rig:
     fixed: dict
 
     def coal_scene(self, obstacles):
-        """CoalScene (test/oracles.py) of the robot among obstacles: from the URDF, by pinocchio and coal alone. Which
-        links may meet is the SRDF's word, else the model's."""
+        """CoalScene of `gpu_planners.verify`, the robot among obstacles: from the URDF, by pinocchio and coal alone.
+        Which links may meet is the SRDF's word, else the model's."""
         return self._bare.among(obstacles)
 
     @functools.cached_property
     def _bare(self):
-        return coal_scene(obstacles=[], **self.coal_arguments)
+        from gpu_planners.verify import CoalScene
+
+        return CoalScene(**self.coal_arguments)
 
     @functools.cached_property
     def coal_arguments(self):
@@ -110,27 +110,26 @@ class Rig:
         pairs = None
         if self.srdf is None:
             links = [self.model.link_names[i] for i in self.model.shape_link]
-            pairs = {(links[a], links[b]) for a, b in np.asarray(self.model.self_collision_pairs).reshape(-1, 2)}
+            pairs = [(links[a], links[b]) for a, b in np.asarray(self.model.self_collision_pairs).reshape(-1, 2)]
         return {
             "urdf": self.urdf,
             "srdf": self.srdf,
-            "mesh_dir": self.package_dir,
+            "package_dirs": [self.package_dir],
             "joints": self.model.joint_names,
             "fixed": self.fixed,
             "self_pairs": pairs,
-            "decomposition": pieces_of(self.model),
+            "meshes": pieces_of(self.model),
         }
 
 
 def pieces_of(robot):
-    """{(link, number of its collision element): [(V, 3) vertices in the link's frame]} of the meshes that a RobotModel
-    has in pieces."""
+    """{body, as CoalScene names it: [(V, 3) vertices in the link's frame]} of the meshes that a RobotModel has in
+    pieces."""
     pieces = {}
     for shape, index in zip(robot.shapes, robot.shape_link, strict=True):
         if "#" in shape.name:
-            link, T = robot.link_names[index], np.linalg.inv(robot.T_frame_link[index]) @ shape.pose
-            number = int(shape.name.rpartition("#")[0].removeprefix(f"{link}_"))
-            pieces.setdefault((link, number), []).append(shape.vertices @ T[:3, :3].T + T[:3, 3])
+            T = np.linalg.inv(robot.T_frame_link[index]) @ shape.pose
+            pieces.setdefault(shape.name.rpartition("#")[0], []).append(shape.vertices @ T[:3, :3].T + T[:3, 3])
     return pieces
 
 

@@ -4,5 +4,5 @@ docs/soundness.md."""
 import sys
 from pathlib import Path
 
-# the re-checkers of the tests: oracles.py, grid_oracle.py, random_urdf.py
+# what the tests have too: curve_oracle.py, grid_paths.py, random_urdf.py
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "test"))

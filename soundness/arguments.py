@@ -43,7 +43,7 @@ ROOT = Path(__file__).parents[1]
 SLOW_S = 10.0  # once its code is compiled, no small answer takes longer, not even on a busy machine
 MADE_HERE = (  # classes that the package makes: nobody calls their constructors
     "Line PlanningResult PoseSolutions RobotModel SequenceResult Report Dataset FleetPlan PathSet Conflict ConvexShape "
-    "Arc ThreadExchange Execution State Segment"
+    "Meeting PathReport Arc ThreadExchange Execution State Segment"
 ).split()
 INNER = {"PathSet.of_moves", "CollisionChecker.device_scene", "BandedPlanner.update"}  # engines; what never works
 COMPILERS = {"njit", "lean_njit", "cuda_jit", "told_if_slow"}  # for the package's own compiled code
@@ -481,9 +481,23 @@ WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what 
         (lambda: (guidance().save(folder() / "guidance.npz"), folder() / "guidance.npz")[1], "Guidance.load.path"),
         (lambda: guidance().moves, "Guidance.moves"),
         (lambda: np.ones((8, 8), np.int32), "Guidance.with_crowds.waiting"),
-        (lambda: np.array([TILES, TILES]), "validator.conflicts.positions"),
-        (lambda: np.zeros((8, 8), bool), "validator.conflicts.blocked"),
+        (lambda: np.array([TILES, TILES]), "fleets.conflicts.positions"),
+        (lambda: np.zeros((8, 8), bool), "fleets.conflicts.blocked"),
         (lambda: lambda exchange: exchange.rank, "exchange.run.work"),
+        (URDF, "CoalScene.urdf paths.check_path.urdf"),
+        ([], "CoalScene.among.obstacles"),
+        ([0.1, 0.2], "CoalScene.placed.q CoalScene.in_collision.q CoalScene.distance.q CoalScene.pair_distances.q"),
+        (
+            [[0.0, 0.0], [0.1, 0.2]],
+            "CoalScene.first_collision.path CoalScene.measured.path paths.check_path.path "
+            "limits.broken_rules.positions",
+        ),
+        (lambda: np.ones((8, 8), np.uint8), "grids.walk.costs grids.costs_to_goal.costs"),
+        (8, "grids.walk.connectivity grids.costs_to_goal.connectivity"),
+        ([[0, 0], [0, 1]], "grids.walk.path"),
+        ([0, 0], "grids.walk.start"),
+        ([0, 1], "grids.walk.goal grids.costs_to_goal.goal grids.broken_paths.goals"),
+        (TILES, "grids.broken_paths.starts"),
         ([0.0, 1.0], "Spline.times"),
         ([[0.0, 0.0], [1.0, 1.0]], "Spline.positions"),
         ([0.0, 0.5], "Spline.at.times"),
@@ -544,6 +558,10 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "CollisionChecker": checker,
     "ConvexShape": shape,
     "GridMap": grid,
+    "Grid": grid,
+    "Limits": robot,
+    "CoalScene": lambda: importlib.import_module("gpu_planners.verify").CoalScene(URDF),
+    "Paths": lambda: block_planner().plan(TILES, [0, 1]),
     "BlockPlanner": block_planner,
     "BandedPlanner": banded,
     "FleetPlanner": fleet,

@@ -9,7 +9,7 @@ import time
 from functools import partial
 
 import numpy as np
-from grid_oracle import random_costs
+from grid_paths import random_costs
 
 from gpu_planners.arm import cartesian, rrt_connect
 from gpu_planners.grid import BlockPlanner, FleetPlanner, GridMap

@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import trimesh
-from oracles import hull, obstacle_body, triangle_soup
+
+from gpu_planners.verify.shapes import obstacle_shape
 
 from .oracle import Ball
 
@@ -22,12 +23,7 @@ class Obstacle:
 
     @staticmethod
     def of(kind, pose=None, **sizes):
-        if kind == "convex":
-            geometry = hull(sizes["vertices"])
-        elif kind == "mesh":
-            geometry = triangle_soup(sizes["mesh"].vertices, sizes["mesh"].faces)
-        else:
-            geometry = obstacle_body({"type": kind, **sizes})[0]
+        geometry = obstacle_shape({"type": kind, **sizes})
         return Obstacle(kind, sizes, np.eye(4) if pose is None else pose, geometry, Ball.around(geometry))
 
     @property

@@ -8,22 +8,11 @@ from dataclasses import dataclass
 
 import coal
 import numpy as np
-from oracles import CoalScene, triangle_soup
 from scipy.optimize import minimize_scalar
 
 from benchmarks.robots import pieces_of
-
-
-def _request(tolerance):
-    request = coal.DistanceRequest(True, 0.0, 0.0)  # nearest points; no error allowed
-    request.enable_signed_distance = True
-    request.gjk_tolerance = request.epa_tolerance = tolerance
-    request.gjk_max_iterations = request.epa_max_iterations = 1000
-    return request
-
-
-REQUESTS = tuple(_request(tolerance) for tolerance in (1e-9, 1e-6, 1e-4))
-ABSURD = -1e3  # m: what coal answers where it could not find how deep an overlap is
+from gpu_planners.verify import CoalScene
+from gpu_planners.verify.shapes import signed_distance, triangle_soup, triangles_of
 
 
 @dataclass(frozen=True)
@@ -41,12 +30,7 @@ class Ball:
 
 def distance(a, T_a, b, T_b):
     """Signed distance of two coal geometries at poses (R, t), and from a to b the unit vector it is measured along."""
-    for request in REQUESTS:
-        result = coal.DistanceResult()
-        d = coal.distance(a, coal.Transform3s(*T_a), b, coal.Transform3s(*T_b), request, result)
-        if d > ABSURD:
-            break
-    return d, np.asarray(result.normal).ravel()
+    return signed_distance(a, coal.Transform3s(*T_a), b, coal.Transform3s(*T_b))
 
 
 class Oracle:
@@ -56,16 +40,16 @@ class Oracle:
     def __init__(self, urdf, folder, robot, fixed):
         """urdf: file; folder: where package:// begins; robot: RobotModel, for its joints, pieces and pairs of links;
         fixed: {joint: value} of the joints that are not planned."""
-        common = {"mesh_dir": folder, "joints": robot.joint_names, "fixed": fixed}
+        common = {"package_dirs": [folder], "joints": robot.joint_names, "fixed": fixed}
         links = [robot.link_names[i] for i in robot.shape_link]
         pairs = {(links[i], links[j]) for i, j in np.asarray(robot.self_collision_pairs).reshape(-1, 2)}
-        self.hulls = CoalScene(urdf, None, [], decomposition=pieces_of(robot), self_pairs=pairs, **common)
-        self.raw = CoalScene(urdf, None, [], decomposition=dict.fromkeys(robot.link_names, "mesh"), **common)
+        self.hulls = CoalScene(urdf, meshes=pieces_of(robot), self_pairs=list(pairs), **common)
+        self.raw = CoalScene(urdf, self_pairs=[], **common)
         self._triangles = {}
         self._bodies = {
             scene: [
                 (i, geometry, Ball.around(geometry))
-                for _, i in scene.moving_bodies()
+                for i in scene.moving
                 for geometry in [scene.geometry.geometryObjects[i].geometry]
             ]
             for scene in (self.hulls, self.raw)
@@ -107,7 +91,7 @@ class Oracle:
 
     def self_gaps(self, q):
         """q: (N, dof) -> (N,) least signed distance over the pairs of bodies that are checked, metres."""
-        return np.array([self.hulls.self_distance(row) for row in q])
+        return np.array([self.hulls.distance(row) for row in q])
 
     def touching(self, q, body, obstacle, direction, gap):
         """The obstacle, moved from outside along `direction` (3,) until its signed distance to one body is `gap`."""
@@ -127,13 +111,7 @@ class Oracle:
         """(T, 3, 3) triangles of a raw body in its own frame; None where it is a primitive."""
         if body not in self._triangles:
             geometry = self._bodies[self.raw][body][1]
-            self._triangles[body] = None
-            if isinstance(geometry, coal.BVHModelBase):
-                corners = [
-                    [triangle[0], triangle[1], triangle[2]]
-                    for triangle in map(geometry.tri_indices, range(geometry.num_tris))
-                ]
-                self._triangles[body] = np.asarray(geometry.vertices())[corners]
+            self._triangles[body] = triangles_of(geometry) if isinstance(geometry, coal.BVHModelBase) else None
         return self._triangles[body]
 
     def triangle_gap(self, q, obstacle):

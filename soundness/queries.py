@@ -6,9 +6,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-from oracles import CoalScene
 
 from gpu_planners.arm.trajectory import time_parameterize
+from gpu_planners.verify import CoalScene
 
 from .harness import NEAR, Attack, Skipped, numbers
 

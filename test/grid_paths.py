@@ -1,9 +1,9 @@
 """Steps on grids, one at a time in plain Python, and what tests of several planners of paths need."""
 
 import numpy as np
-from grid_oracle import DIAGONAL, STRAIGHT
 
-STEPS = STRAIGHT + DIAGONAL  # in the order of move codes
+STRAIGHT = ((-1, 0), (0, 1), (1, 0), (0, -1))
+STEPS = (*STRAIGHT, (-1, 1), (1, 1), (1, -1), (-1, -1))  # in the order of move codes
 
 
 def steps_from(costs, connectivity, row, col):
@@ -13,6 +13,11 @@ def steps_from(costs, connectivity, row, col):
         r, c = row + down, col + right
         if 0 <= r < rows and 0 <= c < cols and costs[r, c] and (k < 4 or (costs[r, col] and costs[row, c])):
             yield k, r, c, int(costs[r, c])
+
+
+def random_costs(rng, rows, cols, blocked, highest):
+    """(rows, cols) uint8: a share `blocked` of obstacles, else costs 1 .. highest."""
+    return np.where(rng.random((rows, cols)) < blocked, 0, rng.integers(1, highest + 1, (rows, cols))).astype(np.uint8)
 
 
 def random_tiles(rng, costs, count):

@@ -1,7 +1,8 @@
-"""The command `gpu-planners`: info | plan | view | dataset | demo | bench | completion.
+"""The command `gpu-planners`: info | plan | verify | view | dataset | demo | bench | completion.
 
 Exit codes: 0 done; 1 it failed while running; 2 the command line or an input is wrong, or something needed is not
-there; 3 the question has no answer (no motion was found, or start or goal collide); 130 Ctrl-C.
+there; 3 the question has no answer (no motion was found, start or goal collide), or `verify` refuses the motion; 130
+Ctrl-C.
 """
 
 import importlib

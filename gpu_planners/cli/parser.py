@@ -9,7 +9,10 @@ from .. import __version__
 
 SHELLS = ("bash", "zsh", "fish")
 FORMATS = ("csv", "json", "yaml")
-CODES = "exit codes: 0 done, 1 failed, 2 wrong command line or input or something missing, 3 no motion found"
+CODES = (
+    "exit codes: 0 done, 1 failed, 2 wrong command line or input or something missing, 3 no motion found, or one that "
+    "verify refuses"
+)
 
 
 def _planners() -> tuple[str, ...]:
@@ -34,6 +37,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("info", help="what is there, and how to get what is missing: GPU, ROS, extras, data")
     _add_plan(commands)
+    _add_verify(commands)
     _add_view(commands)
     _add_dataset(commands)
     for name, text in (
@@ -98,6 +102,46 @@ def _add_plan(commands):
     out.add_argument("--picture", metavar="FILE", help="draw the motion: .png, .jpg or .pdf")
     out.add_argument("--view", metavar="FILE.html", help="write a page that plays the motion, without a server")
     out.add_argument("-q", "--quiet", action="store_true", help="print nothing but the trajectory and errors")
+
+
+def _add_verify(commands):
+    parser = commands.add_parser(
+        "verify",
+        help="what pinocchio and coal say of a motion: is it free, and within the limits",
+        description="Check a motion by pinocchio and coal, which share no code with the planners: is it free of "
+        "collisions all along, and within the limits of the URDF?",
+        epilog=CODES,
+    )
+    parser.add_argument("urdf", type=_file, help="URDF file")
+    parser.add_argument("motion", type=_file, help="what `plan` has written, or a table of joint values")
+    parser.add_argument("--scene", type=_file, metavar="FILE", help="YAML file with the obstacles")
+    parser.add_argument(
+        "--srdf",
+        type=_file,
+        help="pairs of links that may touch (default: neighbours, and those that nearly always do)",
+    )
+    parser.add_argument("--package-dirs", nargs="+", default=(), metavar="DIR", help="where package:// paths begin")
+    parser.add_argument(
+        "--joints",
+        nargs="+",
+        default=(),
+        metavar="NAME",
+        help="of the motion (default: those that it names, else all), in the order of a table without names",
+    )
+    parser.add_argument(
+        "--fix", nargs="+", default=(), metavar="JOINT=VALUE", help="where other joints stand (default: 0)"
+    )
+    parser.add_argument(
+        "--spacing",
+        type=float,
+        default=0.001,
+        metavar="METRES",
+        help="no point moves farther between two looks at bodies that may meet (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--tolerance", type=float, default=0.0, metavar="METRES", help="overlaps of less are let pass (default: 0)"
+    )
+    parser.add_argument("--hulls", action="store_true", help="meshes as their convex hulls (default: their triangles)")
 
 
 def _add_view(commands):

@@ -8,7 +8,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,53 +88,67 @@ WRITERS: dict[str, Callable[[RobotModel, Trajectory, dict[str, Any]], str]] = {
 
 
 def read_path(file: str | os.PathLike, robot: RobotModel) -> tuple[np.ndarray, np.ndarray | None]:
-    """(K, dof) configurations of a file, rad or m, and their (K,) times in seconds where it has them.
+    """(K, dof) configurations of a file that `read_table` reads, rad or m, whatever the order of its joints, and their
+    (K,) times in seconds where it has them. Raises InputError that names the file."""
+    names, rows = read_table(file)
+    if names is None and rows.shape[1] != robot.dof:
+        raise InputError(f"'{file}' must hold rows of {robot.dof} joint values, it has shape {rows.shape}")
+    return columns(file, names or robot.joint_names, rows, robot.joint_names), times_of(names, rows)
 
-    Reads what `as_csv`, `as_json` and `as_yaml` write, whatever the order of the joints; NumPy's .npy; and text with
-    one configuration a row, its values separated by commas or blanks. Raises InputError that names the file.
+
+def columns(file: str | os.PathLike, names: Sequence[str], rows: np.ndarray, wanted: Sequence[str]) -> np.ndarray:
+    """(K, W) the wanted columns of a table. Raises InputError for one that it does not have."""
+    if missing := [name for name in wanted if name not in names]:
+        raise InputError(f"'{file}' has no column for joint {missing[0]}")
+    return rows[:, [names.index(name) for name in wanted]]
+
+
+def times_of(names: Sequence[str] | None, rows: np.ndarray) -> np.ndarray | None:
+    """(K,) the times of a table, None where it has none."""
+    return rows[:, names.index("time")] if names and "time" in names else None
+
+
+def read_table(file: str | os.PathLike) -> tuple[list[str] | None, np.ndarray]:
+    """Names of the columns and finite rows (K, columns) of a file: joints, "time" and whatever else a CSV file has.
+
+    Reads what `as_csv`, `as_json` and `as_yaml` write; and, without names, NumPy's .npy and text with one
+    configuration a row, its values separated by commas or blanks. Raises InputError that names the file.
     """
     kind = Path(file).suffix.lower()
     try:
         if kind == ".npy":
-            path, times = np.load(regular_file(file, "path", InputError, MOST_BYTES), allow_pickle=False), None
+            names, rows = None, np.load(regular_file(file, "path", InputError, MOST_BYTES), allow_pickle=False)
         elif kind in (".json", ".yaml", ".yml"):
-            path, times = _of_document(read_yaml(file, "path", InputError, MOST_BYTES), robot)
+            names, rows = _of_document(read_yaml(file, "path", InputError, MOST_BYTES))
         else:
-            path, times = _of_table(read_text_file(file, "path", InputError, MOST_BYTES), robot)
-        path = np.atleast_2d(np.asarray(path, dtype=np.float64))
+            names, rows = _of_text(read_text_file(file, "path", InputError, MOST_BYTES))
+        rows = np.atleast_2d(np.asarray(rows, dtype=np.float64))
     except InputError:
         raise
     except (ValueError, TypeError, KeyError) as error:
         raise InputError(f"'{file}' holds no table of numbers: {error}") from error
-    if path.ndim != 2 or path.shape[1] != robot.dof or not np.isfinite(path).all() or not len(path):
-        raise InputError(f"'{file}' must hold finite rows of {robot.dof} joint values, it has shape {path.shape}")
-    return path, times
+    if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all() or (names and len(names) != rows.shape[1]):
+        raise InputError(f"'{file}' must hold finite rows of joint values, it has shape {rows.shape}")
+    return names, rows
 
 
-def _of_document(document, robot):
-    names = list(document["joint_names"])
+def _of_document(document):
+    names = ["time", *document["joint_names"]]
     if "points" in document:
-        rows = [point["positions"] for point in document["points"]]
         stamps = [point["time_from_start"] for point in document["points"]]
-        times = np.array([stamp["sec"] + 1e-9 * stamp["nanosec"] for stamp in stamps])
-    else:
-        rows, times = document["positions"], np.array(document["times"], float)
-    return np.asarray(rows, float)[:, _columns(names, robot)], times
+        times = [stamp["sec"] + 1e-9 * stamp["nanosec"] for stamp in stamps]
+        return names, np.column_stack([times, [point["positions"] for point in document["points"]]])
+    return names, np.column_stack([document["times"], document["positions"]])
 
 
-def _of_table(text, robot):
+def _of_text(text):
     lines = [line.replace(",", " ").split() for line in text.splitlines() if line.strip()]
-    if not lines:
-        return np.zeros((0, robot.dof)), None
-    names = lines[0]
-    if any(name in names for name in robot.joint_names):
-        rows = np.array([[float(word) for word in line] for line in lines[1:]]).reshape(-1, len(names))
-        return rows[:, _columns(names, robot)], rows[:, names.index("time")] if "time" in names else None
-    return np.array([[float(word) for word in line] for line in lines]), None
+    names = lines.pop(0) if lines and not _is_number(lines[0][0]) else None
+    return names, [[float(word) for word in line] for line in lines]
 
 
-def _columns(names, robot):
-    missing = [name for name in robot.joint_names if name not in names]
-    if missing:
-        raise KeyError(f"no column for joint {missing[0]}")
-    return [names.index(name) for name in robot.joint_names]
+def _is_number(word):
+    try:
+        return float(word) is not None
+    except ValueError:
+        return False

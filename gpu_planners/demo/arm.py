@@ -1,54 +1,59 @@
-"""The arm's half of the demo: motions of a real robot by the real node, checked by coal and drawn."""
+"""The arm's part of the demo: motions of a real robot by the real node, checked by pinocchio and coal, and drawn."""
 
+import time
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from gpu_planners_msgs.srv import PlanMotion
 
+from .. import verify
 from ..arm import load_urdf
 from ..arm.collision.scene_file import fixed_frames, load_scene
 from ..arm.view.drawing import draw_path
 from ..errors import GpuPlannersError
 from ..nodes.arm.conversions import seconds
-from . import scene as demo_scene
-from .checks import CoalCheck, broken_rules
-from .node import NodeClient, NodeProcess
-from .planners import ask_planners
-from .planners import table as table_of_planners
+from ..nodes.arm.parameters import PLANNERS, ArmParameters
+from ..nodes.common.parameters import settings_in
+from ..verify.limits import broken_rules
+from .node import LOADING, NodeClient, facts_of, ms, table_of, verdict
+from .scene import COMPARED, JOINTS, READY, REQUESTS, SCENE, DemoRequest, demo_robot, message_of
 
 MOMENT_S = 2.0  # between two motions that are shown
+TIME_LIMIT_S = 4.0  # of each planner, when all are compared
+SUCCESS = PlanMotion.Response.SUCCESS
+COLUMNS = "request, answer, >planning, >round trip, >path, >motion, controller's rules, checked by coal"
+COMPARISON = "planner, answer, checked by coal, >samples, >raw: time, >length, >shortened: time, >length"
 
 
 def run(console: Console, options: Namespace) -> int:
     """Ask, check, print and draw; 0 when every motion passed its checks."""
-    files, scene = demo_scene.demo_robot(), demo_scene.scene_file()
+    files = demo_robot()
     parameters = {
         "robot_description_file": files.urdf,
         "srdf_file": files.srdf,
         "package_dirs": f"['{files.package_dir}']",
         "group": files.group,
         "tip_link": files.tip_link,
-        "scene_file": scene,
+        "scene_file": SCENE,
         "device": options.device,
     }
-    with NodeProcess("arm.node", parameters, start=not options.no_node) as process:
-        client = ArmClient(process, "arm_planner", PlanMotion, "plan_motion")
-        with console.status("loading and compiling; the first time on a machine this takes a minute or two"):
+    with ArmClient("arm.node", PlanMotion, "arm_planner/plan_motion", parameters, not options.no_node) as client:
+        with console.status(LOADING):
             client.wait_until_ready()
         while options.repeat:
-            client.ask_all(options.seed, then=lambda response: client.pause(shown_s(response)))
+            client.ask_all(options.seed, then=client.pause)
             options.seed += 1
         answers = client.ask_all(options.seed)
         with console.status("asking every planner; the first time on a machine each is compiled"):
-            compared, start = demo_scene.COMPARED, answers[0][1].path.points
-            start = start[-1].positions if start else demo_scene.READY
-            planners = ask_planners(client, compared, start, options.seed, may_set=not options.no_node)
-    return _report(console, files, scene, answers, planners, options)
+            start = positions_of(answers[0][1].path)[-1] if answers[0][1].path.points else READY
+            compared = client.ask_planners(start, options.seed, may_set=not options.no_node)
+    with console.status("checking by coal"):
+        return _report(console, answers, compared, options)
 
 
 class ArmClient(NodeClient):
@@ -57,117 +62,118 @@ class ArmClient(NodeClient):
     def wait_until_ready(self) -> None:
         """Return when the node has answered a first request, which it does once it has loaded and compiled."""
         self.wait_for_service()
-        answer, _ = self.ask(demo_scene.message_of(demo_scene.REQUESTS[0], demo_scene.READY, 0))
+        answer, _ = self.ask(message_of(REQUESTS[0], READY, 0))
         if answer.code == PlanMotion.Response.COLLISION_CHECKING_UNAVAILABLE:
             raise GpuPlannersError(f"the node answered: {answer.message}")
 
     def ask_all(
         self, seed: int, then: Callable[[PlanMotion.Response], None] = lambda response: None
-    ) -> list[tuple[demo_scene.DemoRequest, PlanMotion.Response, float]]:
+    ) -> list[tuple[DemoRequest, PlanMotion.Response, float]]:
         """[(request, response, round trip in seconds)]; each motion starts where the one before ended.
 
         then: called with each response before the next request
         """
-        answers, start = [], demo_scene.READY
-        for request in demo_scene.REQUESTS:
-            response, round_trip = self.ask(demo_scene.message_of(request, start, seed))
+        answers, start = [], READY
+        for request in REQUESTS:
+            response, round_trip = self.ask(message_of(request, start, seed))
             answers.append((request, response, round_trip))
             if response.path.points:
                 start = response.path.points[-1].positions
             then(response)
         return answers
 
+    def pause(self, response: PlanMotion.Response) -> None:
+        """Take messages while a viewer looks at an answer: as long as its motion takes, and a moment more."""
+        points = response.trajectory.points
+        end = time.monotonic() + MOMENT_S + (seconds(points[-1].time_from_start) if points else 0.0)
+        self.wait_for(lambda: time.monotonic() > end, "the motion is shown")
 
-def shown_s(response: PlanMotion.Response) -> float:
-    """Seconds that a viewer takes to look at an answer: the motion's own, and a moment more."""
+    def ask_planners(
+        self, start: Sequence[float], seed: int, may_set: bool
+    ) -> dict[str, tuple[PlanMotion.Response | None, PlanMotion.Response]]:
+        """{planner: what it answers to COMPARED from start (7,) rad, first without shortening and further searches}
+
+        may_set: may the node's parameters be changed? Else the first is None.
+        """
+        answers = {}
+        for planner in PLANNERS:
+            message = message_of(COMPARED, start, seed)
+            message.planner, message.time_limit_s = planner, TIME_LIMIT_S
+            rules, raw = settings_in(ArmParameters)[planner].rules, None
+            if may_set:
+                off = [name for name in ("shortcut_rounds", "optimise_s") if name in rules]
+                for name in off:
+                    self.set_parameter(f"{planner}.{name}", type(rules[name].default)(0))
+                raw = self.ask(message)[0]
+                for name in off:
+                    self.set_parameter(f"{planner}.{name}", rules[name].default)
+            answers[planner] = raw, self.ask(message)[0]
+        return answers
+
+
+def _judge(robot, scene, response):
+    """(does an answer pass, text on the controller's rules, text on collisions). scene: None without coal"""
+    if response.code != SUCCESS:
+        return True, "", ""
     points = response.trajectory.points
-    return (seconds(points[-1].time_from_start) if points else 0.0) + MOMENT_S
+    times, velocities = [seconds(p.time_from_start) for p in points], [p.velocities for p in points]
+    broken = "; ".join(broken_rules(robot, positions_of(response.trajectory), times, velocities))
+    if scene is None:
+        return not broken, verdict(broken, "kept"), "coal is not installed"
+    report = verify.check_path(positions_of(response.path), scene)
+    hits = "" if report.free else f"hits {', '.join(report.contact.bodies)}"
+    checked = verdict(hits, f"{report.configurations} poses, all free")
+    return not broken and report.free, verdict(broken, "kept"), checked
 
 
-def _report(console, files, scene, answers, planners, options):
+def _report(console, answers, compared, options):
     """Print the tables, draw the longest motion; 0 when every motion passed its checks."""
+    files = demo_robot()
     robot = load_urdf(files.urdf, srdf=files.srdf, package_dirs=[files.package_dir], group=files.group)
-    world = load_scene(scene, fixed_frames(robot))
-    try:
-        coal_check = CoalCheck(robot, world)
-    except ImportError:
-        coal_check = None
-    table = Table(title="Requests to arm_planner/plan_motion", title_justify="left", title_style="bold")
-    for column, justify in (
-        ("request", "left"),
-        ("answer", "left"),
-        ("planning", "right"),
-        ("round trip", "right"),
-        ("path", "right"),
-        ("motion", "right"),
-        ("controller's rules", "left"),
-        ("checked by coal", "left"),
-    ):
-        table.add_column(column, justify=justify)
-    comparison, all_passed = table_of_planners(demo_scene.COMPARED, planners, lambda r: _checks(robot, coal_check, r))
-    longest = None
+    world, scene = load_scene(SCENE, fixed_frames(robot)), None
+    if find_spec("coal") and find_spec("pinocchio"):
+        scene = verify.CoalScene(files.urdf, files.srdf, SCENE, [files.package_dir], joints=JOINTS)
+    passed, table = [], table_of("Requests to arm_planner/plan_motion", COLUMNS.split(", "))
     for request, response, round_trip in answers:
-        passed, rules, collisions = _checks(robot, coal_check, response)
-        expected = (response.code == PlanMotion.Response.SUCCESS) == request.possible
-        all_passed &= passed and expected
-        if response.code == PlanMotion.Response.SUCCESS:
+        right, rules, collisions = _judge(robot, scene, response)
+        expected = (response.code == SUCCESS) == request.possible
+        passed.append(right and expected)
+        if response.code == SUCCESS:
             duration = seconds(response.trajectory.points[-1].time_from_start)
-            table.add_row(
-                request.title,
-                "[green]solved[/]",
-                f"{1e3 * response.planning_time_s:.1f} ms",
-                f"{1e3 * round_trip:.0f} ms",
-                f"{response.path_length:.2f} rad",
-                f"{duration:.1f} s",
-                rules,
-                collisions,
-            )
-            if longest is None or response.path_length > longest.path_length:
-                longest = response
+            figures = ms(response.planning_time_s, 1), ms(round_trip), f"{response.path_length:.2f} rad"
+            table.add_row(request.title, "[green]solved[/]", *figures, f"{duration:.1f} s", rules, collisions)
         else:
-            table.add_row(
-                request.title,
-                f"[{'yellow' if expected else 'red'}]refused, code {response.code}[/]",
-                "",
-                f"{1e3 * round_trip:.0f} ms",
-                "",
-                "",
-                "",
-                "",
-            )
-    facts = Table(show_header=False, box=None)
-    for row in (
-        (
-            "robot",
-            f"{robot.name}: {robot.dof} joints, {len(robot.shapes)} convex shapes, "
-            f"{len(robot.self_collision_pairs)} self-collision pairs",
-        ),
-        ("scene", f"{scene.name}: {len(world.names)} obstacles"),
-        ("device", next((response.device for _, response, _ in answers if response.device), "unknown")),
-    ):
-        facts.add_row(*row)
+            told = f"[{'yellow' if expected else 'red'}]refused, code {response.code}[/]"
+            table.add_row(request.title, told, "", ms(round_trip))
+    comparison = table_of(f"Every planner on one of them: {COMPARED.title}", COMPARISON.split(", "))
+    for planner, (raw, short) in compared.items():
+        right, _, collisions = _judge(robot, scene, short)
+        passed.append(right)
+        told = "[green]solved[/]" if short.code == SUCCESS else f"[yellow]{short.status}[/]"
+        comparison.add_row(planner, told, collisions, f"{short.samples:,}", *_figures(raw), *_figures(short))
+    pairs = f"{len(robot.shapes)} convex shapes, {len(robot.self_collision_pairs)} self-collision pairs"
+    facts = facts_of(
+        robot=f"{robot.name}: {robot.dof} joints, {pairs}",
+        scene=f"{SCENE.name}: {len(world.names)} obstacles",
+        device=next((response.device for _, response, _ in answers if response.device), "unknown"),
+    )
     console.print(facts, table, comparison, sep="\n")
     for request, response, _ in answers:
-        if response.code != PlanMotion.Response.SUCCESS:
+        if response.code != SUCCESS:
             console.print(f"[yellow]'{request.title}' was refused:[/] {escape(response.message)}", soft_wrap=True)
-    if longest is not None:
-        picture = draw_path(robot, world, _path(longest), options.picture)
+    if solved := [response for _, response, _ in answers if response.code == SUCCESS]:
+        longest = max(solved, key=lambda response: response.path_length)
+        picture = draw_path(robot, world, positions_of(longest.path), options.picture)
         console.print(f"\npicture of the longest motion: [bold]{escape(str(picture))}[/]", soft_wrap=True)
-    return 0 if all_passed else 1
+    return 0 if all(passed) else 1
 
 
-def _checks(robot, coal_check, response):
-    """(passed, text on the controller's rules, text on collisions)."""
-    if response.code != PlanMotion.Response.SUCCESS:
-        return True, "", ""
-    broken = broken_rules(robot, response.trajectory)
-    rules = f"[red]{'; '.join(broken)}[/]" if broken else "[green]kept[/]"
-    if coal_check is None:
-        return not broken, rules, "coal is not installed"
-    checked, colliding = coal_check.collisions(_path(response))
-    text = f"[red]{colliding} of {checked} poses collide[/]" if colliding else f"[green]{checked} poses, all free[/]"
-    return not broken and not colliding, rules, text
+def _figures(response):
+    if response is None or response.code != SUCCESS:
+        return "", ""
+    return ms(response.planning_time_s, 1), f"{response.path_length:.2f} rad"
 
 
-def _path(response):
-    return np.array([point.positions for point in response.path.points])
+def positions_of(trajectory) -> np.ndarray:
+    """(K, dof) of a JointTrajectory."""
+    return np.array([point.positions for point in trajectory.points])

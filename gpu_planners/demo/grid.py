@@ -1,18 +1,15 @@
-"""The grid's half of the demo: paths of many agents by the real node, checked by Dijkstra and drawn."""
+"""The grid's part of the demo: paths of many agents by the real node, checked by Dijkstra and drawn."""
 
 import array
 import time
 from argparse import Namespace
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
-from builtin_interfaces.msg import Time
 from nav_msgs.msg import OccupancyGrid
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from gpu_planners_msgs.srv import PlanAgents
 
@@ -21,58 +18,53 @@ from ..grid import GridMap
 from ..grid.drawing import draw_map
 from ..grid.maps.generated import caves_and_rooms, random_free_tiles
 from ..nodes.common import map_codes
-from ..nodes.common.map_messages import as_array, geometry_message
 from ..nodes.common.map_scene import load_map
 from ..nodes.common.qos import LATCHED
 from ..nodes.grid.conversions import path_set_of
-from .grid_checks import broken_paths, costs_to_goal
-from .node import PATIENCE_S, NodeClient, NodeProcess
+from ..verify import broken_paths, costs_to_goal
+from .node import LOADING, NodeClient, facts_of, map_message, ms, table_of, verdict
 
 RESOLUTION = 0.05  # metres a tile of the generated map
 GOALS = 16
 FALLEN, FALLEN_SIDE = 40, 16  # obstacles that fall on the map, and their side in tiles
 WALKED = 200  # paths of a request that are walked tile by tile
+COLUMNS = (
+    "request, >agents, >with a path, >planning, >round trip, >answer, >longest path, costs by Dijkstra, paths walked"
+)
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """One question of the demo.
 
-    starts: (N, 2) tiles; goals: (K, 2) tiles; goal_of: (N,) which goal each agent has; map_number: of the map asked on
+    starts: (N, 2) tiles; goals: (K, 2) tiles; goal_of: (N,) which goal each agent has; number: of the map asked on
     """
 
     title: str
     starts: np.ndarray
     goals: np.ndarray
     goal_of: np.ndarray
-    map_number: int = 0
+    number: int = 0
 
-    def first_agents(self, count: int) -> "Case":
-        """The case with fewer agents."""
-        return replace(self, starts=self.starts[:count], goal_of=self.goal_of[:count])
-
-    def message(self, grid: GridMap) -> PlanAgents.Request:
-        """The request to the node."""
-        message = PlanAgents.Request(start_points=_points(grid, self.starts))
-        message.goal_points = _points(grid, self.goals if len(self.goals) == 1 else self.goals[self.goal_of])
-        return message
+    def message(self, grid: GridMap, agents: int | None = None) -> PlanAgents.Request:
+        """The request to the node, for the first agents."""
+        goals = self.goals if len(self.goals) == 1 else self.goals[self.goal_of][:agents]
+        starts, goals = (array.array("d", grid.centres_of(at)[:, :2].ravel()) for at in (self.starts[:agents], goals))
+        return PlanAgents.Request(start_points=starts, goal_points=goals)
 
 
 def run(console: Console, options: Namespace) -> int:
     """Ask, check, print and draw; 0 when everything passed its checks."""
-    maps = [load_map(options.map, 8) if options.map else generated_map(options.size, options.seed)]
-    maps.append(with_fallen_obstacles(maps[0], options.seed))
-    warm_up, *cases = demo_cases(maps[0], options.agents, options.seed)
-    with NodeProcess("grid.node", {"device": options.device}, start=not options.no_node) as process:
-        client = GridClient(process, "grid_planner", PlanAgents, "plan_agents")
-        with console.status("loading and compiling; the first time on a machine this takes a minute or two"):
+    size, seed = options.size, options.seed
+    grid = load_map(options.map, 8) if options.map else GridMap(caves_and_rooms(size, size, seed).costs, 8, RESOLUTION)
+    maps, (warm_up, *cases) = [grid, with_fallen_obstacles(grid, seed)], demo_cases(grid, options.agents, seed)
+    service, parameters = "grid_planner/plan_agents", {"device": options.device}
+    with GridClient("grid.node", PlanAgents, service, parameters, not options.no_node) as client:
+        with console.status(LOADING):
             client.wait_for_service()
-            client.publish_map(maps[0], 0, warm_up)
-        answers, change_s = [], 0.0
-        for case in cases:
-            if case.map_number != client.map_number:
-                change_s = client.publish_map(maps[case.map_number], case.map_number, case.first_agents(1))
-            answers.append(client.ask(case.message(maps[0])))
+            client.publish_map(grid, 0, warm_up.message(grid))
+        answers = [client.ask(cases[0].message(grid))]
+        change_s = client.publish_map(maps[1], 1, cases[1].message(grid, agents=1))
+        answers += [client.ask(case.message(grid)) for case in cases[1:]]
     with console.status("checking by Dijkstra"):
         return _report(console, maps, cases, answers, change_s, options)
 
@@ -82,37 +74,26 @@ class GridClient(NodeClient):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._maps, self.map_number = self.node.create_publisher(OccupancyGrid, "map", LATCHED), -1
+        self._maps = self.node.create_publisher(OccupancyGrid, "map", LATCHED)
 
-    def publish_map(self, grid: GridMap, number: int, case: Case) -> float:
-        """Publish a map and wait until the node answers a case on it -> seconds from the message to the answer.
-
-        number: sent as the map's time
-        """
-        message = OccupancyGrid(info=geometry_message(grid), data=as_array(np.where(grid.blocked, 100, 0), np.int8))
-        message.header.frame_id, message.header.stamp = "map", Time(sec=number + 1)
-        published = time.monotonic()
+    def publish_map(self, grid: GridMap, number: int, request: PlanAgents.Request) -> float:
+        """Publish a map and wait until the node answers a request on it -> seconds from the message to the answer."""
+        message, published = map_message(grid, number + 1), time.monotonic()
         self._maps.publish(message)
-        self.map_number = number
 
         def has_it():
-            answer, _ = self.ask(case.message(grid))
-            if answer.code not in (map_codes.NONE, map_codes.NO_MAP):
-                raise_refusal(answer)
+            answer, _ = self.ask(request)
+            if answer.code != map_codes.NO_MAP:
+                _refuse(answer)
             return answer.header.stamp == message.header.stamp
 
-        self.wait_until(has_it, f"the node has not taken the map for {PATIENCE_S:.0f} s")
+        self.wait_for(has_it, "the node has not taken the map")
         return time.monotonic() - published
 
 
-def raise_refusal(answer: PlanAgents.Response) -> NoReturn:
-    """Raise what the node has refused."""
-    raise GpuPlannersError(f"the node answered with code {answer.code}: {answer.message}")
-
-
-def generated_map(size: int, seed: int) -> GridMap:
-    """Caves and rooms, size x size."""
-    return GridMap(caves_and_rooms(size, size, seed).costs, resolution=RESOLUTION)
+def _refuse(answer):
+    if answer.code != map_codes.NONE:
+        raise GpuPlannersError(f"the node answered with code {answer.code}: {answer.message}")
 
 
 def with_fallen_obstacles(grid: GridMap, seed: int) -> GridMap:
@@ -132,8 +113,8 @@ def demo_cases(grid: GridMap, agents: int, seed: int) -> tuple[Case, ...]:
     return (
         Case("warm-up", starts, goals[-2:], each % 2),
         Case("all to one goal", starts, goals[:1], one),
-        Case("again, changed map", starts, goals[:1], one, map_number=1),
-        Case(f"to {GOALS - 1} goals on it", starts, goals[1:], each, map_number=1),
+        Case("again, changed map", starts, goals[:1], one, number=1),
+        Case(f"to {GOALS - 1} goals on it", starts, goals[1:], each, number=1),
     )
 
 
@@ -144,84 +125,49 @@ def _goals(grid, seed):
     return np.concatenate([tiles[first][None], tiles[: GOALS - 1]])
 
 
-def _points(grid, tiles):
-    return array.array("d", grid.centres_of(tiles)[:, :2].ravel())
-
-
 def _report(console, maps, cases, answers, change_s, options):
-    table = Table(title="Requests to grid_planner/plan_agents", title_justify="left", title_style="bold")
-    table.add_column("request")
-    for column in ("agents", "with a path", "planning", "round trip", "answer", "longest path"):
-        table.add_column(column, justify="right")
-    for column in ("costs by Dijkstra", "paths walked"):
-        table.add_column(column)
-    all_passed, drawn = True, None
+    table, passed, shown = table_of("Requests to grid_planner/plan_agents", COLUMNS.split(", ")), [], []
     for case, (answer, round_trip) in zip(cases, answers, strict=True):
-        if answer.code != map_codes.NONE:
-            raise_refusal(answer)
-        grid, paths = maps[case.map_number], path_set_of(answer)
-        passed, costs_text, walk_text, field = _check(grid, case, paths, options.seed)
-        all_passed &= passed
-        drawn = (grid, paths, field) if case.map_number == 0 else drawn
-        table.add_row(
-            case.title,
-            f"{len(paths):,}",
-            f"{paths.solved.sum():,}",
-            f"{1e3 * answer.planning_time_s:.1f} ms",
-            f"{1e3 * round_trip:.0f} ms",
-            f"{paths.nbytes / 1e6:.1f} MB",
-            f"{grid.resolution * paths.cost[paths.solved].max(initial=0):.1f} m",
-            costs_text,
-            walk_text,
-        )
-    grid = maps[0]
-    facts = Table(show_header=False, box=None)
+        _refuse(answer)
+        grid, paths = maps[case.number], path_set_of(answer)
+        wrong, costs_text, walk_text, field = _check(grid, case, paths, options.seed)
+        passed.append(not wrong)
+        shown.append((paths, field))
+        longest = f"{grid.resolution * paths.cost[paths.solved].max(initial=0):.1f} m"
+        figures = ms(answer.planning_time_s, 1), ms(round_trip), f"{paths.nbytes / 1e6:.1f} MB", longest
+        table.add_row(case.title, f"{len(paths):,}", f"{paths.solved.sum():,}", *figures, costs_text, walk_text)
+    grid, first = maps[0], answers[0][0]
     name = Path(options.map).name if options.map else f"caves and rooms, seed {options.seed}"
-    share = 100 * (1 - grid.blocked.mean())
-    facts.add_row(
-        "map", f"{name}: {grid.rows:,} x {grid.cols:,} tiles of {grid.resolution} m, {share:.0f} % of them free"
-    )
-    facts.add_row(
-        "device", f"{answers[0][0].device}, algorithm {answers[0][0].algorithm}, {grid.connectivity} neighbours a tile"
-    )
-    facts.add_row(
-        "change",
-        f"{FALLEN} obstacles fell on the map; {1e3 * change_s:.0f} ms from its message to the first answer on it",
+    free = f"{100 * (1 - grid.blocked.mean()):.0f} % of them free"
+    facts = facts_of(
+        map=f"{name}: {grid.rows:,} x {grid.cols:,} tiles of {grid.resolution} m, {free}",
+        device=f"{first.device}, algorithm {first.algorithm}, {grid.connectivity} neighbours a tile",
+        change=f"{FALLEN} obstacles fell on the map; {ms(change_s)} from its message to the first answer on it",
     )
     console.print(facts, table, sep="\n")
     for case, (answer, _) in [*zip(cases, answers, strict=True)][:2]:
         if any(answer.codes):
             console.print(f"[yellow]'{case.title}':[/] {escape(answer.message)}", soft_wrap=True)
-    picture = _draw(*drawn, options)
-    console.print(
-        f"\npicture of the map, the costs to the goal and all paths to it: [bold]{escape(str(picture))}[/]",
-        soft_wrap=True,
-    )
-    return 0 if all_passed else 1
-
-
-def _draw(grid, paths, field, options):
+    paths, field = shown[0]
     tiles, offsets = paths.paths()
     upside_down = options.map and options.map.endswith(".map")  # MovingAI's row 0 is the uppermost
-    image = draw_map(grid, field, np.split(tiles, offsets[1:-1]), row_0_below=not upside_down)
     file = Path(options.grid_picture)
     file.parent.mkdir(parents=True, exist_ok=True)
-    image.save(file)
-    return file
+    draw_map(grid, field, np.split(tiles, offsets[1:-1]), row_0_below=not upside_down).save(file)
+    told = f"picture of the map, the costs to the goal and all paths to it: [bold]{escape(str(file))}[/]"
+    console.print(f"\n{told}", soft_wrap=True)
+    return 0 if all(passed) else 1
 
 
 def _check(grid, case, paths, seed):
-    """(passed, text on costs, text on paths, (rows, cols) costs to the first goal by Dijkstra)
-
-    Of several goals, one is compared.
-    """
-    field = costs_to_goal(grid, case.goals[0])
-    expected = field[tuple(case.starts.T)][case.goal_of == 0]
+    """(is anything wrong, text on costs, text on paths, (rows, cols) costs to the first goal, which are compared)"""
+    field = costs_to_goal(grid.costs, grid.connectivity, case.goals[0])
     compared = paths.cost[case.goal_of == 0]
-    wrong = int((~np.isclose(compared, expected, rtol=1e-9)).sum())  # both are inf where there is no path
+    expected = field[tuple(case.starts.T)][case.goal_of == 0]
+    differ = int((~np.isclose(compared, expected, rtol=1e-9)).sum())  # both are inf where there is no path
     solved = np.flatnonzero(paths.solved)
     walked = np.random.default_rng(seed).choice(solved, min(WALKED, len(solved)), replace=False)
-    broken = broken_paths(grid, paths, walked, case.starts, case.goals[case.goal_of])
-    costs_text = f"[red]{wrong:,} of {len(compared):,} differ[/]" if wrong else f"[green]{len(compared):,} equal[/]"
-    walk_text = f"[red]{broken} of {len(walked)} are wrong[/]" if broken else f"[green]{len(walked)}, all free[/]"
-    return not wrong and not broken, costs_text, walk_text, field
+    broken = len(broken_paths(grid, paths, case.starts, case.goals[case.goal_of], walked))
+    costs_text = verdict(f"{differ:,} of {len(compared):,} differ" * bool(differ), f"{len(compared):,} equal")
+    walk_text = verdict(f"{broken} of {len(walked)} are wrong" * bool(broken), f"{len(walked)}, all free")
+    return differ or broken, costs_text, walk_text, field

@@ -17,36 +17,7 @@ from . import arm as demo_arm
 from . import fleet as demo_fleet
 from . import grid as demo_grid
 
-PARTS = {"arm": demo_arm, "grid": demo_grid, "fleet": demo_fleet}
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Run the demo -> the exit code."""
-    options = _options(arguments)
-    console = Console(width=None if sys.stdout.isatty() else 130, highlight=False)
-    try:
-        device_names(options.device)
-        if not options.no_node:
-            _isolate()
-        rclpy.init(args=options.ros_arguments)
-        codes = []
-        for name in [options.only] if options.only else PARTS:
-            console.rule(f"[bold]{name}_planner", align="left")
-            codes.append(PARTS[name].run(console, options))
-        _say_what_next(console)
-        return max(codes)
-    except GpuPlannersError as error:
-        console.print(f"demo: {error}", style="bold red", markup=False, soft_wrap=True)
-        return 1
-    except (KeyboardInterrupt, ExternalShutdownException):
-        return 0 if options.repeat else 130  # what repeats without end is ended so
-    finally:
-        rclpy.try_shutdown()
-
-
-def _say_what_next(console):
-    console.print(
-        """
+NEXT = """
 What to try next
   another seed, another device        make demo ARGS="--seed 3 --device cpu"
   many agents, a map of your own      make demo ARGS="--only grid --agents 100000 --map map.yaml"
@@ -57,16 +28,50 @@ What to try next
                                       ros2 launch gpu_planners grid_planner.launch.py rviz:=true map:=...
   another planner                     the field `planner` or `algorithm` of a request; parameters of the same names
   how fast it is                      make bench
-  the library without ROS             README.md, "In Python, without ROS"
-""".rstrip(),
-        soft_wrap=True,
-    )
+  the library without ROS             README.md, \"In Python, without ROS\""""
+PARTS = {"arm": demo_arm, "grid": demo_grid, "fleet": demo_fleet}
 
 
-def _isolate():
-    """Keep the demo's topics off the network and out of other robots' domain, unless the user chose one."""
-    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
-    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+def main(arguments: list[str] | None = None) -> int:
+    """Run the demo -> the exit code."""
+    options = _options(arguments)
+    console = Console(width=None if sys.stdout.isatty() else 130, highlight=False)
+    try:
+        device_names(options.device)
+        if not options.no_node:  # topics stay off the network and in a domain of our own, unless the user chose one
+            os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
+            os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+        rclpy.init(args=options.ros_arguments)
+        codes = []
+        for name in [options.only] if options.only else PARTS:
+            console.rule(f"[bold]{name}_planner", align="left")
+            codes.append(PARTS[name].run(console, options))
+        console.print(NEXT, soft_wrap=True)
+        return max(codes)
+    except GpuPlannersError as error:
+        console.print(f"demo: {error}", style="bold red", markup=False, soft_wrap=True)
+        return 1
+    except (KeyboardInterrupt, ExternalShutdownException):
+        return 0 if options.repeat else 130  # what repeats without end is ended so
+    finally:
+        rclpy.try_shutdown()
+
+
+OPTIONS = {  # of a group: (option, default, text)
+    "arm": [("picture", "out/demo.png", "file of the picture")],
+    "grid": [
+        ("map", None, "map_server .yaml or MovingAI .map, in place of a map of our own"),
+        ("size", 1024, "rows and columns of the generated map"),
+        ("agents", 10_000, "how many agents"),
+        ("grid-picture", "out/demo_grid.png", "file of the picture"),
+    ],
+    "fleet": [
+        ("fleet-agents", 1000, "how many agents"),
+        ("fleet-steps", 60, "seconds of their time"),
+        ("fleet-page", "out/demo_fleet.html", "file of the page"),
+        ("fleet-picture", "out/demo_fleet.png", "file of the picture"),
+    ],
+}
 
 
 def _options(arguments):
@@ -76,31 +81,14 @@ def _options(arguments):
     )
     parser.add_argument("--only", choices=tuple(PARTS), help="one part of the demo (default: all)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: %(default)s)")
-    parser.add_argument(
-        "--seed", type=int, default=0, help="seed of the planner and of the generated map (default: %(default)s)"
-    )
+    parser.add_argument("--seed", type=int, default=0, help="of planners and generated maps (default: %(default)s)")
     parser.add_argument("--no-node", action="store_true", help="ask nodes that run already")
-    arm = parser.add_argument_group("arm")
-    arm.add_argument("--picture", default="out/demo.png", help="file of the picture (default: %(default)s)")
-    arm.add_argument(
-        "--repeat",
-        action="store_true",
-        help="ask again and again, each time when the last motion has been shown, until Ctrl-C",
-    )
-    grid = parser.add_argument_group("grid")
-    grid.add_argument("--map", help="map_server .yaml or MovingAI .map (default: caves and rooms of our own)")
-    grid.add_argument(
-        "--size", type=int, default=1024, help="rows and columns of the generated map (default: %(default)s)"
-    )
-    grid.add_argument("--agents", type=int, default=10_000, help="how many agents (default: %(default)s)")
-    grid.add_argument("--grid-picture", default="out/demo_grid.png", help="file of the picture (default: %(default)s)")
-    fleet = parser.add_argument_group("fleet")
-    fleet.add_argument("--fleet-agents", type=int, default=1000, help="how many agents (default: %(default)s)")
-    fleet.add_argument("--fleet-steps", type=int, default=60, help="seconds of their time (default: %(default)s)")
-    fleet.add_argument("--fleet-page", default="out/demo_fleet.html", help="file of the page (default: %(default)s)")
-    fleet.add_argument(
-        "--fleet-picture", default="out/demo_fleet.png", help="file of the picture (default: %(default)s)"
-    )
+    parser.add_argument("--repeat", action="store_true", help="ask for the arm's motions without end, until Ctrl-C")
+    for name, options in OPTIONS.items():
+        group = parser.add_argument_group(name)
+        for option, default, text in options:
+            kind = int if isinstance(default, int) else str
+            group.add_argument(f"--{option}", type=kind, default=default, help=f"{text} (default: %(default)s)")
     options, options.ros_arguments = parser.parse_known_args(arguments)
     if options.ros_arguments and options.ros_arguments[0] != "--ros-args":
         parser.error(f"unknown arguments: {' '.join(options.ros_arguments)}")

@@ -1,48 +1,54 @@
-"""What the demos share: a planner node as a process of its own, and a client that asks it over DDS."""
+"""What the demos share: a planner node and a client that asks it over DDS, maps as messages, tables."""
 
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import rclpy
+from builtin_interfaces.msg import Time
+from nav_msgs.msg import OccupancyGrid
 from rcl_interfaces.srv import SetParameters
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rich.table import Table
 
 from gpu_planners_msgs.srv import PlanAgents, PlanMotion
 
 from ..errors import GpuPlannersError
+from ..grid import GridMap
+from ..nodes.common.map_messages import as_array, geometry_message
 
 NOT_BEGUN = PlanMotion.Response.ABORT, PlanAgents.Response.NOT_BEGUN
 PATIENCE_S = 300.0  # the first start on a machine compiles
+LOADING = "loading and compiling; the first time on a machine this takes a minute or two"
 
 
-class NodeProcess:
-    """A planner node as a child process; nothing when another one is to be used.
+class NodeClient:
+    """A planner node, while a `with` lasts as a process of its own, and a client of its service.
 
-    module: of gpu_planners.nodes; parameters: {name: text}
+    module: of gpu_planners.nodes; kind, service: type of the service, <name of the node>/<its name>
+    parameters: {name: value} of the node; start: False: a node that runs already is asked
     """
 
-    def __init__(self, module: str, parameters: dict[str, Any], start: bool = True) -> None:
-        self._log = tempfile.NamedTemporaryFile(
-            "w+", prefix=f"{module.replace('.', '_')}_", suffix=".log", delete=False
-        )
-        self.log_file, self._process = Path(self._log.name), None
-        if not start:
-            return
-        assignments = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", f"gpu_planners.nodes.{module}", "--ros-args", *assignments],
-            stdout=self._log,
-            stderr=subprocess.STDOUT,
-        )
+    def __init__(self, module: str, kind: Any, service: str, parameters: dict[str, Any], start: bool = True) -> None:
+        words = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
+        self._command = [sys.executable, "-m", f"gpu_planners.nodes.{module}", "--ros-args", *words] if start else None
+        self._process: subprocess.Popen | None = None
+        planner, self._service = service.split("/")[0], service
+        self.node = Node(f"{planner}_demo")
+        self._client = self.node.create_client(kind, service)
+        self._parameters = self.node.create_client(SetParameters, f"{planner}/set_parameters")
 
     def __enter__(self):
+        self._log = tempfile.NamedTemporaryFile("w+", suffix=".log")
+        if self._command:
+            self._process = subprocess.Popen(self._command, stdout=self._log, stderr=subprocess.STDOUT)
         return self
 
     def __exit__(self, *_):
@@ -53,30 +59,11 @@ class NodeProcess:
             except subprocess.TimeoutExpired:
                 self._process.kill()
         self._log.close()
-        self.log_file.unlink(missing_ok=True)
-
-    def require_alive(self) -> None:
-        """GpuPlannersError with the node's log when it has ended."""
-        if self._process is not None and self._process.poll() is not None:
-            raise GpuPlannersError(f"the node ended with code {self._process.returncode}:\n{self.log_file.read_text()}")
-
-
-class NodeClient:
-    """Asks a node's service. planner: name of the node; kind, service: type and name of its service"""
-
-    def __init__(self, process: NodeProcess, planner: str, kind: Any, service: str) -> None:
-        self._process = process
-        self.node = Node(f"{planner}_demo")
-        self.service = f"{planner}/{service}"
-        self._client = self.node.create_client(kind, self.service)
-        self._parameters = self.node.create_client(SetParameters, f"{planner}/set_parameters")
 
     def wait_for_service(self) -> None:
         """Return when the node offers its service."""
-        self.wait_until(
-            lambda: self._client.wait_for_service(0.2),
-            f"no node offers {self.service}; start one, or leave out --no-node",
-        )
+        there = self._client.service_is_ready
+        self.wait_for(there, f"no node offers {self._service}; start one, or leave out --no-node")
 
     def ask(self, message: Any) -> tuple[Any, float]:
         """(response, round trip in seconds). One that is not begun, since something is compiled, is sent again."""
@@ -85,11 +72,9 @@ class NodeClient:
         def is_begun():
             started = time.monotonic()
             answers.append((self._result(self._client.call_async(message)), time.monotonic() - started))
-            begun = answers[-1][0].code not in NOT_BEGUN
-            time.sleep(0 if begun else 0.2)
-            return begun
+            return answers[-1][0].code not in NOT_BEGUN
 
-        self.wait_until(is_begun, f"{self.service} begins no request for {PATIENCE_S:.0f} s")
+        self.wait_for(is_begun, f"{self._service} begins no request")
         return answers[-1]
 
     def set_parameter(self, name: str, value: Any) -> None:
@@ -97,8 +82,8 @@ class NodeClient:
         parameters = [Parameter(name, value=value).to_parameter_msg()]
         self._result(self._parameters.call_async(SetParameters.Request(parameters=parameters)))
 
-    def wait_until(self, condition: Callable[[], bool], otherwise: str) -> None:
-        """Return when the condition holds. otherwise: text of the error when that takes too long
+    def wait_for(self, condition: Callable[[], Any], otherwise: str) -> None:
+        """Take messages until the condition holds. otherwise: text of the error when that takes too long
 
         Raises ExternalShutdownException once Ctrl-C or a signal has shut ROS down.
         """
@@ -106,28 +91,46 @@ class NodeClient:
         while not condition():
             if not rclpy.ok():
                 raise ExternalShutdownException()
-            self._process.require_alive()
+            if self._process is not None and self._process.poll() is not None:
+                log = Path(self._log.name).read_text()
+                raise GpuPlannersError(f"the node ended with code {self._process.returncode}:\n{log}")
             if time.monotonic() > end:
-                raise GpuPlannersError(otherwise)
-
-    def wait_for(self, condition: Callable[[], Any], otherwise: str) -> None:
-        """Take messages until the condition holds; arguments as in wait_until."""
-
-        def holds():
-            if not condition():
-                rclpy.spin_once(self.node, timeout_sec=0.1)
-            return condition()
-
-        self.wait_until(holds, f"{otherwise} for {PATIENCE_S:.0f} s")
-
-    def pause(self, seconds: float) -> None:
-        """Take messages for some seconds. Raises ExternalShutdownException as wait_until does."""
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            if not rclpy.ok():
-                raise ExternalShutdownException()
-            rclpy.spin_once(self.node, timeout_sec=min(left, 0.1))
+                raise GpuPlannersError(f"{otherwise} for {PATIENCE_S:.0f} s")
+            rclpy.spin_once(self.node, timeout_sec=0.1)
 
     def _result(self, future):
         self.wait_for(future.done, "the node has not answered")
         return future.result()
+
+
+def map_message(grid: GridMap, number: int) -> OccupancyGrid:
+    """A map as a message. number: sent as its time"""
+    message = OccupancyGrid(info=geometry_message(grid), data=as_array(np.where(grid.blocked, 100, 0), np.int8))
+    message.header.frame_id, message.header.stamp = "map", Time(sec=number)
+    return message
+
+
+def table_of(title: str, columns: Sequence[str]) -> Table:
+    """An empty table. columns: a name that begins with ">" stands at the right"""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for name in columns:
+        table.add_column(name.removeprefix(">"), justify="right" if name.startswith(">") else "left")
+    return table
+
+
+def facts_of(**facts: str) -> Table:
+    """Names and what they are."""
+    table = Table(show_header=False, box=None)
+    for name, text in facts.items():
+        table.add_row(name.replace("_", " "), text)
+    return table
+
+
+def verdict(wrong: str, right: str) -> str:
+    """What is wrong, or, where nothing is, what is right."""
+    return f"[red]{wrong}[/]" if wrong else f"[green]{right}[/]"
+
+
+def ms(seconds: float, digits: int = 0) -> str:
+    """A time in milliseconds."""
+    return f"{1e3 * seconds:.{digits}f} ms"

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
 
 from gpu_planners_msgs.srv import PlanMotion
 
@@ -14,26 +15,23 @@ from ..errors import GpuPlannersError
 from ..share import example_robots_share, share_folder
 
 PANDA = Path("example-robot-data/robots/panda_description")
-SCENE = "panda_table_shelf.yaml"
-ROOT_LINK, GROUP, TIP_LINK = "panda_link0", "arm", "panda_hand_tcp"
+SCENE = share_folder() / "config/scenes/panda_table_shelf.yaml"
 JOINTS = tuple(f"panda_joint{number}" for number in range(1, 8))
 READY = (0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785)
-FORWARD = (0.0, math.sqrt(0.5), 0.0, math.sqrt(0.5))  # x, y, z, w: the gripper points along x, into the shelf
+FORWARD = Quaternion(x=0.0, y=math.sqrt(0.5), z=0.0, w=math.sqrt(0.5))  # the gripper points along x, into the shelf
 
 
-@dataclass(frozen=True)
-class DemoRobot:
+class DemoRobot(NamedTuple):
     """Files of the demo's robot; package_dir: folder of the packages that its mesh paths name."""
 
     urdf: Path
     srdf: Path
     package_dir: Path
-    group: str = GROUP
-    tip_link: str = TIP_LINK
+    group: str = "arm"
+    tip_link: str = "panda_hand_tcp"
 
 
-@dataclass(frozen=True)
-class DemoRequest:
+class DemoRequest(NamedTuple):
     """One question of the demo: a position of the gripper (x, y, z in the root frame, metres) or joint values (7,)."""
 
     title: str
@@ -60,21 +58,12 @@ def demo_robot() -> DemoRobot:
     return DemoRobot(share / PANDA / "urdf/panda.urdf", share / PANDA / "srdf/panda.srdf", share)
 
 
-def scene_file() -> Path:
-    """The demo's scene, in the checkout or where the package is installed."""
-    return share_folder() / "config" / "scenes" / SCENE
-
-
 def message_of(request: DemoRequest, start: Sequence[float], seed: int) -> PlanMotion.Request:
     """The request to the node, from start (7,) rad."""
     message = PlanMotion.Request(start=JointState(name=list(JOINTS), position=[float(q) for q in start]), seed=seed)
     if request.joint_goal:
         message.joint_goals = [JointState(name=list(JOINTS), position=list(request.joint_goal))]
-        return message
-    goal = PoseStamped()
-    goal.header.frame_id = ROOT_LINK
-    goal.pose.position.x, goal.pose.position.y, goal.pose.position.z = request.gripper_at
-    o = goal.pose.orientation
-    o.x, o.y, o.z, o.w = FORWARD
-    message.pose_goals = [goal]
+    else:
+        pose = Pose(position=Point(**dict(zip("xyz", request.gripper_at))), orientation=FORWARD)
+        message.pose_goals = [PoseStamped(header=Header(frame_id="panda_link0"), pose=pose)]
     return message

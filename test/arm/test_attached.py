@@ -52,7 +52,7 @@ CASES = {
 
 def carrying(name, tmp_path):
     """(robot with objects on several links, CoalScene of its URDF with these as further links, Problem)"""
-    from oracles import CoalScene
+    from gpu_planners.verify import CoalScene
 
     rig, problem = problem_of(name, "table")
     rng, robot = np.random.default_rng(5), rig.model
@@ -73,7 +73,7 @@ def carrying(name, tmp_path):
         objects.append(object_link)
     urdf = tmp_path / "carrying.urdf"
     urdf.write_text(rig.urdf.read_text().replace("</robot>", "".join(added) + "</robot>"))
-    scene = CoalScene(**rig.coal_arguments | {"urdf": urdf, "srdf": None, "self_pairs": pairs, "obstacles": []})
+    scene = CoalScene(**rig.coal_arguments | {"urdf": urdf, "srdf": None, "self_pairs": sorted(pairs), "obstacles": []})
     return carried, scene.among(problem.obstacles), problem
 
 

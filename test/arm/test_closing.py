@@ -50,7 +50,10 @@ def obstacles_around(rng, robot):
 
 def scenes(seed, folder):
     """-> checker and CoalScene of a random robot, with branches, joints that slide and joints that follow others."""
-    oracles, problems = pytest.importorskip("oracles"), pytest.importorskip("benchmarks.problems")
+    pytest.importorskip("coal")
+    from gpu_planners.verify import CoalScene
+
+    problems = pytest.importorskip("benchmarks.problems")
     rng = np.random.default_rng(seed)
     file = folder / f"{seed}.urdf"
     file.write_text(random_urdf(rng, int(rng.integers(2, 9)), shapes=True))
@@ -59,7 +62,7 @@ def scenes(seed, folder):
     pairs = [(links[i], links[j]) for i, j in robot.self_collision_pairs]
     found = obstacles_around(rng, robot)
     checker = CollisionChecker(robot, problems.add_obstacles(CollisionWorld(), found), "cpu")
-    return rng, checker, oracles.CoalScene(file, None, found, joints=robot.joint_names, self_pairs=pairs)
+    return rng, checker, CoalScene(file, None, found, joints=robot.joint_names, self_pairs=pairs)
 
 
 @pytest.mark.parametrize("seeds", [range(0, 8), range(8, 16), range(16, 24)], ids=lambda seeds: f"from {seeds[0]}")

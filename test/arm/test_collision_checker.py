@@ -22,10 +22,10 @@ def panda():
 @needs_data
 def test_configurations_agree_with_coal():
     pytest.importorskip("coal")
-    from oracles import CoalScene
+    from gpu_planners.verify import CoalScene
 
     robot = load_urdf(*robot_files("panda"))
-    bare = CoalScene(*robot_files("panda"), [])
+    bare = CoalScene(*robot_files("panda"), meshes="hulls")
     compared, grey = agree_with_coal(robot, [(problem, bare) for problem in load_problems("panda")[::10]])
     assert compared > 3000 and grey < 400
 

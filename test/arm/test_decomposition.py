@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.problems import data_dir, load_problems, missing_data, robot_files
+from benchmarks.robots import pieces_of
 from gpu_planners.arm.geometry import decomposition
 from gpu_planners.arm.geometry.decomposition import convex_pieces, slab_hulls, uncovered
 from gpu_planners.arm.urdf.loader import load_urdf
@@ -131,11 +132,12 @@ def test_panda_links_stay_one_hull_each_and_ur5_arms_are_cut():
 @needs_data
 def test_all_ur5_problems_have_valid_ends_with_the_pieces():
     """With one hull for each link it would be 295 of 350; checked by coal, not by the planner's own engine."""
-    oracles = pytest.importorskip("oracles", reason="coal and pinocchio are the oracles")
+    pytest.importorskip("coal")
+    from gpu_planners.verify import CoalScene
+
     urdf, srdf = robot_files("ur5")
-    pieces = {link: points for link, points in pieces_in_link(load_urdf(urdf, srdf)).items() if len(points) > 1}
     colliding = []
-    bare = oracles.CoalScene(urdf, srdf, [], decomposition=pieces)
+    bare = CoalScene(urdf, srdf, meshes=pieces_of(load_urdf(urdf, srdf)))
     for problem in load_problems("ur5"):
         scene = bare.among(problem.obstacles)
         colliding += [(problem.family, problem.index) for q in (problem.start, *problem.goals) if scene.in_collision(q)]

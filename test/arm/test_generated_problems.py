@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pinocchio_poses import pinocchio_poses
 from robots_at_hand import maker_of
 
 from benchmarks import robots
@@ -72,18 +73,24 @@ def test_ends_keep_their_clearance_by_coal(robot):
             assert to_obstacles.min() > CLEARANCE * maker.pool.room.reach - 1e-4, problem.name
 
 
+def tips_of(rig, q):
+    """(N, tips, 3) where the tips are by pinocchio, at q (N, dof)."""
+    poses = pinocchio_poses(rig.urdf, rig.model.joint_names, q, rig.fixed)
+    return np.stack([poses[tip][:, :3, 3] for tip in rig.tips], axis=1)
+
+
 @pytest.mark.parametrize("robot", ["panda", "kinova", "baxter", "gantry"])
 def test_end_effectors_go_from_place_to_place_in_the_furniture(robot):
     """In its own frame, which a board or a post of it gives; where the tips are is pinocchio's word."""
     pytest.importorskip("coal")
     maker = maker_of(robot)
     for problem in problems(robot, 1, families=("shelf", "cage")):
-        scene, opening = maker.rig.coal_scene(problem.obstacles), maker.pool.room.opening
+        opening = maker.pool.room.opening
         T = next(pose_of(o) for o in problem.obstacles if o["name"] in ("back", "front_post0"))
         parts = (np.concatenate([corners(o) for o in problem.obstacles]) - T[:3, 3]) @ T[:3, :3]
         places = []
         for q in (problem.start, problem.goals[0]):
-            tips = (np.array([scene.link_pose(tip, q)[:3, 3] for tip in maker.rig.tips]) - T[:3, 3]) @ T[:3, :3]
+            tips = (tips_of(maker.rig, q[None])[0] - T[:3, 3]) @ T[:3, :3]
             assert (tips > parts.min(axis=0) - 1e-6).all() and (tips < parts.max(axis=0) + 1e-6).all(), problem.name
             places.append(tips)
         assert (np.linalg.norm(places[0] - places[1], axis=1) > 0.2 * opening).all()
@@ -108,9 +115,9 @@ def test_several_goals_lie_in_one_place():
     pytest.importorskip("coal")
     maker = maker_of("gantry")
     problem = maker.problem("shelf", 0, goals=4)
-    scene, tip = maker.rig.coal_scene(problem.obstacles), maker.rig.tips[0]
+    scene = maker.rig.coal_scene(problem.obstacles)
     assert len(problem.goals) == 4 and not any(scene.in_collision(goal) for goal in problem.goals)
-    at = np.array([scene.link_pose(tip, goal)[:3, 3] for goal in problem.goals])
+    at = tips_of(maker.rig, problem.goals)[:, 0]
     assert np.ptp(at, axis=0).max() < 1.5 * maker.pool.room.opening
     assert len(np.unique(problem.goals, axis=0)) == 4
 
@@ -120,7 +127,7 @@ def test_several_goals_lie_in_one_place():
 def test_places_are_enough_and_empty(family, tips):
     """By coal: a ball of a tenth of the opening fits into the middle of every place."""
     coal = pytest.importorskip("coal")
-    from oracles import obstacle_body
+    from gpu_planners.verify.shapes import obstacle_shape
 
     for seed in range(20):
         made = FAMILIES[family](np.random.default_rng(seed), 0.4, tips)
@@ -132,7 +139,7 @@ def test_places_are_enough_and_empty(family, tips):
                 pose = pose_of(obstacle)
                 there = coal.Transform3s(pose[:3, :3], pose[:3, 3])
                 result = coal.DistanceResult()
-                body, _ = obstacle_body(obstacle)
+                body = obstacle_shape(obstacle)
                 assert coal.distance(ball, at, body, there, coal.DistanceRequest(), result) > 0, obstacle["name"]
 
 

@@ -156,9 +156,8 @@ def test_joints_that_do_not_move_the_link_stay():
 def test_solutions_are_free_of_collision_by_coal():
     """Among boxes, and against itself: coal finds no contact in a solution, and one in what was refused."""
     pytest.importorskip("coal", reason="coal is the collision oracle")
-    from oracles import CoalScene
-
     from benchmarks.problems import missing_data, robot_files
+    from gpu_planners.verify import CoalScene
 
     if missing_data():
         pytest.skip(missing_data())
@@ -173,7 +172,7 @@ def test_solutions_are_free_of_collision_by_coal():
         pose = np.eye(4)
         pose[:3, 3] = box["position"]
         world.add_box(box["name"], box["size"], pose)
-    checker, scene = CollisionChecker(robot, world, "cpu"), CoalScene(urdf, srdf, boxes)
+    checker, scene = CollisionChecker(robot, world, "cpu"), CoalScene(urdf, srdf, boxes, meshes="hulls")
     q = np.random.default_rng(1).uniform(robot.lower, robot.upper, (400, robot.dof))
     T = poses_of(urdf, robot, robot.tip_link, q[checker.configurations_valid(q)][:40])
     answers = robot.inverse_kinematics(T, checker, solutions=8)

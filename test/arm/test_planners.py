@@ -46,12 +46,12 @@ def ur5():
 def solve_all(robot, name, problems, planner, settings):
     """Solve and re-check by coal at 1 mm; -> costs."""
     pytest.importorskip("coal")
-    from oracles import CoalScene
+    from gpu_planners.verify import CoalScene
 
     unsolved, colliding, costs = [], [], []
     checker = CollisionChecker(robot, CollisionWorld(), "cpu")
-    pieces = robots.pieces_of(robot) if name == "ur5" else None
-    bare = CoalScene(*robot_files(name), [], decomposition=pieces, joints=problems[0].joint_names)
+    meshes = robots.pieces_of(robot) if name == "ur5" else "hulls"
+    bare = CoalScene(*robot_files(name), meshes=meshes, joints=problems[0].joint_names)
     for problem in problems:
         checker.world.clear()
         add_obstacles(checker.world, problem.obstacles)

@@ -68,7 +68,7 @@ def coal_dl14():
     pytest.importorskip("coal")
     if missing_data():
         pytest.skip(missing_data())
-    from oracles import CoalScene
+    from gpu_planners.verify import CoalScene
 
     paper = json.loads((data_dir() / "gpuprm" / "config1.json").read_text())
     static = [
@@ -76,7 +76,8 @@ def coal_dl14():
     ]  # the last one carries the arm
     return CoalScene(
         *ARM,
-        mesh_dir=ROOT,
+        package_dirs=[ROOT],
+        meshes="hulls",
         obstacles=[
             {"name": f"static {i}", "type": "convex", "vertices": v, "pose": np.eye(4)} for i, v in enumerate(static)
         ],

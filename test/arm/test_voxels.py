@@ -218,7 +218,7 @@ def coal_body(coal, shape):
         return coal.Cylinder(shape.half_extents[0], 2 * shape.half_extents[2])
     if shape.kind == ShapeKind.SPHERE:
         return coal.Sphere(shape.half_extents[0])
-    from oracles import hull
+    from gpu_planners.verify.shapes import hull
 
     return hull(shape.vertices)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from grid_oracle import dijkstra, random_costs
+from grid_paths import random_costs
 
 from benchmarks import (
     grid_experiments,
@@ -19,6 +19,7 @@ from benchmarks.grid_timing import split_seconds
 from benchmarks.harness import Context
 from gpu_planners.grid import BlockPlanner, GridMap
 from gpu_planners.grid.exact.values import unit_of
+from gpu_planners.verify import costs_to_goal
 
 
 @pytest.mark.parametrize("connectivity", [4, 8])
@@ -28,7 +29,7 @@ def test_peers_agree_with_a_plain_dijkstra(connectivity, highest):
     costs = random_costs(rng, 23, 31, 0.25, highest)
     costs[11, 15] = highest
     grid, goal = GridMap(costs, connectivity), np.array([11, 15])
-    expected = np.where(grid.blocked, np.inf, dijkstra(costs, connectivity, goal)[1])
+    expected = np.where(grid.blocked, np.inf, costs_to_goal(costs, connectivity, goal))
     np.testing.assert_allclose(np.where(grid.blocked, np.inf, grid_peers.scipy_dijkstra(grid)(goal)), expected)
     units = grid_peers.BucketQueue(grid).field(goal)
     np.testing.assert_allclose(np.where(units < 0, np.inf, units / unit_of(connectivity)), expected)

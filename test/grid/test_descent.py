@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from grid_oracle import random_costs
+from grid_paths import random_costs
 
 from gpu_planners.grid import BlockPlanner, GridMap
 from gpu_planners.grid.exact.blocks import AT_GOAL, NOWHERE

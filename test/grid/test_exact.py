@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from grid_oracle import check_paths, dijkstra, random_costs
+from grid_paths import random_costs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +19,7 @@ from gpu_planners.grid.exact.request import Request
 from gpu_planners.grid.exact.shape import VALUES, FieldShape
 from gpu_planners.grid.exact.values import INFINITE, new_tiles, value_operations
 from gpu_planners.parallel.team import Worker
+from gpu_planners.verify import broken_paths, costs_to_goal
 
 CASES = {
     "seed": st.integers(0, 2**32 - 1),
@@ -52,13 +53,13 @@ def test_fields_are_dijkstras(seed, rows, cols, connectivity, highest, blocked, 
     rng, grid, free = random_problem(seed, rows, cols, connectivity, highest, blocked)
     goal = free[rng.integers(len(free))]
     planner = BlockPlanner(grid, block_size=block_size, device="cpu")
-    expected = dijkstra(grid.costs, connectivity, goal)[1]
+    expected = costs_to_goal(grid.costs, connectivity, goal)
     np.testing.assert_allclose(planner.field(goal), expected, rtol=1e-10)
     starts = free[rng.integers(len(free), size=40)]
     paths = planner.plan(starts, goal)
     assert np.array_equal(paths.solved, np.isfinite(expected[starts[:, 0], starts[:, 1]]))
     np.testing.assert_allclose(paths.cost, expected[starts[:, 0], starts[:, 1]], rtol=1e-10)
-    check_paths(grid, paths, starts, goal)
+    assert not broken_paths(grid, paths, starts, goal)
 
 
 @settings(max_examples=20, deadline=None)
@@ -97,13 +98,13 @@ def test_other_block_sizes_plan_and_repair_the_same(connectivity, highest, block
     rng, grid, free = random_problem(5, 61, 83, connectivity, highest, 0.3)
     goal = free[len(free) // 3]
     planner, other = (BlockPlanner(grid, block_size=size, device="cpu") for size in (block_size, 32))
-    np.testing.assert_allclose(planner.field(goal), dijkstra(grid.costs, connectivity, goal)[1], rtol=1e-10)
+    np.testing.assert_allclose(planner.field(goal), costs_to_goal(grid.costs, connectivity, goal), rtol=1e-10)
     for _ in range(4):
         assert same(planner.plan(free, goal), other.plan(free, goal))
         row, col = goal[:, None] + rng.integers(2, 12, (2, 5))
         for each in (planner, other):
             each.update(row, col, random_costs(np.random.default_rng(row.sum()), 1, 5, 0.5, highest)[0])
-    np.testing.assert_allclose(planner.field(goal), dijkstra(planner.grid.costs, connectivity, goal)[1], rtol=1e-10)
+    np.testing.assert_allclose(planner.field(goal), costs_to_goal(planner.grid.costs, connectivity, goal), rtol=1e-10)
 
 
 @pytest.mark.parametrize("connectivity", [4, 8])
@@ -165,7 +166,7 @@ def test_published_lengths(scen):
     paths = BlockPlanner(grid, device="cpu").plan(starts, goals)
     assert paths.solved.all()
     assert (np.abs(paths.cost - lengths) <= scenarios.precisions[::every] + 1e-7 * paths.cost).all()
-    check_paths(grid, paths, starts, goals)
+    assert not broken_paths(grid, paths, starts, goals)
 
 
 def test_the_memory_limit_only_splits_the_work():
@@ -176,7 +177,7 @@ def test_the_memory_limit_only_splits_the_work():
     few = BlockPlanner(grid, device="cpu", settings=Settings(memory_limit_bytes=limit))
     a, b = one.plan(starts, goals), few.plan(starts, goals)
     assert np.array_equal(a.cost, b.cost)
-    check_paths(grid, b, starts, goals)
+    assert not broken_paths(grid, b, starts, goals)
     whole, limited = Exact(grid, 32, "cpu"), Exact(grid, 32, "cpu", Settings(memory_limit_bytes=limit))
     for engine in (whole, limited):
         engine.plan(starts.astype(np.int32), goals.astype(np.int32))
@@ -196,7 +197,7 @@ def test_goals_beyond_the_time_limit_are_timed_out():
         done = paths.status != AgentStatus.TIMED_OUT
         assert done.sum() > 0 and (limit < 1 or done.all())
         assert np.array_equal(paths.cost[done], expected.cost[done])
-        check_paths(grid, paths, starts, goals)
+        assert not broken_paths(grid, paths, starts, goals)
 
 
 def test_fields_are_kept_for_goals_that_come_again():
@@ -367,7 +368,7 @@ def test_cuda_equals_cpu(connectivity, highest, block_size):
     rng, grid, free = random_problem(7, 300, 410, connectivity, highest, 0.25)
     goals = free[rng.integers(len(free), size=9)]
     planners = [BlockPlanner(grid, block_size=block_size, device=device) for device in ("cpu", "cuda")]
-    expected = dijkstra(grid.costs, connectivity, goals[1])[1]
+    expected = costs_to_goal(grid.costs, connectivity, goals[1])
     for planner in planners:
         np.testing.assert_allclose(planner.field(goals[1]), expected, rtol=1e-10)
     for _ in range(3):

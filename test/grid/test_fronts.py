@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from grid_oracle import dijkstra, random_costs
+from grid_paths import random_costs
 
 from gpu_planners.grid import BlockPlanner, GridMap
 from gpu_planners.grid.exact import cpu, fronts
@@ -16,6 +16,7 @@ from gpu_planners.grid.exact.blocks import Blocks
 from gpu_planners.grid.exact.fronts import Fronts, costs_vary, has_numbers
 from gpu_planners.grid.exact.shape import VALUES, FieldShape
 from gpu_planners.grid.exact.values import INFINITE, unit_of
+from gpu_planners.verify import costs_to_goal
 
 
 def made(grid, goals, members):
@@ -42,7 +43,7 @@ def test_threads_together_find_dijkstras_field(monkeypatch, connectivity, highes
     for goal in ([100, 70], [0, 0]):
         field, failed = made(GridMap(costs, connectivity), np.array([goal]), 3)
         assert not failed
-        np.testing.assert_allclose(field[0], dijkstra(costs, connectivity, goal)[1], rtol=1e-10)
+        np.testing.assert_allclose(field[0], costs_to_goal(costs, connectivity, goal), rtol=1e-10)
 
 
 def test_fields_do_not_depend_on_who_makes_them(monkeypatch):
@@ -68,7 +69,7 @@ def test_a_field_without_room_is_made_by_rounds(monkeypatch, connectivity):
     monkeypatch.setattr(cpu, "Fronts", functools.partial(Narrow, room=8))
     planner = BlockPlanner(GridMap(costs, connectivity), device="cpu")
     goal = np.array([60, 45])
-    np.testing.assert_allclose(planner.field(goal), dijkstra(costs, connectivity, goal)[1], rtol=1e-10)
+    np.testing.assert_allclose(planner.field(goal), costs_to_goal(costs, connectivity, goal), rtol=1e-10)
     assert failed == [0]
     assert np.array_equal(planner.plan(np.array([[60, 46]]), goal).length >= 0, [True])
 
@@ -84,7 +85,7 @@ def test_a_corridor_of_high_costs(monkeypatch, connectivity, together):
     costs[1::4, -1] = costs[3::4, 0] = 255
     field, failed = made(GridMap(costs, connectivity), np.array([[16, 10]]), 3)
     assert not failed
-    np.testing.assert_allclose(field[0], dijkstra(costs, connectivity, [16, 10])[1], rtol=1e-10)
+    np.testing.assert_allclose(field[0], costs_to_goal(costs, connectivity, [16, 10]), rtol=1e-10)
 
 
 def test_maps_whose_tiles_have_no_numbers_are_for_rounds():
@@ -128,7 +129,7 @@ def test_goals_are_prepared_once_however_often_they_are_named():
     for goals in (free[[1, 1, 1]], free[[2, 3, 4]], free[[5, 5, 6, 6]]):
         planner.prepare(goals)
         for goal in goals:
-            np.testing.assert_allclose(planner.field(goal), dijkstra(costs, 8, goal)[1], rtol=1e-10)
+            np.testing.assert_allclose(planner.field(goal), costs_to_goal(costs, 8, goal), rtol=1e-10)
 
 
 def test_one_queue_is_for_maps_whose_costs_vary():

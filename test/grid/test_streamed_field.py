@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from grid_oracle import check_paths, random_costs
+from grid_paths import random_costs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +15,7 @@ from gpu_planners.grid.exact.request import Request
 from gpu_planners.grid.exact.shape import FieldShape
 from gpu_planners.grid.exact.streamed import Cut, StreamedFields
 from gpu_planners.grid.maps.generated import cave_map, room_map
+from gpu_planners.verify import broken_paths
 
 
 def spiral(rows, cols, connectivity):
@@ -88,7 +89,7 @@ def compare_with_one_piece(kind, blocks, short, sides, connectivity, highest, bl
     starts = free[rng.integers(len(free), size=30)]
     for goal in free[rng.integers(len(free), size=2)]:
         paths = assert_same(one, streamed, starts, goal)
-        check_paths(grid, paths, starts, goal)
+        assert not broken_paths(grid, paths, starts, goal)
     changed = rng.integers([rows, cols], size=(60, 2))
     changed = changed[(changed != goal).any(1)]
     new = random_costs(rng, 1, len(changed), 0.5, highest)[0]
@@ -106,7 +107,7 @@ def test_many_goals_are_planned_one_after_the_other():
     one, streamed = BlockPlanner(grid, block_size=8, device="cpu"), cut_into(grid, 8, (4, 4))
     a, b = one.plan(starts, goals), streamed.plan(starts, goals)
     assert np.array_equal(a.cost, b.cost) and np.array_equal(a.length, b.length) and a.solved.any()
-    check_paths(grid, b, starts, goals)
+    assert not broken_paths(grid, b, starts, goals)
     assert np.array_equal(one.field(goals[0]), streamed.field(goals[0]))
 
 

@@ -16,7 +16,6 @@ from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import Marker, MarkerArray
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
-from gpu_planners.demo.checks import CoalCheck
 from gpu_planners.nodes.arm.conversions import seconds
 from gpu_planners.nodes.common import base_node
 from gpu_planners.nodes.common.diagnostics import Diagnostics
@@ -167,13 +166,12 @@ def checked_free(response, obstacle):
     return CollisionChecker(load_urdf(ROBOT, joints=GROUP), world, device="cpu").configurations_valid(q).all()
 
 
-def collisions_by_coal(response, obstacle):
-    """How many configurations along the path meet a box obstacle or the robot itself, by coal."""
-    world, pose = CollisionWorld(), np.eye(4)
-    pose[:3, 3] = obstacle["position"]
-    world.add_box("bar", obstacle["scale"], pose)
-    path = np.array([point.positions for point in response.path.points])
-    return CoalCheck(load_urdf(ROBOT, joints=GROUP), world).collisions(path)[1]
+def collision_by_coal(response, obstacle):
+    """Where the path first meets a box obstacle or the robot itself, by coal; None where it does not."""
+    from gpu_planners.verify import CoalScene
+
+    box = {"name": "bar", "type": "box", "size": obstacle["scale"], "position": obstacle["position"]}
+    return CoalScene(ROBOT, None, [box], joints=GROUP).first_collision([p.positions for p in response.path.points])
 
 
 def test_obstacles_of_the_topic_are_added_moved_deleted_and_expire(running):
@@ -265,8 +263,8 @@ def test_every_planner_answers_by_its_name(running, planner):
     assert running.set_parameter(f"{planner}.max_samples", 3000).successful
     response = running.plan(request(planner=planner, obstacles=MarkerArray(markers=[marker(**BAR)])))
     assert response.code == SUCCESS, response.message
-    assert np.allclose(end_of(response), [1.0, 0.5, 0.0], atol=1e-6) and collisions_by_coal(response, BAR) == 0
-    assert collisions_by_coal(running.plan(request(planner=planner)), BAR) > 0  # without the bar it is in the way
+    assert np.allclose(end_of(response), [1.0, 0.5, 0.0], atol=1e-6) and collision_by_coal(response, BAR) is None
+    assert collision_by_coal(running.plan(request(planner=planner)), BAR)  # without the bar it is in the way
 
 
 @pytest.mark.parametrize("planner", PLANNER_NAMES)

@@ -9,7 +9,6 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PoseArray
 from grid_harness import LATCHED, RESOLUTION, RunningNode, cells, centre, map_message, poses, request, stamped
-from grid_oracle import check_path, dijkstra
 from nav_msgs.msg import OccupancyGrid, Path
 from nav_msgs.srv import GetPlan
 from rclpy.qos import QoSProfile
@@ -26,6 +25,7 @@ from gpu_planners.nodes.common.worker import Worker
 from gpu_planners.nodes.grid.conversions import path_set_of
 from gpu_planners.nodes.grid.parameters import ALGORITHMS, GridParameters
 from gpu_planners.nodes.grid.scene import GridScene
+from gpu_planners.verify import costs_to_goal, walk
 
 FREE = cells() == 0
 OPEN = np.argwhere(FREE)
@@ -44,7 +44,7 @@ def tiles_of(path, resolution=RESOLUTION):
 
 def test_paths_are_shortest_and_come_packed_and_in_full(running):
     response = running.plan(request(starts=OPEN, goals=[(9, 9)], path_agents=[3, 0]))
-    expected = dijkstra(FREE, 8, (9, 9))[1][tuple(OPEN.T)]
+    expected = costs_to_goal(FREE, 8, (9, 9))[tuple(OPEN.T)]
     assert response.code == codes.NONE and np.allclose(response.costs, expected)
     assert [code == codes.NONE for code in response.codes] == np.isfinite(expected).tolist()
     assert set(response.codes) == {codes.NONE, codes.NO_VALID_PATH}
@@ -52,7 +52,7 @@ def test_paths_are_shortest_and_come_packed_and_in_full(running):
     assert response.header.frame_id == "map" and response.device.startswith(DEVICE) and response.planning_time_s > 0
     paths = path_set_of(response)
     for agent in np.flatnonzero(np.isfinite(expected)):
-        check_path(FREE, 8, paths.path(agent), OPEN[agent], (9, 9))
+        walk(FREE, 8, paths.path(agent), OPEN[agent], (9, 9))
         assert len(paths.path(agent)) == response.lengths[agent] + 1
     assert len(response.paths) == 2
     for path, agent in zip(response.paths, [3, 0]):
@@ -63,14 +63,14 @@ def test_paths_are_shortest_and_come_packed_and_in_full(running):
 def test_a_request_chooses_the_algorithm(running, algorithm):
     starts, goals = OPEN[:20], OPEN[20:40]
     response = running.plan(request(starts=starts, goals=goals, algorithm=algorithm))
-    expected = np.array([dijkstra(FREE, 8, goal)[1][tuple(start)] for start, goal in zip(starts, goals)])
+    expected = np.array([costs_to_goal(FREE, 8, goal)[tuple(start)] for start, goal in zip(starts, goals)])
     assert response.code == codes.NONE and response.algorithm == algorithm
     if algorithm in ("exact", "astar"):
         assert np.allclose(response.costs, expected)
     costs, paths = np.array(response.costs), path_set_of(response)
     assert np.isfinite(costs).any() and (costs >= expected - 1e-9).all()
     for agent in np.flatnonzero(np.isfinite(costs)):
-        assert np.isclose(check_path(FREE, 8, paths.path(agent), starts[agent], goals[agent]), costs[agent])
+        assert np.isclose(walk(FREE, 8, paths.path(agent), starts[agent], goals[agent]), costs[agent])
 
 
 def test_points_give_what_poses_give(running):
@@ -91,9 +91,9 @@ def test_steps_may_be_left_out(running):
 def test_the_connectivity(start_node, connectivity):
     running = start_node(connectivity=connectivity)
     response = running.plan(request(starts=OPEN, goals=[(0, 6)]))
-    assert np.allclose(response.costs, dijkstra(FREE, connectivity, (0, 6))[1][tuple(OPEN.T)])
+    assert np.allclose(response.costs, costs_to_goal(FREE, connectivity, (0, 6))[tuple(OPEN.T)])
     path = path_set_of(response).path(int(np.argmax(np.where(np.isfinite(response.costs), response.costs, 0))))
-    check_path(FREE, connectivity, path, path[0], (0, 6))
+    walk(FREE, connectivity, path, path[0], (0, 6))
 
 
 def test_a_rotated_origin(start_node):
@@ -107,9 +107,9 @@ def test_a_rotated_origin(start_node):
     message = request(path_agents=[0])
     message.starts, message.goals = poses([placed(0, 0)]), poses([placed(9, 9)], yaw=0.3)
     response = running.plan(message)
-    assert np.isclose(response.costs[0], dijkstra(FREE, 8, (9, 9))[1][0, 0])
+    assert np.isclose(response.costs[0], costs_to_goal(FREE, 8, (9, 9))[0, 0])
     tiles = path_set_of(response).path(0)
-    check_path(FREE, 8, tiles, (0, 0), (9, 9))
+    walk(FREE, 8, tiles, (0, 0), (9, 9))
     sent = [(p.pose.position.x, p.pose.position.y) for p in response.paths[0].poses]
     assert np.allclose(sent, [placed(row, col) for row, col in tiles])
     last = response.paths[0].poses[-1].pose.orientation
@@ -121,7 +121,7 @@ def test_unknown_cells(start_node, unknown):
     running = start_node(unknown=unknown)
     costs = np.where(cells() == -1, {"free": 1, "blocked": 0}.get(unknown, 7), FREE)
     response = running.plan(request(starts=OPEN, goals=[(9, 0)]))
-    assert np.allclose(response.costs, dijkstra(costs, 8, (9, 0))[1][tuple(OPEN.T)])
+    assert np.allclose(response.costs, costs_to_goal(costs, 8, (9, 0))[tuple(OPEN.T)])
     at_unknown = running.plan(request(starts=[(3, 4)], goals=[(9, 0)])).codes[0]
     assert at_unknown == (codes.START_OCCUPIED if unknown == "blocked" else codes.NONE)
 
@@ -132,7 +132,7 @@ def test_occupancy_values_as_costs(start_node):
     costs = GridMap.from_occupancy(data, occupied_from=50, free_below=10, highest_cost=21).costs
     assert costs.max() > 10 and (costs == 0).sum() == 1
     response = running.plan(request(starts=np.argwhere(costs), goals=[(0, 2)]))
-    assert np.allclose(response.costs, dijkstra(costs, 8, (0, 2))[1][costs > 0])
+    assert np.allclose(response.costs, costs_to_goal(costs, 8, (0, 2))[costs > 0])
 
 
 def wide_hall():
@@ -148,7 +148,7 @@ def test_the_footprint_closes_a_narrow_door(start_node):
     assert running.set_parameter("footprint_radius", 0.6).successful
     inflated = GridMap(wide_hall() == 0, resolution=RESOLUTION).inflated(0.6)
     response = running.plan(through)
-    assert np.isclose(response.costs[0], dijkstra(inflated.costs, 8, (14, 37))[1][14, 2]) and np.isfinite(
+    assert np.isclose(response.costs[0], costs_to_goal(inflated.costs, 8, (14, 37))[14, 2]) and np.isfinite(
         response.costs[0]
     )
     assert running.set_parameter("footprint_radius", 1.6).successful
@@ -204,7 +204,7 @@ def test_changed_maps_are_planned_on_as_if_they_were_new(make_scene, radius):
                 continue  # told of several changes later
             assert scene.planner(name) is planner  # repaired, not made anew
             found = planner.plan(free.astype(float), free[0].astype(float))
-            assert np.allclose(found.cost, dijkstra(expected.costs, 8, free[0])[1][tuple(free.T)])
+            assert np.allclose(found.cost, costs_to_goal(expected.costs, 8, free[0])[tuple(free.T)])
 
 
 def test_a_refused_update_leaves_the_others(make_scene):
@@ -289,7 +289,7 @@ def get_plan(running, start, goal, tolerance=0.0):
 
 def test_get_plan(running):
     path = get_plan(running, (0, 0), (9, 9))
-    check_path(FREE, 8, tiles_of(path), (0, 0), (9, 9))
+    walk(FREE, 8, tiles_of(path), (0, 0), (9, 9))
     last = path.poses[-1].pose.orientation
     assert path.header.frame_id == "map" and np.isclose(2 * np.arctan2(last.z, last.w), 1.5)
     assert path.header.stamp.sec > 0  # when it was planned, not the map's time
@@ -338,7 +338,7 @@ def test_topics_are_planned_again_when_something_changes(start_node):
     assert first["/grid_planner/agents"].width == 2 and first["/grid_planner/paths_markers"].markers[0].points
     wall = wide_hall()
     around = after(lambda: running.publish_map(map_message(np.roll(wall, 8, axis=0))))
-    check_path(np.roll(wall, 8, axis=0) == 0, 8, tiles_of(around["/red/plan"]), (14, 2), (14, 37))
+    walk(np.roll(wall, 8, axis=0) == 0, 8, tiles_of(around["/red/plan"]), (14, 2), (14, 37))
     assert not (wall[14] == np.roll(wall, 8, axis=0)[14]).all()  # the straight way is closed now
     running.wait_until(
         lambda: list(received["/grid_planner/map"][-1].data) == np.roll(wall, 8, axis=0).ravel().tolist()
@@ -422,8 +422,8 @@ def test_a_map_from_a_file(start_node, tmp_path, write):
             pose.position.y / RESOLUTION * resolution,
         )
     response = running.plan(message)
-    assert response.code == codes.NONE and np.isclose(response.costs[0], dijkstra(FREE, 8, (9, 9))[1][0, 0])
-    check_path(FREE, 8, tiles_of(response.paths[0], resolution), (0, 0), (9, 9))
+    assert response.code == codes.NONE and np.isclose(response.costs[0], costs_to_goal(FREE, 8, (9, 9))[0, 0])
+    walk(FREE, 8, tiles_of(response.paths[0], resolution), (0, 0), (9, 9))
 
 
 def test_diagnostics_say_when_the_node_is_ready(running):
@@ -452,7 +452,7 @@ def test_a_wrong_parameter_is_refused_while_running(running, name, value, words)
 def test_the_block_size_takes_effect(running, block_size):
     assert running.set_parameter("block_size", block_size).successful
     response = running.plan(request(starts=OPEN, goals=[(9, 9)], algorithm="exact"))
-    assert np.allclose(response.costs, dijkstra(FREE, 8, (9, 9))[1][tuple(OPEN.T)])
+    assert np.allclose(response.costs, costs_to_goal(FREE, 8, (9, 9))[tuple(OPEN.T)])
 
 
 def test_every_parameter_is_described(running):
@@ -477,7 +477,7 @@ def test_a_quarter_of_a_million_agents(start_node):
     message = request(starts=[], goals=[(64, 64)])
     message.start_points = array.array("d", ((starts[:, ::-1] + 0.5) * RESOLUTION).ravel())
     response = running.plan(message)
-    expected = dijkstra(data == 0, 8, (64, 64))[1][tuple(starts.T)]
+    expected = costs_to_goal(data == 0, 8, (64, 64))[tuple(starts.T)]
     blocked = data[tuple(starts.T)] != 0
     assert response.code == codes.NONE and len(response.codes) == len(starts)
     assert np.allclose(response.costs, expected)
@@ -487,7 +487,7 @@ def test_a_quarter_of_a_million_agents(start_node):
     )
     paths = path_set_of(response)
     for agent in rng.choice(np.flatnonzero(np.isfinite(expected)), 50):
-        check_path(data == 0, 8, paths.path(agent), starts[agent], (64, 64))
+        walk(data == 0, 8, paths.path(agent), starts[agent], (64, 64))
 
 
 def test_stopping_does_not_wait_for_a_long_job(start_node, monkeypatch):
@@ -522,7 +522,7 @@ def test_map_updates_over_dds(start_node):
     running.wait_until(lambda: int(running.facts["map messages"]) == taken + 200)
     running.wait_until(lambda: shown and np.array_equal(np.reshape(shown[-1].data, data.shape) == 100, data != 0))
     response = running.plan(request(starts=[(14, 2)], goals=[(14, 37)]))
-    assert np.isclose(response.costs[0], dijkstra(data == 0, 8, (14, 37))[1][14, 2])
+    assert np.isclose(response.costs[0], costs_to_goal(data == 0, 8, (14, 37))[14, 2])
 
 
 def test_nav2s_action(start_node, monkeypatch):
@@ -554,7 +554,7 @@ def test_nav2s_action(start_node, monkeypatch):
 
     status, result = ask((0, 0), (9, 9), planner_id="GridBased")
     assert status == GoalStatus.STATUS_SUCCEEDED and result.error_code == 0
-    check_path(FREE, 8, tiles_of(result.path), (0, 0), (9, 9))
+    walk(FREE, 8, tiles_of(result.path), (0, 0), (9, 9))
     for goal, fields, code in (
         ((5, 5), {}, codes.NO_VALID_PATH),
         ((2, 8), {}, codes.GOAL_OCCUPIED),
@@ -597,6 +597,6 @@ def test_poses_in_other_frames_by_tf2(start_node):
     message.starts = poses([(y, 5.0 - x)], frame="odom")
     running.wait_until(lambda: running.plan(message).code != codes.TF_ERROR)  # until the transform is known
     response = running.plan(message)
-    check_path(FREE, 8, tiles_of(response.paths[0]), (0, 2), (9, 9))
+    walk(FREE, 8, tiles_of(response.paths[0]), (0, 2), (9, 9))
     message.starts.header.frame_id = "moon"
     assert running.plan(message).code == codes.TF_ERROR

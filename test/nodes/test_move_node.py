@@ -47,13 +47,14 @@ def block_at(angle):
 
 
 def coal_scene(tmp_path, angle):
-    oracles = pytest.importorskip("oracles", reason="coal is not installed")
+    pytest.importorskip("coal")
+    from gpu_planners.verify import CoalScene
+
     turned = angle + np.pi / 2
-    (tmp_path / "robot.urdf").write_text(ROBOT)
     pose = np.eye(4)
     pose[:3, 3] = RADIUS * np.cos(turned), RADIUS * np.sin(turned), 0.1
     obstacles = [{"name": "block", **BLOCK, "pose": pose}]
-    return oracles.CoalScene(tmp_path / "robot.urdf", None, obstacles, joints=GROUP, self_pairs=[])
+    return CoalScene(ROBOT, None, obstacles, joints=GROUP, self_pairs=[])
 
 
 def played(desk, since):

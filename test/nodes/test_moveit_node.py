@@ -38,7 +38,6 @@ from moveit_msgs.srv import (
 from node_harness import GROUP, LATCHED, ROBOT, RunningNode, joints
 from node_harness import request as plan_request
 from octomap_msgs.msg import Octomap, OctomapWithPose
-from oracles import CoalScene
 from pinocchio_poses import pinocchio_poses
 from rclpy.action import ActionClient
 from running_node import shared, starter
@@ -48,6 +47,7 @@ from shape_msgs.msg import SolidPrimitive
 from test_scene_node import octree_of
 
 from gpu_planners.nodes.arm.conversions import seconds
+from gpu_planners.verify import CoalScene
 
 CODES = MoveItErrorCodes
 BAR = dict(size=(0.1, 0.1, 0.6), position=(-0.62, 0.62, 0.1))  # in the way of a turn to shoulder = 1

@@ -5,7 +5,6 @@ import array
 import numpy as np
 import pytest
 from grid_harness import LATCHED, RESOLUTION, RunningNode, map_message, pose, request, stamped
-from grid_oracle import check_path, dijkstra
 from nav_msgs.msg import Path
 from nav_msgs.srv import GetPlan
 from rclpy.action import ActionClient
@@ -14,6 +13,7 @@ from test_nav2 import in_metres, passes_blocked, press
 
 from gpu_planners.grid import GridMap
 from gpu_planners.nodes.common import map_codes as codes
+from gpu_planners.verify import costs_to_goal, walk
 
 MISSING = "nav2_msgs is not among the ROS wheels; it comes with a ROS installation"
 YAW = 0.7
@@ -78,7 +78,7 @@ def test_a_costmap_keeps_paths_away_from_obstacles(start_node):
     response = running.plan(request(starts=[(12, 13)], goals=[(12, 15)], path_agents=[0]))
     values = 1 + np.rint(251 * (np.clip(press(COSTS).astype(float), 1, 98) - 1) / 97)
     costs = np.where(COSTS < 253, np.rint(50 + 0.8 * np.where(COSTS, values, 0)), 0).astype(int)
-    assert np.isclose(response.costs[0], dijkstra(costs, 8, (12, 15))[1][12, 13])
+    assert np.isclose(response.costs[0], costs_to_goal(costs, 8, (12, 15))[12, 13])
     cols = [p.pose.position.x / RESOLUTION for p in response.paths[0].poses]
     assert min(cols) < 11 and max(cols) > 18  # it goes along the wall at a distance
 
@@ -100,13 +100,13 @@ def test_inflation_without_a_costmap(start_node):
     def cost():
         return running.plan(request(starts=[(20, 2)], goals=[(20, 27)])).costs[0]
 
-    assert np.isclose(cost(), dijkstra(expected(2.0, 2.0), 8, (20, 27))[1][20, 2])
+    assert np.isclose(cost(), costs_to_goal(expected(2.0, 2.0), 8, (20, 27))[20, 2])
     assert running.set_parameter("cost_scaling_factor", 0.5).successful
-    assert np.isclose(cost(), dijkstra(expected(2.0, 0.5), 8, (20, 27))[1][20, 2])
+    assert np.isclose(cost(), costs_to_goal(expected(2.0, 0.5), 8, (20, 27))[20, 2])
     running.wait_until(lambda: running.facts["requests"] == "2")
     assert running.status.message == "ready"
     assert running.set_parameter("inflation_radius", 0.0).successful
-    assert np.isclose(cost(), dijkstra(metres >= 0.6, 8, (20, 27))[1][20, 2])
+    assert np.isclose(cost(), costs_to_goal(metres >= 0.6, 8, (20, 27))[20, 2])
 
 
 @pytest.fixture
@@ -266,9 +266,9 @@ def test_a_raw_costmap_over_dds(start_node):
 
     def check():
         response = running.plan(request(starts=[(12, 13)], goals=[(12, 15)], path_agents=[0]))
-        assert np.isclose(response.costs[0], dijkstra(costs, 8, (12, 15))[1][12, 13])
+        assert np.isclose(response.costs[0], costs_to_goal(costs, 8, (12, 15))[12, 13])
         tiles = [(p.pose.position.y, p.pose.position.x) for p in response.paths[0].poses]
-        check_path(costs, 8, np.rint(np.array(tiles) / RESOLUTION - 0.5).astype(int), (12, 13), (12, 15))
+        walk(costs, 8, np.rint(np.array(tiles) / RESOLUTION - 0.5).astype(int), (12, 13), (12, 15))
 
     check()
     update = msg.CostmapUpdate(x=2, y=1, size_x=20, size_y=2, data=array.array("B", [200] * 40))

@@ -6,9 +6,8 @@ import node_harness
 import numpy as np
 import pytest
 import running_node
-from grid_oracle import dijkstra
 from node_harness import marker
-from test_arm_planner_node import BAR, collisions_by_coal
+from test_arm_planner_node import BAR, collision_by_coal
 from test_fleet_planner_node import CROSSING, FIVE, tile_of
 from test_fleet_planner_node import request as fleet_request
 from test_grid_planner_node import FREE, OPEN
@@ -17,6 +16,7 @@ from visualization_msgs.msg import MarkerArray
 from gpu_planners.device import cuda_problem
 from gpu_planners.fleet import conflicts
 from gpu_planners.nodes.common import map_codes as codes
+from gpu_planners.verify import costs_to_goal
 from gpu_planners_msgs.srv import PlanMotion
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(cuda_problem()), reason=cuda_problem())]
@@ -37,7 +37,7 @@ def test_motions(start_arm, planner):
         return answers[-1].code == PlanMotion.Response.SUCCESS
 
     node.wait_until(answered, COMPILING_S)
-    assert answers[-1].device == "cuda:0" and collisions_by_coal(answers[-1], BAR) == 0
+    assert answers[-1].device == "cuda:0" and collision_by_coal(answers[-1], BAR) is None
     node.publish_obstacles(marker(position=(0.0, 0.5, 0.1), scale=(0.2, 0.2, 0.2)))
     node.wait_until(lambda: node.plan(node_harness.request()).code == PlanMotion.Response.START_STATE_IN_COLLISION)
 
@@ -46,7 +46,7 @@ def test_paths_on_a_map(start_grid):
     node = start_grid(device="cuda")
     response = node.plan(grid_harness.request(starts=OPEN, goals=[(9, 9)]), COMPILING_S)
     assert response.code == codes.NONE and response.device == "cuda:0"
-    assert np.allclose(response.costs, dijkstra(FREE, 8, (9, 9))[1][tuple(OPEN.T)])
+    assert np.allclose(response.costs, costs_to_goal(FREE, 8, (9, 9))[tuple(OPEN.T)])
 
 
 def test_a_fleet(start_fleet):

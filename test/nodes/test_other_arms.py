@@ -13,8 +13,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from gpu_planners.arm import CollisionWorld, load_urdf
-from gpu_planners.demo.checks import CoalCheck
+from gpu_planners.arm import load_urdf
 from gpu_planners.errors import SettingsError
 from gpu_planners_msgs.srv import PlanMotion
 
@@ -26,15 +25,17 @@ START, GOAL = (-1.2, 0.5, 0.0), (1.2, -0.5, 0.0)
 UNKNOWN = PlanMotion.Response.INVALID_OBJECT_NAME
 
 
-def coal_check(q):
+def among_other(q):
     """Our robot, with the other one at q (3,) as obstacles."""
     pytest.importorskip("coal", reason="coal is not installed")
-    robot, world = load_urdf(ROBOT, joints=GROUP), CollisionWorld()
+    from gpu_planners.verify import CoalScene
+
+    robot, boxes = load_urdf(ROBOT, joints=GROUP), []
     frames = robot.frame_poses(np.array(q))[0]
     for k, (shape, frame) in enumerate(zip(robot.shapes, robot.shape_frame, strict=True)):
         pose = T_OURS_OTHER @ (frames[frame] if frame >= 0 else np.eye(4)) @ shape.pose
-        world.add_box(f"other {k}", 2 * shape.half_extents, pose)  # holds it
-    return CoalCheck(robot, world)
+        boxes.append({"name": f"other {k}", "type": "box", "size": 2 * shape.half_extents, "pose": pose})  # holds it
+    return CoalScene(ROBOT, None, boxes, joints=GROUP)
 
 
 def path_of(response):
@@ -74,13 +75,13 @@ def test_motions_keep_clear_of_where_the_other_arm_is_and_goes(pair):
     other.stand(AWAY)
     running.wait_until(lambda: ask(running).code == PlanMotion.Response.SUCCESS)
     straight = path_of(ask(running))
-    assert coal_check(AWAY).collisions(straight)[1] == 0
-    assert coal_check(ACROSS).collisions(straight)[1] > 0  # else this test would not see anything
+    assert among_other(AWAY).first_collision(straight) is None
+    assert among_other(ACROSS).first_collision(straight)  # else this test would not see anything
 
     other.execute(AWAY, ACROSS)
     running.wait_until(lambda: len(ask(running).path.points) > len(straight))
     around = path_of(ask(running))
-    assert all(coal_check(q).collisions(around)[1] == 0 for q in np.linspace(AWAY, ACROSS, 12))
+    assert all(among_other(q).first_collision(around) is None for q in np.linspace(AWAY, ACROSS, 12))
     other.execute()  # it has ended, and stands where it began
     running.wait_until(lambda: len(ask(running).path.points) == len(straight))
     running.wait_until(lambda: running.facts["obstacles"] == "1")
@@ -94,7 +95,7 @@ def test_a_motion_that_is_told_before_the_robot_counts(pair):
     other.description.publish(String(data=ROBOT))
     running.wait_until(lambda: (other.stand(AWAY), ask(running).code == PlanMotion.Response.SUCCESS)[1])
     around = path_of(ask(running))
-    assert all(coal_check(q).collisions(around)[1] == 0 for q in np.linspace(AWAY, ACROSS, 12))
+    assert all(among_other(q).first_collision(around) is None for q in np.linspace(AWAY, ACROSS, 12))
 
 
 @pytest.mark.parametrize(("goal", "words"), [((0.1, 0.2), "as many positions"), ((0.1, np.nan, 0.2), "finite")])

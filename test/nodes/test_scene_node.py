@@ -78,10 +78,10 @@ def with_stick(tmp_path):
 def first_meeting(urdf, response, obstacles):
     """What coal finds along a path among boxes (centre, size), or None."""
     pytest.importorskip("coal")
-    from oracles import CoalScene
+    from gpu_planners.verify import CoalScene
 
     boxes = [{"type": "box", "position": p, "quat_xyzw": [0, 0, 0, 1], "size": s} for p, s in obstacles]
-    scene = CoalScene(urdf, None, boxes, joints=GROUP)
+    scene = CoalScene(urdf, None, boxes, joints=GROUP, self_pairs=[])
     return scene.first_collision([point.positions for point in response.path.points], spacing=0.002)
 
 

@@ -8,8 +8,6 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 from node_harness import RunningNode, joints
 from running_node import shared
 
-from gpu_planners.arm import CollisionWorld, load_urdf
-from gpu_planners.demo.checks import CoalCheck
 from gpu_planners_msgs.srv import PlanMotion
 
 ARM = """
@@ -38,16 +36,18 @@ def ask(running, **fields):
 
 def test_both_arms_move_and_keep_clear_of_each_other(running):
     pytest.importorskip("coal", reason="coal is not installed")
-    check = CoalCheck(load_urdf(ROBOT, joints=NAMES), CollisionWorld())
-    assert check.collisions(np.array([START, GOAL]))[1] > 0  # straight they would meet
+    from gpu_planners.verify import CoalScene
+
+    scene = CoalScene(ROBOT, joints=NAMES)
+    assert scene.first_collision([START, GOAL])  # straight they would meet
     response = ask(running)
     assert response.code == PlanMotion.Response.SUCCESS, response.message
     assert list(response.trajectory.joint_names) == NAMES
     path = np.array([point.positions for point in response.path.points])
     assert np.allclose(path[0], START) and np.allclose(path[-1], GOAL, atol=1e-6)
-    assert check.collisions(path)[1] == 0
+    assert scene.first_collision(path) is None
     moved = np.array([point.positions for point in response.trajectory.points])
-    assert check.collisions(moved)[1] == 0 and np.ptp(moved, axis=0)[[0, 2]].min() > 2.3
+    assert scene.first_collision(moved) is None and np.ptp(moved, axis=0)[[0, 2]].min() > 2.3
 
 
 def test_a_goal_for_one_arm_alone_names_the_joints_that_it_lacks(running):

@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 import pytest
-from grid_oracle import check_path, check_paths, dijkstra, random_costs
+from grid_paths import random_costs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +13,7 @@ from benchmarks.problems import data_dir, missing_data
 from gpu_planners.errors import SettingsError
 from gpu_planners.grid import AgentStatus, BlockPlanner, GridMap, load_movingai_map, load_movingai_scen
 from gpu_planners.papers.ce12.astar import TILES_A_CALL, Astar, Settings
+from gpu_planners.verify import broken_paths, costs_to_goal, walk
 
 
 def plan(grid, starts, goals, **settings):
@@ -36,11 +37,11 @@ def test_costs_are_dijkstras(seed, rows, cols, connectivity, highest, blocked):
     free = np.argwhere(costs)
     goal = free[rng.integers(len(free))]
     paths = plan(grid, free, goal)
-    expected = dijkstra(costs, connectivity, goal)[1][costs > 0]
+    expected = costs_to_goal(costs, connectivity, goal)[costs > 0]
     assert np.array_equal(paths.status == AgentStatus.SOLVED, np.isfinite(expected))
     assert set(paths.status) <= {AgentStatus.SOLVED, AgentStatus.NO_PATH}
     np.testing.assert_allclose(paths.cost, expected, rtol=1e-10)
-    check_paths(grid, paths, free, goal)
+    assert not broken_paths(grid, paths, free, goal)
 
 
 @pytest.mark.skipif(missing_data() is not None, reason=missing_data() or "")
@@ -64,7 +65,7 @@ def test_published_lengths(name, every):
     paths = plan(grid, starts, goals)
     assert paths.solved.all() and len(paths) >= 14
     assert (np.abs(paths.cost - scenarios.lengths[chosen]) <= scenarios.precisions[chosen]).all()
-    check_paths(grid, paths, starts, goals)
+    assert not broken_paths(grid, paths, starts, goals)
 
 
 def test_no_corner_is_cut():
@@ -78,7 +79,7 @@ def test_a_costly_tile_is_gone_around():
     costs = np.array([[1, 9, 1], [1, 1, 1]])
     paths = plan(GridMap(costs, 4), [[0, 0]], [0, 2])
     assert paths.path(0).tolist() == [[0, 0], [1, 0], [1, 1], [1, 2], [0, 2]]
-    assert check_path(costs, 4, paths.path(0), (0, 0), (0, 2)) == paths.cost[0] == 4
+    assert walk(costs, 4, paths.path(0), (0, 0), (0, 2)) == paths.cost[0] == 4
 
 
 def test_paths_longer_than_the_first_buffer():
@@ -86,9 +87,9 @@ def test_paths_longer_than_the_first_buffer():
     costs[1::4, :-1] = costs[3::4, 1:] = 0
     grid, starts = GridMap(costs, 4), [[0, 0], [200, 200], [0, 0]]
     paths = plan(grid, starts, [[200, 200], [0, 0], [0, 0]])
-    assert paths.cost.tolist() == [dijkstra(costs, 4, (200, 200))[1][0, 0]] * 2 + [0]
+    assert paths.cost.tolist() == [costs_to_goal(costs, 4, (200, 200))[0, 0]] * 2 + [0]
     assert paths.length[0] * 2 > 1024 * 16
-    check_paths(grid, paths, starts, [[200, 200], [0, 0], [0, 0]])
+    assert not broken_paths(grid, paths, starts, [[200, 200], [0, 0], [0, 0]])
 
 
 def test_the_same_paths_again_and_after_other_queries():
@@ -112,7 +113,7 @@ def test_a_changed_map_is_seen():
     planner = BlockPlanner(GridMap(np.full((3, 5), 4)), "astar", device="cpu")
     assert planner.plan([[1, 0]], [1, 4]).cost[0] == 16
     planner.update([0, 1, 2], [2, 2, 2], [0, 0, 1])
-    assert planner.plan([[1, 0]], [1, 4]).cost[0] == pytest.approx(dijkstra(planner.grid.costs, 8, (1, 4))[1][1, 0])
+    assert planner.plan([[1, 0]], [1, 4]).cost[0] == pytest.approx(costs_to_goal(planner.grid.costs, 8, (1, 4))[1, 0])
     planner.update(2, 2, 0)
     assert planner.plan([[1, 0]], [1, 4]).status[0] == AgentStatus.NO_PATH
 
@@ -132,7 +133,7 @@ def test_agents_whose_search_has_not_begun_in_time_are_told_so(monkeypatch):
     )
     paths = Astar(GridMap(costs, 4), 32, "cpu", Settings(time_limit_s=2.5)).plan(starts, goals)
     assert paths.status.tolist() == statuses.tolist() and searches < 20
-    check_paths(GridMap(costs, 4), paths, starts, goals)
+    assert not broken_paths(GridMap(costs, 4), paths, starts, goals)
 
 
 def test_a_bad_time_limit_is_named():

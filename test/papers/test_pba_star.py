@@ -4,8 +4,7 @@ import heapq
 
 import numpy as np
 import pytest
-from grid_oracle import check_paths, dijkstra, random_costs
-from grid_paths import random_tiles, same_paths, steps_from
+from grid_paths import random_costs, random_tiles, same_paths, steps_from
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from gpu_planners.device import cuda_problem
 from gpu_planners.errors import SettingsError
 from gpu_planners.grid import AgentStatus, GridMap
 from gpu_planners.papers.ce12.pba_star import BLOCK_SIZES, PbaStar, Settings
+from gpu_planners.verify import broken_paths, costs_to_goal
 
 CUDA = pytest.mark.skipif(bool(cuda_problem()), reason=cuda_problem() or "CUDA is there")
 MAPS = [(4, 1), (8, 1), (4, 5), (8, 5)]  # connectivity, greatest cost
@@ -85,7 +85,7 @@ def test_agents_walk_as_a_serial_p_ba_star(connectivity, weights, n):
     starts, goals = random_tiles(rng, costs, 40), np.repeat(random_tiles(rng, costs, 4), 10, axis=0)
     starts[0] = goals[0]
     paths = PbaStar(GridMap(costs, connectivity), n).plan(starts, goals)
-    check_paths(GridMap(costs, connectivity), paths, starts, goals)
+    assert not broken_paths(GridMap(costs, connectivity), paths, starts, goals)
     assert paths.solved.any()
     for i, (start, goal) in enumerate(zip(starts.tolist(), goals.tolist())):
         status, tiles = serial_p_ba_star(costs, connectivity, n, tuple(start), tuple(goal), True)
@@ -99,11 +99,11 @@ def test_paths_can_be_walked_and_cost_no_less_than_dijkstras(connectivity, weigh
     rng = np.random.default_rng(7)
     costs = random_costs(rng, 70, 50, 0.2, weights)
     starts, goals = random_tiles(rng, costs, 300), np.repeat(random_tiles(rng, costs, 3), 100, axis=0)
-    distances = {tuple(goal): dijkstra(costs, connectivity, goal)[1] for goal in goals[::100]}
+    distances = {tuple(goal): costs_to_goal(costs, connectivity, goal) for goal in goals[::100]}
     best = np.array([distances[tuple(goal)][tuple(start)] for start, goal in zip(starts, goals)])
     for n in BLOCK_SIZES:
         paths = PbaStar(GridMap(costs, connectivity), n, "cpu", Settings(loops=loops)).plan(starts, goals)
-        check_paths(GridMap(costs, connectivity), paths, starts, goals)
+        assert not broken_paths(GridMap(costs, connectivity), paths, starts, goals)
         assert (paths.cost >= best * (1 - 1e-9)).all()
         assert np.isin(paths.status, [AgentStatus.SOLVED, AgentStatus.NO_PATH, AgentStatus.LOOP]).all()
         assert np.isinf(best[paths.status == AgentStatus.NO_PATH]).all()
@@ -216,10 +216,10 @@ def test_long_ways_through_blocks():
     for connectivity in (4, 8):
         for loops in ("avoid", "raise"):
             paths = PbaStar(GridMap(costs, connectivity), 32, "cpu", Settings(loops=loops)).plan(starts, goals)
-            check_paths(GridMap(costs, connectivity), paths, starts, goals)
+            assert not broken_paths(GridMap(costs, connectivity), paths, starts, goals)
             if loops == "raise":
                 assert paths.solved.all()
-                assert paths.cost[0] == dijkstra(costs, connectivity, goals[0])[1][0, 0]
+                assert paths.cost[0] == costs_to_goal(costs, connectivity, goals[0])[0, 0]
 
 
 def the_arena_does_not_grow_with_changes(device):
@@ -262,7 +262,7 @@ def test_cuda_plans_as_the_cpu(connectivity, weights, loops):
         cpu, cuda = (PbaStar(grid, n, device, Settings(loops=loops)) for device in ("cpu", "cuda:0"))
         paths = cuda.plan(starts, goals)
         same_paths(cpu.plan(starts, goals), paths)
-        check_paths(grid, paths, starts, goals)
+        assert not broken_paths(grid, paths, starts, goals)
         rows, cols, costs = changes(rng, grid.costs, 20)
         costs[np.isin(rows * grid.cols + cols, [t[0] * grid.cols + t[1] for t in (*starts, *goals)])] = 1
         changed = grid.changed(rows, cols, costs)

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from grid_oracle import check_paths, dijkstra, random_costs
-from grid_paths import random_tiles, same_paths, steps_from
+from grid_paths import random_costs, random_tiles, same_paths, steps_from
 
 from gpu_planners.device import cuda_problem
 from gpu_planners.errors import SettingsError
 from gpu_planners.grid import AgentStatus, GridMap
 from gpu_planners.papers.ce12.rtaa_star import RtaaStar, Settings
+from gpu_planners.verify import broken_paths, costs_to_goal
 
 CUDA = pytest.mark.skipif(bool(cuda_problem()), reason=cuda_problem() or "CUDA is there")
 MAPS = [(4, 1), (8, 1), (4, 5), (8, 5)]  # connectivity, greatest cost
@@ -75,7 +75,7 @@ def test_agents_walk_as_a_serial_rtaa_star(connectivity, weights, lookahead):
         paths = RtaaStar(GridMap(costs, connectivity), 8, "cpu", Settings(lookahead, 400, table_size=16384)).plan(
             starts, goals
         )
-        check_paths(GridMap(costs, connectivity), paths, starts, goals)
+        assert not broken_paths(GridMap(costs, connectivity), paths, starts, goals)
         assert paths.solved.sum() > 15
         for i, (start, goal) in enumerate(zip(starts.tolist(), goals.tolist())):
             status, tiles = serial_rtaa_star(costs, connectivity, lookahead, tuple(start), tuple(goal), 400)
@@ -89,10 +89,10 @@ def test_goals_are_reached_where_there_is_a_way(connectivity, weights, lookahead
     rng = np.random.default_rng(5)
     for costs in (random_costs(rng, 60, 50, 0.3, weights), comb(24, 40)):
         starts, goals = random_tiles(rng, costs, 60), random_tiles(rng, costs, 1).repeat(60, axis=0)
-        best = dijkstra(costs, connectivity, goals[0])[1][tuple(starts.T)]
+        best = costs_to_goal(costs, connectivity, goals[0])[tuple(starts.T)]
         planner = RtaaStar(GridMap(costs, connectivity), 8, "cpu", Settings(lookahead, 12000, table_size=8192))
         paths = planner.plan(starts, goals)
-        check_paths(GridMap(costs, connectivity), paths, starts, goals)
+        assert not broken_paths(GridMap(costs, connectivity), paths, starts, goals)
         np.testing.assert_array_equal(paths.solved, np.isfinite(best))
         assert (paths.cost >= best * (1 - 1e-9)).all()
         assert np.isin(paths.status, [AgentStatus.SOLVED, AgentStatus.NO_PATH, AgentStatus.STEP_LIMIT]).all()
@@ -108,7 +108,7 @@ def test_a_full_table_forgets_and_moves_are_bounded():
     assert large.solved.all()
     assert not np.array_equal(small.length, large.length)
     for paths in (small, large):
-        check_paths(GridMap(costs, 4), paths, starts, goals)
+        assert not broken_paths(GridMap(costs, 4), paths, starts, goals)
     few = RtaaStar(GridMap(costs, 4), 8, "cpu", Settings(3, 27, 8192)).plan(starts, goals)
     assert (few.status == AgentStatus.STEP_LIMIT).all() and np.isinf(few.cost).all()
     just = RtaaStar(GridMap(np.ones((3, 71), np.uint8), 4), 8, "cpu", Settings(3, 70)).plan([[1, 0]], [[1, 70]])
@@ -136,7 +136,7 @@ def test_an_agent_whose_moves_fit_nowhere():
     planner = RtaaStar(GridMap(costs, 8), 8, "cpu", Settings(most_moves=10**6, memory_mb=1))
     paths = planner.plan(starts, goals)
     assert paths.status.tolist() == [AgentStatus.OUT_OF_MEMORY, AgentStatus.SOLVED]
-    check_paths(GridMap(costs, 8), paths, starts, goals)
+    assert not broken_paths(GridMap(costs, 8), paths, starts, goals)
 
 
 def test_update_takes_the_new_map():
@@ -180,5 +180,5 @@ def test_cuda_walks_as_the_cpu(connectivity, weights, lookahead):
         cpu, cuda = (RtaaStar(grid, 8, device, Settings(lookahead, 3000, size)) for device in ("cpu", "cuda:0"))
         paths = cuda.plan(starts, goals)
         same_paths(cpu.plan(starts, goals), paths)
-        check_paths(grid, paths, starts, goals)
+        assert not broken_paths(grid, paths, starts, goals)
         same_paths(cpu.plan(starts[:10], goals[:10]), cuda.plan(starts[:10], goals[:10]))

@@ -34,9 +34,9 @@ def problems():
 def bare():
     """The re-checker's Panda without obstacles."""
     pytest.importorskip("coal")
-    from oracles import CoalScene
+    from gpu_planners.verify import CoalScene
 
-    return CoalScene(*robot_files("panda"), [])
+    return CoalScene(*robot_files("panda"), meshes="hulls")
 
 
 def checkers(robot, problem, motion=MotionCheck()):

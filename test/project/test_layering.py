@@ -30,6 +30,10 @@ NEEDS_EXTRA = {
     "gpu_planners.cli.view.arm_page": "view",
     "gpu_planners.cli.view.saved_page": "view",
     "gpu_planners.parallel.stream": "gpu",
+    "gpu_planners.verify.descriptions": "verify",
+    "gpu_planners.verify.paths": "verify",
+    "gpu_planners.verify.scene": "verify",
+    "gpu_planners.verify.shapes": "verify",
 }
 MODULES_OF_EXTRAS = {"coal", "matplotlib", "numba_cuda", "ompl", "pinocchio", "pyarrow", "tqdm", "viser"}
 ROSDEP_KEY = {"pillow": "python3-pil", "pyyaml": "python3-yaml", "trimesh": "python3-trimesh-pip", "ruckig": None}

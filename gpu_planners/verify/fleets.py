@@ -1,13 +1,12 @@
-"""A validator of fleets' motions that shares nothing with the planner: plain array operations on positions."""
+"""Checks of fleets' motions by plain array operations on positions."""
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import GridMapError, shown
-from ..grid.checks import array_of, whole
-from .arguments import checked_flag
+from ..arguments import Booleans, checked
+from ..errors import GridMapError, SettingsError, shown
 
 VERTEX, SWAP, FOLLOWING, BLOCKED, JUMP, HURRY = "vertex", "swap", "following", "blocked", "jump", "hurry"
 FARTHEST, LARGEST = 2**31 - 1, 2**15  # of rows and columns; of offsets
@@ -28,9 +27,10 @@ class Conflict(NamedTuple):
     other: int
 
 
+@checked(GridMapError, SettingsError)
 def conflicts(
     positions: ArrayLike,
-    blocked: ArrayLike | None = None,
+    blocked: Booleans | None = None,
     near: ArrayLike = ((0, 0),),
     following: bool = True,
     most: int = 1000,
@@ -48,7 +48,7 @@ def conflicts(
 
     Raises GridMapError for arrays of another shape, SettingsError for a `following` that is none.
     """
-    place, offsets = array_of(positions, "positions"), array_of(near, "near")
+    place, offsets, lasts = np.asarray(positions), np.asarray(near), np.asarray(ticks)
     if place.ndim != 3 or place.shape[2] != 2 or place.dtype.kind not in "iu":
         raise GridMapError(f"positions is {place.dtype} {place.shape}; allowed: integers (steps + 1, N, 2)")
     if place.size and not (-FARTHEST <= place.min() and place.max() <= FARTHEST):
@@ -57,14 +57,13 @@ def conflicts(
         raise GridMapError(f"near is {shown(near)}; allowed: integers (K, 2), at least one")
     if not (-LARGEST <= offsets.min() and offsets.max() <= LARGEST):
         raise GridMapError(f"near is {shown(near)}; allowed: offsets -{LARGEST} .. {LARGEST}")
-    taken = np.zeros((1, 1), bool) if blocked is None else array_of(blocked, "blocked")
+    taken = np.zeros((1, 1), bool) if blocked is None else np.asarray(blocked)
     if taken.ndim != 2 or not taken.size or taken.dtype.kind not in "biu":
         raise GridMapError(f"blocked is {taken.dtype} {taken.shape}; allowed: bool (rows, cols)")
-    lasts = array_of(ticks, "ticks")
     if lasts.shape not in ((), (place.shape[1],)) or lasts.dtype.kind not in "iu" or (lasts < 1).any():
         raise GridMapError(f"ticks is {shown(ticks)}; allowed: integers from 1, one or ({place.shape[1]},)")
-    following = checked_flag("following", following)
-    whole("most", most, 1, 2**31 - 1, error=GridMapError)
+    if most < 1:
+        raise GridMapError(f"most is {most}; allowed: whole numbers from 1")
     found: list[Conflict] = []
     moves = _Moves(place.astype(np.int64), offsets.astype(np.int64), np.broadcast_to(lasts, place.shape[1]))
     for step in range(len(place)):

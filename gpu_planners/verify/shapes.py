@@ -1,0 +1,120 @@
+"""coal's shapes: obstacles as scene files write them, hulls, triangles; and the distance between two shapes."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import coal
+import numpy as np
+import trimesh
+from numpy.typing import ArrayLike
+
+NEEDED = {"box": ("size",), "cylinder": ("radius", "height"), "sphere": ("radius",), "convex": ("vertices",)}
+ABSURD = -1e3  # m: what coal answers where it could not find how deep an overlap is
+
+
+def _request(tolerance):
+    request = coal.DistanceRequest(True, 0.0, 0.0)  # nearest points; no error allowed
+    request.enable_signed_distance = True
+    request.gjk_tolerance = request.epa_tolerance = tolerance
+    request.gjk_max_iterations = request.epa_max_iterations = 1000
+    return request
+
+
+REQUESTS = tuple(_request(tolerance) for tolerance in (1e-9, 1e-6, 1e-4))
+
+
+def hull(points: ArrayLike) -> Any:
+    """The convex hull of points (V, 3)."""
+    return hull_of(_mesh(points, np.zeros((0, 3))))
+
+
+def hull_of(mesh: Any) -> Any:
+    """The convex hull of a mesh of coal."""
+    if mesh.convex is None:  # a mesh keeps its hull
+        mesh.buildConvexHull(True, "Qt")
+    return mesh.convex
+
+
+def radius_about(shape: Any, T: Any) -> float:
+    """How far from the origin a shape's points at T, pinocchio's SE3, lie at most, metres."""
+    if is_mesh(shape) or isinstance(shape, coal.Convex):
+        points = np.asarray(shape.vertices() if is_mesh(shape) else shape.points())
+        return float(np.linalg.norm(points @ T.rotation.T + T.translation, axis=1).max())
+    shape.computeLocalAABB()
+    return float(np.linalg.norm(T.act(np.array(shape.aabb_center))) + shape.aabb_radius)
+
+
+def triangle_soup(vertices: ArrayLike, faces: ArrayLike) -> Any:
+    """Triangles (T, 3) of vertices (V, 3) as they are: what is wholly inside does not meet them (see `encloses`)."""
+    return _mesh(vertices, faces)
+
+
+def _mesh(vertices, faces):
+    bvh = coal.BVHModelOBBRSS()
+    bvh.beginModel(len(faces), len(vertices))
+    bvh.addVertices(np.ascontiguousarray(vertices, dtype=float))
+    if len(faces):
+        bvh.addTriangles(np.ascontiguousarray(faces, dtype=np.int64))
+    bvh.endModel()
+    return bvh
+
+
+def obstacle_shape(obstacle: Mapping[str, Any], folder: Path = Path()) -> Any:
+    """The shape of an obstacle with the keys of a scene file, in its own frame.
+
+    folder: where the path of a mesh begins. A mesh is its triangles; it may also be given as "mesh", with `vertices`
+    and `faces`. Raises ValueError, TypeError, KeyError or OSError for what is none.
+    """
+    kind = obstacle["type"]
+    if kind == "mesh":
+        mesh = obstacle.get("mesh") or trimesh.load(folder / obstacle["file"], force="mesh", process=False)
+        return triangle_soup(np.asarray(mesh.vertices) * obstacle.get("scale", 1.0), mesh.faces)
+    if kind not in NEEDED:
+        raise ValueError(f"its type is {kind!r}; allowed: {', '.join([*NEEDED, 'mesh'])}")
+    sizes = [np.asarray(obstacle[key], dtype=float) for key in NEEDED[kind]]
+    if not all(np.isfinite(each).all() for each in sizes) or (kind != "convex" and min(map(np.min, sizes)) <= 0):
+        raise ValueError("its sizes must be finite numbers above 0")
+    if kind == "convex":
+        return hull(sizes[0].reshape(-1, 3))
+    numbers = np.concatenate([each.ravel() for each in sizes]).tolist()
+    return {"box": coal.Box, "cylinder": coal.Cylinder, "sphere": coal.Sphere}[kind](*numbers)
+
+
+def signed_distance(a: Any, T_a: Any, b: Any, T_b: Any) -> tuple[float, np.ndarray]:
+    """Signed distance of two shapes at coal's Transform3s, and the unit vector (3,) from a to b along which it lies."""
+    for request in REQUESTS:
+        result = coal.DistanceResult()
+        d = coal.distance(a, T_a, b, T_b, request, result)
+        if d > ABSURD:
+            break
+    return d, np.asarray(result.normal).ravel()
+
+
+def is_mesh(shape: Any) -> bool:
+    """Is it triangles, not a solid?"""
+    return isinstance(shape, coal.BVHModelBase)
+
+
+def triangles_of(mesh: Any) -> np.ndarray:
+    """(T, 3, 3) corners of a mesh of coal, in its own frame."""
+    corners = [[face[0], face[1], face[2]] for face in map(mesh.tri_indices, range(mesh.num_tris))]
+    return np.asarray(mesh.vertices())[corners]
+
+
+def point_in(shape: Any) -> np.ndarray:
+    """A point (3,) of a shape, in its own frame."""
+    if is_mesh(shape):
+        return np.asarray(shape.vertices())[0]
+    shape.computeLocalAABB()
+    return np.array(shape.aabb_center)
+
+
+def encloses(mesh: Any, point: np.ndarray) -> bool:
+    """Do a mesh's triangles go around a point (3,) of its frame? By the solid angle that they fill, seen from it."""
+    a, b, c = (triangles_of(mesh) - point).transpose(1, 0, 2)
+    la, lb, lc = (np.linalg.norm(each, axis=1) for each in (a, b, c))
+    volume = np.einsum("ij,ij->i", a, np.cross(b, c))
+    dots = [np.einsum("ij,ij->i", x, y) for x, y in ((a, b), (b, c), (c, a))]
+    angles = 2 * np.arctan2(volume, la * lb * lc + dots[0] * lc + dots[1] * la + dots[2] * lb)
+    return abs(angles.sum()) > 2 * np.pi  # half of all around
