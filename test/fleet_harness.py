@@ -97,6 +97,11 @@ class Agents:
         ]
         return first if None not in first and first[0].step == first[1].step else None
 
+    @property
+    def steps_begun(self):
+        """How many steps the node has told of."""
+        return len(self._paths)
+
     def positions(self):
         """(steps, N, 2) tiles after each step of all agents that ever were; -1 while they are not there"""
         ids = sorted({id for tiles in self.walked for id in tiles})

@@ -7,6 +7,7 @@ import importlib
 import os
 import signal
 import sys
+from functools import partial
 
 SET_UP = "or, in a checkout, run `make setup` and use .venv/bin/python"
 WAYS = {
@@ -17,33 +18,11 @@ WAYS = {
 }
 
 
-def arm_planner() -> int:
-    """The executable arm_planner."""
-    return _main_of("nodes.arm.node")
+def run_executable(module: str, interrupted: bool = False) -> int:
+    """Run `main` of a module -> the exit code.
 
-
-def arm_planner_demo() -> int:
-    """The executable arm_planner_demo."""
-    return _main_of("demo.main", interrupted=True)
-
-
-def fleet_planner() -> int:
-    """The executable fleet_planner."""
-    return _main_of("nodes.fleet.node")
-
-
-def grid_planner() -> int:
-    """The executable grid_planner."""
-    return _main_of("nodes.grid.node")
-
-
-def trajectory_player() -> int:
-    """The executable trajectory_player."""
-    return _main_of("nodes.player.node")
-
-
-def _main_of(module, interrupted=False):
-    """interrupted: Ctrl-C is a KeyboardInterrupt for `main`; else `main` takes signals by itself"""
+    interrupted: Ctrl-C is a KeyboardInterrupt for `main`; else `main` takes signals by itself
+    """
     for one in (signal.SIGINT, signal.SIGTERM):  # while all is imported: nothing is open yet
         signal.signal(one, lambda *_: os._exit(0))
     try:
@@ -62,3 +41,11 @@ def _way(name):
     if name.endswith(("_msgs", "_interfaces")):
         return f"apt install ros-{os.environ.get('ROS_DISTRO', '<distribution>')}-{name.replace('_', '-')}, {SET_UP}"
     return f"pip install {name}"
+
+
+# the executables
+arm_planner = partial(run_executable, "nodes.arm.node")
+arm_planner_demo = partial(run_executable, "demo.main", interrupted=True)
+fleet_planner = partial(run_executable, "nodes.fleet.node")
+grid_planner = partial(run_executable, "nodes.grid.node")
+trajectory_player = partial(run_executable, "nodes.player.node")

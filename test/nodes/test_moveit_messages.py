@@ -28,7 +28,7 @@ from gpu_planners.nodes.moveit import objects as object_messages
 from gpu_planners.nodes.moveit.constraints import read_constraints
 from gpu_planners.nodes.moveit.goals import goals_in
 from gpu_planners.nodes.moveit.reference import Reference
-from gpu_planners.nodes.moveit.regions import read_bodies
+from gpu_planners.nodes.moveit.regions import read_volumes
 from gpu_planners.nodes.moveit.scene_messages import Beside, apply, scene_message
 from gpu_planners.nodes.moveit.shapes import PLANE_REACH, read_shapes
 from gpu_planners.nodes.moveit.states import State
@@ -88,18 +88,18 @@ SOLIDS = [
 
 
 @pytest.mark.parametrize(("kind", "dimensions"), SOLIDS)
-def test_a_body_of_a_region_holds_the_points_that_the_formula_says(kind, dimensions):
+def test_a_volume_of_a_region_holds_the_points_that_the_formula_says(kind, dimensions):
     message = messages.position_constraint("hand", (0.4, -0.1, 0.3), dimensions, kind).constraint_region
     message.primitive_poses[0] = messages.pose((0.4, -0.1, 0.3), TURN)
-    (body,) = read_bodies(message, np.eye(4), "it")
+    (volume,) = read_volumes(message, np.eye(4), "it")
     rng = np.random.default_rng(1)
     points = rng.uniform(-0.5, 0.5, (4000, 3))
     inside = INSIDE[kind](points, dimensions)
     assert 50 < inside.sum() < 3900
     world = TURN.apply(points) + (0.4, -0.1, 0.3)
-    agree = body.contains(world) == inside
+    agree = volume.contains(world) == inside
     assert agree.mean() > 0.999  # what is within 1e-6 m of the surface may count as inside
-    drawn = TURN.inv().apply(body.sample(rng, 200) - (0.4, -0.1, 0.3))
+    drawn = TURN.inv().apply(volume.sample(rng, 200) - (0.4, -0.1, 0.3))
     assert INSIDE[kind](drawn * (1 - 1e-9), dimensions).all()
     assert np.ptp(drawn, axis=0).min() > 0.1  # they are spread
 
@@ -108,12 +108,12 @@ def test_a_mesh_of_a_region_is_its_hull():
     message = messages.position_constraint("hand", (0, 0, 0)).constraint_region
     message.primitives, message.primitive_poses = [], []
     message.meshes, message.mesh_poses = [tetrahedron()], [messages.pose((0.1, 0.2, 0.3), TURN)]
-    (body,) = read_bodies(message, np.eye(4), "it")
+    (volume,) = read_volumes(message, np.eye(4), "it")
     hull = Delaunay([(p.x, p.y, p.z) for p in tetrahedron().vertices])
     points = np.random.default_rng(1).uniform(0, 0.4, (4000, 3))
     inside = hull.find_simplex(points) >= 0
     assert 50 < inside.sum()
-    assert (body.contains(TURN.apply(points) + (0.1, 0.2, 0.3)) == inside).mean() > 0.999
+    assert (volume.contains(TURN.apply(points) + (0.1, 0.2, 0.3)) == inside).mean() > 0.999
 
 
 @pytest.mark.parametrize(("kind", "dimensions"), SOLIDS)
@@ -371,7 +371,7 @@ def test_a_frame_that_moves_counts_where_the_state_has_it(reference, robot):
     constraint = messages.position_constraint("hand", (0.1, 0.0, 0.0), (0.05,), frame="fore")
     region = read_constraints(Constraints(position_constraints=[constraint]), reference, "it")
     T_root_fore = pinocchio_poses(ROBOT, GROUP, [(0.2, 0.4, -0.3)])["fore"][0]
-    assert np.allclose(region.positions[0].bodies[0].centre, (T_root_fore @ (0.1, 0, 0, 1))[:3])
+    assert np.allclose(region.positions[0].volumes[0].centre, (T_root_fore @ (0.1, 0, 0, 1))[:3])
 
 
 @pytest.mark.parametrize(

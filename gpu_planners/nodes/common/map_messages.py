@@ -137,15 +137,11 @@ def geometry_message(grid: GridMap) -> MapMetaData:
     return MapMetaData(resolution=grid.resolution, width=grid.cols, height=grid.rows, origin=origin)
 
 
-def point_list(points: np.ndarray, height: float = 0.0) -> list[Point]:
-    """(N, 2) metres as messages, at a height."""
-    return [Point(x=x, y=y, z=height) for x, y in points.tolist()]
-
-
 def pose_list(points: np.ndarray, yaws: np.ndarray) -> list[Pose]:
-    """(N, 2 or more) metres, of which x and y count, and (N,) rad as messages."""
+    """(N, 2 or more) metres, of which x and y count, and (N,) rad as messages; equal yaws share a Quaternion."""
+    looks = {yaw: turned(yaw) for yaw in set(yaws.tolist())}
     return [
-        Pose(position=Point(x=x, y=y, z=0.0), orientation=turned(yaw))
+        Pose(position=Point(x=x, y=y, z=0.0), orientation=looks[yaw])
         for (x, y, *_), yaw in zip(points.tolist(), yaws.tolist(), strict=True)
     ]
 

@@ -1,16 +1,14 @@
 """Messages of fleets to arrays and back, as pure functions."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from builtin_interfaces.msg import Time
-from geometry_msgs.msg import Point, Pose, PoseStamped
+from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Path
 from std_msgs.msg import Header
 
 from gpu_planners_msgs.msg import AgentActions
 
-from ..common.map_messages import Poses, as_array, turned
+from ..common.map_messages import Poses, as_array, pose_list
 from .places import Places
 from .step import FleetStep
 
@@ -93,9 +91,5 @@ def timed_paths(
     return paths
 
 
-def _poses(places: Places, tiles: np.ndarray, headings: Sequence[int] | np.ndarray) -> list[Pose]:
-    looks = [turned(yaw) for yaw in places.yaws(np.arange(4))]
-    return [
-        Pose(position=Point(x=x, y=y, z=0.0), orientation=looks[heading])
-        for (x, y), heading in zip(places.points(tiles).tolist(), np.asarray(headings).tolist())
-    ]
+def _poses(places, tiles, headings):
+    return pose_list(places.points(tiles), places.yaws(headings))

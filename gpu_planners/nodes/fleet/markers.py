@@ -1,12 +1,12 @@
 """What RViz shows of a fleet: agents as cubes coloured by state, where they look, lines to their goals."""
 
 import numpy as np
+from geometry_msgs.msg import Point
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
 from gpu_planners_msgs.msg import AgentActions
 
-from ..common.map_messages import point_list
 from .places import Places
 from .step import FleetStep
 
@@ -19,7 +19,7 @@ COLOURS = {  # of agents, by state of AgentActions: red, green, blue
     "BAD_STATE": (0.85, 0.15, 0.20),
     "BAD_GOAL": (0.60, 0.25, 0.70),
 }
-SIDE, HEIGHT, NOSE = 0.7, 0.4, 0.45  # in agents' sizes: a cube's side and height, the line that shows where it looks
+SIDE, HEIGHT, NOSE = 0.7, 0.4, 0.45  # of a cube, and of the line that shows where it looks, in an agent's size
 
 
 def fleet_markers(step: FleetStep, places: Places, header: Header, size: int, most_agents: int) -> MarkerArray:
@@ -53,7 +53,8 @@ def _pairs(one, other):
 
 def _marker(header, namespace, kind, colour, points, height=0.0, opacity=1.0):
     red, green, blue = colour
-    marker = Marker(header=header, ns=namespace, type=kind, points=point_list(points, height))
+    at = [Point(x=x, y=y, z=height) for x, y in points.tolist()]
+    marker = Marker(header=header, ns=namespace, type=kind, points=at)
     marker.color = ColorRGBA(r=red, g=green, b=blue, a=opacity)
     marker.pose.orientation.w = 1.0
     marker.action = Marker.ADD if len(points) else Marker.DELETE

@@ -30,8 +30,8 @@ from .running import RunningFleet
 from .step import named
 from .topic_fleet import TopicFleet
 
-LOOKS = 20  # at the clock in the time of a step
-LEAST_S, MOST_S = 0.005, 0.05  # between two of them
+LOOKS = 20  # looks at the clock in the time of a step
+LEAST_S, MOST_S = 0.005, 0.05  # between two looks
 
 
 class FleetPlannerNode(PlannerNode):

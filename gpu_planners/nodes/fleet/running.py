@@ -22,9 +22,9 @@ from .step import AGENT, FleetStep
 
 MINUTE_S = 60.0
 FIELDS_SHARE = 0.5  # of the time of a step, for the fields of new goals
-KEPT = 0.1  # a step that begins late by less of its time does not delay those that follow
-TOO_MANY = ""  # in place of an id: no agent is called so
-LEAST_DEAD = 256  # numbers of agents that have left, from which on the planner may be made anew
+KEPT = 0.1  # of the time of a step: one that begins later than that delays those that follow
+TOO_MANY = ""  # key of the fault that concerns agents beyond the limit: no id is empty
+LEAST_DEAD = 256  # that many agents must have left before the planner is made anew
 
 
 class RunningFleet:
@@ -67,27 +67,22 @@ class RunningFleet:
 
     def configure(self, values: FleetParameters) -> None:
         """Take other parameters."""
-        before, self._values = self._values, values
-        if self._grid is None or (before.fleet, before.devices[0]) == (values.fleet, values.devices[0]):
-            return
-        try:
-            self._open()
-        except Exception:
-            self._values = before
-            raise
+        before = self._values
+        if self._grid is not None and (before.fleet, before.devices[0]) != (values.fleet, values.devices[0]):
+            self._open(values)
+        self._values = values
 
     def take_map(self, grid: GridMap) -> None:
         """Run on this map from now on. Agents keep their places where it covers the same tiles as the one before."""
         before, self._grid = self._grid, grid
         if before is None or _frame(before) != _frame(grid):
-            self._open()
+            self._open(self._values)
             return
         self.places = Places(grid, self._values.fleet.size)
         self._find_goals(np.arange(len(self._agents)))
 
-    def _open(self):
-        """Make a planner for the present map; all agents wait for a place again."""
-        values = self._values
+    def _open(self, values):
+        """Make a planner for the present map; all agents wait for a place again. Where that raises, nothing changes."""
         self.planner = FleetPlanner(self._grid, values.motion, values.devices[0], values.fleet)
         self.places = Places(self._grid, values.fleet.size)
         self._closed = ClosedTiles(self.planner, self._grid)
@@ -143,7 +138,7 @@ class RunningFleet:
             self._agents["goal"][gone] = -1
             self.planner.remove(np.array(gone))
         if len(self._agents) > LEAST_DEAD + 2 * len(self._number):
-            self._open()
+            self._open(self._values)
 
     def take_goals(self, ids: Sequence[str], points: np.ndarray, faults: dict[str, str]) -> None:
         """Take the goals of K agents; one whose goal is at fault has none. points: (K, 2) metres in the map's frame"""
@@ -271,15 +266,15 @@ class RunningFleet:
         return FleetStep(self.steps, ids, actions, states, before, faced, tiles, headings, ticks, goals, took)
 
     def give_out(self, now: float) -> None:
-        """The step's actions are given out now. Where planning outlasted the step, time counts from here: nobody could
-        act, or be silent, meanwhile."""
+        """Count time from now, when the step's actions are given out, if planning outlasted the step: meanwhile nobody
+        could act, nor was silent."""
         took = now - self.began
         if self._values.lockstep or took > self._values.step_s:
             self.began = now
             self._agents["heard"][~self._agents["silent"]] += max(took, 0.0)
 
     def _observe(self):
-        """Tell the planner where agents are. One that is silent, or whose report cannot be, stands where it was."""
+        """Tell the planner where agents are. One that is silent, or whose report is wrong, stands where it was."""
         agents, planned = self._agents, self._positions
         tiles, faces = self._reported()
         there, busy, faulty = agents["there"], agents["busy"] > self.steps, self._faulty()
@@ -296,9 +291,9 @@ class RunningFleet:
         self.planner.observe(np.where(known[:, None], wanted, -1), faces, np.flatnonzero(there & unknown))
 
     def _keep_apart(self, wanted, planned, unknown):
-        """Of two agents on one tile, one at most is where the planner has it; take the others to be where it has them.
+        """Where reports put two agents on one tile, take those that the planner has elsewhere to be there.
 
-        wanted: (numbers, 2) tiles, changed in place; unknown: (numbers,), set for those that were moved
+        wanted: (numbers, 2) tiles, changed in place; unknown: (numbers,) bool, set for those that were moved
         """
         numbers = np.flatnonzero(self._agents["there"])
         while len(pairs := numbers[sharing(wanted[numbers])]):
@@ -312,8 +307,10 @@ class RunningFleet:
             wanted[back], unknown[back] = planned[back], True
 
     def _close(self, late, reported, planned, wanted):
-        """Close the free tiles that late agents (L,) may cover: each is on its way between two tiles, or was when it
-        fell silent. The others (numbers, 2): where agents report to be, are planned to be, are taken to be."""
+        """Close the free tiles that late agents may cover: each is, or was when it fell silent, between two tiles.
+
+        late: (L,) numbers; (numbers, 2) tiles where agents report to be, the planner has them, they are taken to be
+        """
         tiles = set(map(tuple, np.concatenate([reported[late], planned[late]]).tolist()))
         if tiles:
             tiles -= set(map(tuple, wanted[self._agents["there"]].tolist()))

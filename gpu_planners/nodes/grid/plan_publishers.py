@@ -1,8 +1,5 @@
 """What the node grid_planner publishes: paths as they are planned, and pictures of them where someone looks."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 from nav_msgs.msg import OccupancyGrid, Path
 from rclpy.node import Node
@@ -11,10 +8,9 @@ from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
 from ...grid import GridMap, PathSet
-from ..common.diagnostics import steady_clock
 from ..common.fast_markers import serialized_with_points
 from ..common.map_messages import map_message
-from ..common.qos import LATCHED
+from ..common.pictures import Pictures
 from ..common.worker import Worker
 from .agent_planning import AgentsPlan
 from .conversions import agents_message
@@ -27,15 +23,10 @@ class PlanPublishers:
     """All calls are made on the worker's thread: Numba's parallel code expands paths, for one thread at a time."""
 
     def __init__(self, node: Node, values: GridParameters, worker: Worker) -> None:
-        self._worker = worker
         self._plan = node.create_publisher(Path, "plan", 10)
         self._robots = [node.create_publisher(Path, topic, 10) for topic in values.plan_topics]
-        self._latched = {
-            name: node.create_publisher(kind, f"~/{name}", LATCHED)
-            for name, kind in (("paths_markers", MarkerArray), ("agents", PointCloud2), ("map", OccupancyGrid))
-        }
-        self._pending: dict[str, Callable[[], Any]] = {}  # by name: makes the latest message that nobody asked for yet
-        node.create_timer(0.2, self._look, clock=steady_clock())
+        topics = {"paths_markers": MarkerArray, "agents": PointCloud2, "map": OccupancyGrid}
+        self._pictures = Pictures(node, topics, worker.do, 0.2)
 
     def show_path(self, path: Path) -> None:
         """Publish the path of a request for one, which belongs to no agent of the topics."""
@@ -48,26 +39,13 @@ class PlanPublishers:
             if agent < len(plan.paths) and publisher.get_subscription_count():
                 publisher.publish(*plan.paths_of([agent]))
         most_agents, width = values.marker_agents, values.marker_width or 0.5 * plan.grid.resolution
-        self._pending["paths_markers"] = lambda: paths_markers(
-            path_lines(plan.grid, plan.paths, most_agents), plan.header, width
-        )
-        self._pending["agents"] = lambda: agents_message(plan.starts.points[:, :2], plan.paths, plan.header)
+        show = self._pictures.show
+        show("paths_markers", lambda: paths_markers(path_lines(plan.grid, plan.paths, most_agents), plan.header, width))
+        show("agents", lambda: agents_message(plan.starts.points[:, :2], plan.paths, plan.header))
 
     def show_map(self, grid: GridMap, header: Header) -> None:
         """Publish the map that is planned on a little later."""
-        self._pending["map"] = lambda: map_message(grid, header)
-
-    def _look(self):
-        if self._wanted():
-            self._worker.do(self._publish_pending)
-
-    def _wanted(self):
-        """Pictures that wait and that someone looks for."""
-        return [name for name in list(self._pending) if self._latched[name].get_subscription_count()]
-
-    def _publish_pending(self):
-        for name in self._wanted():
-            self._latched[name].publish(self._pending.pop(name)())
+        self._pictures.show("map", lambda: map_message(grid, header))
 
 
 def path_lines(grid: GridMap, paths: PathSet, most_agents: int) -> np.ndarray:

@@ -1,5 +1,7 @@
-"""The map that is planned on, and the planners that know it. It belongs to the worker, and each planner to one of its
-threads: those only plan while requests are answered beside each other."""
+"""The map that is planned on, and the planners that know it.
+
+The scene belongs to the worker; each planner belongs to one of its threads while requests are answered in parallel.
+"""
 
 import math
 from collections.abc import Callable
@@ -21,8 +23,7 @@ INFLATION = ("footprint_radius", "inflation_radius", "cost_scaling_factor")
 
 
 class GridScene(MapScene):
-    """The map, and for each algorithm in use a planner for each device, which follows the map when it is next asked
-    for."""
+    """The map, and for each algorithm in use a planner on each device, which catches up with the map when asked for."""
 
     _values: GridParameters
 

@@ -1,6 +1,5 @@
 """Answers of MoveIt's queries: inverse and forward kinematics, validity of a state."""
 
-import time
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ from moveit_msgs.msg import ConstraintEvalResult, ContactInformation, MoveItErro
 from moveit_msgs.srv import GetPositionFK, GetPositionIK, GetStateValidity
 from std_msgs.msg import Header
 
-from ...arm import CollisionChecker, RobotModel
+from ...arm import CollisionChecker
 from ...errors import ObstacleError, RobotDescriptionError
 from ..arm import codes
 from ..arm.conversions import seconds
@@ -18,44 +17,39 @@ from . import constraints as constraint_messages
 from .constraints import Region, read_constraints
 from .goals import Judge
 from .reference import Reference
-from .scene_messages import Beside
+from .requests import SOURCE
 from .shapes import pose_message, read_pose
 from .states import complete, state_message
 
-SOURCE = "gpu_planners"  # of error codes
 IK_TIMEOUT_S = 1.0  # where a request gives none
-IK_TOLERANCE = 1e-6  # m and rad
+IK_TOLERANCE = LIMIT = 1e-6  # m and rad: of a pose that is reached, beyond a joint's limits
 
 
 def inverse_kinematics(
-    request: Any, robot: RobotModel, checker: CollisionChecker | None, reference: Reference, positions: dict, tip: str
+    request: Any, checker: CollisionChecker | None, reference: Reference, tip: str
 ) -> GetPositionIK.Response:
-    """Answer a PositionIKRequest whose robot_state gives {joint: position}. checker: where collisions count, else None
+    """Answer a PositionIKRequest. checker: where collisions count, else None; tip: the link where it names none
 
-    tip: the link where the request names none
+    reference: of its robot_state
     """
-    if request.pose_stamped_vector or request.ik_link_names:
-        if len(request.pose_stamped_vector) != 1 or len(request.ik_link_names) > 1:
-            raise RequestError(
-                codes.INVALID_LINK_NAME,
-                f"the request has {len(request.ik_link_names)} ik_link_names and "
-                f"{len(request.pose_stamped_vector)} poses; allowed: one link and its pose",
-            )
-        pose, names = request.pose_stamped_vector[0], list(request.ik_link_names)
-    else:
-        pose, names = request.pose_stamped, [request.ik_link_name] if request.ik_link_name else []
+    robot, positions = reference.robot, dict(reference.positions)
+    names, poses = list(request.ik_link_names), list(request.pose_stamped_vector)
+    if not names and not poses:
+        names, poses = [request.ik_link_name] * bool(request.ik_link_name), [request.pose_stamped]
+    if len(poses) != 1 or len(names) > 1:
+        text = f"the request has {len(names)} ik_link_names and {len(poses)} poses; allowed: one link and its pose"
+        raise RequestError(codes.INVALID_LINK_NAME, text)
+    (pose,) = poses
     link, T_link_frame = reference.link_and_offset(names[0] if names else tip, "the request")
     try:
         T = reference.frame(pose.header.frame_id, "the pose") @ read_pose(pose.pose, "the pose")
     except ObstacleError as error:
         raise RequestError(codes.FRAME_TRANSFORM_FAILURE, str(error)) from error
-    region = Region("the constraints")
+    region = Region("the pose")
     if not constraint_messages.is_empty(request.constraints):
         region = read_constraints(request.constraints, reference, "the constraints")
     judge = Judge(robot, region, checker)
     seed = [positions.get(name, middle) for name, middle in zip(robot.joint_names, (robot.lower + robot.upper) / 2)]
-    limit = seconds(request.timeout) or IK_TIMEOUT_S
-    started = time.monotonic()
     try:
         (found,) = robot.inverse_kinematics(  # type: ignore[misc]  # a list for a batch of poses
             (T @ np.linalg.inv(T_link_frame))[None],
@@ -65,21 +59,25 @@ def inverse_kinematics(
             solutions=1,
             position_tolerance=IK_TOLERANCE,
             orientation_tolerance=IK_TOLERANCE,
-            time_limit_s=limit,
+            time_limit_s=seconds(request.timeout) or IK_TIMEOUT_S,
         )
     except RobotDescriptionError as error:
         raise RequestError(codes.INVALID_LINK_NAME, str(error)) from error
     if not len(found):
-        raise _no_solution(judge, link, found.timed_out, time.monotonic() - started)
-    response = GetPositionIK.Response()
+        why = judge.none_found(found.timed_out, link)
+        code = why.code if why.code == codes.TIMED_OUT else codes.NO_IK_SOLUTION
+        raise RequestError(code, str(why))
     solution = positions | dict(zip(robot.joint_names, found.q[0].tolist(), strict=True))
-    response.solution = state_message(robot, solution, reference.objects)
-    response.error_code = code_message(codes.SUCCESS, f"link '{link}' placed")
-    return response
+    return GetPositionIK.Response(
+        solution=state_message(robot, solution, reference.objects),
+        error_code=code_message(codes.SUCCESS, f"link '{link}' placed"),
+    )
 
 
 def forward_kinematics(request: GetPositionFK.Request, reference: Reference) -> GetPositionFK.Response:
     """Poses of links, carried objects and their parts in the frame of the request's header, empty: the root."""
+    if not request.fk_link_names:
+        raise RequestError(codes.INVALID_LINK_NAME, "the request names no link: give fk_link_names")
     frame = request.header.frame_id or reference.robot.root_link
     T_frame_root = np.linalg.inv(reference.frame(frame, "the request"))
     response = GetPositionFK.Response()
@@ -88,27 +86,25 @@ def forward_kinematics(request: GetPositionFK.Request, reference: Reference) -> 
         T = T_frame_root @ reference.link(link, "the request") @ T_link_frame
         response.pose_stamped.append(PoseStamped(header=Header(frame_id=frame), pose=pose_message(T)))
         response.fk_link_names.append(name)
-    if not request.fk_link_names:
-        raise RequestError(codes.INVALID_LINK_NAME, "the request names no link: give fk_link_names")
     response.error_code = code_message(codes.SUCCESS, f"{len(request.fk_link_names)} poses")
     return response
 
 
 def validity(
-    request: GetStateValidity.Request, checker: CollisionChecker, reference: Reference, positions: dict
+    request: GetStateValidity.Request, checker: CollisionChecker, reference: Reference
 ) -> GetStateValidity.Response:
-    """Is a state inside the limits, free of collision, and inside the constraints? With what touches what."""
+    """Is a state inside the limits, free of collision, and inside the constraints? Names what touches what."""
     robot = checker.robot
-    q = complete(robot, positions, "the request's robot_state")
+    q = complete(robot, reference.positions, "the request's robot_state")
     response = GetStateValidity.Response()
     response.contacts = [_contact(first, second, checker, reference) for first, second in checker.colliding_pairs(q)]
-    response.valid = bool(checker.configurations_valid(q[None])[0]) and within_limits(robot, q)
+    inside = robot.continuous | ((robot.lower - LIMIT <= q) & (q <= robot.upper + LIMIT))
+    response.valid = bool(checker.configurations_valid(q[None])[0]) and bool(inside.all())
     if not constraint_messages.is_empty(request.constraints):
         region = read_constraints(request.constraints, reference, "the constraints")
-        excess = region.excesses(robot, q)[0]
         response.constraint_result = [
-            ConstraintEvalResult(result=bool(far <= constraint_messages.LEAST_ANGLE), distance=float(far))
-            for far in excess
+            ConstraintEvalResult(result=excess <= constraint_messages.LEAST_ANGLE, distance=excess)
+            for excess in region.excesses(robot, q)[0].tolist()
         ]
         response.valid = response.valid and all(one.result for one in response.constraint_result)
     return response
@@ -117,16 +113,6 @@ def validity(
 def code_message(value: int, text: str) -> MoveItErrorCodes:
     """MoveItErrorCodes with its sentence."""
     return MoveItErrorCodes(val=value, message=text, source=SOURCE)
-
-
-def within_limits(robot: RobotModel, q: np.ndarray) -> bool:
-    """Is every joint of q (dof,) within its limits?"""
-    return bool(np.all(robot.continuous | ((robot.lower - 1e-6 <= q) & (q <= robot.upper + 1e-6))))
-
-
-def margin_of(beside: Beside, own: float) -> float:
-    """Metres kept from obstacles: the larger of the node's margin and the scene's padding."""
-    return max(beside.margin, own)
 
 
 def _contact(first, second, checker, reference):
@@ -149,23 +135,3 @@ def _body(shape, robot, objects):
         if own.name == shape:
             return robot.link_names[index], ContactInformation.ROBOT_LINK
     return name, ContactInformation.WORLD_OBJECT
-
-
-def _no_solution(judge, link, timed_out, spent_s):
-    if judge.colliding is not None and judge.checker is not None:
-        first, second = judge.checker.colliding_pairs(judge.colliding)[0]
-        return RequestError(
-            codes.NO_IK_SOLUTION,
-            f"every joint configuration found that places link '{link}' collides; in one of them '{first}' meets "
-            f"'{second}'",
-        )
-    if judge.outside:
-        violated = ", ".join(sorted(judge.outside))
-        return RequestError(
-            codes.NO_IK_SOLUTION, f"no joint configuration found that places link '{link}' satisfies: {violated}"
-        )
-    if timed_out:
-        return RequestError(
-            codes.TIMED_OUT, f"no joint configuration that places link '{link}' was found in {spent_s:.3g} s"
-        )
-    return RequestError(codes.NO_IK_SOLUTION, f"no joint configuration inside the limits places link '{link}' there")

@@ -2,27 +2,26 @@
 
 import time
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from moveit_msgs.msg import RobotTrajectory
 from moveit_msgs.srv import GetCartesianPath
 
-from ...arm import CollisionChecker, CollisionWorld, RobotModel, cartesian, sequence
+from ...arm import CollisionChecker, CollisionWorld, RobotModel, cartesian
 from ...arm.motion.timing import DIGITS, MOST_POINTS
 from ...arm.robot.tip import Tip
-from ...arm.sequence import SequenceResult, Straight
+from ...arm.sequence import Straight
 from ...arm.trajectory import Trajectory, standing
 from ...errors import ObstacleError
 from ..arm import codes
 from ..arm.conversions import trajectory_message
-from ..arm.parameters import PLANNERS, ArmParameters
+from ..arm.parameters import ArmParameters
 from ..arm.sequence_service import inside_limits
 from ..common.request_error import RequestError, check_count, one_line
 from ..common.worker import device_of_seat
 from . import constraints as constraint_messages
-from .planning import Motion, check_group, check_speed, check_start, scaling_of
-from .reference import Reference
+from .industrial import follow
+from .requests import MotionQuery, PlannedMotion, check_group, check_speed, check_start
 from .shapes import read_pose
 
 
@@ -49,38 +48,38 @@ def blind_checker(robot: RobotModel, device: str) -> CollisionChecker:
     return CollisionChecker(alone, CollisionWorld(), device_of_seat(device))
 
 
-def plan(
-    request: GetCartesianPath.Request,
-    values: ArmParameters,
-    checker: CollisionChecker,
-    reference: Reference,
-    start: np.ndarray,
-) -> tuple[Motion, float]:
-    """The motion from start (dof,), and how much of the way it goes, 0..1, each waypoint the same part of it.
+def plan(query: MotionQuery) -> tuple[PlannedMotion, float]:
+    """The motion, and how much of the way it goes, 0..1, each waypoint the same part of it.
 
-    Fewer waypoints than were asked for are no failure, as in MoveIt: the text says what ended the way.
+    It goes through waypoints without a stop as far as it stays within the line's tolerance of them. Fewer waypoints
+    than were asked for are no failure, as in MoveIt: the text says what ended the way.
     """
-    began, robot = time.monotonic(), checker.robot
-    check_start(checker, start)
-    start = inside_limits(robot, start, values.planner_settings(values.planner))
+    began, request, values, robot = time.monotonic(), query.request, query.values, query.checker.robot
+    check_start(query.checker, query.start)
+    start = inside_limits(robot, query.start, values.planner_settings(values.planner))
+    query = query._replace(start=start)
     link = request.link_name or values.tip_link or robot.tip_link
-    reference.check_link(link, "the request")
+    query.reference.check_link(link, "the request")
     tip = Tip(robot, link)
     T_start = tip.pose(start[None])[0]
-    goals = _poses(request, reference, link, T_start)
-    text = ""
+    goals, text = _poses(request, query.reference, link, T_start), ""
+    allowed = float(len(goals))
     if request.jump_threshold or request.prismatic_jump_threshold or request.revolute_jump_threshold:
-        goals, allowed, text = _before_jump(request, [T_start, *goals], start, checker, tip, values)
-    else:
-        allowed = float(len(goals))
-    done, result, stopped = _followed(goals, start, checker, link, request, values)
-    text = stopped.replace("segment", "waypoint", 1) or text
-    fraction = min(done, allowed) / len(request.waypoints)
-    motion = _with_steps(result.trajectory, tip, request.max_step)
+        goals, allowed, text = _before_jump(query, [T_start, *goals], tip)
+    done, path, motion = 0.0, start[None], standing(start[None].copy())
+    if goals:  # else there is a jump at once
+        segments = [Straight(pose=T, blend_radius=values.line.tolerance) for T in goals]
+        result = follow(segments, query, link, values.line.time_limit_s, allow_partial=True)
+        text = text if result.failed < 0 else result.text.replace("segment", "waypoint", 1)
+        if result.trajectory is not None:
+            path, motion = result.path, result.trajectory
+            done = float(len(goals)) if result.failed < 0 else result.failed + result.fraction
+    fraction, motion = min(done, allowed) / len(request.waypoints), _with_steps(motion, tip, request.max_step)
     spent = time.monotonic() - began
     said = f"{100 * fraction:.4g} % of the way, {motion.duration:.2f} s long, in {1e3 * spent:.1f} ms"
+    said += f"; it ends there: {one_line(text)}" * bool(text)
     trajectory = RobotTrajectory(joint_trajectory=trajectory_message(robot, motion))
-    return Motion(result.path, trajectory, spent, said + f"; it ends there: {one_line(text)}" * bool(text)), fraction
+    return PlannedMotion(path, trajectory, spent, said), fraction
 
 
 def _poses(request, reference, link, T_start):
@@ -97,45 +96,15 @@ def _poses(request, reference, link, T_start):
     return poses
 
 
-def _followed(goals, start, checker, link, request, values) -> tuple[float, SequenceResult, str]:
-    """(waypoints reached, with the part of the last one; what sequence.solve answers; what stopped it)
-
-    The motion goes through waypoints without a stop as far as it stays within the line's tolerance of them.
-    """
-    robot = checker.robot
-    scaling = [scaling_of(getattr(request, f"max_{what}_scaling_factor", 1.0)) for what in ("velocity", "acceleration")]
-    acceleration = robot.acceleration * scaling[1]
-    segments: list[Any] = [Straight(pose=T, blend_radius=values.line.tolerance) for T in goals]
-    settings = sequence.Settings(
-        line=values.line,
-        velocity=robot.velocity * scaling[0],
-        acceleration=acceleration,
-        jerk=acceleration / values.jerk_time_s,
-        time_limit_s=values.line.time_limit_s,
-        allow_partial=True,
-    )
-    if not segments:  # a jump at once
-        return 0.0, _standing(start), ""
-    result = sequence.solve(start, segments, checker, PLANNERS[values.planner], settings, link)
-    if result.failed < 0:
-        return float(len(goals)), result, ""
-    if result.trajectory is None:
-        return 0.0, _standing(start), result.text
-    return result.failed + result.fraction, result, result.text
-
-
-def _standing(start):
-    return SequenceResult(-1, None, None, "", standing(start[None].copy()), start[None], np.zeros(0), 0.0, 0.0)
-
-
-def _before_jump(request, poses, start, checker, tip, values):
+def _before_jump(query, poses, tip):
     """The waypoints before the first jump by MoveIt's rule, their number with the part of the last one, and a text.
 
     poses: [(4, 4)] of the start and the waypoints
     """
+    request, start = query.request, query.start
     rows, places = [start], [(0, 0.0)]
     for i, (T_from, T_to) in enumerate(zip(poses, poses[1:])):
-        line = cartesian.solve(rows[-1], T_to, checker, values.line, tip.link)
+        line = cartesian.solve(rows[-1], T_to, query.checker, query.values.line, tip.link)
         if len(line.path) < 2:
             break
         steps = int(np.linalg.norm(T_to[:3, 3] - T_from[:3, 3]) / request.max_step) + 1
@@ -170,9 +139,8 @@ def _with_steps(trajectory, tip, max_step):
         middle = np.round((times[:-1] + times[1:])[far] / 2, DIGITS)
         times = np.unique(np.r_[times, middle])
         if len(times) > MOST_POINTS:
-            raise RequestError(
-                codes.FAILURE, f"max_step is {max_step:g} m, which takes more than {MOST_POINTS} points; allowed: more"
-            )
+            text = f"max_step is {max_step:g} m, which takes more than {MOST_POINTS} points; allowed: more"
+            raise RequestError(codes.FAILURE, text)
     rows = trajectory.at(times)
     for row, given in zip(rows, (trajectory.positions, trajectory.velocities, trajectory.accelerations)):
         row[np.searchsorted(times, trajectory.times)] = given

@@ -5,7 +5,8 @@ orientation by no more than the tolerances.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from moveit_msgs.msg import Constraints, JointConstraint, OrientationConstraint, PositionConstraint
@@ -17,7 +18,7 @@ from ...errors import ObstacleError
 from ..arm import codes
 from ..common.request_error import RequestError
 from .reference import Reference
-from .regions import LEAST, Body, read_bodies
+from .regions import LEAST, Volume, read_volumes
 
 PARTS = ("joint_constraints", "position_constraints", "orientation_constraints", "visibility_constraints")
 LEAST_ANGLE = 1e-6  # rad: no tolerance is taken to be smaller
@@ -33,29 +34,39 @@ class JointBand:
     lower: float
     upper: float
 
+    def error(self, robot: RobotModel, q: np.ndarray) -> np.ndarray:
+        """(N, 1) rad or m by which configurations (N, dof) are below (negative) or above the band."""
+        off = q[:, self.joint, None] - self.position
+        off = nearest_turn(off) if robot.continuous[self.joint] else off
+        return off - np.clip(off, self.lower - self.position, self.upper - self.position)
+
     def excess(self, robot: RobotModel, q: np.ndarray) -> np.ndarray:
         """(N,) rad or m by which configurations (N, dof) are outside, 0 inside."""
-        off = q[:, self.joint] - self.position
-        if robot.continuous[self.joint]:
-            off = (off + np.pi) % TURN - np.pi
-        return np.maximum(0.0, np.maximum(self.lower - self.position - off, off - self.upper + self.position))
+        return np.abs(self.error(robot, q))[:, 0]
 
 
 @dataclass(frozen=True, eq=False)
 class PositionRegion:
-    """A point of a link in a union of bodies. offset: (3,) the point in the link's frame, metres"""
+    """A point of a link in a union of volumes. offset: (3,) the point in the link's frame, metres"""
 
     link: str
     offset: np.ndarray
-    bodies: tuple[Body, ...]
+    volumes: tuple[Volume, ...]
+
+    def points(self, robot: RobotModel, q: np.ndarray) -> np.ndarray:
+        """(N, 3) the point at configurations (N, dof), root frame."""
+        T = link_poses(robot, self.link, q)
+        return T[:, :3, :3] @ self.offset + T[:, :3, 3]
+
+    def contains(self, points: np.ndarray) -> np.ndarray:
+        """(N,) bool of points (N, 3) in the root frame."""
+        return np.any([volume.contains(points) for volume in self.volumes], axis=0)
 
     def excess(self, robot: RobotModel, q: np.ndarray) -> np.ndarray:
-        """(N,) 0 inside; outside metres to the nearest centre of a body."""
-        T = link_poses(robot, self.link, q)
-        points = T[:, :3, :3] @ self.offset + T[:, :3, 3]
-        inside = np.any([body.contains(points) for body in self.bodies], axis=0)
-        far = np.min([np.linalg.norm(points - body.centre, axis=1) for body in self.bodies], axis=0)
-        return np.where(inside, 0.0, np.maximum(far, LEAST))
+        """(N,) 0 inside; outside metres to the nearest centre of a volume."""
+        points = self.points(robot, q)
+        far = np.min([np.linalg.norm(points - volume.centre, axis=1) for volume in self.volumes], axis=0)
+        return np.where(self.contains(points), 0.0, np.maximum(far, LEAST))
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +84,16 @@ class OrientationRegion:
     tolerance: np.ndarray
     rotation_vector: bool
 
+    def error(self, robot: RobotModel, q: np.ndarray, share: float = 1.0) -> np.ndarray:
+        """(N, 3) rad by which configurations (N, dof) are beyond a share of the tolerance."""
+        R = link_poses(robot, self.link, q)[:, :3, :3] @ self.R_link_frame
+        turned = Rotation.from_matrix(self.wanted.T @ R)
+        off = turned.as_rotvec() if self.rotation_vector else turned.as_euler("XYZ")
+        return off - np.clip(off, -share * self.tolerance, share * self.tolerance)
+
     def excess(self, robot: RobotModel, q: np.ndarray) -> np.ndarray:
         """(N,) rad by which the error is outside, in the worst direction; 0 inside."""
-        R = link_poses(robot, self.link, q)[:, :3, :3] @ self.R_link_frame
-        error = Rotation.from_matrix(self.wanted.T @ R)
-        off = error.as_rotvec() if self.rotation_vector else error.as_euler("XYZ")
-        return np.maximum(0.0, (np.abs(off) - self.tolerance).max(axis=1))
+        return np.abs(self.error(robot, q)).max(axis=1)
 
     def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """(count, 3, 3) rotations of the link within the tolerances, the wanted one first."""
@@ -91,24 +106,24 @@ class OrientationRegion:
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """All that one Constraints message asks for. what: what texts call it"""
+    """All that one Constraints message asks for. what: what texts call it; names: what they call each part"""
 
     what: str
     joints: tuple[JointBand, ...] = ()
     positions: tuple[PositionRegion, ...] = ()
     orientations: tuple[OrientationRegion, ...] = ()
-    names: tuple[str, ...] = field(default=())
+    names: tuple[str, ...] = ()
 
     @property
     def parts(self) -> tuple[JointBand | PositionRegion | OrientationRegion, ...]:
-        """All parts, in the order of `names`, which says in words what each is."""
+        """All parts, in the order of `names`."""
         return (*self.joints, *self.positions, *self.orientations)
 
     @property
     def links(self) -> tuple[str, ...]:
         """Links that it constrains, each once."""
-        links = [part.link for part in self.positions] + [part.link for part in self.orientations]
-        return tuple(dict.fromkeys(links))
+        parts: tuple[Any, ...] = (*self.positions, *self.orientations)
+        return tuple(dict.fromkeys(part.link for part in parts))
 
     def excesses(self, robot: RobotModel, q: np.ndarray) -> np.ndarray:
         """(N, parts) of configurations (N, dof): 0 where a part is satisfied, else by how much it is not (m or rad)."""
@@ -130,21 +145,17 @@ def read_constraints(message: Constraints, reference: Reference, what: str) -> R
 
     RequestError with INVALID_GOAL_CONSTRAINTS, INVALID_LINK_NAME, FRAME_TRANSFORM_FAILURE; what: for its text
     """
+
+    def read(kind: str, read_one: Any) -> tuple:
+        given = enumerate(getattr(message, f"{kind}_constraints"))
+        return tuple(read_one(one, reference, f"{what}, {kind} constraint {i}") for i, one in given)
+
     if message.visibility_constraints:
         raise _wrong(f"{what} has visibility constraints; allowed: joint, position and orientation constraints")
     if is_empty(message):
         raise _wrong(f"{what} constrains nothing: give joint, position or orientation constraints")
-    joints = tuple(
-        _joint(one, reference, f"{what}, joint constraint {i}") for i, one in enumerate(message.joint_constraints)
-    )
-    positions = tuple(
-        _position(one, reference, f"{what}, position constraint {i}")
-        for i, one in enumerate(message.position_constraints)
-    )
-    orientations = tuple(
-        _orientation(one, reference, f"{what}, orientation constraint {i}")
-        for i, one in enumerate(message.orientation_constraints)
-    )
+    joints, positions = read("joint", _joint), read("position", _position)
+    orientations = read("orientation", _orientation)
     names = (
         *(f"joint '{reference.robot.joint_names[band.joint]}'" for band in joints),
         *(f"position of link '{part.link}'" for part in positions),
@@ -157,6 +168,11 @@ def link_poses(robot: RobotModel, link: str, q: np.ndarray) -> np.ndarray:
     """(N, 4, 4) root_T_link of configurations (N, dof)."""
     i = robot.link_index(link)
     return attached(robot.frame_poses(q), robot.link_frame[i], robot.T_frame_link[i])
+
+
+def nearest_turn(angle: np.ndarray) -> np.ndarray:
+    """Angles (rad) less whole turns: from -pi to pi."""
+    return (angle + np.pi) % TURN - np.pi
 
 
 def _joint(message: JointConstraint, reference: Reference, what: str) -> JointBand:
@@ -173,11 +189,9 @@ def _joint(message: JointConstraint, reference: Reference, what: str) -> JointBa
     band = JointBand(joint, message.position, message.position - below, message.position + above)
     lower, upper = robot.lower[joint], robot.upper[joint]
     if not robot.continuous[joint] and (band.upper < lower - LEAST_ANGLE or band.lower > upper + LEAST_ANGLE):
-        raise RequestError(
-            codes.GOAL_STATE_INVALID,
-            f"{what} asks for joint '{name}' between {band.lower:g} and {band.upper:g}, outside its limits "
-            f"{lower:g} to {upper:g}",
-        )
+        asked = f"joint '{name}' between {band.lower:g} and {band.upper:g}"
+        text = f"{what} asks for {asked}, outside its limits {lower:g} to {upper:g}"
+        raise RequestError(codes.GOAL_STATE_INVALID, text)
     return band
 
 
@@ -189,10 +203,10 @@ def _position(message: PositionConstraint, reference: Reference, what: str) -> P
     if not np.isfinite(offset).all():
         raise _wrong(f"{what}: the target_point_offset must be finite, got {offset[:3].tolist()}")
     try:
-        bodies = read_bodies(message.constraint_region, T_root_frame, what)
+        volumes = read_volumes(message.constraint_region, T_root_frame, what)
     except ObstacleError as error:
         raise _wrong(str(error)) from error
-    return PositionRegion(link, (T_link_frame @ offset)[:3], bodies)
+    return PositionRegion(link, (T_link_frame @ offset)[:3], volumes)
 
 
 def _orientation(message: OrientationConstraint, reference: Reference, what: str) -> OrientationRegion:
@@ -208,13 +222,9 @@ def _orientation(message: OrientationConstraint, reference: Reference, what: str
     known = OrientationConstraint.XYZ_EULER_ANGLES, OrientationConstraint.ROTATION_VECTOR
     if message.parameterization not in known:
         raise _wrong(f"{what}: parameterization {message.parameterization} is not known; allowed: {known}")
-    return OrientationRegion(
-        link,
-        T_link_frame[:3, :3],
-        T_root_frame[:3, :3] @ Rotation.from_quat(quaternion).as_matrix(),
-        np.maximum(tolerance, LEAST_ANGLE),
-        message.parameterization == OrientationConstraint.ROTATION_VECTOR,
-    )
+    wanted = T_root_frame[:3, :3] @ Rotation.from_quat(quaternion).as_matrix()
+    by_vector = message.parameterization == OrientationConstraint.ROTATION_VECTOR
+    return OrientationRegion(link, T_link_frame[:3, :3], wanted, np.maximum(tolerance, LEAST_ANGLE), by_vector)
 
 
 def _wrong(text):

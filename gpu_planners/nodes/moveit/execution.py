@@ -60,8 +60,7 @@ class MoveGroupTask:
 class ExecuteTask:
     """A goal of ExecuteTrajectory as a Task: a motion that was planned before, by whomever.
 
-    margin: metres that it keeps from obstacles
-    end: as of MoveGroupTask
+    margin: metres that it keeps from obstacles; end: as of MoveGroupTask
     """
 
     replans, line = 0, "execute_trajectory"
@@ -72,22 +71,22 @@ class ExecuteTask:
         self._goal, self._arm, self._margin, self._end = goal, arm, margin, end
 
     def plan(self) -> TaskPlan:
-        robot, trajectory = self._arm.scene.require_robot(), self._goal.request.trajectory.joint_trajectory
-        if self._goal.request.trajectory.multi_dof_joint_trajectory.points:
+        robot, asked = self._arm.scene.require_robot(), self._goal.request.trajectory
+        if asked.multi_dof_joint_trajectory.points:
             raise RequestError(codes.INVALID_MOTION_PLAN, "joints of several degrees of freedom are not executed")
+        trajectory = asked.joint_trajectory
         trajectory.header.stamp = Time()
         q = self._arm.place()
         if q is None:
             raise RequestError(codes.ROBOT_STATE_STALE, "joint_states has not brought every planning joint lately")
+        rest = State(q, np.zeros_like(q), np.zeros_like(q))
         try:
             check_trajectory(trajectory, robot.joint_names, 0.0)
-            rest = State(q, np.zeros_like(q), np.zeros_like(q))
             curve = curve_of(trajectory, robot.joint_names, rest, 0.0, START_TOLERANCE)
         except ConfigurationError as error:
             raise RequestError(codes.INVALID_MOTION_PLAN, str(error)) from error
         motion = MotionUnderWay(curve, robot, (None, None), self._margin)
-        met = self._arm.contact_ahead(motion, 0.0)
-        if met:
+        if met := self._arm.contact_ahead(motion, 0.0):
             raise RequestError(codes.INVALID_MOTION_PLAN, f"the trajectory is not free: {met}")
         return TaskPlan(codes.SUCCESS, "", motion, trajectory)
 

@@ -14,7 +14,7 @@ from ...arm import CollisionChecker, RobotModel
 from ...errors import RobotDescriptionError
 from ..arm import codes
 from ..common.request_error import RequestError
-from .constraints import Region, link_poses
+from .constraints import Region, link_poses, nearest_turn
 from .projection import project
 from .regions import LEAST
 
@@ -41,16 +41,30 @@ class Judge:
 
     def configurations_valid(self, q: np.ndarray) -> np.ndarray:
         """(N, dof) -> (N,) bool."""
-        within = self.region.excesses(self.robot, q) <= LEAST
-        valid = np.array(np.all(within, axis=1))
-        if not valid.all() and self.region.names:
-            self.outside |= {name for name, bad in zip(self.region.names, ~np.all(within, axis=0), strict=True) if bad}
+        beyond = self.region.excesses(self.robot, q) > LEAST
+        valid = np.asarray(~beyond.any(axis=1))
+        self.outside |= {self.region.names[k] for k in np.flatnonzero(beyond.any(axis=0)) if self.region.names}
         if self.checker is not None and valid.any():
             free = np.asarray(self.checker.configurations_valid(q))
             if (valid & ~free).any():
                 self.colliding = np.array(q[np.argmax(valid & ~free)])
             valid &= free
         return valid
+
+    def none_found(self, timed_out: bool, *links: str) -> RequestError:
+        """Says why no configuration was found that places links."""
+        named = ", ".join(f"'{link}'" for link in links)
+        code, why = codes.NO_IK_SOLUTION, f"no joint configuration inside the limits places link {named} there"
+        if self.colliding is not None and self.checker is not None:
+            first, second = self.checker.colliding_pairs(self.colliding)[0]
+            met = f"in one of them '{first}' meets '{second}'"
+            code, why = codes.GOAL_IN_COLLISION, f"all joint configurations found collide; {met}"
+        elif self.outside and len(self.region.parts) > 1:
+            code, why = codes.GOAL_CONSTRAINTS_VIOLATED, "no configuration found satisfies all constraints at once"
+            why += f"; violated: {', '.join(sorted(self.outside))}"
+        elif timed_out:
+            code, why = codes.TIMED_OUT, "no configuration was found in the time that goals may take"
+        return RequestError(code, f"{self.region.what}: {why}")
 
 
 def goals_in(
@@ -63,7 +77,7 @@ def goals_in(
     """
     for link in region.links:
         if _out_of_reach(region, link, checker.robot, start, until):
-            raise _not_placed(region, link)
+            raise Judge(checker.robot, region, None).none_found(False, link)
     judge, rng = Judge(checker.robot, region, checker), np.random.default_rng(seed % 2**63)
     if not region.links:
         found = _from_bands(region, judge, start, rng)
@@ -79,7 +93,7 @@ def goals_in(
             found = project(region, judge.robot, starts, rng, until)
             found = found[judge.configurations_valid(found)]
     if not len(found):
-        raise _none(region, judge, until)
+        raise judge.none_found(time.monotonic() > until, *region.links)
     return _distinct(found, start, count)
 
 
@@ -91,13 +105,14 @@ def _from_bands(region, judge, start, rng):
         if robot.continuous[j]:
             lower[j], upper[j], middle[j] = band.lower, band.upper, band.position
         else:
-            lower[j], upper[j] = max(lower[j], band.lower), max(min(upper[j], band.upper), max(lower[j], band.lower))
-            middle[j] = min(max(band.position, lower[j]), upper[j])
+            lower[j] = max(lower[j], band.lower)
+            upper[j] = max(min(upper[j], band.upper), lower[j])
+            middle[j] = np.clip(band.position, lower[j], upper[j])
     free = np.setdiff1d(np.arange(robot.dof), [band.joint for band in region.joints])
     q = rng.uniform(lower, upper, (DRAWN, robot.dof))
     q[: DRAWN // 2, free] = middle[free]  # half of them: joints that nothing is asked of stay
     q[0] = middle
-    q = np.where(robot.continuous, (q + np.pi) % (2 * np.pi) - np.pi, q)
+    q = np.where(robot.continuous, nearest_turn(q), q)
     return q[judge.configurations_valid(q)]
 
 
@@ -117,26 +132,26 @@ def _placed(region, judge, start, count, poses, until, rng):
 
 
 def _out_of_reach(region, link, robot, start, until):
-    """Is no configuration found that brings a link near its part of the region, whatever it collides with?
+    """Does inverse kinematics find no place of a link near its part of the region, collisions aside?
 
-    Near is a ball about the region and the largest turn that it allows, so whatever is in the region is near.
+    Near means within a ball about the region and the largest turn that it allows: all of the region is near.
     """
     placed = next((part for part in region.positions if part.link == link), None)
     turned = next((part for part in region.orientations if part.link == link), None)
     left = until - time.monotonic()
     if left <= 0 or robot.link_frame[robot.link_index(link)] < 0:
-        return False  # whatever is wrong is told by what comes next
+        return False  # the search that follows says what is wrong
     T, turn = np.eye(4), math.inf
     if turned is not None:
         T[:3, :3] = turned.wanted @ turned.R_link_frame.T
         turn = float(turned.tolerance.sum())
     distance = math.inf
     if placed is not None:
-        centres = np.array([body.centre for body in placed.bodies])
+        centres = np.array([volume.centre for volume in placed.volumes])
         middle = centres.mean(axis=0)
         T[:3, 3] = middle - T[:3, :3] @ placed.offset
-        reaches = [np.linalg.norm(body.centre - middle) + np.linalg.norm(body.half) for body in placed.bodies]
-        # a link that is turned has its origin elsewhere
+        reaches = [np.linalg.norm(volume.centre - middle) + np.linalg.norm(volume.half) for volume in placed.volumes]
+        # turning a link moves its origin
         distance = float(max(reaches)) + min(2.0, turn) * float(np.linalg.norm(placed.offset))
     (found,) = robot.inverse_kinematics(
         T[None],
@@ -160,18 +175,18 @@ def _targets(region, robot, start, poses, rng):
         options["orientation_tolerance"] = _within(turned.tolerance.min(), 1e-2)
     if region.positions:
         placed = region.positions[0]
-        points = np.concatenate([body.sample(rng, poses) for body in placed.bodies])
+        points = np.concatenate([volume.sample(rng, poses) for volume in placed.volumes])
         points = rng.permutation(points)[:poses]
-        points[0] = placed.bodies[0].centre
+        points[0] = placed.volumes[0].centre
         T[:, :3, 3] = points - T[:, :3, :3] @ placed.offset
-        options["position_tolerance"] = _within(min(body.thinness for body in placed.bodies), 1e-3)
+        options["position_tolerance"] = _within(min(volume.thinness for volume in placed.volumes), 1e-3)
     else:
         T[:, :3, 3] = link_poses(robot, region.links[0], start[None])[0, :3, 3]
     return T, options
 
 
 def _is_one_pose(region):
-    """Does it ask for the pose of one link's frame, or for a part of it that inverse kinematics knows?"""
+    """Can inverse kinematics ask for it: the pose of one link's frame, its position or its orientation?"""
     return len(region.links) == 1 and (bool(region.orientations) or not region.positions[0].offset.any())
 
 
@@ -183,7 +198,7 @@ def _within(tolerance, most):
 def _is_fine(region):
     """Is every link's place all but a point? Then other points of the region do no better than its centre."""
     return (
-        all(len(part.bodies) == 1 and part.bodies[0].half.max() <= FINE for part in region.positions)
+        all(len(part.volumes) == 1 and part.volumes[0].half.max() <= FINE for part in region.positions)
         and all(part.tolerance.max() <= FINE for part in region.orientations)
         and bool(region.positions and region.orientations)
     )
@@ -197,31 +212,3 @@ def _distinct(q, start, count):
         if len(kept) == count:
             break
     return np.array(kept).reshape(-1, q.shape[1])
-
-
-def _none(region, judge, until):
-    """RequestError that says why a region has no goal."""
-    if judge.colliding is not None:
-        first, second = judge.checker.colliding_pairs(judge.colliding)[0]
-        return RequestError(
-            codes.GOAL_IN_COLLISION,
-            f"{region.what}: all configurations found collide; in one of them '{first}' meets '{second}'",
-        )
-    if judge.outside and (len(region.parts) > 1):
-        return RequestError(
-            codes.GOAL_CONSTRAINTS_VIOLATED,
-            f"{region.what}: no configuration found satisfies all constraints at once; violated: "
-            + ", ".join(sorted(judge.outside)),
-        )
-    if time.monotonic() > until:
-        return RequestError(
-            codes.TIMED_OUT, f"{region.what}: no configuration was found in half of the time, which goals may take"
-        )
-    return _not_placed(region, *region.links)
-
-
-def _not_placed(region, *links):
-    links = ", ".join(f"'{link}'" for link in links)
-    return RequestError(
-        codes.NO_IK_SOLUTION, f"{region.what}: no joint configuration inside the limits places link {links} there"
-    )

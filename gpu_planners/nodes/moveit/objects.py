@@ -16,40 +16,33 @@ from .shapes import pose_message, read_pose, read_shapes, write_shapes
 OCTOMAP = "<octomap>"  # what MoveIt calls it in its allowed collision matrix
 KEPT = Source.FILE, Source.CLOUD, Source.OTHER_ARM  # what MoveIt's messages did not put there, and do not clear
 SHAPES = "primitives", "primitive_poses", "meshes", "mesh_poses", "planes", "plane_poses"
-ADD, REMOVE, APPEND, MOVE = (CollisionObject.ADD, CollisionObject.REMOVE, CollisionObject.APPEND, CollisionObject.MOVE)
-
-
-def number(operation: bytes | int) -> int:
-    """An operation as a number: its field is a byte, which Python has as bytes."""
-    return operation[0] if isinstance(operation, bytes) else int(operation)
+ADD, REMOVE, APPEND, MOVE = CollisionObject.ADD, CollisionObject.REMOVE, CollisionObject.APPEND, CollisionObject.MOVE
 
 
 def change(message: CollisionObject, reference: Reference) -> SceneObjects:
     """The objects of the reference after a CollisionObject was applied; ObstacleError or RequestError names it."""
-    objects, name, operation = reference.objects, message.id, number(message.operation)
+    objects, name, operation = reference.objects, message.id, message.operation
     what = f"object '{name}'"
-    if operation == number(REMOVE):
+    if operation == REMOVE:
         if name:
             return objects.remove(name) if name in objects.standing else _unknown(name, objects)
-        return objects.remove(
-            *(known for known, one in objects.standing.items() if one.source not in KEPT and known != OCTOMAP)
-        )
+        cleared = (one for one in objects.standing.values() if one.source not in KEPT and one.name != OCTOMAP)
+        return objects.remove(*(one.name for one in cleared))
     if not name:
         raise ObstacleError("a collision object has no id")
-    if operation == number(MOVE):
+    if operation == MOVE:
         if any(getattr(message, field) for field in SHAPES):
             raise ObstacleError(f"'{name}': MOVE takes the field pose only; to change shapes or their poses, send ADD")
         return objects.move(name, reference.frame(message.header.frame_id, what) @ read_pose(message.pose, name))
-    if operation not in (number(ADD), number(APPEND)):
-        raise ObstacleError(
-            f"'{name}': operation {operation} is not known; allowed: 0 (ADD), 1 (REMOVE), 2 (APPEND), 3 (MOVE)"
-        )
+    if operation not in (ADD, APPEND):
+        allowed = "allowed: 0 (ADD), 1 (REMOVE), 2 (APPEND), 3 (MOVE)"
+        raise ObstacleError(f"'{name}': operation {_number(operation)} is not known; {allowed}")
     pieces, pose = read_shapes(message)
     if not pieces:
         raise ObstacleError(f"'{name}' has no shape: give primitives, meshes or planes")
     T_root_object = reference.frame(message.header.frame_id, what) @ pose
     parts = _parts(message)
-    if operation == number(APPEND) and name in objects.standing:
+    if operation == APPEND and name in objects.standing:
         T = np.linalg.inv(objects.standing[name].pose) @ T_root_object
         moved = {part: T @ T_object_part for part, T_object_part in parts.items()}
         return objects.append(name, [piece.moved(T, name) for piece in pieces], moved)
@@ -62,11 +55,11 @@ def change_attached(message: AttachedCollisionObject, reference: Reference) -> S
     One that is removed stands from then on where its link has it.
     """
     objects = reference.objects
-    if number(message.object.operation) == number(REMOVE):
-        for name in carried_named(message, objects):
-            objects = objects.detach(name, reference.link(objects.carried[name].link, f"attached object '{name}'"))
-        return objects
-    return attach(message, reference)
+    if message.object.operation != REMOVE:
+        return attach(message, reference)
+    for name in carried_named(message, objects):
+        objects = objects.detach(name, reference.link(objects.carried[name].link, f"attached object '{name}'"))
+    return objects
 
 
 def attach(message: AttachedCollisionObject, reference: Reference) -> SceneObjects:
@@ -75,29 +68,26 @@ def attach(message: AttachedCollisionObject, reference: Reference) -> SceneObjec
     ADD replaces an attached or standing object of the same id, APPEND adds shapes to an attached one.
     """
     objects, given, link = reference.objects, message.object, message.link_name
-    name, what, operation = given.id, f"attached object '{given.id}'", number(given.operation)
+    name, what = given.id, f"attached object '{given.id}'"
     reference.check_link(link, what)
     for touched in message.touch_links:
         reference.check_link(touched, f"{what}, touch_links,")
-    if operation not in (number(ADD), number(APPEND)):
-        raise ObstacleError(
-            f"'{name}': operation {operation} of an attached object; allowed: 0 (ADD), 1 (REMOVE), 2 (APPEND)"
-        )
+    if given.operation not in (ADD, APPEND):
+        allowed = "allowed: 0 (ADD), 1 (REMOVE), 2 (APPEND)"
+        raise ObstacleError(f"'{name}': operation {_number(given.operation)} of an attached object; {allowed}")
     pieces, pose = read_shapes(given)
-    touch_links = tuple(message.touch_links)
+    touch_links, before = tuple(message.touch_links), objects.carried.get(name)
     if not pieces:
-        if name in objects.carried:
-            one = objects.carried[name]
-            objects = objects.detach(name, reference.link(one.link, what))
-            touch_links = touch_links or one.touch_links
+        if before is not None:
+            objects = objects.detach(name, reference.link(before.link, what))
+            touch_links = touch_links or before.touch_links
         if name not in objects.standing:
             return _unknown(name, objects)
         return objects.attach(name, link, reference.link(link, what), touch_links)
     frame = given.header.frame_id
     T = pose if frame in ("", link) else np.linalg.inv(reference.link(link, what)) @ reference.frame(frame, what) @ pose
-    solid = tuple(piece for piece in pieces if isinstance(piece, ConvexShape))
-    parts, before = _parts(given), objects.carried.get(name)
-    if operation == number(APPEND) and before is not None and before.link == link:
+    solid, parts = tuple(piece for piece in pieces if isinstance(piece, ConvexShape)), _parts(given)
+    if given.operation == APPEND and before is not None and before.link == link:
         T_object_new = np.linalg.inv(before.pose) @ T
         return objects.attach_new(
             replace(
@@ -115,12 +105,12 @@ def attach(message: AttachedCollisionObject, reference: Reference) -> SceneObjec
 def carried_named(message: AttachedCollisionObject, objects: SceneObjects) -> list[str]:
     """Names of the carried objects that an AttachedCollisionObject removes: its id, or all of its link, or all."""
     name, link = message.object.id, message.link_name
-    if name:
-        if name not in objects.carried or link not in ("", objects.carried[name].link):
-            on = f" to link '{link}'" * bool(link)
-            raise RequestError(codes.INVALID_OBJECT_NAME, f"no object '{name}' is attached{on}")
-        return [name]
-    return [known for known, one in objects.carried.items() if link in ("", one.link)]
+    if not name:
+        return [known for known, one in objects.carried.items() if link in ("", one.link)]
+    if name not in objects.carried or link not in ("", objects.carried[name].link):
+        on = f" to link '{link}'" * bool(link)
+        raise RequestError(codes.INVALID_OBJECT_NAME, f"no object '{name}' is attached{on}")
+    return [name]
 
 
 def object_message(one: SceneObject | CarriedObject, frame: str, geometry: bool = True) -> CollisionObject:
@@ -134,6 +124,11 @@ def object_message(one: SceneObject | CarriedObject, frame: str, geometry: bool 
     return message
 
 
+def _number(operation):
+    """An operation as texts have it: its field is a byte, which Python has as bytes."""
+    return operation[0] if isinstance(operation, bytes) else operation
+
+
 def _parts(message):
     names, poses = message.subframe_names, message.subframe_poses
     if len(names) != len(poses):
@@ -142,7 +137,5 @@ def _parts(message):
 
 
 def _unknown(name, objects):
-    raise RequestError(
-        codes.INVALID_OBJECT_NAME,
-        f"no object '{name}' stands in the scene; there are: {', '.join(objects.standing) or 'none'}",
-    )
+    text = f"no object '{name}' stands in the scene; there are: {', '.join(objects.standing) or 'none'}"
+    raise RequestError(codes.INVALID_OBJECT_NAME, text)

@@ -1,6 +1,6 @@
 """Path constraints that can be kept: one orientation constraint that lets a link turn freely about one axis.
 
-That is a cup kept upright. Its axis may tilt, in every direction, by what the constraint allows in the narrowest.
+So a cup is kept upright. Its axis may tilt by the least angle that the constraint allows in any direction.
 """
 
 import math
@@ -18,8 +18,10 @@ from .reference import Reference
 
 FREE = 3.1  # rad: an axis with such a tolerance, or a larger one, is free
 LEAST_TILT = 1e-3  # rad
-OF_VECTOR = 2 / math.pi  # a tilt of t makes components of a rotation vector of up to t pi / 2, at half a turn
-OF_CONE = 0.7  # tolerances about two axes, of a tilt, within which it stays below the tilt
+OF_VECTOR = (
+    2 / math.pi
+)  # with half a turn about the axis, a tilt t gives a rotation vector with components up to t pi / 2
+OF_CONE = 0.7  # tolerances of this part of a tilt about both axes keep it below the tilt
 ONLY = "allowed: one orientation constraint whose tolerance about one axis, x or z, is 3.1 rad or more"
 
 
@@ -60,18 +62,13 @@ def read_path_constraints(message: Constraints, reference: Reference) -> KeptUpr
     (asked,) = read_constraints(message, reference, "the path_constraints").orientations
     free = np.flatnonzero(asked.tolerance >= FREE)
     if len(free) != 1 or (free[0] == 1 and not asked.rotation_vector):
-        raise RequestError(
-            codes.PLANNING_FAILED,
-            f"the path_constraints limit link '{asked.link}' to {asked.tolerance.tolist()} rad about x, y and z, which "
-            f"cannot be kept; {ONLY}",
-        )
+        about = f"{asked.tolerance.tolist()} rad about x, y and z"
+        text = f"the path_constraints limit link '{asked.link}' to {about}, which cannot be kept; {ONLY}"
+        raise RequestError(codes.PLANNING_FAILED, text)
     tilt = float(np.delete(asked.tolerance, free[0]).min()) * (OF_VECTOR if asked.rotation_vector else 1.0)
     if not LEAST_TILT <= tilt < math.pi / 2:
-        raise RequestError(
-            codes.PLANNING_FAILED,
-            f"the path_constraints let link '{asked.link}' tilt by {tilt:g} rad; allowed: from {LEAST_TILT:g} rad "
-            "to a quarter turn",
-        )
+        text = f"tilt by {tilt:g} rad; allowed: from {LEAST_TILT:g} rad to a quarter turn"
+        raise RequestError(codes.PLANNING_FAILED, f"the path_constraints let link '{asked.link}' {text}")
     along = np.eye(3)[free[0]]
     region = replace(asked, tolerance=np.where(along > 0, asked.tolerance, OF_CONE * tilt))
     return KeptUpright(asked.link, asked.R_link_frame @ along, asked.wanted @ along, tilt, region)

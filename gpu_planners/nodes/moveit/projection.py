@@ -8,10 +8,9 @@ Optimization, section 10.3). A part of the region that is satisfied asks for not
 import time
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from ...arm import RobotModel
-from .constraints import OrientationRegion, PositionRegion, Region, link_poses
+from .constraints import PositionRegion, Region, nearest_turn
 
 INSIDE = 0.9  # part of a tolerance that is aimed at, so that rounding does not matter
 STEP = 1e-6  # rad or m, of differences
@@ -25,7 +24,7 @@ def project(region: Region, robot: RobotModel, q: np.ndarray, rng: np.random.Gen
     until: time.monotonic() when the search ends
     """
     q = np.array(q)
-    targets = [_points(part, len(q), rng) for part in region.positions]
+    targets = [_drawn(part, len(q), rng) for part in region.positions]
     damping = np.full(len(q), DAMPING[0])
     residuals = _lacking(region, robot, q, targets)
     for _ in range(ITERATIONS):
@@ -42,23 +41,21 @@ def project(region: Region, robot: RobotModel, q: np.ndarray, rng: np.random.Gen
         better = (after**2).sum(axis=1) < (left**2).sum(axis=1)
         q[going[better]], residuals[going[better]] = moved[better], after[better]
         damping[going] = np.clip(damping[going] * np.where(better, 0.3, 4.0), DAMPING[1], DAMPING[2])
-    q = np.where(robot.continuous, (q + np.pi) % (2 * np.pi) - np.pi, q)
+    q = np.where(robot.continuous, nearest_turn(q), q)
     return q[region.satisfied(robot, q)]
 
 
-def _points(part, count, rng):
-    """(count, 3) points of a position region, spread over its bodies."""
-    bodies = rng.integers(len(part.bodies), size=count)
-    return np.stack([part.bodies[i].sample(rng, 1)[0] for i in bodies]).reshape(count, 3)
+def _drawn(part: PositionRegion, count, rng):
+    """(count, 3) points of a position region, spread over its volumes."""
+    chosen = rng.integers(len(part.volumes), size=count)
+    return np.stack([part.volumes[i].sample(rng, 1)[0] for i in chosen]).reshape(count, 3)
 
 
 def _lacking(region, robot, q, targets):
-    """(N, R) _residuals, 0 for points that are in their bodies."""
+    """(N, R) _residuals, 0 for points that are in their volumes."""
     residuals, first = _residuals(region, robot, q, targets), len(region.joints)
     for number, part in enumerate(region.positions):
-        at = _point(part, robot, q)
-        inside = np.any([body.contains(at) for body in part.bodies], axis=0)
-        residuals[inside, first + 3 * number : first + 3 * number + 3] = 0.0
+        residuals[part.contains(part.points(robot, q)), first + 3 * number : first + 3 * number + 3] = 0.0
     return residuals
 
 
@@ -71,28 +68,7 @@ def _derivatives(region, robot, q, targets):
 
 def _residuals(region, robot, q, targets):
     """(N, R) what joints and links lack of their bands and tolerances, and points of `targets`; m and rad."""
-    columns = [_joint(band, robot, q)[:, None] for band in region.joints]
-    columns += [_point(part, robot, q) - points for part, points in zip(region.positions, targets, strict=True)]
-    columns += [_orientation(part, robot, q) for part in region.orientations]
+    columns = [band.error(robot, q) for band in region.joints]
+    columns += [part.points(robot, q) - points for part, points in zip(region.positions, targets, strict=True)]
+    columns += [part.error(robot, q, INSIDE) for part in region.orientations]
     return np.concatenate(columns, axis=1)
-
-
-def _joint(band, robot, q):
-    off = q[:, band.joint] - band.position
-    if robot.continuous[band.joint]:
-        off = (off + np.pi) % (2 * np.pi) - np.pi
-    return off - np.clip(off, band.lower - band.position, band.upper - band.position)
-
-
-def _point(part: PositionRegion, robot, q):
-    """(N, 3) where the point of the link is."""
-    T = link_poses(robot, part.link, q)
-    return T[:, :3, :3] @ part.offset + T[:, :3, 3]
-
-
-def _orientation(part: OrientationRegion, robot, q):
-    R = link_poses(robot, part.link, q)[:, :3, :3] @ part.R_link_frame
-    error = Rotation.from_matrix(part.wanted.T @ R)
-    off = error.as_rotvec() if part.rotation_vector else error.as_euler("XYZ")
-    reach = INSIDE * part.tolerance
-    return off - np.clip(off, -reach, reach)

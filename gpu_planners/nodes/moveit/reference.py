@@ -45,18 +45,16 @@ class Reference:
         try:
             return self._frames[name]
         except KeyError as error:
-            raise RequestError(
-                codes.FRAME_TRANSFORM_FAILURE,
-                f"{what} is given in frame '{name}', which is neither a link of robot '{self.robot.name}' nor an "
-                f"object of the scene: {error.args[0] if error.args else error}",
-            ) from error
+            neither = f"neither a link of robot '{self.robot.name}' nor an object of the scene"
+            text = f"{what} is given in frame '{name}', which is {neither}: {error.args[0]}"
+            raise RequestError(codes.FRAME_TRANSFORM_FAILURE, text) from error
 
     def body(self, name: str) -> tuple[str | None, np.ndarray]:
         """(link that carries an object, or "" for one that stands; (4, 4) pose there of the object or its part).
 
         (None, identity) where there is no such object.
         """
-        for known, part in ((name, ""), tuple(name.rsplit("/", 1)) if "/" in name else (name, "")):
+        for known, part in ((name, ""), name.rpartition("/")[::2]):
             one = self.objects.standing.get(known) or self.objects.carried.get(known)
             if one is not None and (not part or part in one.parts):
                 link = "" if known in self.objects.standing else self.objects.carried[known].link
@@ -67,29 +65,23 @@ class Reference:
         """(4, 4) T_root_link; RequestError where the link is not known, or where the state is not."""
         self.check_link(name, what)
         if not self._links:
+            if name == self.robot.root_link:
+                return np.eye(4)
             joints = self.robot.joint_names
-            missing = [joint for joint in joints if joint not in self.positions]
-            if missing and name != self.robot.root_link:
-                raise RequestError(
-                    codes.ROBOT_STATE_STALE,
-                    f"{what} depends on where link '{name}' is, but the position of joint '{missing[0]}' is not known: "
-                    "joint_states has brought none lately",
-                )
-            q = [self.positions.get(joint, 0.0) for joint in joints]
-            poses = {link: T[0] for link, T in self.robot.link_poses(np.array(q)).items()}
-            if missing:
-                return poses[name]
-            self._links = poses
+            for joint in joints:
+                if joint not in self.positions:
+                    unknown = f"the position of joint '{joint}' is not known: joint_states has brought none lately"
+                    text = f"{what} depends on where link '{name}' is, but {unknown}"
+                    raise RequestError(codes.ROBOT_STATE_STALE, text)
+            q = np.array([self.positions[joint] for joint in joints])
+            self._links = {link: T[0] for link, T in self.robot.link_poses(q).items()}
         return self._links[name]
 
     def check_link(self, name: str, what: str) -> None:
         """RequestError with INVALID_LINK_NAME for a link that the robot lacks."""
         if name not in self.robot.link_names:
-            known = shortened(", ".join(self.robot.link_names))
-            raise RequestError(
-                codes.INVALID_LINK_NAME,
-                f"{what} names the link '{name}', which robot '{self.robot.name}' lacks; its links: {known}",
-            )
+            lacks = f"which robot '{self.robot.name}' lacks; its links: {shortened(', '.join(self.robot.link_names))}"
+            raise RequestError(codes.INVALID_LINK_NAME, f"{what} names the link '{name}', {lacks}")
 
     def link_and_offset(self, name: str, what: str) -> tuple[str, np.ndarray]:
         """(link, (4, 4) T_link_frame) of a link, or of a carried object or its part."""

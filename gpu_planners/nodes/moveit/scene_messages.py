@@ -1,6 +1,6 @@
 """moveit_msgs/PlanningScene: applied to the objects of the node's one scene, and written from them."""
 
-from collections.abc import Mapping
+from collections import ChainMap
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -53,23 +53,11 @@ class Beside:
         return max(self.padding.values(), default=0.0)
 
 
-class KnownFrames(Mapping[str, np.ndarray]):
-    """Frames of the node's scene, and those that messages have added."""
+class KnownFrames(ChainMap[str, np.ndarray]):
+    """Frames that messages have added, before those of the node's scene, which says why it lacks one."""
 
-    def __init__(self, scene: Mapping[str, np.ndarray], added: Mapping[str, np.ndarray]) -> None:
-        self._scene, self._added = scene, added
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        return self._added[name] if name in self._added else self._scene[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._added or name in self._scene
-
-    def __iter__(self):
-        return iter({**self._scene, **self._added})
-
-    def __len__(self) -> int:
-        return len({**self._scene, **self._added})
+    def __missing__(self, name: str) -> np.ndarray:
+        return self.maps[-1][name]
 
 
 def is_empty(message: PlanningScene) -> bool:
@@ -90,20 +78,17 @@ def is_empty(message: PlanningScene) -> bool:
 
 
 def apply(
-    message: PlanningScene, robot: RobotModel, frames: Mapping[str, np.ndarray], state: State, beside: Beside
+    message: PlanningScene, robot: RobotModel, frames: dict[str, np.ndarray], state: State, beside: Beside
 ) -> tuple[State, Beside]:
-    """What a PlanningScene makes of a state. One that is no diff replaces all objects but those of the scene file and
-    other arms.
+    """What a PlanningScene makes of a state; one that is no diff keeps only objects of the scene file and other arms.
 
     Nothing is changed in place; ObstacleError or RequestError names what is wrong.
     """
     if is_empty(message):
         return state, beside
     if message.robot_model_name not in ("", robot.name):
-        raise RequestError(
-            codes.INVALID_ROBOT_STATE,
-            f"the planning scene is for robot '{message.robot_model_name}'; this node plans robot '{robot.name}'",
-        )
+        text = f"the planning scene is for robot '{message.robot_model_name}'; this node plans robot '{robot.name}'"
+        raise RequestError(codes.INVALID_ROBOT_STATE, text)
     objects, positions = state.objects, state.positions
     if not message.is_diff:
         kept = {name: one for name, one in objects.standing.items() if one.source in STAYING}
@@ -112,7 +97,7 @@ def apply(
     beside = replace(
         beside, name=message.name or beside.name, frames=beside.frames | _frames(message, robot, frames, beside)
     )
-    reference = Reference(robot, KnownFrames(frames, beside.frames), objects, positions)
+    reference = Reference(robot, KnownFrames(beside.frames, frames), objects, positions)
     for one in message.world.collision_objects:
         reference = reference.with_objects(object_messages.change(one, reference))
     octomap = message.world.octomap.octomap
@@ -120,13 +105,13 @@ def apply(
         reference = reference.with_objects(reference.objects.add(_octomap(message.world.octomap, reference)))
     elif octomap.id and OCTOMAP in reference.objects.standing:  # as in MoveIt: one without data clears it
         reference = reference.with_objects(reference.objects.remove(OCTOMAP))
-    diff = message.robot_state.is_diff or message.is_diff
-    reference = reference.with_objects(_attached(message, reference, diff))
+    if not (message.robot_state.is_diff or message.is_diff):
+        reference = reference.with_objects(reference.objects.remove(*reference.objects.carried))
+    for one in message.robot_state.attached_collision_objects:
+        reference = reference.with_objects(object_messages.change_attached(one, reference))
     objects = _allowed(message.allowed_collision_matrix, robot, reference.objects)
-    colours = {one.id: one.color for one in message.object_colors}
-    return State(positions, objects), replace(
-        beside, padding=_padding(message, robot, beside.padding), colours=beside.colours | colours
-    )
+    colours = beside.colours | {one.id: one.color for one in message.object_colors}
+    return State(positions, objects), replace(beside, padding=_padding(message, robot, beside.padding), colours=colours)
 
 
 def scene_message(robot: RobotModel, state: State, beside: Beside, components: int = EVERYTHING) -> PlanningScene:
@@ -183,39 +168,26 @@ def _frames(message, robot, frames, beside):
         what = f"fixed_frame_transforms, '{child}',"
         if child in frames or child in robot.link_names:
             continue
-        reference = Reference(robot, KnownFrames(frames, beside.frames | added), SceneObjects(), {})
+        reference = Reference(robot, KnownFrames(beside.frames | added, frames), SceneObjects(), {})
         t = one.transform.translation
         T = read_pose(Pose(position=Point(x=t.x, y=t.y, z=t.z), orientation=one.transform.rotation), child)
         added[child] = reference.frame(one.header.frame_id, what) @ T
     return added
 
 
-def _attached(message, reference, diff):
-    objects = reference.objects
-    if not diff:
-        objects = objects.remove(*objects.carried)
-    for one in message.robot_state.attached_collision_objects:
-        objects = object_messages.change_attached(one, reference.with_objects(objects))
-    return objects
-
-
 def _padding(message, robot, before):
     for scaled in message.link_scale:
         if not abs(scaled.scale - 1) <= 1e-9:
-            raise RequestError(
-                codes.FAILURE, f"link_scale of '{scaled.link_name}' is {scaled.scale}; allowed: 1. Use link_padding"
-            )
+            text = f"link_scale of '{scaled.link_name}' is {scaled.scale}; allowed: 1. Use link_padding"
+            raise RequestError(codes.FAILURE, text)
     padding = dict(before)
     for one in message.link_padding:
         if one.link_name not in robot.link_names:
-            raise RequestError(
-                codes.INVALID_LINK_NAME,
-                f"link_padding names the link '{one.link_name}', which robot '{robot.name}' lacks",
-            )
+            text = f"link_padding names the link '{one.link_name}', which robot '{robot.name}' lacks"
+            raise RequestError(codes.INVALID_LINK_NAME, text)
         if not 0 <= one.padding <= 1:
-            raise RequestError(
-                codes.FAILURE, f"link_padding of '{one.link_name}' is {one.padding} m; allowed: from 0 to 1 m"
-            )
+            text = f"link_padding of '{one.link_name}' is {one.padding} m; allowed: from 0 to 1 m"
+            raise RequestError(codes.FAILURE, text)
         padding[one.link_name] = one.padding
     return padding
 
@@ -223,39 +195,27 @@ def _padding(message, robot, before):
 def _allowed(matrix, robot, objects):
     """Objects with the pairs that a matrix allows in place of those before; an empty matrix changes nothing."""
     names, defaults = list(matrix.entry_names), list(matrix.default_entry_names)
-    rows = [list(entry.enabled) for entry in matrix.entry_values]
+    rows, values = [list(entry.enabled) for entry in matrix.entry_values], matrix.default_entry_values
     if len(rows) != len(names) or any(len(row) != len(names) for row in rows):
-        raise RequestError(
-            codes.FAILURE,
-            f"the allowed collision matrix has {len(names)} names, so it needs {len(names)} rows of as many",
-        )
-    if len(defaults) != len(matrix.default_entry_values):
-        raise RequestError(
-            codes.FAILURE,
-            f"the allowed collision matrix has {len(defaults)} default names but {len(matrix.default_entry_values)} "
-            "values",
-        )
+        raise _wrong_matrix(f"has {len(names)} names, so it needs {len(names)} rows of as many")
+    if len(defaults) != len(values):
+        raise _wrong_matrix(f"has {len(defaults)} default names but {len(values)} values")
     if not names and not defaults:
         return objects
-    allowed_defaults = {name for name, value in zip(defaults, matrix.default_entry_values, strict=True) if value}
-    links = allowed_defaults & set(robot.link_names)
-    if links:
-        raise RequestError(
-            codes.FAILURE,
-            f"the allowed collision matrix lets everything touch link '{min(links)}' by default; allowed: pairs of "
-            "names, and defaults of objects",
-        )
-    known_pairs = {frozenset(pair[:2]) for pair in robot.disabled_pairs}
+    links, by_default = set(robot.link_names), {name for name, value in zip(defaults, values) if value}
+    for link in sorted(links & by_default):
+        allowed = "allowed: pairs of names, and defaults of objects"
+        raise _wrong_matrix(f"lets everything touch link '{link}' by default; {allowed}")
+    known = {frozenset(pair[:2]) for pair in robot.disabled_pairs}
     pairs = frozenset(
         frozenset((names[i], names[j]))
         for i, j in combinations(range(len(names)), 2)
-        if rows[i][j] and rows[j][i] and frozenset((names[i], names[j])) not in known_pairs
+        if rows[i][j] and rows[j][i] and frozenset((names[i], names[j])) not in known
     )
-    whole = {
-        name
-        for name in objects.standing
-        if name in allowed_defaults
-        or set(robot.link_names) <= {other for pair in pairs if name in pair for other in pair}
-    }
-    pairs = frozenset(pair for pair in pairs if not pair & whole)
-    return replace(objects, allowed_pairs=pairs, allowed=frozenset(whole))
+    touching = {name: {other for pair in pairs if name in pair for other in pair} for name in objects.standing}
+    whole = frozenset(name for name, others in touching.items() if name in by_default or links <= others)
+    return replace(objects, allowed_pairs=frozenset(pair for pair in pairs if not pair & whole), allowed=whole)
+
+
+def _wrong_matrix(text):
+    return RequestError(codes.FAILURE, f"the allowed collision matrix {text}")

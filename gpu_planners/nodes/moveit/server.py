@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from moveit_msgs import srv
 from moveit_msgs.action import ExecuteTrajectory, MoveGroup
 from moveit_msgs.msg import (
     AttachedCollisionObject,
@@ -16,16 +17,6 @@ from moveit_msgs.msg import (
     PlanningScene,
     PlanningSceneWorld,
     RobotState,
-)
-from moveit_msgs.srv import (
-    ApplyPlanningScene,
-    GetCartesianPath,
-    GetMotionPlan,
-    GetPlanningScene,
-    GetPositionFK,
-    GetPositionIK,
-    GetStateValidity,
-    QueryPlannerInterfaces,
 )
 from rclpy.qos import QoSProfile
 
@@ -40,10 +31,10 @@ from ..common.request_error import RequestError, error_text
 from ..common.services import Longer
 from . import answers, cartesian_path, planning
 from . import objects as object_messages
-from .answers import SOURCE, code_message
+from .answers import code_message
 from .execution import ExecuteTask, MoveGroupTask
-from .planner_names import INDUSTRIAL, kind_of
 from .reference import Reference
+from .requests import INDUSTRIAL, SOURCE, MotionQuery, check_group, kind_of
 from .scene_messages import EVERYTHING, Beside, KnownFrames, apply, is_empty, scene_message
 from .states import State, complete, read_carried, read_positions, state_message
 
@@ -53,7 +44,7 @@ SHOW_EVERY_S = 0.1  # monitored_planning_scene, while the scene changes
 
 
 class MoveItServer:
-    """Action, services and topics of MoveIt on the arm node."""
+    """Actions, services and topics of MoveIt on the arm node."""
 
     def __init__(self, arm: ArmServices) -> None:
         self._arm, self._scene, node = arm, arm.scene, arm.node
@@ -62,32 +53,23 @@ class MoveItServer:
         self._waiting: list[tuple[str, Callable[[Any], None], Any]] = []
         self._whole = arm.values.moveit_interface == "all"
         self._paths = node.create_publisher(DisplayTrajectory, "display_planned_path", 10)
-        self._group = node.act(
-            MoveGroup, arm.values.move_group_action, self._move, self._move_refused, self._move_cancelled
-        )
+        self._group = self._act(MoveGroup, arm.values.move_group_action, "move_group", self._move)
         if not self._whole:
             return
-        self._trajectories = node.act(
-            ExecuteTrajectory, "execute_trajectory", self._execute, self._execute_refused, self._execute_cancelled
-        )
+        self._trajectories = self._act(ExecuteTrajectory, "execute_trajectory", "execute_trajectory", self._execute)
         self._scenes = node.create_publisher(PlanningScene, "monitored_planning_scene", LATCHED)
-        services: tuple[tuple[Any, str, Callable[..., Any], Callable[[Exception], Any]], ...] = (
-            (GetMotionPlan, "plan_kinematic_path", self._plan_path, self._plan_path_refused),
-            (GetCartesianPath, "compute_cartesian_path", self._follow, self._refused_with_code(GetCartesianPath)),
-            (GetPlanningScene, "get_planning_scene", self._tell_scene, self._refused_without_code(GetPlanningScene)),
-            (ApplyPlanningScene, "apply_planning_scene", self._apply, self._refused_without_code(ApplyPlanningScene)),
-            (GetPositionIK, "compute_ik", self._place, self._refused_with_code(GetPositionIK)),
-            (GetPositionFK, "compute_fk", self._find_links, self._refused_with_code(GetPositionFK)),
-            (GetStateValidity, "check_state_validity", self._judge, self._refused_without_code(GetStateValidity)),
-            (
-                QueryPlannerInterfaces,
-                "query_planner_interface",
-                self._list,
-                self._refused_without_code(QueryPlannerInterfaces),
-            ),
+        services: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
+            (srv.GetMotionPlan, "plan_kinematic_path", self._plan_path),
+            (srv.GetCartesianPath, "compute_cartesian_path", self._follow),
+            (srv.GetPlanningScene, "get_planning_scene", self._tell_scene),
+            (srv.ApplyPlanningScene, "apply_planning_scene", self._apply),
+            (srv.GetPositionIK, "compute_ik", self._place),
+            (srv.GetPositionFK, "compute_fk", self._find_links),
+            (srv.GetStateValidity, "check_state_validity", self._judge),
+            (srv.QueryPlannerInterfaces, "query_planner_interface", self._list),
         )
-        for kind, name, answer, refused in services:
-            node.serve(kind, name, answer, refused)
+        for kind, name, answer in services:
+            node.serve(kind, name, answer, partial(self._refused, kind, name))
         topics: tuple[tuple[Any, str, Callable[[Any], None]], ...] = (
             (PlanningScene, "planning_scene", self._take_scene),
             (PlanningSceneWorld, "planning_scene_world", self._take_world),
@@ -97,6 +79,29 @@ class MoveItServer:
         for kind, name, take in topics:
             node.create_subscription(kind, name, partial(arm.worker.do, self._take, name, take), CHANGES)
         node.create_timer(SHOW_EVERY_S, self._publish_scene, clock=steady_clock())
+
+    def _act(self, kind, topic, name, answer):
+        """Offer an action. name: what the log calls it"""
+        return self._arm.node.act(
+            kind,
+            topic,
+            answer,
+            lambda error: kind.Result(error_code=self._code_of(error, name)),
+            lambda: kind.Result(error_code=code_message(codes.PREEMPTED, "cancelled")),
+        )
+
+    def _refused(self, kind, name, error):
+        """The response of a service to a request that failed; some have no error_code."""
+        response, code = kind.Response(), self._code_of(error, name)
+        answer = getattr(response, "motion_plan_response", response)
+        if hasattr(answer, "error_code"):
+            answer.error_code = code
+        return response
+
+    def _code_of(self, error, what):
+        text = error_text(error)
+        self._logger.warning(f"{what}: {text}")
+        return code_message(codes.code_of(error), text)
 
     def robot_loaded(self) -> None:
         """Apply what came before the robot. To be called on the worker when it has come."""
@@ -115,120 +120,100 @@ class MoveItServer:
         motion, start, _ = self._planned(request, options.planning_scene_diff)
         return self._result(motion, start), True
 
-    def _result(self, motion, start):
-        self._tell("move_group", motion.text)
-        return MoveGroup.Result(
-            trajectory_start=start,
-            planned_trajectory=motion.trajectory,
-            planning_time=motion.planning_time_s,
-            error_code=code_message(codes.SUCCESS, motion.text),
-        )
-
     def _planned_to_move(self, goal):
         """(TaskPlan, MoveGroup.Result) from where the robot is."""
         goal.request.start_state = RobotState(is_diff=True)
         motion, start, robot = self._planned(goal.request, goal.planning_options.planning_scene_diff)
         trajectory = motion.trajectory.joint_trajectory
-        under_way = MotionUnderWay.planned(trajectory, robot, self._scene.objects, self._margin())
+        under_way = MotionUnderWay.planned(trajectory, robot, self._scene.objects, self._margin(self._beside))
         return TaskPlan(codes.SUCCESS, motion.text, under_way, trajectory), self._result(motion, start)
+
+    def _result(self, motion, start):
+        return MoveGroup.Result(
+            trajectory_start=start,
+            planned_trajectory=motion.trajectory,
+            planning_time=motion.planning_time_s,
+            error_code=self._succeeded("move_group", motion),
+        )
 
     def _execute(self, goal):
         own, asked = self._arm.values.controller_action, list(getattr(goal.request, "controller_names", ()))
         if asked and not any(f"/{name.strip('/')}/" in f"/{own.strip('/')}/" for name in asked):
             text = f"controller_names are {asked}; the node has one controller: '{own}', parameter controller_action"
             raise RequestError(codes.CONTROL_FAILED, text)
-        task = ExecuteTask(goal, self._arm, self._margin(), self._trajectories.end)
+        task = ExecuteTask(goal, self._arm, self._margin(self._beside), self._trajectories.end)
         return Longer(lambda: self._arm.execute(task), lambda: self._arm.cancel_execution(task))
-
-    def _execute_refused(self, error):
-        return ExecuteTrajectory.Result(error_code=self._code_of(error, "execute_trajectory"))
-
-    def _execute_cancelled(self):
-        return ExecuteTrajectory.Result(error_code=code_message(codes.PREEMPTED, "cancelled"))
-
-    def _move_refused(self, error):
-        return MoveGroup.Result(error_code=self._code_of(error, "move_group"))
-
-    def _move_cancelled(self):
-        return MoveGroup.Result(error_code=code_message(codes.PREEMPTED, "cancelled"))
 
     def _plan_path(self, request, response):
         motion, start, _ = self._planned(request.motion_plan_request, PlanningScene())
         answer = response.motion_plan_response
         answer.trajectory_start, answer.trajectory = start, motion.trajectory
-        answer.group_name = request.motion_plan_request.group_name
-        answer.planning_time, answer.error_code = motion.planning_time_s, code_message(codes.SUCCESS, motion.text)
-        self._tell("plan_kinematic_path", motion.text)
-        return response
-
-    def _plan_path_refused(self, error):
-        response = GetMotionPlan.Response()
-        response.motion_plan_response.error_code = self._code_of(error, "plan_kinematic_path")
+        answer.group_name, answer.planning_time = request.motion_plan_request.group_name, motion.planning_time_s
+        answer.error_code = self._succeeded("plan_kinematic_path", motion)
         return response
 
     def _planned(self, request, diff):
-        """(Motion, RobotState of its start, RobotModel) of a MotionPlanRequest in the scene with a diff."""
-        values = self._arm.values
+        """(PlannedMotion, RobotState of its start, RobotModel) of a MotionPlanRequest in the scene with a diff."""
         self._scene.require_robot()
-        planning.check_request(request, values)
-        if is_empty(diff) or diff.is_diff:
-            self._arm.require_known_scene()
-        kind = kind_of(request, values)
-        self._arm.prepare_planner(kind if kind in PLANNERS else values.planner)
-        reference, positions, beside = self._state_of(request.start_state, "the start state", diff)
-        checker = self._checker(reference, beside)
-        start = complete(checker.robot, positions, "the start state")
-        motion = planning.plan(request, values, checker, reference, start)
-        return motion, self._shown(motion, checker.robot, positions, reference), checker.robot
-
-    def _shown(self, motion, robot, positions, reference):
-        """RobotState where a motion starts, which is shown."""
-        message = state_message(robot, positions, reference.objects)
-        if self._paths.get_subscription_count():
-            self._paths.publish(
-                DisplayTrajectory(model_id=robot.name, trajectory=[motion.trajectory], trajectory_start=message)
-            )
-        self._arm.show_motion(Planned(motion.path, robot, reference.objects), motion.trajectory.joint_trajectory)
-        return message
+        planning.check_request(request, self._arm.values)
+        query = self._query(request, kind_of(request, self._arm.values), is_empty(diff) or diff.is_diff, diff)
+        motion = planning.plan(query)
+        return motion, self._shown(motion, query), query.checker.robot
 
     def _follow(self, request, response):
-        values = self._arm.values
         self._scene.require_robot()
-        cartesian_path.check_request(request, values)
-        if request.avoid_collisions:
+        cartesian_path.check_request(request, self._arm.values)
+        query = self._query(request, "", request.avoid_collisions)
+        motion, response.fraction = cartesian_path.plan(query)
+        response.start_state = self._shown(motion, query)
+        response.solution, response.error_code = motion.trajectory, self._succeeded("compute_cartesian_path", motion)
+        return response
+
+    def _query(self, request, planner, scene_counts, diff=None):
+        """MotionQuery of a request to plan. scene_counts: that of the node, which must be known then"""
+        values = self._arm.values
+        if scene_counts:
             self._arm.require_known_scene()
-        self._arm.prepare_planner(values.planner)
-        reference, positions, beside = self._state_of(request.start_state, "the start state")
-        if request.avoid_collisions:
+        self._arm.prepare_planner(planner if planner in PLANNERS else values.planner)
+        reference, beside = self._state_of(request.start_state, "the start state", diff)
+        if getattr(request, "avoid_collisions", True):
             checker = self._checker(reference, beside)
         else:
             checker = cartesian_path.blind_checker(reference.robot, values.device)
-        start = complete(checker.robot, positions, "the start state")
-        motion, response.fraction = cartesian_path.plan(request, values, checker, reference, start)
-        response.start_state = self._shown(motion, checker.robot, positions, reference)
-        response.solution, response.error_code = motion.trajectory, code_message(codes.SUCCESS, motion.text)
-        self._tell("compute_cartesian_path", motion.text)
-        return response
+        start = complete(checker.robot, reference.positions, "the start state")
+        return MotionQuery(request, values, checker, reference, start)
+
+    def _shown(self, motion, query):
+        """RobotState where a motion starts, which is shown."""
+        robot, objects = query.checker.robot, query.reference.objects
+        start = state_message(robot, query.reference.positions, objects)
+        if self._paths.get_subscription_count():
+            trajectory = [motion.trajectory]
+            self._paths.publish(DisplayTrajectory(model_id=robot.name, trajectory=trajectory, trajectory_start=start))
+        self._arm.show_motion(Planned(motion.path, robot, objects), motion.trajectory.joint_trajectory)
+        return start
+
+    def _succeeded(self, what, motion):
+        self._logger.info(f"{what}: {motion.text}")
+        return code_message(codes.SUCCESS, motion.text)
 
     # ---- queries ----
 
     def _place(self, request, response):
-        asked, values = request.ik_request, self._arm.values
-        planning.check_group(asked.group_name, values)
-        reference, positions, beside = self._state_of(asked.robot_state, "the robot_state")
-        checker = self._checker(reference, beside) if asked.avoid_collisions else None
-        robot = reference.robot
-        tip = values.tip_link or robot.tip_link
-        return answers.inverse_kinematics(asked, robot, checker, reference, positions, tip)
+        ik, values = request.ik_request, self._arm.values
+        check_group(ik.group_name, values)
+        reference, beside = self._state_of(ik.robot_state, "the robot_state")
+        checker = self._checker(reference, beside) if ik.avoid_collisions else None
+        return answers.inverse_kinematics(ik, checker, reference, values.tip_link or reference.robot.tip_link)
 
     def _find_links(self, request, response):
-        reference, _, _ = self._state_of(request.robot_state, "the robot_state")
+        reference, _ = self._state_of(request.robot_state, "the robot_state")
         return answers.forward_kinematics(request, reference)
 
     def _judge(self, request, response):
-        planning.check_group(request.group_name, self._arm.values)
-        reference, positions, beside = self._state_of(request.robot_state, "the robot_state")
-        return answers.validity(request, self._checker(reference, beside), reference, positions)
+        check_group(request.group_name, self._arm.values)
+        reference, beside = self._state_of(request.robot_state, "the robot_state")
+        return answers.validity(request, self._checker(reference, beside), reference)
 
     def _list(self, request, response):
         response.planner_interfaces = [
@@ -239,10 +224,8 @@ class MoveItServer:
     # ---- the scene ----
 
     def _tell_scene(self, request, response):
-        robot = self._scene.require_robot()
-        response.scene = scene_message(
-            robot, self._current(), self._beside, request.components.components or EVERYTHING
-        )
+        robot, components = self._scene.require_robot(), request.components.components or EVERYTHING
+        response.scene = scene_message(robot, self._current(), self._beside, components)
         return response
 
     def _apply(self, request, response):
@@ -279,12 +262,11 @@ class MoveItServer:
         self._scene.take(object_messages.change_attached(message, self._reference()))
 
     def _publish_scene(self):
-        now = self._scene.objects, self._beside
-        robot = self._scene.robot
+        now, robot = (self._scene.objects, self._beside), self._scene.robot
         changed = any(a is not b for a, b in zip(now, self._published, strict=True))
         if robot is not None and changed and self._scenes.get_subscription_count():
             self._published = now
-            self._scenes.publish(scene_message(robot, self._current(), now[1]))
+            self._scenes.publish(scene_message(robot, self._current(), self._beside))
 
     def _current(self):
         """State as it is measured now, without joints where joint_states are none."""
@@ -296,49 +278,28 @@ class MoveItServer:
 
     def _reference(self):
         robot, state = self._scene.require_robot(), self._current()
-        return Reference(robot, KnownFrames(self._scene.frames, self._beside.frames), state.objects, state.positions)
+        return Reference(robot, KnownFrames(self._beside.frames, self._scene.frames), state.objects, state.positions)
 
     def _state_of(self, message, what, diff=None):
-        """(Reference, {joint: position}, Beside) of a RobotState over what is measured, in the scene with a diff."""
+        """(Reference, Beside) of a RobotState over what is measured, in the scene with a diff."""
         robot, beside = self._scene.require_robot(), self._beside
         state = State(self._arm.measured() or {}, self._scene.objects)
         if diff is not None:
             state, beside = apply(diff, robot, self._scene.frames, state, beside)
         positions = read_positions(message, robot, state.positions, what)
         robot = self._scene.robot_among(self._scene.objects, positions)  # of this query alone
-        frames = KnownFrames(self._scene.frames_of(robot), beside.frames)
+        frames = KnownFrames(beside.frames, self._scene.frames_of(robot))
         reference = Reference(robot, frames, state.objects, positions)
-        return reference.with_objects(read_carried(message, reference)), positions, beside
+        return reference.with_objects(read_carried(message, reference)), beside
 
-    def _margin(self):
-        return answers.margin_of(self._beside, self._arm.values.margin)
+    def _margin(self, beside):
+        """Metres kept from obstacles: the larger of the node's margin and the scene's padding."""
+        return max(beside.margin, self._arm.values.margin)
 
     def _checker(self, reference, beside) -> CollisionChecker:
-        values = self._arm.values
-        margin = answers.margin_of(beside, values.margin)
-        return self._scene.checker_for(
-            reference.objects, values.device, values.motion_check, margin, reference.positions
-        )
-
-    # ---- what is refused ----
-
-    def _refused_with_code(self, kind):
-        return lambda error: kind.Response(error_code=self._code_of(error, kind.__name__))
-
-    def _refused_without_code(self, kind):
-        def refused(error):
-            self._code_of(error, kind.__name__)
-            return kind.Response()
-
-        return refused
-
-    def _code_of(self, error, what):
-        text = error_text(error)
-        self._logger.warning(f"{what}: {text}")
-        return code_message(codes.code_of(error), text)
-
-    def _tell(self, what, text):
-        self._logger.info(f"{what}: {text}")
+        values, margin = self._arm.values, self._margin(beside)
+        positions = reference.positions
+        return self._scene.checker_for(reference.objects, values.device, values.motion_check, margin, positions)
 
 
 def _is_whole(scene):

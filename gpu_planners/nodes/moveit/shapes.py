@@ -10,12 +10,12 @@ from moveit_msgs.msg import CollisionObject
 from scipy.spatial.transform import Rotation
 from shape_msgs.msg import Mesh, MeshTriangle, SolidPrimitive
 
-from ...arm.collision.scene_file import pose_matrix
 from ...arm.collision.world import Piece
 from ...arm.geometry.decomposition import convex_pieces
 from ...arm.geometry.polytope import outward_triangles
 from ...arm.geometry.shapes import ConvexShape, ShapeKind
 from ...errors import ObstacleError
+from ..arm.conversions import pose_of
 
 CONE_SIDES = 64  # of the polytope for a cone, whose radius is 0.12 % larger so that the cone is inside
 PLANE_REACH = 50.0  # metres from the plane's origin to the sides of the box that stands for a half-space
@@ -29,9 +29,8 @@ DIMENSIONS = {  # of a SolidPrimitive: its name, and what each number is
 
 def read_pose(message: Pose, name: str) -> np.ndarray:
     """(4, 4) of a geometry_msgs/Pose. A quaternion of zeros is no rotation, as in MoveIt. ObstacleError names it."""
-    o, p = message.orientation, message.position
-    quaternion = (o.x, o.y, o.z, o.w) if (o.x, o.y, o.z, o.w) != (0, 0, 0, 0) else (0, 0, 0, 1)
-    return pose_matrix((p.x, p.y, p.z), quaternion, name)
+    o = message.orientation
+    return pose_of(message if any((o.x, o.y, o.z, o.w)) else Pose(position=message.position), name)
 
 
 def pose_message(T: np.ndarray) -> Pose:
@@ -62,9 +61,8 @@ def read_shapes(message: CollisionObject) -> tuple[tuple[Piece, ...], np.ndarray
     shapes = []
     for what, given, poses, make in kinds:
         if len(poses) not in (len(given), 0):
-            raise ObstacleError(
-                f"'{name}': {len(given)} {what} have {len(poses)} poses; allowed: one for each, or none"
-            )
+            text = f"{len(given)} {what} have {len(poses)} poses; allowed: one for each, or none"
+            raise ObstacleError(f"'{name}': {text}")
         placed = [read_pose(pose, name) for pose in poses] or [np.eye(4)] * len(given)
         shapes += [(make, shape, pose) for shape, pose in zip(given, placed, strict=True)]
     pose = read_pose(message.pose, name)
@@ -82,9 +80,8 @@ def dimensions(message: SolidPrimitive, name: str) -> tuple[int, list[float]]:
     kind, parts = DIMENSIONS[message.type]
     numbers = list(message.dimensions)[: len(parts)]
     if len(numbers) < len(parts) or not all(0 < number < np.inf for number in numbers):
-        raise ObstacleError(
-            f"'{name}': a {kind} needs the dimensions {', '.join(parts)}, finite and above 0 m; got {numbers}"
-        )
+        text = f"a {kind} needs the dimensions {', '.join(parts)}, finite and above 0 m; got {numbers}"
+        raise ObstacleError(f"'{name}': {text}")
     return message.type, numbers
 
 
@@ -128,9 +125,8 @@ def _mesh(name, message, pose):
     points = vertices(message, name)
     triangles = np.array([t.vertex_indices for t in message.triangles], dtype=np.int64).reshape(-1, 3)
     if not len(triangles) or triangles.max() >= len(points):
-        raise ObstacleError(
-            f"'{name}': a mesh needs triangles whose indices are below the number of its vertices, {len(points)}"
-        )
+        text = f"a mesh needs triangles whose indices are below the number of its vertices, {len(points)}"
+        raise ObstacleError(f"'{name}': {text}")
     return convex_pieces(name, trimesh.Trimesh(points, triangles), pose)
 
 
@@ -139,9 +135,8 @@ def _plane(name, message, pose):
     normal = np.array([a, b, c])
     length = np.linalg.norm(normal)
     if not np.isfinite([a, b, c, d]).all() or not length > 0:
-        raise ObstacleError(
-            f"'{name}': a plane needs four finite coefficients, not all of a, b, c 0; got {list(message.coef)}"
-        )
+        text = f"a plane needs four finite coefficients, not all of a, b, c 0; got {list(message.coef)}"
+        raise ObstacleError(f"'{name}': {text}")
     T = np.eye(4)
     T[:3, :3] = Rotation.align_vectors([normal / length], [[0.0, 0.0, 1.0]])[0].as_matrix()
     T[:3, 3] = -d / length**2 * normal - PLANE_REACH / 2 * normal / length

@@ -1,16 +1,15 @@
 """moveit_msgs/RobotState to joint positions and carried objects, and back."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from moveit_msgs.msg import AttachedCollisionObject, CollisionObject, RobotState
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Header
 
 from ...arm import RobotModel
 from ..arm import codes
-from ..arm.conversions import joint_positions
+from ..arm.conversions import joint_positions, only_joints
 from ..arm.scene_objects import SceneObjects
 from ..common.request_error import RequestError
 from . import objects as object_messages
@@ -40,29 +39,19 @@ def read_positions(message: RobotState, robot: RobotModel, known: Mapping[str, f
 
     RequestError with INVALID_ROBOT_STATE.
     """
-    if message.multi_dof_joint_state.joint_names:
-        raise RequestError(
-            codes.INVALID_ROBOT_STATE,
-            f"{what} gives the joint '{message.multi_dof_joint_state.joint_names[0]}' of several degrees of freedom; "
-            "the robot's root stands still",
-        )
+    for name in message.multi_dof_joint_state.joint_names:
+        text = f"{what} gives the joint '{name}' of several degrees of freedom; the robot's root stands still"
+        raise RequestError(codes.INVALID_ROBOT_STATE, text)
     given = joint_positions(message.joint_state, what, codes.INVALID_ROBOT_STATE)
-    allowed = {*robot.joint_names, *robot.other_joints, *robot.mimic_joints}
-    unknown = [name for name in given if name not in allowed]
-    if unknown:
-        raise RequestError(
-            codes.INVALID_ROBOT_STATE,
-            f"{what} has the joint '{unknown[0]}', which robot '{robot.name}' lacks; known are "
-            + ", ".join(sorted(allowed)),
-        )
+    allowed = sorted({*robot.joint_names, *robot.other_joints, *robot.mimic_joints})
+    only_joints(allowed, given, what, codes.INVALID_ROBOT_STATE)
     return dict(known) | {name: value for name, value in given.items() if name not in robot.mimic_joints}
 
 
 def read_carried(message: RobotState, reference: Reference) -> SceneObjects:
     """The objects of the reference with what a RobotState attaches.
 
-    A state that is no diff and says anything carries what it says and nothing else; as in MoveIt, what it lets go is
-    gone.
+    A state that is no diff, and not empty, carries nothing else: as in MoveIt, what was carried before vanishes.
     """
     objects = reference.objects
     if not message.is_diff and not is_empty(message):
@@ -79,29 +68,24 @@ def complete(robot: RobotModel, positions: Mapping[str, float], what: str) -> np
     """(dof,) of {joint: position}; RequestError with ROBOT_STATE_STALE or INVALID_ROBOT_STATE where one is missing."""
     missing = [name for name in robot.joint_names if name not in positions]
     if missing:
-        nothing = len(missing) == robot.dof
-        raise RequestError(
-            codes.ROBOT_STATE_STALE if nothing else codes.INVALID_ROBOT_STATE,
-            f"{what} gives no position of joint '{missing[0]}', and joint_states has brought none lately",
-        )
+        code = codes.ROBOT_STATE_STALE if len(missing) == robot.dof else codes.INVALID_ROBOT_STATE
+        text = f"{what} gives no position of joint '{missing[0]}', and joint_states has brought none lately"
+        raise RequestError(code, text)
     return np.array([positions[name] for name in robot.joint_names])
 
 
 def state_message(robot: RobotModel, positions: Mapping[str, float], objects: SceneObjects | None = None) -> RobotState:
     """RobotState with all positions, and what links carry."""
-    known = (*robot.joint_names, *robot.other_joints)
-    names = [name for name in known if name in positions]
-    message = RobotState(
-        joint_state=JointState(
-            header=Header(frame_id=robot.root_link), name=names, position=[float(positions[name]) for name in names]
-        )
-    )
+    names = [name for name in (*robot.joint_names, *robot.other_joints) if name in positions]
+    state = JointState(name=names, position=[float(positions[name]) for name in names])
+    state.header.frame_id = robot.root_link
+    message = RobotState(joint_state=state)
     if objects is not None:
         message.attached_collision_objects = [
             AttachedCollisionObject(
                 link_name=one.link,
                 touch_links=list(one.touch_links),
-                object=object_messages.object_message(replace(one), one.link),
+                object=object_messages.object_message(one, one.link),
             )
             for one in objects.carried.values()
         ]
