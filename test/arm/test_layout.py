@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpu_planners.device import njit
+from gpu_planners.device import lean_njit, njit
 from gpu_planners.parallel.layout import floats, ints, layout, on_host
+from gpu_planners.parallel.team import borrowed
 
 
 class Sums(NamedTuple):
@@ -27,7 +28,7 @@ sums_sizes, open_sums = layout(Sums, "count n")
 
 @njit
 def total(float_buffer, int_buffer, n, worker):
-    one = open_sums(float_buffer, int_buffer, n, worker)
+    one = open_sums(borrowed(float_buffer), borrowed(int_buffer), n, worker)
     return one.count, one.on, one.own.sum(), one.first.sum(), one.second.sum(), one.step
 
 
@@ -46,5 +47,11 @@ def test_fields_lie_behind_each_other():
     assert seen == list(range(24, n_floats))
 
 
+@lean_njit
+def nested(float_buffer, int_buffer, n, worker):
+    return open_sums(float_buffer, int_buffer, n, worker)
+
+
 def test_compiled_functions_run_on_the_host_with_what_they_call():
-    assert on_host(total)(np.ones(99, np.float32), np.ones(9, np.int32), 2, Member(0, 1)) == (1, True, 2, 2, 2, 1)
+    one = on_host(nested)(np.arange(99, dtype=np.float32), np.ones(9, np.int32), 2, Member(0, 1))
+    assert one.first.tolist() == [3, 4] and one.step == 5 and one.own.tolist() == [6, 7]
