@@ -128,7 +128,7 @@ def read_table(file: str | os.PathLike) -> tuple[list[str] | None, np.ndarray]:
     except (ValueError, TypeError, KeyError) as error:
         raise InputError(f"'{file}' holds no table of numbers: {error}") from error
     if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all() or (names and len(names) != rows.shape[1]):
-        raise InputError(f"'{file}' must hold finite rows of joint values, it has shape {rows.shape}")
+        raise InputError(f"'{file}' must hold rows of joint values, finite numbers; it has shape {rows.shape}")
     return names, rows
 
 
