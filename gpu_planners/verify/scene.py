@@ -85,14 +85,14 @@ class CoalScene:
             self._fixed = dict(fixed or {})
             self._name_joints(joints)
             self._robot = self._bodies_of(text, meshes)
+            self.data = self.model.createData()
+            self._self_pairs = self._pairs_of_links(srdf, self_pairs)
         except (ET.ParseError, ValueError, RuntimeError, RecursionError, KeyError, AttributeError, TypeError) as error:
             if isinstance(error, RobotDescriptionError):
                 raise
             raise RobotDescriptionError(f"URDF {shown(str(urdf))}: {shortened(error)}") from error
-        self.data = self.model.createData()
         rates = [self._rates(body) for body in self._robot.geometryObjects]
         self._reach_of_body = [self._reach_of(each) for each in rates]  # obstacles stand still
-        self._self_pairs = self._pairs_of_links(srdf, self_pairs)
         self._reach_of_self_pairs = [self._reach_of(_apart(rates[a], rates[b])) for a, b in self._self_pairs]
         self._place_among(obstacles)
 
@@ -292,6 +292,8 @@ class CoalScene:
             file, frames = obstacles, {each.name: each for each in self.model.frames if not each.parentJoint}
             frame, obstacles = read_scene(file, frames)
             T_root_frame = frames[frame].placement if frame else T_root_frame
+        if not isinstance(obstacles, Sequence):
+            raise ObstacleError(f"obstacles are {shown(obstacles)}; allowed: a scene file, or a list of mappings")
         indices, taken = [], set()
         for number, obstacle in enumerate(obstacles):
             try:
