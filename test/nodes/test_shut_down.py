@@ -151,7 +151,8 @@ def test_who_waits_is_answered_and_sees_the_node_go(tmp_path):
             )
             wait_until(lambda: "moving" in feedback)
             moved = sent.result().get_result_async()
-        planned = plans.call_async(PlanMotion.Request(joint_goals=[goal]))
+        start = JointState(name=names, position=[0.0, -0.6, 1.6, 0.55, 0.0, 0.0])  # "ready"
+        planned = plans.call_async(PlanMotion.Request(start=start, joint_goals=[goal]))
         time.sleep(1.0)  # until it is begun
         end("arm")
         wait_until(lambda: planned.done() and (moved is None or moved.done()), 10)

@@ -131,27 +131,10 @@ class RobotModel:
 
     def frame_poses(self, q: ArrayLike) -> np.ndarray:
         """(N, F, 4, 4) root_T_frame of configurations q (N, dof) or (dof,), rad or m; float64."""
-        return self.some_frame_poses(self.as_configurations(q), range(len(self.frames)))
-
-    def some_frame_poses(self, q: np.ndarray, frames: Iterable[int]) -> np.ndarray:
-        """`frame_poses` of q (N, dof) float64 for frames whose parents come before them; other rows are undefined."""
-        values = q[:, self.frames["joint"]] * self.frames["multiplier"] + self.frames["offset"]
-        sines, cosines = np.sin(values), np.cos(values)
-        poses, constant = np.empty((len(q), len(self.frames), 4, 4)), self._T_parent_frame
-        parents, slides = self.frames["parent"].tolist(), self.frames["prismatic"].tolist()
-        for f in frames:
-            # turning and sliding along one axis commute, so the value may follow the constant row
-            T = poses[:, f]
-            T[:] = poses[:, parents[f]] @ constant[f] if parents[f] >= 0 else constant[f]
-            if slides[f]:
-                T[:, :3, 3] += values[:, f, None] * T[:, :3, 2]
-            else:
-                c, s, x, y = cosines[:, f, None], sines[:, f, None], T[:, :, 0].copy(), T[:, :, 1].copy()
-                T[:, :, 0], T[:, :, 1] = c * x + s * y, c * y - s * x
-        return poses
+        return poses_of_frames(self, self.as_configurations(q), range(len(self.frames)))
 
     @cached_property
-    def _T_parent_frame(self):
+    def T_parent_frame(self) -> np.ndarray:
         """(F, 4, 4) where the frames' values are 0."""
         return self.T_parent_base @ np.array([constant_row(frame) for frame in self.frames]).reshape(-1, 4, 4)
 
@@ -213,3 +196,21 @@ def periodic_joints(frames: np.ndarray, dof: int) -> np.ndarray:
     """(dof,) bool, RobotModel.periodic, of frames (F,) FRAME_DTYPE."""
     breaks = frames["prismatic"] | (frames["multiplier"] != np.round(frames["multiplier"]))
     return np.bincount(frames["joint"], breaks, dof) == 0
+
+
+def poses_of_frames(robot: RobotModel, q: np.ndarray, frames: Iterable[int]) -> np.ndarray:
+    """`RobotModel.frame_poses` at q (N, dof) float64, of frames whose parents come before them; other rows undefined."""
+    values = q[:, robot.frames["joint"]] * robot.frames["multiplier"] + robot.frames["offset"]
+    sines, cosines = np.sin(values), np.cos(values)
+    poses, constant = np.empty((len(q), len(robot.frames), 4, 4)), robot.T_parent_frame
+    parents, slides = robot.frames["parent"].tolist(), robot.frames["prismatic"].tolist()
+    for f in frames:
+        # turning and sliding along one axis commute, so the value may follow the constant row
+        T = poses[:, f]
+        T[:] = poses[:, parents[f]] @ constant[f] if parents[f] >= 0 else constant[f]
+        if slides[f]:
+            T[:, :3, 3] += values[:, f, None] * T[:, :3, 2]
+        else:
+            c, s, x, y = cosines[:, f, None], sines[:, f, None], T[:, :, 0].copy(), T[:, :, 1].copy()
+            T[:, :, 0], T[:, :, 1] = c * x + s * y, c * y - s * x
+    return poses

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...errors import RobotDescriptionError
-from .model import RobotModel
+from .model import RobotModel, poses_of_frames
 from .modified_dh import path_to_root
 
 DAMPED = 0.004  # singular values of the Jacobian, in lengths of the arm, below which rates are damped
@@ -33,12 +33,12 @@ class Tip:
 
     def pose(self, q: np.ndarray) -> np.ndarray:
         """(N, 4, 4) of configurations (N, dof), root frame."""
-        placed = self.robot.some_frame_poses(q, self.frames)
+        placed = poses_of_frames(self.robot, q, self.frames)
         return placed[:, self._frame] @ self.robot.T_frame_link[self._index]
 
     def pose_and_jacobian(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(4, 4), and (6, dof): linear rows (m), then angular (rad), at q (dof,)."""
-        frames = self.robot.some_frame_poses(q[None], self.frames)[0, self.frames]
+        frames = poses_of_frames(self.robot, q[None], self.frames)[0, self.frames]
         T = frames[-1] @ self.robot.T_frame_link[self._index]
         axes, arms = frames[:, :3, 2], T[:3, 3] - frames[:, :3, 3]
         each = np.zeros((6, len(frames)))
