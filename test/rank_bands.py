@@ -14,7 +14,7 @@ import numpy as np
 from gpu_planners.distributed import Ranks, mpi
 from gpu_planners.errors import RanksError
 from gpu_planners.grid import BandedPlanner, BlockPlanner, GridMap, MapRows
-from gpu_planners.grid.maps.generated import room_map
+from gpu_planners.grid.maps.generated import caves_and_rooms
 
 ROWS, COLS, BLOCK = 203, 90, 8
 DEVICE = sys.argv[2] if len(sys.argv) > 2 else "cpu"
@@ -26,7 +26,7 @@ def plans(ranks):
     same = []
     for connectivity, highest in ((4, 1), (8, 9)):
         rng = np.random.default_rng(connectivity)
-        free = room_map(ROWS, COLS, 3, connectivity, room=10, wall=1, door=1).costs
+        free = caves_and_rooms(ROWS, COLS, 3, connectivity).costs
         grid = GridMap(free * rng.integers(1, highest + 1, free.shape), connectivity)
         starts, goals = np.argwhere(grid.costs)[rng.integers(free.sum(), size=(2, 200))]
         goals[3:] = goals[rng.integers(3, size=197)]

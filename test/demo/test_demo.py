@@ -25,7 +25,7 @@ from gpu_planners.demo import main
 from gpu_planners.demo.scene import demo_robot
 from gpu_planners.errors import GpuPlannersError
 from gpu_planners.grid import GridMap
-from gpu_planners.grid.maps.generated import cave_map
+from gpu_planners.grid.maps.generated import caves_and_rooms
 from gpu_planners.grid.maps.map_files import save_map_yaml
 from gpu_planners.nodes.arm.conversions import seconds, trajectory_message
 from gpu_planners.nodes.arm.parameters import PLANNERS
@@ -110,7 +110,7 @@ def test_the_repeating_demo_shows_each_motion_and_ends_cleanly_on_ctrl_c(robot):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["generated", "map_server", "MovingAI"])
 def test_the_grid_demo_runs_checks_and_draws(tmp_path, kind):
-    grid, options = cave_map(96, 128, seed=3), []
+    grid, options = caves_and_rooms(96, 128, seed=3), []
     if kind == "map_server":
         save_map_yaml(tmp_path / "caves.yaml", GridMap(grid.costs, resolution=0.1, origin=(1.0, 2.0, 0.4)))
         options = ["--map", str(tmp_path / "caves.yaml")]

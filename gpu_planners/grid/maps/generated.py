@@ -1,4 +1,4 @@
-"""Maps of our own, any size, the same for the same seed: random obstacles, rooms, caves, caves among rooms, warehouses.
+"""Maps of our own, any size, the same for the same seed: random obstacles, caves among rooms, warehouses.
 
 Only whole-array operations, so that 4096x4096 tiles take seconds. Where corners are not cut, tiles that a diagonal
 connects are connected without it too; so components are 4-connected for both connectivities.
@@ -12,15 +12,15 @@ from numpy.typing import ArrayLike
 
 from ...arguments import Booleans, checked, numbers
 from ...errors import GridMapError, shown
-from ..checks import whole
+from ..checks import number, whole
 from .grid_map import MOST_TILES, GridMap
 
 MOST_DRAWN = 10_000_000  # tiles drawn by one call
 TILES_A_TIME = 1 << 24  # random numbers drawn at once
-SHARE_OF_ROCK = 0.45  # before smoothing: caverns that touch, with walls between them
+SHARE_OF_ROCK = 0.45  # of caves before smoothing, about: caverns that touch, with walls between them
 SMOOTHINGS = 5, 2  # of the coarsest grid of caves, of each finer one
 FLIPPED = 0.12  # share of tiles changed before a finer grid is smoothed
-LEFT_OUT, CLOSED_WALLS = 0.12, 0.12  # shares of the walls between rooms that are left out, that have no door
+LEFT_OUT, CLOSED_WALLS = 0.12, 0.08  # shares of the walls between rooms that are left out, that have no door
 
 
 @checked(GridMapError)
@@ -32,11 +32,9 @@ def random_map(
     connectivity: int = 8,
     free: ArrayLike = (),
 ) -> GridMap:
-    """Each tile is an obstacle with probability `density` ([CE12] V), but the tiles `free`, (K, 2) [row, col].
-
-    -> GridMap
-    """
-    _check(rows, cols, {"density": density}, {})
+    """Each tile is an obstacle with probability `density` ([CE12] V), but the tiles `free`, (K, 2) [row, col]."""
+    _check(rows, cols)
+    number("density", density, 0, 1)
     free = (numbers("free", free, (None, 2), GridMapError) if np.size(free) else np.zeros((0, 2))).astype(int)
     outside = free[((free < 0) | (free >= (rows, cols))).any(axis=1)]
     if len(outside):
@@ -54,71 +52,15 @@ def random_map(
 
 
 @checked(GridMapError)
-def cave_map(
-    rows: int,
-    cols: int,
-    seed: int | Sequence[int] = 0,
-    connectivity: int = 8,
-    passages: float = 16,
-    fill: float = SHARE_OF_ROCK,
-) -> GridMap:
-    """Caves: random tiles, smoothed by a cellular automaton (a tile becomes rock when 5 of the 9 about it are rock).
-
-    passages: how far caverns are apart, in tiles;  fill: share of rock before smoothing. Only the largest cave stays
-        open.
-    -> GridMap
-    """
-    _check(rows, cols, {"fill": fill}, {"passages": passages})
-    return GridMap(largest_component(_caves(rows, cols, _generator(seed), passages, fill)), connectivity)
-
-
-@checked(GridMapError)
-def room_map(
-    rows: int,
-    cols: int,
-    seed: int | Sequence[int] = 0,
-    connectivity: int = 8,
-    room: int = 24,
-    wall: int = 2,
-    door: int = 3,
-    open_walls: float = LEFT_OUT,
-    no_door: float = CLOSED_WALLS,
-) -> GridMap:
-    """Rooms of different sizes, about `room` tiles wide, with walls of `wall` tiles; most have a door of `door` tiles,
-    a share `open_walls` of them is left out and a share `no_door` is closed. Only what is connected stays open.
-
-    -> GridMap
-    """
-    _check(rows, cols, {"open_walls": open_walls, "no_door": no_door}, {"room": room, "wall": wall, "door": door})
-    free = _rooms(rows, cols, _generator(seed), room, wall, door, open_walls, no_door)
-    return GridMap(largest_component(free), connectivity)
-
-
-@checked(GridMapError)
-def caves_and_rooms(
-    rows: int,
-    cols: int,
-    seed: int | Sequence[int] = 0,
-    connectivity: int = 8,
-    room: int | None = None,
-    passages: float | None = None,
-) -> GridMap:
-    """Regions of rooms among caves, all connected: the map of the demo. Rooms and caverns grow with the map.
-
-    -> GridMap
-    """
-    rng = _generator(seed)
-    size = min(rows, cols)
-    room = max(16, size // 36) if room is None else room
-    passages = max(10, size // 40) if passages is None else passages
-    _check(rows, cols, {}, {"room": room, "passages": passages})
+def caves_and_rooms(rows: int, cols: int, seed: int | Sequence[int] = 0, connectivity: int = 8) -> GridMap:
+    """Regions of rooms among caves, all connected: the map of the demo. Rooms and caverns grow with the map."""
+    _check(rows, cols)
+    rng, size = _generator(seed), min(rows, cols)
+    room, passages = max(16, size // 36), max(10, size // 40)
     built = _smooth_noise(rows, cols, max(size / 4, 2.0 * room), rng) > 0.05
     fill = SHARE_OF_ROCK + 0.02 * np.clip(_smooth_noise(rows, cols, max(size / 16, 8.0), rng), -1.5, 1.5)
-    wall, door = max(2, room // 16), max(3, room // 8)
-    free = np.where(
-        built, _rooms(rows, cols, rng, room, wall, door, LEFT_OUT, 0.08), _caves(rows, cols, rng, passages, fill)
-    )
-    return GridMap(largest_component(free), connectivity)
+    rooms = _rooms(rows, cols, rng, room, max(2, room // 16), max(3, room // 8))
+    return GridMap(largest_component(np.where(built, rooms, _caves(rows, cols, rng, passages, fill))), connectivity)
 
 
 @checked(GridMapError)
@@ -126,12 +68,15 @@ def warehouse_map(
     rows: int, cols: int, connectivity: int = 8, shelf: tuple[int, int] = (2, 10), aisle: int = 2, apron: int = 8
 ) -> GridMap:
     """Blocks of shelves, `shelf` (rows, cols) each, in lines with aisles of `aisle` tiles between and about them, and a
-    free strip of `apron` tiles on the left and on the right, where goods come and go.
-
-    -> GridMap
-    """
-    sizes = {"rows of a shelf": shelf[0], "cols of a shelf": shelf[1], "aisle": aisle, "apron": apron}
-    _check(rows, cols, {}, sizes)
+    free strip of `apron` tiles on the left and on the right, where goods come and go."""
+    _check(rows, cols)
+    for name, size in (
+        ("rows of a shelf", shelf[0]),
+        ("cols of a shelf", shelf[1]),
+        ("aisle", aisle),
+        ("apron", apron),
+    ):
+        whole(name, size, 1, MOST_TILES, "tiles ", GridMapError)
     blocked = np.ones((rows, cols), bool)
     for axis, length, border in ((0, shelf[0], aisle), (1, shelf[1], apron)):
         place = np.arange(blocked.shape[axis]) - border
@@ -171,15 +116,14 @@ def _generator(seed):
 
 
 def _caves(rows, cols, rng, passages, fill):
-    """(rows, cols) bool, true where free.
+    """(rows, cols) bool, true where free: random tiles, smoothed by a cellular automaton (a tile becomes rock when 5 of
+    the 9 about it are rock) on a coarse grid, then on finer ones, so that walls are rough.
 
-    The automaton runs on a coarse grid, then on finer ones, so that walls are rough.
+    passages: how far caverns are apart, in tiles;  fill: (rows, cols) share of rock before smoothing
     """
-    scale = max(1, 1 << max(0, int(np.log2(max(passages, 1) / 5))))
+    scale = 1 << max(0, int(np.log2(passages / 5)))
     shape = (-(-rows // scale), -(-cols // scale))
-    if np.ndim(fill):
-        fill = np.asarray(fill)[::scale, ::scale]
-    rock = _smoothed(rng.random(shape) < fill, SMOOTHINGS[0])
+    rock = _smoothed(rng.random(shape) < fill[::scale, ::scale], SMOOTHINGS[0])
     while scale > 1:
         scale //= 2
         rock = rock.repeat(2, axis=0).repeat(2, axis=1)[: -(-rows // scale), : -(-cols // scale)]
@@ -195,12 +139,12 @@ def _smoothed(rock, times):
     return rock
 
 
-def _rooms(rows, cols, rng, room, wall, door, open_walls, no_door):
-    """(rows, cols) bool, true where free"""
+def _rooms(rows, cols, rng, room, wall, door):
+    """(rows, cols) bool, true where free: rooms about `room` tiles wide, most walls with a door of `door` tiles"""
     row_walls, col_walls = _wall_lines(rows, room, wall, rng), _wall_lines(cols, room, wall, rng)
     free = np.ones((rows, cols), bool)
-    upright = _openings(rows, row_walls, len(col_walls), rng, wall, door, open_walls, no_door)
-    level = _openings(cols, col_walls, len(row_walls), rng, wall, door, open_walls, no_door)
+    upright = _openings(rows, row_walls, len(col_walls), rng, wall, door)
+    level = _openings(cols, col_walls, len(row_walls), rng, wall, door)
     for across in range(min(wall, max(rows, cols))):
         inside = col_walls + across < cols
         free[:, col_walls[inside] + across] &= upright[inside].T
@@ -216,11 +160,8 @@ def _wall_lines(size, room, wall, rng):
     return np.append(lines[lines < size - wall - room // 2], max(size - wall, 0))
 
 
-def _openings(size, crossing, count, rng, wall, door, open_walls, no_door):
-    """Where `count` walls along an axis of `size` tiles are open, each cut into parts by the crossing walls.
-
-    -> (count, size) bool
-    """
+def _openings(size, crossing, count, rng, wall, door):
+    """Where `count` walls along an axis of `size` tiles, which crossing walls cut, are open: (count, size) bool"""
     part = np.searchsorted(crossing, np.arange(size), side="right") - 1
     first = crossing + wall
     ends = np.append(crossing[1:], size)
@@ -228,10 +169,10 @@ def _openings(size, crossing, count, rng, wall, door, open_walls, no_door):
     at = first + (rng.random((count, len(crossing))) * (spare + 1)).astype(int)
     kind = rng.random((count, len(crossing)))
     kind[0] = kind[-1] = 2.0  # the map's border has no opening
-    has_door = (kind >= open_walls) & (kind < 1 - no_door)
+    has_door = (kind >= LEFT_OUT) & (kind < 1 - CLOSED_WALLS)
     place = np.arange(size)
     in_door = has_door[:, part] & (place >= at[:, part]) & (place < at[:, part] + door)
-    return (in_door | (kind < open_walls)[:, part]) & (place >= first[part])
+    return (in_door | (kind < LEFT_OUT)[:, part]) & (place >= first[part])
 
 
 def _smooth_noise(rows, cols, length, rng):
@@ -251,15 +192,8 @@ def _smooth_noise(rows, cols, length, rng):
     return (noise - noise.mean()) / max(noise.std(), 1e-6)
 
 
-def _check(rows, cols, shares, sizes):
-    """shares, sizes: {name: value}"""
+def _check(rows, cols):
     if rows < 1 or cols < 1:
         raise GridMapError(f"the map is empty: {rows} rows, {cols} cols; allowed: at least one each")
     if rows * cols > MOST_TILES:
         raise GridMapError(f"the map is {shown((rows, cols))}; allowed: at most {MOST_TILES} tiles in all")
-    for name, share in shares.items():
-        if not 0 <= share <= 1:
-            raise GridMapError(f"{name} is {share!r}; allowed: 0 .. 1")
-    for name, size in sizes.items():
-        if not 1 <= size <= MOST_TILES:
-            raise GridMapError(f"{name} is {shown(size)}; allowed: 1 or more tiles, at most {MOST_TILES}")
