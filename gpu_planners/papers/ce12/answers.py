@@ -7,7 +7,7 @@ from ...grid.paths import SOLVED, PathSet, check_words, step_bits
 
 
 class Answers:
-    """Of N agents, who are answered in batches. A batch of all of them is taken as it is, not copied."""
+    """Answers of N agents, batch by batch. A batch of all agents is kept without a copy."""
 
     def __init__(self, count: int):
         self._count = count
@@ -15,7 +15,7 @@ class Answers:
         self._words: list[np.ndarray] = []
 
     def put(self, agents: np.ndarray | slice, *columns: np.ndarray, words: np.ndarray):
-        """Take the answers of a batch; an answer that an agent had before does not count any more.
+        """Take the answers of a batch, in place of earlier ones of its agents.
 
         agents: (M,) who was answered, or a slice
         columns: status (M,) uint8, length (M,) int32, costs of the straight and of the diagonal steps (M,) int64, first

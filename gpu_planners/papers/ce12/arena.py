@@ -1,4 +1,4 @@
-"""Memory for answers of unknown length, in pages: workers take pieces of it, each from its own page."""
+"""Memory for answers of unknown length: each worker takes pieces of a page of its own."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ class Arena(NamedTuple):
     """An arena as one worker sees it.
 
     words: (W,) uint32 of all pages
-    used: (PAGES,) int32 items taken of each page, also counted when they do not fit
+    used: (PAGES,) int32 items asked of each page, also those that did not fit
     page: of this worker
     room: items of a page; an item is a word, or a chunk of words
     """

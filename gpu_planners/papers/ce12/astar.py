@@ -51,7 +51,7 @@ class Terrain(NamedTuple):
     least: int
 
 
-class Memory(NamedTuple):
+class TileMemory(NamedTuple):
     """What searches know, one after the other, of each tile row * cols + col.
 
     searched: int32 number of the search that last touched it
@@ -69,7 +69,7 @@ class Memory(NamedTuple):
     heap_f: np.ndarray
 
 
-class Agents(NamedTuple):
+class Queries(NamedTuple):
     """N agents and their answers.
 
     starts, goals: (N, 2) int32
@@ -94,14 +94,8 @@ class Astar:
         self.settings = settings
         tiles = grid.rows * grid.cols
         self._search = 0  # the number of the latest one
-        self._memory = Memory(
-            searched=np.zeros(tiles, np.int32),
-            came=np.empty(tiles, np.uint8),
-            g=np.empty(tiles, np.int64),
-            place=np.empty(tiles, np.int32),
-            heap=np.empty(tiles, np.int32),
-            heap_f=np.empty(tiles, np.int64),
-        )
+        kinds = np.int32, np.uint8, np.int64, np.int32, np.int32, np.int64
+        self._memory = TileMemory(*(np.zeros(tiles, kind) for kind in kinds))
         self.update(grid, np.zeros(0), np.zeros(0))
 
     def update(self, grid: GridMap, rows: np.ndarray, cols: np.ndarray):
@@ -114,7 +108,7 @@ class Astar:
         world = Terrain(self._grid.costs, connectivity, max(self._grid.least_cost, 1))
         status, g = np.full(n, TIMED_OUT, np.uint8), np.zeros(n, np.int64)
         length, first = np.zeros(n, np.int32), np.zeros(n, np.int64)
-        agents = Agents(starts, goals, status, g, length, first)
+        agents = Queries(starts, goals, status, g, length, first)
         words, used = np.zeros(max(FIRST_WORDS, n), np.uint32), 0
         done, began = 0, time.perf_counter()
         if self._search + n >= np.iinfo(np.int32).max:

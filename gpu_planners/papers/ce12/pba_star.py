@@ -7,7 +7,7 @@ host, so the paper's copy of the border-to-border step does not exist here. Heur
 planning block's are in shared memory on the GPU (IV): Manhattan as in the paper, octile on 8-connected maps, times the
 least cost of a tile.
 
-The pieces may lead in circles, and then there is no path. The paper names two treatments and details neither:
+The pieces may lead in circles, so that an agent never arrives. The paper names two treatments and details neither:
 - loops="avoid", during the movement: an agent does not go back into the block that it has just come from; its search
   goes on to the first border tile of another block. Where there is none, and in circles through more blocks, the
   agent's status is LOOP. This reproduces the counts of table I on 4-connected maps (60 maps of 512x512, 10 %: 25, 46,
@@ -74,20 +74,9 @@ def layout_of(grid: GridMap, block_size: int, avoid: bool) -> Layout:
     check_sides(grid, "pba_star")
     one, diagonal = units_of(grid.connectivity, LENGTH_UNITS)
     size, least = int(block_size), max(grid.least_cost, 1)
-    return Layout(
-        grid.rows,
-        grid.cols,
-        size.bit_length() - 1,
-        -(-grid.rows // size),
-        -(-grid.cols // size),
-        4 * size - 4,
-        grid.connectivity,
-        one,
-        diagonal,
-        (least * one).bit_length() - 1,
-        int(avoid),
-        least,
-    )
+    blocks = size.bit_length() - 1, -(-grid.rows // size), -(-grid.cols // size), 4 * size - 4
+    costs = grid.connectivity, one, diagonal, (least * one).bit_length() - 1
+    return Layout(*grid.shape, *blocks, *costs, int(avoid), least)
 
 
 class PbaStar:
@@ -116,11 +105,11 @@ class PbaStar:
         return self._searches.memory_bytes
 
     def forget(self):
-        """Do the border-to-border step again on the next plan, though goals and map have not changed."""
+        """Let the next plan do the border-to-border step, also for the same goals and map."""
         self._goals = None
 
     def update(self, grid: GridMap, rows: np.ndarray, cols: np.ndarray):
-        """Some tiles have changed: the blocks whose searches look at them search again, on the next plan."""
+        """Take a map of which some tiles have changed; the next plan searches again in the blocks that see them."""
         layout = layout_of(grid, self._block_size, self.settings.loops == "avoid")
         if layout != self._layout:
             self._goals = None

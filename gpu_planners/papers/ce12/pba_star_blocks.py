@@ -38,6 +38,18 @@ class Layout(NamedTuple):
     h_cost: int  # the least cost of a free tile
 
 
+class Maps(NamedTuple):
+    """The map for K goals.
+
+    costs: (rows * cols,) uint8, 0 blocked;  h: (K * rows * cols,) heuristics;  goals: (K,) int32 packed tiles
+    """
+
+    costs: np.ndarray
+    h: np.ndarray
+    goals: np.ndarray
+    layout: Layout
+
+
 class GoalMap(NamedTuple):
     """The map for one goal: costs (rows * cols,) uint8, 0 blocked; h (rows * cols,) heuristics."""
 
@@ -45,7 +57,7 @@ class GoalMap(NamedTuple):
     h: np.ndarray
 
 
-class Window(NamedTuple):
+class BlockWindow(NamedTuple):
     """A block's window: tile (row, column) is at base + row * width + column of costs and h.
 
     last_row, last_col: where the map ends
@@ -104,10 +116,10 @@ def write_link(numbers, at, link):
 
 
 @lean_njit
-def goal_map(costs, h, goal, layout):
-    """The map for one of several goals. h: (goals * tiles,)"""
-    tiles = layout.rows * layout.cols
-    return GoalMap(costs, h[goal * tiles : (goal + 1) * tiles])
+def goal_map(maps, goal):
+    """The map for one of several goals."""
+    tiles = maps.layout.rows * maps.layout.cols
+    return GoalMap(maps.costs, maps.h[goal * tiles : (goal + 1) * tiles])
 
 
 @lean_njit
@@ -270,7 +282,7 @@ def map_tile(tile, block, layout):
 def own_window(block, costs, h, layout):
     """A window of its own memory, for `load_window`. costs, h: (window_size,)"""
     last = (1 << layout.shift) + 1
-    return Window(block, costs, h, 0, 2 << layout.shift, last, last)
+    return BlockWindow(block, costs, h, 0, 2 << layout.shift, last, last)
 
 
 @lean_njit
@@ -278,7 +290,7 @@ def map_window(block, goal_map, layout):
     """A block's window as a part of the map."""
     top, left = corner_of(block, layout)
     base = (top - 1) * np.int64(layout.cols) + left - 1
-    return Window(block, goal_map.costs, goal_map.h, base, layout.cols, layout.rows - top, layout.cols - left)
+    return BlockWindow(block, goal_map.costs, goal_map.h, base, layout.cols, layout.rows - top, layout.cols - left)
 
 
 @lean_njit

@@ -1,6 +1,7 @@
 """P-BA* on the CPU's threads."""
 
 import time
+from typing import NamedTuple
 
 import numpy as np
 from numba import prange
@@ -13,6 +14,7 @@ from .pba_star_blocks import (
     GoalMap,
     Layout,
     Links,
+    Maps,
     goal_map,
     heap_size,
     heuristic,
@@ -24,9 +26,18 @@ from .pba_star_blocks import (
     window_size,
 )
 from .pba_star_paths import next_of, raise_tile, walk, write_moves
-from .pba_star_search import Memory, search_from_border, search_from_start
+from .pba_star_search import SearchMemory, search_from_border, search_from_start
 
 PAGE_WORDS = 1024  # of a page to begin with
+
+
+class Found(NamedTuple):
+    """Of N agents: status (N,) uint8, length (N,) int32, cost of straight and of diagonal steps (N,) int64."""
+
+    status: np.ndarray
+    length: np.ndarray
+    straight: np.ndarray
+    diagonal: np.ndarray
 
 
 class CpuSearches:
@@ -43,6 +54,10 @@ class CpuSearches:
     def set_map(self, costs: np.ndarray, layout: Layout):
         """costs: (rows, cols) uint8"""
         self._costs, self._layout = costs.reshape(-1), layout
+
+    @property
+    def _maps(self):
+        return Maps(self._costs, self._h, self._goals, self._layout)
 
     def mark(self, todo: np.ndarray):
         """todo: (blocks,) uint8, 1 where the next border-to-border step searches again."""
@@ -91,7 +106,7 @@ class CpuSearches:
         jobs = np.flatnonzero(self._todo).astype(np.int32)
         while True:
             links, arena = Links(self._numbers, 0, self._words), Arena(self._words, self._used, 0, self._page_words)
-            _border_to_border(self._costs, self._h, self._goals, jobs, links, arena, self._layout)
+            _border_to_border(jobs, self._maps, links, arena)
             if self._used.max() <= self._page_words:
                 return
             if arena_is_empty:
@@ -110,16 +125,15 @@ class CpuSearches:
         own = self._own_links(starts, of_goal)
         searched = time.perf_counter()
         links = Links(self._numbers, 0, self._words)
-        status, length = np.empty(n, np.uint8), np.empty(n, np.int32)
-        straight, diagonal = np.empty(n, np.int64), np.empty(n, np.int64)
-        _walk_all(own, links, of_goal, self._goals, self._layout, status, length, straight, diagonal)
-        first, total = first_words(length, step_bits(self._layout.moves))
+        found = Found(*(np.empty(n, kind) for kind in (np.uint8, np.int32, np.int64, np.int64)))
+        _walk_all(own, links, of_goal, self._maps, found)
+        first, total = first_words(found.length, step_bits(self._layout.moves))
         check_words(total)
         words = np.empty(total, np.uint32)
-        _write_all(own, links, of_goal, self._goals, self._layout, length, first, words)
+        _write_all(own, links, of_goal, self._maps, found.length, (first, words))
         times["start_to_border"] += searched - began
         times["reconstruction"] += time.perf_counter() - searched
-        return status, length, straight, diagonal, first, words
+        return *found, first, words
 
     def _own_links(self, starts, of_goal):
         """The start-to-border step -> Links, one for each agent"""
@@ -127,7 +141,7 @@ class CpuSearches:
         while True:
             words, used = np.empty(PAGES * page_words, np.uint32), np.zeros(PAGES, np.int32)
             own, arena = Links(numbers, 0, words), Arena(words, used, 0, page_words)
-            _start_to_border(starts, of_goal, self._goals, self._costs, self._h, own, arena, self._layout)
+            _start_to_border(starts, of_goal, self._maps, own, arena)
             if used.max() <= page_words:
                 return own
             self._own_page_words = page_words = checked_page(2 * int(used.max()), 1, self._memory_mb)
@@ -136,7 +150,7 @@ class CpuSearches:
 @njit
 def new_memory(layout):
     size = window_size(layout.shift)
-    return Memory(np.zeros(size + 1, np.int64), np.empty(heap_size(layout.shift), np.int64))
+    return SearchMemory(np.zeros(size + 1, np.int64), np.empty(heap_size(layout.shift), np.int64))
 
 
 @njit(parallel=True)
@@ -146,53 +160,53 @@ def _heuristics(h, goals, layout):
             h[np.int64(i) * layout.cols + col] = heuristic(i % layout.rows, col, goals[i // layout.rows], layout)
 
 
-@njit
-def _search_blocks(worker, costs, h, goals, jobs, links, arena, layout):
-    """A worker's share of the blocks."""
-    memory = new_memory(layout)
-    tiles, tiles_h = np.empty(window_size(layout.shift), np.uint8), np.empty(window_size(layout.shift), h.dtype)
-    for j in range(worker, len(jobs), PAGES):
-        _search_block(jobs[j], costs, h, goals, GoalMap(tiles, tiles_h), memory, links, arena, worker, layout)
-
-
-@lean_njit
-def _search_block(job, costs, h, goals, room, memory, links, arena, worker, layout):
-    """All border tiles of one block. room: for the costs and heuristics of its window"""
-    n_blocks = layout.block_rows * layout.block_cols
-    block, goal = job % n_blocks, job // n_blocks
-    window = own_window(block, room.costs, room.h, layout)
-    load_window(window, goal_map(costs, h, goal, layout), layout, 0, 1)
-    toward, page = links_toward(links, goal, layout), page_of(arena, worker)
-    for number in range(layout.ring):
-        search_from_border(number, goals[goal], window, layout, memory, toward, page)
-
-
 @njit(parallel=True)
-def _border_to_border(costs, h, goals, jobs, links, arena, layout):
+def _border_to_border(jobs, maps, links, arena):
     """jobs: (M,) int32, goal * blocks + block"""
     for worker in prange(PAGES):
-        _search_blocks(worker, costs, h, goals, jobs, links, arena, layout)
+        _search_blocks(worker, jobs, maps, links, arena)
 
 
 @njit
-def _search_starts(worker, starts, of_goal, goals, costs, h, own, arena, layout):
-    """A worker's share of the agents."""
-    memory = new_memory(layout)
-    for i in range(len(starts) * worker // PAGES, len(starts) * (worker + 1) // PAGES):
-        _search_start(i, starts, of_goal[i], goals, GoalMap(costs, h), memory, own, arena, worker, layout)
+def _search_blocks(worker, jobs, maps, links, arena):
+    """A worker's share of the blocks."""
+    memory, size = new_memory(maps.layout), window_size(maps.layout.shift)
+    room = GoalMap(np.empty(size, np.uint8), np.empty(size, maps.h.dtype))
+    for j in range(worker, len(jobs), PAGES):
+        _search_block(jobs[j], maps, room, memory, links, arena, worker)
 
 
 @lean_njit
-def _search_start(i, starts, goal, goals, all_maps, memory, own, arena, worker, layout):
-    """One agent's own link. all_maps: GoalMap with the heuristics of all goals"""
-    toward, page = goal_map(all_maps.costs, all_maps.h, goal, layout), page_of(arena, worker)
-    search_from_start(starts[i], goals[goal], toward, layout, memory, own_link(own, i), page)
+def _search_block(job, maps, room, memory, links, arena, worker):
+    """All border tiles of one block. room: for the costs and heuristics of its window"""
+    layout, n_blocks = maps.layout, maps.layout.block_rows * maps.layout.block_cols
+    block, goal = job % n_blocks, job // n_blocks
+    window = own_window(block, room.costs, room.h, layout)
+    load_window(window, goal_map(maps, goal), layout, 0, 1)
+    toward, page = links_toward(links, goal, layout), page_of(arena, worker)
+    for number in range(layout.ring):
+        search_from_border(number, maps.goals[goal], window, layout, memory, toward, page)
 
 
 @njit(parallel=True)
-def _start_to_border(starts, of_goal, goals, costs, h, own, arena, layout):
+def _start_to_border(starts, of_goal, maps, own, arena):
     for worker in prange(PAGES):
-        _search_starts(worker, starts, of_goal, goals, costs, h, own, arena, layout)
+        _search_starts(worker, starts, of_goal, maps, own, arena)
+
+
+@njit
+def _search_starts(worker, starts, of_goal, maps, own, arena):
+    """A worker's share of the agents."""
+    memory = new_memory(maps.layout)
+    for i in range(len(starts) * worker // PAGES, len(starts) * (worker + 1) // PAGES):
+        _search_start(i, starts[i], of_goal[i], maps, memory, own, arena, worker)
+
+
+@lean_njit
+def _search_start(i, start, goal, maps, memory, own, arena, worker):
+    """The own link of agent i."""
+    toward, page = goal_map(maps, goal), page_of(arena, worker)
+    search_from_start(start, maps.goals[goal], toward, maps.layout, memory, own_link(own, i), page)
 
 
 @njit
@@ -213,25 +227,29 @@ def _raise_loops(numbers, goals, h, raises, todo, layout):
 
 
 @njit(parallel=True)
-def _walk_all(own, links, of_goal, goals, layout, status, length, straight, diagonal):
+def _walk_all(own, links, of_goal, maps, found):
     for i in prange(len(of_goal)):
-        status[i], length[i], straight[i], diagonal[i] = _walk_one(i, own, links, of_goal[i], goals, layout)
+        _walk_one(i, own, links, of_goal[i], maps, found)
 
 
 @lean_njit
-def _walk_one(i, own, links, goal, goals, layout):
-    """-> as `walk`, of agent i"""
-    return walk(own_link(own, i), links_toward(links, goal, layout), goals[goal], layout)
+def _walk_one(i, own, links, goal, maps, found):
+    toward = links_toward(links, goal, maps.layout)
+    found.status[i], found.length[i], found.straight[i], found.diagonal[i] = walk(
+        own_link(own, i), toward, maps.goals[goal], maps.layout
+    )
 
 
 @njit(parallel=True)
-def _write_all(own, links, of_goal, goals, layout, length, first, words):
+def _write_all(own, links, of_goal, maps, length, packed):
     for i in prange(len(of_goal)):
         if length[i] > 0:
-            _write_one(i, own, links, of_goal[i], goals, layout, length[i], words, first[i])
+            _write_one(i, own, links, of_goal[i], maps, length[i], packed)
 
 
 @lean_njit
-def _write_one(i, own, links, goal, goals, layout, length, words, first):
-    """Write the moves of agent i into words[first:]."""
-    write_moves(own_link(own, i), links_toward(links, goal, layout), goals[goal], layout, length, words, first)
+def _write_one(i, own, links, goal, maps, length, packed):
+    """Write the moves of agent i."""
+    first, words = packed
+    toward = links_toward(links, goal, maps.layout)
+    write_moves(own_link(own, i), toward, maps.goals[goal], maps.layout, length, words, first[i])

@@ -10,7 +10,7 @@ from ...parallel.team_cuda import WARP, team_blocks
 from .arena import PAGES, checked_page
 from .pba_star_blocks import LINK, Layout, links_of_goal
 from .pba_star_kernels import ALL_JOBS, GOALS, JOBS, OWN_USED, THREADS, TOTAL, USED, kernels_for, scratch_size
-from .prefix_cuda import SCAN_THREADS, SUM_THREADS
+from .prefix_cuda import SUM_THREADS
 
 PAGE_WORDS, OWN_PAGE_WORDS = 1024, 256  # of a page to begin with at least, border-to-border and start-to-border
 # arena to begin with, words for a link by Layout.shift
@@ -115,14 +115,9 @@ class CudaSearches:
         self._launch_border(self._jobs)
         for _ in range(0 if layout.avoid else most_rounds):
             blocks = team_blocks(kernels.raise_loops, THREADS, self._multiprocessors * BARRIER_BLOCKS)
-            kernels.raise_loops[blocks, THREADS, self._stream](
-                self._links,
-                *(self._buffers[name] for name in ("state", "jumps", "h", "raises")),
-                len(self._goals),
-                len(self._links) // LINK,
-                n,
-                layout,
-            )
+            arrays = (self._buffers[name] for name in ("state", "jumps", "h", "raises"))
+            sizes = len(self._goals), len(self._links) // LINK, n
+            kernels.raise_loops[blocks, THREADS, self._stream](self._links, *arrays, *sizes, layout)
             self._launch_border(n)
             if self._read_head()[JOBS] == 0 or self._most_used(USED) > self._page_words:
                 break
@@ -132,16 +127,9 @@ class CudaSearches:
 
     def _launch_border(self, jobs):
         scratch, resident = self._scratch(self._ring_threads)
+        maps = (self._buffers[name] for name in ("costs", "h", "state"))
         self._kernels.border_to_border[max(1, min(jobs, resident)), self._ring_threads, self._stream](
-            self._buffers["costs"],
-            self._buffers["h"],
-            self._buffers["state"],
-            self._links,
-            self._arena,
-            scratch,
-            len(self._goals),
-            self._page_words,
-            self._layout,
+            *maps, self._links, self._arena, scratch, len(self._goals), self._page_words, self._layout
         )
 
     def _read_head(self):
@@ -187,17 +175,9 @@ class CudaSearches:
         self._head[OWN_USED:] = 0
         state = self._buffers["state"]
         state[OWN_USED:GOALS].copy_to_device(self._head[OWN_USED:], self._stream)
+        maps = self._buffers["costs"], self._buffers["h"], state
         self._kernels.start_to_border[min(-(-n // THREADS), resident), THREADS, self._stream](
-            agents,
-            self._buffers["costs"],
-            self._buffers["h"],
-            state,
-            own,
-            own_arena,
-            scratch,
-            n,
-            self._own_page_words,
-            self._layout,
+            agents, *maps, own, own_arena, scratch, n, self._own_page_words, self._layout
         )
         self._read_head()
         return self._most_used(OWN_USED) <= self._own_page_words
@@ -210,7 +190,7 @@ class CudaSearches:
         own, own_arena, state = self._buffers["own"], self._buffers["own_arena"], self._buffers["state"]
         kernels, layout = self._kernels, self._layout
         kernels.count_words[blocks, SUM_THREADS, self._stream](own, agents, self._links, state, *parts, sums, n, layout)
-        kernels.scan[1, SCAN_THREADS, self._stream](sums, state, TOTAL, blocks)
+        kernels.scan[1, SUM_THREADS, self._stream](sums, state, TOTAL, blocks)
 
         def write(words):
             kernels.write[blocks, SUM_THREADS, self._stream](

@@ -11,7 +11,7 @@ goals, then the jobs.
 """
 
 import functools
-from typing import NamedTuple
+from types import SimpleNamespace
 
 from numba import cuda, int32, int64, uint8
 
@@ -22,6 +22,7 @@ from .arena import PAGES, Arena
 from .pba_star_blocks import (
     Layout,
     Links,
+    Maps,
     goal_map,
     heap_size,
     heuristic,
@@ -32,7 +33,7 @@ from .pba_star_blocks import (
     window_size,
 )
 from .pba_star_paths import next_of, raise_tile, walk, write_moves
-from .pba_star_search import Memory, search_from_border, search_from_start
+from .pba_star_search import SearchMemory, search_from_border, search_from_start
 from .prefix_cuda import clear_kernel, place_in_block, scan_kernel
 
 JOBS, STATE_BARRIER, TOTAL, USED, OWN_USED, GOALS = 0, 1, 2, 8, 8 + PAGES, 8 + 2 * PAGES
@@ -41,32 +42,20 @@ THREADS = 128
 REGISTERS = 64
 
 
-class Kernels(NamedTuple):
-    heuristics: object
-    border_to_border: object
-    start_to_border: object
-    raise_loops: object
-    count_words: object
-    scan: object
-    write: object
-    clear: object
-
-
 def scratch_size(shift: int) -> int:
     """int64 that one thread's search takes: nodes, the last stamp, heap."""
     return window_size(shift) + 1 + heap_size(shift)
 
 
-def kernels_for(layout: Layout) -> Kernels:
-    """The kernels for a size of planning blocks and a number of moves."""
+def kernels_for(layout: Layout) -> SimpleNamespace:
+    """The kernels for a size of planning blocks and a number of moves, by name."""
     return _kernels(layout.shift, layout.moves, layout.ring, layout.one, layout.diagonal)
 
 
 @functools.cache
-def _kernels(shift, moves, ring, one, diagonal):
-    known = shift, moves, ring, one, diagonal
-    searching, paths = _search_kernels(*known), _path_kernels(*known)
-    return Kernels(*searching, _loop_kernel(*known), paths[0], scan_kernel(), paths[1], clear_kernel())
+def _kernels(*known):
+    kernels = _search_kernels(*known) | _path_kernels(*known) | {"raise_loops": _loop_kernel(*known)}
+    return SimpleNamespace(**kernels, scan=scan_kernel(), clear=clear_kernel())
 
 
 @functools.cache
@@ -82,7 +71,6 @@ def _fixed_function(shift, moves, ring, one, diagonal):
 
 
 def _search_kernels(shift, moves, ring, one, diagonal):
-    """-> heuristics, border_to_border, start_to_border"""
     fixed = _fixed_function(shift, moves, ring, one, diagonal)
     window_tiles, nodes_size, own_size = window_size(shift), window_size(shift) + 1, scratch_size(shift)
     h_type = int32 if moves == 4 else int64
@@ -91,7 +79,7 @@ def _search_kernels(shift, moves, ring, one, diagonal):
     def own_memory(scratch):
         """This thread's part of the searches' memory."""
         own = cuda.grid(1) * int64(own_size)
-        return Memory(scratch[own : own + nodes_size], scratch[own + nodes_size : own + own_size])
+        return SearchMemory(scratch[own : own + nodes_size], scratch[own + nodes_size : own + own_size])
 
     @cuda_jit(device=True)
     def own_page(words, used, page_words):
@@ -111,6 +99,7 @@ def _search_kernels(shift, moves, ring, one, diagonal):
         arena = own_page(words, state[USED : USED + PAGES], page_words)
         tiles = cuda.shared.array(window_tiles, uint8)
         tiles_h = cuda.shared.array(window_tiles, h_type)
+        maps = Maps(costs, h, state[GOALS : GOALS + goals], layout)
         n_blocks = layout.block_rows * layout.block_cols
         jobs, of_all = (goals * n_blocks, True) if state[JOBS] == ALL_JOBS else (state[JOBS], False)
         for j in range(cuda.blockIdx.x, jobs, cuda.gridDim.x):
@@ -118,27 +107,26 @@ def _search_kernels(shift, moves, ring, one, diagonal):
             goal, block = job // n_blocks, job % n_blocks
             window = own_window(block, tiles, tiles_h, layout)
             cuda.syncthreads()
-            load_window(window, goal_map(costs, h, goal, layout), layout, cuda.threadIdx.x, cuda.blockDim.x)
+            load_window(window, goal_map(maps, goal), layout, cuda.threadIdx.x, cuda.blockDim.x)
             cuda.syncthreads()
             if cuda.threadIdx.x < ring:
                 toward = links_toward(Links(links, 0, words), goal, layout)
-                search_from_border(cuda.threadIdx.x, state[GOALS + goal], window, layout, memory, toward, arena)
+                search_from_border(cuda.threadIdx.x, maps.goals[goal], window, layout, memory, toward, arena)
 
     @cuda_jit(max_registers=REGISTERS)
     def start_to_border(agents, costs, h, state, own_links, words, scratch, n, page_words, given):
         layout, memory = fixed(given), own_memory(scratch)
         arena = own_page(words, state[OWN_USED : OWN_USED + PAGES], page_words)
+        maps = Maps(costs, h, state[GOALS:], layout)
         for i in range(cuda.grid(1), n, cuda.gridsize(1)):
             goal = agents[n + i]
             own = own_link(Links(own_links, 0, words), int64(i))
-            toward = goal_map(costs, h, goal, layout)
-            search_from_start(agents[i], state[GOALS + goal], toward, layout, memory, own, arena)
+            search_from_start(agents[i], maps.goals[goal], goal_map(maps, goal), layout, memory, own, arena)
 
-    return heuristics, border_to_border, start_to_border
+    return {"heuristics": heuristics, "border_to_border": border_to_border, "start_to_border": start_to_border}
 
 
 def _loop_kernel(shift, moves, ring, one, diagonal):
-    """-> raise_loops"""
     fixed = _fixed_function(shift, moves, ring, one, diagonal)
 
     @cuda_jit(device=True)
@@ -187,7 +175,6 @@ def _loop_kernel(shift, moves, ring, one, diagonal):
 
 
 def _path_kernels(shift, moves, ring, one, diagonal):
-    """-> count, write"""
     fixed, bits = _fixed_function(shift, moves, ring, one, diagonal), step_bits(moves)
 
     @cuda_jit
@@ -223,4 +210,4 @@ def _path_kernels(shift, moves, ring, one, diagonal):
                 toward = links_toward(Links(links, 0, link_words), goal, layout)
                 write_moves(own, toward, state[GOALS + goal], layout, length[i], words, first)
 
-    return count, write
+    return {"count_words": count, "write": write}

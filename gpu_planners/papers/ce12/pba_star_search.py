@@ -15,8 +15,8 @@ from .arena import take
 from .pba_star_blocks import (
     END,
     LINK,
+    BlockWindow,
     Link,
-    Window,
     after_move,
     before_move,
     block_of,
@@ -42,22 +42,22 @@ MOST_STAMP = (1 << 15) - 1
 F_MOST = (1 << 40) - 1  # of a key; only heuristics raised many times come there
 
 
-class Memory(NamedTuple):
+class SearchMemory(NamedTuple):
     """Of one search at a time, see above."""
 
     nodes: np.ndarray
     heap: np.ndarray
 
 
-class Search(NamedTuple):
+class BlockSearch(NamedTuple):
     """A search that has begun.
 
     start, goal: tiles of the window, -1 where it does not hold the goal
     h_start: heuristic of the start
-    nodes, heap: as of `Memory`;  stamp: of this search
+    nodes, heap: as of `SearchMemory`;  stamp: of this search
     """
 
-    window: Window
+    window: BlockWindow
     start: int
     goal: int
     h_start: int
@@ -163,7 +163,7 @@ def begin(start, goal, window, memory, layout):
     nodes[start] = nodes[last] << STAMP_SHIFT
     memory.heap[0] = start
     goal_tile, h_start = window_tile(goal, window.block, layout), h_of(window, start, layout)
-    return Search(window, start, goal_tile, h_start, nodes, memory.heap, nodes[last])
+    return BlockSearch(window, start, goal_tile, h_start, nodes, memory.heap, nodes[last])
 
 
 @lean_njit
@@ -189,32 +189,18 @@ def expand(tile, search, size, layout):
 
 
 @lean_njit
-def until_border(search, size, layout):
-    """Go on with an A* until it takes the goal or a border tile of the block from the open list.
+def search_on(search, size, at_border, barred, layout):
+    """Go on with an A* until it takes the goal from the open list, or a tile where it may end: with at_border a border
+    tile of the block, else one of a neighbouring block that is not `barred` (of `outside`, 0: none)
 
     -> the tile, -1 when the open list is empty; size of the open list
     """
     while size > 0:
         tile, size = pop(search.heap, size)
         search.nodes[tile] |= CLOSED_BIT
-        if tile == search.goal or on_border(tile, layout):
-            return tile, size
-        size = expand(tile, search, size, layout)
-    return np.int64(-1), size
-
-
-@lean_njit
-def until_outside(search, size, barred, layout):
-    """Go on with an A* until it takes the goal or a tile of a neighbouring block from the open list.
-
-    barred: the neighbouring block (of `outside`) where the search may not end; 0: none
-    -> as `until_border`
-    """
-    while size > 0:
-        tile, size = pop(search.heap, size)
-        search.nodes[tile] |= CLOSED_BIT
         side = outside(tile, layout)
-        if tile == search.goal or (side > 0 and side != barred):
+        may_end = on_border(tile, layout) if at_border else side > 0 and side != barred
+        if tile == search.goal or may_end:
             return tile, size
         if side == 0:
             size = expand(tile, search, size, layout)
@@ -284,7 +270,7 @@ def search_from_border(number, goal, window, layout, memory, links, arena):
     if window.costs[start] == 0 or start == window_tile(goal, window.block, layout):
         return
     search = begin(start, goal, window, memory, layout)
-    found, size = until_outside(search, 1, 0, layout)
+    found, size = search_on(search, 1, False, 0, layout)
     put_link(links.numbers, at, search, found, arena, layout)
     if layout.avoid == 0 or found < 0 or found == search.goal:
         return
@@ -292,7 +278,7 @@ def search_from_border(number, goal, window, layout, memory, links, arena):
     for k in range(layout.moves):
         to = after_move(start, k, layout)
         if outside(to, layout) == first and step_cost(window, start, to, k, layout) > 0:
-            found, size = until_outside(search, size, first, layout)
+            found, size = search_on(search, size, False, first, layout)
             put_link(links.numbers, at + LINK, search, found, arena, layout)
             return
 
@@ -303,5 +289,5 @@ def search_from_start(start, goal, goal_map, layout, memory, own, arena):
     block = block_of(start, layout)
     window = map_window(block, goal_map, layout)
     search = begin(window_tile(start, block, layout), goal, window, memory, layout)
-    found, _ = until_border(search, 1, layout)
+    found, _ = search_on(search, 1, True, 0, layout)
     put_link(own.numbers, own.at, search, found, arena, layout)

@@ -1,9 +1,9 @@
 """P-RTAA*: Real-Time Adaptive A* (Koenig & Likhachev 2006) for many agents, one thread each, as [CE12] V compares with.
 
-Each agent walks on its own; `rtaa_star_search` has the algorithm. It walks the whole way to the end of each search
-("movements" of Koenig & Likhachev is not bounded), may pass a tile several times, and its walk is its path. An agent's
-memory is bounded: what it learns is kept in a hash table of fixed size, which forgets when it is full, and its moves
-are bounded (AgentStatus.STEP_LIMIT). An agent that cannot reach its goal usually finds that out only by its limit.
+Each agent walks by itself; `rtaa_star_search` has the algorithm. It walks to the end of each search ("movements" of
+Koenig & Likhachev has no bound), may pass a tile several times, and its walk is its path. It keeps what it learns in a
+hash table of fixed size, which forgets when it is full, and may make so many moves (AgentStatus.STEP_LIMIT). An agent
+that cannot reach its goal usually runs into this limit.
 
 Ties of f are broken by greater g, then by the order of generation. On 8-connected maps the searches count in units of
 2**-12 tile lengths; the costs of the answer are exact.
@@ -69,7 +69,7 @@ class RtaaStar:
         return self._walks.memory_bytes
 
     def update(self, grid: GridMap, rows: np.ndarray, cols: np.ndarray):
-        """Some tiles have changed. Nothing is kept between plans that depends on them."""
+        """Take a changed map. Nothing that depends on it is kept between plans."""
         self._set_map(grid)
 
     def _set_map(self, grid):
@@ -77,16 +77,9 @@ class RtaaStar:
         settings = self.settings
         most_moves = int(settings.most_moves) or MOVES_PER_SIDE * (grid.rows + grid.cols)
         self._grid = grid
-        self._world = World(
-            grid.rows,
-            grid.cols,
-            grid.connectivity,
-            *units_of(grid.connectivity, LENGTH_UNITS),
-            max(grid.least_cost, 1),
-            int(settings.lookahead),
-            most_moves,
-            int(settings.table_size).bit_length() - 1,
-        )
+        units = units_of(grid.connectivity, LENGTH_UNITS)
+        bounds = int(settings.lookahead), most_moves, int(settings.table_size).bit_length() - 1
+        self._world = World(*grid.shape, grid.connectivity, *units, max(grid.least_cost, 1), *bounds)
         self._walks.set_map(grid.costs, self._world)
 
     def plan(self, starts: np.ndarray, goals: np.ndarray) -> PathSet:

@@ -8,7 +8,7 @@ from numba import prange
 from ...device import lean_njit, njit
 from ...grid.paths import check_words, first_words, step_bits
 from .arena import PAGES, Arena, page_of
-from .rtaa_star_search import CHUNK, LENGTH, RECORD, Quest, States, World, state_count, walk, write_moves
+from .rtaa_star_search import CHUNK, LENGTH, RECORD, MetStates, Quest, World, state_count, walk, write_moves
 
 CHUNKS_OF_AGENT = 4  # to begin with
 MOST_CHUNKS = 2**32 - 1  # a chunk's number is a uint32, 0 is none
@@ -65,7 +65,7 @@ def _walk_share(worker, starts, goals, costs, world, arena, record):
     """A worker's share of the agents."""
     count = state_count(world.lookahead, world.moves)
     f, g = np.empty(count, np.int64), np.empty(count, np.int64)
-    states = States(f, g, np.empty(count, np.int32), np.empty(count, np.int32))
+    states = MetStates(f, g, np.empty(count, np.int32), np.empty(count, np.int32))
     table = np.empty(1 << world.table_bits, np.int64)
     for i in range(worker, len(starts), PAGES):
         table[:] = 0

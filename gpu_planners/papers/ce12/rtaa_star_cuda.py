@@ -4,7 +4,7 @@ Each thread has a table and takes a page's chunks by an atomic counter; paths ar
 """
 
 import functools
-from typing import NamedTuple
+from types import SimpleNamespace
 
 import numpy as np
 from numba import cuda, int32, int64
@@ -15,9 +15,9 @@ from ...parallel.buffers import DeviceBuffers
 from ...parallel.pinned import PinnedPool
 from ...parallel.team_cuda import WARP
 from .arena import PAGES, Arena
-from .prefix_cuda import SCAN_THREADS, SUM_THREADS, clear_kernel, place_in_block, scan_kernel
+from .prefix_cuda import SUM_THREADS, clear_kernel, place_in_block, scan_kernel
 from .rtaa_star_cpu import MOST_CHUNKS, chunk_count
-from .rtaa_star_search import CHUNK, LENGTH, RECORD, Quest, States, World, state_count, walk, write_moves
+from .rtaa_star_search import CHUNK, LENGTH, RECORD, MetStates, Quest, World, state_count, walk, write_moves
 
 THREADS = 4 * WARP
 CLEAR_THREADS, CLEAR_BLOCKS = 256, 8  # of a block, blocks on each multiprocessor
@@ -75,7 +75,7 @@ class CudaWalks:
             )
             self._events[2].record(self._stream)
             kernels.places[sum_blocks, SUM_THREADS, self._stream](answers, sums, n)
-            kernels.scan[1, SCAN_THREADS, self._stream](sums, state, TOTAL, sum_blocks)
+            kernels.scan[1, SUM_THREADS, self._stream](sums, state, TOTAL, sum_blocks)
 
             def write(words):
                 kernels.write[sum_blocks, SUM_THREADS, self._stream](answers, chunks, state, sums, words, n)
@@ -96,14 +96,6 @@ class CudaWalks:
         return record[: n * RECORD].reshape(n, RECORD), record[n * RECORD :], words
 
 
-class Kernels(NamedTuple):
-    walks: object
-    places: object
-    scan: object
-    write: object
-    clear: object
-
-
 @functools.cache
 def _kernels(moves, lookahead):
     """The kernels for a number of moves and a lookahead."""
@@ -112,12 +104,8 @@ def _kernels(moves, lookahead):
     @cuda_jit
     def walks(agents, costs, tables, chunks, state, record, n, threads, page_chunks, world):
         """tables: (threads << world.table_bits,) int64, all 0; record: (n * RECORD,) int64"""
-        states = States(
-            cuda.local.array(count, int64),
-            cuda.local.array(count, int64),
-            cuda.local.array(count, int32),
-            cuda.local.array(count, int32),
-        )
+        f, g = cuda.local.array(count, int64), cuda.local.array(count, int64)
+        states = MetStates(f, g, cuda.local.array(count, int32), cuda.local.array(count, int32))
         arena = Arena(chunks, state[USED : USED + PAGES], cuda.blockIdx.x % PAGES, page_chunks)
         own = cuda.grid(1)
         if own < threads:
@@ -147,4 +135,4 @@ def _kernels(moves, lookahead):
             record[int64(n) * RECORD + i] = first
             write_moves(record, int64(i) * RECORD, chunks, moves, words, first)
 
-    return Kernels(walks, places, scan_kernel(), write, clear_kernel())
+    return SimpleNamespace(walks=walks, places=places, scan=scan_kernel(), write=write, clear=clear_kernel())

@@ -60,7 +60,7 @@ class Quest(NamedTuple):
     world: World
 
 
-class States(NamedTuple):
+class MetStates(NamedTuple):
     """The states that one search meets, (state_count,) each.
 
     f, g: int64
@@ -103,48 +103,33 @@ def initial_h(tile, quest):
 
 
 @lean_njit
-def first_entry(tile, quest):
-    """-> the first of the entries that a tile may take."""
-    return ((np.int64(tile) * HASH) & 0xFFFFFFFF) >> (32 - quest.world.table_bits)
-
-
-@lean_njit
-def entry_of(tile, amount):
-    return np.int64(tile + 1) << TILE_SHIFT | min(amount, MOST_LEARNT)
-
-
-@lean_njit
-def is_entry_of(entry, tile):
-    return entry >> TILE_SHIFT == tile + 1
+def entry_of(tile, quest):
+    """-> place in the table of a tile's entry, or where it has none of the entry that it may take"""
+    bits = quest.world.table_bits
+    mask, first = (1 << bits) - 1, ((np.int64(tile) * HASH) & 0xFFFFFFFF) >> (32 - bits)
+    chosen, least = first, np.int64(MOST_LEARNT) + 1
+    for i in range(PROBES):
+        at = (first + i) & mask
+        entry = quest.table[quest.table_at + at]
+        if entry == 0 or entry >> TILE_SHIFT == tile + 1:
+            chosen = at
+            break
+        if entry & MOST_LEARNT < least:
+            chosen, least = at, entry & MOST_LEARNT
+    return quest.table_at + chosen
 
 
 @lean_njit
 def learnt(tile, quest):
     """-> how much the agent has raised the h of a tile."""
-    mask, first = (1 << quest.world.table_bits) - 1, first_entry(tile, quest)
-    for i in range(PROBES):
-        entry = quest.table[quest.table_at + ((first + i) & mask)]
-        if entry == 0:
-            break
-        if is_entry_of(entry, tile):
-            return entry & MOST_LEARNT
-    return np.int64(0)
+    entry = quest.table[entry_of(tile, quest)]
+    return entry & MOST_LEARNT if entry >> TILE_SHIFT == tile + 1 else np.int64(0)
 
 
 @lean_njit
 def learn(tile, amount, quest):
     """Keep how much the h of a tile is raised."""
-    mask, first = (1 << quest.world.table_bits) - 1, first_entry(tile, quest)
-    chosen, least = first, np.int64(MOST_LEARNT) + 1
-    for i in range(PROBES):
-        at = (first + i) & mask
-        entry = quest.table[quest.table_at + at]
-        if entry == 0 or is_entry_of(entry, tile):
-            chosen = at
-            break
-        if entry & MOST_LEARNT < least:
-            chosen, least = at, entry & MOST_LEARNT
-    quest.table[quest.table_at + chosen] = entry_of(tile, amount)
+    quest.table[entry_of(tile, quest)] = np.int64(tile + 1) << TILE_SHIFT | min(amount, MOST_LEARNT)
 
 
 @lean_njit
