@@ -49,13 +49,8 @@ class AgentStatus(IntEnum):
 
 
 # the same as plain integers, for compiled code
-SOLVED, NO_PATH, START_OUTSIDE, START_BLOCKED, START_NOT_FINITE, OUT_OF_MEMORY, LOOP, STEP_LIMIT, TIMED_OUT = (
-    int(AgentStatus[name])
-    for name in (
-        "SOLVED", "NO_PATH", "START_OUTSIDE", "START_BLOCKED", "START_NOT_FINITE", "OUT_OF_MEMORY", "LOOP",
-        "STEP_LIMIT", "TIMED_OUT",
-    )
-)  # fmt: skip
+SOLVED, NO_PATH, START_OUTSIDE, _, START_BLOCKED, _, START_NOT_FINITE, _, *_OTHERS = map(int, AgentStatus)
+OUT_OF_MEMORY, LOOP, STEP_LIMIT, TIMED_OUT = _OTHERS
 STATUS_TEXT = {
     AgentStatus.SOLVED: "a path was found",
     AgentStatus.NO_PATH: "no path leads from the start to the goal",
@@ -126,15 +121,8 @@ class PathSet:
         first, total = first_words(length, bits)
         words = np.zeros(total, np.uint32)
         _pack(np.asarray(moves, np.uint8), np.asarray(offsets, np.int64), first, words, bits)
-        return PathSet(
-            np.asarray(starts, np.int32),
-            np.asarray(status, np.uint8),
-            np.asarray(cost, float),
-            length,
-            first,
-            words,
-            bits,
-        )
+        answers = np.asarray(starts, np.int32), np.asarray(status, np.uint8), np.asarray(cost, float)
+        return PathSet(*answers, length, first, words, bits)
 
     def __len__(self) -> int:
         return len(self.status)

@@ -22,7 +22,7 @@ from gpu_planners.grid.bands.agents import Pieces, unpacked
 from gpu_planners.grid.exact.shape import BITS, VALUES, FieldShape
 from gpu_planners.grid.exact.streamed import Cut
 from gpu_planners.grid.exact.values import DIAGONAL_8
-from gpu_planners.grid.maps.generated import room_map
+from gpu_planners.grid.maps.generated import caves_and_rooms
 from gpu_planners.grid.paths import first_words, put_step
 from gpu_planners.verify import broken_paths, costs_to_goal
 
@@ -50,7 +50,7 @@ def upright_spiral(rows, cols):
 RANK = Path(__file__).parent.parent / "rank_bands.py"
 MAPS = {
     "random": lambda rows, cols, seed: random_costs(np.random.default_rng(seed), rows, cols, 0.35, 1),
-    "rooms": lambda rows, cols, seed: room_map(rows, cols, seed, 4, room=10, wall=1, door=1).costs,
+    "caves and rooms": lambda rows, cols, seed: caves_and_rooms(rows, cols, seed, 4).costs,
     "corridors": lambda rows, cols, seed: spiral(rows, cols),
     "upright corridors": lambda rows, cols, seed: upright_spiral(rows, cols),
 }
@@ -138,9 +138,7 @@ def test_a_way_that_crosses_a_border_in_each_corridor_takes_many_rounds(connecti
 @pytest.mark.parametrize(("connectivity", "highest"), [(4, 1), (4, 9), (8, 1)])
 def test_bands_beyond_the_memory_limit_are_planned_in_pieces(connectivity, highest):
     rng = np.random.default_rng(4)
-    costs = room_map(200, 150, 4, connectivity, room=10, wall=1, door=1).costs * rng.integers(
-        1, highest + 1, (200, 150)
-    )
+    costs = caves_and_rooms(200, 150, 4, connectivity).costs * rng.integers(1, highest + 1, (200, 150))
     grid = GridMap(costs, connectivity)
     free = np.argwhere(grid.costs)
     limit = Cut(FieldShape.of(grid, 8), 3, 5).window.bytes_with_map
@@ -224,7 +222,7 @@ def test_bands_that_cannot_be_are_refused(arguments, error, words):
 
 
 def test_a_rank_reads_its_band_and_a_block_beside_only(tmp_path):
-    costs = room_map(300, 40, 5, 4, room=10, wall=1, door=1).costs
+    costs = caves_and_rooms(300, 40, 5, 4).costs
     np.save(tmp_path / "map.npy", costs)
     whole = MapRows.of_file(tmp_path / "map.npy")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpu_planners.grid import AgentStatus, BlockPlanner, GridMap
-from gpu_planners.grid.exact import settings as exact
+from gpu_planners.grid.exact import fields as exact
 from gpu_planners.grid.exact.values import DIAGONAL_8, INFINITE, STRAIGHT_8
 from gpu_planners.grid.maps.grid_map import HIGHEST_COST, MOST_TILES
 from gpu_planners.papers.ce12 import rtaa_star

@@ -7,7 +7,7 @@ from grid_paths import random_costs
 from gpu_planners.grid import BlockPlanner, GridMap
 from gpu_planners.grid.exact.blocks import AT_GOAL, NOWHERE
 from gpu_planners.grid.exact.cpu import CpuFields
-from gpu_planners.grid.exact.descent import Directions, word_functions
+from gpu_planners.grid.exact.descent import Directions, landing, word_from
 from gpu_planners.grid.exact.request import Request
 from gpu_planners.grid.exact.shape import FieldShape
 from gpu_planners.grid.paths import WORD_BITS
@@ -22,7 +22,7 @@ def directions_to(grid, block_size, goal):
     block, tile = blocks.of_tiles(*goal)
     fields.update(Request(np.array([[block, tile, goal.sum() & 1, 1]], np.int32), new=[0]))
     fields.unload("directions")
-    return Directions(fields.staged()["directions"], blocks.width, blocks.count)
+    return Directions(fields.shape.kind, fields.staged()["directions"], blocks.width, blocks.count)
 
 
 MORE = (4, 1, 8), (4, 9, 8), (4, 9, 32), (8, 1, 8), (8, 1, 32), (8, 9, 32)
@@ -40,7 +40,6 @@ def test_words_are_those_of_the_paths(connectivity, highest, block_size):
     paths = BlockPlanner(grid, block_size=block_size, device="cpu").plan(starts, goal)
     directions = directions_to(grid, block_size, goal)
     per_word = WORD_BITS // paths.bits
-    word_from, landing = word_functions(block_size, paths.bits)
     full = 0
     for i, (row, col) in enumerate(starts):
         word, length = int(word_from(row, col, 0, directions)), int(paths.length[i])
@@ -48,7 +47,7 @@ def test_words_are_those_of_the_paths(connectivity, highest, block_size):
             assert paths.bits == 2 or word >> 28 == NOWHERE
         elif length >= per_word:
             full += 1
-            assert landing(row, col, word) == tuple(paths.path(i)[per_word])
+            assert landing(row, col, word, directions) == tuple(paths.path(i)[per_word])
             if length % per_word == 0:
                 assert word == paths.words[paths.first[i] + length // per_word - 1]
         elif paths.bits == 4:

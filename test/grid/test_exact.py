@@ -13,11 +13,11 @@ from gpu_planners.device import cuda_problem
 from gpu_planners.errors import GridMapError, SettingsError
 from gpu_planners.grid import AgentStatus, BlockPlanner, GridMap, load_movingai_map, load_movingai_scen
 from gpu_planners.grid.exact import rounds
-from gpu_planners.grid.exact.cpu import field_record, new_scratch, thread_work, update_function
+from gpu_planners.grid.exact.cpu import field_record, new_scratch, thread_work
 from gpu_planners.grid.exact.fields import Exact, Settings
 from gpu_planners.grid.exact.request import Request
-from gpu_planners.grid.exact.shape import VALUES, FieldShape
-from gpu_planners.grid.exact.values import INFINITE, new_tiles, value_operations
+from gpu_planners.grid.exact.shape import FieldShape
+from gpu_planners.grid.exact.values import INFINITE, Tiles
 from gpu_planners.parallel.team import Worker
 from gpu_planners.verify import broken_paths, costs_to_goal
 
@@ -283,7 +283,7 @@ class OneField:
         worker = Worker(0, 1, 0, 0, 1, self.memory, self.memory)
         least = np.full(shape.blocks.count, INFINITE)
         work = thread_work(shape, self.map, self.arrays, least, new_scratch(shape), worker)
-        update_function(shape)(Request(self.goals, **asked).packed(), work)
+        rounds.update_fields(Request(self.goals, **asked).packed(), work)
 
     def change(self, rows, cols, costs):
         self.grid = self.grid.changed(rows, cols, costs)
@@ -295,12 +295,11 @@ class SweptField(OneField):
     """The same by the sweeps that CUDA has, on one thread."""
 
     def update(self, **asked):
-        shape, size = self.shape, self.shape.blocks.size
-        worker = Worker(0, 1, 0, 0, 1, self.memory, self.memory)
-        field = field_record(shape, self.map, self.arrays)
-        work = rounds.Work(field, self.arrays["goals"], self.arrays["queue"], new_tiles(size), worker, None)
-        operations = value_operations(size, shape.connectivity)
-        rounds.field_functions(VALUES, operations)(Request(self.goals, **asked).packed(), work)
+        wide, worker = self.shape.blocks.size + 2, Worker(0, 1, 0, 0, 1, self.memory, self.memory)
+        field = field_record(self.shape, self.map, self.arrays)
+        tiles = Tiles(self.shape.kind, np.zeros((wide, wide), np.int64), np.zeros((wide, wide), np.uint8))
+        work = rounds.Work(field, self.arrays["goals"], self.arrays["queue"], tiles, worker, None)
+        rounds.update_fields(Request(self.goals, **asked).packed(), work)
 
 
 @pytest.mark.slow

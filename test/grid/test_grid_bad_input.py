@@ -6,7 +6,7 @@ import pytest
 from gpu_planners.errors import GridMapError, SettingsError
 from gpu_planners.grid import AgentStatus, BlockPlanner, GridMap, planner
 from gpu_planners.grid import paths as agents
-from gpu_planners.grid.exact import settings as exact
+from gpu_planners.grid.exact import fields as exact
 from gpu_planners.grid.maps import grid_map
 from gpu_planners.papers.ce12 import arena, astar, pba_star, pba_star_cpu, rtaa_star
 

@@ -14,7 +14,7 @@ from gpu_planners.grid.exact.fields import Settings, open_fields
 from gpu_planners.grid.exact.request import Request
 from gpu_planners.grid.exact.shape import FieldShape
 from gpu_planners.grid.exact.streamed import Cut, StreamedFields
-from gpu_planners.grid.maps.generated import cave_map, room_map
+from gpu_planners.grid.maps.generated import caves_and_rooms
 from gpu_planners.verify import broken_paths
 
 
@@ -27,8 +27,7 @@ def spiral(rows, cols, connectivity):
 
 
 MAPS = {
-    "rooms": lambda rows, cols, connectivity, seed: room_map(rows, cols, seed, connectivity, room=10, wall=1, door=1),
-    "caves": lambda rows, cols, connectivity, seed: cave_map(rows, cols, seed, connectivity),
+    "caves and rooms": lambda rows, cols, connectivity, seed: caves_and_rooms(rows, cols, seed, connectivity),
     "corridors": lambda rows, cols, connectivity, seed: spiral(rows, cols, connectivity),
     "random": lambda rows, cols, connectivity, seed: GridMap(
         random_costs(np.random.default_rng(seed), rows, cols, 0.35, 1), connectivity
@@ -101,7 +100,7 @@ def compare_with_one_piece(kind, blocks, short, sides, connectivity, highest, bl
 
 
 def test_many_goals_are_planned_one_after_the_other():
-    grid = room_map(70, 90, seed=3, connectivity=8, room=12)
+    grid = caves_and_rooms(70, 90, seed=3)
     free = np.argwhere(grid.costs)
     starts, goals = free[::7], np.repeat(free[[5, 500, 1000]], -(-len(free[::7]) // 3), axis=0)[: len(free[::7])]
     one, streamed = BlockPlanner(grid, block_size=8, device="cpu"), cut_into(grid, 8, (4, 4))
@@ -160,9 +159,7 @@ def test_windows_fill_the_limit(rows, cols, connectivity):
 )
 def test_streamed_on_cuda_equals_one_piece_on_the_cpu(connectivity, highest, block_size):
     rng = np.random.default_rng(5)
-    costs = room_map(300, 410, 5, connectivity, room=20, wall=1, door=1).costs * rng.integers(
-        1, highest + 1, (300, 410)
-    )
+    costs = caves_and_rooms(300, 410, 5, connectivity).costs * rng.integers(1, highest + 1, (300, 410))
     grid = GridMap(costs, connectivity)
     free = np.argwhere(grid.costs)
     one, streamed = BlockPlanner(grid, block_size=block_size, device="cpu"), cut_into(grid, block_size, (3, 4), "cuda")

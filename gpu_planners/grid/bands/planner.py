@@ -11,6 +11,7 @@ import operator
 import sys
 import time
 import zlib
+from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
@@ -239,7 +240,7 @@ class BandedPlanner:
         )
 
     def _plan_valid(self, tiles, goals, status, began):
-        """The paths of agents, of which some have a status already that says why they have none."""
+        """The paths of agents; a status other than SOLVED says why an agent has none."""
         n, bits = len(tiles), step_bits(self.connectivity)
         valid = np.flatnonzero(status == SOLVED)
         distinct, which = np.unique(goals[valid], axis=0, return_inverse=True)
@@ -260,9 +261,7 @@ class BandedPlanner:
         status[valid[~reached[valid]]] = NO_PATH
         cost[~reached] = np.inf
         paths = PathSet.of_moves(tiles, status, cost, moves, offsets, self.connectivity)
-        return PathSet(
-            tiles, status, cost, paths.length, paths.first, paths.words, bits, time_s=time.perf_counter() - began
-        )
+        return replace(paths, time_s=time.perf_counter() - began)
 
     def _plan_field(self, goal):
         """Plan the field of a free tile, unless it is the latest one."""

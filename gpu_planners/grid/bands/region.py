@@ -11,7 +11,6 @@ import numpy as np
 from ..exact.bits import UNREACHED, WALL, BitField
 from ..exact.blocks import AT_GOAL, Blocks
 from ..exact.cpu import MOST_THREADS, NO_CODES, follow
-from ..exact.descent import Directions
 from ..exact.fields import distances, open_fields
 from ..exact.request import ALL_DIRECTIONS, GOAL_BLOCK, NO_DIRECTIONS, Request
 from ..exact.shape import VALUES, FieldShape
@@ -169,10 +168,8 @@ class Region:
 
         -> length (N,) int32, -1 without a path; first (N,) int64; words: as of `CpuFields.descend`
         """
-        blocks = self.shape.blocks
-        directions = Directions(self._codes, blocks.width, blocks.count)
         starts = np.ascontiguousarray(tiles - (self.band.top, 0), np.int32)
-        return follow(self.shape, directions, starts, np.zeros(1, np.int32), bits, self._threads)
+        return follow(self.shape, self._codes, starts, np.zeros(1, np.int32), bits, self._threads)
 
     def costs_to_go(self, tiles: np.ndarray) -> np.ndarray:
         """Values of tiles of the region, in units: (N,) int64. VALUES only"""
@@ -195,6 +192,6 @@ class Region:
         free, values, edge = (np.ascontiguousarray(self._fields.read(n, items)) for n in ("map", "values", "edge"))
         goal = self._goals[0].copy()
         goal[GOAL_BLOCK] -= items.start
-        steps = distances(part, BitField(part.width, part.count, free, values, edge, NO_CODES), goal)
+        steps = distances(part, BitField(self.shape.kind, part.width, part.count, free, values, edge, NO_CODES), goal)
         steps = steps[first - begin * size : last - begin * size]
         return np.where(steps < UNREACHED, steps.astype(float) * uniform, np.inf)

@@ -11,13 +11,47 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...device import lean_njit
+from ...device import njit
 from ...errors import SettingsError, shown
 from ..paths import EAST, NORTH, NORTH_EAST, NORTH_WEST, SOUTH, SOUTH_EAST, SOUTH_WEST, WEST
 
 BLOCK_SIZES = (4, 8, 16, 32)
 CHANGED = 256  # in an answer, beside the bits 0 to 7 of the neighbours: something in the block has changed
+LEAN = {"_nrt": False, "error_model": "numpy"}  # options of an overload, as `lean_njit` has them
 AT_GOAL, NOWHERE = 8, 15  # direction codes beside the moves 0 to 7
+
+
+def inner_njit(function, **options):
+    """lean_njit for what only compiled code calls: without the code that unpacks Python's arguments, of which a record
+    of many arrays needs more than most functions here."""
+    return njit(function, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+
+
+class Kind(NamedTuple):
+    """What compiled code knows of blocks while it is compiled: Numba knows how long a tuple is. See `kind_of`.
+
+    shift: as many () as a tile's row in a block has bits: 2 to 5;  moves: 4 or 8 of them
+    """
+
+    shift: tuple
+    moves: tuple
+
+
+def kind_of(size: int, connectivity: int) -> Kind:
+    """The Kind of blocks whose side has so many tiles."""
+    return Kind(((),) * (size.bit_length() - 1), ((),) * connectivity)
+
+
+@inner_njit
+def size_of(kind):
+    """-> tiles along a block's side"""
+    return 1 << len(kind.shift)
+
+
+@inner_njit
+def octile(kind):
+    """Are there diagonal moves?"""
+    return len(kind.moves) == 8
 
 
 class Visit(NamedTuple):
@@ -37,13 +71,13 @@ class Visit(NamedTuple):
     odd: int
 
 
-@lean_njit
+@inner_njit
 def side_bits(north, east, south, west):
     """The neighbours for which a flag is set, as bits of their move codes."""
     return np.int32(north) << NORTH | np.int32(east) << EAST | np.int32(south) << SOUTH | np.int32(west) << WEST
 
 
-@lean_njit
+@inner_njit
 def corner_bits(north_east, south_east, south_west, north_west):
     """As `side_bits`, of the four neighbours at the corners."""
     return (

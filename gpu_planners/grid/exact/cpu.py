@@ -9,53 +9,46 @@ from ...parallel.team import Worker, run_team
 from ...parallel.threads import in_parts
 from ..maps.grid_map import GridMap
 from ..paths import check_words, first_words
-from .bits import BitField, bit_operations, new_wave
-from .descent import Agents, Directions, Packed, Walks, walk_functions
+from .bits import BitField, new_wave
+from .descent import Directions, Packed, Walkers, Walks, count_steps, write_steps
 from .fronts import Fronts, costs_vary, has_numbers, is_long
-from .ordered import Order, ordered_rounds
-from .queues import new_queue, queue_operations
+from .queues import new_buckets
 from .request import ALL_DIRECTIONS, GOAL_BLOCK, GOAL_TILE, GOAL_USED, NO_DIRECTIONS, Request
-from .rounds import MEMORY, STOP, Work, field_functions
+from .rounds import MEMORY, STOP, Work, update_fields
 from .shape import BITS, VALUES, FieldShape
 from .values import INFINITE, ValueField
 
-SHARED_TILES = 1 << 26  # on larger maps each agent walks for itself: a word for each tile would be too much
+SHARED_TILES = 1 << 26  # on larger maps each agent walks by itself: `known`, a word a tile, would be too large
 MANY_AGENTS = 1 << 14  # that walk until Ctrl-C is heard
 SHARING_AGENTS = 256  # fewer agents hardly meet
-FEW_REPAIRED = 16  # changed blocks of all fields: one thread repairs so few before several have met a few dozen times
+FEW_REPAIRED = 16  # changed blocks of all fields: one thread repairs so few sooner than several meet
 NO_CODES = np.zeros((0, 0), np.uint32)
 MOST_THREADS = 8  # a round has a few dozen blocks, and all threads wait for each other after it
-
-
-def update_function(shape: FieldShape):
-    """-> update_fields of `rounds` for a thread"""
-    size = shape.blocks.size
-    if shape.layout == BITS:
-        return field_functions(BITS, bit_operations(size))
-    return field_functions(VALUES, queue_operations(size, shape.connectivity), ordered_rounds)
 
 
 def thread_work(
     shape: FieldShape, map_array: np.ndarray, arrays: dict, least: np.ndarray, scratch, worker: Worker
 ) -> Work:
-    """The work of a thread. arrays: those of `field_shapes`; least: as of `Order`; scratch: of `new_scratch`"""
+    """The work of a thread. arrays: those of `field_shapes`; least: as of `Work`; scratch: of `new_scratch`"""
     field = field_record(shape, map_array, arrays)
-    order = None if shape.layout == BITS else Order(least, scratch.gain)
-    return Work(field, arrays["goals"], arrays["queue"], scratch, worker, order)
+    return Work(
+        field, arrays["goals"], arrays["queue"], scratch, worker, None if isinstance(field, BitField) else least
+    )
 
 
 def new_scratch(shape: FieldShape):
     """The scratch of a thread."""
-    return new_wave(shape.blocks.size) if shape.layout == BITS else new_queue(shape.blocks.size)
+    size = shape.blocks.size
+    return new_wave(size) if shape.layout == BITS else new_buckets(size, shape.connectivity)
 
 
 def field_record(shape: FieldShape, map_array: np.ndarray, arrays: dict) -> BitField | ValueField:
     """The arrays of fields, those of `field_shapes`, as compiled code takes them."""
-    width, count = shape.blocks.width, shape.blocks.count
+    blocks = shape.kind, shape.blocks.width, shape.blocks.count
     directions = arrays.get("directions", NO_CODES)
     if shape.layout == BITS:
-        return BitField(width, count, map_array, arrays["values"], arrays["edge"], directions)
-    return ValueField(width, count, map_array, arrays["values"], directions)
+        return BitField(*blocks, map_array, arrays["values"], arrays["edge"], directions)
+    return ValueField(*blocks, map_array, arrays["values"], directions)
 
 
 class CpuFields:
@@ -68,7 +61,6 @@ class CpuFields:
         self.shape = shape
         self.members = min(MOST_THREADS, len(os.sched_getaffinity(0)))
         self._scratch = [new_scratch(shape) for _ in range(self.members)]
-        self._update = update_function(shape)
         self._map = np.zeros((0, 0), np.uint8)
         self._arrays: dict[str, np.ndarray] = {}
         self._fronts: Fronts | None = None
@@ -94,8 +86,8 @@ class CpuFields:
     def staged(self) -> dict[str, np.ndarray]:
         """{name: array} "map", "values", "edge", "directions" of one slot, in place of `set_map`.
 
-        What is written there counts after `load`, and what was computed lies there after `unload`. Here they are the
-        very arrays that are worked on.
+        `load` takes what the caller wrote there, `unload` puts there what was computed. Here both are the arrays that
+        are worked on.
         """
         if not self._map.size:
             self._map = np.zeros(*self.shape.map_shape)
@@ -116,7 +108,7 @@ class CpuFields:
         self.staged()[name][part] = values
 
     def update(self, request: Request):
-        """Begin to do what is asked; it is done after `wait`, `descend` or `unload`."""
+        """Begin with a request; `wait`, `descend` and `unload` wait for its end."""
         if self._is_for_fronts(request):
             self._make_new(request)
             goals = request.goals.copy()
@@ -153,7 +145,7 @@ class CpuFields:
         def work(member):
             worker = Worker(member, members, 0, member, members, self._memory, self._memory)
             scratch = self._scratch[member]
-            self._update(numbers, thread_work(self.shape, self._map, self._arrays, self._least, scratch, worker))
+            update_fields(numbers, thread_work(self.shape, self._map, self._arrays, self._least, scratch, worker))
 
         def stop():
             self._memory[STOP] = 1
@@ -174,8 +166,7 @@ class CpuFields:
         -> length (N,) int32, -1 without a path; first (N,) int64; cost-to-go of the starts in units (N,) int64, empty
         of BITS; words
         """
-        directions = Directions(self._arrays["directions"], self.shape.blocks.width, self.shape.blocks.count)
-        length, first, words = follow(self.shape, directions, starts, slots, bits, self.members)
+        length, first, words = follow(self.shape, self._arrays["directions"], starts, slots, bits, self.members)
         value = np.zeros(0, np.int64)
         if self.shape.layout == VALUES:
             value = self._arrays["values"][slots, starts[:, 0] + 1, starts[:, 1] + 1]
@@ -188,22 +179,23 @@ class CpuFields:
 
 
 def follow(
-    shape: FieldShape, directions: Directions, starts: np.ndarray, slots: np.ndarray, bits: int, members: int
+    shape: FieldShape, codes: np.ndarray, starts: np.ndarray, slots: np.ndarray, bits: int, members: int
 ) -> tuple[np.ndarray, ...]:
-    """Paths of agents down fields of a shape, by so many threads. starts, slots, bits: as of `CpuFields.descend`
+    """Paths of agents down fields of a shape, by so many threads. codes: as of `Directions`; starts, slots, bits: as
+    of `CpuFields.descend`
 
     -> length (N,) int32, -1 without a path; first (N,) int64; words
     """
     n, blocks = len(starts), shape.blocks
-    count_steps, write_steps = walk_functions(blocks.size)
+    directions = Directions(shape.kind, codes, blocks.width, blocks.count)
     walks = Walks(*(np.empty(n, np.int32) for _ in range(3)))
     sharing = n >= SHARING_AGENTS and blocks.rows * blocks.cols <= SHARED_TILES
     known = [np.zeros((blocks.rows, blocks.cols) if sharing else (0, 0), np.int64) for _ in range(members)]
 
-    parts: list[list[Agents]] = []  # an agent joins one of its own thread, or of a part before
+    parts: list[list[Walkers]] = []  # an agent joins one of its own thread, or of a part before
     for (some,) in in_parts(range(n), size=MANY_AGENTS):
         cuts = (some.start + np.linspace(0, len(some), members + 1).astype(int)).tolist()
-        shares = [Agents(cuts[member], cuts[member + 1], starts, slots) for member in range(members)]
+        shares = [Walkers(cuts[member], cuts[member + 1], starts, slots) for member in range(members)]
         run_team(members, lambda member, shares=shares: count_steps(shares[member], directions, known[member], walks))
         parts.append(shares)
     first, total = first_words(np.maximum(walks.length, 0), bits)

@@ -10,7 +10,7 @@ from ...parallel.pinned import PinnedPool
 from ...parallel.stream import CudaStream
 from ...parallel.team_cuda import WARP, team_blocks
 from ..maps.grid_map import GridMap
-from ..paths import check_words, step_bits
+from ..paths import check_words
 from .bits import BitField
 from .cpu import field_record
 from .descend_cuda import WALKER_WARPS, descend_kernel
@@ -34,7 +34,7 @@ class CudaFields:
         self.shape = shape
         self._index = int(device.partition(":")[2] or 0)
         self._update = update_kernel(shape.layout, shape.blocks.size, shape.connectivity)
-        self._descend = descend_kernel(shape.layout, shape.blocks.size, step_bits(shape.connectivity))
+        self._descend = descend_kernel(shape.layout, shape.blocks.size, shape.connectivity)
         self._staged: dict = {}
         self._device_map: Any = None
         self._arrays: dict = {}

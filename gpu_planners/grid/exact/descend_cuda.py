@@ -7,9 +7,9 @@ from numba import cuda, int32, int64, uint32
 from ...device import cuda_jit
 from ...parallel.team import sync_team
 from ...parallel.team_cuda import ALL, WARP
-from ..paths import EAST, NORTH, SOUTH, WEST, WORD_BITS
-from .blocks import AT_GOAL, NOWHERE
-from .descent import Directions, direction_functions, word_functions
+from ..paths import EAST, NORTH, SOUTH, WEST, WORD_BITS, step_bits
+from .blocks import AT_GOAL, NOWHERE, kind_of
+from .descent import Directions, code_at, landing, move, word_from
 from .shape import BITS, VALUES
 
 WALKERS = 256  # threads of a CUDA block, one to an agent
@@ -41,89 +41,106 @@ def sum_before(value, sums):
     return before + upto - value, total
 
 
-def _step_functions(layout, size, bits):
-    """-> steps_from, steps_by_words: how many steps lead from a tile to the goal; -1: none do."""
-    code_at, move = direction_functions(size)
-    _, landing = word_functions(size, bits)
-    per_word, shift, last = WORD_BITS // bits, size.bit_length() - 1, size - 1
+@cuda.jit(device=True, inline=True)
+def words_before(totals, member, members, sums):
+    """-> words of the CUDA blocks before this one, and of all. totals, sums: as of `descend` and `sum_before`"""
+    before, every = int64(0), int64(0)
+    for m in range(cuda.threadIdx.x, members, WALKERS):
+        if m < member:
+            before += totals[m]
+        every += totals[m]
+    _, before = sum_before(before, sums)
+    _, every = sum_before(every, sums)
+    return before, every
 
-    @cuda.jit(device=True, inline=True)
-    def border_steps(row, col, slot, directions, edge):
-        """Distance of a border tile, -1 of any other. BITS only"""
-        r, c = row & last, col & last
-        item = slot * directions.blocks + ((row >> shift) + 1) * directions.width + (col >> shift) + 1
-        if r == 0:
-            return edge[item, NORTH, c]
-        if r == last:
-            return edge[item, SOUTH, c]
-        if c == 0:
-            return edge[item, WEST, r]
-        if c == last:
-            return edge[item, EAST, r]
+
+@cuda.jit(device=True, inline=True)
+def fill_ahead(ahead, cols, slot, directions):
+    """Write the words of all tiles, each thread its share."""
+    for tile in range(cuda.blockIdx.x * WALKERS + cuda.threadIdx.x, ahead.size, cuda.gridDim.x * WALKERS):
+        row = int64(uint32(tile) // uint32(cols))
+        ahead[tile] = word_from(row, tile - row * cols, slot, directions)
+
+
+@cuda.jit(device=True, inline=True)
+def border_steps(row, col, slot, directions, edge):
+    """Distance of a border tile, -1 of any other. BITS only"""
+    shift = len(directions.kind.shift)
+    last = (1 << shift) - 1
+    r, c = row & last, col & last
+    item = slot * directions.blocks + ((row >> shift) + 1) * directions.width + (col >> shift) + 1
+    if r == 0:
+        return edge[item, NORTH, c]
+    if r == last:
+        return edge[item, SOUTH, c]
+    if c == 0:
+        return edge[item, WEST, r]
+    if c == last:
+        return edge[item, EAST, r]
+    return int32(-1)
+
+
+@cuda.jit(device=True, inline=True)
+def steps_from(row, col, slot, directions, edge, layout):
+    """-> how many steps lead from a tile to the goal, step by step; -1: none do"""
+    steps = int32(0)
+    code = code_at(row, col, slot, directions)
+    if code == NOWHERE:
         return int32(-1)
-
-    @cuda.jit(device=True, inline=True)
-    def steps_from(row, col, slot, directions, edge):
-        """Step by step."""
-        steps = int32(0)
+    while code != AT_GOAL:
+        if layout == BITS:
+            rest = border_steps(row, col, slot, directions, edge)
+            if rest >= 0:
+                return steps + rest
+        row, col = move(row, col, code)
+        steps += int32(1)
         code = code_at(row, col, slot, directions)
-        if code == NOWHERE:
-            return int32(-1)
-        while code != AT_GOAL:
-            if layout == BITS:
-                rest = border_steps(row, col, slot, directions, edge)
-                if rest >= 0:
-                    return steps + rest
-            row, col = move(row, col, code)
-            steps += int32(1)
-            code = code_at(row, col, slot, directions)
-        return steps
+    return steps
 
-    @cuda.jit(device=True, inline=True)
-    def steps_by_words(row, col, cols, ahead):
-        """By the words of all tiles. Only where these say where they end, with 4 bits a step"""
+
+@cuda.jit(device=True, inline=True)
+def steps_by_words(row, col, cols, ahead, directions):
+    """As `steps_from`, by the words of all tiles. Only where these say where they end, with 4 bits a step"""
+    word = ahead[row * cols + col]
+    if word >> uint32(WORD_BITS - 4) == NOWHERE:
+        return int32(-1)
+    steps = int32(0)
+    while word & uint32(ENDS) == 0:
+        row, col = landing(row, col, word, directions)
+        steps += int32(WORD_BITS // 4)
         word = ahead[row * cols + col]
-        if word >> uint32(WORD_BITS - bits) == NOWHERE:
-            return int32(-1)
-        steps = int32(0)
-        while word & uint32(ENDS) == 0:
-            row, col = landing(row, col, word)
-            steps += int32(per_word)
-            word = ahead[row * cols + col]
-        return int32(steps + cuda.clz(int32(word & uint32(ENDS))) // bits)
+    return int32(steps + cuda.clz(int32(word & uint32(ENDS))) // 4)
 
-    return steps_from, steps_by_words
+
+@cuda.jit(device=True, inline=True)
+def write_path(row, col, slot, steps, directions, cols, ahead, words, at):
+    """Write an agent's words from words[at] on. ahead: as of `descend`, or of size 1"""
+    bits = step_bits(len(directions.kind.moves))
+    per_word = WORD_BITS // bits
+    word, whole = uint32(0), (steps // per_word if ahead.size > 1 else 0)
+    for number in range(steps - 1, whole * per_word - 1, -1):
+        code = code_at(row, col, slot, directions)
+        word |= uint32(code) << uint32(bits * (number & (per_word - 1)))
+        if number & (per_word - 1) == 0:
+            words[at + number // per_word] = word
+            word = uint32(0)
+        row, col = move(row, col, code)
+    for k in range(whole - 1, -1, -1):
+        word = ahead[row * cols + col]
+        words[at + k] = word
+        row, col = landing(row, col, word, directions)
 
 
 @functools.cache
-def descend_kernel(layout, size, bits):
-    """The kernel for fields of a layout and steps of so many bits."""
-    code_at, move = direction_functions(size)
-    word_from, landing = word_functions(size, bits)
-    steps_from, steps_by_words = _step_functions(layout, size, bits)
+def descend_kernel(layout, size, connectivity):
+    """The kernel for fields of a layout."""
+    kind, bits = kind_of(size, connectivity), step_bits(connectivity)
     per_word = WORD_BITS // bits
-
-    @cuda.jit(device=True, inline=True)
-    def write_steps(row, col, slot, steps, directions, cols, ahead, words, at):
-        """Write an agent's words from words[at] on. ahead: as of `descend`, or of size 1"""
-        word, whole = uint32(0), (steps // per_word if ahead.size > 1 else 0)
-        for number in range(steps - 1, whole * per_word - 1, -1):
-            code = code_at(row, col, slot, directions)
-            word |= uint32(code) << uint32(bits * (number & (per_word - 1)))
-            if number & (per_word - 1) == 0:
-                words[at + number // per_word] = word
-                word = uint32(0)
-            row, col = move(row, col, code)
-        for k in range(whole - 1, -1, -1):
-            word = ahead[row * cols + col]
-            words[at + k] = word
-            row, col = landing(row, col, word)
 
     @cuda_jit
     def descend(width, blocks, values, edge, codes, agents, ahead, numbers, words, totals, total, barrier):
-        """Answers to n agents.
+        """Answers to n agents. width, blocks, codes: as of `Directions`; values, edge: see `FieldShape.field_shapes`
 
-        width, blocks, codes: as of `Directions`;  values, edge: see `FieldShape.field_shapes`
         agents: int32: n, slots - 1, starts [row, col], slots (n, or 1 for all)
         ahead: (tiles,) uint32, gets the next steps from each tile of the one slot; or (1,): each agent goes step by
             step
@@ -133,7 +150,7 @@ def descend_kernel(layout, size, bits):
         barrier: (1,) int32, 0 at first
         """
         sums = cuda.shared.array(WALKER_WARPS, int64)
-        directions = Directions(codes, width, blocks)
+        directions = Directions(kind, codes, width, blocks)
         member, members = cuda.blockIdx.x, cuda.gridDim.x
         thread = cuda.threadIdx.x
         n, last_slot = int64(agents[0]), int64(agents[1])
@@ -144,9 +161,7 @@ def descend_kernel(layout, size, bits):
         begin, end = member * share, min(n, (member + 1) * share)
         by_words, cols = ahead.size > 1, (width - 2) * size
         if by_words:
-            for tile in range(member * WALKERS + thread, ahead.size, members * WALKERS):
-                row = int64(uint32(tile) // uint32(cols))
-                ahead[tile] = word_from(row, tile - row * cols, int64(slots[0]), directions)
+            fill_ahead(ahead, cols, int64(slots[0]), directions)
             if bits == 4:  # else the first who reads them does so after the next time all have met
                 sync_team(barrier, 0, member, members)
         taken = int64(0)  # words
@@ -154,9 +169,9 @@ def descend_kernel(layout, size, bits):
             slot = int64(slots[min(i, last_slot)])
             row, col = int64(starts[2 * i]), int64(starts[2 * i + 1])
             if bits == 4 and by_words:
-                steps = steps_by_words(row, col, cols, ahead)
+                steps = steps_by_words(row, col, cols, ahead, directions)
             else:
-                steps = steps_from(row, col, slot, directions, edge)
+                steps = steps_from(row, col, slot, directions, edge, layout)
             length[i] = uint32(steps)
             if layout == VALUES:
                 numbers[n + i] = values[slot, row + 1, col + 1]
@@ -165,14 +180,7 @@ def descend_kernel(layout, size, bits):
         if thread == 0:
             totals[member] = whole
         sync_team(barrier, 0, member, members)
-        taken = int64(0)
-        every = int64(0)
-        for m in range(thread, members, WALKERS):
-            if m < member:
-                taken += totals[m]
-            every += totals[m]
-        _, base = sum_before(taken, sums)
-        _, every = sum_before(every, sums)
+        base, every = words_before(totals, member, members, sums)
         if member == 0 and thread == 0:
             total[0] = every
         for chunk in range(begin, end, WALKERS):
@@ -189,6 +197,6 @@ def descend_kernel(layout, size, bits):
                 row, col, slot = int64(starts[2 * i]), int64(starts[2 * i + 1]), int64(slots[min(i, last_slot)])
                 steps = int32(length[i])
                 if steps > 0:
-                    write_steps(row, col, slot, steps, directions, cols, ahead, words, steps_at + numbers[i])
+                    write_path(row, col, slot, steps, directions, cols, ahead, words, steps_at + numbers[i])
 
     return descend

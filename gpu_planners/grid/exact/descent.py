@@ -1,11 +1,10 @@
 """Paths of agents down a field: they follow the directions of the tiles from their starts to the goal.
 
-On the CPU agents that meet on the way to one goal walk the rest only once: since steps are counted from the goal, the
-rest of a path is a copy of the first words of the other agent's (`walk_functions`). On CUDA (`descend_cuda`) each agent
+On the CPU, of agents that meet on the way to one goal only one walks the rest: since steps are counted from the goal,
+the other's path ends with a copy of its first words. On CUDA (`descend_cuda`) each agent
 has a thread, which follows whole words: the next steps from each tile, packed for all tiles before.
 """
 
-import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -13,8 +12,8 @@ from numba import types
 from numba.extending import intrinsic
 
 from ...device import lean_njit
-from ..paths import COL_MOVES, ROW_MOVES, WORD_BITS, put_step
-from .blocks import AT_GOAL, NOWHERE
+from ..paths import COL_MOVES, ROW_MOVES, WORD_BITS, put_step, step_bits
+from .blocks import AT_GOAL, NOWHERE, Kind, inner_njit
 
 ROW_STEPS, COL_STEPS = (
     sum((step + 1) << (2 * code) for code, step in enumerate(moves)) for moves in (ROW_MOVES, COL_MOVES)
@@ -23,14 +22,15 @@ AGENT = 32  # known: bits from here on are an agent's index + 1, those below its
 
 
 class Directions(NamedTuple):
-    """Of all fields: their codes, (items, B * B / 8) uint32; blocks in a row; blocks of a field."""
+    """Of all fields: the kind of their blocks; codes, (items, B * B / 8) uint32; blocks in a row; blocks of a field."""
 
+    kind: Kind
     codes: np.ndarray
     width: int
     blocks: int
 
 
-class Agents(NamedTuple):
+class Walkers(NamedTuple):
     """A worker's share of N agents: those from begin to end - 1.
 
     starts: (N, 2) int32 [row, col]
@@ -64,28 +64,22 @@ class Packed(NamedTuple):
     words: np.ndarray
 
 
-@functools.cache
-def direction_functions(size):
-    """-> code_at, move for blocks of this size."""
-    shift, mask = size.bit_length() - 1, size - 1
+@inner_njit
+def code_at(row, col, slot, directions):
+    """-> direction code of a tile"""
+    shift = len(directions.kind.shift)
+    mask = (1 << shift) - 1
+    block = ((row >> shift) + 1) * directions.width + (col >> shift) + 1
+    tile = ((row & mask) << shift) + (col & mask)
+    item = slot * directions.blocks + block
+    word = directions.codes[np.uintp(item), np.uintp(tile >> 3)]  # unsigned: Numba looks whether others are negative
+    return np.int32((word >> np.uint32(4 * (tile & 7))) & np.uint32(15))
 
-    @lean_njit
-    def code_at(row, col, slot, directions):
-        """-> direction code of a tile"""
-        block = ((row >> shift) + 1) * directions.width + (col >> shift) + 1
-        tile = ((row & mask) << shift) + (col & mask)
-        item = slot * directions.blocks + block
-        word = directions.codes[
-            np.uintp(item), np.uintp(tile >> 3)
-        ]  # unsigned: Numba looks whether others are negative
-        return np.int32((word >> np.uint32(4 * (tile & 7))) & np.uint32(15))
 
-    @lean_njit
-    def move(row, col, code):
-        """-> the tile that a move code 0 to 7 leads to"""
-        return row + ((ROW_STEPS >> (2 * code)) & 3) - 1, col + ((COL_STEPS >> (2 * code)) & 3) - 1
-
-    return code_at, move
+@inner_njit
+def move(row, col, code):
+    """-> the tile that a move code 0 to 7 leads to"""
+    return row + ((ROW_STEPS >> (2 * code)) & 3) - 1, col + ((COL_STEPS >> (2 * code)) & 3) - 1
 
 
 @intrinsic
@@ -93,116 +87,107 @@ def _bits_set(context, bits):
     return types.uint32(types.uint32), lambda context, builder, signature, arguments: builder.ctpop(arguments[0])
 
 
-@functools.cache
-def word_functions(size, bits):
-    """-> word_from, landing, for blocks of this size and steps of so many bits."""
-    code_at, move = direction_functions(size)
-    per_word, moves = WORD_BITS // bits, 4 if bits == 2 else 8
-    lowest = np.uint32(sum(1 << (bits * number) for number in range(per_word)))
+@lean_njit
+def word_from(row, col, slot, directions):
+    """-> the next steps from a tile, packed as in a PathSet: the first one in the highest bits
 
-    @lean_njit
-    def word_from(row, col, slot, directions):
-        """-> the next steps from a tile, packed as in a PathSet: the first one in the highest bits
-
-        With 4 bits a step, the code AT_GOAL or NOWHERE follows the last one if they are fewer than fit in.
-        """
-        word = np.uint32(0)
-        for number in range(per_word - 1, -1, -1):
-            code = code_at(row, col, slot, directions)
-            word = np.uint32(word | np.uint32(code & ((1 << bits) - 1)) << np.uint32(bits * number))
-            if code >= AT_GOAL:
-                return word
-            row, col = move(row, col, code)
-        return word
-
-    @lean_njit
-    def landing(row, col, word):
-        """-> the tile that the steps of a full word lead to"""
-        for code in range(moves):
-            of_code = lowest
-            for j in range(bits):
-                bit = word >> np.uint32(j)
-                of_code = np.uint32(of_code & (bit if (code >> j) & 1 else ~bit))
-            times = np.int64(_bits_set(of_code))
-            row, col = row + ROW_MOVES[code] * times, col + COL_MOVES[code] * times
-        return row, col
-
-    return word_from, landing
+    With 4 bits a step, the code AT_GOAL or NOWHERE follows the last one if they are fewer than fit in.
+    """
+    word, bits = np.uint32(0), step_bits(len(directions.kind.moves))
+    for number in range(WORD_BITS // bits - 1, -1, -1):
+        code = code_at(row, col, slot, directions)
+        word = np.uint32(word | np.uint32(code & ((1 << bits) - 1)) << np.uint32(bits * number))
+        if code >= AT_GOAL:
+            return word
+        row, col = move(row, col, code)
+    return word
 
 
 @lean_njit
+def landing(row, col, word, directions):
+    """-> the tile that the steps of a full word lead to"""
+    bits = step_bits(len(directions.kind.moves))
+    lowest = np.uint32(0x55555555 if bits == 2 else 0x11111111)
+    for code in range(len(directions.kind.moves)):
+        of_code = lowest
+        for j in range(bits):
+            bit = word >> np.uint32(j)
+            of_code = np.uint32(of_code & (bit if (code >> j) & 1 else ~bit))
+        times = np.int64(_bits_set(of_code))
+        row, col = row + ROW_MOVES[code] * times, col + COL_MOVES[code] * times
+    return row, col
+
+
+@inner_njit
 def slot_of(agents, i):
     return agents.slots[min(i, len(agents.slots) - 1)]
 
 
-@lean_njit
+@inner_njit
 def start_of(agents, i):
     return np.int64(agents.starts[i, 0]), np.int64(agents.starts[i, 1])
 
 
-@functools.cache
-def walk_functions(size):
-    """-> count_steps, write_steps for blocks of this size, on the CPU."""
-    code_at, move = direction_functions(size)
+@inner_njit
+def joins(row, col, slot, agents, known):
+    """-> the agent met at a tile, on its way to the same goal, or -1; its steps to go from there"""
+    if known.size == 0 or known[row, col] == 0:
+        return -1, 0
+    other = np.int64(known[row, col] >> AGENT) - 1
+    return (other, np.int64(known[row, col] & 0xFFFFFFFF)) if slot_of(agents, other) == slot else (-1, 0)
 
-    @lean_njit
-    def joins(row, col, slot, agents, known):
-        """-> the agent met at a tile, on its way to the same goal, or -1; its steps to go from there"""
-        if known.size == 0 or known[row, col] == 0:
-            return -1, 0
-        other = np.int64(known[row, col] >> AGENT) - 1
-        return (other, np.int64(known[row, col] & 0xFFFFFFFF)) if slot_of(agents, other) == slot else (-1, 0)
 
-    @lean_njit
-    def note(i, steps, agents, directions, known, walks):
-        """Note on the first `steps` tiles of an agent's path that it has come along."""
+@inner_njit
+def note(i, steps, agents, directions, known, walks):
+    """Note on the first `steps` tiles of an agent's path that it has come along."""
+    row, col = start_of(agents, i)
+    for number in range(steps):
+        known[row, col] = ((i + 1) << AGENT) | (walks.length[i] - number)
+        row, col = move(row, col, code_at(row, col, slot_of(agents, i), directions))
+
+
+@lean_njit
+def count_steps(agents, directions, known, walks):
+    """Fill the walks of a worker's agents. known: (rows, cols) int64 zeros, or of size 0: no sharing"""
+    for i in range(agents.begin, agents.end):
+        slot = slot_of(agents, i)
         row, col = start_of(agents, i)
-        for number in range(steps):
-            known[row, col] = ((i + 1) << AGENT) | (walks.length[i] - number)
-            row, col = move(row, col, code_at(row, col, slot_of(agents, i), directions))
+        steps = np.int64(0)
+        while True:
+            other, rest = joins(row, col, slot, agents, known)
+            code = code_at(row, col, slot, directions)
+            if other >= 0 or code >= AT_GOAL:
+                break
+            row, col = move(row, col, code)
+            steps += 1
+        walks.met[i], walks.shared[i] = other, rest
+        walks.length[i] = -1 if code == NOWHERE else steps + rest
+        if known.size > 0 and code != NOWHERE:
+            note(i, steps, agents, directions, known, walks)
 
-    @lean_njit
-    def count_steps(agents, directions, known, walks):
-        """Fill the walks of a worker's agents. known: (rows, cols) int64 zeros, or of size 0: no sharing"""
-        for i in range(agents.begin, agents.end):
+
+@inner_njit
+def copy_rest(i, walks, packed):
+    """The rest of an agent's path is that of the agent that it joins."""
+    per_word = WORD_BITS // packed.bits
+    words, source, target = packed.words, packed.first[walks.met[i]], packed.first[i]
+    full, rest = walks.shared[i] // per_word, walks.shared[i] % per_word
+    for w in range(full):
+        words[target + w] = words[source + w]
+    if rest > 0:
+        words[target + full] |= words[source + full] & np.uint32((1 << (rest * packed.bits)) - 1)
+
+
+@lean_njit
+def write_steps(agents, directions, walks, packed):
+    """Write the words of a worker's agents, zero before; those whom an agent joins come before it."""
+    for i in range(agents.begin, agents.end):
+        if walks.length[i] > 0:
             slot = slot_of(agents, i)
             row, col = start_of(agents, i)
-            steps = 0
-            while True:
-                other, rest = joins(row, col, slot, agents, known)
+            for number in range(walks.length[i] - 1, walks.shared[i] - 1, -1):
                 code = code_at(row, col, slot, directions)
-                if other >= 0 or code >= AT_GOAL:
-                    break
+                put_step(packed.words, packed.first[i], number, code, packed.bits)
                 row, col = move(row, col, code)
-                steps += 1
-            walks.met[i], walks.shared[i] = other, rest
-            walks.length[i] = -1 if code == NOWHERE else steps + rest
-            if known.size > 0 and code != NOWHERE:
-                note(i, steps, agents, directions, known, walks)
-
-    @lean_njit
-    def copy_rest(i, walks, packed):
-        """The rest of an agent's path is that of the agent that it joins."""
-        per_word = WORD_BITS // packed.bits
-        words, source, target = packed.words, packed.first[walks.met[i]], packed.first[i]
-        full, rest = walks.shared[i] // per_word, walks.shared[i] % per_word
-        for w in range(full):
-            words[target + w] = words[source + w]
-        if rest > 0:
-            words[target + full] |= words[source + full] & np.uint32((1 << (rest * packed.bits)) - 1)
-
-    @lean_njit
-    def write_steps(agents, directions, walks, packed):
-        """Write the words of a worker's agents, zero before; those whom an agent joins come before it."""
-        for i in range(agents.begin, agents.end):
-            if walks.length[i] > 0:
-                slot = slot_of(agents, i)
-                row, col = start_of(agents, i)
-                for number in range(walks.length[i] - 1, walks.shared[i] - 1, -1):
-                    code = code_at(row, col, slot, directions)
-                    put_step(packed.words, packed.first[i], number, code, packed.bits)
-                    row, col = move(row, col, code)
-                if walks.met[i] >= 0:
-                    copy_rest(i, walks, packed)
-
-    return count_steps, write_steps
+            if walks.met[i] >= 0:
+                copy_rest(i, walks, packed)

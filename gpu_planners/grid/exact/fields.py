@@ -5,24 +5,25 @@ paths are lost. Here the blocks stay and the search is an exact relaxation (`rou
 than need be.
 """
 
-import functools
 import math
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numba import prange
 
 from ...device import njit
 from ...parallel.threads import in_parts
+from ...settings import Described, setting
+from ..checks import time_limit
 from ..maps.grid_map import GridMap
 from ..paths import NO_PATH, SOLVED, TIMED_OUT, PathSet, check_words, step_bits, with_threads
-from .bits import UNREACHED, flood_function, new_wave
+from .bits import UNREACHED, flood, new_wave
 from .blocks import Visit
 from .cpu import CpuFields
 from .request import GOAL_BLOCK, GOAL_TILE, GOAL_USED, Request
-from .settings import Settings
 from .shape import BITS, VALUES, FieldShape
 from .streamed import Cut, StreamedFields
 from .values import INFINITE, unit_of
@@ -39,6 +40,23 @@ def open_fields(shape: FieldShape, device: str):
     from .cuda import CudaFields
 
     return CudaFields(shape, device)
+
+
+@dataclass(frozen=True)
+class Settings(Described):
+    """Settings of `exact`."""
+
+    memory_limit_bytes: int = setting(
+        2 << 30,
+        "Bound on the memory of all fields together: goals beyond it are planned in further batches, and a map of "
+        "which not even one field fits is planned in pieces",
+        1,
+        2**62,
+    )
+    time_limit_s: float = time_limit(
+        "Longest plan for several goals: agents to goals whose batch has not begun by then are timed out; one field is "
+        "always planned to its end"
+    )
 
 
 class Exact:
@@ -144,7 +162,7 @@ class Exact:
     def _slots(self, goals):
         """Slots of the fields of some goals (G, 2), at most `_most` -> (G,) int32
 
-        Fields that are not there are planned, those whose map has changed are repaired.
+        Missing fields are planned, those whose map has changed are repaired.
         """
         try:
             return self._planned(goals)
@@ -153,7 +171,7 @@ class Exact:
             raise
 
     def _planned(self, goals):
-        """As `_slots`; after an error some fields are not what their slots say."""
+        """As `_slots`; an error may leave fields half made."""
         wanted = [tuple(goal) for goal in goals.tolist()]
         if len(wanted) > len(self._goals):
             slots = min(self._most, max(len(wanted), 2 * len(self._goals)))
@@ -230,22 +248,16 @@ def distances(blocks, field, goal):
     """Distances of all tiles (rows, cols) int32 from those of the border tiles. goal: a row of `Request.goals`"""
     size = blocks.size
     out = np.full((blocks.count, size * size), UNREACHED, np.int32)
-    expand, wave = _expand_function(size), new_wave(size)
+    wave = new_wave(size)
     for (inner,) in in_parts(blocks.inner()):
-        expand(inner, goal, field, wave, out)
+        _expand(inner, goal, field, wave, out)
     out = out.reshape(blocks.height, blocks.width, size, size).transpose(0, 2, 1, 3)
     out = out.reshape(blocks.height * size, blocks.width * size)
     return out[size : size + blocks.rows, size : size + blocks.cols]
 
 
-@functools.cache
-def _expand_function(size):
-    flood = flood_function(size)
-
-    @njit
-    def expand(inner, goal, field, wave, out):
-        for block in inner:
-            seed = goal[GOAL_TILE] if goal[GOAL_BLOCK] == block else np.int32(-1)
-            flood(Visit(block, 0, block, seed, 0), field, wave, out[block], 0)
-
-    return expand
+@njit
+def _expand(inner, goal, field, wave, out):
+    for block in inner:
+        seed = goal[GOAL_TILE] if goal[GOAL_BLOCK] == block else np.int32(-1)
+        flood(Visit(block, 0, block, seed, 0), field, wave, out[block], 0)

@@ -1,4 +1,4 @@
-"""Fields of maps whose costs vary from nothing, on the CPU's threads: one bucket queue over the whole map.
+"""New fields of maps whose costs vary, on the CPU's threads: one bucket queue over the whole map.
 
 A step costs what the tile that it enters costs. So a tile of value v offers v + STRAIGHT to all tiles beside it and
 v + DIAGONAL to all at its corners, each times its cost. These offers wait in buckets, by their value; a bucket spans
@@ -6,26 +6,29 @@ no more than the shortest step. So whatever a bucket offers is there when its tu
 first bucket that offers it anything. Each tile is settled once. Offers are taken without branches, since nobody could
 predict which tiles are still open.
 
-A field's time is that of its memory: tiles wait where the last level of the cache ends, so what a tile will offer to is
-fetched when it settles, one bucket or more before it is needed.
+Memory bounds the speed. So when a tile settles, one bucket or more before it makes its offers, the tiles that it will
+offer to are fetched.
 
-Threads own stripes of rows in turn and go through the buckets together. The offers of tiles at a stripe's edge lie in
-lists of their own, which the owners of both stripes read: nobody touches a tile of another's. Few tiles in a bucket, or
-a system that lets threads wait for the processor, make the first thread go on by itself. A thread by itself passes over
-buckets in which nothing waits: in a corridor of high costs there are a hundred between two tiles.
+Threads own stripes of rows in turn and go through the buckets together. Offers of tiles at a stripe's edge lie in
+lists of their own, which the owners of both stripes read: no thread touches a tile of another's. Where buckets hold few
+tiles, or the system makes threads wait for a processor, the first thread goes on alone. It passes over empty buckets:
+in a corridor of high costs a hundred lie between two tiles.
 
-What is repaired, or goes on from known tiles, has `rounds` and `queues` instead.
+Repairs, and fields that go on from known tiles, use `rounds` and `queues` instead.
 """
 
-import functools
 from typing import NamedTuple
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
-from ...device import lean_njit, njit
+from ...device import lean_njit
 from ...parallel.team import clock_ns, meet
-from .prefetch import prefetch
-from .values import DIAGONAL_8, INFINITE, unit_of
+from .blocks import inner_njit
+from .values import DIAGONAL_8, INFINITE, STRAIGHT_8, unit_of
 
 STRAIGHT, DIAGONAL, EDGE = 0, 1, 2  # lists of offers; EDGE is added for tiles at the edge of a stripe
 LISTS = 4
@@ -37,13 +40,15 @@ SPARE, BUCKET, WAITING, SETTLED, FULL, STALLED = 0, 1, 2, 4, 6, 8  # in `Front.n
 STOPPED = 10  # in all notes: the threads shall end (Ctrl-C)
 NOTES = 11
 FEW = 64  # tiles settled in a bucket that are not worth meeting for
+SHIFT_8 = STRAIGHT_8.bit_length() - 1  # a bucket holds 2^SHIFT_8 units on 8-connected maps, else one
 STALL_NS, MOST_STALLS = 200_000, 3  # meetings that took so long mean that threads wait for the processor
 
 
 class Front(NamedTuple):
     """A field that is being made, and the memory of its M threads. T: tiles of the padded map, row by row.
 
-    wide: tiles in a row;  mask: number of buckets - 1;  stripe: tiles that a thread owns at a time;  members: M
+    moves: as of `Kind`;  wide: tiles in a row;  members: M
+    mask: number of buckets - 1;  stripe: tiles that a thread owns at a time
     cost: (T,) uint8;  value: (T,) int64, as of `ValueField`
     tiles: (T,) uint16 what a step into a tile costs; OPEN: may be reached; EDGE_BIT: lies at the edge of a stripe;
         CORNERS: may its corners north-east, south-east, south-west, north-west be reached by a diagonal?
@@ -55,6 +60,7 @@ class Front(NamedTuple):
     notes: (M, NOTES) int64 of each thread, for all
     """
 
+    moves: tuple
     wide: int
     mask: int
     stripe: int
@@ -73,7 +79,25 @@ class Front(NamedTuple):
 
 def _inlined(function):
     """njit, and nobody calls it: so many arrays would take longer to hand over than a bucket takes."""
-    return njit(function, _nrt=False, forceinline=True)
+    return inner_njit(function, forceinline=True)
+
+
+@intrinsic
+def _prefetch(context, array, i):
+    """Fetch array[i], which is written soon, while other work goes on. i: uint64; it may lie outside of the array"""
+
+    def build(context, builder, signature, arguments):
+        kind = signature.args[0]
+        struct = context.make_array(kind)(context, builder, value=arguments[0])
+        at = cgutils.get_item_pointer(context, builder, kind, struct, [arguments[1]], wraparound=False)
+        word, at = ir.IntType(32), builder.bitcast(at, ir.IntType(8).as_pointer())
+        declared = ir.FunctionType(ir.VoidType(), [at.type, word, word, word])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [at.type], declared)
+        to_write, keep, data = 1, 3, 1
+        builder.call(fetch, [at, word(to_write), word(keep), word(data)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64), build
 
 
 ONE, ZERO = np.uint64(1), np.uint64(0)
@@ -179,245 +203,234 @@ def _find_corner(offer, step, corner, found, count, front):
     return count + (np.uint64(front.tiles[to & LOW_32]) >> np.uint64(OPEN) & may & ONE)
 
 
-@functools.cache
-def front_function(connectivity):
-    """-> search(goal, front, worker)"""
-    straight, diagonal = unit_of(connectivity), DIAGONAL_8
-    shift = np.uint64(straight.bit_length() - 1)  # a bucket holds 2^shift units
-    inside = np.uint64((1 << int(shift)) - 1)
+@_inlined
+def _shift(front):
+    """-> uint64, values that are the same when shifted right so far share a bucket"""
+    return np.uint64(SHIFT_8 if len(front.moves) == 8 else 0)
 
-    @_inlined
-    def close(tile, reached, me, front):
-        """4-connected: a tile is reached, and closed -> count of fresh tiles. A bucket has one value only."""
-        front.fresh[me, reached] = np.uint32(tile)
-        info = front.tiles[tile]
-        front.tiles[tile] = info & np.uint16(0x7FFF)
-        return reached + (np.uint64(info) >> np.uint64(OPEN))
 
-    @_inlined
-    def take_found(base, found, reached, me, front):
-        """Open tiles take what they are offered -> count of fresh tiles"""
-        for i in range(found):
-            to = front.found[me, np.uint64(i)]
-            tile = to & LOW_32
-            if connectivity == 4:
-                reached = close(tile, reached, me, front)
+@_inlined
+def _inside(front):
+    """-> uint64, mask of a value's place in its bucket"""
+    return (ONE << _shift(front)) - ONE
+
+
+@_inlined
+def close(tile, reached, me, front):
+    """4-connected: a tile is reached, and closed -> count of fresh tiles. A bucket has one value only."""
+    front.fresh[me, reached] = np.uint32(tile)
+    info = front.tiles[tile]
+    front.tiles[tile] = info & np.uint16(0x7FFF)
+    return reached + (np.uint64(info) >> np.uint64(OPEN))
+
+
+@_inlined
+def take_found(base, found, reached, me, front):
+    """Open tiles take what they are offered -> count of fresh tiles"""
+    for i in range(found):
+        to = front.found[me, np.uint64(i)]
+        tile = to & LOW_32
+        if len(front.moves) == 4:
+            reached = close(tile, reached, me, front)
+        else:
+            before = front.value[tile]
+            front.value[tile] = min(before, base + np.int64((to >> np.uint64(OFFSET)) & _inside(front)))
+            front.fresh[me, reached] = np.uint32(tile)
+            reached += np.uint64(before == INFINITE)
+    return reached
+
+
+@_inlined
+def has_room(reached, front):
+    """Is there room for what another chunk may reach?"""
+    return np.int64(reached) + MOST_FOUND < front.fresh.shape[1]
+
+
+@_inlined
+def take(kind, at, base, reached, whose, me, front):
+    """Make the offers of a list of thread `whose`, those of a list of edges to tiles of this thread only
+
+    -> count of fresh tiles
+    """
+    wide, at_edge = np.uint64(front.wide), kind >= EDGE
+    found, pool = front.found[me], front.pool[whose]
+    place, end = front.head[whose, kind, at], front.tail[whose, kind, at]
+    while place != end and has_room(reached, front):
+        stop, count = _end_of_chunk(place, end), ZERO
+        while place != stop:
+            offer = pool[place]
+            tile = offer & LOW_32
+            north = not at_edge or _owner(tile - wide, front) == me
+            south = not at_edge or _owner(tile + wide, front) == me
+            beside = not at_edge or whose == me
+            if len(front.moves) == 4 and not at_edge:
+                reached = close(tile - wide, reached, me, front)
+                reached = close(tile + ONE, reached, me, front)
+                reached = close(tile + wide, reached, me, front)
+                reached = close(tile - ONE, reached, me, front)
+            elif kind == STRAIGHT or kind == EDGE + STRAIGHT:
+                count = _find(offer, ZERO - wide, found, count, front) if north else count
+                count = _find(offer, ONE, found, count, front) if beside else count
+                count = _find(offer, wide, found, count, front) if south else count
+                count = _find(offer, ZERO - ONE, found, count, front) if beside else count
             else:
-                before = front.value[tile]
-                front.value[tile] = min(before, base + np.int64((to >> np.uint64(OFFSET)) & inside))
-                front.fresh[me, reached] = np.uint32(tile)
-                reached += np.uint64(before == INFINITE)
-        return reached
+                count = _find_corner(offer, ONE - wide, 0, found, count, front) if north else count
+                count = _find_corner(offer, wide + ONE, 1, found, count, front) if south else count
+                count = _find_corner(offer, wide - ONE, 2, found, count, front) if south else count
+                count = _find_corner(offer, ZERO - wide - ONE, 3, found, count, front) if north else count
+            place += ONE
+        reached = take_found(base, count, reached, me, front)
+        place = place if place == end else pool[place]
+    return reached
 
-    @_inlined
-    def has_room(reached, front):
-        """Is there room for what another chunk may reach?"""
-        return np.int64(reached) + MOST_FOUND < front.fresh.shape[1]
 
-    @_inlined
-    def take(kind, at, base, reached, me, front):
-        """Make the offers of a list of this thread -> count of fresh tiles"""
-        wide = np.uint64(front.wide)
-        found, pool = front.found[me], front.pool[me]
-        place, end = front.head[me, kind, at], front.tail[me, kind, at]
-        while place != end and has_room(reached, front):
-            stop, count = _end_of_chunk(place, end), ZERO
-            while place != stop:
-                offer = pool[place]
-                if connectivity == 4:
-                    tile = offer & LOW_32
-                    reached = close(tile - wide, reached, me, front)
-                    reached = close(tile + ONE, reached, me, front)
-                    reached = close(tile + wide, reached, me, front)
-                    reached = close(tile - ONE, reached, me, front)
-                elif kind == STRAIGHT:
-                    count = _find(offer, ZERO - wide, found, count, front)
-                    count = _find(offer, ONE, found, count, front)
-                    count = _find(offer, wide, found, count, front)
-                    count = _find(offer, ZERO - ONE, found, count, front)
-                else:
-                    count = _find_corner(offer, ONE - wide, 0, found, count, front)
-                    count = _find_corner(offer, wide + ONE, 1, found, count, front)
-                    count = _find_corner(offer, wide - ONE, 2, found, count, front)
-                    count = _find_corner(offer, ZERO - wide - ONE, 3, found, count, front)
-                place += ONE
-            reached = take_found(base, count, reached, me, front)
-            place = place if place == end else pool[place]
-        return reached
+@_inlined
+def settle(bucket, reached, me, front):
+    """The fresh tiles are final: they are closed, and their offers wait."""
+    wide, mask = np.uint64(front.wide), np.uint64(front.mask)
+    for i in range(reached):
+        tile = np.uint64(front.fresh[me, np.uint64(i)])
+        info = np.uint64(front.tiles[tile])
+        if len(front.moves) == 4:
+            front.value[tile] = np.int64(bucket)
+        else:
+            front.tiles[tile] = np.uint16(info & np.uint64(0x7FFF))
+        value, cost = np.uint64(front.value[tile]), info & np.uint64(0xFF)
+        kind = (info >> np.uint64(EDGE_BIT) & ONE) * np.uint64(EDGE)
+        if kind == ZERO:
+            _prefetch(front.tiles, tile - wide)
+            _prefetch(front.tiles, tile + wide)
+            _prefetch(front.value, tile - wide)
+            _prefetch(front.value, tile + wide)
+            _prefetch(front.value, tile - ONE)
+            _prefetch(front.value, tile + ONE)
+        offer = value + cost * np.uint64(unit_of(len(front.moves)))
+        packed = tile | (offer & _inside(front)) << np.uint64(OFFSET)
+        _push(kind, offer >> _shift(front) & mask, packed, me, front)
+        if len(front.moves) == 8:
+            offer = value + cost * np.uint64(DIAGONAL_8)
+            packed = tile | (offer & _inside(front)) << np.uint64(OFFSET)
+            packed |= (info & np.uint64(CORNERS)) << np.uint64(CORNER - CORNER_BIT)
+            _push(kind + np.uint64(DIAGONAL), offer >> _shift(front) & mask, packed, me, front)
 
-    @_inlined
-    def take_edge(kind, at, base, reached, whose, me, front):
-        """Make the offers of a list of edges, `whose` it is, to the tiles of this thread -> count of fresh tiles"""
-        wide = np.uint64(front.wide)
-        found, pool = front.found[me], front.pool[whose]
-        place, end = front.head[whose, kind, at], front.tail[whose, kind, at]
-        while place != end and has_room(reached, front):
-            stop, count = _end_of_chunk(place, end), ZERO
-            while place != stop:
-                offer = pool[place]
-                tile = offer & LOW_32
-                if _owner(tile - wide, front) == me:
-                    if kind == EDGE + STRAIGHT:
-                        count = _find(offer, ZERO - wide, found, count, front)
-                    else:
-                        count = _find_corner(offer, ONE - wide, 0, found, count, front)
-                        count = _find_corner(offer, ZERO - wide - ONE, 3, found, count, front)
-                if _owner(tile + wide, front) == me:
-                    if kind == EDGE + STRAIGHT:
-                        count = _find(offer, wide, found, count, front)
-                    else:
-                        count = _find_corner(offer, wide + ONE, 1, found, count, front)
-                        count = _find_corner(offer, wide - ONE, 2, found, count, front)
-                if whose == me and kind == EDGE + STRAIGHT:
-                    count = _find(offer, ONE, found, count, front)
-                    count = _find(offer, ZERO - ONE, found, count, front)
-                place += ONE
-            reached = take_found(base, count, reached, me, front)
-            place = place if place == end else pool[place]
-        return reached
 
-    @_inlined
-    def settle(bucket, reached, me, front):
-        """The fresh tiles are final: they are closed, and their offers wait."""
-        wide, mask = np.uint64(front.wide), np.uint64(front.mask)
-        for i in range(reached):
-            tile = np.uint64(front.fresh[me, np.uint64(i)])
-            info = np.uint64(front.tiles[tile])
-            if connectivity == 4:
-                front.value[tile] = np.int64(bucket)
-            else:
-                front.tiles[tile] = np.uint16(info & np.uint64(0x7FFF))
-            value, cost = np.uint64(front.value[tile]), info & np.uint64(0xFF)
-            kind = (info >> np.uint64(EDGE_BIT) & ONE) * np.uint64(EDGE)
-            if kind == ZERO:
-                prefetch(front.tiles, tile - wide)
-                prefetch(front.tiles, tile + wide)
-                prefetch(front.value, tile - wide)
-                prefetch(front.value, tile + wide)
-                prefetch(front.value, tile - ONE)
-                prefetch(front.value, tile + ONE)
-            offer = value + cost * np.uint64(straight)
-            packed = tile | (offer & inside) << np.uint64(OFFSET)
-            _push(kind, offer >> shift & mask, packed, me, front)
-            if connectivity == 8:
-                offer = value + cost * np.uint64(diagonal)
-                packed = tile | (offer & inside) << np.uint64(OFFSET)
-                packed |= (info & np.uint64(CORNERS)) << np.uint64(CORNER - CORNER_BIT)
-                _push(kind + np.uint64(DIAGONAL), offer >> shift & mask, packed, me, front)
-
-    @lean_njit
-    def step(bucket, parity, me, front):
-        """Do a thread's part of a bucket, and note what waits then."""
-        mask, base, notes = np.uint64(front.mask), np.int64(bucket << shift), front.notes
-        at, before = bucket & mask, (bucket - ONE) & mask
-        waiting, reached = notes[me, WAITING + 1 - parity], ZERO
-        if front.members > 1:  # nobody reads the edges of the bucket before any more
-            waiting -= _release(np.uint64(EDGE + STRAIGHT), before, me, front)
-            if connectivity == 8:
-                waiting -= _release(np.uint64(EDGE + DIAGONAL), before, me, front)
-        reached = take(STRAIGHT, at, base, reached, me, front)
-        waiting -= _release(np.uint64(STRAIGHT), at, me, front)
-        if connectivity == 8:
-            reached = take(DIAGONAL, at, base, reached, me, front)
-            waiting -= _release(np.uint64(DIAGONAL), at, me, front)
-        if front.members > 1:
-            for member in range(front.members):
-                whose = np.uint64(member)
-                reached = take_edge(EDGE + STRAIGHT, at, base, reached, whose, me, front)
-                if connectivity == 8:
-                    reached = take_edge(EDGE + DIAGONAL, at, base, reached, whose, me, front)
-        chunks = 2 * np.int64(reached) // (CHUNK - 1) + LISTS * (front.mask + 1)
-        full = chunks > notes[me, SPARE] or not has_room(reached, front)
-        if not full:
-            settle(bucket, reached, me, front)
-            waiting += np.int64(reached) * (1 if connectivity == 4 else 2)
-        notes[me, FULL + parity] = np.int64(full) | notes[me, STOPPED]
-        notes[me, WAITING + parity] = waiting
-        notes[me, SETTLED + parity] = np.int64(reached)
-
-    @_inlined
-    def total(note, front):
-        """-> sum of a note over the threads"""
-        noted = np.int64(0)
+@inner_njit
+def step(bucket, parity, me, front):
+    """Do a thread's part of a bucket, and note what waits then."""
+    mask, base, notes = np.uint64(front.mask), np.int64(bucket << _shift(front)), front.notes
+    at, before = bucket & mask, (bucket - ONE) & mask
+    waiting, reached = notes[me, WAITING + 1 - parity], ZERO
+    if front.members > 1:  # nobody reads the edges of the bucket before any more
+        waiting -= _release(np.uint64(EDGE + STRAIGHT), before, me, front)
+        if len(front.moves) == 8:
+            waiting -= _release(np.uint64(EDGE + DIAGONAL), before, me, front)
+    reached = take(STRAIGHT, at, base, reached, me, me, front)
+    waiting -= _release(np.uint64(STRAIGHT), at, me, front)
+    if len(front.moves) == 8:
+        reached = take(DIAGONAL, at, base, reached, me, me, front)
+        waiting -= _release(np.uint64(DIAGONAL), at, me, front)
+    if front.members > 1:
         for member in range(front.members):
-            noted += front.notes[member, note]
-        return noted
+            whose = np.uint64(member)
+            reached = take(EDGE + STRAIGHT, at, base, reached, whose, me, front)
+            if len(front.moves) == 8:
+                reached = take(EDGE + DIAGONAL, at, base, reached, whose, me, front)
+    chunks = 2 * np.int64(reached) // (CHUNK - 1) + LISTS * (front.mask + 1)
+    full = chunks > notes[me, SPARE] or not has_room(reached, front)
+    if not full:
+        settle(bucket, reached, me, front)
+        waiting += np.int64(reached) * (1 if len(front.moves) == 4 else 2)
+    notes[me, FULL + parity] = np.int64(full) | notes[me, STOPPED]
+    notes[me, WAITING + parity] = waiting
+    notes[me, SETTLED + parity] = np.int64(reached)
 
-    @_inlined
-    def goes_on(parity, front):
-        """Is there something to do, and room to do it?"""
-        return total(WAITING + parity, front) > 0 and total(FULL + parity, front) == 0
 
-    @_inlined
-    def is_idle(bucket, front):
-        """Does nothing wait in a bucket, nor in the one before, whose edges are kept until this one?"""
-        kinds = LISTS if front.members > 1 else EDGE
-        for back in range(2):
-            at = (bucket - np.uint64(back)) & np.uint64(front.mask)
-            for member in range(front.members):
-                for kind in range(0, kinds, 1 if connectivity == 8 else DIAGONAL + 1):
-                    list_of = np.uint64(member), np.uint64(kind), at
-                    if front.head[list_of] != front.tail[list_of]:
-                        return False
-        return True
+@_inlined
+def total(note, front):
+    """-> sum of a note over the threads"""
+    noted = np.int64(0)
+    for member in range(front.members):
+        noted += front.notes[member, note]
+    return noted
 
-    @_inlined
-    def next_bucket(bucket, front):
-        """-> the next bucket in which there is something to do. Not while another thread works"""
+
+@_inlined
+def goes_on(parity, front):
+    """Is there something to do, and room to do it?"""
+    return total(WAITING + parity, front) > 0 and total(FULL + parity, front) == 0
+
+
+@_inlined
+def is_idle(bucket, front):
+    """Does nothing wait in a bucket, nor in the one before, whose edges are kept until this one?"""
+    kinds = LISTS if front.members > 1 else EDGE
+    for back in range(2):
+        at = (bucket - np.uint64(back)) & np.uint64(front.mask)
+        for member in range(front.members):
+            for kind in range(0, kinds, 1 if len(front.moves) == 8 else DIAGONAL + 1):
+                list_of = np.uint64(member), np.uint64(kind), at
+                if front.head[list_of] != front.tail[list_of]:
+                    return False
+    return True
+
+
+@_inlined
+def next_bucket(bucket, front):
+    """-> the next bucket in which there is something to do. Not while another thread works"""
+    bucket += ONE
+    while is_idle(bucket, front):
         bucket += ONE
-        while is_idle(bucket, front):
-            bucket += ONE
-        return bucket
+    return bucket
 
-    @_inlined
-    def go_on_alone(bucket, parity, front):
-        """The first thread does the part of every thread, until there is enough to do for all -> the last bucket,
-        parity of its notes"""
-        few = np.int64(0)
-        for_good = front.notes[0, STALLED + parity] > 0
-        while few < 2 * FEW or for_good:
-            bucket, parity = next_bucket(bucket, front), 1 - parity
-            for member in range(front.members):
-                step(bucket, parity, np.uint64(member), front)
-            few = (3 * few + total(SETTLED + parity, front)) // 4
-            if not goes_on(parity, front):
-                break
-        return bucket, parity
 
-    @lean_njit
-    def search(goal, front, worker):
-        """Make the field of a goal, the number of a tile -> was there room for it?"""
-        me, notes = np.uint64(worker.number), front.notes
-        _prepare(front, worker)
-        _empty_lists(me, front)
-        meet(worker)
-        if _owner(np.uint64(goal), front) == me:
-            front.fresh[me, 0] = np.uint32(goal)
-            front.value[goal] = 0
-            front.tiles[goal] &= np.uint16(0x7FFF)
-            settle(ZERO, ONE, me, front)
-            notes[me, WAITING] = 1 if connectivity == 4 else 2
-        meet(worker)
-        bucket, parity, stalls, settled = ZERO, 0, 0, np.int64(0)
-        while goes_on(parity, front):
-            if front.members > 1 and (settled < FEW or notes[0, STALLED + parity] > 0):
-                meet(worker)  # all have read the notes
-                if me == ZERO:
-                    bucket, parity = go_on_alone(bucket, parity, front)
-                    notes[0, BUCKET] = np.int64(bucket << ONE) | parity
-                meet(worker)
-                bucket, parity = np.uint64(notes[0, BUCKET] >> 1), notes[0, BUCKET] & 1
-                settled = np.int64(2 * FEW)
-            else:
-                bucket = next_bucket(bucket, front) if front.members == 1 else bucket + ONE
-                parity = 1 - parity
-                step(bucket, parity, me, front)
-                if me == ZERO:
-                    notes[0, STALLED + parity] = np.int64(stalls >= MOST_STALLS)
-                began = clock_ns()
-                meet(worker)
-                stalls += np.int64(clock_ns() - began > STALL_NS)
-                settled = (3 * settled + total(SETTLED + parity, front)) // 4
-        return total(FULL + parity, front) == 0
+@_inlined
+def go_on_alone(bucket, parity, front):
+    """The first thread does the part of every thread, until there is enough to do for all -> the last bucket,
+    parity of its notes"""
+    few = np.int64(0)
+    for_good = front.notes[0, STALLED + parity] > 0
+    while few < 2 * FEW or for_good:
+        bucket, parity = next_bucket(bucket, front), 1 - parity
+        for member in range(front.members):
+            step(bucket, parity, np.uint64(member), front)
+        few = (3 * few + total(SETTLED + parity, front)) // 4
+        if not goes_on(parity, front):
+            break
+    return bucket, parity
 
-    return search
+
+@lean_njit
+def search(goal, front, worker):
+    """Make the field of a goal, the number of a tile -> was there room for it?"""
+    me, notes = np.uint64(worker.number), front.notes
+    _prepare(front, worker)
+    _empty_lists(me, front)
+    meet(worker)
+    if _owner(np.uint64(goal), front) == me:
+        front.fresh[me, 0] = np.uint32(goal)
+        front.value[goal] = 0
+        front.tiles[goal] &= np.uint16(0x7FFF)
+        settle(ZERO, ONE, me, front)
+        notes[me, WAITING] = 1 if len(front.moves) == 4 else 2
+    meet(worker)
+    bucket, parity, stalls, settled = ZERO, 0, 0, np.int64(0)
+    while goes_on(parity, front):
+        if front.members > 1 and (settled < FEW or notes[0, STALLED + parity] > 0):
+            meet(worker)  # all have read the notes
+            if me == ZERO:
+                bucket, parity = go_on_alone(bucket, parity, front)
+                notes[0, BUCKET] = np.int64(bucket << ONE) | parity
+            meet(worker)
+            bucket, parity = np.uint64(notes[0, BUCKET] >> 1), notes[0, BUCKET] & 1
+            settled = np.int64(2 * FEW)
+        else:
+            bucket = next_bucket(bucket, front) if front.members == 1 else bucket + ONE
+            parity = 1 - parity
+            step(bucket, parity, me, front)
+            if me == ZERO:
+                notes[0, STALLED + parity] = np.int64(stalls >= MOST_STALLS)
+            began = clock_ns()
+            meet(worker)
+            stalls += np.int64(clock_ns() - began > STALL_NS)
+            settled = (3 * settled + total(SETTLED + parity, front)) // 4
+    return total(FULL + parity, front) == 0

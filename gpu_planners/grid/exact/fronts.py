@@ -1,4 +1,4 @@
-"""Fields from nothing on the CPU's threads: each thread makes fields by itself, or all make one together (`front`)."""
+"""New fields on the CPU's threads (`front`): each thread makes some of them, or all threads make one together."""
 
 import math
 from functools import partial
@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from ...parallel.team import Worker, run_team
-from .front import CHUNK, LISTS, MOST_FOUND, NOTES, STOPPED, Front, front_function
+from .front import CHUNK, LISTS, MOST_FOUND, NOTES, STOPPED, Front, search
 from .request import GOAL_BLOCK, GOAL_TILE
 from .shape import FieldShape
 from .values import DIAGONAL_8, unit_of
@@ -34,7 +34,6 @@ class Fronts:
         buckets = self._buckets_for(shape, 255)
         chunks = -(-offers // (CHUNK - 1)) + 2 * LISTS * buckets
         self.shape = shape
-        self._search = front_function(shape.connectivity)
         self._tiles = [np.empty(tiles, np.uint16) for _ in range(members)]  # each alone: most are often never touched
         self._pool = np.empty((members, chunks * CHUNK), np.uint64)
         self._head, self._tail = (np.zeros((members + 2, LISTS, buckets + LINE), np.uint64)[1:-1] for _ in range(2))
@@ -69,7 +68,7 @@ class Fronts:
             for slot in slots[member:alone:members]:
                 if not self._notes[member, STOPPED]:
                     front = self._front(cost, values[slot], mask, slice(member, member + 1))
-                    if not self._search(self._tile(goals[slot]), front, self._worker(0, 1)):
+                    if not search(self._tile(goals[slot]), front, self._worker(0, 1)):
                         failed.append(slot)
 
         if alone:
@@ -78,7 +77,7 @@ class Fronts:
             front = self._front(cost, values[slot], mask, slice(0, members))
 
             def work(member, slot=slot, front=front):
-                there = self._search(self._tile(goals[slot]), front, self._worker(member, members))
+                there = search(self._tile(goals[slot]), front, self._worker(member, members))
                 if member == 0 and not there:
                     failed.append(slot)
 
@@ -94,7 +93,8 @@ class Fronts:
         lists = (array[members] for array in (self._pool, self._head, self._tail, self._spare))
         scratch = (array[members] for array in (self._found, self._fresh, self._notes))
         tiles = self._tiles[members.start]
-        return Front(wide, mask, STRIPE_ROWS * wide, count, cost.ravel(), value.ravel(), tiles, *lists, *scratch)
+        sizes = self.shape.kind.moves, wide, mask, STRIPE_ROWS * wide, count
+        return Front(*sizes, cost.ravel(), value.ravel(), tiles, *lists, *scratch)
 
     def _tile(self, goal):
         """The number of a goal's tile in the padded map. goal: a row of `Request.goals`"""

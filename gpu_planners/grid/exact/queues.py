@@ -10,30 +10,34 @@ Tiles are numbered row by row over a block and the ring of tiles around it, B + 
 which tells what neighbouring blocks gain. CUDA sweeps lines instead (`values`), to keep its lanes busy.
 """
 
-import functools
 from typing import NamedTuple
 
 import numpy as np
 
-from ...device import lean_njit
 from ..paths import EAST, NORTH, NORTH_EAST, NORTH_WEST, SOUTH, SOUTH_EAST, SOUTH_WEST, WEST
-from .blocks import AT_GOAL, NOWHERE
-from .values import DIAGONAL_8, INFINITE, unit_of, value_operations
+from .blocks import AT_GOAL, NOWHERE, Kind, inner_njit, kind_of, octile, size_of
+from .values import DIAGONAL_8, INFINITE, STRAIGHT_8, clear, unit_of, withdraw
+
+__all__ = ["Buckets", "clear", "direct", "new_buckets", "relax", "withdraw"]
 
 SIGN = np.uint64(1 << 63)
 WALL = np.int64(-1)  # the value of a blocked tile here: no offer is lower
 BUCKETS = 1024  # of the queue, in a circle
 REACH = BUCKETS // 2  # more buckets than any step leads ahead
 NOBODY = np.int16(-1)
-OWN, BLOCKED = 2, 3  # of `Queue.offers`, beside STRAIGHT and DIAGONAL
-STRAIGHT, DIAGONAL, SEED = range(3)  # what waits in a bucket: offers, and tiles that have got better from outside
+SHIFT_8 = STRAIGHT_8.bit_length() - 1
+ZERO, ONE, MASK = np.uint64(0), np.uint64(1), np.uint64(BUCKETS - 1)
+# what waits in a bucket: offers, and tiles that have got better from outside; no literals, for each of which Numba
+# would compile `wait`
+STRAIGHT, DIAGONAL, SEED = np.arange(3, dtype=np.uint64)
+OWN, BLOCKED = 2, 3  # of `Buckets.offers`, beside STRAIGHT and DIAGONAL
 
 
-class Queue(NamedTuple):
+class Buckets(NamedTuple):
     """A thread's scratch: a block of side B with the T = (B + 2)^2 tiles of it and around it, and its queue.
 
-    value, cost: as of `Tiles`, and the same memory
-    values, costs: (T,) the same, tile by tile
+    kind: of the block
+    value, cost: as of `Tiles`;  values, costs: (T,) the same memory, tile by tile
     first: (3, BUCKETS) int16 the first tile that waits in a bucket, by what waits, or NOBODY
     following: (3, T) int16 the tile after a tile there
     fresh: (8 T,) int16 tiles that have got better in this bucket, some of them twice
@@ -45,6 +49,7 @@ class Queue(NamedTuple):
     gain: (8,) int64 the least value that each neighbour gets better by, by move codes; INFINITE: none
     """
 
+    kind: Kind
     value: np.ndarray
     cost: np.ndarray
     values: np.ndarray
@@ -60,360 +65,372 @@ class Queue(NamedTuple):
     gain: np.ndarray
 
 
-def new_queue(size):
+def new_buckets(size, connectivity):
     """The scratch of one thread."""
     wide = size + 2
     tiles = wide * wide
     value, cost = np.zeros((wide, wide), np.int64), np.zeros((wide, wide), np.uint8)
-    first = np.full((3, BUCKETS), NOBODY)
-    following, fresh = np.zeros((3, tiles), np.int16), np.zeros(8 * tiles, np.int16)
-    done, seeds = np.zeros(tiles, np.uint8), np.zeros(tiles, np.int16)
+    first, following = np.full((3, BUCKETS), NOBODY), np.zeros((3, tiles), np.int16)
+    fresh, done, seeds = np.zeros(8 * tiles, np.int16), np.zeros(tiles, np.uint8), np.zeros(tiles, np.int16)
     offers, codes = np.zeros((4, wide, wide), np.uint32), np.zeros(size * size, np.uint8)
-    tiles_of = value, cost, value.ravel(), cost.ravel()
-    return Queue(
-        *tiles_of, first, following, fresh, done, seeds, offers, codes, codes.view(np.uint64), np.full(8, INFINITE)
+    block = kind_of(size, connectivity), value, cost, value.ravel(), cost.ravel()
+    return Buckets(
+        *block, first, following, fresh, done, seeds, offers, codes, codes.view(np.uint64), np.full(8, INFINITE)
     )
 
 
-@functools.cache
-def settle_function(size, connectivity):
-    """-> settle(count, queue) for blocks of this size"""
-    wide = np.uint64(size + 2)
-    straight, diagonal = unit_of(connectivity), DIAGONAL_8
-    shift = straight.bit_length() - 1  # a bucket holds 2^shift units
-    one, mask = np.uint64(1), np.uint64(BUCKETS - 1)
+@inner_njit
+def wide_of(kind):
+    """-> uint64, tiles in a row of a block with the ring"""
+    return np.uint64(size_of(kind) + 2)
 
-    @lean_njit
-    def offer(tile, value, count, queue):
-        """Offer a value to a tile -> count of fresh tiles"""
-        before = queue.values[tile]
-        queue.values[tile] = min(before, value)
-        queue.fresh[count] = np.int16(tile)
-        return count + np.uint64(value < before)
 
-    @lean_njit
-    def offer_straight(tile, count, queue):
-        value = queue.values[tile] + np.int64(queue.costs[tile]) * straight
-        count = offer(tile - wide, value, count, queue)
-        count = offer(tile + one, value, count, queue)
-        count = offer(tile + wide, value, count, queue)
-        return offer(tile - one, value, count, queue)
+@inner_njit
+def straight_of(queue):
+    """-> what a straight step costs where tiles cost 1"""
+    return unit_of(len(queue.kind.moves))
 
-    @lean_njit
-    def offer_diagonal(tile, count, queue):
-        values = queue.values
-        value = values[tile] + np.int64(queue.costs[tile]) * diagonal
-        north, east, south, west = values[tile - wide], values[tile + one], values[tile + wide], values[tile - one]
-        # of two tiles beside the diagonal, is one blocked? Then its value has the sign bit
-        count = offer(tile - wide + one, value | (((north | east) >> 63) & INFINITE), count, queue)
-        count = offer(tile + wide + one, value | (((south | east) >> 63) & INFINITE), count, queue)
-        count = offer(tile + wide - one, value | (((south | west) >> 63) & INFINITE), count, queue)
-        return offer(tile - wide - one, value | (((north | west) >> 63) & INFINITE), count, queue)
 
-    @lean_njit
-    def wait(tile, value, kind, queue):
-        """An offer begins to wait."""
-        bucket = np.uint64(value >> shift) & mask
-        queue.following[kind, tile] = queue.first[kind, bucket]
-        queue.first[kind, bucket] = np.int16(tile)
+@inner_njit
+def shift_of(queue):
+    """-> a bucket holds values that are the same when shifted right so far: 2^shift units"""
+    return SHIFT_8 if octile(queue.kind) else 0
 
-    @lean_njit
-    def wait_all(count, queue):
-        """All fresh tiles are final: their offers wait -> how many offers"""
-        offers = 0
-        for i in range(count):
-            tile = np.uint64(queue.fresh[np.uint64(i)])
-            if queue.done[tile] == 0:
-                queue.done[tile] = 1
-                value, cost = queue.values[tile], np.int64(queue.costs[tile])
-                wait(tile, value + cost * straight, STRAIGHT, queue)
+
+@inner_njit
+def offer(tile, value, count, queue):
+    """Offer a value to a tile -> count of fresh tiles"""
+    before = queue.values[tile]
+    queue.values[tile] = min(before, value)
+    queue.fresh[count] = np.int16(tile)
+    return count + np.uint64(value < before)
+
+
+@inner_njit
+def offer_straight(tile, count, queue):
+    wide = wide_of(queue.kind)
+    value = queue.values[tile] + np.int64(queue.costs[tile]) * straight_of(queue)
+    count = offer(tile - wide, value, count, queue)
+    count = offer(tile + ONE, value, count, queue)
+    count = offer(tile + wide, value, count, queue)
+    return offer(tile - ONE, value, count, queue)
+
+
+@inner_njit
+def offer_diagonal(tile, count, queue):
+    values, wide = queue.values, wide_of(queue.kind)
+    value = values[tile] + np.int64(queue.costs[tile]) * DIAGONAL_8
+    north, east, south, west = values[tile - wide], values[tile + ONE], values[tile + wide], values[tile - ONE]
+    # of two tiles beside the diagonal, is one blocked? Then its value has the sign bit
+    count = offer(tile - wide + ONE, value | (((north | east) >> 63) & INFINITE), count, queue)
+    count = offer(tile + wide + ONE, value | (((south | east) >> 63) & INFINITE), count, queue)
+    count = offer(tile + wide - ONE, value | (((south | west) >> 63) & INFINITE), count, queue)
+    return offer(tile - wide - ONE, value | (((north | west) >> 63) & INFINITE), count, queue)
+
+
+@inner_njit
+def wait(tile, value, what, queue):
+    """An offer begins to wait."""
+    bucket = np.uint64(value >> shift_of(queue)) & MASK
+    queue.following[what, tile] = queue.first[what, bucket]
+    queue.first[what, bucket] = np.int16(tile)
+
+
+@inner_njit
+def wait_all(count, queue):
+    """All fresh tiles are final: their offers wait -> how many offers"""
+    offers = 0
+    for i in range(count):
+        tile = np.uint64(queue.fresh[np.uint64(i)])
+        if queue.done[tile] == 0:
+            queue.done[tile] = 1
+            value, cost = queue.values[tile], np.int64(queue.costs[tile])
+            wait(tile, value + cost * straight_of(queue), STRAIGHT, queue)
+            offers += 1
+            if octile(queue.kind):
+                wait(tile, value + cost * DIAGONAL_8, DIAGONAL, queue)
                 offers += 1
-                if connectivity == 8:
-                    wait(tile, value + cost * diagonal, DIAGONAL, queue)
-                    offers += 1
-        return offers
+    return offers
 
-    @lean_njit
-    def take_bucket(bucket, queue):
-        """Its seeds become fresh, and its offers are made -> how many were waiting; fresh tiles"""
-        waited, count = 0, np.uint64(0)
-        tile = queue.first[SEED, bucket]
+
+@inner_njit
+def take_bucket(bucket, queue):
+    """Its seeds become fresh, and its offers are made -> how many were waiting; fresh tiles"""
+    waited, count = 0, np.uint64(0)
+    tile = queue.first[SEED, bucket]
+    while tile >= 0:
+        queue.fresh[count] = tile
+        count += ONE
+        waited += 1
+        tile = queue.following[SEED, np.uint64(tile)]
+    tile = queue.first[STRAIGHT, bucket]
+    while tile >= 0:
+        count = offer_straight(np.uint64(tile), count, queue)
+        waited += 1
+        tile = queue.following[STRAIGHT, np.uint64(tile)]
+    if octile(queue.kind):
+        tile = queue.first[DIAGONAL, bucket]
         while tile >= 0:
-            queue.fresh[count] = tile
-            count += one
+            count = offer_diagonal(np.uint64(tile), count, queue)
             waited += 1
-            tile = queue.following[SEED, np.uint64(tile)]
-        tile = queue.first[STRAIGHT, bucket]
-        while tile >= 0:
-            count = offer_straight(np.uint64(tile), count, queue)
-            waited += 1
-            tile = queue.following[STRAIGHT, np.uint64(tile)]
-        if connectivity == 8:
-            tile = queue.first[DIAGONAL, bucket]
-            while tile >= 0:
-                count = offer_diagonal(np.uint64(tile), count, queue)
-                waited += 1
-                tile = queue.following[DIAGONAL, np.uint64(tile)]
-        queue.first[SEED, bucket] = queue.first[STRAIGHT, bucket] = queue.first[DIAGONAL, bucket] = NOBODY
-        return waited, count
-
-    @lean_njit
-    def least_bucket(seeds, queue):
-        """-> the first bucket of so many seeds"""
-        least = INFINITE
-        for i in range(seeds):
-            least = min(least, queue.values[np.uint64(queue.seeds[np.uint64(i)])])
-        return least >> shift
-
-    @lean_njit
-    def sow(seeds, end, queue):
-        """Seeds of the buckets before `end` begin to wait -> how many; how many others are left"""
-        waiting, left = 0, 0
-        for i in range(seeds):
-            tile = np.uint64(queue.seeds[np.uint64(i)])
-            value = queue.values[tile]
-            if value >> shift >= end:
-                queue.seeds[np.uint64(left)] = np.int16(tile)
-                left += 1
-            elif queue.done[tile] == 0:
-                wait(tile, value, SEED, queue)
-                waiting += 1
-        return waiting, left
-
-    @lean_njit
-    def settle(seeds, queue):
-        """Find the exact values inside a block, where so many tiles of queue.seeds have got better."""
-        waiting, bucket = 0, np.int64(0)
-        while seeds + waiting > 0:
-            if waiting == 0:
-                bucket = least_bucket(seeds, queue)
-            end = bucket + REACH
-            more, seeds = sow(seeds, end, queue)
-            waiting += more
-            while waiting > 0 and bucket < end:
-                at = np.uint64(bucket) & mask
-                if (queue.first[SEED, at] & queue.first[STRAIGHT, at] & queue.first[DIAGONAL, at]) != NOBODY:
-                    waited, count = take_bucket(at, queue)
-                    waiting += wait_all(count, queue) - waited
-                bucket += 1
-
-    return settle
+            tile = queue.following[DIAGONAL, np.uint64(tile)]
+    queue.first[SEED, bucket] = queue.first[STRAIGHT, bucket] = queue.first[DIAGONAL, bucket] = NOBODY
+    return waited, count
 
 
-@functools.cache
-def enter_function(size, connectivity):
-    """-> enter for blocks of this size"""
-    wide = size + 2
-    north, east, south, west = (np.uint64(step % 2**64) for step in (-wide, 1, wide, -1))
-    straight, diagonal = unit_of(connectivity), DIAGONAL_8
+@inner_njit
+def least_bucket(seeds, queue):
+    """-> the first bucket of so many seeds"""
+    least = INFINITE
+    for i in range(seeds):
+        least = min(least, queue.values[np.uint64(queue.seeds[np.uint64(i)])])
+    return least >> shift_of(queue)
 
-    @lean_njit
-    def across(tile, out, along, queue):
-        """-> the least offer to a tile from the tile `out` away, which is outside, and its two neighbours `along`. A
-        blocked tile offers a number with the sign bit, which is the greatest of uint64."""
-        values, costs = queue.values, queue.costs
-        ahead = tile + out
-        best = np.uint64(values[ahead] + np.int64(costs[ahead]) * straight)
-        if connectivity == 8:
-            for beside in (along, np.uint64(0) - along):
-                at = ahead + beside
-                cut = np.uint64(values[ahead] | values[tile + beside]) & SIGN
-                best = min(best, np.uint64(values[at] + np.int64(costs[at]) * diagonal) | cut)
-        return best
 
-    @lean_njit
-    def lowered(tile, best, seeds, queue):
-        """A tile takes the best offer from outside -> count of seeds"""
+@inner_njit
+def sow(seeds, end, queue):
+    """Seeds of the buckets before `end` begin to wait -> how many; how many others are left"""
+    waiting, left = 0, 0
+    for i in range(seeds):
+        tile = np.uint64(queue.seeds[np.uint64(i)])
         value = queue.values[tile]
-        if value >= 0 and best < np.uint64(value):
-            queue.values[tile] = np.int64(best)
-            queue.seeds[np.uint64(seeds)] = np.int16(tile)
-            seeds += 1
-        return seeds
-
-    @lean_njit
-    def enter(queue):
-        """The tiles along a block's sides take what those outside offer -> how many of queue.seeds get better"""
-        seeds = 0
-        for row, out in ((1, north), (size, south)):
-            for col in range(1, size + 1):
-                tile = np.uint64(row * wide + col)
-                best = across(tile, out, east, queue)
-                if col == 1:
-                    best = min(best, across(tile, west, south, queue))
-                if col == size:
-                    best = min(best, across(tile, east, south, queue))
-                seeds = lowered(tile, best, seeds, queue)
-        for row in range(2, size):
-            tile = np.uint64(row * wide + 1)
-            seeds = lowered(tile, across(tile, west, south, queue), seeds, queue)
-            tile = np.uint64(row * wide + size)
-            seeds = lowered(tile, across(tile, east, south, queue), seeds, queue)
-        return seeds
-
-    return enter
+        if value >> shift_of(queue) >= end:
+            queue.seeds[np.uint64(left)] = np.int16(tile)
+            left += 1
+        elif queue.done[tile] == 0:
+            wait(tile, value, SEED, queue)
+            waiting += 1
+    return waiting, left
 
 
-@functools.cache
-def direct_function(size, connectivity):
-    """-> direct for blocks of this size. Its loops are such that one instruction takes several tiles.
+@inner_njit
+def settle(seeds, queue):
+    """Find the exact values inside a block, where so many tiles of queue.seeds have got better."""
+    waiting, bucket = 0, np.int64(0)
+    while seeds + waiting > 0:
+        if waiting == 0:
+            bucket = least_bucket(seeds, queue)
+        end = bucket + REACH
+        more, seeds = sow(seeds, end, queue)
+        waiting += more
+        while waiting > 0 and bucket < end:
+            at = np.uint64(bucket) & MASK
+            if (queue.first[SEED, at] & queue.first[STRAIGHT, at] & queue.first[DIAGONAL, at]) != NOBODY:
+                waited, count = take_bucket(at, queue)
+                waiting += wait_all(count, queue) - waited
+            bucket += 1
 
-    A tile's value is what its best neighbours offer, and no neighbour offers 2^32 more. So equality of the lowest 32
-    bits tells which ones are best.
+
+@inner_njit
+def across(tile, out, along, queue):
+    """-> the least offer to a tile from the tile `out` away, which is outside, and its two neighbours `along`. A
+    blocked tile offers a number with the sign bit, which is the greatest of uint64."""
+    values, costs = queue.values, queue.costs
+    ahead = tile + out
+    best = np.uint64(values[ahead] + np.int64(costs[ahead]) * straight_of(queue))
+    if octile(queue.kind):
+        for beside in (along, ZERO - along):
+            at = ahead + beside
+            cut = np.uint64(values[ahead] | values[tile + beside]) & SIGN
+            best = min(best, np.uint64(values[at] + np.int64(costs[at]) * DIAGONAL_8) | cut)
+    return best
+
+
+@inner_njit
+def lowered(tile, best, seeds, queue):
+    """A tile takes the best offer from outside -> count of seeds"""
+    value = queue.values[tile]
+    if value >= 0 and best < np.uint64(value):
+        queue.values[tile] = np.int64(best)
+        queue.seeds[np.uint64(seeds)] = np.int16(tile)
+        seeds += 1
+    return seeds
+
+
+@inner_njit
+def enter(queue):
+    """The tiles along a block's sides take what those outside offer -> how many of queue.seeds get better"""
+    seeds, size, wide = np.int64(0), size_of(queue.kind), wide_of(queue.kind)
+    north, east, south, west = ZERO - wide, ONE, wide, ZERO - ONE
+    for row, out in ((1, north), (size, south)):
+        for col in range(1, size + 1):
+            tile = np.uint64(row) * wide + np.uint64(col)
+            best = across(tile, out, east, queue)
+            if col == 1:
+                best = min(best, across(tile, west, south, queue))
+            if col == size:
+                best = min(best, across(tile, east, south, queue))
+            seeds = lowered(tile, best, seeds, queue)
+    for row in range(2, size):
+        tile = np.uint64(row) * wide + ONE
+        seeds = lowered(tile, across(tile, west, south, queue), seeds, queue)
+        tile = np.uint64(row) * wide + np.uint64(size)
+        seeds = lowered(tile, across(tile, east, south, queue), seeds, queue)
+    return seeds
+
+
+@inner_njit
+def corner_of(visit, field):
+    """-> uint64, slot, row, column in the padded arrays of the tile diagonally before the block's first"""
+    row, col = visit.block // field.width - 1, visit.block % field.width - 1
+    size = size_of(field.kind)
+    return np.uint64(visit.slot), np.uint64(row * size), np.uint64(col * size)
+
+
+@inner_njit
+def load_offers(visit, field, queue):
+    """Fill queue.offers."""
+    slot, row, col = corner_of(visit, field)
+    offers, straight, wide = queue.offers, np.uint32(straight_of(queue)), size_of(queue.kind) + 2
+    for i in range(wide):
+        r = np.uint64(i)
+        for j in range(wide):
+            c = np.uint64(j)
+            value, cost = np.uint32(field.value[slot, row + r, col + c]), np.uint32(field.cost[row + r, col + c])
+            offers[OWN, r, c] = value
+            offers[BLOCKED, r, c] = np.uint32(cost == 0)
+            offers[STRAIGHT, r, c] = value + cost * straight
+            if octile(queue.kind):
+                offers[DIAGONAL, r, c] = value + cost * np.uint32(DIAGONAL_8)
+
+
+@inner_njit
+def choose(here, queue):
+    """Fill queue.codes for row `here`: of each tile the first of its best moves, NOWHERE where there is none.
+
+    A tile's value is what its best neighbours offer, and no neighbour offers 2^32 more, so equality of the lowest 32
+    bits tells which ones are best. The loop is such that one instruction takes several tiles.
     """
-    wide, straight, diagonal, one = size + 2, unit_of(connectivity), DIAGONAL_8, np.uint64(1)
-
-    @lean_njit
-    def load_offers(visit, field, queue):
-        """Fill queue.offers."""
-        row, col = np.uint64((visit.block // field.width - 1) * size), np.uint64((visit.block % field.width - 1) * size)
-        slot, offers = np.uint64(visit.slot), queue.offers
-        for i in range(wide):
-            r = np.uint64(i)
-            for j in range(wide):
-                c = np.uint64(j)
-                value, cost = np.uint32(field.value[slot, row + r, col + c]), np.uint32(field.cost[row + r, col + c])
-                offers[OWN, r, c] = value
-                offers[BLOCKED, r, c] = np.uint32(cost == 0)
-                offers[STRAIGHT, r, c] = value + cost * np.uint32(straight)
-                if connectivity == 8:
-                    offers[DIAGONAL, r, c] = value + cost * np.uint32(diagonal)
-
-    @lean_njit
-    def choose(here, queue):
-        """Fill queue.codes for row `here`: of each tile the first of its best moves, NOWHERE where there is none."""
-        offers, above, below = queue.offers, here - one, here + one
-        for i in range(1, size + 1):
-            c = np.uint64(i)
-            east, west = c + one, c - one
-            own, code = offers[OWN, here, c], np.uint32(NOWHERE)
-            north_wall, east_wall = offers[BLOCKED, above, c], offers[BLOCKED, here, east]
-            south_wall, west_wall = offers[BLOCKED, below, c], offers[BLOCKED, here, west]
-            if connectivity == 8:
-                walls = north_wall | west_wall | offers[BLOCKED, above, west]
-                code = np.uint32(NORTH_WEST) if (offers[DIAGONAL, above, west] ^ own) | walls == 0 else code
-                walls = south_wall | west_wall | offers[BLOCKED, below, west]
-                code = np.uint32(SOUTH_WEST) if (offers[DIAGONAL, below, west] ^ own) | walls == 0 else code
-                walls = south_wall | east_wall | offers[BLOCKED, below, east]
-                code = np.uint32(SOUTH_EAST) if (offers[DIAGONAL, below, east] ^ own) | walls == 0 else code
-                walls = north_wall | east_wall | offers[BLOCKED, above, east]
-                code = np.uint32(NORTH_EAST) if (offers[DIAGONAL, above, east] ^ own) | walls == 0 else code
-            code = np.uint32(WEST) if (offers[STRAIGHT, here, west] ^ own) | west_wall == 0 else code
-            code = np.uint32(SOUTH) if (offers[STRAIGHT, below, c] ^ own) | south_wall == 0 else code
-            code = np.uint32(EAST) if (offers[STRAIGHT, here, east] ^ own) | east_wall == 0 else code
-            code = np.uint32(NORTH) if (offers[STRAIGHT, above, c] ^ own) | north_wall == 0 else code
-            code = np.uint32(NOWHERE) if offers[BLOCKED, here, c] != 0 else code
-            queue.codes[(here - one) * np.uint64(size) + west] = np.uint8(code)
-
-    @lean_njit
-    def nibbles(octets):
-        """The low halves of eight bytes."""
-        octets = (octets | octets >> np.uint64(4)) & np.uint64(0x00FF00FF00FF00FF)
-        octets = (octets | octets >> np.uint64(8)) & np.uint64(0x0000FFFF0000FFFF)
-        return np.uint32(octets | octets >> np.uint64(16))
-
-    @lean_njit
-    def direct(visit, field, queue, lane):
-        """Write the block's directions: of each tile the first of its best moves, AT_GOAL or NOWHERE."""
-        load_offers(visit, field, queue)
-        for row in range(1, size + 1):
-            choose(np.uint64(row), queue)
-        if visit.seed >= 0:
-            queue.codes[visit.seed] = AT_GOAL
-        item = np.uint64(visit.item)
-        for i in range(size * size // 8):
-            word = np.uint64(i)
-            field.directions[item, word] = nibbles(queue.octets[word])
-
-    return direct
+    offers, above, below, size = queue.offers, here - ONE, here + ONE, size_of(queue.kind)
+    for i in range(1, size + 1):
+        c = np.uint64(i)
+        east, west = c + ONE, c - ONE
+        own, code = offers[OWN, here, c], np.uint32(NOWHERE)
+        north_wall, east_wall = offers[BLOCKED, above, c], offers[BLOCKED, here, east]
+        south_wall, west_wall = offers[BLOCKED, below, c], offers[BLOCKED, here, west]
+        if octile(queue.kind):
+            walls = north_wall | west_wall | offers[BLOCKED, above, west]
+            code = np.uint32(NORTH_WEST) if (offers[DIAGONAL, above, west] ^ own) | walls == 0 else code
+            walls = south_wall | west_wall | offers[BLOCKED, below, west]
+            code = np.uint32(SOUTH_WEST) if (offers[DIAGONAL, below, west] ^ own) | walls == 0 else code
+            walls = south_wall | east_wall | offers[BLOCKED, below, east]
+            code = np.uint32(SOUTH_EAST) if (offers[DIAGONAL, below, east] ^ own) | walls == 0 else code
+            walls = north_wall | east_wall | offers[BLOCKED, above, east]
+            code = np.uint32(NORTH_EAST) if (offers[DIAGONAL, above, east] ^ own) | walls == 0 else code
+        code = np.uint32(WEST) if (offers[STRAIGHT, here, west] ^ own) | west_wall == 0 else code
+        code = np.uint32(SOUTH) if (offers[STRAIGHT, below, c] ^ own) | south_wall == 0 else code
+        code = np.uint32(EAST) if (offers[STRAIGHT, here, east] ^ own) | east_wall == 0 else code
+        code = np.uint32(NORTH) if (offers[STRAIGHT, above, c] ^ own) | north_wall == 0 else code
+        code = np.uint32(NOWHERE) if offers[BLOCKED, here, c] != 0 else code
+        queue.codes[(here - ONE) * np.uint64(size) + west] = np.uint8(code)
 
 
-@functools.cache
-def queue_operations(size, connectivity):
-    """-> clear, relax, withdraw, direct, those of `value_operations` for one thread"""
-    enter, settle = enter_function(size, connectivity), settle_function(size, connectivity)
-    clear, _, withdraw, _ = value_operations(size, connectivity)
-    direct = direct_function(size, connectivity)
-    wide = size + 2
+@inner_njit
+def nibbles(octets):
+    """The low halves of eight bytes."""
+    octets = (octets | octets >> np.uint64(4)) & np.uint64(0x00FF00FF00FF00FF)
+    octets = (octets | octets >> np.uint64(8)) & np.uint64(0x0000FFFF0000FFFF)
+    return np.uint32(octets | octets >> np.uint64(16))
 
-    @lean_njit
-    def load(visit, field, queue):
-        """Copy a block and the tiles around it from the field."""
-        row, col = np.uint64((visit.block // field.width - 1) * size), np.uint64((visit.block % field.width - 1) * size)
-        slot = np.uint64(visit.slot)
-        for i in range(wide):
-            r = np.uint64(i)
-            for j in range(wide):
-                c = np.uint64(j)
-                cost = field.cost[row + r, col + c]
-                queue.cost[r, c] = cost
-                queue.value[r, c] = field.value[slot, row + r, col + c] if cost != 0 else WALL
-        queue.done[:] = np.uint8(0)
-        for i in range(wide):
-            for tile in (i, (wide - 1) * wide + i, i * wide, i * wide + wide - 1):
-                queue.done[np.uint64(tile)] = np.uint8(1)
-        return row, col, slot
 
-    @lean_njit
-    def gained(row, col, r, c, slot, field, queue):
-        """-> the value of tile (r, c) of the ring if it has got better, else INFINITE"""
-        r, c = np.uint64(r), np.uint64(c)
-        value = queue.value[r, c]
-        return value if 0 <= value < field.value[slot, row + r, col + c] else INFINITE
+@inner_njit
+def direct(visit, field, scratch, lane):
+    """See `operations`."""
+    size = size_of(field.kind)
+    load_offers(visit, field, scratch)
+    for row in range(1, size + 1):
+        choose(np.uint64(row), scratch)
+    if visit.seed >= 0:
+        scratch.codes[visit.seed] = AT_GOAL
+    item = np.uint64(visit.item)
+    for i in range(size * size // 8):
+        field.directions[item, np.uint64(i)] = nibbles(scratch.octets[np.uint64(i)])
 
-    @lean_njit
-    def gains(row, col, slot, field, queue):
-        """Fill queue.gain -> bits of the neighbours that get better"""
-        far, gain = size + 1, queue.gain
-        north, east, south, west = INFINITE, INFINITE, INFINITE, INFINITE
-        for i in range(1, far):
-            north = min(north, gained(row, col, 0, i, slot, field, queue))
-            south = min(south, gained(row, col, far, i, slot, field, queue))
-        for i in range(1, far):
-            west = min(west, gained(row, col, i, 0, slot, field, queue))
-            east = min(east, gained(row, col, i, far, slot, field, queue))
-        gain[NORTH], gain[EAST], gain[SOUTH], gain[WEST] = north, east, south, west
-        if connectivity == 8:
-            gain[NORTH_EAST] = gained(row, col, 0, far, slot, field, queue)
-            gain[SOUTH_EAST] = gained(row, col, far, far, slot, field, queue)
-            gain[SOUTH_WEST] = gained(row, col, far, 0, slot, field, queue)
-            gain[NORTH_WEST] = gained(row, col, 0, 0, slot, field, queue)
-        answer = 0
-        for k in range(connectivity):
-            answer |= np.int64(gain[k] < INFINITE) << k
-        return np.int32(answer)
 
-    @lean_njit
-    def relax(visit, field, raw, queue, lane):
-        """Find the exact values inside a block, given the tiles around it.
+@inner_njit
+def load(visit, field, queue):
+    """Copy a block and the tiles around it from the field."""
+    slot, row, col = corner_of(visit, field)
+    wide = size_of(field.kind) + 2
+    for i in range(wide):
+        r = np.uint64(i)
+        for j in range(wide):
+            c = np.uint64(j)
+            cost = field.cost[row + r, col + c]
+            queue.cost[r, c] = cost
+            queue.value[r, c] = field.value[slot, row + r, col + c] if cost != 0 else WALL
+    queue.done[:] = np.uint8(0)
+    for i in range(wide):
+        for tile in (i, (wide - 1) * wide + i, i * wide, i * wide + wide - 1):
+            queue.done[np.uint64(tile)] = np.uint8(1)
 
-        raw: the values inside need not fit each other, as after a withdrawal
-        -> bits of the neighbours (move codes) that get better by it
-        """
-        row, col, slot = load(visit, field, queue)
-        seeds = enter(queue)
-        if visit.seed >= 0:
-            tile = (visit.seed // size + 1) * wide + visit.seed % size + 1
-            if queue.values[tile] > 0:
-                queue.values[tile] = 0
-                queue.seeds[seeds] = tile
+
+@inner_njit
+def gained(visit, r, c, field, queue):
+    """-> the value of tile (r, c) of the ring if it has got better, else INFINITE"""
+    slot, row, col = corner_of(visit, field)
+    r, c = np.uint64(r), np.uint64(c)
+    value = queue.value[r, c]
+    return value if 0 <= value < field.value[slot, row + r, col + c] else INFINITE
+
+
+@inner_njit
+def gains(visit, field, queue):
+    """Fill queue.gain -> bits of the neighbours that get better"""
+    near, far, gain = np.int64(0), size_of(field.kind) + 1, queue.gain
+    north, east, south, west = INFINITE, INFINITE, INFINITE, INFINITE
+    for i in range(1, far):
+        north = min(north, gained(visit, near, i, field, queue))
+        south = min(south, gained(visit, far, i, field, queue))
+    for i in range(1, far):
+        west = min(west, gained(visit, i, near, field, queue))
+        east = min(east, gained(visit, i, far, field, queue))
+    gain[NORTH], gain[EAST], gain[SOUTH], gain[WEST] = north, east, south, west
+    if octile(field.kind):
+        gain[NORTH_EAST] = gained(visit, near, far, field, queue)
+        gain[SOUTH_EAST] = gained(visit, far, far, field, queue)
+        gain[SOUTH_WEST] = gained(visit, far, near, field, queue)
+        gain[NORTH_WEST] = gained(visit, near, near, field, queue)
+    answer = 0
+    for k in range(len(field.kind.moves)):
+        answer |= np.int64(gain[k] < INFINITE) << k
+    return np.int32(answer)
+
+
+@inner_njit
+def sow_all(queue):
+    """All tiles inside that have a value become seeds -> how many"""
+    seeds, size = np.int64(0), size_of(queue.kind)
+    for r in range(1, size + 1):
+        for c in range(1, size + 1):
+            if 0 <= queue.value[r, c] < INFINITE:
+                queue.seeds[seeds] = np.int16(r * (size + 2) + c)
                 seeds += 1
-        if raw:
-            seeds = 0
-            for r in range(1, size + 1):
-                for c in range(1, size + 1):
-                    if 0 <= queue.value[r, c] < INFINITE:
-                        queue.seeds[seeds] = np.int16(r * wide + c)
-                        seeds += 1
-        if seeds == 0:
-            return np.int32(0)
-        settle(seeds, queue)
-        for i in range(1, size + 1):
-            r = np.uint64(i)
-            for j in range(1, size + 1):
-                c = np.uint64(j)
-                value = queue.value[r, c]
-                field.value[slot, row + r, col + c] = value if value >= 0 else INFINITE
-        return gains(row, col, slot, field, queue)
+    return seeds
 
-    return clear, relax, withdraw, direct
+
+@inner_njit
+def relax(visit, field, raw, scratch, lane):
+    """See `operations`."""
+    queue, size = scratch, size_of(field.kind)
+    slot, row, col = corner_of(visit, field)
+    load(visit, field, queue)
+    seeds = enter(queue)
+    if visit.seed >= 0:
+        tile = (visit.seed // size + 1) * (size + 2) + visit.seed % size + 1
+        if queue.values[tile] > 0:
+            queue.values[tile] = 0
+            queue.seeds[seeds] = tile
+            seeds += 1
+    if raw:
+        seeds = sow_all(queue)
+    if seeds == 0:
+        return np.int32(0)
+    settle(seeds, queue)
+    for i in range(1, size + 1):
+        r = np.uint64(i)
+        for j in range(1, size + 1):
+            c = np.uint64(j)
+            value = queue.value[r, c]
+            field.value[slot, row + r, col + c] = value if value >= 0 else INFINITE
+    return gains(visit, field, queue)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...device import lean_njit
+from .blocks import inner_njit
 
 GOAL_BLOCK, GOAL_TILE, GOAL_PARITY, GOAL_USED = range(4)  # columns of goals
 NO_DIRECTIONS, CHANGED_DIRECTIONS, ALL_DIRECTIONS = range(3)  # which ones to write
@@ -50,27 +50,27 @@ class Orders(NamedTuple):
     numbers: np.ndarray
 
 
-@lean_njit
+@inner_njit
 def orders_of(numbers):
     return Orders(numbers[NEW], numbers[LIVE], numbers[SEEDS], numbers[RELAX], numbers[DIRECTIONS], numbers)
 
 
-@lean_njit
+@inner_njit
 def goal_number(orders, j):
     """-> number j of the goals, row by row"""
     return orders.numbers[FIRST_LIST + j]
 
 
-@lean_njit
+@inner_njit
 def new_slot(orders, j):
-    return orders.numbers[FIRST_LIST + 4 * orders.live + j]
+    return np.int64(orders.numbers[FIRST_LIST + 4 * orders.live + j])
 
 
-@lean_njit
+@inner_njit
 def seed_block(orders, j):
-    return orders.numbers[FIRST_LIST + 4 * orders.live + orders.new + j]
+    return np.int64(orders.numbers[FIRST_LIST + 4 * orders.live + orders.new + j])
 
 
-@lean_njit
+@inner_njit
 def relax_block(orders, j):
-    return orders.numbers[FIRST_LIST + 4 * orders.live + orders.new + orders.seeds + j]
+    return np.int64(orders.numbers[FIRST_LIST + 4 * orders.live + orders.new + orders.seeds + j])

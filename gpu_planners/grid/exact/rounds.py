@@ -3,7 +3,7 @@
 A round relaxes every block on the list, in any order; a block that made its neighbour better puts that neighbour on the
 next round's list. When a list is empty every tile has its exact value: relaxation of positive costs has one fixed
 point, whatever the order, so CPU, GPU and any number of workers give the same field, bit for bit. The CPU puts blocks
-of VALUES off to later rounds, so that fewer are relaxed several times (`ordered`).
+of VALUES off to later rounds, so that fewer are relaxed several times (`ordered_rounds`).
 
 A change of the map is repaired in two such runs: the first withdraws values that nothing supports any more, the second
 relaxes the blocks concerned. At last each tile of a block where something changed, and of its neighbours, gets its
@@ -11,16 +11,14 @@ direction.
 
 A goal has a slot, and item = slot * blocks + block. The team shares
     the queue, (QUEUE_ROWS, items) int32:
-        STAMP: the latest round that an item was listed for
-        STATE: twice the epoch (the number of the request) in which something of it was last withdrawn, plus 1 if it was
+        STAMP: the latest round for which an item was listed
+        STATE: twice the epoch (the number of the request) that last withdrew some of its values, plus 1 if it was
             relaxed since
         LISTS: two lists of items, of even and of odd rounds;  TOUCHED: the list of items withdrawn from in this epoch
     its memory, int32: the barrier, the lengths of the lists, the round, the epoch, and on the CPU how much of a list is
-        taken; all 0 at first. Rounds and epochs
-        begin anew before they are too many for int32.
+        taken; all 0 at first. Rounds and epochs begin anew before they are too many for int32.
 """
 
-import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +26,8 @@ import numpy as np
 from ...device import lean_njit
 from ...parallel.team import Worker, add, lane_count, lane_range, meet, raise_to
 from ..paths import EAST, NORTH, NORTH_EAST, NORTH_WEST, SOUTH, SOUTH_EAST, SOUTH_WEST, WEST
-from .blocks import CHANGED, Visit
+from .blocks import CHANGED, Visit, inner_njit
+from .operations import clear, direct, relax, withdraw
 from .request import (
     ALL_DIRECTIONS,
     CHANGED_DIRECTIONS,
@@ -42,11 +41,11 @@ from .request import (
     relax_block,
     seed_block,
 )
-from .shape import VALUES
+from .values import INFINITE
 
 STAMP, STATE, LISTS, TOUCHED = 0, 1, 2, 4  # rows of the queue
 COUNTS, ROUND, TOUCHED_COUNT, EPOCH = 1, 4, 5, 6  # in the team's memory; COUNTS: lengths of three rounds' lists
-CLAIMED = 7  # how many items of a round threads have taken, of even and of odd rounds: see `ordered`
+CLAIMED = 7  # how many items of a round threads have taken, of even and of odd rounds: see `ordered_rounds`
 STOP = 9  # not 0: the CPU's threads shall end (Ctrl-C); the fields are not made then
 MEMORY = 10  # its size
 MOST_COUNTED = 1 << 29  # rounds, epochs: then both begin anew. Four times as many fit, for the rounds of one request
@@ -58,9 +57,11 @@ class Work(NamedTuple):
     field: BitField or ValueField
     goals: (slots, 4) int32, columns as of `Request.goals`; brought up to date from each request
     queue: see above
-    scratch: Wave or Tiles
+    scratch: Wave, Tiles or Buckets: see `operations`
     worker: its memory as above
-    order: `ordered.Order` of VALUES on the CPU; elsewhere nobody reads it
+    least: of VALUES on the CPU (items,) int64, about the lowest value that reached each item on the list, INFINITE
+        between requests; elsewhere None. Threads write it at once, and one may overwrite the other: it says which
+        blocks to relax first, not which to relax
     """
 
     field: NamedTuple
@@ -68,54 +69,54 @@ class Work(NamedTuple):
     queue: np.ndarray
     scratch: NamedTuple
     worker: Worker
-    order: tuple | None
+    least: np.ndarray | None
 
 
-@lean_njit
+@inner_njit
 def is_first(worker):
     """Is this the first lane of the first worker?"""
     return worker.number == 0 and worker.lane == 0
 
 
-@lean_njit
+@inner_njit
 def stopped(worker):
     """Shall the team end? On CUDA nobody stops it."""
     return lane_count() == 1 and worker.memory[STOP] != 0
 
 
-@lean_njit
+@inner_njit
 def listed(queue, k, i):
     """-> item i on the list of round k"""
     return np.int64(queue[LISTS + k % 2, i])
 
 
-@lean_njit
+@inner_njit
 def enlist(item, k, work):
     """Put an item on the list of round k, once."""
     if raise_to(work.queue[STAMP], item, k) < k:
         work.queue[LISTS + k % 2, add(work.worker.memory, COUNTS + k % 3, 1)] = item
 
 
-@lean_njit
+@inner_njit
 def touch(item, epoch, work):
     """Note that something of an item has been withdrawn in this epoch."""
     if raise_to(work.queue[STATE], item, 2 * epoch) < 2 * epoch:
         work.queue[TOUCHED, add(work.worker.memory, TOUCHED_COUNT, 1)] = item
 
 
-@lean_njit
+@inner_njit
 def settled(item, epoch, work):
     """Note that the values of an item fit each other."""
     work.queue[STATE, item] = 2 * epoch + 1
 
 
-@lean_njit
+@inner_njit
 def around(width):
     """-> how far the neighbours of an item are from it, by move codes. width: blocks in a row"""
     return -width, 1, width, -1, 1 - width, width + 1, width - 1, -width - 1
 
 
-@lean_njit
+@inner_njit
 def call(item, neighbours, k, work):
     """Put the neighbours of an item whose bits (move codes) are set on the list of round k."""
     far = around(work.field.width)
@@ -124,7 +125,7 @@ def call(item, neighbours, k, work):
             enlist(item + far[j], k, work)
 
 
-@lean_njit
+@inner_njit
 def on_map(block, field):
     """Is a block one of the map, not of the ring around it?"""
     row, col = block // field.width, block % field.width
@@ -137,7 +138,7 @@ SOUTH_SIDE = 1 << SOUTH | 1 << SOUTH_EAST | 1 << SOUTH_WEST
 WEST_SIDE = 1 << WEST | 1 << SOUTH_WEST | 1 << NORTH_WEST
 
 
-@lean_njit
+@inner_njit
 def inner(block, neighbours, field):
     """Those bits of `neighbours` whose blocks lie on the map."""
     row = np.int64(np.uint32(block) // np.uint32(field.width))
@@ -154,24 +155,21 @@ def inner(block, neighbours, field):
     return neighbours & ~outer
 
 
-@lean_njit
+@inner_njit
 def visit_of(item, slot, block, goals):
-    tile, its_block, parity = (
-        goals[slot, GOAL_TILE],
-        goals[slot, GOAL_BLOCK],
-        goals[slot, GOAL_PARITY],
-    )  # no branch between
+    tile, its_block = goals[slot, GOAL_TILE], goals[slot, GOAL_BLOCK]
+    parity = goals[slot, GOAL_PARITY]  # read before the branch
     return Visit(item, slot, block, tile if its_block == block else np.int32(-1), parity)
 
 
-@lean_njit
+@inner_njit
 def visit_item(item, field, goals):
     """The visit of an item."""
     slot = np.int64(np.uint32(item) // np.uint32(field.blocks))  # a division of 64 bits is long on CUDA
     return visit_of(item, slot, item - slot * field.blocks, goals)
 
 
-@lean_njit
+@inner_njit
 def begin(orders, work):
     """Count on, empty the lists, take the goals -> the round and the epoch that begin"""
     worker, queue = work.worker, work.queue
@@ -193,7 +191,7 @@ def begin(orders, work):
     return k, epoch
 
 
-@lean_njit
+@inner_njit
 def enlist_seeds(orders, k, epoch, work):
     """List the blocks where the map has changed, of all fields in use."""
     worker, seeds = work.worker, orders.seeds
@@ -205,7 +203,7 @@ def enlist_seeds(orders, k, epoch, work):
                 touch(item, epoch, work)
 
 
-@lean_njit
+@inner_njit
 def enlist_starts(orders, k, work):
     """List the goals' blocks of new fields, all blocks withdrawn from, and the blocks to go on from."""
     worker, blocks = work.worker, work.field.blocks
@@ -214,118 +212,166 @@ def enlist_starts(orders, k, work):
             slot = new_slot(orders, j)
             enlist(slot * blocks + work.goals[slot, GOAL_BLOCK], k, work)
         for j in range(worker.number, worker.memory[TOUCHED_COUNT], worker.count):
-            enlist(work.queue[TOUCHED, j], k, work)
+            enlist(np.int64(work.queue[TOUCHED, j]), k, work)
         for j in range(worker.number, orders.relax * orders.live, worker.count):
             enlist(j // orders.relax * blocks + relax_block(orders, j % orders.relax), k, work)
 
 
-@functools.cache
-def field_functions(layout, operations, make_rounds=None):
-    """-> update_fields(numbers, work) for fields of a layout. numbers: a packed request
+@inner_njit
+def clear_field(slot, epoch, work):
+    """Make the field of a slot one without any value."""
+    worker, blocks = work.worker, work.field.blocks
+    if worker.lane == 0:
+        for block in range(worker.number, blocks, worker.count):
+            settled(slot * blocks + block, epoch, work)
+    clear(slot, work.field, worker)
 
-    operations: clear, relax, withdraw, direct of its blocks, as of `bit_operations` and `value_operations`
-    make_rounds: work_on(visit, withdrawing, epoch, work) -> rounds(withdrawing, k, epoch, work) that relaxes, in place
-        of the one here
-    """
-    clear_values, relax, withdraw, direct = operations
 
-    @lean_njit
-    def clear(slot, epoch, work):
-        """Make the field of a slot one without any value."""
-        worker, blocks = work.worker, work.field.blocks
-        if worker.lane == 0:
-            for block in range(worker.number, blocks, worker.count):
-                settled(slot * blocks + block, epoch, work)
-        clear_values(slot, work.field, worker)
+@inner_njit
+def work_on(visit, withdrawing, epoch, work):
+    """Withdraw from, or relax, a block -> the answer of `withdraw` or `relax`"""
+    lane = work.worker.lane
+    if withdrawing:
+        answer = withdraw(visit, work.field, work.scratch, lane)
+        if lane == 0 and answer & CHANGED:
+            touch(visit.item, epoch, work)
+    else:
+        raw = work.queue[STATE, visit.item] == 2 * epoch
+        answer = relax(visit, work.field, raw, work.scratch, lane)
+        if lane == 0:
+            settled(visit.item, epoch, work)
+    return inner(visit.block, answer, work.field)
 
-    @lean_njit
-    def work_on(visit, withdrawing, epoch, work):
-        """Withdraw from, or relax, a block -> the answer of `withdraw` or `relax`"""
-        lane = work.worker.lane
-        if withdrawing:
-            answer = withdraw(visit, work.field, work.scratch, lane)
-            if lane == 0 and answer & CHANGED:
-                touch(visit.item, epoch, work)
-        else:
-            raw = layout == VALUES and work.queue[STATE, visit.item] == 2 * epoch
-            answer = relax(visit, work.field, raw, work.scratch, lane)
-            if lane == 0:
-                settled(visit.item, epoch, work)
-        return answer
 
-    @lean_njit
-    def rounds(withdrawing, k, epoch, work):
-        """Rounds from k on until a list is empty -> the round after the last"""
-        worker, queue = work.worker, work.queue
-        while True:
-            w = worker.number
-            item = listed(queue, k, min(w, queue.shape[1] - 1))  # its length is not known yet: that read takes as long
-            n = worker.memory[COUNTS + k % 3]
-            if n == 0:
-                return k
-            while w < n and not stopped(worker):
-                visit = visit_item(item, work.field, work.goals)
-                answer = work_on(visit, withdrawing, epoch, work)
-                call(item, inner(visit.block, answer, work.field), k + 1, work)
-                w += worker.count
-                if w < n:
-                    item = listed(queue, k, w)
-            if is_first(worker):
-                worker.memory[COUNTS + (k + 2) % 3] = 0
-            meet(worker)
-            k += 1
-
-    relaxing = make_rounds(work_on) if make_rounds else rounds
-
-    @lean_njit
-    def is_dirty(item, epoch, work):
-        """Has something changed in this epoch in a block or beside it?"""
-        dirty, width = False, work.field.width
-        for row in range(-width, width + 1, width):
-            for beside in range(-1, 2):
-                dirty |= work.queue[STATE, item + row + beside] >= 2 * epoch
-        return dirty
-
-    @lean_njit
-    def direct_field(slot, every, epoch, work):
-        """Write the directions of every block of a field, or of those that `is_dirty`."""
-        field, worker = work.field, work.worker
-        for block in range(worker.number, field.blocks, worker.count):
-            if on_map(block, field) and not stopped(worker):
-                item = slot * field.blocks + block
-                if every or is_dirty(item, epoch, work):
-                    direct(visit_of(item, slot, block, work.goals), field, work.scratch, worker.lane)
-
-    @lean_njit
-    def direct_fields(orders, epoch, work):
-        """Write the directions that a request asks for."""
-        every = orders.directions == ALL_DIRECTIONS
-        if orders.directions == CHANGED_DIRECTIONS:
-            for j in range(orders.new):
-                direct_field(new_slot(orders, j), True, epoch, work)
-        if every or orders.directions == CHANGED_DIRECTIONS and orders.seeds + orders.relax > 0:
-            for slot in range(orders.live):
-                if work.goals[slot, GOAL_USED]:
-                    direct_field(slot, every, epoch, work)
-
-    @lean_njit
-    def update_fields(numbers, work):
-        """Plan the fields of new goals from scratch; with seeds, repair all fields in use."""
-        orders, worker = orders_of(numbers), work.worker
-        k, epoch = begin(orders, work)
-        for j in range(orders.new):
-            clear(new_slot(orders, j), epoch, work)
-        meet(worker)
-        if orders.seeds > 0:
-            enlist_seeds(orders, k, epoch, work)
-            meet(worker)
-            k = rounds(True, k, epoch, work)
-            meet(worker)  # all have seen the empty list
-        enlist_starts(orders, k, work)
-        meet(worker)
-        k = relaxing(False, k, epoch, work)
+@inner_njit
+def rounds(withdrawing, k, epoch, work):
+    """Rounds from k on until a list is empty -> the round after the last"""
+    worker, queue = work.worker, work.queue
+    while True:
+        w = worker.number
+        item = listed(queue, k, min(w, queue.shape[1] - 1))  # its length is not known yet: that read takes as long
+        n = worker.memory[COUNTS + k % 3]
+        if n == 0:
+            return k
+        while w < n and not stopped(worker):
+            answer = work_on(visit_item(item, work.field, work.goals), withdrawing, epoch, work)
+            call(item, answer, k + 1, work)
+            w += worker.count
+            if w < n:
+                item = listed(queue, k, w)
         if is_first(worker):
-            worker.memory[ROUND], worker.memory[EPOCH] = k, epoch
-        direct_fields(orders, epoch, work)
+            worker.memory[COUNTS + (k + 2) % 3] = 0
+        meet(worker)
+        k += 1
 
-    return update_fields
+
+@inner_njit
+def horizon(k, n, work):
+    """-> up to which value the n items of a round are relaxed: half of the way from their least to their greatest"""
+    least, greatest = INFINITE, np.int64(0)
+    for w in range(n):
+        value = work.least[np.uint64(listed(work.queue, k, w))]
+        least, greatest = min(least, value), max(greatest, value)
+    return least + (greatest - least) // 2
+
+
+@inner_njit
+def hand_on(item, answer, k, work):
+    """The neighbours of a relaxed item whose bits are set wait with what they get by it."""
+    least = work.least
+    for j in range(8):
+        if (answer >> j) & 1:
+            other = np.uint64(item + around(work.field.width)[j])
+            least[other] = min(least[other], work.scratch.gain[j])
+    call(item, answer, k, work)
+
+
+@inner_njit
+def ordered_rounds(k, epoch, work):
+    """Rounds that relax the blocks with the lowest new values, and leave the others for later rounds.
+
+    A block that is relaxed before all of its neighbours have their last values must be relaxed again. On a GPU that
+    costs nothing, since its workers would be idle; a few threads have less to do when they wait for the lowest values.
+    """
+    worker, queue = work.worker, work.queue
+    while True:
+        n = np.int64(worker.memory[COUNTS + k % 3])
+        if n == 0:
+            return k
+        last = horizon(k, n, work)
+        w = np.int64(add(worker.memory, CLAIMED + k % 2, 1))
+        while w < n and not stopped(worker):
+            item = listed(queue, k, w)
+            if work.least[item] <= last:
+                work.least[item] = INFINITE
+                answer = work_on(visit_item(item, work.field, work.goals), np.bool_(False), epoch, work)
+                hand_on(item, answer, k + 1, work)
+            else:
+                enlist(item, k + 1, work)
+            w = np.int64(add(worker.memory, CLAIMED + k % 2, 1))
+        if is_first(worker):
+            worker.memory[COUNTS + (k + 2) % 3] = 0
+            worker.memory[CLAIMED + (k + 1) % 2] = 0
+        meet(worker)
+        k += 1
+
+
+@inner_njit
+def relaxing_rounds(k, epoch, work, least):
+    """Relax in the order of `least`, or in any where that is None -> the round after the last"""
+    return rounds(np.bool_(False), k, epoch, work) if least is None else ordered_rounds(k, epoch, work)
+
+
+@inner_njit
+def is_dirty(item, epoch, work):
+    """Has something changed in this epoch in a block or beside it?"""
+    dirty, width = False, work.field.width
+    for row in range(-width, width + 1, width):
+        for beside in range(-1, 2):
+            dirty |= work.queue[STATE, item + row + beside] >= 2 * epoch
+    return dirty
+
+
+@inner_njit
+def direct_field(slot, every, epoch, work):
+    """Write the directions of every block of a field, or of those that `is_dirty`."""
+    field, worker = work.field, work.worker
+    for block in range(worker.number, field.blocks, worker.count):
+        if on_map(block, field) and not stopped(worker):
+            item = slot * field.blocks + block
+            if every or is_dirty(item, epoch, work):
+                direct(visit_of(item, slot, block, work.goals), field, work.scratch, worker.lane)
+
+
+@inner_njit
+def direct_fields(orders, epoch, work):
+    """Write the directions that a request asks for."""
+    every = orders.directions == ALL_DIRECTIONS
+    if orders.directions == CHANGED_DIRECTIONS:
+        for j in range(orders.new):
+            direct_field(new_slot(orders, j), np.bool_(True), epoch, work)
+    if every or orders.directions == CHANGED_DIRECTIONS and orders.seeds + orders.relax > 0:
+        for slot in range(orders.live):
+            if work.goals[slot, GOAL_USED]:
+                direct_field(slot, every, epoch, work)
+
+
+@lean_njit
+def update_fields(numbers, work):
+    """Plan the fields of new goals from scratch; with seeds, repair all fields in use. numbers: a packed request"""
+    orders, worker = orders_of(numbers), work.worker
+    k, epoch = begin(orders, work)
+    for j in range(orders.new):
+        clear_field(new_slot(orders, j), epoch, work)
+    meet(worker)
+    if orders.seeds > 0:
+        enlist_seeds(orders, k, epoch, work)
+        meet(worker)
+        k = rounds(np.bool_(True), k, epoch, work)  # not True: Numba would compile `rounds` for each constant
+        meet(worker)  # all have seen the empty list
+    enlist_starts(orders, k, work)
+    meet(worker)
+    k = relaxing_rounds(k, epoch, work, work.least)
+    if is_first(worker):
+        worker.memory[ROUND], worker.memory[EPOCH] = k, epoch
+    direct_fields(orders, epoch, work)

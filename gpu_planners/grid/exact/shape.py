@@ -1,4 +1,4 @@
-"""The shape of a map's fields: which arrays they take, and how the map is laid out in them."""
+"""The shape of a map's fields: their arrays, and how the map lies in them."""
 
 import math
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import numpy as np
 
 from ...device import njit
 from ..maps.grid_map import GridMap
-from .blocks import Blocks
+from .blocks import Blocks, Kind, kind_of
 
 BITS, VALUES = 0, 1  # layouts: `bits` for uniform 4-connected maps, `values` for all others
 QUEUE_ROWS = 5  # see `rounds`
@@ -26,6 +26,11 @@ class FieldShape:
         """The shape of a map's fields."""
         layout = BITS if grid.uniform_cost and grid.connectivity == 4 else VALUES
         return FieldShape(layout, Blocks(*grid.shape, block_size), grid.connectivity)
+
+    @property
+    def kind(self) -> Kind:
+        """What compiled code knows of the blocks."""
+        return kind_of(self.blocks.size, self.connectivity)
 
     @property
     def padded(self) -> tuple[int, int]:

@@ -10,8 +10,7 @@ from ...distributed.executors import Split, devices_of, least_on, spread
 from ...distributed.progress import Progress
 from ..maps.grid_map import GridMap
 from ..paths import PathSet, check_words, step_bits
-from .fields import Exact
-from .settings import Settings
+from .fields import Exact, Settings
 
 
 class SharedMap:

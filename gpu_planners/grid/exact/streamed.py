@@ -1,14 +1,12 @@
 """A field that does not fit into the memory limit, planned piece by piece; its whole state lies in the host's memory.
 
-The map is cut into windows of whole blocks. A window with the ring around it that its neighbours own, of blocks (BITS)
-or of tiles (VALUES), is to the fields that plan it just a smaller map, whose ring is read and not worked on. Blocks
-beyond the border that a visit could improve seed the neighbour's next visit. The window with the least such value is
-next, until there is none. Then no tile can get better by any of its neighbours, and that state is the same however it
-was reached (`rounds`): fields and directions equal those made in one piece, bit for bit. Windows overlap, so that most
-maps need one visit of each.
+The map is cut into windows of whole blocks. The fields that plan a window see a smaller map: the window, and a ring of
+blocks (BITS) or tiles (VALUES) that belongs to its neighbours and is only read. Blocks beyond the border that a visit
+could improve seed the neighbour's next visit. The window with the least such value is visited next, until there is
+none. Then no tile can get better by a neighbour, and that state is the same however it was reached (`rounds`): fields
+and directions equal those made in one piece, bit for bit. Windows overlap, so most maps need one visit of each.
 """
 
-import functools
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -19,15 +17,15 @@ from ...device import lean_njit
 from ...errors import SettingsError
 from ...parallel.team import run_team
 from ..paths import COL_MOVES, EAST, NORTH, ROW_MOVES, SOUTH, WEST
-from .bits import UNREACHED, WALL, side_function
-from .blocks import Blocks
-from .cpu import CpuFields
+from .bits import UNREACHED, WALL, blank_edge
+from .blocks import Blocks, size_of
+from .cpu import CpuFields, field_record
 from .request import ALL_DIRECTIONS, GOAL_BLOCK, GOAL_USED, NO_DIRECTIONS, Request
 from .shape import BITS, VALUES, FieldShape
-from .values import INFINITE, Tiles, step_functions
+from .values import INFINITE, Tiles, barrier, through
 
 LEAST_SIDE = 2  # blocks; of a smaller window most would be its ring
-OVERLAP = 8  # windows overlap by this part of a side: a way that wavers along a border stays in one window
+OVERLAP = 8  # windows overlap by 1 / 8 of a side: a path that wavers along a border stays in one window
 COPIERS = 8  # threads that copy: more do not move more
 
 
@@ -49,12 +47,12 @@ class Window(NamedTuple):
 
 
 class Seeds(NamedTuple):
-    """Where visits go on from.
+    """The blocks that windows are visited for.
 
     high, wide: as of `Cut`;  across: windows in a row
     waiting: (height, width) bool, blocks with the ring
-    least: (windows + across,) int64 best new value that each window gets from its neighbours, INFINITE: none. The
-        last row stands for what lies beyond the map, which is not worked on: others may own it (`bands`)
+    least: (windows + across,) int64 best new value that a neighbour offers each window, INFINITE: none. The last row
+        stands for what lies beyond the map, which others may own (`bands`)
     """
 
     high: int
@@ -158,11 +156,11 @@ def _part(shape, arrays, name, window, ring):
 
 
 class StreamedFields:
-    """One field at a time, window by window. The same as `CpuFields`, but for `visits`.
+    """One field at a time, window by window, with the methods of `CpuFields`.
 
     cut: how the map is cut
     piece: the fields that plan a window, of the shape `cut.window`
-    visits: how often a window was worked on for the latest field, the last visits for the directions not counted
+    visits: how often windows were relaxed for the latest field
     """
 
     def __init__(self, cut: Cut, piece):
@@ -200,7 +198,8 @@ class StreamedFields:
             part[:] = False
             relax = (row + 1) * cut.window.blocks.width + col + 1
             self._visit(window, goal, ("map", *changing), changing, relax=relax, directions=NO_DIRECTIONS)
-            _beyond_function(cut.shape)(window, state["values"], state["edge"], state["map"], seeds)
+            field = field_record(cut.shape, state["map"], state)
+            (_bits_beyond if cut.shape.layout == BITS else _values_beyond)(window, field, seeds)
             self.visits += 1
         for number in range(windows if request.directions != NO_DIRECTIONS else 0):
             self._visit(cut.place(number), goal, ("map", "values"), ("directions",), directions=ALL_DIRECTIONS)
@@ -211,7 +210,7 @@ class StreamedFields:
             state["values"].fill(INFINITE)
         else:
             state["values"].fill(0)
-            _edge_function(self.cut.shape.blocks.size)(state["map"], state["edge"])
+            _blank_edges(field_record(self.cut.shape, state["map"], state))
 
     def _seeds(self, numbers):
         """Blocks, by their numbers, that seed the first visits."""
@@ -257,81 +256,60 @@ def _copy(to, source, members):
     run_team(members, work)
 
 
-@functools.cache
-def _edge_function(size):
-    """-> blank for BITS of this block size"""
-    side_bit = side_function(size)
-
-    @lean_njit
-    def blank(free, edge):
-        """Make the edges those of a field where nothing is reached."""
-        for block in range(len(edge)):
-            for side in range(4):
-                for i in range(size):
-                    edge[block, side, i] = UNREACHED if side_bit(free[block], side, i) else WALL
-
-    return blank
+@lean_njit
+def _blank_edges(field):
+    """Make the edges those of a field where nothing is reached."""
+    for block in range(field.blocks):
+        for r in range(size_of(field.kind)):
+            blank_edge(block, block, r, field)
 
 
-def _beyond_function(shape):
-    """-> better_beyond(window, values, edge, map, seeds), which sows the blocks that can get better by a window"""
-    if shape.layout == BITS:
-        return _bits_beyond(shape.blocks.size, shape.blocks.width)
-    return _values_beyond(shape.blocks.size, shape.connectivity)
+@lean_njit
+def _bits_offer(row, col, side, field, seeds):
+    """Sow the block beyond one side of block (row, col), if it gets better by it."""
+    block = (row + 1) * field.width + col + 1
+    row += ROW_MOVES[side]
+    col += COL_MOVES[side]
+    other = (row + 1) * field.width + col + 1
+    for i in range(size_of(field.kind)):
+        steps = field.edge[block, side, i]
+        if WALL < steps < UNREACHED and steps + 1 < field.edge[other, (side + 2) % 4, i]:
+            sow(row, col, np.int64(steps + 1), seeds)
 
 
-@functools.cache
-def _bits_beyond(size, width):
-    @lean_njit
-    def offer(row, col, side, edge, seeds):
-        """Of the block beyond one side of block (row, col)."""
-        block = (row + 1) * width + col + 1
-        row += ROW_MOVES[side]
-        col += COL_MOVES[side]
-        other = (row + 1) * width + col + 1
-        for i in range(size):
-            steps = edge[block, side, i]
-            if WALL < steps < UNREACHED and steps + 1 < edge[other, (side + 2) % 4, i]:
-                sow(row, col, np.int64(steps + 1), seeds)
-
-    @lean_njit
-    def better_beyond(window, values, edge, free, seeds):
-        for col in range(window.left, window.right):
-            offer(window.top, col, NORTH, edge, seeds)
-            offer(window.bottom - 1, col, SOUTH, edge, seeds)
-        for row in range(window.top, window.bottom):
-            offer(row, window.right - 1, EAST, edge, seeds)
-            offer(row, window.left, WEST, edge, seeds)
-
-    return better_beyond
+@lean_njit
+def _bits_beyond(window, field, seeds):
+    """Sow the blocks that can get better by a window."""
+    for col in range(window.left, window.right):
+        _bits_offer(window.top, col, NORTH, field, seeds)
+        _bits_offer(window.bottom - 1, col, SOUTH, field, seeds)
+    for row in range(window.top, window.bottom):
+        _bits_offer(row, window.right - 1, EAST, field, seeds)
+        _bits_offer(row, window.left, WEST, field, seeds)
 
 
-@functools.cache
-def _values_beyond(size, connectivity):
-    barrier, through = step_functions(connectivity)
+@lean_njit
+def _values_offer(r, c, window, tiles, seeds):
+    """Sow the block of a tile just outside the window, if the tile gets better by it."""
+    if barrier(tiles, r, c) != 0:
+        return
+    best, size = tiles.value[r, c], size_of(tiles.kind)
+    for k in range(len(tiles.kind.moves)):
+        row, col = r + ROW_MOVES[k], c + COL_MOVES[k]
+        if window.top * size < row <= window.bottom * size and window.left * size < col <= window.right * size:
+            best = min(best, through(tiles, r, c, ROW_MOVES[k], COL_MOVES[k]))
+    if best < tiles.value[r, c]:
+        sow((r - 1) // size, (c - 1) // size, best, seeds)
 
-    @lean_njit
-    def offer(r, c, window, tiles, seeds):
-        """Of one tile just outside the window."""
-        if barrier(tiles, r, c) != 0:
-            return
-        best = tiles.value[r, c]
-        for k in range(connectivity):
-            row, col = r + ROW_MOVES[k], c + COL_MOVES[k]
-            if window.top * size < row <= window.bottom * size and window.left * size < col <= window.right * size:
-                best = min(best, through(tiles, r, c, ROW_MOVES[k], COL_MOVES[k]))
-        if best < tiles.value[r, c]:
-            sow((r - 1) // size, (c - 1) // size, best, seeds)
 
-    @lean_njit
-    def better_beyond(window, values, edge, cost, seeds):
-        tiles = Tiles(values[0], cost)  # of the whole map, padded
-        top, bottom, left, right = window.top * size, window.bottom * size, window.left * size, window.right * size
-        for c in range(left, right + 2):
-            offer(top, c, window, tiles, seeds)
-            offer(bottom + 1, c, window, tiles, seeds)
-        for r in range(top + 1, bottom + 1):
-            offer(r, left, window, tiles, seeds)
-            offer(r, right + 1, window, tiles, seeds)
-
-    return better_beyond
+@lean_njit
+def _values_beyond(window, field, seeds):
+    """Sow the blocks that can get better by a window."""
+    tiles, size = Tiles(field.kind, field.value[0], field.cost), size_of(field.kind)  # of the whole map, padded
+    top, bottom, left, right = window.top * size, window.bottom * size, window.left * size, window.right * size
+    for c in range(left, right + 2):
+        _values_offer(top, c, window, tiles, seeds)
+        _values_offer(bottom + 1, c, window, tiles, seeds)
+    for r in range(top + 1, bottom + 1):
+        _values_offer(r, left, window, tiles, seeds)
+        _values_offer(r, right + 1, window, tiles, seeds)
