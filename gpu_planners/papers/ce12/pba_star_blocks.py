@@ -47,7 +47,6 @@ class Maps(NamedTuple):
     costs: np.ndarray
     h: np.ndarray
     goals: np.ndarray
-    layout: Layout
 
 
 class GoalMap(NamedTuple):
@@ -116,9 +115,9 @@ def write_link(numbers, at, link):
 
 
 @lean_njit
-def goal_map(maps, goal):
+def goal_map(maps, goal, layout):
     """The map for one of several goals."""
-    tiles = maps.layout.rows * maps.layout.cols
+    tiles = layout.rows * layout.cols
     return GoalMap(maps.costs, maps.h[goal * tiles : (goal + 1) * tiles])
 
 

@@ -8,7 +8,7 @@ from numba import prange
 
 from ...device import lean_njit, njit
 from ...grid.paths import check_words, first_words, step_bits
-from .arena import PAGES, Arena, checked_page, page_of
+from .arena import PAGES, Arena, checked_page
 from .pba_star_blocks import (
     LINK,
     GoalMap,
@@ -57,7 +57,7 @@ class CpuSearches:
 
     @property
     def _maps(self):
-        return Maps(self._costs, self._h, self._goals, self._layout)
+        return Maps(self._costs, self._h, self._goals)
 
     def mark(self, todo: np.ndarray):
         """todo: (blocks,) uint8, 1 where the next border-to-border step searches again."""
@@ -106,7 +106,7 @@ class CpuSearches:
         jobs = np.flatnonzero(self._todo).astype(np.int32)
         while True:
             links, arena = Links(self._numbers, 0, self._words), Arena(self._words, self._used, 0, self._page_words)
-            _border_to_border(jobs, self._maps, links, arena)
+            _border_to_border(jobs, self._maps, links, arena, self._layout)
             if self._used.max() <= self._page_words:
                 return
             if arena_is_empty:
@@ -126,11 +126,11 @@ class CpuSearches:
         searched = time.perf_counter()
         links = Links(self._numbers, 0, self._words)
         found = Found(*(np.empty(n, kind) for kind in (np.uint8, np.int32, np.int64, np.int64)))
-        _walk_all(own, links, of_goal, self._maps, found)
+        _walk_all(own, links, of_goal, self._goals, self._layout, found)
         first, total = first_words(found.length, step_bits(self._layout.moves))
         check_words(total)
         words = np.empty(total, np.uint32)
-        _write_all(own, links, of_goal, self._maps, found.length, (first, words))
+        _write_all(own, links, of_goal, self._goals, self._layout, found.length, (first, words))
         times["start_to_border"] += searched - began
         times["reconstruction"] += time.perf_counter() - searched
         return *found, first, words
@@ -141,7 +141,7 @@ class CpuSearches:
         while True:
             words, used = np.empty(PAGES * page_words, np.uint32), np.zeros(PAGES, np.int32)
             own, arena = Links(numbers, 0, words), Arena(words, used, 0, page_words)
-            _start_to_border(starts, of_goal, self._maps, own, arena)
+            _start_to_border(starts, of_goal, self._maps, own, arena, self._layout)
             if used.max() <= page_words:
                 return own
             self._own_page_words = page_words = checked_page(2 * int(used.max()), 1, self._memory_mb)
@@ -161,52 +161,53 @@ def _heuristics(h, goals, layout):
 
 
 @njit(parallel=True)
-def _border_to_border(jobs, maps, links, arena):
+def _border_to_border(jobs, maps, links, arena, layout):
     """jobs: (M,) int32, goal * blocks + block"""
     for worker in prange(PAGES):
-        _search_blocks(worker, jobs, maps, links, arena)
+        _search_blocks(worker, jobs, maps, links, arena, layout)
 
 
 @njit
-def _search_blocks(worker, jobs, maps, links, arena):
+def _search_blocks(worker, jobs, maps, links, arena, layout):
     """A worker's share of the blocks."""
-    memory, size = new_memory(maps.layout), window_size(maps.layout.shift)
+    memory, size = new_memory(layout), window_size(layout.shift)
     room = GoalMap(np.empty(size, np.uint8), np.empty(size, maps.h.dtype))
+    page = Arena(arena.words, arena.used, worker, arena.room)
     for j in range(worker, len(jobs), PAGES):
-        _search_block(jobs[j], maps, room, memory, links, arena, worker)
+        _search_block(jobs[j], maps, room, memory, links, page, layout)
 
 
 @lean_njit
-def _search_block(job, maps, room, memory, links, arena, worker):
+def _search_block(job, maps, room, memory, links, arena, layout):
     """All border tiles of one block. room: for the costs and heuristics of its window"""
-    layout, n_blocks = maps.layout, maps.layout.block_rows * maps.layout.block_cols
+    n_blocks = layout.block_rows * layout.block_cols
     block, goal = job % n_blocks, job // n_blocks
     window = own_window(block, room.costs, room.h, layout)
-    load_window(window, goal_map(maps, goal), layout, 0, 1)
-    toward, page = links_toward(links, goal, layout), page_of(arena, worker)
+    load_window(window, goal_map(maps, goal, layout), layout, 0, 1)
+    toward = links_toward(links, goal, layout)
     for number in range(layout.ring):
-        search_from_border(number, maps.goals[goal], window, layout, memory, toward, page)
+        search_from_border(number, maps.goals[goal], window, layout, memory, toward, arena)
 
 
 @njit(parallel=True)
-def _start_to_border(starts, of_goal, maps, own, arena):
+def _start_to_border(starts, of_goal, maps, own, arena, layout):
     for worker in prange(PAGES):
-        _search_starts(worker, starts, of_goal, maps, own, arena)
+        _search_starts(worker, starts, of_goal, maps, own, arena, layout)
 
 
 @njit
-def _search_starts(worker, starts, of_goal, maps, own, arena):
+def _search_starts(worker, starts, of_goal, maps, own, arena, layout):
     """A worker's share of the agents."""
-    memory = new_memory(maps.layout)
+    memory, page = new_memory(layout), Arena(arena.words, arena.used, worker, arena.room)
     for i in range(len(starts) * worker // PAGES, len(starts) * (worker + 1) // PAGES):
-        _search_start(i, starts[i], of_goal[i], maps, memory, own, arena, worker)
+        _search_start(i, starts[i], of_goal[i], maps, memory, own, page, layout)
 
 
 @lean_njit
-def _search_start(i, start, goal, maps, memory, own, arena, worker):
+def _search_start(i, start, goal, maps, memory, own, arena, layout):
     """The own link of agent i."""
-    toward, page = goal_map(maps, goal), page_of(arena, worker)
-    search_from_start(start, maps.goals[goal], toward, maps.layout, memory, own_link(own, i), page)
+    toward = goal_map(maps, goal, layout)
+    search_from_start(start, maps.goals[goal], toward, layout, memory, own_link(own, i), arena)
 
 
 @njit
@@ -227,29 +228,29 @@ def _raise_loops(numbers, goals, h, raises, todo, layout):
 
 
 @njit(parallel=True)
-def _walk_all(own, links, of_goal, maps, found):
+def _walk_all(own, links, of_goal, goals, layout, found):
     for i in prange(len(of_goal)):
-        _walk_one(i, own, links, of_goal[i], maps, found)
+        _walk_one(i, own, links, of_goal[i], goals, layout, found)
 
 
 @lean_njit
-def _walk_one(i, own, links, goal, maps, found):
-    toward = links_toward(links, goal, maps.layout)
+def _walk_one(i, own, links, goal, goals, layout, found):
+    toward = links_toward(links, goal, layout)
     found.status[i], found.length[i], found.straight[i], found.diagonal[i] = walk(
-        own_link(own, i), toward, maps.goals[goal], maps.layout
+        own_link(own, i), toward, goals[goal], layout
     )
 
 
 @njit(parallel=True)
-def _write_all(own, links, of_goal, maps, length, packed):
+def _write_all(own, links, of_goal, goals, layout, length, packed):
     for i in prange(len(of_goal)):
         if length[i] > 0:
-            _write_one(i, own, links, of_goal[i], maps, length[i], packed)
+            _write_one(i, own, links, of_goal[i], goals[of_goal[i]], layout, length[i], packed)
 
 
 @lean_njit
-def _write_one(i, own, links, goal, maps, length, packed):
+def _write_one(i, own, links, of_goal, goal, layout, length, packed):
     """Write the moves of agent i."""
     first, words = packed
-    toward = links_toward(links, goal, maps.layout)
-    write_moves(own_link(own, i), toward, maps.goals[goal], maps.layout, length, words, first[i])
+    toward = links_toward(links, of_goal, layout)
+    write_moves(own_link(own, i), toward, goal, layout, length, words, first[i])

@@ -99,7 +99,7 @@ def _search_kernels(shift, moves, ring, one, diagonal):
         arena = own_page(words, state[USED : USED + PAGES], page_words)
         tiles = cuda.shared.array(window_tiles, uint8)
         tiles_h = cuda.shared.array(window_tiles, h_type)
-        maps = Maps(costs, h, state[GOALS : GOALS + goals], layout)
+        maps = Maps(costs, h, state[GOALS : GOALS + goals])
         n_blocks = layout.block_rows * layout.block_cols
         jobs, of_all = (goals * n_blocks, True) if state[JOBS] == ALL_JOBS else (state[JOBS], False)
         for j in range(cuda.blockIdx.x, jobs, cuda.gridDim.x):
@@ -107,7 +107,7 @@ def _search_kernels(shift, moves, ring, one, diagonal):
             goal, block = job // n_blocks, job % n_blocks
             window = own_window(block, tiles, tiles_h, layout)
             cuda.syncthreads()
-            load_window(window, goal_map(maps, goal), layout, cuda.threadIdx.x, cuda.blockDim.x)
+            load_window(window, goal_map(maps, goal, layout), layout, cuda.threadIdx.x, cuda.blockDim.x)
             cuda.syncthreads()
             if cuda.threadIdx.x < ring:
                 toward = links_toward(Links(links, 0, words), goal, layout)
@@ -117,11 +117,11 @@ def _search_kernels(shift, moves, ring, one, diagonal):
     def start_to_border(agents, costs, h, state, own_links, words, scratch, n, page_words, given):
         layout, memory = fixed(given), own_memory(scratch)
         arena = own_page(words, state[OWN_USED : OWN_USED + PAGES], page_words)
-        maps = Maps(costs, h, state[GOALS:], layout)
+        maps = Maps(costs, h, state[GOALS:])
         for i in range(cuda.grid(1), n, cuda.gridsize(1)):
             goal = agents[n + i]
             own = own_link(Links(own_links, 0, words), int64(i))
-            search_from_start(agents[i], maps.goals[goal], goal_map(maps, goal), layout, memory, own, arena)
+            search_from_start(agents[i], maps.goals[goal], goal_map(maps, goal, layout), layout, memory, own, arena)
 
     return {"heuristics": heuristics, "border_to_border": border_to_border, "start_to_border": start_to_border}
 
