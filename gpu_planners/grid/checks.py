@@ -1,4 +1,4 @@
-"""What comes from outside: numbers, arrays and settings are checked here, by one rule each."""
+"""Checks of numbers, arrays and settings that callers give, one rule for each kind."""
 
 import math
 import numbers

@@ -136,7 +136,7 @@ class BlockPlanner:
         return lambda starts, goals: plan_spread(self._engine, self.grid, starts, goals, executor, devices, progress)
 
     def _plan_valid(self, plan, starts, goals, status):
-        """The paths of agents of which some have a status already that says why they cannot be planned."""
+        """The paths of agents; those with a status other than SOLVED are not planned."""
         n, valid = len(status), np.flatnonzero(status == SOLVED)
         some = plan(starts[valid], goals[valid] if len(goals) > 1 else np.broadcast_to(goals, (len(valid), 2)))
         cost, length, first = np.full(n, np.inf), np.zeros(n, np.int32), np.zeros(n, np.int64)

@@ -1,7 +1,7 @@
-"""Ways of agents that cross bands: an agent is followed by the rank that holds its tile, and handed on at a stop.
+"""Paths that cross bands: the rank that holds an agent's tile follows it to a stop, and hands it on there.
 
-Stops lie a row of blocks beyond the band (`Region.finish`), so that an agent that wavers along a border is not handed
-to and fro. A rank holds only the pieces that it has followed; at the end all ranks get all pieces and join them.
+Stops lie a row of blocks beyond the band (`Region.finish`), so that no agent that wavers along a border is handed to
+and fro. A rank keeps the pieces that it has followed; at the end all ranks get all pieces and join them.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from ..paths import COL_STEP, MOST_STEPS, ROW_STEP, WORD_BITS, check_words
 from .cut import Band
 from .region import Region
 
-AGENT, ORDER, ROW, COL = range(4)  # of an agent that is handed on: which one, how often it was, its tile
+AGENT, ORDER, ROW, COL = range(4)  # of an agent that is handed on: its number, how often it was before, its tile
 
 
 class Pieces(NamedTuple):
@@ -78,8 +78,8 @@ def _followed(region, handed, bits):
 
 
 def unpacked(pieces: Pieces, bits: int, steps_a_time: int = 1 << 22) -> Iterator[tuple[slice, np.ndarray]]:
-    """Some pieces after the other, each with at most so many steps -> which ones; (n,) uint8 move codes of their steps,
-    each piece from its end to its begin"""
+    """Pieces in turn, about so many steps at a time -> which pieces; (n,) uint8 move codes of their steps, each piece
+    from its end to its begin"""
     per_word = WORD_BITS // bits
     words = _words(pieces.lengths, bits)
     upto, begin = np.cumsum(words), 0

@@ -9,7 +9,7 @@ from ...errors import GridMapError, SettingsError, shown
 from ..checks import whole
 from ..exact.blocks import checked_size
 
-OVERLAP = 1  # rows of blocks that a rank works on beyond its band: a way that wavers along a border stays on one rank
+OVERLAP = 1  # rows of blocks that a rank works on beyond its band: a path that wavers along a border stays on it
 
 
 @dataclass(frozen=True)

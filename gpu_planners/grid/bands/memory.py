@@ -1,4 +1,4 @@
-"""Is there memory for all bands of a machine? Asked before any of it is taken."""
+"""Checks that a machine has memory for all of its bands, before any of it is taken."""
 
 import socket
 from pathlib import Path
@@ -27,8 +27,7 @@ def available_bytes() -> int | None:
 
 
 def check_memory(exchange: Exchange, shape: tuple[int, int], need: int):
-    """Raise GridMapError on every rank where the bands of one machine need more than it has. need: bytes of this
-    rank"""
+    """Raise GridMapError, on every rank, if the bands of a machine need more than it has. need: bytes of this rank"""
     told = exchange.all_gather((socket.gethostname(), need, available_bytes()))
     for machine in sorted({name for name, _, _ in told}):
         here = [(rank, *rest) for rank, (name, *rest) in enumerate(told) if name == machine]

@@ -1,9 +1,9 @@
 """BandedPlanner: fields and paths on a map of which each rank holds a band only.
 
-All ranks make one, and call the same things in the same order: each call is one piece of work of all of them. A field
-is relaxed on every rank by `exact`, given what the ranks beside it have found so far; they tell each other the values
-along their borders, until none has found anything new. Relaxation of positive costs has one fixed point, so the field
-is that of one device, bit for bit, however the map is cut.
+Every rank makes one, and all make the same calls in the same order, since each call is work of all ranks. Each rank
+relaxes its part of a field by `exact`, from the values that its neighbours have found so far; they exchange the values
+along their borders until none changes. Relaxation of positive costs has one fixed point, so the field is that of one
+device, bit for bit, however the map is cut.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
-"""The rows that one rank works on, as fields of their own: a smaller map, whose ring the neighbours own.
+"""The rows that one rank works on, as a smaller map with fields of its own.
 
-The ring is one row of tiles beyond each side; `exact` reads it and does not work on it (`streamed` plans windows in the
-same way). A neighbour's region reaches over it, since regions overlap, so it always has those tiles' values.
+Beyond each side lies a ring of one row of tiles, which `exact` only reads (`streamed` plans windows in the same way).
+Regions overlap, so the neighbour's region holds these tiles and their values.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A field over all ranks: each relaxes its region, and they exchange borders until none has found anything new."""
+"""A field over all ranks: each relaxes its region, and they exchange borders until no value changes."""
 
 import time
 from dataclasses import dataclass
@@ -37,8 +37,8 @@ def relax_field(
     region: of this rank, None where its band is empty;  sides: bands north and south of its own
     most_value: the greatest value that a border may have
 
-    Each round begins with what all ranks tell each other: whose borders have changed. Only those are sent, from
-    neighbour to neighbour, and only the blocks that get better by them are relaxed again.
+    In each round all ranks first tell each other whose borders have changed. Only those are sent, from neighbour to
+    neighbour, and only the blocks that get better by them are relaxed again.
 
     Raises GridMapError, on every rank, where a path costs more than can be counted.
     """
@@ -84,7 +84,7 @@ def _border(region, side, band):
 
 
 def _is_new(region, row, before):
-    """Does a row of `_border` say something that the neighbour does not know?"""
+    """Has a row of `_border` values that the neighbour does not have?"""
     if row is None:
         return False
     return region.farthest(row) >= 0 if before is None else not np.array_equal(row, before)

@@ -1,4 +1,4 @@
-"""Where the rows of a large map come from: each rank asks for those of its band only."""
+"""The rows of a large map, of which each rank asks only for those of its band."""
 
 import os
 from collections.abc import Callable

@@ -202,7 +202,7 @@ class GridMap:
         return *checked[:2], checked[2].astype(np.uint8)
 
     def _with(self, costs):
-        """The same grid with other costs, which nobody else holds: not copied."""
+        """This grid with other costs, which are not copied: nobody else may hold them."""
         grid = object.__new__(GridMap)
         costs.flags.writeable = False
         grid.__dict__.update(
@@ -212,7 +212,7 @@ class GridMap:
 
 
 class WorkingMap(GridMap):
-    """A map of a planner's own, which changes in place: a change takes no longer on a large map.
+    """A planner's own map, which changes in place, so that a change takes as long on a large map as on a small one.
 
     grid: GridMap, which stays as it is
     """

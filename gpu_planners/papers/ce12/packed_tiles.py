@@ -1,4 +1,4 @@
-"""What the searches of [CE12] and A* share: a tile of the map as one number, row << 16 | column, and the heuristic."""
+"""What all searches here share: a tile of the map as one number, row << 16 | column, and the heuristic."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""P-BA*: the paths along links, and the loops that links may form. Compiled for CPU threads and CUDA."""
+"""P-BA*: paths along links, and loops of links. Compiled for CPU threads and CUDA."""
 
 import numpy as np
 
