@@ -9,7 +9,7 @@ from ...parallel.pinned import PinnedPool
 from ...parallel.team_cuda import WARP, team_blocks
 from .arena import PAGES, checked_page
 from .pba_star_blocks import LINK, Layout, links_of_goal
-from .pba_star_kernels import ALL_JOBS, GOALS, JOBS, OWN_USED, THREADS, TOTAL, USED, kernels_for, scratch_size
+from .pba_star_kernels_cuda import ALL_JOBS, GOALS, JOBS, OWN_USED, THREADS, TOTAL, USED, kernels_for, scratch_size
 from .prefix_cuda import SUM_THREADS
 
 PAGE_WORDS, OWN_PAGE_WORDS = 1024, 256  # of a page to begin with at least, border-to-border and start-to-border
