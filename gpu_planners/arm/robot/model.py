@@ -199,7 +199,7 @@ def periodic_joints(frames: np.ndarray, dof: int) -> np.ndarray:
 
 
 def poses_of_frames(robot: RobotModel, q: np.ndarray, frames: Iterable[int]) -> np.ndarray:
-    """`RobotModel.frame_poses` at q (N, dof) float64, of frames whose parents come before them; other rows undefined."""
+    """`RobotModel.frame_poses` of q (N, dof), of frames whose parents come before them; other rows are undefined."""
     values = q[:, robot.frames["joint"]] * robot.frames["multiplier"] + robot.frames["offset"]
     sines, cosines = np.sin(values), np.cos(values)
     poses, constant = np.empty((len(q), len(robot.frames), 4, 4)), robot.T_parent_frame
