@@ -89,7 +89,7 @@ setup(
     maintainer="gpu_planners maintainers",
     maintainer_email="maintainer@example.com",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
-    package_data={NAME: ["py.typed"], "": ["*.pyi"], f"{NAME}.fleet": ["page.js"]},
+    package_data={NAME: ["py.typed"], "": ["*.pyi"], f"{NAME}.fleet": ["page.html", "page.js"]},
     python_requires=">=3.10,<3.14",
     install_requires=LIBRARIES,
     extras_require=EXTRAS,

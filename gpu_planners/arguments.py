@@ -20,11 +20,11 @@ microsecond for each argument.
 import collections.abc
 import functools
 import inspect
-import numbers as kinds_of_numbers
 import os
 import types
 import typing
 from collections.abc import Callable
+from numbers import Integral, Real
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -336,31 +336,21 @@ def _path(value):
     return value
 
 
-def _bool(value):
-    if not isinstance(value, bool | np.bool_):
-        raise _Refused("True or False")
-    return bool(value)
-
-
-def _int(value):
-    if not isinstance(value, kinds_of_numbers.Integral) or isinstance(value, bool):
-        raise _Refused("an integer")
-    return int(value)
-
-
-def _float(value):
+def _scalar(kind, kinds, allowed, value):
+    if not isinstance(value, kinds) or (isinstance(value, bool) and kind is not bool) or value != value:
+        raise _Refused(allowed)
     try:
-        if isinstance(value, kinds_of_numbers.Real) and not isinstance(value, bool) and value == value:
-            return float(value)
-    except OverflowError:  # of an integer beyond them
-        pass
-    raise _Refused("a number")
+        return value if kind is str else kind(value)
+    except OverflowError:  # of an integer beyond the floats
+        raise _Refused(allowed) from None
 
 
-def _str(value):
-    if not isinstance(value, str):
-        raise _Refused("a text")
-    return value
-
-
-_SCALARS: dict[Any, Reader] = {bool: _bool, int: _int, float: _float, str: _str}
+_SCALARS: dict[Any, Reader] = {
+    kind: functools.partial(_scalar, kind, kinds, allowed)
+    for kind, kinds, allowed in (
+        (bool, bool | np.bool_, "True or False"),
+        (int, Integral, "an integer"),
+        (float, Real, "a number"),
+        (str, str, "a text"),
+    )
+}

@@ -60,8 +60,9 @@ def check(
     manifest = read_manifest(folder)
     shards, report = Shards(folder, manifest), Report()
     robot = _same_robot(robot or robot_of(manifest), manifest)
-    for file in _strangers(shards):
-        report.wrong(f"'{file.name}' belongs to no problem of the data set")
+    expected = {shards.file(number).name for number in range(shards.count)}
+    for name in sorted({file.name for file in folder.glob("problems-*")} - expected):
+        report.wrong(f"'{name}' belongs to no problem of the data set")
     for number in range(shards.count):
         if problem := problem_of_file(shards, number):
             first, last = shards.span(number)
@@ -102,11 +103,6 @@ def _same_robot(robot, manifest):
             f"'{stored['name']}' with joints {', '.join(stored['joint_names'])}, or its files have changed"
         )
     return robot
-
-
-def _strangers(shards):
-    expected = {shards.file(number).name for number in range(shards.count)}
-    return sorted(file for file in shards.folder.glob("problems-*") if file.name not in expected)
 
 
 def check_rows(data: Dataset, robot: RobotModel, first: int, report: Report) -> None:

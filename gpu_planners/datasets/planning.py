@@ -3,7 +3,7 @@
 import contextlib
 import threading
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,17 +24,12 @@ LONGEST_CALL_S = 86_400.0
 _planning: dict[str, threading.Lock] = {}  # by GPU: threads of one process take turns, so that one draws meanwhile
 
 
+@dataclass
 class Shared:
-    """What all chunks of a data set share: each worker gets it once, and keeps the maker that it makes of it.
+    """What all chunks of a data set share; a worker gets it once, without a maker. schema: pyarrow.Schema"""
 
-    schema: of the table
-    """
-
-    def __init__(self, recipe: Recipe, schema: Any) -> None:
-        self.recipe, self.schema = recipe, schema
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"recipe": self.recipe, "schema": self.schema}
+    recipe: Recipe
+    schema: Any
 
     @cached_property
     def maker(self) -> ProblemMaker:

@@ -82,9 +82,6 @@ class Recipe:
                 f"takes {longest:.3g} s; allowed: from {longest / MOST_TIMES:.2g} s, for {MOST_TIMES} times"
             )
 
-    def _scenes_digest(self):
-        return hashlib.sha256(json.dumps([obstacles for _, obstacles in self.scenes]).encode()).hexdigest()
-
     def _longest_s(self):
         """How long the slowest joint takes from one end of its range to the other, seconds."""
         robot, timing = self.robot, self.timing
@@ -99,10 +96,11 @@ class Recipe:
         limits = {
             name: np.round(getattr(robot, name), 9).tolist() for name in ("lower", "upper", "velocity", "acceleration")
         }
+        scenes = hashlib.sha256(json.dumps([obstacles for _, obstacles in self.scenes]).encode()).hexdigest()
         described = {
             "library": f"gpu_planners {__version__}",
             "robot": names | limits | {"tip": self.tip, "model_sha256": model_digest(robot)} | self.files,
-            "scenes": {"count": len(self.scenes), "sha256": self._scenes_digest()} if self.scenes else "random",
+            "scenes": {"count": len(self.scenes), "sha256": scenes} if self.scenes else "random",
             "draw": asdict(self.draw),
             "planner": {"name": "rrt_connect"} | asdict(self.settings),
             "timing": None if self.timing is None else asdict(self.timing),

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import GpuPlannersError
-from .obstacles import Obstacle
 from .recipe import FORMAT
 
 KEY = b"gpu_planners.dataset"  # of the metadata in each file
@@ -108,7 +107,7 @@ def table_of(rows: Mapping[str, Sequence], schema: Any) -> Any:
         elif column.kind in (PATH, TIMES):
             arrays.append(_ragged(pa, values, field.type))
         elif column.kind == OBSTACLES:
-            arrays.append(_obstacles(pa, values, field.type))
+            arrays.append(pa.array([[obstacle._asdict() for obstacle in scene] for scene in values], field.type))
         else:
             arrays.append(pa.array(values, type=field.type))
     return pa.Table.from_arrays(arrays, schema=schema)
@@ -158,19 +157,16 @@ def plain_floats(schema: Any) -> list[str]:
 
 
 def _type(pa, kind, dof):
-    number, vector = pa.float64(), pa.list_(pa.float64(), dof)
-    three = pa.list_(number, 3)
-    known = {Q: vector, PATH: pa.list_(vector), POSE: pa.list_(number, 7), TIMES: pa.list_(number)}
-    if kind == OBSTACLES:
-        fields = {
-            "name": pa.string(),
-            "kind": pa.string(),
-            "size": three,
-            "position": three,
-            "quat_xyzw": pa.list_(number, 4),
-            "vertices": pa.list_(three),
-        }
-        return pa.list_(pa.struct(list(fields.items())))
+    number, text = pa.float64(), pa.string()
+    vector, three = pa.list_(number, dof), pa.list_(number, 3)
+    obstacle = {"name": text, "kind": text, "size": three, "position": three, "quat_xyzw": pa.list_(number, 4)}
+    known = {
+        Q: vector,
+        PATH: pa.list_(vector),
+        POSE: pa.list_(number, 7),
+        TIMES: pa.list_(number),
+        OBSTACLES: pa.list_(pa.struct([*obstacle.items(), ("vertices", pa.list_(three))])),
+    }
     return known[kind] if kind in known else getattr(pa, {"double": "float64"}.get(kind, kind))()
 
 
@@ -186,21 +182,3 @@ def _ragged(pa, values, kind):
     inner = kind.value_type
     items = pa.array(flat) if pa.types.is_float64(inner) else _fixed(pa, flat, inner)
     return pa.ListArray.from_arrays(pa.array(offsets), items, type=kind)
-
-
-def _obstacles(pa, scenes, kind):
-    offsets = np.concatenate([[0], np.cumsum([len(scene) for scene in scenes])]).astype(np.int32)
-    flat = [obstacle for scene in scenes for obstacle in scene]
-    struct = kind.value_type
-    values = {name: [getattr(obstacle, name) for obstacle in flat] for name in Obstacle._fields}
-    fields = []
-    for field in struct:
-        if field.name in ("name", "kind"):
-            fields.append(pa.array(values[field.name], type=field.type))
-        elif field.name == "vertices":
-            fields.append(_ragged(pa, [np.array(rows).reshape(-1, 3) for rows in values["vertices"]], field.type))
-        else:
-            fields.append(_fixed(pa, np.array(values[field.name]), field.type))
-    return pa.ListArray.from_arrays(
-        pa.array(offsets), pa.StructArray.from_arrays(fields, fields=list(struct)), type=kind
-    )

@@ -20,21 +20,17 @@ def late(deadline: int) -> bool:
 
 
 def part_of(deadline: int, share: float) -> int:
-    """The deadline of something that may take a share of the time that is left."""
+    """The deadline of what may take this share of the time that is left."""
     now = clock_ns()
     return deadline if deadline == NEVER else now + int(share * (deadline - now))
 
 
 def fits(deadline: int, ns: float) -> bool:
-    """Is there so much time left?"""
     return clock_ns() + ns <= deadline
 
 
 def pieces(count: int, deadline: int, each_ns: float) -> Iterator[tuple[int, int]]:
-    """Pieces (begin, end) of `count` things, as long as there is time for one more.
-
-    each_ns: what one of them may take, before the first was done
-    """
+    """Pieces (begin, end) of `count` things, as long as there is time for one more. each_ns: of a thing, a guess"""
     begin = 0
     while begin < count and fits(deadline, each_ns):
         end, began = min(count, begin + max(1, int(PIECE_NS / each_ns))), clock_ns()

@@ -1,7 +1,4 @@
-"""Fields of a fleet and its agents' options, on the CPU.
-
-An agent's options are sorted by cost: what it would like to do if nobody was in its way.
-"""
+"""On the CPU: fields, and each agent's options sorted by what they cost if nobody is in the way."""
 
 import numba
 import numpy as np
@@ -21,10 +18,7 @@ FIRST_TIE = 4096  # what a unit of cost is worth against coming nearer early
 
 
 class CpuFleet:
-    """What takes each agent by itself. Not for several threads at once.
-
-    lanes: the map; options: of the agents; rules
-    """
+    """Plans fields and ranks the options of each agent by itself. Not for several threads at once."""
 
     def __init__(self, lanes: Lanes, options: Options, rules: Rules):
         self._lanes = lanes
@@ -37,11 +31,11 @@ class CpuFleet:
         self._most_steps = int(np.diff(options.first_step).max())
 
     def take_map(self, lanes: Lanes):
-        """Take the map as it is now."""
+        """Take another map of the same size."""
         self._lanes = lanes
 
     def grow(self, before: int, rows: int):
-        """Make room for so many fields; the first `before` stay."""
+        """Make room for `rows` fields; the first `before` stay."""
         grown = np.empty((rows, self._values.shape[1]), np.uint8)
         grown[:before] = self._values[:before]
         self._values = grown
@@ -73,7 +67,7 @@ def _rank(agents, options, values, lanes, rules, ranked, most_steps, members):
 
 @lean_njit
 def follow(a, agents, values, lanes):
-    """Keep agents.left[a] true: after a move by the difference of the field, for a new goal by going down its field."""
+    """Update agents.left[a]: after a move by the difference of the field, for a new goal by going down its field."""
     slot, tile, heading, headings = agents.slot[a], agents.tile[a], agents.heading[a], lanes.headings
     if slot < 0:
         agents.left[a] = 0
@@ -87,10 +81,10 @@ def follow(a, agents, values, lanes):
 
 @lean_njit
 def rank_options(a, agents, options, values, lanes, rules, step_cost, ranked):
-    """Find the options of agent a on the map and sort them by cost.
+    """Sort the options of agent a that stay on free tiles by cost.
 
-    values: fields (slots, states); step_cost: (S, 3) int32 scratch: cost to go against now, the sum over ticks, tick of
-        arrival or -1
+    values: fields (slots, states)
+    step_cost: (S, 3) int32 scratch: cost to go minus that now, its sum over ticks, tick of arrival or -1
     """
     table, heading, tile = agents.table[a], agents.heading[a], agents.tile[a]
     first, last = options.first_step[table], options.first_step[table + 1]
@@ -130,7 +124,7 @@ def rank_options(a, agents, options, values, lanes, rules, step_cost, ranked):
 
 @lean_njit
 def _insert(option_of, cost_of, count, option, cost, track):
-    """Put an option where it belongs, of every track only the cheapest. -> how many there are"""
+    """Put an option where it belongs; of each track only the cheapest stays. -> how many options there are"""
     at = -1
     for i in range(count):
         if track[option_of[i]] == track[option]:
@@ -146,7 +140,7 @@ def _insert(option_of, cost_of, count, option, cost, track):
 
 @lean_njit
 def sort_in(place, option, cost, option_of, cost_of):
-    """Put an option at a place, or before it, where those before cost no more."""
+    """Insert an option into a sorted list, at `place` or before it."""
     while place > 0 and cost_of[place - 1] > cost:
         option_of[place], cost_of[place] = option_of[place - 1], cost_of[place - 1]
         place -= 1

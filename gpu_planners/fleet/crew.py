@@ -1,4 +1,4 @@
-"""What a step of a fleet works on: agents, their options in order, who holds which tiles and who is in whose way."""
+"""What a step of a fleet works on: agents, their options in order, who holds which tiles, who is in whose way."""
 
 from typing import NamedTuple
 
@@ -47,7 +47,7 @@ class Rules(NamedTuple):
 
 
 class Plans(NamedTuple):
-    """Who holds what."""
+    """The options that agents hold, and the tiles of these."""
 
     option: np.ndarray  # (N,) int32
     cost: np.ndarray  # (N,) int32
@@ -55,15 +55,15 @@ class Plans(NamedTuple):
 
 
 class Stacks(NamedTuple):
-    """Who is pushed by whom: a stack for each search that goes on at once, and what all searches know of agents."""
+    """Who pushes whom: a stack for each concurrent search, and what all searches know of agents."""
 
-    loss: np.ndarray  # (searches, depth) int64 what the weighted costs rise by until here
-    seen: np.ndarray  # (N,) int64 the pass that `visits` is of
-    weight: np.ndarray  # (N,) int64 of its costs against others'
+    loss: np.ndarray  # (searches, depth) int64 by how much the weighted costs have risen so far
+    seen: np.ndarray  # (N,) int64 the pass that `visits` counts for
+    weight: np.ndarray  # (N,) int64 of its costs
     open: np.ndarray  # (N,) uint8 is it on a stack?
     agent: np.ndarray  # (searches, depth) int32 who looks for an option
     place: np.ndarray  # (searches, depth) int32 which of its options it is at
-    before: np.ndarray  # (searches, depth) int32 the option that it had
+    before: np.ndarray  # (searches, depth) int32 the option that it had before the search
     before_cost: np.ndarray  # (searches, depth) int32
     visits: np.ndarray  # (N,) int32 how often it was pushed
     rank: np.ndarray  # (N,) int32 place in the order of priorities
@@ -82,7 +82,7 @@ class Crew(NamedTuple):
 
 @lean_njit
 def hold(a, option, who, crew):
-    """Let agent a hold the tiles of an option, as `who`: itself, or NOBODY to give them back."""
+    """Enter `who` (a itself, or NOBODY to give them back) at the tiles of an option of agent a."""
     agents, options, held = crew.agents, crew.options, crew.plans.held
     track, heading, tile = options.track[option], agents.heading[a], int(agents.tile[a])
     if crew.rules.plain:
@@ -114,7 +114,7 @@ def drop(a, crew):
 
 @lean_njit
 def _met(tile, tick, a, found, held, near):
-    """Who but a is near a tile at a tick, together with those found already? -> an agent, NOBODY or SEVERAL"""
+    """Join whoever but a is near a tile at a tick with those found before -> an agent, NOBODY or SEVERAL"""
     for i in range(len(near)):
         other = held[tile + near[i], tick]
         if other != NOBODY and other != a and other != found:
@@ -126,7 +126,7 @@ def _met(tile, tick, a, found, held, near):
 
 @lean_njit
 def _swaps(a, tile, before, tick, held, near):
-    """Does somebody who leaves the tile come to the one before? -> that agent or NOBODY"""
+    """-> an agent that leaves `tile` for `before`, or NOBODY"""
     for i in range(len(near)):
         other = held[tile + near[i], tick - 1]
         if other != NOBODY and other != a:
@@ -138,7 +138,7 @@ def _swaps(a, tile, before, tick, held, near):
 
 @lean_njit
 def in_the_way(a, option, crew):
-    """Who holds what agent a, which holds nothing, would hold with an option? -> an agent, NOBODY or SEVERAL"""
+    """Who holds tiles that agent a, which holds none now, needs for an option? -> an agent, NOBODY or SEVERAL"""
     agents, options, held, rules = crew.agents, crew.options, crew.plans.held, crew.rules
     if rules.plain:
         return _in_the_plain_way(a, option, agents, options, held)

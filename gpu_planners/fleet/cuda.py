@@ -24,13 +24,13 @@ class CudaFleet:
 
     def __init__(self, lanes: Lanes, options: Options, rules: Rules, device: str):
         self._index = int(device.partition(":")[2] or 0)
-        self._host_lanes, self._states = lanes, lanes.free.size * lanes.headings
+        self._states = lanes.free.size * lanes.headings
         self._state: Any = None
         self._staged: Any = None
         self._ranked: Any = None
+        self.take_map(lanes)
         with cuda.gpus[self._index]:
             blocks = BLOCKS_OF * cuda.get_current_device().MULTIPROCESSOR_COUNT
-            self._lanes = lanes._replace(free=cuda.to_device(lanes.free), forward=cuda.to_device(lanes.forward))
             self._blocks = min(blocks, max(1, (1 << 32) // (12 * self._states)))
             self._cost = cuda.device_array((self._blocks, self._states), np.int32)
             self._open = cuda.device_array((self._blocks, 2, self._states), np.int32)
@@ -88,10 +88,8 @@ class CudaFleet:
         with cuda.gpus[self._index]:
             if n != self._n:
                 self._n, fields = n, len(agents)
-                self._state, self._staged = (
-                    cuda.device_array((fields, n), np.int32),
-                    cuda.pinned_array((fields, n), np.int32),
-                )
+                self._state = cuda.device_array((fields, n), np.int32)
+                self._staged = cuda.pinned_array((fields, n), np.int32)
                 self._ranked = Ranked(
                     cuda.device_array(n, np.int32), *(cuda.device_array((n, most), np.int32) for _ in range(2))
                 )
@@ -111,8 +109,8 @@ class CudaFleet:
 
 @functools.cache
 def rank_kernel():
-    """kernel(state, options, values, lanes, rules, ranked, scratch): an agent to each thread; state: (fields, N) int32,
-    rows as of `Agents`"""
+    """kernel(state, options, values, lanes, rules, ranked, scratch): a thread for each agent. state: (fields, N) int32,
+    the fields of `Agents`"""
 
     @cuda_jit
     def rank(state, options, values, lanes, rules, ranked, scratch):
@@ -132,10 +130,10 @@ def rank_kernel():
 
 @functools.cache
 def plan_kernel():
-    """kernel(goals, slots, cost, open, values, lanes, failed): fields, one to a block at a time.
+    """kernel(goals, slots, cost, open, values, lanes, failed): a block plans one field after the other.
 
-    cost: (blocks, states) int32 scratch; open: (blocks, 2, states) int32 scratch: states whose costs are not final, and
-    those of the next wave; failed: (K,) uint8, set where they were too many
+    cost: (blocks, states) int32 scratch; open: (blocks, 2, states) int32 scratch: the states of this wave and the next;
+    failed: (K,) uint8, set where a wave had no room
     """
 
     @cuda_jit

@@ -1,9 +1,9 @@
-"""Agents that block each other: a few of them plan their ways together, and go them step by step.
+"""Agents that block each other: a few of them plan together, and follow the plan step by step.
 
-An option looks some ticks ahead, and one agent chooses after the other. So two that have to change places, far from
-where there is room for that, may stand for good. LaCAM (lacam.py) finds how they can, wherever they can. While it
-searches, and while agents follow what it found, these go first, and what they are to do is the best of their options:
-the step remains what it is, free of conflicts, and an agent that cannot do it ends the plan.
+Options look a few ticks ahead, so two agents that have to change places far from any room for it may stand for good.
+LaCAM (lacam.py) finds a plan wherever there is one. While it searches, and while agents follow its plan, these agents
+go first, and the plan's next move is the best of their options. The step is free of conflicts as ever; an agent that
+cannot follow ends the plan.
 """
 
 import numpy as np
@@ -18,22 +18,21 @@ from .retime import timed
 from .ways import ground_of
 
 MOST = 8  # agents that plan together; of smaller fleets all do
-PATIENCE = 32  # steps without coming nearer to its goal, or away from where it had been at its goal, after which an
-# agent of a fleet up to that size plans with others
-CROWD_PATIENCE = 768  # steps without coming nearer, after which one of a larger fleet does. MR23-I-07, errands in 600
-# steps with lanes and without: 2384 and 2028 at 256, 2414 and 2057 at 512, 2422 and 2058 at 768 and without joint plans
-EFFORT = 20_000  # moves of agents that are tried in a step
-MOST_EFFORT = 1_000_000  # and for a plan of more than two agents
-PAUSE = 256  # steps after a plan that was not found, or not followed in a larger fleet
+PATIENCE = 32  # steps without coming nearer to its goal, or off a goal that it had reached, after which an agent of a
+# fleet up to that size plans with others
+CROWD_PATIENCE = 768  # the same in larger fleets, where earlier joint plans cost errands
+EFFORT = 20_000  # moves of agents tried in a step
+MOST_EFFORT = 1_000_000  # and for one plan of more than two agents
+PAUSE = 256  # steps before the next plan, after one that was not found, or not followed in a larger fleet
 FIRST = -(1 << 27)  # a cost below that of all options
 
 
 class _Group:
     """Agents that search for a plan, or follow it.
 
-    members, goals: (K,) numbers and tiles, -1 none; led: (K,) bool, who is not yet done with the plan
-    tiles, headings: (steps + 1, K) of the plan, while it is searched for where they stand; at: which step it is
-    search: TreeSearch, or None; lonely: is it for the first member's goal alone? effort: moves tried
+    members, goals: (K,) numbers and tiles, -1 none; led: (K,) bool, who still follows the plan
+    tiles, headings: (steps + 1, K) of the plan, or (1, K) where they stand during the search; at: the step reached
+    search: TreeSearch, None once there is a plan; lonely: is it for the first member's goal alone? effort: moves tried
     """
 
     def __init__(self, members, agents, free, width):
@@ -57,13 +56,12 @@ class _Group:
         self.search = TreeSearch(self._instance, np.arange(len(self.members)), model, seed)
 
     def take_plan(self):
-        """Follow from now on what was found."""
         faces = self.headings[0].astype(np.int32)
         tiles, self.headings = timed(self._instance, self.search.tiles(), faces, self._model)
         self.tiles, self.search = self._instance.place[tiles] @ (self._width, 1), None
 
     def holds(self, agents, broken, free):
-        """Can they go on? Members that are done with the plan, and have other goals, leave it."""
+        """Can they go on? Members that have done their part and have new goals leave."""
         m = self.members
         if free is not self.free and not np.array_equal(free, self.free):
             return False
@@ -76,9 +74,9 @@ class _Group:
 
 
 class Deadlocks:
-    """The group of agents that plans together, if there is one; of agents of one tile whose actions take a tick.
+    """The group of agents that plans together, if there is one. For agents of size 1 whose actions take one tick.
 
-    width: of the map; model; horizon: ticks of an option; memory_limit_bytes: of a search
+    width: of the map; horizon: ticks of an option; memory_limit_bytes: of a search
     """
 
     def __init__(self, width: int, model: Model, horizon: int, memory_limit_bytes: int):
@@ -112,7 +110,7 @@ class Deadlocks:
         return np.zeros(0, np.int64) if self._group is None else self._group.members[self._group.led]
 
     def _note(self, agents):
-        """Note who is away from a goal that it had reached: two may push each other off their goals by turns."""
+        """Count steps away from goals that were reached: two agents may push each other off their goals in turns."""
         before = len(self._goal)
         self._goal = np.append(self._goal, agents.goal[before:])
         self._away = np.append(self._away, np.full(len(agents.goal) - before, -1))
@@ -123,7 +121,7 @@ class Deadlocks:
         self._away[~at_goal & (self._away >= 0)] += 1
 
     def _begin(self, agents, worst, members, free, step):
-        """Let the agent that has been kept from its goal for longest plan with those of `members` that are near."""
+        """Let agent `worst` plan with the nearest of `members`."""
         row, col = np.divmod(agents.tile, self._width)
         far = np.abs(row - row[worst]) + np.abs(col - col[worst])
         members = members[np.argsort(far[members], kind="stable")][:MOST]
@@ -133,7 +131,7 @@ class Deadlocks:
             self._away[members] = np.minimum(self._away[members], 0)
 
     def _search_on(self, step):
-        """Search for the time of a step; where there is no plan for all, for one in which the first one arrives."""
+        """Spend a step's effort on the search; where no plan serves all goals, on one for the first member's alone."""
         group, count = self._group, len(self._group.members)
         ended = group.search.go_on(EFFORT // count, self._memory)
         group.effort += EFFORT
@@ -146,7 +144,7 @@ class Deadlocks:
             self._group, self._next = None, step + PAUSE
 
     def lead(self, agents: Agents, options: Options, ranked: Ranked) -> None:
-        """Make the next steps of the plan the best option of each member."""
+        """Make the plan's next moves the best option of each member."""
         group = self._group
         if group is None:
             return

@@ -1,12 +1,10 @@
-"""Pictures of fleets that move: a picture of one step, and a page that plays all of them.
-
-The page is one HTML file that needs nothing else: the map, the moves and the script are in it.
-"""
+"""Pictures of fleets that move: an image of one step, and an HTML file that plays all steps and needs nothing else."""
 
 import base64
 import html
 import json
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from ..grid.drawing import draw_map
 from ..grid.maps.grid_map import GridMap
 
 TRAIL, TRAILS = 30, 60  # steps of a trail; agents that have one, spread evenly
-SCRIPT = Path(__file__).with_name("page.js")
+PAGE, SCRIPT = (Path(__file__).with_name(name) for name in ("page.html", "page.js"))
 MOST_STEPS_OF_AGENTS = 50_000_000  # that a page holds: a byte each
 
 
@@ -92,35 +90,9 @@ def page_of(grid: GridMap, moves: dict[str, Any], title: str, step_s: float, **m
     """The HTML of a page. more: turning: do agents have headings? below: is row 0 at the bottom? live: see page.js"""
     facts = {"rows": grid.rows, "cols": grid.cols, "map": _packed(np.packbits(grid.blocked))}
     data = {**facts, "stepSeconds": float(step_s), **more, **moves}
-    heading = html.escape(title)
-    return f"""<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>{heading}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>
-body {{ margin: 0; font: 15px/1.4 system-ui, sans-serif; background: #f6f4ee; color: #262b36; }}
-main {{ max-width: 1400px; margin: 0 auto; padding: 12px 16px; }}
-h1 {{ font-size: 20px; margin: 0 0 8px; }}
-canvas {{ width: 100%; display: block; border-radius: 6px; cursor: pointer; }}
-.bar {{ display: flex; gap: 12px; align-items: center; margin: 10px 0; flex-wrap: wrap; }}
-.bar input[type=range] {{ flex: 1; min-width: 200px; }}
-button {{ min-width: 84px; padding: 6px 12px; font: inherit; border: 1px solid #9a9ea8; border-radius: 6px;
-  background: #fff; cursor: pointer; }}
-.key span {{ display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin: 0 4px 0 12px; }}
-</style></head><body><main>
-<h1>{heading}</h1>
-<canvas id="map"></canvas>
-<div class="bar"><button id="play">Pause</button>
-<input id="time" type="range" min="0" max="{moves["steps"] - 1}" step="0.01" value="0" aria-label="time">
-<span id="clock"></span>
-<label>speed <select id="speed"><option>0.5</option><option selected>2</option><option>5</option>
-<option>10</option></select></label></div>
-<div class="key" id="key"></div>
-<p id="told">Click on an agent to follow it. Space plays and pauses.</p>
-</main>
-<script>const FLEET = {json.dumps(data)};</script>
-<script>{SCRIPT.read_text(encoding="utf-8")}</script>
-</body></html>
-"""
+    page, script = Template(PAGE.read_text(encoding="utf-8")), SCRIPT.read_text(encoding="utf-8")
+    last = moves["steps"] - 1
+    return page.substitute(title=html.escape(title), last=last, data=json.dumps(data), script=script)
 
 
 def _packed(array: np.ndarray) -> str:

@@ -1,10 +1,10 @@
 """Every agent gets an option, and no two options conflict.
 
-Enhanced PIBT (Yukhnevich and Andreychuk, arXiv 2511.09193): all agents hold the tiles of the option that they have, at
-first what is left of the one before. That, its heir, ends in waiting, so all heirs together are free of conflicts. One
-agent after the other, by priority, takes the best of its options that nobody holds tiles of, or one agent alone: that
-agent is pushed and has to find another option in turn, and so on; where it cannot, all goes back. So the options are
-free of conflicts at any time, and a search may end whenever it likes.
+Enhanced PIBT (Yukhnevich and Andreychuk, arXiv 2511.09193): each agent holds the tiles of its option, at first of what
+is left of its previous one (the heir, which ends in waiting, so that heirs never conflict). One after the other, by
+priority, agents take the best option whose tiles nobody holds, or only one other agent: that one is pushed and has to
+find another option in turn, and so on; if it cannot, all is undone. The options never conflict, so a search may stop
+at any time.
 """
 
 from typing import NamedTuple
@@ -20,14 +20,11 @@ MOST_VISITS = 10  # of an agent in a pass
 
 
 class Squares(NamedTuple):
-    """The map cut into squares of four colours; searches in squares of one colour do not meet.
-
-    An agent's search stays in its square and so far around it that others of its colour are not reached, wherever
-    agents go within the horizon. So what is found does not depend on how many threads there are.
-    """
+    """The map cut into squares of four colours. Searches push agents only so far beyond their square that those of one
+    colour never meet, so the answer does not depend on the number of threads."""
 
     side: int
-    margin: int  # so far from its square an agent may be pushed
+    margin: int  # how far outside its square a search may push agents
     rows: int  # how many squares there are
     cols: int
     row: int  # where the first one begins, not positive
@@ -40,7 +37,7 @@ class Aim(NamedTuple):
 
     square: int  # whose stack it uses
     number: int  # of the pass
-    improving: bool  # take only what does not raise the weighted costs of all, and push those of higher priority too
+    improving: bool  # push agents of higher priority too, and take only what does not raise the weighted costs of all
     row: int  # where the square begins
     col: int
     squares: Squares
@@ -48,7 +45,7 @@ class Aim(NamedTuple):
 
 @lean_njit
 def _enter(level, a, crew, aim):
-    """Put an agent on the stack: it holds nothing until it has found an option. Whoever pushed it takes its tiles."""
+    """Put an agent on the stack, without any tiles; whoever pushed it takes the option that needs them."""
     plans, stacks, k = crew.plans, crew.stacks, aim.square
     stacks.agent[k, level], stacks.place[k, level] = a, 0
     stacks.before[k, level], stacks.before_cost[k, level] = plans.option[a], plans.cost[a]
@@ -106,7 +103,7 @@ def _take_back(level, crew, aim):
 
 @lean_njit
 def _give_up(level, crew, aim):
-    """An agent takes its option of before back from whoever pushed it."""
+    """Give an agent its previous option back, whose tiles its pusher lets go."""
     if level > 0:
         drop(crew.stacks.agent[aim.square, level - 1], crew)
     _take_back(level, crew, aim)
@@ -114,7 +111,7 @@ def _give_up(level, crew, aim):
 
 @lean_njit
 def _finish(level, done, crew, aim):
-    """Leave all as it is, or as it was before the search."""
+    """Keep the outcome, or undo the search."""
     if not done:
         for i in range(level):
             drop(crew.stacks.agent[aim.square, i], crew)
@@ -153,7 +150,7 @@ def sort_by_square(order, squares, tile, first, sorted_agents):
 
 @njit(parallel=True)
 def pass_over(order, first, colour, number, improving, squares, agents, options, rules, ranked, plans, stacks):
-    """Let every agent in squares of one colour look for something better, one after the other in each square.
+    """Let the agents in squares of one colour look for better options, one after the other in each square.
 
     order, first: as `sort_by_square` makes them; colour: 0 .. 3; number: of the pass
     """
@@ -180,7 +177,7 @@ def inherit(broken, agents, options, rules, ranked, plans, stacks):
     for a in prange(len(agents.tile)):
         if agents.there[a]:
             _hold_origin(a, agents, plans)
-    for a in prange(len(agents.tile)):  # who was seen on a tile that another one still leaves holds that tile
+    for a in prange(len(agents.tile)):  # after the origins: who was observed on a tile that another one leaves wins
         if agents.there[a]:
             _inherit(a, broken, Crew(agents, options, rules, ranked, plans, stacks))
 
@@ -207,7 +204,7 @@ def _inherit(a, broken, crew):
 
 @njit
 def settle(broken, crew):
-    """Broken agents hold their tiles; whoever would come too near to one waits too, and so on."""
+    """Broken agents hold their tiles; whoever would come too near to a waiting one waits too."""
     agents, plans = crew.agents, crew.plans
     standing, count = np.empty(len(agents.tile), np.int32), 0
     for a in range(len(agents.tile)):
@@ -230,7 +227,7 @@ def settle(broken, crew):
 
 @lean_njit
 def _intruder(a, broken, crew):
-    """An agent that moves and would come too near to agent a, which stands, or NOBODY."""
+    """A moving agent that would come too near to agent a, which stands, or NOBODY."""
     held, near = crew.plans.held, crew.rules.near
     for tick in range(1, held.shape[1]):
         for i in range(len(near)):
@@ -243,7 +240,7 @@ def _intruder(a, broken, crew):
 
 @njit
 def find_blocked(broken, free, crew):
-    """Note agents whose options lead over tiles that are blocked now."""
+    """Mark agents whose options lead over tiles that are blocked now."""
     agents, options = crew.agents, crew.options
     for a in range(len(agents.tile)):
         track, heading = options.track[crew.plans.option[a]], agents.heading[a]
@@ -255,11 +252,11 @@ def find_blocked(broken, free, crew):
 
 @njit
 def advance(restless, headings, ticks, rests, crew, action):
-    """Let agents do the first tick of their options, and note what is left of these.
+    """Carry out the first tick of all options; plans.option becomes what is left of them.
 
     restless: (N,) bool, who turns where it would only wait; headings: 1 or 4
     ticks: (K, 2) int32 of a move and of a turn; rests: tables of a speed
-    action: (N,) int32 what each begins to do, or waiting
+    action: (N,) int32, written: what each begins to do; unchanged for those that go on
     """
     agents, options, plans = crew.agents, crew.options, crew.plans
     for a in range(len(agents.tile)):

@@ -1,7 +1,7 @@
 """Cost-to-go fields of fleets: for each goal, how far every state (tile, or tile and heading) is from it.
 
-A state's number is kept modulo 256. Agents compare states that an action joins, and these differ by less than 128
-(`Guidance` sees to it), so that the difference is exact: a byte a state in place of four.
+Costs are kept modulo 256, in a byte: agents compare only states that one action joins, and `Guidance` keeps these less
+than 128 apart, so differences are exact.
 """
 
 from collections import OrderedDict
@@ -23,13 +23,13 @@ UNREACHED = np.int32(2**31 - 1)
 
 @lean_njit
 def difference(after, before):
-    """-> int, how much farther from the goal a state is than another one that an action joins with it; both uint8"""
+    """-> int, cost-to-go of one state minus that of another which an action joins with it. after, before: uint8"""
     return ((int(after) - int(before) + HALF) & WRAP) - HALF
 
 
 @lean_njit
 def cost_to_go(tile, heading, goal, field, lanes):
-    """-> what the cheapest way from a state to the goal costs, or as far as it leads; by going down the field"""
+    """-> cost of the cheapest way from a state to the goal, or as far as it leads, found by descending the field"""
     cost, headings = 0, lanes.headings
     for _ in range(len(field)):  # where the goal is cut off, a field may lead round and round
         if tile == goal:
@@ -55,11 +55,9 @@ def cost_to_go(tile, heading, goal, field, lanes):
 
 
 class FieldStore:
-    """Which goals have fields: those that are in use, and of the others those used last, as many as the memory holds.
+    """Which goals have fields: those in use, and as many of those used last as the memory holds.
 
-    engine: that has `grow(before, rows)`, which makes room for fields and keeps those there are, `plan(goals, slots)`
-        and `repair(goals, slots, change)`
-    field_bytes: of one field; limit: bytes of all
+    engine: a `CpuFleet` or `CudaFleet`, which holds the fields; field_bytes: of one field; limit: bytes of all
     """
 
     def __init__(self, engine, field_bytes: int, limit: int):
@@ -78,7 +76,7 @@ class FieldStore:
         return np.isin(goals, np.array([*self._slot_of], np.int64))
 
     def slots(self, goals: np.ndarray) -> np.ndarray:
-        """Where the fields of goals are; those that are not there are planned. goals: (N,) tiles, -1 none -> (N,) int32
+        """Plan the fields that are missing. goals: (N,) tiles, -1 none -> (N,) int32 slots of their fields
 
         Raises SettingsError where they do not fit into the memory; nothing has changed then.
         """
@@ -115,7 +113,7 @@ class FieldStore:
         return np.array(places + [self._slot_of.popitem(last=False)[1] for _ in range(count - len(places))])
 
     def forget_idle(self, goals: np.ndarray):
-        """Give up the fields that none of the goals (N,) needs."""
+        """Give up the fields of all goals but these (N,)."""
         needed = set(goals.tolist())
         for goal in [goal for goal in self._slot_of if goal not in needed]:
             self._free.append(self._slot_of.pop(goal))
@@ -150,7 +148,7 @@ def _plan_fields(goals, slots, values, lanes, members):
 
 
 class Buckets(NamedTuple):
-    """A ring of lists of states, one for each cost that is open at a time (Dial 1969)."""
+    """A ring of lists of states, one for each cost that may be open (Dial 1969)."""
 
     first: np.ndarray  # (buckets,) int32 state, -1 none
     after: np.ndarray  # (states,) int32 the next one in a state's list
@@ -181,7 +179,6 @@ def _push(state, cost, queue):
 
 @lean_njit
 def _pull(state, cost, queue):
-    """Take a state of a cost out of its list."""
     after, before = queue.after[state], queue.before[state]
     if after >= 0:
         queue.before[after] = before

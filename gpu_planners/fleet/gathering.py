@@ -1,13 +1,11 @@
 """Goals that are no agent's own: one sink for all, and tiles for any of them.
 
-Into a sink agents queue, one in a step. All have the same field, and whoever is nearest goes first: nobody is in its
-way, so in every step an agent comes nearer, and all arrive. None can be sooner than where all walk freely and wait for
-each other only at the sink.
+Agents queue into a sink, one in a step. All use the same field and the nearest goes first, with nobody in its way; so
+in every step an agent comes nearer, and all arrive. The lower bound lets all walk freely and queue only at the sink.
 
 Agents that may stand on any of some tiles exchange them by TSWAP (Okumura and Défago, ICAPS 2022). Every agent is given
 a tile and walks to it. One that meets another that has arrived exchanges tiles with it, and agents that block each
-other in a ring hand theirs on. With each move or exchange the ways that are left get shorter, or no longer and closer
-to an end, so all agents arrive wherever each can reach its first tile.
+other in a ring hand theirs on. So all agents arrive wherever each can reach its first tile.
 """
 
 import time
@@ -30,7 +28,7 @@ WALK_SHARE = 0.5  # of the time, for the way of all agents into a sink
 
 
 def into_sink(instance, faces, model, began, deadline):
-    """All agents queue into one tile."""
+    """-> FleetPlan in which all agents queue into one tile"""
     n, some = len(instance.start), np.flatnonzero(instance.goal >= 0)
     costs, bounds, status = np.zeros(n, np.int64), np.zeros(n, np.int64), instance.status.copy()
     tiles, facing = instance.start[None].copy(), faces[None].copy()
@@ -66,8 +64,7 @@ def into_sink(instance, faces, model, began, deadline):
 
 @njit
 def _queue_up(start, steps_to_go, most, mover, deadline):
-    """start: (N,) int32 tiles; steps_to_go: (N,) int32, changed; all goals of the task are the sink; deadline: of
-    clock_ns()
+    """start: (N,) int32 tiles; steps_to_go: (N,) int32, changed; mover: whose task's goals are all the sink
 
     -> (steps + 1, N) int32 tiles, -1 after an agent has been at the sink
     """
@@ -105,16 +102,13 @@ def _queue_up(start, steps_to_go, most, mover, deadline):
 
 
 def _earliest(steps: np.ndarray) -> np.ndarray:
-    """When the first, the second, ... of agents can be at a sink at the earliest, one in a step.
-
-    steps: (N,) that each takes alone -> (N,) int64, rising
-    """
+    """steps: (N,) of each agent alone -> (N,) int64, when the first, second, ... can be at a sink at the earliest"""
     rank = np.arange(len(steps))
     return np.maximum.accumulate(np.sort(steps).astype(np.int64) - rank) + rank
 
 
 def assigned(tiles, places, ends, deadline):
-    """-> Instance whose agents, at places (N, 2), each have one of the tiles `ends` (M, 2). tiles: of ways.ground_of"""
+    """-> Instance of agents at places (N, 2), each with one of the tiles `ends` (M, 2). tiles: of ways.ground_of"""
     bad = Instance(tiles, ends, ends).status
     for row in np.flatnonzero(bad != FleetStatus.SOLVED):
         text = STATUS_TEXT[FleetStatus(int(bad[row]))].replace("the start", "it")
@@ -161,9 +155,9 @@ def exchanged(instance, memory_limit_bytes, deadline):
 
 @njit
 def _assign(start, targets, near, part, deadline):
-    """Give every agent the nearest tile that is left; after the deadline, of clock_ns(), any that it can reach.
+    """Give every agent the nearest tile that is left; after the deadline, any that it can reach.
 
-    start: (N,) int32 tiles; targets: (M,) int32 tiles; near: (T + 1, 4) int32; part: (T + 1,) int32 connected parts
+    start: (N,) int32 tiles; targets: (M,) int32 tiles; near, part: of Ground
     -> (N,) int32 tiles, -1 where none is left that the agent can reach; (N,) int32 steps to the nearest of all targets,
     0 after the deadline
     """
@@ -173,7 +167,7 @@ def _assign(start, targets, near, part, deadline):
         free[target] = is_target[target] = 1
     given, nearest = np.full(len(start), -1, np.int32), np.zeros(len(start), np.int32)
     seen, queue, steps = np.full(count, -1, np.int32), np.empty(count, np.int32), np.zeros(count, np.int32)
-    late = np.zeros(part.max() + 1, np.int64)  # of each part, targets that need not be looked at again
+    late = np.zeros(part.max() + 1, np.int64)  # by part, the first target that may be left after the deadline
     for a in range(len(start)):
         if clock_ns() > deadline:
             at = late[part[start[a]]]
@@ -206,7 +200,7 @@ class Exchange(NamedTuple):
     """Agents that walk to their tiles and exchange these."""
 
     at: np.ndarray  # (N,) int32 where they are
-    goal: np.ndarray  # (N,) int32 tiles; one without a goal (-1) stands until another one gives it its own
+    goal: np.ndarray  # (N,) int32 tiles, -1 none: such an agent stands until another one hands it a goal
     field: np.ndarray  # (N,) int32 rows of nearer
     now: np.ndarray  # (T + 1,) int32 who is on a tile, or NOBODY
     nearer: np.ndarray  # (K, T + 1) uint8 (ways.py)
@@ -215,7 +209,7 @@ class Exchange(NamedTuple):
 
 @njit
 def _exchange(exchange, most, deadline):
-    """-> (steps + 1, N) int32 tiles, at most `most` steps; deadline: of clock_ns()"""
+    """-> (steps + 1, N) int32 tiles, at most `most` steps"""
     at, goal = exchange.at, exchange.goal
     tiles = np.empty((most + 1, len(at)), np.int32)
     tiles[0] = at
@@ -233,7 +227,7 @@ def _exchange(exchange, most, deadline):
 
 @lean_njit
 def _next(a, exchange):
-    """The neighbour that an agent wants to go to: a nearer one where nobody is, or else the first that is nearer."""
+    """The neighbour that an agent wants: a nearer one where nobody is, else the first nearer one."""
     first, tile = -1, exchange.at[a]
     for direction in range(4):
         if (exchange.nearer[exchange.field[a], tile] >> direction) & 1:
@@ -247,7 +241,7 @@ def _next(a, exchange):
 
 @lean_njit
 def _act(a, exchange):
-    """Let an agent walk, or exchange its tile, until it has walked or can do nothing."""
+    """Let an agent exchange tiles until it has walked or can do nothing."""
     at, goal, field, now = exchange.at, exchange.goal, exchange.field, exchange.now
     for _ in range(len(at) + 1):
         if goal[a] < 0 or at[a] == goal[a]:
@@ -273,7 +267,7 @@ def _act(a, exchange):
         if last != a:
             return
         end_goal, end_field, last = goal[a], field[a], other
-        while last != a:  # each hands its tile on to the one that it follows
+        while last != a:  # around the ring each takes the goal of the one behind it
             after = now[_next(last, exchange)]
             goal[last], end_goal = end_goal, goal[last]
             field[last], end_field = end_field, field[last]

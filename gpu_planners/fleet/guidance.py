@@ -1,6 +1,6 @@
-"""Guidance: what moves cost to an agent that looks for its way, so that traffic does not meet head on.
+"""Guidance: what moves cost in the fields that agents follow, so that traffic does not meet head on.
 
-Agents plan by these costs and move by ticks: a move against a lane takes no longer, but agents avoid it.
+Costs are not ticks: a move against a lane takes no longer, but agents avoid it.
 """
 
 import os
@@ -19,10 +19,10 @@ from .motion import COLS_AHEAD, EAST, NORTH, ROWS_AHEAD, SOUTH, WEST
 
 UNIT, AGAINST, TURN = 4, 10, 1  # of lanes: a move along one, against one, a quarter turn
 MOST_DIFFERENCE = 127  # of states that an action joins (fields.py)
-MOST_COST = MOST_DIFFERENCE - 4 * TURN  # an agent that turns round, moves and turns round undoes a move
-CROWDED = 3  # moves along a lane that a move to a tile costs more where somebody always waits
+MOST_COST = MOST_DIFFERENCE - 4 * TURN  # four quarter turns and a move undo a move
+CROWDED = 3  # moves along a lane that a move costs more to a tile where somebody always waits
 SHORTEST_LANE = 4  # tiles
-ROUNDING = 1e-6  # of a part of the time that was added up
+ROUNDING = 1e-6  # of sums of parts of the time
 FILE_KEYS = "moves", "unit", "turn"
 
 
@@ -32,7 +32,7 @@ class Guidance:
     """Costs of moves.
 
     moves: (rows, cols, 4) uint8 of moving out of a tile to the east, south, west, north: 1 .. 123
-    unit: what a move costs that nothing speaks against; turn: a quarter turn
+    unit: what an ordinary move costs; turn: a quarter turn
 
     Raises GridMapError.
     """
@@ -71,8 +71,8 @@ class Guidance:
 
     @classmethod
     def lanes(cls, grid: GridMap) -> "Guidance":
-        """One-way lanes: straight runs of free tiles that lie side by side lead to opposite sides in turn; a move
-        against one costs 2.5 times as much. Short runs, as across a street, lead nowhere."""
+        """One-way lanes: neighbouring straight runs of free tiles lead in opposite directions; a move against one
+        costs 2.5 times as much. Runs of fewer than four tiles, as across a street, have no direction."""
         free = checked_grid(grid).costs > 0
         moves = np.full((*grid.shape, 4), UNIT, np.uint8)
         along = _directions(np.ascontiguousarray(free))
@@ -82,7 +82,7 @@ class Guidance:
         return cls(moves, UNIT, TURN)
 
     def finer(self) -> "Guidance":
-        """These costs in smaller units, where they are coarse, so that small differences count."""
+        """The same costs in smaller units, where these are coarse, so that small additions count."""
         most = int(self.moves.max()) + 4 * self.turn
         factor = max(1, min(UNIT // self.unit, MOST_DIFFERENCE // most))
         return Guidance(self.moves.astype(np.int64) * factor, self.unit * factor, self.turn * factor)
@@ -133,7 +133,7 @@ GUIDANCE = {"plain": Guidance.plain, "lanes": Guidance.lanes}
 
 @njit
 def _directions(free):
-    """Where runs of free tiles in the rows of a map lead -> (rows, cols) int8: 1 onward, -1 back, 0 too short."""
+    """Directions of runs of free tiles in rows -> (rows, cols) int8: 1 onward, -1 back, 0 none"""
     rows, cols = free.shape
     leads = np.zeros((rows, cols), np.int8)
     beside = np.zeros(cols, np.int64)  # where the last run above each tile leads

@@ -6,11 +6,11 @@ import numpy as np
 
 from ..parallel.team import NEVER
 from .plan import FleetStatus
-from .ways import NO_PATH, Ground, plan_ways
+from .ways import NO_PATH, plan_ways
 
 
 class Model(NamedTuple):
-    """turning: do turns take a step each? following: may an agent enter what another one leaves in the same step?"""
+    """turning: does a quarter turn take a step? following: may an agent enter a tile in the step that empties it?"""
 
     turning: bool
     following: bool
@@ -22,18 +22,12 @@ class Instance:
     status: (N,) uint8 FleetStatus; start, goal: (N,) int32 tiles, -1 where there is none
     ground: Ground; number: (rows, cols) int32 tile or -1; place: (T, 2) int32 [row, col]
     nearer, alone: of ways.plan_ways, for agents with goals; field: (N,) int32 rows of nearer or -1
+    bound: None, or (N,) int64 steps that each agent takes at least, where it may choose its goal
     """
 
-    def __init__(
-        self,
-        tiles: tuple[Ground, np.ndarray, np.ndarray],
-        places: np.ndarray,
-        ends: np.ndarray,
-        near: int = 0,
-        shared: bool = False,
-    ):
-        """tiles: of ways.ground_of; places, ends: (N, 2) float64 starts and goals; near: so far apart two agents are
-        too near; shared: may agents have the same goal?"""
+    def __init__(self, tiles: tuple, places: np.ndarray, ends: np.ndarray, near: int = 0, shared: bool = False):
+        """tiles: of ways.ground_of; places, ends: (N, 2) float64 starts and goals; near: rows and columns between two
+        agents that are too near; shared: may agents have the same goal?"""
         self.ground, self.number, self.place = tiles
         self.status = np.zeros(len(places), np.uint8)
         self.start = self._tiles(places, "START", np.ones(len(places), bool))
@@ -43,10 +37,10 @@ class Instance:
         self.status[lost], self.goal[lost] = FleetStatus.NO_PATH, -1
         if not shared:
             self._first_only(self.goal, FleetStatus.SAME_GOAL, near)
-        self.bound = None  # (N,) int64 steps that each agent takes at least, where it may choose its goal
+        self.bound = None
 
     def _tiles(self, places, what, asked):
-        """(N, 2) float64 -> (N,) int32 tiles; notes in the status of those `asked` why there is none."""
+        """(N, 2) float64 -> (N,) int32 tiles, -1 none; the status of those `asked` says why."""
         finite = np.isfinite(places).all(axis=1)
         inside = finite & (places >= 0).all(axis=1) & (places < self.number.shape).all(axis=1)
         row, col = np.where(inside[:, None], places, 0).astype(np.int64).T
@@ -56,7 +50,7 @@ class Instance:
         return tiles
 
     def _first_only(self, tiles, why, near):
-        """Of agents that are at most `near` apart in rows and in columns the first one keeps its tile."""
+        """Of agents at most `near` rows and columns apart only the first one keeps its tile."""
         if near == 0:
             there = np.flatnonzero(tiles >= 0)
             again = np.ones(len(there), bool)
@@ -76,7 +70,7 @@ class Instance:
         return np.vstack([self.place, np.full((1, 2), -1, np.int32)])[tiles]
 
     def plan_ways(self, deadline=NEVER):
-        """Plan what the class's text says; after the deadline `nearer` is not complete, and `alone` without detours."""
+        """Set `nearer`, `field`, `alone`; after the deadline `nearer` is incomplete and `alone` counts no detours."""
         some = np.flatnonzero(self.goal >= 0)
         self.field = np.full(len(self.goal), -1, np.int32)
         self.field[some] = np.arange(len(some))

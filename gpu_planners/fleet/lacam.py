@@ -1,10 +1,9 @@
 """LaCAM: a search over the places of all agents together (Okumura, AAAI 2023; IJCAI 2023; AAMAS 2024).
 
-A node is a configuration: where every agent is. Its successors are made one at a time by PIBT, which moves all agents
-one step (moves.py), each under constraints on the first few agents, which a breadth-first search adds one by one. The
+A node is a configuration: where every agent is. PIBT makes its successors one at a time: it moves all agents one step
+(moves.py), each time under other constraints on the first few agents, which a breadth-first search enumerates. The
 search over nodes is depth-first and goes on from a configuration that it meets again, so it is complete: whatever can
-be solved is solved, given time and memory. The order of priorities is kept as a list, in place of numbers that are
-sorted.
+be solved is solved, given time and memory. Departure: priorities are a list of agents, not numbers that are sorted.
 """
 
 from typing import NamedTuple
@@ -25,17 +24,17 @@ NODE_ARRAYS, LOW_ARRAYS = ("place", "order", "parent", "head", "tail"), ("up", "
 
 
 class Tree(NamedTuple):
-    """Nodes and constraints; M nodes, L constraints."""
+    """M nodes, L constraints."""
 
     place: np.ndarray  # (M, N) int32 tiles
     order: np.ndarray  # (M, N) int32 agents by priority
     parent: np.ndarray  # (M,) int32
     head: np.ndarray  # (M,) int32 the first constraint that a node has still to try
     tail: np.ndarray  # (M,) int32 the last one
-    up: np.ndarray  # (L,) int32 the constraint that a constraint adds to
+    up: np.ndarray  # (L,) int32 the constraint that it extends
     agent: np.ndarray  # (L,) int32 whom it sends
-    tile: np.ndarray  # (L,) int32 where
-    depth: np.ndarray  # (L,) int32 how many agents are sent
+    tile: np.ndarray  # (L,) int32 where to
+    depth: np.ndarray  # (L,) int32 how many agents it sends, with those of `up`
     next: np.ndarray  # (L,) int32 the one that is tried after it
     table: np.ndarray  # (H,) int32 nodes by their hash, -1 none; H a power of two
     stack: np.ndarray  # (S,) int32 nodes, the last one is expanded next
@@ -76,7 +75,7 @@ def _search(instance, agents, model, deadline, seed, memory_limit_bytes):
 
 
 class TreeSearch:
-    """LaCAM for agents (K,) of an instance, in one part of the map, that can be gone on with."""
+    """LaCAM for agents (K,) of an instance, in one part of the map; a search that can be continued."""
 
     def __init__(self, instance, agents, model, seed):
         first = np.argsort(-instance.alone[agents], kind="stable").astype(np.int32)
@@ -97,7 +96,7 @@ class TreeSearch:
         return ended
 
     def tiles(self):
-        """-> (steps + 1, K) int32 tiles, to the goals, or to where most agents are at theirs"""
+        """-> (steps + 1, K) int32 tiles, up to the configuration in which most agents are at their goals"""
         node, nodes = int(self._count[BEST]), []
         while node >= 0:
             nodes.append(node)
@@ -106,7 +105,7 @@ class TreeSearch:
 
 
 def new_tree(first):
-    """first: (N,) int32 agents by priority at the start"""
+    """first: of Tree"""
 
     def numbers(*shape):
         return np.empty(shape, np.int32)
@@ -118,7 +117,7 @@ def new_tree(first):
 
 
 def _grown(tree, count):
-    """The tree with twice the room for whatever is nearly full."""
+    """The tree with twice the room wherever it is nearly full."""
     wanted = {}
     for names, used in ((NODE_ARRAYS, NODES), (LOW_ARRAYS, LOWS), (("stack",), DEPTH)):
         for name in names:
@@ -177,7 +176,7 @@ def _hash(place):
 
 @lean_njit
 def _slot(place, tree):
-    """Where a configuration is in the table, or where it would be."""
+    """The place of a configuration in the table, free where it is not known."""
     mask = len(tree.table) - 1
     slot = _hash(place) & mask
     while tree.table[slot] >= 0:
@@ -206,7 +205,7 @@ def _add_low(node, up, agent, tile, depth, tree, count):
 
 @lean_njit
 def _add_node(slot, parent, tree, goal, count):
-    """Make a node of the configuration that place[count[NODES]] holds."""
+    """Make a node of the configuration in tree.place[count[NODES]]."""
     node = count[NODES]
     count[NODES] += 1
     place, order = tree.place[node], tree.order[node]
@@ -241,14 +240,13 @@ def begin(start, tree, goal, count):
 
 @njit
 def rehash(tree, nodes):
-    """Enter the nodes into an empty table."""
     for node in range(nodes):
         tree.table[_slot(tree.place[node], tree)] = node
 
 
 @njit
 def search(loops, tree, mover, count):
-    """Go on with the search for some loops -> SOLVED, EXHAUSTED, MORE, or FULL: the tree needs more memory"""
+    """Continue for so many loops -> SOLVED, EXHAUSTED, MORE, or FULL: the tree needs more memory"""
     agents, ground = tree.place.shape[1], mover.ground
     blocked = len(ground.ways) - 1
     for _ in range(loops):

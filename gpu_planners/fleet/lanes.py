@@ -1,4 +1,4 @@
-"""The map as a fleet sees it: a border of blocked tiles, where agents larger than a tile may be, what moves cost."""
+"""The map as a fleet sees it: with a border of blocked tiles, the places of larger agents, and costs of moves."""
 
 from typing import NamedTuple
 
@@ -17,16 +17,16 @@ class Lanes(NamedTuple):
     """The map with its border, for compiled code."""
 
     free: np.ndarray  # (tiles,) uint8
-    forward: np.ndarray  # (tiles, 4) uint8 what moving out of a tile costs, by direction
-    turn: int  # what a quarter turn costs
-    unit: int  # what a move costs that nothing speaks against
+    forward: np.ndarray  # (tiles, 4) uint8 cost of a move out of a tile, by direction
+    turn: int  # cost of a quarter turn
+    unit: int  # cost of an ordinary move
     headings: int  # 1 or 4
     width: int  # tiles of a row
 
 
 @lean_njit
 def ahead(direction, width):
-    """-> how far the next tile is: east, south, west, north"""
+    """-> offset of the next tile to the east, south, west or north"""
     if direction == 0:
         return 1
     if direction == 1:
@@ -47,10 +47,7 @@ def footprint_free(free: np.ndarray, size: int) -> np.ndarray:
 
 
 class PaddedMap:
-    """A map with a border of `pad` blocked tiles: tiles are numbered row by row, border included.
-
-    shape: of the map; rows, cols: with the border
-    """
+    """A map with a border of `pad` tiles. Tiles are numbered row by row. rows, cols, numbers: with the border"""
 
     def __init__(self, shape: tuple[int, int], pad: int):
         self.shape, self.pad = shape, pad
@@ -69,14 +66,14 @@ class PaddedMap:
         return np.all((places >= 0) & (places < self.shape), axis=1)
 
     def refuse_outside(self, places: np.ndarray, numbers: np.ndarray) -> None:
-        """Raise GridMapError where an agent, one of `numbers`, is outside."""
+        """Raise GridMapError where a place is outside. numbers: of the agents there, for the text"""
         inside = self.inside(places)
         if not inside.all():
             k, (rows, cols) = int(np.argmin(inside)), self.shape
             raise GridMapError(f"agent {numbers[k]} is at {places[k].tolist()}, outside the {rows} x {cols} map")
 
     def goal_tiles(self, goals: ArrayLike, there: np.ndarray) -> np.ndarray:
-        """(N, 2) goals, as `FleetPlanner.step` takes them -> (N,) int32 tiles, -1 where an agent has none."""
+        """(N, 2) goals, as `FleetPlanner.step` takes them -> (N,) int32 tiles, -1 where an agent has none"""
         places = checked_tiles(goals, "goals")
         if len(places) != len(there):
             raise GridMapError(f"goals has {len(places)} rows; allowed: {len(there)}, one for each agent")
@@ -88,17 +85,14 @@ class PaddedMap:
         return np.where(none, -1, self.tiles(np.where(none[:, None], 0, places))).astype(np.int32)
 
     def cut_off(self, tiles: np.ndarray, goals: np.ndarray, parts: np.ndarray) -> np.ndarray:
-        """(N,) bool, does no way lead an agent to its goal, or beside it where it is blocked?
-
-        tiles, goals: (N,), -1 none; parts: of `parts_of`
-        """
+        """(N,) bool, does no way lead an agent to its goal, or beside a blocked goal? goals: (N,), -1 none"""
         near = np.array([0, 1, -1, self.cols, -self.cols])
         around = parts[np.where(goals < 0, self.pad * self.cols + self.pad, goals)[:, None] + near]
         around[around[:, 0] > 0, 1:] = 0
         return (parts[tiles] > 0) & (around != parts[tiles][:, None]).all(axis=1)
 
     def lanes(self, grid: GridMap, motion: Motion, size: int, guidance: Guidance) -> Lanes:
-        """The map for agents of a size."""
+        """The map for agents of `size` tiles."""
         pad = self.pad
         free = np.pad(footprint_free(grid.costs > 0, size), pad)
         moves = np.ones((*free.shape, 4), np.uint8)

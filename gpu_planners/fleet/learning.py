@@ -1,4 +1,4 @@
-"""Guidance learnt offline, by letting a fleet work and seeing where it waits."""
+"""Guidance learnt offline: a fleet works, and moves to tiles where it waits get dearer."""
 
 import numpy as np
 
@@ -27,11 +27,11 @@ def learn_guidance(
 ) -> tuple[Guidance, list[float]]:
     """Guidance under which so many agents with random errands reached most goals.
 
-    The first rounds use each kind of guidance that needs no learning; those that follow make moves to tiles cost more
-    where agents waited in the round before.
+    The first rounds try each kind of guidance that needs no learning; each later one makes moves dearer to tiles where
+    agents waited in the round before.
 
-    rounds: at least 1; steps: of each, at least 1; seed: any integer
-    -> the best guidance, and the goals that were reached in a step of each round (rounds,)
+    rounds: at least 1; steps: of each round, at least 1; seed: any integer
+    -> the best guidance; (rounds,) goals reached in a step, of each round
 
     Raises SettingsError for numbers that are not positive, GridMapError where the agents have no place.
     """
@@ -58,7 +58,7 @@ def learn_guidance(
 
 
 def _work(fleet, agents, steps, seed):
-    """-> goals reached in a step, (rows, cols) which part of the time somebody waited on each tile"""
+    """-> goals reached in a step; (rows, cols) the part of the time that somebody waited on each tile"""
     rng = np.random.default_rng(seed)
     tiles = np.argwhere(largest_component(fleet.grid))
     if agents > len(tiles):

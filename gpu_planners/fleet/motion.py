@@ -1,12 +1,11 @@
 """Models of motion, and what an agent can do within the next few ticks: its options.
 
 An option is a sequence of actions over a fixed number of ticks, the horizon (Enhanced PIBT: Yukhnevich and Andreychuk,
-arXiv 2511.09193). Agents conflict by the tiles they stand on, so options of one agent that go through the same tiles
-at the same ticks are one *track*; of a track's options the best is taken. Tracks are relative to the agent: moved to
-its tile and turned to its heading.
+arXiv 2511.09193). Options of one agent on the same tiles at the same ticks are one *track*, of which the best option is
+taken: conflicts depend on tiles alone. Tracks are relative to the agent's tile and heading.
 
-Ticks: an action takes one tick, or as many as the agent's speed says. While a move goes on the agent holds the tile it
-leaves and the tile it enters; what it has begun it finishes.
+An action takes one tick, or as many as the agent's speed says. During a move the agent holds the tile that it leaves
+and the one that it enters; it finishes what it has begun.
 """
 
 import functools
@@ -27,9 +26,8 @@ FORWARD, CLOCKWISE, COUNTER_CLOCKWISE = range(3)  # actions of "turning"; the la
 class Motion:
     """A model of motion.
 
-    name: "four" or "turning"
-    headings: that a state tells apart: 1, or 4
-    actions: names of the actions, whose numbers are their places; the last one waits
+    name: "four" or "turning"; headings: of a state, 1 or 4
+    actions: their names, by number; the last one waits
     """
 
     name: str
@@ -41,7 +39,7 @@ class Motion:
         return len(self.actions) - 1
 
     def after(self, action: int, heading: int) -> tuple[int, int, int]:
-        """-> rows and columns that an action moves an agent of a heading, and its heading afterwards."""
+        """-> rows and columns that an action moves an agent with a heading, and its heading afterwards"""
         if action == self.wait:
             return 0, 0, heading
         if self.headings == 1:
@@ -67,19 +65,18 @@ class Speed(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What agents can do, for compiled code: by table, one for each speed and number of ticks that an agent has still
-    to go until it can act (its `rest`).
+    """What agents can do, for compiled code. A table for each speed and `rest`: ticks until the agent can act again.
 
-    Steps form a tree; parents come before children, and the first step of a table is where the agent can act. A step
-    ends an action.
+    Steps, each the end of an action, form a tree, parents before children; a table's first step is where the agent can
+    act.
     """
 
     first_step: np.ndarray  # (tables + 1,) int32
     first_option: np.ndarray  # (tables + 1,) int32
     parent: np.ndarray  # (S,) int32 step, -1 of the first
-    tick: np.ndarray  # (S,) int32 after how many ticks from now it ends
+    tick: np.ndarray  # (S,) int32 ticks from now
     turn: np.ndarray  # (S,) int32 quarter turns clockwise since the first
-    ahead: np.ndarray  # (S, headings) int32 how far its tile is from the agent's, by the agent's heading
+    ahead: np.ndarray  # (S, headings) int32 its tile less the agent's, by the agent's heading
     moves: np.ndarray  # (S,) int32 actions but waiting
     leaf: np.ndarray  # (O,) int32 the last step of an option
     track: np.ndarray  # (O,) int32
@@ -87,23 +84,21 @@ class Options(NamedTuple):
     heir: np.ndarray  # (O,) int32 the option that is left of it after one tick
     stay: np.ndarray  # (tables,) int32 the option that only waits
     fidget: np.ndarray  # (tables,) int32 the one that turns clockwise and waits; `stay` where nobody can turn in time
-    here: (
-        np.ndarray
-    )  # (T, headings, horizon + 1) int32 of a track and tick: how far the tile is that it stands on or enters
-    also: np.ndarray  # (T, headings, horizon + 1) int32 the one that it still leaves (or the same)
+    here: np.ndarray  # (tracks, headings, horizon + 1) int32 the tile that it stands on or enters, less the agent's
+    also: np.ndarray  # (tracks, headings, horizon + 1) int32 the tile that it still leaves, or the same
     most_tracks: int  # of a table
 
 
 def slowest(speed: Speed) -> int:
-    """The most ticks that an agent has to go until it can act: one less than its longest action takes."""
+    """The largest `rest`: one tick less than the longest action takes."""
     return max(speed.move, speed.turn) - 1
 
 
 @functools.cache
 def options_of(motion: Motion, speeds: tuple[Speed, ...], horizon: int, width: int) -> Options:
-    """The options within `horizon` ticks, not less than the longest action takes, on a map with rows of `width` tiles.
+    """The options within `horizon` ticks, at least as many as the longest action takes, on a map `width` tiles wide.
 
-    Tables follow each other by speed, then by rest from 0 to `slowest` of all speeds.
+    Tables are ordered by speed, then by rest from 0 to `slowest` of all speeds.
     """
     rests = max(map(slowest, speeds)) + 1
     tables = [_Table(motion, speed, horizon, rest) for speed in speeds for rest in range(rests)]
@@ -117,7 +112,7 @@ def options_of(motion: Motion, speeds: tuple[Speed, ...], horizon: int, width: i
         return np.array(values, np.int32)
 
     def turned(pairs):
-        """(..., 2) rows and columns -> (headings, ...) how far that is"""
+        """(..., 2) rows and columns -> (headings, ...) offsets of tiles"""
         row, col = np.moveaxis(np.asarray(pairs), -1, 0)
         every_way = (row, col), (col, -row), (-row, -col), (-col, row)
         return np.stack([r * width + c for r, c in every_way[: motion.headings]])
@@ -143,7 +138,7 @@ def options_of(motion: Motion, speeds: tuple[Speed, ...], horizon: int, width: i
 
 
 def speed_of(motion: Motion, settings) -> Speed:
-    """Of agents whose speed is not given. Raises SettingsError where the horizon is too short for it."""
+    """The speed that settings give. Raises SettingsError where the horizon is too short for it."""
     speed = Speed(settings.ticks_per_move, settings.ticks_per_turn if motion.headings > 1 else 1)
     if settings.horizon < max(speed):
         raise SettingsError(
@@ -175,22 +170,22 @@ class Paces:
         return self.rests == 1
 
     def only(self, speeds: np.ndarray) -> "Paces":
-        """Those of agents (N, 2) alone; the same where there are no agents."""
+        """The paces of agents (N, 2) and no others; these where there are no agents."""
         found = _different(speeds)
         return self if not found or found == self.speeds else Paces(found, *self._of_motion)
 
     def also(self, speeds: np.ndarray) -> "Paces":
-        """These and those of agents (N, 2)."""
+        """These paces and those of agents (N, 2)."""
         new = tuple(speed for speed in _different(speeds) if speed not in self.speeds)
         return Paces(self.speeds + new, *self._of_motion) if new else self
 
     def tables(self, speeds: np.ndarray) -> np.ndarray:
-        """(N, 2) -> (N,) int32 tables of agents that can act"""
+        """(N, 2) speeds -> (N,) int32 tables of agents that can act"""
         number = {speed: k for k, speed in enumerate(self.speeds)}
         return np.array([number[Speed(*pair)] * self.rests for pair in speeds.tolist()], np.int32)
 
     def moved(self, table: np.ndarray, option: np.ndarray, other: "Paces") -> tuple[np.ndarray, np.ndarray]:
-        """Tables (N,) and options (N,) of agents of these paces -> the same in other ones, which begin with these."""
+        """Tables (N,) and options (N,) in these paces -> the same in `other`, whose first speeds are these"""
         pace, rest = np.divmod(table, self.rests)
         then = pace * other.rests + rest
         return then, option - self.options.first_option[table] + other.options.first_option[then]
@@ -255,8 +250,7 @@ class _Table:
         return ticks, (*path, *((*there, r, c),) * (ticks - 1), (*there, *there)), heading
 
     def _shortest(self):
-        """Of the sequences along the same track to the same heading the one with the fewest actions, the first ones
-        early: (track until now, turn) -> how many, sequence"""
+        """{(track until now, turn): (actions, sequence)}: the sequence of fewest actions, as early as possible"""
         shortest = {self.key_of(()): (0, ())}
         for ticks in range(self.rest, self.horizon):
             for (path, turn), (actions, sequence) in list(shortest.items()):

@@ -1,9 +1,9 @@
 """One step of all agents by PIBT, as LaCAM (lacam.py) wants it.
 
 Agents that stand in each other's way in a corridor change places where it widens (LaCAM's "swap"; Okumura, IJCAI 2023).
-Departures: a tile and a goal have four bits, which neighbours are nearer, in place of distances; and with `rings` False
-agents never move around in a ring, so that a plan holds also where nobody may enter a tile that is left in the same
-step (see retime.py).
+Departures: four bits for a tile and a goal say which neighbours are nearer, in place of distances; with `rings` False
+agents never move around in a ring, so the plan also serves where nobody may enter a tile in the step that empties it
+(retime.py).
 """
 
 from typing import NamedTuple
@@ -26,11 +26,11 @@ class Task(NamedTuple):
     nearer: np.ndarray  # (K, T + 1) uint8 (ways.py, spread.py)
     rings: bool  # may agents move around in a ring?
     swaps: bool  # do agents change places where a corridor widens?
-    straight: bool  # do agents that may choose rather go straight on?
+    straight: bool  # do agents prefer to go straight on?
 
 
 class Mover(NamedTuple):
-    """All that a step works on; the arrays are scratch."""
+    """What a step works on; arrays are scratch."""
 
     task: Task
     ground: Ground
@@ -38,10 +38,10 @@ class Mover(NamedTuple):
     now: np.ndarray  # (T + 1,) int32 who is on a tile before the step, or NOBODY
     then: np.ndarray  # (T + 1,) int32 and after it
     chain: np.ndarray  # (N,) int32 stack of agents that are being moved
-    place: np.ndarray  # (N,) int32 which option of them is tried
-    many: np.ndarray  # (N,) int32 how many there are
+    place: np.ndarray  # (N,) int32 by place in the chain: the option that is tried next
+    many: np.ndarray  # (N,) int32 how many options it has
     option: np.ndarray  # (N, 5) int32 tiles
-    partner: np.ndarray  # (N,) int32 with whom they are to change places
+    partner: np.ndarray  # (N,) int32 with whom it is to change places
     mark: np.ndarray  # (N,) int32
 
 
@@ -73,17 +73,14 @@ def chance(random):
 
 @lean_njit
 def _is_nearer(agent, tile, direction, task):
-    """Is the neighbour in a direction nearer to the agent's goal?"""
     field = task.field[agent]
     return field >= 0 and (task.nearer[field, tile] >> direction) & 1 == 1
 
 
 @lean_njit
 def _rooms(tile, but, mover):
-    """Neighbours of a tile, but for one and for dead ends where an agent is at its goal.
-
-    -> how many, direction of the last of them
-    """
+    """-> how many neighbours a tile has, without `but` and dead ends where an agent is at its goal; direction of
+    the last one"""
     ground, many, last = mover.ground, 0, -1
     for direction in range(4):
         there = ground.near[tile, direction]
@@ -98,7 +95,7 @@ def _rooms(tile, but, mover):
 
 @lean_njit
 def _must_swap(pusher, puller, at, direction, mover):
-    """Do two agents in a corridor have to change places? The pusher is at a tile, the puller at its neighbour."""
+    """Do two agents in a corridor have to change places? The pusher is at a tile, the puller next to it."""
     task, near = mover.task, mover.ground.near
     there = near[at, direction]
     while _is_nearer(pusher, at, direction, task):
@@ -115,7 +112,7 @@ def _must_swap(pusher, puller, at, direction, mover):
 
 @lean_njit
 def _can_swap(at, direction, mover):
-    """Does a corridor widen, when one goes from a tile in a direction, before it comes back?"""
+    """Does the corridor from a tile in a direction widen before it ends or comes back?"""
     first, there = at, mover.ground.near[at, direction]
     while there != first:
         many, last = _rooms(there, at, mover)
@@ -154,7 +151,7 @@ def _partner(agent, at, best, mover, step):
 
 @lean_njit
 def _enter(level, agent, mover, step):
-    """Put an agent on the chain of those that are being moved, with its options, the best one first."""
+    """Put an agent on the chain, with its options, the best one first."""
     task, near, at, before = mover.task, mover.ground.near, step.now[agent], step.before[agent]
     mover.chain[level], mover.place[level] = agent, 0
     field = task.field[agent]
@@ -221,7 +218,7 @@ def _look(level, mover, step):
 
 @lean_njit
 def _leads_to(tile, end, mover, step):
-    """Does the row of agents that follow each other from a tile come to another tile?"""
+    """Does the row of agents that follow each other from a tile reach `end`?"""
     agent = mover.now[tile]
     while agent != NOBODY and step.then[agent] != UNDECIDED and step.then[agent] != tile:
         tile = step.then[agent]
@@ -239,7 +236,7 @@ def _stay(level, mover, step):
 
 @lean_njit
 def _swap_partners(level, done, mover, step):
-    """Who is to change places with an agent that goes to the tile it likes best follows it."""
+    """Let partners follow the agents that got the tile they like best."""
     for k in range(level, -1, -1):
         agent, other = mover.chain[k], mover.partner[k]
         if other == NOBODY or mover.place[k] != 1 or step.then[other] != UNDECIDED:
@@ -254,7 +251,7 @@ _push = make_pibt(_enter, _look, _stay, _swap_partners)
 
 @lean_njit
 def move(agent, mover, step):
-    """Find a next tile for an agent, and for all that are in its way. -> has it one?"""
+    """Find next tiles for an agent and all that are in its way. -> found?"""
     at = step.now[agent]
     if at == mover.task.goal[agent] and mover.then[at] == NOBODY:  # nobody wants it to go
         mover.then[at], step.then[agent] = agent, at

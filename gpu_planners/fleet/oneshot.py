@@ -1,10 +1,9 @@
 """One-shot multi-agent path finding: every agent goes from its start to its goal and stays there.
 
-First ways are spread over the map (spread.py), and LaCAM (lacam.py) finds where all agents go, moving one tile in a
-step or waiting . Then loops in which an agent meets nobody are cut, and every agent gets as early as the
-order in which agents pass tiles allows; turns, and tiles that stay free for a step before the next agent comes, are put
-in here (retime.py). What is left of the time makes the plan better (refine.py). Parts of the map that are
-not connected are solved by themselves.
+LaCAM (lacam.py) finds a plan in which agents move one tile in a step or wait; later attempts first spread the ways over
+the map (spread.py). Then retime.py cuts loops in which an agent meets nobody, adds turns and, where following is not
+allowed, the step between two agents on a tile, and makes every agent as early as the order of agents on each tile
+allows. The rest of the time makes the plan better (refine.py). Unconnected parts of the map are solved by themselves.
 """
 
 import math
@@ -29,10 +28,10 @@ from .refine import Moving
 from .spread import spread_out
 
 STEPS_SHARE, SPREAD_SHARE, AGAIN_SHARE = 0.5, 0.3, 0.5  # of the time that is left when another search begins
-FIRST_SHARE = 0.9  # and for the first one; the rest is for making a plan of what it found
-CROWDED = 1.0  # steps lost for each that all would take alone: the fleet's own steps are tried too
-WALK_PATIENCE = 300  # steps without another agent at its goal, beyond the longest way, after which a walk ends
-MOST_ATTEMPTS, SMALL = 6, 1 << 20  # searches beyond the second one; agents times steps that one more is worth
+FIRST_SHARE = 0.9  # of the time, for the first search; the rest turns what it found into a plan
+CROWDED = 1.0  # steps lost for each step that all would take alone, from which on the fleet's own steps are tried too
+WALK_PATIENCE = 300  # a walk ends after so many steps, and the longest way, without another agent at its goal
+MOST_ATTEMPTS, SMALL = 6, 1 << 20  # more searches than 1: min(MOST_ATTEMPTS, SMALL // (agents times steps))
 
 
 def solve_for(fleet, starts, goals, time_limit_s, seed, headings, assign, speeds) -> FleetPlan:
@@ -69,7 +68,7 @@ def solve_for(fleet, starts, goals, time_limit_s, seed, headings, assign, speeds
 
 
 def _solve_plain(fleet, instance, faces, model, began, deadline, seed, assign):
-    """Plan for agents of one tile and one tick. assign: may they exchange goals?"""
+    """Plan for agents of size 1 whose actions take one tick. assign: may they exchange goals?"""
     memory, goals = fleet.settings.memory_limit_bytes, int((instance.goal >= 0).sum())
     needed = goals * len(instance.ground.ways)
     if needed > memory:
@@ -90,7 +89,7 @@ def _solve_plain(fleet, instance, faces, model, began, deadline, seed, assign):
 
 
 def step_and_stay(fleet, instance, faces, speeds, deadline, began):
-    """Plan by the rules of a fleet. instance: Instance; faces: (N,) int32; speeds: (N, 2) int32 -> FleetPlan"""
+    """Plan by letting the fleet step. instance: Instance; faces: (N,) int32; speeds: (N, 2) int32 -> FleetPlan"""
     walked, headings, least, message = walk(fleet, instance, faces, speeds, deadline)
     has_goal, steps = instance.goal >= 0, len(walked) - 1
     ends, status = instance.places(instance.goal), instance.status.copy()
@@ -106,8 +105,8 @@ def step_and_stay(fleet, instance, faces, speeds, deadline, began):
 def walk(fleet, instance, faces, speeds, deadline):
     """Step until all agents are at their goals, or no more of them get there, or the time is over.
 
-    -> (steps + 1, N, 2) int32 [row, col], -1 where an agent is not on the map; (steps + 1, N) int32 headings
-    (N,) int64 ticks that each agent takes at least; what happened
+    -> (steps + 1, N, 2) int32 [row, col], -1 where an agent is not on the map; (steps + 1, N) int32 headings; (N,)
+    int64 ticks that each agent takes at least; what happened
     """
     settings = replace(fleet.settings, guidance="plain", adapt_every=0, neighbourhood_search=False)
     steps = Guidance(np.ones((*fleet.grid.shape, 4), np.int64))
@@ -144,7 +143,7 @@ def walk(fleet, instance, faces, speeds, deadline):
 
 
 def _stepped(moving, message, fleet, faces, model, deadline):
-    """Let the fleet's own steps plan too, which look ahead what turns cost. -> the best plan"""
+    """Let the fleet's own steps, which look ahead at the cost of turns, plan too. -> the better plan"""
     instance = moving.instance
     ticks = np.ones((len(faces), 2), np.int32)
     walked, _, _, ended = walk(fleet, instance, faces, ticks, part_of(deadline, STEPS_SHARE))
@@ -156,7 +155,7 @@ def _stepped(moving, message, fleet, faces, model, deadline):
 
 
 def _other_plans(moving, message, faces, model, deadline, seed, memory_limit_bytes):
-    """Search again, with ways that are spread over the map, and more often the smaller the plan is. -> the best plan"""
+    """Search again with ways spread over the map, more often the smaller the plan. -> the best plan"""
     instance = moving.instance
     size = max(1, moving.traffic.tile.size)
     for attempt in range(1, 2 + min(MOST_ATTEMPTS, SMALL // size)):
@@ -191,7 +190,6 @@ def _warm(plain, fleet):
 
 
 def _step_once(fleet):
-    """Let one agent walk to the next tile by the rules of a fleet."""
     side = 4 * fleet.settings.size
     tiny = type(fleet)(GridMap(np.ones((side, side), np.uint8)), fleet.motion.name, "cpu", fleet.settings)
     middle = [[side // 2, side // 2]]
@@ -201,7 +199,7 @@ def _step_once(fleet):
 
 
 def _plan_once(fleet):
-    """Plan for two agents in every way that there is."""
+    """Plan for two agents: with goals of their own, any goals, and one sink."""
     tiny, starts = type(fleet)(GridMap(np.ones((2, 3), np.uint8)), "four", "cpu"), [[0, 0], [0, 2]]
     tiny.solve(starts, starts[::-1], math.inf)
     tiny.solve(starts, starts, math.inf, assign=True)

@@ -9,12 +9,12 @@ DONE, FAILED, REFUSED = -1, -2, -3  # what `look` answers in place of an agent
 
 
 def make_pibt(enter, look, give_up, finish):
-    """-> push(agent, crew, aim): find a place for an agent by pushing others, or leave all as it is. -> found?
+    """-> push(agent, crew, aim) -> bool: find a place for an agent by pushing others, or leave all as it is
 
-    The four functions keep a stack of agents in `crew`, what all searches work on; `aim` is what this one is for.
+    The four functions keep a stack of agents in `crew`, which all searches share; `aim` is this search's own.
     enter(level, agent, crew, aim): put an agent on the stack
-    look(level, crew, aim): its next place -> DONE; whom it pushes for that; FAILED without any; REFUSED: end the search
-    give_up(level, crew, aim): it found nothing; whoever pushed it goes on
+    look(level, crew, aim): try its next places -> DONE, the agent that it pushes, FAILED, or REFUSED: end the search
+    give_up(level, crew, aim): it found no place; whoever pushed it looks on
     finish(level, done, crew, aim): the search has ended
     """
 

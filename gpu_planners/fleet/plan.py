@@ -50,12 +50,12 @@ class FleetPlan:
         at the sink
     headings: (steps + 1, N) int32, 0 east, 1 south, 2 west, 3 north
     goals: (N, 2) int32 [row, col] where each agent is to go; -1, -1 where it has no goal that it could reach
-    costs: (N,) int64 the step from which on the agent stays at its goal, or when it is at the sink; 0 where it is not
+    costs: (N,) int64 the step from which on the agent stays at its goal, or in which it reaches the sink; 0 unless
         SOLVED
     lower_bounds: (N,) int64 steps that each agent would take alone, by the same motion; 0 where it has no goal that it
-        could reach. With one sink for all: when the first, the second, ... to arrive could be there if others were
-        in their way only at the sink. With tiles for any agent: steps to the nearest one. Both without turns
-    time_s: seconds that planning took; first_s: until the first plan, before it was made better
+        could reach. With one sink: when the first, second, ... to arrive could be there if others were in their way
+        only at the sink. With tiles for any agent: steps to the nearest one. Both without turns
+    time_s: seconds that planning took; first_s: until the first plan
     message: what happened
     """
 
@@ -81,12 +81,12 @@ class FleetPlan:
 
     @property
     def sum_of_costs(self) -> int:
-        """Of the agents that are SOLVED: the steps from which on they stay at their goals, added up."""
+        """The sum of `costs`."""
         return int(self.costs.sum())
 
     @property
     def lower_bound(self) -> int:
-        """Of the agents that are SOLVED: no plan has a lower sum of costs."""
+        """No plan for the agents that are SOLVED has a lower sum of costs."""
         return int(self.lower_bounds[self.status == FleetStatus.SOLVED].sum())
 
     @property

@@ -27,7 +27,7 @@ from .stepper import Stepper
 from .ways import Ground, ground_of
 
 LONGEST_STEP = 86_400.0  # seconds
-FIELD_NS = 60  # that a state of a field takes
+FIELD_NS = 60  # to plan a state of a field
 
 
 class FleetPlanner:
@@ -71,8 +71,8 @@ class FleetPlanner:
         return FleetPlanner, (self.grid, self.motion.name, "cpu", self.settings, self._given_guidance)
 
     def on(self, device: str) -> "FleetPlanner":
-        """A planner of the same map by the same rules on another device, without agents; this one where that is its own
-        device. Raises DeviceError."""
+        """A planner of the same map and rules on another device, without agents; this one if that is its own device.
+        Raises DeviceError."""
         if resolve_device(device) == self.device:
             return self
         return FleetPlanner(self.grid, self.motion.name, device, self.settings, self._given_guidance)
@@ -80,7 +80,6 @@ class FleetPlanner:
     # ------------------------------------------------------------------------------------------------ the map
 
     def _open(self):
-        """Take the map and make what depends on its layout."""
         s = self.settings
         self._map = PaddedMap(self.grid.shape, max(1, s.size - 1 + s.safety_distance))
         self._stepper = Stepper(self._map, self.motion, s)
@@ -89,7 +88,7 @@ class FleetPlanner:
         self._take_lanes()
 
     def _lanes_now(self):
-        """`Lanes` of the map, the guidance and the crowds as they are now; agents that stand for good are obstacles."""
+        """`Lanes` of the current map, guidance and crowds; agents that stand for good are obstacles."""
         guidance = self._guidance if self._crowds is None else self._guidance.with_crowds(self._crowds)
         lanes = self._map.lanes(self.grid, self.motion, self.settings.size, guidance)
         agents = self._stepper.crew.agents
@@ -98,7 +97,7 @@ class FleetPlanner:
         return lanes
 
     def _take_lanes(self, lanes=None):
-        """Take the map and guidance as they are now; fields are planned anew when they are needed."""
+        """Forget all fields and take lanes, by default the current ones."""
         self._set_lanes(lanes or self._lanes_now())
         self._engine = self._open_engine()
         field_bytes = self._lanes.free.size * self.motion.headings
@@ -121,10 +120,7 @@ class FleetPlanner:
 
     @property
     def guidance(self) -> Guidance:
-        """What moves cost to agents that look for their ways; may be set between steps.
-
-        Raises GridMapError for guidance of another map's shape.
-        """
+        """What moves cost in the fields; may be set between steps. Raises GridMapError for another map's shape."""
         return self._guidance
 
     @guidance.setter
@@ -134,7 +130,7 @@ class FleetPlanner:
         self._take_lanes()
 
     def _fit(self, guidance, grid):
-        """A guidance of a map, in finer units where crowds will add to them."""
+        """The guidance checked for a map, in finer units where crowds will add to its costs."""
         if not isinstance(guidance, Guidance):
             raise GridMapError(f"guidance is a {type(guidance).__name__}; allowed: a fleet.Guidance")
         if guidance.moves.shape[:2] != grid.shape:
@@ -144,7 +140,7 @@ class FleetPlanner:
     # ------------------------------------------------------------------------------------------------ agents
 
     def start(self, starts: ArrayLike, headings: ArrayLike | None = None, speeds: ArrayLike | None = None):
-        """Put agents on the map, in place of those there are.
+        """Replace all agents.
 
         starts: (N, 2) int [row, col]; headings: (N,) int, 0 east, 1 south, 2 west, 3 north; None: all face east
         speeds: (N, 2) int ticks that a move and a quarter turn of each agent take; None: as the settings say
@@ -178,10 +174,7 @@ class FleetPlanner:
         return places, faces, checked_speeds(speeds, len(places), self.motion, self.settings)
 
     def _refuse_bad(self, places, new, free_tiles):
-        """Raise where one of the first `new` places is no place for an agent, or is too near to another one.
-
-        free_tiles: of lanes
-        """
+        """Raise where one of the first `new` places is blocked (free_tiles: of lanes) or too near to another place."""
         self._map.refuse_outside(places[:new], np.arange(new))
         tiles = self._map.tiles(places)
         free = free_tiles[tiles[:new]] > 0
@@ -199,7 +192,7 @@ class FleetPlanner:
                 raise GridMapError(f"agent {a} of those that start is too near to another one: {where}")
 
     def add(self, starts: ArrayLike, headings: ArrayLike | None = None, speeds: ArrayLike | None = None) -> np.ndarray:
-        """Put more agents on the map, between steps; takes and raises what `start` does -> (K,) int their numbers"""
+        """Add agents, between steps; takes and raises what `start` does -> (K,) int their numbers"""
         refuse_forked()
         places, faces, paces = self._checked(starts, headings, speeds)
         stepper = self._stepper
@@ -234,13 +227,13 @@ class FleetPlanner:
             self._follow_map()
 
     def observe(self, positions: ArrayLike, headings: ArrayLike | None = None, still: ArrayLike = ()):
-        """Say where agents really are, before a step. Who is not where the planner had it stands for a tick.
+        """Say where agents really are, before a step. One that is not where the planner had it stands for a tick.
 
-        positions: (N, 2) int [row, col]; a negative row: nothing is known of it, it is taken to be where it was
+        positions: (N, 2) int [row, col]; a negative row: not known, the agent is taken to be where the planner has it
         headings: (N,) int; None: those that the planner has
-        still: (K,) int numbers of agents that do not move, whatever they are told (broken down, lost); all others do
+        still: (K,) int numbers of agents that do not move, whatever they are told (broken down, lost)
 
-        Raises GridMapError where two agents are on one tile, or one is outside the map, or `still` names one that is
+        Raises GridMapError where two agents are on one tile, one is outside the map, or `still` names an agent that is
         not there; nothing has changed then.
         """
         stepper = self._stepper
@@ -287,7 +280,7 @@ class FleetPlanner:
         self._follow_map()
 
     def _follow_map(self):
-        """Let fields and agents follow a map that has changed; agents that stand for good are obstacles."""
+        """Update fields and agents after the map, or the agents that stand for good, have changed."""
         crowds, self._crowds = self._crowds, None
         stepper, before, after = self._stepper, self._lanes, self._lanes_now()
         if (before.forward != after.forward).any() or crowds is not None:
@@ -308,7 +301,7 @@ class FleetPlanner:
 
     @property
     def stuck(self) -> np.ndarray:
-        """(K,) int agents that have been on the way to a goal for longer than `stuck_after` steps."""
+        """(K,) int agents that have been on the way to a goal for more than `stuck_after` steps."""
         return np.flatnonzero(self._stepper.progress.since > self.settings.stuck_after)
 
     # ------------------------------------------------------------------------------------------------ steps
@@ -324,15 +317,15 @@ class FleetPlanner:
         return self._stepper.crew.agents.heading.copy()
 
     def step(self, goals: ArrayLike, budget_s: float = 0.0) -> np.ndarray:
-        """Move every agent by one tick; the planner takes for granted that they do so (else: `observe`).
+        """Move every agent by one tick. The planner assumes that all do as they are told; if not, call `observe`.
 
-        goals: (N, 2) int [row, col] of every agent, or a negative row where it has none; an agent that is at its goal
-            when a step begins stays there unless others need the place; one whose goal is blocked goes beside it, one
-            whose goal is cut off stands, and both make way for others
-        budget_s: seconds that may be used to make the step better than its first solution, which is always found
+        goals: (N, 2) int [row, col], a negative row for an agent without one. An agent that is at its goal when a step
+            begins stays there unless others need the place; one whose goal is blocked goes beside it, one whose goal
+            is cut off stands, and both make way for others
+        budget_s: seconds for making the step better than its first solution, which is always found
 
         -> (N,) int actions: of "turning" 0 forward, 1 clockwise, 2 counter-clockwise, 3 wait; of "four" 0 east, 1
-        south, 2 west, 3 north, 4 wait. An agent that goes on with an action that takes longer waits.
+        south, 2 west, 3 north, 4 wait. An agent in the middle of an action of several ticks waits.
 
         Raises GridMapError, SettingsError; nothing has moved then.
         """
@@ -363,12 +356,12 @@ class FleetPlanner:
         assign: bool = False,
         speeds: ArrayLike | None = None,
     ) -> FleetPlan:
-        """Plan ways of agents from their starts to their goals, where they stay. Those of `start` are no part of it.
+        """Plan the ways of agents from starts to goals, where they stay. Agents of `start` take no part in it.
 
         starts: (N, 2) int [row, col]
         goals: (N, 2) int, one for each agent; or (2,), one sink for all, where agents leave the map, one in a step; or,
             with `assign`, (M, 2), M >= N parking tiles, any one for each agent
-        time_limit_s: seconds for all; what a first plan leaves of them makes it better
+        time_limit_s: seconds in all; what the first plan leaves of them makes it better
         headings: (N,) int, 0 east, 1 south, 2 west, 3 north; None: all face east
         speeds: (N, 2) int ticks that a move and a quarter turn of each agent take; None: as the settings say
 
@@ -381,19 +374,18 @@ class FleetPlanner:
         return oneshot.solve_for(self, starts, goals, time_limit_s, seed, headings, assign, speeds)
 
     def hold_goals(self):
-        """From now on agents stay at their goals; whoever was at its goal longest ago has priority. Before `step`."""
+        """Before `step`: agents stay at their goals; whoever was at its goal longest ago has priority."""
         self._stepper.take_rules(self._stepper.rules._replace(holding=True))
         self._take_lanes()
 
     def ground(self) -> tuple[Ground, np.ndarray, np.ndarray]:
-        """Of ways.ground_of, on the map as it is now, for agents of the settings' size; made when it is needed."""
+        """`ways.ground_of` the current map for agents of the settings' size; made once."""
         if self._ground is None:
             self._ground = ground_of(footprint_free(self.grid.costs > 0, self.settings.size))
         return self._ground
 
     def prepare(self, goals: ArrayLike, time_limit_s: float = math.inf, least: int = 1) -> np.ndarray:
-        """Plan the fields of goals, as `step` takes them, so that it need not: as many as there is time for, and so
-        many new ones at least.
+        """Plan fields ahead of `step`, for its goals: as many as the time allows, but at least so many new ones.
 
         -> (N,) bool which goals have their fields; an agent without a goal needs none. Raises what `step` does.
         """
@@ -413,14 +405,14 @@ class FleetPlanner:
         return np.isin(tiles, ready) | (tiles < 0)
 
     def steps_to_go(self, goals: ArrayLike) -> np.ndarray:
-        """(N, 2) goals, as `step` takes them -> (N,) int32 what the way of each agent alone to its goal costs"""
+        """(N, 2) goals, as `step` takes them -> (N,) int32 cost of each agent's way to its goal alone"""
         self._take_goals(goals)
         crew = self._stepper.crew
         self._engine.rank(crew.agents, crew.ranked)
         return crew.agents.left.copy()
 
     def _adapt(self):
-        """Note who waits; now and then, let it count."""
+        """Count waiting agents by tile; every `adapt_every` steps, make moves to these tiles dearer."""
         agents, every = self._stepper.crew.agents, self.settings.adapt_every
         waits = (agents.there > 0) & (agents.goal >= 0) & (agents.tile != agents.goal)
         waits &= (agents.tile == agents.was_tile) & (agents.heading == agents.was_heading)

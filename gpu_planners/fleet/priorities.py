@@ -1,8 +1,8 @@
 """Who goes first in a step, and who goes elsewhere for a while.
 
-In a room that is nearly full, goals draw agents together until nobody there can move, while other parts of the room
-are empty. So agents of low priority, who would mostly stand, also mind how crowded it is around the tiles that their
-options lead to: they go where there is room, and those that are near their goals get through.
+In a nearly full room goals draw agents together until nobody there can move, while other parts are empty. So agents of
+low priority, which would mostly stand, also count how crowded it is where their options end: they go where there is
+room, and those that are near their goals get through.
 """
 
 from typing import NamedTuple
@@ -17,14 +17,14 @@ from .crew import Agents
 PATIENCE = 64  # steps without coming nearer to its goal, after which an agent may go first, by lot
 RESTLESS = 4  # steps without coming nearer, after which an agent that waits turns now and then
 LOST, WANDERING = 8, 8  # steps without coming nearer, after which an agent may go elsewhere, and for how long
-WANDERERS = 0.5  # of these agents that do so at a time, by lot
-WISH = 10  # moves against its wish are worth so many moves along its way
-LOTS = 200  # of so many agents one goes first at a time
-FARTHER = 4  # moves that the way to a goal is longer by, after an agent or the map was changed, and it begins anew
+WANDERERS = 0.5  # the part of these agents that does so at a time, by lot
+WISH = 10  # a move in the direction that it goes elsewhere in is worth so many moves along its way
+LOTS = 200  # one agent of so many goes first at a time
+FARTHER = 4  # moves: an agent whose way has become so much longer, by a changed map or its own move, begins anew
 UNKNOWN = 2**31 - 1
-REACH = 6  # tiles: how crowded it is around a tile is a mean over squares of squares of 2 REACH + 1 tiles
-AVERSION = 200  # moves that agents would make to leave a place that is full for one that is empty
-STEEPNESS = 4  # the power of the share of tiles that are taken: where there is room, it hardly counts
+REACH = 6  # tiles: crowding is averaged over squares of 2 REACH + 1 tiles, twice
+AVERSION = 200  # moves that agents would make to leave a full place for an empty one
+STEEPNESS = 4  # power of the share of taken tiles: where there is room, it hardly counts
 
 
 class Progress(NamedTuple):
@@ -61,15 +61,14 @@ def idle(agents: Agents, part: np.ndarray) -> np.ndarray:
 
 
 def restless(progress: Progress, step: int) -> np.ndarray:
-    """(N,) bool, who turns if it would wait: agents that face each other find other ways once they look elsewhere. Not
-    all do at once."""
+    """(N,) bool, who turns if it would wait, some at a time: agents that face each other find other ways so."""
     stalled = progress.stalled
     return (stalled >= RESTLESS) & ((step + np.arange(len(stalled))) % RESTLESS == 0)
 
 
 def order_of(agents: Agents, progress: Progress, nothing_to_do: np.ndarray, step: int) -> np.ndarray:
-    """Agents on the map (K,) int32 by priority: those that get no nearer, by lot, those that have the shortest way to
-    go, those that have nothing to do (N,)."""
+    """Agents on the map (K,) int32 by priority: some that get no nearer, by lot; then by cost to go; last those with
+    nothing to do (N,)."""
     stalled, count = progress.stalled > PATIENCE, np.count_nonzero(agents.there)
     lot = np.random.default_rng(step // PATIENCE).random(len(stalled))
     drawn = np.where(stalled, lot, 2.0)
@@ -80,14 +79,14 @@ def order_of(agents: Agents, progress: Progress, nothing_to_do: np.ndarray, step
 
 
 def order_of_holders(agents: Agents, progress: Progress) -> np.ndarray:
-    """Agents on the map (K,) int32 that stay at their goals: whoever was at its goal longest ago comes first."""
+    """Agents on the map (K,) int32 under `holding` rules: whoever was at its goal longest ago comes first."""
     order = np.lexsort((agents.left, -progress.since, agents.there == 0))
     return order[: np.count_nonzero(agents.there)].astype(np.int32)
 
 
 def wishes(progress: Progress, step: int, unit: int) -> np.ndarray:
-    """(N, 2) int32 what a row down and a column right cost agents in a step: those that get no nearer go elsewhere for
-    a while, by lot."""
+    """(N, 2) int32 what a row down and a column right cost in a step: agents that get no nearer go elsewhere for a
+    while, by lot."""
     lot = np.random.default_rng(step // WANDERING).random((len(progress.stalled), 2))
     angle = 2 * np.pi * lot[:, 0]
     wish = WISH * unit * np.stack([np.sin(angle), np.cos(angle)], axis=1)
@@ -96,7 +95,7 @@ def wishes(progress: Progress, step: int, unit: int) -> np.ndarray:
 
 
 def crowd_around(counts: np.ndarray) -> np.ndarray:
-    """(rows, cols) int32 -> the same shape: sums over squares around each tile, twice one after the other"""
+    """(rows, cols) int32 -> the same shape: sums over squares around each tile, twice"""
     sums, across = np.empty_like(counts), np.empty_like(counts)
     for given in (counts, sums):
         _sums_across(given, across)
@@ -133,10 +132,10 @@ def _sums_down(counts, sums):
 
 @njit(parallel=True)
 def keep_away(minding, wish, taken, room, lanes, agents, options, ranked):
-    """Let agents mind how crowded it is where their options end, and follow their wishes; sort their options again.
+    """Add crowding and wishes to the costs of agents' options, and sort these again.
 
-    minding: (N,) bool which agents mind crowds; wish: (N, 2) int32 what it costs to end a row down and a column right
-    taken, room: (tiles,) int32 of `crowd_around`: tiles that are taken, and free ones
+    minding: (N,) bool, who avoids crowds; wish: (N, 2) int32 of `wishes`
+    taken, room: (tiles,) int32 of `crowd_around` the taken and the free tiles
     """
     for a in prange(len(minding)):
         if not (minding[a] or wish[a, 0] != 0 or wish[a, 1] != 0):
@@ -156,6 +155,5 @@ def keep_away(minding, wish, taken, room, lanes, agents, options, ranked):
 
 @lean_njit
 def _aversion(tile, taken, room, unit):
-    """What it costs to be on a tile."""
     share = min(taken[tile] / room[tile], 1.0)
     return int(AVERSION * unit * share**STEEPNESS)

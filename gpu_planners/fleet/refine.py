@@ -1,7 +1,5 @@
-"""Make a plan better: take some agents out, and let them find ways again among all others (MAPF-LNS; Li et al., IJCAI
-2021).
-
-Where a group is planned again, one agent after the other, the new ways are kept if they do not cost more together.
+"""Make a plan better (MAPF-LNS; Li et al., IJCAI 2021): take a group of agents out, plan them again one after the other
+among all others, and keep the new ways if together they cost no more.
 """
 
 import time
@@ -21,18 +19,15 @@ from .sipp import MOST_STATES, NOBODY, Traffic, find_way, new_states
 MOST_GROUP = 12  # agents that are planned again together
 REPLANS = 16  # between two looks at the clock
 FEW_STATES = 2048  # of a search at first
-ENOUGH = 0.02  # of the steps lost, gained in a round, for another one with few states
-PATIENCE = 4000  # groups without a gain, after which a plan is left as it is
+ENOUGH = 0.02  # of the steps lost: a round with few states that gains more is followed by another such round
+PATIENCE = 4000  # groups without a gain, after which a plan is left
 
 
 class Moving:
     """A plan that is made better."""
 
     def __init__(self, instance, tiles, faces, model, least=None, deadline=NEVER):
-        """tiles: (steps + 1, N), changed, which are carried out by the motion
-
-        least: (N,) int32 steps that agents take alone; None: not known yet, to be found until the deadline
-        """
+        """tiles: (steps + 1, N), changed; least: (N,) int32 steps of each agent alone; None: to be found"""
         self.instance, n = instance, len(instance.start)
         tiles, headings = timed(instance, tiles, faces, model)
         cost = np.where(instance.goal < 0, 0, arrivals(tiles != instance.goal))
@@ -55,7 +50,7 @@ class Moving:
             ways_alone(with_goal, longest, self.traffic._replace(who=lonely), instance.ground, states, deadline)
 
     def loss(self):
-        """Steps that all agents take more than they would alone."""
+        """Steps that agents take beyond those that they would take alone."""
         some = self.instance.goal >= 0
         return int((self.traffic.cost - self.traffic.least)[some].sum(dtype=np.int64))
 
@@ -90,7 +85,6 @@ class Moving:
                 return
 
     def plan(self, began, first_s, message):
-        """-> FleetPlan"""
         traffic, instance = self.traffic, self.instance
         steps = traffic.tile.shape[1] - 1
         status, there = instance.status.copy(), instance.goal >= 0
@@ -114,20 +108,15 @@ class Moving:
 
 
 @lean_njit
-def enter(agent, traffic):
+def put(who, agent, traffic):
+    """Enter `who` (the agent itself, or NOBODY) along an agent's way."""
     for step in range(traffic.tile.shape[1]):
-        traffic.who[traffic.tile[agent, step], step] = agent
-
-
-@lean_njit
-def leave(agent, traffic):
-    for step in range(traffic.tile.shape[1]):
-        traffic.who[traffic.tile[agent, step], step] = NOBODY
+        traffic.who[traffic.tile[agent, step], step] = who
 
 
 @lean_njit
 def _take(agent, state, traffic, states):
-    """Let an agent go the way that leads to a state."""
+    """Give an agent the way that leads to a state."""
     traffic.cost[agent] = states.when[state]
     end = traffic.tile.shape[1]
     while state >= 0:
@@ -146,12 +135,12 @@ def _can_gain(agent, traffic):
 @lean_njit
 def better_alone(agent, traffic, ground, states):
     """Look for a shorter way of one agent. -> steps gained"""
-    leave(agent, traffic)
+    put(NOBODY, agent, traffic)
     before = traffic.cost[agent]
     state = find_way(agent, before - 1, False, traffic, ground, states)
     if state >= 0:
         _take(agent, state, traffic, states)
-    enter(agent, traffic)
+    put(agent, agent, traffic)
     return before - traffic.cost[agent]
 
 
@@ -167,7 +156,7 @@ class Group(NamedTuple):
 
 @lean_njit
 def _join(agent, size, most, traffic, group):
-    """-> how many the group has, with an agent that may join it"""
+    """Add an agent to a group if it may join. -> the group's new size"""
     if agent == NOBODY or size == most or group.inside[agent] or traffic.goal[agent] < 0:
         return size
     if traffic.cost[agent] >= traffic.tile.shape[1]:
@@ -178,8 +167,8 @@ def _join(agent, size, most, traffic, group):
 
 @lean_njit
 def _gather(seed, most, traffic, ground, group, random):
-    """Take into a group whoever is in an agent's way, when it goes straight to its goal from where it is at some step,
-    and whoever is in the way of these. -> how many"""
+    """Fill a group: from a random step on, let a member go straight to its goal, and add all that are in its way; and
+    so on. -> the group's size"""
     size, blocked, last = _join(seed, 0, most, traffic, group), len(ground.ways) - 1, traffic.tile.shape[1] - 1
     for _ in range(4 * most):
         if size == most or size == 0:
@@ -210,8 +199,7 @@ def _copy(tile, heading, to_tile, to_heading):
 
 @lean_njit
 def better_together(seed, most, traffic, ground, states, group, random, deadline):
-    """Plan a group again, unless that lasts beyond the deadline, of clock_ns(). -> steps gained; where they gain
-    nothing, their ways may be others afterwards"""
+    """Plan a group again, unless that takes longer than the deadline. -> steps gained; with 0, ways may have changed"""
     size = _gather(seed, most, traffic, ground, group, random)
     before, rest = 0, 0
     for k in range(size - 1, 0, -1):
@@ -224,7 +212,7 @@ def better_together(seed, most, traffic, ground, states, group, random, deadline
         group.cost[k] = traffic.cost[a]
         before += traffic.cost[a]
         rest += traffic.least[a]
-        leave(a, traffic)
+        put(NOBODY, a, traffic)
     done, after, fine = 0, 0, True
     while done < size and fine:
         a = group.who[done]
@@ -234,17 +222,17 @@ def better_together(seed, most, traffic, ground, states, group, random, deadline
         if fine:
             _take(a, state, traffic, states)
             after += traffic.cost[a]
-            enter(a, traffic)
+            put(a, a, traffic)
             done += 1
     if fine:
         return before - after
     for k in range(done):
-        leave(group.who[k], traffic)
+        put(NOBODY, group.who[k], traffic)
     for k in range(size):
         a = group.who[k]
         _copy(group.tile[k], group.heading[k], traffic.tile[a], traffic.heading[a])
         traffic.cost[a] = group.cost[k]
-        enter(a, traffic)
+        put(a, a, traffic)
     return 0
 
 
@@ -252,13 +240,12 @@ def better_together(seed, most, traffic, ground, states, group, random, deadline
 def enter_all(traffic):
     for a in range(len(traffic.cost)):
         if traffic.tile[a, 0] >= 0:
-            enter(a, traffic)
+            put(a, a, traffic)
 
 
 @njit
 def ways_alone(agents, most, traffic, ground, states, deadline):
-    """Write into traffic.least how many steps agents (K,) take alone, at most `most`; after the deadline, of
-    clock_ns(), without turns."""
+    """Write into traffic.least the steps of agents (K,) alone, at most `most`; after the deadline without turns."""
     for k in range(len(agents)):
         a = agents[k]
         if not traffic.turning or clock_ns() > deadline:
@@ -270,7 +257,7 @@ def ways_alone(agents, most, traffic, ground, states, deadline):
 
 @njit
 def each_alone(some, traffic, ground, states, deadline):
-    """Let some agents look for shorter ways until the deadline. -> steps gained"""
+    """Let agents one by one look for shorter ways until the deadline. -> steps gained"""
     gained = 0
     for a in some:
         if _can_gain(a, traffic) and clock_ns() <= deadline:
@@ -280,7 +267,7 @@ def each_alone(some, traffic, ground, states, deadline):
 
 @njit
 def groups(rounds, most, traffic, ground, states, group, random, deadline):
-    """Plan some groups again, of agents that lose much and those in their way, until the deadline. -> steps gained"""
+    """Plan groups again, of an agent that loses much and those in its way, until the deadline. -> steps gained"""
     gained, agents = 0, len(traffic.cost)
     for _ in range(rounds):
         seed, loss = -1, 0

@@ -1,8 +1,8 @@
 """Fields after tiles were blocked or freed: what has changed is planned again, the rest stays.
 
-First every state whose ways all led over blocked tiles is withdrawn, then those that come cheaper or again are planned
-from the rest (Ramalingam and Reps, Journal of Algorithms 1996). A field holds costs modulo 256 only; that of a state is
-known from one that an action joins with it, so the costs of what is touched are found by going from state to state.
+First states whose ways all led over blocked tiles are withdrawn; then these, and all that get cheaper, are planned from
+the rest (Ramalingam and Reps, Journal of Algorithms 1996). A field holds costs modulo 256, so the cost of a state is
+computed from that of a neighbour, going from state to state.
 """
 
 import heapq
@@ -17,7 +17,7 @@ from ..parallel.threads import in_parts, one_thread
 from .fields import SHARED_STATES, UNREACHED, WRAP, cost_to_go, difference
 from .lanes import Lanes, ahead
 
-KNOWN, WITHDRAWN = 1, 2  # a state's old cost is known; and it does not hold
+KNOWN, WITHDRAWN = 1, 2  # a state's old cost is known; it is known and no longer holds
 
 
 class Change(NamedTuple):
@@ -40,7 +40,7 @@ class _Repair(NamedTuple):
     known: np.ndarray  # uint8 KNOWN, WITHDRAWN or 0
     old: np.ndarray  # int32 old cost, where it is known
     new: np.ndarray  # int32
-    touched: np.ndarray  # (states + 1,) int32 states of which something is known, how many first
+    touched: np.ndarray  # (states + 1,) int32 their number, then the states that are known
 
 
 def repair_fields(goals: np.ndarray, slots: np.ndarray, values: np.ndarray, lanes: Lanes, change: Change):
@@ -64,8 +64,8 @@ def _repair_fields(goals, slots, values, lanes, change, members):
 
 @njit
 def _write(repair):
-    """Enter new costs into the field, and forget what was known. A function: Numba takes what a parallel loop writes
-    into an array of a record for dead code."""
+    """Enter new costs into the field and reset the scratch arrays. A function of its own: inside the parallel loop
+    Numba takes writes to an array of a record for dead code."""
     for i in range(repair.touched[0]):
         state = repair.touched[1 + i]
         if repair.new[state] != UNREACHED:
@@ -76,8 +76,8 @@ def _write(repair):
 
 @njit
 def _action(state, k, time, free, lanes):
-    """The state that action k of 4 leads to (time 1) or comes from (time -1), and its cost; -1, 0 where there is none,
-    or its tile is not free. The map's borders are blocked, so that no tile lies outside."""
+    """The state that action k of 4 leads to (time 1) or comes from (time -1), -1 where there is none or its tile is not
+    free; and the action's cost. The map's border is blocked, so no tile lies outside."""
     headings = lanes.headings
     tile, heading = state // headings, state % headings
     if headings == 4 and k > 0:
@@ -90,7 +90,7 @@ def _action(state, k, time, free, lanes):
 
 @njit
 def _old_cost(state, by, repair):
-    """The old cost of a state. by: a state that an action joins with it and whose old cost is known, or -1"""
+    """The old cost of a state. by: a neighbouring state whose old cost is known, or -1"""
     if repair.known[state] == 0:
         cost, tile, goal = int(UNREACHED), state // repair.lanes.headings, repair.goal
         if repair.change.part[tile] == repair.change.part[goal]:
@@ -107,7 +107,7 @@ def _old_cost(state, by, repair):
 
 @njit
 def _supported(state, repair):
-    """Does a way of the old cost lead on from a state, over states that hold?"""
+    """Does a state have a way of its old cost over states that hold?"""
     lanes, field = repair.lanes, repair.field
     if state // lanes.headings == repair.goal:
         return True
@@ -121,7 +121,7 @@ def _supported(state, repair):
 
 @njit
 def _withdraw(repair):
-    """Withdraw states of tiles that changed, and those that have lost all their ways. -> list of states"""
+    """Withdraw states of changed tiles, and those that have lost all their ways. -> list of states"""
     lanes, change, known, headings = repair.lanes, repair.change, repair.known, repair.lanes.headings
     withdrawn = [np.int64(0)]
     withdrawn.pop()
@@ -158,7 +158,7 @@ def _withdraw(repair):
 
 @njit
 def _plan_again(withdrawn, repair):
-    """Plan what was withdrawn from the states that hold, and what becomes cheaper."""
+    """Plan what was withdrawn, from the states that hold, and what becomes cheaper."""
     lanes, change, known, new = repair.lanes, repair.change, repair.known, repair.new
     queue = [(np.int64(0), np.int64(0))]
     queue.pop()

@@ -1,10 +1,8 @@
-"""Other times for the same ways: who passes each tile after whom stays as it is in a plan, and every agent is as early
-as that allows.
+"""Other times for the same ways: agents pass each tile in the same order, each as early as that allows.
 
-The order in which agents visit tiles, together with the order of each agent's own visits, makes a system of precedences
-that the plan itself satisfies; so it can be carried out by any motion, with turns or without, in finite time (Hönig et
-al., ICAPS 2016). A plan without rings of agents that follow each other can also be carried out where nobody may enter a
-tile that is left in the same step.
+The order of agents on each tile, and of each agent's own visits, are precedences that the plan itself satisfies; so any
+motion, with turns or without, can carry it out in finite time (Hönig et al., ICAPS 2016). A plan in which agents never
+move around in a ring also serves where nobody may enter a tile in the step that empties it.
 """
 
 from typing import NamedTuple
@@ -14,23 +12,23 @@ import numpy as np
 from ..device import lean_njit, njit
 
 NOBODY = -1
-STANDS, ASKS, WALKS, MOVES = range(4)  # in a step; ASKS until it is known, WALKS while others are asked
+STANDS, ASKS, WALKS, MOVES = range(4)  # in a step; ASKS until it is known whether it may move, WALKS while it is asked
 CUTS = 4  # rounds of loop cutting
 
 
 class Visits(NamedTuple):
-    """Which tiles agents visit, each agent's visits one after the other."""
+    """Agents' visits of tiles, each agent's one after the other."""
 
     first: np.ndarray  # (N + 1,) int64 each agent's first visit
     tile: np.ndarray  # (V,) int32
-    rank: np.ndarray  # (V,) int32 how many visits the tile had before
+    rank: np.ndarray  # (V,) int32 earlier visits of the tile
 
 
 class March(NamedTuple):
     """How far agents have got."""
 
-    at: np.ndarray  # (N,) int64 visits
-    left: np.ndarray  # (T + 1,) int32 visits of a tile that are over
+    at: np.ndarray  # (N,) int64 the visit that each is making
+    left: np.ndarray  # (T + 1,) int32 how many visits of a tile are over
     occupant: np.ndarray  # (T + 1,) int32
     does: np.ndarray  # (N,) uint8 STANDS, ...
     chain: np.ndarray  # (N,) int32 scratch
@@ -41,7 +39,7 @@ class March(NamedTuple):
 
 
 def timed(instance, tiles, faces, model, leaves=None):
-    """The plan that carries out (steps + 1, N) tiles, changed, by the motion. -> tiles and headings, (steps + 1, N)
+    """-> tiles and headings, (steps + 1, N), of the motion that carries out tiles (steps + 1, N), changed
 
     leaves: (N,) bool, who leaves the map in the step after its last tile; None: nobody
     """
@@ -64,10 +62,9 @@ def timed(instance, tiles, faces, model, leaves=None):
 
 @njit
 def cut_loops(tiles, last, when):
-    """Let agents stay that leave a tile and come back before anybody else was there.
+    """Let agents stay that leave a tile and come back before anybody else was there. -> how many such loops there were
 
     tiles: (steps + 1, N) int32, changed; last, when: (T,) int32 scratch
-    -> how many loops were cut
     """
     last[:] = NOBODY
     cut = 0
@@ -118,9 +115,8 @@ def _direction(here, there, near):
 
 @njit
 def carry_out(visits, heading, march, most):
-    """Let agents make their visits as early as they may.
+    """Let agents make their visits as early as they may. heading: (N,) int32 at the start; most: steps
 
-    heading: (N,) int32 at the start; march: where nobody has moved; most: steps
     -> (steps + 1, N) int32 tiles and headings, and whether all visits were made
     """
     first, agents, waiting, step = visits.first, len(heading), 0, 0
@@ -144,7 +140,7 @@ def carry_out(visits, heading, march, most):
 
 @lean_njit
 def _intend(tiles, headings, step, visits, march):
-    """Let agents turn, or say that they move, or ask whether they may. -> does anybody turn?"""
+    """Decide who turns, who moves and who has to ask. -> does anybody turn?"""
     turned = False
     for a in range(len(march.at)):
         tiles[step + 1, a], headings[step + 1, a], march.does[a] = tiles[step, a], headings[step, a], STANDS
@@ -168,7 +164,7 @@ def _intend(tiles, headings, step, visits, march):
 
 @lean_njit
 def _ask(visits, march):
-    """Let whoever asks move if the one before it does."""
+    """Let those that ask move if the agent ahead of them does."""
     does, chain = march.does, march.chain
     for first_one in range(len(does)):
         a, length = first_one, 0
@@ -176,14 +172,14 @@ def _ask(visits, march):
             chain[length], does[a] = a, WALKS
             length += 1
             a = march.occupant[visits.tile[march.at[a] + 1]]
-        outcome = STANDS if does[a] == STANDS else MOVES  # whoever WALKS closes a ring
+        outcome = STANDS if does[a] == STANDS else MOVES  # WALKS: the chain is a ring
         for k in range(length):
             does[chain[k]] = outcome
 
 
 @lean_njit
 def _go(tiles, step, visits, march):
-    """-> does anybody move? How many have made their last move?"""
+    """Move all that may. -> does anybody move? how many have made their last move?"""
     moved, done = False, 0
     for a in range(len(march.at)):
         if march.does[a] == MOVES:

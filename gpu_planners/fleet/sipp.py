@@ -1,7 +1,7 @@
 """An agent's way among others that stay as they are: safe interval path planning (Phillips and Likhachev, ICRA 2011).
 
-A state is a tile, a heading, and an interval of steps during which nobody else is there, of which only the earliest
-arrival counts. A table holds who is on which tile at which step.
+A state is a tile, a heading, and an interval of steps during which nobody else is on the tile; only the earliest
+arrival in it counts.
 """
 
 from typing import NamedTuple
@@ -27,8 +27,8 @@ class Traffic(NamedTuple):
     goal: np.ndarray  # (N,) int32 tiles, -1 none
     field: np.ndarray  # (N,) int32
     nearer: np.ndarray  # (K, T + 1) uint8
-    turning: bool  # do turns take a step each?
-    following: bool  # may an agent enter what another one leaves in the same step?
+    turning: bool  # of instance.Model
+    following: bool
 
 
 class States(NamedTuple):
@@ -42,17 +42,17 @@ class States(NamedTuple):
     up: np.ndarray  # (S,) int32 parent
     next: np.ndarray  # (S,) int32 in its list
     used: np.ndarray  # (S,) int32 its slot in the table
-    bucket: np.ndarray  # (H + 3,) int32 lists of states by what they cost at least
-    table: np.ndarray  # (2 S,) int32 states by tile, heading and interval
-    many: np.ndarray  # (2,) int64 states, and how many there may be
+    bucket: np.ndarray  # (H + 3,) int32 lists of states by their lower bounds
+    table: np.ndarray  # (2 S,) int32 states hashed by tile, heading and interval
+    many: np.ndarray  # (2,) int64 how many states there are, and may be
 
 
 class Way(NamedTuple):
     """A search for an agent's way."""
 
     field: int  # of the agent
-    bound: int  # steps that it may take at most
-    lonely: bool  # as if nobody else was there
+    bound: int  # steps that it may take
+    lonely: bool  # ignores all others
     traffic: Traffic
     ground: Ground
     states: States
@@ -66,7 +66,7 @@ def new_states(steps):
 
 @lean_njit
 def _turns(tile, heading, way):
-    """-> quarter turns that an agent needs at least before it can come nearer to its goal"""
+    """-> quarter turns that an agent needs at least before a move nearer to its goal"""
     bits = np.int64(way.traffic.nearer[way.field, tile])
     if not way.traffic.turning or bits == 0 or (bits >> heading) & 1:
         return 0
@@ -75,7 +75,7 @@ def _turns(tile, heading, way):
 
 @lean_njit
 def _offer(tile, when, until, heading, far, up, way):
-    """Note that a state can be reached, unless it costs more than the bound or is known. -> is there room for it?"""
+    """Add a state, unless its lower bound is beyond the search's or it is known. -> False: there is no room"""
     states, least = way.states, when + far + _turns(tile, heading, way)
     if least > way.bound:
         return True
@@ -103,7 +103,7 @@ def _offer(tile, when, until, heading, far, up, way):
 
 @lean_njit
 def _offer_next(state, direction, way):
-    """Offer the tile next to a state's in each interval in which it can be entered. -> is there room for them?"""
+    """Offer the next tile in each interval in which it can be entered. -> False: there is no room"""
     traffic, states, who = way.traffic, way.states, way.traffic.who
     tile, when, until, heading = states.tile[state], states.when[state], states.until[state], states.heading[state]
     there, last, room = way.ground.near[tile, direction], who.shape[1] - 1, True
@@ -129,10 +129,9 @@ def _offer_next(state, direction, way):
 
 @lean_njit
 def find_way(agent, bound, lonely, traffic, ground, states):
-    """The way of an agent among all others, who are in traffic.who (or, if `lonely`, as if nobody was there).
+    """Find an agent's way of at most `bound` steps among those in traffic.who; `lonely`: as if it was alone.
 
-    bound: steps that it may take at most
-    -> the last state, or -1 where there is no such way or it takes too long to find
+    -> the last state, or -1 where there is no such way or the states did not suffice
     """
     goal, who, blocked, last = traffic.goal[agent], traffic.who, len(ground.ways) - 1, traffic.who.shape[1] - 1
     for k in range(states.many[0]):

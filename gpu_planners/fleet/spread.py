@@ -1,8 +1,8 @@
 """Ways that spread agents over the map, so that few of them meet (space utilisation optimisation; Okumura, AAMAS 2024).
 
-Each agent in turn looks for a way, a few steps longer than its shortest one at most, on which it meets as few of the
-others as possible, who all walk without ever waiting. PIBT then prefers each agent's own way. A search goes on from the
-state found last among the best, so where nobody is in the way it walks straight to the goal.
+Each agent in turn looks for a way, at most a few steps longer than its shortest one, on which it meets as few others as
+possible if all walk without waiting. PIBT then prefers each agent's own way. Of equal states a search takes the one
+found last, so with nobody in the way it walks straight to the goal.
 """
 
 from typing import NamedTuple
@@ -12,11 +12,11 @@ import numpy as np
 from ..device import lean_njit, njit
 from .clock import late
 
-MARGIN = 10  # steps that a way may be longer than the shortest one
+MARGIN = 10  # steps beyond the shortest way
 MOST_MEETINGS = 255  # that are told apart
 SPREADS = 64  # ways spread out between two looks at the clock
 MOST_SPREADS = 4  # rounds
-GUIDE_SHIFT = 4  # bits 4 to 6 of `nearer`: 1 + direction of the agent's way, or 0
+GUIDE_SHIFT = 4  # bits 4 to 6 of `nearer`: 1 + direction of the agent's way, 0 off the way
 
 
 class Crowd(NamedTuple):
@@ -40,7 +40,7 @@ class Front(NamedTuple):
 
 
 def spread_out(instance, deadline, seed, memory_limit_bytes):
-    """Mark a way for each agent, so that few of them meet, as long as the time and the memory allow."""
+    """Mark a way for each agent in instance.nearer, so that few meet, as far as time and memory allow."""
     n, tiles = len(instance.start), len(instance.place)
     steps = int(instance.alone.max(initial=0)) + MARGIN
     if not (instance.goal >= 0).any() or (steps + 1) * (4 * n + 5 * (tiles + 1)) > memory_limit_bytes:
@@ -90,7 +90,7 @@ def _count(agent, by, crowd, near):
 
 @lean_njit
 def _walk(agent, number, agents, crowd, front, ground):
-    """Find a way and note it. number: of the search -> whom it meets, how often; -1 where there is none"""
+    """Find an agent's way and note it. number: of the search -> how many agents it meets, -1 where there is no way"""
     nearer, goal = agents.nearer[agents.field[agent]], agents.goal[agent]
     blocked, last, many = len(ground.ways) - 1, crowd.here.shape[1] - 1, 1
     front.tile[0], front.step[0], front.up[0], front.next[0] = agents.start[agent], 0, -1, -1
@@ -138,7 +138,7 @@ def _walk(agent, number, agents, crowd, front, ground):
 
 @njit
 def _spread(some, number, agents, crowd, front, ground):
-    """Let some agents look for ways. number: of the first search -> how often they meet others"""
+    """Let agents one by one look for ways. number: of the first search -> how many others they meet"""
     meetings = 0
     for k in range(len(some)):
         a = some[k]

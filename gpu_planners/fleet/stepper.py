@@ -1,4 +1,4 @@
-"""A step of a fleet: who goes first, who makes room, and searches for as long as there is time."""
+"""A step of a fleet: sets priorities, makes room, and improves all options for as long as there is time."""
 
 import math
 import time
@@ -16,18 +16,18 @@ from .motion import Motion, Paces, speed_of
 from .settings import Settings
 
 DEEPEST = 1024  # agents that push each other in a row
-AREA_SIDE = 32  # tiles of the squares that are searched side by side, and twice as far as agents go
+AREA_SIDE = 32  # side in tiles of the squares that are searched side by side, without the margin that agents need
 ONE_AREA = 1 << 12  # tiles of maps that are not cut
-FINEST, SKEW = 1 << 30, 6  # of weights, which fall with the place in the order of priorities, to this power
-IMPROVED = 0.5  # of the agents, the first ones by priority, look for something better; the others avoid crowds
-SEARCH_SHARE = 4  # of the memory limit, for the search out of a deadlock: a fourth
+FINEST, SKEW = 1 << 30, 6  # weight of the first agent; the power by which weights fall with the order of priorities
+IMPROVED = 0.5  # the part of the agents, first by priority, that looks for better options; the others avoid crowds
+SEARCH_SHARE = 4  # the search out of a deadlock may take a fourth of the memory limit
 
 
 class Stepper:
     """The agents of a fleet, and how they move.
 
-    paces, rules, crew, progress: of the agents now; broken: (N,) uint8, who is not where it was to be, or whose way is
-    blocked; steps: since the agents were put there
+    paces, rules, crew, progress: of the current agents; steps: since they were put there
+    broken: (N,) uint8, who is not where the planner had it, or whose way is blocked
     """
 
     def __init__(self, padded: PaddedMap, motion: Motion, settings: Settings):
@@ -53,7 +53,7 @@ class Stepper:
         self.set_agents(*(np.zeros(0, np.int32) for _ in range(3)))
 
     def set_agents(self, tiles: np.ndarray, headings: np.ndarray, tables: np.ndarray):
-        """Put agents (N,) in place of those there are; the paces know their tables."""
+        """Replace all agents, by (N,) tiles, headings and tables of `paces`."""
         n, options = len(tiles), self.paces.options
         zero, none = np.zeros(n), np.full(n, -1)
         fields = tiles, headings, tiles, tables, none, none, zero + 1, zero, zero, tiles, headings, zero + 1
@@ -69,7 +69,7 @@ class Stepper:
         self.crew = Crew(agents, options, self.rules, _new_ranked(n, options), plans, stacks)
 
     def take_paces(self, paces: Paces):
-        """Let agents have the speeds that `paces` knows; those that there are keep theirs."""
+        """Allow the speeds of `paces`, which begins with the present ones."""
         before, self.paces, crew = self.paces, paces, self.crew
         agents, plans = crew.agents, crew.plans
         agents.table[:], plans.option[:] = before.moved(agents.table, plans.option, paces)
@@ -87,7 +87,9 @@ class Stepper:
         agents, progress = self.crew.agents, self.progress
         nothing_to_do = priorities.idle(agents, parts)
         priorities.note(agents, progress, nothing_to_do, lanes.unit)
-        leading = self._leading(nothing_to_do, lanes.free)
+        leading = np.zeros(0, np.int64)
+        if self.near == 0 and self.paces.one_tick:
+            leading = self._deadlocks.leading(agents, progress, nothing_to_do, self.broken, lanes.free, self.steps)
         order = self._order(nothing_to_do, leading)
         self.crew.plans.held.fill(NOBODY)
         with one_thread(len(agents.tile) < SHARED_AGENTS):
@@ -110,15 +112,8 @@ class Stepper:
         self.steps += 1
         return action
 
-    def _leading(self, nothing_to_do, free):
-        """(K,) int agents that go first, since they follow a plan that leads out of a deadlock."""
-        if self.near or not self.paces.one_tick:
-            return np.zeros(0, np.int64)
-        agents, progress = self.crew.agents, self.progress
-        return self._deadlocks.leading(agents, progress, nothing_to_do, self.broken, free, self.steps)
-
     def _order(self, nothing_to_do, leading):
-        """(K,) int32 agents on the map by priority, with their ranks and weights."""
+        """(K,) int32 agents on the map by priority; sets their ranks and weights."""
         agents, stacks = self.crew.agents, self.crew.stacks
         if self.rules.holding:
             order = priorities.order_of_holders(agents, self.progress)
@@ -148,14 +143,13 @@ class Stepper:
             priorities.keep_away(minding, wish, taken, room, lanes, agents, self.crew.options, self.crew.ranked)
 
     def _improve(self, order, until):
-        """Let the first agents of an order look for something better until the time is over."""
+        """Let the first agents of an order look for better options until the time is over."""
         rng, first = np.random.default_rng(self.steps), order[: math.ceil(IMPROVED * len(order))]
         while time.perf_counter() < until:
             self._pass(rng.permutation(first), True, until)
 
     def _pass(self, order, improving, until):
-        """Let agents (N,), in this order, look for something better, square by square; each time the squares lie
-        elsewhere."""
+        """Let agents (N,), in this order, look for better options, square by square. Squares lie elsewhere each time"""
         self.passes += 1
         rows, cols, side = self._map.rows, self._map.cols, self._side
         shift = self.passes * 37 % side, self.passes * 53 % side

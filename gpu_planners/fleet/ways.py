@@ -1,10 +1,9 @@
 """The free tiles of a map, numbered, and for each goal which neighbours of a tile are nearer to it.
 
-On four neighbours and with moves that all take one step, a neighbour of a tile is either one step nearer to a goal or
-one step farther. So four bits of a tile say what a search asks of a field of distances. Fields are planned for
-`TOGETHER` goals at a time: sweeps over the tiles from each corner of the map relax all of them in vector registers
-(fast sweeping; Zhao 2005), until nothing changes. Where that takes long, in mazes, plain breadth-first searches take
-over.
+Where every move takes one step, each of a tile's four neighbours is one step nearer to a goal or one step farther, so
+four bits a tile replace a field of distances. Sweeps from each corner of the map relax `TOGETHER` goals at once in
+vector registers (fast sweeping; Zhao 2005) until nothing changes; in mazes, where that takes long, breadth-first
+searches take over.
 """
 
 from typing import NamedTuple
@@ -27,7 +26,7 @@ DONE, TOO_LONG, LATE = range(3)  # how a sweep ended
 
 
 class Ground(NamedTuple):
-    """The free tiles of a map, row by row, for compiled code; T stands for every blocked one."""
+    """The free tiles 0 to T - 1 of a map, row by row, for compiled code; T stands for every blocked one."""
 
     near: np.ndarray  # (T + 1, 4) int32 the neighbours to the east, south, west and north
     ways: np.ndarray  # (T + 1,) uint8 bit d: is the neighbour in direction d free?
@@ -56,11 +55,10 @@ def ground_of(free: np.ndarray) -> tuple[Ground, np.ndarray, np.ndarray]:
 def plan_ways(
     goals: np.ndarray, starts: np.ndarray, ground: Ground, deadline: int = NEVER
 ) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Which neighbours are nearer. goals, starts: (K,) tiles; deadline: of clock_ns()
+    """Which neighbours are nearer. goals, starts: (K,) tiles
 
-    -> (K, T + 1) uint8, bit d of a goal and a tile: the neighbour in direction d is one step nearer; at the goal, and
-    where no path leads, no bit is set; (K,) int32 steps from each start to its goal, or NO_PATH; and whether
-    all of that was there before the deadline
+    -> (K, T + 1) uint8, bit d of a goal and a tile: the neighbour in direction d is one step nearer (no bits at the
+    goal, and where no path leads); (K,) int32 steps from each start to its goal, or NO_PATH; was all done in time?
     """
     nearer = np.zeros((len(goals), len(ground.ways)), np.uint8)
     steps = np.full(len(goals), NO_PATH, np.int32)
@@ -108,7 +106,7 @@ def _plan_ways(goals, starts, ground, nearer, steps, done, deadline, members):
 
 @lean_njit
 def _bits(tile, far, near, out):
-    """Bits of the nearer neighbours of a tile, for every goal of a sweep."""
+    """Write a tile's bits for every goal of a sweep."""
     here = far[tile]
     east, south, west, north = far[near[tile, 0]], far[near[tile, 1]], far[near[tile, 2]], far[near[tile, 3]]
     for lane in range(TOGETHER):
@@ -120,7 +118,7 @@ def _bits(tile, far, near, out):
 
 @lean_njit
 def _relax(tile, along, across, far, near):
-    """Let the neighbours in two directions improve a tile. -> has it changed?"""
+    """Improve a tile by its neighbours in two directions. -> has it changed?"""
     here, one, other = far[tile], far[near[tile, along]], far[near[tile, across]]
     changed = np.uint16(0)
     for lane in range(TOGETHER):
@@ -134,9 +132,10 @@ def _relax(tile, along, across, far, near):
 
 @lean_njit
 def _sweep(goals, first, lanes, far, changed, ground, deadline):
-    """far[tile, lane]: steps to goals[first + lane]. changed: (rows + 2,) int64 scratch: when each row last changed
+    """Write far[tile, lane]: steps to goals[first + lane]. changed: (rows + 2,) int64 scratch: a row's last changing
+    sweep
 
-    -> DONE, TOO_LONG where it takes too many sweeps, or a path is too long, or LATE
+    -> DONE; TOO_LONG, of the sweeps or of a path; or LATE
     """
     near, row = ground.near, ground.row
     far[:] = FAR
@@ -156,7 +155,7 @@ def _sweep(goals, first, lanes, far, changed, ground, deadline):
                 return LATE
             r = k if down else rows - 1 - k
             if changed[r + 1] < sweep - 4 and changed[r if down else r + 2] < sweep - 4:
-                continue  # as it was when a sweep last came from this corner
+                continue  # unchanged since the last sweep from this corner
             begin, end = row[r], row[r + 1]
             for i in range(begin, end):
                 if _relax(i if right else begin + end - 1 - i, along, across, far, near):
@@ -172,10 +171,7 @@ def _sweep(goals, first, lanes, far, changed, ground, deadline):
 
 @lean_njit
 def _search_back(goal, cost, queue, near, bits, deadline):
-    """A breadth-first search from a goal. cost: (T + 1,) int32; bits: (T + 1,) uint8 are written
-
-    -> is it done?
-    """
+    """A breadth-first search from a goal that writes cost (T + 1,) int32 and bits (T + 1,) uint8. -> done in time?"""
     count = len(cost) - 1
     cost[:] = NO_PATH
     queue[0], cost[goal] = goal, 0
@@ -199,8 +195,7 @@ def _search_back(goal, cost, queue, near, bits, deadline):
 
 
 def way_to(goal: int, ground: Ground, deadline: int) -> tuple[np.ndarray, np.ndarray, bool]:
-    """To one goal: (T + 1,) uint8 as of `plan_ways`; (T + 1,) int32 steps from every tile, or NO_PATH; and whether
-    that was there before the deadline"""
+    """-> (T + 1,) uint8 as of `plan_ways`; (T + 1,) int32 steps from every tile, or NO_PATH; was it done in time?"""
     cost, queue = np.empty(len(ground.ways), np.int32), np.empty(len(ground.ways), np.int32)
     nearer = np.zeros(len(ground.ways), np.uint8)
     done = _search_back(goal, cost, queue, ground.near, nearer, deadline)
@@ -209,7 +204,7 @@ def way_to(goal: int, ground: Ground, deadline: int) -> tuple[np.ndarray, np.nda
 
 @njit
 def steps_down(start, goal, field, nearer, near):
-    """(N,) int32 steps of agents from their starts to their goals, down rows `field` of nearer; 0 without a goal"""
+    """-> (N,) int32 steps from starts to goals, down rows `field` of nearer; 0 without a goal"""
     steps = np.zeros(len(start), np.int32)
     for a in range(len(start)):
         tile = start[a]
