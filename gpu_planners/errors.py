@@ -1,8 +1,7 @@
 """Errors of gpu_planners: each names what is wrong and what is allowed.
 
-Mistakes in a description (a robot, an obstacle, a setting, a device) raise one of these. A query that
-cannot be answered (a start in collision, no path within the budget) does not raise: it returns a result
-whose `status` says so.
+Mistakes in a description (a robot, an obstacle, a setting, a device) raise one of these. A query that has no answer (a
+start in collision, no path within the budget) returns a result whose `status` says so.
 """
 
 

@@ -1,7 +1,7 @@
-"""Finds the files that are installed beside the Python package: launch, config, urdf, and example-robot-data.
+"""Finds files installed beside the Python package, without ROS: launch, config, urdf, and example-robot-data.
 
 Our own lie in the checkout (editable installs, colcon's --symlink-install) or below <prefix>/share/gpu_planners
-(pip, colcon). Looking there directly needs no ROS and no sourced workspace.
+(pip, colcon).
 """
 
 import importlib.metadata

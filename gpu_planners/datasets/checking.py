@@ -1,6 +1,6 @@
-"""Checks a data set again: that its rows are all there, once each, and that each is true.
+"""Checks a data set again: each row is there once, and is right.
 
-Paths are checked by the collision checker on the CPU in a world that is built anew from the row.
+The collision checker on the CPU checks paths in a world that is built anew from the row.
 """
 
 import os
@@ -22,8 +22,8 @@ from .recipe import model_digest
 from .schema import arrow
 from .shards import DatasetError, Shards, is_changed, problem_of_file, read_manifest
 
-CLOSE = 1e-6  # metres, rad: of what is computed again
-HALVINGS = 14  # of a motion whose proof fails as a whole, as where it passes an obstacle within micrometres
+CLOSE = 1e-6  # metres, rad: allowed difference to what is computed again
+HALVINGS = 14  # of a motion whose proof as a whole fails, since it passes an obstacle within micrometres
 MOST_TEXTS = 20
 STATUSES = {NO_START, NO_GOAL, *(status.value for status in Status)}
 
@@ -31,7 +31,7 @@ STATUSES = {NO_START, NO_GOAL, *(status.value for status in Status)}
 @dataclass
 @checked(DatasetError)
 class Report:
-    """What a check found. counts: {status: rows};  rows: looked at;  errors: how many;  texts: of the first ones"""
+    """What a check found. rows, errors: how many;  counts: {status: rows};  texts: of the first errors"""
 
     rows: int = 0
     errors: int = 0
@@ -51,8 +51,8 @@ def check(
 ) -> Report:
     """Check all files and rows of a data set.
 
-    robot: default: the one that the data set names, read from its files again
-    told: is called after each file with how many rows were looked at, and the errors so far
+    robot: by default read again from the files that the data set names
+    told: called after each file with the numbers of rows and errors so far
     Raises DatasetError for what is no data set, or for another robot.
     """
     folder = file_path(folder, "a data set", DatasetError)
@@ -82,7 +82,7 @@ def check(
 
 
 def robot_of(manifest: dict) -> RobotModel:
-    """The robot of a data set, from the files that its manifest names. Raises DatasetError where they are not there."""
+    """The robot, from the files that a data set's manifest names. Raises DatasetError where they are not there."""
     source = manifest.get("source") or {}
     if not source.get("urdf") or not Path(source["urdf"]).is_file():
         raise DatasetError(f"the robot's URDF is not at '{source.get('urdf', '')}'; give it again")
@@ -106,7 +106,7 @@ def _same_robot(robot, manifest):
 
 
 def check_rows(data: Dataset, robot: RobotModel, first: int, report: Report) -> None:
-    """Check the rows of one file, the first of which is that of problem `first`."""
+    """Check the rows of one file, which begin with problem `first`."""
     recipe = data.facts["recipe"]
     weights = np.asarray(recipe["planner"]["weights"] or np.ones(robot.dof))
     expected = np.arange(first, first + len(data))
@@ -166,7 +166,7 @@ def _path_errors(path, start, goal, checker) -> Iterator[str]:
 
 
 def _free_in_parts(a, b, checker):
-    """Is a motion (1, dof), (1, dof) free, by parts of it that are halved until each is proven?"""
+    """Is a motion (1, dof), (1, dof) free? Its parts are halved until each is proven."""
     for _ in range(HALVINGS):
         middle = (a + b) / 2
         a, b = np.concatenate([a, middle]), np.concatenate([middle, b])

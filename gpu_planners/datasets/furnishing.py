@@ -1,5 +1,5 @@
-"""Where furniture stands: scaled by a robot's reach and by its end effector, around a point that the robot reaches, its
-front towards the middle of what is reached."""
+"""Where furniture stands: around a point that the robot reaches, scaled by its reach and its end effector, facing the
+middle of what it reaches."""
 
 import itertools
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ from ..errors import GpuPlannersError
 from .furniture import FAMILIES
 from .obstacles import Obstacle
 
-NEAREST, FARTHEST = 0.6, 0.95  # of the furniture's middle from the middle of what is reached, level, in reaches
-LOWEST, HIGHEST = 15, 75  # of its height, percentiles of what is reached
+NEAREST, FARTHEST = 0.6, 0.95  # level distance of the furniture's middle from the middle of what is reached, in reaches
+LOWEST, HIGHEST = 15, 75  # heights of the furniture's middle, percentiles of what is reached
 
 
 @dataclass(frozen=True)
 class Reached:
-    """What a robot reaches, by the centres of its end effectors at random configurations, in the root frame.
+    """What a robot reaches: centres of its end effectors at random configurations, in the root frame, metres.
 
-    middle: (3,) of all centres;  reach: the distance from it that one in twenty exceeds, metres
-    anchors: (A, 3) the centres that furniture may stand around: not near the middle, nor high up or low down
-    opening: metres that an end effector needs to pass with room to spare
+    middle: (3,) of all centres;  reach: the distance from it that one in twenty exceeds
+    anchors: (A, 3) centres that furniture may stand around: not near the middle, nor high up or low down
+    opening: width that an end effector needs to pass with room to spare
     """
 
     middle: np.ndarray
@@ -33,7 +33,7 @@ class Reached:
 
 
 def reached(model: RobotModel, tips: list[str], centres: np.ndarray) -> Reached:
-    """What the links `tips` reach. centres: (N, 3) of them. Raises GpuPlannersError where there is no room."""
+    """What links `tips` reach. centres: (N, 3) of them. Raises GpuPlannersError where furniture has no room."""
     middle = centres.mean(axis=0)
     reach = float(np.percentile(np.linalg.norm(centres - middle, axis=1), 95))
     low, high = np.percentile(centres[:, 2], (LOWEST, HIGHEST))
@@ -50,10 +50,10 @@ def reached(model: RobotModel, tips: list[str], centres: np.ndarray) -> Reached:
 def furnish(
     family: str, room: Reached, tips: int, rng: np.random.Generator
 ) -> tuple[list[dict[str, Any]], list[tuple[np.ndarray, np.ndarray]], np.ndarray, np.ndarray]:
-    """Furniture of a family of FAMILIES where the robot reaches it. tips: how many end effectors it is for
+    """Furniture of one of FAMILIES where the robot reaches it. tips: how many end effectors it is for
 
-    -> obstacles in the root frame, as dicts with the keys of a scene file; places in the furniture's own frame, of
-    which `Furniture` tells; rotation (3, 3) and origin (3,) of that frame in the root frame
+    -> obstacles in the root frame, as dicts with the keys of a scene file; places of `Furniture`, in its own frame;
+    rotation (3, 3) and origin (3,) of that frame in the root frame
     """
     made = FAMILIES[family](rng, room.opening, tips)
     at = room.anchors[rng.integers(len(room.anchors))]
@@ -79,7 +79,7 @@ def _size(one):
 
 
 def _thickness(model, tip):
-    """The middle one of the three sides of a box around all that the last joint before a link moves, metres."""
+    """The middle one of the three sides of a box around all that the link's last joint moves, metres."""
     link = model.link_index(tip)
     corners = np.array(list(itertools.product((-1, 1), repeat=3)))
     points = [

@@ -1,4 +1,4 @@
-"""Makes a data set: chunks of problems go to an executor, files are written in their order."""
+"""Makes a data set: an executor plans chunks of problems, and this process writes files in their order."""
 
 import contextlib
 import os
@@ -38,9 +38,9 @@ def make(
     problems: how many;  rows: of a file
     devices: that the workers of each machine share, such as "cuda:0,cuda:1"; by default the CPU, or all CUDA
         devices, as the recipe's device is
-    workers: processes; 0: one for each device, and with one device none but this one
-    executor: whatever runs the chunks in place of these processes: mpi4py's, Dask's, any
-    told: is called after each chunk with how many rows there are and how many of the new ones are solved
+    workers: processes; 0: one for each device, or only this process for one device
+    executor: runs the chunks in place of these processes: mpi4py's, Dask's, any
+    told: called after each chunk with the number of rows, and how many of the new ones are solved
 
     Raises DatasetError where the folder holds another data set or another run writes it, SettingsError, DeviceError,
     OSError where the disk is full, WorkerError where a worker failed or died. What is whole stays.
@@ -65,13 +65,13 @@ def make(
 
 
 def allowed_workers(workers: int) -> None:
-    """Raise SettingsError unless there may be so many processes."""
+    """Raise SettingsError for an impossible number of processes."""
     if isinstance(workers, bool) or not isinstance(workers, int) or not 0 <= workers <= 4096:
         raise SettingsError(f"the number of workers is {workers}; allowed: 0 to 4096")
 
 
 def resolved(recipe: Recipe, devices: str | Sequence[str] | None = None, executor: Executor | None = None) -> list[str]:
-    """The devices by their full names; with an executor, whose workers may be on other machines, as they are given.
+    """The devices' full names; with an executor the given ones, since its workers may be on other machines.
 
     Raises SettingsError unless they are of the recipe's kind, and DeviceError.
     """
@@ -84,13 +84,13 @@ def resolved(recipe: Recipe, devices: str | Sequence[str] | None = None, executo
 
 
 def _make_missing(shards, missing, shared, pool, devices, there, told):
-    """Make the files with these numbers, and write each when its last rows are there."""
+    """Make the files with the numbers `missing`, and write each when its last rows are there."""
     pa, rows, done, solved, parts = arrow(), shards.rows, 0, 0, []
 
-    def problem(index):  # the one that follows so many that are missing
+    def problem(index):  # of the missing ones, in their order
         return missing[index // rows] * rows + index % rows
 
-    def left(index):  # in its file, from that one on
+    def left(index):  # problems of its file, from that one on
         return shards.span(missing[index // rows])[1] - problem(index)
 
     def cut(first, last):
@@ -119,7 +119,6 @@ def _make_missing(shards, missing, shared, pool, devices, there, told):
 
 @contextlib.contextmanager
 def _workers(executor, devices, workers) -> Iterator[Executor]:
-    """The executor that plans."""
     workers = workers or (len(devices) if len(devices) > 1 else 0)
     if executor is not None:
         yield executor

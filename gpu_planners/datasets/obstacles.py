@@ -81,7 +81,7 @@ def random_obstacles(
     """Obstacles of a random scene: around places that the tool comes to, with sizes uniform in their logarithm.
 
     places: (P, 3) of the tool; base: (3,) from which they keep away; reach: metres
-    One that finds no room in a few tries is left out, as where the robot reaches no farther than it keeps them away.
+    An obstacle that finds no room in a few tries is left out.
     """
     count = int(rng.integers(draw.least, draw.most + 1))
     kinds = [draw.kinds[k] for k in rng.integers(len(draw.kinds), size=count)]

@@ -1,4 +1,4 @@
-"""Plans a chunk of problems: a function that any concurrent.futures.Executor can run, in any process."""
+"""Plans a chunk of problems, in whatever thread or process an executor runs it."""
 
 import contextlib
 import threading
@@ -55,7 +55,7 @@ def plan(shared: Shared, piece: tuple[int, int], device: str) -> Any:
 
 
 def planned(problems: list[Problem], recipe: Recipe, device: str) -> list[PlanningResult]:
-    """The planner's answers. One without a start or a goal keeps its place, so that seeds have no gap."""
+    """The planner's answers. Problems without a start or a goal keep their places, so that seeds have no gap."""
     limit = recipe.settings.time_limit_s * max(1, len(problems))
     batch = batch_of(
         [problem.start for problem in problems],
@@ -64,7 +64,7 @@ def planned(problems: list[Problem], recipe: Recipe, device: str) -> list[Planni
         replace(recipe.settings, time_limit_s=min(LONGEST_CALL_S, limit)),
         seed=first_seed(recipe.seed) + problems[0].number,
     )
-    # on CUDA a search depends on how large its batch is: each is as of a whole chunk, however few a file leaves of it
+    # on CUDA a search depends on the size of its batch: plan as if each chunk was whole, however few a file leaves
     whole = BatchShape(CHUNK["cuda"], recipe.draw.solutions)
     return solve_part(batch._replace(whole=whole), device)
 

@@ -1,8 +1,8 @@
 """Problems of a data set: each is a pure function of the recipe and of its number.
 
-Random numbers of a scene come from (seed, 0, scene), those of a problem from (seed, 1, number), so whoever makes a
-problem makes the same one. Starts and goals are float32 numbers, as the planner's are, and are free by the checker on
-the CPU, whatever device plans.
+Random numbers of a scene come from (seed, 0, scene), those of a problem from (seed, 1, number), so every worker makes
+the same ones. Starts and goals are float32 numbers, as the planner's are. The checker on the CPU decides whether they
+are free, whatever device plans.
 """
 
 from dataclasses import dataclass, replace
@@ -18,10 +18,10 @@ from .obstacles import Obstacle, random_obstacles, world_of
 from .recipe import Recipe
 
 PLACES = 4096  # random configurations that say where the tool comes to
-POOL = 1 << 16  # of them, those that are looked through for places in furniture
-JITTER = 0.01  # how far starts and goals are from configurations of the pool, in joints' ranges
-PARKED, ROOM = 256, 0.1  # configurations of which furniture leaves so many free, of those free without it
-STANDS = 16  # places for a piece of furniture, of which one has to leave this room
+POOL = 1 << 16  # likewise where furniture needs configurations with the tool in its places
+JITTER = 0.01  # distance of starts and goals from configurations of the pool, in joints' ranges
+PARKED, ROOM = 256, 0.1  # random configurations; the part of the free ones that furniture has to leave free
+STANDS = 16  # tries to place a piece of furniture so
 BLOCK = 16  # configurations drawn at once
 KEPT = 256  # scenes of files that are kept open
 NO_START, NO_GOAL = "no free start", "no free goal"
@@ -221,7 +221,7 @@ def _in_places(points, scene):
 
 
 def _why(scene, block):
-    """What the first of some configurations meets, in words."""
+    """What the first of the configurations `block` meets, in words."""
     if not len(block):
         return "its tool comes to no place of the furniture"
     pairs = scene.checker.colliding_pairs(block[0])

@@ -27,8 +27,8 @@ class Dataset:
     """A data set in memory. Each column of docs/datasets.md is an attribute:
 
     a number for each row: (N,); `start`: (N, dof); `start_pose`, `goal_pose`: (N, 7); `status`, `message`: (N,) texts
-    `waypoints`, `goals`, `times`, `positions`, ...: the rows' parts one after the other, (sum, dof) or (sum,); those of
-        row i are `of("waypoints", i)`, and begin at `offsets("waypoints")[i]`, (N + 1,)
+    `waypoints`, `goals`, `times`, `positions`, ...: the parts of all rows in one array, (sum, dof) or (sum,); the part
+        of row i is `of("waypoints", i)`, and begins at `offsets("waypoints")[i]`
 
     facts: the metadata: format, recipe;  table: the pyarrow.Table of all columns
     """
@@ -48,12 +48,12 @@ class Dataset:
 
     @property
     def columns(self) -> list[str]:
-        """Names of what was loaded."""
+        """Names of the columns that were loaded."""
         return list(self.table.column_names)
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """(dof,) in the order of every configuration."""
+        """(dof,) names, in the order of every configuration."""
         return tuple(self.facts["recipe"]["robot"]["joint_names"])
 
     @cached_property
@@ -91,8 +91,8 @@ class Dataset:
         return self.of("waypoints", row)
 
     def resampled(self, count: int, rows: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
-        """(R, count, dof) the paths of some rows, or of all that are solved, at equal lengths in joint space, ends
-        included: what a network takes."""
+        """(R, count, dof) the paths of rows (R,), by default all that are solved, at equal lengths in joint space, ends
+        included."""
         rows = np.flatnonzero(self.solved) if rows is None else np.asarray(rows)
         if rows.ndim != 1 or rows.dtype.kind not in "iu" and len(rows):
             raise DatasetError(f"rows is {shown(rows)}; allowed: (R,) integers")
@@ -110,27 +110,17 @@ class Dataset:
 
     def obstacles_of(self, row: int) -> tuple[Obstacle, ...]:
         """The obstacles of a row."""
-        return tuple(
-            Obstacle(
-                one["name"],
-                one["kind"],
-                tuple(one["size"]),
-                tuple(one["position"]),
-                tuple(one["quat_xyzw"]),
-                tuple(map(tuple, one["vertices"])),
-            )
-            for one in self._array("obstacles")[self._row(row)].as_py()
-        )
+        found = self._array("obstacles")[self._row(row)].as_py()
+        return tuple(Obstacle(**{name: _tuples(value) for name, value in one.items()}) for one in found)
 
     def world(self, row: int) -> CollisionWorld:
         """The world of a row, for a CollisionChecker."""
         return world_of(self.obstacles_of(row))
 
     def padded_obstacles(self, kind: str) -> dict[str, np.ndarray]:
-        """The obstacles of one kind (box, cylinder, sphere) of all rows as arrays of one size.
+        """The obstacles of one kind (box, cylinder, sphere) of all rows, padded with zeros.
 
-        -> size (N, M, 3), position (N, M, 3), quat_xyzw (N, M, 4), and there (N, M) bool: False where a row has fewer
-        than M, and zeros stand there
+        -> size (N, M, 3), position (N, M, 3), quat_xyzw (N, M, 4); there (N, M) bool, False for padding
         """
         if kind not in PRIMITIVES:
             raise DatasetError(f"the kind of obstacles is {shown(kind)}; allowed: {', '.join(PRIMITIVES)}")
@@ -167,11 +157,15 @@ class Dataset:
         return array.to_numpy(zero_copy_only=False).reshape(shape)
 
 
+def _tuples(value):
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
 @checked(DatasetError)
 def load(path: str | os.PathLike, columns: Sequence[str] | None = None, partial: bool = False) -> Dataset:
     """Read a data set: a folder, or one of its files.
 
-    columns: only these;  partial: take what there is of a folder that is not whole
+    columns: only these;  partial: read a folder that is not whole, too
     Raises DatasetError for what is no data set of this version, for a column that there is not, and for a folder that
     is not whole unless `partial`.
     """

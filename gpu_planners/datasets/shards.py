@@ -1,12 +1,12 @@
-"""The folder of a data set: files of a fixed number of rows, each whole or not there, and what says what they are.
+"""The folder of a data set: files of a fixed number of rows, each whole or not there, and a manifest.
 
-    _dataset.json            what the rows depend on, how many there are, how many lie in a file; readers of Parquet
-                             folders leave out what begins with _ or .
+    _dataset.json            the manifest: what the rows depend on, how many there are, how many a file has; readers of
+                             Parquet folders leave out what begins with _ or .
     problems-000000.parquet  rows 0 to rows - 1, then the next file
     .lock                    held by the run that writes
 
-A file is written under another name, brought to the disk, and then takes its name: whatever ends a run, a name stands
-for a whole file.
+A file is written under another name, brought to the disk, and then takes its name, so that a name stands for a whole
+file whatever ends a run.
 """
 
 import contextlib
@@ -51,7 +51,7 @@ class Shards:
         return -(-self.problems // self.rows)
 
     def file(self, number: int) -> Path:
-        """Of this number, from 0."""
+        """The path of a file by its number, from 0."""
         return self.folder / f"problems-{number:06d}.parquet"
 
     def span(self, number: int) -> tuple[int, int]:
@@ -59,7 +59,7 @@ class Shards:
         return number * self.rows, min((number + 1) * self.rows, self.problems)
 
     def missing(self) -> list[int]:
-        """Numbers of the files that are not there, or are not what they should be."""
+        """Numbers of files that are not there or not as they should be."""
         return [number for number in range(self.count) if problem_of_file(self, number)]
 
     def write(self, number: int, table: Any) -> None:
@@ -70,7 +70,7 @@ class Shards:
 
 
 def problem_of_file(shards: Shards, number: int) -> str:
-    """Why a file does not hold the rows that it should, or "". Looks at what stands at its end, not at the rows."""
+    """Why a file does not hold the rows that it should, or "". Reads the end of the file, not the rows."""
     pa, file = arrow(), shards.file(number)
     first, last = shards.span(number)
     try:
@@ -162,7 +162,7 @@ def _keys(document, path):
 
 
 def allowed_counts(problems: int, rows: int) -> None:
-    """Raise DatasetError unless a data set may have so many problems, in files of so many rows."""
+    """Raise DatasetError for impossible numbers of problems, or of rows of a file."""
     for name, value, most in (("problems", problems, MOST_PROBLEMS), ("rows", rows, MOST_ROWS)):
         if not 1 <= value <= most:
             raise DatasetError(f"the number of {name} is {value}; allowed: 1 to {most}")
@@ -176,7 +176,7 @@ def allowed_counts(problems: int, rows: int) -> None:
 def open_shards(
     folder: str | os.PathLike, problems: int, rows: int, recipe: dict[str, Any], source: dict[str, Any]
 ) -> Shards:
-    """The files of a data set that is begun, or gone on with; to be called under `locked`.
+    """Begin a data set, or continue one, under `locked`.
 
     Raises DatasetError where the folder holds files of another recipe, of other sizes, or of a larger data set.
     """

@@ -1,4 +1,4 @@
-"""Work that several processes or threads share: what they tell each other while it runs."""
+"""Work that several processes or threads share, and what they tell each other meanwhile."""
 
 from .exchange import Exchange, ThreadExchange, run
 from .ranks import Ranks

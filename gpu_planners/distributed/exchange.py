@@ -1,8 +1,6 @@
-"""What the workers of a parallel planner tell each other ([DL14] section 3.2 uses MPI), and the form between threads of
-one process.
+"""What the workers of a parallel planner tell each other ([DL14] section 3.2 uses MPI), here between threads.
 
-A worker is written against `Exchange` alone, so that it runs in a thread (`run`) or in an MPI rank on another machine
-(`ranks.Ranks`).
+A worker knows `Exchange` alone, so it runs in a thread (`run`) or as an MPI rank on another machine (`ranks.Ranks`).
 """
 
 import threading
@@ -17,8 +15,8 @@ from ..errors import RanksError, shown
 
 MOST_THREADS = 4096
 Bytes = Annotated[np.ndarray, Numbers(None, False, "biufcSUVMm")]  # an array of any type
-Arrays = Mapping[int, tuple[Bytes, Bytes]]  # by the rank of a neighbour: what it gets, and what takes what it sends
-_END = object()  # what a thread that has ended tells in place of a value
+Arrays = Mapping[int, tuple[Bytes, Bytes]]  # {a neighbour's rank: (what it gets, where to put what it sends)}
+_END = object()  # the value of a thread that has ended
 
 
 class Exchange(Protocol):
@@ -29,20 +27,19 @@ class Exchange(Protocol):
     local_rank: int
 
     def all_gather(self, value: Any) -> list:
-        """Everybody calls it; -> everybody's value, by rank."""
+        """All workers call it -> all values, by rank."""
 
     def swap(self, arrays: Arrays) -> None:
-        """Everybody calls it, perhaps with no arrays.
+        """All workers call it, perhaps with no arrays. Nothing is pickled.
 
-        arrays: {rank of a neighbour: (what goes to it, C-contiguous array that takes what it sends)}. Both neighbours
-            name each other; what one sends has as many bytes as what the other one takes, and may be empty. Nothing is
-            pickled.
+        arrays: {a neighbour's rank: (what goes to it, C-contiguous array for what it sends)}. Neighbours name each
+            other; what one sends has as many bytes as the other's array, perhaps none
         """
 
 
 @checked(RanksError)
 class ThreadExchange:
-    """Between threads: an Exchange. `run` makes them."""
+    """An Exchange between threads; `run` makes it."""
 
     def __init__(self, rank: int, values: list, barrier: threading.Barrier):
         self.rank, self.size, self.local_rank = rank, len(values), rank
@@ -65,7 +62,6 @@ class ThreadExchange:
         self._barrier.wait()
 
     def _told(self, value):
-        """-> what all tell, by rank."""
         self._values[self.rank] = value
         self._barrier.wait()
         told = list(self._values)
@@ -75,7 +71,7 @@ class ThreadExchange:
 
 
 def left_early(ended: Iterable[bool]) -> str:
-    """An error text where some ranks have ended and others not, else "". ended: by rank"""
+    """An error text if some ranks have ended and others not, else "". ended: by rank"""
     gone = [bool(each) for each in ended]
     if all(gone) or not any(gone):
         return ""
@@ -84,16 +80,15 @@ def left_early(ended: Iterable[bool]) -> str:
 
 
 def named(ranks: Iterable[int]) -> str:
-    """Ranks in an error text."""
     numbers = list(map(str, ranks))
     return f"rank{'s' * (len(numbers) != 1)} {', '.join(numbers)}"
 
 
 @checked(RanksError)
 def run(size: int, work: Callable[[Exchange], Any]) -> list:
-    """-> [work(exchange) of each of `size` workers], by rank.
+    """-> [work(exchange) of each of `size` threads], by rank
 
-    Raises what a worker raised; RanksError where one ends while others go on to exchange, or size is below 1.
+    Raises what a worker raised; RanksError where one ends while others still exchange, or size is below 1.
     """
     if not 1 <= size <= MOST_THREADS:
         raise RanksError(f"size is {shown(size)}; allowed: 1 to {MOST_THREADS} workers")

@@ -1,9 +1,9 @@
 """Work split over the workers of any `concurrent.futures.Executor`: a ProcessPoolExecutor (whose processes are started
 by "spawn" or "forkserver"), mpi4py.futures.MPIPoolExecutor, Dask's Client.get_executor(), threads.
 
-The executor gets the pieces in their order, and gives them out as workers become free. They become smaller (guided
-self-scheduling: Polychronopoulos and Kuck, IEEE Transactions on Computers 1987), so that a slower device holds nobody
-up for long. Who tries again, and what survives the death of a worker, is the executor's matter.
+The executor gives out pieces in their order as workers become free. Pieces become smaller (guided self-scheduling:
+Polychronopoulos and Kuck, IEEE Transactions on Computers 1987), so that a slower device holds nobody up for long. Only
+the executor tries again, or survives the death of a worker.
 """
 
 import contextlib
@@ -24,23 +24,22 @@ from ..errors import GpuPlannersError, SettingsError, WorkerError, shortened, sh
 from . import worker
 from .progress import SOON_S, Progress, told
 
-KEPT = 8  # pieces for each worker that are under way, or wait for an earlier one; by then 2 % are left of a batch
-LEAST_ON_CUDA = 32  # problems of a piece: a device has many at work at once
-ROUNDS = 2  # pieces of one size that there would be for each worker, if what is left were cut into such
+KEPT = 8  # pieces for each worker that are under way, or done before an earlier one
+LEAST_ON_CUDA = 32  # problems of a piece: a device works on many at once
+ROUNDS = 2  # a piece is what is left divided by so many and by the workers
 
 
 @dataclass
 class Split:
     """Work that can be split.
 
-    what: for texts, such as "problems"
-    count: how many there are
-    cut: cut(first, last) -> a piece, the problems first ... last - 1; it can be pickled
-    answer: answer(shared, piece, device) -> what comes back, which can be pickled; a function of a module
+    what: for texts, such as "problems";  count: how many there are
+    cut: cut(first, last) -> a piece, the problems first ... last - 1, which can be pickled
+    answer: answer(shared, piece, device) -> any value that can be pickled; a function of a module
     shared: what all pieces need; a worker unpickles it once
-    least: problems of a piece, but for the last one
-    size: size(first) -> problems of the piece that begins there; None: they become smaller
-    lent: may several threads of this process use `shared` itself at once? Else each has a copy
+    least: fewest problems of a piece, but the last one
+    size: size(first) -> problems of the piece that begins there; None: pieces become smaller
+    lent: may several threads of this process use `shared` itself at once? If not, each has a copy
     """
 
     what: str
@@ -58,13 +57,13 @@ def spread(
 ) -> Iterator:
     """Do all of the work -> the answers of the pieces, in the order of the problems, while later ones are worked on.
 
-    executor: whose workers do it; None: threads of this process, one for each device
-    devices: names, or a text with commas. The workers of each machine share those of its devices that are named, each
+    executor: None: threads of this process, one for each device
+    devices: names, or a text with commas. The workers of a machine share those of its devices that are named, each
         has one; "cuda:all": all CUDA devices of the machine
-    progress: called with the number of problems that are done and of all; None: a bar on stderr, if that is a terminal
+    progress: called with the numbers of problems done and in all; None: a bar on stderr, if that is a terminal
 
-    Raises what a worker raised, if that is an error of this package, else WorkerError, also where one died;
-    SettingsError for what is no executor, or cannot be sent to a worker; DeviceError for what names no devices.
+    Raises a worker's error of this package; WorkerError for any other, also where a worker died; SettingsError for what
+    is no executor, or cannot be sent to a worker; DeviceError for what names no devices.
     """
     lent, names = executor is None and split.lent, device_names(devices)
     if executor is None:
@@ -107,7 +106,6 @@ def spread(
 
 
 def _pieces(split, workers):
-    """-> (first, last) of each piece."""
     first = 0
     while first < split.count:
         smaller = max(split.least, -(-(split.count - first) // (ROUNDS * workers)))
@@ -129,7 +127,7 @@ def _pickled(value, what):
 
 @contextlib.contextmanager
 def _named(piece):
-    """Inside, what the executor itself raises becomes a WorkerError."""
+    """Turns errors of the executor itself into WorkerError."""
     try:
         yield
     except GpuPlannersError:
@@ -140,20 +138,20 @@ def _named(piece):
 
 
 def devices_of(devices: str | Sequence[str] | None, own: str) -> tuple[str, ...]:
-    """The names of the devices that workers use. None: the CPU, or all CUDA devices, whichever `own` is of."""
+    """The names of workers' devices; None: the CPU, or all CUDA devices, of whichever kind `own` is."""
     if devices is None:
         return ("cpu",) if own == "cpu" else (ALL_CUDA,)
     return device_names(devices)
 
 
 def least_on(devices: Sequence[str]) -> int:
-    """How many problems a piece has at least, of those of which a CUDA device works on many at once."""
+    """The fewest problems of a piece, for problems of which a CUDA device works on many at once."""
     return 1 if set(devices) == {"cpu"} else LEAST_ON_CUDA
 
 
 @functools.cache
 def _threads(devices, process):
-    """A thread for each device. They are kept, with what they keep. process: a child that is forked has its own"""
+    """A thread for each device, kept with what it keeps. process: so that a forked child has threads of its own"""
     names: queue.SimpleQueue = queue.SimpleQueue()
     for device in devices:
         names.put(device)
@@ -161,7 +159,7 @@ def _threads(devices, process):
 
 
 def workers_of(executor: Any) -> int:
-    """How many workers an executor has, as well as one can know."""
+    """How many workers an executor has, as far as it can be known."""
     for name in ("num_workers", "_max_workers"):  # mpi4py's, the standard library's
         if isinstance(count := getattr(executor, name, None), int) and count > 0:
             return count

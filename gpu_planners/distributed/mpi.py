@@ -14,13 +14,12 @@ from ..errors import RanksError, shortened
 SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")  # what launchers set
 BEFORE_ABORT_S = 2.0  # for the other ranks to print their errors
 
-unclean: set[int] = set()  # numbers in COMM_WORLD of processes for which MPI_Finalize may wait for ever
+unclean: set[int] = set()  # numbers in COMM_WORLD of processes that MPI_Finalize may wait for for ever
 
 
 def launched() -> tuple[int, str]:
-    """How many processes a launcher has started together with this one, and the variable that says so; 1 and "" where
-    none did."""
-    for name in SIZES:  # inside mpirun, what Slurm set tells of mpirun's own processes
+    """How many processes a launcher has started, and the variable that says so; 1 and "" without a launcher."""
+    for name in SIZES:  # Slurm's last: inside mpirun it counts mpirun's own processes
         if os.environ.get(name, "").isdigit():
             return int(os.environ[name]), name
     return 1, ""
@@ -29,8 +28,8 @@ def launched() -> tuple[int, str]:
 def load(timeout_s: float = 600.0) -> ModuleType:
     """-> mpi4py.MPI, started.
 
-    timeout_s: how long to wait until all processes start MPI. Whoever has waited so long ends with a traceback to here,
-        and mpirun ends the others: while MPI waits, Python can raise no error
+    timeout_s: how long to wait until all processes start MPI. A process that has waited so long ends with a traceback
+        to here, since Python can raise no error while MPI waits, and mpirun ends the others
 
     Raises RanksError without mpi4py or an MPI, and where MPI is not the launcher's: then every process believes that
     it is alone.
@@ -46,7 +45,6 @@ def load(timeout_s: float = 600.0) -> ModuleType:
 
 
 def _other_mpi(mpi):
-    """-> the error"""
     count, name = launched()
     library = " ".join(mpi.Get_library_version().strip("\0").splitlines()[0].partition(",")[0].split())
     return RanksError(
@@ -76,7 +74,7 @@ def _started_by_all_processes():
 
 
 def _abort_if_unclean(mpi):
-    """mpi4py ends MPI after this; ranks that have failed would wait there for one that hangs."""
+    """mpi4py ends MPI after this, where failed ranks would wait for one that hangs."""
     if unclean and not mpi.Is_finalized():
         sys.stdout.flush()
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""Processes of this machine that work for one program: Ctrl-C is for the program, and none of them outlives it."""
+"""Processes of this machine that work for one program, leave Ctrl-C to it and end with it."""
 
 import contextlib
 import multiprocessing
@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 @contextlib.contextmanager
 def processes(count: int) -> Iterator[ProcessPoolExecutor]:
-    """A pool of so many processes, which an error, also Ctrl-C, ends at once: nobody wants what they have under way."""
+    """A pool of `count` processes, which end at once with an error in the block, also Ctrl-C."""
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin)
     try:

@@ -1,4 +1,4 @@
-"""How far work is: told to a callback, or shown on a terminal."""
+"""Tells a callback how far work is, or shows it on a terminal."""
 
 import contextlib
 import sys
@@ -14,7 +14,7 @@ Progress = Callable[[int, int], object]
 
 @contextlib.contextmanager
 def told(what: str, total: int, progress: Progress | None) -> Iterator[Callable[[int], None]]:
-    """-> a function that takes how many more are done; with 0, that some time went by.
+    """-> a function of how many more are done; 0: time went by
 
     progress: called with how many are done and the total; None: a bar on stderr, if that is a terminal
     """

@@ -1,14 +1,14 @@
-"""Ranks of MPI that work on one problem: an `Exchange` over an mpi4py communicator, which no rank's fault leaves
+"""Ranks of MPI that work on one problem: an `Exchange` over an mpi4py communicator in which no fault leaves others
 waiting.
 
     with Ranks() as ranks:
         result = prm.solve(start, goal, checker, prm.Settings(version=2), ranks=ranks)
 
 MPI itself waits for ever for a rank that does not come. So nothing here blocks: a rank that waits looks at the clock,
-and for a message that another one failed. Whoever leaves the `with` block by an error sends that to all others, whose
-present or next exchange raises RanksError with the failed rank and its error. Whoever leaves it early without an
-error is found by the others' next `all_gather`, and a rank that hangs is named after `timeout_s`. A process that dies
-by a signal, or leaves without MPI_Finalize, is up to mpirun, which ends all others and says which it was.
+and for messages of faults. A rank that leaves the `with` block by an error tells all others, whose present or next
+exchange raises RanksError with its number and error. The others' next `all_gather` finds a rank that left early without
+an error; a rank that hangs is named after `timeout_s`. When a process dies by a signal, or ends without MPI_Finalize,
+mpirun ends all others and says which it was.
 
 MPI_Finalize would wait for a rank that hangs. So a process whose ranks have failed ends by MPI_Abort, which ends the
 others too, unless new ranks of all these processes have ended well since.
@@ -33,12 +33,12 @@ VALUE, END = 0, 1  # statuses
 SWAP, FAULT = 1, 2  # tags
 FAILED, WAITED = "failed", "waited"  # kinds of faults
 LOOKS = 2000  # before the first pause, where each rank has a core: about a millisecond
-BYTES_A_LOOK = 256  # MPI moves large messages on during looks, a part at a time, so they get more before a pause
+BYTES_A_LOOK = 256  # MPI moves large messages on during looks, a part at a time, so these get more looks
 PAUSE_S = 1e-4
 GRACE_S = 2.0  # for messages about faults to arrive
-START_S = 60.0  # processes may start so far apart, however short an exchange may wait
+START_S = 60.0  # processes may start so far apart, however short `timeout_s` is
 
-_abandoned: list = []  # requests that nobody will complete: MPI may write to their buffers until it ends
+_abandoned: list = []  # requests that nobody completes: MPI may write to their buffers until it ends
 
 
 @checked(RanksError)
@@ -46,8 +46,8 @@ class Ranks:
     """An Exchange between the ranks of an mpi4py communicator; every rank makes one, and uses it from one thread.
 
     communicator: an intracommunicator of mpi4py, such as a part that Split makes; none: MPI.COMM_WORLD
-    timeout_s: how long an exchange may wait for the slowest rank. Count in what the ranks do in between, at first also
-        compiling, which takes minutes.
+    timeout_s: how long an exchange may wait for the slowest rank, with all that it does between two exchanges, at first
+        also compiling, which takes minutes
 
     Raises RanksError: no mpi4py or no MPI; an mpirun of another MPI; what the module's text says.
     """
@@ -93,7 +93,7 @@ class Ranks:
             self._tell(FAILED, shortened(said))
 
     def device(self) -> str:
-        """The device of this rank: the CUDA devices of its machine in turns, "cpu" where there are none."""
+        """The device of this rank: its machine's ranks take the CUDA devices in turns; "cpu" where there are none."""
         if cuda_problem():
             return "cpu"
         from numba import cuda
@@ -124,7 +124,7 @@ class Ranks:
                 raise self._failure(self.rank, text)
 
     def _gather(self, status: int, data: bytes, what: str) -> Sequence:
-        """-> data of all ranks, bytes-like. Short data take one message, longer ones two."""
+        """-> the data of all ranks, bytes-like; short data take one message, longer ones two"""
         self._check()
         block, blocks = np.zeros(BLOCK, dtype=np.uint8), np.empty((self.size, BLOCK), dtype=np.uint8)
         block[0], block[1:HEADER].view(np.int64)[0] = status, len(data)
@@ -147,7 +147,7 @@ class Ranks:
             raise RanksError(f"these ranks cannot be used any more, make new ones: {self._over}")
 
     def _wait(self, requests, what, size=0, statuses=None):
-        """Until all requests, of `size` bytes, are complete; raises where that will not be."""
+        """Wait until all requests, of `size` bytes, are complete; raise where they never will be."""
         began, looks, quick = time.monotonic(), 0, self._looks + size // BYTES_A_LOOK
         try:
             while not self._mpi.Request.Testall(requests, statuses):
@@ -182,9 +182,9 @@ class Ranks:
         return rank, *self._communicator.recv(source=rank, tag=FAULT)
 
     def _timeout(self, what, began, waiting):
-        """-> the error. Ranks that wait tell each other, so that they can name those that do not.
+        """-> the error. Waiting ranks tell each other, so that they can name those that do not wait.
 
-        waiting: {rank: (what it waits for, seconds)} of others, as far as they have said so
+        waiting: {rank: (what it waits for, seconds)} of others that have told
         """
         waiting = {**waiting, self.rank: (what, time.monotonic() - began)}
         self._tell(WAITED, waiting[self.rank])
@@ -211,13 +211,13 @@ class Ranks:
         return self._fault(f"rank {rank} failed: {said}")
 
     def _fault(self, text):
-        """-> the error; from here on these ranks are of no use."""
+        """-> the error; these ranks cannot be used any more."""
         self._over = text
         mpi.unclean.update(self._processes)
         return RanksError(text)
 
     def _tell(self, kind, said):
-        """Send a fault of this rank to all others; it waits a little for them to take it."""
+        """Send a fault of this rank to all others, and wait a little for them to take it."""
         self._fault(str(said))
         others = [rank for rank in range(self.size) if rank != self.rank and self._hears_faults]
         data = pickle.dumps((kind, said))

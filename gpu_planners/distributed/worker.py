@@ -1,10 +1,10 @@
-"""What a worker of an executor does: it takes a device, keeps what all pieces of the work share, and answers pieces.
+"""A worker of an executor: it takes a device, keeps what all pieces of a work share, and answers pieces.
 
-A worker is a thread: the one of a process of a pool, one of several of a Dask worker, or one of a pool of threads, each
-with a device of its own. Checkers and planners are not for several threads at once, so each thread keeps its own.
+A worker is a thread: that of a process of a pool, one of a Dask worker, or one of a pool of threads. Each has a device
+and keeps its own checkers and planners, which are not for several threads at once.
 
-Workers of one machine, whichever programs they belong to, share its devices by slots: files in the temporary folder,
-each locked by the worker that has it. The system unlocks them when a process ends, however it ends.
+All workers of a machine, of whatever programs, share its devices by slots: files in the temporary folder, each locked
+by the worker that has it. The system unlocks them when a process ends, however it ends.
 """
 
 import contextlib
@@ -23,8 +23,8 @@ import numba
 from ..device import resolve_devices
 from ..errors import GpuPlannersError, WorkerError, shortened
 
-KEPT = 2  # of different works, what their pieces share
-CORES = "cores"  # the slot that a worker on the CPU has while it works
+KEPT = 2  # works of which a worker keeps what the pieces share
+CORES = "cores"  # the slot of a worker on the CPU while it works
 
 
 class Order(NamedTuple):
@@ -32,10 +32,10 @@ class Order(NamedTuple):
 
     what: for errors
     answer: answer(shared, piece, device) -> any value; a function of a module
-    piece: pickled; as it is, where the digest is empty
-    digest: of what the pieces share, pickled
+    piece: pickled, unless the digest is empty
+    digest: of the pickled data that the pieces share
     devices: names, of which the worker takes one
-    work: the call that this is a part of
+    work: identifies the call that this is a part of
     """
 
     what: str
@@ -60,9 +60,9 @@ _here = _Here()
 
 
 def answer(order: Order, shared: Any) -> Any:
-    """Do a piece of work. shared: pickled; as it is, where the order's digest is empty
+    """Do a piece of work. shared: pickled, unless the order's digest is empty
 
-    Errors name this worker. Ctrl-C ends all pieces of the work that it has.
+    Errors name this worker. Ctrl-C ends all pieces that it has of the work.
     """
     if order.work == _here.interrupted:
         raise KeyboardInterrupt
@@ -93,19 +93,19 @@ def _unpickled(order, shared):
 
 
 def work_on(device: str) -> None:
-    """Let this thread, whatever others have, work on a device."""
+    """Give this thread a device, whatever devices others have."""
     _here.device, _here.own = device, True
 
 
 def name() -> str:
-    """This worker, for people."""
+    """This worker's name in error texts."""
     thread = threading.current_thread()
     own = "" if thread is threading.main_thread() else f", {thread.name}"
     return f"{socket.gethostname()}, process {os.getpid()}{own} ({_here.device or 'no device'})"
 
 
 def _device(devices):
-    """The device of this worker, one of `devices`; it keeps the one that it has."""
+    """The device of this worker, one of `devices`, which it keeps."""
     if not _here.own:
         named = resolve_devices(devices)
         if _here.device not in named or _here.process != os.getpid():
@@ -118,7 +118,7 @@ def _device(devices):
 
 @contextlib.contextmanager
 def _share_of_cores(device: str) -> Iterator[None]:
-    """Inside, a worker on the CPU uses its part of the machine's cores: those of others that wait are its own, too."""
+    """Gives a worker on the CPU its part of the machine's cores, shared with other workers that are at work."""
     if device != "cpu":
         yield
         return
@@ -138,7 +138,7 @@ def _folder():
 
 
 def _take_slot(names: Sequence[str]) -> tuple[str, IO]:
-    """-> the one of the names that the fewest workers have, and the file that is locked until it is closed."""
+    """-> the name that the fewest workers have, and a file that is locked until it is closed"""
     _folder().mkdir(mode=0o700, parents=True, exist_ok=True)
     number = 0
     while True:
@@ -154,7 +154,7 @@ def _is_taken(path):
 
 
 def _locked(path, how):
-    """The file, locked for as long as it is open; None where another worker has locked it."""
+    """The file, locked while it is open; None where another worker has locked it."""
     file = open(path, "a")  # noqa: SIM115 - it is lent
     try:
         fcntl.flock(file, how | fcntl.LOCK_NB)

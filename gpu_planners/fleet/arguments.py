@@ -52,13 +52,18 @@ def _refuse(name, array, right, allowed):
         raise GridMapError(f"{name}[{row}] is {shown(array[row].tolist())}; allowed: {allowed}")
 
 
+def _integers(values, name, shape, words=""):
+    array = array_of(values, name)
+    if array.shape != shape or array.dtype.kind not in "iu":
+        raise GridMapError(f"{name} is {array.dtype} {array.shape}; allowed: integers {shape}{words}")
+    return array
+
+
 def checked_headings(headings: ArrayLike | None, agents: int, ways: int) -> np.ndarray:
     """(N,) int, None: all face east -> (N,) int32; all 0 where a state has no heading. ways: headings of a state"""
     if headings is None:
         return np.zeros(agents, np.int32)
-    array = array_of(headings, "headings")
-    if array.shape != (agents,) or array.dtype.kind not in "iu":
-        raise GridMapError(f"headings is {array.dtype} {array.shape}; allowed: integers ({agents},)")
+    array = _integers(headings, "headings", (agents,))
     if agents and not ((array >= 0) & (array < 4)).all():
         agent = int(np.argmin((array >= 0) & (array < 4)))
         raise GridMapError(
@@ -97,11 +102,7 @@ def checked_speeds(speeds: ArrayLike | None, agents: int, motion: Motion, settin
     """
     if speeds is None:
         return np.tile(np.array(speed_of(motion, settings), np.int32), (agents, 1))
-    array = array_of(speeds, "speeds")
-    if array.shape != (agents, 2) or array.dtype.kind not in "iu":
-        raise GridMapError(
-            f"speeds is {array.dtype} {array.shape}; allowed: integers ({agents}, 2), ticks of a move and of a turn"
-        )
+    array = _integers(speeds, "speeds", (agents, 2), ", ticks of a move and of a turn")
     right = ((array >= 1) & (array <= settings.horizon)).all(axis=1)
     if not right.all():
         agent = int(np.argmin(right))

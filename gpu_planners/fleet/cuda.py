@@ -24,13 +24,13 @@ class CudaFleet:
 
     def __init__(self, lanes: Lanes, options: Options, rules: Rules, device: str):
         self._index = int(device.partition(":")[2] or 0)
-        self._states = lanes.free.size * lanes.headings
+        self._host_lanes, self._states = lanes, lanes.free.size * lanes.headings
         self._state: Any = None
         self._staged: Any = None
         self._ranked: Any = None
-        self.take_map(lanes)
         with cuda.gpus[self._index]:
             blocks = BLOCKS_OF * cuda.get_current_device().MULTIPROCESSOR_COUNT
+            self._lanes = lanes._replace(free=cuda.to_device(lanes.free), forward=cuda.to_device(lanes.forward))
             self._blocks = min(blocks, max(1, (1 << 32) // (12 * self._states)))
             self._cost = cuda.device_array((self._blocks, self._states), np.int32)
             self._open = cuda.device_array((self._blocks, 2, self._states), np.int32)

@@ -8,7 +8,6 @@ a tile and walks to it. One that meets another that has arrived exchanges tiles 
 other in a ring hand theirs on. So all agents arrive wherever each can reach its first tile.
 """
 
-import time
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ from .clock import late, part_of
 from .instance import Instance
 from .lacam import OUT_OF_TIME
 from .moves import NOBODY, UNDECIDED, Step, Task, move, new_mover
-from .plan import PARTLY, STATUS_TEXT, STUCK, FleetPlan, FleetStatus
+from .plan import STATUS_TEXT, STUCK, FleetStatus
 from .retime import timed
 from .ways import steps_down, way_to
 
@@ -30,7 +29,7 @@ WALK_SHARE = 0.5  # of the time, for the way of all agents into a sink
 def into_sink(instance, faces, model, began, deadline):
     """-> FleetPlan in which all agents queue into one tile"""
     n, some = len(instance.start), np.flatnonzero(instance.goal >= 0)
-    costs, bounds, status = np.zeros(n, np.int64), np.zeros(n, np.int64), instance.status.copy()
+    costs, bounds, message = np.zeros(n, np.int64), np.zeros(n, np.int64), "solved"
     tiles, facing = instance.start[None].copy(), faces[None].copy()
     if len(some):
         goal = instance.goal[some[:1]]
@@ -47,19 +46,13 @@ def into_sink(instance, faces, model, began, deadline):
         leaves = instance.goal >= 0
         leaves[some] = arrived = (walked == goal[0]).any(axis=0)
         tiles, facing = timed(instance, tiles, faces, model, leaves)
-        there = tiles == goal[0]
-        costs[some] = np.argmax(there[:, some], axis=0)
-        status[some[~there[:, some].any(axis=0)]] = FleetStatus.NOT_REACHED
-        bounds[some[np.lexsort((costs[some], ~arrived))]] = _earliest(alone)
-        last = int(costs.max()) + 1
+        if not arrived.all():
+            message = OUT_OF_TIME if late(stop) else STUCK
+        costs[some] = np.where(arrived, np.argmax(tiles[:, some] == goal[0], axis=0), len(tiles))
+        bounds[some[np.argsort(costs[some], kind="stable")]] = _earliest(alone)
+        last = int(costs[some][arrived].max(initial=0)) + 1
         tiles, facing = tiles[:last], facing[:last]
-    taken = time.perf_counter() - began
-    message = "solved" if (status == FleetStatus.SOLVED).all() else PARTLY
-    if (status == FleetStatus.NOT_REACHED).any():
-        message = OUT_OF_TIME if late(stop) else STUCK
-    return FleetPlan(
-        status, instance.places(tiles), facing, instance.places(instance.goal), costs, bounds, taken, taken, message
-    )
+    return instance.plan_of(instance.places(tiles), facing, costs, bounds, message, began)
 
 
 @njit

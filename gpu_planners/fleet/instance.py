@@ -1,11 +1,12 @@
 """A one-shot query as the planners take it: agents on a map, checked, with a status for each."""
 
+import time
 from typing import NamedTuple
 
 import numpy as np
 
 from ..parallel.team import NEVER
-from .plan import FleetStatus
+from .plan import PARTLY, FleetPlan, FleetStatus
 from .ways import NO_PATH, plan_ways
 
 
@@ -79,6 +80,22 @@ class Instance:
         if not done:
             alone = np.abs(self.place[self.goal[some]] - self.place[self.start[some]]).sum(axis=1)
         self.alone[some] = np.where(alone == NO_PATH, 0, alone)
+
+    def plan_of(self, positions, headings, cost, least, message, began, first_s=None) -> FleetPlan:
+        """-> FleetPlan of moves and lower bounds `least` (N,)
+
+        cost: (N,) the step from which on each agent stays at its goal, beyond the last one if it does not
+        message: "solved" where all that have goals arrive; began: of time.perf_counter()
+        """
+        has_goal, status = self.goal >= 0, self.status.copy()
+        status[has_goal & (cost >= len(positions))] = FleetStatus.NOT_REACHED
+        solved, taken = status == FleetStatus.SOLVED, time.perf_counter() - began
+        costs = np.where(has_goal & solved, cost, 0).astype(np.int64)
+        bounds = np.where(has_goal, least, 0).astype(np.int64)
+        if message == "solved" and not solved.all():
+            message = PARTLY
+        first_s = taken if first_s is None else first_s
+        return FleetPlan(status, positions, headings, self.places(self.goal), costs, bounds, taken, first_s, message)
 
 
 def arrivals(away: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ from .gathering import assigned, exchanged, into_sink
 from .guidance import Guidance
 from .instance import Instance, Model, arrivals
 from .lacam import OUT_OF_TIME, first_plan, new_tree, rehash
-from .plan import PARTLY, STUCK, FleetPlan, FleetStatus
+from .plan import STUCK, FleetPlan
 from .refine import Moving
 from .spread import spread_out
 
@@ -91,15 +91,8 @@ def _solve_plain(fleet, instance, faces, model, began, deadline, seed, assign):
 def step_and_stay(fleet, instance, faces, speeds, deadline, began):
     """Plan by letting the fleet step. instance: Instance; faces: (N,) int32; speeds: (N, 2) int32 -> FleetPlan"""
     walked, headings, least, message = walk(fleet, instance, faces, speeds, deadline)
-    has_goal, steps = instance.goal >= 0, len(walked) - 1
-    ends, status = instance.places(instance.goal), instance.status.copy()
-    cost = arrivals((walked != ends).any(axis=2))
-    status[has_goal & (cost > steps)] = FleetStatus.NOT_REACHED
-    if message == "solved" and (status != FleetStatus.SOLVED).any():
-        message = PARTLY
-    costs = np.where(has_goal & (status == FleetStatus.SOLVED), cost, 0)
-    taken = time.perf_counter() - began
-    return FleetPlan(status, walked, headings, ends, costs, least, taken, taken, message)
+    cost = arrivals((walked != instance.places(instance.goal)).any(axis=2))
+    return instance.plan_of(walked, headings, cost, least, message, began)
 
 
 def walk(fleet, instance, faces, speeds, deadline):

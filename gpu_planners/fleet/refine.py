@@ -2,7 +2,6 @@
 among all others, and keep the new ways if together they cost no more.
 """
 
-import time
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +11,6 @@ from ..parallel.team import NEVER, clock_ns
 from .clock import fits, late, part_of
 from .instance import arrivals
 from .moves import chance
-from .plan import PARTLY, FleetPlan, FleetStatus
 from .retime import timed
 from .sipp import MOST_STATES, NOBODY, Traffic, find_way, new_states
 
@@ -87,24 +85,12 @@ class Moving:
     def plan(self, began, first_s, message):
         traffic, instance = self.traffic, self.instance
         steps = traffic.tile.shape[1] - 1
-        status, there = instance.status.copy(), instance.goal >= 0
-        status[there & (traffic.cost > steps)] = FleetStatus.NOT_REACHED
-        arrived = there & (status == FleetStatus.SOLVED)
-        if (arrived == there).all():
-            steps = int(traffic.cost.max(initial=0))
-            message = "solved" if (status == FleetStatus.SOLVED).all() else PARTLY
-        tiles = traffic.tile[:, : steps + 1].T
-        return FleetPlan(
-            status,
-            instance.places(tiles),
-            np.ascontiguousarray(traffic.heading[:, : steps + 1].T, np.int32),
-            instance.places(instance.goal),
-            np.where(arrived, traffic.cost, 0).astype(np.int64),
-            np.where(there, traffic.least if instance.bound is None else instance.bound, 0).astype(np.int64),
-            time.perf_counter() - began,
-            first_s,
-            message,
-        )
+        if (traffic.cost <= steps).all():
+            steps, message = int(traffic.cost.max(initial=0)), "solved"
+        positions = instance.places(traffic.tile[:, : steps + 1].T)
+        headings = np.ascontiguousarray(traffic.heading[:, : steps + 1].T, np.int32)
+        least = traffic.least if instance.bound is None else instance.bound
+        return instance.plan_of(positions, headings, traffic.cost, least, message, began, first_s)
 
 
 @lean_njit
