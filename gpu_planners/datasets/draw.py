@@ -25,19 +25,13 @@ class Draw(Described):
     away: float = setting(0.2, "Distance that obstacles keep from the robot's base", 0.0, 10.0, unit="reaches")
     furniture: tuple = setting(
         (),
-        "Furniture of which each random scene has one piece, in place of the loose obstacles of the settings above; "
-        "empty: none",
+        "Furniture, one piece in each random scene, in place of the loose obstacles of the settings above; empty: none",
         items=str,
         choices=tuple(FAMILIES),
     )
     ends: str = setting("anywhere", "Where the tool is at starts and goals; furniture: in its places", choices=ENDS)
     per_scene: int = setting(4, "Problems in a row that share a scene", 1, 1_000_000)
-    apart: float = setting(
-        0.3,
-        "Least distance of start and goal in joint space; 1 is the mean distance of random configurations",
-        0.0,
-        2.0,
-    )
+    apart: float = setting(0.3, "Least distance of start and goal; 1: the mean of random configurations", 0.0, 2.0)
     straight: bool = setting(True, "Pairs that the straight motion solves are taken, too")
     tries: int = setting(256, "Configurations drawn for a start and a goal, at most", 2, 1_000_000)
     goals: str = setting("configuration", "What a goal is; pose: all configurations found for its pose", choices=GOALS)

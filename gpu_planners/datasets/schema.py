@@ -43,12 +43,7 @@ class Column(NamedTuple):
 
 COLUMNS = (
     Column("number", "int64", "", "the problem's number, from 0 without a gap; the rows are in its order"),
-    Column(
-        "scene",
-        "int64",
-        "",
-        "of a scene file: its place in the list of `_dataset.json`; else the number of the random scene",
-    ),
+    Column("scene", "int64", "", "place of the scene file in the list of `_dataset.json`, or number of a random scene"),
     Column("seed", "int64", "", "the planner's seed"),
     Column("status", "string", "", "`solved`, or why there is no path; the values are below"),
     Column("message", "string", "", "one sentence that says more; empty when solved"),
