@@ -31,7 +31,7 @@ ARGUMENTS = usual_arguments(
 def start(given):
     from launch_ros.actions import Node
 
-    from gpu_planners.demo.scene import demo_robot
+    from gpu_planners.demo.arm import demo_robot
 
     rviz_wanted(given)  # before anything is started
     if not given["urdf"]:

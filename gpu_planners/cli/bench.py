@@ -12,7 +12,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(_options: argparse.Namespace, rest: list[str]) -> int:
-    """The benchmarks' exit code."""
     if not (ROOT / "benchmarks" / "__main__.py").is_file():
         raise MissingError(
             "the benchmarks are in the source tree, not in the installed package: run `make bench` in a checkout"

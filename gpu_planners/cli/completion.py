@@ -6,7 +6,6 @@ from .errors import require
 
 
 def run(options: argparse.Namespace, _rest: list[str]) -> None:
-    """Print the shell's code."""
     require("argcomplete", "completion", "pip install argcomplete")
     import argcomplete
 

@@ -34,7 +34,6 @@ SAMPLE, SAMPLE_S = 1024, 10.0  # problems of a dry run, at most; it begins no ch
 
 
 def run(options: argparse.Namespace, _rest: list[str]) -> int:
-    """Make a data set, try it, or check one."""
     try:
         arrow()
     except MissingLibraryError as error:
@@ -98,7 +97,6 @@ def _make(options, recipe, devices):
 
 
 def _made(options, recipe, devices):
-    """Make the data set, and tell what it is."""
     began, state = time.monotonic(), {"first": None, "rows": 0, "solved": 0}
     try:
         with _progress(options, options.problems) as update:

@@ -7,6 +7,5 @@ from .errors import require
 
 
 def run(_options: argparse.Namespace, rest: list[str]) -> int:
-    """The demo's exit code."""
     require("gpu_planners.demo.main", "the demo", "from a checkout run `make demo`, which sets everything up")
     return importlib.import_module("gpu_planners.demo.main").main(rest)

@@ -40,7 +40,6 @@ ROS_PACKAGES = {  # used where they are installed: what there is with them
 
 
 def run(_options: argparse.Namespace, _rest: list[str]) -> None:
-    """Print tables of devices, software, ROS and data."""
     console = Console()
     for table in (_device_table(), _software_table(), _ros_table(), _data_table()):
         console.print(table)

@@ -74,17 +74,9 @@ def _add_plan(commands):
     what = parser.add_argument_group("the question")
     what.add_argument("--query", type=_file, metavar="FILE", help="YAML file with `start` and `goals`")
     what.add_argument("--start", nargs="+", metavar="VALUE", help="joint values where the motion begins")
-    what.add_argument(
-        "--goal", nargs="+", action="append", default=[], metavar="VALUE", help="joint values; may be given again"
-    )
-    what.add_argument(
-        "--goal-pose",
-        nargs="+",
-        action="append",
-        default=[],
-        metavar="VALUE",
-        help="x y z of the tool in metres, or x y z qx qy qz qw; may be given again",
-    )
+    _add_list(what, "--goal", "VALUE", "joint values; may be given again", "append")
+    text = "x y z of the tool in metres, or x y z qx qy qz qw; may be given again"
+    _add_list(what, "--goal-pose", "VALUE", text, "append")
     what.add_argument("--frame", metavar="LINK", help="fixed link in which --goal-pose is given (default: the root)")
     how = parser.add_argument_group("how it is planned")
     _add_planning(how)
@@ -115,29 +107,15 @@ def _add_verify(commands):
     parser.add_argument("urdf", type=_file, help="URDF file")
     parser.add_argument("motion", type=_file, help="what `plan` has written, or a table of joint values")
     parser.add_argument("--scene", type=_file, metavar="FILE", help="YAML file with the obstacles")
-    parser.add_argument(
-        "--srdf",
-        type=_file,
-        help="pairs of links that may touch (default: neighbours, and those that nearly always do)",
-    )
+    text = "pairs of links that may touch (default: neighbours, and those that nearly always do)"
+    parser.add_argument("--srdf", type=_file, help=text)
     parser.add_argument("--package-dirs", nargs="+", default=(), metavar="DIR", help="where package:// paths begin")
-    parser.add_argument(
-        "--joints",
-        nargs="+",
-        default=(),
-        metavar="NAME",
-        help="of the motion (default: those that it names, else all), in the order of a table without names",
-    )
-    parser.add_argument(
-        "--fix", nargs="+", default=(), metavar="JOINT=VALUE", help="where other joints stand (default: 0)"
-    )
-    parser.add_argument(
-        "--spacing",
-        type=float,
-        default=0.001,
-        metavar="METRES",
-        help="no point moves farther between two looks at bodies that may meet (default: %(default)s)",
-    )
+    text = "of the motion (default: those that it names, else all), in the order of a table without names"
+    parser.add_argument("--joints", nargs="+", default=(), metavar="NAME", help=text)
+    text = "where other joints stand (default: 0)"
+    parser.add_argument("--fix", nargs="+", default=(), metavar="JOINT=VALUE", help=text)
+    text = "no point moves farther between two looks at bodies that may meet (default: %(default)s)"
+    parser.add_argument("--spacing", type=float, default=0.001, metavar="METRES", help=text)
     parser.add_argument(
         "--tolerance", type=float, default=0.0, metavar="METRES", help="overlaps of less are let pass (default: 0)"
     )
@@ -182,20 +160,11 @@ def _add_dataset(commands):
     what.add_argument("-n", "--problems", type=int, metavar="N", help="how many problems")
     what.add_argument("--seed", type=int, default=0, help="of everything that is drawn (default: %(default)s)")
     what.add_argument("--rows", type=int, default=1000, metavar="N", help="of a file (default: %(default)s)")
-    what.add_argument(
-        "--draw", nargs="+", action="extend", default=[], metavar="NAME=VALUE", help="how problems are drawn: most=30"
-    )
-    what.add_argument(
-        "--timing",
-        nargs="*",
-        action="extend",
-        metavar="NAME=VALUE",
-        help="time the motions, too: every_s=0.02 samples them",
-    )
+    _add_list(what, "--draw", "NAME=VALUE", "how problems are drawn: most=30")
+    text = "time the motions, too: every_s=0.02 samples them"
+    what.add_argument("--timing", nargs="*", action="extend", metavar="NAME=VALUE", help=text)
     how = parser.add_argument_group("how it is planned")
-    how.add_argument(
-        "--set", nargs="+", action="extend", default=[], metavar="NAME=VALUE", help="settings of rrt_connect"
-    )
+    _add_list(how, "--set", "NAME=VALUE", "settings of rrt_connect")
     how.add_argument("--margin", type=float, default=0.0, metavar="METRES", help="kept from obstacles (default: 0)")
     how.add_argument(
         "--devices", default="auto", help="auto, cpu, cuda, cuda:all, or several: cuda:0,cuda:1 (default: %(default)s)"
@@ -227,15 +196,8 @@ def _add_robot(parser, optional, several=False):
         "--fix", nargs="+", default=(), metavar="JOINT=VALUE", help="where joints that are not planned stand"
     )
     if several:
-        group.add_argument(
-            "--scenes",
-            type=_file,
-            nargs="+",
-            action="extend",
-            default=[],
-            metavar="FILE",
-            help="scene files, or problem sets (.json), one scene of which each problem takes (default: random scenes)",
-        )
+        text = "scene files, or problem sets (.json), one scene of which each problem takes (default: random scenes)"
+        _add_list(group, "--scenes", "FILE", text, type=_file)
     else:
         group.add_argument("--scene", type=_file, metavar="FILE", help="YAML file with the obstacles")
 
@@ -247,14 +209,12 @@ def _add_planning(group, time_s=10.0):
         "--time", type=float, default=time_s, metavar="SECONDS", help="longest search (default: %(default)s)"
     )
     group.add_argument("--margin", type=float, default=0.0, metavar="METRES", help="kept from obstacles (default: 0)")
-    group.add_argument(
-        "--set",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="NAME=VALUE",
-        help="settings of the planner, see docs/settings.md: optimise_s=0 gives the same path for the same seed",
-    )
+    text = "settings of the planner, see docs/settings.md: optimise_s=0 gives the same path for the same seed"
+    _add_list(group, "--set", "NAME=VALUE", text)
+
+
+def _add_list(group, name, metavar, text, action="extend", **options):
+    group.add_argument(name, nargs="+", action=action, default=[], metavar=metavar, help=text, **options)
 
 
 def _file(text):

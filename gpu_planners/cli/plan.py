@@ -7,8 +7,7 @@ from pathlib import Path
 from ..arm import CollisionChecker
 from ..arm.view.drawing import draw_path
 from .errors import InputError, require
-from .motions import plan_motion, settings_of
-from .questions import question_of
+from .motions import plan_motion, question_of, settings_of
 from .robots import load_robot, load_world, tip_of
 from .trajectory_files import WRITERS, format_of, sampled
 

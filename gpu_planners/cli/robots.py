@@ -19,7 +19,6 @@ PAIR = re.compile(r"([^=]+)=(.*)")
 
 
 def load_robot(options: argparse.Namespace) -> RobotModel:
-    """The robot of --urdf, --srdf, --group or --joints, and --fix."""
     if options.group and options.joints:
         raise InputError("give --group or --joints, not both")
     return load_urdf(
@@ -43,12 +42,10 @@ def package_dirs(options: argparse.Namespace) -> list:
 
 
 def load_world(options: argparse.Namespace, robot: RobotModel) -> CollisionWorld:
-    """The obstacles of --scene; none without it."""
     return load_scene(options.scene, fixed_frames(robot)) if options.scene else CollisionWorld()
 
 
 def tip_of(options: argparse.Namespace, robot: RobotModel) -> str:
-    """The tool's link."""
     if options.tip is None:
         return robot.tip_link
     robot.link_index(options.tip)
@@ -78,7 +75,6 @@ def pairs(words: Sequence[str], what: str) -> dict[str, float]:
 
 
 def number(text: object, what: str) -> float:
-    """A finite number."""
     try:
         value = float(text)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -115,14 +111,15 @@ def configuration(robot: RobotModel, given: object, what: str) -> np.ndarray:
 
 
 def _values(robot, words, what):
-    if len(words) == 1 and isinstance(words[0], str) and not _is_number(words[0]):
+    if len(words) == 1 and isinstance(words[0], str) and not is_number(words[0]):
         raise InputError(f"{what} is '{words[0]}'; allowed: {_allowed(robot)}")
     if len(words) != robot.dof:
         raise InputError(f"{what} has {len(words)} values; allowed: {_allowed(robot)}")
     return np.array([number(word, f"{what}, {name}") for name, word in zip(robot.joint_names, words, strict=True)])
 
 
-def _is_number(text):
+def is_number(text: str) -> bool:
+    """Does float() take it?"""
     try:
         float(text)
     except ValueError:

@@ -19,6 +19,7 @@ from ..arm import RobotModel
 from ..arm.trajectory import Trajectory
 from ..files import read_text_file, read_yaml, regular_file
 from .errors import InputError
+from .robots import is_number
 
 MOST_BYTES = 256 * 2**20  # of a file that is read
 MOST_ROWS = 1_000_000  # of a motion that is sampled
@@ -67,7 +68,6 @@ def as_json(robot: RobotModel, trajectory: Trajectory, facts: dict[str, Any]) ->
 
 
 def as_yaml(robot: RobotModel, trajectory: Trajectory, _facts: dict[str, Any]) -> str:
-    """A trajectory_msgs/JointTrajectory."""
     nanoseconds = np.round(trajectory.times * 1e9).astype(np.int64)
     points = [
         {
@@ -143,12 +143,5 @@ def _of_document(document):
 
 def _of_text(text):
     lines = [line.replace(",", " ").split() for line in text.splitlines() if line.strip()]
-    names = lines.pop(0) if lines and not _is_number(lines[0][0]) else None
+    names = lines.pop(0) if lines and not is_number(lines[0][0]) else None
     return names, [[float(word) for word in line] for line in lines]
-
-
-def _is_number(word):
-    try:
-        return float(word) is not None
-    except ValueError:
-        return False

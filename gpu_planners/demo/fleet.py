@@ -20,7 +20,7 @@ from ..fleet.drawing import draw_fleet, fleet_page
 from ..grid import GridMap
 from ..grid.maps.generated import warehouse_map
 from ..nodes.common.map_messages import pose_list
-from ..nodes.common.qos import LATCHED
+from ..nodes.common.ros import LATCHED
 from ..verify import Conflict, conflicts
 from .node import LOADING, NodeClient, facts_of, map_message, verdict
 

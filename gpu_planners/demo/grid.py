@@ -19,7 +19,7 @@ from ..grid.drawing import draw_map
 from ..grid.maps.generated import caves_and_rooms, random_free_tiles
 from ..nodes.common import map_codes
 from ..nodes.common.map_scene import load_map
-from ..nodes.common.qos import LATCHED
+from ..nodes.common.ros import LATCHED
 from ..nodes.grid.conversions import path_set_of
 from ..verify import broken_paths, costs_to_goal
 from .node import LOADING, NodeClient, facts_of, map_message, ms, table_of, verdict

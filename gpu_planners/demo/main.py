@@ -33,7 +33,6 @@ PARTS = {"arm": demo_arm, "grid": demo_grid, "fleet": demo_fleet}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the demo -> the exit code."""
     options = _options(arguments)
     console = Console(width=None if sys.stdout.isatty() else 130, highlight=False)
     try:

@@ -61,7 +61,6 @@ class NodeClient:
         self._log.close()
 
     def wait_for_service(self) -> None:
-        """Return when the node offers its service."""
         there = self._client.service_is_ready
         self.wait_for(there, f"no node offers {self._service}; start one, or leave out --no-node")
 
@@ -78,7 +77,6 @@ class NodeClient:
         return answers[-1]
 
     def set_parameter(self, name: str, value: Any) -> None:
-        """Set a parameter of the node."""
         parameters = [Parameter(name, value=value).to_parameter_msg()]
         self._result(self._parameters.call_async(SetParameters.Request(parameters=parameters)))
 
@@ -119,7 +117,6 @@ def table_of(title: str, columns: Sequence[str]) -> Table:
 
 
 def facts_of(**facts: str) -> Table:
-    """Names and what they are."""
     table = Table(show_header=False, box=None)
     for name, text in facts.items():
         table.add_row(name.replace("_", " "), text)

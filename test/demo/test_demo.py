@@ -22,13 +22,14 @@ from gpu_planners.arm import load_urdf
 from gpu_planners.arm.trajectory import time_parameterize
 from gpu_planners.demo import fleet as demo_fleet
 from gpu_planners.demo import main
-from gpu_planners.demo.scene import demo_robot
+from gpu_planners.demo.arm import demo_robot
 from gpu_planners.errors import GpuPlannersError
 from gpu_planners.grid import GridMap
 from gpu_planners.grid.maps.generated import caves_and_rooms
 from gpu_planners.grid.maps.map_files import save_map_yaml
-from gpu_planners.nodes.arm.conversions import seconds, trajectory_message
+from gpu_planners.nodes.arm.conversions import trajectory_message
 from gpu_planners.nodes.arm.parameters import PLANNERS
+from gpu_planners.nodes.common.ros import seconds
 from gpu_planners_msgs.msg import AgentActions
 from gpu_planners_msgs.srv import PlanMotion
 

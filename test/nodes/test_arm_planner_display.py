@@ -19,7 +19,7 @@ from visualization_msgs.srv import GetInteractiveMarkers
 
 from gpu_planners.errors import GpuPlannersError
 from gpu_planners.nodes.arm.view_client import ViewClient
-from gpu_planners.nodes.common.fast_markers import PosedMarkers
+from gpu_planners.nodes.common.pictures import PosedMarkers
 
 node_of_module, running = shared(RunningNode)
 start_node = starter(RunningNode)

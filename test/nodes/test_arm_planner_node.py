@@ -16,9 +16,9 @@ from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import Marker, MarkerArray
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
-from gpu_planners.nodes.arm.conversions import seconds
-from gpu_planners.nodes.common import base_node
+from gpu_planners.nodes.common import planner_node
 from gpu_planners.nodes.common.diagnostics import Diagnostics
+from gpu_planners.nodes.common.ros import seconds
 from gpu_planners_msgs.srv import PlanMotion
 
 SUCCESS = PlanMotion.Response.SUCCESS
@@ -44,7 +44,7 @@ def end_of(response):
 def test_a_node_with_a_file_waits_for_no_topic(start_node, tmp_path, monkeypatch):
     told = []
     monkeypatch.setattr(
-        base_node, "Diagnostics", lambda node, text, facts: told.append(text) or Diagnostics(node, text, facts)
+        planner_node, "Diagnostics", lambda node, text, facts: told.append(text) or Diagnostics(node, text, facts)
     )
     urdf = tmp_path / "small.urdf"
     urdf.write_text(ROBOT)

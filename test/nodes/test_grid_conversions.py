@@ -23,15 +23,16 @@ from gpu_planners.errors import DeviceError, GridMapError, SettingsError
 from gpu_planners.grid import AgentStatus, GridMap, PathSet
 from gpu_planners.grid.paths import COL_STEP, ROW_STEP
 from gpu_planners.nodes.common import map_codes, map_messages
-from gpu_planners.nodes.common.fast_markers import serialized_with_points
-from gpu_planners.nodes.common.frames import Frames
+from gpu_planners.nodes.common.map_scene import Frames
+from gpu_planners.nodes.common.pictures import serialized_with_points
 from gpu_planners.nodes.common.request_error import RequestError
 from gpu_planners.nodes.grid import conversions as grid_conversions
-from gpu_planners.nodes.grid.plan_publishers import PATH_COLOUR, path_lines, paths_markers, straight_runs
 from gpu_planners.nodes.grid.routes import near_goal
+from gpu_planners.nodes.grid.topics import PATH_COLOUR, path_lines, paths_markers, straight_runs
 from gpu_planners_msgs.srv import PlanAgents, PlanFleet
 
 HEADER = Header(frame_id="map")
+OCCUPANCY = map_messages.MAP_KINDS["occupancy"]
 
 
 def path_set(*moves, connectivity=8, status=None, apart=10):
@@ -49,7 +50,7 @@ def open_grid(**fields):
 
 def test_a_map_keeps_its_values_and_place():
     values = np.array([[0, 100, -1], [7, 64, 65]], np.int8)
-    data, resolution, origin = map_messages.occupancy(map_message(values, 0.05, (1.0, -2.0, 0.7)))
+    data, resolution, origin = OCCUPANCY.read(map_message(values, 0.05, (1.0, -2.0, 0.7)))
     assert data.tolist() == values.tolist() and resolution == 0.05  # float32 in the message
     assert np.allclose(origin, (1.0, -2.0, 0.7))
 
@@ -57,7 +58,7 @@ def test_a_map_keeps_its_values_and_place():
 def test_a_quaternion_of_zeros_is_no_rotation():
     message = map_message()
     message.info.origin.orientation = Quaternion(x=0.0, y=0.0, z=0.0, w=0.0)
-    assert map_messages.occupancy(message)[2] == (0.0, 0.0, 0.0)
+    assert OCCUPANCY.read(message)[2] == (0.0, 0.0, 0.0)
 
 
 def changed(change):
@@ -82,7 +83,7 @@ def changed(change):
 )
 def test_malformed_maps_are_named(message, words):
     with pytest.raises(GridMapError) as error:
-        map_messages.occupancy(message)
+        OCCUPANCY.read(message)
     assert all(word in str(error.value) for word in words), str(error.value)
 
 
@@ -91,7 +92,7 @@ def update(x, y, width, height, values):
 
 
 def test_map_updates_lie_where_they_say_or_are_refused():
-    row, col, data = map_messages.map_update(update(1, 2, 3, 2, range(6)), (4, 4))
+    row, col, data = OCCUPANCY.read_update(update(1, 2, 3, 2, range(6)), (4, 4))
     assert (row, col, data.tolist()) == (2, 1, [[0, 1, 2], [3, 4, 5]])
     for message, word in (
         (update(2, 0, 3, 1, range(3)), "columns 2 to 4"),
@@ -99,7 +100,7 @@ def test_map_updates_lie_where_they_say_or_are_refused():
         (update(0, 0, 2, 2, range(3)), "3 cells"),
     ):
         with pytest.raises(GridMapError, match=word):
-            map_messages.map_update(message, (4, 4))
+            OCCUPANCY.read_update(message, (4, 4))
 
 
 @settings(deadline=None, max_examples=50)
@@ -253,7 +254,7 @@ def test_the_cloud_of_agents():
 def test_the_shown_map_has_the_place_and_the_costs():
     costs = np.array([[1, 0, 3], [2, 2, 1]], np.uint8)
     message = map_messages.map_message(GridMap(costs, resolution=0.1, origin=(1.0, 2.0, 0.5)), HEADER)
-    data, resolution, origin = map_messages.occupancy(message)
+    data, resolution, origin = OCCUPANCY.read(message)
     assert data.tolist() == [[0, 100, 99], [49, 49, 0]] and resolution == 0.1 and np.allclose(origin, (1.0, 2.0, 0.5))
     uniform = map_messages.map_message(GridMap(np.array([[5, 0]], np.uint8)), HEADER)
     assert list(uniform.data) == [0, 100]

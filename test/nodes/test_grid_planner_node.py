@@ -19,8 +19,8 @@ from visualization_msgs.msg import MarkerArray
 from gpu_planners.errors import GridMapError
 from gpu_planners.grid import BlockPlanner, GridMap
 from gpu_planners.nodes.common import map_codes as codes
+from gpu_planners.nodes.common.map_scene import TopicMaps
 from gpu_planners.nodes.common.parameters import rules_of
-from gpu_planners.nodes.common.topic_maps import TopicMaps
 from gpu_planners.nodes.common.worker import Worker
 from gpu_planners.nodes.grid.conversions import path_set_of
 from gpu_planners.nodes.grid.parameters import ALGORITHMS, GridParameters
@@ -241,19 +241,20 @@ def test_a_planner_is_told_once_of_all_changes_since_it_was_asked_for(make_scene
 class FakeNode:
     """Keeps what is called for the messages of each topic."""
 
-    def __init__(self):
-        self.receive = {}
+    def __init__(self, worker, problems):
+        self.receive, self.values, self.worker = {}, GridParameters(), worker
+        self.state = SimpleNamespace(set_problem=lambda what, text: problems.append(text), publish=lambda: None)
 
     def create_subscription(self, kind, topic, callback, qos):
         self.receive[topic] = callback
 
 
 def test_maps_that_come_in_a_burst_are_one_change(make_scene):
-    scene, node, problems, changed = make_scene(), FakeNode(), [], []
+    scene, problems, changed = make_scene(), [], []
     worker, busy, done = Worker(problems.append), threading.Event(), threading.Event()
     worker.start()
-    state = SimpleNamespace(set_problem=lambda what, text: problems.append(text), publish=lambda: None)
-    maps = TopicMaps(node, GridParameters(), worker, state, scene, changed.append)
+    node = FakeNode(worker, problems)
+    maps = TopicMaps(node, scene, changed.append)
     worker.do(busy.wait)
     data = HALL.copy()
     for number in range(4):

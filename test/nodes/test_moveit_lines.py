@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 from test_cartesian import off_the_circle, off_the_line
 from test_moveit_node import SERVICES, MoveItNode, spatial_arm
 
-from gpu_planners.nodes.arm.conversions import seconds
+from gpu_planners.nodes.common.ros import seconds
 
 CODES = MoveItErrorCodes
 PILZ = "pilz_industrial_motion_planner"

@@ -28,10 +28,8 @@ from gpu_planners.nodes.moveit import objects as object_messages
 from gpu_planners.nodes.moveit.constraints import read_constraints
 from gpu_planners.nodes.moveit.goals import goals_in
 from gpu_planners.nodes.moveit.reference import Reference
-from gpu_planners.nodes.moveit.regions import read_volumes
 from gpu_planners.nodes.moveit.scene_messages import Beside, apply, scene_message
-from gpu_planners.nodes.moveit.shapes import PLANE_REACH, read_shapes
-from gpu_planners.nodes.moveit.states import State
+from gpu_planners.nodes.moveit.shapes import PLANE_REACH, read_shapes, read_volumes
 
 TURN = Rotation.from_euler("XYZ", [0.3, -0.7, 1.1])
 
@@ -228,7 +226,7 @@ def test_what_others_put_there_is_not_cleared(reference, robot):
     ]  # fmt: skip
     whole = messages.scene(messages.box("new"))
     whole.is_diff = whole.robot_state.is_diff = False
-    state, _ = apply(whole, robot, {"": np.eye(4)}, State({}, objects), Beside())
+    state, _ = apply(whole, Reference(robot, {"": np.eye(4)}, objects, {}), Beside())
     assert list(state.objects.standing) == ["file", "other arm", "new"]
 
 
@@ -240,7 +238,7 @@ def test_an_octomap_without_data_clears_the_one_before(robot):
     scene.world.octomap.octomap.id = "OcTree"
     for there, diff in ((objects, True), (objects, False), (SceneObjects(), True)):
         scene.is_diff = diff
-        assert not apply(scene, robot, {"": np.eye(4)}, State({}, there), Beside())[0].objects.standing
+        assert not apply(scene, Reference(robot, {"": np.eye(4)}, there, {}), Beside())[0].objects.standing
 
 
 @pytest.mark.parametrize(
@@ -259,7 +257,7 @@ def test_what_a_scene_may_not_say(reference, robot, words, change):
     scene = messages.scene()
     change(scene)
     with pytest.raises(GpuPlannersError, match=words):
-        apply(scene, robot, fixed_frames(robot) | {"": np.eye(4)}, State({}, objects), Beside())
+        apply(scene, Reference(robot, fixed_frames(robot) | {"": np.eye(4)}, objects, {}), Beside())
 
 
 def shape_moved(scene):
@@ -278,7 +276,7 @@ def test_frames_of_a_scene_may_begin_with_a_slash(robot):
     scene = messages.scene(messages.box("box", position=(0.0, 0.0, 0.0), frame="map"))
     frame_at(scene, 3.0)
     scene.fixed_frame_transforms[0].child_frame_id = "/map"
-    state, _ = apply(scene, robot, fixed_frames(robot) | {"": np.eye(4)}, State({}, SceneObjects()), Beside())
+    state, _ = apply(scene, Reference(robot, fixed_frames(robot) | {"": np.eye(4)}, SceneObjects(), {}), Beside())
     assert np.allclose(state.objects.standing["box"].pose[:3, 3], (3, 0, 0))
 
 
@@ -409,8 +407,8 @@ def test_a_scene_that_is_written_and_read_again_is_the_same(robot, reference):
         CollisionObject(id="wedge", meshes=[tetrahedron()], pose=messages.pose((0, 0, 1), TURN)),
         attach=[messages.attached("tool", touch_links=["fore"])],
     )
-    state, beside = apply(told, robot, frames, State({}, SceneObjects()), Beside())
-    again, _ = apply(scene_message(robot, state, beside), robot, frames, State({}, SceneObjects()), Beside())
+    state, beside = apply(told, Reference(robot, frames, SceneObjects(), {}), Beside())
+    again, _ = apply(scene_message(state, beside), Reference(robot, frames, SceneObjects(), {}), Beside())
     assert list(again.objects.standing) == ["table", "can", "wedge"]
     rng = np.random.default_rng(0)
     for one, other in zip(state.objects.world.shapes, again.objects.world.shapes, strict=True):
@@ -432,4 +430,4 @@ def solid_object(name, kind, dimensions):
 )
 def test_a_scene_for_another_robot_is_refused(robot, fields):
     with pytest.raises(GpuPlannersError):
-        apply(messages.scene(**fields), robot, {"": np.eye(4)}, State({}, SceneObjects()), Beside())
+        apply(messages.scene(**fields), Reference(robot, {"": np.eye(4)}, SceneObjects(), {}), Beside())

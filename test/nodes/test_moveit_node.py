@@ -46,7 +46,7 @@ from sensor_msgs.msg import JointState
 from shape_msgs.msg import SolidPrimitive
 from test_scene_node import octree_of
 
-from gpu_planners.nodes.arm.conversions import seconds
+from gpu_planners.nodes.common.ros import seconds
 from gpu_planners.verify import CoalScene
 
 CODES = MoveItErrorCodes

@@ -19,15 +19,14 @@ from std_msgs.msg import Header
 from gpu_planners.errors import GridMapError
 from gpu_planners.grid import GridMap
 from gpu_planners.nodes.common import map_codes as codes
-from gpu_planners.nodes.common import map_kinds
+from gpu_planners.nodes.common import map_messages
 from gpu_planners.nodes.common.map_messages import Poses, pose_of
 from gpu_planners.nodes.common.parameters import read, ros_default, rules_of
 from gpu_planners.nodes.common.request_error import NotBegunError, RequestError
 from gpu_planners.nodes.grid import nav2
 from gpu_planners.nodes.grid.conversions import path_message
 from gpu_planners.nodes.grid.parameters import ALGORITHMS, GridParameters
-from gpu_planners.nodes.grid.path_checks import nearest, unreachable_poses
-from gpu_planners.nodes.grid.routes import reached
+from gpu_planners.nodes.grid.routes import nearest, reached, unreachable_poses
 from gpu_planners.nodes.grid.scene import GridScene, inflated
 
 HEADER = Header(frame_id="map")
@@ -143,7 +142,7 @@ def test_poses_behind_obstacles_are_found(seed):
 
 
 def test_a_path_longer_than_what_is_looked_at_together(monkeypatch):
-    monkeypatch.setattr("gpu_planners.nodes.grid.path_checks.MOST_CROSSINGS", 50)
+    monkeypatch.setattr("gpu_planners.nodes.grid.routes.MOST_CROSSINGS", 50)
     costs = np.ones((40, 40), np.uint8)
     costs[20, 20] = 0
     points = np.tile([[0.5, 0.5], [39.5, 39.5], [39.5, 0.5]], (20, 1))
@@ -162,7 +161,7 @@ def test_inflation_is_the_formula_of_nav2s_layer(seed):
     rng = np.random.default_rng(seed)
     grid = GridMap((rng.random((9, 14)) > 0.1).astype(np.uint8), resolution=0.05)
     footprint, radius, scaling = rng.choice([0.0, 0.12]), rng.choice([0.11, 0.3]), rng.choice([0.0, 3.0, 10.0])
-    costs = inflated(grid, footprint, radius, scaling, map_kinds.cost_table(50, 0.8, 0)).costs
+    costs = inflated(grid, footprint, radius, scaling, map_messages.cost_table(50, 0.8, 0)).costs
     obstacles = np.argwhere(grid.blocked)
     for row, col in np.ndindex(grid.shape):
         cells = min((np.hypot(row - r, col - c) for r, c in obstacles), default=np.inf)
@@ -175,7 +174,7 @@ def test_inflation_is_the_formula_of_nav2s_layer(seed):
 def test_what_the_map_says_counts_where_it_is_more():
     costs = np.ones((1, 9), np.uint8)
     costs[0, 0], costs[0, 1:] = 0, (200, 51, 1, 1, 1, 255, 1, 1)
-    table = map_kinds.cost_table(50, 0.8, 0)
+    table = map_messages.cost_table(50, 0.8, 0)
     done = inflated(GridMap(costs, resolution=1.0), 0.0, 2.0, 1.0, table).costs[0]
     near = [round(50 + 0.8 * int(252 * np.exp(-d))) for d in (1, 2)]
     assert done.tolist() == [0, max(200, near[0]), max(51, near[1]), 50, 50, 50, 255, 50, 50]
@@ -188,18 +187,20 @@ def pressed(cost):
 
 def test_pressed_costs_come_back():
     values = np.array([pressed(cost) for cost in range(256)], np.int8)
-    back = map_kinds.nav2_costs(values).astype(int)
+    back = map_messages.nav2_costs(values).astype(int)
     assert back[[0, 253, 254, 255]].tolist() == [0, 253, 254, 255] and back[1] == 1 and back[252] == 252
     assert np.abs(back - np.arange(256)).max() <= 3 and (np.diff(back) >= 0).all()
     with pytest.raises(GridMapError, match="the value 101; allowed: -1"):
-        map_kinds.nav2_costs(np.array([[101]], np.int8))
+        map_messages.nav2_costs(np.array([[101]], np.int8))
 
 
 def test_costs_are_those_of_navfn():
-    table = map_kinds.cost_table(50, 0.8, 7).astype(int)
+    table = map_messages.cost_table(50, 0.8, 7).astype(int)
     assert table[[0, 100, 252, 253, 254, 255]].tolist() == [50, 130, 252, 0, 0, 7]
-    assert (map_kinds.cost_table(1, 0.0, 0)[:253] == 1).all()
-    assert map_kinds.cost_table(200, 10.0, 0)[:253].min() == 200 and map_kinds.cost_table(200, 10.0, 0).max() == 255
+    assert (map_messages.cost_table(1, 0.0, 0)[:253] == 1).all()
+    assert (
+        map_messages.cost_table(200, 10.0, 0)[:253].min() == 200 and map_messages.cost_table(200, 10.0, 0).max() == 255
+    )
 
 
 def raw_costmap(cells, resolution=0.05):

@@ -11,7 +11,7 @@ from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import MarkerArray
 
 from gpu_planners.arm import load_urdf
-from gpu_planners.nodes.arm.conversions import seconds
+from gpu_planners.nodes.common.ros import seconds
 from gpu_planners.share import share_folder
 from gpu_planners_msgs.msg import MotionSegment
 from gpu_planners_msgs.srv import PlanSequence

@@ -15,7 +15,6 @@ VIEW_EXTRA = "pip install 'gpu_planners[view]'"
 
 
 def run(options: argparse.Namespace, _rest: list[str]) -> None:
-    """Serve a page until Ctrl-C."""
     if sum(map(bool, (options.urdf, options.node, options.map))) != 1:
         raise InputError("give one of: a URDF file, --node NAME, --map FILE")
     _check_address(options.host, options.port)

@@ -13,8 +13,7 @@ from ...arm import PLANNERS
 from ...arm.trajectory import Trajectory, time_parameterize
 from ...arm.view.browser import ArmScene, new_server, stop_server
 from ..errors import require
-from ..motions import settings_of
-from ..questions import PoseGoal
+from ..motions import PoseGoal, settings_of
 from ..robots import configuration, load_robot, load_world, tip_of
 from ..trajectory_files import read_path
 from .motion_source import Answer, LocalSource, Wish, first_goal, first_start
@@ -28,7 +27,6 @@ MOST_PAIRS = 4  # that are named
 
 
 def open_arm_page(options: argparse.Namespace) -> "ArmPage":
-    """The page for the command line's options."""
     if options.node:
         how = "source a ROS 2 installation, or in a checkout run `make setup` and use .venv/bin/gpu-planners"
         require("rclpy", "--node", how)
@@ -80,16 +78,13 @@ class ArmPage:
 
     @property
     def playing(self) -> bool:
-        """Does the motion play?"""
         return self._player.playing
 
     @property
     def busy(self) -> bool:
-        """Is something asked for that is not there yet?"""
         return self._work.busy
 
     def close(self) -> None:
-        """End the threads and the server."""
         self._player.close()
         self._work.stop()
         self.source.close()

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
@@ -34,19 +34,7 @@ MOST_PORTS = 100  # that are tried
 WAIT = "planning; the first time on a machine this compiles, which takes a minute"
 
 
-class Moves(Protocol):
-    """grid: the map;  live: what page.js calls it;  first: what the page shows until there are moves"""
-
-    grid: GridMap
-    live: str
-    first: dict[str, Any]
-
-    def more(self, query: dict[str, str]) -> dict[str, Any]:
-        """What the page gets next."""
-
-
 def open_map_page(options: argparse.Namespace) -> "MapPage":
-    """The page for the command line's options."""
     if not 0 < options.agents <= MOST_AGENTS:
         raise InputError(f"--agents is {options.agents}; allowed: 1 to {MOST_AGENTS}")
     yaml = Path(options.map).suffix.lower() in (".yaml", ".yml")
@@ -58,7 +46,7 @@ def open_map_page(options: argparse.Namespace) -> "MapPage":
 class MapPage:
     """The page, served at `port` until `close`."""
 
-    def __init__(self, moves: Moves, options: argparse.Namespace, row_0_below: bool) -> None:
+    def __init__(self, moves: "PathMoves | FleetMoves", options: argparse.Namespace, row_0_below: bool) -> None:
         self.title = Path(options.map).name
         first = moves.first | {"text": WAIT}
         page = page_of(moves.grid, first, self.title, STEP_S, live=moves.live, below=row_0_below)
@@ -94,7 +82,6 @@ class MapPage:
         threading.Thread(target=self._server.serve_forever, name="page", daemon=True).start()
 
     def close(self) -> None:
-        """End the server."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -111,7 +98,10 @@ def _server(options, handler):
 
 
 class PathMoves:
-    """Agents on the shortest ways to one goal. starts: (N, 2) [row, col];  goal: (2,)"""
+    """Agents on the shortest ways to one goal. starts: (N, 2) [row, col];  goal: (2,)
+
+    grid: the map;  live: what page.js calls these moves;  first: what the page shows until there are moves
+    """
 
     live = "goal"
 
@@ -124,7 +114,7 @@ class PathMoves:
         self.first = moves_of(self.starts[None]) | {"aim": self.goal.tolist()}
 
     def more(self, query: dict[str, str]) -> dict[str, Any]:
-        """As Moves: the ways to the free tile nearest to row and col, all of them there at the end."""
+        """What the page gets next: the ways to the free tile nearest to row and col, all of them there at the end."""
         asked = [float(query["row"]), float(query["col"])]
         self.goal = goal = self._free[np.argmin(np.hypot(*(self._free - asked).T))]
         began = time.monotonic()
@@ -149,7 +139,7 @@ class PathMoves:
 
 
 class FleetMoves:
-    """Agents that never collide; each gets another errand when it has done one."""
+    """As PathMoves, of agents that never collide; each gets another errand when it has done one."""
 
     live = "errands"
 
@@ -166,7 +156,7 @@ class FleetMoves:
         self.first = moves_of(starts[None], None, self._goals[None])
 
     def more(self, _query: dict[str, str]) -> dict[str, Any]:
-        """As Moves: the next steps, from where the ones before ended."""
+        """What the page gets next: more steps, from where the ones before ended."""
         places, goals, began = [self._fleet.positions], [self._goals.copy()], time.monotonic()
         for _ in range(STEPS):
             there = (places[-1] == self._goals).all(axis=1)

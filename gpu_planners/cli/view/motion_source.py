@@ -9,8 +9,7 @@ import numpy as np
 from ...arm import CollisionChecker, CollisionWorld, RobotModel, prm
 from ...arm.trajectory import Trajectory
 from ...errors import GpuPlannersError
-from ..motions import plan_motion, settings_of
-from ..questions import PoseGoal, Question
+from ..motions import PoseGoal, Question, plan_motion, settings_of
 
 DRAGGED_S = 0.4  # longest search while a goal is dragged
 TRIED = 400  # random configurations, for the first start and goal

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ...errors import GpuPlannersError
-from ..questions import PoseGoal
+from ..motions import PoseGoal
 from .motion_source import DRAGGED_S, Answer, LocalSource, Wish
 
 
@@ -25,12 +25,10 @@ class NodeSource(LocalSource):
         self._client.on_world = self._take_world
 
     def listen(self, on_world: Callable[[], None]) -> None:
-        """As LocalSource."""
         self._on_world = on_world
         self._take_world()
 
     def plan(self, wish: Wish) -> Answer:
-        """As LocalSource."""
         began = time.monotonic()
         goal = wish.goal.T if isinstance(wish.goal, PoseGoal) else wish.goal
         limit_s = min(wish.time_s, DRAGGED_S) if wish.dragged else wish.time_s
@@ -41,11 +39,9 @@ class NodeSource(LocalSource):
         return Answer(text, timed is not None, path, timed, time.monotonic() - began)
 
     def measured(self) -> np.ndarray | None:
-        """As LocalSource."""
         return self._client.measured()
 
     def close(self) -> None:
-        """As LocalSource."""
         self._client.close()
 
     def _take_world(self):

@@ -24,7 +24,6 @@ class Player:
 
     @property
     def playing(self) -> bool:
-        """Is a motion playing?"""
         return self._playing
 
     def load(self, duration_s: float) -> None:
@@ -42,12 +41,10 @@ class Player:
             self._changed.notify()
 
     def seek(self, at_s: float) -> None:
-        """Go to a time."""
         with self._changed:
             self._at_s = at_s
 
     def close(self) -> None:
-        """End the thread."""
         with self._changed:
             self._closed = True
             self._changed.notify()

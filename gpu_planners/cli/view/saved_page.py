@@ -12,7 +12,6 @@ REST_S = 0.7  # before it begins again
 
 
 def motion_page(robot: RobotModel, world: CollisionWorld, tip: str, trajectory: Trajectory) -> str:
-    """The text of an HTML file."""
     server = new_server(port=0)
     try:
         scene = ArmScene(server, robot, world, tip)

@@ -25,33 +25,23 @@ class Planned(NamedTuple):
     objects: SceneObjects
 
 
-class SceneServices(Protocol):
-    """What planning needs: the scene, the parameters as they are now, and where the joints are."""
+class ArmServices(Protocol):
+    """The node. Unless a docstring says otherwise, methods are called on the worker's threads.
+
+    values: the parameters as they are now; trajectories: publishes what controllers shall follow
+    """
+
+    scene: PlanningScene
+    values: ArmParameters
+    worker: Worker
+    trajectories: Publisher
 
     @property
-    def scene(self) -> PlanningScene: ...
-
-    @property
-    def values(self) -> ArmParameters: ...
+    def node(self) -> PlannerNode:
+        """Makes publishers, subscriptions, services."""
 
     def measured(self) -> dict[str, float] | None:
         """{joint: rad or m} of joint_states, None without a recent message. From any thread."""
-
-
-class ArmServices(SceneServices, Protocol):
-    """The node. Unless a docstring says otherwise, methods are called on the worker's threads.
-
-    node: makes publishers, subscriptions, services; trajectories: publishes what controllers shall follow
-    """
-
-    @property
-    def node(self) -> PlannerNode: ...
-
-    @property
-    def worker(self) -> Worker: ...
-
-    @property
-    def trajectories(self) -> Publisher: ...
 
     def now(self) -> float:
         """Seconds on the node's clock. From any thread."""

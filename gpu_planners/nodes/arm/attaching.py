@@ -8,14 +8,14 @@ from gpu_planners_msgs.srv import AttachObjects
 from ...arm.geometry.shapes import ConvexShape
 from ..common.request_error import RequestError, check_count
 from . import codes as error_codes
-from .arm_services import SceneServices
-from .conversions import frame_transform, pose_of
+from .arm_services import ArmServices
+from .conversions import configuration, frame_transform, pose_of
 from .marker_objects import check_markers, marker_shapes
 from .scene_objects import CarriedObject, SceneObjects, Source
 
 
 def attach_objects(
-    arm: SceneServices, request: AttachObjects.Request, response: AttachObjects.Response
+    arm: ArmServices, request: AttachObjects.Request, response: AttachObjects.Response
 ) -> AttachObjects.Response:
     """Change the scene as a request asks -> the response; raises when it cannot, and then nothing has changed."""
     scene = arm.scene
@@ -26,11 +26,9 @@ def attach_objects(
     for one in request.attach:
         objects = _attached(arm, objects, one)
     for name in request.detach:
-        _check_carried(objects, name)
-        objects = objects.detach(name, _link_pose(arm, objects.carried[name].link))
+        objects = objects.detach(name, _link_pose(arm, objects.carried_object(name).link))
     for name in request.remove:
-        _check_carried(objects, name)
-        objects = objects.remove(name)
+        objects = objects.remove(objects.carried_object(name).name)
     scene.take(objects)
     response.code, response.attached = error_codes.SUCCESS, list(objects.carried)
     done = {"attached": len(request.attach), "put down": len(request.detach), "removed": len(request.remove)}
@@ -46,15 +44,12 @@ def _link_pose(arm, link):
         raise RequestError(
             error_codes.ROBOT_STATE_STALE, f"where link '{link}' is: joint_states has brought none lately"
         )
-    missing = [name for name in arm.scene.require_robot().joint_names if name not in positions]
-    if missing:
-        raise RequestError(
-            error_codes.START_STATE_INVALID, f"where link '{link}' is: joint_states lacks '{missing[0]}'"
-        )
+    what = f"where link '{link}' is: joint_states"
+    configuration(arm.scene.require_robot(), positions, what, error_codes.START_STATE_INVALID)
     return arm.scene.link_pose(link, positions)
 
 
-def _attached(arm: SceneServices, objects: SceneObjects, one: AttachedObject) -> SceneObjects:
+def _attached(arm: ArmServices, objects: SceneObjects, one: AttachedObject) -> SceneObjects:
     robot = arm.scene.require_robot()
     for link in (one.link, *one.touch_links):
         if link not in robot.link_names:
@@ -80,9 +75,3 @@ def _in_link(arm, link, frame, what):
     is_link = frame in arm.scene.require_robot().link_names
     T_root_frame = _link_pose(arm, frame) if is_link else frame_transform(arm.scene.frames, frame, what)
     return np.linalg.inv(_link_pose(arm, link)) @ T_root_frame
-
-
-def _check_carried(objects, name):
-    if name not in objects.carried:
-        attached = ", ".join(f"'{known}'" for known in objects.carried) or "none"
-        raise RequestError(error_codes.INVALID_OBJECT_NAME, f"nothing attached is named '{name}'; attached: {attached}")

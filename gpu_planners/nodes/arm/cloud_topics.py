@@ -22,14 +22,12 @@ from ...arm.collision.packing import pack_robot
 from ...arm.collision.point_cloud import EVERYWHERE, obstacle_voxels, points_in_root
 from ...arm.collision.scene_packing import pack_bricks
 from ...arm.geometry.bricks import Bricks
-from ..common.diagnostics import steady_clock
-from ..common.optional import optional_module
-from ..common.qos import of_durability
 from ..common.request_error import RequestError, check_count, error_text
+from ..common.ros import of_durability, optional_module, seconds, steady_clock
 from . import codes as error_codes
 from .arm_services import ArmServices
 from .cloud_messages import cloud_points, octomap_bricks, voxel_grid_bricks
-from .conversions import configuration, frame_transform, seconds
+from .conversions import configuration, frame_transform
 from .scene_objects import ALWAYS, SceneObject, Source
 
 TRANSFORM_WAIT_S = 0.2  # a transform at the time of a cloud often comes a little after it
@@ -67,7 +65,6 @@ class CloudTopics:
         arm.node.create_timer(LOOK_S, self._look, clock=steady_clock())
 
     def robot_is_there(self) -> None:
-        """Take what came before the robot."""
         self._look()
         self._work()
 
@@ -134,7 +131,6 @@ class CloudTopics:
             self._work()
 
     def _knows(self, header):
-        """Can a message be placed?"""
         try:
             self._scene.frames.at(header.frame_id, header.stamp if seconds(header.stamp) else None)
         except KeyError:
@@ -170,7 +166,6 @@ class CloudTopics:
         return _object(name, bricks, self._end_of_life())
 
     def _end_of_life(self):
-        """Seconds on the node's clock until which a cloud counts."""
         lifetime = self._arm.values.points_lifetime_s
         return self._arm.now() + lifetime if lifetime > 0 else ALWAYS
 

@@ -56,5 +56,4 @@ CODE_OF_ERROR: dict[type[Exception], int] = {
 
 
 def code_of(error: Exception) -> int:
-    """The code that answers an exception."""
     return request_error.code_of(error, CODE_OF_ERROR, FAILURE)

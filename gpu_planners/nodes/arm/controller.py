@@ -8,7 +8,7 @@ from rclpy.action import ActionClient
 from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory
 
-from ..common.optional import optional_module
+from ..common.ros import optional_module
 
 ENDINGS = {
     GoalStatus.STATUS_SUCCEEDED: "succeeded",

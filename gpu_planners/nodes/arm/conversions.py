@@ -5,9 +5,9 @@ Every failure is a RequestError (or an ObstacleError from the world) whose text 
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
-from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
@@ -19,6 +19,7 @@ from ...arm.spaces.configurations import LARGEST
 from ...arm.trajectory import Trajectory
 from ...errors import ObstacleError
 from ..common.request_error import RequestError
+from ..common.ros import Transforms, duration_message, seconds
 from . import codes as error_codes
 
 SHOWN_NAMES = 20  # in a text
@@ -59,7 +60,6 @@ def configuration(robot: RobotModel, positions: dict[str, float], what: str, cod
 
 
 def only_joints(allowed: Sequence[str], positions: dict[str, float], what: str, code: int) -> None:
-    """Refuse a joint that is not among the allowed ones."""
     unknown = [name for name in positions if name not in allowed]
     if unknown:
         raise RequestError(
@@ -107,23 +107,16 @@ def pose_of(pose: Pose, name: str) -> np.ndarray:
 
 def pose_message(T: np.ndarray) -> Pose:
     """The message of a pose (4, 4)."""
-    (px, py, pz), (x, y, z, w) = T[:3, 3].tolist(), Rotation.from_matrix(T[:3, :3]).as_quat().tolist()
-    return Pose(position=Point(x=px, y=py, z=pz), orientation=Quaternion(x=x, y=y, z=z, w=w))
+    return pose_messages(T[None])[0]
 
 
-def seconds(duration: Duration | Time) -> float:
-    """A Duration or Time as a number."""
-    return duration.sec + 1e-9 * duration.nanosec
-
-
-def duration_message(value: float) -> Duration:
-    """Seconds as a Duration, rounded to the nanosecond."""
-    return Duration(**_parts(value))
-
-
-def time_message(value: float) -> Time:
-    """Seconds on a clock as a Time, rounded to the nanosecond."""
-    return Time(**_parts(value))
+def pose_messages(T: np.ndarray) -> list[Pose]:
+    """The messages of poses (N, 4, 4); SciPy takes ten times as long for one after the other."""
+    quaternions = Rotation.from_matrix(T[:, :3, :3]).as_quat().tolist()
+    return [
+        Pose(position=Point(x=px, y=py, z=pz), orientation=Quaternion(x=x, y=y, z=z, w=w))
+        for (px, py, pz), (x, y, z, w) in zip(T[:, :3, 3].tolist(), quaternions, strict=True)
+    ]
 
 
 def path_message(robot: RobotModel, path: np.ndarray) -> JointTrajectory:
@@ -155,11 +148,6 @@ def trajectory_of(message: JointTrajectory) -> Trajectory:
     return Trajectory(times, *(np.array([getattr(p, name) for p in message.points], float) for name in COLUMNS))
 
 
-def _parts(value):
-    seconds, nanoseconds = divmod(round(value * 1e9), 10**9)
-    return {"sec": seconds, "nanosec": nanoseconds}
-
-
 def _trajectory(robot, points):
     message = JointTrajectory(joint_names=list(robot.joint_names), points=points)
     message.header.frame_id = robot.root_link
@@ -171,3 +159,38 @@ def _listed(names, noun):
     shown = ", ".join(f"'{name}'" for name in names[:SHOWN_NAMES])
     more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
     return f"{noun}{'s' * (len(names) != 1)} {shown or 'none'}{more}"
+
+
+class RobotFrames(dict[str, np.ndarray]):
+    """{frame: (4, 4) T_root_frame} of the frames fixed to the robot's root, "" among them. Others are asked of tf2
+    each time; a KeyError says why there is none.
+
+    root: name of the root frame in tf2
+    moved: those that joints which are not planned (of a head that pans) move: they are where joint_states have them
+        now, but at another time only tf2 knows
+    """
+
+    def __init__(
+        self,
+        fixed: dict[str, np.ndarray],
+        root: str,
+        transforms: Transforms | None = None,
+        moved: frozenset[str] = frozenset(),
+    ) -> None:
+        super().__init__(fixed)
+        self.root, self.moved, self._transforms = root, moved, transforms
+
+    @property
+    def asks_tf2(self) -> bool:
+        return self._transforms is not None and not self._transforms.missing
+
+    def __missing__(self, frame: str) -> np.ndarray:
+        return self.at(frame, None)
+
+    def at(self, frame: str, stamp: Any) -> np.ndarray:
+        """(4, 4) T_root_frame at a time; KeyError with a text. A frame that is fixed has the same one at all times."""
+        if frame in self and (stamp is None or frame not in self.moved):
+            return self[frame]
+        if self._transforms is None:
+            raise KeyError("there is no tf2")
+        return self._transforms.look_up(self.root, frame, stamp)

@@ -1,4 +1,4 @@
-"""Executes motions: has a task plan one, a controller execute it, and watches the scene until it has ended.
+"""Executes motions: has a task, such as a goal of ~/move, plan one, a controller execute it, and watches the scene.
 
 Everything here runs on the executor's thread and waits for nothing: planning and checks are jobs of the worker, whose
 results come back through an inbox, and the controller answers by futures. While the robot moves, every change of the
@@ -10,22 +10,24 @@ import time
 
 from trajectory_msgs.msg import JointTrajectory
 
-from ..common.diagnostics import steady_clock
-from ..common.qos import LATCHED
+from gpu_planners_msgs.action import Move
+from gpu_planners_msgs.srv import PlanMotion
+
 from ..common.request_error import error_text
-from ..common.services import Inbox
+from ..common.ros import LATCHED, seconds, steady_clock
+from ..common.services import Inbox, LongAction
 from ..common.worker import ENDING
 from . import codes as error_codes
 from .arm_services import ArmServices
 from .codes import code_of
 from .controller import Controller
-from .conversions import seconds
 from .move_run import Run, Task, TaskPlan
 
 TICK_S = 0.02
 FEEDBACK_TICKS = 5
 SILENCE_S = 5.0  # on the node's clock: longer than that no controller takes to answer
 FAILED = error_codes.CONTROL_FAILED
+PLAN_FIELDS = Move.Goal.get_fields_and_field_types().keys() - {"replans"}  # of a PlanMotion request
 
 
 class Executing:
@@ -43,16 +45,13 @@ class Executing:
 
     @property
     def state(self) -> str:
-        """For diagnostics."""
         run = self._run  # read once: any thread may ask
         return run.state if run else "idle"
 
     def start(self, task: Task) -> None:
-        """As ArmServices.execute."""
         self._inbox.put(self._begin, task)
 
     def cancel(self, task: Task) -> None:
-        """As ArmServices.cancel_execution."""
         self._inbox.put(self._cancel, task)
 
     def close(self) -> None:
@@ -278,3 +277,23 @@ class Executing:
                 self._executing.publish(JointTrajectory())
         self._arm.node.log(f"move: {message}", code == error_codes.SUCCESS)
         run.task.end(code, message, run.goal_index, run.plans)
+
+
+def offer_move(arm: ArmServices) -> None:
+    """Offer the action ~/move, which plans as ~/plan_motion does, and has the motion executed."""
+
+    def accept(goal):
+        request = PlanMotion.Request(**{name: getattr(goal.request, name) for name in PLAN_FIELDS})
+
+        def feed_back(state, plans, progress, remaining_s):
+            goal.publish_feedback(Move.Feedback(state=state, plans=plans, progress=progress, remaining_s=remaining_s))
+
+        def end(code, message, goal_index, plans):
+            result = Move.Result(code=code, message=message, goal_index=goal_index, plans=plans)
+            action.end(goal, result, code == error_codes.SUCCESS)
+
+        task = Task("~/move", int(goal.request.replans), lambda: arm.plan_to_move(request), feed_back, end)
+        arm.execute(task)
+        return lambda: arm.cancel_execution(task)
+
+    action = LongAction(arm.node, Move, "~/move", accept)

@@ -17,7 +17,6 @@ class JointStates:
         self._latest: dict[tuple[str, ...], tuple[JointState, float]] = {}  # never changed in place; the latest is last
 
     def take(self, message: JointState, now: float) -> None:
-        """A message has come."""
         names = tuple(message.name)
         others = [item for item in self._latest.items() if item[0] != names]
         self._latest = dict(others[1 - MOST_PARTS :]) | {names: (message, now)}

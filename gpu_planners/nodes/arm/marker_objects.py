@@ -13,8 +13,9 @@ from ...arm.geometry.decomposition import convex_pieces
 from ...arm.geometry.shapes import ConvexShape
 from ...errors import ObstacleError
 from ..common.request_error import check_count
+from ..common.ros import seconds
 from . import codes as error_codes
-from .conversions import frame_transform, pose_of, seconds
+from .conversions import frame_transform, pose_of
 from .parameters import ArmParameters
 from .scene_objects import ALWAYS, SceneObject, Source
 

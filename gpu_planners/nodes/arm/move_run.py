@@ -1,7 +1,8 @@
 """A motion under way (where the robot is on it, how it stops), the task that asks for it, and the run of a task."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from trajectory_msgs.msg import JointTrajectory
@@ -12,7 +13,8 @@ from ...arm.control.spline import Spline
 from ...arm.control.stopping import stop_along
 from ...arm.motion.timing import room
 from ...arm.trajectory import Trajectory
-from .conversions import seconds, time_message, trajectory_message, trajectory_of
+from ..common.ros import seconds, time_message
+from .conversions import trajectory_message, trajectory_of
 from .scene_objects import SceneObjects
 
 AHEAD_S = 0.1  # the controller may have begun so much before its answer came
@@ -50,7 +52,6 @@ class MotionUnderWay:
     def planned(
         cls, message: JointTrajectory, robot: RobotModel, objects: SceneObjects, margin: float
     ) -> "MotionUnderWay":
-        """A motion that was planned for a robot among objects."""
         return cls(Spline.of(trajectory_of(message)), robot, (objects, robot), margin)
 
     @property
@@ -92,24 +93,23 @@ class TaskPlan(NamedTuple):
     goal_index: int = 0
 
 
-class Task(Protocol):
+@dataclass(frozen=True, eq=False)
+class Task:
     """Who wants a motion to be executed.
 
-    replans: how often another motion may be planned after a stop
     line: of the worker's queue, in which its plans wait
+    replans: how often another motion may be planned after a stop
+    plan: plans from where the robot is; called on the worker, may raise
+    feed_back: called now and then with the state ("planning", "moving" or "stopping"), how many motions were planned,
+        the progress (0 to 1) and the seconds that remain
+    end: called once, on the executor's thread, with code, message, goal_index and how many motions were planned
     """
 
-    replans: int
     line: str
-
-    def plan(self) -> TaskPlan:
-        """Plan from where the robot is; called on the worker, may raise."""
-
-    def feed_back(self, state: str, plans: int, progress: float, remaining_s: float) -> None:
-        """Called now and then. state: "planning", "moving" or "stopping"; progress: 0 to 1"""
-
-    def end(self, code: int, message: str, goal_index: int, plans: int) -> None:
-        """Called once, on the executor's thread. plans: how many motions were planned"""
+    replans: int
+    plan: Callable[[], TaskPlan]
+    feed_back: Callable[[str, int, float, float], None]
+    end: Callable[[int, str, int, int], None]
 
 
 @dataclass

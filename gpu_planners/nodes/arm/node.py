@@ -22,24 +22,21 @@ from ...arm import PLANNERS, RobotModel
 from ...device import resolve_devices
 from ...errors import GpuPlannersError, RobotDescriptionError, SettingsError, shown
 from .. import moveit
-from ..common.diagnostics import WARN, steady_clock
+from ..common.diagnostics import WARN
 from ..common.planner_node import PlannerNode
 from ..common.process import run
-from ..common.qos import BEST_EFFORT, LATCHED, of_durability
 from ..common.request_error import RequestError, error_text
-from ..common.transforms import Transforms
+from ..common.ros import BEST_EFFORT, LATCHED, Transforms, of_durability, seconds, steady_clock
 from . import codes as error_codes
 from . import plan_service, sequence_service
 from .arm_services import Planned
 from .attaching import attach_objects
 from .cloud_topics import CloudTopics
 from .codes import code_of
-from .conversions import seconds
 from .dragged_goals import DraggedGoals
-from .executing import Executing
+from .executing import Executing, offer_move
 from .joint_states import JointStates
 from .motion_display import MotionDisplay
-from .move_action import MoveAction
 from .move_run import MotionUnderWay, Seen, Task, TaskPlan, stamped_state
 from .other_arms import OtherArms
 from .parameters import ArmParameters
@@ -64,7 +61,7 @@ class ArmPlannerNode(PlannerNode):
         self._clouds: CloudTopics | None = None  # after the robot of a file is loaded
         self._joint_states = JointStates()
         self._following = False  # does a change of joints that are not planned wait for the worker?
-        self._unknown = UnknownSources(self._state.set_problem)
+        self._unknown = UnknownSources(self.state.set_problem)
         self.create_timer(LOOK_S, lambda: self._unknown.forget_expired(self.now()), clock=steady_clock())
         self.trajectories = self.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
         self._display = MotionDisplay(self)
@@ -80,8 +77,8 @@ class ArmPlannerNode(PlannerNode):
         self._executing = Executing(self)
         self._moveit = moveit.serve(self)
         self._clouds = CloudTopics(self)
-        self._other_arms = OtherArms(self, self._state.set_problem)
-        MoveAction(self)
+        self._other_arms = OtherArms(self, self.state.set_problem)
+        offer_move(self)
         self._jumps = self.get_clock().create_jump_callback(BACKWARD, post_callback=self._clock_jumped)
         self.worker.start()
 
@@ -123,7 +120,7 @@ class ArmPlannerNode(PlannerNode):
         self.worker.do(self._take_robot, [])
 
     def _load_text(self, urdf):
-        self._state.say(WARN, "loading the robot")
+        self.state.say(WARN, "loading the robot")
         try:
             if not urdf.lstrip().startswith("<"):
                 raise RobotDescriptionError(f"robot_description holds {shown(urdf)}; allowed: the text of a URDF, XML")
@@ -131,9 +128,9 @@ class ArmPlannerNode(PlannerNode):
         except Exception as error:
             if self.scene.robot is not None:
                 text = f"a robot_description was refused, the one before it is planned with: {error_text(error)}"
-                self._state.set_problem("robot", text)
+                self.state.set_problem("robot", text)
             raise
-        self._state.set_problem("robot", "")
+        self.state.set_problem("robot", "")
         self._take_robot(waiting)
 
     def _take_robot(self, waiting):
@@ -172,12 +169,11 @@ class ArmPlannerNode(PlannerNode):
 
     def _change_parameters(self, values):
         device_changed = values.device != self.values.device
-        self._values = self.scene.values = values
+        self.values = self.scene.values = values
         if device_changed:
             self.worker.do(self._warm_up)
 
     def _clock_jumped(self, jump):
-        """A simulation begins anew."""
         back = -jump.delta.nanoseconds * 1e-9
         self.worker.do(self.scene.clock_jumped_back, back)
         self._unknown.clock_jumped_back(back)
@@ -256,7 +252,6 @@ class ArmPlannerNode(PlannerNode):
         self._show_obstacles()
 
     def require_known_scene(self, what_to_do: str = "") -> None:
-        """Refuse to plan while obstacles that were refused, or another arm, may be anywhere."""
         self._unknown.forget_expired(self.now())
         unknown = self._unknown.problem or self._other_arms.problem
         if unknown:
@@ -295,15 +290,11 @@ class ArmPlannerNode(PlannerNode):
         return response
 
     def _told(self, name, response):
-        response.message += f" (warning: {self._state.problem})" if self._state.problem else ""
-        self._count()
-        self._tell(name, response.message, response.code == error_codes.SUCCESS)
-        return response
+        return self._answered(name, response, response.code == error_codes.SUCCESS)
 
     # ---- plans ----
 
     def _answer(self, answer, request, response):
-        """answer: (ArmServices, request, response) -> Planned or None"""
         if self._plan(answer, request, response) and self.values.publish_trajectories:
             self.trajectories.publish(response.trajectory)
         return response
@@ -373,7 +364,6 @@ class ArmPlannerNode(PlannerNode):
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the node until it is told to stop -> the exit code."""
     return run(ArmPlannerNode, "arm_planner", arguments)
 
 

@@ -16,11 +16,9 @@ from ...arm import RobotModel, load_urdf
 from ...arm.geometry.shapes import ConvexShape
 from ...arm.swept import swept_boxes
 from ...errors import GpuPlannersError
-from ..common.diagnostics import steady_clock
-from ..common.qos import BEST_EFFORT, LATCHED
 from ..common.request_error import error_text
+from ..common.ros import BEST_EFFORT, LATCHED, seconds, steady_clock
 from .arm_services import ArmServices
-from .conversions import seconds
 from .scene_objects import SceneObject, Source
 
 LOOK_S = 0.1  # between two looks at where the others are

@@ -176,5 +176,4 @@ class ArmParameters(NodeParameters):
             )
 
     def planner_settings(self, planner: str) -> PlannerSettings:
-        """The settings of one of PLANNERS."""
         return getattr(self, planner)

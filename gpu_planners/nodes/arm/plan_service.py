@@ -1,6 +1,5 @@
 """Answers one PlanMotion request: conversion, goals, one solve, timing, conversion."""
 
-import gc
 import math
 import time
 from collections.abc import Sequence
@@ -16,13 +15,21 @@ from ...arm.planners.settings import LEAST_TIME_S, PlannerSettings
 from ...arm.robot import inverse_kinematics
 from ...arm.trajectory import Trajectory, time_parameterize
 from ...device import resolve_devices
+from ...errors import RobotDescriptionError
 from ..common.compiling import say_compiled
 from ..common.request_error import RequestError, check_count, error_text, one_line
 from . import codes as error_codes
-from .arm_services import Planned, SceneServices
+from .arm_services import ArmServices, Planned
 from .codes import CODE_OF_STATUS, code_of
-from .conversions import configuration, joint_positions, only_joints, path_message, trajectory_message
-from .goals import goals_of
+from .conversions import (
+    configuration,
+    joint_goal,
+    joint_positions,
+    only_joints,
+    path_message,
+    pose_goal,
+    trajectory_message,
+)
 from .parameters import PLANNERS, ArmParameters, settings_on
 from .planning_scene import PlanningScene
 from .scene_objects import SceneObjects
@@ -30,7 +37,7 @@ from .scene_objects import SceneObjects
 START_INVALID = error_codes.START_STATE_INVALID
 
 
-def answer(arm: SceneServices, request: PlanMotion.Request, response: PlanMotion.Response) -> Planned | None:
+def answer(arm: ArmServices, request: PlanMotion.Request, response: PlanMotion.Response) -> Planned | None:
     """Fill the response of a request -> Planned, or None when there is no motion.
 
     Never raises: every failure becomes a code and a text.
@@ -81,7 +88,7 @@ def _plan(arm, request, response):
 
 
 def asked_scene(
-    arm: SceneServices, request: Any, margin: float
+    arm: ArmServices, request: Any, margin: float
 ) -> tuple[SceneObjects, CollisionChecker, dict[str, np.ndarray], np.ndarray]:
     """(objects, checker, {frame: (4, 4) T_root_frame}, start (dof,)) of a request, with the gripper where it has it.
 
@@ -150,8 +157,6 @@ def warm_up(scene: PlanningScene, values: ArmParameters, planner: str) -> str:
     for device in dict.fromkeys(devices):
         compile_planner(robot, planner, device, values.motion_check)
         scene.warm_planners.add((planner, device))
-    gc.collect()
-    gc.freeze()  # the compiler's objects stay: to look through them again took a fifth of a second of some requests
     return ", ".join(devices)
 
 
@@ -167,3 +172,71 @@ def compile_planner(robot: RobotModel, planner: str, device: str, motion: Motion
         PLANNERS[planner].solve(free[0], free[1:2], checker, settings)
     time_parameterize(q[:3], robot.velocity, robot.acceleration, deviation=0.01, checker=checker)
     say_compiled(kind_of(planner, device))
+
+
+TRIED = 4  # times as many solutions are looked for as are used: the nearest of them lead to shorter motions
+
+
+def goals_of(
+    request: PlanMotion.Request,
+    checker: CollisionChecker,
+    frames: dict[str, np.ndarray],
+    start: np.ndarray,
+    values: ArmParameters,
+    until: float,
+) -> tuple[np.ndarray, list[int]]:
+    """(G, dof) goals, and for each the number of the request's goal that it comes from.
+
+    frames: {frame: (4, 4) T_root_frame}; start: (dof,); until: time.monotonic() when the request's time is over
+    """
+    goals = [joint_goal(goal, f"joint goal {i}", checker.robot) for i, goal in enumerate(request.joint_goals)]
+    goal_of = list(range(len(goals)))
+    if request.pose_goals:
+        tip_link = values.tip_link or checker.robot.tip_link
+        poses = [pose_goal(message, frames, f"pose goal {i}") for i, message in enumerate(request.pose_goals)]
+        found, spent_s = _solutions(checker, tip_link, np.array(poses), start, TRIED * values.ik_solutions, until)
+        if not goals and not any(map(len, found)):
+            raise _no_goal(checker, found, tip_link, spent_s)
+        for number, solutions in enumerate(found, len(request.joint_goals)):
+            nearest = solutions.q[: values.ik_solutions]
+            goals.extend(nearest)
+            goal_of += [number] * len(nearest)
+    if not goals:
+        raise RequestError(
+            error_codes.UNRECOGNIZED_GOAL_TYPE, "the request has no goal: give joint_goals or pose_goals"
+        )
+    return np.array(goals), goal_of
+
+
+def _solutions(checker, tip_link, poses, start, count, until):
+    """[PoseSolutions] of the poses (G, 4, 4), free of collision; and their time limit, half of the time that is left,
+    where it ended the search, else 0."""
+    half = max((until - time.monotonic()) / 2, 0.0)
+    try:
+        found = checker.robot.inverse_kinematics(
+            poses, checker, link=tip_link, seed_q=start, solutions=count, time_limit_s=half
+        )
+    except RobotDescriptionError as error:
+        raise RequestError(error_codes.INVALID_LINK_NAME, f"parameter tip_link '{tip_link}': {error}") from error
+    return found, half if any(solutions.timed_out for solutions in found) else 0.0
+
+
+def _no_goal(checker, found, tip_link, spent_s):
+    """RequestError that says why no pose goal has a configuration. spent_s: the time limit where it ended the search"""
+    number = next((i for i, solutions in enumerate(found) if len(solutions.colliding)), None)
+    if number is not None:
+        first, second = checker.colliding_pairs(found[number].colliding[0])[0]
+        return RequestError(
+            error_codes.GOAL_IN_COLLISION,
+            f"pose goal {number}: all {len(found[number].colliding)} joint configurations found collide; "
+            f"in the first, '{first}' meets '{second}'",
+        )
+    if spent_s:
+        return RequestError(
+            error_codes.TIMED_OUT,
+            f"no joint configuration that places '{tip_link}' at one of {len(found)} pose goals was found in "
+            f"{spent_s:.3g} s, half of the time limit",
+        )
+    return RequestError(
+        error_codes.NO_IK_SOLUTION, f"pose goal 0: no joint configuration inside the limits places '{tip_link}' there"
+    )

@@ -22,10 +22,10 @@ from ...arm.control.following import first_contact, remaining_path
 from ...arm.geometry.bricks import Bricks
 from ...errors import ObstacleError
 from ..common.request_error import RequestError
-from ..common.transforms import Transforms
+from ..common.ros import Transforms
 from ..common.worker import device_of_seat, seat
 from . import codes as error_codes
-from .frames import RobotFrames
+from .conversions import RobotFrames
 from .marker_objects import check_markers, check_obstacles, marker_object, obstacle_name
 from .move_run import MotionUnderWay
 from .parameters import ArmParameters
@@ -164,7 +164,6 @@ class PlanningScene:
         self.take(replace(self.objects, standing=standing))
 
     def forget_expired(self, now: float) -> None:
-        """Drop the objects whose life is over."""
         alive = self.objects.without_expired(now)
         if alive is not self.objects:
             self._put(alive)
@@ -276,7 +275,6 @@ class PlanningScene:
 
 
 def _deletes(marker, one):
-    """Does a marker that deletes mean this object?"""
     if one.source != Source.MARKERS:
         return False
     return one.name == obstacle_name(marker) if marker.action == Marker.DELETE else marker.ns in ("", one.group)

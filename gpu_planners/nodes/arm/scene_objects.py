@@ -109,7 +109,6 @@ class SceneObjects:
         return replace(self, standing=standing)
 
     def append(self, name: str, pieces: Iterable[Piece], parts: dict[str, np.ndarray] | None = None) -> "SceneObjects":
-        """Add pieces, posed in its frame, to an object that stands there."""
         one = self._standing(name)
         return self.add(replace(one, pieces=(*one.pieces, *pieces), parts=one.parts | (parts or {})))
 
@@ -159,7 +158,7 @@ class SceneObjects:
 
     def detach(self, name: str, T_root_link: np.ndarray) -> "SceneObjects":
         """Put down a carried object: it stands where its link, at (4, 4) T_root_link, has it."""
-        one = self._carried(name)
+        one = self.carried_object(name)
         put = SceneObject(name, one.pieces, check_pose(name, T_root_link) @ one.pose, one.source, parts=one.parts)
         return self._without({name}).add(put)
 
@@ -173,12 +172,10 @@ class SceneObjects:
 
     @property
     def all(self) -> tuple[SceneObject | CarriedObject, ...]:
-        """All objects."""
         return (*self.standing.values(), *self.carried.values())
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of all objects."""
         return (*self.standing, *self.carried)
 
     @cached_property
@@ -229,7 +226,8 @@ class SceneObjects:
             )
         return self.standing[name]
 
-    def _carried(self, name):
+    def carried_object(self, name: str) -> CarriedObject:
+        """The object of this name that a link carries; ObstacleError where there is none."""
         if name not in self.carried:
             raise ObstacleError(f"nothing attached is named {shown(name)}; attached: {_listed(self.carried)}")
         return self.carried[name]

@@ -14,7 +14,7 @@ from ...arm.sequence import Free, Segment, SequenceResult, Straight
 from ...errors import RobotDescriptionError
 from ..common.request_error import RequestError, check_count, error_text, one_line
 from . import codes as error_codes
-from .arm_services import Planned, SceneServices
+from .arm_services import ArmServices, Planned
 from .codes import CODE_OF_STATUS, code_of
 from .conversions import frame_transform, joint_goal, pose_goal, trajectory_message
 from .parameters import PLANNERS, settings_on
@@ -29,7 +29,7 @@ CODE_OF_END = {
 }
 
 
-def answer(arm: SceneServices, request: PlanSequence.Request, response: PlanSequence.Response) -> Planned | None:
+def answer(arm: ArmServices, request: PlanSequence.Request, response: PlanSequence.Response) -> Planned | None:
     """Fill the response of a request -> Planned, or None when there is no motion.
 
     Never raises: every failure becomes a code and a text.
@@ -88,7 +88,6 @@ def _plan(arm, request, response):
 
 
 def code_of_failure(result: SequenceResult) -> int:
-    """The code of a sequence without a motion."""
     if result.status is not None:
         return CODE_OF_STATUS[result.status]
     if result.failed == 0 and not result.fraction and result.end is End.COLLISION:

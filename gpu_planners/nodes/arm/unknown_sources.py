@@ -56,7 +56,6 @@ class UnknownSources:
         self._end(over)
 
     def forget_expired(self, now: float) -> None:
-        """Drop refusals whose obstacles would be gone by now."""
         self._end(lambda name, one: one.expires <= now)
 
     def forget(self, *sources: str) -> list[str]:

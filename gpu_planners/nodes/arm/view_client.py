@@ -22,7 +22,7 @@ from ...arm import CollisionWorld, RobotModel, load_urdf
 from ...arm.geometry.bricks import Bricks
 from ...arm.trajectory import Trajectory
 from ...errors import GpuPlannersError
-from ..common.qos import BEST_EFFORT, LATCHED
+from ..common.ros import BEST_EFFORT, LATCHED
 from .conversions import pose_message, pose_of, trajectory_of
 from .marker_objects import marker_shapes
 
@@ -67,7 +67,6 @@ class ViewClient:
         self._first_world.wait(FIRST_WORLD_S)
 
     def close(self) -> None:
-        """End the thread and leave ROS."""
         rclpy.try_shutdown(context=self._context)
         self._thread.join(timeout=5.0)
 

@@ -51,7 +51,6 @@ class Background:
         threading.Thread(target=self._follow, args=(what, compile_it, arguments), daemon=True).start()
 
     def stop(self) -> None:
-        """End what is under way."""
         with self._lock:
             self._stopped = True
             for process in filter(None, self._processes.values()):

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
+
+from .ros import steady_clock
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 
@@ -25,7 +26,6 @@ class Diagnostics:
         node.create_timer(1.0, self.publish, clock=steady_clock())
 
     def say(self, level: bytes, text: str) -> None:
-        """Set level and text."""
         self._level, self._text = level, text
         self.publish()
 
@@ -42,7 +42,6 @@ class Diagnostics:
 
     @property
     def problem(self) -> str:
-        """The texts of all problems."""
         return "; ".join(text for text in list(self._problems.values()) if text)
 
     def set_problem(self, what: str, text: str) -> None:
@@ -55,7 +54,6 @@ class Diagnostics:
         self.publish()
 
     def fail(self, text: str) -> None:
-        """Say and log an error."""
         self._node.get_logger().error(text)
         self.say(ERROR, text)
 
@@ -73,8 +71,3 @@ class Diagnostics:
         message = DiagnosticArray(status=[status])
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._publisher.publish(message)
-
-
-def steady_clock() -> Clock:
-    """For timers that count real seconds also with use_sim_time."""
-    return Clock(clock_type=ClockType.STEADY_TIME)

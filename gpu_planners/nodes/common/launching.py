@@ -113,7 +113,6 @@ def truth(given: dict[str, str], name: str) -> bool:
 
 
 def installed(package: str) -> bool:
-    """Is a ROS package in the sourced installation?"""
     from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 
     try:

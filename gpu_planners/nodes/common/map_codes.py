@@ -38,7 +38,6 @@ CODE_OF_ERROR: dict[type[Exception], int] = {
 
 
 def code_of(error: Exception) -> int:
-    """The code that answers an exception."""
     if request_error.is_out_of_memory(error):
         return OUT_OF_MEMORY
     return request_error.code_of(error, CODE_OF_ERROR, UNKNOWN)

@@ -1,11 +1,11 @@
-"""Messages about a map to types and back, as pure functions: maps, updates, poses. GridMapError names what is wrong.
+"""Messages about a map to types and back: maps and updates of every kind, poses. GridMapError names what is wrong.
 
 Long arrays go through array.array and np.frombuffer, which copy bytes and make no Python objects.
 """
 
 import array
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,9 @@ from std_msgs.msg import Header
 from ...errors import GridMapError
 from ...grid import GridMap
 
+# nav2_costmap_2d has costs 0 to 252, 253 where a robot's centre would touch an obstacle, 254 on one, 255 unknown
+INSCRIBED, UNKNOWN = 253, 255
+HIGHEST = 252  # of the costs of tiles that a robot's centre may enter
 LEVEL = 1e-3  # rad that a map's origin may be tilted out of the plane
 Origin = tuple[float, float, float]  # x, y, yaw
 TYPE_CODES = {
@@ -51,24 +54,6 @@ def as_array(values: ArrayLike, kind: DTypeLike) -> array.array:
     return result
 
 
-def occupancy(message: OccupancyGrid) -> tuple[np.ndarray, float, Origin]:
-    """A map -> data (rows, cols) int8, resolution, origin (x, y, yaw)."""
-    return grid_cells(message.info, message.data, np.int8)
-
-
-def grid_cells(info: MapMetaData, cells: array.array, kind: DTypeLike) -> tuple[np.ndarray, float, Origin]:
-    """The cells of a map -> (rows, cols) of the NumPy type `kind`, resolution, origin (x, y, yaw)."""
-    data = np.frombuffer(cells, kind)
-    if not info.width or not info.height:
-        raise GridMapError(f"the map is empty: width {info.width}, height {info.height}; allowed: at least 1 each")
-    if len(data) != (count := info.width * info.height):
-        product = f"{info.width} * {info.height} = {count}"
-        raise GridMapError(f"the map has {len(data)} cells; allowed: width * height = {product}")
-    if not (math.isfinite(info.resolution) and info.resolution > 0):
-        raise GridMapError(f"the map's resolution is {info.resolution}; allowed: above 0 (metres a tile), finite")
-    return data.reshape(info.height, info.width), _metres(info.resolution), _planar_origin(info.origin)
-
-
 def _metres(resolution):
     """A float32 of a message as the short decimal that was meant: 0.05, not 0.05000000074505806."""
     return float(str(np.float32(resolution)))
@@ -88,37 +73,11 @@ def _planar_origin(pose):
     return p.x, p.y, 2 * math.atan2(z, w) if norm else 0.0
 
 
-def map_update(message: Any, shape: tuple[int, int]) -> tuple[int, int, np.ndarray]:
-    """map_msgs/OccupancyGridUpdate on a map (rows, cols) -> first row and column, data (height, width) int8."""
-    return window_cells((message.x, message.y, message.width, message.height), message.data, np.int8, shape)
-
-
-def window_cells(
-    window: tuple[int, int, int, int], cells: array.array, kind: DTypeLike, shape: tuple[int, int]
-) -> tuple[int, int, np.ndarray]:
-    """The cells of a window on a map (rows, cols) -> first row and column, data (height, width) of the type `kind`.
-
-    window: first column and row, width and height
-    """
-    x, y, width, height = window
-    data = np.frombuffer(cells, kind)
-    if len(data) != width * height:
-        raise GridMapError(f"the map update has {len(data)} cells; allowed: width * height = {width} * {height}")
-    if min(x, y) < 0 or y + height > shape[0] or x + width > shape[1]:
-        raise GridMapError(
-            f"the map update covers columns {x} to {x + width - 1} and rows {y} to "
-            f"{y + height - 1}; allowed: inside the map of {shape[1]} columns and {shape[0]} rows"
-        )
-    return y, x, data.reshape(height, width)
-
-
 def poses_of(message: PoseArray) -> Poses:
-    """The poses of a message."""
     return as_poses(message.poses, message.header.frame_id)
 
 
 def as_poses(poses: Sequence[Pose], frame: str) -> Poses:
-    """Messages of poses in a frame."""
     parts = ((pose.position, pose.orientation) for pose in poses)
     numbers = (v for p, o in parts for v in (p.x, p.y, p.z, o.x, o.y, o.z, o.w))
     values = np.fromiter(numbers, float, 7 * len(poses)).reshape(-1, 7)
@@ -158,3 +117,82 @@ def map_message(grid: GridMap, header: Header) -> OccupancyGrid:
     shown = np.full(grid.shape, 100, np.int8)
     shown[free] = (grid.costs[free].astype(np.int32) - low) * 99 // max(high - low, 1)
     return OccupancyGrid(header=header, info=geometry_message(grid), data=as_array(shown, np.int8))
+
+
+@dataclass(frozen=True)
+class MapKind:
+    """A kind of messages that maps come in.
+
+    map, update: module and name of the messages
+    costs: what makes Nav2's costs uint8 of their values int8; None where these are occupancies
+    """
+
+    map: tuple[str, str]
+    update: tuple[str, str]
+    costs: Callable[[np.ndarray], np.ndarray] | None = None
+
+    def read(self, message: Any) -> tuple[np.ndarray, float, Origin]:
+        """A map -> cells (rows, cols), resolution, origin (x, y, yaw)"""
+        info, values = getattr(message, "info", None) or message.metadata, np.frombuffer(message.data, np.int8)
+        width, height = _size(info)
+        if not width or not height:
+            raise GridMapError(f"the map is empty: width {width}, height {height}; allowed: at least 1 each")
+        if len(values) != (count := width * height):
+            product = f"{width} * {height} = {count}"
+            raise GridMapError(f"the map has {len(values)} cells; allowed: width * height = {product}")
+        if not (math.isfinite(info.resolution) and info.resolution > 0):
+            raise GridMapError(f"the map's resolution is {info.resolution}; allowed: above 0 (metres a tile), finite")
+        place = _metres(info.resolution), _planar_origin(info.origin)
+        return self._cells(values.reshape(height, width)), *place
+
+    def read_update(self, message: Any, shape: tuple[int, int]) -> tuple[int, int, np.ndarray]:
+        """An update of a map (rows, cols) -> first row and column, cells (height, width)"""
+        x, y, (width, height) = message.x, message.y, _size(message)
+        values = np.frombuffer(message.data, np.int8)
+        if len(values) != width * height:
+            raise GridMapError(f"the map update has {len(values)} cells; allowed: width * height = {width} * {height}")
+        if min(x, y) < 0 or y + height > shape[0] or x + width > shape[1]:
+            raise GridMapError(
+                f"the map update covers columns {x} to {x + width - 1} and rows {y} to "
+                f"{y + height - 1}; allowed: inside the map of {shape[1]} columns and {shape[0]} rows"
+            )
+        return y, x, self._cells(values.reshape(height, width))
+
+    def _cells(self, values):
+        return values if self.costs is None else self.costs(values)
+
+
+def _size(message):
+    return (message.width, message.height) if hasattr(message, "width") else (message.size_x, message.size_y)
+
+
+def nav2_costs(values: np.ndarray) -> np.ndarray:
+    """Nav2's costs uint8 of the values int8 that nav2_costmap_2d publishes as an OccupancyGrid, 0 to 100."""
+    wrong = (values < -1) | (values > 100)
+    if wrong.any():
+        raise GridMapError(f"the costmap has the value {values[wrong][0]}; allowed: -1 (unknown), 0 .. 100")
+    table = np.zeros(256, np.uint8)
+    table[1:99] = 1 + np.rint(251 * np.arange(98) / 97)
+    table[99:101], table[255] = (INSCRIBED, INSCRIBED + 1), UNKNOWN
+    return table[values.view(np.uint8)]
+
+
+OCCUPANCY = ("nav_msgs.msg", "OccupancyGrid"), ("map_msgs.msg", "OccupancyGridUpdate")
+MAP_KINDS = {
+    "occupancy": MapKind(*OCCUPANCY),
+    "costmap": MapKind(*OCCUPANCY, nav2_costs),
+    "costmap_raw": MapKind(
+        ("nav2_msgs.msg", "Costmap"), ("nav2_msgs.msg", "CostmapUpdate"), lambda values: values.view(np.uint8)
+    ),
+}
+
+
+def cost_table(neutral: int, factor: float, unknown: int) -> np.ndarray:
+    """(256,) uint8 tile costs of Nav2's costs: neutral + factor * cost, as in Nav2's NavFn planner, 0 where blocked.
+
+    unknown: cost of unknown tiles, 0 blocked
+    """
+    costs = np.zeros(256, np.uint8)
+    costs[: HIGHEST + 1] = np.clip(np.rint(neutral + factor * np.arange(HIGHEST + 1)), 1, 255)
+    costs[UNKNOWN] = unknown
+    return costs

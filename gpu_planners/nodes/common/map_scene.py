@@ -1,22 +1,28 @@
-"""The map that is planned on. It belongs to the worker thread."""
+"""The map that is planned on, which belongs to the worker thread, and the topics or the file that it comes from."""
 
+import collections
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
+from rclpy.node import Node
+from scipy.spatial.transform import Rotation
 from std_msgs.msg import Header
 
 from ...errors import GridMapError
 from ...grid import GridMap
 from ...grid.maps.map_files import load_map_yaml
 from ...grid.maps.movingai import load_movingai_map
-from .map_codes import NO_MAP
-from .map_kinds import MAP_KINDS, MapKind
-from .map_parameters import MapParameters
-from .request_error import RequestError
+from .map_codes import NO_MAP, TF_ERROR
+from .map_messages import MAP_KINDS, MapKind, Poses
+from .parameters import MapParameters
+from .planner_node import PlannerNode
+from .request_error import RequestError, error_text
+from .ros import Transforms, of_durability, optional_module
 
 
 def load_map(path: str | Path, connectivity: int, **occupancy: Any) -> GridMap:
@@ -77,7 +83,6 @@ class MapScene:
         return grid.inflated(self._values.footprint_radius)
 
     def inflates_alike(self, one: MapParameters, other: MapParameters) -> bool:
-        """Does `inflated` do the same with both?"""
         return one.footprint_radius == other.footprint_radius
 
     def header(self) -> Header:
@@ -139,18 +144,16 @@ class MapScene:
 
     def clear(self) -> None:
         """Collect the latest map that came whole, without the updates since. Costmaps are cleared by who makes them."""
-        if self._whole is not None and not self.kind.costmap:
+        if self._whole is not None and self.kind.costs is None:
             self._collect(self._whole)
 
     def forget(self) -> None:
-        """Have no map any more."""
         self._read = self.grid = self._whole = self._coming = None
         self._costs, self._window = None, None
         self.frame, self.stamp = self._values.map_frame, Time()
         self.renewed()
 
     def require_map(self) -> GridMap:
-        """The map that is planned on; RequestError while there is none."""
         if self.grid is None:
             text = "there is no map yet: publish one on the topic map, or give the parameter map_file"
             raise RequestError(NO_MAP, text)
@@ -204,3 +207,97 @@ def both(one: Any, other: Any) -> Any:
 
 def _wider(part, by, size):
     return slice(max(part.start - by, 0), min(part.stop + by, size))
+
+
+UPDATES_DEPTH = 1000  # none of a burst may be lost: what it changed would never be known
+
+
+class TopicMaps:
+    """The topics map and map_updates, of the scene's kind, or a map file. What comes while the worker is busy is one
+    change.
+
+    changed: called on the worker when all that came is taken, with whether the map that is planned on has changed
+    missing: why there is no map_updates; empty when there is; taken: number of messages that were looked at
+    """
+
+    def __init__(self, node: PlannerNode, scene: MapScene, changed: Callable[[bool], None]) -> None:
+        self._scene, self._changed, values = scene, changed, node.values
+        self._waiting: collections.deque[tuple[Callable[[Any], None], Any]] = collections.deque()
+        self._node, self._subscriptions, self.taken = node, [], 0  # type: ignore[var-annotated]
+        if values.map_file:
+            self._receive(scene.load_file, values.map_file)
+        else:
+            qos = of_durability(values.map_durability, depth=1)
+            if missing := self._listen(scene.kind.map, "map", scene.take_map, qos):
+                node.state.set_problem("map", missing)
+        self.missing = self._listen(scene.kind.update, "map_updates", scene.take_update, UPDATES_DEPTH)
+
+    def close(self) -> None:
+        """Take no more maps. For the executor's thread."""
+        for subscription in self._subscriptions:
+            self._node.destroy_subscription(subscription)
+
+    def _listen(self, kind, topic, take, qos):
+        """Subscribe -> why not; empty when that is done."""
+        module, missing = optional_module(kind[0], f"topic {topic} of type {kind[1]}")
+        if not missing:
+            receive = partial(self._receive, take)
+            self._subscriptions.append(self._node.create_subscription(getattr(module, kind[1]), topic, receive, qos))
+        return missing
+
+    def _receive(self, take, source):
+        self._waiting.append((take, source))
+        self._node.worker.do(self._take_all)
+
+    def _take_all(self):
+        changes, count = self._scene.changes, 0
+        while self._waiting:
+            take, source = self._waiting.popleft()
+            count += 1
+            try:
+                take(source)
+                self._node.state.set_problem("map", "")
+            except Exception as error:  # whatever it is, the next map may be right
+                kept = "; the map before it is used" if self._scene.grid is not None else ""
+                self._node.state.set_problem("map", f"a map or an update of it was refused: {error_text(error)}{kept}")
+        if count:
+            self._scene.apply()
+            self._changed(self._scene.changes != changes)
+            self.taken += count
+            self._node.state.publish()
+
+
+class Frames:
+    """Moves poses to the map's frame.
+
+    missing: why poses in other frames are refused; empty when they are not
+    """
+
+    def __init__(self, node: Node | None) -> None:
+        self._transforms = Transforms(node)
+        self.missing = self._transforms.missing
+
+    def to_map(self, poses: Poses, map_frame: str, what: str) -> Poses:
+        """Poses moved to the map's frame. An empty frame is the map's."""
+        if poses.frame in ("", map_frame):
+            return poses
+        T_map_frame = self._transform(poses.frame, map_frame, what)
+        rotation = Rotation.from_matrix(T_map_frame[:3, :3])
+        given = np.isfinite(poses.quaternions).all(axis=1) & poses.quaternions.any(axis=1)
+        turned = np.zeros_like(poses.quaternions)
+        if given.any():
+            turned[given] = (rotation * Rotation.from_quat(poses.quaternions[given])).as_quat()
+        return Poses(poses.points @ T_map_frame[:3, :3].T + T_map_frame[:3, 3], turned, map_frame)
+
+    def origin_of(self, frame: str, map_frame: str, what: str) -> Poses:
+        """Where the origin of a frame (a robot's, say) stands in the map, as Poses of one."""
+        return self.to_map(Poses(np.zeros((1, 3)), np.array([[0.0, 0.0, 0.0, 1.0]]), frame), map_frame, what)
+
+    def _transform(self, frame, map_frame, what):
+        """(4, 4) T_map_frame, the latest that is known."""
+        try:
+            return self._transforms.look_up(map_frame, frame)
+        except KeyError as error:
+            raise RequestError(
+                TF_ERROR, f"{what}: frame '{frame}' is not the map's frame '{map_frame}', and {error.args[0]}"
+            ) from error

@@ -20,7 +20,6 @@ from .request_error import error_text
 
 
 def is_name(text: str) -> bool:
-    """May a topic, a service or an action of a node be called so?"""
     try:
         return bool(validate_topic_name(text))
     except InvalidTopicNameException:
@@ -75,7 +74,6 @@ def holding(settings: Mapping[str, Described]) -> Callable[[type[Kind]], type[Ki
 
 
 def rules_of(kind: type[Described]) -> dict[str, Setting]:
-    """{name of the parameter: its Setting} of a settings class and of the settings that its fields hold."""
     rules = dict(kind.rules)
     for name, held in settings_in(kind).items():
         rules |= {f"{name}.{field}": rule for field, rule in held.rules.items()}
@@ -83,7 +81,6 @@ def rules_of(kind: type[Described]) -> dict[str, Setting]:
 
 
 def settings_in(kind: type[Described]) -> dict[str, type[Described]]:
-    """{field: settings class} of the fields that hold other settings."""
     held = {field.name: field.default for field in fields(kind)}  # type: ignore[arg-type]
     return {name: type(default) for name, default in held.items() if isinstance(default, Described)}
 
@@ -153,3 +150,44 @@ def _descriptor(rule: Setting) -> ParameterDescriptor:
         else:
             descriptor.floating_point_range = [FloatingPointRange(**ends)]
     return descriptor
+
+
+UNKNOWN = "free, blocked, or a cost from 1 to 255"
+
+
+def unknown_cells(text: str) -> str | int | None:
+    """The parameter `unknown` as GridMap.from_occupancy takes it; None when it is wrong."""
+    if text in ("free", "blocked"):
+        return text
+    return int(text) if text.isdigit() and 1 <= int(text) <= 255 else None
+
+
+@dataclass(frozen=True)
+class MapParameters(NodeParameters):
+    """Parameters of a map."""
+
+    map_file: str = setting(
+        "", "Map to begin with: a map_server .yaml or a MovingAI .map; empty: wait for the topic map", read_only=True
+    )
+    map_frame: str = setting("map", "Frame of map_file, and of maps that name none", read_only=True)
+    map_durability: str = setting(
+        "transient_local",
+        "QoS durability of the subscription map; volatile for publishers that do not latch",
+        choices=("transient_local", "volatile"),
+        read_only=True,
+    )
+    unknown: str = setting(
+        "blocked",
+        "What unknown cells of a map are",
+        must=(UNKNOWN, lambda text: unknown_cells(text) is not None),
+        read_only=True,
+    )
+    occupied_from: int = setting(65, "Occupancy values from here on are blocked", 1, 100, read_only=True)
+    footprint_radius: float = setting(
+        0.0, "Radius of the robots: cells nearer to an obstacle are blocked", 0.0, 1000.0, unit="metres"
+    )
+
+    @property
+    def occupancy_rules(self) -> dict[str, Any]:
+        """What GridMap.from_occupancy takes beside the values and their place."""
+        return {"unknown": unknown_cells(self.unknown), "occupied_from": self.occupied_from}

@@ -1,56 +1,110 @@
 """What the planning nodes are: one worker that plans, services and actions that it answers, compiling."""
 
+import gc
 import threading
 import time
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from .base_node import BaseNode
+from rclpy.action import ActionClient, ActionServer
+from rclpy.node import Node
+
+from ...settings import Described
 from .compiling import Background, is_compiled
-from .diagnostics import OK, WARN
-from .parameters import NodeParameters
+from .diagnostics import OK, WARN, Diagnostics
+from .parameters import check_changes, declare
 from .request_error import NotBegunError
 from .services import QueuedAction, QueuedService
 from .worker import Worker
+
+
+class BaseNode(Node):
+    """Base of the nodes.
+
+    name: of the node; parameters: its settings class; waiting_for: what it needs first
+    file: the parameter that may name a file with it
+    options: as rclpy.node.Node takes them
+
+    values: the parameters as they are; state: told on /diagnostics
+    """
+
+    _closed = False
+
+    def __init__(self, name: str, parameters: type[Described], waiting_for: str, file: str, **options: Any) -> None:
+        super().__init__(name, **options)
+        self.values: Any = declare(self, parameters)
+        check_changes(self, parameters, self._change_parameters)
+        path = getattr(self.values, file)
+        text = f"loading {path}" if path else f"waiting for {waiting_for}"
+        self.state = Diagnostics(self, text, self._facts)
+        self.get_logger().info(text)
+
+    def destroy_node(self) -> None:
+        """End the node and its actions: the garbage collector, to which rclpy leaves those, may free the clock before
+        a server that uses it: a crash."""
+        for one in list(self.waitables):
+            if isinstance(one, ActionClient | ActionServer):
+                one.destroy()
+        super().destroy_node()
+
+    def finish(self, patience_s: float = -1.0) -> bool:
+        """End what is under way, and answer who waits for it, while the executor still spins -> has all ended within
+        patience_s seconds (negative: wait for it)?"""
+        return True
+
+    def close(self, patience_s: float = -1.0) -> bool:
+        """Finish as `finish` does, and leave ROS if all has ended."""
+        if not self._closed and self.finish(patience_s):
+            self.destroy_node()
+            self._closed = True
+        return self._closed
+
+    def _change_parameters(self, values: Any) -> None:
+        """Take new values of the parameters, which are right."""
+        self.values = values
+
+    def _facts(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def now(self) -> float:
+        """Seconds on the node's clock. From any thread."""
+        return self.get_clock().now().nanoseconds * 1e-9
+
 
 PATIENCE_S = 5.0  # of requests with what is compiled or loaded; loading takes less
 
 
 class PlannerNode(BaseNode):
     """Base of the planning nodes. Callbacks only hand on what arrives; the worker's threads own what is planned on, and
-    start when the node is complete. first_apart: as Worker takes it"""
+    start when the node is complete. parameters: NodeParameters; first_apart: as Worker takes it
+
+    worker: makes changes of what is planned on, and answers requests
+    """
 
     first_apart: ClassVar[bool] = False
 
-    def __init__(
-        self, name: str, parameters: type[NodeParameters], waiting_for: str, file: str, **options: Any
-    ) -> None:
-        super().__init__(name, parameters, waiting_for, file, **options)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self._requests, self._last_answer = 0, ""
-        self._worker = Worker(
-            self._state.fail, lambda: self._values.max_waiting, lambda: len(self._values.devices), self.first_apart
+        self.worker = Worker(
+            self.state.fail, lambda: self.values.max_waiting, lambda: len(self.values.devices), self.first_apart
         )
         self._lock = threading.RLock()  # of what requests that are answered beside each other share; not for refusals
         self._counting = threading.Lock()
         self._background = Background(self._take_compiled)
         self._settled: set[str] = set()  # what was compiled in the background, or could not be
 
-    @property
-    def worker(self) -> Worker:
-        """Makes changes of what is planned on, and answers requests."""
-        return self._worker
-
     def finish(self, patience_s: float = -1.0) -> bool:
         self._background.stop()
-        return self._worker.stop(patience_s)
+        return self.worker.stop(patience_s)
 
     def serve(self, kind: Any, name: str, answer: Callable[..., Any], *more: Any, **options: Any) -> None:
         """Offer a service; arguments as of QueuedService."""
-        QueuedService(self, self._worker, kind, name, answer, *more, **options)
+        QueuedService(self, self.worker, kind, name, answer, *more, **options)
 
     def act(self, kind: Any, name: str, answer: Callable[..., Any], *more: Any, **options: Any) -> QueuedAction:
         """Offer an action; arguments as of QueuedAction."""
-        return QueuedAction(self, self._worker, kind, name, answer, *more, **options)
+        return QueuedAction(self, self.worker, kind, name, answer, *more, **options)
 
     def _count(self) -> None:
         """Count a request. From any thread."""
@@ -58,11 +112,17 @@ class PlannerNode(BaseNode):
             self._requests += 1
 
     def log(self, text: str, succeeded: bool) -> None:
-        """Log how something ended. From any thread."""
         if succeeded:  # rclpy wants a call of its own for each severity
             self.get_logger().info(text)
         else:
             self.get_logger().warning(text)
+
+    def _answered(self, name: str, response: Any, succeeded: bool) -> Any:
+        """Count, warn of what is wrong, and tell what a request was answered -> the response"""
+        self._count()
+        response.message += f" (warning: {self.state.problem})" if self.state.problem else ""
+        self._tell(name, response.message, succeeded)
+        return response
 
     def _tell(self, what: str, answer: str, succeeded: bool) -> None:
         """Log what a request was answered, and keep it for diagnostics; from any thread."""
@@ -73,9 +133,11 @@ class PlannerNode(BaseNode):
         """Compile or load what requests need, by a function that returns the device -> the device, seconds taken"""
         text = "compiling, once on this machine; ask again when /diagnostics says that the node is ready"
         started = time.monotonic()
-        with self._state.saying(WARN, "compiling"), self._worker.refusing(text, PATIENCE_S):
+        with self.state.saying(WARN, "compiling"), self.worker.refusing(text, PATIENCE_S):
             device = compile_it()
-        self._state.say(OK, "ready")
+            gc.collect()
+            gc.freeze()  # the compiler's objects stay: to look through them again takes a fifth of a second
+        self.state.say(OK, "ready")
         return device, time.monotonic() - started
 
     def _unless_compiled(self, what: str, compile_it: Callable[..., Any], *arguments: Any) -> None:

@@ -32,12 +32,10 @@ def code_of(error: Exception, codes: Mapping[type[Exception], int], otherwise: i
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Did the host or the device run out of memory?"""
     return isinstance(error, MemoryError) or CUDA_OUT_OF_MEMORY in str(error)
 
 
 def error_text(error: Exception) -> str:
-    """What is said about an exception."""
     text = str(error) or type(error).__name__
     if is_out_of_memory(error):
         text = f"out of memory: {text}"

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.node import Node
 
-from .qos import DEEP
-from .worker import QueuedRequest, Worker
+from .ros import DEEP
+from .worker import Worker
 
 
 class Inbox:
@@ -87,10 +87,11 @@ class QueuedService:
 
 
 class LongAction:
-    """An action whose goals end when the node says so. All calls are made on the executor's thread.
+    """An action whose goals end when the node says so. What becomes of them is decided on the executor's thread alone,
+    which makes all calls.
 
     kind: of the action; name: relative
-    accepted: called with the handle of a goal that begins; cancelled: of one that a client wants to end
+    accepted: called with the handle of a goal that begins, for what to call when a client cancels it
     refused: called with a goal for the text why it is rejected; empty: it is not
     """
 
@@ -99,12 +100,12 @@ class LongAction:
         node: Node,
         kind: Any,
         name: str,
-        accepted: Callable[[Any], None],
-        cancelled: Callable[[Any], None],
+        accepted: Callable[[Any], Callable[[], Any]],
         refused: Callable[[Any], str] = lambda goal: "",
     ) -> None:
-        self._cancelled, self._refused = cancelled, refused
+        self._accepted, self._refused, self._inbox = accepted, refused, Inbox(node)
         self._logger, self._name = node.get_logger(), name
+        self._open: dict[bytes, Callable[[], Any]] = {}  # by goal, while it has not ended: called when it is cancelled
         self._outcomes: dict[bytes, tuple[Any, bool]] = {}
         deep = {f"{of}_service_qos_profile": DEEP for of in ("goal", "result", "cancel")}
         self._server = ActionServer(
@@ -113,15 +114,15 @@ class LongAction:
             name,
             self._finish,
             goal_callback=self._judge,
-            handle_accepted_callback=accepted,
+            handle_accepted_callback=self._accept,
             cancel_callback=self._cancel,
             **deep,
         )
 
     def end(self, goal: Any, result: Any, succeeded: bool) -> None:
-        """End a goal, once. One that a client has cancelled ends as cancelled, unless it succeeded."""
-        self._outcomes[bytes(goal.goal_id.uuid)] = result, succeeded
-        goal.execute()
+        """End a goal that has not ended yet; from any thread. One that a client has cancelled ends as cancelled, unless
+        it succeeded."""
+        self._inbox.put(self._end, goal, result, succeeded)
 
     def _judge(self, goal):
         text = self._refused(goal)
@@ -129,9 +130,19 @@ class LongAction:
             self._logger.error(f"{self._name}: rejected: {text}")
         return GoalResponse.REJECT if text else GoalResponse.ACCEPT
 
+    def _accept(self, goal):
+        self._open[bytes(goal.goal_id.uuid)] = self._accepted(goal)
+
     def _cancel(self, goal):
-        self._cancelled(goal)
+        if cancel := self._open.get(bytes(goal.goal_id.uuid)):
+            cancel()
         return CancelResponse.ACCEPT
+
+    def _end(self, goal, *outcome):
+        key = bytes(goal.goal_id.uuid)
+        if self._open.pop(key, None):
+            self._outcomes[key] = outcome
+            goal.execute()
 
     def _finish(self, goal):
         result, succeeded = self._outcomes.pop(bytes(goal.goal_id.uuid))
@@ -154,9 +165,9 @@ class Longer(NamedTuple):
     cancel: Callable[[], Any]
 
 
-class QueuedAction:
+class QueuedAction(LongAction):
     """An action of a node. A goal that is cancelled while it waits, or while the worker has it, ends at once: it leaves
-    the queue, or what comes out is not used. What becomes of goals is decided on the executor's thread alone.
+    the queue, or what comes out is not used.
 
     kind, name: as of LongAction; beside: as of QueuedService
     answer: called on the worker with the goal's handle for (result, whether it succeeded), or Longer; may raise
@@ -175,48 +186,34 @@ class QueuedAction:
         cancelled: Callable[[], Any],
         beside: bool = False,
     ) -> None:
-        self._worker, self._name, self._answer, self._beside = worker, name, answer, beside
-        self._refused, self._cancelled = refused, cancelled
-        self._open: dict[bytes, QueuedRequest | Longer] = {}  # by goal, while it is not answered
-        self._inbox = Inbox(node)
-        self._action = LongAction(node, kind, name, self._accept, self._cancel)
+        super().__init__(node, kind, name, self._queue)
+        self._worker, self._answer, self._beside = worker, answer, beside
+        self._failed, self._cancelled = refused, cancelled
 
-    def end(self, goal: Any, result: Any, succeeded: bool) -> None:
-        """End a goal that was answered with Longer; from any thread."""
-        self._inbox.put(self._take, goal, (result, succeeded))
-
-    def _accept(self, goal):
-        self._open[bytes(goal.goal_id.uuid)] = self._worker.ask(
+    def _queue(self, goal):
+        request = self._worker.ask(
             self._name,
             lambda: self._inbox.put(self._take, goal, self._outcome(goal)),
-            lambda error: self.end(goal, self._refused(error), False),
+            lambda error: self.end(goal, self._failed(error), False),
             self._beside,
         )
+
+        def cancel():
+            self._worker.cancel(request)
+            self._end(goal, self._cancelled(), False)
+
+        return cancel
 
     def _outcome(self, goal):
         try:
             return self._answer(goal)
         except Exception as error:  # an action that raises is aborted without a reason
-            return self._refused(error), False
+            return self._failed(error), False
 
     def _take(self, goal, outcome):
         key = bytes(goal.goal_id.uuid)
-        if key not in self._open:  # it was cancelled, or refused
-            return
-        if isinstance(outcome, Longer):
-            self._open[key] = outcome
-            outcome.begin()
-        else:
+        if not isinstance(outcome, Longer):
             self._end(goal, *outcome)
-
-    def _cancel(self, goal):
-        under_way = self._open.get(bytes(goal.goal_id.uuid))
-        if isinstance(under_way, Longer):
-            under_way.cancel()
-        elif under_way is not None:
-            self._worker.cancel(under_way)
-            self._end(goal, self._cancelled(), False)
-
-    def _end(self, goal, result, succeeded):
-        del self._open[bytes(goal.goal_id.uuid)]
-        self._action.end(goal, result, succeeded)
+        elif key in self._open:  # else it was cancelled, or refused
+            self._open[key] = outcome.cancel
+            outcome.begin()

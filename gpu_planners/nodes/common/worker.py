@@ -88,7 +88,6 @@ class Worker:
         return threading.Thread(target=self._run, args=(number,), name=name, daemon=True)
 
     def start(self) -> None:
-        """Begin with what is queued."""
         with self._wake:
             self._threads[0].start()
             self._start_threads()
@@ -164,7 +163,6 @@ class Worker:
 
     @property
     def waiting(self) -> int:
-        """How many requests wait."""
         return sum(map(len, list(self._lines.values())))
 
     def stop(self, patience_s: float = -1.0) -> bool:

@@ -46,7 +46,6 @@ def later(header: Header, seconds: float) -> Header:
 
 
 def actions_message(step: FleetStep, motion: str, header: Header, step_s: float) -> AgentActions:
-    """What agents do in a step."""
     return AgentActions(
         header=header,
         step=step.number,

@@ -15,13 +15,12 @@ from gpu_planners_msgs.srv import PlanFleet
 
 from ...grid import FleetPlanner, GridMap
 from ..common import map_codes as codes
-from ..common.diagnostics import OK, steady_clock
-from ..common.frames import Frames
-from ..common.map_scene import MapScene
+from ..common.diagnostics import OK
+from ..common.map_scene import Frames, MapScene, TopicMaps
 from ..common.planner_node import PlannerNode
 from ..common.process import run
 from ..common.request_error import error_text
-from ..common.topic_maps import TopicMaps
+from ..common.ros import steady_clock
 from .parameters import FleetParameters
 from .places import coarser
 from .plan_service import Solver
@@ -41,48 +40,46 @@ class FleetPlannerNode(PlannerNode):
 
     def __init__(self, **options: Any) -> None:
         super().__init__("fleet_planner", FleetParameters, "a map", "map_file", **options)
-        self._scene, frames = MapScene(self._values, lambda: self.get_clock().now().to_msg()), Frames(self)
-        self._fleet, self._solver = RunningFleet(self._values), Solver(self._scene, frames)
+        self._scene, frames = MapScene(self.values, lambda: self.get_clock().now().to_msg()), Frames(self)
+        self._fleet, self._solver = RunningFleet(self.values), Solver(self._scene, frames)
         self._queued = False
         self._grid: GridMap | None = None  # of tiles
         self._silent = self._stuck = ""  # ids, as of the last step
         self._warm: set[tuple] = set()  # what is compiled
-        self._outputs = FleetPublishers(self, self._values, self._worker)
-        self._told = TopicFleet(
-            self, self._worker, self._state, self._fleet, frames, lambda: self._scene.frame, self._look
-        )
-        self._maps = TopicMaps(self, self._values, self._worker, self._state, self._scene, self._take_map)
+        self._outputs = FleetPublishers(self)
+        self._told = TopicFleet(self, self._fleet, frames, lambda: self._scene.frame, self._look)
+        self._maps = TopicMaps(self, self._scene, self._take_map)
         self.serve(PlanFleet, "~/plan_fleet", self._answer, self._refusal, beside=True)
-        period = float(np.clip(self._values.step_s / LOOKS, LEAST_S, MOST_S))
+        period = float(np.clip(self.values.step_s / LOOKS, LEAST_S, MOST_S))
         self.create_timer(period, self._look_soon, clock=steady_clock())
         for missing in filter(None, (frames.missing, self._maps.missing)):
             self.get_logger().info(missing)
-        self._worker.start()
+        self.worker.start()
 
     # ---- map and parameters ----
 
     def _change_parameters(self, values):
-        self._worker.do(self._configure, values)
+        self.worker.do(self._configure, values)
 
     def _configure(self, values):
         changes = self._scene.changes
         try:
             self._fleet.configure(values)
         except Exception as error:  # what was before goes on
-            self._state.set_problem("parameters", f"parameters were not taken: {error_text(error)}")
+            self.state.set_problem("parameters", f"parameters were not taken: {error_text(error)}")
             return
-        self._state.set_problem("parameters", "")
-        before, self._values = self._values, values
+        self.state.set_problem("parameters", "")
+        before, self.values = self.values, values
         self._scene.configure(values)
-        self._outputs.configure(values)
+        self._outputs.configure()
         self._take_map(self._scene.changes != changes or before.tile_size != values.tile_size)
 
     def _take_map(self, changed):
         if self._scene.grid is None:
             return
         changed = changed or self._grid is None
-        grid = self._grid = coarser(self._scene.grid, self._values.tile_size) if changed else self._grid
-        key = self._values.motion, self._values.device, self._values.fleet
+        grid = self._grid = coarser(self._scene.grid, self.values.tile_size) if changed else self._grid
+        key = self.values.motion, self.values.device, self.values.fleet
         if key not in self._warm:
             device, took = self._get_ready(self._warm_up)
             self._warm.add(key)
@@ -90,20 +87,19 @@ class FleetPlannerNode(PlannerNode):
         if changed:
             self._fleet.take_map(grid)
             self._outputs.show_map(grid, self._scene.map_header())
-        self._state.say(OK, "ready")
+        self.state.say(OK, "ready")
 
     def _warm_up(self):
-        """Compile what steps and requests need -> the devices"""
-        for device in dict.fromkeys(self._values.devices):
-            warm_up(self._values, device)
-        return ", ".join(self._values.devices)
+        for device in dict.fromkeys(self.values.devices):
+            warm_up(self.values, device)
+        return ", ".join(self.values.devices)
 
     # ---- steps ----
 
     def _look_soon(self):
         if not self._queued and self._fleet.due_from <= self.now():
             self._queued = True
-            self._worker.do_aside(self._look)
+            self.worker.do_aside(self._look)
 
     def _look(self):
         """Begin the next step if it is due."""
@@ -114,10 +110,10 @@ class FleetPlannerNode(PlannerNode):
             return
         try:
             step = self._fleet.step(now)
-            self._state.set_problem("step", "")
+            self.state.set_problem("step", "")
         except Exception as error:  # whatever it is, agents stand, and the next step may be right
             self._fleet.began = now
-            self._state.set_problem("step", f"a step was not planned, all agents stand: {error_text(error)}")
+            self.state.set_problem("step", f"a step was not planned, all agents stand: {error_text(error)}")
             return
         if step is not None:
             self._outputs.show(step, self._fleet.places, self._scene.header())
@@ -125,21 +121,20 @@ class FleetPlannerNode(PlannerNode):
         self._say_faults()
 
     def _say_faults(self):
-        fleet, tell = self._fleet, self._state.set_problem
+        fleet, tell = self._fleet, self.state.set_problem
         for what, faults in (("states", {**fleet.clashes, **fleet.faults}), ("goals", fleet.goal_faults)):
             tell(what, named([faults[id] for id in sorted(faults)]))
         self._silent, self._stuck = named(fleet.silent_ids()), named(fleet.stuck_ids())
-        after = f"{self._values.silent_after_s:g} s"
+        after = f"{self.values.silent_after_s:g} s"
         tell("silent", f"agents not heard of for {after}: {self._silent}" if self._silent else "")
         tell("stuck", f"agents that are on the way for too long: {self._stuck}" if self._stuck else "")
 
     # ---- the service ----
 
     def _answer(self, request, response):
-        return self._say_answer(self._solver.answer(request, response, self._values))
+        return self._say_answer(self._solver.answer(request, response, self.values))
 
     def _refusal(self, error):
-        """The response to a request that was not begun, or that failed."""
         return self._say_answer(PlanFleet.Response(code=codes.code_of(error), message=error_text(error)))
 
     def _say_answer(self, response):
@@ -155,8 +150,8 @@ class FleetPlannerNode(PlannerNode):
             "map": f"{grid.rows} x {grid.cols} tiles {where}" if grid else "none",
             "map changes": self._scene.changes,
             "map messages": self._maps.taken,
-            "device": self._values.device,
-            "motion": self._values.motion,
+            "device": self.values.device,
+            "motion": self.values.motion,
             "agents": len(fleet),
             "agents on the map": fleet.on_map,
             "steps": fleet.steps,
@@ -193,7 +188,6 @@ def warm_up(values: FleetParameters, device: str) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the node until it is told to stop -> the exit code."""
     return run(FleetPlannerNode, "fleet_planner", arguments)
 
 

@@ -9,7 +9,7 @@ from ...fleet.motion import MOTIONS
 from ...fleet.settings import Settings as FleetSettings
 from ...grid import FleetPlanner, GridMap
 from ...settings import changed, setting
-from ..common.map_parameters import MapParameters
+from ..common.parameters import MapParameters
 
 
 @dataclass(frozen=True)
@@ -74,5 +74,4 @@ class FleetParameters(MapParameters):
 
     @property
     def occupancy_rules(self) -> dict[str, Any]:
-        """What GridMap.from_occupancy takes beside the values and their place."""
         return super().occupancy_rules | {"connectivity": 4}

@@ -14,9 +14,8 @@ from gpu_planners_msgs.srv import PlanFleet
 from ...fleet.plan import FleetStatus
 from ...grid import FleetPlanner
 from ..common import map_codes as codes
-from ..common.frames import Frames
 from ..common.map_messages import as_array, poses_of
-from ..common.map_scene import MapScene
+from ..common.map_scene import Frames, MapScene
 from ..common.request_error import RequestError, check_count
 from ..common.worker import device_of_seat, seat
 from .conversions import A_QUATERNION, timed_paths, yaws_of

@@ -60,13 +60,11 @@ class RunningFleet:
 
     @property
     def on_map(self) -> int:
-        """How many agents are on the map."""
         return len(self._number)
 
     # ---- map and parameters ----
 
     def configure(self, values: FleetParameters) -> None:
-        """Take other parameters."""
         before = self._values
         if self._grid is not None and (before.fleet, before.devices[0]) != (values.fleet, values.devices[0]):
             self._open(values)
@@ -117,7 +115,6 @@ class RunningFleet:
                 self.faults[id] = f"{_agent(id)}: {what}"
 
     def _take_new(self, id, point, yaw, heard):
-        """Take the report of an agent that has no number yet."""
         if id not in self._waiting and len(self) >= self._values.max_agents:
             self.faults[TOO_MANY] = self._too_many(id, f"{len(self)} agents")
             return
@@ -126,7 +123,6 @@ class RunningFleet:
         agent["goal"] = -1
 
     def remove(self, ids: Iterable[str]) -> None:
-        """Agents leave the fleet."""
         gone = []
         for id in ids:
             for known in (self._waiting, self._goals, self.faults, self.clashes, self.goal_faults):
@@ -155,7 +151,6 @@ class RunningFleet:
         self._find_goals(np.array([self._number[id] for id in ids if id in self._number], int))
 
     def clear_goals(self, ids: Iterable[str]) -> None:
-        """Agents have no goal from now on."""
         for id in ids:
             self._goals.pop(id, None)
             self.goal_faults.pop(id, None)
@@ -163,7 +158,6 @@ class RunningFleet:
                 self._agents["goal"][self._number[id]] = -1
 
     def _find_goals(self, numbers):
-        """Look for the tiles of the goals of some agents."""
         if self.planner is None or not len(numbers):
             return
         numbers = numbers[self._agents["there"][numbers]]
@@ -187,7 +181,6 @@ class RunningFleet:
     # ---- when a step is due ----
 
     def due(self, now: float) -> bool:
-        """Is it time for the next step?"""
         self.began = min(self.began, now)  # a simulated time may begin anew
         np.minimum(self._agents["heard"], now, out=self._agents["heard"])
         if self.planner is None or not len(self) or now < self.due_from:
@@ -341,7 +334,6 @@ class RunningFleet:
         self._find_goals(np.arange(before, len(self._ids)))
 
     def _add(self, ids, tiles, faces):
-        """Add those agents that the planner takes."""
         if not ids:
             return
         try:
@@ -364,13 +356,11 @@ class RunningFleet:
         self.clashes[id] = f"{_agent(id)}: its position ({point[0]:.2f}, {point[1]:.2f}) {what}"
 
     def _ticks(self, actions):
-        """How many steps each action takes."""
         fleet, motion = self._values.fleet, MOTIONS[self._values.motion]
         turns = (actions > 0) & (motion.headings > 1)
         return np.where(actions == motion.wait, 0, np.where(turns, fleet.ticks_per_turn, fleet.ticks_per_move))
 
     def _count_goals(self):
-        """Count agents that have come to their goals."""
         agents = self._agents
         at_goal = agents["there"] & (self._positions == agents["goal"]).all(axis=1) & (agents["busy"] <= self.steps)
         new = int((at_goal & ~agents["reached"]).sum())

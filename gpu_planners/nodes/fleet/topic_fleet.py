@@ -10,16 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 from geometry_msgs.msg import Pose
-from rclpy.node import Node
 
 from gpu_planners_msgs.msg import AgentGoals, AgentStates
 
 from ...errors import GpuPlannersError
-from ..common.diagnostics import Diagnostics
-from ..common.frames import Frames
 from ..common.map_messages import as_poses
+from ..common.map_scene import Frames
+from ..common.planner_node import PlannerNode
 from ..common.request_error import error_text, one_line
-from ..common.worker import Worker
 from .conversions import A_QUATERNION, yaws_of
 from .running import RunningFleet
 
@@ -59,7 +57,6 @@ class LatestReports:
             self._latest |= dict.fromkeys(gone, LatestReport(True, None, frame, now))
 
     def take(self) -> dict[str, LatestReport]:
-        """All that has come since the last time."""
         with self._lock:
             latest, self._latest = self._latest, {}
             return latest
@@ -68,21 +65,18 @@ class LatestReports:
 class TopicFleet:
     """The topics ~/agent_states and ~/agent_goals.
 
-    state: told what is wrong with a message
     taken: called on the worker after the fleet was told
     """
 
     def __init__(
         self,
-        node: Node,
-        worker: Worker,
-        state: Diagnostics,
+        node: PlannerNode,
         fleet: RunningFleet,
         frames: Frames,
         map_frame: Callable[[], str],
         taken: Callable[[], None],
     ) -> None:
-        self._clock, self._worker, self._state, self._fleet = node.get_clock(), worker, state, fleet
+        self._node, self._fleet = node, fleet
         self._frames, self._map_frame, self._taken = frames, map_frame, taken
         self._latest = {"agent_states": LatestReports(), "agent_goals": LatestReports()}
         self._queued = False
@@ -90,16 +84,16 @@ class TopicFleet:
             node.create_subscription(kind, f"~/{topic}", partial(self._receive, topic, gone), DEPTH)
 
     def _receive(self, topic, gone, message):
-        now = self._clock.now().nanoseconds * 1e-9
         try:
-            self._latest[topic].put(message.ids, message.poses, getattr(message, gone), message.header.frame_id, now)
-            self._state.set_problem(topic, "")
+            poses, frame = message.poses, message.header.frame_id
+            self._latest[topic].put(message.ids, poses, getattr(message, gone), frame, self._node.now())
+            self._node.state.set_problem(topic, "")
         except Exception as error:  # whatever it is, the next message may be right
-            self._state.set_problem(topic, f"a message on ~/{topic} was refused: {error_text(error)}")
+            self._node.state.set_problem(topic, f"a message on ~/{topic} was refused: {error_text(error)}")
             return
         if not self._queued:
             self._queued = True
-            self._worker.do_aside(self._take)
+            self._node.worker.do_aside(self._take)
 
     def _take(self):
         self._queued = False
@@ -107,13 +101,12 @@ class TopicFleet:
         self._taken()
 
     def take(self):
-        """Tell the fleet what has come; on the worker."""
         try:
             self._take_states(self._latest["agent_states"].take())
             self._take_goals(self._latest["agent_goals"].take())
-            self._state.set_problem("topics", "")
+            self._node.state.set_problem("topics", "")
         except Exception as error:  # whatever it is, the next messages may be right
-            self._state.set_problem("topics", f"what agents told was not taken: {error_text(error)}")
+            self._node.state.set_problem("topics", f"what agents told was not taken: {error_text(error)}")
 
     def _take_states(self, latest):
         self._fleet.remove([id for id, report in latest.items() if report.gone])

@@ -3,7 +3,6 @@
 Everything here runs on the worker's threads, which the scene belongs to.
 """
 
-import gc
 import time
 from dataclasses import dataclass
 
@@ -16,8 +15,8 @@ from gpu_planners_msgs.srv import PlanAgents
 from ...grid import AgentStatus, BlockPlanner, GridMap, PathSet
 from ..common import map_codes as codes
 from ..common.compiling import say_compiled
-from ..common.frames import Frames
 from ..common.map_messages import Poses, geometry_message
+from ..common.map_scene import Frames
 from ..common.request_error import RequestError, check_count
 from .conversions import fill_paths, path_message, request_poses
 from .parameters import GridParameters
@@ -129,8 +128,6 @@ def warm_up(scene: GridScene, values: GridParameters, algorithm: str) -> str:
     for planner in planners:
         _use(planner, grid)
         say_compiled(kind_of(algorithm, grid, values.block_size, planner.device))
-    gc.collect()
-    gc.freeze()  # the compiler's objects stay: to look through them again takes a fifth of a second
     return ", ".join(planner.device for planner in planners)
 
 

@@ -103,7 +103,6 @@ def _quaternion(values):
 
 
 def fill_paths(response: PlanAgents.Response, paths: PathSet, with_steps: bool) -> None:
-    """Put a PathSet into a PlanAgents response."""
     response.codes = as_array(CODES[paths.status], np.uint16)
     response.costs, response.lengths = as_array(paths.cost, float), as_array(paths.length, np.uint32)
     present = [AgentStatus(status) for status in np.unique(paths.status)]

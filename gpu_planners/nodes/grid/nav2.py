@@ -9,9 +9,9 @@ from nav_msgs.msg import Path
 from rclpy.duration import Duration
 
 from ..common import map_codes as codes
-from ..common.optional import optional_module
 from ..common.planner_node import PlannerNode
 from ..common.request_error import RequestError, error_text
+from ..common.ros import optional_module
 
 # what behaviour trees make of codes that Nav2 does not have; after a timeout they ask again
 NAV2_CODES = {
@@ -33,7 +33,6 @@ PlanRoute = Callable[[PoseStamped | None, list[PoseStamped], str], Path]
 
 
 def nav2_code(error: Exception, through_poses: bool = False) -> int:
-    """The error_code of Nav2's actions that answers an exception."""
     code = codes.code_of(error)
     if code == NO_VIAPOINTS_GIVEN:
         return code

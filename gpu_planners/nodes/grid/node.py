@@ -15,19 +15,17 @@ from gpu_planners_msgs.srv import PlanAgents
 from ...grid.planner import ALGORITHMS
 from ..common import map_codes as codes
 from ..common.diagnostics import OK, WARN
-from ..common.frames import Frames
 from ..common.lifecycle import ManagedNode, transition
 from ..common.map_messages import poses_of
+from ..common.map_scene import Frames, TopicMaps
 from ..common.planner_node import PlannerNode
 from ..common.process import run
 from ..common.request_error import NotBegunError, check_count, error_text
 from ..common.services import QueuedAction
-from ..common.topic_maps import TopicMaps
 from . import agent_planning, nav2, routes
 from .parameters import GridParameters
-from .plan_publishers import PlanPublishers
 from .scene import GridScene
-from .topic_agents import TopicAgents
+from .topics import PlanPublishers, TopicAgents
 
 
 class GridPlannerNode(PlannerNode, ManagedNode):
@@ -35,14 +33,14 @@ class GridPlannerNode(PlannerNode, ManagedNode):
 
     def __init__(self, **options: Any) -> None:
         super().__init__("grid_planner", GridParameters, "a map", "map_file", **options)
-        self._scene, self._frames = GridScene(self._values, lambda: self.get_clock().now().to_msg()), Frames(self)
+        self._scene, self._frames = GridScene(self.values, lambda: self.get_clock().now().to_msg()), Frames(self)
         self._warm: set[tuple] = set()  # what is loaded
-        self._outputs = PlanPublishers(self, self._values, self._worker)
-        self._agents = TopicAgents(self, self._worker, self._state, self._plan_topics)
+        self._outputs = PlanPublishers(self)
+        self._agents = TopicAgents(self, self._plan_topics)
         self._maps: TopicMaps | None = None
-        if self._values.lifecycle:
+        if self.values.lifecycle:
             self.manage()
-            self._state.say(WARN, "unconfigured")
+            self.state.say(WARN, "unconfigured")
         else:
             self._open_maps()
         self.serve(PlanAgents, "~/plan_agents", self._answer, self._refusal, beside=True)
@@ -51,11 +49,11 @@ class GridPlannerNode(PlannerNode, ManagedNode):
             self._frames.missing,
             nav2.offer_actions(self, self._nav2_route),
             nav2.offer_is_path_valid(self, self._blocked_ahead),
-            nav2.offer_clear(self, self._values.clear_costmap_service, self._clear),
+            nav2.offer_clear(self, self.values.clear_costmap_service, self._clear),
         ):
             if text:
                 self.get_logger().info(text)
-        self._worker.start()
+        self.worker.start()
 
     def serve(self, kind: Any, name: str, answer: Any, *more: Any, **options: Any) -> None:
         super().serve(kind, name, self.gated(answer), *more, **options)
@@ -82,8 +80,8 @@ class GridPlannerNode(PlannerNode, ManagedNode):
         self._close_maps()
 
     def _open_maps(self):
-        self._maps = TopicMaps(self, self._values, self._worker, self._state, self._scene, self._get_ready_for)
-        self._state.say(WARN, "waiting for a map")
+        self._maps = TopicMaps(self, self._scene, self._get_ready_for)
+        self.state.say(WARN, "waiting for a map")
         if self._maps.missing:
             self.get_logger().info(self._maps.missing)
 
@@ -92,11 +90,11 @@ class GridPlannerNode(PlannerNode, ManagedNode):
         if self._maps is not None:
             self._maps.close()
             self._maps = None
-        self._worker.do(self._forget)
+        self.worker.do(self._forget)
 
     def _forget(self):
         self._scene.forget()
-        self._state.say(WARN, self.lifecycle_state)
+        self.state.say(WARN, self.lifecycle_state)
 
     def _clear(self):
         """Plan on the map as it last came whole."""
@@ -106,39 +104,39 @@ class GridPlannerNode(PlannerNode, ManagedNode):
         self._get_ready_for(self._scene.changes != changes)
 
     def _change_parameters(self, values):
-        self._worker.do(self._configure, values)
+        self.worker.do(self._configure, values)
 
     def _configure(self, values):
-        self._values, changes = values, self._scene.changes
+        self.values, changes = values, self._scene.changes
         self._scene.configure(values)
         self._get_ready_for(self._scene.changes != changes)
 
     def _get_ready_for(self, changed):
         """After a change of map or parameters: compile, so that no request has to wait for it, and plan anew."""
-        grid, algorithm = self._scene.grid, self._values.algorithm
+        grid, algorithm = self._scene.grid, self.values.algorithm
         if grid is None:
             return
         if self._key(algorithm) not in self._warm:
             device, took = self._get_ready(lambda: self._load(algorithm))
             self.get_logger().info(f"map of {grid.rows} x {grid.cols} cells, ready on {device} after {took:.1f} s")
-        self._state.say(OK, "ready")
+        self.state.say(OK, "ready")
         if changed:
             self._outputs.show_map(grid, self._scene.map_header())
             self._agents.plan_again()
-            self._worker.do(self._scene.planners, algorithm)  # takes the changes over before anybody asks
+            self.worker.do(self._scene.planners, algorithm)  # takes the changes over before anybody asks
 
     def _key(self, algorithm):
-        values, grid = self._values, self._scene.grid
+        values, grid = self.values, self._scene.grid
         return algorithm, values.device, values.block_size, grid.connectivity, bool(grid.uniform_cost)
 
     def _load(self, algorithm):
-        device = agent_planning.warm_up(self._scene, self._values, algorithm)
+        device = agent_planning.warm_up(self._scene, self.values, algorithm)
         self._warm.add(self._key(algorithm))
         return device
 
     def _prepare(self, algorithm):
         """Load an algorithm; one that was never used on this machine is compiled, while other requests go on."""
-        grid, values = self._scene.grid, self._values
+        grid, values = self._scene.grid, self.values
         with self._lock:
             if algorithm not in ALGORITHMS or grid is None or self._key(algorithm) in self._warm:
                 return
@@ -158,44 +156,37 @@ class GridPlannerNode(PlannerNode, ManagedNode):
         if self.lifecycle_state not in ("activating", "active"):
             raise NotBegunError(f"the node is {self.lifecycle_state}")
         count = max(len(starts.poses), len(goals.poses))
-        check_count("agents", count, "max_agents", self._values, codes.INVALID_REQUEST)
-        plan = self._plan(poses_of(starts), poses_of(goals), self._values.algorithm)
+        check_count("agents", count, "max_agents", self.values, codes.INVALID_REQUEST)
+        plan = self._plan(poses_of(starts), poses_of(goals), self.values.algorithm)
         self._last_answer = plan.text()
         # maps may change many times a second
         self.get_logger().info(f"topics: {self._last_answer}", throttle_duration_sec=1.0)
-        self._outputs.show(plan, self._values)
+        self._outputs.show(plan)
 
     def _answer(self, request, response):
-        self._prepare(request.algorithm or self._values.algorithm)
-        plan = agent_planning.answer(self._scene, self._frames, self._values, request, response)
-        self._say_answer(response, True)
+        self._prepare(request.algorithm or self.values.algorithm)
+        plan = agent_planning.answer(self._scene, self._frames, self.values, request, response)
+        self._answered("plan_agents", response, True)
         with self._lock:
-            self._outputs.show(plan, self._values)
+            self._outputs.show(plan)
         return response
 
     def _refusal(self, error):
-        """The response to a request that was not begun, or that failed."""
         response = PlanAgents.Response(code=codes.code_of(error), message=error_text(error))
-        return self._say_answer(response, False)
-
-    def _say_answer(self, response, succeeded):
-        self._count()
-        response.message += f" (warning: {self._state.problem})" if self._state.problem else ""
-        self._tell("plan_agents", response.message, succeeded)
-        return response
+        return self._answered("plan_agents", response, False)
 
     def _get_plan(self, request, response):
-        response.plan = self._route(request.start, [request.goal], self._values.algorithm, float(request.tolerance))
+        response.plan = self._route(request.start, [request.goal], self.values.algorithm, float(request.tolerance))
         return response
 
     def _no_plan(self, error):
         """GetPlan has no code: an empty path, and the reason in the log and diagnostics."""
         self._tell("get_plan", f"code {codes.code_of(error)}: {error_text(error)}", False)
-        self._state.publish()
+        self.state.publish()
         return GetPlan.Response(plan=Path(header=self._scene.header()))
 
     def _nav2_route(self, start, goals, planner_id):
-        values = self._values
+        values = self.values
         algorithm = nav2.algorithm_of(planner_id, values.planner_ids, tuple(ALGORITHMS), values.algorithm)
         return self._route(start, goals, algorithm, values.goal_tolerance)
 
@@ -203,7 +194,7 @@ class GridPlannerNode(PlannerNode, ManagedNode):
         """nav_msgs/Path from a PoseStamped (None: from where the robot stands) through others."""
         self._count()
         grid = self._scene.require_map()
-        way = routes.way(self._frames, self._scene.frame, start, goals, self._values.robot_frame)
+        way = routes.way(self._frames, self._scene.frame, start, goals, self.values.robot_frame)
         way, moved = routes.reached(grid, way, tolerance)
         plan = self._plan(*routes.legs(way), algorithm)
         path = routes.joined(plan)
@@ -213,8 +204,8 @@ class GridPlannerNode(PlannerNode, ManagedNode):
 
     def _blocked_ahead(self, path):
         self._count()
-        check_count("poses in the path", len(path.poses), "max_path_poses", self._values, codes.INVALID_REQUEST)
-        blocked = routes.blocked_ahead(self._scene, self._frames, path, self._values.robot_frame)
+        check_count("poses in the path", len(path.poses), "max_path_poses", self.values, codes.INVALID_REQUEST)
+        blocked = routes.blocked_ahead(self._scene, self._frames, path, self.values.robot_frame)
         self._last_answer = f"is_path_valid: {len(blocked)} of {len(path.poses)} poses cannot be reached"
         return blocked
 
@@ -226,15 +217,14 @@ class GridPlannerNode(PlannerNode, ManagedNode):
             "map changes": self._scene.changes,
             "map messages": self._maps.taken if self._maps else 0,
             "lifecycle": self.lifecycle_state,
-            "device": self._values.device,
-            "algorithm": self._values.algorithm,
+            "device": self.values.device,
+            "algorithm": self.values.algorithm,
             "requests": self._requests,
             "last answer": self._last_answer,
         }
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the node until it is told to stop -> the exit code."""
     return run(GridPlannerNode, "grid_planner", arguments)
 
 

@@ -10,9 +10,8 @@ from ...errors import SettingsError
 from ...grid.exact.blocks import BLOCK_SIZES
 from ...grid.planner import ALGORITHMS
 from ...settings import setting
-from ..common.map_kinds import MAP_KINDS
-from ..common.map_parameters import MapParameters
-from ..common.parameters import holding, is_name
+from ..common.map_messages import MAP_KINDS
+from ..common.parameters import MapParameters, holding, is_name
 
 
 @dataclass(frozen=True)
@@ -113,6 +112,5 @@ class GridParameters(MapParameters):
 
     @property
     def occupancy_rules(self) -> dict[str, Any]:
-        """What GridMap.from_occupancy takes beside the values and their place."""
         names = ("free_below", "highest_cost", "connectivity")
         return super().occupancy_rules | {name: getattr(self, name) for name in names}

@@ -13,7 +13,7 @@ from scipy.ndimage import distance_transform_edt
 
 from ...grid import BlockPlanner, GridMap
 from ..common import map_codes as codes
-from ..common.map_kinds import HIGHEST, MAP_KINDS, cost_table
+from ..common.map_messages import HIGHEST, MAP_KINDS, cost_table
 from ..common.map_scene import MapScene, both, differences
 from ..common.request_error import RequestError
 from ..common.worker import seat
@@ -35,7 +35,7 @@ class GridScene(MapScene):
         self._behind: dict[tuple[int, str], tuple[GridMap, Any]] = {}  # the planner's map, the window where it differs
 
     def cells_to_grid(self, cells, resolution=1.0, origin=(0.0, 0.0, 0.0)) -> GridMap:
-        if not self.kind.costmap:
+        if self.kind.costs is None:
             return super().cells_to_grid(cells, resolution, origin)
         values = self._values
         special = {"free": values.neutral_cost, "blocked": 0}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..common.optional import optional_module
+from ..common.ros import optional_module
 
 
 def serve(arm: Any) -> Any:

@@ -11,14 +11,14 @@ from std_msgs.msg import Header
 from ...arm import CollisionChecker
 from ...errors import ObstacleError, RobotDescriptionError
 from ..arm import codes
-from ..arm.conversions import seconds
+from ..arm.conversions import pose_message
 from ..common.request_error import RequestError
-from . import constraints as constraint_messages
-from .constraints import Region, read_constraints
+from ..common.ros import seconds
+from .constraints import LEAST_ANGLE, Region, is_empty, read_constraints
 from .goals import Judge
 from .reference import Reference
 from .requests import SOURCE
-from .shapes import pose_message, read_pose
+from .shapes import read_pose
 from .states import complete, state_message
 
 IK_TIMEOUT_S = 1.0  # where a request gives none
@@ -46,7 +46,7 @@ def inverse_kinematics(
     except ObstacleError as error:
         raise RequestError(codes.FRAME_TRANSFORM_FAILURE, str(error)) from error
     region = Region("the pose")
-    if not constraint_messages.is_empty(request.constraints):
+    if not is_empty(request.constraints):
         region = read_constraints(request.constraints, reference, "the constraints")
     judge = Judge(robot, region, checker)
     seed = [positions.get(name, middle) for name, middle in zip(robot.joint_names, (robot.lower + robot.upper) / 2)]
@@ -100,10 +100,10 @@ def validity(
     response.contacts = [_contact(first, second, checker, reference) for first, second in checker.colliding_pairs(q)]
     inside = robot.continuous | ((robot.lower - LIMIT <= q) & (q <= robot.upper + LIMIT))
     response.valid = bool(checker.configurations_valid(q[None])[0]) and bool(inside.all())
-    if not constraint_messages.is_empty(request.constraints):
+    if not is_empty(request.constraints):
         region = read_constraints(request.constraints, reference, "the constraints")
         response.constraint_result = [
-            ConstraintEvalResult(result=excess <= constraint_messages.LEAST_ANGLE, distance=excess)
+            ConstraintEvalResult(result=excess <= LEAST_ANGLE, distance=excess)
             for excess in region.excesses(robot, q)[0].tolist()
         ]
         response.valid = response.valid and all(one.result for one in response.constraint_result)
@@ -111,7 +111,6 @@ def validity(
 
 
 def code_message(value: int, text: str) -> MoveItErrorCodes:
-    """MoveItErrorCodes with its sentence."""
     return MoveItErrorCodes(val=value, message=text, source=SOURCE)
 
 

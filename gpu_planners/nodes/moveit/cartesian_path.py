@@ -19,7 +19,7 @@ from ..arm.parameters import ArmParameters
 from ..arm.sequence_service import inside_limits
 from ..common.request_error import RequestError, check_count, one_line
 from ..common.worker import device_of_seat
-from . import constraints as constraint_messages
+from .constraints import is_empty
 from .industrial import follow
 from .requests import MotionQuery, PlannedMotion, check_group, check_speed, check_start
 from .shapes import read_pose
@@ -36,7 +36,7 @@ def check_request(request: GetCartesianPath.Request, values: ArmParameters) -> N
     for name in ("jump_threshold", "prismatic_jump_threshold", "revolute_jump_threshold"):
         if not getattr(request, name) >= 0:
             raise RequestError(codes.FAILURE, f"{name} is {getattr(request, name)}; allowed: 0 for none, or more")
-    if not constraint_messages.is_empty(request.path_constraints):
+    if not is_empty(request.path_constraints):
         raise RequestError(codes.PLANNING_FAILED, "a Cartesian path keeps no path_constraints; allowed: none")
     if hasattr(request, "max_cartesian_speed"):  # not in ROS 2 Humble
         check_speed(request)

@@ -5,7 +5,7 @@ orientation by no more than the tolerances.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,12 @@ from scipy.spatial.transform import Rotation
 
 from ...arm import RobotModel
 from ...arm.robot.model import attached
+from ...arm.upright import Upright
 from ...errors import ObstacleError
 from ..arm import codes
 from ..common.request_error import RequestError
 from .reference import Reference
-from .regions import LEAST, Volume, read_volumes
+from .shapes import LEAST, Volume, read_volumes
 
 PARTS = ("joint_constraints", "position_constraints", "orientation_constraints", "visibility_constraints")
 LEAST_ANGLE = 1e-6  # rad: no tolerance is taken to be smaller
@@ -116,12 +117,10 @@ class Region:
 
     @property
     def parts(self) -> tuple[JointBand | PositionRegion | OrientationRegion, ...]:
-        """All parts, in the order of `names`."""
         return (*self.joints, *self.positions, *self.orientations)
 
     @property
     def links(self) -> tuple[str, ...]:
-        """Links that it constrains, each once."""
         parts: tuple[Any, ...] = (*self.positions, *self.orientations)
         return tuple(dict.fromkeys(part.link for part in parts))
 
@@ -136,7 +135,6 @@ class Region:
 
 
 def is_empty(message: Constraints) -> bool:
-    """Does a Constraints message ask for nothing?"""
     return not any(getattr(message, part) for part in PARTS)
 
 
@@ -229,3 +227,61 @@ def _orientation(message: OrientationConstraint, reference: Reference, what: str
 
 def _wrong(text):
     return RequestError(codes.INVALID_GOAL_CONSTRAINTS, text)
+
+
+FREE = 3.1  # rad: an axis with such a tolerance, or a larger one, is free
+LEAST_TILT = 1e-3  # rad
+OF_VECTOR = 2 / math.pi  # half a turn about the axis: a tilt t gives a rotation vector of components up to t pi / 2
+OF_CONE = 0.7  # tolerances of this part of a tilt about both axes keep it below the tilt
+ONLY = "allowed: one orientation constraint whose tolerance about one axis, x or z, is 3.1 rad or more"
+
+
+@dataclass(frozen=True, eq=False)
+class KeptUpright:
+    """A link whose axis keeps a direction.
+
+    axis: (3,) in the link's frame; direction: (3,) in the root frame; tolerance: rad
+    region: OrientationRegion whose configurations keep it
+    """
+
+    link: str
+    axis: np.ndarray
+    direction: np.ndarray
+    tolerance: float
+    region: OrientationRegion
+
+    def rule(self, robot) -> Upright:
+        return Upright(robot, self.link, self.axis, self.direction, self.tolerance)
+
+    def within(self, region: Region) -> Region:
+        return replace(
+            region,
+            orientations=(*region.orientations, self.region),
+            names=(*region.names, f"path constraint of link '{self.link}'"),
+        )
+
+
+def read_path_constraints(message: Constraints, reference: Reference) -> KeptUpright | None:
+    """What path_constraints ask for, None where they ask for nothing; RequestError where that cannot be kept.
+
+    One orientation constraint that lets a link turn freely about one axis can be: so a cup is kept upright. Its axis
+    may tilt by the least angle that the constraint allows in any direction.
+    """
+    if is_empty(message):
+        return None
+    others = message.joint_constraints or message.position_constraints or message.visibility_constraints
+    if others or len(message.orientation_constraints) != 1:
+        raise RequestError(codes.PLANNING_FAILED, f"the path_constraints are of a kind that cannot be kept; {ONLY}")
+    (asked,) = read_constraints(message, reference, "the path_constraints").orientations
+    free = np.flatnonzero(asked.tolerance >= FREE)
+    if len(free) != 1 or (free[0] == 1 and not asked.rotation_vector):
+        about = f"{asked.tolerance.tolist()} rad about x, y and z"
+        text = f"the path_constraints limit link '{asked.link}' to {about}, which cannot be kept; {ONLY}"
+        raise RequestError(codes.PLANNING_FAILED, text)
+    tilt = float(np.delete(asked.tolerance, free[0]).min()) * (OF_VECTOR if asked.rotation_vector else 1.0)
+    if not LEAST_TILT <= tilt < math.pi / 2:
+        text = f"tilt by {tilt:g} rad; allowed: from {LEAST_TILT:g} rad to a quarter turn"
+        raise RequestError(codes.PLANNING_FAILED, f"the path_constraints let link '{asked.link}' {text}")
+    along = np.eye(3)[free[0]]
+    region = replace(asked, tolerance=np.where(along > 0, asked.tolerance, OF_CONE * tilt))
+    return KeptUpright(asked.link, asked.R_link_frame @ along, asked.wanted @ along, tilt, region)

@@ -11,7 +11,7 @@ from ...arm.control.spline import State
 from ...errors import ConfigurationError
 from ..arm import codes
 from ..arm.arm_services import ArmServices
-from ..arm.move_run import MotionUnderWay, TaskPlan
+from ..arm.move_run import MotionUnderWay, Task, TaskPlan
 from ..common.request_error import RequestError
 from ..player.trajectories import check_trajectory, curve_of
 from .answers import code_message
@@ -20,79 +20,70 @@ START_TOLERANCE = 0.01  # rad or m, MoveIt's allowed_start_tolerance
 STATES = {"planning": "PLANNING", "moving": "MONITOR", "stopping": "MONITOR"}  # as MoveIt's feedback names them
 
 
-class MoveGroupTask:
-    """A goal of MoveGroup that is not plan_only, as a Task. As in MoveIt the motion starts where the robot is.
+def move_group_task(
+    goal: Any, plan: Callable[[], tuple[TaskPlan, MoveGroup.Result]], end: Callable[[Any, MoveGroup.Result, bool], None]
+) -> Task:
+    """The Task of a goal of MoveGroup that is not plan_only. As in MoveIt the motion starts where the robot is.
 
     plan: called on the worker for (TaskPlan, MoveGroup.Result that tells it); may raise
     end: called with the goal's handle, its result and whether it succeeded
     """
+    options, result = goal.request.planning_options, MoveGroup.Result()
 
-    line = "move_group"
+    def plan_it():
+        nonlocal result
+        planned, result = plan()
+        return planned
 
-    def __init__(
-        self,
-        goal: Any,
-        plan: Callable[[], tuple[TaskPlan, MoveGroup.Result]],
-        end: Callable[[Any, MoveGroup.Result, bool], None],
-    ) -> None:
-        options = goal.request.planning_options
-        self.replans = max(options.replan_attempts, 0) if options.replan else 0
-        self._goal, self._plan, self._end = goal, plan, end
-        self._result = MoveGroup.Result()
+    def feed_back(state, *_):
+        goal.publish_feedback(MoveGroup.Feedback(state=STATES[state]))
 
-    def plan(self) -> TaskPlan:
-        plan, self._result = self._plan()
-        return plan
-
-    def feed_back(self, state: str, plans: int, progress: float, remaining_s: float) -> None:
-        self._goal.publish_feedback(MoveGroup.Feedback(state=STATES[state]))
-
-    def end(self, code: int, message: str, goal_index: int, plans: int) -> None:
-        done, result = code == codes.SUCCESS, self._result
+    def end_it(code, message, _, plans):
+        done = code == codes.SUCCESS
         if code == codes.CONTROL_FAILED and not plans:
             message += "; a goal with plan_only is planned all the same"
         if done:
             result.executed_trajectory = result.planned_trajectory
         result.error_code = code_message(code, message)
-        self._end(self._goal, result, done)
+        end(goal, result, done)
+
+    return Task("move_group", max(options.replan_attempts, 0) * bool(options.replan), plan_it, feed_back, end_it)
 
 
-class ExecuteTask:
-    """A goal of ExecuteTrajectory as a Task: a motion that was planned before, by whomever.
+def execute_task(
+    goal: Any, arm: ArmServices, margin: float, end: Callable[[Any, ExecuteTrajectory.Result, bool], None]
+) -> Task:
+    """The Task of a goal of ExecuteTrajectory: a motion that was planned before, by whomever.
 
-    margin: metres that it keeps from obstacles; end: as of MoveGroupTask
+    margin: metres that it keeps from obstacles; end: as of move_group_task
     """
 
-    replans, line = 0, "execute_trajectory"
+    def feed_back(state, *_):
+        goal.publish_feedback(ExecuteTrajectory.Feedback(state=STATES[state]))
 
-    def __init__(
-        self, goal: Any, arm: ArmServices, margin: float, end: Callable[[Any, ExecuteTrajectory.Result, bool], None]
-    ) -> None:
-        self._goal, self._arm, self._margin, self._end = goal, arm, margin, end
+    def end_it(code, message, *_):
+        end(goal, ExecuteTrajectory.Result(error_code=code_message(code, message)), code == codes.SUCCESS)
 
-    def plan(self) -> TaskPlan:
-        robot, asked = self._arm.scene.require_robot(), self._goal.request.trajectory
-        if asked.multi_dof_joint_trajectory.points:
-            raise RequestError(codes.INVALID_MOTION_PLAN, "joints of several degrees of freedom are not executed")
-        trajectory = asked.joint_trajectory
-        trajectory.header.stamp = Time()
-        q = self._arm.place()
-        if q is None:
-            raise RequestError(codes.ROBOT_STATE_STALE, "joint_states has not brought every planning joint lately")
-        rest = State(q, np.zeros_like(q), np.zeros_like(q))
-        try:
-            check_trajectory(trajectory, robot.joint_names, 0.0)
-            curve = curve_of(trajectory, robot.joint_names, rest, 0.0, START_TOLERANCE)
-        except ConfigurationError as error:
-            raise RequestError(codes.INVALID_MOTION_PLAN, str(error)) from error
-        motion = MotionUnderWay(curve, robot, (None, None), self._margin)
-        if met := self._arm.contact_ahead(motion, 0.0):
-            raise RequestError(codes.INVALID_MOTION_PLAN, f"the trajectory is not free: {met}")
-        return TaskPlan(codes.SUCCESS, "", motion, trajectory)
+    return Task("execute_trajectory", 0, lambda: _given(goal.request.trajectory, arm, margin), feed_back, end_it)
 
-    def feed_back(self, state: str, plans: int, progress: float, remaining_s: float) -> None:
-        self._goal.publish_feedback(ExecuteTrajectory.Feedback(state=STATES[state]))
 
-    def end(self, code: int, message: str, goal_index: int, plans: int) -> None:
-        result = ExecuteTrajectory.Result(error_code=code_message(code, message))
-        self._end(self._goal, result, code == codes.SUCCESS)
+def _given(asked, arm, margin):
+    """The TaskPlan of a RobotTrajectory that is free, and begins where the robot is."""
+    robot = arm.scene.require_robot()
+    if asked.multi_dof_joint_trajectory.points:
+        raise RequestError(codes.INVALID_MOTION_PLAN, "joints of several degrees of freedom are not executed")
+    trajectory = asked.joint_trajectory
+    trajectory.header.stamp = Time()
+    q = arm.place()
+    if q is None:
+        raise RequestError(codes.ROBOT_STATE_STALE, "joint_states has not brought every planning joint lately")
+    rest = State(q, np.zeros_like(q), np.zeros_like(q))
+    try:
+        check_trajectory(trajectory, robot.joint_names, 0.0)
+        curve = curve_of(trajectory, robot.joint_names, rest, 0.0, START_TOLERANCE)
+    except ConfigurationError as error:
+        raise RequestError(codes.INVALID_MOTION_PLAN, str(error)) from error
+    motion = MotionUnderWay(curve, robot, (None, None), margin)
+    if met := arm.contact_ahead(motion, 0.0):
+        raise RequestError(codes.INVALID_MOTION_PLAN, f"the trajectory is not free: {met}")
+    return TaskPlan(codes.SUCCESS, "", motion, trajectory)

@@ -20,8 +20,7 @@ from ..arm.parameters import PLANNERS
 from ..arm.plan_service import timed
 from ..arm.sequence_service import code_of_failure
 from ..common.request_error import RequestError, one_line
-from . import constraints as constraint_messages
-from .constraints import Region, link_poses, nearest_turn, read_constraints
+from .constraints import Region, is_empty, link_poses, nearest_turn, read_constraints
 from .goals import TRIED, Judge
 from .reference import Reference
 from .requests import MotionQuery
@@ -40,7 +39,7 @@ def plan(kind: str, query: MotionQuery, limit: float) -> tuple[np.ndarray, Traje
     if len(request.goal_constraints) != 1:
         raise _wrong_goal(f"{kind} takes one goal; the request has {len(request.goal_constraints)} goal_constraints")
     goal = read_constraints(request.goal_constraints[0], query.reference, "the goal")
-    if kind != "CIRC" and not constraint_messages.is_empty(request.path_constraints):
+    if kind != "CIRC" and not is_empty(request.path_constraints):
         raise RequestError(codes.PLANNING_FAILED, f"{kind} keeps no path_constraints; allowed: none")
     if kind == "PTP":
         path = np.stack([query.start, _target(goal, query, limit)])

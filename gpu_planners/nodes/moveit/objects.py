@@ -8,10 +8,11 @@ from moveit_msgs.msg import AttachedCollisionObject, CollisionObject
 from ...arm.geometry.shapes import ConvexShape
 from ...errors import ObstacleError
 from ..arm import codes
+from ..arm.conversions import pose_message
 from ..arm.scene_objects import CarriedObject, SceneObject, SceneObjects, Source
 from ..common.request_error import RequestError
 from .reference import Reference
-from .shapes import pose_message, read_pose, read_shapes, write_shapes
+from .shapes import read_pose, read_shapes, write_shapes
 
 OCTOMAP = "<octomap>"  # what MoveIt calls it in its allowed collision matrix
 KEPT = Source.FILE, Source.CLOUD, Source.OTHER_ARM  # what MoveIt's messages did not put there, and do not clear

@@ -17,9 +17,8 @@ from ..arm.plan_service import timed
 from ..arm.sequence_service import inside_limits
 from ..common.request_error import RequestError, check_count, one_line
 from . import industrial
-from .constraints import read_constraints
+from .constraints import read_constraints, read_path_constraints
 from .goals import goals_in
-from .path_constraints import read_path_constraints
 from .requests import INDUSTRIAL, MotionQuery, PlannedMotion, check_group, check_speed, check_start, kind_of
 
 GOAL_TIME = 0.5  # part of the time that goals may take

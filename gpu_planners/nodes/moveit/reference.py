@@ -1,6 +1,6 @@
 """What the frames of MoveIt's messages mean: links, objects and their parts, and what else the node knows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 
 import numpy as np
 
@@ -20,30 +20,32 @@ class Reference:
     """
 
     def __init__(
-        self, robot: RobotModel, frames: Mapping[str, np.ndarray], objects: SceneObjects, positions: Mapping[str, float]
+        self,
+        robot: RobotModel,
+        frames: MutableMapping[str, np.ndarray],
+        objects: SceneObjects,
+        positions: Mapping[str, float],
     ) -> None:
-        self.robot, self.objects, self.positions = robot, objects, positions
-        self._frames = frames
+        self.robot, self.frames, self.objects, self.positions = robot, frames, objects, positions
         self._links: dict[str, np.ndarray] = {}
 
     def with_objects(self, objects: SceneObjects) -> "Reference":
-        """The same state among other objects."""
-        other = Reference(self.robot, self._frames, objects, self.positions)
+        other = Reference(self.robot, self.frames, objects, self.positions)
         other._links = self._links
         return other
 
     def frame(self, name: str, what: str) -> np.ndarray:
         """(4, 4) T_root_frame; RequestError with FRAME_TRANSFORM_FAILURE. what: whose frame it is"""
         name = name.removeprefix("/")
-        if name in self._frames:
-            return self._frames[name]
+        if name in self.frames:
+            return self.frames[name]
         if name in self.robot.link_names:
             return self.link(name, what)
         body, T = self.body(name)
         if body is not None:
             return (self.link(body, what) if body else np.eye(4)) @ T
         try:
-            return self._frames[name]
+            return self.frames[name]
         except KeyError as error:
             neither = f"neither a link of robot '{self.robot.name}' nor an object of the scene"
             text = f"{what} is given in frame '{name}', which is {neither}: {error.args[0]}"

@@ -26,7 +26,6 @@ from . import states
 from .objects import OCTOMAP
 from .reference import Reference
 from .shapes import read_pose
-from .states import State
 
 EVERYTHING = 0xFFFFFFFF
 STAYING = Source.FILE, Source.OTHER_ARM  # in a scene that is no diff
@@ -77,23 +76,22 @@ def is_empty(message: PlanningScene) -> bool:
     )
 
 
-def apply(
-    message: PlanningScene, robot: RobotModel, frames: dict[str, np.ndarray], state: State, beside: Beside
-) -> tuple[State, Beside]:
-    """What a PlanningScene makes of a state; one that is no diff keeps only objects of the scene file and other arms.
+def apply(message: PlanningScene, before: Reference, beside: Beside) -> tuple[Reference, Beside]:
+    """What a PlanningScene makes of objects and positions among the node's frames, and of what is beside them.
 
-    Nothing is changed in place; ObstacleError or RequestError names what is wrong.
+    A scene that is no diff keeps only objects of the scene file and other arms. Nothing is changed in place;
+    ObstacleError or RequestError names what is wrong.
     """
+    robot, frames, objects = before.robot, before.frames, before.objects
     if is_empty(message):
-        return state, beside
+        return before, beside
     if message.robot_model_name not in ("", robot.name):
         text = f"the planning scene is for robot '{message.robot_model_name}'; this node plans robot '{robot.name}'"
         raise RequestError(codes.INVALID_ROBOT_STATE, text)
-    objects, positions = state.objects, state.positions
     if not message.is_diff:
         kept = {name: one for name, one in objects.standing.items() if one.source in STAYING}
         objects, beside = SceneObjects(standing=kept), Beside()
-    positions = states.read_positions(message.robot_state, robot, positions, "the planning scene's robot_state")
+    positions = states.read_positions(message.robot_state, robot, before.positions, "the planning scene's robot_state")
     beside = replace(
         beside, name=message.name or beside.name, frames=beside.frames | _frames(message, robot, frames, beside)
     )
@@ -111,19 +109,19 @@ def apply(
         reference = reference.with_objects(object_messages.change_attached(one, reference))
     objects = _allowed(message.allowed_collision_matrix, robot, reference.objects)
     colours = beside.colours | {one.id: one.color for one in message.object_colors}
-    return State(positions, objects), replace(beside, padding=_padding(message, robot, beside.padding), colours=colours)
+    beside = replace(beside, padding=_padding(message, robot, beside.padding), colours=colours)
+    return Reference(robot, frames, objects, positions), beside
 
 
-def scene_message(robot: RobotModel, state: State, beside: Beside, components: int = EVERYTHING) -> PlanningScene:
-    """PlanningScene of a state: what `components` of PlanningSceneComponents asks for."""
-    asked = PlanningSceneComponents
-    message = PlanningScene()
-    objects = state.objects
+def scene_message(reference: Reference, beside: Beside, components: int = EVERYTHING) -> PlanningScene:
+    """What `components` of PlanningSceneComponents asks for."""
+    asked, message = PlanningSceneComponents, PlanningScene()
+    robot, objects = reference.robot, reference.objects
     if components & asked.SCENE_SETTINGS:
         message.name, message.robot_model_name = beside.name, robot.name
     if components & asked.ROBOT_STATE or components & asked.ROBOT_STATE_ATTACHED_OBJECTS:
         carried = objects if components & asked.ROBOT_STATE_ATTACHED_OBJECTS else None
-        message.robot_state = states.state_message(robot, state.positions, carried)
+        message.robot_state = states.state_message(robot, reference.positions, carried)
         if not components & asked.ROBOT_STATE:
             message.robot_state.joint_state.name, message.robot_state.joint_state.position = [], []
     geometry = bool(components & asked.WORLD_OBJECT_GEOMETRY)

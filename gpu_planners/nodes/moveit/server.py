@@ -25,18 +25,17 @@ from ..arm import codes
 from ..arm.arm_services import ArmServices, Planned
 from ..arm.move_run import MotionUnderWay, TaskPlan
 from ..arm.parameters import PLANNERS
-from ..common.diagnostics import steady_clock
-from ..common.qos import LATCHED
 from ..common.request_error import RequestError, error_text
+from ..common.ros import LATCHED, steady_clock
 from ..common.services import Longer
 from . import answers, cartesian_path, planning
 from . import objects as object_messages
 from .answers import code_message
-from .execution import ExecuteTask, MoveGroupTask
+from .execution import execute_task, move_group_task
 from .reference import Reference
 from .requests import INDUSTRIAL, SOURCE, MotionQuery, check_group, kind_of
 from .scene_messages import EVERYTHING, Beside, KnownFrames, apply, is_empty, scene_message
-from .states import State, complete, read_carried, read_positions, state_message
+from .states import complete, read_carried, read_positions, state_message
 
 CHANGES = QoSProfile(depth=100)  # of topics that change the scene
 MOST_WAITING = 1000  # messages kept for a robot that has not come yet
@@ -114,8 +113,7 @@ class MoveItServer:
     def _move(self, goal):
         request, options = goal.request.request, goal.request.planning_options
         if self._whole and not options.plan_only:
-            task = MoveGroupTask(goal, lambda: self._planned_to_move(goal.request), self._group.end)
-            return Longer(lambda: self._arm.execute(task), lambda: self._arm.cancel_execution(task))
+            return self._longer(move_group_task(goal, lambda: self._planned_to_move(goal.request), self._group.end))
         goal.publish_feedback(MoveGroup.Feedback(state="PLANNING"))
         motion, start, _ = self._planned(request, options.planning_scene_diff)
         return self._result(motion, start), True
@@ -141,7 +139,9 @@ class MoveItServer:
         if asked and not any(f"/{name.strip('/')}/" in f"/{own.strip('/')}/" for name in asked):
             text = f"controller_names are {asked}; the node has one controller: '{own}', parameter controller_action"
             raise RequestError(codes.CONTROL_FAILED, text)
-        task = ExecuteTask(goal, self._arm, self._margin(self._beside), self._trajectories.end)
+        return self._longer(execute_task(goal, self._arm, self._margin(self._beside), self._trajectories.end))
+
+    def _longer(self, task):
         return Longer(lambda: self._arm.execute(task), lambda: self._arm.cancel_execution(task))
 
     def _plan_path(self, request, response):
@@ -224,8 +224,8 @@ class MoveItServer:
     # ---- the scene ----
 
     def _tell_scene(self, request, response):
-        robot, components = self._scene.require_robot(), request.components.components or EVERYTHING
-        response.scene = scene_message(robot, self._current(), self._beside, components)
+        components = request.components.components or EVERYTHING
+        response.scene = scene_message(self._current(), self._beside, components)
         return response
 
     def _apply(self, request, response):
@@ -247,9 +247,8 @@ class MoveItServer:
         self._arm.scene_changed(isinstance(message, PlanningScene) and _is_whole(message))
 
     def _take_scene(self, message):
-        robot = self._scene.require_robot()
-        state, beside = apply(message, robot, self._scene.frames, self._current(), self._beside)
-        self._scene.take(state.objects)
+        reference, beside = apply(message, self._current(), self._beside)
+        self._scene.take(reference.objects)
         self._beside = beside
 
     def _take_world(self, message):
@@ -262,34 +261,34 @@ class MoveItServer:
         self._scene.take(object_messages.change_attached(message, self._reference()))
 
     def _publish_scene(self):
-        now, robot = (self._scene.objects, self._beside), self._scene.robot
+        now = self._scene.objects, self._beside
         changed = any(a is not b for a, b in zip(now, self._published, strict=True))
-        if robot is not None and changed and self._scenes.get_subscription_count():
+        if self._scene.robot is not None and changed and self._scenes.get_subscription_count():
             self._published = now
-            self._scenes.publish(scene_message(robot, self._current(), self._beside))
+            self._scenes.publish(scene_message(self._current(), self._beside))
 
     def _current(self):
-        """State as it is measured now, without joints where joint_states are none."""
+        """Reference of what is measured now, without joints where joint_states are none."""
+        robot = self._scene.require_robot()
         try:
             positions = self._arm.measured() or {}
         except RequestError:  # requests that need them are told why
             positions = {}
-        return State(positions, self._scene.objects)
+        return Reference(robot, self._scene.frames, self._scene.objects, positions)
 
     def _reference(self):
-        robot, state = self._scene.require_robot(), self._current()
-        return Reference(robot, KnownFrames(self._beside.frames, self._scene.frames), state.objects, state.positions)
+        now = self._current()
+        return Reference(now.robot, KnownFrames(self._beside.frames, now.frames), now.objects, now.positions)
 
     def _state_of(self, message, what, diff=None):
         """(Reference, Beside) of a RobotState over what is measured, in the scene with a diff."""
-        robot, beside = self._scene.require_robot(), self._beside
-        state = State(self._arm.measured() or {}, self._scene.objects)
+        scene, beside, robot = self._scene, self._beside, self._scene.require_robot()
+        state = Reference(robot, scene.frames, scene.objects, self._arm.measured() or {})
         if diff is not None:
-            state, beside = apply(diff, robot, self._scene.frames, state, beside)
+            state, beside = apply(diff, state, beside)
         positions = read_positions(message, robot, state.positions, what)
-        robot = self._scene.robot_among(self._scene.objects, positions)  # of this query alone
-        frames = KnownFrames(beside.frames, self._scene.frames_of(robot))
-        reference = Reference(robot, frames, state.objects, positions)
+        robot = scene.robot_among(scene.objects, positions)  # of this query alone
+        reference = Reference(robot, KnownFrames(beside.frames, scene.frames_of(robot)), state.objects, positions)
         return reference.with_objects(read_carried(message, reference)), beside
 
     def _margin(self, beside):
@@ -303,5 +302,4 @@ class MoveItServer:
 
 
 def _is_whole(scene):
-    """Does a PlanningScene say all that there is?"""
     return not scene.is_diff and not is_empty(scene)

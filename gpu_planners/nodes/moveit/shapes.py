@@ -1,12 +1,15 @@
-"""Shapes of MoveIt's messages to convex shapes and back, as pure functions.
+"""Shapes of MoveIt's messages to convex shapes and back, and to the volumes that a point of a link shall be in.
 
 A cone becomes a polytope that contains it, a plane the solid half-space behind it, cut off at PLANE_REACH.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import trimesh
-from geometry_msgs.msg import Point, Pose, Quaternion
-from moveit_msgs.msg import CollisionObject
+from geometry_msgs.msg import Point, Pose
+from moveit_msgs.msg import BoundingVolume, CollisionObject
+from scipy.spatial import ConvexHull, QhullError
 from scipy.spatial.transform import Rotation
 from shape_msgs.msg import Mesh, MeshTriangle, SolidPrimitive
 
@@ -15,7 +18,7 @@ from ...arm.geometry.decomposition import convex_pieces
 from ...arm.geometry.polytope import outward_triangles
 from ...arm.geometry.shapes import ConvexShape, ShapeKind
 from ...errors import ObstacleError
-from ..arm.conversions import pose_of
+from ..arm.conversions import pose_messages, pose_of
 
 CONE_SIDES = 64  # of the polytope for a cone, whose radius is 0.12 % larger so that the cone is inside
 PLANE_REACH = 50.0  # metres from the plane's origin to the sides of the box that stands for a half-space
@@ -31,20 +34,6 @@ def read_pose(message: Pose, name: str) -> np.ndarray:
     """(4, 4) of a geometry_msgs/Pose. A quaternion of zeros is no rotation, as in MoveIt. ObstacleError names it."""
     o = message.orientation
     return pose_of(message if any((o.x, o.y, o.z, o.w)) else Pose(position=message.position), name)
-
-
-def pose_message(T: np.ndarray) -> Pose:
-    """geometry_msgs/Pose of a (4, 4)."""
-    return pose_messages(T[None])[0]
-
-
-def pose_messages(T: np.ndarray) -> list[Pose]:
-    """geometry_msgs/Pose of each of (N, 4, 4); SciPy takes ten times as long for one after the other."""
-    quaternions = Rotation.from_matrix(T[:, :3, :3]).as_quat().tolist()
-    return [
-        Pose(position=Point(x=px, y=py, z=pz), orientation=Quaternion(x=x, y=y, z=z, w=w))
-        for (px, py, pz), (x, y, z, w) in zip(T[:, :3, 3].tolist(), quaternions, strict=True)
-    ]
 
 
 def read_shapes(message: CollisionObject) -> tuple[tuple[Piece, ...], np.ndarray]:
@@ -160,3 +149,101 @@ def _mesh_message(points):
         vertices=[Point(x=x, y=y, z=z) for x, y, z in corners.tolist()],
         triangles=[MeshTriangle(vertex_indices=row.astype(np.uint32)) for row in numbers.reshape(-1, 3)],
     )
+
+
+LEAST = 1e-6  # metres: a region is never taken to be thinner
+TRIES = 64  # rounds of drawing points in the bounding box
+
+
+@dataclass(frozen=True, eq=False)
+class Volume:
+    """A convex volume.
+
+    kind: a type of SolidPrimitive, or 0 for a convex hull
+    T_root_volume: (4, 4), metres
+    half: (3,) half of the sides of its bounding box about its origin
+    faces: (F, 4) outward normals and offsets of a hull, its frame; (0, 4) for others
+    """
+
+    kind: int
+    T_root_volume: np.ndarray
+    half: np.ndarray
+    faces: np.ndarray
+
+    @property
+    def centre(self) -> np.ndarray:
+        """(3,) in the root frame, a point of the volume."""
+        return self.T_root_volume[:3, 3]
+
+    @property
+    def thinness(self) -> float:
+        """A radius about the centre within which all points belong to it, metres."""
+        if len(self.faces):
+            return max(LEAST, float(-self.faces[:, 3].max()))
+        return max(LEAST, float(self.half.min()) / (4 if self.kind == SolidPrimitive.CONE else 1))
+
+    def contains(self, points: np.ndarray) -> np.ndarray:
+        """(N,) bool of points (N, 3) in the root frame, LEAST beyond its surface included."""
+        return self._contains((points - self.centre) @ self.T_root_volume[:3, :3], LEAST)
+
+    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """(count, 3) points in the root frame, evenly spread."""
+        found = np.zeros((0, 3))
+        for _ in range(TRIES):
+            drawn = rng.uniform(-self.half, self.half, (2 * count, 3))
+            found = np.concatenate([found, drawn[self._contains(drawn, 0.0)]])[:count]
+            if len(found) == count:
+                break
+        found = np.concatenate([found, np.zeros((count - len(found), 3))])
+        return found @ self.T_root_volume[:3, :3].T + self.centre
+
+    def _contains(self, p, slack):
+        if len(self.faces):
+            return (p @ self.faces[:, :3].T + self.faces[:, 3] <= slack).all(axis=1)
+        within = (np.abs(p) <= self.half + slack).all(axis=1)
+        if self.kind == SolidPrimitive.SPHERE:
+            return np.linalg.norm(p, axis=1) <= self.half[0] + slack
+        if self.kind == SolidPrimitive.CYLINDER:
+            return within & (np.hypot(p[:, 0], p[:, 1]) <= self.half[0] + slack)
+        if self.kind == SolidPrimitive.CONE:
+            radius = self.half[0] * (self.half[2] - p[:, 2]) / np.maximum(2 * self.half[2], LEAST)
+            return within & (np.hypot(p[:, 0], p[:, 1]) <= radius + slack)
+        return within
+
+
+def read_volumes(message: BoundingVolume, T_root_frame: np.ndarray, what: str) -> tuple[Volume, ...]:
+    """What a moveit_msgs/BoundingVolume is the union of. A mesh counts as its convex hull, as in MoveIt."""
+    volumes = []
+    for given, poses, make in (
+        (message.primitives, message.primitive_poses, _solid),
+        (message.meshes, message.mesh_poses, _hull),
+    ):
+        if len(given) != len(poses):
+            raise ObstacleError(f"{what}: the region has {len(given)} shapes but {len(poses)} poses")
+        volumes += [make(shape, T_root_frame @ read_pose(pose, what), what) for shape, pose in zip(given, poses)]
+    if not volumes:
+        raise ObstacleError(f"{what}: the region has neither primitives nor meshes")
+    return tuple(volumes)
+
+
+def _solid(message, T_root_volume, what):
+    kind, numbers = dimensions(message, what)
+    if kind == SolidPrimitive.BOX:
+        half = np.array(numbers) / 2
+    elif kind == SolidPrimitive.SPHERE:
+        half = np.full(3, numbers[0])
+    else:
+        half = np.array([numbers[1], numbers[1], numbers[0] / 2])
+    return Volume(kind, T_root_volume, half, np.zeros((0, 4)))
+
+
+def _hull(message, T_root_volume, what):
+    points = vertices(message, what)
+    middle = points.mean(axis=0)
+    T = T_root_volume.copy()
+    T[:3, 3] = T_root_volume[:3, :3] @ middle + T_root_volume[:3, 3]
+    try:
+        faces = ConvexHull(points - middle).equations
+    except (QhullError, ValueError) as error:
+        raise ObstacleError(f"{what}: the vertices of a mesh of the region span no volume") from error
+    return Volume(0, T, np.abs(points - middle).max(axis=0), faces)

@@ -1,7 +1,6 @@
 """moveit_msgs/RobotState to joint positions and carried objects, and back."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from moveit_msgs.msg import AttachedCollisionObject, CollisionObject, RobotState
@@ -16,16 +15,7 @@ from . import objects as object_messages
 from .reference import Reference
 
 
-@dataclass(frozen=True, eq=False)
-class State:
-    """The robot at some time: {joint: rad or m}, and the objects around it and on its links."""
-
-    positions: dict[str, float]
-    objects: SceneObjects
-
-
 def is_empty(message: RobotState) -> bool:
-    """Does a RobotState say nothing?"""
     return not (
         message.joint_state.name
         or message.joint_state.position
@@ -75,7 +65,6 @@ def complete(robot: RobotModel, positions: Mapping[str, float], what: str) -> np
 
 
 def state_message(robot: RobotModel, positions: Mapping[str, float], objects: SceneObjects | None = None) -> RobotState:
-    """RobotState with all positions, and what links carry."""
     names = [name for name in (*robot.joint_names, *robot.other_joints) if name in positions]
     state = JointState(name=names, position=[float(positions[name]) for name in names])
     state.header.frame_id = robot.root_link

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..common.ros import seconds
 from ..common.services import LongAction
 
 GOAL_TOLERANCE = 0.01  # rad or m, where a goal gives none
@@ -19,9 +20,7 @@ class FollowAction:
         self._goal: Any = None
         self._stopping = False
         name = f"{player.values.controller}/follow_joint_trajectory"
-        self._action = LongAction(
-            player, kind, name, self._accept, self._cancel, lambda goal: player.why_not(goal.trajectory)
-        )
+        self._action = LongAction(player, kind, name, self._accept, lambda goal: player.why_not(goal.trajectory))
 
     def end(self, text: str) -> None:
         """Abort the goal that is played, if there is one."""
@@ -57,6 +56,7 @@ class FollowAction:
         text = self._player.begin(goal.request.trajectory)
         if text:
             self.end(text)
+        return lambda: self._cancel(goal)
 
     def _cancel(self, goal):
         if goal is self._goal and not self._stopping:
@@ -73,5 +73,5 @@ def _tolerance(goal):
 
 
 def _patience(goal):
-    given = goal.goal_time_tolerance.sec + 1e-9 * goal.goal_time_tolerance.nanosec
+    given = seconds(goal.goal_time_tolerance)
     return given if given > 0 else SETTLE_S

@@ -15,11 +15,10 @@ from trajectory_msgs.msg import JointTrajectory
 from ...arm.control.joints import Joints, read_joints
 from ...errors import ConfigurationError, GpuPlannersError, SettingsError
 from ...files import read_text_file
-from ..common.base_node import BaseNode
 from ..common.diagnostics import OK
-from ..common.optional import optional_module
+from ..common.planner_node import BaseNode
 from ..common.process import run
-from ..common.qos import LATCHED
+from ..common.ros import LATCHED, optional_module
 from ..common.services import Inbox
 from ..common.worker import ENDING
 from .follow_action import FollowAction
@@ -43,7 +42,7 @@ class TrajectoryPlayer(BaseNode):
         self._told: set[tuple[str, str]] = set()  # pairs of shapes that have touched
         self._ticks = 0
         self._states = self.create_publisher(JointState, "joint_states", 10)
-        values, topic = self._values, f"{self._values.controller}/joint_trajectory"
+        values, topic = self.values, f"{self.values.controller}/joint_trajectory"
         self.create_subscription(JointTrajectory, topic, self._take_trajectory, 10)
         if values.robot_description_file:
             self._load_file(values.robot_description_file)
@@ -79,7 +78,7 @@ class TrajectoryPlayer(BaseNode):
         assert self._player is not None
         now = self.now()
         try:
-            curve = curve_of(trajectory, self.joints.names, self._player.wanted(now), now, self._values.start_tolerance)
+            curve = curve_of(trajectory, self.joints.names, self._player.wanted(now), now, self.values.start_tolerance)
         except ConfigurationError as error:
             self.get_logger().error(f"rejected: {error}")
             return str(error)
@@ -87,7 +86,6 @@ class TrajectoryPlayer(BaseNode):
         return ""
 
     def stop(self) -> None:
-        """Brake along the motion that is played; there must be a robot."""
         assert self._player is not None
         self._player.stop(self.now())
 
@@ -109,25 +107,25 @@ class TrajectoryPlayer(BaseNode):
         try:
             self._load(message.data)
         except GpuPlannersError as error:
-            self._state.fail(f"robot_description: {error}")
+            self.state.fail(f"robot_description: {error}")
 
     def _load(self, urdf):
-        values, every = self._values, read_joints(urdf)
+        values, every = self.values, read_joints(urdf)
         srdf = read_text_file(values.srdf_file, "an SRDF", SettingsError, MOST_BYTES) if values.srdf_file else ""
         joints = read_joints(urdf, values.joints, values.group, srdf)
         self._player = Player(joints, self._body(joints, initial_positions(joints, values)))
         resting = zip(every.names, every.nearest_to_zero().tolist(), strict=True)
         self._others = {name: position for name, position in resting if name not in joints.names}
-        self._state.say(OK, "ready")
+        self.state.say(OK, "ready")
         moved = ", moved by MuJoCo" if values.physics else ""
         self.get_logger().info(f"{values.controller}: {len(joints.names)} joints, {values.rate:g} Hz{moved}")
 
     def _body(self, joints, start):
-        if not self._values.physics:
+        if not self.values.physics:
             return Exact(start)
         from .physics import Physical
 
-        return Physical(self._values, joints, start, self.now())
+        return Physical(self.values, joints, start, self.now())
 
     def _take_trajectory(self, message):
         text = self.why_not(message)
@@ -153,20 +151,20 @@ class TrajectoryPlayer(BaseNode):
             error = float(np.abs(wanted.positions - actual.positions).max())
             self._action.tick(now, self._player.ends, error)
             self._ticks += 1
-            if self._ticks % max(round(self._values.rate / FEEDBACK_HZ), 1) == 0:
+            if self._ticks % max(round(self.values.rate / FEEDBACK_HZ), 1) == 0:
                 self._action.feed_back(message.header, wanted, actual)
         for contact in self._player.body.contacts:
             if contact[1:3] not in self._told:
                 self._told.add(contact[1:3])
                 text = f"'{contact.first}' met '{contact.second}', {1e3 * contact.depth:.2f} mm deep"
-                self._state.set_problem(" ".join(contact[1:3]), text)
+                self.state.set_problem(" ".join(contact[1:3]), text)
 
     def _facts(self):
         return {
-            "controller": self._values.controller,
+            "controller": self.values.controller,
             "joints": ", ".join(self.joints.names) if self._player else "none",
-            "physics": self._values.physics,
-            "problem": self._state.problem,
+            "physics": self.values.physics,
+            "problem": self.state.problem,
         }
 
 
@@ -189,7 +187,6 @@ def initial_positions(joints: Joints, values: PlayerParameters) -> np.ndarray:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the node until it is told to stop -> the exit code."""
     return run(TrajectoryPlayer, "trajectory_player", arguments)
 
 

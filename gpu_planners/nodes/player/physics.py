@@ -13,7 +13,7 @@ LONGEST_S = 0.1  # simulated in one go
 
 
 class Physical:
-    """Joints that a simulation drives towards where they should be, as a PlayedBody."""
+    """Joints that a simulation drives towards where they should be, as Exact's are."""
 
     def __init__(self, values: PlayerParameters, joints: Joints, positions: np.ndarray, now: float) -> None:
         robot = load_urdf(

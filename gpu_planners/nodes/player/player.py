@@ -1,7 +1,6 @@
 """A controller without hardware: it follows a curve, holds its end, and stops within limits."""
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -10,23 +9,11 @@ from ...arm.control.spline import Spline, State
 from ...arm.control.stopping import stop_along
 
 
-class PlayedBody(Protocol):
-    """What moves: nothing but numbers, or a simulation."""
-
-    @property
-    def state(self) -> State:
-        """Where the joints are, (n,) each."""
-
-    @property
-    def contacts(self) -> Sequence[Any]:
-        """The `sim` package's Contacts, the deepest of each pair of shapes."""
-
-    def follow(self, curve: Spline, now: float) -> None:
-        """Be where a curve is at a time, in seconds on the clock of the curve."""
-
-
 class Exact:
-    """Joints that are exactly where they should be."""
+    """A body whose joints are exactly where they should be.
+
+    state: where they are, (n,) each; contacts: the `sim` package's Contacts, the deepest of each pair of shapes
+    """
 
     contacts = ()
 
@@ -34,13 +21,14 @@ class Exact:
         self.state = State(positions, np.zeros_like(positions), np.zeros_like(positions))
 
     def follow(self, curve: Spline, now: float) -> None:
+        """Be where a curve is at a time, in seconds on the clock of the curve."""
         self.state = curve.at(now)
 
 
 class Player:
-    """Plays curves on a body. joints: with the limits that stops keep to"""
+    """Plays curves on a body, an Exact or a Physical. joints: with the limits that stops keep to"""
 
-    def __init__(self, joints: Joints, body: PlayedBody) -> None:
+    def __init__(self, joints: Joints, body: Any) -> None:
         self.joints, self.body = joints, body
         self._curve = Spline([0.0], body.state.positions[None])
 
@@ -49,11 +37,9 @@ class Player:
         self._curve = curve
 
     def wanted(self, now: float) -> State:
-        """Where the joints should be."""
         return self._curve.at(now)
 
     def stop(self, now: float) -> None:
-        """Brake along the curve."""
         if now < self.ends:
             limits = self.joints.acceleration, self.joints.lower, self.joints.upper
             stop = Spline.of(stop_along(self._curve, now, *limits))
@@ -65,5 +51,4 @@ class Player:
         return self._curve.end
 
     def tick(self, now: float) -> None:
-        """Move on to a time."""
         self.body.follow(self._curve, now)

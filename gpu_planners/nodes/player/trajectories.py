@@ -11,6 +11,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from ...arm.control.spline import Spline, State
 from ...errors import ConfigurationError
+from ..common.ros import seconds
 
 SOON_S = 1e-6
 SPEED_AT_END = 1.2e-7  # as float32 tells it from 0
@@ -27,14 +28,14 @@ def check_trajectory(message: JointTrajectory, names: Sequence[str], now: float)
     last, count = -1.0, len(names)
     for number, point in enumerate(message.points):
         _check_point(point, f"point {number}", count)
-        time = _seconds(point.time_from_start)
+        time = seconds(point.time_from_start)
         if number and time <= last:
             raise ConfigurationError(f"the time of point {number} is {time} s, after {last} s of the one before")
         last = time
     fast = np.abs(np.asarray(message.points[-1].velocities, dtype=float)) > SPEED_AT_END
     if fast.any():
         raise ConfigurationError(f"the last velocity of joint '{message.joint_names[int(np.argmax(fast))]}' is not 0")
-    stamp = _seconds(message.header.stamp)
+    stamp = seconds(message.header.stamp)
     if stamp and stamp + last < now:
         raise ConfigurationError(f"the trajectory ended {now - stamp - last:.3g} s ago, by its stamp")
 
@@ -46,8 +47,8 @@ def curve_of(message: JointTrajectory, names: Sequence[str], state: State, now: 
     tolerance: how far the first point may otherwise lie from the state, rad or m
     """
     order = [list(message.joint_names).index(name) for name in names]
-    begin = _seconds(message.header.stamp) or now
-    times = [begin + _seconds(point.time_from_start) for point in message.points]
+    begin = seconds(message.header.stamp) or now
+    times = [begin + seconds(point.time_from_start) for point in message.points]
     columns = [
         [_ordered(getattr(point, name), order) for point in message.points]
         for name in ("positions", "velocities", "accelerations")
@@ -82,7 +83,3 @@ def _check_point(point, what, count):
 
 def _ordered(values, order):
     return np.asarray(values, dtype=float)[order] if len(values) else np.full(len(order), np.nan)
-
-
-def _seconds(time):
-    return time.sec + 1e-9 * time.nanosec

@@ -1,20 +1,22 @@
-"""What the node grid_planner publishes: paths as they are planned, and pictures of them where someone looks."""
+"""Topics of the node grid_planner: starts and goals that come, paths and pictures of them that go out."""
+
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
+from geometry_msgs.msg import PoseArray
 from nav_msgs.msg import OccupancyGrid, Path
-from rclpy.node import Node
 from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
 from ...grid import GridMap, PathSet
-from ..common.fast_markers import serialized_with_points
 from ..common.map_messages import map_message
-from ..common.pictures import Pictures
-from ..common.worker import Worker
+from ..common.pictures import Pictures, serialized_with_points
+from ..common.planner_node import PlannerNode
+from ..common.request_error import error_text
 from .agent_planning import AgentsPlan
 from .conversions import agents_message
-from .parameters import GridParameters
 
 PATH_COLOUR = ColorRGBA(r=0.13, g=0.45, b=0.85, a=0.8)
 
@@ -22,18 +24,20 @@ PATH_COLOUR = ColorRGBA(r=0.13, g=0.45, b=0.85, a=0.8)
 class PlanPublishers:
     """All calls are made on the worker's thread: Numba's parallel code expands paths, for one thread at a time."""
 
-    def __init__(self, node: Node, values: GridParameters, worker: Worker) -> None:
+    def __init__(self, node: PlannerNode) -> None:
+        self._node = node
         self._plan = node.create_publisher(Path, "plan", 10)
-        self._robots = [node.create_publisher(Path, topic, 10) for topic in values.plan_topics]
+        self._robots = [node.create_publisher(Path, topic, 10) for topic in node.values.plan_topics]
         topics = {"paths_markers": MarkerArray, "agents": PointCloud2, "map": OccupancyGrid}
-        self._pictures = Pictures(node, topics, worker.do, 0.2)
+        self._pictures = Pictures(node, topics, node.worker.do, 0.2)
 
     def show_path(self, path: Path) -> None:
         """Publish the path of a request for one, which belongs to no agent of the topics."""
         self._plan.publish(path)
 
-    def show(self, plan: AgentsPlan, values: GridParameters) -> None:
+    def show(self, plan: AgentsPlan) -> None:
         """Publish the paths of agents now, and pictures of them a little later."""
+        values = self._node.values
         outputs = [*enumerate(self._robots), (values.plan_agent, self._plan)]
         for agent, publisher in outputs:
             if agent < len(plan.paths) and publisher.get_subscription_count():
@@ -44,7 +48,6 @@ class PlanPublishers:
         show("agents", lambda: agents_message(plan.starts.points[:, :2], plan.paths, plan.header))
 
     def show_map(self, grid: GridMap, header: Header) -> None:
-        """Publish the map that is planned on a little later."""
         self._pictures.show("map", lambda: map_message(grid, header))
 
 
@@ -78,3 +81,39 @@ def straight_runs(tiles: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     begins = np.flatnonzero(turns & joins)
     last = np.append(turns[1:], True)  # does a run end at k + 1?
     return np.stack([tiles[begins], tiles[np.flatnonzero(last & joins) + 1]], axis=1)
+
+
+class TopicAgents:
+    """The latest messages on ~/starts and ~/goals. All but the subscriptions runs on the worker thread.
+
+    plan: called with starts and goals when a plan is due; may raise
+    """
+
+    def __init__(self, node: PlannerNode, plan: Callable[[PoseArray, PoseArray], None]) -> None:
+        self._node, self._plan = node, plan
+        self._messages = {"starts": None, "goals": None}
+        self._goals_are_new = self._queued = False
+        for name in self._messages:
+            node.create_subscription(PoseArray, f"~/{name}", partial(node.worker.do, self._take, name), 10)
+
+    def _take(self, name, message):
+        self._messages[name] = message
+        self._goals_are_new |= name == "goals"
+        self.plan_again()
+
+    def plan_again(self) -> None:
+        """Plan after what is queued now, once for all of it; without the parameter `replan` only for new goals."""
+        replan = self._node.get_parameter("replan").value
+        if (replan or self._goals_are_new) and None not in self._messages.values() and not self._queued:
+            self._queued = True
+            self._node.worker.do(self._plan_now)
+
+    def _plan_now(self):
+        self._queued = False
+        try:
+            self._plan(**self._messages)
+        except Exception as error:  # whatever it is, the next plan may succeed
+            self._node.state.set_problem("topics", f"the starts and goals of the topics: {error_text(error)}")
+            return
+        self._goals_are_new = False
+        self._node.state.set_problem("topics", "")
