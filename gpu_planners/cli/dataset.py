@@ -65,7 +65,11 @@ def _recipe(options):
     return Recipe(
         robot,
         tip_of(options, robot),
-        files={f"{name}_sha256": _digest(file) for name, file in files.items() if file},
+        files={
+            f"{name}_sha256": hashlib.sha256(Path(file).read_bytes()).hexdigest()
+            for name, file in files.items()
+            if file
+        },
         source={
             **{name: str(Path(file).resolve()) for name, file in files.items() if file},
             "package_dirs": [str(Path(folder).resolve()) for folder in package_dirs(options)],
@@ -79,10 +83,6 @@ def _recipe(options):
         margin=options.margin,
         device=device,
     )
-
-
-def _digest(file):
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
 
 
 def _make(options, recipe, devices):

@@ -1,8 +1,8 @@
 """Executes motions with MuJoCo's physics: joints are driven by computed torques, and contacts are MuJoCo's own.
 
 In the model of a robot among obstacles each frame of the RobotModel is a body with one joint, each convex shape a geom.
-In the model of a robot among obstacles each frame of the RobotModel is a body with one joint, each convex shape a geom.
-URDF's inertias are not read; bodies weigh what their shapes do at the density of water, and gravity is compensated.
+Only pairs that the planner checks can touch: shapes of the robot with obstacles, and the robot's self-collision pairs.
+A URDF's inertias are not read; bodies weigh what their shapes do at the density of water; gravity is compensated.
 """
 
 from collections.abc import Callable

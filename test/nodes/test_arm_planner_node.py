@@ -17,7 +17,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
 from gpu_planners.nodes.common import planner_node
-from gpu_planners.nodes.common.diagnostics import Diagnostics
+from gpu_planners.nodes.common.planner_node import Diagnostics
 from gpu_planners.nodes.common.ros import seconds
 from gpu_planners_msgs.srv import PlanMotion
 

@@ -12,8 +12,7 @@ from sensor_msgs.msg import JointState
 from visualization_msgs.msg import Marker
 
 from gpu_planners.arm import load_urdf
-from gpu_planners.nodes.arm.controller import Controller
-from gpu_planners.nodes.arm.executing import Executing
+from gpu_planners.nodes.arm.executing import Controller, Executing
 from gpu_planners.nodes.arm.move_run import Run
 from gpu_planners_msgs.action import Move
 

@@ -69,15 +69,15 @@ def test_a_stop_brakes_within_limits():
     motion = time_parameterize([[0.0, 0.0, 0.0], [3.0, 1.0, 0.0]], JOINTS.velocity, JOINTS.acceleration)
     points = [motion.positions, motion.velocities, motion.accelerations]
     player = Player(JOINTS, Exact(np.zeros(3)))
-    player.play(Spline(motion.times + 5.0, *points))
+    player.curve = Spline(motion.times + 5.0, *points)
     player.stop(5.8)
-    times = np.arange(5.8, player.ends + 0.02, 0.002)
+    times = np.arange(5.8, player.curve.end + 0.02, 0.002)
     states = []
     for now in times:
         player.tick(now)
         states.append(player.body.state.positions)
     speeds = np.diff(states, axis=0) / 0.002
-    assert np.abs(speeds[-3:]).max() < 1e-6 and times[-1] >= player.ends and np.abs(speeds[0]).max() > 0.5
+    assert np.abs(speeds[-3:]).max() < 1e-6 and times[-1] >= player.curve.end and np.abs(speeds[0]).max() > 0.5
     assert (np.abs(np.diff(speeds, axis=0) / 0.002) < 1.1 * JOINTS.acceleration + 1e-3).all()
 
 

@@ -16,9 +16,8 @@ from ..errors import require
 from ..motions import PoseGoal, settings_of
 from ..robots import configuration, load_robot, load_world, tip_of
 from ..trajectory_files import read_path
-from .motion_source import Answer, LocalSource, Wish, first_goal, first_start
-from .newest import Newest
-from .player import Player
+from .motion_source import Answer, LocalSource, NodeSource, Wish, first_goal, first_start
+from .threads import Newest, Player
 
 PARTS = {"robot": True, "goal": True, "obstacles": True, "path": True, "trails": False}
 ROADMAP_NODES = 400
@@ -31,8 +30,6 @@ def open_arm_page(options: argparse.Namespace) -> "ArmPage":
         how = "source a ROS 2 installation, or in a checkout run `make setup` and use .venv/bin/gpu-planners"
         require("rclpy", "--node", how)
         require("gpu_planners_msgs.srv", "--node", "build gpu_planners_msgs with colcon, or run `make setup`")
-        from .node_source import NodeSource
-
         source: LocalSource = NodeSource(options.node)
         start, path = source.measured(), None
     else:
@@ -71,7 +68,7 @@ class ArmPage:
         self._seed = 0
         self._quiet = False  # a slider that we move ourselves asks for nothing
         self._work = Newest(lambda error: self._say(f"{type(error).__name__}: {error}", "red"))
-        self._player = Player(self._show_time, self._ended)
+        self._player = Player(self._show_time, lambda: self._play_or_stop(False))
         self._add_controls(options)
         self.scene.place(self.start)
         self._add_goal_handle(HANDLE_SIZE * self.scene.look(np.stack([self.start, self._goal])))
@@ -90,8 +87,9 @@ class ArmPage:
         self.source.close()
         stop_server(self.server)
 
-    def plan(self, dragged: bool = False) -> None:
+    def plan(self, dragged: bool = False, other_seed: bool = False) -> None:
         """Ask for the motion from the start to the goal, as they are now."""
+        self._seed += other_seed
         self._work.do("plan", lambda: self._plan(dragged))
 
     def refresh(self) -> None:
@@ -157,7 +155,7 @@ class ArmPage:
         self._play.on_click(lambda _: self._play_or_stop(not self._player.playing))
         self._repeat.on_update(lambda _: setattr(self._player, "repeat", self._repeat.value))
         self._time.on_update(lambda _: self._seek())
-        again.on_click(lambda _: self._plan_with_another_seed())
+        again.on_click(lambda _: self.plan(other_seed=True))
         onward.on_click(lambda _: self._go_on())
         here.on_click(lambda _: self._set_goal(self.start))
         anywhere.on_click(lambda _: self._work.do("goal", self._another_goal))
@@ -246,10 +244,6 @@ class ArmPage:
             self._say(answer.text, "red")
         self._player.load(answer.trajectory.duration if answer.trajectory else 0.0)
 
-    def _plan_with_another_seed(self):
-        self._seed += 1
-        self.plan()
-
     def _another_goal(self):
         self._seed += 1
         self._set_goal(first_goal(self.source, self.start, self._seed))
@@ -268,9 +262,6 @@ class ArmPage:
     def _play_or_stop(self, wanted):
         self._player.play(wanted)
         self._play.label, self._play.icon = ("Stop", "player-pause") if wanted else ("Play", "player-play")
-
-    def _ended(self):
-        self._play_or_stop(False)
 
     def _seek(self):
         if not self._quiet and (trajectory := self.answer.trajectory) is not None:

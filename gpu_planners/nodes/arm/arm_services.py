@@ -1,17 +1,16 @@
 """What the parts of the arm node (MoveIt's interfaces, `~/move`, clouds, dragged goals, other arms) ask of it."""
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from rclpy.publisher import Publisher
-from trajectory_msgs.msg import JointTrajectory
 
 from gpu_planners_msgs.srv import PlanMotion
 
 from ...arm import RobotModel
 from ..common.planner_node import PlannerNode
 from ..common.worker import Worker
-from .move_run import MotionUnderWay, Seen, Task, TaskPlan
+from .move_run import MotionUnderWay, Seen, TaskPlan
 from .parameters import ArmParameters
 from .planning_scene import PlanningScene
 from .scene_objects import ALWAYS, SceneObject, SceneObjects
@@ -29,12 +28,15 @@ class ArmServices(Protocol):
     """The node. Unless a docstring says otherwise, methods are called on the worker's threads.
 
     values: the parameters as they are now; trajectories: publishes what controllers shall follow
+    executing, display: Executing and MotionDisplay, which are such parts themselves
     """
 
     scene: PlanningScene
     values: ArmParameters
     worker: Worker
     trajectories: Publisher
+    executing: Any
+    display: Any
 
     @property
     def node(self) -> PlannerNode:
@@ -59,19 +61,10 @@ class ArmServices(Protocol):
         """Fill the response as ~/plan_motion does, and show the motion; None where there is none. May raise."""
 
     def plan_to_move(self, request: PlanMotion.Request) -> TaskPlan:
-        """A TaskPlan for `execute`. May raise."""
-
-    def execute(self, task: Task) -> None:
-        """Begin a task; where another is under way, or there is no controller, it is ended. From any thread."""
-
-    def cancel_execution(self, task: Task) -> None:
-        """End a task: at once while it plans, else when the robot has stopped. From any thread."""
+        """A TaskPlan for `executing`. May raise."""
 
     def contact_ahead(self, motion: MotionUnderWay, phase: float) -> str:
         """What a motion meets after `phase` seconds, "" where the rest is proven free. May raise."""
-
-    def show_motion(self, planned: Planned, trajectory: JointTrajectory) -> None:
-        """Show what was planned."""
 
     def require_known_scene(self) -> None:
         """RequestError while obstacles that were refused, or another arm, may be anywhere."""

@@ -20,9 +20,8 @@ def cloud_points(message: PointCloud2) -> np.ndarray:
     fields = {one.name: one for one in message.fields}
     for axis in "xyz":
         if axis not in fields or fields[axis].datatype not in DTYPES:
-            raise ObstacleError(
-                f"a point cloud needs fields x, y, z of FLOAT32 or FLOAT64; it has {_described(message)}"
-            )
+            has = ", ".join(f"{one.name} (datatype {one.datatype})" for one in message.fields) or "none"
+            raise ObstacleError(f"a point cloud needs fields x, y, z of FLOAT32 or FLOAT64; it has {has}")
     order = ">" if message.is_bigendian else "<"
     step, width, height = message.point_step, message.width, message.height
     end = max(fields[axis].offset + np.dtype(DTYPES[fields[axis].datatype]).itemsize for axis in "xyz")
@@ -96,7 +95,3 @@ def without_own(
         cells = np.concatenate([cells[others], parts])
         extents = np.concatenate([extents[others], np.full(len(parts), half)])
     return np.concatenate([one for one, _ in kept]), np.concatenate([one for _, one in kept])
-
-
-def _described(message):
-    return ", ".join(f"{one.name} (datatype {one.datatype})" for one in message.fields) or "none"

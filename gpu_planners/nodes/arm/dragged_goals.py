@@ -6,11 +6,9 @@ namespace, the topics `update` and `feedback`, and the service `get_interactive_
 """
 
 import threading
-from collections.abc import Callable
 
 import numpy as np
-from geometry_msgs.msg import Pose, PoseStamped, Vector3
-from rclpy.node import Node
+from geometry_msgs.msg import PoseStamped, Vector3
 from sensor_msgs.msg import JointState
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import (
@@ -44,10 +42,15 @@ class DraggedGoals:
     """The marker of the arm node, and the motions to it."""
 
     def __init__(self, arm: ArmServices) -> None:
-        self._arm = arm
-        self._wanted: tuple[PoseStamped, bool] | None = None  # the newest goal that is not planned to yet
+        self._arm, node = arm, arm.node
+        self._wanted: tuple[PoseStamped, bool] | None = None  # the newest goal that is not planned to yet; still held?
         self._last: PlanMotion.Response | None = None
-        self._marker = GoalMarker(arm.node, self._take, lambda: arm.worker.do(self._publish))
+        self._lock = threading.Lock()  # of the marker, which the worker places and the executor moves
+        self._marker: InteractiveMarker | None = None
+        self._sequence = 0
+        self._updates = node.create_publisher(InteractiveMarkerUpdate, "~/goal/update", 100)
+        node.create_service(GetInteractiveMarkers, "~/goal/get_interactive_markers", self._answer)
+        node.create_subscription(InteractiveMarkerFeedback, "~/goal/feedback", self._take, 100)
 
     def begin(self) -> None:
         """Put the marker at the tool of the robot, where it is measured or rests. On the worker's thread."""
@@ -56,7 +59,15 @@ class DraggedGoals:
         places = np.array([pose[0, :3, 3] for pose in poses.values()])
         size = float(max(SIZE * np.ptp(places, axis=0).max(), 0.05))
         pose = pose_message(poses[self._arm.values.tip_link or robot.tip_link][0])
-        self._marker.place(self._arm.scene.frames.root, pose, size)
+        marker = InteractiveMarker(name=NAME, description="goal of the tool", scale=size, pose=pose)
+        marker.header.frame_id = self._arm.scene.frames.root
+        marker.menu_entries = [
+            MenuEntry(id=number, title=title, command_type=MenuEntry.FEEDBACK) for number, title in MENU.items()
+        ]
+        marker.controls = _controls(size)
+        with self._lock:
+            self._marker = marker
+            self._send(markers=[marker])
 
     def _start(self):
         """(dof,) where a motion begins: as measured, else a state of the SRDF or the middle of the limits."""
@@ -65,10 +76,39 @@ class DraggedGoals:
             q = next(iter(robot.named_states.values()), (robot.lower + robot.upper) / 2)
         return q
 
-    def _take(self, pose, held):
+    def _take(self, feedback):
+        if feedback.marker_name != NAME:
+            return
+        kind, entry = feedback.event_type, feedback.menu_entry_id
+        held, chosen = kind == feedback.POSE_UPDATE, kind == feedback.MENU_SELECT
+        if chosen and entry == PUBLISH:
+            self._arm.worker.do(self._publish)
+        elif held or kind == feedback.MOUSE_UP or (chosen and entry == PLAN_AGAIN):
+            self._moved(feedback, held)
+
+    def _moved(self, feedback, held):
+        with self._lock:
+            if self._marker is None:
+                return
+            self._marker.pose = feedback.pose
+            # whoever drags it sees it already; other viewers follow
+            self._send(poses=[InteractiveMarkerPose(header=feedback.header, pose=feedback.pose, name=NAME)])
+        pose = PoseStamped(header=feedback.header, pose=feedback.pose)
         waiting, self._wanted = self._wanted is not None, (pose, held)
         if not waiting:  # what waits will find the newest goal
             self._arm.worker.do(self._plan)
+
+    def _answer(self, _request, response):
+        with self._lock:
+            response.sequence_number = self._sequence
+            response.markers = [self._marker] if self._marker is not None else []
+        return response
+
+    def _send(self, **changes):
+        self._sequence += 1
+        self._updates.publish(
+            InteractiveMarkerUpdate(seq_num=self._sequence, type=InteractiveMarkerUpdate.UPDATE, **changes)
+        )
 
     def _plan(self):
         wanted, self._wanted = self._wanted, None
@@ -91,65 +131,6 @@ class DraggedGoals:
         if self._last is not None:
             self._arm.trajectories.publish(self._last.trajectory)
             self._arm.node.get_logger().info(f"dragged goal: published, {self._last.message}")
-
-
-class GoalMarker:
-    """The marker of a node. Callbacks are made on the executor's thread.
-
-    plan: called with the pose when it has moved, and whether it is still held; publish: called when the menu says so
-    """
-
-    def __init__(self, node: Node, plan: Callable[[PoseStamped, bool], None], publish: Callable[[], None]) -> None:
-        self._plan, self._publish = plan, publish
-        self._lock = threading.Lock()
-        self._marker: InteractiveMarker | None = None
-        self._sequence = 0
-        self._updates = node.create_publisher(InteractiveMarkerUpdate, "~/goal/update", 100)
-        node.create_service(GetInteractiveMarkers, "~/goal/get_interactive_markers", self._answer)
-        node.create_subscription(InteractiveMarkerFeedback, "~/goal/feedback", self._take, 100)
-
-    def place(self, frame: str, pose: Pose, size: float) -> None:
-        """Put the marker at a pose in a frame, or move it there. size: metres across"""
-        marker = InteractiveMarker(name=NAME, description="goal of the tool", scale=size, pose=pose)
-        marker.header.frame_id = frame
-        marker.menu_entries = [
-            MenuEntry(id=number, title=title, command_type=MenuEntry.FEEDBACK) for number, title in MENU.items()
-        ]
-        marker.controls = _controls(size)
-        with self._lock:
-            self._marker = marker
-            self._send(markers=[marker])
-
-    def _take(self, feedback):
-        if feedback.marker_name != NAME:
-            return
-        kind, entry = feedback.event_type, feedback.menu_entry_id
-        held, chosen = kind == feedback.POSE_UPDATE, kind == feedback.MENU_SELECT
-        if chosen and entry == PUBLISH:
-            self._publish()
-        elif held or kind == feedback.MOUSE_UP or (chosen and entry == PLAN_AGAIN):
-            self._moved(feedback, held)
-
-    def _moved(self, feedback, held):
-        with self._lock:
-            if self._marker is None:
-                return
-            self._marker.pose = feedback.pose
-            # whoever drags it sees it already; other viewers follow
-            self._send(poses=[InteractiveMarkerPose(header=feedback.header, pose=feedback.pose, name=NAME)])
-        self._plan(PoseStamped(header=feedback.header, pose=feedback.pose), held)
-
-    def _answer(self, _request, response):
-        with self._lock:
-            response.sequence_number = self._sequence
-            response.markers = [self._marker] if self._marker is not None else []
-        return response
-
-    def _send(self, **changes):
-        self._sequence += 1
-        self._updates.publish(
-            InteractiveMarkerUpdate(seq_num=self._sequence, type=InteractiveMarkerUpdate.UPDATE, **changes)
-        )
 
 
 def _controls(size):

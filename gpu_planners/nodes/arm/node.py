@@ -22,8 +22,7 @@ from ...arm import PLANNERS, RobotModel
 from ...device import resolve_devices
 from ...errors import GpuPlannersError, RobotDescriptionError, SettingsError, shown
 from .. import moveit
-from ..common.diagnostics import WARN
-from ..common.planner_node import PlannerNode
+from ..common.planner_node import WARN, PlannerNode
 from ..common.process import run
 from ..common.request_error import RequestError, error_text
 from ..common.ros import BEST_EFFORT, LATCHED, Transforms, of_durability, seconds, steady_clock
@@ -37,7 +36,7 @@ from .dragged_goals import DraggedGoals
 from .executing import Executing, offer_move
 from .joint_states import JointStates
 from .motion_display import MotionDisplay
-from .move_run import MotionUnderWay, Seen, Task, TaskPlan, stamped_state
+from .move_run import MotionUnderWay, Seen, TaskPlan, stamped_state
 from .other_arms import OtherArms
 from .parameters import ArmParameters
 from .plan_service import compile_planner, kind_of, warm_up
@@ -64,7 +63,7 @@ class ArmPlannerNode(PlannerNode):
         self._unknown = UnknownSources(self.state.set_problem)
         self.create_timer(LOOK_S, lambda: self._unknown.forget_expired(self.now()), clock=steady_clock())
         self.trajectories = self.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
-        self._display = MotionDisplay(self)
+        self.display = MotionDisplay(self)
         self._dragged_goals = DraggedGoals(self)
         self._subscribe()
         for kind, name, answer in (
@@ -74,7 +73,7 @@ class ArmPlannerNode(PlannerNode):
             self._serve(kind, name, partial(self._answer, answer), self._told, beside=True)
         self._serve(AttachObjects, "attach_objects", self._attach_objects, self._logged)
         self._serve(ForgetSources, "forget_sources", self._forget_sources, self._logged)
-        self._executing = Executing(self)
+        self.executing = Executing(self)
         self._moveit = moveit.serve(self)
         self._clouds = CloudTopics(self)
         self._other_arms = OtherArms(self, self.state.set_problem)
@@ -90,7 +89,7 @@ class ArmPlannerNode(PlannerNode):
         if self._clouds is not None:  # else a robot could not be loaded, and there is nothing else
             self._jumps.unregister()
             self._clouds.close()
-            self._executing.close()
+            self.executing.close()
         return super().finish(patience_s)
 
     def _subscribe(self):
@@ -177,7 +176,7 @@ class ArmPlannerNode(PlannerNode):
         back = -jump.delta.nanoseconds * 1e-9
         self.worker.do(self.scene.clock_jumped_back, back)
         self._unknown.clock_jumped_back(back)
-        self._executing.clock_jumped_back(back)
+        self.executing.clock_jumped_back(back)
 
     # ---- joint_states ----
 
@@ -295,14 +294,11 @@ class ArmPlannerNode(PlannerNode):
     # ---- plans ----
 
     def _answer(self, answer, request, response):
-        if self._plan(answer, request, response) and self.values.publish_trajectories:
+        if self.plan(request, response, answer) and self.values.publish_trajectories:
             self.trajectories.publish(response.trajectory)
         return response
 
-    def plan(self, request: PlanMotion.Request, response: PlanMotion.Response) -> Planned | None:
-        return self._plan(plan_service.answer, request, response)
-
-    def _plan(self, answer, request, response):
+    def plan(self, request: Any, response: Any, answer: Any = plan_service.answer) -> Planned | None:
         with self.scene.lock:
             self.scene.forget_expired(self.now())
             if not request.ignore_scene:
@@ -313,7 +309,7 @@ class ArmPlannerNode(PlannerNode):
             if planned is None:
                 self._show_obstacles()  # not the motion before
             else:
-                self.show_motion(planned, response.trajectory)
+                self.display.show_motion(planned, response.trajectory)
         return planned
 
     # ---- motions that are executed ----
@@ -329,12 +325,6 @@ class ArmPlannerNode(PlannerNode):
         motion = MotionUnderWay.planned(response.trajectory, planned.robot, self.scene.objects, margin)
         return TaskPlan(response.code, response.message, motion, response.trajectory, response.goal_index)
 
-    def execute(self, task: Task) -> None:
-        self._executing.start(task)
-
-    def cancel_execution(self, task: Task) -> None:
-        self._executing.cancel(task)
-
     def contact_ahead(self, motion: MotionUnderWay, phase: float) -> str:
         self.scene.forget_expired(self.now())
         self.require_known_scene()
@@ -342,12 +332,9 @@ class ArmPlannerNode(PlannerNode):
 
     # ---- what is shown ----
 
-    def show_motion(self, planned: Planned, trajectory: JointTrajectory) -> None:
-        self._display.show_motion(planned, trajectory)
-
     def _show_obstacles(self):
         if (robot := self.scene.robot) is not None:
-            self._display.show_scene(robot, self.scene.objects)
+            self.display.show_scene(robot, self.scene.objects)
 
     def _facts(self):
         robot = self.scene.robot
@@ -359,7 +346,7 @@ class ArmPlannerNode(PlannerNode):
             "attached": ", ".join(self.scene.objects.carried) or "none",
             "requests": self._requests,
             "last answer": self._last_answer,
-            "move": self._executing.state,
+            "move": self.executing.state,
         }
 
 

@@ -5,6 +5,7 @@ Another arm_planner says by `~/executing` what it does: the whole motion when it
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -27,6 +28,7 @@ EXECUTING = "arm_planner/executing"
 STILL = 1e-3  # rad or m that joints move by before an arm is placed anew
 
 
+@dataclass(eq=False)
 class OtherArm:
     """What is known of one of them.
 
@@ -34,17 +36,17 @@ class OtherArm:
     place: {joint: position}, as last measured
     executing: the motion that it executes, or None; path: (K, dof) of it, once it is looked at
     ends: when the motion is over at the latest if its node has ended, by time.monotonic()
+    shown: (K, dof) that the scene holds boxes for
     """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.robot: RobotModel | None = None
-        self.place: dict[str, float] = {}
-        self.executing: JointTrajectory | None = None
-        self.ends = 0.0
-        self.path: np.ndarray | None = None
-        self.shown: np.ndarray | None = None  # (K, dof) that the scene holds boxes for
-        self.problem = f"nothing is known of the other arm '{name}': its robot_description has not come"
+    name: str
+    problem: str
+    robot: RobotModel | None = None
+    place: dict[str, float] = field(default_factory=dict)
+    executing: JointTrajectory | None = None
+    path: np.ndarray | None = None
+    ends: float = 0.0
+    shown: np.ndarray | None = None
 
     def wanted(self) -> np.ndarray | None:
         """(K, dof) that the scene should hold boxes for; None where it has them, or nobody knows, as `problem` says."""
@@ -77,10 +79,11 @@ class OtherArms:
 
     def __init__(self, arm: ArmServices, told: Callable[[str, str], None]) -> None:
         self._own, self._told = arm, told
-        self.arms = [OtherArm(name) for name in arm.values.other_arms]
+        unknown = "nothing is known of the other arm '{}': its robot_description has not come"
+        self.arms = [OtherArm(name, unknown.format(name)) for name in arm.values.other_arms]
         for other in self.arms:
             for kind, topic, take_it, qos in (
-                (String, "robot_description", self._describe, LATCHED),
+                (String, "robot_description", partial(arm.worker.do, self._load), LATCHED),
                 (JointState, "joint_states", self._place, BEST_EFFORT),
                 (JointTrajectory, EXECUTING, self._execute, LATCHED),
             ):
@@ -93,13 +96,10 @@ class OtherArms:
         """Why nobody knows where one of the arms is; empty when all are known."""
         return next((arm.problem for arm in self.arms if arm.problem), "")
 
-    def _describe(self, arm, message):
-        self._own.worker.do(self._load, arm, message.data)
-
-    def _load(self, arm, text):
+    def _load(self, arm, message):
         try:
             # which links of the other arm may touch each other does not matter here
-            robot = load_urdf(text, package_dirs=self._own.values.package_dirs, self_collisions=False)
+            robot = load_urdf(message.data, package_dirs=self._own.values.package_dirs, self_collisions=False)
         except GpuPlannersError as error:
             arm.problem = f"the description of the other arm '{arm.name}' was refused: {error_text(error)}"
             self._told(f"other arm {arm.name}", arm.problem)

@@ -5,11 +5,10 @@ import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from rclpy.node import Node
 from scipy.spatial.transform import Rotation
 from std_msgs.msg import Header
 
@@ -47,9 +46,11 @@ class MapScene:
     subclass hears of a change by `renewed` and `tiles_changed`.
 
     frame, stamp: of the map; changes: number of changes of `grid`; kind: of the messages that maps come in
+    INFLATION: the parameters on which `inflated` depends
     """
 
     kind: MapKind = MAP_KINDS["occupancy"]
+    INFLATION: ClassVar[tuple[str, ...]] = ("footprint_radius",)
 
     def __init__(self, values: MapParameters, now: Callable[[], Time] = Time) -> None:
         self._values, self._now = values, now
@@ -81,9 +82,6 @@ class MapScene:
     def inflated(self, grid: GridMap) -> GridMap:
         """A map with tiles blocked or dearer by obstacles up to `reach` away."""
         return grid.inflated(self._values.footprint_radius)
-
-    def inflates_alike(self, one: MapParameters, other: MapParameters) -> bool:
-        return one.footprint_radius == other.footprint_radius
 
     def header(self) -> Header:
         """Of messages that are made now."""
@@ -139,7 +137,7 @@ class MapScene:
     def configure(self, values: MapParameters) -> None:
         """Take other parameters: the map is inflated anew where that depends on them."""
         before, self._values = self._values, values
-        if self._read is not None and not self.inflates_alike(before, values):
+        if self._read is not None and any(getattr(before, name) != getattr(values, name) for name in self.INFLATION):
             self._renew()
 
     def clear(self) -> None:
@@ -267,21 +265,18 @@ class TopicMaps:
             self._node.state.publish()
 
 
-class Frames:
-    """Moves poses to the map's frame.
-
-    missing: why poses in other frames are refused; empty when they are not
-    """
-
-    def __init__(self, node: Node | None) -> None:
-        self._transforms = Transforms(node)
-        self.missing = self._transforms.missing
+class Frames(Transforms):
+    """Moves poses to the map's frame."""
 
     def to_map(self, poses: Poses, map_frame: str, what: str) -> Poses:
-        """Poses moved to the map's frame. An empty frame is the map's."""
+        """Poses moved to the map's frame; RequestError where nobody knows how. An empty frame is the map's."""
         if poses.frame in ("", map_frame):
             return poses
-        T_map_frame = self._transform(poses.frame, map_frame, what)
+        try:
+            T_map_frame = self.look_up(map_frame, poses.frame)
+        except KeyError as error:
+            text = f"{what}: frame '{poses.frame}' is not the map's frame '{map_frame}', and {error.args[0]}"
+            raise RequestError(TF_ERROR, text) from error
         rotation = Rotation.from_matrix(T_map_frame[:3, :3])
         given = np.isfinite(poses.quaternions).all(axis=1) & poses.quaternions.any(axis=1)
         turned = np.zeros_like(poses.quaternions)
@@ -292,12 +287,3 @@ class Frames:
     def origin_of(self, frame: str, map_frame: str, what: str) -> Poses:
         """Where the origin of a frame (a robot's, say) stands in the map, as Poses of one."""
         return self.to_map(Poses(np.zeros((1, 3)), np.array([[0.0, 0.0, 0.0, 1.0]]), frame), map_frame, what)
-
-    def _transform(self, frame, map_frame, what):
-        """(4, 4) T_map_frame, the latest that is known."""
-        try:
-            return self._transforms.look_up(map_frame, frame)
-        except KeyError as error:
-            raise RequestError(
-                TF_ERROR, f"{what}: frame '{frame}' is not the map's frame '{map_frame}', and {error.args[0]}"
-            ) from error

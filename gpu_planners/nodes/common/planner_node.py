@@ -1,4 +1,6 @@
-"""What the planning nodes are: one worker that plans, services and actions that it answers, compiling."""
+"""What the nodes are: checked parameters, diagnostics, an end that leaves nothing behind; and what planning ones are:
+one worker that plans, services and actions that it answers, compiling.
+"""
 
 import gc
 import threading
@@ -6,16 +8,72 @@ import time
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.action import ActionClient, ActionServer
 from rclpy.node import Node
 
 from ...settings import Described
 from .compiling import Background, is_compiled
-from .diagnostics import OK, WARN, Diagnostics
 from .parameters import check_changes, declare
 from .request_error import NotBegunError
+from .ros import steady_clock
 from .services import QueuedAction, QueuedService
 from .worker import Worker
+
+OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
+PATIENCE_S = 5.0  # of requests with what is compiled or loaded; loading takes less
+
+
+class Diagnostics:
+    """One status of a node on /diagnostics, told once a second and at once when it changes.
+
+    It is WARN with the problem's text while the node is ready but has a problem.
+
+    facts: called for {key: printable}; told: level and text
+    """
+
+    def __init__(self, node: Node, text: str, facts: Callable[[], dict[str, Any]]) -> None:
+        self._node, self._facts = node, facts
+        self.told = WARN, text
+        self._problems: dict[str, str] = {}
+        self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        node.create_timer(1.0, self.publish, clock=steady_clock())
+
+    def say(self, level: bytes, text: str) -> None:
+        self.told = level, text
+        self.publish()
+
+    @property
+    def problem(self) -> str:
+        return "; ".join(text for text in list(self._problems.values()) if text)
+
+    def set_problem(self, what: str, text: str) -> None:
+        """Report and log a problem with something until it is set to ""."""
+        if text == self._problems.get(what, ""):
+            return
+        self._problems[what] = text
+        if text:
+            self._node.get_logger().error(text)
+        self.publish()
+
+    def fail(self, text: str) -> None:
+        self._node.get_logger().error(text)
+        self.say(ERROR, text)
+
+    def publish(self) -> None:
+        """Publish what is known now, unless ROS has been shut down."""
+        if not self._node.context.ok():
+            return
+        (level, text), problem = self.told, self.problem
+        if level == OK and problem:
+            level, text = WARN, problem
+        facts = self._facts() | {"problem": problem}
+        status = DiagnosticStatus(level=level, name=self._node.get_fully_qualified_name(), message=text)
+        status.hardware_id = str(facts.get("device", ""))
+        status.values = [KeyValue(key=key, value=str(value)) for key, value in facts.items()]
+        message = DiagnosticArray(status=[status])
+        message.header.stamp = self._node.get_clock().now().to_msg()
+        self._publisher.publish(message)
 
 
 class BaseNode(Node):
@@ -69,9 +127,6 @@ class BaseNode(Node):
     def now(self) -> float:
         """Seconds on the node's clock. From any thread."""
         return self.get_clock().now().nanoseconds * 1e-9
-
-
-PATIENCE_S = 5.0  # of requests with what is compiled or loaded; loading takes less
 
 
 class PlannerNode(BaseNode):
@@ -132,11 +187,16 @@ class PlannerNode(BaseNode):
     def _get_ready(self, compile_it: Callable[[], str]) -> tuple[str, float]:
         """Compile or load what requests need, by a function that returns the device -> the device, seconds taken"""
         text = "compiling, once on this machine; ask again when /diagnostics says that the node is ready"
-        started = time.monotonic()
-        with self.state.saying(WARN, "compiling"), self.worker.refusing(text, PATIENCE_S):
-            device = compile_it()
-            gc.collect()
-            gc.freeze()  # the compiler's objects stay: to look through them again takes a fifth of a second
+        started, before = time.monotonic(), self.state.told
+        self.state.say(WARN, "compiling")
+        try:
+            with self.worker.refusing(text, PATIENCE_S):
+                device = compile_it()
+                gc.collect()
+                gc.freeze()  # the compiler's objects stay: to look through them again takes a fifth of a second
+        except Exception:
+            self.state.say(*before)
+            raise
         self.state.say(OK, "ready")
         return device, time.monotonic() - started
 

@@ -205,13 +205,10 @@ class Worker:
                 if not self._stopping:  # else what it works with may be gone
                     self._on_failure(error_text(error))
             finally:
-                self._ended(number)
-
-    def _ended(self, number):
-        with self._wake:
-            self._under_way.pop(number, None)
-            self._alone, self._beside = False, self._beside - (not self._alone)
-            self._wake.notify_all()
+                with self._wake:
+                    self._under_way.pop(number, None)
+                    self._alone, self._beside = False, self._beside - (not self._alone)
+                    self._wake.notify_all()
 
     def _next(self, number):
         """The next job for a thread, when there is one; None when the worker stops."""

@@ -15,19 +15,17 @@ from gpu_planners_msgs.srv import PlanFleet
 
 from ...grid import FleetPlanner, GridMap
 from ..common import map_codes as codes
-from ..common.diagnostics import OK
 from ..common.map_scene import Frames, MapScene, TopicMaps
-from ..common.planner_node import PlannerNode
+from ..common.planner_node import OK, PlannerNode
 from ..common.process import run
 from ..common.request_error import error_text
 from ..common.ros import steady_clock
 from .parameters import FleetParameters
 from .places import coarser
 from .plan_service import Solver
-from .publishers import FleetPublishers
 from .running import RunningFleet
 from .step import named
-from .topic_fleet import TopicFleet
+from .topics import FleetPublishers, TopicFleet
 
 LOOKS = 20  # looks at the clock in the time of a step
 LEAST_S, MOST_S = 0.005, 0.05  # between two looks

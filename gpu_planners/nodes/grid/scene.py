@@ -19,13 +19,12 @@ from ..common.request_error import RequestError
 from ..common.worker import seat
 from .parameters import ALGORITHMS, GridParameters
 
-INFLATION = ("footprint_radius", "inflation_radius", "cost_scaling_factor")
-
 
 class GridScene(MapScene):
     """The map, and for each algorithm in use a planner on each device, which catches up with the map when asked for."""
 
     _values: GridParameters
+    INFLATION = ("footprint_radius", "inflation_radius", "cost_scaling_factor")
 
     def __init__(self, values: GridParameters, now: Callable[[], Time] = Time) -> None:
         super().__init__(values, now)
@@ -51,9 +50,6 @@ class GridScene(MapScene):
         values = self._values
         table = cost_table(values.neutral_cost, values.cost_factor, 0)
         return inflated(grid, values.footprint_radius, values.inflation_radius, values.cost_scaling_factor, table)
-
-    def inflates_alike(self, one, other) -> bool:
-        return all(getattr(one, name) == getattr(other, name) for name in INFLATION)
 
     def renewed(self) -> None:
         self._planners, self._behind = {}, {}

@@ -29,9 +29,9 @@ from ..common.request_error import RequestError, error_text
 from ..common.ros import LATCHED, steady_clock
 from ..common.services import Longer
 from . import answers, cartesian_path, planning
-from . import objects as object_messages
 from .answers import code_message
 from .execution import execute_task, move_group_task
+from .objects import change, change_attached
 from .reference import Reference
 from .requests import INDUSTRIAL, SOURCE, MotionQuery, check_group, kind_of
 from .scene_messages import EVERYTHING, Beside, KnownFrames, apply, is_empty, scene_message
@@ -72,8 +72,8 @@ class MoveItServer:
         topics: tuple[tuple[Any, str, Callable[[Any], None]], ...] = (
             (PlanningScene, "planning_scene", self._take_scene),
             (PlanningSceneWorld, "planning_scene_world", self._take_world),
-            (CollisionObject, "collision_object", self._take_object),
-            (AttachedCollisionObject, "attached_collision_object", self._take_attached),
+            (CollisionObject, "collision_object", partial(self._change, change)),
+            (AttachedCollisionObject, "attached_collision_object", partial(self._change, change_attached)),
         )
         for kind, name, take in topics:
             node.create_subscription(kind, name, partial(arm.worker.do, self._take, name, take), CHANGES)
@@ -142,7 +142,7 @@ class MoveItServer:
         return self._longer(execute_task(goal, self._arm, self._margin(self._beside), self._trajectories.end))
 
     def _longer(self, task):
-        return Longer(lambda: self._arm.execute(task), lambda: self._arm.cancel_execution(task))
+        return Longer(lambda: self._arm.executing.start(task), lambda: self._arm.executing.cancel(task))
 
     def _plan_path(self, request, response):
         motion, start, _ = self._planned(request.motion_plan_request, PlanningScene())
@@ -190,7 +190,7 @@ class MoveItServer:
         if self._paths.get_subscription_count():
             trajectory = [motion.trajectory]
             self._paths.publish(DisplayTrajectory(model_id=robot.name, trajectory=trajectory, trajectory_start=start))
-        self._arm.show_motion(Planned(motion.path, robot, objects), motion.trajectory.joint_trajectory)
+        self._arm.display.show_motion(Planned(motion.path, robot, objects), motion.trajectory.joint_trajectory)
         return start
 
     def _succeeded(self, what, motion):
@@ -254,11 +254,10 @@ class MoveItServer:
     def _take_world(self, message):
         self._take_scene(PlanningScene(world=message, is_diff=True, robot_state=RobotState(is_diff=True)))
 
-    def _take_object(self, message):
-        self._scene.take(object_messages.change(message, self._reference()))
-
-    def _take_attached(self, message):
-        self._scene.take(object_messages.change_attached(message, self._reference()))
+    def _change(self, changed, message):
+        now = self._current()
+        frames = KnownFrames(self._beside.frames, now.frames)
+        self._scene.take(changed(message, Reference(now.robot, frames, now.objects, now.positions)))
 
     def _publish_scene(self):
         now = self._scene.objects, self._beside
@@ -275,10 +274,6 @@ class MoveItServer:
         except RequestError:  # requests that need them are told why
             positions = {}
         return Reference(robot, self._scene.frames, self._scene.objects, positions)
-
-    def _reference(self):
-        now = self._current()
-        return Reference(now.robot, KnownFrames(self._beside.frames, now.frames), now.objects, now.positions)
 
     def _state_of(self, message, what, diff=None):
         """(Reference, Beside) of a RobotState over what is measured, in the scene with a diff."""

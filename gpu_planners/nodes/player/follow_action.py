@@ -12,15 +12,15 @@ SETTLE_S = 1.0  # how long the joints may take to get there, where a goal gives 
 class FollowAction:
     """One goal at a time; another takes its place, and the first one is aborted.
 
-    player: the node TrajectoryPlayer; kind: control_msgs' FollowJointTrajectory
+    node: TrajectoryPlayer; kind: control_msgs' FollowJointTrajectory
     """
 
-    def __init__(self, player: Any, kind: Any) -> None:
-        self._kind, self._player = kind, player
+    def __init__(self, node: Any, kind: Any) -> None:
+        self._kind, self._node = kind, node
         self._goal: Any = None
         self._stopping = False
-        name = f"{player.values.controller}/follow_joint_trajectory"
-        self._action = LongAction(player, kind, name, self._accept, lambda goal: player.why_not(goal.trajectory))
+        name = f"{node.values.controller}/follow_joint_trajectory"
+        self._action = LongAction(node, kind, name, self._accept, lambda goal: node.why_not(goal.trajectory))
 
     def end(self, text: str) -> None:
         """Abort the goal that is played, if there is one."""
@@ -32,11 +32,12 @@ class FollowAction:
         error: greatest distance of a joint from where it should be, rad or m"""
         if self._goal is None or now < ends:
             return
+        goal = self._goal.request
         if self._stopping:
             self._end(self._kind.Result.SUCCESSFUL, "cancelled")
-        elif error <= _tolerance(self._goal.request):
+        elif error <= max((one.position for one in goal.goal_tolerance if one.position > 0), default=GOAL_TOLERANCE):
             self._end(self._kind.Result.SUCCESSFUL, "", succeeded=True)
-        elif now > ends + _patience(self._goal.request):
+        elif now > ends + (max(seconds(goal.goal_time_tolerance), 0.0) or SETTLE_S):
             text = f"a joint is {error:.3g} rad or m from its goal"
             self._end(self._kind.Result.GOAL_TOLERANCE_VIOLATED, text)
 
@@ -44,7 +45,7 @@ class FollowAction:
         """Publish feedback. header: of now; wanted, actual: States"""
         if self._goal is None:
             return
-        feedback = self._kind.Feedback(header=header, joint_names=list(self._player.joints.names))
+        feedback = self._kind.Feedback(header=header, joint_names=list(self._node.player.joints.names))
         for point, state in ((feedback.desired, wanted), (feedback.actual, actual)):
             point.positions, point.velocities = state.positions.tolist(), state.velocities.tolist()
         feedback.error.positions = (wanted.positions - actual.positions).tolist()
@@ -53,7 +54,7 @@ class FollowAction:
     def _accept(self, goal):
         self.end("another trajectory came")
         self._goal, self._stopping = goal, False
-        text = self._player.begin(goal.request.trajectory)
+        text = self._node.begin(goal.request.trajectory)
         if text:
             self.end(text)
         return lambda: self._cancel(goal)
@@ -61,17 +62,8 @@ class FollowAction:
     def _cancel(self, goal):
         if goal is self._goal and not self._stopping:
             self._stopping = True
-            self._player.stop()
+            self._node.player.stop(self._node.now())
 
     def _end(self, code, text, succeeded=False):
         goal, self._goal = self._goal, None
         self._action.end(goal, self._kind.Result(error_code=code, error_string=text), succeeded)
-
-
-def _tolerance(goal):
-    return max((one.position for one in goal.goal_tolerance if one.position > 0), default=GOAL_TOLERANCE)
-
-
-def _patience(goal):
-    given = seconds(goal.goal_time_tolerance)
-    return given if given > 0 else SETTLE_S

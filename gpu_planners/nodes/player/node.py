@@ -15,8 +15,7 @@ from trajectory_msgs.msg import JointTrajectory
 from ...arm.control.joints import Joints, read_joints
 from ...errors import ConfigurationError, GpuPlannersError, SettingsError
 from ...files import read_text_file
-from ..common.diagnostics import OK
-from ..common.planner_node import BaseNode
+from ..common.planner_node import OK, BaseNode
 from ..common.process import run
 from ..common.ros import LATCHED, optional_module
 from ..common.services import Inbox
@@ -37,7 +36,7 @@ class TrajectoryPlayer(BaseNode):
         super().__init__(
             "trajectory_player", PlayerParameters, "robot_description", "robot_description_file", **options
         )
-        self._player: Player | None = None
+        self.player: Any = None  # a Player, once there is a robot
         self._others: dict[str, float] = {}  # positions of joints that are not moved
         self._told: set[tuple[str, str]] = set()  # pairs of shapes that have touched
         self._ticks = 0
@@ -57,37 +56,25 @@ class TrajectoryPlayer(BaseNode):
             self.get_logger().warning(f"{missing}; {topic} is played")
         self.create_timer(1.0 / values.rate, self._tick)
 
-    @property
-    def joints(self) -> Joints:
-        """Those that are moved; there must be a robot."""
-        assert self._player is not None
-        return self._player.joints
-
     def why_not(self, trajectory: JointTrajectory) -> str:
         """Why a trajectory cannot be played; empty when it can."""
-        if self._player is None:
+        if self.player is None:
             return "there is no robot yet: publish its URDF on robot_description"
         try:
-            check_trajectory(trajectory, self.joints.names, self.now())
+            check_trajectory(trajectory, self.player.joints.names, self.now())
         except ConfigurationError as error:
             return str(error)
         return ""
 
     def begin(self, trajectory: JointTrajectory) -> str:
         """Play a trajectory that was checked -> why it cannot be; empty when it is."""
-        assert self._player is not None
-        now = self.now()
+        now, names, tolerance = self.now(), self.player.joints.names, self.values.start_tolerance
         try:
-            curve = curve_of(trajectory, self.joints.names, self._player.wanted(now), now, self.values.start_tolerance)
+            self.player.curve = curve_of(trajectory, names, self.player.curve.at(now), now, tolerance)
         except ConfigurationError as error:
             self.get_logger().error(f"rejected: {error}")
             return str(error)
-        self._player.play(curve)
         return ""
-
-    def stop(self) -> None:
-        assert self._player is not None
-        self._player.stop(self.now())
 
     def finish(self, patience_s: float = -1.0) -> bool:
         if self._action is not None:
@@ -102,7 +89,7 @@ class TrajectoryPlayer(BaseNode):
             raise SettingsError(f"robot_description_file or what goes with it: {error}") from error
 
     def _take_robot(self, message):
-        if self._player is not None:
+        if self.player is not None:
             return
         try:
             self._load(message.data)
@@ -113,7 +100,7 @@ class TrajectoryPlayer(BaseNode):
         values, every = self.values, read_joints(urdf)
         srdf = read_text_file(values.srdf_file, "an SRDF", SettingsError, MOST_BYTES) if values.srdf_file else ""
         joints = read_joints(urdf, values.joints, values.group, srdf)
-        self._player = Player(joints, self._body(joints, initial_positions(joints, values)))
+        self.player = Player(joints, self._body(joints, initial_positions(joints, values)))
         resting = zip(every.names, every.nearest_to_zero().tolist(), strict=True)
         self._others = {name: position for name, position in resting if name not in joints.names}
         self.state.say(OK, "ready")
@@ -135,13 +122,13 @@ class TrajectoryPlayer(BaseNode):
             self._action.end("a trajectory came on the topic")
 
     def _tick(self):
-        if self._player is None:
+        if self.player is None:
             return
         now, stamp = self.now(), self.get_clock().now().to_msg()
-        self._player.tick(now)
-        wanted, actual = self._player.wanted(now), self._player.body.state
+        self.player.tick(now)
+        wanted, actual = self.player.curve.at(now), self.player.body.state
         message = JointState(
-            name=[*self.joints.names, *self._others],
+            name=[*self.player.joints.names, *self._others],
             position=[*actual.positions.tolist(), *self._others.values()],
             velocity=[*actual.velocities.tolist(), *[0.0] * len(self._others)],
         )
@@ -149,11 +136,11 @@ class TrajectoryPlayer(BaseNode):
         self._states.publish(message)
         if self._action is not None:
             error = float(np.abs(wanted.positions - actual.positions).max())
-            self._action.tick(now, self._player.ends, error)
+            self._action.tick(now, self.player.curve.end, error)
             self._ticks += 1
             if self._ticks % max(round(self.values.rate / FEEDBACK_HZ), 1) == 0:
                 self._action.feed_back(message.header, wanted, actual)
-        for contact in self._player.body.contacts:
+        for contact in self.player.body.contacts:
             if contact[1:3] not in self._told:
                 self._told.add(contact[1:3])
                 text = f"'{contact.first}' met '{contact.second}', {1e3 * contact.depth:.2f} mm deep"
@@ -162,7 +149,7 @@ class TrajectoryPlayer(BaseNode):
     def _facts(self):
         return {
             "controller": self.values.controller,
-            "joints": ", ".join(self.joints.names) if self._player else "none",
+            "joints": ", ".join(self.player.joints.names) if self.player else "none",
             "physics": self.values.physics,
             "problem": self.state.problem,
         }

@@ -26,29 +26,22 @@ class Exact:
 
 
 class Player:
-    """Plays curves on a body, an Exact or a Physical. joints: with the limits that stops keep to"""
+    """Plays curves on a body.
+
+    joints: with the limits that stops keep to; body: an Exact or a Physical
+    curve: that is followed, over seconds; another one must pass where the joints are
+    """
 
     def __init__(self, joints: Joints, body: Any) -> None:
         self.joints, self.body = joints, body
-        self._curve = Spline([0.0], body.state.positions[None])
-
-    def play(self, curve: Spline) -> None:
-        """Follow a curve from now on, which passes where the joints are."""
-        self._curve = curve
-
-    def wanted(self, now: float) -> State:
-        return self._curve.at(now)
+        self.curve = Spline([0.0], body.state.positions[None])
 
     def stop(self, now: float) -> None:
-        if now < self.ends:
+        """Brake along the curve."""
+        if now < self.curve.end:
             limits = self.joints.acceleration, self.joints.lower, self.joints.upper
-            stop = Spline.of(stop_along(self._curve, now, *limits))
-            self._curve = Spline(stop.times + now, stop.positions, stop.velocities, stop.accelerations)
-
-    @property
-    def ends(self) -> float:
-        """When the curve ends, in seconds on its clock."""
-        return self._curve.end
+            stop = Spline.of(stop_along(self.curve, now, *limits))
+            self.curve = Spline(stop.times + now, stop.positions, stop.velocities, stop.accelerations)
 
     def tick(self, now: float) -> None:
-        self.body.follow(self._curve, now)
+        self.body.follow(self.curve, now)

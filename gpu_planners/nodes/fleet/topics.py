@@ -1,0 +1,252 @@
+"""Topics of the node fleet_planner: what agents tell that comes; actions, paths and pictures that go out."""
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from geometry_msgs.msg import Point, Pose
+from nav_msgs.msg import OccupancyGrid, Path
+from rclpy.exceptions import InvalidTopicNameException
+from rclpy.validate_full_topic_name import validate_full_topic_name
+from std_msgs.msg import ColorRGBA, Header
+from visualization_msgs.msg import Marker, MarkerArray
+
+from gpu_planners_msgs.msg import AgentActions, AgentGoals, AgentPaths, AgentStates
+
+from ...errors import GpuPlannersError
+from ...grid import GridMap
+from ..common.map_messages import as_poses, map_message
+from ..common.map_scene import Frames
+from ..common.pictures import Pictures
+from ..common.planner_node import PlannerNode
+from ..common.request_error import error_text, one_line
+from .conversions import A_QUATERNION, actions_message, step_paths, yaws_of
+from .places import Places
+from .running import RunningFleet
+from .step import FleetStep
+
+
+class FleetPublishers:
+    """All calls are made on the worker's thread."""
+
+    def __init__(self, node: PlannerNode) -> None:
+        self._node = node
+        self._actions = node.create_publisher(AgentActions, "~/agent_actions", 10)
+        self._paths = node.create_publisher(AgentPaths, "~/agent_paths", 10)
+        self._agents: dict[str, Any] = {}  # publisher of each agent's path, or None where its id is no name
+        topics = {"markers": MarkerArray, "map": OccupancyGrid}
+        self._pictures = Pictures(node, topics, node.worker.do_aside, 1.0 / node.values.marker_rate)
+
+    def configure(self) -> None:
+        """The node's parameters have changed."""
+        self._pictures.look_every(1.0 / self._node.values.marker_rate)
+
+    def show(self, step: FleetStep, places: Places, header: Header) -> None:
+        """Publish a step now, and a picture of it a little later."""
+        values = self._node.values
+        self._actions.publish(actions_message(step, values.motion, header, values.step_s))
+        wanted = self._paths.get_subscription_count()
+        if wanted or values.agent_topics:
+            paths = step_paths(step, places, header, values.step_s)
+            if wanted:
+                self._paths.publish(AgentPaths(header=header, step=step.number, ids=step.ids, paths=paths))
+            if values.agent_topics:
+                self._show_agents(step, paths)
+        size, most = values.fleet.size, values.marker_agents
+        self._pictures.show("markers", lambda: fleet_markers(step, places, header, size, most))
+
+    def show_map(self, grid: GridMap, header: Header) -> None:
+        self._pictures.show("map", lambda: map_message(grid, header))
+
+    def _show_agents(self, step, paths):
+        for id in self._agents.keys() - set(step.ids):
+            publisher = self._agents.pop(id)
+            if publisher is not None:
+                self._node.destroy_publisher(publisher)
+        for id, path in zip(step.ids, paths):
+            if id not in self._agents:
+                self._agents[id] = self._publisher_of(id)
+            publisher = self._agents[id]
+            if publisher is not None and publisher.get_subscription_count():
+                publisher.publish(path)
+
+    def _publisher_of(self, id):
+        topic = f"/{id.strip('/')}/plan"
+        try:
+            validate_full_topic_name(topic)
+        except InvalidTopicNameException as error:
+            self._node.get_logger().warning(f"agent '{id}' has no topic of its own: {error}")
+            return None
+        return self._node.create_publisher(Path, topic, 10)
+
+
+COLOURS = {  # of agents, by state of AgentActions: red, green, blue
+    "MOVING": (0.13, 0.45, 0.85),
+    "AT_GOAL": (0.20, 0.65, 0.32),
+    "NO_GOAL": (0.55, 0.57, 0.62),
+    "STUCK": (0.93, 0.55, 0.10),
+    "SILENT": (0.20, 0.20, 0.22),
+    "BAD_STATE": (0.85, 0.15, 0.20),
+    "BAD_GOAL": (0.60, 0.25, 0.70),
+}
+SIDE, HEIGHT, NOSE = 0.7, 0.4, 0.45  # of a cube, and of the line that shows where it looks, in an agent's size
+
+
+def fleet_markers(step: FleetStep, places: Places, header: Header, size: int, most_agents: int) -> MarkerArray:
+    """MarkerArray of at most so many agents, spread evenly. size: side of an agent in tiles"""
+    shown = np.arange(len(step.ids))
+    if len(shown) > most_agents:
+        shown = np.linspace(0, len(shown) - 1, most_agents).astype(int)
+    side = size * places.grid.resolution
+    points, states = places.points(step.tiles[shown]), step.states[shown]
+    markers = []
+    for name, colour in COLOURS.items():
+        of_state = points[states == getattr(AgentActions, name)]
+        marker = _marker(header, f"agents {name.lower()}", Marker.CUBE_LIST, colour, of_state)
+        marker.scale.x = marker.scale.y = SIDE * side
+        marker.scale.z = HEIGHT * side
+        markers.append(marker)
+    yaws = places.yaws(step.headings[shown])
+    noses = _pairs(points, points + NOSE * side * np.stack([np.cos(yaws), np.sin(yaws)], axis=1))
+    headings = _marker(header, "headings", Marker.LINE_LIST, (0.95, 0.95, 0.95), noses, HEIGHT * side)
+    tiles = step.goals[shown]
+    has = tiles[:, 0] >= 0
+    ways = _pairs(points[has], places.points(tiles[has]))
+    goals = _marker(header, "goals", Marker.LINE_LIST, (0.93, 0.65, 0.15), ways, opacity=0.5)
+    headings.scale.x, goals.scale.x = 0.15 * side, 0.06 * side
+    return MarkerArray(markers=[*markers, headings, goals])
+
+
+def _pairs(one, other):
+    return np.stack([one, other], axis=1).reshape(-1, 2)
+
+
+def _marker(header, namespace, kind, colour, points, height=0.0, opacity=1.0):
+    red, green, blue = colour
+    at = [Point(x=x, y=y, z=height) for x, y in points.tolist()]
+    marker = Marker(header=header, ns=namespace, type=kind, points=at)
+    marker.color = ColorRGBA(r=red, g=green, b=blue, a=opacity)
+    marker.pose.orientation.w = 1.0
+    marker.action = Marker.ADD if len(points) else Marker.DELETE
+    return marker
+
+
+DEPTH = 1000  # of messages that come in a burst
+
+
+class LatestReport(NamedTuple):
+    """The latest on an agent. gone: it was said to be gone, before `pose` if there is one; now: when it came"""
+
+    gone: bool
+    pose: Pose | None
+    frame: str
+    now: float
+
+
+class LatestReports:
+    """The latest report on each agent until it is taken: nothing is lost, nothing piles up. For several threads."""
+
+    def __init__(self) -> None:
+        self._latest: dict[str, LatestReport] = {}
+        self._lock = threading.Lock()
+
+    def put(self, ids: Sequence[str], poses: Sequence[Pose], gone: Sequence[str], frame: str, now: float) -> None:
+        """Take a message; GpuPlannersError where it cannot be, and then nothing has changed."""
+        if len(ids) != len(poses):
+            raise GpuPlannersError(f"it has {len(ids)} ids and {len(poses)} poses; allowed: a pose for each id")
+        if "" in ids:
+            raise GpuPlannersError(f"the id of pose {ids.index('')} is empty; allowed: any other text")
+        both = [*ids, *gone]
+        if len(set(both)) < len(both):
+            twice = next(id for k, id in enumerate(both) if id in both[:k])
+            raise GpuPlannersError(f"agent '{one_line(twice)}' comes twice; allowed: once")
+        with self._lock:
+            for id, pose in zip(ids, poses):
+                before = self._latest.get(id)
+                self._latest[id] = LatestReport(before is not None and before.gone, pose, frame, now)
+            self._latest |= dict.fromkeys(gone, LatestReport(True, None, frame, now))
+
+    def take(self) -> dict[str, LatestReport]:
+        with self._lock:
+            latest, self._latest = self._latest, {}
+            return latest
+
+
+class TopicFleet:
+    """The topics ~/agent_states and ~/agent_goals.
+
+    taken: called on the worker after the fleet was told
+    """
+
+    def __init__(
+        self,
+        node: PlannerNode,
+        fleet: RunningFleet,
+        frames: Frames,
+        map_frame: Callable[[], str],
+        taken: Callable[[], None],
+    ) -> None:
+        self._node, self._fleet = node, fleet
+        self._frames, self._map_frame, self._taken = frames, map_frame, taken
+        self._latest = {"agent_states": LatestReports(), "agent_goals": LatestReports()}
+        self._queued = False
+        for kind, topic, gone in ((AgentStates, "agent_states", "removed"), (AgentGoals, "agent_goals", "cleared")):
+            node.create_subscription(kind, f"~/{topic}", partial(self._receive, topic, gone), DEPTH)
+
+    def _receive(self, topic, gone, message):
+        try:
+            poses, frame = message.poses, message.header.frame_id
+            self._latest[topic].put(message.ids, poses, getattr(message, gone), frame, self._node.now())
+            self._node.state.set_problem(topic, "")
+        except Exception as error:  # whatever it is, the next message may be right
+            self._node.state.set_problem(topic, f"a message on ~/{topic} was refused: {error_text(error)}")
+            return
+        if not self._queued:
+            self._queued = True
+            self._node.worker.do_aside(self._take)
+
+    def _take(self):
+        self._queued = False
+        self.take()
+        self._taken()
+
+    def take(self):
+        try:
+            self._take_states(self._latest["agent_states"].take())
+            self._take_goals(self._latest["agent_goals"].take())
+            self._node.state.set_problem("topics", "")
+        except Exception as error:  # whatever it is, the next messages may be right
+            self._node.state.set_problem("topics", f"what agents told was not taken: {error_text(error)}")
+
+    def _take_states(self, latest):
+        self._fleet.remove([id for id, report in latest.items() if report.gone])
+        for ids, poses, times, faults in self._by_frame(latest, "its pose"):
+            yaws, turned = yaws_of(poses)
+            points = poses.points[:, :2]
+            for k in np.flatnonzero(turned | ~np.isfinite(points).all(axis=1)):
+                what = f"its position is ({points[k, 0]}, {points[k, 1]}); allowed: finite numbers"
+                if turned[k]:
+                    what = f"its orientation is {poses.quaternions[k].tolist()}; {A_QUATERNION}"
+                faults.setdefault(ids[k], what)
+            self._fleet.take_states(ids, points, yaws, times, faults)
+
+    def _take_goals(self, latest):
+        self._fleet.clear_goals([id for id, report in latest.items() if report.gone])
+        for ids, poses, _, faults in self._by_frame(latest, "its goal"):
+            self._fleet.take_goals(ids, poses.points[:, :2], faults)
+
+    def _by_frame(self, latest, what):
+        """(ids, Poses in the map's frame, times, {id: what is wrong}) of the poses in each frame"""
+        groups: dict[str, list[str]] = {}
+        for id, report in latest.items():
+            if report.pose is not None:
+                groups.setdefault(report.frame, []).append(id)
+        for frame, ids in groups.items():
+            poses, faults = as_poses([latest[id].pose for id in ids], frame), {}
+            try:
+                poses = self._frames.to_map(poses, self._map_frame(), what)
+            except Exception as error:  # of this frame; agents in others go on
+                faults = dict.fromkeys(ids, error_text(error))
+            yield ids, poses, np.array([latest[id].now for id in ids]), faults
