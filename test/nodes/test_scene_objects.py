@@ -35,6 +35,10 @@ def free(objects, robot, q):
     return CollisionChecker(objects.robot(robot), objects.world, "cpu").configurations_valid(q)
 
 
+def allowing(objects, a, b):
+    return replace(objects, allowed_pairs=objects.allowed_pairs | {frozenset((a, b))})
+
+
 def test_only_those_that_are_allowed_may_touch(robot):
     """An object that a link may touch: as a world in which only that link is checked against it would say."""
     rng = np.random.default_rng(0)
@@ -53,10 +57,10 @@ def test_only_those_that_are_allowed_may_touch(robot):
     ]
     objects = SceneObjects().add(box)
     assert (free(objects, robot, q) == checker.configurations_valid(q)).all()
-    assert free(objects.allow("box", link), robot, q[:300]).tolist() == expected
+    assert free(allowing(objects, "box", link), robot, q[:300]).tolist() == expected
     assert any(expected != checker.configurations_valid(q[:300]))
     assert (free(replace(objects, allowed=frozenset({"box"})), robot, q) == alone).all()
-    back = objects.allow("box", link).allow("box", link, may_touch=False)
+    back = replace(allowing(objects, "box", link), allowed_pairs=frozenset())
     assert (free(back, robot, q) == checker.configurations_valid(q)).all() and back.robot(robot) is robot
 
 
@@ -90,7 +94,7 @@ def test_changes_that_cannot_be_are_named(robot):
         (lambda: objects.attach("v", robot.link_names[-1], at(0)), "'v' is made of voxels"),
         (lambda: objects.attach_new(CarriedObject("v", (), "l", at(0), (), Source.SERVICE)), "'v' stands"),
         (lambda: objects.attach_new(CarriedObject("w", (), "l", at(0), (), Source.SERVICE)), "'w'.*shape"),
-        (lambda: objects.allow("v", robot.link_names[1]).robot(robot), "'v' is made of voxels"),
+        (lambda: allowing(objects, "v", robot.link_names[1]).robot(robot), "'v' is made of voxels"),
     ]:
         with pytest.raises(ObstacleError, match=words):
             change()

@@ -85,7 +85,8 @@ class CarriedObject:
 class SceneObjects:
     """See the module. standing, carried: by name
 
-    allowed_pairs: {frozenset of two names} of links and objects that may touch each other
+    allowed_pairs: {frozenset of two names} of links and objects that may touch each other; names need not exist yet. To
+        an object that stands, every pair that is not allowed is checked as before, but without a margin
     allowed: names of objects that everything may touch: they are shown, but not checked
     """
 
@@ -161,14 +162,6 @@ class SceneObjects:
         one = self.carried_object(name)
         put = SceneObject(name, one.pieces, check_pose(name, T_root_link) @ one.pose, one.source, parts=one.parts)
         return self._without({name}).add(put)
-
-    def allow(self, a: str, b: str, may_touch: bool = True) -> "SceneObjects":
-        """Let two links or objects, by name, touch each other, or no longer. Names need not exist yet.
-
-        To an object that stands, every pair that is not allowed is checked as before, but without a margin.
-        """
-        pair = frozenset((a, b))
-        return replace(self, allowed_pairs=self.allowed_pairs | {pair} if may_touch else self.allowed_pairs - {pair})
 
     @property
     def all(self) -> tuple[SceneObject | CarriedObject, ...]:

@@ -40,10 +40,12 @@ class Poses:
     def __len__(self):
         return len(self.points)
 
+    def __getitem__(self, some: slice) -> "Poses":
+        return Poses(self.points[some], self.quaternions[some], self.frame)
+
     def one(self, index: int) -> "Poses":
         """The pose of an agent, as Poses of one. A single pose is that of every agent."""
-        k = index if len(self) > 1 else 0
-        return Poses(self.points[k : k + 1], self.quaternions[k : k + 1], self.frame)
+        return self[index : index + 1] if len(self) > 1 else self
 
 
 def as_array(values: ArrayLike, kind: DTypeLike) -> array.array:

@@ -195,7 +195,7 @@ class GridPlannerNode(PlannerNode, ManagedNode):
         grid = self._scene.require_map()
         way = routes.way(self._frames, self._scene.frame, start, goals, self.values.robot_frame)
         way, moved = routes.reached(grid, way, tolerance)
-        plan = self._plan(*routes.legs(way), algorithm)
+        plan = self._plan(way[:-1], way[1:], algorithm)  # agents that go from each pose to the next
         path = routes.joined(plan)
         self._tell("one path", "; ".join((plan.text(), *moved)), True)
         self._outputs.show_path(path)

@@ -82,14 +82,6 @@ def _parts(grid):
     return ndimage.label(~grid.blocked)[0]
 
 
-def legs(way: Poses) -> tuple[Poses, Poses]:
-    """Starts and goals of agents that go from each of some poses (K + 1) to the next."""
-    return (
-        Poses(way.points[:-1], way.quaternions[:-1], way.frame),
-        Poses(way.points[1:], way.quaternions[1:], way.frame),
-    )
-
-
 def joined(plan: AgentsPlan) -> Path:
     """The paths of a plan of legs as one: where one ends and the next begins is one pose.
 
