@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from rclpy.qos import qos_profile_sensor_data
@@ -36,20 +36,14 @@ LOOK_S = 1.0  # between two looks at whether a map can be placed by now
 MOST_UNPLACED = 20  # maps that are kept for it
 
 
-class _Seen(NamedTuple):
-    """A message that waits. convert: makes a SceneObject of it, by its name"""
-
-    message: Any
-    convert: Callable[[str, Any], SceneObject]
-
-
 class CloudTopics:
     """Subscriptions of the arm node, whose scene is only looked at."""
 
     def __init__(self, arm: ArmServices) -> None:
         self._arm, self._scene = arm, arm.scene
-        self._waiting: dict[str, _Seen] = {}
-        self._unplaced: dict[str, _Seen] = {}  # maps whose frame is not known
+        self._waiting: dict[str, Any] = {}  # messages by "topic/frame"
+        self._unplaced: dict[str, Any] = {}  # maps whose frame is not known
+        self._converters: dict[str, Callable[[str, Any], SceneObject]] = {}  # by topic: of a message's name and itself
         self._lock, self._working, self._closed = threading.Lock(), False, False
         self._thread = ThreadPoolExecutor(1, "clouds")
         self._subscribe(PointCloud2, "points", self._cloud, qos_profile_sensor_data)
@@ -85,10 +79,11 @@ class CloudTopics:
         def arrived(message):
             with self._lock:
                 name = f"{topic}/{message.header.frame_id}"
-                self._waiting[name] = _Seen(message, convert)
+                self._waiting[name] = message
                 self._unplaced.pop(name, None)
             self._work()
 
+        self._converters[topic] = convert
         self._arm.node.create_subscription(kind, f"~/{topic}", arrived, qos)
 
     def _work(self):
@@ -105,27 +100,28 @@ class CloudTopics:
                     self._working = False
                     return
                 name = next(iter(self._waiting))
-                seen = self._waiting.pop(name)
+                message = self._waiting.pop(name)
             try:
-                self._arm.worker.do(self._arm.take_object, self._packed(seen.convert(name, seen.message)))
+                seen = self._converters[name.split("/")[0]](name, message)
+                self._arm.worker.do(self._arm.take_object, self._packed(seen))
             except Exception as error:  # whatever it is, the next message may be right
                 if not self._closed:
-                    self._refuse(name, seen, error)
+                    self._refuse(name, message, error)
 
-    def _refuse(self, name, seen, error):
+    def _refuse(self, name, message, error):
         topic = name.split("/")[0]
         lost = isinstance(error, RequestError) and error.code == error_codes.FRAME_TRANSFORM_FAILURE
         if lost and topic != "points":
             with self._lock:
-                self._unplaced = dict([*self._unplaced.items()][1 - MOST_UNPLACED :]) | {name: seen}
+                self._unplaced = dict([*self._unplaced.items()][1 - MOST_UNPLACED :]) | {name: message}
         expires = self._end_of_life() if topic == "points" else ALWAYS
         self._arm.refuse(name, f"a message on ~/{topic} was refused: {error_text(error)}", expires)
 
     def _look(self):
         """Take the maps whose frame is known by now."""
         with self._lock:
-            known = {name: seen for name, seen in self._unplaced.items() if self._knows(seen.message.header)}
-            self._unplaced = {name: seen for name, seen in self._unplaced.items() if name not in known}
+            known = {name: one for name, one in self._unplaced.items() if self._knows(one.header)}
+            self._unplaced = {name: one for name, one in self._unplaced.items() if name not in known}
             self._waiting = known | self._waiting
         if known:
             self._work()

@@ -6,7 +6,7 @@ orientation by no more than the tolerances.
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from moveit_msgs.msg import Constraints, JointConstraint, OrientationConstraint, PositionConstraint
@@ -236,36 +236,25 @@ OF_CONE = 0.7  # tolerances of this part of a tilt about both axes keep it below
 ONLY = "allowed: one orientation constraint whose tolerance about one axis, x or z, is 3.1 rad or more"
 
 
-@dataclass(frozen=True, eq=False)
-class KeptUpright:
-    """A link whose axis keeps a direction.
+class KeptUpright(NamedTuple):
+    """A link whose axis keeps a direction. region: its configurations keep the rule"""
 
-    axis: (3,) in the link's frame; direction: (3,) in the root frame; tolerance: rad
-    region: OrientationRegion whose configurations keep it
-    """
-
-    link: str
-    axis: np.ndarray
-    direction: np.ndarray
-    tolerance: float
+    rule: Upright
     region: OrientationRegion
-
-    def rule(self, robot) -> Upright:
-        return Upright(robot, self.link, self.axis, self.direction, self.tolerance)
 
     def within(self, region: Region) -> Region:
         return replace(
             region,
             orientations=(*region.orientations, self.region),
-            names=(*region.names, f"path constraint of link '{self.link}'"),
+            names=(*region.names, f"path constraint of link '{self.region.link}'"),
         )
 
 
-def read_path_constraints(message: Constraints, reference: Reference) -> KeptUpright | None:
+def read_path_constraints(message: Constraints, reference: Reference, robot: RobotModel) -> KeptUpright | None:
     """What path_constraints ask for, None where they ask for nothing; RequestError where that cannot be kept.
 
     One orientation constraint that lets a link turn freely about one axis can be: so a cup is kept upright. Its axis
-    may tilt by the least angle that the constraint allows in any direction.
+    may tilt by the least angle that the constraint allows in any direction. robot: the checker's
     """
     if is_empty(message):
         return None
@@ -284,4 +273,4 @@ def read_path_constraints(message: Constraints, reference: Reference) -> KeptUpr
         raise RequestError(codes.PLANNING_FAILED, f"the path_constraints let link '{asked.link}' {text}")
     along = np.eye(3)[free[0]]
     region = replace(asked, tolerance=np.where(along > 0, asked.tolerance, OF_CONE * tilt))
-    return KeptUpright(asked.link, asked.R_link_frame @ along, asked.wanted @ along, tilt, region)
+    return KeptUpright(Upright(robot, asked.link, asked.R_link_frame @ along, asked.wanted @ along, tilt), region)

@@ -69,9 +69,9 @@ def _by_sampling(kind, query, limit):
         read_constraints(goal, reference, f"goal {i}" + f" '{goal.name}'" * bool(goal.name))
         for i, goal in enumerate(request.goal_constraints)
     ]
-    kept = read_path_constraints(request.path_constraints, reference)
-    if kept is not None and (tilt := float(kept.rule(checker.robot).tilts(start[None])[0])) > kept.tolerance:
-        text = f"link '{kept.link}' tilts by {tilt:.4g} rad; the path_constraints allow {kept.tolerance:.4g}"
+    kept = read_path_constraints(request.path_constraints, reference, checker.robot)
+    if kept is not None and (tilt := float(kept.rule.tilts(start[None])[0])) > (allowed := kept.rule.tolerance):
+        text = f"link '{kept.region.link}' tilts by {tilt:.4g} rad; the path_constraints allow {allowed:.4g}"
         raise RequestError(codes.START_STATE_VIOLATES_PATH_CONSTRAINTS, f"at the start {text}")
     goals, goal_of = _goals(regions, query, kept, began, limit)
     settings = settings_on(checker.device, settings)
@@ -83,8 +83,7 @@ def _by_sampling(kind, query, limit):
         if kept is None:
             result = PLANNERS[kind].solve(start, goals, checker, replace(settings, time_limit_s=left), seed=seed)
         else:
-            rule = kept.rule(checker.robot)
-            result = upright.solve(start, goals, checker, rule, upright.Settings(time_limit_s=left), seed)
+            result = upright.solve(start, goals, checker, kept.rule, upright.Settings(time_limit_s=left), seed)
         if best is None or (result.solved and (not best.solved or result.cost < best.cost)):
             best = result
     if best is None:
@@ -120,7 +119,7 @@ def _kept_goals(region, query, kept, until, seed):
     found = goals_in(region, *asked)
     if kept is None:
         return found
-    good = found[kept.rule(query.checker.robot).tilts(found) <= kept.tolerance]
+    good = found[kept.rule.tilts(found) <= kept.rule.tolerance]
     if len(good):
         return good
     try:
