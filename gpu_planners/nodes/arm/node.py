@@ -350,9 +350,7 @@ class ArmPlannerNode(PlannerNode):
         }
 
 
-def main(arguments: list[str] | None = None) -> int:
-    return run(ArmPlannerNode, "arm_planner", arguments)
-
+main = partial(run, ArmPlannerNode, "arm_planner")  # until it is told to stop -> the exit code
 
 if __name__ == "__main__":
     sys.exit(main())

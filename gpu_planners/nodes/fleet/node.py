@@ -7,6 +7,7 @@ the last one; agents that do not tell so in time stand, and others go around the
 
 import math
 import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -185,9 +186,7 @@ def warm_up(values: FleetParameters, device: str) -> None:
     planner.solve(starts[:2], starts[1::-1], time_limit_s=0.1)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    return run(FleetPlannerNode, "fleet_planner", arguments)
-
+main = partial(run, FleetPlannerNode, "fleet_planner")  # until it is told to stop -> the exit code
 
 if __name__ == "__main__":
     sys.exit(main())

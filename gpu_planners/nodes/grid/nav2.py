@@ -90,37 +90,15 @@ def answers(node: Any, name: str, kind: Any, plan_route: PlanRoute) -> tuple[Cal
     return answer, refused, kind.Result
 
 
-def offer_is_path_valid(node: PlannerNode, invalid_poses: Callable[[Path], list[int]]) -> str:
-    """Offer the service is_path_valid -> why there is none; empty when there is.
+def offer_service(
+    node: PlannerNode, name: str, kind: str, answer: Callable[[Any, Any], Any], beside: bool = False, **refused: Any
+) -> str:
+    """Offer a service of nav2_msgs -> why there is none; empty when there is, or when the name is empty.
 
-    invalid_poses: called on the worker with a path for the indices of its poses that cannot be reached
+    answer, beside: as of QueuedService; refused: fields of the response to a request that fails
     """
-
-    def answer(request, response):
-        invalid = invalid_poses(request.path)
-        response.is_valid = not invalid
-        if hasattr(response, "invalid_pose_indices"):  # not in every release of Nav2
-            response.invalid_pose_indices = invalid
-        return response
-
-    return _offer(node, "is_path_valid", "IsPathValid", answer, beside=True, is_valid=False)
-
-
-def offer_clear(node: PlannerNode, name: str, clear: Callable[[], None]) -> str:
-    """Offer a service that clears the map -> why there is none; empty when there is, or when the name is empty.
-
-    clear: called on the worker
-    """
-
-    def answer(_, response):
-        clear()
-        return response
-
-    return _offer(node, name, "ClearEntireCostmap", answer) if name else ""
-
-
-def _offer(node, name, kind, answer, beside=False, **refused):
-    """Offer a service -> why not. refused: fields of the response to a request that fails"""
+    if not name:
+        return ""
     nav2, missing = optional_module("nav2_msgs.srv", f"service {name}")
     if missing:
         return missing

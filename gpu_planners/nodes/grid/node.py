@@ -5,6 +5,7 @@ published before a request is the one that is planned on. Updates that come in a
 """
 
 import sys
+from functools import partial
 from typing import Any
 
 from nav_msgs.msg import Path
@@ -47,8 +48,8 @@ class GridPlannerNode(PlannerNode, ManagedNode):
         for text in (
             self._frames.missing,
             nav2.offer_actions(self, self._nav2_route),
-            nav2.offer_is_path_valid(self, self._blocked_ahead),
-            nav2.offer_clear(self, self.values.clear_costmap_service, self._clear),
+            nav2.offer_service(self, "is_path_valid", "IsPathValid", self._is_path_valid, beside=True, is_valid=False),
+            nav2.offer_service(self, self.values.clear_costmap_service, "ClearEntireCostmap", self._clear),
         ):
             if text:
                 self.get_logger().info(text)
@@ -72,11 +73,13 @@ class GridPlannerNode(PlannerNode, ManagedNode):
 
     @transition
     def on_cleanup(self):
-        self._close_maps()
+        """Take no maps, and forget the one that there is."""
+        if self._maps is not None:
+            self._maps.close()
+            self._maps = None
+        self.worker.do(self._forget)
 
-    @transition
-    def on_shutdown(self):
-        self._close_maps()
+    on_shutdown = on_cleanup
 
     def _open_maps(self):
         self._maps = TopicMaps(self, self._scene, self._get_ready_for)
@@ -84,23 +87,17 @@ class GridPlannerNode(PlannerNode, ManagedNode):
         if self._maps.missing:
             self.get_logger().info(self._maps.missing)
 
-    def _close_maps(self):
-        """Take no maps, and forget the one that there is."""
-        if self._maps is not None:
-            self._maps.close()
-            self._maps = None
-        self.worker.do(self._forget)
-
     def _forget(self):
         self._scene.forget()
         self.state.say(WARN, self.lifecycle_state)
 
-    def _clear(self):
+    def _clear(self, _request, response):
         """Plan on the map as it last came whole."""
         changes = self._scene.changes
         self._scene.clear()
         self._scene.apply()
         self._get_ready_for(self._scene.changes != changes)
+        return response
 
     def _change_parameters(self, values):
         self.worker.do(self._configure, values)
@@ -201,12 +198,16 @@ class GridPlannerNode(PlannerNode, ManagedNode):
         self._outputs.show_path(path)
         return path
 
-    def _blocked_ahead(self, path):
+    def _is_path_valid(self, request, response):
+        path = request.path
         self._count()
         check_count("poses in the path", len(path.poses), "max_path_poses", self.values, codes.INVALID_REQUEST)
         blocked = routes.blocked_ahead(self._scene, self._frames, path, self.values.robot_frame)
         self._last_answer = f"is_path_valid: {len(blocked)} of {len(path.poses)} poses cannot be reached"
-        return blocked
+        response.is_valid = not blocked
+        if hasattr(response, "invalid_pose_indices"):  # not in every release of Nav2
+            response.invalid_pose_indices = blocked
+        return response
 
     def _facts(self):
         grid = self._scene.grid
@@ -223,9 +224,7 @@ class GridPlannerNode(PlannerNode, ManagedNode):
         }
 
 
-def main(arguments: list[str] | None = None) -> int:
-    return run(GridPlannerNode, "grid_planner", arguments)
-
+main = partial(run, GridPlannerNode, "grid_planner")  # until it is told to stop -> the exit code
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -5,6 +5,7 @@ on work on a desk; with the parameter `physics` MuJoCo moves the robot.
 """
 
 import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -173,9 +174,7 @@ def initial_positions(joints: Joints, values: PlayerParameters) -> np.ndarray:
     return start
 
 
-def main(arguments: list[str] | None = None) -> int:
-    return run(TrajectoryPlayer, "trajectory_player", arguments)
-
+main = partial(run, TrajectoryPlayer, "trajectory_player")  # until it is told to stop -> the exit code
 
 if __name__ == "__main__":
     sys.exit(main())
