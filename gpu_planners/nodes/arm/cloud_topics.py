@@ -44,7 +44,7 @@ class CloudTopics:
         self._waiting: dict[str, Any] = {}  # messages by "topic/frame"
         self._unplaced: dict[str, Any] = {}  # maps whose frame is not known
         self._converters: dict[str, Callable[[str, Any], SceneObject]] = {}  # by topic: of a message's name and itself
-        self._lock, self._working, self._closed = threading.Lock(), False, False
+        self._lock, self._closed = threading.Lock(), False
         self._thread = ThreadPoolExecutor(1, "clouds")
         self._subscribe(PointCloud2, "points", self._cloud, qos_profile_sensor_data)
         durability = arm.values.voxels_durability
@@ -60,7 +60,7 @@ class CloudTopics:
 
     def robot_is_there(self) -> None:
         self._look()
-        self._work()
+        self._work(len(self._waiting))
 
     def forget(self, *names: str) -> None:
         """Forget the kept maps of these names, by default all."""
@@ -86,27 +86,23 @@ class CloudTopics:
         self._converters[topic] = convert
         self._arm.node.create_subscription(kind, f"~/{topic}", arrived, qos)
 
-    def _work(self):
-        with self._lock:
-            if self._working or not self._waiting or self._scene.robot is None:
-                return
-            self._working = True
-        self._thread.submit(self._convert_all)
+    def _work(self, count=1):
+        """Have so many messages converted."""
+        for _ in range(count if self._scene.robot is not None else 0):
+            self._thread.submit(self._convert)
 
-    def _convert_all(self):
-        while True:
-            with self._lock:
-                if not self._waiting:
-                    self._working = False
-                    return
-                name = next(iter(self._waiting))
-                message = self._waiting.pop(name)
-            try:
-                seen = self._converters[name.split("/")[0]](name, message)
-                self._arm.worker.do(self._arm.take_object, self._packed(seen))
-            except Exception as error:  # whatever it is, the next message may be right
-                if not self._closed:
-                    self._refuse(name, message, error)
+    def _convert(self):
+        with self._lock:
+            if not self._waiting:  # one has taken the place of another
+                return
+            name = next(iter(self._waiting))
+            message = self._waiting.pop(name)
+        try:
+            seen = self._converters[name.split("/")[0]](name, message)
+            self._arm.worker.do(self._arm.take_object, self._packed(seen))
+        except Exception as error:  # whatever it is, the next message may be right
+            if not self._closed:
+                self._refuse(name, message, error)
 
     def _refuse(self, name, message, error):
         topic = name.split("/")[0]
@@ -123,8 +119,7 @@ class CloudTopics:
             known = {name: one for name, one in self._unplaced.items() if self._knows(one.header)}
             self._unplaced = {name: one for name, one in self._unplaced.items() if name not in known}
             self._waiting = known | self._waiting
-        if known:
-            self._work()
+        self._work(len(known))
 
     def _knows(self, header):
         try:

@@ -1,13 +1,17 @@
 """What joint_states say. It may come in parts: a gripper's driver often publishes apart from the arm's."""
 
+import numpy as np
 from sensor_msgs.msg import JointState
 
 from ...arm import RobotModel
 from ..common.request_error import RequestError
+from ..common.ros import seconds
 from . import codes as error_codes
 from .conversions import joint_positions
+from .move_run import Seen
 
 MOST_PARTS = 50
+SAME_CLOCK_S = 0.5  # stamps of joint_states that far from now are of another clock
 
 
 class JointStates:
@@ -38,6 +42,9 @@ class JointStates:
             raise wrong
         return positions if recent else None
 
-    def of(self, joint: str) -> tuple[JointState, float]:
-        """The latest message that names a joint, and when it came."""
-        return next(told for names, told in reversed(self._latest.items()) if joint in names)
+    def seen(self, joint: str, q: np.ndarray, now: float) -> Seen:
+        """Seen of the latest message that names a joint, by which the planning joints are at q (dof,)."""
+        message, came = next(told for names, told in reversed(self._latest.items()) if joint in names)
+        stamp = seconds(message.header.stamp)
+        stamped = abs(now - stamp) < SAME_CLOCK_S
+        return Seen(q, stamp if stamped else came, stamped)

@@ -13,12 +13,11 @@ from ...arm.control.spline import Spline
 from ...arm.control.stopping import stop_along
 from ...arm.motion.timing import room
 from ...arm.trajectory import Trajectory
-from ..common.ros import seconds, time_message
+from ..common.ros import time_message
 from .conversions import trajectory_message, trajectory_of
 from .scene_objects import SceneObjects
 
 AHEAD_S = 0.1  # the controller may have begun so much before its answer came
-SAME_CLOCK_S = 0.5  # stamps of joint_states that far from now are of another clock
 LEAD_S = 0.03  # between sending a stop and its begin
 JOIN_S = 0.1  # within which the controller joins a stop whose time it cannot know
 
@@ -139,13 +138,6 @@ class Run:
     checking: bool = False
     checked: float = 0.0
     deadline: float = np.inf
-
-
-def stamped_state(message: Any, q: np.ndarray, arrival_age: float, now: float) -> Seen:
-    """Seen of a JointState whose planning joints are at q (dof,). arrival_age: seconds since it came"""
-    stamp = seconds(message.header.stamp)
-    stamped = abs(now - stamp) < SAME_CLOCK_S
-    return Seen(q, stamp if stamped else now - arrival_age, stamped)
 
 
 def _joined(stop: Trajectory) -> Trajectory:

@@ -36,7 +36,7 @@ from .dragged_goals import DraggedGoals
 from .executing import Executing, offer_move
 from .joint_states import JointStates
 from .motion_display import MotionDisplay
-from .move_run import MotionUnderWay, Seen, TaskPlan, stamped_state
+from .move_run import MotionUnderWay, Seen, TaskPlan
 from .other_arms import OtherArms
 from .parameters import ArmParameters
 from .plan_service import compile_planner, kind_of, warm_up
@@ -209,11 +209,8 @@ class ArmPlannerNode(PlannerNode):
         return np.array([positions[name] for name in names]) if all(name in positions for name in names) else None
 
     def seen(self, robot: RobotModel) -> Seen | None:
-        q, now = self.place(robot), self.now()
-        if q is None:
-            return None
-        message, arrival = self._joint_states.of(robot.joint_names[0])
-        return stamped_state(message, q, now - arrival, now)
+        q = self.place(robot)
+        return None if q is None else self._joint_states.seen(robot.joint_names[0], q, self.now())
 
     # ---- obstacles ----
 

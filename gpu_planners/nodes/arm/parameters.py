@@ -174,6 +174,3 @@ class ArmParameters(NodeParameters):
                 f"parameter 'points_box' is {list(box)}; allowed: six numbers, each of the first three below its "
                 "highest, or none"
             )
-
-    def planner_settings(self, planner: str) -> PlannerSettings:
-        return getattr(self, planner)

@@ -114,7 +114,7 @@ def planner_of(values: ArmParameters, request: Any) -> tuple[str, PlannerSetting
     name = request.planner or values.planner
     if name not in PLANNERS:
         raise RequestError(error_codes.FAILURE, f"unknown planner '{name}'; known are {', '.join(PLANNERS)}")
-    chosen = values.planner_settings(name)
+    chosen = getattr(values, name)
     if not math.isfinite(request.time_limit_s) or request.time_limit_s < 0:
         raise RequestError(error_codes.FAILURE, f"time_limit_s is {request.time_limit_s}, it must be 0 or more seconds")
     return name, replace(chosen, time_limit_s=request.time_limit_s) if request.time_limit_s else chosen

@@ -266,7 +266,7 @@ class TopicMaps:
 
 
 class Frames(Transforms):
-    """Moves poses to the map's frame."""
+    """Moves poses to the map's frame, through tf2 where it is installed; else only the map's own frame is known."""
 
     def to_map(self, poses: Poses, map_frame: str, what: str) -> Poses:
         """Poses moved to the map's frame; RequestError where nobody knows how. An empty frame is the map's."""

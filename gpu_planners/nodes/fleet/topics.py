@@ -95,7 +95,10 @@ SIDE, HEIGHT, NOSE = 0.7, 0.4, 0.45  # of a cube, and of the line that shows whe
 
 
 def fleet_markers(step: FleetStep, places: Places, header: Header, size: int, most_agents: int) -> MarkerArray:
-    """MarkerArray of at most so many agents, spread evenly. size: side of an agent in tiles"""
+    """Agents as cubes coloured by state, where they look, lines to their goals; at most so many, spread evenly.
+
+    size: side of an agent in tiles
+    """
     shown = np.arange(len(step.ids))
     if len(shown) > most_agents:
         shown = np.linspace(0, len(shown) - 1, most_agents).astype(int)

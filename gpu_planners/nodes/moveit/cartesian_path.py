@@ -56,7 +56,7 @@ def plan(query: MotionQuery) -> tuple[PlannedMotion, float]:
     """
     began, request, values, robot = time.monotonic(), query.request, query.values, query.checker.robot
     check_start(query.checker, query.start)
-    start = inside_limits(robot, query.start, values.planner_settings(values.planner))
+    start = inside_limits(robot, query.start, getattr(values, values.planner))
     query = query._replace(start=start)
     link = request.link_name or values.tip_link or robot.tip_link
     query.reference.check_link(link, "the request")

@@ -43,7 +43,7 @@ def plan(query: MotionQuery) -> PlannedMotion:
     """Plan to whichever goal region is reached first; RequestError where there is no motion."""
     request, values, checker = query.request, query.values, query.checker
     began, kind = time.monotonic(), kind_of(request, values)
-    settings = values.planner_settings(kind if kind in PLANNERS else values.planner)
+    settings = getattr(values, kind if kind in PLANNERS else values.planner)
     limit = request.allowed_planning_time if request.allowed_planning_time > 0 else settings.time_limit_s
     check_start(checker, query.start)
     if kind in INDUSTRIAL:
@@ -64,7 +64,7 @@ def plan(query: MotionQuery) -> PlannedMotion:
 def _by_sampling(kind, query, limit):
     """(K, dof) path of one of PLANNERS, or of one that keeps upright; the parameters to time it by; a text."""
     request, values, checker, reference, start = query
-    began, settings = time.monotonic(), values.planner_settings(kind)
+    began, settings = time.monotonic(), getattr(values, kind)
     regions = [
         read_constraints(goal, reference, f"goal {i}" + f" '{goal.name}'" * bool(goal.name))
         for i, goal in enumerate(request.goal_constraints)

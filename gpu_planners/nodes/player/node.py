@@ -152,7 +152,6 @@ class TrajectoryPlayer(BaseNode):
             "controller": self.values.controller,
             "joints": ", ".join(self.player.joints.names) if self.player else "none",
             "physics": self.values.physics,
-            "problem": self.state.problem,
         }
 
 
