@@ -1,5 +1,6 @@
 """What the parts of the arm node (MoveIt's interfaces, `~/move`, clouds, dragged goals, other arms) ask of it."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -68,6 +69,9 @@ class ArmServices(Protocol):
 
     def require_known_scene(self) -> None:
         """RequestError while obstacles that were refused, or another arm, may be anywhere."""
+
+    def with_robot(self, job: Callable[..., Any], *arguments: Any) -> None:
+        """Do a job, at once or when there is a robot."""
 
     def take_object(self, seen: SceneObject) -> None:
         """Take an object in place of the one of the same name."""

@@ -5,6 +5,8 @@ each device: obstacles published before a request are in the scene when it is pl
 """
 
 import sys
+from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -44,6 +46,7 @@ from .planning_scene import PlanningScene
 from .scene_objects import ALWAYS, SceneObject
 from .unknown_sources import UnknownSources
 
+MOST_WAITING = 1000  # messages kept for a robot that has not come yet
 LOOK_S = 0.5  # between two looks at whether what was refused would be gone
 BACKWARD = JumpThreshold(min_forward=None, min_backward=Duration(seconds=-1), on_clock_change=False)
 
@@ -58,6 +61,7 @@ class ArmPlannerNode(PlannerNode):
         super().__init__("arm_planner", ArmParameters, "robot_description", "robot_description_file", **options)
         self.scene = PlanningScene(self.values, Transforms(self))
         self._clouds: CloudTopics | None = None  # after the robot of a file is loaded
+        self._waiting: deque[tuple[Callable, tuple]] = deque(maxlen=MOST_WAITING)  # what came before the robot
         self._joint_states = JointStates()
         self._following = False  # does a change of joints that are not planned wait for the worker?
         self._unknown = UnknownSources(self.state.set_problem)
@@ -74,7 +78,7 @@ class ArmPlannerNode(PlannerNode):
         self._serve(AttachObjects, "attach_objects", self._attach_objects, self._logged)
         self._serve(ForgetSources, "forget_sources", self._forget_sources, self._logged)
         self.executing = Executing(self)
-        self._moveit = moveit.serve(self)
+        moveit.serve(self)
         self._clouds = CloudTopics(self)
         self._other_arms = OtherArms(self, self.state.set_problem)
         offer_move(self)
@@ -98,7 +102,7 @@ class ArmPlannerNode(PlannerNode):
         self.create_subscription(
             MarkerArray,
             "~/obstacles",
-            lambda message: do(self._change_obstacles, message),
+            lambda message: do(lambda: self.with_robot(self._change_obstacles, message, self.now())),
             of_durability(values.obstacles_durability, depth=100),
         )
         if values.robot_description_file:
@@ -116,29 +120,33 @@ class ArmPlannerNode(PlannerNode):
         except GpuPlannersError as error:
             self.close()
             raise SettingsError(f"robot_description_file or what it needs: {error}") from error
-        self.worker.do(self._take_robot, [])
+        self.worker.do(self._take_robot)
 
     def _load_text(self, urdf):
         self.state.say(WARN, "loading the robot")
         try:
             if not urdf.lstrip().startswith("<"):
                 raise RobotDescriptionError(f"robot_description holds {shown(urdf)}; allowed: the text of a URDF, XML")
-            waiting = self.scene.load_robot(urdf, self.now())
+            self.scene.load_robot(urdf, self.now())
         except Exception as error:
             if self.scene.robot is not None:
                 text = f"a robot_description was refused, the one before it is planned with: {error_text(error)}"
                 self.state.set_problem("robot", text)
             raise
         self.state.set_problem("robot", "")
-        self._take_robot(waiting)
+        self._take_robot()
 
-    def _take_robot(self, waiting):
-        """waiting: [(message, its time)] of obstacles that came before the robot"""
-        for message, received in waiting:
-            self._change_obstacles(message, received)
+    def with_robot(self, job: Callable[..., Any], *arguments: Any) -> None:
+        if self.scene.robot is None:
+            self._waiting.append((job, arguments))
+        else:
+            job(*arguments)
+
+    def _take_robot(self):
         robot = self.scene.robot
-        if self._moveit is not None:
-            self._moveit.robot_loaded()
+        while self._waiting:
+            job, arguments = self._waiting.popleft()
+            job(*arguments)
         self.get_logger().info(
             f"robot '{robot.name}': {robot.dof} planning joints, {len(robot.shapes)} convex shapes, "
             f"{len(robot.self_collision_pairs)} self-collision pairs, root link '{robot.root_link}'"
@@ -214,13 +222,11 @@ class ArmPlannerNode(PlannerNode):
 
     # ---- obstacles ----
 
-    def _change_obstacles(self, message, received=None):
-        """received: seconds on the node's clock, of a message that waited for the robot; None: now"""
-        now = self.now() if received is None else received
+    def _change_obstacles(self, message, now):
+        """now: seconds on the node's clock, when the message came"""
         try:
             self.scene.change_obstacles(message, now)
-            if received is None:
-                self._unknown.take("obstacles", now)
+            self._unknown.take("obstacles", now)
         except Exception as error:  # whatever it is, the next message may be right
             text = f"a message on ~/obstacles was refused as a whole: {error_text(error)}"
             lives = [seconds(marker.lifetime) for marker in message.markers]

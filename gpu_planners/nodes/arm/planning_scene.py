@@ -31,7 +31,6 @@ from .move_run import MotionUnderWay
 from .parameters import ArmParameters
 from .scene_objects import SceneObject, SceneObjects, Source, object_of_world
 
-MAX_WAITING = 1000  # obstacle messages kept for a robot that has not come yet
 MOST_ROBOTS = 8  # of queries with a gripper or a load of their own, kept for the next ones
 AS_MEASURED: Mapping[str, float] = MappingProxyType({})
 
@@ -59,7 +58,6 @@ class PlanningScene:
         self._transforms = transforms
         self._urdf = ""
         self._fixed: dict[str, float] = {}  # joints that are not planned
-        self._waiting: list[tuple[MarkerArray, float]] = []
         # by seat and whether the robot is the scene's: what it was made for, and it
         self._checkers: dict[tuple[int, bool], tuple[tuple, CollisionChecker]] = {}
         self.lock = threading.RLock()
@@ -71,13 +69,10 @@ class PlanningScene:
         check_obstacles(len(ours), sum(one.triangles for one in ours), self.values)
         self._put(objects)
 
-    def load_robot(self, urdf: str, now: float) -> list[tuple[MarkerArray, float]]:
-        """Take a robot (URDF text, or the path of its file) and its scene file.
-
-        -> [(message, its time)] of obstacles that came before any robot, for change_obstacles
-        """
+    def load_robot(self, urdf: str, now: float) -> None:
+        """Take a robot (URDF text, or the path of its file) and its scene file."""
         if urdf == self._urdf:
-            return []
+            return
         values = self.values
         bare = load_urdf(
             urdf,
@@ -96,8 +91,6 @@ class PlanningScene:
         self._fixed = {name: float(np.clip(0.0, *limits)) for name, limits in bare.other_joints.items()}
         self._urdf, self._robots, self._checkers, self.warm_planners = urdf, {}, {}, set()
         self.forget_expired(now)
-        waiting, self._waiting = self._waiting, []
-        return waiting
 
     def stands(self, positions: Mapping[str, float]) -> bool:
         """Are the joints that are not planned where {joint: rad or m} says? From any thread."""
@@ -148,9 +141,6 @@ class PlanningScene:
         now: seconds on the node's clock, from which lifetimes count
         """
         check_markers(message.markers, self.values)
-        if self.robot is None:
-            self._waiting = [*self._waiting, (message, now)][-MAX_WAITING:]
-            return
         standing, carried = dict(self.objects.standing), self.objects.carried
         for marker in message.markers:
             name = obstacle_name(marker)

@@ -5,14 +5,14 @@ from typing import Any
 from ..common.ros import optional_module
 
 
-def serve(arm: Any) -> Any:
-    """The MoveItServer of an ArmServices, None where `moveit_interface` is "none" or moveit_msgs is not installed."""
+def serve(arm: Any) -> None:
+    """Offer what MoveItServer does for an ArmServices, unless `moveit_interface` is "none" or moveit_msgs is missing."""
     if arm.values.moveit_interface == "none":
-        return None
+        return
     _, missing = optional_module("moveit_msgs.msg", "MoveIt interfaces")
     if missing:
         arm.node.get_logger().info(missing)
-        return None
+        return
     from .server import MoveItServer
 
-    return MoveItServer(arm)
+    MoveItServer(arm)

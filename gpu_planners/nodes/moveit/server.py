@@ -38,7 +38,6 @@ from .scene_messages import EVERYTHING, Beside, KnownFrames, apply, is_empty, sc
 from .states import complete, read_carried, read_positions, state_message
 
 CHANGES = QoSProfile(depth=100)  # of topics that change the scene
-MOST_WAITING = 1000  # messages kept for a robot that has not come yet
 SHOW_EVERY_S = 0.1  # monitored_planning_scene, while the scene changes
 
 
@@ -49,7 +48,6 @@ class MoveItServer:
         self._arm, self._scene, node = arm, arm.scene, arm.node
         self._logger = node.get_logger()
         self._beside, self._published = Beside(), (None, None)
-        self._waiting: list[tuple[str, Callable[[Any], None], Any]] = []
         self._whole = arm.values.moveit_interface == "all"
         self._paths = node.create_publisher(DisplayTrajectory, "display_planned_path", 10)
         self._group = self._act(MoveGroup, arm.values.move_group_action, "move_group", self._move)
@@ -76,7 +74,8 @@ class MoveItServer:
             (AttachedCollisionObject, "attached_collision_object", partial(self._change, change_attached)),
         )
         for kind, name, take in topics:
-            node.create_subscription(kind, name, partial(arm.worker.do, self._take, name, take), CHANGES)
+            receive = partial(arm.worker.do, arm.with_robot, self._take, name, take)
+            node.create_subscription(kind, name, receive, CHANGES)
         node.create_timer(SHOW_EVERY_S, self._publish_scene, clock=steady_clock())
 
     def _act(self, kind, topic, name, answer):
@@ -101,12 +100,6 @@ class MoveItServer:
         text = error_text(error)
         self._logger.warning(f"{what}: {text}")
         return code_message(codes.code_of(error), text)
-
-    def robot_loaded(self) -> None:
-        """Apply what came before the robot. To be called on the worker when it has come."""
-        waiting, self._waiting = self._waiting, []
-        for name, take, message in waiting:
-            self._take(name, take, message)
 
     # ---- plans ----
 
@@ -236,9 +229,6 @@ class MoveItServer:
 
     def _take(self, name, take, message):
         """Apply a message of a topic; a refused one changes nothing, and is told."""
-        if self._scene.robot is None:
-            self._waiting = [*self._waiting, (name, take, message)][-MOST_WAITING:]
-            return
         try:
             take(message)
         except Exception as error:  # whatever it is, the next message may be right
