@@ -19,9 +19,9 @@ from rclpy.service import Service
 from running_node import shared, starter
 
 from gpu_planners.nodes.arm.codes import ABORT, SUCCESS
+from gpu_planners.nodes.common.actions import Longer
 from gpu_planners.nodes.common.compiling import Background
 from gpu_planners.nodes.common.request_error import NotBegunError
-from gpu_planners.nodes.common.services import Longer
 from gpu_planners_msgs.action import Move
 from gpu_planners_msgs.srv import PlanMotion
 

@@ -18,9 +18,9 @@ from trajectory_msgs.msg import JointTrajectory
 from gpu_planners_msgs.action import Move
 from gpu_planners_msgs.srv import PlanMotion
 
+from ..common.actions import Inbox, LongAction
 from ..common.request_error import error_text
 from ..common.ros import LATCHED, optional_module, seconds, steady_clock
-from ..common.services import Inbox, LongAction
 from ..common.worker import ENDING
 from . import codes as error_codes
 from .arm_services import ArmServices

@@ -13,11 +13,11 @@ from rclpy.action import ActionClient, ActionServer
 from rclpy.node import Node
 
 from ...settings import Described
+from .actions import QueuedAction
 from .compiling import Background, is_compiled
 from .parameters import check_changes, declare
 from .request_error import NotBegunError
-from .ros import steady_clock
-from .services import QueuedAction, QueuedService
+from .ros import DEEP, steady_clock
 from .worker import Worker
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
@@ -153,9 +153,45 @@ class PlannerNode(BaseNode):
         self._background.stop()
         return self.worker.stop(patience_s)
 
-    def serve(self, kind: Any, name: str, answer: Callable[..., Any], *more: Any, **options: Any) -> None:
-        """Offer a service; arguments as of QueuedService."""
-        QueuedService(self, self.worker, kind, name, answer, *more, **options)
+    def serve(
+        self,
+        kind: Any,
+        name: str,
+        answer: Callable[[Any, Any], Any],
+        refused: Callable[[Exception], Any],
+        beside: bool = False,
+    ) -> None:
+        """Offer a service whose requests wait in the worker's queue. The executor takes a request, and the worker sends
+        the response: any executor does, also one of a single thread, which costs a third of what several threads do.
+
+        answer: called on the worker with request and response for the response; may raise
+        refused: called with what was raised for the response
+        beside: may requests be answered beside each other, on several threads of the worker?
+        """
+        service = self.create_service(kind, name, lambda request, _: request, qos_profile=DEEP)
+        send = service.send_response
+
+        def response_to(request):
+            try:
+                return answer(request, kind.Response())
+            except Exception as error:  # a client must get an answer whatever goes wrong
+                return refused(error)
+
+        def queue(request, header):
+            unanswered = threading.Lock()
+
+            def respond(response):
+                if not unanswered.acquire(blocking=False):
+                    return
+                try:
+                    send(response, header)
+                except Exception as error:  # the client is gone, or ROS is shut down
+                    self.get_logger().warning(f"{name}: the response could not be sent: {error}")
+
+            self.worker.ask(name, lambda: respond(response_to(request)), lambda error: respond(refused(error)), beside)
+
+        # the executor calls it with what the callback returned
+        service.send_response = queue  # type: ignore[method-assign]
 
     def act(self, kind: Any, name: str, answer: Callable[..., Any], *more: Any, **options: Any) -> QueuedAction:
         """Offer an action; arguments as of QueuedAction."""

@@ -95,7 +95,7 @@ def offer_service(
 ) -> str:
     """Offer a service of nav2_msgs -> why there is none; empty when there is, or when the name is empty.
 
-    answer, beside: as of QueuedService; refused: fields of the response to a request that fails
+    answer, beside: as of PlannerNode.serve; refused: fields of the response to a request that fails
     """
     if not name:
         return ""

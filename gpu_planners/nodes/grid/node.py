@@ -15,13 +15,13 @@ from gpu_planners_msgs.srv import PlanAgents
 
 from ...grid.planner import ALGORITHMS
 from ..common import map_codes as codes
+from ..common.actions import QueuedAction
 from ..common.lifecycle import ManagedNode, transition
 from ..common.map_messages import poses_of
 from ..common.map_scene import Frames, TopicMaps
 from ..common.planner_node import OK, WARN, PlannerNode
 from ..common.process import run
 from ..common.request_error import NotBegunError, check_count, error_text
-from ..common.services import QueuedAction
 from . import agent_planning, nav2, routes
 from .parameters import GridParameters
 from .scene import GridScene

@@ -6,7 +6,7 @@ from ..common.ros import optional_module
 
 
 def serve(arm: Any) -> None:
-    """Offer what MoveItServer does for an ArmServices, unless `moveit_interface` is "none" or moveit_msgs is missing."""
+    """Start the MoveItServer of an ArmServices, unless `moveit_interface` is "none" or moveit_msgs is not installed."""
     if arm.values.moveit_interface == "none":
         return
     _, missing = optional_module("moveit_msgs.msg", "MoveIt interfaces")

@@ -25,9 +25,9 @@ from ..arm import codes
 from ..arm.arm_services import ArmServices, Planned
 from ..arm.move_run import MotionUnderWay, TaskPlan
 from ..arm.parameters import PLANNERS
+from ..common.actions import Longer
 from ..common.request_error import RequestError, error_text
 from ..common.ros import LATCHED, steady_clock
-from ..common.services import Longer
 from . import answers, cartesian_path, planning
 from .answers import code_message
 from .execution import execute_task, move_group_task

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from ..common.actions import LongAction
 from ..common.ros import seconds
-from ..common.services import LongAction
 
 GOAL_TOLERANCE = 0.01  # rad or m, where a goal gives none
 SETTLE_S = 1.0  # how long the joints may take to get there, where a goal gives no time

@@ -16,10 +16,10 @@ from trajectory_msgs.msg import JointTrajectory
 from ...arm.control.joints import Joints, read_joints
 from ...errors import ConfigurationError, GpuPlannersError, SettingsError
 from ...files import read_text_file
+from ..common.actions import Inbox
 from ..common.planner_node import OK, BaseNode
 from ..common.process import run
 from ..common.ros import LATCHED, optional_module
-from ..common.services import Inbox
 from ..common.worker import ENDING
 from .follow_action import FollowAction
 from .parameters import PlayerParameters

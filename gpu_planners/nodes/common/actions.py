@@ -1,11 +1,6 @@
-"""Services and actions for which no callback waits: requests wait in the worker's queue, goals end when they are told.
-
-The executor takes a request, and the worker sends the response when it has one: any executor does, also one of a single
-thread, which costs a third of what several threads do.
-"""
+"""Actions for which no callback waits: goals wait in the worker's queue, and end when they are told."""
 
 import collections
-import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -32,58 +27,6 @@ class Inbox:
         while self._calls:
             call, arguments = self._calls.popleft()
             call(*arguments)
-
-
-class QueuedService:
-    """A service of a node.
-
-    answer: called on the worker with request and response for the response; may raise
-    refused: called with what was raised for the response
-    beside: may requests be answered beside each other, on several threads of the worker?
-    """
-
-    def __init__(
-        self,
-        node: Node,
-        worker: Worker,
-        kind: Any,
-        name: str,
-        answer: Callable[[Any, Any], Any],
-        refused: Callable[[Exception], Any],
-        beside: bool = False,
-    ) -> None:
-        self._worker, self._name, self._answer, self._refused = worker, name, answer, refused
-        self._beside, self._kind, self._logger = beside, kind, node.get_logger()
-        self._service = node.create_service(kind, name, lambda request, _: request, qos_profile=DEEP)
-        self._send = self._service.send_response
-        # the executor calls it with what the callback returned
-        self._service.send_response = self._queue  # type: ignore[method-assign]
-
-    def _queue(self, request, header):
-        unanswered = threading.Lock()
-
-        def respond(response):
-            if unanswered.acquire(blocking=False):
-                self._respond(response, header)
-
-        self._worker.ask(
-            self._name,
-            lambda: respond(self._response(request)),
-            lambda error: respond(self._refused(error)),
-            self._beside,
-        )
-
-    def _response(self, request):
-        try:
-            return self._answer(request, self._kind.Response())
-        except Exception as error:  # a client must get an answer whatever goes wrong
-            return self._refused(error)
-
-    def _respond(self, response, header):
-        try:
-            self._send(response, header)
-        except Exception as error:  # the client is gone, or ROS is shut down
-            self._logger.warning(f"{self._name}: the response could not be sent: {error}")
 
 
 class LongAction:
@@ -169,7 +112,7 @@ class QueuedAction(LongAction):
     """An action of a node. A goal that is cancelled while it waits, or while the worker has it, ends at once: it leaves
     the queue, or what comes out is not used.
 
-    kind, name: as of LongAction; beside: as of QueuedService
+    kind, name: as of LongAction; beside: as of PlannerNode.serve
     answer: called on the worker with the goal's handle for (result, whether it succeeded), or Longer; may raise
     refused: called with what was raised for the result; its text is logged by whoever makes it
     cancelled: called for the result of a goal that was cancelled
