@@ -1,5 +1,6 @@
 """Runs a real node over real DDS for tests, each on a domain of its own."""
 
+import inspect
 import itertools
 import os
 import threading
@@ -150,8 +151,8 @@ class RunningNode:
     def answer_without_dds(self, name, request):
         """The response of a service to a request that has not gone through DDS."""
         service = next(service for service in self.node.services if service.srv_name.endswith(f"/{name}"))
-        queued, responses = service.send_response.__self__, []
-        self.node.worker.ask("test", lambda: responses.append(queued._response(request)), responses.append)
+        response_to, responses = inspect.getclosurevars(service.send_response).nonlocals["response_to"], []
+        self.node.worker.ask("test", lambda: responses.append(response_to(request)), responses.append)
         self.wait_until(lambda: responses)
         return responses[0]
 

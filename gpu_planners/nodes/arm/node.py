@@ -37,6 +37,7 @@ from .codes import code_of
 from .dragged_goals import DraggedGoals
 from .executing import Executing, offer_move
 from .joint_states import JointStates
+from .marker_objects import check_markers
 from .motion_display import MotionDisplay
 from .move_run import MotionUnderWay, Seen, TaskPlan
 from .other_arms import OtherArms
@@ -102,7 +103,7 @@ class ArmPlannerNode(PlannerNode):
         self.create_subscription(
             MarkerArray,
             "~/obstacles",
-            lambda message: do(lambda: self.with_robot(self._change_obstacles, message, self.now())),
+            lambda message: do(self._change_obstacles, message),
             of_durability(values.obstacles_durability, depth=100),
         )
         if values.robot_description_file:
@@ -222,11 +223,17 @@ class ArmPlannerNode(PlannerNode):
 
     # ---- obstacles ----
 
-    def _change_obstacles(self, message, now):
-        """now: seconds on the node's clock, when the message came"""
+    def _change_obstacles(self, message, received=None):
+        """received: seconds on the node's clock, of a message that waited for the robot; None: now"""
+        now = self.now() if received is None else received
         try:
-            self.scene.change_obstacles(message, now)
-            self._unknown.take("obstacles", now)
+            check_markers(message.markers, self.values)
+            if self.scene.robot is None:
+                self.with_robot(self._change_obstacles, message, now)
+            else:
+                self.scene.change_obstacles(message, now)
+            if received is None:
+                self._unknown.take("obstacles", now)
         except Exception as error:  # whatever it is, the next message may be right
             text = f"a message on ~/obstacles was refused as a whole: {error_text(error)}"
             lives = [seconds(marker.lifetime) for marker in message.markers]

@@ -140,7 +140,6 @@ class PlanningScene:
         marker whose name a link carries is ignored, since who sees the object still reports it.
         now: seconds on the node's clock, from which lifetimes count
         """
-        check_markers(message.markers, self.values)
         standing, carried = dict(self.objects.standing), self.objects.carried
         for marker in message.markers:
             name = obstacle_name(marker)
