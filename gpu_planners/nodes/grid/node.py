@@ -79,7 +79,7 @@ class GridPlannerNode(PlannerNode, ManagedNode):
             self._maps = None
         self.worker.do(self._forget)
 
-    on_shutdown = on_cleanup
+    on_shutdown = on_cleanup  # type: ignore[assignment]  # a decorated method, as those of rclpy are
 
     def _open_maps(self):
         self._maps = TopicMaps(self, self._scene, self._get_ready_for)
