@@ -6,6 +6,7 @@ Validation, docstrings, ROS parameters, the files in `config/` and `docs/setting
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -131,8 +132,8 @@ def changed(kind: type[Described], name: str, **changes: Any) -> Any:
 
 
 def title(kind: type) -> str:
-    """A short name of a settings class: "rrt_connect.Settings", "MotionCheck"."""
-    module = kind.__module__.removesuffix(".settings").rpartition(".")[2]
+    """A short name of a settings class: "rrt_connect.Settings", "exact.Settings", "MotionCheck"."""
+    module = re.sub(r"\.(settings|fields)$", "", kind.__module__).rpartition(".")[2]
     return f"{module}.Settings" if kind.__name__ == "Settings" else kind.__name__
 
 
