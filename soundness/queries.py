@@ -7,7 +7,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from gpu_planners.arm import CollisionChecker
 from gpu_planners.arm.trajectory import time_parameterize
+from gpu_planners.errors import GpuPlannersError
 from gpu_planners.verify import CoalScene
 
 from .harness import NEAR, Attack, Skipped, numbers
@@ -64,7 +66,7 @@ def _others(rng):
 def _motion(rng, scene, nodes):
     """(Motion, (2, dof) its ends): straight, and free of the robot itself."""
     robot = scene.robot
-    checker = scene.checker_for(scene.objects, "cpu", scene.values.motion_check)
+    checker = CollisionChecker(scene.robot, scene.objects.world, "cpu", scene.values.motion_check)
     for _ in range(100):
         path = rng.uniform(0.8 * robot.lower, 0.8 * robot.upper, (2, robot.dof))
         if checker.motions_valid(path[:1], path[1:])[0]:
@@ -186,21 +188,23 @@ class _Nodes:
         services = SimpleNamespace(scene=scene, values=values, measured=lambda: full)
         kind = rng.integers(4)
         if kind == 0:
-            scene.link_pose("left", dict(zip(JOINTS, q, strict=True)) | asked)
+            scene.robot_among(scene.objects, asked).link_poses(q)
             return None
         if kind == 1:  # as MoveIt's queries
-            checker = scene.checker_for(scene.objects, values.device, values.motion_check, 0.0, asked)
+            checker = scene.checker_for(scene.objects, 0.0, asked)
             checker.configurations_valid(q[None])
             return None
         if kind == 2:
-            response = self.PlanMotion.Response()
+            plan, response = self.plan, self.PlanMotion.Response()
             request = self.PlanMotion.Request(start=start, joint_goals=[goal])
-            planned = self.plan(services, request, response)
         else:
-            response = self.PlanSequence.Response()
+            plan, response = self.sequence, self.PlanSequence.Response()
             segment = self.MotionSegment(kind=self.MotionSegment.FREE, joint_goals=[goal])
             request = self.PlanSequence.Request(start=start, segments=[segment])
-            planned = self.sequence(services, request, response)
+        try:
+            planned = plan(services, request, response)
+        except GpuPlannersError:
+            return None
         return None if planned is None else planned.path
 
 

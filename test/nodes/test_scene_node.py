@@ -502,7 +502,7 @@ def test_voxels_that_are_the_robots_own_are_left_out(start_node):
 
 def test_only_the_parts_of_a_large_voxel_that_are_near_are_left_out():
     """Against every cell by itself."""
-    from gpu_planners.nodes.arm.cloud_messages import without_own
+    from gpu_planners.nodes.arm.cloud_topics import without_own
 
     centre, radius, size = np.array([0.11, 0.07, 0.02]), 0.3, np.array([0.1, 0.1, 0.05])
     T = np.eye(4)

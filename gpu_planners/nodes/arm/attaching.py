@@ -7,7 +7,7 @@ from gpu_planners_msgs.srv import AttachObjects
 
 from ...arm.geometry.shapes import ConvexShape
 from ..common.request_error import RequestError, check_count
-from . import codes as error_codes
+from . import codes
 from .arm_services import ArmServices
 from .conversions import configuration, frame_transform, pose_of
 from .marker_objects import check_markers, marker_shapes
@@ -20,7 +20,7 @@ def attach_objects(
     """Change the scene as a request asks -> the response; raises when it cannot, and then nothing has changed."""
     scene = arm.scene
     scene.require_robot()
-    check_count("objects to attach", len(request.attach), "max_obstacles", scene.values, error_codes.FAILURE)
+    check_count("objects to attach", len(request.attach), "max_obstacles", scene.values, codes.FAILURE)
     check_markers([marker for one in request.attach for marker in one.shapes], scene.values)
     objects = scene.objects
     for one in request.attach:
@@ -30,7 +30,7 @@ def attach_objects(
     for name in request.remove:
         objects = objects.remove(objects.carried_object(name).name)
     scene.take(objects)
-    response.code, response.attached = error_codes.SUCCESS, list(objects.carried)
+    response.code, response.attached = codes.SUCCESS, list(objects.carried)
     done = {"attached": len(request.attach), "put down": len(request.detach), "removed": len(request.remove)}
     said = ", ".join(f"{count} {what}" for what, count in done.items() if count) or "nothing asked for"
     response.message = f"{said}; attached now: {', '.join(objects.carried) or 'nothing'}"
@@ -41,12 +41,10 @@ def _link_pose(arm, link):
     """(4, 4) T_root_link by the latest joint states."""
     positions = arm.measured()
     if positions is None:
-        raise RequestError(
-            error_codes.ROBOT_STATE_STALE, f"where link '{link}' is: joint_states has brought none lately"
-        )
-    what = f"where link '{link}' is: joint_states"
-    configuration(arm.scene.require_robot(), positions, what, error_codes.START_STATE_INVALID)
-    return arm.scene.link_pose(link, positions)
+        raise RequestError(codes.ROBOT_STATE_STALE, f"where link '{link}' is: joint_states has brought none lately")
+    robot = arm.scene.robot_among(arm.scene.objects, positions)
+    q = configuration(robot, positions, f"where link '{link}' is: joint_states", codes.START_STATE_INVALID)
+    return robot.link_poses(q)[link][0]
 
 
 def _attached(arm: ArmServices, objects: SceneObjects, one: AttachedObject) -> SceneObjects:
@@ -54,8 +52,7 @@ def _attached(arm: ArmServices, objects: SceneObjects, one: AttachedObject) -> S
     for link in (one.link, *one.touch_links):
         if link not in robot.link_names:
             raise RequestError(
-                error_codes.INVALID_LINK_NAME,
-                f"attached object '{one.name}': robot '{robot.name}' has no link '{link}'",
+                codes.INVALID_LINK_NAME, f"attached object '{one.name}': robot '{robot.name}' has no link '{link}'"
             )
     if not one.shapes:
         return objects.attach(one.name, one.link, _link_pose(arm, one.link), one.touch_links)

@@ -20,7 +20,7 @@ from ...arm.trajectory import Trajectory
 from ...errors import ObstacleError
 from ..common.request_error import RequestError
 from ..common.ros import Transforms, duration_message, seconds
-from . import codes as error_codes
+from . import codes
 
 SHOWN_NAMES = 20  # in a text
 COLUMNS = "positions", "velocities", "accelerations"
@@ -69,7 +69,7 @@ def only_joints(allowed: Sequence[str], positions: dict[str, float], what: str, 
 
 def joint_goal(message: JointState, what: str, robot: RobotModel) -> np.ndarray:
     """(dof,) of a joint goal, which must name every planning joint and no other."""
-    code = error_codes.GOAL_STATE_INVALID
+    code = codes.GOAL_STATE_INVALID
     positions = joint_positions(message, what, code)
     only_joints(robot.joint_names, positions, what, code)
     return configuration(robot, positions, what, code)
@@ -86,7 +86,7 @@ def frame_transform(frames: dict[str, np.ndarray], frame: str, what: str) -> np.
         allowed = _listed([name for name in frames if name], "frame")
         why = f"; {error.args[0]}" if error.args[0] != frame else ""
         raise RequestError(
-            error_codes.FRAME_TRANSFORM_FAILURE,
+            codes.FRAME_TRANSFORM_FAILURE,
             f"{what} is given in frame '{frame}', which is not fixed to the robot's root; allowed: {allowed}{why}",
         ) from error
 
@@ -96,13 +96,20 @@ def pose_goal(message: PoseStamped, frames: dict[str, np.ndarray], what: str) ->
     try:
         return frame_transform(frames, message.header.frame_id, what) @ pose_of(message.pose, what)
     except ObstacleError as error:
-        raise RequestError(error_codes.GOAL_STATE_INVALID, str(error)) from error
+        raise RequestError(codes.GOAL_STATE_INVALID, str(error)) from error
 
 
 def pose_of(pose: Pose, name: str) -> np.ndarray:
     """(4, 4) of a pose; ObstacleError names `name`."""
     p, o = pose.position, pose.orientation
     return pose_matrix((p.x, p.y, p.z), (o.x, o.y, o.z, o.w), name)
+
+
+def moved_by(point: Point) -> np.ndarray:
+    """(4, 4) of a translation."""
+    T = np.eye(4)
+    T[:3, 3] = point.x, point.y, point.z
+    return T
 
 
 def pose_message(T: np.ndarray) -> Pose:
@@ -138,7 +145,7 @@ def trajectory_message(robot: RobotModel, trajectory: Trajectory) -> JointTrajec
     times = [seconds(point.time_from_start) for point in points]
     rising = all(before < after for before, after in zip(times, times[1:], strict=False))
     if not rising or np.any(trajectory.velocities[-1] != 0):
-        raise RequestError(error_codes.FAILURE, "the timed trajectory breaks the rules of joint trajectory controllers")
+        raise RequestError(codes.FAILURE, "the timed trajectory breaks the rules of joint trajectory controllers")
     return _trajectory(robot, points)
 
 

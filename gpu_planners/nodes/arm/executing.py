@@ -22,7 +22,7 @@ from ..common.actions import Inbox, LongAction
 from ..common.request_error import error_text
 from ..common.ros import LATCHED, optional_module, seconds, steady_clock
 from ..common.worker import ENDING
-from . import codes as error_codes
+from . import codes
 from .arm_services import ArmServices
 from .codes import code_of
 from .move_run import Run, Task, TaskPlan
@@ -37,29 +37,22 @@ ENDINGS = {
 class Execution:
     """A trajectory that was sent.
 
-    answered: called with whether the controller takes it; ended: with what went wrong, "" when nothing did
+    sent: future of the goal's handle; answered: called with whether the controller takes it
+    ended: called with what went wrong, "" when nothing did
     """
 
-    def __init__(self, answered: Callable[[bool], None], ended: Callable[[str], None]) -> None:
-        self._answered, self._ended = answered, ended
-        self._handle: Any = None
-        self._cancelling = False
+    def __init__(self, sent: Any, answered: Callable[[bool], None], ended: Callable[[str], None]) -> None:
+        self._sent, self._answered, self._ended = sent, answered, ended
+        sent.add_done_callback(self._take_answer)
 
     def cancel(self) -> None:
         """Have the controller end it, as soon as it has taken it."""
-        self._cancelling = True
-        if self._handle is not None:
-            self._handle.cancel_goal_async()
+        self._sent.add_done_callback(lambda sent: _is_taken(sent) and sent.result().cancel_goal_async())
 
-    def _take_answer(self, future):
-        if future.exception() is not None or not future.result().accepted:
-            self._answered(False)
-            return
-        self._handle = future.result()
-        self._handle.get_result_async().add_done_callback(self._take_result)
-        if self._cancelling:
-            self._handle.cancel_goal_async()
-        self._answered(True)
+    def _take_answer(self, sent):
+        if _is_taken(sent):
+            sent.result().get_result_async().add_done_callback(self._take_result)
+        self._answered(_is_taken(sent))
 
     def _take_result(self, future):
         if future.exception() is not None:
@@ -72,6 +65,10 @@ class Execution:
         else:
             why = f": {result.error_string}" if result.error_string else ""
             self._ended(f"the motion {ending} by the controller, error code {result.error_code}{why}")
+
+
+def _is_taken(sent):
+    return sent.exception() is None and sent.result().accepted
 
 
 class Controller:
@@ -104,17 +101,15 @@ class Controller:
 
         heard: called when the controller says that it still executes it; others as of Execution
         """
-        execution = Execution(answered, ended)
         assert self._client is not None and self._kind is not None
         goal = self._kind.Goal(trajectory=trajectory)
-        self._client.send_goal_async(goal, lambda _: heard()).add_done_callback(execution._take_answer)
-        return execution
+        return Execution(self._client.send_goal_async(goal, lambda _: heard()), answered, ended)
 
 
 TICK_S = 0.02
 FEEDBACK_TICKS = 5
 SILENCE_S = 5.0  # on the node's clock: longer than that no controller takes to answer
-FAILED = error_codes.CONTROL_FAILED
+FAILED = codes.CONTROL_FAILED
 PLAN_FIELDS = Move.Goal.get_fields_and_field_types().keys() - {"replans"}  # of a PlanMotion request
 
 
@@ -160,7 +155,7 @@ class Executing:
         run = self._run
         if run is not None:
             goes_on = "" if run.state == "planning" else "; the controller goes on with what it has"
-            self._finish(run, error_codes.ABORT, ENDING + goes_on)
+            self._finish(run, codes.ABORT, ENDING + goes_on)
 
     def _begin(self, task):
         run = Run(task, task.replans)
@@ -180,7 +175,7 @@ class Executing:
         if run.state == "planning":
             self._worker.cancel(run.request)
             when = "while the robot stood" if run.plans else "before the robot moved"
-            self._finish(run, error_codes.PREEMPTED, f"cancelled {when}")
+            self._finish(run, codes.PREEMPTED, f"cancelled {when}")
         elif run.state == "moving":
             self._stop(run, "cancelled")
 
@@ -260,7 +255,7 @@ class Executing:
         elif problem:
             self._finish(run, FAILED, problem)
         else:
-            self._finish(run, error_codes.SUCCESS, f"goal {run.goal_index} reached, motions planned: {run.plans}")
+            self._finish(run, codes.SUCCESS, f"goal {run.goal_index} reached, motions planned: {run.plans}")
 
     def _tick(self):
         run = self._run
@@ -341,14 +336,14 @@ class Executing:
         if not self._is_current(run, motion):
             return
         if run.cancelled:
-            self._finish(run, error_codes.PREEMPTED, "cancelled; the robot has stopped")
+            self._finish(run, codes.PREEMPTED, "cancelled; the robot has stopped")
         elif problem:
             self._finish(run, FAILED, f"{run.why}; while the robot was stopped: {problem}")
         elif run.replans > 0:
             run.replans -= 1
             self._plan(run)
         else:
-            code = error_codes.MOTION_PLAN_INVALIDATED_BY_ENVIRONMENT_CHANGE
+            code = codes.MOTION_PLAN_INVALIDATED_BY_ENVIRONMENT_CHANGE
             self._finish(run, code, f"{run.why}; the robot was stopped, and {run.plans} motions were planned")
 
     # telling
@@ -365,7 +360,7 @@ class Executing:
             self._run = None
             if run.plans:
                 self._executing.publish(JointTrajectory())
-        self._arm.node.log(f"move: {message}", code == error_codes.SUCCESS)
+        self._arm.node.log(f"move: {message}", code == codes.SUCCESS)
         run.task.end(code, message, run.goal_index, run.plans)
 
 
@@ -380,7 +375,7 @@ def offer_move(arm: ArmServices) -> None:
 
         def end(code, message, goal_index, plans):
             result = Move.Result(code=code, message=message, goal_index=goal_index, plans=plans)
-            action.end(goal, result, code == error_codes.SUCCESS)
+            action.end(goal, result, code == codes.SUCCESS)
 
         task = Task("~/move", int(goal.request.replans), lambda: arm.plan_to_move(request), feed_back, end)
         arm.executing.start(task)

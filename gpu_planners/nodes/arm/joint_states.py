@@ -6,7 +6,7 @@ from sensor_msgs.msg import JointState
 from ...arm import RobotModel
 from ..common.request_error import RequestError
 from ..common.ros import seconds
-from . import codes as error_codes
+from . import codes
 from .conversions import joint_positions
 from .move_run import Seen
 
@@ -35,7 +35,7 @@ class JointStates:
         known, positions, wrong = (*robot.joint_names, *robot.other_joints), dict[str, float](), None
         for message in recent:
             try:
-                positions |= joint_positions(message, "joint_states", error_codes.START_STATE_INVALID, known)
+                positions |= joint_positions(message, "joint_states", codes.START_STATE_INVALID, known)
             except RequestError as error:
                 wrong = error
         if wrong and not positions.keys() >= set(robot.joint_names):

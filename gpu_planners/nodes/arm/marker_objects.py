@@ -14,8 +14,8 @@ from ...arm.geometry.shapes import ConvexShape
 from ...errors import ObstacleError
 from ..common.request_error import check_count
 from ..common.ros import seconds
-from . import codes as error_codes
-from .conversions import frame_transform, pose_of
+from . import codes
+from .conversions import frame_transform, moved_by, pose_of
 from .parameters import ArmParameters
 from .scene_objects import ALWAYS, SceneObject, Source
 
@@ -41,8 +41,8 @@ def check_markers(markers: Sequence[Marker], values: ArmParameters) -> None:
 
 def check_obstacles(count: int, triangles: int, values: ArmParameters) -> None:
     """Refuse more obstacles, or triangles in them, than the node's parameters allow."""
-    check_count("obstacles", count, "max_obstacles", values, error_codes.INVALID_OBJECT_NAME)
-    check_count("triangles in obstacles", triangles, "max_triangles", values, error_codes.INVALID_OBJECT_NAME)
+    check_count("obstacles", count, "max_obstacles", values, codes.INVALID_OBJECT_NAME)
+    check_count("triangles in obstacles", triangles, "max_triangles", values, codes.INVALID_OBJECT_NAME)
 
 
 def triangle_count(marker: Marker) -> int:
@@ -84,15 +84,8 @@ def marker_shapes(marker: Marker, name: str, pose: np.ndarray) -> tuple[ConvexSh
         _same(name, "SPHERE", scale, "x, y and z")
         return (ConvexShape.sphere(name, scale[0] / 2, pose),)
     if marker.type == Marker.CUBE_LIST:
-        places = [(point.x, point.y, point.z) for point in marker.points]
-        return tuple(ConvexShape.box(name, scale, pose @ _moved_by(place)) for place in places)
+        return tuple(ConvexShape.box(name, scale, pose @ moved_by(point)) for point in marker.points)
     return tuple(convex_pieces(name, _triangles(marker, name, scale), pose))
-
-
-def _moved_by(place):
-    T = np.eye(4)
-    T[:3, 3] = place
-    return T
 
 
 def _scale(marker, name):

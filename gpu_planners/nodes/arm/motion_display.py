@@ -4,10 +4,9 @@ Markers cost more than planning, so both are made only when someone looks. After
 """
 
 import time
-from collections.abc import Iterable
 
 import numpy as np
-from geometry_msgs.msg import Point, Vector3
+from geometry_msgs.msg import Point
 from scipy.spatial.transform import Rotation
 from std_msgs.msg import ColorRGBA
 from trajectory_msgs.msg import JointTrajectory
@@ -16,7 +15,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 from ...arm import RobotModel
 from ...arm.geometry.bricks import Bricks
 from ...arm.geometry.polytope import outward_triangles
-from ...arm.geometry.shapes import ConvexShape, ShapeKind
+from ...arm.geometry.shapes import ShapeKind
 from ...arm.robot.attachment import own_shapes, shapes_of
 from ...arm.trajectory import Trajectory
 from ..common.pictures import Pictures, PosedMarkers
@@ -67,18 +66,13 @@ class MotionDisplay:
             return
         robot, trajectory = motion
         if self._ghost is None or self._ghost[0] is not robot:
-            self._ghost = robot, PosedMarkers(MarkerArray(markers=_ghost_markers(robot, self._arm.scene.frames.root)))
+            q = np.clip(np.zeros(robot.dof), robot.lower, robot.upper)
+            markers = _robot_markers(robot, q, "ghost", GHOST_COLOUR, range(len(robot.shapes)))
+            self._ghost = robot, PosedMarkers(_in_frame(self._arm.scene.frames.root, markers))
         at = (time.monotonic() - self._began) % (trajectory.duration + REST_S)
-        T = shape_poses(robot, trajectory.at(min(at, trajectory.duration))[0][0])
+        T = _shape_poses(robot, trajectory.at(min(at, trajectory.duration))[0][0])
         self._ghost_publisher.publish(self._ghost[1].at(T[:, :3, 3], Rotation.from_matrix(T[:, :3, :3]).as_quat()))
         self._ghost_shown = True
-
-
-def _ghost_markers(robot, frame):
-    markers = robot_markers(robot, np.clip(np.zeros(robot.dof), robot.lower, robot.upper), "ghost", GHOST_COLOUR)
-    for marker in markers:
-        marker.header.frame_id = frame
-    return markers
 
 
 START_COLOUR = ColorRGBA(r=0.2, g=0.5, b=0.9, a=0.45)
@@ -88,12 +82,7 @@ OBSTACLE_COLOUR = ColorRGBA(r=0.85, g=0.5, b=0.2, a=0.8)
 TIP_COLOUR = ColorRGBA(r=0.9, g=0.1, b=0.5, a=1.0)
 TRAIL_COLOUR = ColorRGBA(r=0.45, g=0.5, b=0.56, a=0.9)
 GHOST_COLOUR = ColorRGBA(r=0.95, g=0.75, b=0.2, a=0.7)
-MARKER_TYPE = {
-    ShapeKind.BOX: Marker.CUBE,
-    ShapeKind.CYLINDER: Marker.CYLINDER,
-    ShapeKind.SPHERE: Marker.SPHERE,
-    ShapeKind.POLYTOPE: Marker.TRIANGLE_LIST,
-}
+MARKER_TYPE = {ShapeKind.BOX: Marker.CUBE, ShapeKind.CYLINDER: Marker.CYLINDER, ShapeKind.SPHERE: Marker.SPHERE}
 TIP_STEP = 0.02  # rad or m of joint motion between two points of the lines
 LEAST_TRAIL = 1e-3  # metres that a joint must move to have one
 
@@ -109,63 +98,55 @@ def scene_markers(
     for name, one in objects.standing.items():
         colour = ALLOWED_COLOUR if name in objects.allowed else OBSTACLE_COLOUR
         for piece in one.placed:
-            number = len(markers)
             if isinstance(piece, Bricks):
-                markers += brick_markers(piece, "obstacles", number, colour)
+                markers += _brick_markers(piece, len(markers), colour)
             else:
-                markers.append(shape_marker(piece, piece.pose, "obstacles", number, colour))
+                markers.append(_shape_marker(piece, piece.pose, "obstacles", len(markers), colour))
     carried = [i for name in objects.carried for i in shapes_of(robot, name)]
     if len(path):
         shapes = [*range(own_shapes(robot)), *carried]
-        markers += robot_markers(robot, path[0], "start", START_COLOUR, shapes)
-        markers += robot_markers(robot, path[-1], "goal", GOAL_COLOUR, shapes)
+        markers += _robot_markers(robot, path[0], "start", START_COLOUR, shapes)
+        markers += _robot_markers(robot, path[-1], "goal", GOAL_COLOUR, shapes)
         markers += _lines(robot, path, tip_link)
     elif q is not None:
-        markers += robot_markers(robot, q, "attached", START_COLOUR, carried)
+        markers += _robot_markers(robot, q, "attached", START_COLOUR, carried)
+    return _in_frame(frame, markers)
+
+
+def _in_frame(frame, markers):
     for marker in markers:
         marker.header.frame_id = frame
     return MarkerArray(markers=markers)
 
 
-def robot_markers(
-    robot: RobotModel, q: np.ndarray, namespace: str, colour: ColorRGBA, shapes: Iterable[int] | None = None
-) -> list[Marker]:
-    """One marker for each convex shape of the robot at q (dof,), or for some of robot.shapes."""
-    chosen, poses = range(len(robot.shapes)) if shapes is None else shapes, shape_poses(robot, q)
-    return [shape_marker(robot.shapes[i], poses[i], namespace, i, colour) for i in chosen]
+def _robot_markers(robot, q, namespace, colour, shapes):
+    """A marker for each of some shapes, numbers in robot.shapes, of the robot at q (dof,)."""
+    poses = _shape_poses(robot, q)
+    return [_shape_marker(robot.shapes[i], poses[i], namespace, i, colour) for i in shapes]
 
 
-def brick_markers(bricks: Bricks, namespace: str, number: int, colour: ColorRGBA) -> list[Marker]:
-    """A CUBE_LIST for each size that the bricks have, numbered from `number`."""
-    sizes, of_brick = np.unique(2 * bricks.half_extents, axis=0, return_inverse=True)
-    centres, markers = (bricks.low + bricks.high) * (bricks.size / 2), []
-    for i, size in enumerate(sizes.tolist()):
-        marker = Marker(ns=namespace, id=number + i, type=Marker.CUBE_LIST, action=Marker.ADD, color=colour)
-        marker.pose, marker.scale = pose_message(bricks.pose), Vector3(x=size[0], y=size[1], z=size[2])
-        marker.points = _points(centres[of_brick.reshape(-1) == i])
-        markers.append(marker)
-    return markers
-
-
-def shape_poses(robot: RobotModel, q: np.ndarray) -> np.ndarray:
+def _shape_poses(robot, q):
     """(S, 4, 4) of the robot's shapes in the root frame at q (dof,), in metres."""
     T_root_frames = [*robot.frame_poses(q)[0], np.eye(4)]  # the last one for frame -1, the root
     return np.array([T_root_frames[f] @ s.pose for s, f in zip(robot.shapes, robot.shape_frame, strict=True)])
 
 
-def shape_marker(
-    shape: ConvexShape, T_root_shape: np.ndarray, namespace: str, number: int, colour: ColorRGBA
-) -> Marker:
-    """Marker of a ConvexShape at a pose (4, 4)."""
-    marker = Marker(ns=namespace, id=number, type=MARKER_TYPE[shape.kind], action=Marker.ADD, color=colour)
-    marker.pose = pose_message(T_root_shape)
-    if shape.kind == ShapeKind.POLYTOPE:
-        marker.scale = Vector3(x=1.0, y=1.0, z=1.0)
-        marker.points = _points(outward_triangles(shape.vertices).reshape(-1, 3))
-    else:
-        sx, sy, sz = (2 * shape.half_extents).tolist()
-        marker.scale = Vector3(x=sx, y=sy, z=sz)
-    return marker
+def _brick_markers(bricks, number, colour):
+    """A CUBE_LIST for each size that the bricks have, numbered from `number`."""
+    sizes, of_brick = np.unique(2 * bricks.half_extents, axis=0, return_inverse=True)
+    centres, of_brick = (bricks.low + bricks.high) * (bricks.size / 2), of_brick.reshape(-1)
+    return [
+        _marker("obstacles", number + i, Marker.CUBE_LIST, colour, size, bricks.pose, centres[of_brick == i])
+        for i, size in enumerate(sizes.tolist())
+    ]
+
+
+def _shape_marker(shape, T_root_shape, namespace, number, colour):
+    if shape.kind != ShapeKind.POLYTOPE:
+        size = (2 * shape.half_extents).tolist()
+        return _marker(namespace, number, MARKER_TYPE[shape.kind], colour, size, T_root_shape)
+    corners = outward_triangles(shape.vertices).reshape(-1, 3)
+    return _marker(namespace, number, Marker.TRIANGLE_LIST, colour, (1.0, 1.0, 1.0), T_root_shape, corners)
 
 
 def _lines(robot, path, tip_link):
@@ -173,21 +154,19 @@ def _lines(robot, path, tip_link):
     legs = zip(path, path[1:], strict=False)
     pieces = [np.linspace(a, b, max(2, int(np.linalg.norm(b - a) / TIP_STEP))) for a, b in legs]
     q = np.concatenate([path[:1], *pieces])
-    lines = [_line("tip_path", 0, robot.link_poses(q)[tip_link][:, :3, 3], TIP_COLOUR, 0.01)]
     joints = robot.frame_poses(q)[:, :, :3, 3]
-    for f in range(joints.shape[1]):
-        if np.ptp(joints[:, f], axis=0).max() > LEAST_TRAIL:
-            lines.append(_line("trails", f, joints[:, f], TRAIL_COLOUR, 0.003))
-    return lines
+    moving = np.flatnonzero(np.ptp(joints, axis=0).max(axis=1) > LEAST_TRAIL).tolist()
+    lines = [("tip_path", 0, TIP_COLOUR, 0.01, robot.link_poses(q)[tip_link][:, :3, 3])]
+    lines += [("trails", f, TRAIL_COLOUR, 0.003, joints[:, f]) for f in moving]
+    return [
+        _marker(namespace, number, Marker.LINE_STRIP, colour, (width, 0.0, 0.0), np.eye(4), points)
+        for namespace, number, colour, width, points in lines
+    ]
 
 
-def _line(namespace, number, positions, colour, width):
-    marker = Marker(ns=namespace, id=number, type=Marker.LINE_STRIP, action=Marker.ADD, color=colour)
-    marker.scale.x = width
-    marker.pose.orientation.w = 1.0
-    marker.points = _points(positions)
+def _marker(namespace, number, kind, colour, size, pose, points=np.zeros((0, 3))):
+    """size: x, y, z; pose: (4, 4); points: (N, 3); metres"""
+    marker = Marker(ns=namespace, id=number, type=kind, action=Marker.ADD, color=colour, pose=pose_message(pose))
+    marker.scale.x, marker.scale.y, marker.scale.z = size
+    marker.points = [Point(x=x, y=y, z=z) for x, y, z in points.tolist()]
     return marker
-
-
-def _points(positions):
-    return [Point(x=x, y=y, z=z) for x, y, z in positions.tolist()]

@@ -28,8 +28,7 @@ from ..common.planner_node import WARN, PlannerNode
 from ..common.process import run
 from ..common.request_error import RequestError, error_text
 from ..common.ros import BEST_EFFORT, LATCHED, Transforms, of_durability, seconds, steady_clock
-from . import codes as error_codes
-from . import plan_service, sequence_service
+from . import codes, plan_service, sequence_service
 from .arm_services import Planned
 from .attaching import attach_objects
 from .cloud_topics import CloudTopics
@@ -61,7 +60,6 @@ class ArmPlannerNode(PlannerNode):
     def __init__(self, **options: Any) -> None:
         super().__init__("arm_planner", ArmParameters, "robot_description", "robot_description_file", **options)
         self.scene = PlanningScene(self.values, Transforms(self))
-        self._clouds: CloudTopics | None = None  # after the robot of a file is loaded
         self._waiting: deque[tuple[Callable, tuple]] = deque(maxlen=MOST_WAITING)  # what came before the robot
         self._joint_states = JointStates()
         self._following = False  # does a change of joints that are not planned wait for the worker?
@@ -75,13 +73,13 @@ class ArmPlannerNode(PlannerNode):
             (PlanMotion, "plan_motion", plan_service.answer),
             (PlanSequence, "plan_sequence", sequence_service.answer),
         ):
-            self._serve(kind, name, partial(self._answer, answer), self._told, beside=True)
-        self._serve(AttachObjects, "attach_objects", self._attach_objects, self._logged)
-        self._serve(ForgetSources, "forget_sources", self._forget_sources, self._logged)
+            self._serve(kind, name, partial(self._answer, answer), plans=True)
+        self._serve(AttachObjects, "attach_objects", self._attach_objects)
+        self._serve(ForgetSources, "forget_sources", self._forget_sources)
         self.executing = Executing(self)
         moveit.serve(self)
         self._clouds = CloudTopics(self)
-        self._other_arms = OtherArms(self, self.state.set_problem)
+        self._other_arms = OtherArms(self)
         offer_move(self)
         self._jumps = self.get_clock().create_jump_callback(BACKWARD, post_callback=self._clock_jumped)
         self.worker.start()
@@ -91,10 +89,9 @@ class ArmPlannerNode(PlannerNode):
         return self
 
     def finish(self, patience_s: float = -1.0) -> bool:
-        if self._clouds is not None:  # else a robot could not be loaded, and there is nothing else
-            self._jumps.unregister()
-            self._clouds.close()
-            self.executing.close()
+        self._jumps.unregister()
+        self._clouds.close()
+        self.executing.close()
         return super().finish(patience_s)
 
     def _subscribe(self):
@@ -106,22 +103,19 @@ class ArmPlannerNode(PlannerNode):
             lambda message: do(self._change_obstacles, message),
             of_durability(values.obstacles_durability, depth=100),
         )
-        if values.robot_description_file:
-            self._load_file(values.robot_description_file)
-        else:
+        if not values.robot_description_file:
             self.create_subscription(
                 String, "robot_description", lambda message: do(self._load_text, message.data), LATCHED
             )
+            return
+        try:
+            self.scene.load_robot(values.robot_description_file, self.now())
+        except GpuPlannersError as error:
+            self.destroy_node()
+            raise SettingsError(f"robot_description_file or what it needs: {error}") from error
+        do(self._take_robot)
 
     # ---- the robot ----
-
-    def _load_file(self, path):
-        try:
-            self.scene.load_robot(path, self.now())
-        except GpuPlannersError as error:
-            self.close()
-            raise SettingsError(f"robot_description_file or what it needs: {error}") from error
-        self.worker.do(self._take_robot)
 
     def _load_text(self, urdf):
         self.state.say(WARN, "loading the robot")
@@ -254,8 +248,7 @@ class ArmPlannerNode(PlannerNode):
     def scene_changed(self, whole: bool) -> None:
         if whole:
             self._unknown.forget()
-            if self._clouds is not None:
-                self._clouds.forget()
+            self._clouds.forget()
         else:
             self._unknown.take("moveit", self.now())
         self._show_obstacles()
@@ -264,13 +257,13 @@ class ArmPlannerNode(PlannerNode):
         self._unknown.forget_expired(self.now())
         unknown = self._unknown.problem or self._other_arms.problem
         if unknown:
-            raise RequestError(error_codes.INVALID_OBJECT_NAME, f"the scene is not known: {unknown}{what_to_do}")
+            raise RequestError(codes.INVALID_OBJECT_NAME, f"the scene is not known: {unknown}{what_to_do}")
 
     def _forget_sources(self, request, response):
         response.forgotten = self._unknown.forget(*request.sources)
         if response.forgotten:
             self._clouds.forget(*response.forgotten)
-        response.code = error_codes.SUCCESS
+        response.code = codes.SUCCESS
         response.message = f"forgotten: {', '.join(response.forgotten) or 'nothing'}"
         return response
 
@@ -281,8 +274,15 @@ class ArmPlannerNode(PlannerNode):
 
     # ---- answers ----
 
-    def _serve(self, kind, name, answer, tell, beside=False):
-        """Serve ~/name. answer: (request, response) -> response; tell: (name, response) -> response, and logs it"""
+    def _serve(self, kind, name, answer, plans=False):
+        """Serve ~/name. answer: (request, response) -> response, may raise; plans: does it only plan?"""
+
+        def told(response):
+            succeeded = response.code == codes.SUCCESS
+            if plans:
+                return self._answered(name, response, succeeded)
+            self.log(f"{name}: {response.message}", succeeded)
+            return response
 
         def refused(error):
             response = kind.Response(code=code_of(error), message=error_text(error))
@@ -290,16 +290,9 @@ class ArmPlannerNode(PlannerNode):
                 response.status = "refused"
             elif kind is AttachObjects:
                 response.attached = list(self.scene.objects.carried)
-            return tell(name, response)
+            return told(response)
 
-        self.serve(kind, f"~/{name}", lambda *asked: tell(name, answer(*asked)), refused, beside=beside)
-
-    def _logged(self, name, response):
-        self.log(f"{name}: {response.message}", response.code == error_codes.SUCCESS)
-        return response
-
-    def _told(self, name, response):
-        return self._answered(name, response, response.code == error_codes.SUCCESS)
+        self.serve(kind, f"~/{name}", lambda *asked: told(answer(*asked)), refused, beside=plans)
 
     # ---- plans ----
 
@@ -314,20 +307,23 @@ class ArmPlannerNode(PlannerNode):
             if not request.ignore_scene:
                 self.require_known_scene("; publish what is right, call ~/forget_sources, or ask with ignore_scene")
             self.prepare_planner(request.planner or self.values.planner)
-        planned = answer(self, request, response)
-        with self.scene.lock:
-            if planned is None:
-                self._show_obstacles()  # not the motion before
-            else:
-                self.display.show_motion(planned, response.trajectory)
+        planned = None
+        try:
+            planned = answer(self, request, response)
+        finally:
+            with self.scene.lock:
+                if planned is None:
+                    self._show_obstacles()  # not the motion before
+                else:
+                    self.display.show_motion(planned, response.trajectory)
         return planned
 
     # ---- motions that are executed ----
 
     def plan_to_move(self, request: PlanMotion.Request) -> TaskPlan:
         response = PlanMotion.Response()
-        planned = self.plan(request, response)
         self._count()
+        planned = self.plan(request, response)
         self._last_answer = response.message
         if planned is None:
             return TaskPlan(response.code, response.message)

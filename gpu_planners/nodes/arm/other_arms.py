@@ -4,7 +4,6 @@ Another arm_planner says by `~/executing` what it does: the whole motion when it
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -72,13 +71,10 @@ class OtherArm:
 
 
 class OtherArms:
-    """The arms that parameter `other_arms` names.
+    """The arms that parameter `other_arms` names. What is wrong with one is a problem in the diagnostics."""
 
-    told: called with (what, text) when something is wrong, and with an empty text when it no longer is
-    """
-
-    def __init__(self, arm: ArmServices, told: Callable[[str, str], None]) -> None:
-        self._own, self._told = arm, told
+    def __init__(self, arm: ArmServices) -> None:
+        self._own = arm
         unknown = "nothing is known of the other arm '{}': its robot_description has not come"
         self.arms = [OtherArm(name, unknown.format(name)) for name in arm.values.other_arms]
         for other in self.arms:
@@ -102,7 +98,7 @@ class OtherArms:
             robot = load_urdf(message.data, package_dirs=self._own.values.package_dirs, self_collisions=False)
         except GpuPlannersError as error:
             arm.problem = f"the description of the other arm '{arm.name}' was refused: {error_text(error)}"
-            self._told(f"other arm {arm.name}", arm.problem)
+            self._tell(arm)
             return
         arm.robot, arm.path, arm.shown = robot, None, None
 
@@ -121,10 +117,13 @@ class OtherArms:
             if gone and not self._own.node.count_publishers(_topic(arm, EXECUTING)):
                 arm.executing, arm.path = None, None  # its node has ended, and cannot say that the motion has
             path = arm.wanted()
-            self._told(f"other arm {arm.name}", arm.problem)
+            self._tell(arm)
             if path is not None:
                 arm.shown = path
                 self._own.worker.do(self._show, arm, arm.robot, path)
+
+    def _tell(self, arm):
+        self._own.node.state.set_problem(f"other arm {arm.name}", arm.problem)
 
     def _show(self, arm, robot, path):
         values = self._own.values

@@ -17,10 +17,9 @@ from ...arm.trajectory import Trajectory, time_parameterize
 from ...device import resolve_devices
 from ...errors import RobotDescriptionError
 from ..common.compiling import say_compiled
-from ..common.request_error import RequestError, check_count, error_text, one_line
-from . import codes as error_codes
+from ..common.request_error import RequestError, check_count, one_line
+from . import codes
 from .arm_services import ArmServices, Planned
-from .codes import CODE_OF_STATUS, code_of
 from .conversions import (
     configuration,
     joint_goal,
@@ -34,47 +33,35 @@ from .parameters import PLANNERS, ArmParameters, settings_on
 from .planning_scene import PlanningScene
 from .scene_objects import SceneObjects
 
-START_INVALID = error_codes.START_STATE_INVALID
+START_INVALID = codes.START_STATE_INVALID
 
 
 def answer(arm: ArmServices, request: PlanMotion.Request, response: PlanMotion.Response) -> Planned | None:
-    """Fill the response of a request -> Planned, or None when there is no motion.
-
-    Never raises: every failure becomes a code and a text.
-    """
-    try:
-        return _plan(arm, request, response)
-    except Exception as error:  # a client must get an answer whatever goes wrong
-        response.code, response.message = code_of(error), error_text(error)
-        response.status = response.status or "refused"
-    return None
-
-
-def _plan(arm, request, response):
+    """Fill the response of a request -> Planned, None when there is no motion. May raise."""
     values = arm.values
     arm.scene.require_robot()
     name, settings = planner_of(values, request)
     scaling = [requested(request, values, name) for name in ("velocity_scaling", "acceleration_scaling")]
     margin = requested(request, values, "margin")
     goal_count = len(request.joint_goals) + len(request.pose_goals)
-    check_count("goals", goal_count, "max_goals", values, error_codes.FAILURE)
+    check_count("goals", goal_count, "max_goals", values, codes.FAILURE)
     until = time.monotonic() + settings.time_limit_s
     with arm.scene.lock:
         objects, checker, frames, start = asked_scene(arm, request, margin)
-    goals, goal_of = goals_of(request, checker, frames, start, values, until)
+    goals, goal_of = _goals(request, checker, frames, start, values, until)
     left, late = until - time.monotonic(), f"the time limit of {settings.time_limit_s:g} s was reached"
     if left < LEAST_TIME_S:
-        raise RequestError(error_codes.TIMED_OUT, f"{late} before the search began")
+        raise RequestError(codes.TIMED_OUT, f"{late} before the search began")
     settings = replace(settings_on(checker.device, settings), time_limit_s=left)
     result = PLANNERS[name].solve(start, goals, checker, settings, seed=request.seed)
-    response.code, response.status = CODE_OF_STATUS[result.status], result.status.value
+    response.code, response.status = codes.CODE_OF_STATUS[result.status], result.status.value
     response.planning_time_s, response.samples = float(result.time_s), int(result.samples)
     response.device = checker.device
     if not result.solved:
         response.message = one_line(result.message) or result.status.value
-        if response.code == error_codes.TIMED_OUT:
+        if response.code == codes.TIMED_OUT:
             response.message = f"{late}: {response.message}"
-        if margin and response.code in (error_codes.START_STATE_IN_COLLISION, error_codes.GOAL_IN_COLLISION):
+        if margin and response.code in (codes.START_STATE_IN_COLLISION, codes.GOAL_IN_COLLISION):
             response.message += f"; what is nearer than the margin of {margin:g} m counts as in collision"
         return None
     robot, trajectory = checker.robot, timed(checker, result.path, scaling, values)
@@ -94,11 +81,11 @@ def asked_scene(
 
     request: PlanMotion.Request or PlanSequence.Request; the scene's lock must be held
     """
-    scene, values = arm.scene, arm.values
+    scene = arm.scene
     positions = _start_of(scene.require_robot(), request, arm.measured)
     start = configuration(scene.require_robot(), positions, "the start", START_INVALID)
     objects = scene.objects_for(request)
-    checker = scene.checker_for(objects, values.device, values.motion_check, margin, positions)
+    checker = scene.checker_for(objects, margin, positions)
     return objects, checker, scene.frames_of(checker.robot), start
 
 
@@ -113,10 +100,10 @@ def planner_of(values: ArmParameters, request: Any) -> tuple[str, PlannerSetting
     """Name and settings of the planner that a request names, or else the parameter."""
     name = request.planner or values.planner
     if name not in PLANNERS:
-        raise RequestError(error_codes.FAILURE, f"unknown planner '{name}'; known are {', '.join(PLANNERS)}")
+        raise RequestError(codes.FAILURE, f"unknown planner '{name}'; known are {', '.join(PLANNERS)}")
     chosen = getattr(values, name)
     if not math.isfinite(request.time_limit_s) or request.time_limit_s < 0:
-        raise RequestError(error_codes.FAILURE, f"time_limit_s is {request.time_limit_s}, it must be 0 or more seconds")
+        raise RequestError(codes.FAILURE, f"time_limit_s is {request.time_limit_s}, it must be 0 or more seconds")
     return name, replace(chosen, time_limit_s=request.time_limit_s) if request.time_limit_s else chosen
 
 
@@ -125,8 +112,7 @@ def requested(request: Any, values: ArmParameters, name: str) -> float:
     value, rule = getattr(request, name) or getattr(values, name), ArmParameters.rules[name]
     if not rule.low <= value <= rule.high:  # type: ignore[operator]
         raise RequestError(
-            error_codes.FAILURE,
-            f"{name} is {value}; allowed: from {rule.range}, where 0 stands for the parameter's value",
+            codes.FAILURE, f"{name} is {value}; allowed: from {rule.range}, where 0 stands for the parameter's value"
         )
     return value
 
@@ -141,7 +127,7 @@ def _start_of(robot, request, measured):
     positions = measured()
     if positions is None:
         raise RequestError(
-            error_codes.ROBOT_STATE_STALE, "the request gives no start, and joint_states has brought none lately"
+            codes.ROBOT_STATE_STALE, "the request gives no start, and joint_states has brought none lately"
         )
     return positions
 
@@ -177,14 +163,7 @@ def compile_planner(robot: RobotModel, planner: str, device: str, motion: Motion
 TRIED = 4  # times as many solutions are looked for as are used: the nearest of them lead to shorter motions
 
 
-def goals_of(
-    request: PlanMotion.Request,
-    checker: CollisionChecker,
-    frames: dict[str, np.ndarray],
-    start: np.ndarray,
-    values: ArmParameters,
-    until: float,
-) -> tuple[np.ndarray, list[int]]:
+def _goals(request, checker, frames, start, values, until):
     """(G, dof) goals, and for each the number of the request's goal that it comes from.
 
     frames: {frame: (4, 4) T_root_frame}; start: (dof,); until: time.monotonic() when the request's time is over
@@ -194,49 +173,40 @@ def goals_of(
     if request.pose_goals:
         tip_link = values.tip_link or checker.robot.tip_link
         poses = [pose_goal(message, frames, f"pose goal {i}") for i, message in enumerate(request.pose_goals)]
-        found, spent_s = _solutions(checker, tip_link, np.array(poses), start, TRIED * values.ik_solutions, until)
+        half, count = max((until - time.monotonic()) / 2, 0.0), TRIED * values.ik_solutions
+        try:
+            found = checker.robot.inverse_kinematics(
+                np.array(poses), checker, link=tip_link, seed_q=start, solutions=count, time_limit_s=half
+            )
+        except RobotDescriptionError as error:
+            raise RequestError(codes.INVALID_LINK_NAME, f"parameter tip_link '{tip_link}': {error}") from error
         if not goals and not any(map(len, found)):
-            raise _no_goal(checker, found, tip_link, spent_s)
+            raise _no_goal(checker, found, tip_link, half)
         for number, solutions in enumerate(found, len(request.joint_goals)):
             nearest = solutions.q[: values.ik_solutions]
             goals.extend(nearest)
             goal_of += [number] * len(nearest)
     if not goals:
-        raise RequestError(
-            error_codes.UNRECOGNIZED_GOAL_TYPE, "the request has no goal: give joint_goals or pose_goals"
-        )
+        raise RequestError(codes.UNRECOGNIZED_GOAL_TYPE, "the request has no goal: give joint_goals or pose_goals")
     return np.array(goals), goal_of
 
 
-def _solutions(checker, tip_link, poses, start, count, until):
-    """[PoseSolutions] of the poses (G, 4, 4), free of collision; and their time limit, half of the time that is left,
-    where it ended the search, else 0."""
-    half = max((until - time.monotonic()) / 2, 0.0)
-    try:
-        found = checker.robot.inverse_kinematics(
-            poses, checker, link=tip_link, seed_q=start, solutions=count, time_limit_s=half
-        )
-    except RobotDescriptionError as error:
-        raise RequestError(error_codes.INVALID_LINK_NAME, f"parameter tip_link '{tip_link}': {error}") from error
-    return found, half if any(solutions.timed_out for solutions in found) else 0.0
-
-
-def _no_goal(checker, found, tip_link, spent_s):
-    """RequestError that says why no pose goal has a configuration. spent_s: the time limit where it ended the search"""
+def _no_goal(checker, found, tip_link, limit_s):
+    """RequestError that says why no pose goal has a configuration. limit_s: of the search"""
     number = next((i for i, solutions in enumerate(found) if len(solutions.colliding)), None)
     if number is not None:
         first, second = checker.colliding_pairs(found[number].colliding[0])[0]
         return RequestError(
-            error_codes.GOAL_IN_COLLISION,
+            codes.GOAL_IN_COLLISION,
             f"pose goal {number}: all {len(found[number].colliding)} joint configurations found collide; "
             f"in the first, '{first}' meets '{second}'",
         )
-    if spent_s:
+    if any(solutions.timed_out for solutions in found):
         return RequestError(
-            error_codes.TIMED_OUT,
+            codes.TIMED_OUT,
             f"no joint configuration that places '{tip_link}' at one of {len(found)} pose goals was found in "
-            f"{spent_s:.3g} s, half of the time limit",
+            f"{limit_s:.3g} s, half of the time limit",
         )
     return RequestError(
-        error_codes.NO_IK_SOLUTION, f"pose goal 0: no joint configuration inside the limits places '{tip_link}' there"
+        codes.NO_IK_SOLUTION, f"pose goal 0: no joint configuration inside the limits places '{tip_link}' there"
     )

@@ -16,7 +16,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from gpu_planners_msgs.srv import PlanMotion
 
-from ...arm import CollisionChecker, MotionCheck, RobotModel, load_urdf
+from ...arm import CollisionChecker, RobotModel, load_urdf
 from ...arm.collision.scene_file import fixed_frames, load_scene
 from ...arm.control.following import first_contact, remaining_path
 from ...arm.geometry.bricks import Bricks
@@ -24,7 +24,7 @@ from ...errors import ObstacleError
 from ..common.request_error import RequestError
 from ..common.ros import Transforms
 from ..common.worker import device_of_seat, seat
-from . import codes as error_codes
+from . import codes
 from .conversions import RobotFrames
 from .marker_objects import check_markers, check_obstacles, marker_object, obstacle_name
 from .move_run import MotionUnderWay
@@ -176,20 +176,14 @@ class PlanningScene:
         return objects.add(*(marker_object(marker, self.frames, 0.0) for marker in request.obstacles.markers))
 
     def checker_for(
-        self,
-        objects: SceneObjects,
-        device: str,
-        motion: MotionCheck,
-        margin: float = 0.0,
-        positions: Mapping[str, float] = AS_MEASURED,
+        self, objects: SceneObjects, margin: float = 0.0, positions: Mapping[str, float] = AS_MEASURED
     ) -> CollisionChecker:
         """CollisionChecker of `robot_among` the objects at the positions; `.robot` and `.world` are those.
 
-        device: one name, or one for each thread of the worker
-        A thread keeps its checker, and so what it has packed of obstacles that stay, and gets another one only for
-        another robot or device; queries with robots of their own have a second one.
+        A thread of the worker keeps its checker, and so what it has packed of obstacles that stay, and gets another one
+        only for another robot or device; queries with robots of their own have a second one.
         """
-        robot = self.robot_among(objects, positions)
+        robot, device, motion = self.robot_among(objects, positions), self.values.device, self.values.motion_check
         made_for, key = (device, motion), (seat(), robot is self.robot)
         before, checker = self._checkers.get(key, (None, None))
         if checker is None or before != made_for or checker.robot is not robot:
@@ -220,24 +214,16 @@ class PlanningScene:
             return ""
         if self.require_robot().joint_names != motion.robot.joint_names:
             return "another robot was described"
-        checker = self.checker_for(self.objects, self.values.device, self.values.motion_check, motion.margin)
+        checker = self.checker_for(self.objects, motion.margin)
         met = first_contact(checker, remaining_path(motion.curve, phase))
         motion.scene = motion.scene if met else state
         return met
-
-    def link_pose(self, link: str, positions: dict[str, float]) -> np.ndarray:
-        """(4, 4) T_root_link at {joint: rad or m}, every planning joint among them; RequestError names the link."""
-        robot = self.require_robot()
-        if link not in robot.link_names:
-            raise RequestError(error_codes.INVALID_LINK_NAME, f"robot '{robot.name}' has no link '{link}'")
-        q = np.array([positions[name] for name in robot.joint_names])
-        return self.robot_among(self.objects, positions).link_poses(q)[link][0]
 
     def require_robot(self) -> RobotModel:
         """The robot; RequestError while there is none."""
         if self.robot is None:
             raise RequestError(
-                error_codes.COLLISION_CHECKING_UNAVAILABLE,
+                codes.COLLISION_CHECKING_UNAVAILABLE,
                 "there is no robot yet: publish its URDF on robot_description, or set robot_description_file",
             )
         return self.robot

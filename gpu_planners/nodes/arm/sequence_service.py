@@ -1,7 +1,5 @@
 """Answers one PlanSequence request: conversion of its segments, one `sequence.solve`, conversion."""
 
-import time
-
 import numpy as np
 
 from gpu_planners_msgs.msg import MotionSegment
@@ -12,48 +10,33 @@ from ...arm.cartesian import End
 from ...arm.planners.settings import PlannerSettings
 from ...arm.sequence import Free, Segment, SequenceResult, Straight
 from ...errors import RobotDescriptionError
-from ..common.request_error import RequestError, check_count, error_text, one_line
-from . import codes as error_codes
+from ..common.request_error import RequestError, check_count, one_line
+from . import codes
 from .arm_services import ArmServices, Planned
-from .codes import CODE_OF_STATUS, code_of
 from .conversions import frame_transform, joint_goal, pose_goal, trajectory_message
 from .parameters import PLANNERS, settings_on
 from .plan_service import asked_scene, planner_of, requested
 
 CODE_OF_END = {
-    End.COLLISION: error_codes.PLANNING_FAILED,
-    End.LIMITS: error_codes.PLANNING_FAILED,
-    End.SINGULAR: error_codes.PLANNING_FAILED,
-    End.UNREACHABLE: error_codes.NO_IK_SOLUTION,
-    End.TIMED_OUT: error_codes.TIMED_OUT,
+    End.COLLISION: codes.PLANNING_FAILED,
+    End.LIMITS: codes.PLANNING_FAILED,
+    End.SINGULAR: codes.PLANNING_FAILED,
+    End.UNREACHABLE: codes.NO_IK_SOLUTION,
+    End.TIMED_OUT: codes.TIMED_OUT,
 }
 
 
 def answer(arm: ArmServices, request: PlanSequence.Request, response: PlanSequence.Response) -> Planned | None:
-    """Fill the response of a request -> Planned, or None when there is no motion.
-
-    Never raises: every failure becomes a code and a text.
-    """
-    began = time.monotonic()
-    try:
-        return _plan(arm, request, response)
-    except Exception as error:  # a client must get an answer whatever goes wrong
-        response.code, response.message = code_of(error), error_text(error)
-        return None
-    finally:
-        response.planning_time_s = time.monotonic() - began
-
-
-def _plan(arm, request, response):
+    """Fill the response of a request -> Planned, None when there is no motion. May raise."""
     values = arm.values
     arm.scene.require_robot()
     name, settings = planner_of(values, request)
     margin = requested(request, values, "margin")
     if not request.segments:
-        raise RequestError(error_codes.UNRECOGNIZED_GOAL_TYPE, "the request has no segments: give at least one")
-    check_count("segments", len(request.segments), "max_segments", values, error_codes.FAILURE)
+        raise RequestError(codes.UNRECOGNIZED_GOAL_TYPE, "the request has no segments: give at least one")
+    check_count("segments", len(request.segments), "max_segments", values, codes.FAILURE)
     goals = sum(len(segment.joint_goals) + len(segment.pose_goals) for segment in request.segments)
-    check_count("goals", goals, "max_goals", values, error_codes.FAILURE)
+    check_count("goals", goals, "max_goals", values, codes.FAILURE)
     with arm.scene.lock:
         objects, checker, frames, start = asked_scene(arm, request, margin)
         start = inside_limits(checker.robot, start, settings)
@@ -71,12 +54,12 @@ def _plan(arm, request, response):
     try:
         result = sequence.solve(start, segments, checker, PLANNERS[name], how, reader.tip_link, request.seed)
     except RobotDescriptionError as error:
-        raise RequestError(error_codes.INVALID_LINK_NAME, f"parameter tip_link '{reader.tip_link}': {error}") from error
-    response.fraction = result.fraction
+        raise RequestError(codes.INVALID_LINK_NAME, f"parameter tip_link '{reader.tip_link}': {error}") from error
+    response.fraction, response.planning_time_s = result.fraction, result.time_s
     if result.trajectory is None:
         response.code, response.message = code_of_failure(result), one_line(result.text)
         return None
-    response.code = error_codes.SUCCESS
+    response.code = codes.SUCCESS
     response.trajectory = trajectory_message(robot, result.trajectory)
     response.segment_ends_s = result.ends_s.tolist()
     ended = f"; ended early, {one_line(result.text)}" if result.text else ""
@@ -89,10 +72,10 @@ def _plan(arm, request, response):
 
 def code_of_failure(result: SequenceResult) -> int:
     if result.status is not None:
-        return CODE_OF_STATUS[result.status]
+        return codes.CODE_OF_STATUS[result.status]
     if result.failed == 0 and not result.fraction and result.end is End.COLLISION:
-        return error_codes.START_STATE_IN_COLLISION
-    return CODE_OF_END[result.end] if result.end else error_codes.FAILURE
+        return codes.START_STATE_IN_COLLISION
+    return CODE_OF_END[result.end] if result.end else codes.FAILURE
 
 
 def inside_limits(robot: RobotModel, q: np.ndarray, settings: PlannerSettings) -> np.ndarray:
@@ -102,7 +85,7 @@ def inside_limits(robot: RobotModel, q: np.ndarray, settings: PlannerSettings) -
     if wrong.any():
         k = int(np.argmax(wrong))
         raise RequestError(
-            error_codes.START_STATE_INVALID,
+            codes.START_STATE_INVALID,
             f"the start is outside the joint limits: {robot.joint_names[k]} = {q[k]:.6g} "
             f"(allowed {robot.lower[k]:.6g} to {robot.upper[k]:.6g})",
         )
@@ -131,7 +114,7 @@ class _SegmentReader:
             return self._free(message, what, more)
         if message.kind == MotionSegment.LINE:
             return self._straight(message, vector, what, more)
-        raise RequestError(error_codes.FAILURE, f"{what}: kind is {message.kind}; allowed: FREE (0) or LINE (1)")
+        raise RequestError(codes.FAILURE, f"{what}: kind is {message.kind}; allowed: FREE (0) or LINE (1)")
 
     def _free(self, message, what, more):
         goals = [joint_goal(goal, f"{what}: joint goal {i}", self._robot) for i, goal in enumerate(message.joint_goals)]
@@ -150,7 +133,7 @@ class _SegmentReader:
             return Straight(pose=pose_goal(message.pose_goals[0], self._frames, f"{what}: the pose goal"), **more)
         if not np.isfinite(vector).all():
             text = f"{what}: the translation is {vector.tolist()}; allowed: finite numbers"
-            raise RequestError(error_codes.GOAL_STATE_INVALID, text)
+            raise RequestError(codes.GOAL_STATE_INVALID, text)
         frame = message.translation.header.frame_id
         if frame == self.tip_link and frame not in self._frames:
             return Straight(translation=vector, along_tool=True, **more)
@@ -166,10 +149,10 @@ class _SegmentReader:
 
 
 def _wrong_goal(text):
-    return RequestError(error_codes.UNRECOGNIZED_GOAL_TYPE, text)
+    return RequestError(codes.UNRECOGNIZED_GOAL_TYPE, text)
 
 
 def _in_range(value, low, high, what):
     if not low <= value <= high:
-        raise RequestError(error_codes.FAILURE, f"{what} is {value}; allowed: from {low:g} to {high:g}")
+        raise RequestError(codes.FAILURE, f"{what} is {value}; allowed: from {low:g} to {high:g}")
     return value

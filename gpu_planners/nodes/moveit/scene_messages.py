@@ -18,7 +18,7 @@ from std_msgs.msg import ColorRGBA
 
 from ...arm import RobotModel
 from ..arm import codes
-from ..arm.cloud_messages import octomap_bricks
+from ..arm.cloud_topics import octomap_bricks
 from ..arm.scene_objects import SceneObject, SceneObjects, Source
 from ..common.request_error import RequestError
 from . import objects as object_messages

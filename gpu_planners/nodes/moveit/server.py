@@ -281,9 +281,7 @@ class MoveItServer:
         return max(beside.margin, self._arm.values.margin)
 
     def _checker(self, reference, beside) -> CollisionChecker:
-        values, margin = self._arm.values, self._margin(beside)
-        positions = reference.positions
-        return self._scene.checker_for(reference.objects, values.device, values.motion_check, margin, positions)
+        return self._scene.checker_for(reference.objects, self._margin(beside), reference.positions)
 
 
 def _is_whole(scene):
