@@ -73,14 +73,7 @@ class PlanningScene:
         """Take a robot (URDF text, or the path of its file) and its scene file."""
         if urdf == self._urdf:
             return
-        values = self.values
-        bare = load_urdf(
-            urdf,
-            srdf=values.srdf_file or None,
-            package_dirs=values.package_dirs,
-            joints=values.joints or None,
-            group=values.group or None,
-        )
+        values, bare = self.values, read_robot(urdf, self.values)
         objects = self.objects.remove_from(Source.FILE)
         if values.scene_file:
             world = load_scene(values.scene_file, fixed_frames(bare))
@@ -247,6 +240,12 @@ class PlanningScene:
         }
         tolerance = self.values.fixed_joint_tolerance
         return fixed if any(abs(fixed[name] - known.get(name, np.inf)) > tolerance for name in fixed) else known
+
+
+def read_robot(urdf: str, values: Any) -> RobotModel:
+    """The robot of a URDF, text or path, as the parameters srdf_file, package_dirs, joints, group say."""
+    folders, joints, group = values.package_dirs or (), values.joints or None, values.group or None
+    return load_urdf(urdf, srdf=values.srdf_file or None, package_dirs=folders, joints=joints, group=group)
 
 
 def _deletes(marker, one):

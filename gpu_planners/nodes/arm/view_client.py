@@ -1,7 +1,9 @@
 """What the browser page needs from a running arm_planner: its robot, its obstacles, joint_states, and its motions."""
 
+import contextlib
+import queue
 import threading
-import time
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,13 +20,15 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from gpu_planners_msgs.srv import PlanMotion
 
-from ...arm import CollisionWorld, RobotModel, load_urdf
+from ...arm import CollisionWorld
 from ...arm.geometry.bricks import Bricks
 from ...arm.trajectory import Trajectory
 from ...errors import GpuPlannersError
+from ..common.parameters import as_tuple
 from ..common.ros import BEST_EFFORT, LATCHED
 from .conversions import pose_message, pose_of, trajectory_of
 from .marker_objects import marker_shapes
+from .planning_scene import read_robot
 
 PATIENCE_S = 10.0  # for the node to be found, and for its robot
 SLACK_S = 30.0  # more than a request's own time: the node may have others to answer, or to compile
@@ -43,7 +47,7 @@ class ViewClient:
     def __init__(self, name: str) -> None:
         self.name = "/" + name.strip("/")
         self.world, self.on_world = CollisionWorld(), lambda: None
-        self._description, self._shown = "", b""
+        self._shown = b""
         self._joints: dict[str, float] = {}
         self._context = rclpy.Context()
         rclpy.init(context=self._context)
@@ -54,11 +58,11 @@ class ViewClient:
         self._thread.start()
         try:
             values = self._ask_parameters()
-            self.robot = self._load(values)
+            self.robot = read_robot(values.robot_description_file or self._description_of_topic(), values)
         except BaseException:
             self.close()
             raise
-        self.tip = values["tip_link"] or self.robot.tip_link
+        self.tip = values.tip_link or self.robot.tip_link
         namespace = self.name.rpartition("/")[0]
         self._plans = self._node.create_client(PlanMotion, f"{self.name}/plan_motion")
         self._first_world = threading.Event()
@@ -101,30 +105,16 @@ class ViewClient:
         answer = self._call(client, GetParameters.Request(names=list(PARAMETERS)), PATIENCE_S)
         if len(answer.values) != len(PARAMETERS):
             raise GpuPlannersError(f"the node '{self.name}' has no parameter robot_description_file: no arm_planner")
-        return {name: parameter_value_to_python(value) for name, value in zip(PARAMETERS, answer.values, strict=True)}
-
-    def _load(self, values) -> RobotModel:
-        urdf = values["robot_description_file"] or self._description_of_topic()
-        return load_urdf(
-            urdf,
-            srdf=values["srdf_file"] or None,
-            package_dirs=[folder for folder in values["package_dirs"] or () if folder],
-            joints=[joint for joint in values["joints"] or () if joint] or None,  # [""] stands for none
-            group=values["group"] or None,
-        )
+        values = zip(PARAMETERS, map(parameter_value_to_python, answer.values), strict=True)
+        return SimpleNamespace(**{name: as_tuple(value) for name, value in values})
 
     def _description_of_topic(self):
-        topic = f"{self.name.rpartition('/')[0]}/robot_description"
-        self._node.create_subscription(String, topic, self._take_description, LATCHED)
-        end = time.monotonic() + PATIENCE_S
-        while not self._description:
-            if time.monotonic() > end:
-                raise GpuPlannersError(f"nobody publishes a robot on {topic}")
-            time.sleep(0.05)
-        return self._description
-
-    def _take_description(self, message):
-        self._description = message.data
+        topic, came = f"{self.name.rpartition('/')[0]}/robot_description", queue.SimpleQueue[String]()
+        self._node.create_subscription(String, topic, came.put, LATCHED)
+        try:
+            return came.get(timeout=PATIENCE_S).data
+        except queue.Empty:
+            raise GpuPlannersError(f"nobody publishes a robot on {topic}") from None
 
     def _take_joints(self, message):
         self._joints = self._joints | dict(zip(message.name, message.position, strict=False))
@@ -151,10 +141,8 @@ class ViewClient:
         return future.result()
 
     def _spin(self):
-        try:
+        with contextlib.suppress(ExternalShutdownException):
             self._executor.spin()
-        except ExternalShutdownException:
-            pass
 
 
 def _pieces(marker, name):

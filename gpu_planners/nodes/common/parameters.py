@@ -108,7 +108,7 @@ def declare(node: Node, kind: type[Kind]) -> Kind:
 
 def read(kind: type[Kind], given: dict[str, Any]) -> Kind:
     """The settings from parameter values {name: value}; SettingsError when one, or a combination of some, is wrong."""
-    settings: dict[str, Any] = {name: _as_tuple(given[name]) for name in kind.rules}
+    settings: dict[str, Any] = {name: as_tuple(given[name]) for name in kind.rules}
     for name, held in settings_in(kind).items():
         settings[name] = read(held, {field: given[f"{name}.{field}"] for field in held.rules})
     return kind(**settings)
@@ -132,7 +132,7 @@ def _values(node, kind):
     return {name: node.get_parameter(name).value for name in rules_of(kind)}
 
 
-def _as_tuple(value: Any) -> Any:
+def as_tuple(value: Any) -> Any:
     """A list or an array.array as a tuple without empty texts; other values as they are."""
     return value if isinstance(value, str) or not isinstance(value, Iterable) else tuple(x for x in value if x != "")
 
