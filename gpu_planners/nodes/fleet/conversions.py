@@ -1,5 +1,7 @@
 """Messages of fleets to arrays and back, as pure functions."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import PoseStamped
@@ -9,12 +11,12 @@ from std_msgs.msg import Header
 from gpu_planners_msgs.msg import AgentActions
 
 from ..common.map_messages import Poses, as_array, pose_list
-from .places import Places
-from .step import FleetStep
+from .places import FleetStep, Places
 
 NANOSECONDS = 10**9
 UNIT = 1e-2  # by how much a quaternion's length may differ from 1
 TILT = 0.1  # rad that an agent may lean
+SHOWN = 5  # things that a text names
 A_QUATERNION = "allowed: a quaternion of length 1 about z, or zeros"
 # The planner counts rows downwards, the map's y grows with them: its "clockwise" is a turn to the left.
 ACTIONS = {
@@ -92,3 +94,9 @@ def timed_paths(
 
 def _poses(places, tiles, headings):
     return pose_list(places.points(tiles), places.yaws(headings))
+
+
+def named(what: Sequence[str]) -> str:
+    """The first of some texts, and how many more there are."""
+    more = f" and {len(what) - SHOWN} more" if len(what) > SHOWN else ""
+    return "; ".join(what[:SHOWN]) + more

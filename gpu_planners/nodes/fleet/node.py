@@ -21,11 +21,11 @@ from ..common.planner_node import OK, PlannerNode
 from ..common.process import run
 from ..common.request_error import error_text
 from ..common.ros import steady_clock
+from .conversions import named
 from .parameters import FleetParameters
 from .places import coarser
 from .plan_service import Solver
 from .running import RunningFleet
-from .step import named
 from .topics import FleetPublishers, TopicFleet
 
 LOOKS = 20  # looks at the clock in the time of a step

@@ -18,10 +18,9 @@ from ..common.map_messages import as_array, poses_of
 from ..common.map_scene import Frames, MapScene
 from ..common.request_error import RequestError, check_count
 from ..common.worker import device_of_seat, seat
-from .conversions import A_QUATERNION, timed_paths, yaws_of
+from .conversions import A_QUATERNION, named, timed_paths, yaws_of
 from .parameters import FleetParameters
 from .places import Places, coarser
-from .step import named
 
 LONGEST_S = 3600.0  # of a request's time limit and step
 OF_STATUS = {  # of a FleetPlan's agents: code, text

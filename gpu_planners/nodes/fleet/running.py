@@ -17,8 +17,7 @@ from ...fleet.motion import MOTIONS
 from ...grid import FleetPlanner, GridMap
 from ..common.request_error import one_line
 from .parameters import FleetParameters
-from .places import ClosedTiles, Places, sharing
-from .step import AGENT, FleetStep
+from .places import AGENT, ClosedTiles, FleetStep, Places, sharing
 
 MINUTE_S = 60.0
 FIELDS_SHARE = 0.5  # of the time of a step, for the fields of new goals

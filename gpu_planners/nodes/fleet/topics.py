@@ -23,9 +23,8 @@ from ..common.pictures import Pictures
 from ..common.planner_node import PlannerNode
 from ..common.request_error import error_text, one_line
 from .conversions import A_QUATERNION, actions_message, step_paths, yaws_of
-from .places import Places
+from .places import FleetStep, Places
 from .running import RunningFleet
-from .step import FleetStep
 
 
 class FleetPublishers:

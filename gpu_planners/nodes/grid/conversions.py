@@ -84,7 +84,8 @@ def path_message(
     looks = {yaw: turned(yaw) for yaw in set(yaws)}
     orientations = [looks[yaw] for yaw in yaws]
     for k, pose in ends:
-        orientations[k] = _quaternion(pose.quaternions[0]) or orientations[k]
+        if (given := pose.quaternions[0]).any():
+            orientations[k] = Quaternion(**dict(zip("xyzw", (given / np.linalg.norm(given)).tolist())))
     return Path(
         header=header,
         poses=[
@@ -92,14 +93,6 @@ def path_message(
             for (x, y, z), orientation in zip(points.tolist(), orientations, strict=True)
         ],
     )
-
-
-def _quaternion(values):
-    """(4,) as a message, of length 1; None for zeros, which stand for none."""
-    if not np.isfinite(values).all() or not np.any(values):
-        return None
-    x, y, z, w = (values / np.linalg.norm(values)).tolist()
-    return Quaternion(x=x, y=y, z=z, w=w)
 
 
 def fill_paths(response: PlanAgents.Response, paths: PathSet, with_steps: bool) -> None:
