@@ -18,8 +18,8 @@ from .constraints import LEAST_ANGLE, Region, is_empty, read_constraints
 from .goals import Judge
 from .reference import Reference
 from .requests import SOURCE
+from .scene_messages import complete, state_message
 from .shapes import read_pose
-from .states import complete, state_message
 
 IK_TIMEOUT_S = 1.0  # where a request gives none
 IK_TOLERANCE = LIMIT = 1e-6  # m and rad: of a pose that is reached, beyond a joint's limits

@@ -28,8 +28,9 @@ TURN = 2 * math.pi
 
 @dataclass(frozen=True)
 class JointBand:
-    """A joint between two values; joint: its index; position, lower, upper: rad or m"""
+    """A joint between two values. name: what texts call it; joint: its index; position, lower, upper: rad or m"""
 
+    name: str
     joint: int
     position: float
     lower: float
@@ -48,8 +49,9 @@ class JointBand:
 
 @dataclass(frozen=True, eq=False)
 class PositionRegion:
-    """A point of a link in a union of volumes. offset: (3,) the point in the link's frame, metres"""
+    """A point of a link in a union of volumes. name: what texts call it; offset: (3,) in the link's frame, metres"""
 
+    name: str
     link: str
     offset: np.ndarray
     volumes: tuple[Volume, ...]
@@ -72,13 +74,14 @@ class PositionRegion:
 
 @dataclass(frozen=True, eq=False)
 class OrientationRegion:
-    """A link turned as wanted, within tolerances.
+    """A link turned as wanted, within tolerances. name: what texts call it
 
     R_link_frame: (3, 3) of what the constraint names in the link's frame; wanted: (3, 3) its rotation in the root frame
     tolerance: (3,) rad about x, y and z of the wanted rotation's frame
     rotation_vector: they limit the rotation vector of the error, else its intrinsic x, y, z Euler angles
     """
 
+    name: str
     link: str
     R_link_frame: np.ndarray
     wanted: np.ndarray
@@ -107,13 +110,12 @@ class OrientationRegion:
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """All that one Constraints message asks for. what: what texts call it; names: what they call each part"""
+    """All that one Constraints message asks for. what: what texts call it"""
 
     what: str
     joints: tuple[JointBand, ...] = ()
     positions: tuple[PositionRegion, ...] = ()
     orientations: tuple[OrientationRegion, ...] = ()
-    names: tuple[str, ...] = ()
 
     @property
     def parts(self) -> tuple[JointBand | PositionRegion | OrientationRegion, ...]:
@@ -152,14 +154,7 @@ def read_constraints(message: Constraints, reference: Reference, what: str) -> R
         raise _wrong(f"{what} has visibility constraints; allowed: joint, position and orientation constraints")
     if is_empty(message):
         raise _wrong(f"{what} constrains nothing: give joint, position or orientation constraints")
-    joints, positions = read("joint", _joint), read("position", _position)
-    orientations = read("orientation", _orientation)
-    names = (
-        *(f"joint '{reference.robot.joint_names[band.joint]}'" for band in joints),
-        *(f"position of link '{part.link}'" for part in positions),
-        *(f"orientation of link '{part.link}'" for part in orientations),
-    )
-    return Region(what, joints, positions, orientations, names)
+    return Region(what, read("joint", _joint), read("position", _position), read("orientation", _orientation))
 
 
 def link_poses(robot: RobotModel, link: str, q: np.ndarray) -> np.ndarray:
@@ -184,7 +179,7 @@ def _joint(message: JointConstraint, reference: Reference, what: str) -> JointBa
             "allowed: finite numbers, tolerances from 0"
         )
     joint = robot.joint_names.index(name)
-    band = JointBand(joint, message.position, message.position - below, message.position + above)
+    band = JointBand(f"joint '{name}'", joint, message.position, message.position - below, message.position + above)
     lower, upper = robot.lower[joint], robot.upper[joint]
     if not robot.continuous[joint] and (band.upper < lower - LEAST_ANGLE or band.lower > upper + LEAST_ANGLE):
         asked = f"joint '{name}' between {band.lower:g} and {band.upper:g}"
@@ -204,7 +199,7 @@ def _position(message: PositionConstraint, reference: Reference, what: str) -> P
         volumes = read_volumes(message.constraint_region, T_root_frame, what)
     except ObstacleError as error:
         raise _wrong(str(error)) from error
-    return PositionRegion(link, (T_link_frame @ offset)[:3], volumes)
+    return PositionRegion(f"position of link '{link}'", link, (T_link_frame @ offset)[:3], volumes)
 
 
 def _orientation(message: OrientationConstraint, reference: Reference, what: str) -> OrientationRegion:
@@ -222,7 +217,8 @@ def _orientation(message: OrientationConstraint, reference: Reference, what: str
         raise _wrong(f"{what}: parameterization {message.parameterization} is not known; allowed: {known}")
     wanted = T_root_frame[:3, :3] @ Rotation.from_quat(quaternion).as_matrix()
     by_vector = message.parameterization == OrientationConstraint.ROTATION_VECTOR
-    return OrientationRegion(link, T_link_frame[:3, :3], wanted, np.maximum(tolerance, LEAST_ANGLE), by_vector)
+    name, tolerance = f"orientation of link '{link}'", np.maximum(tolerance, LEAST_ANGLE)
+    return OrientationRegion(name, link, T_link_frame[:3, :3], wanted, tolerance, by_vector)
 
 
 def _wrong(text):
@@ -241,13 +237,6 @@ class KeptUpright(NamedTuple):
 
     rule: Upright
     region: OrientationRegion
-
-    def within(self, region: Region) -> Region:
-        return replace(
-            region,
-            orientations=(*region.orientations, self.region),
-            names=(*region.names, f"path constraint of link '{self.region.link}'"),
-        )
 
 
 def read_path_constraints(message: Constraints, reference: Reference, robot: RobotModel) -> KeptUpright | None:
@@ -272,5 +261,6 @@ def read_path_constraints(message: Constraints, reference: Reference, robot: Rob
         text = f"tilt by {tilt:g} rad; allowed: from {LEAST_TILT:g} rad to a quarter turn"
         raise RequestError(codes.PLANNING_FAILED, f"the path_constraints let link '{asked.link}' {text}")
     along = np.eye(3)[free[0]]
-    region = replace(asked, tolerance=np.where(along > 0, asked.tolerance, OF_CONE * tilt))
+    tolerance = np.where(along > 0, asked.tolerance, OF_CONE * tilt)
+    region = replace(asked, name=f"path constraint of link '{asked.link}'", tolerance=tolerance)
     return KeptUpright(Upright(robot, asked.link, asked.R_link_frame @ along, asked.wanted @ along, tilt), region)

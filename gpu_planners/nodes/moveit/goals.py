@@ -13,6 +13,7 @@ import numpy as np
 from ...arm import CollisionChecker, RobotModel
 from ...errors import RobotDescriptionError
 from ..arm import codes
+from ..arm.plan_service import TRIED
 from ..common.request_error import RequestError
 from .constraints import PositionRegion, Region, link_poses, nearest_turn
 from .shapes import LEAST
@@ -21,7 +22,6 @@ ROUNDS = 1, 16  # poses drawn from a region, each round: the first one is its ce
 DRAWN = 256  # configurations drawn: from bands of joints, and as starts of projections
 DISTINCT = 0.05  # rad or m by which two goals of a region differ in some joint
 FINE = 1e-3  # m and rad: a region within these about its centre is given up when the centre is
-TRIED = 4  # times as many solutions are looked for as are used: the nearest of them lead to shorter motions
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Judge:
         """(N, dof) -> (N,) bool."""
         beyond = self.region.excesses(self.robot, q) > LEAST
         valid = np.asarray(~beyond.any(axis=1))
-        self.outside |= {self.region.names[k] for k in np.flatnonzero(beyond.any(axis=0)) if self.region.names}
+        self.outside |= {self.region.parts[k].name for k in np.flatnonzero(beyond.any(axis=0))}
         if self.checker is not None and valid.any():
             free = np.asarray(self.checker.configurations_valid(q))
             if (valid & ~free).any():

@@ -17,11 +17,11 @@ from ...arm.trajectory import Trajectory
 from ...errors import SettingsError
 from ..arm import codes
 from ..arm.parameters import PLANNERS
-from ..arm.plan_service import timed
+from ..arm.plan_service import TRIED, timed
 from ..arm.sequence_service import code_of_failure
 from ..common.request_error import RequestError, one_line
 from .constraints import Region, is_empty, link_poses, nearest_turn, read_constraints
-from .goals import TRIED, Judge
+from .goals import Judge
 from .reference import Reference
 from .requests import MotionQuery
 

@@ -123,7 +123,7 @@ def _kept_goals(region, query, kept, until, seed):
     if len(good):
         return good
     try:
-        return goals_in(kept.within(region), *asked)
+        return goals_in(replace(region, orientations=(*region.orientations, kept.region)), *asked)
     except RequestError as failure:
         text = f"{failure}; without the path_constraints there are goals"
         raise RequestError(codes.GOAL_VIOLATES_PATH_CONSTRAINTS, text) from failure

@@ -1,34 +1,44 @@
-"""moveit_msgs/PlanningScene: applied to the objects of the node's one scene, and written from them."""
+"""moveit_msgs/PlanningScene and RobotState: applied to the node's one scene and its joints, and written from them."""
 
 from collections import ChainMap
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from operator import attrgetter
 
 import numpy as np
 from geometry_msgs.msg import Point, Pose
 from moveit_msgs.msg import (
     AllowedCollisionEntry,
     AllowedCollisionMatrix,
+    AttachedCollisionObject,
+    CollisionObject,
     LinkPadding,
     ObjectColor,
     PlanningScene,
     PlanningSceneComponents,
+    RobotState,
 )
+from sensor_msgs.msg import JointState
 from std_msgs.msg import ColorRGBA
 
 from ...arm import RobotModel
 from ..arm import codes
 from ..arm.cloud_topics import octomap_bricks
+from ..arm.conversions import joint_positions, only_joints
 from ..arm.scene_objects import SceneObject, SceneObjects, Source
 from ..common.request_error import RequestError
-from . import objects as object_messages
-from . import states
-from .objects import OCTOMAP
+from .objects import OCTOMAP, attach, carried_named, change, change_attached, object_message
 from .reference import Reference
 from .shapes import read_pose
 
 EVERYTHING = 0xFFFFFFFF
 STAYING = Source.FILE, Source.OTHER_ARM  # in a scene that is no diff
+STATE = "joint_state.name", "joint_state.position", "multi_dof_joint_state.joint_names", "attached_collision_objects"
+MATRIX = "allowed_collision_matrix.entry_names", "allowed_collision_matrix.default_entry_names"
+OTHERS = "name", "fixed_frame_transforms", "link_padding", "link_scale", "object_colors"
+WORLD = "world.collision_objects", "world.octomap.octomap.id", "world.octomap.octomap.data"
+SCENE = *MATRIX, *OTHERS, *WORLD, *(f"robot_state.{name}" for name in STATE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,21 +69,9 @@ class KnownFrames(ChainMap[str, np.ndarray]):
         return self.maps[-1][name]
 
 
-def is_empty(message: PlanningScene) -> bool:
-    """Does a PlanningScene say nothing? Then it changes nothing, whether it is a diff or not, as in MoveIt."""
-    return not (
-        message.name
-        or message.fixed_frame_transforms
-        or message.allowed_collision_matrix.entry_names
-        or message.allowed_collision_matrix.default_entry_names
-        or message.link_padding
-        or message.link_scale
-        or message.object_colors
-        or message.world.collision_objects
-        or message.world.octomap.octomap.id
-        or message.world.octomap.octomap.data
-        or not states.is_empty(message.robot_state)
-    )
+def is_empty(message: PlanningScene | RobotState, fields: tuple[str, ...] = SCENE) -> bool:
+    """Does a message say nothing in these fields? As in MoveIt such a scene changes nothing, be it a diff or not."""
+    return not any(map(len, attrgetter(*fields)(message)))
 
 
 def apply(message: PlanningScene, before: Reference, beside: Beside) -> tuple[Reference, Beside]:
@@ -91,13 +89,13 @@ def apply(message: PlanningScene, before: Reference, beside: Beside) -> tuple[Re
     if not message.is_diff:
         kept = {name: one for name, one in objects.standing.items() if one.source in STAYING}
         objects, beside = SceneObjects(standing=kept), Beside()
-    positions = states.read_positions(message.robot_state, robot, before.positions, "the planning scene's robot_state")
+    positions = read_positions(message.robot_state, robot, before.positions, "the planning scene's robot_state")
     beside = replace(
         beside, name=message.name or beside.name, frames=beside.frames | _frames(message, robot, frames, beside)
     )
     reference = Reference(robot, KnownFrames(beside.frames, frames), objects, positions)
     for one in message.world.collision_objects:
-        reference = reference.with_objects(object_messages.change(one, reference))
+        reference = reference.with_objects(change(one, reference))
     octomap = message.world.octomap.octomap
     if octomap.data:
         reference = reference.with_objects(reference.objects.add(_octomap(message.world.octomap, reference)))
@@ -106,7 +104,7 @@ def apply(message: PlanningScene, before: Reference, beside: Beside) -> tuple[Re
     if not (message.robot_state.is_diff or message.is_diff):
         reference = reference.with_objects(reference.objects.remove(*reference.objects.carried))
     for one in message.robot_state.attached_collision_objects:
-        reference = reference.with_objects(object_messages.change_attached(one, reference))
+        reference = reference.with_objects(change_attached(one, reference))
     objects = _allowed(message.allowed_collision_matrix, robot, reference.objects)
     colours = beside.colours | {one.id: one.color for one in message.object_colors}
     beside = replace(beside, padding=_padding(message, robot, beside.padding), colours=colours)
@@ -120,14 +118,14 @@ def scene_message(reference: Reference, beside: Beside, components: int = EVERYT
     if components & asked.SCENE_SETTINGS:
         message.name, message.robot_model_name = beside.name, robot.name
     if components & asked.ROBOT_STATE or components & asked.ROBOT_STATE_ATTACHED_OBJECTS:
-        carried = objects if components & asked.ROBOT_STATE_ATTACHED_OBJECTS else None
-        message.robot_state = states.state_message(robot, reference.positions, carried)
+        carried = objects if components & asked.ROBOT_STATE_ATTACHED_OBJECTS else SceneObjects()
+        message.robot_state = state_message(robot, reference.positions, carried)
         if not components & asked.ROBOT_STATE:
             message.robot_state.joint_state.name, message.robot_state.joint_state.position = [], []
     geometry = bool(components & asked.WORLD_OBJECT_GEOMETRY)
     if geometry or components & asked.WORLD_OBJECT_NAMES:
         message.world.collision_objects = [
-            object_messages.object_message(one, robot.root_link, geometry) for one in objects.standing.values()
+            object_message(one, robot.root_link, geometry) for one in objects.standing.values()
         ]
     if components & asked.ALLOWED_COLLISION_MATRIX:
         message.allowed_collision_matrix = allowed_message(robot, objects)
@@ -217,3 +215,57 @@ def _allowed(matrix, robot, objects):
 
 def _wrong_matrix(text):
     return RequestError(codes.FAILURE, f"the allowed collision matrix {text}")
+
+
+def read_positions(message: RobotState, robot: RobotModel, known: Mapping[str, float], what: str) -> dict[str, float]:
+    """{joint: position} of a RobotState, over those that are known; joints that mimic another are passed over.
+
+    RequestError with INVALID_ROBOT_STATE.
+    """
+    for name in message.multi_dof_joint_state.joint_names:
+        text = f"{what} gives the joint '{name}' of several degrees of freedom; the robot's root stands still"
+        raise RequestError(codes.INVALID_ROBOT_STATE, text)
+    given = joint_positions(message.joint_state, what, codes.INVALID_ROBOT_STATE)
+    allowed = sorted({*robot.joint_names, *robot.other_joints, *robot.mimic_joints})
+    only_joints(allowed, given, what, codes.INVALID_ROBOT_STATE)
+    return dict(known) | {name: value for name, value in given.items() if name not in robot.mimic_joints}
+
+
+def read_carried(message: RobotState, reference: Reference) -> SceneObjects:
+    """The objects of the reference with what a RobotState attaches.
+
+    A state that is no diff, and not empty, carries nothing else: as in MoveIt, what was carried before vanishes.
+    """
+    objects = reference.objects
+    if not message.is_diff and not is_empty(message, STATE):
+        objects = objects.remove(*objects.carried)
+    for one in message.attached_collision_objects:
+        if one.object.operation == CollisionObject.REMOVE:
+            objects = objects.remove(*carried_named(one, objects))
+        else:
+            objects = attach(one, reference.with_objects(objects))
+    return objects
+
+
+def complete(robot: RobotModel, positions: Mapping[str, float], what: str) -> np.ndarray:
+    """(dof,) of {joint: position}; RequestError with ROBOT_STATE_STALE or INVALID_ROBOT_STATE where one is missing."""
+    missing = [name for name in robot.joint_names if name not in positions]
+    if missing:
+        code = codes.ROBOT_STATE_STALE if len(missing) == robot.dof else codes.INVALID_ROBOT_STATE
+        text = f"{what} gives no position of joint '{missing[0]}', and joint_states has brought none lately"
+        raise RequestError(code, text)
+    return np.array([positions[name] for name in robot.joint_names])
+
+
+def state_message(robot: RobotModel, positions: Mapping[str, float], objects: SceneObjects) -> RobotState:
+    """RobotState of {joint: position}, with what the objects say that links carry."""
+    names = [name for name in (*robot.joint_names, *robot.other_joints) if name in positions]
+    state = JointState(name=names, position=[float(positions[name]) for name in names])
+    state.header.frame_id = robot.root_link
+    carried = [
+        AttachedCollisionObject(
+            link_name=one.link, touch_links=list(one.touch_links), object=object_message(one, one.link)
+        )
+        for one in objects.carried.values()
+    ]
+    return RobotState(joint_state=state, attached_collision_objects=carried)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+from builtin_interfaces.msg import Time
 from moveit_msgs import srv
 from moveit_msgs.action import ExecuteTrajectory, MoveGroup
 from moveit_msgs.msg import (
@@ -21,24 +23,27 @@ from moveit_msgs.msg import (
 from rclpy.qos import QoSProfile
 
 from ...arm import CollisionChecker
+from ...arm.control.spline import State
+from ...errors import ConfigurationError
 from ..arm import codes
 from ..arm.arm_services import ArmServices, Planned
-from ..arm.move_run import MotionUnderWay, TaskPlan
+from ..arm.move_run import MotionUnderWay, Task, TaskPlan
 from ..arm.parameters import PLANNERS
 from ..common.actions import Longer
 from ..common.request_error import RequestError, error_text
 from ..common.ros import LATCHED, steady_clock
+from ..player.trajectories import check_trajectory, curve_of
 from . import answers, cartesian_path, planning
+from . import scene_messages as scenes
 from .answers import code_message
-from .execution import execute_task, move_group_task
 from .objects import change, change_attached
 from .reference import Reference
 from .requests import INDUSTRIAL, SOURCE, MotionQuery, check_group, kind_of
-from .scene_messages import EVERYTHING, Beside, KnownFrames, apply, is_empty, scene_message
-from .states import complete, read_carried, read_positions, state_message
 
 CHANGES = QoSProfile(depth=100)  # of topics that change the scene
 SHOW_EVERY_S = 0.1  # monitored_planning_scene, while the scene changes
+START_TOLERANCE = 0.01  # rad or m, MoveIt's allowed_start_tolerance
+STATES = {"planning": "PLANNING", "moving": "MONITOR", "stopping": "MONITOR"}  # as MoveIt's feedback names them
 
 
 class MoveItServer:
@@ -47,7 +52,7 @@ class MoveItServer:
     def __init__(self, arm: ArmServices) -> None:
         self._arm, self._scene, node = arm, arm.scene, arm.node
         self._logger = node.get_logger()
-        self._beside, self._published = Beside(), (None, None)
+        self._beside, self._published = scenes.Beside(), (None, None)
         self._whole = arm.values.moveit_interface == "all"
         self._paths = node.create_publisher(DisplayTrajectory, "display_planned_path", 10)
         self._group = self._act(MoveGroup, arm.values.move_group_action, "move_group", self._move)
@@ -106,18 +111,10 @@ class MoveItServer:
     def _move(self, goal):
         request, options = goal.request.request, goal.request.planning_options
         if self._whole and not options.plan_only:
-            return self._longer(move_group_task(goal, lambda: self._planned_to_move(goal.request), self._group.end))
+            return self._plan_and_execute(goal)
         goal.publish_feedback(MoveGroup.Feedback(state="PLANNING"))
         motion, start, _ = self._planned(request, options.planning_scene_diff)
         return self._result(motion, start), True
-
-    def _planned_to_move(self, goal):
-        """(TaskPlan, MoveGroup.Result) from where the robot is."""
-        goal.request.start_state = RobotState(is_diff=True)
-        motion, start, robot = self._planned(goal.request, goal.planning_options.planning_scene_diff)
-        trajectory = motion.trajectory.joint_trajectory
-        under_way = MotionUnderWay.planned(trajectory, robot, self._scene.objects, self._margin(self._beside))
-        return TaskPlan(codes.SUCCESS, motion.text, under_way, trajectory), self._result(motion, start)
 
     def _result(self, motion, start):
         return MoveGroup.Result(
@@ -126,16 +123,6 @@ class MoveItServer:
             planning_time=motion.planning_time_s,
             error_code=self._succeeded("move_group", motion),
         )
-
-    def _execute(self, goal):
-        own, asked = self._arm.values.controller_action, list(getattr(goal.request, "controller_names", ()))
-        if asked and not any(f"/{name.strip('/')}/" in f"/{own.strip('/')}/" for name in asked):
-            text = f"controller_names are {asked}; the node has one controller: '{own}', parameter controller_action"
-            raise RequestError(codes.CONTROL_FAILED, text)
-        return self._longer(execute_task(goal, self._arm, self._margin(self._beside), self._trajectories.end))
-
-    def _longer(self, task):
-        return Longer(lambda: self._arm.executing.start(task), lambda: self._arm.executing.cancel(task))
 
     def _plan_path(self, request, response):
         motion, start, _ = self._planned(request.motion_plan_request, PlanningScene())
@@ -149,7 +136,7 @@ class MoveItServer:
         """(PlannedMotion, RobotState of its start, RobotModel) of a MotionPlanRequest in the scene with a diff."""
         self._scene.require_robot()
         planning.check_request(request, self._arm.values)
-        query = self._query(request, kind_of(request, self._arm.values), is_empty(diff) or diff.is_diff, diff)
+        query = self._query(request, kind_of(request, self._arm.values), scenes.is_empty(diff) or diff.is_diff, diff)
         motion = planning.plan(query)
         return motion, self._shown(motion, query), query.checker.robot
 
@@ -173,13 +160,13 @@ class MoveItServer:
             checker = self._checker(reference, beside)
         else:
             checker = cartesian_path.blind_checker(reference.robot, values.device)
-        start = complete(checker.robot, reference.positions, "the start state")
+        start = scenes.complete(checker.robot, reference.positions, "the start state")
         return MotionQuery(request, values, checker, reference, start)
 
     def _shown(self, motion, query):
         """RobotState where a motion starts, which is shown."""
         robot, objects = query.checker.robot, query.reference.objects
-        start = state_message(robot, query.reference.positions, objects)
+        start = scenes.state_message(robot, query.reference.positions, objects)
         if self._paths.get_subscription_count():
             trajectory = [motion.trajectory]
             self._paths.publish(DisplayTrajectory(model_id=robot.name, trajectory=trajectory, trajectory_start=start))
@@ -189,6 +176,68 @@ class MoveItServer:
     def _succeeded(self, what, motion):
         self._logger.info(f"{what}: {motion.text}")
         return code_message(codes.SUCCESS, motion.text)
+
+    # ---- motions that are executed, as those of ~/move ----
+
+    def _plan_and_execute(self, goal):
+        """Execute a goal of MoveGroup. As in MoveIt the motion starts where the robot is."""
+        request, options, result = goal.request.request, goal.request.planning_options, MoveGroup.Result()
+
+        def plan():
+            nonlocal result
+            request.start_state = RobotState(is_diff=True)
+            motion, start, robot = self._planned(request, options.planning_scene_diff)
+            result, trajectory = self._result(motion, start), motion.trajectory.joint_trajectory
+            under_way = MotionUnderWay.planned(trajectory, robot, self._scene.objects, self._margin(self._beside))
+            return TaskPlan(codes.SUCCESS, motion.text, under_way, trajectory)
+
+        def end(code, message, _, plans):
+            if code == codes.CONTROL_FAILED and not plans:
+                message += "; a goal with plan_only is planned all the same"
+            if code == codes.SUCCESS:
+                result.executed_trajectory = result.planned_trajectory
+            result.error_code = code_message(code, message)
+            self._group.end(goal, result, code == codes.SUCCESS)
+
+        replans = max(options.replan_attempts, 0) * bool(options.replan)
+        return self._longer(Task("move_group", replans, plan, _feedback(goal, MoveGroup), end))
+
+    def _execute(self, goal):
+        """Execute a motion that was planned before, by whomever."""
+        own, asked = self._arm.values.controller_action, list(getattr(goal.request, "controller_names", ()))
+        if asked and not any(f"/{name.strip('/')}/" in f"/{own.strip('/')}/" for name in asked):
+            text = f"controller_names are {asked}; the node has one controller: '{own}', parameter controller_action"
+            raise RequestError(codes.CONTROL_FAILED, text)
+
+        def end(code, message, *_):
+            result = ExecuteTrajectory.Result(error_code=code_message(code, message))
+            self._trajectories.end(goal, result, code == codes.SUCCESS)
+
+        plan = partial(self._given, goal.request.trajectory, self._margin(self._beside))
+        return self._longer(Task("execute_trajectory", 0, plan, _feedback(goal, ExecuteTrajectory), end))
+
+    def _longer(self, task):
+        return Longer(partial(self._arm.executing.start, task), partial(self._arm.executing.cancel, task))
+
+    def _given(self, asked, margin):
+        """The TaskPlan of a RobotTrajectory that is free, and begins where the robot is."""
+        arm, robot, trajectory = self._arm, self._scene.require_robot(), asked.joint_trajectory
+        if asked.multi_dof_joint_trajectory.points:
+            raise RequestError(codes.INVALID_MOTION_PLAN, "joints of several degrees of freedom are not executed")
+        trajectory.header.stamp = Time()
+        q = arm.place()
+        if q is None:
+            raise RequestError(codes.ROBOT_STATE_STALE, "joint_states has not brought every planning joint lately")
+        rest = State(q, np.zeros_like(q), np.zeros_like(q))
+        try:
+            check_trajectory(trajectory, robot.joint_names, 0.0)
+            curve = curve_of(trajectory, robot.joint_names, rest, 0.0, START_TOLERANCE)
+        except ConfigurationError as error:
+            raise RequestError(codes.INVALID_MOTION_PLAN, str(error)) from error
+        motion = MotionUnderWay(curve, robot, (None, None), margin)
+        if met := arm.contact_ahead(motion, 0.0):
+            raise RequestError(codes.INVALID_MOTION_PLAN, f"the trajectory is not free: {met}")
+        return TaskPlan(codes.SUCCESS, "", motion, trajectory)
 
     # ---- queries ----
 
@@ -217,8 +266,8 @@ class MoveItServer:
     # ---- the scene ----
 
     def _tell_scene(self, request, response):
-        components = request.components.components or EVERYTHING
-        response.scene = scene_message(self._current(), self._beside, components)
+        components = request.components.components or scenes.EVERYTHING
+        response.scene = scenes.scene_message(self._current(), self._beside, components)
         return response
 
     def _apply(self, request, response):
@@ -237,7 +286,7 @@ class MoveItServer:
         self._arm.scene_changed(isinstance(message, PlanningScene) and _is_whole(message))
 
     def _take_scene(self, message):
-        reference, beside = apply(message, self._current(), self._beside)
+        reference, beside = scenes.apply(message, self._current(), self._beside)
         self._scene.take(reference.objects)
         self._beside = beside
 
@@ -246,7 +295,7 @@ class MoveItServer:
 
     def _change(self, changed, message):
         now = self._current()
-        frames = KnownFrames(self._beside.frames, now.frames)
+        frames = scenes.KnownFrames(self._beside.frames, now.frames)
         self._scene.take(changed(message, Reference(now.robot, frames, now.objects, now.positions)))
 
     def _publish_scene(self):
@@ -254,7 +303,7 @@ class MoveItServer:
         changed = any(a is not b for a, b in zip(now, self._published, strict=True))
         if self._scene.robot is not None and changed and self._scenes.get_subscription_count():
             self._published = now
-            self._scenes.publish(scene_message(self._current(), self._beside))
+            self._scenes.publish(scenes.scene_message(self._current(), self._beside))
 
     def _current(self):
         """Reference of what is measured now, without joints where joint_states are none."""
@@ -270,11 +319,13 @@ class MoveItServer:
         scene, beside, robot = self._scene, self._beside, self._scene.require_robot()
         state = Reference(robot, scene.frames, scene.objects, self._arm.measured() or {})
         if diff is not None:
-            state, beside = apply(diff, state, beside)
-        positions = read_positions(message, robot, state.positions, what)
+            state, beside = scenes.apply(diff, state, beside)
+        positions = scenes.read_positions(message, robot, state.positions, what)
         robot = scene.robot_among(scene.objects, positions)  # of this query alone
-        reference = Reference(robot, KnownFrames(beside.frames, scene.frames_of(robot)), state.objects, positions)
-        return reference.with_objects(read_carried(message, reference)), beside
+        reference = Reference(
+            robot, scenes.KnownFrames(beside.frames, scene.frames_of(robot)), state.objects, positions
+        )
+        return reference.with_objects(scenes.read_carried(message, reference)), beside
 
     def _margin(self, beside):
         """Metres kept from obstacles: the larger of the node's margin and the scene's padding."""
@@ -284,5 +335,9 @@ class MoveItServer:
         return self._scene.checker_for(reference.objects, self._margin(beside), reference.positions)
 
 
+def _feedback(goal, kind):
+    return lambda state, *_: goal.publish_feedback(kind.Feedback(state=STATES[state]))
+
+
 def _is_whole(scene):
-    return not scene.is_diff and not is_empty(scene)
+    return not scene.is_diff and not scenes.is_empty(scene)
