@@ -40,11 +40,9 @@ def build_parser() -> argparse.ArgumentParser:
     _add_verify(commands)
     _add_view(commands)
     _add_dataset(commands)
-    for name, text in (
-        ("demo", "plan through the real nodes: a robot's motions, paths of many agents, a fleet"),
-        ("bench", "measure, with peers in the same run"),
-    ):
-        commands.add_parser(name, help=text, add_help=False)
+    text = "plan through the real nodes: a robot's motions, paths of many agents, a fleet"
+    commands.add_parser("demo", help=text, add_help=False)
+    commands.add_parser("bench", help="measure, with peers in the same run", add_help=False)
     completion = commands.add_parser(
         "completion",
         help="print what makes a shell complete this command",
@@ -72,27 +70,24 @@ def _add_plan(commands):
     _take_negative_lists(parser)
     _add_robot(parser, optional=False)
     what = parser.add_argument_group("the question")
-    what.add_argument("--query", type=_file, metavar="FILE", help="YAML file with `start` and `goals`")
-    what.add_argument("--start", nargs="+", metavar="VALUE", help="joint values where the motion begins")
+    _add(what, "--query", "FILE", "YAML file with `start` and `goals`", type=_file)
+    _add(what, "--start", "VALUE", "joint values where the motion begins", nargs="+")
     _add_list(what, "--goal", "VALUE", "joint values; may be given again", "append")
     text = "x y z of the tool in metres, or x y z qx qy qz qw; may be given again"
     _add_list(what, "--goal-pose", "VALUE", text, "append")
-    what.add_argument("--frame", metavar="LINK", help="fixed link in which --goal-pose is given (default: the root)")
+    _add(what, "--frame", "LINK", "fixed link in which --goal-pose is given (default: the root)")
     how = parser.add_argument_group("how it is planned")
     _add_planning(how)
     how.add_argument("--seed", type=int, default=0, help="of the random numbers (default: %(default)s)")
     for name in ("velocity", "acceleration"):
-        how.add_argument(
-            f"--{name}-scaling", type=float, default=1.0, metavar="SHARE", help=f"share of the joints' {name} limits"
-        )
+        _add(how, f"--{name}-scaling", "SHARE", f"share of the joints' {name} limits", type=float, default=1.0)
     out = parser.add_argument_group("what comes out")
-    out.add_argument(
-        "-o", "--output", default="-", metavar="FILE", help="trajectory, by its ending .csv, .json or .yaml; -: stdout"
-    )
+    text = "trajectory, by its ending .csv, .json or .yaml; -: stdout"
+    out.add_argument("-o", "--output", default="-", metavar="FILE", help=text)
     out.add_argument("--format", choices=FORMATS, help="of the output (default: by the file's ending, else csv)")
-    out.add_argument("--every", type=float, metavar="SECONDS", help="sample the motion (default: its own knots)")
-    out.add_argument("--picture", metavar="FILE", help="draw the motion: .png, .jpg or .pdf")
-    out.add_argument("--view", metavar="FILE.html", help="write a page that plays the motion, without a server")
+    _add(out, "--every", "SECONDS", "sample the motion (default: its own knots)", type=float)
+    _add(out, "--picture", "FILE", "draw the motion: .png, .jpg or .pdf")
+    _add(out, "--view", "FILE.html", "write a page that plays the motion, without a server")
     out.add_argument("-q", "--quiet", action="store_true", help="print nothing but the trajectory and errors")
 
 
@@ -106,19 +101,16 @@ def _add_verify(commands):
     )
     parser.add_argument("urdf", type=_file, help="URDF file")
     parser.add_argument("motion", type=_file, help="what `plan` has written, or a table of joint values")
-    parser.add_argument("--scene", type=_file, metavar="FILE", help="YAML file with the obstacles")
+    _add(parser, "--scene", "FILE", "YAML file with the obstacles", type=_file)
     text = "pairs of links that may touch (default: neighbours, and those that nearly always do)"
     parser.add_argument("--srdf", type=_file, help=text)
-    parser.add_argument("--package-dirs", nargs="+", default=(), metavar="DIR", help="where package:// paths begin")
+    _add(parser, "--package-dirs", "DIR", "where package:// paths begin", nargs="+", default=())
     text = "of the motion (default: those that it names, else all), in the order of a table without names"
-    parser.add_argument("--joints", nargs="+", default=(), metavar="NAME", help=text)
-    text = "where other joints stand (default: 0)"
-    parser.add_argument("--fix", nargs="+", default=(), metavar="JOINT=VALUE", help=text)
+    _add(parser, "--joints", "NAME", text, nargs="+", default=())
+    _add(parser, "--fix", "JOINT=VALUE", "where other joints stand (default: 0)", nargs="+", default=())
     text = "no point moves farther between two looks at bodies that may meet (default: %(default)s)"
-    parser.add_argument("--spacing", type=float, default=0.001, metavar="METRES", help=text)
-    parser.add_argument(
-        "--tolerance", type=float, default=0.0, metavar="METRES", help="overlaps of less are let pass (default: 0)"
-    )
+    _add(parser, "--spacing", "METRES", text, type=float, default=0.001)
+    _add(parser, "--tolerance", "METRES", "overlaps of less are let pass (default: 0)", type=float, default=0.0)
     parser.add_argument("--hulls", action="store_true", help="meshes as their convex hulls (default: their triangles)")
 
 
@@ -132,13 +124,13 @@ def _add_view(commands):
     _take_negative_lists(parser)
     _add_robot(parser, optional=True)
     parser.add_argument("--start", nargs="+", metavar="VALUE", help="joint values, or the name of an SRDF state")
-    parser.add_argument("--path", type=_file, metavar="FILE", help="a motion to play: .csv, .json, .yaml or .npy")
+    _add(parser, "--path", "FILE", "a motion to play: .csv, .json, .yaml or .npy", type=_file)
     _add_planning(parser.add_argument_group("how it is planned"), time_s=1.0)
     node = parser.add_argument_group("a running node")
-    node.add_argument("--node", metavar="NAME", help="plan by a running arm_planner, for instance /arm_planner")
+    _add(node, "--node", "NAME", "plan by a running arm_planner, for instance /arm_planner")
     grids = parser.add_argument_group("grids and fleets")
-    grids.add_argument("--map", type=_file, metavar="FILE", help="map_server .yaml or MovingAI .map")
-    grids.add_argument("--agents", type=int, default=200, metavar="N", help="agents on the map (default: %(default)s)")
+    _add(grids, "--map", "FILE", "map_server .yaml or MovingAI .map", type=_file)
+    _add(grids, "--agents", "N", "agents on the map (default: %(default)s)", type=int, default=200)
     grids.add_argument("--fleet", action="store_true", help="agents that never collide, on errands without end")
     page = parser.add_argument_group("the page")
     page.add_argument("--host", default="127.0.0.1", help="(default: %(default)s; 0.0.0.0: every address)")
@@ -159,24 +151,19 @@ def _add_dataset(commands):
     what.add_argument("-o", "--output", metavar="FOLDER", help="where its files are, or shall be")
     what.add_argument("-n", "--problems", type=int, metavar="N", help="how many problems")
     what.add_argument("--seed", type=int, default=0, help="of everything that is drawn (default: %(default)s)")
-    what.add_argument("--rows", type=int, default=1000, metavar="N", help="of a file (default: %(default)s)")
+    _add(what, "--rows", "N", "of a file (default: %(default)s)", type=int, default=1000)
     _add_list(what, "--draw", "NAME=VALUE", "how problems are drawn: most=30")
     text = "time the motions, too: every_s=0.02 samples them"
-    what.add_argument("--timing", nargs="*", action="extend", metavar="NAME=VALUE", help=text)
+    _add(what, "--timing", "NAME=VALUE", text, nargs="*", action="extend")
     how = parser.add_argument_group("how it is planned")
     _add_list(how, "--set", "NAME=VALUE", "settings of rrt_connect")
-    how.add_argument("--margin", type=float, default=0.0, metavar="METRES", help="kept from obstacles (default: 0)")
-    how.add_argument(
-        "--devices", default="auto", help="auto, cpu, cuda, cuda:all, or several: cuda:0,cuda:1 (default: %(default)s)"
-    )
-    how.add_argument(
-        "--workers", type=int, default=0, metavar="N", help="processes that share the devices (default: one for each)"
-    )
+    _add(how, "--margin", "METRES", "kept from obstacles (default: 0)", type=float, default=0.0)
+    text = "auto, cpu, cuda, cuda:all, or several: cuda:0,cuda:1 (default: %(default)s)"
+    how.add_argument("--devices", default="auto", help=text)
+    _add(how, "--workers", "N", "processes that share the devices (default: one for each)", type=int, default=0)
     other = parser.add_argument_group("instead of making it")
     other.add_argument("--dry-run", action="store_true", help="plan a few problems, say how large and how long it gets")
-    other.add_argument(
-        "--check", metavar="FOLDER", help="check every row of a data set again, and that none is missing"
-    )
+    _add(other, "--check", "FOLDER", "check every row of a data set again, and that none is missing")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
 
 
@@ -184,37 +171,34 @@ def _add_robot(parser, optional, several=False):
     group = parser.add_argument_group("the robot and its surroundings")
     parser.add_argument("urdf", type=_file, **({"nargs": "?"} if optional else {}), help="URDF file")
     group.add_argument("--srdf", type=_file, help="groups, states, pairs of links that may touch")
-    group.add_argument(
-        "--package-dirs", nargs="+", default=(), metavar="DIR", help="folders in which package:// paths are looked up"
-    )
+    text = "folders in which package:// paths are looked up"
+    _add(group, "--package-dirs", "DIR", text, nargs="+", default=())
     group.add_argument("--group", help="SRDF group to plan")
-    group.add_argument(
-        "--joints", nargs="+", metavar="PATTERN", help="joints to plan, instead of --group: names, or 'arm_*_joint'"
-    )
-    group.add_argument("--tip", metavar="LINK", help="the tool's link (default: the group's tip)")
-    group.add_argument(
-        "--fix", nargs="+", default=(), metavar="JOINT=VALUE", help="where joints that are not planned stand"
-    )
+    _add(group, "--joints", "PATTERN", "joints to plan, instead of --group: names, or 'arm_*_joint'", nargs="+")
+    _add(group, "--tip", "LINK", "the tool's link (default: the group's tip)")
+    _add(group, "--fix", "JOINT=VALUE", "where joints that are not planned stand", nargs="+", default=())
     if several:
         text = "scene files, or problem sets (.json), one scene of which each problem takes (default: random scenes)"
         _add_list(group, "--scenes", "FILE", text, type=_file)
     else:
-        group.add_argument("--scene", type=_file, metavar="FILE", help="YAML file with the obstacles")
+        _add(group, "--scene", "FILE", "YAML file with the obstacles", type=_file)
 
 
 def _add_planning(group, time_s=10.0):
     group.add_argument("--planner", choices=PLANNERS, default=PLANNERS[0], help="(default: %(default)s)")
     group.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: %(default)s)")
-    group.add_argument(
-        "--time", type=float, default=time_s, metavar="SECONDS", help="longest search (default: %(default)s)"
-    )
-    group.add_argument("--margin", type=float, default=0.0, metavar="METRES", help="kept from obstacles (default: 0)")
+    _add(group, "--time", "SECONDS", "longest search (default: %(default)s)", type=float, default=time_s)
+    _add(group, "--margin", "METRES", "kept from obstacles (default: 0)", type=float, default=0.0)
     text = "settings of the planner, see docs/settings.md: optimise_s=0 gives the same path for the same seed"
     _add_list(group, "--set", "NAME=VALUE", text)
 
 
 def _add_list(group, name, metavar, text, action="extend", **options):
-    group.add_argument(name, nargs="+", action=action, default=[], metavar=metavar, help=text, **options)
+    _add(group, name, metavar, text, nargs="+", action=action, default=[], **options)
+
+
+def _add(group, name, metavar, text, **options):
+    group.add_argument(name, metavar=metavar, help=text, **options)
 
 
 def _file(text):

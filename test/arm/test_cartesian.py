@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from line_oracle import off_the_circle, off_the_line
 from robots_at_hand import READY, TABLE, maker_of
 from scipy.spatial.transform import Rotation
 
@@ -27,16 +28,6 @@ def between(path, count=9):
     """(N, dof) places on the straight joint motions of a path."""
     shares = np.linspace(0, 1, count)[:, None]
     return np.concatenate([a + shares * (b - a) for a, b in zip(path, path[1:])])
-
-
-def off_the_line(poses, first, last):
-    """(N,) metres from the segment between two poses, and (N,) rad from the even turn at the nearest place."""
-    way = last[:3, 3] - first[:3, 3]
-    share = np.clip((poses[:, :3, 3] - first[:3, 3]) @ way / (way @ way), 0, 1)
-    turn = Rotation.from_matrix(last[:3, :3] @ first[:3, :3].T).as_rotvec()
-    wanted = Rotation.from_rotvec(share[:, None] * turn) * Rotation.from_matrix(first[:3, :3])
-    angle = (Rotation.from_matrix(poses[:, :3, :3]) * wanted.inv()).magnitude()
-    return np.linalg.norm(poses[:, :3, 3] - first[:3, 3] - share[:, None] * way, axis=1), angle
 
 
 @pytest.mark.parametrize("robot", ["panda", "ur5", "xarm7", "kinova", "tiago", "gantry"])
@@ -138,24 +129,6 @@ def test_bad_input_is_named(start, goal, more, error, word):
     _, checker = case("panda")
     with pytest.raises(error, match=word):
         cartesian.solve(start, goal, checker, **more)
-
-
-def off_the_circle(places, first, via, last):
-    """(N,) metres from the circle through three points, and (N,) fraction of its arc from the first to the last.
-
-    The centre is where the planes that halve the chords meet the plane of the points.
-    """
-    normal = np.cross(via - first, last - first)
-    normal /= np.linalg.norm(normal)
-    planes = np.array([via - first, last - first, normal])
-    center = np.linalg.solve(planes, [planes[0] @ (first + via) / 2, planes[1] @ (first + last) / 2, normal @ first])
-    away, radius = places - center, np.linalg.norm(first - center)
-    off = np.hypot(away @ normal, np.linalg.norm(away - np.outer(away @ normal, normal), axis=1) - radius)
-
-    def angle(p):
-        return np.arctan2(np.cross(first - center, p - center) @ normal, (p - center) @ (first - center)) % (2 * np.pi)
-
-    return off, angle(places) / angle(last)
 
 
 @pytest.mark.parametrize("robot", ["panda", "ur5", "tiago"])

@@ -6,13 +6,13 @@ pytest.importorskip("moveit_msgs.msg", reason="the ROS package moveit_msgs is no
 
 import moveit_messages as messages
 import numpy as np
+from line_oracle import off_the_circle, off_the_line
 from moveit_msgs.msg import Constraints, GenericTrajectory, MoveItErrorCodes
 from moveit_msgs.srv import GetCartesianPath, GetPositionIK
 from pinocchio_poses import pinocchio_poses
 from running_node import shared
 from scipy.interpolate import BPoly
 from scipy.spatial.transform import Rotation
-from test_cartesian import off_the_circle, off_the_line
 from test_moveit_node import SERVICES, MoveItNode, spatial_arm
 
 from gpu_planners.nodes.common.ros import seconds

@@ -65,22 +65,21 @@ class LocalSource:
         """Answer a wish; never raises GpuPlannersError."""
         began = time.monotonic()
         try:
-            settings = settings_of(wish.planner, self._assignments, wish.time_s, quick=wish.dragged)
-            if wish.dragged:
-                settings = replace(settings, time_limit_s=min(settings.time_limit_s, DRAGGED_S))
-            motion = plan_motion(
-                self._checker(wish.margin),
-                self.tip,
-                Question(wish.start, [wish.goal]),
-                wish.planner,
-                settings,
-                wish.seed,
-            )
+            text, path, timed = self._planned(wish)
         except GpuPlannersError as error:
             return Answer(str(error), took_s=time.monotonic() - began)
-        result = motion.result
-        text = f"{len(result.path)} waypoints, length {result.cost:.2f}, {motion.trajectory.duration:.2f} s long"
-        return Answer(text, True, result.path, motion.trajectory, time.monotonic() - began)
+        return Answer(text, timed is not None, path, timed, time.monotonic() - began)
+
+    def _planned(self, wish):
+        """(text, (K, dof) path, its Trajectory or None)"""
+        question = Question(wish.start, [wish.goal])
+        settings = settings_of(wish.planner, self._assignments, wish.time_s, quick=wish.dragged)
+        if wish.dragged:
+            settings = replace(settings, time_limit_s=min(settings.time_limit_s, DRAGGED_S))
+        motion = plan_motion(self._checker(wish.margin), self.tip, question, wish.planner, settings, wish.seed)
+        result, timed = motion.result, motion.trajectory
+        text = f"{len(result.path)} waypoints, length {result.cost:.2f}, {timed.duration:.2f} s long"
+        return text, result.path, timed
 
     def colliding(self, q: np.ndarray) -> list[tuple[str, str]]:
         """Pairs of shapes and obstacles that meet at q (dof,)."""
@@ -165,15 +164,10 @@ class NodeSource(LocalSource):
         self._on_world = on_world
         self._take_world()
 
-    def plan(self, wish: Wish) -> Answer:
-        began = time.monotonic()
+    def _planned(self, wish):
         goal = wish.goal.T if isinstance(wish.goal, PoseGoal) else wish.goal
         limit_s = min(wish.time_s, DRAGGED_S) if wish.dragged else wish.time_s
-        try:
-            text, path, timed = self._client.plan(wish.start, goal, wish.planner, limit_s, wish.margin, wish.seed)
-        except GpuPlannersError as error:
-            return Answer(str(error), took_s=time.monotonic() - began)
-        return Answer(text, timed is not None, path, timed, time.monotonic() - began)
+        return self._client.plan(wish.start, goal, wish.planner, limit_s, wish.margin, wish.seed)
 
     def measured(self) -> np.ndarray | None:
         return self._client.measured()
