@@ -35,6 +35,7 @@ PARAMETERS = {
     "scene": ("scene_file", str),
     "frame_prefix": ("frame_prefix", str),
 }
+PLAYED = {name: PARAMETERS[name][0] for name in ("urdf", "srdf", "group", "scene")} | {"initial_state": "initial_state"}
 
 
 def robot_state_publisher(given):
@@ -55,23 +56,15 @@ def robot_state_publisher(given):
     return [node_action(given, name, values, package=name)]
 
 
-def trajectory_player(given):
+def trajectory_player(given, folders):
     """[the node that plays motions in place of a controller], where the argument `player` asks for it."""
     physics = given["player"].strip().lower() == "physics"
     if not physics and not truth(given, "player"):
         return []
     if physics and not given["urdf"]:
         raise GpuPlannersError("player:=physics needs the argument urdf")
-    texts = {
-        "robot_description_file": given["urdf"],
-        "srdf_file": given["srdf"],
-        "group": given["group"],
-        "initial_state": given["initial_state"],
-        "scene_file": given["scene"],
-    }
-    values = {name: text for name, text in texts.items() if text} | {"physics": physics}
-    folders = {"package_dirs": [given["package_dir"]]} if given["package_dir"] else {}
-    return [node_action(given, "trajectory_player", values | folders, output="screen")]
+    values = {parameter: given[name] for name, parameter in PLAYED.items() if given[name]}
+    return [node_action(given, "trajectory_player", values | folders | {"physics": physics}, output="screen")]
 
 
 def start(given):
@@ -79,7 +72,7 @@ def start(given):
     return [
         *planner_and_view("arm_planner", given, PARAMETERS, folders),
         *robot_state_publisher(given),
-        *trajectory_player(given),
+        *trajectory_player(given, folders),
     ]
 
 

@@ -16,18 +16,19 @@ from trajectory_msgs.msg import JointTrajectory
 from ...arm.control.joints import Joints, read_joints
 from ...errors import ConfigurationError, GpuPlannersError, SettingsError
 from ...files import read_text_file
-from ..common.actions import Inbox
+from ..common.actions import Inbox, LongAction
 from ..common.planner_node import OK, BaseNode
 from ..common.process import run
-from ..common.ros import LATCHED, optional_module
+from ..common.ros import LATCHED, optional_module, seconds
 from ..common.worker import ENDING
-from .follow_action import FollowAction
 from .parameters import PlayerParameters
-from .player import Exact, Player
+from .player import Exact, Physical, Player
 from .trajectories import check_trajectory, curve_of
 
 MOST_BYTES = 50_000_000
 FEEDBACK_HZ = 20.0  # as the real controller
+GOAL_TOLERANCE = 0.01  # rad or m, where a goal gives none
+SETTLE_S = 1.0  # how long the joints may take to get there, where a goal gives no time
 
 
 class TrajectoryPlayer(BaseNode):
@@ -45,7 +46,11 @@ class TrajectoryPlayer(BaseNode):
         values, topic = self.values, f"{self.values.controller}/joint_trajectory"
         self.create_subscription(JointTrajectory, topic, self._take_trajectory, 10)
         if values.robot_description_file:
-            self._load_file(values.robot_description_file)
+            try:
+                self._load(read_text_file(values.robot_description_file, "the URDF", SettingsError, MOST_BYTES))
+            except GpuPlannersError as error:
+                self.destroy_node()
+                raise SettingsError(f"robot_description_file or what goes with it: {error}") from error
         elif values.physics:
             raise SettingsError("parameter 'physics' needs parameter 'robot_description_file'")
         else:
@@ -82,13 +87,6 @@ class TrajectoryPlayer(BaseNode):
             self._inbox.put(self._action.end, ENDING)
         return True
 
-    def _load_file(self, path):
-        try:
-            self._load(read_text_file(path, "the URDF", SettingsError, MOST_BYTES))
-        except GpuPlannersError as error:
-            self.destroy_node()
-            raise SettingsError(f"robot_description_file or what goes with it: {error}") from error
-
     def _take_robot(self, message):
         if self.player is not None:
             return
@@ -101,19 +99,14 @@ class TrajectoryPlayer(BaseNode):
         values, every = self.values, read_joints(urdf)
         srdf = read_text_file(values.srdf_file, "an SRDF", SettingsError, MOST_BYTES) if values.srdf_file else ""
         joints = read_joints(urdf, values.joints, values.group, srdf)
-        self.player = Player(joints, self._body(joints, initial_positions(joints, values)))
+        start = initial_positions(joints, values)
+        body = Physical(values, joints, start, self.now()) if values.physics else Exact(start)
+        self.player = Player(joints, body)
         resting = zip(every.names, every.nearest_to_zero().tolist(), strict=True)
         self._others = {name: position for name, position in resting if name not in joints.names}
         self.state.say(OK, "ready")
         moved = ", moved by MuJoCo" if values.physics else ""
         self.get_logger().info(f"{values.controller}: {len(joints.names)} joints, {values.rate:g} Hz{moved}")
-
-    def _body(self, joints, start):
-        if not self.values.physics:
-            return Exact(start)
-        from .physics import Physical
-
-        return Physical(self.values, joints, start, self.now())
 
     def _take_trajectory(self, message):
         text = self.why_not(message)
@@ -153,6 +146,67 @@ class TrajectoryPlayer(BaseNode):
             "joints": ", ".join(self.player.joints.names) if self.player else "none",
             "physics": self.values.physics,
         }
+
+
+class FollowAction:
+    """The action follow_joint_trajectory, as a joint trajectory controller serves it: one goal at a time; another takes
+    its place, and the first one is aborted.
+
+    kind: control_msgs' FollowJointTrajectory
+    """
+
+    def __init__(self, node: "TrajectoryPlayer", kind: Any) -> None:
+        self._kind, self._node = kind, node
+        self._goal: Any = None
+        self._stopping = False
+        name = f"{node.values.controller}/follow_joint_trajectory"
+        self._action = LongAction(node, kind, name, self._accept, lambda goal: node.why_not(goal.trajectory))
+
+    def end(self, text: str) -> None:
+        """Abort the goal that is played, if there is one."""
+        if self._goal is not None:
+            self._end(self._kind.Result.INVALID_GOAL, text)
+
+    def tick(self, now: float, ends: float, error: float) -> None:
+        """End the goal when its motion has. now, ends: seconds on one clock, of the motion's end
+        error: greatest distance of a joint from where it should be, rad or m"""
+        if self._goal is None or now < ends:
+            return
+        goal = self._goal.request
+        if self._stopping:
+            self._end(self._kind.Result.SUCCESSFUL, "cancelled")
+        elif error <= max((one.position for one in goal.goal_tolerance if one.position > 0), default=GOAL_TOLERANCE):
+            self._end(self._kind.Result.SUCCESSFUL, "", succeeded=True)
+        elif now > ends + (max(seconds(goal.goal_time_tolerance), 0.0) or SETTLE_S):
+            text = f"a joint is {error:.3g} rad or m from its goal"
+            self._end(self._kind.Result.GOAL_TOLERANCE_VIOLATED, text)
+
+    def feed_back(self, header: Any, wanted: Any, actual: Any) -> None:
+        """Publish feedback. header: of now; wanted, actual: States"""
+        if self._goal is None:
+            return
+        feedback = self._kind.Feedback(header=header, joint_names=list(self._node.player.joints.names))
+        for point, state in ((feedback.desired, wanted), (feedback.actual, actual)):
+            point.positions, point.velocities = state.positions.tolist(), state.velocities.tolist()
+        feedback.error.positions = (wanted.positions - actual.positions).tolist()
+        self._goal.publish_feedback(feedback)
+
+    def _accept(self, goal):
+        self.end("another trajectory came")
+        self._goal, self._stopping = goal, False
+        text = self._node.begin(goal.request.trajectory)
+        if text:
+            self.end(text)
+        return lambda: self._cancel(goal)
+
+    def _cancel(self, goal):
+        if goal is self._goal and not self._stopping:
+            self._stopping = True
+            self._node.player.stop(self._node.now())
+
+    def _end(self, code, text, succeeded=False):
+        goal, self._goal = self._goal, None
+        self._action.end(goal, self._kind.Result(error_code=code, error_string=text), succeeded)
 
 
 def initial_positions(joints: Joints, values: PlayerParameters) -> np.ndarray:
