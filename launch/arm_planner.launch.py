@@ -10,22 +10,16 @@ from pathlib import Path
 
 from gpu_planners.errors import GpuPlannersError
 from gpu_planners.nodes.common import launching
-from gpu_planners.nodes.common.launching import (
-    MOVED,
-    launch_description,
-    node_action,
-    planner_and_view,
-    truth,
-    usual_arguments,
-)
 
-ARGUMENTS = usual_arguments("arm_planner", "Root link of the robot, in which RViz shows all; empty: panda_link0") | {
+ARGUMENTS = launching.usual_arguments(
+    "arm_planner", "Root link of the robot, in which RViz shows all; empty: panda_link0"
+) | {
     "urdf": ("", "URDF file; empty: the topic robot_description"),
     "srdf": ("", "SRDF file with groups and disabled collisions"),
     "package_dir": ("", "Folder of the packages that the URDF's package:// paths name"),
     "group": ("", "SRDF group to plan"),
     "scene": ("", "YAML file of obstacles"),
-    **MOVED,
+    **launching.MOVED,
 }
 PARAMETERS = {
     "device": ("device", str),
@@ -42,7 +36,7 @@ def robot_state_publisher(given):
     """[the node that publishes the robot's transforms and its description, for RViz], where the arguments name a URDF
     file and it is asked for, or is installed and not refused."""
     name, asked = "robot_state_publisher", given["robot_state_publisher"] != "auto"
-    if not given["urdf"] or (asked and not truth(given, name)):
+    if not given["urdf"] or (asked and not launching.truth(given, name)):
         return []
     if not launching.installed(name):
         if asked:
@@ -53,28 +47,28 @@ def robot_state_publisher(given):
     except (OSError, UnicodeDecodeError) as error:
         raise GpuPlannersError(f"urdf:={given['urdf']} cannot be read: {error}") from error
     values = {"robot_description": urdf, "frame_prefix": given["frame_prefix"]}
-    return [node_action(given, name, values, package=name)]
+    return [launching.node_action(given, name, values, package=name)]
 
 
 def trajectory_player(given, folders):
     """[the node that plays motions in place of a controller], where the argument `player` asks for it."""
     physics = given["player"].strip().lower() == "physics"
-    if not physics and not truth(given, "player"):
+    if not physics and not launching.truth(given, "player"):
         return []
     if physics and not given["urdf"]:
         raise GpuPlannersError("player:=physics needs the argument urdf")
     values = {parameter: given[name] for name, parameter in PLAYED.items() if given[name]}
-    return [node_action(given, "trajectory_player", values | folders | {"physics": physics}, output="screen")]
+    return [launching.node_action(given, "trajectory_player", values | folders | {"physics": physics}, output="screen")]
 
 
 def start(given):
     folders = {"package_dirs": [given["package_dir"]]} if given["package_dir"] else {}
     return [
-        *planner_and_view("arm_planner", given, PARAMETERS, folders),
+        *launching.planner_and_view("arm_planner", given, PARAMETERS, folders),
         *robot_state_publisher(given),
         *trajectory_player(given, folders),
     ]
 
 
 def generate_launch_description():
-    return launch_description(ARGUMENTS, start)
+    return launching.launch_description(ARGUMENTS, start)

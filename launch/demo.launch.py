@@ -5,17 +5,10 @@
 The Panda comes from the package example-robot-data (pip install example-robot-data).
 """
 
-from gpu_planners.nodes.common.launching import (
-    MOVED,
-    arm_planner_included,
-    launch_description,
-    rviz_wanted,
-    truth,
-    usual_arguments,
-)
+from gpu_planners.nodes.common import launching
 from gpu_planners.share import share_folder
 
-ARGUMENTS = usual_arguments(
+ARGUMENTS = launching.usual_arguments(
     "arm_planner", "Root link of the robot, in which RViz shows all; empty: panda_link0", rviz="true"
 ) | {
     "urdf": ("", "URDF file; empty: the Panda of example-robot-data"),
@@ -23,7 +16,7 @@ ARGUMENTS = usual_arguments(
     "package_dir": ("", "Folder of the packages that the URDF's package:// paths name"),
     "group": ("", "SRDF group to plan; empty: the Panda's arm"),
     "scene": (str(share_folder() / "config" / "scenes" / "panda_table_shelf.yaml"), "YAML file of obstacles"),
-    **MOVED,
+    **launching.MOVED,
     "repeat": ("true", "Ask again and again, so that there is something to see"),
 }
 
@@ -33,7 +26,7 @@ def start(given):
 
     from gpu_planners.demo.arm import demo_robot
 
-    rviz_wanted(given)  # before anything is started
+    launching.rviz_wanted(given)  # before anything is started
     if not given["urdf"]:
         robot = demo_robot()
         given |= {
@@ -42,7 +35,7 @@ def start(given):
             "package_dir": str(robot.package_dir),
             "group": robot.group,
         }
-    repeat = truth(given, "repeat")
+    repeat = launching.truth(given, "repeat")
     del given["repeat"]
     client = Node(
         package="gpu_planners",
@@ -51,8 +44,8 @@ def start(given):
         output="screen",
         arguments=["--only", "arm", "--no-node", *(["--repeat"] if repeat else [])],
     )
-    return [arm_planner_included(given), client]
+    return [launching.arm_planner_included(given), client]
 
 
 def generate_launch_description():
-    return launch_description(ARGUMENTS, start)
+    return launching.launch_description(ARGUMENTS, start)

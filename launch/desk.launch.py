@@ -5,24 +5,20 @@
 The arm is the package's own, urdf/desk_arm.urdf, among the obstacles of config/scenes/desk.yaml.
 """
 
-from gpu_planners.nodes.common.launching import (
-    MOVED,
-    arm_planner_included,
-    launch_description,
-    rviz_wanted,
-    usual_arguments,
-)
+from gpu_planners.nodes.common import launching
 from gpu_planners.share import share_folder
 
-ARGUMENTS = usual_arguments("arm_planner", "Root link of the robot, in which RViz shows all; empty: base_link") | {
+ARGUMENTS = launching.usual_arguments(
+    "arm_planner", "Root link of the robot, in which RViz shows all; empty: base_link"
+) | {
     "player": ("true", "What moves the arm: true, trajectory_player; physics: moved by MuJoCo; false: nothing"),
-    "frame_prefix": MOVED["frame_prefix"],
+    "frame_prefix": launching.MOVED["frame_prefix"],
     "scene": (str(share_folder() / "config" / "scenes" / "desk.yaml"), "YAML file of obstacles"),
 }
 
 
 def start(given):
-    rviz_wanted(given)  # before anything is started
+    launching.rviz_wanted(given)  # before anything is started
     share = share_folder()
     robot = {
         "urdf": str(share / "urdf" / "desk_arm.urdf"),
@@ -30,8 +26,8 @@ def start(given):
         "initial_state": "ready",
         "fixed_frame": given["fixed_frame"] or given["frame_prefix"] + "base_link",
     }
-    return [arm_planner_included(given | robot)]
+    return [launching.arm_planner_included(given | robot)]
 
 
 def generate_launch_description():
-    return launch_description(ARGUMENTS, start)
+    return launching.launch_description(ARGUMENTS, start)

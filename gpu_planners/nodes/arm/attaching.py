@@ -59,16 +59,11 @@ def _attached(arm: ArmServices, objects: SceneObjects, one: AttachedObject) -> S
     pieces: list[ConvexShape] = []
     for number, marker in enumerate(one.shapes):
         what = f"shape {number} of attached object '{one.name}'"
-        T_link_frame = _in_link(arm, one.link, marker.header.frame_id, what)
+        frame, T_link_frame = marker.header.frame_id, np.eye(4)
+        if frame not in ("", one.link):
+            known = frame in robot.link_names
+            T_root_frame = _link_pose(arm, frame) if known else frame_transform(arm.scene.frames, frame, what)
+            T_link_frame = np.linalg.inv(_link_pose(arm, one.link)) @ T_root_frame
         pieces += marker_shapes(marker, what, T_link_frame @ pose_of(marker.pose, what))
     touch_links = tuple(one.touch_links)
     return objects.attach_new(CarriedObject(one.name, tuple(pieces), one.link, np.eye(4), touch_links, Source.SERVICE))
-
-
-def _in_link(arm, link, frame, what):
-    """(4, 4) T_link_frame of a shape's frame."""
-    if frame in ("", link):
-        return np.eye(4)
-    is_link = frame in arm.scene.require_robot().link_names
-    T_root_frame = _link_pose(arm, frame) if is_link else frame_transform(arm.scene.frames, frame, what)
-    return np.linalg.inv(_link_pose(arm, link)) @ T_root_frame

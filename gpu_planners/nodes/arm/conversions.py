@@ -67,12 +67,15 @@ def only_joints(allowed: Sequence[str], positions: dict[str, float], what: str, 
         )
 
 
-def joint_goal(message: JointState, what: str, robot: RobotModel) -> np.ndarray:
-    """(dof,) of a joint goal, which must name every planning joint and no other."""
-    code = codes.GOAL_STATE_INVALID
-    positions = joint_positions(message, what, code)
-    only_joints(robot.joint_names, positions, what, code)
-    return configuration(robot, positions, what, code)
+def joint_goals(messages: Sequence[JointState], robot: RobotModel, where: str = "") -> list[np.ndarray]:
+    """[(dof,)] of joint goals, each of which must name every planning joint and no other. where: begins texts"""
+    code, goals = codes.GOAL_STATE_INVALID, []
+    for number, message in enumerate(messages):
+        what = f"{where}joint goal {number}"
+        positions = joint_positions(message, what, code)
+        only_joints(robot.joint_names, positions, what, code)
+        goals.append(configuration(robot, positions, what, code))
+    return goals
 
 
 def frame_transform(frames: dict[str, np.ndarray], frame: str, what: str) -> np.ndarray:

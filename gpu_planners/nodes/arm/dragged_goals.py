@@ -11,20 +11,11 @@ import numpy as np
 from geometry_msgs.msg import PoseStamped, Vector3
 from sensor_msgs.msg import JointState
 from std_msgs.msg import ColorRGBA
-from visualization_msgs.msg import (
-    InteractiveMarker,
-    InteractiveMarkerControl,
-    InteractiveMarkerFeedback,
-    InteractiveMarkerPose,
-    InteractiveMarkerUpdate,
-    Marker,
-    MenuEntry,
-)
+from visualization_msgs import msg
 from visualization_msgs.srv import GetInteractiveMarkers
 
 from gpu_planners_msgs.srv import PlanMotion
 
-from ...errors import GpuPlannersError
 from ..common.request_error import error_text
 from .arm_services import ArmServices
 from .conversions import pose_message
@@ -46,11 +37,11 @@ class DraggedGoals:
         self._wanted: tuple[PoseStamped, bool] | None = None  # the newest goal that is not planned to yet; still held?
         self._last: PlanMotion.Response | None = None
         self._lock = threading.Lock()  # of the marker, which the worker places and the executor moves
-        self._marker: InteractiveMarker | None = None
+        self._marker: msg.InteractiveMarker | None = None
         self._sequence = 0
-        self._updates = node.create_publisher(InteractiveMarkerUpdate, "~/goal/update", 100)
+        self._updates = node.create_publisher(msg.InteractiveMarkerUpdate, "~/goal/update", 100)
         node.create_service(GetInteractiveMarkers, "~/goal/get_interactive_markers", self._answer)
-        node.create_subscription(InteractiveMarkerFeedback, "~/goal/feedback", self._take, 100)
+        node.create_subscription(msg.InteractiveMarkerFeedback, "~/goal/feedback", self._take, 100)
 
     def begin(self) -> None:
         """Put the marker at the tool of the robot, where it is measured or rests. On the worker's thread."""
@@ -59,10 +50,10 @@ class DraggedGoals:
         places = np.array([pose[0, :3, 3] for pose in poses.values()])
         size = float(max(SIZE * np.ptp(places, axis=0).max(), 0.05))
         pose = pose_message(poses[self._arm.values.tip_link or robot.tip_link][0])
-        marker = InteractiveMarker(name=NAME, description="goal of the tool", scale=size, pose=pose)
+        marker = msg.InteractiveMarker(name=NAME, description="goal of the tool", scale=size, pose=pose)
         marker.header.frame_id = self._arm.scene.frames.root
         marker.menu_entries = [
-            MenuEntry(id=number, title=title, command_type=MenuEntry.FEEDBACK) for number, title in MENU.items()
+            msg.MenuEntry(id=number, title=title, command_type=msg.MenuEntry.FEEDBACK) for number, title in MENU.items()
         ]
         marker.controls = _controls(size)
         with self._lock:
@@ -92,7 +83,7 @@ class DraggedGoals:
                 return
             self._marker.pose = feedback.pose
             # whoever drags it sees it already; other viewers follow
-            self._send(poses=[InteractiveMarkerPose(header=feedback.header, pose=feedback.pose, name=NAME)])
+            self._send(poses=[msg.InteractiveMarkerPose(header=feedback.header, pose=feedback.pose, name=NAME)])
         pose = PoseStamped(header=feedback.header, pose=feedback.pose)
         waiting, self._wanted = self._wanted is not None, (pose, held)
         if not waiting:  # what waits will find the newest goal
@@ -107,7 +98,7 @@ class DraggedGoals:
     def _send(self, **changes):
         self._sequence += 1
         self._updates.publish(
-            InteractiveMarkerUpdate(seq_num=self._sequence, type=InteractiveMarkerUpdate.UPDATE, **changes)
+            msg.InteractiveMarkerUpdate(seq_num=self._sequence, type=msg.InteractiveMarkerUpdate.UPDATE, **changes)
         )
 
     def _plan(self):
@@ -122,7 +113,7 @@ class DraggedGoals:
         try:
             if self._arm.plan(request, response):
                 self._last = response
-        except GpuPlannersError as error:
+        except Exception as error:  # whatever it is, the next goal may be planned to
             response.message = error_text(error)
         if self._last is None and not held:
             self._arm.node.get_logger().warning(f"dragged goal: {response.message}")
@@ -134,18 +125,19 @@ class DraggedGoals:
 
 
 def _controls(size):
-    ball = Marker(type=Marker.SPHERE, scale=Vector3(x=0.3 * size, y=0.3 * size, z=0.3 * size), color=BALL_COLOUR)
+    scale = Vector3(x=0.3 * size, y=0.3 * size, z=0.3 * size)
+    ball = msg.Marker(type=msg.Marker.SPHERE, scale=scale, color=BALL_COLOUR)
     ball.pose.orientation.w = 1.0
-    controls = [_control("anywhere", InteractiveMarkerControl.MOVE_ROTATE_3D, (0.0, 0.0, 0.0), [ball])]
+    controls = [_control("anywhere", msg.InteractiveMarkerControl.MOVE_ROTATE_3D, (0.0, 0.0, 0.0), [ball])]
     for name, turn in TURNS.items():
-        controls.append(_control(f"move_{name}", InteractiveMarkerControl.MOVE_AXIS, turn))
-        controls.append(_control(f"turn_{name}", InteractiveMarkerControl.ROTATE_AXIS, turn))
+        controls.append(_control(f"move_{name}", msg.InteractiveMarkerControl.MOVE_AXIS, turn))
+        controls.append(_control(f"turn_{name}", msg.InteractiveMarkerControl.ROTATE_AXIS, turn))
     return controls
 
 
 def _control(name, mode, about, markers=()):
     """A control acts along its x axis. about: axis of the quarter turn that places it; zero: none"""
-    control = InteractiveMarkerControl(
+    control = msg.InteractiveMarkerControl(
         name=name, interaction_mode=mode, always_visible=bool(markers), markers=list(markers)
     )
     o, turn = control.orientation, np.array([*about, 1.0]) / np.linalg.norm([*about, 1.0])

@@ -76,7 +76,11 @@ class MotionUnderWay:
             message = trajectory_message(self.robot, stop_along(self.curve, phase + LEAD_S, *limits))
             message.header.stamp = time_message(now + LEAD_S)
             return message
-        return trajectory_message(self.robot, _joined(stop_along(self.curve, phase, *limits)))
+        stop = stop_along(self.curve, phase, *limits)
+        keep = stop.times >= min(JOIN_S, stop.times[-1])  # the controller joins it meanwhile
+        times = np.maximum(stop.times[keep], JOIN_S) if np.count_nonzero(keep) == 1 else stop.times[keep]
+        rest = Trajectory(times, stop.positions[keep], stop.velocities[keep], stop.accelerations[keep])
+        return trajectory_message(self.robot, rest)
 
 
 class TaskPlan(NamedTuple):
@@ -138,15 +142,3 @@ class Run:
     checking: bool = False
     checked: float = 0.0
     deadline: float = np.inf
-
-
-def _joined(stop: Trajectory) -> Trajectory:
-    """A stop without its first tenth of a second, over which the controller joins it."""
-    keep = stop.times >= min(JOIN_S, stop.times[-1])
-    times = stop.times[keep]
-    return Trajectory(
-        np.maximum(times, JOIN_S) if len(times) == 1 else times,
-        stop.positions[keep],
-        stop.velocities[keep],
-        stop.accelerations[keep],
-    )

@@ -128,7 +128,9 @@ class OtherArms:
     def _show(self, arm, robot, path):
         values = self._own.values
         number, padding = values.other_arms.index(arm.name), values.other_arm_padding
-        T = _pose(*values.other_arm_poses[4 * number : 4 * number + 4])
+        x, y, z, yaw = values.other_arm_poses[4 * number : 4 * number + 4]
+        c, s = np.cos(yaw), np.sin(yaw)
+        T = np.array([[c, -s, 0.0, x], [s, c, 0.0, y], [0.0, 0.0, 1.0, z], [0.0, 0.0, 0.0, 1.0]])
         name, (sizes, poses) = f"other_arm/{arm.name}", swept_boxes(robot, path)
         boxes = tuple(
             ConvexShape.box(f"{name}/{k}", size + 2 * padding, pose)
@@ -154,10 +156,3 @@ def _path_of(message, robot, q):
     if not np.isfinite(path).all():
         raise ValueError("its positions must be finite")
     return path
-
-
-def _pose(x, y, z, yaw):
-    T = np.eye(4)
-    T[:2, :2] = [[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]]
-    T[:3, 3] = x, y, z
-    return T

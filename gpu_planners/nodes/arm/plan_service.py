@@ -18,17 +18,8 @@ from ...device import resolve_devices
 from ...errors import RobotDescriptionError
 from ..common.compiling import say_compiled
 from ..common.request_error import RequestError, check_count, one_line
-from . import codes
+from . import codes, conversions
 from .arm_services import ArmServices, Planned
-from .conversions import (
-    configuration,
-    joint_goal,
-    joint_positions,
-    only_joints,
-    path_message,
-    pose_goal,
-    trajectory_message,
-)
 from .parameters import PLANNERS, ArmParameters, settings_on
 from .planning_scene import PlanningScene
 from .scene_objects import SceneObjects
@@ -65,7 +56,8 @@ def answer(arm: ArmServices, request: PlanMotion.Request, response: PlanMotion.R
             response.message += f"; what is nearer than the margin of {margin:g} m counts as in collision"
         return None
     robot, trajectory = checker.robot, timed(checker, result.path, scaling, values)
-    response.path, response.trajectory = path_message(robot, result.path), trajectory_message(robot, trajectory)
+    response.path = conversions.path_message(robot, result.path)
+    response.trajectory = conversions.trajectory_message(robot, trajectory)
     response.path_length, response.goal_index = float(result.cost), goal_of[result.goal_index]
     response.message = (
         f"solved: {len(result.path)} waypoints, length {result.cost:.2f}, {trajectory.duration:.2f} s long, "
@@ -77,13 +69,22 @@ def answer(arm: ArmServices, request: PlanMotion.Request, response: PlanMotion.R
 def asked_scene(
     arm: ArmServices, request: Any, margin: float
 ) -> tuple[SceneObjects, CollisionChecker, dict[str, np.ndarray], np.ndarray]:
-    """(objects, checker, {frame: (4, 4) T_root_frame}, start (dof,)) of a request, with the gripper where it has it.
+    """(objects, checker, {frame: (4, 4) T_root_frame}, start (dof,)) of a request, with the gripper where it has it,
+    else where joint_states do.
 
     request: PlanMotion.Request or PlanSequence.Request; the scene's lock must be held
     """
-    scene = arm.scene
-    positions = _start_of(scene.require_robot(), request, arm.measured)
-    start = configuration(scene.require_robot(), positions, "the start", START_INVALID)
+    scene, robot, positions = arm.scene, arm.scene.require_robot(), arm.measured()
+    if request.start.name or request.start.position:
+        given = conversions.joint_positions(request.start, "the start", START_INVALID)
+        joints = (*robot.joint_names, *robot.other_joints, *robot.mimic_joints)
+        conversions.only_joints(joints, given, "the start", START_INVALID)
+        positions = {name: value for name, value in (positions or {}).items() if name in robot.other_joints} | given
+    elif positions is None:
+        raise RequestError(
+            codes.ROBOT_STATE_STALE, "the request gives no start, and joint_states has brought none lately"
+        )
+    start = conversions.configuration(robot, positions, "the start", START_INVALID)
     objects = scene.objects_for(request)
     checker = scene.checker_for(objects, margin, positions)
     return objects, checker, scene.frames_of(checker.robot), start
@@ -115,21 +116,6 @@ def requested(request: Any, values: ArmParameters, name: str) -> float:
             codes.FAILURE, f"{name} is {value}; allowed: from {rule.range}, where 0 stands for the parameter's value"
         )
     return value
-
-
-def _start_of(robot, request, measured):
-    """{joint: position} of the request, completed by joint_states for joints that are not planned."""
-    if request.start.name or request.start.position:
-        positions = joint_positions(request.start, "the start", START_INVALID)
-        joints = (*robot.joint_names, *robot.other_joints, *robot.mimic_joints)
-        only_joints(joints, positions, "the start", START_INVALID)
-        return {name: value for name, value in (measured() or {}).items() if name in robot.other_joints} | positions
-    positions = measured()
-    if positions is None:
-        raise RequestError(
-            codes.ROBOT_STATE_STALE, "the request gives no start, and joint_states has brought none lately"
-        )
-    return positions
 
 
 def kind_of(planner: str, device: str) -> str:
@@ -168,11 +154,11 @@ def _goals(request, checker, frames, start, values, until):
 
     frames: {frame: (4, 4) T_root_frame}; start: (dof,); until: time.monotonic() when the request's time is over
     """
-    goals = [joint_goal(goal, f"joint goal {i}", checker.robot) for i, goal in enumerate(request.joint_goals)]
+    goals = conversions.joint_goals(request.joint_goals, checker.robot)
     goal_of = list(range(len(goals)))
     if request.pose_goals:
         tip_link = values.tip_link or checker.robot.tip_link
-        poses = [pose_goal(message, frames, f"pose goal {i}") for i, message in enumerate(request.pose_goals)]
+        poses = [conversions.pose_goal(one, frames, f"pose goal {i}") for i, one in enumerate(request.pose_goals)]
         half, count = max((until - time.monotonic()) / 2, 0.0), TRIED * values.ik_solutions
         try:
             found = checker.robot.inverse_kinematics(

@@ -13,7 +13,7 @@ from ...errors import RobotDescriptionError
 from ..common.request_error import RequestError, check_count, one_line
 from . import codes
 from .arm_services import ArmServices, Planned
-from .conversions import frame_transform, joint_goal, pose_goal, trajectory_message
+from .conversions import frame_transform, joint_goals, pose_goal, trajectory_message
 from .parameters import PLANNERS, settings_on
 from .plan_service import asked_scene, planner_of, requested
 
@@ -117,7 +117,7 @@ class _SegmentReader:
         raise RequestError(codes.FAILURE, f"{what}: kind is {message.kind}; allowed: FREE (0) or LINE (1)")
 
     def _free(self, message, what, more):
-        goals = [joint_goal(goal, f"{what}: joint goal {i}", self._robot) for i, goal in enumerate(message.joint_goals)]
+        goals = joint_goals(message.joint_goals, self._robot, f"{what}: ")
         poses = [pose_goal(goal, self._frames, f"{what}: pose goal {i}") for i, goal in enumerate(message.pose_goals)]
         if not goals and not poses:
             raise _wrong_goal(f"{what} has no goal: give joint_goals or pose_goals")

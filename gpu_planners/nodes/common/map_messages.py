@@ -56,11 +56,6 @@ def as_array(values: ArrayLike, kind: DTypeLike) -> array.array:
     return result
 
 
-def _metres(resolution):
-    """A float32 of a message as the short decimal that was meant: 0.05, not 0.05000000074505806."""
-    return float(str(np.float32(resolution)))
-
-
 def _planar_origin(pose):
     """The pose of a map -> (x, y, yaw). A quaternion of zeros counts as no rotation, as in RViz."""
     p, o = pose.position, pose.orientation
@@ -144,8 +139,8 @@ class MapKind:
             raise GridMapError(f"the map has {len(values)} cells; allowed: width * height = {product}")
         if not (math.isfinite(info.resolution) and info.resolution > 0):
             raise GridMapError(f"the map's resolution is {info.resolution}; allowed: above 0 (metres a tile), finite")
-        place = _metres(info.resolution), _planar_origin(info.origin)
-        return self._cells(values.reshape(height, width)), *place
+        resolution = float(str(np.float32(info.resolution)))  # as it was meant: 0.05, not 0.05000000074505806
+        return self._cells(values.reshape(height, width)), resolution, _planar_origin(info.origin)
 
     def read_update(self, message: Any, shape: tuple[int, int]) -> tuple[int, int, np.ndarray]:
         """An update of a map (rows, cols) -> first row and column, cells (height, width)"""
