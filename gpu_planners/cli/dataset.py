@@ -86,40 +86,35 @@ def _recipe(options):
 
 
 def _make(options, recipe, devices):
+    began, first, now, solved = time.monotonic(), None, 0, 0  # rows, when it begins and now; of the new ones
     try:
-        _made(options, recipe, devices)
+        with _progress(options, options.problems) as update:
+
+            def told(rows, new_solved):
+                nonlocal first, now, solved
+                first, now, solved = rows if first is None else first, rows, new_solved
+                update(rows, f"{_rate(rows - first, time.monotonic() - began)}, {solved} of the new solved")
+
+            given = options.output, options.problems, options.rows
+            shards = make(recipe, *given, devices=devices, workers=options.workers, told=told)
     except KeyboardInterrupt:
         complain(GpuPlannersError("stopped; files that are whole stay, and the same command goes on"), INTERRUPTED)
         if not options.workers and len(devices) == 1:
             os._exit(INTERRUPTED)  # threads that plan would go on for seconds, for nobody
         return INTERRUPTED
-    return 0
-
-
-def _made(options, recipe, devices):
-    began, state = time.monotonic(), {"first": None, "rows": 0, "solved": 0}
-    try:
-        with _progress(options, options.problems) as update:
-
-            def told(rows, solved):
-                state["first"] = rows if state["first"] is None else state["first"]
-                state.update(rows=rows, solved=solved)
-                update(rows, f"{_rate(rows - state['first'], time.monotonic() - began)}, {solved} of the new solved")
-
-            given = options.output, options.problems, options.rows
-            shards = make(recipe, *given, devices=devices, workers=options.workers, told=told)
     except OSError as error:
         reason = error.strerror or error
         raise DatasetFault(f"'{error.filename or options.output}' cannot be written: {reason}") from error
     if not options.quiet:
-        new, spent = state["rows"] - (state["first"] or 0), time.monotonic() - began
+        new, spent = now - (first or 0), time.monotonic() - began
         size = sum(shards.file(number).stat().st_size for number in range(shards.count))
-        made = f"{new} new in {spent:.1f} s, {_rate(new, spent)}, {state['solved']} solved" if new else "nothing new"
+        made = f"{new} new in {spent:.1f} s, {_rate(new, spent)}, {solved} solved" if new else "nothing new"
         print(
             f"{recipe.robot.name}: {shards.problems} problems in {shards.count} files, {decimal(round(size))}, in "
             f"'{options.output}'; {made}",
             file=sys.stderr,
         )
+    return 0
 
 
 def _try(options, recipe, devices):

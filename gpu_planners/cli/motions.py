@@ -152,11 +152,11 @@ def plan_motion(
     robot = checker.robot
     until = time.monotonic() + settings.time_limit_s
     goals, goal_of = _configurations(checker, tip, question, until)
-    left = min(max(until - time.monotonic(), LEAST_TIME_S), settings.time_limit_s)
-    settings_left = replace(settings, time_limit_s=left)
-    result = PLANNERS[planner].solve(question.start, goals, checker, settings_left, seed=seed)
+    left = replace(settings, time_limit_s=min(max(until - time.monotonic(), LEAST_TIME_S), settings.time_limit_s))
+    result = PLANNERS[planner].solve(question.start, goals, checker, left, seed=seed)
     if not result.solved:
-        raise NoAnswerError(_why(result, settings))
+        late = f"no motion was found in {settings.time_limit_s:g} s (--time)"
+        raise NoAnswerError(late if result.status is Status.TIMED_OUT else result.message or result.status.value)
     velocity, acceleration = (_share(name, value) for name, value in zip(("velocity", "acceleration"), scaling))
     trajectory = time_parameterize(result.path, robot.velocity * velocity, robot.acceleration * acceleration)
     return Motion(result, trajectory, goal_of[result.goal_index])
@@ -179,8 +179,9 @@ def _configurations(checker, tip, question, until):
             position_only=goal.position_only,
             time_limit_s=max((until - time.monotonic()) / 2, 0.0),
         )
-        found += list(solutions.q[:SOLUTIONS])
-        goal_of += [index] * len(solutions.q[:SOLUTIONS])
+        nearest = solutions.q[:SOLUTIONS]
+        found += list(nearest)
+        goal_of += [index] * len(nearest)
         if not len(solutions):
             missed.append((index, solutions))
     if not found:
@@ -198,12 +199,6 @@ def _why_no_goal(checker, tip, number, solutions):
     if solutions.timed_out:
         return f"goal {number}: no configuration that places '{tip}' there was found in the time given"
     return f"goal {number}: no configuration within the joint limits places '{tip}' there"
-
-
-def _why(result, settings):
-    if result.status is Status.TIMED_OUT:
-        return f"no motion was found in {settings.time_limit_s:g} s (--time)"
-    return result.message or result.status.value
 
 
 def _share(name, value):

@@ -151,7 +151,9 @@ class Ranks:
         began, looks, quick = time.monotonic(), 0, self._looks + size // BYTES_A_LOOK
         try:
             while not self._mpi.Request.Testall(requests, statuses):
-                self._look_for_faults(what, began)
+                if fault := self._next_fault():
+                    rank, kind, said = fault
+                    raise self._timeout(what, began, {rank: said}) if kind == WAITED else self._failure(rank, said)
                 looks += 1
                 if looks < quick:
                     os.sched_yield()
@@ -166,12 +168,6 @@ class Ranks:
                 self._tell(FAILED, text)
                 raise self._failure(self.rank, text) from error
             raise
-
-    def _look_for_faults(self, what, began):
-        fault = self._next_fault()
-        if fault:
-            rank, kind, said = fault
-            raise self._timeout(what, began, {rank: said}) if kind == WAITED else self._failure(rank, said)
 
     def _next_fault(self):
         """-> (rank, kind, what it said), or None."""

@@ -4,6 +4,7 @@ import argparse
 import socket
 import time
 import webbrowser
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -18,7 +19,15 @@ def run(options: argparse.Namespace, _rest: list[str]) -> None:
     if sum(map(bool, (options.urdf, options.node, options.map))) != 1:
         raise InputError("give one of: a URDF file, --node NAME, --map FILE")
     _check_address(options.host, options.port)
-    page = _page(options)
+    if options.map:
+        from .map_page import open_map_page
+
+        page: Any = open_map_page(options)
+    else:
+        require("viser", "the browser view", VIEW_EXTRA)
+        from .arm_page import open_arm_page
+
+        page = open_arm_page(options)
     address = f"http://{options.host}:{page.port}"
     Console().print(f"{escape(page.title)} is at [bold]{address}[/]; Ctrl-C ends it", highlight=False, soft_wrap=True)
     if options.open:
@@ -41,14 +50,3 @@ def _check_address(host, port):
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"--host '{host}': {reason}; allowed: an address of this machine, or 0.0.0.0") from None
-
-
-def _page(options):
-    if options.map:
-        from .map_page import open_map_page
-
-        return open_map_page(options)
-    require("viser", "the browser view", VIEW_EXTRA)
-    from .arm_page import open_arm_page
-
-    return open_arm_page(options)

@@ -245,7 +245,8 @@ class RunningFleet:
         before, faced = self._positions[numbers], self.planner.headings[numbers]
         began = time.perf_counter()
         goals = self._agents["goal"].copy()
-        goals[~self.planner.prepare(goals, FIELDS_SHARE * self._values.step_s)] = -1  # who waits for its field stands
+        ready = self.planner.prepare(goals, FIELDS_SHARE * self._values.step_s)
+        goals[~ready] = -1  # an agent whose field is not ready stands
         actions = self.planner.step(goals, self._values.budget_s)[numbers]
         took = time.perf_counter() - began
         self.steps += 1
@@ -258,8 +259,8 @@ class RunningFleet:
         return FleetStep(self.steps, ids, actions, states, before, faced, tiles, headings, ticks, goals, took)
 
     def give_out(self, now: float) -> None:
-        """Count time from now, when the step's actions are given out, if planning outlasted the step: meanwhile nobody
-        could act, nor was silent."""
+        """Let the step begin now, when its actions are given out, if planning took longer than a step: meanwhile no
+        agent could act, and none counts as silent for it."""
         took = now - self.began
         if self._values.lockstep or took > self._values.step_s:
             self.began = now
@@ -299,7 +300,7 @@ class RunningFleet:
             wanted[back], unknown[back] = planned[back], True
 
     def _close(self, late, reported, planned, wanted):
-        """Close the free tiles that late agents may cover: each is, or was when it fell silent, between two tiles.
+        """Close the free tiles that late agents may cover: each is between two tiles, or was when it fell silent.
 
         late: (L,) numbers; (numbers, 2) tiles where agents report to be, the planner has them, they are taken to be
         """

@@ -1,7 +1,7 @@
 """Topics of the node fleet_planner: what agents tell that comes; actions, paths and pictures that go out."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -102,34 +102,32 @@ def fleet_markers(step: FleetStep, places: Places, header: Header, size: int, mo
     if len(shown) > most_agents:
         shown = np.linspace(0, len(shown) - 1, most_agents).astype(int)
     side = size * places.grid.resolution
-    points, states = places.points(step.tiles[shown]), step.states[shown]
+    points, yaws, states = places.points(step.tiles[shown]), places.yaws(step.headings[shown]), step.states[shown]
+    cube = SIDE * side, SIDE * side, HEIGHT * side
     markers = []
     for name, colour in COLOURS.items():
         of_state = points[states == getattr(AgentActions, name)]
-        marker = _marker(header, f"agents {name.lower()}", Marker.CUBE_LIST, colour, of_state)
-        marker.scale.x = marker.scale.y = SIDE * side
-        marker.scale.z = HEIGHT * side
-        markers.append(marker)
-    yaws = places.yaws(step.headings[shown])
+        markers.append(_marker(header, f"agents {name.lower()}", Marker.CUBE_LIST, colour, cube, of_state))
     noses = _pairs(points, points + NOSE * side * np.stack([np.cos(yaws), np.sin(yaws)], axis=1))
-    headings = _marker(header, "headings", Marker.LINE_LIST, (0.95, 0.95, 0.95), noses, HEIGHT * side)
-    tiles = step.goals[shown]
-    has = tiles[:, 0] >= 0
-    ways = _pairs(points[has], places.points(tiles[has]))
-    goals = _marker(header, "goals", Marker.LINE_LIST, (0.93, 0.65, 0.15), ways, opacity=0.5)
-    headings.scale.x, goals.scale.x = 0.15 * side, 0.06 * side
-    return MarkerArray(markers=[*markers, headings, goals])
+    has = step.goals[shown, 0] >= 0
+    ways = _pairs(points[has], places.points(step.goals[shown][has]))
+    thin, thick = (0.06 * side, 0.0, 0.0), (0.15 * side, 0.0, 0.0)
+    markers.append(_marker(header, "headings", Marker.LINE_LIST, (0.95, 0.95, 0.95), thick, noses, HEIGHT * side))
+    markers.append(_marker(header, "goals", Marker.LINE_LIST, (0.93, 0.65, 0.15), thin, ways, opacity=0.5))
+    return MarkerArray(markers=markers)
 
 
 def _pairs(one, other):
     return np.stack([one, other], axis=1).reshape(-1, 2)
 
 
-def _marker(header, namespace, kind, colour, points, height=0.0, opacity=1.0):
+def _marker(header, namespace, kind, colour, size, points, height=0.0, opacity=1.0):
+    """size: x, y, z; points: (N, 2); height: of the points; metres"""
     red, green, blue = colour
     at = [Point(x=x, y=y, z=height) for x, y in points.tolist()]
     marker = Marker(header=header, ns=namespace, type=kind, points=at)
     marker.color = ColorRGBA(r=red, g=green, b=blue, a=opacity)
+    marker.scale.x, marker.scale.y, marker.scale.z = size
     marker.pose.orientation.w = 1.0
     marker.action = Marker.ADD if len(points) else Marker.DELETE
     return marker
@@ -147,37 +145,20 @@ class LatestReport(NamedTuple):
     now: float
 
 
-class LatestReports:
-    """The latest report on each agent until it is taken: nothing is lost, nothing piles up. For several threads."""
-
-    def __init__(self) -> None:
-        self._latest: dict[str, LatestReport] = {}
-        self._lock = threading.Lock()
-
-    def put(self, ids: Sequence[str], poses: Sequence[Pose], gone: Sequence[str], frame: str, now: float) -> None:
-        """Take a message; GpuPlannersError where it cannot be, and then nothing has changed."""
-        if len(ids) != len(poses):
-            raise GpuPlannersError(f"it has {len(ids)} ids and {len(poses)} poses; allowed: a pose for each id")
-        if "" in ids:
-            raise GpuPlannersError(f"the id of pose {ids.index('')} is empty; allowed: any other text")
-        both = [*ids, *gone]
-        if len(set(both)) < len(both):
-            twice = next(id for k, id in enumerate(both) if id in both[:k])
-            raise GpuPlannersError(f"agent '{one_line(twice)}' comes twice; allowed: once")
-        with self._lock:
-            for id, pose in zip(ids, poses):
-                before = self._latest.get(id)
-                self._latest[id] = LatestReport(before is not None and before.gone, pose, frame, now)
-            self._latest |= dict.fromkeys(gone, LatestReport(True, None, frame, now))
-
-    def take(self) -> dict[str, LatestReport]:
-        with self._lock:
-            latest, self._latest = self._latest, {}
-            return latest
+def _check_ids(ids, poses, gone):
+    if len(ids) != len(poses):
+        raise GpuPlannersError(f"it has {len(ids)} ids and {len(poses)} poses; allowed: a pose for each id")
+    if "" in ids:
+        raise GpuPlannersError(f"the id of pose {ids.index('')} is empty; allowed: any other text")
+    both = [*ids, *gone]
+    if len(set(both)) < len(both):
+        twice = next(id for k, id in enumerate(both) if id in both[:k])
+        raise GpuPlannersError(f"agent '{one_line(twice)}' comes twice; allowed: once")
 
 
 class TopicFleet:
-    """The topics ~/agent_states and ~/agent_goals.
+    """The topics ~/agent_states and ~/agent_goals. The latest report on each agent waits until the worker takes it:
+    nothing is lost, nothing piles up.
 
     taken: called on the worker after the fleet was told
     """
@@ -192,15 +173,20 @@ class TopicFleet:
     ) -> None:
         self._node, self._fleet = node, fleet
         self._frames, self._map_frame, self._taken = frames, map_frame, taken
-        self._latest = {"agent_states": LatestReports(), "agent_goals": LatestReports()}
-        self._queued = False
+        self._latest: dict[str, dict[str, LatestReport]] = {"agent_states": {}, "agent_goals": {}}  # by topic, by id
+        self._lock, self._queued = threading.Lock(), False
         for kind, topic, gone in ((AgentStates, "agent_states", "removed"), (AgentGoals, "agent_goals", "cleared")):
             node.create_subscription(kind, f"~/{topic}", partial(self._receive, topic, gone), DEPTH)
 
     def _receive(self, topic, gone, message):
         try:
-            poses, frame = message.poses, message.header.frame_id
-            self._latest[topic].put(message.ids, poses, getattr(message, gone), frame, self._node.now())
+            gone, frame, now = getattr(message, gone), message.header.frame_id, self._node.now()
+            _check_ids(message.ids, message.poses, gone)
+            with self._lock:
+                latest = self._latest[topic]
+                for id, pose in zip(message.ids, message.poses):
+                    latest[id] = LatestReport(id in latest and latest[id].gone, pose, frame, now)
+                latest |= dict.fromkeys(gone, LatestReport(True, None, frame, now))
             self._node.state.set_problem(topic, "")
         except Exception as error:  # whatever it is, the next message may be right
             self._node.state.set_problem(topic, f"a message on ~/{topic} was refused: {error_text(error)}")
@@ -216,11 +202,16 @@ class TopicFleet:
 
     def take(self):
         try:
-            self._take_states(self._latest["agent_states"].take())
-            self._take_goals(self._latest["agent_goals"].take())
+            self._take_states(self._reports("agent_states"))
+            self._take_goals(self._reports("agent_goals"))
             self._node.state.set_problem("topics", "")
         except Exception as error:  # whatever it is, the next messages may be right
             self._node.state.set_problem("topics", f"what agents told was not taken: {error_text(error)}")
+
+    def _reports(self, topic):
+        with self._lock:
+            reports, self._latest[topic] = self._latest[topic], {}
+            return reports
 
     def _take_states(self, latest):
         self._fleet.remove([id for id, report in latest.items() if report.gone])

@@ -1,6 +1,6 @@
-"""Plans for agents given as poses: conversion, one call of the planner, what is said about the outcome.
+"""Plans for agents given as poses: conversion, one call of the planner, a text about the outcome.
 
-Everything here runs on the worker's threads, which the scene belongs to.
+Everything here runs on the worker's threads, to which the scene belongs.
 """
 
 import time

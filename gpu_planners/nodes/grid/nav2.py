@@ -13,7 +13,7 @@ from ..common.planner_node import PlannerNode
 from ..common.request_error import RequestError, error_text
 from ..common.ros import optional_module
 
-# what behaviour trees make of codes that Nav2 does not have; after a timeout they ask again
+# Nav2's codes in place of those that it does not have; after a timeout behaviour trees ask again
 NAV2_CODES = {
     codes.NO_MAP: codes.UNKNOWN,
     codes.START_NOT_FINITE: codes.START_OUTSIDE_MAP,

@@ -26,10 +26,11 @@ FINE = 1e-3  # m and rad: a region within these about its centre is given up whe
 
 @dataclass
 class Judge:
-    """What inverse kinematics asks whether a configuration is a solution: in the region, and free of collision.
+    """Tells inverse kinematics whether a configuration is a solution: in the region, and free of collision.
 
-    checker: None: collisions do not count; colliding: (dof,) one that is in the region, but collides
-    outside: parts of the region, in words, that some configuration did not satisfy
+    checker: None: collisions do not count
+    colliding: (dof,) the last configuration that was in the region and collided, None before there is one
+    outside: names of the parts of the region that some configuration did not satisfy
     """
 
     robot: RobotModel
@@ -194,7 +195,7 @@ def _within(tolerance, most):
 
 
 def _is_fine(region):
-    """Is every link's place all but a point? Then other points of the region do no better than its centre."""
+    """Is the region so small that its other points do no better than its centre?"""
     return (
         all(len(part.volumes) == 1 and part.volumes[0].half.max() <= FINE for part in region.positions)
         and all(part.tolerance.max() <= FINE for part in region.orientations)
@@ -221,9 +222,9 @@ DAMPING = 1e-3, 1e-8, 1e3  # at first, least, most
 def project(region: Region, robot: RobotModel, q: np.ndarray, rng: np.random.Generator, until: float) -> np.ndarray:
     """(K, dof) of the configurations q (N, dof) that could be moved into the region, inside the limits.
 
-    For what inverse kinematics of one link cannot ask: a tool that may turn about one axis, few joints, several links.
-    Levenberg-Marquardt over what each constraint lacks, with derivatives by differences (Nocedal and Wright, Numerical
-    Optimization, section 10.3). A part of the region that is satisfied asks for nothing.
+    This serves where inverse kinematics of one link cannot: a tool that may turn about one axis, few joints, several
+    links. Levenberg-Marquardt minimises by how much each constraint is broken, with derivatives by differences (Nocedal
+    and Wright, Numerical Optimization, section 10.3).
 
     until: time.monotonic() when the search ends
     """
@@ -256,7 +257,7 @@ def _drawn(part: PositionRegion, count, rng):
 
 
 def _lacking(region, robot, q, targets):
-    """(N, R) _residuals, 0 for points that are in their volumes."""
+    """(N, R) what _residuals gives, but 0 for points that are in their volumes."""
     residuals, first = _residuals(region, robot, q, targets), len(region.joints)
     for number, part in enumerate(region.positions):
         residuals[part.contains(part.points(robot, q)), first + 3 * number : first + 3 * number + 3] = 0.0
@@ -270,7 +271,7 @@ def _derivatives(region, robot, q, targets):
 
 
 def _residuals(region, robot, q, targets):
-    """(N, R) what joints and links lack of their bands and tolerances, and points of `targets`; m and rad."""
+    """(N, R) m and rad by which joints are off their bands, points off `targets`, and links beyond their tolerances."""
     columns = [band.error(robot, q) for band in region.joints]
     columns += [part.points(robot, q) - points for part, points in zip(region.positions, targets, strict=True)]
     columns += [part.error(robot, q, INSIDE) for part in region.orientations]

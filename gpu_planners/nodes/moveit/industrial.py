@@ -1,8 +1,9 @@
 """PTP, LIN and CIRC as Pilz's planner defines them: joints on a straight line, the tool on a straight line or an arc.
 
-A request has one goal, all joints (PTP: some) or one pose. Where LIN or CIRC has joints, the tool goes to the pose that
-they give it; an arm with a free joint may get there by other values. CIRC has path constraints named "interim", with a
-point on the arc, or "center"; then the arc is the shorter one. They go around nothing: what is not free is refused.
+A request has one goal: all joints (PTP: some) or one pose. LIN and CIRC to joints move the tool to the pose that these
+give it; an arm with a free joint may arrive there with other values. The path constraints of CIRC are named "interim",
+and give a point on the arc, or "center"; then the shorter arc is taken. None of them goes around an obstacle: a motion
+that is not free is refused.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""What requests of MoveIt to plan have in common: kind of motion, group, speed; and what is made of them."""
+"""Requests of MoveIt to plan: checks that they share, and the records of what is asked and what is planned."""
 
 import re
 from typing import Any, NamedTuple
@@ -21,10 +21,10 @@ PIPELINES = "", SOURCE, "ompl", "isaac_ros_cumotion", PILZ
 
 
 class MotionQuery(NamedTuple):
-    """A request to plan, and what it is planned with.
+    """A request to plan, and what planning it needs.
 
     request: MotionPlanRequest or GetCartesianPath.Request; start: (dof,)
-    reference: of the start state; its frames that move count where they are then
+    reference: frames and objects at the start state
     """
 
     request: Any
@@ -41,7 +41,7 @@ class MotionQuery(NamedTuple):
 
 
 class PlannedMotion(NamedTuple):
-    """What came out: path (K, dof), its timed trajectory, seconds of planning, and what is said about it."""
+    """A plan: path (K, dof), its timed trajectory, seconds of planning, and a text about it."""
 
     path: np.ndarray
     trajectory: RobotTrajectory
