@@ -1,4 +1,4 @@
-"""What joint_states say. It may come in parts: a gripper's driver often publishes apart from the arm's."""
+"""The latest joint_states, which may come in parts: a gripper's driver often publishes apart from the arm's."""
 
 import numpy as np
 from sensor_msgs.msg import JointState

@@ -8,7 +8,7 @@ from gpu_planners_msgs.srv import PlanSequence
 from ...arm import RobotModel, sequence
 from ...arm.cartesian import End
 from ...arm.planners.settings import PlannerSettings
-from ...arm.sequence import Free, Segment, SequenceResult, Straight
+from ...arm.sequence import Free, SequenceResult, Straight
 from ...errors import RobotDescriptionError
 from ..common.request_error import RequestError, check_count, one_line
 from . import codes
@@ -40,9 +40,12 @@ def answer(arm: ArmServices, request: PlanSequence.Request, response: PlanSequen
     with arm.scene.lock:
         objects, checker, frames, start = asked_scene(arm, request, margin)
         start = inside_limits(checker.robot, start, settings)
-        reader = _SegmentReader(request, values, checker.robot, frames)
-        segments = [reader.read(message, f"segment {i}") for i, message in enumerate(request.segments)]
-    robot, settings = checker.robot, settings_on(checker.device, settings)
+        robot, tip_link = checker.robot, values.tip_link or checker.robot.tip_link
+        segments = [
+            _segment(message, f"segment {i}", request, values, robot, frames)
+            for i, message in enumerate(request.segments)
+        ]
+    settings = settings_on(checker.device, settings)
     how = sequence.Settings(
         planning=settings,
         line=values.line,
@@ -52,9 +55,9 @@ def answer(arm: ArmServices, request: PlanSequence.Request, response: PlanSequen
         allow_partial=request.allow_partial,
     )
     try:
-        result = sequence.solve(start, segments, checker, PLANNERS[name], how, reader.tip_link, request.seed)
+        result = sequence.solve(start, segments, checker, PLANNERS[name], how, tip_link, request.seed)
     except RobotDescriptionError as error:
-        raise RequestError(codes.INVALID_LINK_NAME, f"parameter tip_link '{reader.tip_link}': {error}") from error
+        raise RequestError(codes.INVALID_LINK_NAME, f"parameter tip_link '{tip_link}': {error}") from error
     response.fraction, response.planning_time_s = result.fraction, result.time_s
     if result.trajectory is None:
         response.code, response.message = code_of_failure(result), one_line(result.text)
@@ -92,60 +95,40 @@ def inside_limits(robot: RobotModel, q: np.ndarray, settings: PlannerSettings) -
     return inside
 
 
-class _SegmentReader:
-    """Makes the library's segments of those of a request. frames: {frame: (4, 4) T_root_frame}"""
-
-    def __init__(self, request, values, robot, frames):
-        self._request, self._values, self._robot, self._frames = request, values, robot, frames
-        self.tip_link = values.tip_link or robot.tip_link
-
-    def read(self, message: MotionSegment, what: str) -> Segment:
-        more = {
-            "blend_radius": _in_range(message.blend_radius, 0.0, 10.0, f"{what}: blend_radius"),
-            "velocity_scaling": self._scaling(message, what, "velocity_scaling"),
-            "acceleration_scaling": self._scaling(message, what, "acceleration_scaling"),
-        }
-        vector = np.array([getattr(message.translation.vector, axis) for axis in "xyz"])
-        if vector.any() and (message.kind == MotionSegment.FREE or message.pose_goals):
-            raise _wrong_goal(
-                f"{what} has a translation beside its goals; allowed: a translation for a LINE without a pose goal"
-            )
-        if message.kind == MotionSegment.FREE:
-            return self._free(message, what, more)
-        if message.kind == MotionSegment.LINE:
-            return self._straight(message, vector, what, more)
-        raise RequestError(codes.FAILURE, f"{what}: kind is {message.kind}; allowed: FREE (0) or LINE (1)")
-
-    def _free(self, message, what, more):
-        goals = joint_goals(message.joint_goals, self._robot, f"{what}: ")
-        poses = [pose_goal(goal, self._frames, f"{what}: pose goal {i}") for i, goal in enumerate(message.pose_goals)]
+def _segment(message, what, request, values, robot, frames):
+    """The library's Segment of one of a request. what: names it in texts; frames: {frame: (4, 4) T_root_frame}"""
+    more = {"blend_radius": _in_range(message.blend_radius, 0.0, 10.0, f"{what}: blend_radius")}
+    for name in ("velocity_scaling", "acceleration_scaling"):
+        own = getattr(message, name)  # 0: as the request, or the parameter, says
+        more[name] = _in_range(own, 1e-3, 1.0, f"{what}: {name}") if own else requested(request, values, name)
+    vector = np.array([getattr(message.translation.vector, axis) for axis in "xyz"])
+    if vector.any() and (message.kind == MotionSegment.FREE or message.pose_goals):
+        raise _wrong_goal(
+            f"{what} has a translation beside its goals; allowed: a translation for a LINE without a pose goal"
+        )
+    if message.kind == MotionSegment.FREE:
+        goals = joint_goals(message.joint_goals, robot, f"{what}: ")
+        poses = [pose_goal(goal, frames, f"{what}: pose goal {i}") for i, goal in enumerate(message.pose_goals)]
         if not goals and not poses:
             raise _wrong_goal(f"{what} has no goal: give joint_goals or pose_goals")
         return Free(np.array(goals), np.array(poses), **more)
-
-    def _straight(self, message, vector, what, more):
-        if message.joint_goals or len(message.pose_goals) > 1:
-            raise _wrong_goal(
-                f"{what} is a LINE with {len(message.joint_goals)} joint goals and {len(message.pose_goals)} pose "
-                "goals; allowed: one pose goal, or a translation"
-            )
-        if message.pose_goals:
-            return Straight(pose=pose_goal(message.pose_goals[0], self._frames, f"{what}: the pose goal"), **more)
-        if not np.isfinite(vector).all():
-            text = f"{what}: the translation is {vector.tolist()}; allowed: finite numbers"
-            raise RequestError(codes.GOAL_STATE_INVALID, text)
-        frame = message.translation.header.frame_id
-        if frame == self.tip_link and frame not in self._frames:
-            return Straight(translation=vector, along_tool=True, **more)
-        T_root_frame = frame_transform(self._frames, frame, f"{what}: the translation")
-        return Straight(translation=T_root_frame[:3, :3] @ vector, **more)
-
-    def _scaling(self, message, what, name):
-        """The segment's fraction of the limits; where it has 0, the request's, or the parameter's."""
-        own = getattr(message, name)
-        if own:
-            return _in_range(own, 1e-3, 1.0, f"{what}: {name}")
-        return requested(self._request, self._values, name)
+    if message.kind != MotionSegment.LINE:
+        raise RequestError(codes.FAILURE, f"{what}: kind is {message.kind}; allowed: FREE (0) or LINE (1)")
+    if message.joint_goals or len(message.pose_goals) > 1:
+        raise _wrong_goal(
+            f"{what} is a LINE with {len(message.joint_goals)} joint goals and {len(message.pose_goals)} pose "
+            "goals; allowed: one pose goal, or a translation"
+        )
+    if message.pose_goals:
+        return Straight(pose=pose_goal(message.pose_goals[0], frames, f"{what}: the pose goal"), **more)
+    if not np.isfinite(vector).all():
+        text = f"{what}: the translation is {vector.tolist()}; allowed: finite numbers"
+        raise RequestError(codes.GOAL_STATE_INVALID, text)
+    frame = message.translation.header.frame_id
+    if frame == (values.tip_link or robot.tip_link) and frame not in frames:
+        return Straight(translation=vector, along_tool=True, **more)
+    T_root_frame = frame_transform(frames, frame, f"{what}: the translation")
+    return Straight(translation=T_root_frame[:3, :3] @ vector, **more)
 
 
 def _wrong_goal(text):

@@ -40,7 +40,7 @@ def load_map(path: str | Path, connectivity: int, **occupancy: Any) -> GridMap:
 
 
 class MapScene:
-    """The latest map as it came and inflated by the footprint (`grid`).
+    """The latest map: as it came, and inflated by the footprint, as it is planned on (`grid`).
 
     Maps and updates are collected by `load_file`, `take_map`, `take_update`, and count after `apply`, all at once. A
     subclass hears of a change by `renewed` and `tiles_changed`.

@@ -27,6 +27,7 @@ def is_name(text: str) -> bool:
 
 
 A_NAME = "a name of ROS: letters, digits, _ and /", is_name
+RANGES = {int: ("integer_range", IntegerRange), float: ("floating_point_range", FloatingPointRange)}
 DOUBLES = Parameter.Type.DOUBLE_ARRAY
 Kind = TypeVar("Kind", bound=Described)
 
@@ -142,13 +143,10 @@ def _descriptor(rule: Setting) -> ParameterDescriptor:
         description=f"{rule.text} ({rule.unit})" if rule.unit else rule.text, read_only=rule.read_only
     )
     descriptor.additional_constraints = f"one of {rule.range}" if rule.choices else rule.must[0] if rule.must else ""
-    number = {int: int, float: float}.get(type(rule.default))
-    if number and rule.low is not None and rule.high is not None:
-        ends = {"from_value": number(rule.low), "to_value": number(rule.high)}
-        if number is int:
-            descriptor.integer_range = [IntegerRange(**ends)]
-        else:
-            descriptor.floating_point_range = [FloatingPointRange(**ends)]
+    kind = type(rule.default)
+    if kind in RANGES and rule.low is not None and rule.high is not None:
+        name, range_of = RANGES[kind]
+        setattr(descriptor, name, [range_of(from_value=kind(rule.low), to_value=kind(rule.high))])
     return descriptor
 
 

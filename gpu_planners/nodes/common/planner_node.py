@@ -1,6 +1,5 @@
-"""What the nodes are: checked parameters, diagnostics, an end that leaves nothing behind; and what planning ones are:
-one worker that plans, services and actions that it answers, compiling.
-"""
+"""Bases of the nodes. BaseNode: checked parameters, diagnostics, an end that leaves nothing behind. PlannerNode: one
+worker that plans, services and actions that it answers, compiling."""
 
 import gc
 import threading

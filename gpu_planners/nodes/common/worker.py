@@ -101,8 +101,8 @@ class Worker:
                 self._wake.notify_all()
 
     def do_aside(self, job: Callable[..., Any], *arguments: Any) -> None:
-        """Queue a change of what no request beside others reads. Where there are several threads it waits neither for
-        such requests nor for later changes."""
+        """Queue a change of something that requests answered beside each other do not read. With several threads it
+        waits neither for them nor for later changes."""
         if self._seats() == 1:
             self.do(job, *arguments)
             return
