@@ -77,7 +77,7 @@ class ArmServices(Protocol):
         """Take an object in place of the one of the same name."""
 
     def refuse(self, source: str, text: str, expires: float = ALWAYS) -> None:
-        """Have plans refused because a message of a source of obstacles was; until `expires`, seconds on the node's
+        """Refuse plans, since a message of a source of obstacles was refused, until `expires`, seconds on the node's
         clock, when its obstacles would have been gone. From any thread."""
 
     def scene_changed(self, whole: bool) -> None:

@@ -37,7 +37,7 @@ MOST_UNPLACED = 20  # maps that are kept for it
 
 
 class CloudTopics:
-    """Subscriptions of the arm node, whose scene is only looked at."""
+    """Subscriptions of the arm node. They read its scene, and hand objects to `take_object`."""
 
     def __init__(self, arm: ArmServices) -> None:
         self._arm, self._scene = arm, arm.scene
@@ -85,7 +85,7 @@ class CloudTopics:
         self._arm.node.create_subscription(kind, f"~/{topic}", arrived, qos)
 
     def _work(self, count=1):
-        """Have so many messages converted."""
+        """Queue the conversion of so many messages."""
         for _ in range(count if self._scene.robot is not None else 0):
             self._thread.submit(self._convert)
 
@@ -203,7 +203,7 @@ Near = Callable[[np.ndarray, float], np.ndarray]  # (N, 3) points in the root fr
 
 
 def cloud_points(message: PointCloud2) -> np.ndarray:
-    """(N, 3) float32 or float64 x, y, z of a PointCloud2, in its frame, with those that are not finite."""
+    """(N, 3) float32 or float64 x, y, z of a PointCloud2, in its frame; some may not be finite."""
     fields = {one.name: one for one in message.fields}
     for axis in "xyz":
         if axis not in fields or fields[axis].datatype not in DTYPES:

@@ -68,7 +68,7 @@ def only_joints(allowed: Sequence[str], positions: dict[str, float], what: str, 
 
 
 def joint_goals(messages: Sequence[JointState], robot: RobotModel, where: str = "") -> list[np.ndarray]:
-    """[(dof,)] of joint goals, each of which must name every planning joint and no other. where: begins texts"""
+    """[(dof,)] of joint goals, each of which names every planning joint and no other. where: what texts begin with"""
     code, goals = codes.GOAL_STATE_INVALID, []
     for number, message in enumerate(messages):
         what = f"{where}joint goal {number}"
@@ -121,7 +121,7 @@ def pose_message(T: np.ndarray) -> Pose:
 
 
 def pose_messages(T: np.ndarray) -> list[Pose]:
-    """The messages of poses (N, 4, 4); SciPy takes ten times as long for one after the other."""
+    """The messages of poses (N, 4, 4). To call SciPy for each takes ten times as long."""
     quaternions = Rotation.from_matrix(T[:, :3, :3]).as_quat().tolist()
     return [
         Pose(position=Point(x=px, y=py, z=pz), orientation=Quaternion(x=x, y=y, z=z, w=w))

@@ -1,4 +1,4 @@
-"""A goal that is dragged in RViz: an interactive marker at the tool, to which the node plans, and shows the motion.
+"""A goal that is dragged in RViz: an interactive marker at the tool. The node plans to it and shows the motion.
 
 No controller follows it until the menu of the marker publishes it. interactive_markers' server would do for the marker;
 but no package index brings it as a wheel, and the protocol is short: below `~/goal`, which RViz's display takes for its

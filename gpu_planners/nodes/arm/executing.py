@@ -1,4 +1,4 @@
-"""Executes motions: has a task, such as a goal of ~/move, plan one, a controller execute it, and watches the scene.
+"""Executes motions: a task, such as a goal of ~/move, plans one, a controller executes it, and the scene is watched.
 
 Everything here runs on the executor's thread and waits for nothing: planning and checks are jobs of the worker, whose
 results come back through an inbox, and the controller answers by futures. While the robot moves, every change of the
@@ -132,7 +132,7 @@ class Executing:
         return run.state if run else "idle"
 
     def start(self, task: Task) -> None:
-        """Begin a task; where another is under way, or there is no controller, it is ended. From any thread."""
+        """Begin a task; it ends at once where another is under way, or there is no controller. From any thread."""
         self._inbox.put(self._begin, task)
 
     def cancel(self, task: Task) -> None:
@@ -144,8 +144,8 @@ class Executing:
         self._inbox.put(self._close)
 
     def clock_jumped_back(self, by: float) -> None:
-        """End the task under way, for nobody knows where on its motion the robot is, when the node's clock has gone
-        back by some seconds. On the executor's thread."""
+        """End the task under way when the node's clock has gone back by some seconds: where on its motion the robot is
+        is not known then. On the executor's thread."""
         run = self._run
         if run is not None and run.execution is not None:
             run.execution.cancel()

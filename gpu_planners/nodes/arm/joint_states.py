@@ -15,7 +15,7 @@ SAME_CLOCK_S = 0.5  # stamps of joint_states that far from now are of another cl
 
 
 class JointStates:
-    """The latest message of each part, which is told by the joints that it names, and when it came (seconds)."""
+    """For each set of joint names the latest message, and when it came (seconds)."""
 
     def __init__(self) -> None:
         self._latest: dict[tuple[str, ...], tuple[JointState, float]] = {}  # never changed in place; the latest is last

@@ -29,7 +29,7 @@ STILL = 1e-3  # rad or m that joints move by before an arm is placed anew
 
 @dataclass(eq=False)
 class OtherArm:
-    """What is known of one of them.
+    """What is known of another arm.
 
     name: of its namespace; robot: with every joint that moves, None until its description has come
     place: {joint: position}, as last measured

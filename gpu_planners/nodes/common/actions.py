@@ -8,7 +8,6 @@ from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.node import Node
 
 from .ros import DEEP
-from .worker import Worker
 
 
 class Inbox:
@@ -112,7 +111,7 @@ class QueuedAction(LongAction):
     """An action of a node. A goal that is cancelled while it waits, or while the worker has it, ends at once: it leaves
     the queue, or what comes out is not used.
 
-    kind, name: as of LongAction; beside: as of PlannerNode.serve
+    node: PlannerNode; kind, name: as of LongAction; beside: as of PlannerNode.serve
     answer: called on the worker with the goal's handle for (result, whether it succeeded), or Longer; may raise
     refused: called with what was raised for the result; its text is logged by whoever makes it
     cancelled: called for the result of a goal that was cancelled
@@ -120,8 +119,7 @@ class QueuedAction(LongAction):
 
     def __init__(
         self,
-        node: Node,
-        worker: Worker,
+        node: Any,
         kind: Any,
         name: str,
         answer: Callable[[Any], tuple[Any, bool] | Longer],
@@ -130,7 +128,7 @@ class QueuedAction(LongAction):
         beside: bool = False,
     ) -> None:
         super().__init__(node, kind, name, self._queue)
-        self._worker, self._answer, self._beside = worker, answer, beside
+        self._worker, self._answer, self._beside = node.worker, answer, beside
         self._failed, self._cancelled = refused, cancelled
 
     def _queue(self, goal):

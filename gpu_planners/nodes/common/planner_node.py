@@ -194,7 +194,7 @@ class PlannerNode(BaseNode):
 
     def act(self, kind: Any, name: str, answer: Callable[..., Any], *more: Any, **options: Any) -> QueuedAction:
         """Offer an action; arguments as of QueuedAction."""
-        return QueuedAction(self, self.worker, kind, name, answer, *more, **options)
+        return QueuedAction(self, kind, name, answer, *more, **options)
 
     def _count(self) -> None:
         """Count a request. From any thread."""
