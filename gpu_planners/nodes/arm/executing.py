@@ -8,7 +8,6 @@ the motion, and another one is planned from where it stands.
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 from action_msgs.msg import GoalStatus
 from rclpy.action import ActionClient
@@ -32,43 +31,6 @@ ENDINGS = {
     GoalStatus.STATUS_CANCELED: "was cancelled",
     GoalStatus.STATUS_ABORTED: "was aborted",
 }
-
-
-class Execution:
-    """A trajectory that was sent.
-
-    sent: future of the goal's handle; answered: called with whether the controller takes it
-    ended: called with what went wrong, "" when nothing did
-    """
-
-    def __init__(self, sent: Any, answered: Callable[[bool], None], ended: Callable[[str], None]) -> None:
-        self._sent, self._answered, self._ended = sent, answered, ended
-        sent.add_done_callback(self._take_answer)
-
-    def cancel(self) -> None:
-        """Have the controller end it, as soon as it has taken it."""
-        self._sent.add_done_callback(lambda sent: _is_taken(sent) and sent.result().cancel_goal_async())
-
-    def _take_answer(self, sent):
-        if _is_taken(sent):
-            sent.result().get_result_async().add_done_callback(self._take_result)
-        self._answered(_is_taken(sent))
-
-    def _take_result(self, future):
-        if future.exception() is not None:
-            self._ended(str(future.exception()))
-            return
-        answer, result = future.result(), future.result().result
-        ending = ENDINGS.get(answer.status, "ended")
-        if answer.status == GoalStatus.STATUS_SUCCEEDED and result.error_code == 0:
-            self._ended("")
-        else:
-            why = f": {result.error_string}" if result.error_string else ""
-            self._ended(f"the motion {ending} by the controller, error code {result.error_code}{why}")
-
-
-def _is_taken(sent):
-    return sent.exception() is None and sent.result().accepted
 
 
 class Controller:
@@ -96,14 +58,37 @@ class Controller:
         answered: Callable[[bool], None],
         ended: Callable[[str], None],
         heard: Callable[[], None] = lambda: None,
-    ) -> Execution:
-        """Send a trajectory; it takes the place of the one before. There must be no `problem`.
+    ) -> Callable[[], None]:
+        """Send a trajectory, which takes the place of the one before -> what has the controller end it, as soon as it
+        has taken it. There must be no `problem`.
 
-        heard: called when the controller says that it still executes it; others as of Execution
+        answered: called with whether the controller takes it; ended: with what went wrong, "" when nothing did
+        heard: called when the controller says that it still executes it
         """
         assert self._client is not None and self._kind is not None
-        goal = self._kind.Goal(trajectory=trajectory)
-        return Execution(self._client.send_goal_async(goal, lambda _: heard()), answered, ended)
+        sent = self._client.send_goal_async(self._kind.Goal(trajectory=trajectory), lambda _: heard())
+
+        def taken():
+            return sent.exception() is None and sent.result().accepted
+
+        def take_answer(_):
+            if taken():
+                sent.result().get_result_async().add_done_callback(lambda result: ended(_what_went_wrong(result)))
+            answered(taken())
+
+        sent.add_done_callback(take_answer)
+        return lambda: sent.add_done_callback(lambda _: taken() and sent.result().cancel_goal_async())
+
+
+def _what_went_wrong(future):
+    if future.exception() is not None:
+        return str(future.exception())
+    answer, result = future.result(), future.result().result
+    if answer.status == GoalStatus.STATUS_SUCCEEDED and result.error_code == 0:
+        return ""
+    why = f": {result.error_string}" if result.error_string else ""
+    ending = ENDINGS.get(answer.status, "ended")
+    return f"the motion {ending} by the controller, error code {result.error_code}{why}"
 
 
 TICK_S = 0.02
@@ -147,8 +132,8 @@ class Executing:
         """End the task under way when the node's clock has gone back by some seconds: where on its motion the robot is
         is not known then. On the executor's thread."""
         run = self._run
-        if run is not None and run.execution is not None:
-            run.execution.cancel()
+        if run is not None and run.end_motion is not None:
+            run.end_motion()
             self._finish(run, FAILED, f"the clock jumped back by {by:.3g} s while the robot moved")
 
     def _close(self):
@@ -186,7 +171,7 @@ class Executing:
     # planning
 
     def _plan(self, run):
-        run.state, run.motion, run.execution, run.held, run.over = "planning", None, None, False, False
+        run.state, run.motion, run.end_motion, run.held, run.over = "planning", None, None, False, False
         self._feed_back(run)
 
         def job():
@@ -217,7 +202,7 @@ class Executing:
         run.state, run.plans, run.goal_index, run.motion = "sending", run.plans + 1, plan.goal_index, motion
         run.checking, run.checked = False, time.monotonic()
         run.deadline = self._arm.now() + SILENCE_S
-        run.execution = self._controller.send(
+        run.end_motion = self._controller.send(
             plan.trajectory,
             lambda accepted: self._take_answer(run, motion, accepted),
             lambda problem: self._take_end(run, motion, problem),
@@ -276,7 +261,7 @@ class Executing:
             if run.motion.phase > passed:
                 self._hear(run)
         if run.state != "planning" and self._arm.now() > run.deadline:
-            run.execution.cancel()
+            run.end_motion()
             more = ", and the robot was not seen to move" if moving else " more than it may take"
             text = f"the controller '{self._controller.name}' has said nothing for {SILENCE_S:g} s{more}"
             self._finish(run, FAILED, f"{run.why}; {text}" if run.why else text)
@@ -318,7 +303,7 @@ class Executing:
         stop = motion.stop(self._arm.seen(motion.robot), now)
         run.deadline = now + seconds(stop.points[-1].time_from_start) + SILENCE_S
         self._arm.node.get_logger().warning(f"move: stopping: {why}")
-        moving = run.execution
+        end_motion = run.end_motion
 
         def answered(accepted):
             if accepted or not self._is_current(run, motion):
@@ -327,7 +312,7 @@ class Executing:
             if run.over:
                 self._take_stop(run, motion, "")
             else:
-                moving.cancel()
+                end_motion()
 
         self._controller.send(stop, answered, lambda problem: self._take_stop(run, motion, problem))
         self._feed_back(run)

@@ -124,6 +124,7 @@ class Run:
     why: it is being stopped; cancelled: by the client
     deadline: seconds on the node's clock when the controller must have answered or ended a stop, or while the robot
         moves must have been heard of again
+    end_motion: has the controller end the motion, None before it was sent
     over: the controller has ended the motion; held: the controller was asked to, for it took no stop
     """
 
@@ -136,7 +137,7 @@ class Run:
     cancelled: bool = False
     request: Any = None
     motion: MotionUnderWay | None = None
-    execution: Any = None
+    end_motion: Any = None
     over: bool = False
     held: bool = False
     checking: bool = False

@@ -126,7 +126,8 @@ class SceneObjects:
 
     def remove_from(self, *sources: Source) -> "SceneObjects":
         """Remove all objects, standing or carried, that come from these sources."""
-        return self._without({one.name for one in self.all if one.source in sources})
+        everything = self.standing | self.carried
+        return self._without({name for name, one in everything.items() if one.source in sources})
 
     def without_expired(self, now: float) -> "SceneObjects":
         """Without the objects whose life is over; the same value when there are none."""
@@ -162,10 +163,6 @@ class SceneObjects:
         one = self.carried_object(name)
         put = SceneObject(name, one.pieces, check_pose(name, T_root_link) @ one.pose, one.source, parts=one.parts)
         return self._without({name}).add(put)
-
-    @property
-    def all(self) -> tuple[SceneObject | CarriedObject, ...]:
-        return (*self.standing.values(), *self.carried.values())
 
     @property
     def names(self) -> tuple[str, ...]:

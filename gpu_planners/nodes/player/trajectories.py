@@ -27,7 +27,16 @@ def check_trajectory(message: JointTrajectory, names: Sequence[str], now: float)
         raise ConfigurationError("the trajectory has no points")
     last, count = -1.0, len(names)
     for number, point in enumerate(message.points):
-        _check_point(point, f"point {number}", count)
+        for name in ("positions", "velocities", "accelerations"):
+            values = getattr(point, name)
+            if len(values) != count and (name == "positions" or len(values)):
+                raise ConfigurationError(f"point {number} has {len(values)} {name}; there are {count} joints")
+            if not np.isfinite(values).all():
+                raise ConfigurationError(f"point {number}: {name} must be finite numbers")
+        if len(point.accelerations) and not len(point.velocities):
+            raise ConfigurationError(f"point {number} has accelerations but no velocities")
+        if len(point.effort):
+            raise ConfigurationError(f"point {number} has efforts; this controller commands positions")
         time = seconds(point.time_from_start)
         if number and time <= last:
             raise ConfigurationError(f"the time of point {number} is {time} s, after {last} s of the one before")
@@ -66,19 +75,6 @@ def curve_of(message: JointTrajectory, names: Sequence[str], state: State, now: 
             f"the trajectory would begin {off.max():.3g} from where joint '{name}' is; allowed: {tolerance:g} rad or m"
         )
     return curve
-
-
-def _check_point(point, what, count):
-    for name, needed in (("positions", True), ("velocities", False), ("accelerations", False)):
-        values = getattr(point, name)
-        if len(values) != count and (needed or len(values)):
-            raise ConfigurationError(f"{what} has {len(values)} {name}; there are {count} joints")
-        if not np.isfinite(values).all():
-            raise ConfigurationError(f"{what}: {name} must be finite numbers")
-    if len(point.accelerations) and not len(point.velocities):
-        raise ConfigurationError(f"{what} has accelerations but no velocities")
-    if len(point.effort):
-        raise ConfigurationError(f"{what} has efforts; this controller commands positions")
 
 
 def _ordered(values, order):
