@@ -18,7 +18,6 @@ from ..papers.ce12 import astar, pba_star, rtaa_star
 from .checks import as_tiles
 from .exact import fields
 from .exact.blocks import checked_size
-from .exact.spread import plan_spread
 from .maps.grid_map import GridMap, WorkingMap
 from .paths import SOLVED, START_BLOCKED, START_NOT_FINITE, START_OUTSIDE, PathSet, step_bits, with_threads
 
@@ -133,7 +132,9 @@ class BlockPlanner:
             return self._engine.plan
         if self.algorithm != "exact":
             raise SettingsError(f"algorithm is {self.algorithm!r}: only the goals of 'exact' are shared by workers")
-        return lambda starts, goals: plan_spread(self._engine, self.grid, starts, goals, executor, devices, progress)
+        return lambda starts, goals: fields.plan_spread(
+            self._engine, self.grid, starts, goals, executor, devices, progress
+        )
 
     def _plan_valid(self, plan, starts, goals, status):
         """The paths of agents; those with a status other than SOLVED are not planned."""

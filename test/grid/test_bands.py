@@ -16,10 +16,10 @@ from gpu_planners.device import cuda_problem
 from gpu_planners.distributed import run
 from gpu_planners.errors import GridMapError, SettingsError
 from gpu_planners.grid import BandedPlanner, BlockPlanner, GridMap, MapRows, plan_bands
-from gpu_planners.grid.bands import memory
+from gpu_planners.grid.bands import cut
 from gpu_planners.grid.bands import planner as planner_module
 from gpu_planners.grid.bands.agents import Pieces, unpacked
-from gpu_planners.grid.exact.shape import BITS, VALUES, FieldShape
+from gpu_planners.grid.exact.blocks import BITS, VALUES, FieldShape
 from gpu_planners.grid.exact.streamed import Cut
 from gpu_planners.grid.exact.values import DIAGONAL_8
 from gpu_planners.grid.maps.generated import caves_and_rooms
@@ -301,7 +301,7 @@ def test_ranks_that_were_given_different_things_are_refused():
 
 
 def test_a_map_that_does_not_fit_is_refused_before_it_is_read(monkeypatch):
-    monkeypatch.setattr(memory, "available_bytes", lambda: 10**6)
+    monkeypatch.setattr(cut, "available_bytes", lambda: 10**6)
     read = []
     source = MapRows(10_000, 10_000, lambda first, last: read.append(first))
 
@@ -314,7 +314,7 @@ def test_a_map_that_does_not_fit_is_refused_before_it_is_read(monkeypatch):
 
 
 def test_memory_that_is_left_is_known_here():
-    left = memory.available_bytes()
+    left = cut.available_bytes()
     assert left is None or 2**20 < left < 2**50
 
 

@@ -5,11 +5,10 @@ import pytest
 from grid_paths import random_costs
 
 from gpu_planners.grid import BlockPlanner, GridMap
-from gpu_planners.grid.exact.blocks import AT_GOAL, NOWHERE
+from gpu_planners.grid.exact.blocks import AT_GOAL, NOWHERE, FieldShape
 from gpu_planners.grid.exact.cpu import CpuFields
 from gpu_planners.grid.exact.descent import Directions, landing, word_from
-from gpu_planners.grid.exact.request import Request
-from gpu_planners.grid.exact.shape import FieldShape
+from gpu_planners.grid.exact.rounds import Request
 from gpu_planners.grid.paths import WORD_BITS
 
 

@@ -13,10 +13,10 @@ from gpu_planners.device import cuda_problem
 from gpu_planners.errors import GridMapError, SettingsError
 from gpu_planners.grid import AgentStatus, BlockPlanner, GridMap, load_movingai_map, load_movingai_scen
 from gpu_planners.grid.exact import rounds
+from gpu_planners.grid.exact.blocks import FieldShape
 from gpu_planners.grid.exact.cpu import field_record, new_scratch, thread_work
 from gpu_planners.grid.exact.fields import Exact, Settings
-from gpu_planners.grid.exact.request import Request
-from gpu_planners.grid.exact.shape import FieldShape
+from gpu_planners.grid.exact.rounds import Request
 from gpu_planners.grid.exact.values import INFINITE, Tiles
 from gpu_planners.parallel.team import Worker
 from gpu_planners.verify import broken_paths, costs_to_goal

@@ -12,9 +12,8 @@ from grid_paths import random_costs
 
 from gpu_planners.grid import BlockPlanner, GridMap
 from gpu_planners.grid.exact import cpu, fronts
-from gpu_planners.grid.exact.blocks import Blocks
+from gpu_planners.grid.exact.blocks import VALUES, Blocks, FieldShape
 from gpu_planners.grid.exact.fronts import Fronts, costs_vary, has_numbers
-from gpu_planners.grid.exact.shape import VALUES, FieldShape
 from gpu_planners.grid.exact.values import INFINITE, unit_of
 from gpu_planners.verify import costs_to_goal
 

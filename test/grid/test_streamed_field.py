@@ -10,9 +10,9 @@ from gpu_planners.device import cuda_problem
 from gpu_planners.errors import SettingsError
 from gpu_planners.grid import BlockPlanner, GridMap
 from gpu_planners.grid.exact import streamed as streamed_field
+from gpu_planners.grid.exact.blocks import FieldShape
 from gpu_planners.grid.exact.fields import Settings, open_fields
-from gpu_planners.grid.exact.request import Request
-from gpu_planners.grid.exact.shape import FieldShape
+from gpu_planners.grid.exact.rounds import Request
 from gpu_planners.grid.exact.streamed import Cut, StreamedFields
 from gpu_planners.grid.maps.generated import caves_and_rooms
 from gpu_planners.verify import broken_paths

@@ -23,16 +23,13 @@ from ...distributed.exchange import Exchange
 from ...errors import DeviceError, GridMapError, SettingsError, shown
 from ..checks import as_tiles, number, whole
 from ..exact.bits import UNREACHED
-from ..exact.blocks import Blocks, checked_size
-from ..exact.shape import BITS, VALUES, FieldShape
+from ..exact.blocks import BITS, VALUES, Blocks, FieldShape, checked_size
 from ..exact.values import DIAGONAL_8, INFINITE, unit_of
 from ..maps.grid_map import MOST_TILES
 from ..paths import NO_PATH, SOLVED, START_BLOCKED, START_NOT_FINITE, START_OUTSIDE, PathSet, step_bits
 from .agents import follow_agents, joined
-from .cut import Band, neighbours, plan_bands
-from .memory import check_memory
-from .region import Region
-from .relax import FieldReport, relax_field
+from .cut import Band, check_memory, neighbours, plan_bands
+from .region import FieldReport, Region, relax_field
 from .source import MapRows, cost_counts, read_rows
 
 SHARE_OF_GPU = 0.9  # of the memory that is free

@@ -15,7 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 from ...parallel.team import any_lane, lane_range, least_lane, sync_lanes
-from ..paths import EAST, NORTH, SOUTH, WEST
+from ..paths import COL_MOVES, EAST, NORTH, ROW_MOVES, SOUTH, WEST
 from .blocks import CHANGED, LEAN, Kind, inner_njit, kind_of, size_of
 
 BIT_1, REACHED = 0, 1  # of BitField.bits
@@ -192,23 +192,11 @@ def _note(distance, now, seen, wave, out):
 
 
 @inner_njit
-def _outside(item, width, side):
-    """-> the item beyond a side of a block, and its side that touches the block"""
-    if side == NORTH:
-        return item - width, SOUTH
-    if side == EAST:
-        return item + 1, WEST
-    if side == SOUTH:
-        return item + width, NORTH
-    return item - 1, EAST
-
-
-@inner_njit
 def _enter(visit, field, wave, lane):
     """Set wave.arrive and wave.dist by the tiles just outside the block -> when the wave first enters it"""
     first = UNREACHED
     for side in range(4):
-        other, touching = _outside(visit.item, field.width, side)
+        other, touching = visit.item + ROW_MOVES[side] * field.width + COL_MOVES[side], (side + 2) % 4
         for i in lane_range(0, size_of(field.kind), lane):
             outer, free_here = field.edge[other, touching, i], side_bit(wave.open, side, i, field.kind) != 0
             passable = free_here and outer != WALL

@@ -1,9 +1,11 @@
-"""Planning blocks: square pieces of the map whose side is a power of two ([CE12] section III.A).
+"""Planning blocks: square pieces of the map whose side is a power of two ([CE12] section III.A), and fields' arrays.
 
 Blocks are numbered row by row over the map and a ring of empty blocks around it, so that every block of the map has
 eight neighbours: those of block b are b - width, b + 1, b + width, b - 1 and the four between.
 """
 
+import itertools
+import math
 import numbers
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,9 +15,12 @@ from numpy.typing import ArrayLike
 
 from ...device import njit
 from ...errors import SettingsError, shown
+from ..maps.grid_map import GridMap
 from ..paths import EAST, NORTH, NORTH_EAST, NORTH_WEST, SOUTH, SOUTH_EAST, SOUTH_WEST, WEST
 
 BLOCK_SIZES = (4, 8, 16, 32)
+BITS, VALUES = 0, 1  # layouts of fields: `bits` for uniform 4-connected maps, `values` for all others
+QUEUE_ROWS = 5  # see `rounds`
 CHANGED = 256  # in an answer, beside the bits 0 to 7 of the neighbours: something in the block has changed
 LEAN = {"_nrt": False, "error_model": "numpy"}  # options of an overload, as `lean_njit` has them
 AT_GOAL, NOWHERE = 8, 15  # direction codes beside the moves 0 to 7
@@ -139,7 +144,7 @@ class Blocks:
         """(count, size) uint32: bit c of [b, r] is set where tile (r, c) of block b is free. free: (rows, cols) bool"""
         padded = np.zeros((self.height * self.size, self.width * self.size), np.uint8)
         padded[self.size : self.size + self.rows, self.size : self.size + self.cols] = free
-        octets = np.packbits(padded.reshape(-1, 8), axis=1, bitorder="little") if self.size >= 8 else _nibbles(padded)
+        octets = np.packbits(padded.reshape(-1, min(8, self.size)), axis=1, bitorder="little")
         per_row = max(1, self.size // 8)
         octets = octets.reshape(self.height, self.size, self.width, per_row).transpose(0, 2, 1, 3)
         wide = np.zeros((self.count, self.size, 4), np.uint8)
@@ -147,5 +152,97 @@ class Blocks:
         return wide.view(np.uint32)[:, :, 0]
 
 
-def _nibbles(padded):
-    return (padded.reshape(-1, 4) * np.array([1, 2, 4, 8], np.uint8)).sum(axis=1, dtype=np.uint8)
+@dataclass(frozen=True)
+class FieldShape:
+    """The arrays of a map's fields, and how the map lies in them.
+
+    layout: BITS or VALUES;  blocks: of the map;  connectivity: 4 or 8
+    """
+
+    layout: int
+    blocks: Blocks
+    connectivity: int
+
+    @staticmethod
+    def of(grid: GridMap, block_size: int) -> "FieldShape":
+        """The shape of a map's fields."""
+        layout = BITS if grid.uniform_cost and grid.connectivity == 4 else VALUES
+        return FieldShape(layout, Blocks(*grid.shape, block_size), grid.connectivity)
+
+    @property
+    def kind(self) -> Kind:
+        """What compiled code knows of the blocks."""
+        return kind_of(self.blocks.size, self.connectivity)
+
+    @property
+    def padded(self) -> tuple[int, int]:
+        """Rows and columns of the arrays of a `ValueField`."""
+        return (self.blocks.height - 2) * self.blocks.size + 2, (self.blocks.width - 2) * self.blocks.size + 2
+
+    @property
+    def map_shape(self) -> tuple:
+        """-> shape, type of the array that holds the map: `free` of BITS, `cost` of VALUES"""
+        if self.layout == BITS:
+            return (self.blocks.count, self.blocks.size), np.uint32
+        return self.padded, np.uint8
+
+    def map_array(self, grid: GridMap) -> np.ndarray:
+        """The map as its fields take it."""
+        if self.layout == BITS:
+            return self.blocks.free_rows(grid.costs > 0)
+        cost = np.zeros(*self.map_shape)
+        cost[1 : grid.rows + 1, 1 : grid.cols + 1] = grid.costs
+        return cost
+
+    def change_map(self, array: np.ndarray, grid: GridMap, rows: np.ndarray, cols: np.ndarray) -> tuple[int, int]:
+        """Bring some tiles (N,) of the map's array up to date -> its first and its last row that changed"""
+        costs, changed = grid.costs[rows, cols], rows + 1
+        if self.layout == VALUES:
+            array[changed, cols + 1] = costs
+        else:
+            (changed, tiles), size = self.blocks.of_tiles(rows, cols), self.blocks.size
+            at, bits = (changed, tiles // size), np.uint32(1) << (tiles % size).astype(np.uint32)
+            np.bitwise_and.at(array, at, ~bits)
+            np.bitwise_or.at(array, at, np.where(costs > 0, bits, np.uint32(0)))
+        return int(changed.min()), int(changed.max())
+
+    def blocks_near(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        """The blocks of some tiles (N,) and of the tiles beside them -> (n,) int32"""
+        near = np.zeros(self.blocks.count, bool)
+        for down, right in itertools.product((-1, 1), repeat=2):  # three tiles in a row lie in two blocks at most
+            row, col = np.clip(rows + down, 0, self.blocks.rows - 1), np.clip(cols + right, 0, self.blocks.cols - 1)
+            near[self.blocks.of_tiles(row, col)[0]] = True
+        return np.flatnonzero(near).astype(np.int32)
+
+    def field_shapes(self, slots: int) -> dict:
+        """-> {name: (shape, type)} of the arrays of so many fields
+
+        values: `bits` of BITS, `value` of VALUES; edge: of BITS; goals: as of `rounds.Request`; queue: see `rounds`
+        """
+        size, items, bits = self.blocks.size, slots * self.blocks.count, self.layout == BITS
+        return {
+            "values": ((items, 2, size), np.uint32) if bits else ((slots, *self.padded), np.int64),
+            "edge": ((items, 4, size) if bits else (1, 1, 1), np.int32),
+            "directions": ((items, size * size // 8), np.uint32),
+            "queue": ((QUEUE_ROWS, items), np.int32),
+            "goals": ((slots, 4), np.int32),
+        }
+
+    def parts_of(self, slot: int) -> dict[str, slice]:
+        """Where one slot lies in the arrays that hold its values."""
+        items = slice(slot * self.blocks.count, (slot + 1) * self.blocks.count)
+        return {"values": items, "edge": items} if self.layout == BITS else {"values": slice(slot, slot + 1)}
+
+    @property
+    def field_bytes(self) -> int:
+        """Memory of one field."""
+        return sum(_bytes(shape, kind) for shape, kind in self.field_shapes(1).values())
+
+    @property
+    def bytes_with_map(self) -> int:
+        """Memory of one field and of the map."""
+        return self.field_bytes + _bytes(*self.map_shape)
+
+
+def _bytes(shape, kind):
+    return math.prod(shape) * np.dtype(kind).itemsize

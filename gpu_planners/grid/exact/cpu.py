@@ -9,13 +9,13 @@ from ...parallel.team import Worker, run_team
 from ...parallel.threads import in_parts
 from ..maps.grid_map import GridMap
 from ..paths import check_words, first_words
+from . import rounds
 from .bits import BitField, new_wave
-from .descent import Directions, Packed, Walkers, Walks, count_steps, write_steps
+from .blocks import BITS, VALUES, FieldShape
+from .descent import Directions, Walks, count_steps, write_steps
 from .fronts import Fronts, costs_vary, has_numbers, is_long
 from .queues import new_buckets
-from .request import ALL_DIRECTIONS, GOAL_BLOCK, GOAL_TILE, GOAL_USED, NO_DIRECTIONS, Request
-from .rounds import MEMORY, STOP, Work, update_fields
-from .shape import BITS, VALUES, FieldShape
+from .rounds import GOAL_USED, Request
 from .values import INFINITE, ValueField
 
 SHARED_TILES = 1 << 26  # on larger maps each agent walks by itself: `known`, a word a tile, would be too large
@@ -28,12 +28,10 @@ MOST_THREADS = 8  # a round has a few dozen blocks, and all threads wait for eac
 
 def thread_work(
     shape: FieldShape, map_array: np.ndarray, arrays: dict, least: np.ndarray, scratch, worker: Worker
-) -> Work:
+) -> rounds.Work:
     """The work of a thread. arrays: those of `field_shapes`; least: as of `Work`; scratch: of `new_scratch`"""
-    field = field_record(shape, map_array, arrays)
-    return Work(
-        field, arrays["goals"], arrays["queue"], scratch, worker, None if isinstance(field, BitField) else least
-    )
+    field, in_order = field_record(shape, map_array, arrays), least if shape.layout == VALUES else None
+    return rounds.Work(field, arrays["goals"], arrays["queue"], scratch, worker, in_order)
 
 
 def new_scratch(shape: FieldShape):
@@ -68,7 +66,10 @@ class CpuFields:
     def allocate(self, slots: int):
         """Make room for so many fields; those there were are lost."""
         self._arrays = {name: np.zeros(shape, kind) for name, (shape, kind) in self.shape.field_shapes(slots).items()}
-        self._memory, self._least = np.zeros(MEMORY, np.int32), np.full(slots * self.shape.blocks.count, INFINITE)
+        self._memory, self._least = (
+            np.zeros(rounds.MEMORY, np.int32),
+            np.full(slots * self.shape.blocks.count, INFINITE),
+        )
 
     @property
     def memory_bytes(self) -> int:
@@ -123,7 +124,7 @@ class CpuFields:
         new = request.goals[np.asarray(request.new, int)]
         if self.shape.layout != VALUES or not len(new) or len(request.relax) or not has_numbers(self.shape):
             return False
-        return bool((new[:, [GOAL_BLOCK, GOAL_TILE]] >= 0).all()) and costs_vary(self._map)
+        return bool((new[:, [rounds.GOAL_BLOCK, rounds.GOAL_TILE]] >= 0).all()) and costs_vary(self._map)
 
     def _make_new(self, request):
         """Make fields from nothing, by `front`; by rounds where it has no room."""
@@ -132,8 +133,8 @@ class CpuFields:
         failed = self._fronts.make(self._map, self._arrays["values"], goals, new, self.members)
         goals[:, GOAL_USED] = 0
         goals[new, GOAL_USED] = 1
-        directions = NO_DIRECTIONS if request.directions == NO_DIRECTIONS else ALL_DIRECTIONS
-        self._work(Request(goals, new=failed, directions=directions))
+        asked = request.directions != rounds.NO_DIRECTIONS
+        self._work(Request(goals, new=failed, directions=rounds.ALL_DIRECTIONS if asked else rounds.NO_DIRECTIONS))
 
     def _work(self, request):
         """Do what is asked by `rounds`."""
@@ -145,16 +146,18 @@ class CpuFields:
         def work(member):
             worker = Worker(member, members, 0, member, members, self._memory, self._memory)
             scratch = self._scratch[member]
-            update_fields(numbers, thread_work(self.shape, self._map, self._arrays, self._least, scratch, worker))
+            rounds.update_fields(
+                numbers, thread_work(self.shape, self._map, self._arrays, self._least, scratch, worker)
+            )
 
         def stop():
-            self._memory[STOP] = 1
+            self._memory[rounds.STOP] = 1
 
         try:
             run_team(members, work, stop if is_long(used * self.shape.blocks.rows * self.shape.blocks.cols) else None)
         finally:
-            if self._memory[STOP]:
-                self._memory[STOP] = 0
+            if self._memory[rounds.STOP]:
+                self._memory[rounds.STOP] = 0
                 self._least[:] = INFINITE
 
     def wait(self):
@@ -188,19 +191,17 @@ def follow(
     """
     n, blocks = len(starts), shape.blocks
     directions = Directions(shape.kind, codes, blocks.width, blocks.count)
-    walks = Walks(*(np.empty(n, np.int32) for _ in range(3)))
+    walks = Walks(starts, slots, *(np.empty(n, np.int32) for _ in range(3)))
     sharing = n >= SHARING_AGENTS and blocks.rows * blocks.cols <= SHARED_TILES
     known = [np.zeros((blocks.rows, blocks.cols) if sharing else (0, 0), np.int64) for _ in range(members)]
-
-    parts: list[list[Walkers]] = []  # an agent joins one of its own thread, or of a part before
+    shares = []  # an agent joins one of its own thread, or of a share before
     for (some,) in in_parts(range(n), size=MANY_AGENTS):
         cuts = (some.start + np.linspace(0, len(some), members + 1).astype(int)).tolist()
-        shares = [Walkers(cuts[member], cuts[member + 1], starts, slots) for member in range(members)]
-        run_team(members, lambda member, shares=shares: count_steps(shares[member], directions, known[member], walks))
-        parts.append(shares)
+        shares.append(list(zip(cuts, cuts[1:])))
+        run_team(members, lambda k, share=shares[-1]: count_steps(*share[k], walks, directions, known[k]))
     first, total = first_words(np.maximum(walks.length, 0), bits)
     check_words(total)
-    packed = Packed(first, bits, np.zeros(total, np.uint32))
-    for shares in parts:
-        run_team(members, lambda member, shares=shares: write_steps(shares[member], directions, walks, packed))
-    return walks.length, first, packed.words
+    words = np.zeros(total, np.uint32)
+    for share in shares:
+        run_team(members, lambda k, share=share: write_steps(*share[k], walks, directions, first, bits, words))
+    return walks.length, first, words

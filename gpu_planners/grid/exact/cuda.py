@@ -12,11 +12,10 @@ from ...parallel.team_cuda import WARP, team_blocks
 from ..maps.grid_map import GridMap
 from ..paths import check_words
 from .bits import BitField
+from .blocks import VALUES, FieldShape
 from .cpu import field_record
 from .descend_cuda import WALKER_WARPS, descend_kernel
-from .request import Request
-from .rounds import MEMORY
-from .shape import VALUES, FieldShape
+from .rounds import MEMORY, Request
 from .update_cuda import BLOCKS_OF, WARPS_OF, update_kernel
 from .values import ValueField
 

@@ -8,9 +8,8 @@ from ...device import cuda_jit
 from ...parallel.team import sync_team
 from ...parallel.team_cuda import ALL, WARP
 from ..paths import EAST, NORTH, SOUTH, WEST, WORD_BITS, step_bits
-from .blocks import AT_GOAL, NOWHERE, kind_of
+from .blocks import AT_GOAL, BITS, NOWHERE, VALUES, kind_of
 from .descent import Directions, code_at, landing, move, word_from
-from .shape import BITS, VALUES
 
 WALKERS = 256  # threads of a CUDA block, one to an agent
 WALKER_WARPS = WALKERS // WARP
@@ -52,6 +51,20 @@ def words_before(totals, member, members, sums):
     _, before = sum_before(before, sums)
     _, every = sum_before(every, sums)
     return before, every
+
+
+@cuda.jit(device=True, inline=True)
+def place_words(begin, end, base, length, per_word, first, sums):
+    """Write to `first` where the words of agents begin .. end - 1 begin: those of the first one at `base`."""
+    for chunk in range(begin, end, WALKERS):
+        i = chunk + cuda.threadIdx.x
+        need = int64(0)
+        if i < end:
+            need = int64((max(int32(length[i]), 0) + per_word - 1) // per_word)
+        before, whole = sum_before(need, sums)
+        if i < end:
+            first[i] = base + before
+        base += whole
 
 
 @cuda.jit(device=True, inline=True)
@@ -113,8 +126,8 @@ def steps_by_words(row, col, cols, ahead, directions):
 
 
 @cuda.jit(device=True, inline=True)
-def write_path(row, col, slot, steps, directions, cols, ahead, words, at):
-    """Write an agent's words from words[at] on. ahead: as of `descend`, or of size 1"""
+def write_path(row, col, slot, steps, directions, cols, ahead, words):
+    """Write an agent's words, `words` and what follows. ahead: as of `descend`, or of size 1"""
     bits = step_bits(len(directions.kind.moves))
     per_word = WORD_BITS // bits
     word, whole = uint32(0), (steps // per_word if ahead.size > 1 else 0)
@@ -122,12 +135,12 @@ def write_path(row, col, slot, steps, directions, cols, ahead, words, at):
         code = code_at(row, col, slot, directions)
         word |= uint32(code) << uint32(bits * (number & (per_word - 1)))
         if number & (per_word - 1) == 0:
-            words[at + number // per_word] = word
+            words[number // per_word] = word
             word = uint32(0)
         row, col = move(row, col, code)
     for k in range(whole - 1, -1, -1):
         word = ahead[row * cols + col]
-        words[at + k] = word
+        words[k] = word
         row, col = landing(row, col, word, directions)
 
 
@@ -151,8 +164,7 @@ def descend_kernel(layout, size, connectivity):
         """
         sums = cuda.shared.array(WALKER_WARPS, int64)
         directions = Directions(kind, codes, width, blocks)
-        member, members = cuda.blockIdx.x, cuda.gridDim.x
-        thread = cuda.threadIdx.x
+        member, members, thread = cuda.blockIdx.x, cuda.gridDim.x, cuda.threadIdx.x
         n, last_slot = int64(agents[0]), int64(agents[1])
         starts, slots = agents[2 : 2 + 2 * n], agents[2 + 2 * n :]
         head = 2 * n if layout == BITS else 4 * n
@@ -183,20 +195,12 @@ def descend_kernel(layout, size, connectivity):
         base, every = words_before(totals, member, members, sums)
         if member == 0 and thread == 0:
             total[0] = every
-        for chunk in range(begin, end, WALKERS):
-            i = chunk + thread
-            need = int64(0)
-            if i < end:
-                need = int64((max(int32(length[i]), 0) + per_word - 1) // per_word)
-            before, whole = sum_before(need, sums)
-            if i < end:
-                numbers[i] = base + before
-            base += whole
+        place_words(begin, end, base, length, per_word, numbers, sums)
         if steps_at + every <= words.size:
             for i in range(begin + thread, end, WALKERS):
                 row, col, slot = int64(starts[2 * i]), int64(starts[2 * i + 1]), int64(slots[min(i, last_slot)])
                 steps = int32(length[i])
                 if steps > 0:
-                    write_path(row, col, slot, steps, directions, cols, ahead, words, steps_at + numbers[i])
+                    write_path(row, col, slot, steps, directions, cols, ahead, words[steps_at + numbers[i] :])
 
     return descend

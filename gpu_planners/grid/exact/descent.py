@@ -1,8 +1,8 @@
 """Paths of agents down a field: they follow the directions of the tiles from their starts to the goal.
 
 On the CPU, of agents that meet on the way to one goal only one walks the rest: since steps are counted from the goal,
-the other's path ends with a copy of its first words. On CUDA (`descend_cuda`) each agent
-has a thread, which follows whole words: the next steps from each tile, packed for all tiles before.
+the other's path ends with a copy of its first words. On CUDA (`descend_cuda`) each agent has a thread, which follows
+whole words: the next steps from each tile, packed for all tiles before.
 """
 
 from typing import NamedTuple
@@ -30,38 +30,20 @@ class Directions(NamedTuple):
     blocks: int
 
 
-class Walkers(NamedTuple):
-    """A worker's share of N agents: those from begin to end - 1.
-
-    starts: (N, 2) int32 [row, col]
-    slots: (N,) int32 of the goals' fields, or (1,) for all agents
-    """
-
-    begin: int
-    end: int
-    starts: np.ndarray
-    slots: np.ndarray
-
-
 class Walks(NamedTuple):
     """How N agents walk.
 
+    starts: (N, 2) int32 [row, col];  slots: of their goals' fields, (N,) int32, or (1,) for all agents
     length: (N,) int32 steps, -1 where there is no path
     met: (N,) int32 the agent that each one joins first; -1: nobody
     shared: (N,) int32 how many steps before the goal it does
     """
 
+    starts: np.ndarray
+    slots: np.ndarray
     length: np.ndarray
     met: np.ndarray
     shared: np.ndarray
-
-
-class Packed(NamedTuple):
-    """Packed paths of N agents: first (N,) int64 index of each one's words, bits of a step, words (W,) uint32."""
-
-    first: np.ndarray
-    bits: int
-    words: np.ndarray
 
 
 @inner_njit
@@ -119,42 +101,29 @@ def landing(row, col, word, directions):
 
 
 @inner_njit
-def slot_of(agents, i):
-    return agents.slots[min(i, len(agents.slots) - 1)]
+def start_of(walks, i):
+    """-> row, column, slot where an agent starts"""
+    starts, slots = walks.starts, walks.slots
+    return np.int64(starts[i, 0]), np.int64(starts[i, 1]), slots[min(i, len(slots) - 1)]
 
 
 @inner_njit
-def start_of(agents, i):
-    return np.int64(agents.starts[i, 0]), np.int64(agents.starts[i, 1])
-
-
-@inner_njit
-def joins(row, col, slot, agents, known):
+def joins(row, col, slot, walks, known):
     """-> the agent met at a tile, on its way to the same goal, or -1; its steps to go from there"""
     if known.size == 0 or known[row, col] == 0:
         return -1, 0
     other = np.int64(known[row, col] >> AGENT) - 1
-    return (other, np.int64(known[row, col] & 0xFFFFFFFF)) if slot_of(agents, other) == slot else (-1, 0)
-
-
-@inner_njit
-def note(i, steps, agents, directions, known, walks):
-    """Note on the first `steps` tiles of an agent's path that it has come along."""
-    row, col = start_of(agents, i)
-    for number in range(steps):
-        known[row, col] = ((i + 1) << AGENT) | (walks.length[i] - number)
-        row, col = move(row, col, code_at(row, col, slot_of(agents, i), directions))
+    return (other, np.int64(known[row, col] & 0xFFFFFFFF)) if start_of(walks, other)[2] == slot else (-1, 0)
 
 
 @lean_njit
-def count_steps(agents, directions, known, walks):
-    """Fill the walks of a worker's agents. known: (rows, cols) int64 zeros, or of size 0: no sharing"""
-    for i in range(agents.begin, agents.end):
-        slot = slot_of(agents, i)
-        row, col = start_of(agents, i)
+def count_steps(begin, end, walks, directions, known):
+    """Fill the walks of agents begin .. end - 1. known: (rows, cols) int64 zeros, or of size 0: no sharing"""
+    for i in range(begin, end):
+        row, col, slot = start_of(walks, i)
         steps = np.int64(0)
         while True:
-            other, rest = joins(row, col, slot, agents, known)
+            other, rest = joins(row, col, slot, walks, known)
             code = code_at(row, col, slot, directions)
             if other >= 0 or code >= AT_GOAL:
                 break
@@ -163,31 +132,29 @@ def count_steps(agents, directions, known, walks):
         walks.met[i], walks.shared[i] = other, rest
         walks.length[i] = -1 if code == NOWHERE else steps + rest
         if known.size > 0 and code != NOWHERE:
-            note(i, steps, agents, directions, known, walks)
-
-
-@inner_njit
-def copy_rest(i, walks, packed):
-    """The rest of an agent's path is that of the agent that it joins."""
-    per_word = WORD_BITS // packed.bits
-    words, source, target = packed.words, packed.first[walks.met[i]], packed.first[i]
-    full, rest = walks.shared[i] // per_word, walks.shared[i] % per_word
-    for w in range(full):
-        words[target + w] = words[source + w]
-    if rest > 0:
-        words[target + full] |= words[source + full] & np.uint32((1 << (rest * packed.bits)) - 1)
+            row, col, _ = start_of(walks, i)
+            for number in range(steps):  # the tiles that it has come along
+                known[row, col] = ((i + 1) << AGENT) | (walks.length[i] - number)
+                row, col = move(row, col, code_at(row, col, slot, directions))
 
 
 @lean_njit
-def write_steps(agents, directions, walks, packed):
-    """Write the words of a worker's agents, zero before; those whom an agent joins come before it."""
-    for i in range(agents.begin, agents.end):
+def write_steps(begin, end, walks, directions, first, bits, words):
+    """Write the words of agents begin .. end - 1, zero before; those whom an agent joins come before it.
+
+    first: (N,) int64 where each one's words begin;  bits: of a step
+    """
+    per_word = WORD_BITS // bits
+    for i in range(begin, end):
         if walks.length[i] > 0:
-            slot = slot_of(agents, i)
-            row, col = start_of(agents, i)
+            row, col, slot = start_of(walks, i)
             for number in range(walks.length[i] - 1, walks.shared[i] - 1, -1):
                 code = code_at(row, col, slot, directions)
-                put_step(packed.words, packed.first[i], number, code, packed.bits)
+                put_step(words, first[i], number, code, bits)
                 row, col = move(row, col, code)
-            if walks.met[i] >= 0:
-                copy_rest(i, walks, packed)
+            if walks.met[i] >= 0:  # the rest of its path is that of the agent that it joins
+                source, full, rest = first[walks.met[i]], walks.shared[i] // per_word, walks.shared[i] % per_word
+                for w in range(full):
+                    words[first[i] + w] = words[source + w]
+                if rest > 0:
+                    words[first[i] + full] |= words[source + full] & np.uint32((1 << (rest * bits)) - 1)

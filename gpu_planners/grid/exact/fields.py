@@ -8,23 +8,26 @@ than need be.
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import prange
 
 from ...device import njit
+from ...distributed.executors import Split, devices_of, least_on, spread
+from ...distributed.progress import Progress
 from ...parallel.threads import in_parts
 from ...settings import Described, setting
 from ..checks import time_limit
 from ..maps.grid_map import GridMap
 from ..paths import NO_PATH, SOLVED, TIMED_OUT, PathSet, check_words, step_bits, with_threads
 from .bits import UNREACHED, flood, new_wave
-from .blocks import Visit
+from .blocks import BITS, VALUES, FieldShape, Visit
 from .cpu import CpuFields
-from .request import GOAL_BLOCK, GOAL_TILE, GOAL_USED, Request
-from .shape import BITS, VALUES, FieldShape
+from .rounds import GOAL_BLOCK, GOAL_TILE, GOAL_USED, Request
 from .streamed import Cut, StreamedFields
 from .values import INFINITE, unit_of
 
@@ -89,43 +92,28 @@ class Exact:
 
     def plan(self, starts: np.ndarray, goals: np.ndarray) -> PathSet:
         """Paths of agents from free tiles to free tiles. starts, goals: (N, 2) int32 [row, col]"""
-        n, bits, late = len(starts), step_bits(self.grid.connectivity), slice(0)
-        if n and (goals.strides[0] == 0 or (goals == goals[0]).all()):
-            length, first, value, words = self._fields.descend(starts, self._slots(goals[:1]), bits)
-        else:
-            (length, first, value, words), late = self._plan_batches(starts, goals, bits)
+        if len(starts) and (goals.strides[0] == 0 or (goals == goals[0]).all()):
+            return self._follow(starts, self._slots(goals[:1]))
+        distinct, which, order, firsts = by_goal(goals, self.grid.cols)
+
+        def parts():
+            for batch in self._batches(len(distinct)):
+                agents = order[firsts[batch.start] : firsts[batch.stop]]
+                slots = self._slots(distinct[batch])[which[agents] - batch.start]
+                yield self._follow(starts[agents], slots)
+
+        return joined(parts(), starts, order, self.grid.connectivity)
+
+    def _follow(self, starts, slots):
+        """-> PathSet of agents down the fields of some slots, (N,), or (1,) for all"""
+        n, bits = len(starts), step_bits(self.grid.connectivity)
+        length, first, value, words = self._fields.descend(starts, slots, bits)
         status, cost = np.empty(n, np.uint8), np.empty(n)
         uniform = self.grid.uniform_cost if self.shape.layout == BITS else 0
         _conclude(length, value, uniform, status, cost)
-        status[late] = TIMED_OUT
         if not uniform:
             cost /= unit_of(self.grid.connectivity)  # by NumPy: multiples of the unit become whole numbers
         return PathSet(starts, status, cost, length, first, words, bits)
-
-    def _plan_batches(self, starts, goals, bits):
-        """Paths to many goals, batch by batch
-
-        -> the answers as of `CpuFields.descend`; agents for whom there was no time
-        """
-        n, late = len(starts), slice(0)
-        keys, which = np.unique(goals[:, 0].astype(np.int64) * self.grid.cols + goals[:, 1], return_inverse=True)
-        distinct = np.column_stack(np.divmod(keys, self.grid.cols)).astype(np.int32)
-        length, first, value = np.full(n, -1, np.int32), np.zeros(n, np.int64), np.zeros(n, np.int64)
-        parts, begin = [np.zeros(0, np.uint32)], 0
-        order = np.argsort(which, kind="stable")
-        firsts = np.searchsorted(which[order], np.arange(len(keys) + 1))  # of each goal's agents, in `order`
-        for batch in self._batches(len(keys)):
-            agents = order[firsts[batch.start] : firsts[batch.stop]]
-            slots = self._slots(distinct[batch])[which[agents] - batch.start]
-            length[agents], first[agents], values, words = self._fields.descend(starts[agents], slots, bits)
-            if len(values):
-                value[agents] = values
-            first[agents] += begin
-            begin += len(words)
-            check_words(begin)
-            parts.append(words)
-            late = order[firsts[batch.stop] :]
-        return (length, first, value, np.concatenate(parts)), late
 
     def _batches(self, goals: int) -> Iterator[slice]:
         """Slices of so many goals, each as large as memory allows, until the time is up.
@@ -261,3 +249,79 @@ def _expand(inner, goal, field, wave, out):
     for block in inner:
         seed = goal[GOAL_TILE] if goal[GOAL_BLOCK] == block else np.int32(-1)
         flood(Visit(block, 0, block, seed, 0), field, wave, out[block], 0)
+
+
+def by_goal(goals: np.ndarray, cols: int) -> tuple[np.ndarray, ...]:
+    """Which agents have one goal. goals: (N, 2), on a map of so many columns
+
+    -> distinct goals (G, 2) int32; each agent's among them (N,); agents (N,), one goal's after the other's; where each
+    goal's begin (G + 1,)
+    """
+    keys, which = np.unique(goals[:, 0].astype(np.int64) * cols + goals[:, 1], return_inverse=True)
+    order = np.argsort(which, kind="stable")
+    firsts = np.searchsorted(which[order], np.arange(len(keys) + 1))
+    return np.column_stack(np.divmod(keys, cols)).astype(np.int32), which, order, firsts
+
+
+def joined(parts: Iterable[PathSet], starts: np.ndarray, order: np.ndarray, connectivity: int) -> PathSet:
+    """The answers of all agents. order: (N,) agents in the order in which the parts have them; who is in none is timed
+    out"""
+    n = len(starts)
+    status, cost = np.full(n, TIMED_OUT, np.uint8), np.full(n, np.inf)
+    length, first = np.zeros(n, np.int32), np.zeros(n, np.int64)
+    words, begin, total = [np.zeros(0, np.uint32)], 0, 0
+    for part in parts:
+        agents = order[begin : begin + len(part)]
+        status[agents], cost[agents], length[agents] = part.status, part.cost, part.length
+        first[agents] = part.first + total
+        begin, total = begin + len(part), total + len(part.words)
+        check_words(total)
+        words.append(part.words)
+    return PathSet(starts, status, cost, length, first, np.concatenate(words), step_bits(connectivity))
+
+
+class SharedMap:
+    """The map and how it is planned on, which each worker gets once; it keeps the engine that it makes for it."""
+
+    def __init__(self, grid: GridMap, block_size: int, settings: Settings):
+        self._made_of = grid, block_size, settings
+        self._engines: dict[str, Exact] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_made_of": self._made_of, "_engines": {}}
+
+    def engine(self, device: str) -> Exact:
+        """On a device: made once."""
+        if device not in self._engines:
+            grid, block_size, settings = self._made_of
+            self._engines[device] = Exact(grid, block_size, device, settings)
+        return self._engines[device]
+
+
+def plan_spread(
+    engine: Exact,
+    grid: GridMap,
+    starts: np.ndarray,
+    goals: np.ndarray,
+    executor: Executor | None,
+    devices: str | Sequence[str] | None,
+    progress: Progress | None,
+) -> PathSet:
+    """`Exact.plan` by workers: each plans the fields of some goals, and the paths of their agents.
+
+    engine: whose settings count; grid: its map; executor, devices, progress: as `spread` takes them, None: the engine's
+        kind of device
+    """
+    distinct, _, order, firsts = by_goal(goals, grid.cols)
+    shared, names = SharedMap(grid, engine.block_size, engine.settings), devices_of(devices, engine.device)
+
+    def cut(first: int, last: int) -> tuple:
+        agents = order[firsts[first] : firsts[last]]
+        return starts[agents], goals[agents]
+
+    split = Split("goals", len(distinct), cut, _plan, shared, least_on(names))
+    return joined(spread(split, executor, names, progress), starts, order, grid.connectivity)
+
+
+def _plan(shared, piece, device):
+    return shared.engine(device).plan(*piece)

@@ -28,7 +28,7 @@ from numba.extending import intrinsic
 from ...device import lean_njit
 from ...parallel.team import clock_ns, meet
 from .blocks import inner_njit
-from .values import DIAGONAL_8, INFINITE, STRAIGHT_8, unit_of
+from .values import DIAGONAL_8, INFINITE, shift_of, unit_of
 
 STRAIGHT, DIAGONAL, EDGE = 0, 1, 2  # lists of offers; EDGE is added for tiles at the edge of a stripe
 LISTS = 4
@@ -40,7 +40,6 @@ SPARE, BUCKET, WAITING, SETTLED, FULL, STALLED = 0, 1, 2, 4, 6, 8  # in `Front.n
 STOPPED = 10  # in all notes: the threads shall end (Ctrl-C)
 NOTES = 11
 FEW = 64  # tiles settled in a bucket that are not worth meeting for
-SHIFT_8 = STRAIGHT_8.bit_length() - 1  # a bucket holds 2^SHIFT_8 units on 8-connected maps, else one
 STALL_NS, MOST_STALLS = 200_000, 3  # meetings that took so long mean that threads wait for the processor
 
 
@@ -187,32 +186,17 @@ def _release(kind, bucket, me, front):
 
 
 @_inlined
-def _find(offer, step, found, count, front):
-    """Make an offer to the tile `step` away, if it is open -> count of found"""
+def _find(offer, step, may, found, count, front):
+    """Make an offer to the tile `step` away, if it is open and bit 0 of `may` is set -> count of found"""
     to = offer + step
     found[count] = to
-    return count + (np.uint64(front.tiles[to & LOW_32]) >> np.uint64(OPEN))
-
-
-@_inlined
-def _find_corner(offer, step, corner, found, count, front):
-    """As `_find`, if that corner may be reached."""
-    to = offer + step
-    found[count] = to
-    may = offer >> np.uint64(CORNER + corner)
     return count + (np.uint64(front.tiles[to & LOW_32]) >> np.uint64(OPEN) & may & ONE)
-
-
-@_inlined
-def _shift(front):
-    """-> uint64, values that are the same when shifted right so far share a bucket"""
-    return np.uint64(SHIFT_8 if len(front.moves) == 8 else 0)
 
 
 @_inlined
 def _inside(front):
     """-> uint64, mask of a value's place in its bucket"""
-    return (ONE << _shift(front)) - ONE
+    return (ONE << np.uint64(shift_of(front.moves))) - ONE
 
 
 @_inlined
@@ -269,15 +253,23 @@ def take(kind, at, base, reached, whose, me, front):
                 reached = close(tile + wide, reached, me, front)
                 reached = close(tile - ONE, reached, me, front)
             elif kind == STRAIGHT or kind == EDGE + STRAIGHT:
-                count = _find(offer, ZERO - wide, found, count, front) if north else count
-                count = _find(offer, ONE, found, count, front) if beside else count
-                count = _find(offer, wide, found, count, front) if south else count
-                count = _find(offer, ZERO - ONE, found, count, front) if beside else count
+                count = _find(offer, ZERO - wide, ONE, found, count, front) if north else count
+                count = _find(offer, ONE, ONE, found, count, front) if beside else count
+                count = _find(offer, wide, ONE, found, count, front) if south else count
+                count = _find(offer, ZERO - ONE, ONE, found, count, front) if beside else count
             else:
-                count = _find_corner(offer, ONE - wide, 0, found, count, front) if north else count
-                count = _find_corner(offer, wide + ONE, 1, found, count, front) if south else count
-                count = _find_corner(offer, wide - ONE, 2, found, count, front) if south else count
-                count = _find_corner(offer, ZERO - wide - ONE, 3, found, count, front) if north else count
+                count = _find(offer, ONE - wide, offer >> np.uint64(CORNER), found, count, front) if north else count
+                count = (
+                    _find(offer, wide + ONE, offer >> np.uint64(CORNER + 1), found, count, front) if south else count
+                )
+                count = (
+                    _find(offer, wide - ONE, offer >> np.uint64(CORNER + 2), found, count, front) if south else count
+                )
+                count = (
+                    _find(offer, ZERO - wide - ONE, offer >> np.uint64(CORNER + 3), found, count, front)
+                    if north
+                    else count
+                )
             place += ONE
         reached = take_found(base, count, reached, me, front)
         place = place if place == end else pool[place]
@@ -306,18 +298,18 @@ def settle(bucket, reached, me, front):
             _prefetch(front.value, tile + ONE)
         offer = value + cost * np.uint64(unit_of(len(front.moves)))
         packed = tile | (offer & _inside(front)) << np.uint64(OFFSET)
-        _push(kind, offer >> _shift(front) & mask, packed, me, front)
+        _push(kind, offer >> np.uint64(shift_of(front.moves)) & mask, packed, me, front)
         if len(front.moves) == 8:
             offer = value + cost * np.uint64(DIAGONAL_8)
             packed = tile | (offer & _inside(front)) << np.uint64(OFFSET)
             packed |= (info & np.uint64(CORNERS)) << np.uint64(CORNER - CORNER_BIT)
-            _push(kind + np.uint64(DIAGONAL), offer >> _shift(front) & mask, packed, me, front)
+            _push(kind + np.uint64(DIAGONAL), offer >> np.uint64(shift_of(front.moves)) & mask, packed, me, front)
 
 
 @inner_njit
 def step(bucket, parity, me, front):
     """Do a thread's part of a bucket, and note what waits then."""
-    mask, base, notes = np.uint64(front.mask), np.int64(bucket << _shift(front)), front.notes
+    mask, base, notes = np.uint64(front.mask), np.int64(bucket << np.uint64(shift_of(front.moves))), front.notes
     at, before = bucket & mask, (bucket - ONE) & mask
     waiting, reached = notes[me, WAITING + 1 - parity], ZERO
     if front.members > 1:  # nobody reads the edges of the bucket before any more

@@ -6,9 +6,9 @@ from functools import partial
 import numpy as np
 
 from ...parallel.team import Worker, run_team
+from .blocks import FieldShape
 from .front import CHUNK, LISTS, MOST_FOUND, NOTES, STOPPED, Front, search
-from .request import GOAL_BLOCK, GOAL_TILE
-from .shape import FieldShape
+from .rounds import GOAL_BLOCK, GOAL_TILE
 from .values import DIAGONAL_8, unit_of
 
 LONG = 1 << 21  # tiles of fields: with more, they may take seconds

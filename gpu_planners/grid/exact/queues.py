@@ -16,7 +16,7 @@ import numpy as np
 
 from ..paths import EAST, NORTH, NORTH_EAST, NORTH_WEST, SOUTH, SOUTH_EAST, SOUTH_WEST, WEST
 from .blocks import AT_GOAL, NOWHERE, Kind, inner_njit, kind_of, octile, size_of
-from .values import DIAGONAL_8, INFINITE, STRAIGHT_8, clear, unit_of, withdraw
+from .values import DIAGONAL_8, INFINITE, clear, shift_of, unit_of, withdraw
 
 __all__ = ["Buckets", "clear", "direct", "new_buckets", "relax", "withdraw"]
 
@@ -25,7 +25,6 @@ WALL = np.int64(-1)  # the value of a blocked tile here: no offer is lower
 BUCKETS = 1024  # of the queue, in a circle
 REACH = BUCKETS // 2  # more buckets than any step leads ahead
 NOBODY = np.int16(-1)
-SHIFT_8 = STRAIGHT_8.bit_length() - 1
 ZERO, ONE, MASK = np.uint64(0), np.uint64(1), np.uint64(BUCKETS - 1)
 # what waits in a bucket: offers, and tiles that have got better from outside; no literals, for each of which Numba
 # would compile `wait`
@@ -92,12 +91,6 @@ def straight_of(queue):
 
 
 @inner_njit
-def shift_of(queue):
-    """-> a bucket holds values that are the same when shifted right so far: 2^shift units"""
-    return SHIFT_8 if octile(queue.kind) else 0
-
-
-@inner_njit
 def offer(tile, value, count, queue):
     """Offer a value to a tile -> count of fresh tiles"""
     before = queue.values[tile]
@@ -131,7 +124,7 @@ def offer_diagonal(tile, count, queue):
 @inner_njit
 def wait(tile, value, what, queue):
     """An offer begins to wait."""
-    bucket = np.uint64(value >> shift_of(queue)) & MASK
+    bucket = np.uint64(value >> shift_of(queue.kind.moves)) & MASK
     queue.following[what, tile] = queue.first[what, bucket]
     queue.first[what, bucket] = np.int16(tile)
 
@@ -184,7 +177,7 @@ def least_bucket(seeds, queue):
     least = INFINITE
     for i in range(seeds):
         least = min(least, queue.values[np.uint64(queue.seeds[np.uint64(i)])])
-    return least >> shift_of(queue)
+    return least >> shift_of(queue.kind.moves)
 
 
 @inner_njit
@@ -194,7 +187,7 @@ def sow(seeds, end, queue):
     for i in range(seeds):
         tile = np.uint64(queue.seeds[np.uint64(i)])
         value = queue.values[tile]
-        if value >> shift_of(queue) >= end:
+        if value >> shift_of(queue.kind.moves) >= end:
             queue.seeds[np.uint64(left)] = np.int16(tile)
             left += 1
         elif queue.done[tile] == 0:

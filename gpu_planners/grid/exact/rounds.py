@@ -19,6 +19,8 @@ A goal has a slot, and item = slot * blocks + block. The team shares
         taken; all 0 at first. Rounds and epochs begin anew before they are too many for int32.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -28,21 +30,10 @@ from ...parallel.team import Worker, add, lane_count, lane_range, meet, raise_to
 from ..paths import EAST, NORTH, NORTH_EAST, NORTH_WEST, SOUTH, SOUTH_EAST, SOUTH_WEST, WEST
 from .blocks import CHANGED, Visit, inner_njit
 from .operations import clear, direct, relax, withdraw
-from .request import (
-    ALL_DIRECTIONS,
-    CHANGED_DIRECTIONS,
-    GOAL_BLOCK,
-    GOAL_PARITY,
-    GOAL_TILE,
-    GOAL_USED,
-    goal_number,
-    new_slot,
-    orders_of,
-    relax_block,
-    seed_block,
-)
 from .values import INFINITE
 
+GOAL_BLOCK, GOAL_TILE, GOAL_PARITY, GOAL_USED = range(4)  # columns of goals
+NO_DIRECTIONS, CHANGED_DIRECTIONS, ALL_DIRECTIONS = range(3)  # which ones to write
 STAMP, STATE, LISTS, TOUCHED = 0, 1, 2, 4  # rows of the queue
 COUNTS, ROUND, TOUCHED_COUNT, EPOCH = 1, 4, 5, 6  # in the team's memory; COUNTS: lengths of three rounds' lists
 CLAIMED = 7  # how many items of a round threads have taken, of even and of odd rounds: see `ordered_rounds`
@@ -51,11 +42,54 @@ MEMORY = 10  # its size
 MOST_COUNTED = 1 << 29  # rounds, epochs: then both begin anew. Four times as many fit, for the rounds of one request
 
 
+@dataclass(frozen=True)
+class Request:
+    """What fields are asked to do.
+
+    goals: (slots, 4) int32 of every slot: GOAL_BLOCK; GOAL_TILE, as `Visit.seed`; GOAL_PARITY of the distance of a
+        block's tile (0, 0); GOAL_USED, 1 where the slot's field is to be worked on
+    new: slots whose fields are planned from scratch
+    seeds: blocks where the map has changed, to be repaired in all fields in use
+    relax: blocks to go on from, in all fields
+    directions: NO_DIRECTIONS, CHANGED_DIRECTIONS (beside what changed) or ALL_DIRECTIONS
+    """
+
+    goals: np.ndarray
+    new: Sequence[int] = ()
+    seeds: Sequence[int] = ()
+    relax: Sequence[int] = ()
+    directions: int = CHANGED_DIRECTIONS
+
+    def packed(self) -> np.ndarray:
+        """-> (n,) int32: how long the lists are, the directions, the lists and the goals one after the other"""
+        header = len(self.new), len(self.seeds), len(self.relax), self.directions
+        lists = header, self.new, self.seeds, self.relax, self.goals.ravel()
+        return np.concatenate(lists, dtype=np.int32, casting="unsafe")  # an empty () is of float64
+
+
+class Orders(NamedTuple):
+    """A packed request, as compiled code reads it: see `Request`. goals: row by row"""
+
+    goals: np.ndarray
+    new: np.ndarray
+    seeds: np.ndarray
+    relax: np.ndarray
+    directions: int
+
+
+@inner_njit
+def orders_of(numbers):
+    seeds = 4 + np.int64(numbers[0])
+    relax = seeds + numbers[1]
+    goals = relax + numbers[2]
+    return Orders(numbers[goals:], numbers[4:seeds], numbers[seeds:relax], numbers[relax:goals], numbers[3])
+
+
 class Work(NamedTuple):
     """What a worker works on and with.
 
     field: BitField or ValueField
-    goals: (slots, 4) int32, columns as of `Request.goals`; brought up to date from each request
+    goals: (slots, 4) int32, as of `Request`, from which they are brought up to date
     queue: see above
     scratch: Wave, Tiles or Buckets: see `operations`
     worker: its memory as above
@@ -125,13 +159,6 @@ def call(item, neighbours, k, work):
             enlist(item + far[j], k, work)
 
 
-@inner_njit
-def on_map(block, field):
-    """Is a block one of the map, not of the ring around it?"""
-    row, col = block // field.width, block % field.width
-    return 0 < row < field.blocks // field.width - 1 and 0 < col < field.width - 1
-
-
 NORTH_SIDE = 1 << NORTH | 1 << NORTH_EAST | 1 << NORTH_WEST  # bits of move codes
 EAST_SIDE = 1 << EAST | 1 << NORTH_EAST | 1 << SOUTH_EAST
 SOUTH_SIDE = 1 << SOUTH | 1 << SOUTH_EAST | 1 << SOUTH_WEST
@@ -156,17 +183,12 @@ def inner(block, neighbours, field):
 
 
 @inner_njit
-def visit_of(item, slot, block, goals):
-    tile, its_block = goals[slot, GOAL_TILE], goals[slot, GOAL_BLOCK]
-    parity = goals[slot, GOAL_PARITY]  # read before the branch
-    return Visit(item, slot, block, tile if its_block == block else np.int32(-1), parity)
-
-
-@inner_njit
-def visit_item(item, field, goals):
+def visit_of(item, field, goals):
     """The visit of an item."""
     slot = np.int64(np.uint32(item) // np.uint32(field.blocks))  # a division of 64 bits is long on CUDA
-    return visit_of(item, slot, item - slot * field.blocks, goals)
+    block, tile, its_block = item - slot * field.blocks, goals[slot, GOAL_TILE], goals[slot, GOAL_BLOCK]
+    parity = goals[slot, GOAL_PARITY]  # read before the branch
+    return Visit(item, slot, block, tile if its_block == block else np.int32(-1), parity)
 
 
 @inner_njit
@@ -186,19 +208,19 @@ def begin(orders, work):
             worker.memory[COUNTS + i] = 0
         for i in range(2):
             worker.memory[CLAIMED + i] = 0
-    for j in range(thread, 4 * orders.live, threads):
-        work.goals[j // 4, j % 4] = goal_number(orders, j)
+    for j in range(thread, 4 * len(work.goals), threads):
+        work.goals[j // 4, j % 4] = orders.goals[j]
     return k, epoch
 
 
 @inner_njit
 def enlist_seeds(orders, k, epoch, work):
     """List the blocks where the map has changed, of all fields in use."""
-    worker, seeds = work.worker, orders.seeds
+    worker, seeds = work.worker, len(orders.seeds)
     if worker.lane == 0:
-        for j in range(worker.number, seeds * orders.live, worker.count):
+        for j in range(worker.number, seeds * len(work.goals), worker.count):
             if work.goals[j // seeds, GOAL_USED]:
-                item = j // seeds * work.field.blocks + seed_block(orders, j % seeds)
+                item = j // seeds * work.field.blocks + np.int64(orders.seeds[j % seeds])
                 enlist(item, k, work)
                 touch(item, epoch, work)
 
@@ -206,15 +228,15 @@ def enlist_seeds(orders, k, epoch, work):
 @inner_njit
 def enlist_starts(orders, k, work):
     """List the goals' blocks of new fields, all blocks withdrawn from, and the blocks to go on from."""
-    worker, blocks = work.worker, work.field.blocks
+    worker, blocks, going_on = work.worker, work.field.blocks, len(orders.relax)
     if worker.lane == 0:
-        for j in range(worker.number, orders.new, worker.count):
-            slot = new_slot(orders, j)
+        for j in range(worker.number, len(orders.new), worker.count):
+            slot = np.int64(orders.new[j])
             enlist(slot * blocks + work.goals[slot, GOAL_BLOCK], k, work)
         for j in range(worker.number, worker.memory[TOUCHED_COUNT], worker.count):
             enlist(np.int64(work.queue[TOUCHED, j]), k, work)
-        for j in range(worker.number, orders.relax * orders.live, worker.count):
-            enlist(j // orders.relax * blocks + relax_block(orders, j % orders.relax), k, work)
+        for j in range(worker.number, going_on * len(work.goals), worker.count):
+            enlist(j // going_on * blocks + np.int64(orders.relax[j % going_on]), k, work)
 
 
 @inner_njit
@@ -254,7 +276,7 @@ def rounds(withdrawing, k, epoch, work):
         if n == 0:
             return k
         while w < n and not stopped(worker):
-            answer = work_on(visit_item(item, work.field, work.goals), withdrawing, epoch, work)
+            answer = work_on(visit_of(item, work.field, work.goals), withdrawing, epoch, work)
             call(item, answer, k + 1, work)
             w += worker.count
             if w < n:
@@ -304,7 +326,7 @@ def ordered_rounds(k, epoch, work):
             item = listed(queue, k, w)
             if work.least[item] <= last:
                 work.least[item] = INFINITE
-                answer = work_on(visit_item(item, work.field, work.goals), np.bool_(False), epoch, work)
+                answer = work_on(visit_of(item, work.field, work.goals), np.bool_(False), epoch, work)
                 hand_on(item, answer, k + 1, work)
             else:
                 enlist(item, k + 1, work)
@@ -337,10 +359,10 @@ def direct_field(slot, every, epoch, work):
     """Write the directions of every block of a field, or of those that `is_dirty`."""
     field, worker = work.field, work.worker
     for block in range(worker.number, field.blocks, worker.count):
-        if on_map(block, field) and not stopped(worker):
-            item = slot * field.blocks + block
-            if every or is_dirty(item, epoch, work):
-                direct(visit_of(item, slot, block, work.goals), field, work.scratch, worker.lane)
+        row, col, item = block // field.width, block % field.width, slot * field.blocks + block
+        on_map = 0 < row < field.blocks // field.width - 1 and 0 < col < field.width - 1
+        if on_map and not stopped(worker) and (every or is_dirty(item, epoch, work)):
+            direct(visit_of(item, field, work.goals), field, work.scratch, worker.lane)
 
 
 @inner_njit
@@ -348,10 +370,10 @@ def direct_fields(orders, epoch, work):
     """Write the directions that a request asks for."""
     every = orders.directions == ALL_DIRECTIONS
     if orders.directions == CHANGED_DIRECTIONS:
-        for j in range(orders.new):
-            direct_field(new_slot(orders, j), np.bool_(True), epoch, work)
-    if every or orders.directions == CHANGED_DIRECTIONS and orders.seeds + orders.relax > 0:
-        for slot in range(orders.live):
+        for slot in orders.new:
+            direct_field(np.int64(slot), np.bool_(True), epoch, work)
+    if every or orders.directions == CHANGED_DIRECTIONS and len(orders.seeds) + len(orders.relax) > 0:
+        for slot in range(len(work.goals)):
             if work.goals[slot, GOAL_USED]:
                 direct_field(slot, every, epoch, work)
 
@@ -361,10 +383,10 @@ def update_fields(numbers, work):
     """Plan the fields of new goals from scratch; with seeds, repair all fields in use. numbers: a packed request"""
     orders, worker = orders_of(numbers), work.worker
     k, epoch = begin(orders, work)
-    for j in range(orders.new):
-        clear_field(new_slot(orders, j), epoch, work)
+    for slot in orders.new:
+        clear_field(np.int64(slot), epoch, work)
     meet(worker)
-    if orders.seeds > 0:
+    if len(orders.seeds) > 0:
         enlist_seeds(orders, k, epoch, work)
         meet(worker)
         k = rounds(np.bool_(True), k, epoch, work)  # not True: Numba would compile `rounds` for each constant

@@ -18,10 +18,9 @@ from ...errors import SettingsError
 from ...parallel.team import run_team
 from ..paths import COL_MOVES, EAST, NORTH, ROW_MOVES, SOUTH, WEST
 from .bits import UNREACHED, WALL, blank_edge
-from .blocks import Blocks, size_of
+from .blocks import BITS, VALUES, Blocks, FieldShape, size_of
 from .cpu import CpuFields, field_record
-from .request import ALL_DIRECTIONS, GOAL_BLOCK, GOAL_USED, NO_DIRECTIONS, Request
-from .shape import BITS, VALUES, FieldShape
+from .rounds import ALL_DIRECTIONS, GOAL_BLOCK, GOAL_USED, NO_DIRECTIONS, Request
 from .values import INFINITE, Tiles, barrier, through
 
 LEAST_SIDE = 2  # blocks; of a smaller window most would be its ring
@@ -113,18 +112,10 @@ class Cut:
     @property
     def window(self) -> FieldShape:
         """The shape of a window's fields."""
-        size = self.shape.blocks.size
-        return FieldShape(
-            self.shape.layout, Blocks(self._rows * size, self._cols * size, size), self.shape.connectivity
-        )
-
-    @property
-    def _rows(self):
-        return min(self.high + 2 * self.margin, self.shape.blocks.height - 2)
-
-    @property
-    def _cols(self):
-        return min(self.wide + 2 * self.margin, self.shape.blocks.width - 2)
+        blocks = self.shape.blocks
+        rows = min(self.high + 2 * self.margin, blocks.height - 2) * blocks.size
+        cols = min(self.wide + 2 * self.margin, blocks.width - 2) * blocks.size
+        return FieldShape(self.shape.layout, Blocks(rows, cols, blocks.size), self.shape.connectivity)
 
     @property
     def down(self) -> int:
@@ -138,10 +129,11 @@ class Cut:
 
     def place(self, window: int) -> Window:
         """The blocks of a window, without the ring."""
+        whole, part = self.shape.blocks, self.window.blocks
         row, col = window // self.across * self.high, window % self.across * self.wide
-        top = max(0, min(row - self.margin, self.shape.blocks.height - 2 - self._rows))
-        left = max(0, min(col - self.margin, self.shape.blocks.width - 2 - self._cols))
-        return Window(top, top + self._rows, left, left + self._cols)
+        top = max(0, min(row - self.margin, whole.height - part.height))
+        left = max(0, min(col - self.margin, whole.width - part.width))
+        return Window(top, top + part.height - 2, left, left + part.width - 2)
 
 
 def _part(shape, arrays, name, window, ring):
@@ -206,10 +198,8 @@ class StreamedFields:
 
     def _blank(self, state):
         """Make the field one where nothing is reached."""
-        if self.cut.shape.layout == VALUES:
-            state["values"].fill(INFINITE)
-        else:
-            state["values"].fill(0)
+        state["values"].fill(INFINITE if self.cut.shape.layout == VALUES else 0)
+        if self.cut.shape.layout == BITS:
             _blank_edges(field_record(self.cut.shape, state["map"], state))
 
     def _seeds(self, numbers):
@@ -227,9 +217,7 @@ class StreamedFields:
         cut, inner = self.cut, self.cut.window
         state, staged = self._host.staged(), self._piece.staged()
         for name in before:
-            _copy(
-                _part(inner, staged, name, window.own, 1), _part(cut.shape, state, name, window, 1), self._host.members
-            )
+            self._copy(_part(inner, staged, name, window.own, 1), _part(cut.shape, state, name, window, 1))
         self._piece.load(*before)
         row, col = np.divmod(goal[GOAL_BLOCK], cut.shape.blocks.width) - np.int32(1)
         goals, block = goal[None].copy(), -1
@@ -239,21 +227,13 @@ class StreamedFields:
         self._piece.update(Request(goals, **asked))
         self._piece.unload(*after)
         for name in after:
-            _copy(
-                _part(cut.shape, state, name, window, 0), _part(inner, staged, name, window.own, 0), self._host.members
-            )
+            self._copy(_part(cut.shape, state, name, window, 0), _part(inner, staged, name, window.own, 0))
 
-
-def _copy(to, source, members):
-    """to[:] = source, by several threads."""
-    members = min(members, COPIERS)
-    cuts = np.linspace(0, len(to), members + 1).astype(int)
-
-    def work(member):
-        part = slice(cuts[member], cuts[member + 1])
-        np.copyto(to[part], source[part])
-
-    run_team(members, work)
+    def _copy(self, to, source):
+        """to[:] = source, by several threads."""
+        members = min(self._host.members, COPIERS)
+        cuts = np.linspace(0, len(to), members + 1).astype(int)
+        run_team(members, lambda k: np.copyto(to[cuts[k] : cuts[k + 1]], source[cuts[k] : cuts[k + 1]]))
 
 
 @lean_njit
@@ -267,14 +247,12 @@ def _blank_edges(field):
 @lean_njit
 def _bits_offer(row, col, side, field, seeds):
     """Sow the block beyond one side of block (row, col), if it gets better by it."""
-    block = (row + 1) * field.width + col + 1
-    row += ROW_MOVES[side]
-    col += COL_MOVES[side]
-    other = (row + 1) * field.width + col + 1
+    block, beyond_row, beyond_col = (row + 1) * field.width + col + 1, row + ROW_MOVES[side], col + COL_MOVES[side]
+    beyond = (beyond_row + 1) * field.width + beyond_col + 1
     for i in range(size_of(field.kind)):
         steps = field.edge[block, side, i]
-        if WALL < steps < UNREACHED and steps + 1 < field.edge[other, (side + 2) % 4, i]:
-            sow(row, col, np.int64(steps + 1), seeds)
+        if WALL < steps < UNREACHED and steps + 1 < field.edge[beyond, (side + 2) % 4, i]:
+            sow(beyond_row, beyond_col, np.int64(steps + 1), seeds)
 
 
 @lean_njit

@@ -11,9 +11,8 @@ from ...parallel.team_cuda import ALL, WARP
 from ..paths import EAST, NORTH, SOUTH, WEST
 from . import operations
 from .bits import UNREACHED, BitField, Wave, spread
-from .blocks import kind_of, size_of
+from .blocks import BITS, VALUES, kind_of, size_of
 from .rounds import Work, update_fields
-from .shape import BITS, VALUES
 from .values import Tiles, ValueField
 
 WARPS_OF = {BITS: 12, VALUES: 4}  # of a CUDA block, one to a block of the map; shared memory bounds those of VALUES

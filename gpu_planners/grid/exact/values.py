@@ -22,12 +22,19 @@ from .blocks import AT_GOAL, CHANGED, NOWHERE, Kind, corner_bits, inner_njit, oc
 INFINITE = np.int64(1) << np.int64(61)  # three of them can be added
 STRAIGHT_8 = 2744210  # units of a tile length on 8-connected maps
 DIAGONAL_8 = 3880899  # of a diagonal; 255 of them fit into 32 bits
+SHIFT_8 = STRAIGHT_8.bit_length() - 1
 
 
 @lean_njit
 def unit_of(connectivity):
     """Units of a tile length."""
     return 1 if connectivity == 4 else STRAIGHT_8
+
+
+@inner_njit
+def shift_of(moves):
+    """-> values that are the same when shifted right so far share a bucket, which spans no more than a step costs"""
+    return SHIFT_8 if len(moves) == 8 else 0
 
 
 class ValueField(NamedTuple):
@@ -59,15 +66,6 @@ class Tiles(NamedTuple):
     kind: Kind
     value: np.ndarray
     cost: np.ndarray
-
-
-class Dirty(NamedTuple):
-    """Masks of dirty lines, uint32: rows for the sweeps south and north, columns for those east and west."""
-
-    south: np.uint32
-    east: np.uint32
-    north: np.uint32
-    west: np.uint32
 
 
 @inner_njit
@@ -184,7 +182,10 @@ _sweep_east, _sweep_west = _sweep_function(False, 1), _sweep_function(False, -1)
 
 @inner_njit
 def settle(tiles, dirty, lane):
-    """Lower rows and columns until no tile gets better."""
+    """Lower rows and columns until no tile gets better.
+
+    dirty: masks of dirty lines, uint32: rows for the sweep south, columns east, rows north, columns west
+    """
     south, east, north, west = dirty
     while south | east | north | west:
         south, north, east, west = _sweep_south(tiles, south, north, east, west, lane)
@@ -282,16 +283,15 @@ def relax(visit, field, raw, scratch, lane):
     load(visit, field, scratch, lane)
     kind, size = field.kind, size_of(field.kind)
     every, first, last = every_line(kind), np.uint32(1), bit_of(size - 1)
-    dirty = Dirty(every, every, every, every) if raw else Dirty(first, first, last, last)
+    south, east, north, west = (every, every, every, every) if raw else (first, first, last, last)
     if visit.seed >= 0:
         row, col = visit.seed // size, visit.seed % size
         if lane == 0:
             scratch.value[1 + row, 1 + col] = np.int64(0)
-        south, north = beside(bit_of(row), dirty.south, dirty.north, kind)
-        east, west = beside(bit_of(col), dirty.east, dirty.west, kind)
-        dirty = Dirty(south, east, north, west)
+        south, north = beside(bit_of(row), south, north, kind)
+        east, west = beside(bit_of(col), east, west, kind)
         sync_lanes()
-    settle(scratch, dirty, lane)
+    settle(scratch, (south, east, north, west), lane)
     store(visit, field, scratch, lane)
     answer = better_beyond(scratch, lane)
     sync_lanes()
