@@ -28,7 +28,7 @@ from gpu_planners.nodes.moveit import objects as object_messages
 from gpu_planners.nodes.moveit.constraints import read_constraints
 from gpu_planners.nodes.moveit.goals import goals_in
 from gpu_planners.nodes.moveit.reference import Reference
-from gpu_planners.nodes.moveit.scene_messages import Beside, apply, scene_message
+from gpu_planners.nodes.moveit.scene_messages import apply, scene_message
 from gpu_planners.nodes.moveit.shapes import PLANE_REACH, read_shapes, read_volumes
 
 TURN = Rotation.from_euler("XYZ", [0.3, -0.7, 1.1])
@@ -226,7 +226,7 @@ def test_what_others_put_there_is_not_cleared(reference, robot):
     ]  # fmt: skip
     whole = messages.scene(messages.box("new"))
     whole.is_diff = whole.robot_state.is_diff = False
-    state, _ = apply(whole, Reference(robot, {"": np.eye(4)}, objects, {}), Beside())
+    state = apply(whole, Reference(robot, {"": np.eye(4)}, objects, {}))
     assert list(state.objects.standing) == ["file", "other arm", "new"]
 
 
@@ -238,7 +238,7 @@ def test_an_octomap_without_data_clears_the_one_before(robot):
     scene.world.octomap.octomap.id = "OcTree"
     for there, diff in ((objects, True), (objects, False), (SceneObjects(), True)):
         scene.is_diff = diff
-        assert not apply(scene, Reference(robot, {"": np.eye(4)}, there, {}), Beside())[0].objects.standing
+        assert not apply(scene, Reference(robot, {"": np.eye(4)}, there, {})).objects.standing
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_what_a_scene_may_not_say(reference, robot, words, change):
     scene = messages.scene()
     change(scene)
     with pytest.raises(GpuPlannersError, match=words):
-        apply(scene, Reference(robot, fixed_frames(robot) | {"": np.eye(4)}, objects, {}), Beside())
+        apply(scene, Reference(robot, fixed_frames(robot) | {"": np.eye(4)}, objects, {}))
 
 
 def shape_moved(scene):
@@ -276,7 +276,7 @@ def test_frames_of_a_scene_may_begin_with_a_slash(robot):
     scene = messages.scene(messages.box("box", position=(0.0, 0.0, 0.0), frame="map"))
     frame_at(scene, 3.0)
     scene.fixed_frame_transforms[0].child_frame_id = "/map"
-    state, _ = apply(scene, Reference(robot, fixed_frames(robot) | {"": np.eye(4)}, SceneObjects(), {}), Beside())
+    state = apply(scene, Reference(robot, fixed_frames(robot) | {"": np.eye(4)}, SceneObjects(), {}))
     assert np.allclose(state.objects.standing["box"].pose[:3, 3], (3, 0, 0))
 
 
@@ -407,8 +407,8 @@ def test_a_scene_that_is_written_and_read_again_is_the_same(robot, reference):
         CollisionObject(id="wedge", meshes=[tetrahedron()], pose=messages.pose((0, 0, 1), TURN)),
         attach=[messages.attached("tool", touch_links=["fore"])],
     )
-    state, beside = apply(told, Reference(robot, frames, SceneObjects(), {}), Beside())
-    again, _ = apply(scene_message(state, beside), Reference(robot, frames, SceneObjects(), {}), Beside())
+    state = apply(told, Reference(robot, frames, SceneObjects(), {}))
+    again = apply(scene_message(state), Reference(robot, frames, SceneObjects(), {}))
     assert list(again.objects.standing) == ["table", "can", "wedge"]
     rng = np.random.default_rng(0)
     for one, other in zip(state.objects.world.shapes, again.objects.world.shapes, strict=True):
@@ -430,4 +430,4 @@ def solid_object(name, kind, dimensions):
 )
 def test_a_scene_for_another_robot_is_refused(robot, fields):
     with pytest.raises(GpuPlannersError):
-        apply(messages.scene(**fields), Reference(robot, {"": np.eye(4)}, SceneObjects(), {}), Beside())
+        apply(messages.scene(**fields), Reference(robot, {"": np.eye(4)}, SceneObjects(), {}))

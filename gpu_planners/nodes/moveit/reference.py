@@ -1,8 +1,10 @@
 """What the frames of MoveIt's messages mean: links, objects and their parts, and what else the node knows."""
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from std_msgs.msg import ColorRGBA
 
 from ...arm import RobotModel
 from ...errors import shortened
@@ -11,34 +13,53 @@ from ..arm.scene_objects import SceneObjects
 from ..common.request_error import RequestError
 
 
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """What MoveIt's scene has beside objects and joints.
+
+    padding: {link: metres}; the largest is kept between every link and the obstacles
+    frames: {frame: (4, 4) T_root_frame} that messages have added
+    colours: {object: ColorRGBA}, for those who look
+    name: of the scene
+    """
+
+    padding: dict[str, float] = field(default_factory=dict)
+    frames: dict[str, np.ndarray] = field(default_factory=dict)
+    colours: dict[str, ColorRGBA] = field(default_factory=dict)
+    name: str = ""
+
+    @property
+    def margin(self) -> float:
+        """Metres kept from obstacles."""
+        return max(self.padding.values(), default=0.0)
+
+
+@dataclass(frozen=True, eq=False)
 class Reference:
     """Frames at one state of the robot.
 
-    robot: RobotModel; frames: {frame: (4, 4) T_root_frame} of the scene, whose KeyError says why a frame is not known
-    objects: SceneObjects; an object is a frame, and so is "object/part"
+    frames: {frame: (4, 4) T_root_frame} of the node's scene, whose KeyError says why a frame is not known
+    objects: an object is a frame, and so is "object/part"
     positions: {joint: rad or m}; a frame that moves is known where every planning joint has one
+    beside: its frames come before those of the scene
     """
 
-    def __init__(
-        self,
-        robot: RobotModel,
-        frames: MutableMapping[str, np.ndarray],
-        objects: SceneObjects,
-        positions: Mapping[str, float],
-    ) -> None:
-        self.robot, self.frames, self.objects, self.positions = robot, frames, objects, positions
-        self._links: dict[str, np.ndarray] = {}
+    robot: RobotModel
+    frames: Mapping[str, np.ndarray]
+    objects: SceneObjects
+    positions: Mapping[str, float]
+    beside: Beside = Beside()
+    _links: dict[str, np.ndarray] = field(default_factory=dict)  # (4, 4) T_root_link, once one is asked for
 
     def with_objects(self, objects: SceneObjects) -> "Reference":
-        other = Reference(self.robot, self.frames, objects, self.positions)
-        other._links = self._links
-        return other
+        return replace(self, objects=objects)
 
     def frame(self, name: str, what: str) -> np.ndarray:
         """(4, 4) T_root_frame; RequestError with FRAME_TRANSFORM_FAILURE. what: whose frame it is"""
         name = name.removeprefix("/")
-        if name in self.frames:
-            return self.frames[name]
+        for known in (self.beside.frames, self.frames):
+            if name in known:
+                return known[name]
         if name in self.robot.link_names:
             return self.link(name, what)
         body, T = self.body(name)
@@ -76,7 +97,7 @@ class Reference:
                     text = f"{what} depends on where link '{name}' is, but {unknown}"
                     raise RequestError(codes.ROBOT_STATE_STALE, text)
             q = np.array([self.positions[joint] for joint in joints])
-            self._links = {link: T[0] for link, T in self.robot.link_poses(q).items()}
+            self._links.update((link, T[0]) for link, T in self.robot.link_poses(q).items())
         return self._links[name]
 
     def check_link(self, name: str, what: str) -> None:

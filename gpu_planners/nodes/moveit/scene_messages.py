@@ -1,8 +1,7 @@
 """moveit_msgs/PlanningScene and RobotState: applied to the node's one scene and its joints, and written from them."""
 
-from collections import ChainMap
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import combinations
 from operator import attrgetter
 
@@ -20,7 +19,6 @@ from moveit_msgs.msg import (
     RobotState,
 )
 from sensor_msgs.msg import JointState
-from std_msgs.msg import ColorRGBA
 
 from ...arm import RobotModel
 from ..arm import codes
@@ -29,7 +27,7 @@ from ..arm.conversions import joint_positions, only_joints
 from ..arm.scene_objects import SceneObject, SceneObjects, Source
 from ..common.request_error import RequestError
 from .objects import OCTOMAP, attach, carried_named, change, change_attached, object_message
-from .reference import Reference
+from .reference import Beside, Reference
 from .shapes import read_pose
 
 EVERYTHING = 0xFFFFFFFF
@@ -41,48 +39,20 @@ WORLD = "world.collision_objects", "world.octomap.octomap.id", "world.octomap.oc
 SCENE = *MATRIX, *OTHERS, *WORLD, *(f"robot_state.{name}" for name in STATE)
 
 
-@dataclass(frozen=True, eq=False)
-class Beside:
-    """What MoveIt's scene has beside objects and joints.
-
-    padding: {link: metres}; the largest is kept between every link and the obstacles
-    frames: {frame: (4, 4) T_root_frame} that messages have added
-    colours: {object: ColorRGBA}, for those who look
-    name: of the scene
-    """
-
-    padding: dict[str, float] = field(default_factory=dict)
-    frames: dict[str, np.ndarray] = field(default_factory=dict)
-    colours: dict[str, ColorRGBA] = field(default_factory=dict)
-    name: str = ""
-
-    @property
-    def margin(self) -> float:
-        """Metres kept from obstacles."""
-        return max(self.padding.values(), default=0.0)
-
-
-class KnownFrames(ChainMap[str, np.ndarray]):
-    """Frames that messages have added, before those of the node's scene, which says why it lacks one."""
-
-    def __missing__(self, name: str) -> np.ndarray:
-        return self.maps[-1][name]
-
-
 def is_empty(message: PlanningScene | RobotState, fields: tuple[str, ...] = SCENE) -> bool:
     """Does a message say nothing in these fields? As in MoveIt such a scene changes nothing, be it a diff or not."""
     return not any(map(len, attrgetter(*fields)(message)))
 
 
-def apply(message: PlanningScene, before: Reference, beside: Beside) -> tuple[Reference, Beside]:
-    """What a PlanningScene makes of objects and positions among the node's frames, and of what is beside them.
+def apply(message: PlanningScene, before: Reference) -> Reference:
+    """What a PlanningScene makes of objects, positions and what is beside them.
 
     A scene that is no diff keeps only objects of the scene file and other arms. Nothing is changed in place;
     ObstacleError or RequestError names what is wrong.
     """
-    robot, frames, objects = before.robot, before.frames, before.objects
+    robot, frames, objects, beside = before.robot, before.frames, before.objects, before.beside
     if is_empty(message):
-        return before, beside
+        return before
     if message.robot_model_name not in ("", robot.name):
         text = f"the planning scene is for robot '{message.robot_model_name}'; this node plans robot '{robot.name}'"
         raise RequestError(codes.INVALID_ROBOT_STATE, text)
@@ -90,10 +60,8 @@ def apply(message: PlanningScene, before: Reference, beside: Beside) -> tuple[Re
         kept = {name: one for name, one in objects.standing.items() if one.source in STAYING}
         objects, beside = SceneObjects(standing=kept), Beside()
     positions = read_positions(message.robot_state, robot, before.positions, "the planning scene's robot_state")
-    beside = replace(
-        beside, name=message.name or beside.name, frames=beside.frames | _frames(message, robot, frames, beside)
-    )
-    reference = Reference(robot, KnownFrames(beside.frames, frames), objects, positions)
+    beside = replace(beside, name=message.name or beside.name, frames=_frames(message, robot, frames, beside))
+    reference = Reference(robot, frames, objects, positions, beside)
     for one in message.world.collision_objects:
         reference = reference.with_objects(change(one, reference))
     octomap = message.world.octomap.octomap
@@ -108,13 +76,13 @@ def apply(message: PlanningScene, before: Reference, beside: Beside) -> tuple[Re
     objects = _allowed(message.allowed_collision_matrix, robot, reference.objects)
     colours = beside.colours | {one.id: one.color for one in message.object_colors}
     beside = replace(beside, padding=_padding(message, robot, beside.padding), colours=colours)
-    return Reference(robot, frames, objects, positions), beside
+    return replace(reference, objects=objects, beside=beside)
 
 
-def scene_message(reference: Reference, beside: Beside, components: int = EVERYTHING) -> PlanningScene:
+def scene_message(reference: Reference, components: int = EVERYTHING) -> PlanningScene:
     """What `components` of PlanningSceneComponents asks for."""
     asked, message = PlanningSceneComponents, PlanningScene()
-    robot, objects = reference.robot, reference.objects
+    robot, objects, beside = reference.robot, reference.objects, reference.beside
     if components & asked.SCENE_SETTINGS:
         message.name, message.robot_model_name = beside.name, robot.name
     if components & asked.ROBOT_STATE or components & asked.ROBOT_STATE_ATTACHED_OBJECTS:
@@ -157,18 +125,18 @@ def _octomap(message, reference):
 
 
 def _frames(message, robot, frames, beside):
-    """{frame: (4, 4) T_root_frame} of the message's fixed_frame_transforms."""
-    added: dict[str, np.ndarray] = {}
+    """{frame: (4, 4) T_root_frame} with the message's fixed_frame_transforms."""
+    known = dict(beside.frames)
     for one in message.fixed_frame_transforms:
         child = one.child_frame_id.removeprefix("/")
         what = f"fixed_frame_transforms, '{child}',"
         if child in frames or child in robot.link_names:
             continue
-        reference = Reference(robot, KnownFrames(beside.frames | added, frames), SceneObjects(), {})
+        reference = Reference(robot, frames, SceneObjects(), {}, Beside(frames=known))
         t = one.transform.translation
         T = read_pose(Pose(position=Point(x=t.x, y=t.y, z=t.z), orientation=one.transform.rotation), child)
-        added[child] = reference.frame(one.header.frame_id, what) @ T
-    return added
+        known[child] = reference.frame(one.header.frame_id, what) @ T
+    return known
 
 
 def _padding(message, robot, before):

@@ -37,7 +37,7 @@ from . import answers, cartesian_path, planning
 from . import scene_messages as scenes
 from .answers import code_message
 from .objects import change, change_attached
-from .reference import Reference
+from .reference import Beside, Reference
 from .requests import INDUSTRIAL, SOURCE, MotionQuery, check_group, kind_of
 
 CHANGES = QoSProfile(depth=100)  # of topics that change the scene
@@ -52,7 +52,7 @@ class MoveItServer:
     def __init__(self, arm: ArmServices) -> None:
         self._arm, self._scene, node = arm, arm.scene, arm.node
         self._logger = node.get_logger()
-        self._beside, self._published = scenes.Beside(), (None, None)
+        self._beside, self._published = Beside(), (None, None)
         self._whole = arm.values.moveit_interface == "all"
         self._paths = node.create_publisher(DisplayTrajectory, "display_planned_path", 10)
         self._group = self._act(MoveGroup, arm.values.move_group_action, "move_group", self._move)
@@ -155,9 +155,9 @@ class MoveItServer:
         if scene_counts:
             self._arm.require_known_scene()
         self._arm.prepare_planner(planner if planner in PLANNERS else values.planner)
-        reference, beside = self._state_of(request.start_state, "the start state", diff)
+        reference = self._state_of(request.start_state, "the start state", diff)
         if getattr(request, "avoid_collisions", True):
-            checker = self._checker(reference, beside)
+            checker = self._checker(reference)
         else:
             checker = cartesian_path.blind_checker(reference.robot, values.device)
         start = scenes.complete(checker.robot, reference.positions, "the start state")
@@ -244,18 +244,17 @@ class MoveItServer:
     def _place(self, request, response):
         ik, values = request.ik_request, self._arm.values
         check_group(ik.group_name, values)
-        reference, beside = self._state_of(ik.robot_state, "the robot_state")
-        checker = self._checker(reference, beside) if ik.avoid_collisions else None
+        reference = self._state_of(ik.robot_state, "the robot_state")
+        checker = self._checker(reference) if ik.avoid_collisions else None
         return answers.inverse_kinematics(ik, checker, reference, values.tip_link or reference.robot.tip_link)
 
     def _find_links(self, request, response):
-        reference, _ = self._state_of(request.robot_state, "the robot_state")
-        return answers.forward_kinematics(request, reference)
+        return answers.forward_kinematics(request, self._state_of(request.robot_state, "the robot_state"))
 
     def _judge(self, request, response):
         check_group(request.group_name, self._arm.values)
-        reference, beside = self._state_of(request.robot_state, "the robot_state")
-        return answers.validity(request, self._checker(reference, beside), reference)
+        reference = self._state_of(request.robot_state, "the robot_state")
+        return answers.validity(request, self._checker(reference), reference)
 
     def _list(self, request, response):
         response.planner_interfaces = [
@@ -267,7 +266,7 @@ class MoveItServer:
 
     def _tell_scene(self, request, response):
         components = request.components.components or scenes.EVERYTHING
-        response.scene = scenes.scene_message(self._current(), self._beside, components)
+        response.scene = scenes.scene_message(self._current(), components)
         return response
 
     def _apply(self, request, response):
@@ -286,24 +285,22 @@ class MoveItServer:
         self._arm.scene_changed(isinstance(message, PlanningScene) and _is_whole(message))
 
     def _take_scene(self, message):
-        reference, beside = scenes.apply(message, self._current(), self._beside)
-        self._scene.take(reference.objects)
-        self._beside = beside
+        after = scenes.apply(message, self._current())
+        self._scene.take(after.objects)
+        self._beside = after.beside
 
     def _take_world(self, message):
         self._take_scene(PlanningScene(world=message, is_diff=True, robot_state=RobotState(is_diff=True)))
 
     def _change(self, changed, message):
-        now = self._current()
-        frames = scenes.KnownFrames(self._beside.frames, now.frames)
-        self._scene.take(changed(message, Reference(now.robot, frames, now.objects, now.positions)))
+        self._scene.take(changed(message, self._current()))
 
     def _publish_scene(self):
         now = self._scene.objects, self._beside
         changed = any(a is not b for a, b in zip(now, self._published, strict=True))
         if self._scene.robot is not None and changed and self._scenes.get_subscription_count():
             self._published = now
-            self._scenes.publish(scenes.scene_message(self._current(), self._beside))
+            self._scenes.publish(scenes.scene_message(self._current()))
 
     def _current(self):
         """Reference of what is measured now, without joints where joint_states are none."""
@@ -312,27 +309,25 @@ class MoveItServer:
             positions = self._arm.measured() or {}
         except RequestError:  # requests that need them are told why
             positions = {}
-        return Reference(robot, self._scene.frames, self._scene.objects, positions)
+        return Reference(robot, self._scene.frames, self._scene.objects, positions, self._beside)
 
     def _state_of(self, message, what, diff=None):
-        """(Reference, Beside) of a RobotState over what is measured, in the scene with a diff."""
-        scene, beside, robot = self._scene, self._beside, self._scene.require_robot()
-        state = Reference(robot, scene.frames, scene.objects, self._arm.measured() or {})
+        """Reference of a RobotState over what is measured, in the scene with a diff."""
+        scene, robot = self._scene, self._scene.require_robot()
+        state = Reference(robot, scene.frames, scene.objects, self._arm.measured() or {}, self._beside)
         if diff is not None:
-            state, beside = scenes.apply(diff, state, beside)
+            state = scenes.apply(diff, state)
         positions = scenes.read_positions(message, robot, state.positions, what)
         robot = scene.robot_among(scene.objects, positions)  # of this query alone
-        reference = Reference(
-            robot, scenes.KnownFrames(beside.frames, scene.frames_of(robot)), state.objects, positions
-        )
-        return reference.with_objects(scenes.read_carried(message, reference)), beside
+        reference = Reference(robot, scene.frames_of(robot), state.objects, positions, state.beside)
+        return reference.with_objects(scenes.read_carried(message, reference))
 
     def _margin(self, beside):
         """Metres kept from obstacles: the larger of the node's margin and the scene's padding."""
         return max(beside.margin, self._arm.values.margin)
 
-    def _checker(self, reference, beside) -> CollisionChecker:
-        return self._scene.checker_for(reference.objects, self._margin(beside), reference.positions)
+    def _checker(self, reference) -> CollisionChecker:
+        return self._scene.checker_for(reference.objects, self._margin(reference.beside), reference.positions)
 
 
 def _feedback(goal, kind):
