@@ -8,7 +8,7 @@ from gpu_planners.grid import AgentStatus, BlockPlanner, GridMap, planner
 from gpu_planners.grid import paths as agents
 from gpu_planners.grid.exact import fields as exact
 from gpu_planners.grid.maps import grid_map
-from gpu_planners.papers.ce12 import arena, astar, pba_star, pba_star_cpu, rtaa_star
+from gpu_planners.papers.ce12 import astar, pba_star, rtaa_star, shared
 
 ONES = np.ones((6, 7), np.uint8)
 HUGE = 10**400  # no float holds it
@@ -325,18 +325,18 @@ def test_moves_of_links_are_within_the_memory_allowed(connectivity, monkeypatch)
     costs[::2], costs[1::4, -1], costs[3::4, 0] = 1, 1, 1
     tiles = np.argwhere(costs)[::100]
     starts, goals = np.repeat(tiles, len(tiles), axis=0), np.tile(tiles, (len(tiles), 1))
-    monkeypatch.setattr(pba_star_cpu, "PAGE_WORDS", 8)
+    monkeypatch.setattr(pba_star, "PAGE_WORDS", 8)
     expected = BlockPlanner(GridMap(costs, connectivity), "pba_star", 32, "cpu").plan(starts, goals)
     tried = []
-    checked_page = arena.checked_page
+    checked_page = shared.checked_page
     monkeypatch.setattr(
-        pba_star_cpu, "checked_page", lambda words, count, _: tried.append(count) or checked_page(words, count, 0.03)
+        pba_star, "checked_page", lambda words, count, _: tried.append(count) or checked_page(words, count, 0.03)
     )
     paths = BlockPlanner(GridMap(costs, connectivity), "pba_star", 32, "cpu").plan(starts, goals)
     assert max(tried) == len(tiles) and 1 < len(set(tried))
     for name in ("status", "cost", "length"):
         assert np.array_equal(getattr(paths, name), getattr(expected, name))
-    monkeypatch.setattr(arena, "MOST_PAGE_WORDS", 9)
+    monkeypatch.setattr(shared, "MOST_PAGE_WORDS", 9)
     with pytest.raises(MemoryError, match="links take more than .* bytes; allowed: fewer agents, smaller blocks"):
         BlockPlanner(GridMap(costs, connectivity), "pba_star", 32, "cpu").plan(starts[:1], goals[:1])
 

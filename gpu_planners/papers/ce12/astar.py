@@ -29,7 +29,7 @@ from ...grid.paths import (
     word_count,
 )
 from ...settings import Described
-from .packed_tiles import least_cost_between
+from .shared import least_cost_between
 
 TILES_A_CALL = 1 << 17  # expanded between two looks at the clock, about 20 ms; the last search goes on to its end
 FIRST_WORDS = 1024  # room for packed steps to begin with, at least

@@ -24,24 +24,56 @@ off at 2047 of them), then by the lower row, then column. On 8-connected maps th
 lengths; the costs of the answer are exact.
 """
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba import prange
 
-from ...device import njit
+from ...device import lean_njit, njit
 from ...errors import SettingsError, shown
 from ...grid.exact.blocks import BLOCK_SIZES
 from ...grid.maps.grid_map import GridMap
-from ...grid.paths import PathSet
+from ...grid.paths import PathSet, check_words, first_words, step_bits
 from ...settings import Described, setting
-from .answers import Answers
-from .arena import MovesDoNotFit
-from .packed_tiles import check_sides, pack_all, units_of
-from .pba_star_blocks import LINK, Layout, links_of_goal
-from .pba_star_cpu import CpuSearches
-from .pba_star_paths import mark_seen
+from .pba_star_blocks import (
+    LINK,
+    Layout,
+    Links,
+    Maps,
+    links_of_goal,
+    load_window,
+    map_toward,
+    mark_seen,
+    own_window,
+    window_size,
+)
+from .pba_star_search import (
+    memory_of,
+    next_of,
+    raise_tile,
+    scratch_size,
+    search_from_border,
+    search_from_start,
+    walk,
+    write_moves,
+)
+from .shared import (
+    PAGES,
+    Answers,
+    Arena,
+    MovesDoNotFit,
+    check_sides,
+    checked_page,
+    heuristic,
+    pack,
+    pack_all,
+    page_of,
+    units_of,
+)
 
+PAGE_WORDS = 1024  # of a page to begin with
 LENGTH_UNITS = 1 << 20  # of a tile length in 8-connected searches
 RAISING_BYTES = 9  # of a link with loops="raise": how often it was raised, and two int32 to find loops
 TIMES = "upload", "border_to_border", "start_to_border", "reconstruction", "transfer"
@@ -163,7 +195,190 @@ class PbaStar:
         return self._searches.paths(starts, of_goal, self.last_times)
 
 
+class CpuSearches:
+    """The steps of P-BA* on the CPU's threads; `CudaSearches` has the same methods.
+
+    As many workers as an arena has pages share the blocks and the agents.
+    """
+
+    def __init__(self, memory_mb: int):
+        self._memory_mb = int(memory_mb)
+        self._page_words = self._own_page_words = PAGE_WORDS
+        self.memory_bytes = 0
+
+    def set_map(self, costs: np.ndarray, layout: Layout):
+        """costs: (rows, cols) uint8"""
+        self._costs, self._layout = costs.reshape(-1), layout
+
+    def mark(self, todo: np.ndarray):
+        """todo: (blocks,) uint8, 1 where the next border-to-border step searches again."""
+        self._todo |= np.tile(todo, len(self._goals))
+
+    def border_to_border(self, goals: np.ndarray, again: bool, most_rounds: int, times: dict):
+        """Find the links of all border tiles toward some goals.
+
+        goals: (K,) int32 packed tiles; again: nothing is there yet; times: gets the seconds taken
+        """
+        began = time.perf_counter()
+        if again:
+            self._make_room(goals)
+        elif not self._todo.any():
+            return
+        if again or self._raised.any():
+            _heuristics(self._h, goals, self._layout)
+            self._raises[:] = 0
+        self._todo |= self._raised
+        self._raised[:] = 0
+        self._search(again)
+        for _ in range(0 if self._layout.avoid else most_rounds):
+            self._todo[:] = 0
+            _raise_loops(self._links(), self._h, self._raises, self._todo, self._layout)
+            if not self._todo.any():
+                break
+            self._raised |= self._todo
+            self._search(False)
+        self._todo[:] = 0
+        kept = self._h, self._numbers, self._words, self._raises, self._todo, self._raised
+        self.memory_bytes = sum(array.nbytes for array in kept)
+        times["border_to_border"] += time.perf_counter() - began
+
+    def _make_room(self, goals):
+        layout = self._layout
+        blocks = len(goals) * layout.block_rows * layout.block_cols
+        self._goals = goals
+        self._h = np.empty(len(goals) * layout.rows * layout.cols, np.int32 if layout.moves == 4 else np.int64)
+        self._numbers = np.empty(len(goals) * links_of_goal(layout) * LINK, np.int32)
+        self._words, self._used = np.empty(PAGES * self._page_words, np.uint32), np.zeros(PAGES, np.int32)
+        self._scratch = np.zeros(PAGES * scratch_size(layout.shift), np.int64)
+        size = PAGES * window_size(layout.shift)
+        self._windows = Maps(np.empty(size, np.uint8), np.empty(size, self._h.dtype))
+        self._raises = np.zeros(0 if layout.avoid else len(self._numbers) // LINK, np.uint8)
+        self._todo, self._raised = np.ones(blocks, np.uint8), np.zeros(blocks, np.uint8)
+
+    def _search(self, arena_is_empty):
+        """Search the blocks of todo. Their links' moves follow those in the arena, which nobody may need any more."""
+        jobs = np.flatnonzero(self._todo).astype(np.int32)
+        while True:
+            maps, arena = Maps(self._costs, self._h), Arena(self._words, self._used, 0, self._page_words)
+            _border_to_border(jobs, maps, self._windows, self._scratch, self._links(), arena, self._layout)
+            if self._used.max() <= self._page_words:
+                return
+            if arena_is_empty:
+                self._page_words = checked_page(2 * int(self._used.max()), len(self._goals), self._memory_mb)
+                self._words = np.empty(PAGES * self._page_words, np.uint32)
+            arena_is_empty, self._used[:] = True, 0  # all blocks again, in an arena without what nobody needs
+            jobs = np.arange(len(self._todo), dtype=np.int32)
+
+    def _links(self):
+        return Links(self._numbers, self._words, self._goals)
+
+    def paths(self, starts: np.ndarray, of_goal: np.ndarray, times: dict) -> tuple[np.ndarray, ...]:
+        """starts: (N,) int32 packed tiles; of_goal: (N,) int32 into the goals of the last border-to-border step
+
+        -> status (N,) uint8, length (N,) int32, cost of straight and of diagonal steps (N,) int64, first (N,) int64,
+        words
+        """
+        began, n = time.perf_counter(), len(starts)
+        own = self._own_links(starts, of_goal)
+        searched = time.perf_counter()
+        status, length = np.empty(n, np.uint8), np.empty(n, np.int32)
+        straight, diagonal = np.empty((2, n), np.int64)
+        _walk_all(own, self._links(), of_goal, self._layout, status, length, straight, diagonal)
+        first, total = first_words(length, step_bits(self._layout.moves))
+        check_words(total)
+        words = np.empty(total, np.uint32)
+        _write_all(own, self._links(), of_goal, self._layout, length, words, first)
+        times["start_to_border"] += searched - began
+        times["reconstruction"] += time.perf_counter() - searched
+        return status, length, straight, diagonal, first, words
+
+    def _own_links(self, starts, of_goal):
+        """The start-to-border step -> Links, one for each agent"""
+        numbers, page_words = np.empty(len(starts) * LINK, np.int32), self._own_page_words
+        while True:
+            words, used = np.empty(PAGES * page_words, np.uint32), np.zeros(PAGES, np.int32)
+            own, arena = Links(numbers, words, self._goals), Arena(words, used, 0, page_words)
+            maps = Maps(self._costs, self._h)
+            _start_to_border(starts, of_goal, maps, self._scratch, own, arena, self._layout)
+            if used.max() <= page_words:
+                return own
+            self._own_page_words = page_words = checked_page(2 * int(used.max()), 1, self._memory_mb)
+
+
 @njit
 def _mark_all(rows, cols, todo, layout):
     for row, col in zip(rows, cols):
         mark_seen(row, col, todo, layout)
+
+
+@njit(parallel=True)
+def _heuristics(h, goals, layout):
+    for i in prange(len(goals) * layout.rows):
+        for col in range(layout.cols):
+            tile = pack(i % layout.rows, col)
+            h[np.int64(i) * layout.cols + col] = heuristic(tile, goals[i // layout.rows], layout)
+
+
+@njit(parallel=True)
+def _border_to_border(jobs, maps, windows, scratch, links, arena, layout):
+    """jobs: (M,) int32, goal * blocks + block;  windows: the workers' own;  scratch: `memory_of` them"""
+    for worker in prange(PAGES):
+        _search_blocks(worker, jobs, maps, windows, scratch, links, arena, layout)
+
+
+@lean_njit
+def _search_blocks(worker, jobs, maps, windows, scratch, links, arena, layout):
+    """A worker's share of the blocks: all border tiles of each."""
+    n_blocks, size = layout.block_rows * layout.block_cols, window_size(layout.shift)
+    memory, page = memory_of(scratch, worker, layout.shift), page_of(arena, worker)
+    own = Maps(windows.costs[worker * size : (worker + 1) * size], windows.h[worker * size : (worker + 1) * size])
+    for j in range(worker, len(jobs), PAGES):
+        goal, block = jobs[j] // n_blocks, jobs[j] % n_blocks
+        window = own_window(block, own.costs, own.h, layout)
+        load_window(window, map_toward(goal, maps, layout), layout, 0, 1)
+        for number in range(layout.ring):
+            search_from_border(number, goal, window, layout, memory, links, page)
+
+
+@njit(parallel=True)
+def _start_to_border(starts, of_goal, maps, scratch, own, arena, layout):
+    for worker in prange(PAGES):
+        _search_starts(worker, starts, of_goal, maps, scratch, own, arena, layout)
+
+
+@lean_njit
+def _search_starts(worker, starts, of_goal, maps, scratch, own, arena, layout):
+    """A worker's share of the agents."""
+    memory, page = memory_of(scratch, worker, layout.shift), page_of(arena, worker)
+    for i in range(len(starts) * worker // PAGES, len(starts) * (worker + 1) // PAGES):
+        search_from_start(i, starts[i], of_goal[i], maps, layout, memory, own, page)
+
+
+@njit
+def _raise_loops(links, h, raises, todo, layout):
+    """Find the links that are in loops, by following each until one that was met before, and raise their tiles."""
+    n = len(links.numbers) // LINK
+    met = np.zeros(n, np.int32)  # by which walk, from 1 on
+    for i in range(n):
+        j = np.int64(i)
+        while j >= 0 and met[j] == 0:
+            met[j] = i + 1
+            j = next_of(j, links, layout)
+        if j >= 0 and met[j] == i + 1:
+            while met[j] == i + 1:
+                met[j] = -1
+                raise_tile(j, h, raises, todo, layout)
+                j = next_of(j, links, layout)
+
+
+@njit(parallel=True)
+def _walk_all(own, links, of_goal, layout, status, length, straight, diagonal):
+    for i in prange(len(of_goal)):
+        status[i], length[i], straight[i], diagonal[i] = walk(i, own, links, of_goal[i], layout)
+
+
+@njit(parallel=True)
+def _write_all(own, links, of_goal, layout, length, words, first):
+    for i in prange(len(of_goal)):
+        if length[i] > 0:
+            write_moves(i, own, links, of_goal[i], layout, length[i], words, first[i])

@@ -1,11 +1,10 @@
 """P-BA*: planning blocks, the windows that their searches see, and links. Compiled for CPU threads and CUDA.
 
 A *window* is a block of n x n tiles and the ring of neighbouring tiles around it. Tiles of the window are numbered
-row << (shift + 1) | column, row and column 0..n+1, so that no index is divided. Tiles of the map are those of
-`packed_tiles`.
+row << (shift + 1) | column, row and column 0..n+1, so that no index is divided. Tiles of the map are packed (`shared`).
 
 A *link* is what a search found: the tile where it ended and the moves that lead there. Moves that do not fit into a
-link lie in an arena.
+link lie in an arena. Each border tile has a link toward each goal, or two with `avoid`.
 """
 
 from typing import NamedTuple
@@ -14,7 +13,7 @@ import numpy as np
 
 from ...device import lean_njit
 from ...grid.paths import COL_STEP, ROW_STEP
-from .packed_tiles import col_of, least_cost_between, pack, row_of
+from .shared import col_of, pack, row_of
 
 LINK = 4  # int32 of a link
 END, MOVES, STEPS, DIAGONALS = range(LINK)  # their places
@@ -31,7 +30,7 @@ class Layout(NamedTuple):
     block_cols: int
     ring: int  # border tiles of a block
     moves: int  # 4 or 8 of them
-    one: int  # `packed_tiles.units_of`
+    one: int  # `shared.units_of`
     diagonal: int
     tie_shift: int  # g >> tie_shift breaks ties
     avoid: int  # 1: an agent does not go back into the block it came from, and each border tile has two links
@@ -39,18 +38,7 @@ class Layout(NamedTuple):
 
 
 class Maps(NamedTuple):
-    """The map for K goals.
-
-    costs: (rows * cols,) uint8, 0 blocked;  h: (K * rows * cols,) heuristics;  goals: (K,) int32 packed tiles
-    """
-
-    costs: np.ndarray
-    h: np.ndarray
-    goals: np.ndarray
-
-
-class GoalMap(NamedTuple):
-    """The map for one goal: costs (rows * cols,) uint8, 0 blocked; h (rows * cols,) heuristics."""
+    """The map for K goals: costs (rows * cols,) uint8, 0 blocked; h (K * rows * cols,) heuristics."""
 
     costs: np.ndarray
     h: np.ndarray
@@ -72,11 +60,14 @@ class BlockWindow(NamedTuple):
 
 
 class Links(NamedTuple):
-    """Links of one goal, or an agent's own: the first is at numbers[at:]; long moves are in words."""
+    """The links of all border tiles toward K goals, goal by goal, or the own ones of agents.
+
+    numbers: int32, LINK of each;  words: uint32 long moves;  goals: (K,) int32 packed tiles
+    """
 
     numbers: np.ndarray
-    at: int
     words: np.ndarray
+    goals: np.ndarray
 
 
 class Link(NamedTuple):
@@ -107,30 +98,10 @@ def read_link(numbers, at):
 
 
 @lean_njit
-def write_link(numbers, at, link):
-    numbers[at + END] = link.end
-    numbers[at + MOVES] = np.int32(link.moves)
-    numbers[at + STEPS] = link.steps << STEPS_SHIFT | link.straight
-    numbers[at + DIAGONALS] = link.diagonal
-
-
-@lean_njit
-def goal_map(maps, goal, layout):
+def map_toward(goal, maps, layout):
     """The map for one of several goals."""
     tiles = layout.rows * layout.cols
-    return GoalMap(maps.costs, maps.h[goal * tiles : (goal + 1) * tiles])
-
-
-@lean_njit
-def links_toward(links, goal, layout):
-    """Of all goals' links those toward one goal."""
-    return Links(links.numbers, goal * links_of_goal(layout), links.words)
-
-
-@lean_njit
-def own_link(own, i):
-    """Of all agents' own links that of agent i."""
-    return Links(own.numbers, LINK * i, own.words)
+    return Maps(maps.costs, maps.h[goal * tiles : (goal + 1) * tiles])
 
 
 @lean_njit
@@ -146,13 +117,6 @@ def heap_size(shift):
 
 
 @lean_njit
-def heuristic(row, col, goal, layout):
-    """What a way from a tile to the goal costs at least. goal: packed"""
-    down, right = row - row_of(goal), col - col_of(goal)
-    return least_cost_between(down, right, layout.moves, layout.one, layout.diagonal) * layout.h_cost
-
-
-@lean_njit
 def block_of(tile, layout):
     """-> number of the block of a packed tile."""
     return (row_of(tile) >> layout.shift) * layout.block_cols + (col_of(tile) >> layout.shift)
@@ -165,26 +129,8 @@ def corner_of(block, layout):
 
 
 @lean_njit
-def border_number(row, col, layout):
-    """-> 0..ring-1 of a border tile, from its row and column in the block; -1 for the others.
-
-    Top row, bottom row, then the rest of the left and of the right column.
-    """
-    n = 1 << layout.shift
-    if row == 0:
-        return col
-    if row == n - 1:
-        return n + col
-    if col == 0:
-        return 2 * n + row - 1
-    if col == n - 1:
-        return 3 * n - 3 + row
-    return -1
-
-
-@lean_njit
 def border_tile(number, layout):
-    """-> row, column in the block of a border tile."""
+    """-> row, column in the block of a border tile: top row, bottom row, the rest of the left, of the right column"""
     n = 1 << layout.shift
     if number < n:
         return 0, number
@@ -197,10 +143,18 @@ def border_tile(number, layout):
 
 @lean_njit
 def link_of(tile, layout):
-    """-> number of the (first) link of a packed tile; -1 when it is no border tile."""
-    mask = (1 << layout.shift) - 1
-    number = border_number(row_of(tile) & mask, col_of(tile) & mask, layout)
-    return -1 if number < 0 else (np.int64(block_of(tile, layout)) * layout.ring + number) * (1 + layout.avoid)
+    """-> number of the (first) link of a packed border tile toward one goal. See `border_tile`"""
+    n = 1 << layout.shift
+    row, col = row_of(tile) & (n - 1), col_of(tile) & (n - 1)
+    if row == 0:
+        number = col
+    elif row == n - 1:
+        number = n + col
+    elif col == 0:
+        number = 2 * n + row - 1
+    else:
+        number = 3 * n - 3 + row
+    return (np.int64(block_of(tile, layout)) * layout.ring + number) * (1 + layout.avoid)
 
 
 @lean_njit
@@ -226,15 +180,9 @@ def tile_in(row, col, layout):
 
 
 @lean_njit
-def after_move(tile, k, layout):
-    """-> the tile of a window that move k leads to"""
-    return tile + (ROW_STEP[k] << (layout.shift + 1)) + COL_STEP[k]
-
-
-@lean_njit
-def before_move(tile, k, layout):
-    """-> the tile of a window that move k comes from"""
-    return tile - ((ROW_STEP[k] << (layout.shift + 1)) + COL_STEP[k])
+def move_in(k, layout):
+    """-> what move k adds to the number of a window's tile"""
+    return (ROW_STEP[k] << (layout.shift + 1)) + COL_STEP[k]
 
 
 @lean_njit
@@ -285,22 +233,22 @@ def own_window(block, costs, h, layout):
 
 
 @lean_njit
-def map_window(block, goal_map, layout):
+def map_window(block, maps, layout):
     """A block's window as a part of the map."""
     top, left = corner_of(block, layout)
     base = (top - 1) * np.int64(layout.cols) + left - 1
-    return BlockWindow(block, goal_map.costs, goal_map.h, base, layout.cols, layout.rows - top, layout.cols - left)
+    return BlockWindow(block, maps.costs, maps.h, base, layout.cols, layout.rows - top, layout.cols - left)
 
 
 @lean_njit
-def load_window(window, goal_map, layout, lane, lanes):
+def load_window(window, maps, layout, lane, lanes):
     """Copy costs (0 outside the map) and heuristics into a window's own memory: this lane's share."""
     top, left = corner_of(window.block, layout)
     for i in range(lane, window_size(layout.shift), lanes):
         row, col = top - 1 + row_in(i, layout), left - 1 + col_in(i, layout)
         if 0 <= row < layout.rows and 0 <= col < layout.cols and col_in(i, layout) <= window.last_col:
             at = np.int64(row) * layout.cols + col
-            window.costs[i], window.h[i] = goal_map.costs[at], goal_map.h[at]
+            window.costs[i], window.h[i] = maps.costs[at], maps.h[at]
         else:
             window.costs[i], window.h[i] = 0, 0
 
@@ -316,3 +264,12 @@ def step_cost(window, tile, to, k, layout):
     if across == 0 or window.costs[place_in(window, row, col_in(tile, layout))] == 0:
         return np.int64(0)
     return cost * layout.diagonal
+
+
+@lean_njit
+def mark_seen(row, col, todo, layout):
+    """Set todo of the blocks whose windows hold a tile that their searches look at."""
+    for r in range(max(row - 1, 0), min(row + 2, layout.rows)):
+        for c in range(max(col - 1, 0), min(col + 2, layout.cols)):
+            if layout.moves == 8 or r == row or c == col:
+                todo[(r >> layout.shift) * layout.block_cols + (c >> layout.shift)] = 1

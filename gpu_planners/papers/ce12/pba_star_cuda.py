@@ -7,10 +7,11 @@ from ...grid.paths import check_words
 from ...parallel.buffers import DeviceBuffers
 from ...parallel.pinned import PinnedPool
 from ...parallel.team_cuda import WARP, team_blocks
-from .arena import PAGES, checked_page
 from .pba_star_blocks import LINK, Layout, links_of_goal
-from .pba_star_kernels_cuda import ALL_JOBS, GOALS, JOBS, OWN_USED, THREADS, TOTAL, USED, kernels_for, scratch_size
+from .pba_star_kernels_cuda import ALL_JOBS, GOALS, JOBS, OWN_USED, THREADS, TOTAL, USED, kernels_for
+from .pba_star_search import scratch_size
 from .prefix_cuda import SUM_THREADS
+from .shared import PAGES, checked_page
 
 PAGE_WORDS, OWN_PAGE_WORDS = 1024, 256  # of a page to begin with at least, border-to-border and start-to-border
 # arena to begin with, words for a link by Layout.shift

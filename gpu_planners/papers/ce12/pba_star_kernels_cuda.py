@@ -18,33 +18,15 @@ from numba import cuda, int32, int64, uint8
 from ...device import cuda_jit
 from ...grid.paths import MOST_WORDS, step_bits, word_count
 from ...parallel.team import sync_team
-from .arena import PAGES, Arena
-from .pba_star_blocks import (
-    Layout,
-    Links,
-    Maps,
-    goal_map,
-    heap_size,
-    heuristic,
-    links_toward,
-    load_window,
-    own_link,
-    own_window,
-    window_size,
-)
-from .pba_star_paths import next_of, raise_tile, walk, write_moves
-from .pba_star_search import SearchMemory, search_from_border, search_from_start
+from .pba_star_blocks import Layout, Links, Maps, load_window, map_toward, own_window, window_size
+from .pba_star_search import memory_of, next_of, raise_tile, search_from_border, search_from_start, walk, write_moves
 from .prefix_cuda import clear_kernel, place_in_block, scan_kernel
+from .shared import PAGES, Arena, heuristic, pack
 
 JOBS, STATE_BARRIER, TOTAL, USED, OWN_USED, GOALS = 0, 1, 2, 8, 8 + PAGES, 8 + 2 * PAGES
 ALL_JOBS = -1
 THREADS = 128
 REGISTERS = 64
-
-
-def scratch_size(shift: int) -> int:
-    """int64 that one thread's search takes: nodes, the last stamp, heap."""
-    return window_size(shift) + 1 + heap_size(shift)
 
 
 def kernels_for(layout: Layout) -> SimpleNamespace:
@@ -72,14 +54,7 @@ def _fixed_function(shift, moves, ring, one, diagonal):
 
 def _search_kernels(shift, moves, ring, one, diagonal):
     fixed = _fixed_function(shift, moves, ring, one, diagonal)
-    window_tiles, nodes_size, own_size = window_size(shift), window_size(shift) + 1, scratch_size(shift)
-    h_type = int32 if moves == 4 else int64
-
-    @cuda_jit(device=True)
-    def own_memory(scratch):
-        """This thread's part of the searches' memory."""
-        own = cuda.grid(1) * int64(own_size)
-        return SearchMemory(scratch[own : own + nodes_size], scratch[own + nodes_size : own + own_size])
+    window_tiles, h_type = window_size(shift), int32 if moves == 4 else int64
 
     @cuda_jit(device=True)
     def own_page(words, used, page_words):
@@ -91,15 +66,15 @@ def _search_kernels(shift, moves, ring, one, diagonal):
         tiles = int64(layout.rows) * layout.cols
         for i in range(cuda.grid(1), goals * tiles, cuda.gridsize(1)):
             at = i % tiles
-            h[i] = heuristic(at // layout.cols, at % layout.cols, state[GOALS + i // tiles], layout)
+            h[i] = heuristic(pack(at // layout.cols, at % layout.cols), state[GOALS + i // tiles], layout)
 
     @cuda_jit(max_registers=REGISTERS)
     def border_to_border(costs, h, state, links, words, scratch, goals, page_words, given):
-        layout, memory = fixed(given), own_memory(scratch)
+        layout, memory = fixed(given), memory_of(scratch, cuda.grid(1), shift)
         arena = own_page(words, state[USED : USED + PAGES], page_words)
         tiles = cuda.shared.array(window_tiles, uint8)
         tiles_h = cuda.shared.array(window_tiles, h_type)
-        maps = Maps(costs, h, state[GOALS : GOALS + goals])
+        maps, found = Maps(costs, h), Links(links, words, state[GOALS : GOALS + goals])
         n_blocks = layout.block_rows * layout.block_cols
         jobs, of_all = (goals * n_blocks, True) if state[JOBS] == ALL_JOBS else (state[JOBS], False)
         for j in range(cuda.blockIdx.x, jobs, cuda.gridDim.x):
@@ -107,21 +82,18 @@ def _search_kernels(shift, moves, ring, one, diagonal):
             goal, block = job // n_blocks, job % n_blocks
             window = own_window(block, tiles, tiles_h, layout)
             cuda.syncthreads()
-            load_window(window, goal_map(maps, goal, layout), layout, cuda.threadIdx.x, cuda.blockDim.x)
+            load_window(window, map_toward(goal, maps, layout), layout, cuda.threadIdx.x, cuda.blockDim.x)
             cuda.syncthreads()
             if cuda.threadIdx.x < ring:
-                toward = links_toward(Links(links, 0, words), goal, layout)
-                search_from_border(cuda.threadIdx.x, maps.goals[goal], window, layout, memory, toward, arena)
+                search_from_border(cuda.threadIdx.x, goal, window, layout, memory, found, arena)
 
     @cuda_jit(max_registers=REGISTERS)
     def start_to_border(agents, costs, h, state, own_links, words, scratch, n, page_words, given):
-        layout, memory = fixed(given), own_memory(scratch)
+        layout, memory = fixed(given), memory_of(scratch, cuda.grid(1), shift)
         arena = own_page(words, state[OWN_USED : OWN_USED + PAGES], page_words)
-        maps = Maps(costs, h, state[GOALS:])
+        maps, own = Maps(costs, h), Links(own_links, words, state[GOALS:])
         for i in range(cuda.grid(1), n, cuda.gridsize(1)):
-            goal = agents[n + i]
-            own = own_link(Links(own_links, 0, words), int64(i))
-            search_from_start(agents[i], maps.goals[goal], goal_map(maps, goal, layout), layout, memory, own, arena)
+            search_from_start(int64(i), agents[i], agents[n + i], maps, layout, memory, own, arena)
 
     return {"heuristics": heuristics, "border_to_border": border_to_border, "start_to_border": start_to_border}
 
@@ -142,10 +114,10 @@ def _loop_kernel(shift, moves, ring, one, diagonal):
         """
         layout = fixed(given)
         first, step = cuda.grid(1), cuda.gridsize(1)
-        goal_tiles = state[GOALS : GOALS + goals]
+        found = Links(links, links, state[GOALS : GOALS + goals])  # no moves are looked up
         raised, todo = raises[n : n + n_todo], raises[n + n_todo : n + 2 * n_todo]
         for i in range(first, n, step):
-            jumps[i] = next_of(int64(i), links, goal_tiles, layout)
+            jumps[i] = next_of(int64(i), found, layout)
         if first == 0:
             state[JOBS] = 0
         at, other, reach = 0, n, 1
@@ -187,10 +159,8 @@ def _path_kernels(shift, moves, ring, one, diagonal):
         i, words = cuda.grid(1), 0
         layout = fixed(given)
         if i < n:
-            goal = agents[n + i]
-            own = own_link(Links(own_links, 0, own_links), i)  # no moves are looked up
-            toward = links_toward(Links(links, 0, links), goal, layout)
-            status[i], steps, wide[i], wide[n + i] = walk(own, toward, state[GOALS + goal], layout)
+            own, found = Links(own_links, own_links, state[GOALS:]), Links(links, links, state[GOALS:])  # no moves
+            status[i], steps, wide[i], wide[n + i] = walk(i, own, found, agents[n + i], layout)
             length[i] = steps
             words = word_count(steps, bits)
         place = place_in_block(words, sums)
@@ -202,12 +172,10 @@ def _path_kernels(shift, moves, ring, one, diagonal):
         i = cuda.grid(1)
         layout = fixed(given)
         if i < n and state[TOTAL] <= min(len(words), MOST_WORDS):
-            goal = agents[n + i]
             first = wide[2 * n + i] + sums[cuda.blockIdx.x]
             wide[2 * n + i] = first
             if length[i] > 0:
-                own = own_link(Links(own_links, 0, own_words), i)
-                toward = links_toward(Links(links, 0, link_words), goal, layout)
-                write_moves(own, toward, state[GOALS + goal], layout, length[i], words, first)
+                own, found = Links(own_links, own_words, state[GOALS:]), Links(links, link_words, state[GOALS:])
+                write_moves(i, own, found, agents[n + i], layout, length[i], words, first)
 
     return {"count_words": count, "write": write}

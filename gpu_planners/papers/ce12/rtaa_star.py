@@ -9,21 +9,24 @@ Ties of f are broken by greater g, then by the order of generation. On 8-connect
 2**-12 tile lengths; the costs of the answer are exact.
 """
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba import prange
 
+from ...device import njit
 from ...grid.maps.grid_map import GridMap
-from ...grid.paths import MOST_STEPS, OUT_OF_MEMORY, PathSet
+from ...grid.paths import MOST_STEPS, OUT_OF_MEMORY, PathSet, check_words, first_words, step_bits
 from ...settings import Described, setting
-from .answers import Answers
-from .packed_tiles import check_sides, pack_all, units_of
-from .rtaa_star_cpu import CpuWalks
-from .rtaa_star_search import DIAGONALS, LENGTH, STATUS, STRAIGHT, World
+from .rtaa_star_search import CHUNK, LENGTH, RECORD, MetStates, Quest, World, state_count, walk, write_moves
+from .shared import PAGES, Answers, Arena, check_sides, pack_all, units_of
 
 MOST_LOOKAHEAD = 128
 LENGTH_UNITS = 1 << 12  # of a tile length in 8-connected searches
+CHUNKS_OF_AGENT = 4  # room for moves to begin with
+MOST_CHUNKS = 2**32 - PAGES  # a chunk's number is a uint32, 0 is none
 MOVES_PER_SIDE = 16  # times rows + cols: the moves an agent may make, unless the settings say
 TIMES = "upload", "search", "reconstruction", "transfer"
 
@@ -56,12 +59,16 @@ class RtaaStar:
     def __init__(self, grid: GridMap, block_size: int = 8, device: str = "cpu", settings: Settings | None = None):
         self.settings = settings or Settings()
         self.last_times = dict.fromkeys(TIMES, 0.0)
+        memory = int(self.settings.memory_mb) * 2**20
         if device == "cpu":
-            self._walks: Any = CpuWalks(self.settings.memory_mb)
+            self._walks: Any = CpuWalks()
         else:
             from .rtaa_star_cuda import CudaWalks
 
-            self._walks = CudaWalks(device, self.settings.memory_mb)
+            memory //= 2  # the other half is for tables
+            self._walks = CudaWalks(device, memory)
+        self._most = max(PAGES, min(memory // (4 * CHUNK), MOST_CHUNKS) // PAGES * PAGES)
+        self._enough = 0  # chunks that were enough for the agents before
         self._set_map(grid)
 
     @property
@@ -91,15 +98,76 @@ class RtaaStar:
         while len(left):
             batch, rest = left[:at_once], left[at_once:]
             tiles = (from_tile, to_tile) if len(batch) == len(starts) else (from_tile[batch], to_tile[batch])
-            record, first, words = self._walks.run(*tiles, self.last_times)
-            status, length = record[:, STATUS].astype(np.uint8), record[:, LENGTH].astype(np.int32)
-            answers.put(batch, status, length, record[:, STRAIGHT], record[:, DIAGONALS], first, words=words)
+            chunks = max(PAGES, min(CHUNKS_OF_AGENT * len(batch), self._most), self._enough) // PAGES * PAGES
+            record, first, words = self._walks.run(*tiles, chunks, self.last_times)
+            status, length, straight, diagonals, _ = record.T
+            columns = status.astype(np.uint8), length.astype(np.int32), straight, diagonals
+            answers.put(batch, *columns, first, words=words)
             failed = batch[status == OUT_OF_MEMORY]
             if len(failed):
-                more = self._walks.grow()
-                if len(failed) == len(batch) and not more:  # no progress: fewer at once; one alone had all there is
+                self._enough = min(2 * chunks, self._most)
+                if len(failed) == len(batch) and chunks == self._most:  # fewer at once; one alone had all there is
                     at_once = max(len(batch) // 2, 1)
                     if len(batch) == 1:
                         failed = failed[:0]
             left = np.concatenate([failed, rest])
         return answers.path_set(starts, self._grid.connectivity)
+
+
+class CpuWalks:
+    """Walks on the CPU's threads; `CudaWalks` has the same methods. There are as many workers as an arena has pages."""
+
+    def __init__(self):
+        self._chunks, self.memory_bytes = np.empty(0, np.uint32), 0
+
+    def set_map(self, costs: np.ndarray, world: World):
+        """costs: (rows, cols) uint8"""
+        self._costs, self._world = costs.reshape(-1), world
+
+    def run(self, starts: np.ndarray, goals: np.ndarray, count: int, times: dict) -> tuple[np.ndarray, ...]:
+        """Let agents walk from starts to goals, (N,) int32 packed tiles.
+
+        count: chunks for their moves, a multiple of PAGES; times: gets the seconds taken
+        -> records (N, RECORD) int64, first (N,) int64, words
+        """
+        began, world = time.perf_counter(), self._world
+        if len(self._chunks) < count * CHUNK:
+            self._chunks = np.empty(count * CHUNK, np.uint32)
+        arena = Arena(self._chunks, np.zeros(PAGES, np.int32), 0, count // PAGES)
+        record = np.empty((len(starts), RECORD), np.int64)
+        _walk_all(starts, goals, self._costs, world, arena, record)
+        walked = time.perf_counter()
+        first, total = first_words(record[:, LENGTH], step_bits(world.moves))
+        check_words(total)
+        words = np.empty(total, np.uint32)
+        _write_all(record, self._chunks, world.moves, words, first)
+        times["search"] += walked - began
+        times["reconstruction"] += time.perf_counter() - walked
+        self.memory_bytes = self._chunks.nbytes + record.nbytes + words.nbytes + PAGES * (8 << world.table_bits)
+        return record, first, words
+
+
+@njit(parallel=True)
+def _walk_all(starts, goals, costs, world, arena, record):
+    flat = record.reshape(-1)
+    for worker in prange(PAGES):
+        _walk_share(worker, starts, goals, costs, world, arena, flat)
+
+
+@njit
+def _walk_share(worker, starts, goals, costs, world, arena, record):
+    """A worker's share of the agents."""
+    count = state_count(world.lookahead, world.moves)
+    f, g = np.empty(count, np.int64), np.empty(count, np.int64)
+    states = MetStates(f, g, np.empty(count, np.int32), np.empty(count, np.int32))
+    table, page = np.empty(1 << world.table_bits, np.int64), Arena(arena.words, arena.used, worker, arena.room)
+    for i in range(worker, len(starts), PAGES):
+        table[:] = 0
+        walk(starts[i], Quest(goals[i], costs, table, 0, world), states, page, record, i * RECORD)
+
+
+@njit(parallel=True)
+def _write_all(record, chunks, moves, words, first):
+    flat = record.reshape(-1)
+    for i in prange(len(first)):
+        write_moves(flat, i * RECORD, chunks, moves, words, first[i])

@@ -14,10 +14,9 @@ from ...grid.paths import MOST_WORDS, check_words, step_bits, word_count
 from ...parallel.buffers import DeviceBuffers
 from ...parallel.pinned import PinnedPool
 from ...parallel.team_cuda import WARP
-from .arena import PAGES, Arena
 from .prefix_cuda import SUM_THREADS, clear_kernel, place_in_block, scan_kernel
-from .rtaa_star_cpu import MOST_CHUNKS, chunk_count
 from .rtaa_star_search import CHUNK, LENGTH, RECORD, MetStates, Quest, World, state_count, walk, write_moves
+from .shared import PAGES, Arena
 
 THREADS = 4 * WARP
 CLEAR_THREADS, CLEAR_BLOCKS = 256, 8  # of a block, blocks on each multiprocessor
@@ -27,11 +26,9 @@ TOTAL, USED = 0, 8  # places in the int32 buffer `state`; from USED on, chunks t
 class CudaWalks:
     """As CpuWalks, on a CUDA device. One plan at a time."""
 
-    def __init__(self, device: str, memory_mb: int):
-        self._index = int(device.partition(":")[2])
-        self._memory = int(memory_mb) * 2**20
-        self._most = max(min(self._memory // 2 // (4 * CHUNK), MOST_CHUNKS), PAGES)  # the other half is for tables
-        self._buffers, self._enough, self._count = DeviceBuffers(cuda.device_array), 0, 0
+    def __init__(self, device: str, table_bytes: int):
+        self._index, self._table_bytes = int(device.partition(":")[2]), table_bytes
+        self._buffers = DeviceBuffers(cuda.device_array)
         with cuda.gpus[self._index]:
             self._stream, self._pool = cuda.stream(), PinnedPool(cuda.pinned_array)
             self._multiprocessors = cuda.get_current_device().MULTIPROCESSOR_COUNT
@@ -49,20 +46,14 @@ class CudaWalks:
             buffer.copy_to_device(np.ascontiguousarray(costs.reshape(-1)), self._stream)
             self._stream.synchronize()
 
-    def grow(self) -> bool:
-        """See `CpuWalks`."""
-        self._enough = min(2 * self._count, self._most)
-        return self._enough > self._count
-
-    def run(self, starts: np.ndarray, goals: np.ndarray, times: dict) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def run(self, starts: np.ndarray, goals: np.ndarray, count: int, times: dict) -> tuple[np.ndarray, ...]:
         n, world, kernels, room = len(starts), self._world, self._kernels, self._buffers.room
-        self._count = max(PAGES, chunk_count(n, self._most), self._enough) // PAGES * PAGES
-        threads = max(1, min(n, (self._memory // 2) >> (world.table_bits + 3)))
+        threads = max(1, min(n, self._table_bytes >> (world.table_bits + 3)))
         sum_blocks = -(-n // SUM_THREADS)
         with cuda.gpus[self._index]:
             agents, staged = room("agents", 2 * n, np.int32)[: 2 * n], self._pool.take(2 * n, np.int32)
             tables = room("tables", threads << world.table_bits, np.int64)[: threads << world.table_bits]
-            chunks, state = room("chunks", self._count * CHUNK, np.uint32), room("state", USED + PAGES, np.int32)
+            chunks, state = room("chunks", count * CHUNK, np.uint32), room("state", USED + PAGES, np.int32)
             answers, sums = room("answers", n * (RECORD + 1), np.int64), room("sums", sum_blocks, np.int64)
             staged[:n], staged[n:], self._head[:] = starts, goals, 0
             self._events[0].record(self._stream)
@@ -71,7 +62,7 @@ class CudaWalks:
             self._events[1].record(self._stream)
             kernels.clear[self._multiprocessors * CLEAR_BLOCKS, CLEAR_THREADS, self._stream](tables)
             kernels.walks[-(-threads // THREADS), THREADS, self._stream](
-                agents, self._buffers["costs"], tables, chunks, state, answers, n, threads, self._count // PAGES, world
+                agents, self._buffers["costs"], tables, chunks, state, answers, n, threads, count // PAGES, world
             )
             self._events[2].record(self._stream)
             kernels.places[sum_blocks, SUM_THREADS, self._stream](answers, sums, n)

@@ -8,7 +8,7 @@ PROBES entries that a tile may take are all taken, the one that has learnt least
 again.
 
 Moves go into chunks of CHUNK words from an arena: first the number of the chunk before (+ 1), then packed moves. Tiles
-are those of `packed_tiles`.
+are packed (`shared`).
 """
 
 from typing import NamedTuple
@@ -17,8 +17,7 @@ import numpy as np
 
 from ...device import lean_njit
 from ...grid.paths import COL_STEP, NO_PATH, OUT_OF_MEMORY, ROW_STEP, SOLVED, STEP_LIMIT, WORD_BITS, step_bits
-from .arena import take
-from .packed_tiles import col_of, least_cost_between, pack, row_of
+from .shared import col_of, heuristic, pack, row_of, take
 
 PROBES = 8  # entries of a table that a tile may take
 CHUNK = 32  # words
@@ -36,7 +35,7 @@ class World(NamedTuple):
     rows: int
     cols: int
     moves: int  # 4 or 8 of them
-    one: int  # `packed_tiles.units_of`
+    one: int  # `shared.units_of`
     diagonal: int
     h_cost: int  # the least cost of a free tile
     lookahead: int
@@ -95,14 +94,6 @@ def cost_of(row, col, quest):
 
 
 @lean_njit
-def initial_h(tile, quest):
-    """What a way from a tile to the goal costs at least."""
-    world, goal = quest.world, quest.goal
-    down, right = row_of(tile) - row_of(goal), col_of(tile) - col_of(goal)
-    return least_cost_between(down, right, world.moves, world.one, world.diagonal) * world.h_cost
-
-
-@lean_njit
 def entry_of(tile, quest):
     """-> place in the table of a tile's entry, or where it has none of the entry that it may take"""
     bits = quest.world.table_bits
@@ -120,16 +111,10 @@ def entry_of(tile, quest):
 
 
 @lean_njit
-def learnt(tile, quest):
-    """-> how much the agent has raised the h of a tile."""
-    entry = quest.table[entry_of(tile, quest)]
-    return entry & MOST_LEARNT if entry >> TILE_SHIFT == tile + 1 else np.int64(0)
-
-
-@lean_njit
-def learn(tile, amount, quest):
-    """Keep how much the h of a tile is raised."""
-    quest.table[entry_of(tile, quest)] = np.int64(tile + 1) << TILE_SHIFT | min(amount, MOST_LEARNT)
+def h_of(tile, quest):
+    """-> h of a tile, as far as the agent has raised it."""
+    entry, initial = quest.table[entry_of(tile, quest)], heuristic(tile, quest.goal, quest.world)
+    return initial + (entry & MOST_LEARNT) if entry >> TILE_SHIFT == tile + 1 else initial
 
 
 @lean_njit
@@ -141,12 +126,6 @@ def state_count(lookahead, moves):
 @lean_njit
 def is_closed(states, i):
     return states.link[i] < 0
-
-
-@lean_njit
-def before_of(link):
-    """-> the state that a link names"""
-    return link >> MOVE_BITS
 
 
 @lean_njit
@@ -188,7 +167,7 @@ def meet_state(before, k, tile, g, n, quest, states):
     while i < n and states.tile[i] != tile:
         i += 1
     if i == n:
-        states.f[n], states.g[n], states.tile[n] = g + initial_h(tile, quest) + learnt(tile, quest), g, tile
+        states.f[n], states.g[n], states.tile[n] = g + h_of(tile, quest), g, tile
         states.link[n] = before << MOVE_BITS | k
         return n + 1
     if not is_closed(states, i) and g < states.g[i]:
@@ -203,7 +182,7 @@ def search(start, quest, states):
 
     -> the state s* (-1: nothing is open), how many there are
     """
-    states.f[0], states.g[0] = initial_h(start, quest) + learnt(start, quest), 0
+    states.f[0], states.g[0] = h_of(start, quest), 0
     states.tile[0], states.link[0] = start, 0
     n, closed = 1, 0
     while True:
@@ -224,11 +203,10 @@ def search(start, quest, states):
 def raise_closed(best, n, quest, states):
     """Set h[s] = f[s*] - g[s] for all closed s where that is more."""
     for i in range(n):
-        if is_closed(states, i):
-            initial = initial_h(states.tile[i], quest)
-            raised = states.f[best] - states.g[i] - initial
-            if raised > states.f[i] - states.g[i] - initial:
-                learn(states.tile[i], raised, quest)
+        if is_closed(states, i) and states.f[i] < states.f[best]:
+            tile = states.tile[i]
+            learnt = states.f[best] - states.g[i] - heuristic(tile, quest.goal, quest.world)
+            quest.table[entry_of(tile, quest)] = np.int64(tile + 1) << TILE_SHIFT | min(learnt, MOST_LEARNT)
 
 
 @lean_njit
@@ -241,7 +219,7 @@ def turn_round(best, states):
     while i != 0:
         link = ~states.link[i] if is_closed(states, i) else states.link[i]
         states.link[i] = after << MOVE_BITS | move_of(link)
-        after, i = i, before_of(link)
+        after, i = i, link >> MOVE_BITS
     return after
 
 
@@ -253,36 +231,27 @@ def word_place(chunk, number, bits):
 
 
 @lean_njit
-def with_room(trail, bits, arena):
-    """-> the trail with a chunk for its next move; its chunk is -1 where there is none"""
-    if trail.length % ((CHUNK - 1) * (WORD_BITS // bits)) > 0:
-        return trail
-    new = take(arena, 1)
-    if new >= 0:
-        arena.words[new * CHUNK] = trail.chunk + 1
-    return Trail(trail.tile, trail.length, trail.straight, trail.diagonals, new, trail.word)
-
-
-@lean_njit
 def follow(trail, k, tile, bits, quest, arena):
-    """-> the trail after move k to a tile"""
-    per_word = WORD_BITS // bits
+    """-> the trail after move k to a tile; its chunk is -1 where the arena has no room for the move"""
+    per_word, chunk = WORD_BITS // bits, trail.chunk
+    if trail.length % ((CHUNK - 1) * per_word) == 0:
+        chunk = take(arena, 1)
+        if chunk >= 0:
+            arena.words[chunk * CHUNK] = trail.chunk + 1
     word = np.uint32(trail.word | np.uint32(k) << np.uint32(trail.length % per_word * bits))
     if trail.length % per_word == per_word - 1:
-        arena.words[word_place(trail.chunk, trail.length, bits)] = word
+        arena.words[word_place(chunk, trail.length, bits)] = word
         word = np.uint32(0)
     cost = np.int64(cost_of(row_of(tile), col_of(tile), quest))
     straight, diagonal = (cost, np.int64(0)) if k < 4 else (np.int64(0), cost)
-    length = trail.length + 1
-    return Trail(tile, length, trail.straight + straight, trail.diagonals + diagonal, trail.chunk, word)
+    return Trail(tile, trail.length + 1, trail.straight + straight, trail.diagonals + diagonal, chunk, word)
 
 
 @lean_njit
 def walk(start, quest, states, arena, record, at):
     """One agent from start to goal. The table is empty before; record[at:at + RECORD] is written. arena: of chunks"""
     bits = step_bits(quest.world.moves)
-    trail = Trail(start, 0, np.int64(0), np.int64(0), np.int64(-1), np.uint32(0))
-    chunk, status = trail.chunk, SOLVED
+    trail, status = Trail(start, 0, np.int64(0), np.int64(0), np.int64(-1), np.uint32(0)), SOLVED
     while trail.tile != quest.goal and status == SOLVED:
         best, n = search(trail.tile, quest, states)
         if best < 0:
@@ -294,17 +263,16 @@ def walk(start, quest, states, arena, record, at):
             if trail.length == quest.world.most_moves:
                 status = STEP_LIMIT
                 break
-            trail = with_room(trail, bits, arena)
-            if trail.chunk < 0:
+            after = follow(trail, move_of(states.link[i]), states.tile[i], bits, quest, arena)
+            if after.chunk < 0:
                 status = OUT_OF_MEMORY
                 break
-            chunk = trail.chunk
-            trail = follow(trail, move_of(states.link[i]), states.tile[i], bits, quest, arena)
-            i = before_of(states.link[i])
+            trail, i = after, states.link[i] >> MOVE_BITS
     if trail.length % (WORD_BITS // bits) > 0:
-        arena.words[word_place(chunk, trail.length - 1, bits)] = trail.word
+        arena.words[word_place(trail.chunk, trail.length - 1, bits)] = trail.word
     record[at + STATUS], record[at + LENGTH] = status, trail.length if status == SOLVED else 0
-    record[at + STRAIGHT], record[at + DIAGONALS], record[at + LAST_CHUNK] = trail.straight, trail.diagonals, chunk
+    record[at + STRAIGHT], record[at + DIAGONALS] = trail.straight, trail.diagonals
+    record[at + LAST_CHUNK] = trail.chunk
 
 
 @lean_njit
