@@ -1,7 +1,7 @@
 """Planning problems for any robot, from a seed: furniture that fits its reach, and ways from place to place in it.
 
 A pool of random configurations, with where their end effectors are, says how far the robot reaches, and so how large
-furniture is and where it stands (datasets/furnishing.py). Start and goals are members of the pool whose end effectors
+furniture is and where it stands (datasets/furniture.py). Start and goals are members of the pool whose end effectors
 are in places of the furniture; both keep a clearance from it by our checker, and coal has to find them free as well
 where it is installed. A problem whose straight way is free is not kept. Every search ends after a count of tries, never
 after a time, so a seed gives the same problems on any machine.
@@ -16,8 +16,7 @@ import numpy as np
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld
 from gpu_planners.arm.robot.model import attached
-from gpu_planners.datasets.furnishing import Reached, furnish, reached
-from gpu_planners.datasets.furniture import FAMILIES
+from gpu_planners.datasets.furniture import FAMILIES, Reached, furnish, reached
 from gpu_planners.errors import GpuPlannersError
 
 from . import coal_peer, robots

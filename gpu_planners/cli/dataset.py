@@ -17,10 +17,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ..arm import rrt_connect
 from ..datasets import Draw, Recipe, Timing, check, make
 from ..datasets.checking import robot_of
-from ..datasets.making import CHUNK, allowed_workers, resolved
-from ..datasets.planning import Shared, plan
+from ..datasets.making import CHUNK, Shared, allowed_workers, plan, resolved
+from ..datasets.obstacles import read_scenes
 from ..datasets.recipe import SETTINGS
-from ..datasets.scene_files import read_scenes
 from ..datasets.schema import MissingLibraryError, arrow, arrow_schema
 from ..datasets.shards import allowed_counts, read_manifest, write_parquet
 from ..device import resolve_devices

@@ -15,7 +15,7 @@ from ..arm import CollisionChecker, RobotModel, load_urdf
 from ..arm.planners.result import Status, path_length
 from ..errors import GpuPlannersError
 from ..files import file_path
-from .planning import poses_of
+from .making import poses_of
 from .problems import NO_GOAL, NO_START
 from .reading import Dataset, load
 from .recipe import model_digest

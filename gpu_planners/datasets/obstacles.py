@@ -1,14 +1,21 @@
-"""Obstacles as rows hold them: convex shapes in the root frame of the robot, exactly those that were planned among."""
+"""Obstacles as rows hold them: convex shapes in the root frame of the robot, exactly those that were planned among.
 
+They are read from scene files, and from problem sets as JSON.
+"""
+
+import json
+import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from ..arm import CollisionWorld
+from ..arm import CollisionWorld, RobotModel
+from ..arm.collision.scene_file import SHAPE, add_obstacle, fixed_frames, load_scene, pose_matrix
 from ..arm.geometry.shapes import ConvexShape, ShapeKind
-from .draw import Draw
+from ..errors import ObstacleError, shown
+from ..files import file_path, read_text_file
 
 KIND_NAMES = {
     ShapeKind.BOX: "box",
@@ -16,8 +23,8 @@ KIND_NAMES = {
     ShapeKind.SPHERE: "sphere",
     ShapeKind.POLYTOPE: "convex",
 }
-TRIES = 8  # places for a random obstacle
-EQUAL = {"box": [0, 1, 2], "cylinder": [0, 0, 2], "sphere": [0, 0, 0]}  # which of three numbers are its extents
+PRIMITIVES = ("box", "cylinder", "sphere")
+MOST_BYTES = 256 * 2**20  # of a problem set
 
 
 class Obstacle(NamedTuple):
@@ -75,30 +82,40 @@ def _shape(obstacle, pose):
     return ConvexShape.convex_hull(name, np.array(obstacle.vertices), pose)
 
 
-def random_obstacles(
-    rng: np.random.Generator, draw: Draw, places: np.ndarray, base: np.ndarray, reach: float
-) -> tuple[Obstacle, ...]:
-    """Obstacles of a random scene: around places that the tool comes to, with sizes uniform in their logarithm.
+def read_scenes(file: str | os.PathLike, robot: RobotModel) -> list[tuple[str, tuple[Obstacle, ...]]]:
+    """[(name, obstacles)] of a file: the one of a scene file (YAML), or those of all problems of a problem set.
 
-    places: (P, 3) of the tool; base: (3,) from which they keep away; reach: metres
-    An obstacle that finds no room in a few tries is left out.
+    A problem set is JSON: {"problems": {family: [{"obstacles": [...], ...}, ...]}}; its obstacles are boxes, cylinders
+    and spheres with the keys of a scene file, in the robot's root frame. Names may repeat.
+    Raises ObstacleError that names the file and the obstacle.
     """
-    count = int(rng.integers(draw.least, draw.most + 1))
-    kinds = [draw.kinds[k] for k in rng.integers(len(draw.kinds), size=count)]
-    sizes = np.exp(rng.uniform(np.log(draw.smallest * reach), np.log(draw.largest * reach), (count, 3)))
-    sizes = np.array([size[EQUAL[kind]] for size, kind in zip(sizes, kinds)]).reshape(-1, 3).round(4).clip(1e-4)
-    if draw.tilted:
-        quaternions = rng.normal(size=(count, 4))  # of equal likelihood, once they have length 1
-        quaternions /= np.linalg.norm(quaternions, axis=1, keepdims=True)
-    else:
-        turn = rng.uniform(-np.pi / 2, np.pi / 2, count)
-        quaternions = np.stack([0 * turn, 0 * turn, np.sin(turn), np.cos(turn)], axis=1)
-    centres = places[rng.integers(len(places), size=(count, TRIES))] + rng.uniform(-0.2, 0.2, (count, TRIES, 3)) * reach
-    far = np.linalg.norm(centres - base, axis=2) >= draw.away * reach + np.linalg.norm(sizes, axis=1)[:, None] / 2
-    centres = centres[np.arange(count), far.argmax(axis=1)].round(4)
-    rows = zip(kinds, sizes.tolist(), centres.tolist(), quaternions.round(9).tolist(), far.any(axis=1), strict=True)
-    return tuple(
-        Obstacle(f"{kind}{i}", kind, tuple(size), tuple(centre), tuple(quaternion))
-        for i, (kind, size, centre, quaternion, placed) in enumerate(rows)
-        if placed
-    )
+    path = file_path(file, "a scene file", ObstacleError)
+    if path.suffix.lower() != ".json":
+        return [(str(path), obstacles_of(load_scene(path, fixed_frames(robot))))]
+    try:
+        document = json.loads(read_text_file(path, "problem set", ObstacleError, MOST_BYTES))
+        problems = {
+            f"{path}:{family}/{i}": it for family, all in document["problems"].items() for i, it in enumerate(all)
+        }
+        listed = {name: list(problem["obstacles"]) for name, problem in problems.items()}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ObstacleError(
+            f"'{path}' is no problem set: {type(error).__name__} {error}; allowed: a JSON mapping `problems` of family "
+            "to a list of problems with `obstacles`"
+        ) from error
+    if not listed:
+        raise ObstacleError(f"'{path}' has no problems; allowed: one or more")
+    return [(name, _obstacles(name, obstacles)) for name, obstacles in listed.items()]
+
+
+def _obstacles(name: str, entries: list[Any]) -> tuple[Obstacle, ...]:
+    world = CollisionWorld()
+    for number, entry in enumerate(entries):
+        if not isinstance(entry, dict) or entry.get("type") not in PRIMITIVES:
+            raise ObstacleError(f"{name}: obstacle {number} is {shown(entry)}; allowed types: {', '.join(PRIMITIVES)}")
+        own = {**entry, "name": f"{entry.get('name', entry['type'])}#{number}"}
+        if missing := set(SHAPE[entry["type"]]) - set(entry):
+            raise ObstacleError(f"{name}: obstacle {number} has no {', '.join(sorted(missing))}")
+        T = pose_matrix(entry.get("position", (0, 0, 0)), entry.get("quat_xyzw", (0, 0, 0, 1)), own["name"])
+        add_obstacle(world, own, T, file_path(".", "a folder", ObstacleError))
+    return obstacles_of(world)

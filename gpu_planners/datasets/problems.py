@@ -13,9 +13,9 @@ import numpy as np
 from ..arm import CollisionChecker, CollisionWorld
 from ..arm.robot.model import attached
 from ..parallel.sampling import folded_seed
-from .furnishing import as_obstacles, furnish, reached
-from .obstacles import Obstacle, random_obstacles, world_of
-from .recipe import Recipe
+from .furniture import as_obstacles, furnish, reached
+from .obstacles import Obstacle, world_of
+from .recipe import Draw, Recipe
 
 PLACES = 4096  # random configurations that say where the tool comes to
 POOL = 1 << 16  # likewise where furniture needs configurations with the tool in its places
@@ -23,6 +23,8 @@ JITTER = 0.01  # distance of starts and goals from configurations of the pool, i
 PARKED, ROOM = 256, 0.1  # random configurations; the part of the free ones that furniture has to leave free
 STANDS = 16  # tries to place a piece of furniture so
 BLOCK = 16  # configurations drawn at once
+TRIES = 8  # places for a random obstacle
+EQUAL = {"box": [0, 1, 2], "cylinder": [0, 0, 2], "sphere": [0, 0, 0]}  # which of three numbers are its extents
 KEPT = 256  # scenes of files that are kept open
 NO_START, NO_GOAL = "no free start", "no free goal"
 
@@ -190,6 +192,35 @@ class ProblemMaker:
         change = b - a
         turning = self.recipe.robot.continuous
         return np.linalg.norm(np.where(turning, np.remainder(change + np.pi, 2 * np.pi) - np.pi, change), axis=-1)
+
+
+def random_obstacles(
+    rng: np.random.Generator, draw: Draw, places: np.ndarray, base: np.ndarray, reach: float
+) -> tuple[Obstacle, ...]:
+    """Obstacles of a random scene: around places that the tool comes to, with sizes uniform in their logarithm.
+
+    places: (P, 3) of the tool; base: (3,) from which they keep away; reach: metres
+    An obstacle that finds no room in a few tries is left out.
+    """
+    count = int(rng.integers(draw.least, draw.most + 1))
+    kinds = [draw.kinds[k] for k in rng.integers(len(draw.kinds), size=count)]
+    sizes = np.exp(rng.uniform(np.log(draw.smallest * reach), np.log(draw.largest * reach), (count, 3)))
+    sizes = np.array([size[EQUAL[kind]] for size, kind in zip(sizes, kinds)]).reshape(-1, 3).round(4).clip(1e-4)
+    if draw.tilted:
+        quaternions = rng.normal(size=(count, 4))  # of equal likelihood, once they have length 1
+        quaternions /= np.linalg.norm(quaternions, axis=1, keepdims=True)
+    else:
+        turn = rng.uniform(-np.pi / 2, np.pi / 2, count)
+        quaternions = np.stack([0 * turn, 0 * turn, np.sin(turn), np.cos(turn)], axis=1)
+    centres = places[rng.integers(len(places), size=(count, TRIES))] + rng.uniform(-0.2, 0.2, (count, TRIES, 3)) * reach
+    far = np.linalg.norm(centres - base, axis=2) >= draw.away * reach + np.linalg.norm(sizes, axis=1)[:, None] / 2
+    centres = centres[np.arange(count), far.argmax(axis=1)].round(4)
+    rows = zip(kinds, sizes.tolist(), centres.tolist(), quaternions.round(9).tolist(), far.any(axis=1), strict=True)
+    return tuple(
+        Obstacle(f"{kind}{i}", kind, tuple(size), tuple(centre), tuple(quaternion))
+        for i, (kind, size, centre, quaternion, placed) in enumerate(rows)
+        if placed
+    )
 
 
 def first_seed(seed: int) -> int:

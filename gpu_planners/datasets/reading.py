@@ -13,8 +13,7 @@ from ..arm import CollisionWorld
 from ..arm.planners.result import Status
 from ..errors import shown
 from ..files import file_path
-from .draw import PRIMITIVES
-from .obstacles import Obstacle, world_of
+from .obstacles import PRIMITIVES, Obstacle, world_of
 from .recipe import FORMAT
 from .schema import KEY, arrow, facts_of
 from .shards import DatasetError, Shards, problem_of_file, read_manifest

@@ -18,7 +18,7 @@ from robots_at_hand import maker_of
 
 from gpu_planners import cli
 from gpu_planners.arm import CollisionChecker, load_urdf, rrt_connect
-from gpu_planners.datasets import DatasetError, Draw, Recipe, Timing, check, load, make, planning
+from gpu_planners.datasets import DatasetError, Draw, Recipe, Timing, check, load, make, making
 from gpu_planners.datasets.furniture import FAMILIES
 from gpu_planners.datasets.making import resolved
 from gpu_planners.datasets.obstacles import Obstacle
@@ -121,13 +121,13 @@ def test_two_gpus_give_the_rows_of_one(gantry, tmp_path):
 
 
 def test_a_search_is_as_of_a_whole_chunk_however_few_problems_a_file_leaves_of_it(recipe, tmp_path, monkeypatch):
-    wholes, solve_part = [], planning.solve_part
+    wholes, solve_part = [], making.solve_part
 
     def told(batch, device):
         wholes.append(batch.whole)
         return solve_part(batch, device)
 
-    monkeypatch.setattr(planning, "solve_part", told)
+    monkeypatch.setattr(making, "solve_part", told)
     make(recipe, tmp_path / "some", 10, 4, devices=CPU)
     assert len(wholes) == 3 and len(set(wholes)) == 1
 
