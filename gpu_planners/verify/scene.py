@@ -21,8 +21,7 @@ from numpy.typing import ArrayLike
 
 from ..arguments import Numbers, checked
 from ..errors import ConfigurationError, ObstacleError, RobotDescriptionError, SettingsError, shortened, shown
-from .descriptions import find_meshes, pose_of, read_scene, read_xml
-from .shapes import ABSURD, hull, hull_of, is_mesh, obstacle_shape, radius_about, signed_distance
+from . import shapes
 
 Configuration = Annotated[ArrayLike, Numbers((None,)), ConfigurationError]
 MOVABLE = ("revolute", "continuous", "prismatic")
@@ -77,8 +76,8 @@ class CoalScene:
         Raises RobotDescriptionError or ObstacleError that name what is wrong.
         """
         try:
-            root = read_xml(urdf, "URDF")
-            find_meshes(root, urdf, package_dirs)
+            root = shapes.read_xml(urdf, "URDF")
+            shapes.find_meshes(root, urdf, package_dirs)
             text = ET.tostring(root, encoding="unicode")
             self._joints = {joint.get("name", ""): joint for joint in root.findall("joint")}
             self.model = pin.buildModelFromXML(text)
@@ -188,13 +187,13 @@ class CoalScene:
         found = pin.computeDistance(self.geometry, self.geometry_data, i).min_distance
         if found == 0 and a in self._hulls and b in self._hulls:  # coal does not tell how deep two meshes overlap
             return min(self._signed_distance(self._hulls[a], a, self._hulls[b], b), 0.0)
-        return found if found > ABSURD else self._signed_distance(None, a, None, b)
+        return found if found > shapes.ABSURD else self._signed_distance(None, a, None, b)
 
     def _signed_distance(self, shape_a, a, shape_b, b):
         """Of two bodies, or of what stands for them."""
         objects, poses = self.geometry.geometryObjects, self.geometry_data.oMg
         T_a, T_b = (coal.Transform3s(poses[k].rotation, poses[k].translation) for k in (a, b))
-        return signed_distance(shape_a or objects[a].geometry, T_a, shape_b or objects[b].geometry, T_b)[0]
+        return shapes.signed_distance(shape_a or objects[a].geometry, T_a, shape_b or objects[b].geometry, T_b)[0]
 
     def _full(self, q):
         """Planned values (dof,) -> pinocchio's configuration, mimic joints followed."""
@@ -218,9 +217,8 @@ class CoalScene:
 
     def _name_joints(self, wanted):
         """Set the planned joints, their limits, and the map from their values to pinocchio's configurations."""
-        model, places = self.model, {}
-        for joint, name in zip(list(model.joints)[1:], list(model.names)[1:]):  # the first is the universe
-            places[name] = joint
+        model = self.model
+        places = dict(zip(list(model.names)[1:], list(model.joints)[1:]))  # the first is the universe
         free = [n for n, j in self._joints.items() if j.get("type") in MOVABLE and j.find("mimic") is None]
         self.joint_names = tuple(free if wanted is None else wanted)
         unknown = [n for n in self.joint_names if n not in free] + [n for n in self._fixed if n not in self._joints]
@@ -256,13 +254,13 @@ class CoalScene:
         pieces, bodies = {} if isinstance(meshes, str) else meshes, pin.GeometryModel()
         read = pin.buildGeomFromUrdfString(self.model, text, pin.GeometryType.COLLISION, mesh_loader=_LOADER)
         for body in read.geometryObjects:
-            shapes = [(body.name, body.placement, body.geometry)]
+            parts = [(body.name, body.placement, body.geometry)]
             if body.name in pieces:
-                T_joint_link = self.model.frames[body.parentFrame].placement
-                shapes = [(f"{body.name}#{k}", T_joint_link, hull(each)) for k, each in enumerate(pieces[body.name])]
-            elif is_mesh(body.geometry) and meshes != "triangles":
-                shapes = [(body.name, body.placement, hull_of(body.geometry))]
-            for name, placement, shape in shapes:
+                T_joint_link, hulls = self.model.frames[body.parentFrame].placement, map(shapes.hull, pieces[body.name])
+                parts = [(f"{body.name}#{k}", T_joint_link, each) for k, each in enumerate(hulls)]
+            elif shapes.is_mesh(body.geometry) and meshes != "triangles":
+                parts = [(body.name, body.placement, shapes.hull_of(body.geometry))]
+            for name, placement, shape in parts:
                 new = pin.GeometryObject(name, body.parentJoint, body.parentFrame, placement, shape)
                 bodies.addGeometryObject(new)
         return bodies
@@ -276,11 +274,9 @@ class CoalScene:
             self.geometry.addCollisionPair(pin.CollisionPair(*pair))
         self.geometry_data = pin.GeometryData(self.geometry)
         bodies = enumerate(self.geometry.geometryObjects)
-        self._hulls = {i: hull_of(body.geometry) for i, body in bodies if is_mesh(body.geometry)}
-        self._pairs, self._bounded = (
-            pairs,
-            {i for i, pair in enumerate(pairs) if not self._hulls.keys().isdisjoint(pair)},
-        )
+        self._hulls = {i: shapes.hull_of(body.geometry) for i, body in bodies if shapes.is_mesh(body.geometry)}
+        self._pairs = pairs
+        self._bounded = {i for i, pair in enumerate(pairs) if not self._hulls.keys().isdisjoint(pair)}
         names = [body.name for body in self.geometry.geometryObjects]
         self.pair_names = [(names[a], names[b]) for a, b in pairs]
         reach = [self._reach_of_body[body] for body in moving for _ in added] + self._reach_of_self_pairs
@@ -290,7 +286,7 @@ class CoalScene:
         file, T_root_frame = "", pin.SE3.Identity()
         if isinstance(obstacles, (str, os.PathLike)):
             file, frames = obstacles, {each.name: each for each in self.model.frames if not each.parentJoint}
-            frame, obstacles = read_scene(file, frames)
+            frame, obstacles = shapes.read_scene(file, frames)
             T_root_frame = frames[frame].placement if frame else T_root_frame
         if not isinstance(obstacles, Sequence):
             raise ObstacleError(f"obstacles are {shown(obstacles)}; allowed: a scene file, or a list of mappings")
@@ -302,7 +298,7 @@ class CoalScene:
                     name = f"{name}#{number}"
                 taken.add(name)
                 body = pin.GeometryObject(
-                    name, 0, T_root_frame * pose_of(obstacle), obstacle_shape(obstacle, Path(file).parent)
+                    name, 0, T_root_frame * shapes.pose_of(obstacle), shapes.obstacle_shape(obstacle, Path(file).parent)
                 )
             except (KeyError, ValueError, TypeError, AttributeError, RuntimeError, OSError) as error:
                 told = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
@@ -317,14 +313,14 @@ class CoalScene:
         link = [self.model.frames[body.parentFrame].name for body in self._robot.geometryObjects]
         group = [self._group(body.parentJoint) for body in self._robot.geometryObjects]
         pairs = [pair for pair in itertools.combinations(range(len(link)), 2) if group[pair[0]] != group[pair[1]]]
-
         links_of = {pair: frozenset((link[pair[0]], link[pair[1]])) for pair in pairs}
         if self_pairs is not None:
             wanted = {frozenset(pair) for pair in self_pairs}
             return [pair for pair in pairs if links_of[pair] in wanted]
         if srdf is not None:
             left_out = {
-                frozenset((e.get("link1"), e.get("link2"))) for e in read_xml(srdf, "SRDF").iter("disable_collisions")
+                frozenset((e.get("link1"), e.get("link2")))
+                for e in shapes.read_xml(srdf, "SRDF").iter("disable_collisions")
             }
             return [pair for pair in pairs if links_of[pair] not in left_out]
         ends = [(joint.find("parent"), joint.find("child")) for joint in self._joints.values()]
@@ -355,7 +351,7 @@ class CoalScene:
 
     def _rates(self, body):
         """{joint above a body: bound of any point's motion per unit of it}: the chain's length from its axis on."""
-        distance, rates = radius_about(body.geometry, body.placement), {}
+        distance, rates = shapes.radius_about(body.geometry, body.placement), {}
         for joint in self._above(body.parentJoint):
             slides = self._joints[self.model.names[joint]].get("type") == "prismatic"
             rates[joint] = 1.0 if slides else distance

@@ -1,13 +1,19 @@
-"""coal's shapes: obstacles as scene files write them, hulls, triangles; and the distance between two shapes."""
+"""What checks read: URDF, SRDF and scene files as far as pinocchio does not, coal's shapes and their distances."""
 
-from collections.abc import Mapping
+import os
+import xml.etree.ElementTree as ET
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import coal
 import numpy as np
+import pinocchio as pin
 import trimesh
 from numpy.typing import ArrayLike
+
+from ..errors import ObstacleError, RobotDescriptionError, shown
+from ..files import file_path, read_text_file, read_yaml
 
 NEEDED = {"box": ("size",), "cylinder": ("radius", "height"), "sphere": ("radius",), "convex": ("vertices",)}
 ABSURD = -1e3  # m: what coal answers where it could not find how deep an overlap is
@@ -26,7 +32,7 @@ REQUESTS = tuple(_request(tolerance) for tolerance in (1e-9, 1e-6, 1e-4))
 
 def hull(points: ArrayLike) -> Any:
     """The convex hull of points (V, 3)."""
-    return hull_of(_mesh(points, np.zeros((0, 3))))
+    return hull_of(triangle_soup(points, np.zeros((0, 3))))
 
 
 def hull_of(mesh: Any) -> Any:
@@ -47,15 +53,12 @@ def radius_about(shape: Any, T: Any) -> float:
 
 def triangle_soup(vertices: ArrayLike, faces: ArrayLike) -> Any:
     """Triangles (T, 3) of vertices (V, 3) as they are: what is wholly inside does not meet them (see `encloses`)."""
-    return _mesh(vertices, faces)
-
-
-def _mesh(vertices, faces):
+    vertices, faces = np.ascontiguousarray(vertices, dtype=float), np.ascontiguousarray(faces, dtype=np.int64)
     bvh = coal.BVHModelOBBRSS()
     bvh.beginModel(len(faces), len(vertices))
-    bvh.addVertices(np.ascontiguousarray(vertices, dtype=float))
+    bvh.addVertices(vertices)
     if len(faces):
-        bvh.addTriangles(np.ascontiguousarray(faces, dtype=np.int64))
+        bvh.addTriangles(faces)
     bvh.endModel()
     return bvh
 
@@ -118,3 +121,64 @@ def encloses(mesh: Any, point: np.ndarray) -> bool:
     dots = [np.einsum("ij,ij->i", x, y) for x, y in ((a, b), (b, c), (c, a))]
     angles = 2 * np.arctan2(volume, la * lb * lc + dots[0] * lc + dots[1] * la + dots[2] * lb)
     return abs(angles.sum()) > 2 * np.pi  # half of all around
+
+
+def read_scene(file: str | os.PathLike, frames: Container[str]) -> tuple[str | None, list]:
+    """(frame, obstacles) of a scene file. frames: that are fixed to the robot's root"""
+    document = read_yaml(file, "scene file", ObstacleError)
+    if not isinstance(document, dict) or not isinstance(document.get("obstacles") or [], list):
+        raise ObstacleError(f"scene file '{file}' must be a mapping with a list 'obstacles' and optionally 'frame'")
+    if unknown := set(document) - {"frame", "obstacles"}:
+        raise ObstacleError(f"{file}: unknown keys {shown(sorted(map(str, unknown)))}; known are 'frame', 'obstacles'")
+    frame = document.get("frame")
+    if frame is not None and not (isinstance(frame, str) and frame in frames):
+        raise ObstacleError(f"{file}: frame {shown(frame)} is not fixed to the robot's root")
+    return frame, document.get("obstacles") or []
+
+
+def read_xml(urdf: str | os.PathLike, what: str) -> ET.Element:
+    """The root element of a file, or of its text."""
+    text = str(urdf) if _is_text(urdf) else read_text_file(urdf, what, RobotDescriptionError)
+    try:
+        return ET.fromstring(text.lstrip())
+    except (ET.ParseError, ValueError) as error:
+        raise RobotDescriptionError(f"{what} {shown(str(urdf))} is no XML: {error}") from error
+
+
+def _is_text(urdf):
+    return isinstance(urdf, str) and urdf.lstrip().startswith("<")
+
+
+def find_meshes(root: ET.Element, urdf: str | os.PathLike, package_dirs: Sequence[str | os.PathLike]) -> None:
+    """Write into the URDF where the files of its collision meshes lie."""
+    file = Path() if _is_text(urdf) else file_path(urdf, "URDF", RobotDescriptionError).resolve()
+    folders = [file_path(each, "a folder of package_dirs", RobotDescriptionError) for each in package_dirs]
+    folders += [Path(each) for name in ("AMENT_PREFIX_PATH", "ROS_PACKAGE_PATH") for each in _search_path(name)]
+    for mesh in (mesh for collision in root.iter("collision") for mesh in collision.iter("mesh")):
+        name = mesh.get("filename", "")
+        ends: tuple[str, ...] = (name.removeprefix("file://"),)
+        if name.startswith("package://"):
+            package, _, rest = name.removeprefix("package://").partition("/")
+            ends = f"{package}/{rest}", f"share/{package}/{rest}", rest
+        places = [folder / end for folder in (*folders, *file.parents) for end in ends]
+        found = next((each for each in places if each.is_file()), None)
+        if found is None:
+            told = ", ".join(map(str, folders)) or "none"
+            raise RobotDescriptionError(f"URDF: there is no mesh {shown(name)}; folders of packages: {told}")
+        mesh.set("filename", str(found.resolve()))
+
+
+def _search_path(variable):
+    return filter(None, os.environ.get(variable, "").split(os.pathsep))
+
+
+def pose_of(obstacle: Mapping[str, Any]) -> pin.SE3:
+    """T of an obstacle in its scene's frame."""
+    if "pose" in obstacle:
+        return pin.SE3(np.array(obstacle["pose"], dtype=float))
+    position, quaternion = obstacle.get("position", (0, 0, 0)), obstacle.get("quat_xyzw", (0, 0, 0, 1))
+    numbers = np.array([*position, *quaternion], dtype=float)
+    length = np.linalg.norm(numbers[3:])
+    if numbers.shape != (7,) or not np.isfinite(numbers).all() or abs(length - 1) > 0.01:
+        raise ValueError("position must be 3 finite numbers, quat_xyzw 4 of length 1")
+    return pin.XYZQUATToSE3(np.concatenate([numbers[:3], numbers[3:] / length]))

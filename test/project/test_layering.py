@@ -30,7 +30,6 @@ NEEDS_EXTRA = {
     "gpu_planners.cli.view.arm_page": "view",
     "gpu_planners.cli.view.saved_page": "view",
     "gpu_planners.parallel.stream": "gpu",
-    "gpu_planners.verify.descriptions": "verify",
     "gpu_planners.verify.paths": "verify",
     "gpu_planners.verify.scene": "verify",
     "gpu_planners.verify.shapes": "verify",
