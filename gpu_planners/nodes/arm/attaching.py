@@ -30,6 +30,7 @@ def attach_objects(
     for name in request.remove:
         objects = objects.remove(objects.carried_object(name).name)
     scene.take(objects)
+    arm.display.show_scene(scene.require_robot(), objects)
     response.code, response.attached = codes.SUCCESS, list(objects.carried)
     done = {"attached": len(request.attach), "put down": len(request.detach), "removed": len(request.remove)}
     said = ", ".join(f"{count} {what}" for what, count in done.items() if count) or "nothing asked for"

@@ -74,7 +74,7 @@ class ArmPlannerNode(PlannerNode):
             (PlanSequence, "plan_sequence", sequence_service.answer),
         ):
             self._serve(kind, name, partial(self._answer, answer), plans=True)
-        self._serve(AttachObjects, "attach_objects", self._attach_objects)
+        self._serve(AttachObjects, "attach_objects", partial(attach_objects, self))
         self._serve(ForgetSources, "forget_sources", self._forget_sources)
         self.executing = Executing(self)
         moveit.serve(self)
@@ -265,11 +265,6 @@ class ArmPlannerNode(PlannerNode):
             self._clouds.forget(*response.forgotten)
         response.code = codes.SUCCESS
         response.message = f"forgotten: {', '.join(response.forgotten) or 'nothing'}"
-        return response
-
-    def _attach_objects(self, request, response):
-        response = attach_objects(self, request, response)
-        self._show_obstacles()
         return response
 
     # ---- answers ----

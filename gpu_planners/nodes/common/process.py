@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any
 
 import rclpy
@@ -45,13 +44,26 @@ def run(make_node: Callable[[], Any], name: str, arguments: list[str] | None = N
         return 1
     executor = SingleThreadedExecutor()
     executor.add_node(node)
-    spinning = _spin(executor, asked, over)
+    failed: list[BaseException] = []
+
+    def spin() -> None:
+        try:
+            while not over.is_set():
+                executor.spin_once()
+        except BaseException as error:  # of a callback: raised below
+            failed.append(error)
+            asked.set()
+
+    spinning = threading.Thread(target=spin, name="executor", daemon=True)
+    spinning.start()
     asked.wait()
     ended = node.finish(PATIENCE_S)
     time.sleep(LAST_WORDS_S)
     over.set()
     executor.wake()
-    spinning.result()
+    spinning.join()
+    if failed:
+        raise failed[0]
     executor.shutdown()
     node.destroy_node()  # clients see it go at once; of a process that ends without this after 20 s
     rclpy.try_shutdown()
@@ -75,21 +87,3 @@ def _take_signals(asked: threading.Event) -> None:
 
     for one in (signal.SIGINT, signal.SIGTERM):
         signal.signal(one, take)
-
-
-def _spin(executor: SingleThreadedExecutor, asked: threading.Event, over: threading.Event) -> Future[None]:
-    """Spin on a thread of its own until it is over; what a callback raises sets `asked`, and is the result."""
-    result: Future[None] = Future()
-
-    def spin() -> None:
-        try:
-            while not over.is_set():
-                executor.spin_once()
-        except BaseException as error:
-            result.set_exception(error)
-            asked.set()
-        else:
-            result.set_result(None)
-
-    threading.Thread(target=spin, name="executor", daemon=True).start()
-    return result
