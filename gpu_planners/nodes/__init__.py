@@ -30,17 +30,14 @@ def run_executable(module: str, interrupted: bool = False) -> int:
         main = importlib.import_module(f"gpu_planners.{module}").main
     except ModuleNotFoundError as error:
         name = (error.name or "").split(".")[0]
-        sys.exit(f"{module} needs the Python package '{name}'; {WAYS.get(name) or _way(name)}")
+        package = f"ros-{os.environ.get('ROS_DISTRO', '<distribution>')}-{name.replace('_', '-')}"
+        of_ros = name.endswith(("_msgs", "_interfaces"))
+        way = f"apt install {package}, {SET_UP}" if of_ros else f"pip install {name}"
+        sys.exit(f"{module} needs the Python package '{name}'; {WAYS.get(name, way)}")
     if interrupted:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     return main()
-
-
-def _way(name):
-    if name.endswith(("_msgs", "_interfaces")):
-        return f"apt install ros-{os.environ.get('ROS_DISTRO', '<distribution>')}-{name.replace('_', '-')}, {SET_UP}"
-    return f"pip install {name}"
 
 
 # the executables

@@ -26,6 +26,7 @@ MARKER_TYPES = {
     Marker.TRIANGLE_LIST: "TRIANGLE_LIST",
     Marker.CUBE_LIST: "CUBE_LIST",
 }
+ROUND = {Marker.CYLINDER: (2, "x and y"), Marker.SPHERE: (3, "x, y and z")}  # how many axes have one scale; which
 
 
 def obstacle_name(marker: Marker) -> str:
@@ -74,34 +75,24 @@ def marker_shapes(marker: Marker, name: str, pose: np.ndarray) -> tuple[ConvexSh
     if marker.type not in MARKER_TYPES:
         known = ", ".join(MARKER_TYPES.values())
         raise ObstacleError(f"'{name}': marker type {marker.type} is not an obstacle; known are {known}")
-    scale = _scale(marker, name)
+    kind, scale = MARKER_TYPES[marker.type], np.array([marker.scale.x, marker.scale.y, marker.scale.z])
+    if not np.isfinite(scale).all() or (scale <= 0).any():
+        raise ObstacleError(f"'{name}': the scale of a {kind} must be 3 finite numbers above 0, got {scale.tolist()}")
+    count, axes = ROUND.get(marker.type, (1, ""))
+    if np.ptp(scale[:count]) > 1e-6 * np.max(scale[:count]):
+        raise ObstacleError(
+            f"'{name}': a {kind} obstacle must be round, its scale in {axes} equal; got {scale[:count].tolist()}. "
+            "Send an elliptic one as TRIANGLE_LIST"
+        )
     if marker.type == Marker.CUBE:
         return (ConvexShape.box(name, scale, pose),)
     if marker.type == Marker.CYLINDER:
-        _same(name, "CYLINDER", scale[:2], "x and y")
         return (ConvexShape.cylinder(name, scale[0] / 2, scale[2], pose),)
     if marker.type == Marker.SPHERE:
-        _same(name, "SPHERE", scale, "x, y and z")
         return (ConvexShape.sphere(name, scale[0] / 2, pose),)
     if marker.type == Marker.CUBE_LIST:
         return tuple(ConvexShape.box(name, scale, pose @ moved_by(point)) for point in marker.points)
     return tuple(convex_pieces(name, _triangles(marker, name, scale), pose))
-
-
-def _scale(marker, name):
-    scale = np.array([marker.scale.x, marker.scale.y, marker.scale.z])
-    if not np.isfinite(scale).all() or (scale <= 0).any():
-        kind = MARKER_TYPES[marker.type]
-        raise ObstacleError(f"'{name}': the scale of a {kind} must be 3 finite numbers above 0, got {scale.tolist()}")
-    return scale
-
-
-def _same(name, kind, values, axes):
-    if np.ptp(values) > 1e-6 * np.max(values):
-        raise ObstacleError(
-            f"'{name}': a {kind} obstacle must be round, its scale in {axes} equal; got {values.tolist()}. "
-            "Send an elliptic one as TRIANGLE_LIST"
-        )
 
 
 def _triangles(marker, name, scale):
