@@ -8,8 +8,6 @@ a tile and walks to it. One that meets another that has arrived exchanges tiles 
 other in a ring hand theirs on. So all agents arrive wherever each can reach its first tile.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ..device import lean_njit, njit
@@ -18,10 +16,10 @@ from ..parallel.team import clock_ns
 from .clock import late, part_of
 from .instance import Instance
 from .lacam import OUT_OF_TIME
-from .moves import NOBODY, UNDECIDED, Step, Task, move, new_mover
+from .moves import UNDECIDED, Step, Task, move, new_mover
 from .plan import STATUS_TEXT, STUCK, FleetStatus
 from .retime import timed
-from .ways import steps_down, way_to
+from .ways import NOBODY, direction_to, steps_down, way_to
 
 WALK_SHARE = 0.5  # of the time, for the way of all agents into a sink
 
@@ -83,14 +81,11 @@ def _queue_up(start, steps_to_go, most, mover, deadline):
         for a in range(agents):
             if now[a] < 0 or now[a] == sink:
                 continue
-            mover.now[now[a]] = NOBODY
-            for direction in range(4):
-                if near[now[a], direction] == then[a]:
-                    steps_to_go[a] += -1 if (task.nearer[task.field[a], now[a]] >> direction) & 1 else 1
-        for a in range(agents):
-            if now[a] >= 0 and now[a] != sink:
-                mover.then[then[a]] = mover.then[now[a]] = NOBODY
-                tiles[step + 1, a] = then[a]
+            direction = direction_to(now[a], then[a], near)
+            if direction >= 0:
+                steps_to_go[a] += -1 if (task.nearer[task.field[a], now[a]] >> direction) & 1 else 1
+            mover.now[now[a]] = mover.then[then[a]] = mover.then[now[a]] = NOBODY
+            tiles[step + 1, a] = then[a]
     return tiles
 
 
@@ -129,11 +124,10 @@ def exchanged(instance, memory_limit_bytes, deadline):
     goal, field = instance.goal[some], instance.field[some]
     steps = 64
     while True:
-        ends, rows = goal.copy(), field.copy()
-        at, now = instance.start[some], np.full(len(instance.ground.near), NOBODY, np.int32)
-        now[at] = np.arange(len(at))
-        exchange = Exchange(at, ends, rows, now, instance.nearer, instance.ground.near)
-        walked = _exchange(exchange, steps, deadline)
+        ends, rows, at = goal.copy(), field.copy(), instance.start[some]
+        mover = new_mover(Task(ends, rows, instance.nearer, True, False, False), instance.ground, 1)
+        mover.now[at] = np.arange(len(at))
+        walked = _exchange(at, mover, steps, deadline)
         done = bool(((ends < 0) | (walked[-1] == ends)).all())
         if done or late(deadline) or 8 * steps * len(some) > memory_limit_bytes:
             break
@@ -189,21 +183,14 @@ def _assign(start, targets, near, part, deadline):
     return given, nearest
 
 
-class Exchange(NamedTuple):
-    """Agents that walk to their tiles and exchange these."""
-
-    at: np.ndarray  # (N,) int32 where they are
-    goal: np.ndarray  # (N,) int32 tiles, -1 none: such an agent stands until another one hands it a goal
-    field: np.ndarray  # (N,) int32 rows of nearer
-    now: np.ndarray  # (T + 1,) int32 who is on a tile, or NOBODY
-    nearer: np.ndarray  # (K, T + 1) uint8 (ways.py)
-    near: np.ndarray  # (T + 1, 4) int32
-
-
 @njit
-def _exchange(exchange, most, deadline):
-    """-> (steps + 1, N) int32 tiles, at most `most` steps"""
-    at, goal = exchange.at, exchange.goal
+def _exchange(at, mover, most, deadline):
+    """Let agents walk to their tiles and exchange these; one without a goal stands until another one hands it a goal.
+
+    at: (N,) int32 tiles where they are, changed, as the mover's `now` and its task's `goal` and `field`
+    -> (steps + 1, N) int32 tiles, at most `most` steps
+    """
+    goal = mover.task.goal
     tiles = np.empty((most + 1, len(at)), np.int32)
     tiles[0] = at
     for step in range(most):
@@ -213,19 +200,19 @@ def _exchange(exchange, most, deadline):
         if waiting == 0 or clock_ns() > deadline:
             return tiles[: step + 1].copy()
         for a in range(len(at)):
-            _act(a, exchange)
+            _act(a, at, mover)
         tiles[step + 1] = at
     return tiles
 
 
 @lean_njit
-def _next(a, exchange):
+def _next(a, at, mover):
     """The neighbour that an agent wants: a nearer one where nobody is, else the first nearer one."""
-    first, tile = -1, exchange.at[a]
+    first, tile, task = -1, at[a], mover.task
     for direction in range(4):
-        if (exchange.nearer[exchange.field[a], tile] >> direction) & 1:
-            there = exchange.near[tile, direction]
-            if exchange.now[there] == NOBODY:
+        if (task.nearer[task.field[a], tile] >> direction) & 1:
+            there = mover.ground.near[tile, direction]
+            if mover.now[there] == NOBODY:
                 return there
             if first < 0:
                 first = there
@@ -233,13 +220,13 @@ def _next(a, exchange):
 
 
 @lean_njit
-def _act(a, exchange):
+def _act(a, at, mover):
     """Let an agent exchange tiles until it has walked or can do nothing."""
-    at, goal, field, now = exchange.at, exchange.goal, exchange.field, exchange.now
+    goal, field, now = mover.task.goal, mover.task.field, mover.now
     for _ in range(len(at) + 1):
         if goal[a] < 0 or at[a] == goal[a]:
             return
-        there = _next(a, exchange)
+        there = _next(a, at, mover)
         other = now[there]
         if other == NOBODY:
             now[at[a]], now[there] = NOBODY, a
@@ -253,7 +240,7 @@ def _act(a, exchange):
         while last != a and length <= len(at):
             if goal[last] < 0 or at[last] == goal[last]:
                 return
-            last = now[_next(last, exchange)]
+            last = now[_next(last, at, mover)]
             length += 1
             if last == NOBODY:
                 return
@@ -261,7 +248,7 @@ def _act(a, exchange):
             return
         end_goal, end_field, last = goal[a], field[a], other
         while last != a:  # around the ring each takes the goal of the one behind it
-            after = now[_next(last, exchange)]
+            after = now[_next(last, at, mover)]
             goal[last], end_goal = end_goal, goal[last]
             field[last], end_field = end_field, field[last]
             last = after

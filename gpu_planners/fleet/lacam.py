@@ -13,7 +13,8 @@ import numpy as np
 from ..device import lean_njit, njit
 from ..parallel.team import NEVER
 from .clock import fits, late
-from .moves import NOBODY, UNDECIDED, Step, Task, chance, has_ring, move, new_mover
+from .moves import UNDECIDED, Step, Task, chance, has_ring, move, new_mover
+from .ways import NOBODY
 
 SOLVED, EXHAUSTED, MORE, FULL = range(4)
 (NODES, LOWS, DEPTH, BEST, BEST_AWAY) = range(5)  # places in `count`
@@ -45,33 +46,23 @@ def first_plan(instance, model, deadline, seed, memory_limit_bytes):
     """-> (steps + 1, N) int32 tiles, -1 where an agent is not on the map; a text"""
     part = np.where(instance.start >= 0, instance.ground.part[instance.start], -1)
     plans, message = [], "solved"
-    for which in np.unique(part[(part >= 0) & (instance.goal >= 0)]):
-        agents = np.flatnonzero(part == which)
-        tiles, ended = _search(instance, agents, model, deadline, seed, memory_limit_bytes)
-        plans.append((agents, tiles))
-        if ended != "solved":
-            message = ended
-    steps = max((len(tiles) for _, tiles in plans), default=1)
-    whole = np.repeat(instance.start[None], steps, axis=0)
-    for agents, tiles in plans:
-        whole[: len(tiles), agents] = tiles
-        whole[len(tiles) :, agents] = tiles[-1]
-    return whole, message
-
-
-def _search(instance, agents, model, deadline, seed, memory_limit_bytes):
-    """LaCAM for agents of one part of the map -> (steps + 1, agents) int32 tiles, how it ended."""
-    search, loops = TreeSearch(instance, agents, model, seed), max(1, LOOPS // len(agents))
-    ended = MORE
-    while ended == MORE and not late(deadline):
-        ended = search.go_on(loops, memory_limit_bytes, deadline)
-    message = {
-        SOLVED: "solved",
+    texts = {
         EXHAUSTED: "no plan exists in which every agent reaches its goal",
         MORE: OUT_OF_TIME,
         FULL: f"memory_limit_bytes, {memory_limit_bytes}, was reached before every agent could reach its goal",
     }
-    return search.tiles(), message[ended]
+    for which in np.unique(part[(part >= 0) & (instance.goal >= 0)]):
+        agents, ended = np.flatnonzero(part == which), MORE
+        search, loops = TreeSearch(instance, agents, model, seed), max(1, LOOPS // len(agents))
+        while ended == MORE and not late(deadline):
+            ended = search.go_on(loops, memory_limit_bytes, deadline)
+        plans.append((agents, search.tiles()))
+        message = texts.get(ended, message)
+    whole = np.repeat(instance.start[None], max((len(tiles) for _, tiles in plans), default=1), axis=0)
+    for agents, tiles in plans:
+        whole[: len(tiles), agents] = tiles
+        whole[len(tiles) :, agents] = tiles[-1]
+    return whole, message
 
 
 class TreeSearch:
@@ -106,14 +97,9 @@ class TreeSearch:
 
 def new_tree(first):
     """first: of Tree"""
-
-    def numbers(*shape):
-        return np.empty(shape, np.int32)
-
-    m, low = FIRST_NODES, 8 * FIRST_NODES
-    nodes = numbers(m, len(first)), numbers(m, len(first)), numbers(m), numbers(m), numbers(m)
-    table = np.full(4 * m, -1, np.int32)
-    return Tree(*nodes, *(numbers(low) for _ in range(5)), table, numbers(2 * m), first)
+    m, n = FIRST_NODES, len(first)
+    arrays = (np.empty(shape, np.int32) for shape in ((m, n), (m, n), m, m, m, *5 * (8 * m,)))
+    return Tree(*arrays, np.full(4 * m, -1, np.int32), np.empty(2 * m, np.int32), first)
 
 
 def _grown(tree, count):

@@ -13,9 +13,9 @@ import numpy as np
 from ..device import lean_njit
 from .pibt import DONE, FAILED, make_pibt
 from .spread import GUIDE_SHIFT
-from .ways import Ground
+from .ways import NOBODY, Ground
 
-NOBODY, UNDECIDED = -1, -1
+UNDECIDED = -1
 
 
 class Task(NamedTuple):

@@ -13,11 +13,11 @@ from dataclasses import replace
 import numpy as np
 
 from ..device import told_if_slow
-from ..errors import GridMapError, SettingsError
+from ..errors import GridMapError, SettingsError, shown
 from ..grid.checks import array_of, number, whole
 from ..grid.maps.grid_map import GridMap
 from ..parallel.team import NEVER
-from .arguments import checked_flag, checked_headings, checked_places, checked_speeds
+from .arguments import checked_headings, checked_places, checked_speeds
 from .clock import deadline_after, late, part_of, seconds_left
 from .gathering import assigned, exchanged, into_sink
 from .guidance import Guidance
@@ -38,7 +38,8 @@ def solve_for(fleet, starts, goals, time_limit_s, seed, headings, assign, speeds
     """Plan for a FleetPlanner; arguments and errors as of its `solve`."""
     most_s = number("time_limit_s", time_limit_s, 0, math.inf, " seconds", SettingsError)
     whole("seed", seed, 0, 2**63 - 1)
-    assign = checked_flag("assign", assign)
+    if not isinstance(assign, bool | np.bool_):
+        raise SettingsError(f"assign is {shown(assign)}; allowed: True or False")
     s, model = fleet.settings, Model(fleet.motion.headings > 1, fleet.settings.following)
     given = array_of(goals, "goals")
     one_sink = given.ndim == 1 and given.size > 0 and not assign
@@ -62,9 +63,11 @@ def solve_for(fleet, starts, goals, time_limit_s, seed, headings, assign, speeds
         instance = Instance(tiles, places, np.repeat(ends, len(places), axis=0), shared=True)
         return into_sink(instance, faces, model, began, deadline)
     instance = assigned(tiles, places, ends, deadline) if assign else Instance(tiles, places, ends, near)
-    if not plain:
-        return step_and_stay(fleet, instance, faces, ticks, deadline, began)
-    return _solve_plain(fleet, instance, faces, model, began, deadline, seed, assign)
+    if plain:
+        return _solve_plain(fleet, instance, faces, model, began, deadline, seed, assign)
+    walked, turned, least, message = walk(fleet, instance, faces, ticks, deadline)
+    cost = arrivals((walked != instance.places(instance.goal)).any(axis=2))
+    return instance.plan_of(walked, turned, cost, least, message, began)
 
 
 def _solve_plain(fleet, instance, faces, model, began, deadline, seed, assign):
@@ -88,16 +91,10 @@ def _solve_plain(fleet, instance, faces, model, began, deadline, seed, assign):
     return moving.plan(began, first_s, message)
 
 
-def step_and_stay(fleet, instance, faces, speeds, deadline, began):
-    """Plan by letting the fleet step. instance: Instance; faces: (N,) int32; speeds: (N, 2) int32 -> FleetPlan"""
-    walked, headings, least, message = walk(fleet, instance, faces, speeds, deadline)
-    cost = arrivals((walked != instance.places(instance.goal)).any(axis=2))
-    return instance.plan_of(walked, headings, cost, least, message, began)
-
-
 def walk(fleet, instance, faces, speeds, deadline):
-    """Step until all agents are at their goals, or no more of them get there, or the time is over.
+    """Let the fleet step until all agents are at their goals, or no more of them get there, or the time is over.
 
+    instance: Instance; faces: (N,) int32; speeds: (N, 2) int32
     -> (steps + 1, N, 2) int32 [row, col], -1 where an agent is not on the map; (steps + 1, N) int32 headings; (N,)
     int64 ticks that each agent takes at least; what happened
     """
@@ -105,7 +102,7 @@ def walk(fleet, instance, faces, speeds, deadline):
     steps = Guidance(np.ones((*fleet.grid.shape, 4), np.int64))
     own = type(fleet)(fleet.grid, fleet.motion.name, "cpu", settings, steps)
     own.hold_goals()
-    n, some = len(instance.start), np.flatnonzero(instance.start >= 0)
+    some = np.flatnonzero(instance.start >= 0)
     own.start(instance.place[instance.start[some]], faces[some] if fleet.motion.headings > 1 else None, speeds[some])
     wanted = instance.goal[some] >= 0
     goals = np.where(wanted[:, None], instance.place[instance.goal[some]], -1)
@@ -115,8 +112,7 @@ def walk(fleet, instance, faces, speeds, deadline):
     in_time = own.prepare(goals, seconds_left(deadline), least=0).all()
     actions = np.where(wanted, own.steps_to_go(goals) if in_time else np.abs(goals - own.positions).sum(axis=1), 0)
     least = np.maximum(actions * quickest - (ticks - 1), actions)  # an agent counts where it moves to
-    most, last = -1, 0
-    message = "solved"
+    most, last, message = -1, 0, "solved"
     while not (there := (walked[-1] == goals).all(axis=1))[wanted].all():
         if there.sum() > most:
             most, last = int(there.sum()), len(walked)
@@ -129,10 +125,11 @@ def walk(fleet, instance, faces, speeds, deadline):
         own.step(goals)
         walked.append(own.positions)
         turned.append(own.headings)
-    positions = np.full((len(walked), n, 2), -1, np.int32)
-    headings, least_of = np.zeros((len(walked), n), np.int32), np.zeros(n, np.int64)
-    positions[:, some], headings[:, some], least_of[some] = walked, turned, least
-    return positions, headings, least_of, message
+    shape = len(walked), len(instance.start)
+    positions, headings = np.full((*shape, 2), -1, np.int32), np.zeros(shape, np.int32)
+    bounds = np.zeros(shape[1], np.int64)
+    positions[:, some], headings[:, some], bounds[some] = walked, turned, least
+    return positions, headings, bounds, message
 
 
 def _stepped(moving, message, fleet, faces, model, deadline):
@@ -171,30 +168,19 @@ _warmed: set = set()
 
 def _warm(plain, fleet):
     """Compile or load what a plan needs, before the clock runs."""
-    kind = (fleet.motion.name, plain or fleet.settings)
+    kind = fleet.motion.name, plain or fleet.settings
     if kind in _warmed:
         return
     _warmed.add(kind)
     with told_if_slow("a fleet's search for a whole plan"):
         if not plain or fleet.motion.headings > 1:
-            _step_once(fleet)
-        if plain:
-            _plan_once(fleet)
-
-
-def _step_once(fleet):
-    side = 4 * fleet.settings.size
-    tiny = type(fleet)(GridMap(np.ones((side, side), np.uint8)), fleet.motion.name, "cpu", fleet.settings)
-    middle = [[side // 2, side // 2]]
-    instance = Instance(tiny.ground(), *np.array([middle, middle], float))
-    instance.goal += 1
-    walk(tiny, instance, np.zeros(1, np.int32), np.ones((1, 2), np.int32), NEVER)
-
-
-def _plan_once(fleet):
-    """Plan for two agents: with goals of their own, any goals, and one sink."""
-    tiny, starts = type(fleet)(GridMap(np.ones((2, 3), np.uint8)), "four", "cpu"), [[0, 0], [0, 2]]
-    tiny.solve(starts, starts[::-1], math.inf)
-    tiny.solve(starts, starts, math.inf, assign=True)
-    tiny.solve(starts, starts[0], math.inf)
-    rehash(new_tree(np.arange(2, dtype=np.int32)), 0)
+            side = 4 * fleet.settings.size
+            tiny = type(fleet)(GridMap(np.ones((side, side), np.uint8)), fleet.motion.name, "cpu", fleet.settings)
+            instance = Instance(tiny.ground(), *np.full((2, 1, 2), side // 2, float))
+            instance.goal += 1
+            walk(tiny, instance, np.zeros(1, np.int32), np.ones((1, 2), np.int32), NEVER)
+        if plain:  # two agents with goals of their own, any goals, and one sink
+            tiny, starts = type(fleet)(GridMap(np.ones((2, 3), np.uint8)), "four", "cpu"), [[0, 0], [0, 2]]
+            for goals, assign in ((starts[::-1], False), (starts, True), (starts[0], False)):
+                tiny.solve(starts, goals, math.inf, assign=assign)
+            rehash(new_tree(np.arange(2, dtype=np.int32)), 0)

@@ -12,7 +12,8 @@ from .clock import fits, late, part_of
 from .instance import arrivals
 from .moves import chance
 from .retime import timed
-from .sipp import MOST_STATES, NOBODY, Traffic, find_way, new_states
+from .sipp import MOST_STATES, Traffic, find_way, new_states
+from .ways import NOBODY
 
 MOST_GROUP = 12  # agents that are planned again together
 REPLANS = 16  # between two looks at the clock
@@ -28,19 +29,11 @@ class Moving:
         """tiles: (steps + 1, N), changed; least: (N,) int32 steps of each agent alone; None: to be found"""
         self.instance, n = instance, len(instance.start)
         tiles, headings = timed(instance, tiles, faces, model)
-        cost = np.where(instance.goal < 0, 0, arrivals(tiles != instance.goal))
-        self.traffic = Traffic(
-            np.ascontiguousarray(tiles.T),
-            np.ascontiguousarray(headings.T, np.uint8),
-            np.zeros((0, 0), np.int32),
-            cost.astype(np.int32),
-            instance.alone,
-            np.zeros(n, np.int32) if least is None else least,
-            instance.goal,
-            instance.field,
-            instance.nearer,
-            *model,
-        )
+        cost = np.where(instance.goal < 0, 0, arrivals(tiles != instance.goal)).astype(np.int32)
+        ways = np.ascontiguousarray(tiles.T), np.ascontiguousarray(headings.T, np.uint8), np.zeros((0, 0), np.int32)
+        bounds = instance.alone, np.zeros(n, np.int32) if least is None else least
+        errands = instance.goal, instance.field, instance.nearer
+        self.traffic = Traffic(*ways, cost, *bounds, *errands, *model)
         if least is None:
             longest = int((3 if model.turning else 1) * instance.alone.max(initial=0) + 2)
             states, lonely = new_states(longest), np.zeros((1, longest + 1), np.int32)
@@ -60,7 +53,8 @@ class Moving:
         if n == 0 or size > memory_limit_bytes or not fits(part_of(deadline, 0.5), size):  # a nanosecond a byte
             return
         traffic = self.traffic = traffic._replace(who=np.full((len(ground.ways), steps + 1), -1, np.int32))
-        enter_all(traffic)
+        for a in np.flatnonzero(self.instance.start >= 0):
+            traffic.who[traffic.tile[a], np.arange(steps + 1)] = a
         ways = np.zeros((MOST_GROUP, steps + 1), np.int32), np.zeros((MOST_GROUP, steps + 1), np.uint8)
         numbers = (np.zeros(MOST_GROUP, np.int32) for _ in range(2))
         states, group = new_states(steps), Group(*ways, *numbers, np.zeros(n, np.uint8))
@@ -116,18 +110,6 @@ def _take(agent, state, traffic, states):
 @lean_njit
 def _can_gain(agent, traffic):
     return traffic.goal[agent] >= 0 and traffic.cost[agent] > traffic.least[agent]
-
-
-@lean_njit
-def better_alone(agent, traffic, ground, states):
-    """Look for a shorter way of one agent. -> steps gained"""
-    put(NOBODY, agent, traffic)
-    before = traffic.cost[agent]
-    state = find_way(agent, before - 1, False, traffic, ground, states)
-    if state >= 0:
-        _take(agent, state, traffic, states)
-    put(agent, agent, traffic)
-    return before - traffic.cost[agent]
 
 
 class Group(NamedTuple):
@@ -223,13 +205,6 @@ def better_together(seed, most, traffic, ground, states, group, random, deadline
 
 
 @njit
-def enter_all(traffic):
-    for a in range(len(traffic.cost)):
-        if traffic.tile[a, 0] >= 0:
-            put(a, a, traffic)
-
-
-@njit
 def ways_alone(agents, most, traffic, ground, states, deadline):
     """Write into traffic.least the steps of agents (K,) alone, at most `most`; after the deadline without turns."""
     for k in range(len(agents)):
@@ -247,7 +222,13 @@ def each_alone(some, traffic, ground, states, deadline):
     gained = 0
     for a in some:
         if _can_gain(a, traffic) and clock_ns() <= deadline:
-            gained += better_alone(a, traffic, ground, states)
+            before = traffic.cost[a]
+            put(NOBODY, a, traffic)
+            state = find_way(a, before - 1, False, traffic, ground, states)
+            if state >= 0:
+                _take(a, state, traffic, states)
+            put(a, a, traffic)
+            gained += before - traffic.cost[a]
     return gained
 
 

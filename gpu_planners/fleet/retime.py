@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..device import lean_njit, njit
+from .ways import NOBODY, direction_to
 
-NOBODY = -1
 STANDS, ASKS, WALKS, MOVES = range(4)  # in a step; ASKS until it is known whether it may move, WALKS while it is asked
 CUTS = 4  # rounds of loop cutting
 
@@ -105,14 +105,6 @@ def visits_of(tiles, count):
     return Visits(first, tile, rank)
 
 
-@lean_njit
-def _direction(here, there, near):
-    for direction in range(4):
-        if near[here, direction] == there:
-            return direction
-    return -1
-
-
 @njit
 def carry_out(visits, heading, march, most):
     """Let agents make their visits as early as they may. heading: (N,) int32 at the start; most: steps
@@ -150,7 +142,7 @@ def _intend(tiles, headings, step, visits, march):
                 march.does[a] = MOVES
             continue
         there = visits.tile[visit]
-        wanted = _direction(tiles[step, a], there, march.near)
+        wanted = direction_to(tiles[step, a], there, march.near)
         if march.turning and wanted != headings[step, a]:
             quarters = (wanted - headings[step, a]) % 4
             headings[step + 1, a] = (headings[step, a] + (3 if quarters == 3 else 1)) % 4

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..device import lean_njit
-from .ways import Ground
+from .ways import NOBODY, Ground
 
-NOBODY = -1
 MOST_STATES = 1 << 15  # of one search
 
 

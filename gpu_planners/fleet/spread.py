@@ -11,6 +11,7 @@ import numpy as np
 
 from ..device import lean_njit, njit
 from .clock import late
+from .ways import direction_to
 
 MARGIN = 10  # steps beyond the shortest way
 MOST_MEETINGS = 255  # that are told apart
@@ -22,7 +23,10 @@ GUIDE_SHIFT = 4  # bits 4 to 6 of `nearer`: 1 + direction of the agent's way, 0 
 class Crowd(NamedTuple):
     """Ways of all agents, up to step H."""
 
-    way: np.ndarray  # (N, H + 1) int32 tiles
+    goal: np.ndarray  # of Instance
+    field: np.ndarray
+    nearer: np.ndarray
+    way: np.ndarray  # (N, H + 1) int32 tiles, at first the start
     length: np.ndarray  # (N,) int32 steps, 0 where there is none yet
     here: np.ndarray  # (T + 1, H + 1) uint8 agents on a tile at a step
     leaving: np.ndarray  # (T + 1, 4, H + 1) uint8 agents that leave a tile in a direction between a step and the next
@@ -46,31 +50,23 @@ def spread_out(instance, deadline, seed, memory_limit_bytes):
     if not (instance.goal >= 0).any() or (steps + 1) * (4 * n + 5 * (tiles + 1)) > memory_limit_bytes:
         return
     shapes = (n, steps + 1), n, (tiles + 1, steps + 1), (tiles + 1, 4, steps + 1)
-    crowd = Crowd(*(np.zeros(shape, np.int32 if k < 2 else np.uint8) for k, shape in enumerate(shapes)))
+    arrays = (np.zeros(shape, np.int32 if k < 2 else np.uint8) for k, shape in enumerate(shapes))
+    crowd = Crowd(instance.goal, instance.field, instance.nearer, *arrays)
+    crowd.way[:, 0] = instance.start
     entries = (np.empty(4 * tiles + 4, np.int32) for _ in range(4))
     front = Front(np.full((MOST_MEETINGS + 1) * (MARGIN + 1), -1, np.int32), *entries, np.full(tiles + 1, -1, np.int32))
-    agents = Walkers(instance.start, instance.goal, instance.field, instance.nearer)
     rng, before = np.random.default_rng(seed), None
     for number in range(MOST_SPREADS):
         order, meetings = rng.permutation(n).astype(np.int32), 0
         for begin in range(0, n, SPREADS):
             some = order[begin : begin + SPREADS]
-            meetings += _spread(some, number * n + begin, agents, crowd, front, instance.ground)
+            meetings += _spread(some, number * n + begin, crowd, front, instance.ground)
             if late(deadline):
                 break
         if meetings == 0 or late(deadline) or (number > 1 and meetings > 0.9 * before):
             break
         before = meetings
-    _mark_ways(crowd, instance.field, instance.nearer, instance.ground.near)
-
-
-class Walkers(NamedTuple):
-    """Agents of an `Instance`."""
-
-    start: np.ndarray
-    goal: np.ndarray
-    field: np.ndarray
-    nearer: np.ndarray
+    _mark_ways(crowd, instance.ground.near)
 
 
 @lean_njit
@@ -81,19 +77,17 @@ def _count(agent, by, crowd, near):
         return
     for step in range(length):
         crowd.here[way[step], step] += np.uint8(by)
-        for direction in range(4):
-            if near[way[step], direction] == way[step + 1]:
-                crowd.leaving[way[step], direction, step] += np.uint8(by)
+        crowd.leaving[way[step], direction_to(way[step], way[step + 1], near), step] += np.uint8(by)
     for step in range(length, crowd.here.shape[1]):
         crowd.here[way[length], step] += np.uint8(by)
 
 
 @lean_njit
-def _walk(agent, number, agents, crowd, front, ground):
+def _walk(agent, number, crowd, front, ground):
     """Find an agent's way and note it. number: of the search -> how many agents it meets, -1 where there is no way"""
-    nearer, goal = agents.nearer[agents.field[agent]], agents.goal[agent]
+    nearer, goal = crowd.nearer[crowd.field[agent]], crowd.goal[agent]
     blocked, last, many = len(ground.ways) - 1, crowd.here.shape[1] - 1, 1
-    front.tile[0], front.step[0], front.up[0], front.next[0] = agents.start[agent], 0, -1, -1
+    front.tile[0], front.step[0], front.up[0], front.next[0] = crowd.way[agent, 0], 0, -1, -1
     front.bucket[0] = 0
     at, found, highest = 0, -1, 0
     while at <= highest and found < 0:
@@ -137,25 +131,25 @@ def _walk(agent, number, agents, crowd, front, ground):
 
 
 @njit
-def _spread(some, number, agents, crowd, front, ground):
+def _spread(some, number, crowd, front, ground):
     """Let agents one by one look for ways. number: of the first search -> how many others they meet"""
     meetings = 0
     for k in range(len(some)):
         a = some[k]
-        if agents.goal[a] < 0 or agents.start[a] == agents.goal[a]:
+        if crowd.goal[a] < 0 or crowd.way[a, 0] == crowd.goal[a]:
             continue
         _count(a, 255, crowd, ground.near)
-        meetings += max(0, _walk(a, number + k, agents, crowd, front, ground))
+        meetings += max(0, _walk(a, number + k, crowd, front, ground))
         _count(a, 1, crowd, ground.near)
     return meetings
 
 
 @njit
-def _mark_ways(crowd, field, nearer, near):
+def _mark_ways(crowd, near):
     """Enter the agents' ways into `nearer`."""
+    field, nearer = crowd.field, crowd.nearer
     for a in range(len(field)):
         for step in range(crowd.length[a]):
-            tile, there = crowd.way[a, step], crowd.way[a, step + 1]
-            for direction in range(4):
-                if near[tile, direction] == there:
-                    nearer[field[a], tile] = (nearer[field[a], tile] & 15) | ((1 + direction) << GUIDE_SHIFT)
+            tile = crowd.way[a, step]
+            direction = direction_to(tile, crowd.way[a, step + 1], near)
+            nearer[field[a], tile] = (nearer[field[a], tile] & 15) | ((1 + direction) << GUIDE_SHIFT)

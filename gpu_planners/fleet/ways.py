@@ -23,6 +23,7 @@ MOST_SWEEPS = 32
 LOOK, LOOK_TILES = 16, 1 << 15  # rows of a sweep, and tiles of a search, between two looks at the clock
 NO_PATH = np.int32(2**31 - 1)
 DONE, TOO_LONG, LATE = range(3)  # how a sweep ended
+NOBODY = -1  # in place of an agent that is on a tile
 
 
 class Ground(NamedTuple):
@@ -32,6 +33,15 @@ class Ground(NamedTuple):
     ways: np.ndarray  # (T + 1,) uint8 bit d: is the neighbour in direction d free?
     row: np.ndarray  # (rows + 1,) int32 the first tile of each row
     part: np.ndarray  # (T + 1,) int32 number of the connected part that a tile belongs to
+
+
+@lean_njit
+def direction_to(here, there, near):
+    """-> direction of a tile's neighbour, -1 where `there` is none"""
+    for direction in range(4):
+        if near[here, direction] == there:
+            return direction
+    return -1
 
 
 def ground_of(free: np.ndarray) -> tuple[Ground, np.ndarray, np.ndarray]:
@@ -62,22 +72,20 @@ def plan_ways(
     """
     nearer = np.zeros((len(goals), len(ground.ways)), np.uint8)
     steps = np.full(len(goals), NO_PATH, np.int32)
-    done = np.ones((len(goals) + TOGETHER - 1) // TOGETHER, bool)
+    done = np.ones(-(-len(goals) // TOGETHER), bool)
     if len(goals):
-        blocks = (len(goals) + TOGETHER - 1) // TOGETHER
-        _plan_ways(goals, starts, ground, nearer, steps, done, deadline, min(numba.get_num_threads(), blocks))
+        _plan_ways(goals, starts, ground, nearer, steps, done, deadline, min(numba.get_num_threads(), len(done)))
     return nearer, steps, bool(done.all())
 
 
 @njit(parallel=True)
 def _plan_ways(goals, starts, ground, nearer, steps, done, deadline, members):
     count = len(ground.ways) - 1
-    blocks = (len(goals) + TOGETHER - 1) // TOGETHER
     for member in prange(members):
         far = np.empty((count + 1, TOGETHER), np.uint16)
         cost, queue = np.empty(count + 1, np.int32), np.empty(count + 1, np.int32)
         some, changed = np.empty((64, TOGETHER), np.uint8), np.empty(len(ground.row) + 1, np.int64)
-        for block in range(member, blocks, members):
+        for block in range(member, len(done), members):
             done[block] = clock_ns() <= deadline
             if not done[block]:
                 continue
