@@ -133,13 +133,9 @@ function show() {
     draw.fillStyle = colour(time, agent);
     draw.fillRect(left, top, side, side);
     if (FLEET.turning && scale >= 4) {
-      const angle = ((FLEET.below ? -1 : 1) * here[2] * Math.PI) / 2;
-      draw.strokeStyle = "#ffffff";
-      draw.lineWidth = Math.max(1, 0.14 * scale);
-      draw.beginPath();
-      draw.moveTo(x(here[1]), y(here[0]));
-      draw.lineTo(x(here[1]) + 0.38 * scale * Math.cos(angle), y(here[0]) + 0.38 * scale * Math.sin(angle));
-      draw.stroke();
+      const angle = (here[2] * Math.PI) / 2;
+      const nose = [here[0] + 0.38 * Math.sin(angle), here[1] + 0.38 * Math.cos(angle)];
+      line([here, nose], "#ffffff", Math.max(1, 0.14 * scale));
     }
     if (agent === followed) {
       draw.strokeStyle = AIM;
@@ -249,11 +245,7 @@ function atEnd() {
   if (FLEET.live === "goal") time = 0;
   else if (!FLEET.live) { time = steps - 1; setPlaying(false); }
   else if (!coming) time = steps - 1;
-  else {
-    load(coming);
-    time = 0;
-    askForMore();
-  }
+  else { load(coming); time = 0; askForMore(); }
 }
 if (FLEET.live === "goal") {
   let held = false;
