@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import GridMapError, SettingsError, shown
+from ..errors import GridMapError, shown
 from ..grid.checks import array_of
 from ..grid.maps.grid_map import GridMap
 from .motion import Motion, speed_of
@@ -16,13 +16,6 @@ def checked_grid(grid: GridMap) -> GridMap:
     if not isinstance(grid, GridMap):
         raise GridMapError(f"grid is a {type(grid).__name__}; allowed: a GridMap")
     return grid
-
-
-def checked_flag(name: str, value: bool) -> bool:
-    """True or false, as Python's own. Raises SettingsError for anything else."""
-    if not isinstance(value, bool | np.bool_):
-        raise SettingsError(f"{name} is {shown(value)}; allowed: True or False")
-    return bool(value)
 
 
 def checked_places(places: ArrayLike, name: str) -> np.ndarray:

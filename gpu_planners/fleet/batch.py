@@ -25,7 +25,8 @@ def solve_batch(
     devices: str | Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> list[FleetPlan]:
-    """Plan for n fleets, one after the other, or by workers at once.
+    """Plan for n fleets, one after the other, or by workers at once. Its nine arguments are those of
+    `FleetPlanner.solve` and of all batches.
 
     starts, goals: for each fleet as `FleetPlanner.solve` takes them; fleets: one for all, or one for each
     time_limit_s: for each fleet;  seed: fleet i is planned with seed + i

@@ -13,7 +13,7 @@ from .motion import Options
 from .repair import Change, repair_fields
 
 SHARED_AGENTS = 2048  # fewer are ranked, and moved, on one thread: others take long to wake up
-NO_OPTION = np.int32(2**30)  # a rank that nobody has
+NO_OPTION = np.int32(2**30)  # a cost that no option has
 FIRST_TIE = 4096  # what a unit of cost is worth against coming nearer early
 
 
@@ -44,9 +44,11 @@ class CpuFleet:
         """Plan the fields of goals (K,) tiles into slots (K,)."""
         plan_fields(goals, slots, self._values, self._lanes)
 
-    def repair(self, goals: np.ndarray, slots: np.ndarray, change: Change):
-        """Let the fields of goals (K,) in slots (K,) follow a change of the map."""
-        repair_fields(goals, slots, self._values, self._lanes, change)
+    def repair(self, goals: np.ndarray, slots: np.ndarray, change: Change, after: Lanes):
+        """Take the map after a change, and let the fields of goals (K,) in slots (K,) follow it."""
+        if len(goals):
+            repair_fields(goals, slots, self._values, self._lanes, change)
+        self._lanes = after
 
     def rank(self, agents: Agents, ranked: Ranked):
         """Find every agent's options and cost to go."""

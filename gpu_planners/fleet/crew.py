@@ -7,8 +7,9 @@ import numpy as np
 from ..device import lean_njit
 from ..parallel.memory import item, set_item
 from .motion import Options
+from .ways import NOBODY
 
-NOBODY, SEVERAL = -1, -2  # agents in the way
+SEVERAL = -2  # in place of an agent in the way
 
 
 class Agents(NamedTuple):
@@ -142,33 +143,26 @@ def in_the_way(a, option, crew):
     agents, options, held, rules = crew.agents, crew.options, crew.plans.held, crew.rules
     if rules.plain:
         return _in_the_plain_way(a, option, agents, options, held)
-    track, heading, tile = options.track[option], agents.heading[a], agents.tile[a]
-    rest = options.tick[options.first_step[agents.table[a]]]
-    found = NOBODY
+    track, heading, tile, near = options.track[option], agents.heading[a], agents.tile[a], rules.near
+    rest, found = options.tick[options.first_step[agents.table[a]]], NOBODY
     before, before_also = tile, tile
     for tick in range(1, held.shape[1]):
         here, also = tile + options.here[track, heading, tick], tile + options.also[track, heading, tick]
-        found = _met(here, tick, a, found, held, rules.near)
-        if found != SEVERAL and also != here:
-            found = _met(also, tick, a, found, held, rules.near)
-        if found != SEVERAL and tick < rest:
-            found = _met(agents.origin[a], tick, a, found, held, rules.near)
-        if found != SEVERAL and here != before:
-            if rules.following:
-                other = _swaps(a, here, before, tick, held, rules.near)
-                if other != NOBODY and other != found:
-                    found = other if found == NOBODY else SEVERAL
-            else:
-                found = _met(here, tick - 1, a, found, held, rules.near)
-                if tick == 1 and found != NOBODY and held[here, 0] == found:
-                    return SEVERAL  # it is there now, whatever it does
-        if found != SEVERAL and not rules.following:
-            if before != here:
-                found = _met(before, tick, a, found, held, rules.near)
-            if found != SEVERAL and before_also != here and before_also != before:
-                found = _met(before_also, tick, a, found, held, rules.near)
-            if found != SEVERAL and tick <= rest:
-                found = _met(agents.origin[a], tick, a, found, held, rules.near)
+        found = _met(here, tick, a, found, held, near)
+        if also != here:
+            found = _met(also, tick, a, found, held, near)
+        if tick < rest or (tick == rest and not rules.following):
+            found = _met(agents.origin[a], tick, a, found, held, near)
+        if here != before and rules.following:
+            other = _swaps(a, here, before, tick, held, near)
+            if other != NOBODY and other != found:
+                found = other if found == NOBODY else SEVERAL
+        elif here != before:
+            found = _met(before, tick, a, _met(here, tick - 1, a, found, held, near), held, near)
+            if tick == 1 and held[here, 0] != NOBODY and held[here, 0] != a:
+                return SEVERAL  # somebody is there now, whatever it does
+        if not rules.following and before_also != here and before_also != before:
+            found = _met(before_also, tick, a, found, held, near)
         if found == SEVERAL:
             return SEVERAL
         before, before_also = here, also

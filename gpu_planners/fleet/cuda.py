@@ -24,17 +24,17 @@ class CudaFleet:
 
     def __init__(self, lanes: Lanes, options: Options, rules: Rules, device: str):
         self._index = int(device.partition(":")[2] or 0)
-        self._host_lanes, self._states = lanes, lanes.free.size * lanes.headings
+        self._states = lanes.free.size * lanes.headings
         self._state: Any = None
         self._staged: Any = None
         self._ranked: Any = None
         with cuda.gpus[self._index]:
             blocks = BLOCKS_OF * cuda.get_current_device().MULTIPROCESSOR_COUNT
-            self._lanes = lanes._replace(free=cuda.to_device(lanes.free), forward=cuda.to_device(lanes.forward))
             self._blocks = min(blocks, max(1, (1 << 32) // (12 * self._states)))
             self._cost = cuda.device_array((self._blocks, self._states), np.int32)
             self._open = cuda.device_array((self._blocks, 2, self._states), np.int32)
             self._values = cuda.device_array((1, self._states), np.uint8)
+        self.take_map(lanes)
         self.take_options(options, rules)
 
     def take_options(self, options: Options, rules: Rules):
@@ -67,12 +67,11 @@ class CudaFleet:
                 plan_fields(goals[k : k + 1], np.zeros(1, np.int64), row, self._host_lanes)
                 self._values[int(slots[k])].copy_to_device(row[0])
 
-    def repair(self, goals: np.ndarray, slots: np.ndarray, change: Change):
+    def repair(self, goals: np.ndarray, slots: np.ndarray, change: Change, after: Lanes):
         """See `CpuFleet`; here they are planned anew, since that takes less time than to find what has changed."""
-        lanes, self._host_lanes = self._lanes, self._host_lanes._replace(free=change.after)
-        with cuda.gpus[self._index]:
-            self._lanes = lanes._replace(free=cuda.to_device(change.after))
-        self.plan(goals, slots)
+        self.take_map(after)
+        if len(goals):
+            self.plan(goals, slots)
 
     def take_map(self, lanes: Lanes):
         """See `CpuFleet`."""

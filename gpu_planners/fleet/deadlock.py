@@ -88,7 +88,6 @@ class Deadlocks:
         self._group: _Group | None = None
         self._next = 0  # step from which on another plan may be begun
         self._hopeless: tuple = ()  # a group and goals for which there is no plan
-        self._goal, self._away = np.zeros((2, 0), np.int64)  # of agents; steps away from a goal that was reached, or -1
 
     def leading(
         self, agents: Agents, progress: Progress, nothing_to_do: np.ndarray, broken: np.ndarray, free: np.ndarray,
@@ -97,30 +96,19 @@ class Deadlocks:
         """Look for a group, and for its plan. -> (K,) int agents that go first in this step"""
         obeying = (agents.there > 0) & (agents.still == 0) & (free[agents.tile] > 0)
         small = np.count_nonzero(obeying) <= MOST
-        self._note(agents)
         if self._group is not None and not self._group.holds(agents, broken, free):
             self._group, self._next = None, step + (0 if small else PAUSE)
         if self._group is None and step >= self._next:
-            waited = np.maximum(progress.stalled, self._away) if small else progress.stalled
+            # agents of a small fleet may push each other off their goals in turns
+            waited = np.maximum(progress.stalled, progress.away) if small else progress.stalled
             waited = np.where(obeying & ~nothing_to_do, waited, 0)
             if waited.max(initial=0) >= (PATIENCE if small else CROWD_PATIENCE):
-                self._begin(agents, int(np.argmax(waited)), np.flatnonzero(obeying), free, step)
+                self._begin(agents, progress, int(np.argmax(waited)), np.flatnonzero(obeying), free, step)
         if self._group is not None and self._group.search is not None:
             self._search_on(step)
         return np.zeros(0, np.int64) if self._group is None else self._group.members[self._group.led]
 
-    def _note(self, agents):
-        """Count steps away from goals that were reached: two agents may push each other off their goals in turns."""
-        before = len(self._goal)
-        self._goal = np.append(self._goal, agents.goal[before:])
-        self._away = np.append(self._away, np.full(len(agents.goal) - before, -1))
-        self._away[self._goal != agents.goal] = -1
-        self._goal[:] = agents.goal
-        at_goal = (agents.tile == agents.goal) & (agents.there > 0)
-        self._away[at_goal & (self._away < 0)] = 0
-        self._away[~at_goal & (self._away >= 0)] += 1
-
-    def _begin(self, agents, worst, members, free, step):
+    def _begin(self, agents, progress, worst, members, free, step):
         """Let agent `worst` plan with the nearest of `members`."""
         row, col = np.divmod(agents.tile, self._width)
         far = np.abs(row - row[worst]) + np.abs(col - col[worst])
@@ -128,7 +116,7 @@ class Deadlocks:
         if len(members) > 1:
             self._group = _Group(members, agents, free, self._width)
             self._group.look_for(self._group.key == self._hopeless, self._model, step)
-            self._away[members] = np.minimum(self._away[members], 0)
+            progress.away[members] = np.minimum(progress.away[members], 0)
 
     def _search_on(self, step):
         """Spend a step's effort on the search; where no plan serves all goals, on one for the first member's alone."""

@@ -13,17 +13,22 @@ import numpy as np
 from numba import prange
 
 from ..device import lean_njit, njit
-from .crew import NOBODY, SEVERAL, Crew, drop, hold, in_the_way, take
+from .crew import SEVERAL, Crew, drop, hold, in_the_way, take
 from .pibt import DONE, FAILED, REFUSED, make_pibt
+from .ways import NOBODY
 
 MOST_VISITS = 10  # of an agent in a pass
 
 
-class Squares(NamedTuple):
-    """The map cut into squares of four colours. Searches push agents only so far beyond their square that those of one
-    colour never meet, so the answer does not depend on the number of threads."""
+class Pass(NamedTuple):
+    """What all searches of a pass share. The map is cut into squares of four colours. Searches push agents only so far
+    beyond their square that those of one colour never meet, so the answer does not depend on the number of threads."""
 
-    side: int
+    number: int
+    improving: bool  # push agents of higher priority too, and take only what does not raise the weighted costs of all
+    order: np.ndarray  # (N,) int32 agents, square by square
+    first: np.ndarray  # (squares + 1,) int32 where each square's agents begin in `order`
+    side: int  # of a square
     margin: int  # how far outside its square a search may push agents
     rows: int  # how many squares there are
     cols: int
@@ -36,11 +41,9 @@ class Aim(NamedTuple):
     """One search of a pass."""
 
     square: int  # whose stack it uses
-    number: int  # of the pass
-    improving: bool  # push agents of higher priority too, and take only what does not raise the weighted costs of all
     row: int  # where the square begins
     col: int
-    squares: Squares
+    common: Pass
 
 
 @lean_njit
@@ -51,8 +54,8 @@ def _enter(level, a, crew, aim):
     stacks.before[k, level], stacks.before_cost[k, level] = plans.option[a], plans.cost[a]
     stacks.loss[k, level] = -stacks.weight[a] * plans.cost[a]
     drop(a, crew)
-    if stacks.seen[a] != aim.number:
-        stacks.seen[a], stacks.visits[a] = aim.number, 0
+    if stacks.seen[a] != aim.common.number:
+        stacks.seen[a], stacks.visits[a] = aim.common.number, 0
     stacks.visits[a] += 1
     stacks.open[a] = 1
     if level > 0:
@@ -72,7 +75,7 @@ def _look(level, crew, aim):
         option, cost = ranked.option[a, place], ranked.cost[a, place]
         other = in_the_way(a, option, crew)
         if other == NOBODY:
-            if aim.improving and stacks.loss[k, level] + stacks.weight[a] * cost > 0:
+            if aim.common.improving and stacks.loss[k, level] + stacks.weight[a] * cost > 0:
                 return REFUSED
             take(a, option, cost, crew)
             return DONE
@@ -83,14 +86,14 @@ def _look(level, crew, aim):
 
 @lean_njit
 def _may_be_pushed(a, crew, aim):
-    stacks, squares = crew.stacks, aim.squares
+    stacks, common = crew.stacks, aim.common
     root = stacks.agent[aim.square, 0]
-    if crew.agents.still[a] or stacks.open[a] or not (aim.improving or stacks.rank[a] > stacks.rank[root]):
+    if crew.agents.still[a] or stacks.open[a] or not (common.improving or stacks.rank[a] > stacks.rank[root]):
         return False
-    if stacks.seen[a] == aim.number and stacks.visits[a] >= MOST_VISITS:
+    if stacks.seen[a] == common.number and stacks.visits[a] >= MOST_VISITS:
         return False
-    row, col = divmod(crew.agents.tile[a], squares.width)
-    low, high = -squares.margin, squares.side + squares.margin
+    row, col = divmod(crew.agents.tile[a], common.width)
+    low, high = -common.margin, common.side + common.margin
     return low <= row - aim.row < high and low <= col - aim.col < high
 
 
@@ -129,41 +132,34 @@ _push = make_pibt(_enter, _look, _give_up, _finish)
 
 
 @njit
-def sort_by_square(order, squares, tile, first, sorted_agents):
-    """Sort agents by square, those of a square in the same order as before.
-
-    order, sorted_agents: (N,) int32; first: (squares + 1,) int32 where each square's agents begin
-    """
-    first[:] = 0
-    square = np.empty(len(order), np.int32)
-    for i in range(len(order)):
-        row, col = divmod(tile[order[i]], squares.width)
-        square[i] = (row - squares.row) // squares.side * squares.cols + (col - squares.col) // squares.side
+def sort_by_square(agents, tile, common):
+    """Write agents (N,) int32 into common.order, square by square, those of a square in the order given, and
+    common.first, which is all 0."""
+    first, square = common.first, np.empty(len(agents), np.int32)
+    for i in range(len(agents)):
+        row, col = divmod(tile[agents[i]], common.width)
+        square[i] = (row - common.row) // common.side * common.cols + (col - common.col) // common.side
         first[square[i] + 1] += 1
     for k in range(1, len(first)):
         first[k] += first[k - 1]
     place = first[:-1].copy()
-    for i in range(len(order)):
-        sorted_agents[place[square[i]]] = order[i]
+    for i in range(len(agents)):
+        common.order[place[square[i]]] = agents[i]
         place[square[i]] += 1
 
 
 @njit(parallel=True)
-def pass_over(order, first, colour, number, improving, squares, agents, options, rules, ranked, plans, stacks):
-    """Let the agents in squares of one colour look for better options, one after the other in each square.
-
-    order, first: as `sort_by_square` makes them; colour: 0 .. 3; number: of the pass
-    """
-    down, across = (squares.rows - colour // 2 + 1) // 2, (squares.cols - colour % 2 + 1) // 2
+def pass_over(common, colour, agents, options, rules, ranked, plans, stacks):
+    """Let the agents in squares of one colour, 0 .. 3, look for better options, one after the other in each square."""
+    down, across = (common.rows - colour // 2 + 1) // 2, (common.cols - colour % 2 + 1) // 2
     for i in prange(down * across):
         crew = Crew(agents, options, rules, ranked, plans, stacks)
         r, c = 2 * (i // across) + colour // 2, 2 * (i % across) + colour % 2
-        k = r * squares.cols + c
-        row, col = squares.row + r * squares.side, squares.col + c * squares.side
-        aim = Aim(k, number, improving, row, col, squares)
-        for j in range(first[k], first[k + 1]):
-            a = order[j]
-            if agents.there[a] and not agents.still[a] and stacks.seen[a] != number:
+        k = r * common.cols + c
+        aim = Aim(k, common.row + r * common.side, common.col + c * common.side, common)
+        for j in range(common.first[k], common.first[k + 1]):
+            a = common.order[j]
+            if agents.there[a] and not agents.still[a] and stacks.seen[a] != common.number:
                 _push(a, crew, aim)
 
 
@@ -236,18 +232,6 @@ def _intruder(a, broken, crew):
                 if other != NOBODY and other != a and broken[other] == 0:
                     return other
     return NOBODY
-
-
-@njit
-def find_blocked(broken, free, crew):
-    """Mark agents whose options lead over tiles that are blocked now."""
-    agents, options = crew.agents, crew.options
-    for a in range(len(agents.tile)):
-        track, heading = options.track[crew.plans.option[a]], agents.heading[a]
-        for tick in range(1, crew.plans.held.shape[1]):
-            here = agents.tile[a] + options.here[track, heading, tick]
-            if here != agents.tile[a] and not free[here]:
-                broken[a] = 1
 
 
 @njit

@@ -17,6 +17,7 @@ from ..parallel.threads import in_parts, one_thread
 from .lanes import ahead
 
 HALF, WRAP = 128, 255
+BUCKETS = 128  # more than an action costs
 SHARED_STATES = 1 << 20  # fewer are planned on one thread: others take long to wake up
 UNREACHED = np.int32(2**31 - 1)
 
@@ -118,13 +119,13 @@ class FieldStore:
         for goal in [goal for goal in self._slot_of if goal not in needed]:
             self._free.append(self._slot_of.pop(goal))
 
-    def repair(self, change):
-        """Let the fields follow a `repair.Change` of the map."""
+    def repair(self, change, after):
+        """Let the engine and its fields follow a `repair.Change` of the map. after: Lanes"""
         for tile in list(self._slot_of):
             if not (change.before[tile] and change.after[tile]):  # a field to a blocked goal is planned anew each time
                 self._free.append(self._slot_of.pop(tile))
-        if self._slot_of:
-            self._engine.repair(np.array(list(self._slot_of)), np.array(list(self._slot_of.values())), change)
+        goals, slots = (np.array([*numbers], np.int64) for numbers in (self._slot_of, self._slot_of.values()))
+        self._engine.repair(goals, slots, change, after)
 
 
 def plan_fields(goals, slots, values, lanes):
@@ -139,7 +140,7 @@ def _plan_fields(goals, slots, values, lanes, members):
     states = values.shape[1]
     for member in prange(members):
         cost = np.empty(states, np.int32)
-        queue = _new_buckets(states, lanes)
+        queue = Buckets(np.full(BUCKETS, -1, np.int32), np.empty(states, np.int32), np.empty(states, np.int32))
         for k in range(member, len(goals), members):
             search_back(goals[k], cost, queue, lanes)
             row = values[slots[k]]
@@ -150,26 +151,14 @@ def _plan_fields(goals, slots, values, lanes, members):
 class Buckets(NamedTuple):
     """A ring of lists of states, one for each cost that may be open (Dial 1969)."""
 
-    first: np.ndarray  # (buckets,) int32 state, -1 none
+    first: np.ndarray  # (BUCKETS,) int32 state, -1 none
     after: np.ndarray  # (states,) int32 the next one in a state's list
     before: np.ndarray  # (states,) int32
 
 
-@njit
-def _new_buckets(states, lanes):
-    largest, buckets = lanes.turn, 1
-    for tile in range(len(lanes.free)):
-        if lanes.free[tile]:
-            for direction in range(4):
-                largest = max(largest, int(lanes.forward[tile, direction]))
-    while buckets <= largest:
-        buckets *= 2
-    return Buckets(np.full(buckets, -1, np.int32), np.empty(states, np.int32), np.empty(states, np.int32))
-
-
 @lean_njit
 def _push(state, cost, queue):
-    bucket = cost & (len(queue.first) - 1)
+    bucket = cost & (BUCKETS - 1)
     head = queue.first[bucket]
     queue.after[state], queue.before[state] = head, -1
     if head >= 0:
@@ -185,7 +174,7 @@ def _pull(state, cost, queue):
     if before >= 0:
         queue.after[before] = after
     else:
-        queue.first[cost & (len(queue.first) - 1)] = after
+        queue.first[cost & (BUCKETS - 1)] = after
 
 
 @lean_njit
@@ -211,7 +200,7 @@ def search_back(goal, cost, queue, lanes):
         cost[goal * headings + heading] = 0
         _push(goal * headings + heading, 0, queue)
     while waiting:
-        bucket = now & (len(queue.first) - 1)
+        bucket = now & (BUCKETS - 1)
         while queue.first[bucket] >= 0:
             state = queue.first[bucket]
             _pull(state, now, queue)

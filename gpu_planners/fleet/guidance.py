@@ -14,7 +14,6 @@ from ..errors import GridMapError, shortened, shown
 from ..files import file_path
 from ..grid.checks import array_of
 from ..grid.maps.grid_map import GridMap
-from .arguments import checked_grid
 from .motion import COLS_AHEAD, EAST, NORTH, ROWS_AHEAD, SOUTH, WEST
 
 UNIT, AGAINST, TURN = 4, 10, 1  # of lanes: a move along one, against one, a quarter turn
@@ -59,7 +58,7 @@ class Guidance:
 
         Raises GridMapError for costs that are too high.
         """
-        moves = np.ones((*checked_grid(grid).shape, 4), np.uint8)
+        moves = np.ones((*grid.shape, 4), np.uint8)
         if not grid.uniform_cost and grid.least_cost:
             highest = int(grid.costs.max())
             if highest > MOST_COST:
@@ -73,7 +72,7 @@ class Guidance:
     def lanes(cls, grid: GridMap) -> "Guidance":
         """One-way lanes: neighbouring straight runs of free tiles lead in opposite directions; a move against one
         costs 2.5 times as much. Runs of fewer than four tiles, as across a street, have no direction."""
-        free = checked_grid(grid).costs > 0
+        free = grid.costs > 0
         moves = np.full((*grid.shape, 4), UNIT, np.uint8)
         along = _directions(np.ascontiguousarray(free))
         moves[..., WEST][along > 0] = moves[..., EAST][along < 0] = AGAINST

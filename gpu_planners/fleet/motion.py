@@ -19,7 +19,7 @@ from ..errors import SettingsError
 
 EAST, SOUTH, WEST, NORTH = range(4)
 ROWS_AHEAD, COLS_AHEAD = (0, 1, 0, -1), (1, 0, -1, 0)  # of one move, by heading
-FORWARD, CLOCKWISE, COUNTER_CLOCKWISE = range(3)  # actions of "turning"; the last action of every model waits
+FORWARD, CLOCKWISE = range(2)  # actions of "turning"; the last action of every model waits
 
 
 @dataclass(frozen=True)
@@ -89,19 +89,13 @@ class Options(NamedTuple):
     most_tracks: int  # of a table
 
 
-def slowest(speed: Speed) -> int:
-    """The largest `rest`: one tick less than the longest action takes."""
-    return max(speed.move, speed.turn) - 1
-
-
 @functools.cache
 def options_of(motion: Motion, speeds: tuple[Speed, ...], horizon: int, width: int) -> Options:
     """The options within `horizon` ticks, at least as many as the longest action takes, on a map `width` tiles wide.
 
-    Tables are ordered by speed, then by rest from 0 to `slowest` of all speeds.
+    Tables are ordered by speed, then by rest, from 0 to one tick less than the longest action of all takes.
     """
-    rests = max(map(slowest, speeds)) + 1
-    tables = [_Table(motion, speed, horizon, rest) for speed in speeds for rest in range(rests)]
+    tables = [_Table(motion, speed, horizon, rest) for speed in speeds for rest in range(max(map(max, speeds)))]
     steps, options, tracks = (np.cumsum([0, *(len(getattr(t, name)) for t in tables)]) for name in _Table.LISTS)
     paths = np.array([track for table in tables for track in table.tracks])  # (T, horizon + 1, 4)
     flat = [step for table in tables for step in table.steps]
@@ -150,24 +144,17 @@ def speed_of(motion: Motion, settings) -> Speed:
 class Paces:
     """The speeds that agents of a fleet have, and the options of each.
 
-    speeds: the different ones; options: tables by speed, then by `rest`; rests: tables of a speed
+    speeds: the different ones; ticks: (speeds, 2) int32 of a move and of a turn
+    options: tables by speed, then by `rest`; rests: tables of a speed; one_tick: do all actions take one tick?
     """
 
     def __init__(self, speeds: tuple[Speed, ...], motion: Motion, horizon: int, width: int):
         self.speeds: tuple[Speed, ...] = speeds
+        self.ticks: np.ndarray = np.array(speeds, np.int32)
         self.options: Options = options_of(motion, speeds, horizon, width)
-        self.rests: int = max(map(slowest, speeds)) + 1
+        self.rests: int = max(map(max, speeds))
+        self.one_tick: bool = self.rests == 1
         self._of_motion = motion, horizon, width
-
-    @property
-    def ticks(self) -> np.ndarray:
-        """(speeds, 2) int32 of a move and of a turn"""
-        return np.array(self.speeds, np.int32)
-
-    @property
-    def one_tick(self) -> bool:
-        """Do all actions take one tick?"""
-        return self.rests == 1
 
     def only(self, speeds: np.ndarray) -> "Paces":
         """The paces of agents (N, 2) and no others; these where there are no agents."""

@@ -2,6 +2,7 @@
 
 import math
 import time
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +15,6 @@ from . import oneshot
 from .arguments import checked_grid, checked_headings, checked_numbers, checked_speeds, checked_tiles
 from .clock import deadline_after, pieces
 from .cpu import CpuFleet
-from .epibt import find_blocked
 from .fields import FieldStore
 from .guidance import GUIDANCE, Guidance
 from .lanes import PaddedMap, footprint_free, parts_of
@@ -65,7 +65,11 @@ class FleetPlanner:
         self._given_guidance = guidance
         guidance = GUIDANCE[self.settings.guidance](grid) if guidance is None else guidance
         self._guidance = self._fit(guidance, grid)
-        self._open()
+        self._map = PaddedMap(grid.shape, max(1, self.settings.size - 1 + self.settings.safety_distance))
+        self._stepper = Stepper(self._map, self.motion, self.settings)
+        self._waited: np.ndarray | None = None  # by tile, since costs were adapted last
+        self._crowds: np.ndarray | None = None
+        self._take_lanes()
 
     def __reduce__(self) -> tuple:
         return FleetPlanner, (self.grid, self.motion.name, "cpu", self.settings, self._given_guidance)
@@ -79,14 +83,6 @@ class FleetPlanner:
 
     # ------------------------------------------------------------------------------------------------ the map
 
-    def _open(self):
-        s = self.settings
-        self._map = PaddedMap(self.grid.shape, max(1, s.size - 1 + s.safety_distance))
-        self._stepper = Stepper(self._map, self.motion, s)
-        self._waited: np.ndarray | None = None  # by tile, since costs were adapted last
-        self._crowds: np.ndarray | None = None
-        self._take_lanes()
-
     def _lanes_now(self):
         """`Lanes` of the current map, guidance and crowds; agents that stand for good are obstacles."""
         guidance = self._guidance if self._crowds is None else self._guidance.with_crowds(self._crowds)
@@ -99,7 +95,13 @@ class FleetPlanner:
     def _take_lanes(self, lanes=None):
         """Forget all fields and take lanes, by default the current ones."""
         self._set_lanes(lanes or self._lanes_now())
-        self._engine = self._open_engine()
+        on = self._lanes, self._stepper.paces.options, self._stepper.rules
+        if self.device == "cpu":
+            self._engine: Any = CpuFleet(*on)
+        else:
+            from .cuda import CudaFleet
+
+            self._engine = CudaFleet(*on, self.device)
         field_bytes = self._lanes.free.size * self.motion.headings
         self._fields = FieldStore(self._engine, field_bytes, self.settings.memory_limit_bytes)
         agents = self._stepper.crew.agents
@@ -109,14 +111,6 @@ class FleetPlanner:
     def _set_lanes(self, lanes):
         self._lanes, self._room = lanes, None
         self._parts = parts_of(lanes.free.reshape(self._map.rows, self._map.cols)).ravel()
-
-    def _open_engine(self):
-        options, rules = self._stepper.paces.options, self._stepper.rules
-        if self.device == "cpu":
-            return CpuFleet(self._lanes, options, rules)
-        from .cuda import CudaFleet
-
-        return CudaFleet(self._lanes, options, rules, self.device)
 
     @property
     def guidance(self) -> Guidance:
@@ -288,11 +282,10 @@ class FleetPlanner:
         else:
             blocked = np.flatnonzero(before.free > after.free).astype(np.int32)
             freed = np.flatnonzero(after.free > before.free).astype(np.int32)
-            self._fields.repair(Change(blocked, freed, before.free, after.free, self._parts))
-            self._engine.take_map(after)
+            self._fields.repair(Change(blocked, freed, before.free, after.free, self._parts), after)
             self._set_lanes(after)
             stepper.crew.agents.fresh[:] = stepper.progress.changed[:] = 1
-        find_blocked(stepper.broken, self._lanes.free, stepper.crew)
+        stepper.find_blocked(self._lanes.free)
 
     @property
     def memory_bytes(self) -> int:
@@ -333,12 +326,9 @@ class FleetPlanner:
         refuse_forked()
         until = began + number("budget_s", budget_s, 0.0, LONGEST_STEP, " seconds", SettingsError)
         with told_if_slow(f"fleets for {self.device}"):
-            self._take_goals(goals)
-            crew = self._stepper.crew
-            self._engine.rank(crew.agents, crew.ranked)
+            self._rank(goals)
             if self._room is None:
-                free = self._lanes.free.reshape(self._map.rows, self._map.cols)
-                self._room = crowd_around(free.astype(np.int32)).ravel()
+                self._room = crowd_around(self._lanes.free.astype(np.int32), self._map.cols)
             action = self._stepper.move(self._lanes, self._parts, self._room, until)
             if self.settings.adapt_every:
                 self._adapt()
@@ -406,10 +396,8 @@ class FleetPlanner:
 
     def steps_to_go(self, goals: ArrayLike) -> np.ndarray:
         """(N, 2) goals, as `step` takes them -> (N,) int32 cost of each agent's way to its goal alone"""
-        self._take_goals(goals)
-        crew = self._stepper.crew
-        self._engine.rank(crew.agents, crew.ranked)
-        return crew.agents.left.copy()
+        self._rank(goals)
+        return self._stepper.crew.agents.left.copy()
 
     def _adapt(self):
         """Count waiting agents by tile; every `adapt_every` steps, make moves to these tiles dearer."""
@@ -426,7 +414,8 @@ class FleetPlanner:
             self._engine.take_map(self._lanes)
             self._fields.forget_idle(agents.goal)
 
-    def _take_goals(self, goals):
+    def _rank(self, goals):
+        """Take goals, and find every agent's options and cost to go."""
         agents = self._stepper.crew.agents
         tiles = self._map.goal_tiles(goals, agents.there)
         changed = np.flatnonzero(tiles != agents.goal)
@@ -436,3 +425,4 @@ class FleetPlanner:
         agents.slot[self._map.cut_off(agents.tile, tiles, self._parts)] = -1  # its field leads nowhere
         agents.goal[:] = tiles
         agents.fresh[changed] = 1
+        self._engine.rank(agents, self._stepper.crew.ranked)

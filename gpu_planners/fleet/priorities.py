@@ -35,12 +35,13 @@ class Progress(NamedTuple):
     goal: np.ndarray  # of the last step
     left: np.ndarray  # cost to go of the last step
     nearest: np.ndarray  # the least cost to go since they have their goals
+    away: np.ndarray  # steps away from a goal that was reached, or -1
     changed: np.ndarray  # since the last step, was an agent found elsewhere, or the map changed?
 
 
 def new_progress(agents: int) -> Progress:
-    since, stalled, left, changed = np.zeros((4, agents), np.int64)
-    return Progress(since, stalled, np.full(agents, -1), left, np.full(agents, UNKNOWN), changed)
+    zero, none = np.zeros(agents, np.int64), np.full(agents, -1)
+    return Progress(zero, zero.copy(), none, zero.copy(), np.full(agents, UNKNOWN), none.copy(), zero.copy())
 
 
 def note(agents: Agents, progress: Progress, nothing_to_do: np.ndarray, unit: int):
@@ -51,6 +52,9 @@ def note(agents: Agents, progress: Progress, nothing_to_do: np.ndarray, unit: in
     progress.nearest[:] = np.where(nearer, agents.left, progress.nearest)
     progress.nearest[nothing_to_do] = UNKNOWN
     progress.stalled[:] = np.where(nearer, 0, progress.stalled + 1)
+    reached = (agents.tile == agents.goal) & (agents.there > 0)
+    away = np.where(agents.goal != progress.goal, -1, progress.away)
+    progress.away[:] = np.where(reached, np.maximum(away, 0), away + (away >= 0))
     progress.goal[:], progress.left[:], progress.changed[:] = agents.goal, agents.left, 0
 
 
@@ -66,22 +70,18 @@ def restless(progress: Progress, step: int) -> np.ndarray:
     return (stalled >= RESTLESS) & ((step + np.arange(len(stalled))) % RESTLESS == 0)
 
 
-def order_of(agents: Agents, progress: Progress, nothing_to_do: np.ndarray, step: int) -> np.ndarray:
+def order_of(agents: Agents, progress: Progress, nothing_to_do: np.ndarray, step: int, holding: bool) -> np.ndarray:
     """Agents on the map (K,) int32 by priority: some that get no nearer, by lot; then by cost to go; last those with
-    nothing to do (N,)."""
-    stalled, count = progress.stalled > PATIENCE, np.count_nonzero(agents.there)
-    lot = np.random.default_rng(step // PATIENCE).random(len(stalled))
-    drawn = np.where(stalled, lot, 2.0)
-    most = -(-count // LOTS)
-    if most < len(lot):
-        drawn[drawn > np.partition(drawn, most)[most]] = 2.0
-    return np.lexsort((agents.left, drawn, nothing_to_do, agents.there == 0))[:count].astype(np.int32)
-
-
-def order_of_holders(agents: Agents, progress: Progress) -> np.ndarray:
-    """Agents on the map (K,) int32 under `holding` rules: whoever was at its goal longest ago comes first."""
-    order = np.lexsort((agents.left, -progress.since, agents.there == 0))
-    return order[: np.count_nonzero(agents.there)].astype(np.int32)
+    nothing to do (N,). If agents are `holding` their goals, whoever was at its goal longest ago comes first."""
+    count, keys = np.count_nonzero(agents.there), (agents.left, -progress.since)
+    if not holding:
+        lot = np.random.default_rng(step // PATIENCE).random(len(agents.left))
+        drawn = np.where(progress.stalled > PATIENCE, lot, 2.0)
+        most = -(-count // LOTS)
+        if most < len(lot):
+            drawn[drawn > np.partition(drawn, most)[most]] = 2.0
+        keys = agents.left, drawn, nothing_to_do
+    return np.lexsort((*keys, agents.there == 0))[:count].astype(np.int32)
 
 
 def wishes(progress: Progress, step: int, unit: int) -> np.ndarray:
@@ -94,13 +94,14 @@ def wishes(progress: Progress, step: int, unit: int) -> np.ndarray:
     return wish.astype(np.int32)
 
 
-def crowd_around(counts: np.ndarray) -> np.ndarray:
-    """(rows, cols) int32 -> the same shape: sums over squares around each tile, twice"""
+def crowd_around(counts: np.ndarray, cols: int) -> np.ndarray:
+    """(tiles,) int32 -> (tiles,) int32, sums over squares around each tile, twice"""
+    counts = counts.reshape(-1, cols)
     sums, across = np.empty_like(counts), np.empty_like(counts)
     for given in (counts, sums):
         _sums_across(given, across)
         _sums_down(across, sums)
-    return sums
+    return sums.ravel()
 
 
 @njit(parallel=True)
@@ -109,14 +110,13 @@ def _sums_across(counts, sums):
     rows, cols = counts.shape
     for row in prange(rows):
         total = np.int32(0)
-        for col in range(min(REACH, cols)):
-            total += counts[row, col]
-        for col in range(cols):
+        for col in range(-REACH, cols):
             if col + REACH < cols:
                 total += counts[row, col + REACH]
             if col > REACH:
                 total -= counts[row, col - REACH - 1]
-            sums[row, col] = total
+            if col >= 0:
+                sums[row, col] = total
 
 
 @njit(parallel=True)

@@ -8,12 +8,13 @@ import numpy as np
 from ..parallel.threads import one_thread
 from . import epibt, priorities
 from .cpu import SHARED_AGENTS
-from .crew import NOBODY, Agents, Crew, Plans, Ranked, Rules, Stacks
+from .crew import Agents, Crew, Plans, Ranked, Rules, Stacks
 from .deadlock import Deadlocks
 from .instance import Model
 from .lanes import Lanes, PaddedMap
 from .motion import Motion, Paces, speed_of
 from .settings import Settings
+from .ways import NOBODY
 
 DEEPEST = 1024  # agents that push each other in a row
 AREA_SIDE = 32  # side in tiles of the squares that are searched side by side, without the margin that agents need
@@ -79,6 +80,12 @@ class Stepper:
     def take_rules(self, rules: Rules):
         self.rules, self.crew = rules, self.crew._replace(rules=rules)
 
+    def find_blocked(self, free: np.ndarray):
+        """Mark agents whose options lead over tiles that are blocked now. free: (tiles,) uint8"""
+        agents, options, _, _, plans, _ = self.crew
+        tiles = agents.tile[:, None] + options.here[options.track[plans.option], agents.heading]
+        self.broken[(free[tiles[:, 1:]] == 0).any(axis=1, where=tiles[:, 1:] != agents.tile[:, None])] = 1
+
     def move(self, lanes: Lanes, parts: np.ndarray, room: np.ndarray, until: float) -> np.ndarray:
         """Move agents whose options are ranked by one tick; until: of time.perf_counter()
 
@@ -114,11 +121,8 @@ class Stepper:
 
     def _order(self, nothing_to_do, leading):
         """(K,) int32 agents on the map by priority; sets their ranks and weights."""
-        agents, stacks = self.crew.agents, self.crew.stacks
-        if self.rules.holding:
-            order = priorities.order_of_holders(agents, self.progress)
-        else:
-            order = priorities.order_of(agents, self.progress, nothing_to_do, self.steps)
+        stacks, holding = self.crew.stacks, self.rules.holding
+        order = priorities.order_of(self.crew.agents, self.progress, nothing_to_do, self.steps, holding)
         order = np.r_[leading, order[~np.isin(order, leading)]].astype(np.int32)
         count = len(order)
         stacks.rank[order] = np.arange(count)
@@ -128,7 +132,7 @@ class Stepper:
 
     def _make_room(self, order, nothing_to_do, lanes, room):
         """Low-priority agents avoid crowds; stalled agents detour, except the first 1/200."""
-        agents, n, shape = self.crew.agents, len(order), (self._map.rows, self._map.cols)
+        agents, n = self.crew.agents, len(order)
         obeying = (agents.there > 0) & (agents.still == 0)
         wish = priorities.wishes(self.progress, self.steps, lanes.unit)
         wish[order[: -(-n // priorities.LOTS)]] = wish[~obeying] = 0
@@ -139,7 +143,7 @@ class Stepper:
         if minding.any() or wish.any():
             taken = np.zeros(lanes.free.size, np.int32)
             taken[agents.tile[obeying]] = (self.near + 1) ** 2
-            taken = priorities.crowd_around(taken.reshape(shape)).ravel()
+            taken = priorities.crowd_around(taken, self._map.cols)
             priorities.keep_away(minding, wish, taken, room, lanes, agents, self.crew.options, self.crew.ranked)
 
     def _improve(self, order, until):
@@ -157,11 +161,12 @@ class Stepper:
         margin = (side - self.near) // 2 - self.rules.horizon
         if rows * cols <= ONE_AREA:
             many, shift, side, margin = [1, 1], (0, 0), max(rows, cols), 0
-        squares = epibt.Squares(side, margin, *many, -shift[0], -shift[1], cols)
-        first, sorted_agents = np.zeros(many[0] * many[1] + 1, np.int32), np.empty_like(order)
-        epibt.sort_by_square(order, squares, self.crew.agents.tile, first, sorted_agents)
+        by_square = np.empty_like(order), np.zeros(many[0] * many[1] + 1, np.int32)
+        squares = side, margin, *many, -shift[0], -shift[1], cols
+        common = epibt.Pass(self.passes, improving, *by_square, *squares)
+        epibt.sort_by_square(order, self.crew.agents.tile, common)
         for colour in range(4):
-            epibt.pass_over(sorted_agents, first, colour, self.passes, improving, squares, *self.crew)
+            epibt.pass_over(common, colour, *self.crew)
             if until is not None and time.perf_counter() >= until:
                 return
 
