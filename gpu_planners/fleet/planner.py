@@ -178,8 +178,7 @@ class FleetPlanner:
         order = np.argsort(tiles, kind="stable")
         ordered = tiles[order]
         for offset in self._stepper.rules.near:
-            low = np.searchsorted(ordered, tiles[:new] + offset, "left")
-            high = np.searchsorted(ordered, tiles[:new] + offset, "right")
+            low, high = (np.searchsorted(ordered, tiles[:new] + offset, side) for side in ("left", "right"))
             for a in np.flatnonzero(high > low + (offset == 0)):
                 b = next(int(b) for b in order[low[a] : high[a]] if b != a)
                 where = f"{places[a].tolist()} and {places[b].tolist()}"

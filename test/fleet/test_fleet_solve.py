@@ -294,5 +294,5 @@ def test_fields_that_take_too_much_memory_are_named():
 
 def test_lower_bounds_are_ticks_also_where_tiles_have_costs():
     fleet = FleetPlanner(GridMap(np.array([[1, 2, 50, 3, 1]])), "four", "cpu", Settings(ticks_per_move=2))
-    plan = fleet.solve([[0, 0]], [[0, 4]], 0.1)
+    plan = fleet.solve([[0, 0]], [[0, 4]], 2.0)  # it ends when the agent is there
     assert plan.solved and plan.lower_bound == plan.sum_of_costs == 7  # the last of four moves begins then
