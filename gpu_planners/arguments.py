@@ -307,17 +307,12 @@ def missing_name(protocol: type, value: Any) -> str:
     """The first name of a Protocol that an object does not have, "" where it has all; of what it holds too, where that
     has a Protocol: "robot.dof"."""
     for name, inner in names_of(protocol).items():
-        if not _has(value.__class__, name) and not hasattr(value, name):
+        # of the class first, so that no property is computed
+        if not hasattr(value.__class__, name) and not hasattr(value, name):
             return name
         if inner and (within := missing_name(inner, getattr(value, name))):
             return f"{name}.{within}"
     return ""
-
-
-@functools.cache
-def _has(kind: Any, name: str) -> bool:
-    """Does a class itself have the name? What a property computes is not asked for."""
-    return any(name in vars(each) for each in kind.__mro__)
 
 
 @functools.cache

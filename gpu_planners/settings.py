@@ -23,7 +23,7 @@ class Setting:
     low, high: inclusive range of a number, or of each number of a tuple
     unit: of the number
     choices: the only values allowed; none: no such restriction
-    must: (what is allowed, function that tells whether a value is), a further condition
+    must: a further condition: (text on what is allowed, function of a value that tells whether it is)
     items: type of a tuple's items, float or str
     read_only: a node reads it at start only
     """

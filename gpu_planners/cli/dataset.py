@@ -85,7 +85,7 @@ def _recipe(options):
 
 
 def _make(options, recipe, devices):
-    began, first, now, solved = time.monotonic(), None, 0, 0  # rows, when it begins and now; of the new ones
+    began, first, now, solved = time.monotonic(), None, 0, 0  # first, now: rows at the first and the latest report
     try:
         with _progress(options, options.problems) as update:
 

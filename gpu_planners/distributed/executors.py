@@ -24,7 +24,7 @@ from ..errors import GpuPlannersError, SettingsError, WorkerError, shortened, sh
 from . import worker
 from .progress import SOON_S, Progress, told
 
-KEPT = 8  # pieces for each worker that are under way, or done before an earlier one
+KEPT = 8  # pieces for each worker that are given out, and whose answers have not been yielded
 LEAST_ON_CUDA = 32  # problems of a piece: a device works on many at once
 ROUNDS = 2  # a piece is what is left divided by so many and by the workers
 

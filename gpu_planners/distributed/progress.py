@@ -14,7 +14,7 @@ Progress = Callable[[int, int], object]
 
 @contextlib.contextmanager
 def told(what: str, total: int, progress: Progress | None) -> Iterator[Callable[[int], None]]:
-    """-> a function of how many more are done; 0: time went by
+    """Yields a function that takes how many more are done, or 0 to let a bar appear and its clock go on.
 
     progress: called with how many are done and the total; None: a bar on stderr, if that is a terminal
     """

@@ -70,7 +70,7 @@ class FleetPlannerNode(PlannerNode):
         self.state.set_problem("parameters", "")
         before, self.values = self.values, values
         self._scene.configure(values)
-        self._outputs.configure()
+        self._outputs.pictures.look_every(1.0 / values.marker_rate)
         self._take_map(self._scene.changes != changes or before.tile_size != values.tile_size)
 
     def _take_map(self, changed):

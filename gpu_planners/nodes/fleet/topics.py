@@ -28,7 +28,7 @@ from .running import RunningFleet
 
 
 class FleetPublishers:
-    """All calls are made on the worker's thread."""
+    """All calls are made on the worker's thread. pictures: those of the agents and the map, for RViz"""
 
     def __init__(self, node: PlannerNode) -> None:
         self._node = node
@@ -36,11 +36,7 @@ class FleetPublishers:
         self._paths = node.create_publisher(AgentPaths, "~/agent_paths", 10)
         self._agents: dict[str, Any] = {}  # publisher of each agent's path, or None where its id is no name
         topics = {"markers": MarkerArray, "map": OccupancyGrid}
-        self._pictures = Pictures(node, topics, node.worker.do_aside, 1.0 / node.values.marker_rate)
-
-    def configure(self) -> None:
-        """The node's parameters have changed."""
-        self._pictures.look_every(1.0 / self._node.values.marker_rate)
+        self.pictures = Pictures(node, topics, node.worker.do_aside, 1.0 / node.values.marker_rate)
 
     def show(self, step: FleetStep, places: Places, header: Header) -> None:
         """Publish a step now, and a picture of it a little later."""
@@ -54,10 +50,10 @@ class FleetPublishers:
             if values.agent_topics:
                 self._show_agents(step, paths)
         size, most = values.fleet.size, values.marker_agents
-        self._pictures.show("markers", lambda: fleet_markers(step, places, header, size, most))
+        self.pictures.show("markers", lambda: fleet_markers(step, places, header, size, most))
 
     def show_map(self, grid: GridMap, header: Header) -> None:
-        self._pictures.show("map", lambda: map_message(grid, header))
+        self.pictures.show("map", lambda: map_message(grid, header))
 
     def _show_agents(self, step, paths):
         for id in self._agents.keys() - set(step.ids):

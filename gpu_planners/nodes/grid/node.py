@@ -195,7 +195,7 @@ class GridPlannerNode(PlannerNode, ManagedNode):
         plan = self._plan(way[:-1], way[1:], algorithm)  # agents that go from each pose to the next
         path = routes.joined(plan)
         self._tell("one path", "; ".join((plan.text(), *moved)), True)
-        self._outputs.show_path(path)
+        self._outputs.plan.publish(path)
         return path
 
     def _is_path_valid(self, request, response):

@@ -22,23 +22,22 @@ PATH_COLOUR = ColorRGBA(r=0.13, g=0.45, b=0.85, a=0.8)
 
 
 class PlanPublishers:
-    """All calls are made on the worker's thread: Numba's parallel code expands paths, for one thread at a time."""
+    """All calls are made on the worker's thread: Numba's parallel code expands paths, for one thread at a time.
+
+    plan: publishes the path of one agent of the topics, and those of requests for one path
+    """
 
     def __init__(self, node: PlannerNode) -> None:
         self._node = node
-        self._plan = node.create_publisher(Path, "plan", 10)
+        self.plan = node.create_publisher(Path, "plan", 10)
         self._robots = [node.create_publisher(Path, topic, 10) for topic in node.values.plan_topics]
         topics = {"paths_markers": MarkerArray, "agents": PointCloud2, "map": OccupancyGrid}
         self._pictures = Pictures(node, topics, node.worker.do, 0.2)
 
-    def show_path(self, path: Path) -> None:
-        """Publish the path of a request for one, which belongs to no agent of the topics."""
-        self._plan.publish(path)
-
     def show(self, plan: AgentsPlan) -> None:
         """Publish the paths of agents now, and pictures of them a little later."""
         values = self._node.values
-        outputs = [*enumerate(self._robots), (values.plan_agent, self._plan)]
+        outputs = [*enumerate(self._robots), (values.plan_agent, self.plan)]
         for agent, publisher in outputs:
             if agent < len(plan.paths) and publisher.get_subscription_count():
                 publisher.publish(*plan.paths_of([agent]))

@@ -15,14 +15,14 @@ from ..arm.conversions import pose_message
 from ..common.request_error import RequestError
 from ..common.ros import seconds
 from .constraints import LEAST_ANGLE, Region, is_empty, read_constraints
-from .goals import Judge
+from .goals import Judge, placed_at
 from .reference import Reference
 from .requests import SOURCE
 from .scene_messages import complete, state_message
 from .shapes import read_pose
 
 IK_TIMEOUT_S = 1.0  # where a request gives none
-IK_TOLERANCE = LIMIT = 1e-6  # m and rad: of a pose that is reached, beyond a joint's limits
+LIMIT = 1e-6  # rad or m that a valid state may be beyond a joint's limits
 
 
 def inverse_kinematics(
@@ -50,24 +50,15 @@ def inverse_kinematics(
         region = read_constraints(request.constraints, reference, "the constraints")
     judge = Judge(robot, region, checker)
     seed = [positions.get(name, middle) for name, middle in zip(robot.joint_names, (robot.lower + robot.upper) / 2)]
+    T, limit = T @ np.linalg.inv(T_link_frame), seconds(request.timeout) or IK_TIMEOUT_S
     try:
-        (found,) = robot.inverse_kinematics(  # type: ignore[misc]  # a list for a batch of poses
-            (T @ np.linalg.inv(T_link_frame))[None],
-            judge,
-            link=link,
-            seed_q=np.array(seed),
-            solutions=1,
-            position_tolerance=IK_TOLERANCE,
-            orientation_tolerance=IK_TOLERANCE,
-            time_limit_s=seconds(request.timeout) or IK_TIMEOUT_S,
-        )
+        q = placed_at(T, link, judge, np.array(seed), 1, limit)[0]
     except RobotDescriptionError as error:
         raise RequestError(codes.INVALID_LINK_NAME, str(error)) from error
-    if not len(found):
-        why = judge.none_found(found.timed_out, link)
+    except RequestError as why:
         code = why.code if why.code == codes.TIMED_OUT else codes.NO_IK_SOLUTION
-        raise RequestError(code, str(why))
-    solution = positions | dict(zip(robot.joint_names, found.q[0].tolist(), strict=True))
+        raise RequestError(code, str(why)) from why
+    solution = positions | dict(zip(robot.joint_names, q.tolist(), strict=True))
     return GetPositionIK.Response(
         solution=state_message(robot, solution, reference.objects),
         error_code=code_message(codes.SUCCESS, f"link '{link}' placed"),

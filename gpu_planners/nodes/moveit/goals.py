@@ -7,6 +7,7 @@ first. What that cannot do, several links or tolerances that differ much, is lef
 import math
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from .shapes import LEAST
 ROUNDS = 1, 16  # poses drawn from a region, each round: the first one is its centre
 DRAWN = 256  # configurations drawn: from bands of joints, and as starts of projections
 DISTINCT = 0.05  # rad or m by which two goals of a region differ in some joint
+EXACT = 1e-6  # m and rad: of a pose of a link that is asked for itself
 FINE = 1e-3  # m and rad: a region within these about its centre is given up when the centre is
 
 
@@ -64,6 +66,26 @@ class Judge:
         elif timed_out:
             code, why = codes.TIMED_OUT, "no configuration was found in the time that goals may take"
         return RequestError(code, f"{self.region.what}: {why}")
+
+
+def placed_at(T: np.ndarray, link: str, judge: Judge, seed: np.ndarray, count: int, limit: float) -> np.ndarray:
+    """(K, dof) configurations, nearest to the seed (dof,) first, that have a link at T (4, 4), root frame: one or more.
+
+    count: most of them; limit: seconds. RequestError as of Judge.none_found; RobotDescriptionError for a wrong link
+    """
+    found: Any = judge.robot.inverse_kinematics(
+        T,
+        judge,
+        link=link,
+        seed_q=seed,
+        solutions=count,
+        position_tolerance=EXACT,
+        orientation_tolerance=EXACT,
+        time_limit_s=limit,
+    )
+    if not len(found):
+        raise judge.none_found(found.timed_out, link)
+    return found.q
 
 
 def goals_in(

@@ -22,11 +22,10 @@ from ..arm.plan_service import TRIED, timed
 from ..arm.sequence_service import code_of_failure
 from ..common.request_error import RequestError, one_line
 from .constraints import Region, is_empty, link_poses, nearest_turn, read_constraints
-from .goals import Judge
+from .goals import EXACT, Judge, placed_at
 from .reference import Reference
 from .requests import MotionQuery
 
-EXACT = 1e-6  # m and rad: of a pose that PTP goes to
 LOOKS = 64  # places of a motion that is not free, to say what is in its way
 ARCS = {"interim": "through", "center": "center"}  # name of a path constraint -> field of Arc
 
@@ -136,19 +135,7 @@ def _target(goal: Region, query, limit):
             raise RequestError(codes.GOAL_IN_COLLISION, f"at the goal '{first}' meets '{second}'")
     else:
         judge = Judge(robot, Region("the goal"), checker)
-        (found,) = robot.inverse_kinematics(
-            T[None],
-            judge,
-            link=link,
-            seed_q=start,
-            solutions=TRIED * count,
-            position_tolerance=EXACT,
-            orientation_tolerance=EXACT,
-            time_limit_s=limit / 2,
-        )
-        if not len(found):
-            raise judge.none_found(found.timed_out, link)
-        goals = found.q[:count]
+        goals = placed_at(T, link, judge, start, TRIED * count, limit / 2)[:count]
         goals = np.where(robot.continuous, start + nearest_turn(goals - start), goals)
     free = checker.motions_valid(np.repeat(start[None], len(goals), axis=0), goals)
     if free.any():
