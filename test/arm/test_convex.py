@@ -10,7 +10,7 @@ from gpu_planners.arm.collision.packing import Packed, PackedRobot
 from gpu_planners.arm.collision.records import HEADER, obstacle, shape_pose
 from gpu_planners.arm.collision.scene_packing import SceneCache
 from gpu_planners.arm.collision.separation import distance_sought, separation
-from gpu_planners.arm.geometry.bounds import covering_spheres
+from gpu_planners.arm.geometry.kinds import covering_spheres
 from gpu_planners.arm.geometry.polytope import aligned
 from gpu_planners.arm.geometry.poses import load
 from gpu_planners.arm.geometry.shapes import ConvexShape, ShapeKind

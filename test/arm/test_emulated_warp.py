@@ -14,7 +14,7 @@ from robots_at_hand import checker_among, maker_of, problem_of
 from benchmarks import arm_sizes
 from benchmarks.problems import add_obstacles
 from gpu_planners.arm import CollisionChecker, CollisionWorld, MotionCheck
-from gpu_planners.arm.collision.blocks import FEW_PAIRS
+from gpu_planners.arm.collision.broad_phase import FEW_PAIRS
 
 HERE = Path(__file__).resolve().parents[1]
 MOTIONS = 15  # of each robot

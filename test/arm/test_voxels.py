@@ -11,8 +11,7 @@ from robots_at_hand import panda
 from scipy.spatial.transform import Rotation
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld
-from gpu_planners.arm.collision.near_robot import near_robot
-from gpu_planners.arm.collision.point_cloud import obstacle_voxels, points_in_root
+from gpu_planners.arm.collision.point_cloud import near_robot, obstacle_voxels, points_in_root
 from gpu_planners.arm.geometry.bricks import Bricks, cells_of, merged
 from gpu_planners.arm.geometry.octree import octree_leaves
 from gpu_planners.arm.geometry.shapes import ConvexShape, ShapeKind

@@ -9,7 +9,7 @@ import pytest
 from robots_at_hand import READY, panda
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld
-from gpu_planners.arm.collision.near_robot import near_robot
+from gpu_planners.arm.collision.point_cloud import near_robot
 from gpu_planners.grid import BlockPlanner, GridMap
 
 T_ROOT_BOX = np.eye(4) + 0.6 * np.eye(4, k=3)

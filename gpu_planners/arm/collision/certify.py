@@ -3,8 +3,8 @@
 `certify` answers for one configuration a lane and, beyond yes or no, for how far back and ahead on a motion the answer
 holds: `closing` derives how long a gap between two shapes lasts. `motions` covers whole motions with such parts.
 
-`broad_phase` passes over groups of obstacles that a shape cannot be near, `blocks` over groups of the robot's own pairs
-that are too far apart. The other pairs go through three sieves, many pairs at a time so that the lanes stay together:
+`broad_phase` passes over groups of obstacles that a shape cannot be near, and over groups of the robot's own pairs that
+are too far apart. The other pairs go through three sieves, many pairs at a time so that the lanes stay together:
 a ball around A against a ball and the bounding volume of B; spheres that cover A against that volume (both in
 `sieves`); the exact search (`separation`), for which the lanes share what is left. Before the first sieve, lanes that
 share a motion divide its pairs among them and drop those that are too far apart for all. On the CPU there is one lane.
@@ -19,36 +19,12 @@ from ...parallel.memory import item, set_item
 from ...parallel.team import any_lane, from_lane, greatest_lane, lane_count, lower, rank_lanes, sync_lanes, vote_lanes
 from ..geometry.poses import HALF, POSE, ZERO, identity, load, relative, store
 from ..spaces.interface import FREE, NOT_FINITE, NOT_FREE, finite
-from .blocks import last_of_run, next_pair
-from .broad_phase import BOX, FEW, SURE, next_near
+from . import records, sieves
+from .broad_phase import FEW, SURE, last_of_run, next_near, next_pair
 from .closing import Twist, closing_of, pair_twist
 from .forward import move_robot, place_robot, placed, relative_pose
-from .records import (
-    ball_owner,
-    block_count,
-    block_pair_count,
-    dof,
-    joint_range,
-    moving_count,
-    obstacle_count,
-    self_pair_count,
-    shape_count,
-    speed_count,
-)
 from .scratch import SIEVE, block_speeds, own_balls, own_blocks, shared_balls, shared_blocks, triple
 from .separation import Sought, distance_sought, exact_separation
-from .sieves import (
-    COLLIDES,
-    FAR,
-    ball_radius,
-    ball_reach,
-    obstacle_near,
-    pair,
-    self_pair_meets,
-    self_pair_near,
-    sphere_bound,
-    sphere_horizons,
-)
 
 RUN = 32  # pairs that pass the first sieve between two looks at how many are left
 EVERY = 0xFFFFFFFF
@@ -73,19 +49,6 @@ class Question(NamedTuple):
     stop: bool
 
 
-class Run(NamedTuple):
-    """Pairs that pass the first sieve together.
-
-    shape: a moving shape with the obstacles of balls first to last - 1; -1: the self pairs first to last - 1
-    near: bit k unset where pair first + k is too far apart for all lanes
-    """
-
-    shape: int
-    first: int
-    last: int
-    near: int
-
-
 @lean_njit
 def verdict(active, q, scene, scratch, lane):
     """interface.FREE, NOT_FREE or NOT_FINITE: a plain check of one configuration a lane. `clear_speeds` comes first."""
@@ -99,8 +62,8 @@ def verdict(active, q, scene, scratch, lane):
 @lean_njit
 def in_ranges(q, scene):
     """Is each joint's value where the bounds hold (reach.joint_ranges)? False for NaN."""
-    for k in range(dof(scene)):
-        lowest, highest = joint_range(scene, k)
+    for k in range(records.dof(scene)):
+        lowest, highest = records.joint_range(scene, k)
         if not lowest <= q[k] <= highest:
             return False
     return True
@@ -109,9 +72,9 @@ def in_ranges(q, scene):
 @lean_njit
 def clear_speeds(scene, speeds, lane):
     """For plain checks."""
-    for i in range(lane, speed_count(scene), lane_count()):
+    for i in range(lane, records.speed_count(scene), lane_count()):
         speeds[i] = ZERO
-    for g in range(lane, block_pair_count(scene), lane_count()):
+    for g in range(lane, records.block_pair_count(scene), lane_count()):
         set_item(speeds, block_speeds(scene) + g, ZERO)
     sync_lanes()
 
@@ -122,15 +85,15 @@ def certify(ask, q, scene, scratch, lane):
 
     ask: Question; q: (dof,) float32; scratch.speeds: of `motions.set_speeds`. -> back, ahead; COLLIDES first if it does
     """
-    tau, lanes = scratch.tau, lane_count()
-    moving, obstacles, self_pairs = moving_count(scene), obstacle_count(scene), self_pair_count(scene)
-    tau[lane], tau[lanes + lane] = ask.back if ask.active else COLLIDES, ask.ahead
+    tau, lanes, moving = scratch.tau, lane_count(), records.moving_count(scene)
+    obstacles, self_pairs = records.obstacle_count(scene), records.self_pair_count(scene)
+    tau[lane], tau[lanes + lane] = ask.back if ask.active else sieves.COLLIDES, ask.ahead
     if ask.active:
         place_robot(q, scene, scratch.poses)
         if ask.moves:
             move_robot(scene, scratch.speeds, scratch.poses)
     spread = share_balls(ask, scene, scratch, lane)
-    count, waiting, blocks = 0, 0, block_count(scene)
+    count, waiting, blocks = 0, 0, records.block_count(scene)
     for row in range(moving + 1):
         shape = moving - 1 - row  # the hand first: it is likelier to collide than the shoulder
         n = obstacles if shape >= 0 else self_pairs
@@ -151,8 +114,8 @@ def certify(ask, q, scene, scratch, lane):
                 if spread >= ZERO:
                     near = vote_lanes(k < last and may_meet(shape, k, spread, scene, scratch.speeds))
                 if tau[lane] >= ZERO:
-                    run = Run(shape, first, last, near)
-                    count = first_sieve(run, farthest_wanted(ask, tau, lane), count, scene, scratch)
+                    span = farthest_wanted(ask, tau, lane)
+                    count = first_sieve(shape, first, last, near, span, count, scene, scratch)
                 first = last
             if not left or any_lane(count > SIEVE - RUN):
                 waiting = settle(ask, count, waiting, not left, scene, scratch, lane)
@@ -174,16 +137,17 @@ def farthest_wanted(ask, tau, lane):
 def next_run(shape, first, ask, spread, scene, scratch, lane):
     """Where the next obstacles are, from `first` on, that a moving shape can be near. The lanes of a motion go
     through the same ones together, other lanes each through its own."""
-    n = obstacle_count(scene)
+    n = records.obstacle_count(scene)
     if n <= FEW:
         return first
     if spread >= ZERO:
         centre = triple(scratch.speeds, shared_balls(scene), shape)
-        return next_near(first, n, centre, ball_radius(shape, scene) + spread * item(scratch.speeds, shape), scene)
-    if scratch.tau[lane] < ZERO:
+        radius = sieves.ball_radius(shape, scene) + spread * item(scratch.speeds, shape)
+    elif scratch.tau[lane] < ZERO:
         return n
-    centre = triple(scratch.poses, own_balls(scene), shape)
-    radius = ball_reach(shape, farthest_wanted(ask, scratch.tau, lane), scene, scratch)
+    else:
+        centre = triple(scratch.poses, own_balls(scene), shape)
+        radius = sieves.ball_reach(shape, farthest_wanted(ask, scratch.tau, lane), scene, scratch)
     return next_near(first, n, centre, radius, scene)
 
 
@@ -210,7 +174,7 @@ def share_balls(ask, scene, scratch, lane):
     farthest = greatest_lane(abs(ask.at - middle_at) + max(ask.back, ask.ahead) if ask.active else ZERO)
     if lane == middle:
         own, shared = own_balls(scene), shared_balls(scene)
-        for k in range(3 * shape_count(scene) + BOX * block_count(scene)):
+        for k in range(3 * records.shape_count(scene) + records.BOX * records.block_count(scene)):
             set_item(scratch.speeds, shared + k, item(scratch.poses, own + k))
     sync_lanes()
     return farthest
@@ -222,29 +186,33 @@ def may_meet(shape, k, spread, scene, speeds):
     `spread` of the position on the motion whose ball centres `share_balls` showed?"""
     balls = shared_balls(scene)
     if shape >= 0:
-        radius = ball_radius(shape, scene) + spread * item(speeds, shape) + SURE
-        return obstacle_near(k, triple(speeds, balls, shape), radius, scene)
-    return self_pair_near(k, spread, speeds, balls, speeds, scene)
+        radius = sieves.ball_radius(shape, scene) + spread * item(speeds, shape) + SURE
+        return sieves.obstacle_near(k, triple(speeds, balls, shape), radius, scene)
+    return sieves.self_pair_near(k, spread, speeds, balls, speeds, scene)
 
 
 @lean_njit
-def first_sieve(run, spread, count, scene, scratch):
-    """Append the pairs of a Run whose balls come near each other to `scratch.sieve`; -> how many it holds."""
-    sieve, obstacles, near = scratch.sieve, obstacle_count(scene), run.near
+def first_sieve(shape, first, last, near, spread, count, scene, scratch):
+    """Append to `scratch.sieve` the pairs whose balls come near each other within `spread`; -> how many it holds.
+
+    The pairs are a moving shape with the obstacles of balls first to last - 1, or, where shape is -1, the self pairs
+    first to last - 1. near: bit k is unset where pair first + k is too far apart for all lanes
+    """
+    sieve, obstacles = scratch.sieve, records.obstacle_count(scene)
     if near == 0:
         return count
-    if run.shape >= 0:
-        centre = triple(scratch.poses, own_balls(scene), run.shape)
-        radius = ball_reach(run.shape, spread, scene, scratch)
-        for k in range(run.first, run.last):
-            if near & 1 and obstacle_near(k, centre, radius, scene):
-                set_item(sieve, count, run.shape * obstacles + ball_owner(scene, k))
+    if shape >= 0:
+        centre = triple(scratch.poses, own_balls(scene), shape)
+        radius = sieves.ball_reach(shape, spread, scene, scratch)
+        for k in range(first, last):
+            if near & 1 and sieves.obstacle_near(k, centre, radius, scene):
+                set_item(sieve, count, shape * obstacles + records.ball_owner(scene, k))
                 count += 1
             near >>= 1
     else:
-        for p in range(run.first, run.last):
-            if near & 1 and self_pair_meets(p, spread, scene, scratch):
-                set_item(sieve, count, moving_count(scene) * obstacles + p)
+        for p in range(first, last):
+            if near & 1 and sieves.self_pair_meets(p, spread, scene, scratch):
+                set_item(sieve, count, records.moving_count(scene) * obstacles + p)
                 count += 1
             near >>= 1
     return count
@@ -287,19 +255,19 @@ def second_sieve(code, ask, scene, scratch, lane):
     -> must the pair be searched, the pose of A in B's frame, its `pair_twist`
     """
     tau, lanes = scratch.tau, lane_count()
-    a, b, i, s = pair(code, scene)
+    a, b, i, s = sieves.pair(code, scene)
     B = placed(b, scene, scratch.poses)
     T, twist = relative(B, placed(a, scene, scratch.poses)), at_rest()
-    bound, back, ahead = sphere_bound(a, b, T, scene), tau[lane], tau[lanes + lane]
+    bound, back, ahead = sieves.sphere_bound(a, b, T, scene), tau[lane], tau[lanes + lane]
     if bound < ZERO:
-        tau[lane] = COLLIDES
+        tau[lane] = sieves.COLLIDES
         return False, T, twist
     if not ask.moves:
         return bound == ZERO, T, twist
     if bound > max(back, ahead) * item(scratch.speeds, i):
         return False, T, twist
     twist = pair_twist(i, s, B, scene, scratch)
-    back, ahead = sphere_horizons(a, b, T, closing_of(a, T, twist, scene), scene)
+    back, ahead = sieves.sphere_horizons(a, b, T, closing_of(a, T, twist, scene), scene)
     shortens = back < tau[lane] or ahead < tau[lanes + lane]
     if shortens and (back < HALF * ask.back or ahead < HALF * ask.ahead):
         return True, T, twist
@@ -356,13 +324,13 @@ def search(waiting, moves, scene, scratch, lane):
         back, ahead = item(tau, owner), item(tau, lanes + owner)
         if back >= ZERO:
             T = load(scratch.items, slot, 2 * lanes)
-            a, b, _, _ = pair(int(item(codes, slot)), scene)
+            a, b, _, _ = sieves.pair(int(item(codes, slot)), scene)
             sought = distance_sought(ZERO)
             if moves:
-                sought = Sought(FAR, back, ahead, closing_of(a, T, queued_twist(slot, scratch), scene))
+                sought = Sought(sieves.FAR, back, ahead, closing_of(a, T, queued_twist(slot, scratch), scene))
             apart = exact_separation(a, b, T, sought, scene)
             if apart.distance < ZERO:
-                lower(tau, owner, COLLIDES)
+                lower(tau, owner, sieves.COLLIDES)
             elif moves:
                 if apart.back < back:
                     lower(tau, owner, apart.back)
@@ -378,9 +346,9 @@ def pair_distance(code, scene, poses, margin):
 
     A bound below `margin` is as tight as that of `separation`.
     """
-    a, b, _, _ = pair(code, scene)
+    a, b, _, _ = sieves.pair(code, scene)
     T = relative_pose(a, b, scene, poses)
-    bound = sphere_bound(a, b, T, scene)
+    bound = sieves.sphere_bound(a, b, T, scene)
     if bound < ZERO or bound > margin:
         return bound
     return exact_separation(a, b, T, distance_sought(margin), scene).distance

@@ -15,8 +15,7 @@ from ...parallel.threads import in_parts, one_thread
 from ...settings import Setting
 from ..robot.model import RobotModel
 from ..spaces.configurations import as_bools, check_policy, narrow, narrow_motions, new_array
-from ..spaces.interface import FREE, NOT_FINITE, Packed, SceneParts, Space, finite, motion_verdict
-from ..spaces.motion_check import MotionCheck
+from ..spaces.interface import FREE, NOT_FINITE, MotionCheck, Packed, SceneParts, Space, finite, motion_verdict
 from .certify import clear_speeds, in_ranges, pair_distance, verdict
 from .forward import place_robot
 from .motions import motion_valid  # noqa: F401 - registers itself as the arm's motion_free
@@ -85,7 +84,7 @@ class CollisionChecker:
             from .checker_cuda import CudaChecker
 
             self._cuda = CudaChecker(self._packed_robot.buffers, self.device)
-        self._room = self._cuda.batches.room if self._cuda else new_array
+        self._room = self._cuda.room if self._cuda else new_array
 
     @property
     def margin(self) -> float:
@@ -157,7 +156,7 @@ class CollisionChecker:
     def _send(self, scene):
         """Bring a packed scene to the device, if it has another one."""
         if self._cuda and self._sent is not scene:
-            self._cuda.batches.upload(scene)
+            self._cuda.upload(scene)
             self._sent = scene
 
     def warm_up(self) -> None:
@@ -186,7 +185,7 @@ class CollisionChecker:
     def device_scene(self) -> tuple:
         """(floats, ints) of the packed scene on the CUDA device."""
         self._send(self.packed_scene)
-        return self._cuda.batches.scene
+        return self._cuda.scene
 
     def configurations_valid(self, q: ArrayLike, not_finite: str = "error") -> np.ndarray:
         """q: (N, dof) -> (N,) bool: free of self-collision, and of collision with the world and its margin."""

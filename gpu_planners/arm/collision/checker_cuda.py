@@ -10,7 +10,7 @@ from ...errors import RobotDescriptionError
 from ...parallel.team_cuda import WARP
 from ..geometry.poses import POSE
 from ..spaces import interface
-from ..spaces.cuda import REGISTERS, THREADS, WARPS, CudaBatches, motion_kernel, register_scratch
+from ..spaces.cuda import REGISTERS, THREADS, WARPS, CudaBatches, register_scratch
 from ..spaces.interface import Packed
 from .certify import clear_speeds, verdict
 from .motions import motion_valid
@@ -28,25 +28,16 @@ SMALL, LARGE = (8, 256, 256), (32, 1024, SHARED_SPEEDS)  # sizes of one arm's sc
 MOST_POSES = 1 << 16  # floats of poses: half of the 512 KiB that a lane's local arrays may have
 
 
-class CudaChecker:
-    """Checks of an arm on one CUDA device. Not for several threads at once.
-
-    batches: CudaBatches, with the scene; scratch_sizes: see spaces.interface
-    """
+class CudaChecker(CudaBatches):
+    """Checks of an arm."""
 
     def __init__(self, packed_robot, device):
-        self.scratch_sizes = scratch_sizes_of(packed_robot)
-        self.batches = CudaBatches(device, header(packed_robot).dof, self.scratch_sizes)
+        super().__init__(device, header(packed_robot).dof, scratch_sizes_of(packed_robot))
         self._configurations = _configuration_kernel(*self.scratch_sizes)
-        self._motions = motion_kernel(*self.scratch_sizes)
 
     def configurations_valid(self, q):
         """q: (N, dof) float32, on the host or on the device -> (N,) uint8 verdicts (interface)."""
-        return self.batches.run(self._configurations, THREADS, (q,), plain=True)
-
-    def motions_valid(self, q_from, q_to, mode, step):
-        """q_from, q_to: as q -> (N,) uint8 verdicts."""
-        return self.batches.run(self._motions, WARPS, (q_from, q_to), int32(mode), step)
+        return self.run(self._configurations, THREADS, (q,), plain=True)
 
 
 def scratch_sizes_of(packed_robot: Packed) -> tuple[int, ...]:

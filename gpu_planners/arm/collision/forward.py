@@ -4,28 +4,18 @@ import math
 
 from ...device import lean_njit
 from ...parallel.memory import item
-from ..geometry.poses import ZERO, compose, cross, moved, plus, relative
-from .blocks import box_blocks
-from .records import (
-    frame_base,
-    frame_count,
-    frame_floats,
-    frame_ints,
-    robot_shape,
-    shape_count,
-    shape_frame,
-    shape_pose,
-    sphere_centre,
-)
-from .scratch import ball_velocities, frame_pose, own_balls, rates, set_frame_pose, set_triple, triple, twists
+from ..geometry.poses import POSE, ZERO, compose, cross, moved, plus, relative, store
+from . import records
+from .broad_phase import box_blocks
+from .scratch import ball_velocities, frame_pose, own_balls, rates, set_triple, triple, twists
 
 
 @lean_njit
 def place_robot(q, scene, poses):
     """Write all frames' poses (Craig's modified DH), the centres of all shapes' coarse spheres and the boxes around the
     blocks, in the world."""
-    for f in range(frame_count(scene)):
-        frame, row = frame_ints(scene, f), frame_floats(scene, f)
+    for f in range(records.frame_count(scene)):
+        frame, row = records.frame_ints(scene, f), records.frame_floats(scene, f)
         value = row.multiplier * item(q, frame.joint) + row.offset
         theta, d = row.theta, row.d
         if frame.slides != 0:
@@ -35,13 +25,13 @@ def place_robot(q, scene, poses):
         ct, st, ca, sa = math.cos(theta), math.sin(theta), row.cos_alpha, row.sin_alpha
         T = (ct, -st, ZERO, st * ca, ct * ca, -sa, st * sa, ct * sa, ca, row.a, -d * sa, d * ca)
         if frame.has_base != 0:
-            T = compose(frame_base(scene, f), T)
+            T = compose(records.frame_base(scene, f), T)
         if frame.parent >= 0:
             T = compose(frame_pose(poses, frame.parent), T)
-        set_frame_pose(poses, f, T)
-    for s in range(shape_count(scene)):
-        shape = robot_shape(scene, s)
-        x, y, z = sphere_centre(scene, shape, 0)
+        store(poses, POSE * f, 1, T)
+    for s in range(records.shape_count(scene)):
+        shape = records.robot_shape(scene, s)
+        x, y, z = records.sphere_centre(scene, shape, 0)
         set_triple(poses, own_balls(scene), s, moved(placed(shape, scene, poses), x, y, z))
     box_blocks(scene, poses)
 
@@ -50,8 +40,8 @@ def place_robot(q, scene, poses):
 def move_robot(scene, speeds, poses):
     """After `place_robot`: write all frames' twists, and the velocities of the shapes' balls, in the world."""
     first = twists(scene)
-    for f in range(frame_count(scene)):
-        frame, T, rate = frame_ints(scene, f), frame_pose(poses, f), item(speeds, rates(scene) + f)
+    for f in range(records.frame_count(scene)):
+        frame, T, rate = records.frame_ints(scene, f), frame_pose(poses, f), item(speeds, rates(scene) + f)
         v, w = (ZERO, ZERO, ZERO), (ZERO, ZERO, ZERO)
         if frame.parent >= 0:
             v, w = velocity_at(T[9], T[10], T[11], frame.parent, scene, poses)
@@ -62,8 +52,8 @@ def move_robot(scene, speeds, poses):
             w = plus(w, along)
         set_triple(poses, first, 2 * f, v)
         set_triple(poses, first, 2 * f + 1, w)
-    for s in range(shape_count(scene)):
-        f, v = shape_frame(scene, robot_shape(scene, s)), (ZERO, ZERO, ZERO)
+    for s in range(records.shape_count(scene)):
+        f, v = records.shape_frame(scene, records.robot_shape(scene, s)), (ZERO, ZERO, ZERO)
         if f >= 0:
             x, y, z = triple(poses, own_balls(scene), s)
             v, _ = velocity_at(x, y, z, f, scene, poses)
@@ -88,7 +78,7 @@ def angular_velocity(f, scene, poses):
 @lean_njit
 def placed(shape, scene, poses):
     """Pose in the world of a robot's shape, after `place_robot`, or of an obstacle."""
-    T, frame = shape_pose(scene, shape), shape_frame(scene, shape)
+    T, frame = records.shape_pose(scene, shape), records.shape_frame(scene, shape)
     if frame >= 0:
         T = compose(frame_pose(poses, frame), T)
     return T

@@ -6,6 +6,10 @@ The fixed samplings of [DL14] (a joint-space step) and [BKF11] (a fixed count) a
 On the CPU a lane looks at one place at a time. A check of a configuration takes a fraction of the time of a look that
 says for how long its answer holds, and finds collisions as well. So scouts go first, to the end unless that is known to
 be free, and to places half a metre apart; then the proof begins in the middle, whence it reaches both ends at once.
+
+It also keeps the latest configurations in which it found a collision. Of the legs that shortening tries, 95 in 100 are
+refused, and they collide where others did. So a motion that is probably blocked is first checked where it comes nearest
+to one of these; that cannot change the answer.
 """
 
 import math
@@ -17,14 +21,18 @@ from ...device import lean_njit
 from ...parallel.memory import item, set_item
 from ...parallel.team import any_lane, greatest_lane, lane_count, rank_lanes, sync_lanes
 from ..geometry.poses import HALF, ONE, TWO, ZERO
-from ..spaces.interface import NOTHING, REFUSED, Packed, register
-from ..spaces.motion_check import CONTINUOUS, COUNT, JOINT
-from .blocks import set_block_speeds
+from ..spaces.interface import CONTINUOUS, COUNT, JOINT, NOTHING, REFUSED, Packed, register
+from .broad_phase import set_block_speeds
 from .certify import Question, certify, in_ranges
 from .closing import greatest_bend
-from .recent_collisions import keep_recent, nearest_recent
-from .records import frame_count, frame_floats, frame_ints, moving_count, reach, speed_count
-from .scratch import QUEUE, RESERVE, ArmScratch, bends, rates
+from .records import dof, frame_count, frame_floats, frame_ints, moving_count, reach, speed_count
+from .scratch import QUEUE, RECENT, RECENT_COUNT, RECENT_NEAREST, RESERVE, ArmScratch, bends, rates
+from .sieves import FAR
+
+SCOUTED = np.float32(0.5)  # metres that a shape moves between two scouts
+MOST_SCOUTED = 8  # parts of a motion between scouts
+FIRST_RECENT = 2 * QUEUE  # where the kept configurations begin in `waiting`
+LEAST = np.float32(1e-12)
 
 
 class Part(NamedTuple):
@@ -35,14 +43,6 @@ class Part(NamedTuple):
     half: float
 
 
-class Gap(NamedTuple):
-    """What a lane's check did not cover, if there is anything: from first to last of the motion parameter."""
-
-    there: bool
-    first: float
-    last: float
-
-
 class Sampling(NamedTuple):
     """Equally spaced configurations 0 to parts, coarse ones first; the next are first, first + apart, ..."""
 
@@ -50,10 +50,6 @@ class Sampling(NamedTuple):
     stride: int
     first: int
     apart: int
-
-
-SCOUTED = np.float32(0.5)  # metres that a shape moves between two scouts
-MOST_SCOUTED = 8  # parts of a motion between scouts
 
 
 @lean_njit
@@ -111,9 +107,9 @@ def prove(qa, qb, hint, space, lane):
         before, after = part.active and back < part.half, part.active and ahead < rest_of(part)
         if any_lane((before and back < HALF * shortest) or (after and ahead < HALF * shortest)):
             return False, looks
-        count = put_back(Gap(before, part.middle - part.half, part.middle - back), head, count, scratch.waiting)
+        count = put_back(before, part.middle - part.half, part.middle - back, head, count, scratch.waiting)
         if count <= QUEUE:
-            count = put_back(Gap(after, part.middle + ahead, part.middle + rest_of(part)), head, count, scratch.waiting)
+            count = put_back(after, part.middle + ahead, part.middle + rest_of(part), head, count, scratch.waiting)
         if count > QUEUE:
             return False, looks
         if count == 0:
@@ -125,14 +121,38 @@ def prove(qa, qb, hint, space, lane):
 @lean_njit
 def meets_again(qa, qb, scene, scratch):
     """Does the robot collide where the motion comes nearest to a collision that is kept? For one lane alone."""
-    near = nearest_recent(qa, qb, scene, scratch)
-    if near < ZERO:
+    least, nearest, n = FAR, -ONE, dof(scene)
+    for m in range(min(item(scratch.codes, RECENT_COUNT), RECENT)):
+        along, squared, first = ZERO, LEAST, FIRST_RECENT + m * n
+        for k in range(n):
+            step = item(qb, k) - item(qa, k)
+            squared += step * step
+            along += step * (item(scratch.waiting, first + k) - item(qa, k))
+        t, apart = min(max(along / squared, ZERO), ONE), ZERO
+        for k in range(n):
+            gap = item(qa, k) + t * (item(qb, k) - item(qa, k)) - item(scratch.waiting, first + k)
+            apart += gap * gap
+        if apart < least:
+            least, nearest = apart, t
+            set_item(scratch.codes, RECENT_NEAREST, m)
+    if nearest < ZERO:
         return False
-    interpolate(qa, qb, near, scratch.q)
-    back, _ = certify(Question(True, near, ZERO, ZERO, False, True), scratch.q, scene, scratch, 0)
+    interpolate(qa, qb, nearest, scratch.q)
+    back, _ = certify(Question(True, nearest, ZERO, ZERO, False, True), scratch.q, scene, scratch, 0)
     if back < ZERO:
         keep_recent(scratch.q, True, scene, scratch)
     return back < ZERO
+
+
+@lean_njit
+def keep_recent(q, again, scene, scratch):
+    """Keep a configuration in collision in place of the oldest; again: of the nearest, which led to it."""
+    n, count = dof(scene), item(scratch.codes, RECENT_COUNT)
+    m = item(scratch.codes, RECENT_NEAREST) if again else count % RECENT
+    for k in range(n):
+        set_item(scratch.waiting, FIRST_RECENT + m * n + k, item(q, k))
+    if not again:
+        set_item(scratch.codes, RECENT_COUNT, count + 1)
 
 
 @lean_njit
@@ -167,7 +187,15 @@ def interpolate(qa, qb, t, q):
 
 @lean_njit
 def first_samples(qa, qb, space, greatest):
-    parts, stride = motion_parts(qa, qb, space.mode, space.step, greatest), 1
+    """-> Sampling of a motion by the modes of MotionCheck. greatest: of `set_speeds`"""
+    length = greatest
+    if space.mode == JOINT:
+        length = ZERO
+        for k in range(len(qa)):
+            length += (qb[k] - qa[k]) * (qb[k] - qa[k])
+        length = math.sqrt(length)
+    parts = max(int(space.step) if space.mode == COUNT else int(math.ceil(length / space.step)), 1)
+    stride = 1
     while stride * 2 * lane_count() <= parts:
         stride *= 2
     return Sampling(parts, stride, 0, stride)
@@ -184,20 +212,6 @@ def scouts(greatest, hint):
     if hint == NOTHING:
         return Sampling(parts, parts, parts, parts)
     return Sampling(parts, parts >> 1, parts >> 1, parts) if parts > 1 else Sampling(1, 1, 2, 1)
-
-
-@lean_njit
-def motion_parts(qa, qb, mode, step, greatest):
-    """-> how many equal parts a sampled motion is cut into, by the modes of MotionCheck. greatest: of `set_speeds`"""
-    if mode == COUNT:
-        return max(int(step), 1)
-    length = greatest
-    if mode == JOINT:
-        length = ZERO
-        for k in range(len(qa)):
-            length += (qb[k] - qa[k]) * (qb[k] - qa[k])
-        length = math.sqrt(length)
-    return max(int(math.ceil(length / step)), 1)
 
 
 @lean_njit
@@ -242,13 +256,16 @@ def wants(part, plain, shortest):
 
 
 @lean_njit
-def put_back(gap, head, count, waiting):
-    """Let a Gap that a lane's check left wait; -> how many parts wait: more than QUEUE where there is no room."""
-    rank, total = rank_lanes(gap.there)
-    if gap.there and count + total <= QUEUE:
+def put_back(left, first, last, head, count, waiting):
+    """Let a part that a lane's check `left`, from first to last, wait
+
+    -> how many parts wait: more than QUEUE where there is no room
+    """
+    rank, total = rank_lanes(left)
+    if left and count + total <= QUEUE:
         at = 2 * ((head + count + rank) % QUEUE)
-        set_item(waiting, at, gap.first)
-        set_item(waiting, at + 1, gap.last)
+        set_item(waiting, at, first)
+        set_item(waiting, at + 1, last)
     return count + total
 
 

@@ -14,38 +14,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ...errors import RobotDescriptionError
-from ..geometry.bounds import ball, covering_spheres
+from ..geometry.kinds import KINDS, covering_spheres
 from ..geometry.polytope import aligned
-from ..geometry.shapes import ConvexShape, ShapeKind
+from ..geometry.shapes import ConvexShape
 from ..geometry.support_table import support_table
 from ..robot.model import RobotModel
 from ..robot.modified_dh import constant_row
 from ..spaces.interface import Packed
-from .blocks import BLOCK, block_pairs
-from .reach import (
-    ROUND_UP,
-    distance_to_boxes,
-    fixed_skin,
-    frame_reach,
-    joint_ranges,
-    outer_first,
-    pair_reach,
-    shape_levers,
-    skin,
-)
-from .records import (
-    COUNT_BITS,
-    HEADER,
-    FrameFloats,
-    FrameInts,
-    Header,
-    ShapeRecord,
-    shape_floats,
-    shifted,
-    skin_places,
-    transform12,
-    vertices_offset,
-)
+from . import reach, records
+from .broad_phase import BLOCK, block_pairs
 
 BRUTE_FORCE = 8  # polytopes with no more vertices are searched without a support table
 GREATEST_SKIN = 1e-4  # m, without margin
@@ -70,37 +47,23 @@ class PackedRobot:
     radius: float
 
 
-class _Buffers:
-    def __init__(self):
-        self.floats, self.ints, self.n_floats, self.n_ints = [], [], 0, 0
-        self.add_ints(np.zeros(HEADER))
+class _Buffer:
+    """One of the two buffers while it grows."""
 
-    def add_floats(self, values):
+    def __init__(self, dtype):
+        self.dtype, self.parts, self.size = dtype, [], 0
+
+    def add(self, values):
         """-> where they begin."""
-        values = np.asarray(values, dtype=np.float32).ravel()
-        self.floats.append(values)
-        self.n_floats += len(values)
-        return self.n_floats - len(values)
-
-    def add_ints(self, values):
-        """-> where they begin."""
-        values = np.asarray(values, dtype=np.int32).ravel()
-        self.ints.append(values)
-        self.n_ints += len(values)
-        return self.n_ints - len(values)
-
-    def packed(self, header):
-        if max(self.n_floats, self.n_ints) > GREATEST_INDEX:
-            raise RobotDescriptionError(f"the robot's shapes take {self.n_floats} numbers; allowed: {GREATEST_INDEX}")
-        ints = np.concatenate(self.ints)
-        ints[: len(header)] = header
-        return Packed(np.concatenate(self.floats), ints)
+        self.parts.append(np.asarray(values, dtype=self.dtype).ravel())
+        self.size += len(self.parts[-1])
+        return self.size - len(self.parts[-1])
 
 
 class Body(NamedTuple):
     """What is packed of a shape, wherever it is.
 
-    shape: ConvexShape, a polytope's own frame turned to its tightest box; ball: (4,) as bounds.ball returns it
+    shape: ConvexShape, a polytope's own frame turned to its tightest box; ball: (4,) of `Kind.ball`
     floats: (n,) float32, the vertices, then the candidates of the support table; table: (m,) int32 entries, or none
     """
 
@@ -111,8 +74,8 @@ class Body(NamedTuple):
 
     def record(self, frame, fine_spheres):
         """ShapeRecord whose places are counted from the shape's first float and its first table entry."""
-        vertices, count = vertices_offset(fine_spheres), len(self.shape.vertices)
-        return ShapeRecord(
+        vertices, count = records.vertices_offset(fine_spheres), len(self.shape.vertices)
+        return records.ShapeRecord(
             kind=int(self.shape.kind),
             frame=frame,
             floats=0,
@@ -131,51 +94,44 @@ _bodies: weakref.WeakKeyDictionary[ConvexShape, Body] = weakref.WeakKeyDictionar
 def body(shape: ConvexShape) -> Body:
     """A polytope's body is kept, both with the shape and with its vertices, since obstacles move."""
     if not len(shape.vertices):
-        return Body(shape, ball(shape), NO_FLOATS, NO_INTS)
+        return Body(shape, KINDS[shape.kind].ball(shape), NO_FLOATS, NO_INTS)
     if shape not in _bodies:
-        turned, *rest = _polytope(
-            shape.vertices.tobytes(), shape.neighbour_offsets.tobytes(), shape.neighbours.tobytes()
-        )
+        turned, *rest = _polytope(*_content(shape))
         _bodies[shape] = Body(turned.moved(shape.pose, shape.name), *rest)
     return _bodies[shape]
 
 
+def _content(shape):
+    """What tells shapes apart wherever they are, for `functools`: the kind, the bytes of the arrays."""
+    arrays = shape.half_extents, shape.vertices, shape.neighbour_offsets, shape.neighbours
+    return shape.kind, *(array.tobytes() for array in arrays)
+
+
+def _at_identity(kind, half_extents, vertices, neighbour_offsets, neighbours):
+    """The shape of a `_content`."""
+    lengths = np.frombuffer(half_extents), np.frombuffer(vertices).reshape(-1, 3)
+    edges = np.frombuffer(neighbour_offsets, np.int32), np.frombuffer(neighbours, np.int32)
+    return ConvexShape("", kind, np.eye(4), *lengths, *edges)
+
+
 @functools.lru_cache(maxsize=4096)
-def _polytope(vertices, neighbour_offsets, neighbours):
-    """Body of a polytope at the identity; the arguments are the bytes of its arrays."""
-    vertices = np.frombuffer(vertices).reshape(-1, 3)
-    shape = aligned(
-        ConvexShape(
-            "",
-            ShapeKind.POLYTOPE,
-            np.eye(4),
-            np.ptp(vertices, axis=0) / 2,
-            vertices,
-            np.frombuffer(neighbour_offsets, np.int32),
-            np.frombuffer(neighbours, np.int32),
-        )
-    )
+def _polytope(*content):
+    """Body of a polytope at the identity."""
+    shape = _at_identity(*content)
+    shape = aligned(replace(shape, half_extents=np.ptp(shape.vertices, axis=0) / 2))
     floats, table = shape.vertices, NO_INTS
     if len(floats) > BRUTE_FORCE:
         cells, candidates = support_table(floats)
         floats = np.concatenate([floats, floats[candidates]])
-        table = ((cells[:, 0] << COUNT_BITS) + cells[:, 1]).astype(np.int32)
-    return Body(shape, ball(shape), floats.astype(np.float32).ravel(), table)
-
-
-def _covering(shape):
-    """covering_spheres of a shape, kept wherever it goes: a robot that takes something up, or whose gripper moves, is
-    packed in no time."""
-    arrays = shape.half_extents, shape.vertices, shape.neighbour_offsets, shape.neighbours
-    return _covering_spheres(shape.kind, *(array.tobytes() for array in arrays))
+        table = ((cells[:, 0] << records.COUNT_BITS) + cells[:, 1]).astype(np.int32)
+    return Body(shape, KINDS[shape.kind].ball(shape), floats.astype(np.float32).ravel(), table)
 
 
 @functools.lru_cache(maxsize=4096)
-def _covering_spheres(kind, half_extents, vertices, neighbour_offsets, neighbours):
-    """The arguments are the bytes of a shape's arrays."""
-    lengths = np.frombuffer(half_extents), np.frombuffer(vertices).reshape(-1, 3)
-    edges = (np.frombuffer(numbers, np.int32) for numbers in (neighbour_offsets, neighbours))
-    return covering_spheres(ConvexShape("", kind, np.eye(4), *lengths, *edges))
+def _covering(*content):
+    """covering_spheres of a shape, kept wherever it goes: a robot that takes something up, or whose gripper moves, is
+    packed in no time."""
+    return covering_spheres(_at_identity(*content))
 
 
 _packed_robots: weakref.WeakKeyDictionary[RobotModel, PackedRobot] = weakref.WeakKeyDictionary()
@@ -194,35 +150,36 @@ def pack_robot(robot: RobotModel) -> PackedRobot:
 def thickened(packed: PackedRobot, thickness: float) -> PackedRobot:
     """The robot with `thickness` metres more of skin on every shape that moves."""
     floats = packed.buffers.floats.copy()
-    for skin_at, radii_at in skin_places(packed.buffers):
+    for skin_at, radii_at in records.skin_places(packed.buffers):
         floats[skin_at] += thickness
         floats[radii_at] += thickness
     return replace(packed, buffers=Packed(floats, packed.buffers.ints))
 
 
 def _pack_robot(robot):
-    buffers = _Buffers()
+    floats, ints = _Buffer(np.float32), _Buffer(np.int32)
+    ints.add(np.zeros(records.HEADER))
     robot, origin = _at_its_base(robot)
-    frame_ints, frame_floats = _add_frames(buffers, robot)
     shape_frame = np.asarray(robot.shape_frame)
     order = np.concatenate([np.flatnonzero(shape_frame >= 0), np.flatnonzero(shape_frame < 0)]).astype(int)
     shapes, frame_of, moving = [robot.shapes[i] for i in order], shape_frame[order], int((shape_frame >= 0).sum())
-    levers = [shape_levers(robot, f, shape) for shape, f in zip(shapes, frame_of)]
+    levers = [reach.shape_levers(robot, f, shape) for shape, f in zip(shapes, frame_of)]
     radius = max((lever.farthest for lever in levers[:moving]), default=0.0)
     skins = _skins(robot, shapes, levers, moving, radius)
-    records = [_add_shape(buffers, shape, f, thickness) for shape, f, thickness in zip(shapes, frame_of, skins)]
-    shape_ints = buffers.add_ints(records)
+    frame_ints, frame_floats = (buffer.add(rows) for buffer, rows in zip((ints, floats), _frames(robot)))
+    shape_records = [_add_shape(floats, ints, *one) for one in zip(shapes, frame_of, skins)]
+    shape_ints = ints.add(shape_records)
     # the first shape of a pair is the one whose spheres are tested against the other's box: let it be a moving one
     number = np.argsort(order)
     pairs = np.sort(number[np.asarray(robot.self_collision_pairs, dtype=int).reshape(-1, 2)], axis=1)
-    pairs = outer_first(robot, frame_of, pairs)
+    pairs = reach.outer_first(robot, frame_of, pairs)
     pair_order, blocks_of_pair, of_blocks = block_pairs(pairs)
     pairs = pairs[pair_order]
-    reach_of_shape = frame_reach(robot, levers)
-    reach_of_pair, common = pair_reach(robot, reach_of_shape, frame_of, pairs)
-    pair_ints = buffers.add_ints(np.column_stack([pairs, common, blocks_of_pair]))
-    reach = buffers.add_floats(ROUND_UP * np.concatenate([reach_of_shape[:moving], reach_of_pair]))
-    header = Header(
+    reach_of_shape = reach.frame_reach(robot, levers)
+    reach_of_pair, common = reach.pair_reach(robot, reach_of_shape, frame_of, pairs)
+    pair_ints = ints.add(np.column_stack([pairs, common, blocks_of_pair]))
+    reach_floats = floats.add(reach.ROUND_UP * np.concatenate([reach_of_shape[:moving], reach_of_pair]))
+    header = records.Header(
         dof=robot.dof,
         frames=len(robot.frames),
         shapes=len(shapes),
@@ -232,28 +189,32 @@ def _pack_robot(robot):
         shape_ints=shape_ints,
         pair_ints=pair_ints,
         frame_floats=frame_floats,
-        reach=reach,
-        ranges=buffers.add_floats(joint_ranges(robot)),
+        reach=reach_floats,
+        ranges=floats.add(reach.joint_ranges(robot)),
         blocks=-(-len(shapes) // BLOCK) if len(of_blocks) else 0,
         block_pairs=len(of_blocks),
-        block_pair_ints=buffers.add_ints(of_blocks),
+        block_pair_ints=ints.add(of_blocks),
     )
-    return PackedRobot(buffers.packed(header), order, pair_order, origin, radius)
+    if max(floats.size, ints.size) > GREATEST_INDEX:
+        raise RobotDescriptionError(f"the robot's shapes take {floats.size} numbers; allowed: {GREATEST_INDEX}")
+    buffers = Packed(np.concatenate(floats.parts), np.concatenate(ints.parts))
+    buffers.ints[: len(header)] = header
+    return PackedRobot(buffers, order, pair_order, origin, radius)
 
 
-def _add_frames(buffers, robot):
-    """-> where their integers and where their floats begin."""
+def _frames(robot):
+    """-> [FrameInts], [FrameFloats and T_parent_base]."""
     ints, floats = [], []
     for frame, T in zip(robot.frames, robot.T_parent_base):
         has_base = not np.allclose(T, np.eye(4), atol=1e-12)
-        ints.append(FrameInts(frame["parent"], frame["joint"], frame["prismatic"], has_base))
-        row = FrameFloats(
+        ints.append(records.FrameInts(frame["parent"], frame["joint"], frame["prismatic"], has_base))
+        row = records.FrameFloats(
             cos_alpha=np.cos(frame["alpha"]),
             sin_alpha=np.sin(frame["alpha"]),
             **{name: frame[name] for name in ("a", "theta", "d", "multiplier", "offset")},
         )
-        floats.append([*row, *transform12(T)])
-    return buffers.add_ints(ints), buffers.add_floats(floats)
+        floats.append([*row, *records.transform12(T)])
+    return ints, floats
 
 
 def _skins(robot, shapes, levers, moving, radius):
@@ -261,18 +222,19 @@ def _skins(robot, shapes, levers, moving, radius):
 
     Raises RobotDescriptionError where one is too thick; a fixed shape that no moving one reaches may have any.
     """
-    skins, matters = [skin(robot, lever) for lever in levers[:moving]], [True] * moving
+    skins, matters = [reach.skin(robot, lever) for lever in levers[:moving]], [True] * moving
     if len(shapes) > moving:
         fixed = [body(shape) for shape in shapes[moving:]]
         poses, halves = np.array([one.shape.pose for one in fixed]), np.array([one.shape.half_extents for one in fixed])
-        own = fixed_skin(poses, np.array([one.ball for one in fixed]))
+        own = reach.fixed_skin(poses, np.array([one.ball for one in fixed]))
         skins += own.tolist()
-        matters += (distance_to_boxes(poses, halves) <= radius + own).tolist()
+        matters += (reach.distance_to_boxes(poses, halves) <= radius + own).tolist()
     for shape, lever, thickness, counts in zip(shapes, levers, skins, matters):
         if counts and thickness > GREATEST_SKIN:
+            value = np.abs(reach.joint_ranges(robot)).max()
             raise RobotDescriptionError(
                 f"'{shape.name}' comes up to {lever.farthest:.4g} m away from the robot's base, by joint values of up "
-                f"to {np.abs(joint_ranges(robot)).max():.4g}: single precision holds it to {1e3 * thickness:.2g} mm; "
+                f"to {value:.4g}: single precision holds it to {1e3 * thickness:.2g} mm; "
                 f"allowed: {1e3 * GREATEST_SKIN:g} mm"
             )
     return skins
@@ -299,11 +261,11 @@ def _at_its_base(robot):
     return replace(robot, frames=frames, T_parent_base=bases, shapes=shapes), origin
 
 
-def _add_shape(buffers, shape, frame, thickness):
+def _add_shape(floats, ints, shape, frame, thickness):
     """-> ShapeRecord."""
     one = body(shape)
-    spheres = _covering(one.shape).copy()
+    spheres = _covering(*_content(one.shape)).copy()
     spheres[:, 3] += thickness
-    floats = buffers.add_floats(shape_floats(one.shape.pose, one.shape.half_extents, thickness, spheres))
-    buffers.add_floats(one.floats)
-    return shifted(np.array([one.record(frame, len(spheres) - 1)]), floats, buffers.add_ints(one.table))[0]
+    first = floats.add(records.shape_floats(one.shape.pose, one.shape.half_extents, thickness, spheres))
+    floats.add(one.floats)
+    return records.shifted(np.array([one.record(frame, len(spheres) - 1)]), first, ints.add(one.table))[0]

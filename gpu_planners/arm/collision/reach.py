@@ -70,15 +70,8 @@ def shape_levers(robot, f, shape):
         lengths.append(np.hypot(row["a"], along) + shift)
         from_origin = from_origin + lengths[-1]
         based.append(not straight)
-    origins = np.cumsum(lengths[::-1])[::-1]
-    return Levers(
-        float(from_origin),
-        float(radius),
-        np.array(path, dtype=int),
-        np.array(lever),
-        origins,
-        np.array(based, dtype=bool),
-    )
+    origins, path = np.cumsum(lengths[::-1])[::-1], np.array(path, dtype=int)
+    return Levers(float(from_origin), float(radius), path, np.array(lever), origins, np.array(based, dtype=bool))
 
 
 def skin(robot, levers):
@@ -103,7 +96,7 @@ def skin(robot, levers):
 
 
 def fixed_skin(poses, balls):
-    """`skin` of shapes that do not move: (n, 4, 4), and (n, 4) of bounds.ball -> (n,) metres.
+    """`skin` of shapes that do not move: (n, 4, 4), and (n, 4) of `Kind.ball` -> (n,) metres.
 
     Their position and their points' rotation are rounded once, and again when a moving shape sees them; then come the
     products and sums of a support.
@@ -137,14 +130,10 @@ def joint_reach(robot):
     Made once for each RobotModel: every motion that is timed asks for it, and it takes some milliseconds.
     """
     if robot not in _reaches:
-        _reaches[robot] = _joint_reach(robot)
+        levers = [shape_levers(robot, f, shape) for shape, f in zip(robot.shapes, robot.shape_frame)]
+        rates = frame_reach(robot, levers) * np.abs(robot.frames["multiplier"])
+        _reaches[robot] = rates @ (robot.frames["joint"][:, None] == np.arange(robot.dof))
     return _reaches[robot]
-
-
-def _joint_reach(robot):
-    levers = [shape_levers(robot, f, shape) for shape, f in zip(robot.shapes, robot.shape_frame)]
-    rates = frame_reach(robot, levers) * np.abs(robot.frames["multiplier"])
-    return rates @ (robot.frames["joint"][:, None] == np.arange(robot.dof))
 
 
 def pair_reach(robot, reach, shape_frame, pairs):

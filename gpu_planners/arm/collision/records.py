@@ -27,7 +27,7 @@ class Header(NamedTuple):
     frame_ints, frame_floats: FrameInts and FrameFloats of each frame, parents first
     shape_ints, obstacle_ints: a ShapeRecord for each shape and each obstacle
     pair_ints: PairRecord of each pair
-    blocks: of shapes that follow one another (`blocks`), 0: none; block_pairs: of them, whose shapes may collide;
+    blocks: of shapes that follow one another (`broad_phase`), 0: none; block_pairs: of them, whose shapes may collide;
     block_pair_ints: BlockPair of each
     reach: (moving + pairs, frames) float32 (`reach.frame_reach`, `reach.pair_reach`)
     ranges: (2, dof) float32 (`reach.joint_ranges`)
@@ -132,6 +132,7 @@ SHAPE_RECORD, PAIR_RECORD, BLOCK_PAIR = (len(kind._fields) for kind in (ShapeRec
 _POSE, _HALF, _SKIN, _SPHERES = 0, POSE, POSE + 3, POSE + 4  # of ShapeFloats
 SPHERE = 5  # x, y, z, radius, radius of a ball inside the shape (-1: none)
 BALL = 4
+BOX = 6  # lowest x, y, z, highest x, y, z
 # an entry of a support table: the number of a cell's candidates in COUNT_BITS; above them, which is the first. Number
 # 0: the first of the entries of the cell's parts
 COUNT_BITS = 10
@@ -291,15 +292,9 @@ def frame_ints(scene, f):
 def frame_floats(scene, f):
     """-> FrameFloats."""
     row, at = scene.floats, _first_frame_floats(scene) + f * FRAME_FLOATS
-    return FrameFloats(
-        item(row, at),
-        item(row, at + 1),
-        item(row, at + 2),
-        item(row, at + 3),
-        item(row, at + 4),
-        item(row, at + 5),
-        item(row, at + 6),
-    )
+    cos_alpha, sin_alpha, a = item(row, at), item(row, at + 1), item(row, at + 2)
+    theta, d, multiplier, offset = item(row, at + 3), item(row, at + 4), item(row, at + 5), item(row, at + 6)
+    return FrameFloats(cos_alpha, sin_alpha, a, theta, d, multiplier, offset)
 
 
 @lean_njit

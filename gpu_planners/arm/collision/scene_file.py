@@ -29,8 +29,6 @@ from ..robot.model import RobotModel
 from .world import CollisionWorld
 
 MOST_BYTES = 4 * 2**20  # of a scene file: 40,000 boxes
-
-
 PLACEMENT = {"name", "type", "position", "quat_xyzw"}
 SHAPE = {  # what an obstacle has besides, by its type, as CollisionWorld.add_<type> takes it
     "box": ("size",),
@@ -50,10 +48,20 @@ def load_scene(file: str | os.PathLike, frames: dict[str, np.ndarray] | None = N
     Raises ObstacleError that names the file and the obstacle.
     """
     path = file_path(file, "a scene file", ObstacleError)
-    document = _read(path)
-    T_root_scene = _scene_frame(path, document.get("frame"), frames)
-    world = CollisionWorld()
-    names = set()
+    document = read_yaml(path, "scene file", ObstacleError, MOST_BYTES)
+    if not isinstance(document, dict) or not isinstance(document.get("obstacles"), (list, type(None))):
+        raise ObstacleError(f"scene file '{path}' must be a mapping with a list 'obstacles' and optionally 'frame'")
+    unknown = set(document) - {"frame", "obstacles"}
+    if unknown:
+        raise ObstacleError(f"{path}: unknown key {_listed(unknown)}; known are 'frame', 'obstacles'")
+    T_root_scene, frame = np.eye(4), document.get("frame")
+    if frame is not None:
+        if not frames or not isinstance(frame, str) or frame not in frames:
+            raise ObstacleError(
+                f"{path}: frame {shown(frame)} is not fixed to the robot's root; allowed: {_listed(frames or ())}"
+            )
+        T_root_scene = frames[frame]
+    world, names = CollisionWorld(), set()
     for index, entry in enumerate(document.get("obstacles") or ()):
         name = _check_entry(path, index, entry)
         if name in names:
@@ -69,9 +77,16 @@ def load_scene(file: str | os.PathLike, frames: dict[str, np.ndarray] | None = N
 
 def add_obstacle(world: CollisionWorld, entry: dict[str, Any], pose: np.ndarray, folder: Path) -> None:
     """Add an entry of `obstacles` that has its type's keys. folder: of its mesh's file"""
-    kind = entry["type"]
-    values = [_mesh(folder, entry)] if kind == "mesh" else [entry[key] for key in SHAPE[kind]]
-    getattr(world, f"add_{kind}")(entry["name"], *values, pose)
+    name, kind = entry["name"], entry["type"]
+    values = [entry[key] for key in SHAPE[kind]]
+    if kind == "mesh":
+        scale = check_numbers(name, "scale", entry.get("scale", 1.0))
+        if not isinstance(entry["file"], str):
+            raise ObstacleError(f"'{name}': file must be the name of a mesh file, got {shown(entry['file'])}")
+        if scale.shape or not 0 < scale < np.inf:
+            raise ObstacleError(f"'{name}': scale must be a finite number above 0, got {shown(entry['scale'])}")
+        values = [load_mesh(name, folder / entry["file"], scale)]
+    getattr(world, f"add_{kind}")(name, *values, pose)
 
 
 @checked(ObstacleError)
@@ -99,26 +114,6 @@ def pose_matrix(position: ArrayLike, quat_xyzw: ArrayLike, name: str) -> np.ndar
     return pose
 
 
-def _read(file):
-    document = read_yaml(file, "scene file", ObstacleError, MOST_BYTES)
-    if not isinstance(document, dict) or not isinstance(document.get("obstacles"), (list, type(None))):
-        raise ObstacleError(f"scene file '{file}' must be a mapping with a list 'obstacles' and optionally 'frame'")
-    unknown = set(document) - {"frame", "obstacles"}
-    if unknown:
-        raise ObstacleError(f"{file}: unknown key {_listed(unknown)}; known are 'frame', 'obstacles'")
-    return document
-
-
-def _scene_frame(file, frame, frames):
-    if frame is None:
-        return np.eye(4)
-    if not frames or not isinstance(frame, str) or frame not in frames:
-        raise ObstacleError(
-            f"{file}: frame {shown(frame)} is not fixed to the robot's root; allowed: {_listed(frames or ())}"
-        )
-    return frames[frame]
-
-
 def _check_entry(file, index, entry):
     """The name of a well-formed entry."""
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
@@ -133,16 +128,6 @@ def _check_entry(file, index, entry):
     if missing:
         raise ObstacleError(f"{file}: obstacle '{name}': a {kind} needs {_listed(missing)}")
     return name
-
-
-def _mesh(folder, entry):
-    name, path = entry["name"], entry["file"]
-    scale = check_numbers(name, "scale", entry.get("scale", 1.0))
-    if not isinstance(path, str):
-        raise ObstacleError(f"'{name}': file must be the name of a mesh file, got {shown(path)}")
-    if scale.shape or not 0 < scale < np.inf:
-        raise ObstacleError(f"'{name}': scale must be a finite number above 0, got {shown(entry['scale'])}")
-    return load_mesh(name, folder / path, scale)
 
 
 def _listed(names):

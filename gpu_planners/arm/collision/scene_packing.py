@@ -1,5 +1,6 @@
 """Obstacles, before a packed robot (records.py). A change packs what changed and copies the rest."""
 
+import itertools
 import weakref
 from typing import NamedTuple
 
@@ -63,8 +64,6 @@ class _Blocks(NamedTuple):
 
 
 _packed_bricks: weakref.WeakKeyDictionary[Bricks, dict[tuple, _Blocks]] = weakref.WeakKeyDictionary()
-
-
 NO_BLOCKS = _Blocks(
     np.zeros(0, np.float32),
     np.zeros(0, np.int32),
@@ -90,8 +89,6 @@ def _count(pieces):
 
 def _part(blocks, first, last):
     """Obstacles first to last - 1 by themselves."""
-    if first == last:
-        return NO_BLOCKS
     (f0, i0), (f1, i1) = blocks.ends[first], blocks.ends[last]
     return _Blocks(
         blocks.floats[f0:f1],
@@ -154,7 +151,7 @@ def _with_obstacles(robot, blocks):
 class _Loose(NamedTuple):
     """What is packed of n obstacles, before it is placed: arrays over all of them.
 
-    kinds: (n,); poses: (n, 4, 4) float64 in the root frame; halves: (n, 3); balls: (n, BALL) of bounds.ball
+    kinds: (n,); poses: (n, 4, 4) float64 in the root frame; halves: (n, 3); balls: (n, BALL) of `Kind.ball`
     records: (n, SHAPE_RECORD) int64, places counted from each one's own data
     floats, tables: (n,) lists of the arrays that follow each one's head, or None where no obstacle has any
     """
@@ -170,14 +167,11 @@ class _Loose(NamedTuple):
 
 def _pack_pieces(pieces, robot, margin):
     """_Blocks of obstacles: runs of ConvexShapes at once, and Bricks."""
-    parts, run = [], []
-    for piece in pieces:
-        if isinstance(piece, Bricks):
-            parts += [_pack(_shapes(run), run, robot, margin), pack_bricks(piece, robot, margin)]
-            run = []
-        else:
-            run.append(piece)
-    return _join([*parts, _pack(_shapes(run), run, robot, margin)])
+    parts = []
+    for are_bricks, run in itertools.groupby(pieces, lambda piece: isinstance(piece, Bricks)):
+        some = list(run)
+        parts += [pack_bricks(bricks, robot, margin) for bricks in some] if are_bricks else [_pack(some, robot, margin)]
+    return _join(parts)
 
 
 def pack_bricks(bricks: Bricks, robot: PackedRobot, margin: float) -> _Blocks:
@@ -185,14 +179,18 @@ def pack_bricks(bricks: Bricks, robot: PackedRobot, margin: float) -> _Blocks:
     place = *robot.origin.tolist(), robot.radius, margin
     known = _packed_bricks.setdefault(bricks, {})
     if place not in known:
-        known[place] = _pack(_bricks(bricks), bricks, robot, margin)
+        known[place] = _pack(bricks, robot, margin) if len(bricks) else NO_BLOCKS
     return known[place]
 
 
-def _shapes(shapes):
-    """_Loose of ConvexShapes, or None of none."""
-    if not shapes:
-        return None
+def _loose(shapes):
+    """_Loose of ConvexShapes or Bricks, at least one."""
+    if isinstance(shapes, Bricks):
+        halves, n = shapes.half_extents, len(shapes)
+        balls = np.column_stack([np.zeros((n, 3)), np.sqrt((halves**2).sum(axis=1)) + PAD])
+        box = body(ConvexShape.box("", [1.0, 1.0, 1.0], np.eye(4)))
+        records = np.tile(np.array(box.record(-1, 0), dtype=np.int64), (n, 1))
+        return _Loose(np.full(n, int(ShapeKind.BOX)), shapes.poses.copy(), halves.copy(), balls, records, None, None)
     bodies = [body(shape) for shape in shapes]
     return _Loose(
         np.array([one.shape.kind for one in bodies]),
@@ -205,22 +203,9 @@ def _shapes(shapes):
     )
 
 
-def _bricks(bricks):
-    """_Loose of Bricks, or None of none."""
-    if not len(bricks):
-        return None
-    halves, n = bricks.half_extents, len(bricks)
-    balls = np.column_stack([np.zeros((n, 3)), np.sqrt((halves**2).sum(axis=1)) + PAD])
-    box = body(ConvexShape.box("", [1.0, 1.0, 1.0], np.eye(4)))
-    records = np.tile(np.array(box.record(-1, 0), dtype=np.int64), (n, 1))
-    return _Loose(np.full(n, int(ShapeKind.BOX)), bricks.poses.copy(), halves.copy(), balls, records, None, None)
-
-
-def _pack(loose, named, robot, margin):
-    """_Blocks of _Loose obstacles. named: the ConvexShapes, or the Bricks, for error texts"""
-    if loose is None:
-        return NO_BLOCKS
-    kinds, poses, halves, own_balls, records, tails, tables = loose
+def _pack(shapes, robot, margin):
+    """_Blocks of ConvexShapes or Bricks, at least one."""
+    kinds, poses, halves, own_balls, records, tails, tables = _loose(shapes)
     poses[:, :3, 3] -= robot.origin
     _cut_off(kinds, poses, halves, own_balls, 2 * (robot.radius + margin) + BEYOND_REACH)
     skins = fixed_skin(poses, own_balls)
@@ -229,9 +214,9 @@ def _pack(loose, named, robot, margin):
         gaps = distance_to_boxes(poses[coarse], halves[coarse]) - robot.radius - margin - skins[coarse]
         if (gaps <= 0).any():
             worst = coarse[gaps <= 0][0]
-            name = named.name if isinstance(named, Bricks) else named[worst].name
+            one = shapes if isinstance(shapes, Bricks) else shapes[worst]
             raise ObstacleError(
-                f"'{name}' is too large or too far from the robot's base: single precision holds its "
+                f"'{one.name}' is too large or too far from the robot's base: single precision holds its "
                 f"surface to {1e3 * skins[worst]:.2g} mm, where the robot can reach it; "
                 f"allowed: {1e3 * GREATEST_SKIN:g} mm"
             )

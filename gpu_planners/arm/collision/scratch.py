@@ -6,9 +6,8 @@ import numpy as np
 
 from ...device import lean_njit, njit
 from ...parallel.memory import item, set_item
-from ..geometry.poses import POSE, load, store
-from .broad_phase import BOX
-from .records import block_count, block_pair_count, dof, frame_count, moving_count, named, shape_count, speed_count
+from ..geometry.poses import POSE, load
+from .records import BOX, block_count, block_pair_count, dof, frame_count, moving_count, named, shape_count, speed_count
 
 QUEUE = 128  # parts of a motion that wait for a check
 RESERVE = 32  # of them: how often a part can be halved, so that its parts find room one after the other
@@ -92,11 +91,6 @@ def new_scratch(scene):
 @lean_njit
 def frame_pose(poses, f):
     return load(poses, POSE * f, 1)
-
-
-@lean_njit
-def set_frame_pose(poses, f, T):
-    store(poses, POSE * f, 1, T)
 
 
 @lean_njit

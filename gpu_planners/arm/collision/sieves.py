@@ -10,25 +10,9 @@ from ...device import lean_njit
 from ...parallel.memory import item
 from ..geometry.kinds import POLYTOPE, bound_distance, bound_offset
 from ..geometry.poses import ZERO, moved, norm, seen_from
+from . import records
 from .broad_phase import SURE
 from .closing import FOREVER, SLOP, ball_approach, ball_horizons, pair_bend, travel
-from .records import (
-    ball_owner,
-    fine_sphere_count,
-    inner_radius,
-    moving_count,
-    obstacle,
-    obstacle_ball,
-    obstacle_count,
-    robot_shape,
-    self_pair,
-    shape_half,
-    shape_kind,
-    shape_pose,
-    shape_skin,
-    sphere_centre,
-    sphere_radius,
-)
 from .scratch import ball_velocities, bends, own_balls, triple
 
 FAR = np.float32(1e30)
@@ -38,19 +22,20 @@ COLLIDES = np.float32(-1.0)
 @lean_njit
 def pair(code, scene):
     """A pair by its number -> shapes A and B (records), which entry of `speeds` is the pair's, and A's number."""
-    obstacles = obstacle_count(scene)
-    p = code - moving_count(scene) * obstacles
+    obstacles = records.obstacle_count(scene)
+    p = code - records.moving_count(scene) * obstacles
     if p < 0:
         s = np.int64(np.uint32(code) // np.uint32(obstacles))
-        return robot_shape(scene, s), obstacle(scene, code - s * obstacles), s, s
-    both = self_pair(scene, p)
-    return robot_shape(scene, both.a), robot_shape(scene, both.b), moving_count(scene) + p, both.a
+        return records.robot_shape(scene, s), records.obstacle(scene, code - s * obstacles), s, s
+    both = records.self_pair(scene, p)
+    a, b = records.robot_shape(scene, both.a), records.robot_shape(scene, both.b)
+    return a, b, records.moving_count(scene) + p, both.a
 
 
 @lean_njit
 def ball_radius(s, scene):
     """Radius of the coarse sphere of the robot's shape s."""
-    return sphere_radius(scene, robot_shape(scene, s), 0)
+    return records.sphere_radius(scene, records.robot_shape(scene, s), 0)
 
 
 @lean_njit
@@ -63,17 +48,14 @@ def within(a, b, distance):
 @lean_njit
 def obstacle_near(k, centre, radius, scene):
     """First sieve: does a ball in the world reach ball k and the bounding volume of its obstacle?"""
-    x, y, z, r = obstacle_ball(scene, k)
-    return within(centre, (x, y, z), r + radius) and obstacle_distance(ball_owner(scene, k), centre, scene) <= radius
-
-
-@lean_njit
-def obstacle_distance(o, point, scene):
-    """Distance of a point in the world from an obstacle's bounding volume in its skin; can be negative."""
-    shape = obstacle(scene, o)
-    x, y, z = seen_from(shape_pose(scene, shape), point[0], point[1], point[2])
-    hx, hy, hz = shape_half(scene, shape)
-    return bound_distance(shape_kind(scene, shape), hx, hy, hz, x, y, z) - shape_skin(scene, shape)
+    x, y, z, r = records.obstacle_ball(scene, k)
+    if not within(centre, (x, y, z), r + radius):
+        return False
+    shape = records.obstacle(scene, records.ball_owner(scene, k))
+    x, y, z = seen_from(records.shape_pose(scene, shape), centre[0], centre[1], centre[2])
+    hx, hy, hz = records.shape_half(scene, shape)
+    distance = bound_distance(records.shape_kind(scene, shape), hx, hy, hz, x, y, z)
+    return distance - records.shape_skin(scene, shape) <= radius
 
 
 @lean_njit
@@ -82,21 +64,22 @@ def self_pair_near(p, spread, array, balls, speeds, scene):
 
     array, balls: where their centres are, see `scratch.triple`
     """
-    both = self_pair(scene, p)
-    apart = spread * item(speeds, moving_count(scene) + p) + ball_radius(both.a, scene) + ball_radius(both.b, scene)
+    both = records.self_pair(scene, p)
+    way = spread * item(speeds, records.moving_count(scene) + p)
+    apart = way + ball_radius(both.a, scene) + ball_radius(both.b, scene)
     return within(triple(array, balls, both.a), triple(array, balls, both.b), apart + SURE)
 
 
 @lean_njit
 def self_pair_meets(p, spread, scene, scratch):
     """First sieve: can the balls of self pair p meet within `spread`, as the robot stands and moves?"""
-    poses, speeds, i = scratch.poses, scratch.speeds, moving_count(scene) + p
+    poses, speeds, i = scratch.poses, scratch.speeds, records.moving_count(scene) + p
     if not self_pair_near(p, spread, poses, own_balls(scene), speeds, scene):
         return False
     if spread <= ZERO:
         return True
-    both = self_pair(scene, p)
-    slop = item(speeds, both.a) + (item(speeds, both.b) if both.b < moving_count(scene) else ZERO)
+    both = records.self_pair(scene, p)
+    slop = item(speeds, both.a) + (item(speeds, both.b) if both.b < records.moving_count(scene) else ZERO)
     way = travel(ball_approach(both, scene, poses), SLOP * slop, item(speeds, i), pair_bend(i, scene, speeds), spread)
     apart = way + ball_radius(both.a, scene) + ball_radius(both.b, scene)
     return within(triple(poses, own_balls(scene), both.a), triple(poses, own_balls(scene), both.b), apart)
@@ -116,18 +99,18 @@ def ball_reach(s, spread, scene, scratch):
 def sphere_bound(a, b, T, scene):
     """Second sieve: lower bound of the distance of A and B in their skins, from A's covering spheres and B's bounding
     volume; 0 where they say nothing, COLLIDES where a ball inside A proves that they meet. T: pose of A in B's frame"""
-    kind, skin = shape_kind(scene, b), shape_skin(scene, b)
-    hx, hy, hz = shape_half(scene, b)
-    fine = fine_sphere_count(scene, a)
+    kind, skin = records.shape_kind(scene, b), records.shape_skin(scene, b)
+    hx, hy, hz = records.shape_half(scene, b)
+    fine = records.fine_sphere_count(scene, a)
     bound = FAR
     for k in range(max(fine, 1)):
         sphere = k + 1 if fine > 0 else 0
-        x, y, z = sphere_centre(scene, a, sphere)
+        x, y, z = records.sphere_centre(scene, a, sphere)
         x, y, z = moved(T, x, y, z)
         distance = bound_distance(kind, hx, hy, hz, x, y, z)
-        if kind != POLYTOPE and distance < inner_radius(scene, a, sphere) - SURE:
+        if kind != POLYTOPE and distance < records.inner_radius(scene, a, sphere) - SURE:
             return COLLIDES
-        bound = min(bound, max(distance - sphere_radius(scene, a, sphere) - skin, ZERO))
+        bound = min(bound, max(distance - records.sphere_radius(scene, a, sphere) - skin, ZERO))
     return bound
 
 
@@ -135,17 +118,17 @@ def sphere_bound(a, b, T, scene):
 def sphere_horizons(a, b, T, closing, scene):
     """For how long, back and ahead, A's covering spheres stay away from B's bounding volume, both in their skins; 0
     where they say nothing. After `sphere_bound`."""
-    kind, skin = shape_kind(scene, b), shape_skin(scene, b)
-    hx, hy, hz = shape_half(scene, b)
-    fine = fine_sphere_count(scene, a)
+    kind, skin = records.shape_kind(scene, b), records.shape_skin(scene, b)
+    hx, hy, hz = records.shape_half(scene, b)
+    fine = records.fine_sphere_count(scene, a)
     back, ahead = FOREVER, FOREVER
     for k in range(max(fine, 1)):
         sphere = k + 1 if fine > 0 else 0
-        x, y, z = sphere_centre(scene, a, sphere)
+        x, y, z = records.sphere_centre(scene, a, sphere)
         x, y, z = moved(T, x, y, z)
         u, v, w = bound_offset(kind, hx, hy, hz, x, y, z)
         distance = norm((u, v, w))
-        gap = distance - sphere_radius(scene, a, sphere) - skin
+        gap = distance - records.sphere_radius(scene, a, sphere) - skin
         if gap <= ZERO:
             return ZERO, ZERO
         S = (-u / distance, -v / distance, -w / distance)
@@ -157,14 +140,14 @@ def sphere_horizons(a, b, T, closing, scene):
 @lean_njit
 def inner_balls_meet(a, b, T, scene):
     """Do balls inside A and inside B overlap? Then they collide. T: pose of A in B's frame"""
-    for k in range(fine_sphere_count(scene, a) + 1):
-        x, y, z = sphere_centre(scene, a, k)
+    for k in range(records.fine_sphere_count(scene, a) + 1):
+        x, y, z = records.sphere_centre(scene, a, k)
         x, y, z = moved(T, x, y, z)
-        inner_a = inner_radius(scene, a, k)
-        for m in range(fine_sphere_count(scene, b) + 1):
-            u, v, w = sphere_centre(scene, b, m)
+        inner_a = records.inner_radius(scene, a, k)
+        for m in range(records.fine_sphere_count(scene, b) + 1):
+            u, v, w = records.sphere_centre(scene, b, m)
             u, v, w = u - x, v - y, w - z
-            inner_b = inner_radius(scene, b, m)
+            inner_b = records.inner_radius(scene, b, m)
             reach = inner_a + inner_b - SURE
             if min(inner_a, inner_b) > ZERO and u * u + v * v + w * w < reach * reach:
                 return True

@@ -11,7 +11,7 @@ import logging
 import os
 import tempfile
 import zipfile
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import trimesh
@@ -36,8 +36,7 @@ CHUNK = 2**16  # sample-to-facet distances at a time: 512 KiB, which stay in the
 MOST_DISTANCES = 10**9  # of samples to facets that `uncovered` computes, a few seconds
 
 
-@dataclass(frozen=True)
-class _Slab:
+class _Slab(NamedTuple):
     lower: float  # bounds along the axis, metres; infinite at the ends of the mesh
     upper: float
     hull: ConvexHull
@@ -75,17 +74,11 @@ def uncovered(mesh: trimesh.Trimesh, pieces: list[np.ndarray], slack: float = 1e
     samples, facets = _surface_samples(mesh), [ConvexHull(points).equations for points in pieces]
     samples = samples[:: 1 + len(samples) * sum(map(len, facets)) // MOST_DISTANCES]
     for equations in facets:
-        samples = samples[_outside(samples, equations, slack)]
+        rows = max(1, CHUNK // len(equations))
+        blocks = [samples[start : start + rows] for start in range(0, len(samples), rows)]
+        outside = ((block @ equations[:, :3].T + equations[:, 3]).max(axis=1) > slack for block in blocks)
+        samples = samples[np.concatenate([np.zeros(0, bool), *outside])]
     return samples
-
-
-def _outside(points, equations, slack):
-    """(N,) bool: is a point more than slack outside a hull? A block of points at a time."""
-    rows = max(1, CHUNK // len(equations))
-    blocks = [points[start : start + rows] for start in range(0, len(points), rows)]
-    return np.concatenate(
-        [np.zeros(0, bool), *((block @ equations[:, :3].T + equations[:, 3]).max(axis=1) > slack for block in blocks)]
-    )
 
 
 def slab_hulls(mesh: trimesh.Trimesh, tolerance: float) -> list[np.ndarray]:

@@ -6,11 +6,13 @@ inlines. Where users name it (CollisionWorld, scene files, URDFs, messages) it n
 has no row cannot be packed, so compiled code never sees one.
 """
 
+import numpy as np
+
 from ...device import lean_njit
 from . import box, cylinder, sphere
-from .kind import Kind
-from .polytope import Polytope
-from .shapes import ShapeKind
+from .kind import PAD, Kind
+from .polytope import Polytope, enclosing_sphere
+from .shapes import ConvexShape, ShapeKind
 
 POLYTOPE, BOX, CYLINDER, SPHERE = (int(kind) for kind in ShapeKind)  # for compiled code
 KINDS: dict[ShapeKind, Kind] = {
@@ -19,6 +21,39 @@ KINDS: dict[ShapeKind, Kind] = {
     ShapeKind.CYLINDER: cylinder.Cylinder(),
     ShapeKind.SPHERE: sphere.Sphere(),
 }
+MAX_SPHERES = 6  # of one shape, besides its ball
+
+
+def covering_spheres(shape: ConvexShape) -> np.ndarray:
+    """(1 + K, 5) float64 x, y, z, r, inner in the shape's frame: they prove that two shapes are apart, or meet.
+
+    The first sphere is the kind's `ball`. The others, one for each slice along the shape's longest axis, cover it
+    together; there are none where one sphere is as good. A ball of radius `inner` about the same centre lies inside the
+    shape; -1: none.
+    """
+    h, kind = shape.half_extents, KINDS[shape.kind]
+    axis = int(np.argmax(h))
+    across = np.sort(h)[1]
+    count = int(np.clip(np.ceil(1.5 * h[axis] / across), 1, MAX_SPHERES))
+    spheres, cage = [kind.ball(shape)], kind.cage(shape)
+    if cage is not None and count > 1:
+        corners, edges = cage
+        cuts = np.linspace(-h[axis], h[axis], count + 1)
+        for low, high in zip(cuts[:-1], cuts[1:]):
+            inside = corners[(corners[:, axis] >= low) & (corners[:, axis] <= high)]
+            rims = _section(edges, axis, low), _section(edges, axis, high)
+            spheres.append(enclosing_sphere(np.concatenate([inside, *rims])))
+    inner = kind.depths(shape, np.array(spheres)[:, :3]) - PAD
+    return np.column_stack([spheres, np.where(inner > 0, inner, -1.0)])
+
+
+def _section(edges, axis, at):
+    """Points where the edges cross the plane x[axis] = at."""
+    a, b = edges[:, 0], edges[:, 1]
+    crossing = (a[:, axis] - at) * (b[:, axis] - at) < 0
+    a, b = a[crossing], b[crossing]
+    t = ((at - a[:, axis]) / (b[:, axis] - a[:, axis]))[:, None]
+    return a + t * (b - a)
 
 
 @lean_njit

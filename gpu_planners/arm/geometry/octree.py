@@ -31,74 +31,57 @@ def octree_leaves(name: str, data: bytes | np.ndarray, binary: bool, kind: str) 
     stream = np.ascontiguousarray(np.frombuffer(data, np.uint8) if isinstance(data, bytes) else data.view(np.uint8))
     if not len(stream):
         return np.zeros((0, 3), np.int64), np.zeros(0, np.int64)
-    decode, node_bytes = _binary if binary else _full, NODE_BYTES[kind]
-    count, read, outcome = decode(stream, node_bytes, np.empty((0, 4), np.int32))
+    node_bytes = 0 if binary else NODE_BYTES[kind]
+    count, read, outcome = _decode(stream, node_bytes, np.empty((0, 4), np.int32))
     if outcome == TOO_DEEP:
         raise ObstacleError(f"'{name}': the octree is deeper than {DEPTH} levels")
     if outcome == CUT or read != len(stream):
         raise ObstacleError(f"'{name}': the octree's data have {len(stream)} bytes, its nodes end after {read}")
     leaves = np.empty((count, 4), np.int32)
-    decode(stream, node_bytes, leaves)
+    _decode(stream, node_bytes, leaves)
     return leaves[:, :3].astype(np.int64) - MIDDLE, leaves[:, 3].astype(np.int64)
 
 
 @njit
-def _set_child(row, x, y, z, half, child):
-    """row: (4,) lowest cell and edge length of the child of a node whose lowest cell is (x, y, z)"""
-    row[0], row[1], row[2] = x + half * (child & 1), y + half * (child >> 1 & 1), z + half * (child >> 2)
-    row[3] = half
+def _decode(stream, node_bytes, leaves):
+    """-> number of leaves, bytes read, outcome; fills leaves (n, 4), lowest cell and edge length, as far as they go.
 
-
-@njit
-def _binary(stream, _, leaves):
-    """-> number of leaves, bytes read, outcome; fills leaves (n, 4), lowest cell and edge length, as far as they go."""
+    node_bytes: of a full tree, before its byte of children; 0: the tree is binary
+    """
     stack = np.empty((8 * DEPTH + 8, 4), np.int32)  # nodes to read: lowest cell and edge length
     stack[0, 0] = stack[0, 1] = stack[0, 2] = 0
     stack[0, 3] = 1 << DEPTH
     waiting, read, count = 1, 0, 0
     while waiting:
         waiting -= 1
-        x, y, z, half = stack[waiting, 0], stack[waiting, 1], stack[waiting, 2], stack[waiting, 3] >> 1
-        if read + 2 > len(stream):
-            return count, read, CUT
-        if half == 0:
+        x, y, z, size = stack[waiting, 0], stack[waiting, 1], stack[waiting, 2], stack[waiting, 3]
+        first, read = read, read + (node_bytes + 1 if node_bytes else 2)
+        if read > len(stream):
+            return count, first, CUT
+        children = 0  # two bits each
+        if not node_bytes:
+            children = np.int64(stream[first]) | np.int64(stream[first + 1]) << 8
+        else:
+            for child in range(8):
+                children |= (np.int64(stream[read - 1]) >> child & 1) * INNER << 2 * child
+            if children == 0 and stream[first : first + 4].view(np.float32)[0] >= OCCUPIED_FROM:
+                count = _put(leaves, count, x, y, z, size, 0)
+        if size == 1 and (children or not node_bytes):
             return count, read, TOO_DEEP
-        children = int(stream[read]) | int(stream[read + 1]) << 8
-        read += 2
         for child in range(7, -1, -1):  # the first on top
-            what = (children >> (2 * child)) & 3
+            what = children >> 2 * child & 3
             if what == OCCUPIED:
-                if count < len(leaves):
-                    _set_child(leaves[count], x, y, z, half, child)
-                count += 1
+                count = _put(leaves, count, x, y, z, size >> 1, child)
             elif what == INNER:
-                _set_child(stack[waiting], x, y, z, half, child)
-                waiting += 1
+                waiting = _put(stack, waiting, x, y, z, size >> 1, child)
     return count, read, COMPLETE
 
 
 @njit
-def _full(stream, node_bytes, leaves):
-    """As `_binary`."""
-    stack = np.empty((8 * DEPTH + 8, 4), np.int32)
-    stack[0, 0] = stack[0, 1] = stack[0, 2] = 0
-    stack[0, 3] = 1 << DEPTH
-    waiting, read, count = 1, 0, 0
-    while waiting:
-        waiting -= 1
-        x, y, z, size = stack[waiting, 0], stack[waiting, 1], stack[waiting, 2], stack[waiting, 3]
-        if read + node_bytes + 1 > len(stream):
-            return count, read, CUT
-        value, children = stream[read : read + 4].view(np.float32)[0], stream[read + node_bytes]
-        read += node_bytes + 1
-        if children and size == 1:
-            return count, read, TOO_DEEP
-        if children == 0 and value >= OCCUPIED_FROM:
-            if count < len(leaves):
-                _set_child(leaves[count], x, y, z, size, 0)
-            count += 1
-        for child in range(7, -1, -1):
-            if children >> child & 1:
-                _set_child(stack[waiting], x, y, z, size >> 1, child)
-                waiting += 1
-    return count, read, COMPLETE
+def _put(rows, count, x, y, z, size, child):
+    """Append the lowest cell and the edge length of a child of the node at (x, y, z), if there is room -> count + 1"""
+    if count < len(rows):
+        row = rows[count]
+        row[0], row[1], row[2] = x + size * (child & 1), y + size * (child >> 1 & 1), z + size * (child >> 2)
+        row[3] = size
+    return count + 1

@@ -30,23 +30,22 @@ def narrow(q, robot, name, device="cpu", room=new_array):
         return q
     q = _numbers(q, robot, name)
     out = room(0, *q.shape)
-    _narrow(q, q, _turning(robot), out)
+    _narrow(q, q, robot, out)
     return out
 
 
 def narrow_motions(q_from, q_to, robot, device="cpu", room=new_array):
     """`narrow` both ends of straight motions by the same whole turns: their middle is within half a turn of 0."""
-    if on_device(q_from, robot, "q_from", device) and on_device(q_to, robot, "q_to", device):
-        ends = q_from, q_to
-    else:
+    stay = on_device(q_from, robot, "q_from", device) and on_device(q_to, robot, "q_to", device)
+    if not stay:
         q_from, q_to = _numbers(q_from, robot, "q_from"), _numbers(q_to, robot, "q_to")
-        ends = None
     if q_from.shape != q_to.shape:
         raise ConfigurationError(f"q_from and q_to must have the same shape, got {q_from.shape} and {q_to.shape}")
-    if ends is None:
-        ends, turning = (room(0, *q_from.shape), room(1, *q_to.shape)), _turning(robot)
-        _narrow(q_from, q_to, turning, ends[0])
-        _narrow(q_to, q_from, turning, ends[1])
+    if stay:
+        return q_from, q_to
+    ends = room(0, *q_from.shape), room(1, *q_to.shape)
+    _narrow(q_from, q_to, robot, ends[0])
+    _narrow(q_to, q_from, robot, ends[1])
     return ends
 
 
@@ -99,17 +98,12 @@ def _numbers(q, robot, name):
     return q
 
 
-def _turning(robot):
-    """(dof,) bool: joints whose whole turns change nothing."""
-    return np.asarray(getattr(robot, "periodic", np.zeros(robot.dof, dtype=bool)))
-
-
-def _narrow(q, other, turning, out):
+def _narrow(q, other, robot, out):
     """out = q less the whole turns of the middle between q and `other`, where one of the two is over a turn from 0."""
     if len(q) < FEW:
-        _narrow_rows(q, other, turning, out, 0, len(q))
+        _narrow_rows(q, other, robot.periodic, out, 0, len(q))
     else:
-        _narrow_all(q, other, turning, out, numba.get_num_threads())
+        _narrow_all(q, other, robot.periodic, out, numba.get_num_threads())
 
 
 @njit(parallel=True)

@@ -9,12 +9,13 @@ import functools
 from collections.abc import Callable
 
 import numpy as np
-from numba import cuda
+from numba import cuda, float32, int32
+from numba.cuda.extending import overload  # type: ignore[attr-defined]
 
 from ...device import cuda_jit
 from ...parallel.team_cuda import WARP
 from ...parallel.threads import in_parts
-from .interface import Space, motion_verdict
+from .interface import Space, motion_verdict, register
 
 THREADS = 128  # of a block
 WARPS = THREADS // WARP
@@ -22,6 +23,7 @@ REGISTERS = 128  # a lane's at most, so that 16 warps fit on a multiprocessor
 MANY = 1 << 19  # rows of one launch, at first
 SPILLED = 1 << 26  # floats of global memory that a batch of motions takes for its warps, at most
 KEPT = 1 << 22  # of them from batch to batch: there may be many checkers
+FEW = 64  # motions of a CudaPlane whose request stays in the host's memory, which saves the copies
 _makers: dict[int, Callable] = {}
 _spilled: dict[int, Callable] = {}
 
@@ -65,19 +67,24 @@ class Spill:
 
 
 class CudaBatches:
-    """Runs kernels over batches of configurations on one CUDA device. Not for several threads at once.
+    """Runs kernels over batches of configurations and motions on one CUDA device. Not for several threads at once.
 
     Buffers for requests and answers are page-locked, grow by doubling and are used again.
 
-    scene: (floats, ints) on the device
+    scratch_sizes: of the checker (spaces.interface); scene: (floats, ints) on the device
     """
 
     def __init__(self, device, dof, scratch_sizes):
         self.index, self._dof, self._spill = int(device.partition(":")[2]), dof, Spill(scratch_sizes)
+        self.scratch_sizes, self._motions = scratch_sizes, motion_kernel(*scratch_sizes)
         with cuda.gpus[self.index]:
             self.stream = cuda.stream()
         self.scene = None
         self._buffers = {}
+
+    def motions_valid(self, q_from, q_to, mode, step):
+        """q_from, q_to: (N, dof) float32, on the host or on the device -> (N,) uint8 verdicts (interface)."""
+        return self.run(self._motions, WARPS, (q_from, q_to), int32(mode), step)
 
     def upload(self, scene):
         """Bring a packed scene to the device. Constant data travels at no other time."""
@@ -148,3 +155,41 @@ def motion_kernel(*scratch_sizes):
                 verdicts[i] = answer
 
     return motions
+
+
+@functools.cache
+def _register_plane(kind, scratch_class, motion_free):
+    """Let a kind of space, whose scratch keeps nothing, be checked on CUDA by its `motion_free`."""
+
+    def make(*sizes):
+        @cuda.jit(device=True, inline="always")
+        def scratch(warp, spill):
+            return scratch_class(cuda.local.array(1, float32))
+
+        return scratch
+
+    register_scratch(kind, make)
+    register(scratch_class, "cuda", motion_free, overload)
+
+
+class CudaPlane(CudaBatches):
+    """Motions for the checkers of plane_checker."""
+
+    def __init__(self, dof, scratch_sizes, device, scratch_class, motion_free):
+        _register_plane(scratch_sizes[0], scratch_class, motion_free)
+        super().__init__(device, dof, scratch_sizes)
+        with cuda.gpus[self.index]:
+            self._few = *(cuda.mapped_array((FEW, dof), np.float32) for _ in range(2)), cuda.mapped_array(FEW, np.uint8)
+
+    def motions_valid(self, q_from, q_to, mode, step):
+        n = len(q_from)
+        if not 0 < n <= FEW:
+            return super().motions_valid(q_from, q_to, mode, step)
+        mapped_from, mapped_to, verdicts = self._few
+        with cuda.gpus[self.index]:
+            mapped_from[:n], mapped_to[:n] = q_from, q_to
+            self._motions[(n + WARPS - 1) // WARPS, THREADS, self.stream](
+                mapped_from, mapped_to, int32(mode), step, *self.scene, verdicts, ()
+            )
+            self.stream.synchronize()
+            return np.array(verdicts[:n])

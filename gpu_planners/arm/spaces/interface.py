@@ -4,17 +4,48 @@ Compiled planners call `motion_free`; each space registers its own, for the CPU 
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numba.extending import overload
 
 from ...device import lean_njit
+from ...errors import SettingsError
+from ...settings import Described, setting
 
 ARM, PLANAR, IMAGE = range(3)  # kinds of space
 NOT_FREE, FREE, NOT_FINITE = range(3)  # verdicts, uint8
 NOTHING, END_FREE, REFUSED = range(3)  # hints for `motion_free`
+CONTINUOUS, WORKSPACE, JOINT, COUNT = range(4)  # modes of MotionCheck
+MODES = {"continuous": CONTINUOUS, "workspace": WORKSPACE, "joint": JOINT, "count": COUNT}
 LARGEST = np.float32(3e38)  # a float32 beyond is infinite
+
+
+@dataclass(frozen=True)
+class MotionCheck(Described):
+    """How a straight motion in joint space is checked.
+
+    mode: "continuous": proven free all along; a motion that comes closer than `step` metres may be refused.
+          "workspace": at equal steps, so that no point of the robot moves more than `step` metres between two checks.
+          "joint": at equal steps of at most `step` in the joint-space L2 norm ([DL14], definition 1).
+          "count": in `step` equal parts, whatever the length ([BKF11], III-B-3).
+    """
+
+    mode: str = setting("continuous", "How motions are checked, proven or at steps", choices=tuple(MODES))
+    step: float = setting(
+        1e-3, "Step of the mode: metres, metres, rad (m for prismatic joints), number of parts", 1e-5, 1e6
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mode == "count" and self.step < 1:
+            raise SettingsError(f"MotionCheck.step is {self.step!r}; allowed in mode 'count': at least 1 part")
+
+    @property
+    def compiled(self) -> tuple[int, np.float32]:
+        """(mode, step) as compiled code takes them."""
+        return MODES[self.mode], np.float32(self.step)
 
 
 class Packed(NamedTuple):

@@ -35,7 +35,7 @@ class PlaneChecker:
         self._elsewhere: dict[str, tuple[int, Any]] = {}  # by device: the version that it is of, and the checker
         self._cuda: Any = None  # a CudaPlane
         if self.device != "cpu":
-            from .plane_cuda import CudaPlane
+            from .cuda import CudaPlane
 
             self._cuda = CudaPlane(robot.dof, self.scratch_sizes, self.device, type(scratch), motion_free)
 

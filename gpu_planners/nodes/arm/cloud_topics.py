@@ -16,9 +16,8 @@ import numpy as np
 from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import PointCloud2, PointField
 
-from ...arm.collision.near_robot import PADDING, near_robot
 from ...arm.collision.packing import pack_robot
-from ...arm.collision.point_cloud import EVERYWHERE, obstacle_voxels, points_in_root
+from ...arm.collision.point_cloud import EVERYWHERE, PADDING, near_robot, obstacle_voxels, points_in_root
 from ...arm.collision.scene_packing import pack_bricks
 from ...arm.geometry.bricks import Bricks
 from ...arm.geometry.octree import octree_leaves

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...arm.spaces import interface
-from ...arm.spaces.interface import Packed
-from ...arm.spaces.motion_check import JOINT, WORKSPACE, MotionCheck
+from ...arm.spaces.interface import JOINT, WORKSPACE, MotionCheck, Packed
 from ...arm.spaces.plane_checker import POINT, PlaneChecker
 from ...device import lean_njit
 from ...errors import ObstacleError, RobotDescriptionError, SettingsError

@@ -5,7 +5,7 @@ import pytest
 from robots_at_hand import maker_of
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld
-from gpu_planners.arm.collision.blocks import BLOCK, FEW_PAIRS, block_pairs
+from gpu_planners.arm.collision.broad_phase import BLOCK, FEW_PAIRS, block_pairs
 
 
 def test_pairs_of_two_blocks_stand_together():
