@@ -110,15 +110,11 @@ def allow_collisions(robot: Model, pairs: Iterable[tuple[str, str]]) -> Model:
 
     What is attached afterwards is checked as `attach` says. Raises RobotDescriptionError for an unknown name.
     """
-    allowed = []
-    for pair in pairs:
-        allowed.append([_shapes_named(robot, name) for name in pair])
+    allowed = [[_shapes_named(robot, name) for name in pair] for pair in pairs]
     if not allowed:
         return robot
     a, b = robot.self_collision_pairs.T
-    may_touch = np.zeros(len(a), bool)
-    for one, other in allowed:
-        may_touch |= (one[a] & other[b]) | (one[b] & other[a])
+    may_touch = np.any([(one[a] & other[b]) | (one[b] & other[a]) for one, other in allowed], axis=0)
     return replace(robot, self_collision_pairs=robot.self_collision_pairs[~may_touch])
 
 
@@ -129,12 +125,10 @@ def own_shapes(robot: Any) -> int:
 
 def shapes_of(robot: Any, name: str) -> range:
     """Which of robot.shapes an attached object has."""
-    first = own_shapes(robot)
-    for known, one in robot.attachments.items():
-        if known == name:
-            return range(first, first + len(one.shapes))
-        first += len(one.shapes)
-    raise KeyError(name)
+    known = list(robot.attachments)
+    before = known[: known.index(name)]
+    first = own_shapes(robot) + sum(len(robot.attachments[other].shapes) for other in before)
+    return range(first, first + len(robot.attachments[name].shapes))
 
 
 def _shapes_named(robot, name):

@@ -5,7 +5,7 @@ of one size.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,20 +13,24 @@ from ...device import lean_njit
 from ..geometry.poses import POSE, compose, load
 from .modified_dh import path_to_root, row_transform
 
-ROW = POSE + 1  # floats of a frame: its pose in its parent at q = 0, and the multiplier of its joint
+TURN = 2 * math.pi
 SHORTEST = 1e-4  # metres: a chain below only turns
 LIMITED, WINDING, ENDLESS = range(3)  # kinds of joints: one place for a value; whole turns apart; without limits
 
 
 class Chain(NamedTuple):
-    """The frames from the root to a link, and the joints that move them. Read by the functions below.
+    """The F frames from the root to a link, and the n joints that move them.
 
-    floats: a ROW for each frame, the link's pose in the last frame, then lower and upper limits of the joints
-    ints: number of frames, number of joints; for each frame its joint and whether it slides; for each joint its kind
+    frames: (F + 1, POSE + 1) each frame's pose in its parent at q = 0 and the multiplier of its joint; last, the link's
+        pose in the last frame
+    limits: (2, n) the joints' lower and upper limits; kinds: (n,) int32 LIMITED, WINDING or ENDLESS
+    joints: (F, 2) int32 the joint of each frame, and 1 where the frame slides
     """
 
-    floats: np.ndarray
-    ints: np.ndarray
+    frames: np.ndarray
+    limits: np.ndarray
+    joints: np.ndarray
+    kinds: np.ndarray
 
 
 class PackedChain(NamedTuple):
@@ -42,34 +46,33 @@ class PackedChain(NamedTuple):
     reach: float
 
 
-def pack_chain(
-    frames: np.ndarray,
-    T_parent_base: np.ndarray,
-    last: int,
-    T_frame_link: np.ndarray,
-    limits: np.ndarray,
-    kinds: np.ndarray,
-) -> PackedChain:
-    """The chain of a link that is fixed to the frame `last`, at T_frame_link (4, 4) in it.
-
-    frames, T_parent_base: of the RobotModel
-    limits: (2, dof) of all planning joints, rad or m; kinds: (dof,) LIMITED, WINDING or ENDLESS
-    """
-    path = path_to_root(frames, last)[::-1]
-    rows, slides = frames[path], frames["prismatic"][path]
+def pack_chain(robot: Any, link: int) -> PackedChain:
+    """The chain of a link that planning joints move. robot: RobotModel; link: number of the link in it"""
+    path = path_to_root(robot.frames, robot.link_frame[link])[::-1]
+    rows, slides = robot.frames[path], robot.frames["prismatic"][path]
     d, theta = rows["d"] + slides * rows["offset"], rows["theta"] + ~slides * rows["offset"]
-    poses = [T_parent_base[f] @ row_transform(*row) for f, row in zip(path, zip(rows["a"], rows["alpha"], d, theta))]
-    joints = np.unique(rows["joint"])
+    in_parents = zip(robot.T_parent_base[path], zip(rows["a"], rows["alpha"], d, theta))
+    poses = [*(base @ row_transform(*row) for base, row in in_parents), robot.T_frame_link[link]]
+    joints, limits = np.unique(rows["joint"]), np.stack([robot.lower, robot.upper])
     numbers = np.searchsorted(joints, rows["joint"])
     strokes = np.abs(rows["multiplier"] * limits[:, rows["joint"]]).max(axis=0)[slides]
-    reach = float(sum(np.linalg.norm(T[:3, 3]) for T in [*poses[1:], T_frame_link]) + strokes.sum())
+    reach = float(sum(np.linalg.norm(T[:3, 3]) for T in poses[1:]) + strokes.sum())
     reach = reach if reach > SHORTEST else 1.0
     units = np.array([reach if slides[numbers == k][0] else 1.0 for k in range(len(joints))])
-    multipliers = rows["multiplier"] * units[numbers] / np.where(slides, reach, 1.0)
-    frame_rows = [np.append(pose_row(T, reach), multiplier) for T, multiplier in zip(poses, multipliers, strict=True)]
-    floats = np.concatenate([*frame_rows, pose_row(T_frame_link, reach), *(limits[:, joints] / units)])
-    ints = np.concatenate([[len(path), len(joints)], np.stack([numbers, slides], axis=1).ravel(), kinds[joints]])
-    return PackedChain(Chain(floats, ints.astype(np.int32)), joints, units, reach)
+    multipliers = np.append(rows["multiplier"] * units[numbers] / np.where(slides, reach, 1.0), 0.0)
+    kinds = np.where(robot.continuous, ENDLESS, np.where(winding(robot), WINDING, LIMITED))
+    chain = Chain(
+        np.column_stack([pose_row(np.array(poses), reach), multipliers]),
+        np.ascontiguousarray(limits[:, joints] / units),
+        np.stack([numbers, slides], axis=1).astype(np.int32),
+        kinds[joints].astype(np.int32),
+    )
+    return PackedChain(chain, joints, units, reach)
+
+
+def winding(robot: Any) -> np.ndarray:
+    """(dof,) bool: joints with two values at one place, a whole turn apart."""
+    return robot.continuous | (robot.periodic & (robot.upper - robot.lower >= TURN))
 
 
 def pose_row(T: np.ndarray, reach: float) -> np.ndarray:
@@ -78,83 +81,33 @@ def pose_row(T: np.ndarray, reach: float) -> np.ndarray:
 
 
 @lean_njit
-def frame_count(chain):
-    return chain.ints[0]
-
-
-@lean_njit
-def joint_count(chain):
-    return chain.ints[1]
-
-
-@lean_njit
-def frame_joint(chain, f):
-    return chain.ints[2 + 2 * f]
-
-
-@lean_njit
-def frame_slides(chain, f):
-    return chain.ints[3 + 2 * f] != 0
-
-
-@lean_njit
-def frame_multiplier(chain, f):
-    return chain.floats[ROW * f + POSE]
-
-
-@lean_njit
-def joint_kind(chain, k):
-    return chain.ints[2 + 2 * frame_count(chain) + k]
-
-
-@lean_njit
-def lower_limit(chain, k):
-    return chain.floats[ROW * frame_count(chain) + POSE + k]
-
-
-@lean_njit
-def upper_limit(chain, k):
-    return chain.floats[ROW * frame_count(chain) + POSE + joint_count(chain) + k]
-
-
-@lean_njit
 def place(chain, q, axes):
     """-> the link's pose in the root frame, 12 scalars; writes each frame's z axis and origin.
 
     q: (n,) the chain's joints; axes: (F, 6)
     """
-    T = load(chain.floats, ROW * frame_count(chain), 1)  # whatever has the type of a pose
-    for f in range(frame_count(chain)):
-        fixed = load(chain.floats, ROW * f, 1)
+    link = load(chain.frames[len(chain.joints)], 0, 1)
+    T = link  # whatever has the type of a pose
+    for f in range(len(chain.joints)):
+        fixed = load(chain.frames[f], 0, 1)
         T = compose(T, fixed) if f > 0 else fixed
-        value = frame_multiplier(chain, f) * q[frame_joint(chain, f)]
-        if frame_slides(chain, f):
+        value = chain.frames[f, POSE] * q[chain.joints[f, 0]]
+        if chain.joints[f, 1] != 0:
             T = slid(T, value)
         else:
             T = turned(T, value)
         for i in range(3):
             axes[f, i], axes[f, 3 + i] = T[3 * i + 2], T[9 + i]
-    return compose(T, load(chain.floats, ROW * frame_count(chain), 1))
+    return compose(T, link)
 
 
 @lean_njit
 def turned(T, angle):
     """T @ a turn about z."""
     c, s = math.cos(angle), math.sin(angle)
-    return (
-        c * T[0] + s * T[1],
-        c * T[1] - s * T[0],
-        T[2],
-        c * T[3] + s * T[4],
-        c * T[4] - s * T[3],
-        T[5],
-        c * T[6] + s * T[7],
-        c * T[7] - s * T[6],
-        T[8],
-        T[9],
-        T[10],
-        T[11],
-    )
+    x0, x1, x2 = c * T[0] + s * T[1], c * T[3] + s * T[4], c * T[6] + s * T[7]
+    y0, y1, y2 = c * T[1] - s * T[0], c * T[4] - s * T[3], c * T[7] - s * T[6]
+    return (x0, y0, T[2], x1, y1, T[5], x2, y2, T[8], T[9], T[10], T[11])
 
 
 @lean_njit

@@ -24,10 +24,9 @@ from ...parallel.sampling import folded_seed
 from ...parallel.team import DAY_MS, NEVER
 from ...ranges import GREATEST_LENGTH
 from ...settings import Described, setting
-from . import tip_batch
-from .chain import ENDLESS, LIMITED, WINDING, Chain, PackedChain, pack_chain, pose_row
-from .tip_batch import Ends, Searches
-from .tip_search import TURN, Tolerances
+from . import tip_search
+from .chain import TURN, Chain, PackedChain, pack_chain, pose_row, winding
+from .tip_search import Ends, Searches, Tolerances
 
 RIGID, EXACT = 1e-4, 1e-12  # by how much an entry of R R^T may differ from the identity; by rounding alone
 GREATEST_VALUE = 1e10  # of seed_q, rad or m
@@ -36,8 +35,6 @@ ENOUGH = 64  # searches of a round: if it brings nothing new, there is nothing m
 ANSWERS_SHARE, ANSWER_NS = 0.5, 20_000  # of the time limit, kept for what is found; of a pose, at most
 AT_ONCE, AT_ONCE_ON_CUDA = 1 << 14, 1 << 18  # searches between two looks at the clock
 _chains: weakref.WeakKeyDictionary[Any, dict[int, PackedChain]] = weakref.WeakKeyDictionary()
-
-
 _AT_LEAST = ("a number from 1e-09 on", lambda value: value == value)  # infinity too
 
 
@@ -164,12 +161,11 @@ def _rounds(robot, found_by, poses, wanted, deadline, at_once):
     found_by: (number, more, poses (A,)) -> _Rows; deadline: of time.monotonic_ns
     """
     count, most, distinct = wanted.solutions, wanted.seeds, wanted.distinct
-    rows, chosen, waiting = _no_rows(robot.dof), np.zeros(0, dtype=np.int64), np.arange(poses, dtype=np.int32)
+    found, waiting = [], np.arange(poses, dtype=np.int32)
     tried, have, known = (np.zeros(poses, dtype=np.int64) for _ in range(3))
     total, late = 0, False
     while total < most and len(waiting) and not late:
         more = min(max(total, 2 * count), most - total)
-        found = [rows]
         for part in np.array_split(waiting, min(len(waiting), -(-len(waiting) * more // at_once))):
             found.append(found_by(total, more, part))
             tried[part] += more
@@ -209,7 +205,7 @@ def _answers(rows, chosen, refused, tried, waiting):
 
 def warm_up() -> None:
     """Compile for the CPU, or load from the cache, so that no query is charged for it."""
-    tip_batch.warm_up()
+    tip_search.warm_up()
     nothing = np.zeros(0, dtype=np.bool_)
     _keep_distinct(np.zeros((0, 1)), np.zeros(0, dtype=np.int64), nothing, 0.0, 1, nothing)
 
@@ -218,7 +214,7 @@ def _runner(device) -> Callable[[Chain, Tolerances, Searches, int, int], Ends]:
     """The function that runs searches on a device, compiled."""
     warm_up()
     if device == "cpu":
-        return tip_batch.run_on_cpu
+        return tip_search.run_on_cpu
     from .tip_cuda import runner
 
     return runner(device)
@@ -233,21 +229,8 @@ def _chain(robot, link):
                 f"no planning joint of robot '{robot.name}' moves link '{link}'; allowed: a link that one moves, "
                 f"such as '{robot.tip_link}'"
             )
-        kinds = np.where(robot.continuous, ENDLESS, np.where(_winding(robot), WINDING, LIMITED))
-        chains[index] = pack_chain(
-            robot.frames,
-            robot.T_parent_base,
-            robot.link_frame[index],
-            robot.T_frame_link[index],
-            np.stack([robot.lower, robot.upper]),
-            kinds,
-        )
+        chains[index] = pack_chain(robot, index)
     return chains[index]
-
-
-def _winding(robot):
-    """(dof,) bool: joints with two values at one place, a whole turn apart."""
-    return robot.continuous | (robot.periodic & (robot.upper - robot.lower >= TURN))
 
 
 def as_poses(poses, link):
@@ -325,12 +308,8 @@ def _reached(robot, packed, firsts, poses, number, ends, judge):
     away = q - firsts[hits // count]
     far = np.linalg.norm(np.where(robot.continuous, _wrapped(away), away), axis=1)
     free = np.asarray(judge(q)) if len(q) else np.zeros(0, dtype=bool)
-    return _Rows(q, poses[hits // count], number + hits % count, ends.misses[hits] * (packed.reach, 1.0), far, free)
-
-
-def _no_rows(dof):
-    whole, none = np.zeros(0, dtype=np.int64), np.zeros(0)
-    return _Rows(np.zeros((0, dof)), whole, whole, np.zeros((0, 2)), none, np.zeros(0, dtype=bool))
+    pose = poses[hits // count].astype(np.int64)
+    return _Rows(q, pose, number + hits % count, ends.misses[hits] * (packed.reach, 1.0), far, free)
 
 
 def _chosen(robot, rows, allowed, distinct, count):
@@ -338,7 +317,7 @@ def _chosen(robot, rows, allowed, distinct, count):
     order = np.flatnonzero(allowed)
     order = order[np.lexsort((rows.number[order], rows.far[order], rows.pose[order]))]
     keep = np.zeros(len(order), dtype=np.bool_)
-    _keep_distinct(rows.q[order], rows.pose[order], _winding(robot), distinct, count, keep)
+    _keep_distinct(rows.q[order], rows.pose[order], winding(robot), distinct, count, keep)
     return order[keep]
 
 

@@ -8,7 +8,7 @@ and because DH parameters are ill-conditioned for almost parallel axes (see modi
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,23 +22,6 @@ from .modified_dh import constant_row
 
 DH_ROW = [("a", "f8"), ("alpha", "f8"), ("d", "f8"), ("theta", "f8"), ("prismatic", "?")]
 FRAME_DTYPE = np.dtype([*DH_ROW, ("parent", "i4"), ("joint", "i4"), ("multiplier", "f8"), ("offset", "f8")])
-
-
-class JointTree(Protocol):
-    """A robot's description, as far as joints that are not planned need it to move.
-
-    link_shapes: the robot's own shapes, each posed in its link's frame
-    moved_links: names of links that joints which are not planned move
-    """
-
-    @property
-    def link_shapes(self) -> tuple[ConvexShape, ...]: ...
-
-    @property
-    def moved_links(self) -> frozenset[str]: ...
-
-    def kinematics(self, fixed: Mapping[str, float]) -> dict[str, Any]:
-        """The fields of a RobotModel that depend on {joint: rad or m} of joints that are not planned."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +56,7 @@ class RobotModel:
     other_joints: {name: (lower, upper)} of joints that move, are not planned and mimic none (a gripper's), rad or m
     mimic_joints: names of the joints that mimic another one
     attachments: {name: Attachment} of what links carry (see `attach`); their shapes are the last of `shapes`, in order
-    tree: what `with_other_joints` places the links by; None: such joints cannot be moved
+    tree: the description (`urdf.loader`), by which `with_other_joints` places the links; None: it cannot
     """
 
     name: str
@@ -100,7 +83,7 @@ class RobotModel:
     other_joints: dict[str, tuple[float, float]] = field(default_factory=dict)
     mimic_joints: tuple[str, ...] = ()
     attachments: dict[str, Attachment] = field(default_factory=dict)
-    tree: JointTree | None = None
+    tree: Any = None
 
     attach, detach, allow_collisions = attachment.attach, attachment.detach, attachment.allow_collisions
     inverse_kinematics = inverse_kinematics.solve
@@ -140,10 +123,8 @@ class RobotModel:
 
     def link_poses(self, q: ArrayLike) -> dict[str, np.ndarray]:
         """{link name: (N, 4, 4) pose in the root frame} of configurations q (N, dof) or (dof,), rad or m; float64."""
-        poses = self.frame_poses(q)
-        return {
-            name: attached(poses, self.link_frame[i], self.T_frame_link[i]) for i, name in enumerate(self.link_names)
-        }
+        poses, links = self.frame_poses(q), zip(self.link_names, self.link_frame, self.T_frame_link)
+        return {name: attached(poses, frame, T_frame_link) for name, frame, T_frame_link in links}
 
     @checked(RobotDescriptionError)
     def with_other_joints(self, fixed: Mapping[str, float]) -> "RobotModel":
@@ -180,11 +161,10 @@ class RobotModel:
     @checked(RobotDescriptionError)
     def link_index(self, link: str) -> int:
         """Index of a link by its name; RobotDescriptionError with the known names when there is none."""
-        try:
-            return self.link_names.index(link)
-        except ValueError:
+        if link not in self.link_names:
             known = ", ".join(self.link_names)
-            raise RobotDescriptionError(f"robot '{self.name}' has no link {shown(link)}; its links: {known}") from None
+            raise RobotDescriptionError(f"robot '{self.name}' has no link {shown(link)}; its links: {known}")
+        return self.link_names.index(link)
 
 
 def attached(poses: np.ndarray, frame: int, T_frame_link: np.ndarray) -> np.ndarray:

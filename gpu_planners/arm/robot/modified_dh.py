@@ -86,16 +86,17 @@ def _perpendicular(z, hint):
 
 
 def derive_rows(
-    parents: list[int], axes: np.ndarray, points: np.ndarray, T_root_joint: np.ndarray
+    parents: list[int], axes: np.ndarray, T_root_joint: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """DH rows of a tree of axes given at the zero configuration, in the root frame.
 
     parents: (F,) parent axis, -1 = the root's z axis; parents come before children
-    axes, points: (F, 3) unit direction and a point of each axis, root frame, metres
-    T_root_joint: (F, 4, 4) URDF joint frame of each axis, root frame; hints where the choice is free
+    axes: (F, 3) unit direction of each axis, root frame
+    T_root_joint: (F, 4, 4) URDF joint frame of each axis, root frame, metres: its origin is a point of the axis, its x
+        a hint where the choice is free
     Returns rows (F, 4) of a, alpha, d, theta; T_parent_base (F, 4, 4); T_root_frame (F, 4, 4) at zero
     """
-    count = len(parents)
+    count, points = len(parents), T_root_joint[:, :3, 3]
     children = [[f for f in range(count) if parents[f] == p] for p in range(-1, count)]
     size = np.ones(count, int)
     for f in reversed(range(count)):
@@ -111,10 +112,9 @@ def derive_rows(
     find_normals(-1, np.array([0, 0, 1.0]), np.zeros(3), np.array([1.0, 0, 0]))
     for f in range(count):
         tilt, foot_from, foot_to, x = starts[f]
-        z_parent = np.array([0, 0, 1.0]) if parents[f] < 0 else T_root_frame[parents[f], :3, 2]
-        z_from = tilt @ z_parent
-        base = transform(np.column_stack([x, np.cross(z_from, x), z_from]), foot_from)
         T_root_parent = np.eye(4) if parents[f] < 0 else T_root_frame[parents[f]]
+        z_from = tilt @ T_root_parent[:3, 2]
+        base = transform(np.column_stack([x, np.cross(z_from, x), z_from]), foot_from)
         T_parent_base[f] = _tidy(np.linalg.inv(T_root_parent) @ base)
         base = T_root_parent @ T_parent_base[f]
         z = axes[f]

@@ -14,7 +14,6 @@ class Tip:
     """A link as the end of a chain of joints.
 
     frames: the robot's frames from the root to it; moves: (dof,) bool, joints that move it
-    scale: metres that count as much as a radian
     """
 
     def __init__(self, robot: RobotModel, link: str) -> None:
@@ -29,7 +28,8 @@ class Tip:
             raise RobotDescriptionError(f"no planning joint of robot '{robot.name}' moves the link '{link}'")
         self._lower = np.where(robot.continuous, -np.inf, robot.lower)
         self._upper = np.where(robot.continuous, np.inf, robot.upper)
-        self.scale = max(float((np.abs(rows["a"]) + np.abs(rows["d"])).sum()) / 2, 0.1)
+        scale = max(float((np.abs(rows["a"]) + np.abs(rows["d"])).sum()) / 2, 0.1)  # metres that count as a radian
+        self._rows = np.repeat([1 / scale, 1.0], 3)[:, None]
 
     def pose(self, q: np.ndarray) -> np.ndarray:
         """(N, 4, 4) of configurations (N, dof), root frame."""
@@ -41,7 +41,7 @@ class Tip:
         frames = poses_of_frames(self.robot, q[None], self.frames)[0, self.frames]
         T = frames[-1] @ self.robot.T_frame_link[self._index]
         axes, arms = frames[:, :3, 2], T[:3, 3] - frames[:, :3, 3]
-        each = np.zeros((6, len(frames)))
+        each = np.zeros((6, len(frames)))  # np.cross takes three times as long
         each[0] = axes[:, 1] * arms[:, 2] - axes[:, 2] * arms[:, 1]
         each[1] = axes[:, 2] * arms[:, 0] - axes[:, 0] * arms[:, 2]
         each[2] = axes[:, 0] * arms[:, 1] - axes[:, 1] * arms[:, 0]
@@ -53,12 +53,11 @@ class Tip:
         return T, columns
 
     def rates(self, J: np.ndarray, twist: np.ndarray, held: np.ndarray | None = None) -> np.ndarray:
-        """(dof,) the smallest joint motion with a twist (6,), damped where the arm is singular; held: what stays"""
-        rows = np.r_[np.full(3, 1 / self.scale), np.ones(3)]
-        A = J * rows[:, None] if held is None else J * rows[:, None] * ~held
+        """(dof,) the smallest joint motion with a twist (6,), damped where the arm is singular; held: (dof,) bool"""
+        A = J * self._rows if held is None else J * self._rows * ~held
         U, size, Vt = np.linalg.svd(A, full_matrices=False)
         damping = np.where(size < DAMPED, (DAMPED**2 - size**2) / 4, 0.0)
-        return Vt.T @ (size / np.maximum(size**2 + damping, 1e-18) * (U.T @ (rows * twist)))
+        return Vt.T @ (size / np.maximum(size**2 + damping, 1e-18) * (U.T @ (self._rows[:, 0] * twist)))
 
     def away_from_limits(self, q: np.ndarray, J: np.ndarray, size: float) -> np.ndarray:
         """(dof,) a joint motion that leaves the link where it is and takes joints away from their limits."""
@@ -68,7 +67,7 @@ class Tip:
         wish = -np.sign(place) * np.clip((np.abs(place) - NEAR) / (1 - NEAR), 0.0, 1.0) * self.moves
         if not wish.any():
             return wish
-        _, singular, Vt = np.linalg.svd(J * np.r_[np.full(3, 1 / self.scale), np.ones(3)][:, None])
+        _, singular, Vt = np.linalg.svd(J * self._rows)
         free = Vt[int((singular > DAMPED).sum()) :]
         return size * (free.T @ (free @ wish))
 
@@ -80,10 +79,8 @@ class Tip:
         """q (dof,) within the limits."""
         return np.clip(q, self._lower, self._upper)
 
-    def newton(
-        self, q: np.ndarray, T_goal: np.ndarray, steps: int, exact: float
-    ) -> tuple[np.ndarray | None, np.ndarray]:
-        """Put the link onto a pose (4, 4) from q (dof,) -> (dof,) or None, and joints that stood at a limit, (dof,)."""
+    def newton(self, q: np.ndarray, T_goal: np.ndarray, steps: int, exact: float) -> tuple:
+        """Put the link onto a pose (4, 4) from q (dof,) -> (dof,) or None, and (dof,) bool: joints at a limit."""
         held = np.zeros(self.robot.dof, dtype=bool)
         for _ in range(steps):
             T, J = self.pose_and_jacobian(q)
@@ -91,9 +88,7 @@ class Tip:
             if np.abs(twist).max() < exact:
                 return q, held
             wanted = q + self.rates(J, twist, held if held.any() else None)
-            beyond = self.beyond(wanted)
-            if (beyond & ~held).any():
-                held = held | beyond
+            held = held | self.beyond(wanted)
             q = self.bounded(wanted)
         return None, held
 

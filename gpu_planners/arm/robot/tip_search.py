@@ -1,4 +1,4 @@
-"""A configuration that puts a link at a pose, from one start: Levenberg-Marquardt in float64, as compiled code.
+"""Configurations that put a link at a pose: Levenberg-Marquardt in float64, as compiled code, from many starts at once.
 
 Damped by the residual itself (Sugihara, "Solvability-Unconcerned Inverse Kinematics by the Levenberg-Marquardt
 Method", IEEE T-RO 2011, eq. 22), which needs no tuning near singular configurations. The step is
@@ -7,35 +7,31 @@ the step would push it beyond.
 
 Tolerances are regions. The cost of each part of the residual, position and orientation, is its squared distance to the
 ball of half its tolerance. Inside that ball a part pulls at no joint.
+
+A search depends on its pose and its number alone, so threads may share the searches in any way.
 """
 
+import functools
 import math
 from typing import NamedTuple
 
+import numba
 import numpy as np
 
-from ...device import lean_njit
+from ...device import lean_njit, njit
 from ...parallel.sampling import uniform01
-from ..geometry.poses import load
-from .chain import (
-    ENDLESS,
-    LIMITED,
-    frame_count,
-    frame_joint,
-    frame_multiplier,
-    frame_slides,
-    joint_kind,
-    lower_limit,
-    place,
-    upper_limit,
-)
+from ...parallel.team import NEVER, borrowed, late
+from ...parallel.threads import in_parts, one_thread
+from ..geometry.poses import POSE, load
+from .chain import ENDLESS, LIMITED, TURN, Chain, place
 
 GAIN, LEAST = 0.1, 1e-9  # damping: a part of the squared residual, and what is added
 STALLED = 5  # iterations in which the cost must fall
 FALL = 0.5  # to this part of what it was
 ITERATIONS = 64
 HOLDS = 4  # times that a step is taken again without the joints that it would push out of their limits
-TURN = 2 * math.pi
+FEW = 128  # searches that one thread runs sooner than several wake up
+PIECES = 16  # that the searches are dealt into for each thread: some end early
 
 
 class Tolerances(NamedTuple):
@@ -61,15 +57,40 @@ class SearchScratch(NamedTuple):
     solution: np.ndarray
 
 
+class Searches(NamedTuple):
+    """What to search for. Lengths in units of the chain's reach, joints in its units.
+
+    goals: (P, 12) poses, the rotation by rows, then the translation; firsts: (P, n) where search 0 starts
+    seed: of the other starts; poses: (A,) int32 which of the goals; number: of the first search for each of them
+    """
+
+    goals: np.ndarray
+    firsts: np.ndarray
+    seed: np.uint64
+    poses: np.ndarray
+    number: int
+
+
+class Ends(NamedTuple):
+    """Where searches ended. Row i is search `number + i % count` for pose `poses[i // count]`, count searches for each.
+
+    found: (R,) uint8, 1 where the pose was reached; q: (R, n); misses: (R, 2) distance and angle left
+    """
+
+    found: np.ndarray
+    q: np.ndarray
+    misses: np.ndarray
+
+
 @lean_njit
 def start_at(chain, number, seed, first, q):
     """Write where search `number` starts: at `first` for number 0, at random for the others. first, q: (n,)"""
     for k in range(len(q)):
-        lower, upper = lower_limit(chain, k), upper_limit(chain, k)
+        lower, upper = chain.limits[0, k], chain.limits[1, k]
         if number > 0:
             q[k] = lower + (upper - lower) * np.float64(uniform01(seed, number, k))
         else:
-            q[k] = first[k] if joint_kind(chain, k) == ENDLESS else min(max(first[k], lower), upper)
+            q[k] = first[k] if chain.kinds[k] == ENDLESS else min(max(first[k], lower), upper)
 
 
 @lean_njit
@@ -138,10 +159,10 @@ def fill_columns(chain, goal, residual, scratch):
     columns, axes = scratch.columns, scratch.axes
     columns[:] = 0.0
     tx, ty, tz = goal[9] - residual[0], goal[10] - residual[1], goal[11] - residual[2]
-    for f in range(frame_count(chain)):
-        column, m = columns[frame_joint(chain, f)], frame_multiplier(chain, f)
+    for f in range(len(chain.joints)):
+        column, m = columns[chain.joints[f, 0]], chain.frames[f, POSE]
         x, y, z = m * axes[f, 0], m * axes[f, 1], m * axes[f, 2]
-        if frame_slides(chain, f):
+        if chain.joints[f, 1] != 0:
             column[0] += x
             column[1] += y
             column[2] += z
@@ -187,17 +208,17 @@ def take_step(chain, damping, scratch):
         damped_step(damping, scratch)
         held = False
         for k in range(len(q)):
-            lower, upper = lower_limit(chain, k), upper_limit(chain, k)
+            lower, upper = chain.limits[0, k], chain.limits[1, k]
             beyond = (q[k] <= lower and step[k] < 0) or (q[k] >= upper and step[k] > 0)
-            if beyond and joint_kind(chain, k) != ENDLESS:
+            if beyond and chain.kinds[k] != ENDLESS:
                 columns[k] = 0.0
                 held = True
         if not held:
             break
     for k in range(len(q)):
         q[k] += step[k]
-        if joint_kind(chain, k) != ENDLESS:
-            q[k] = min(max(q[k], lower_limit(chain, k)), upper_limit(chain, k))
+        if chain.kinds[k] != ENDLESS:
+            q[k] = min(max(q[k], chain.limits[0, k]), chain.limits[1, k])
 
 
 @lean_njit
@@ -238,7 +259,7 @@ def damped_step(damping, scratch):
 def settle(chain, first, q):
     """Take whole turns off q: all off joints without limits, and off other joints those that lead nearer to `first`."""
     for k in range(len(q)):
-        lower, upper, kind = lower_limit(chain, k), upper_limit(chain, k), joint_kind(chain, k)
+        lower, upper, kind = chain.limits[0, k], chain.limits[1, k], chain.kinds[k]
         if kind == ENDLESS:
             q[k] -= TURN * math.floor((q[k] + math.pi) / TURN)
             q[k] = min(max(q[k], -math.pi), math.pi)
@@ -246,3 +267,68 @@ def settle(chain, first, q):
             turns = math.floor((first[k] - q[k]) / TURN + 0.5)
             turns = min(max(turns, math.ceil((lower - q[k]) / TURN)), math.floor((upper - q[k]) / TURN))
             q[k] += TURN * turns
+
+
+@lean_njit
+def run_search(chain, tolerances, searches, i, ends, scratch):
+    """Run the search of row i."""
+    count = len(ends.found) // len(searches.poses)
+    pose, number, q = searches.poses[i // count], searches.number + i % count, scratch.q
+    start_at(chain, number, searches.seed, searches.firsts[pose], q)
+    found, distance, angle = search(chain, searches.goals[pose], tolerances, scratch)
+    if found:
+        settle(chain, searches.firsts[pose], q)
+    ends.found[i] = found
+    ends.misses[i, 0], ends.misses[i, 1] = distance, angle
+    for k in range(len(q)):
+        ends.q[i, k] = q[k]
+
+
+def run_on_cpu(chain: Chain, tolerances: Tolerances, searches: Searches, count: int, deadline: int) -> Ends:
+    """Run `count` searches for each pose. Those that would begin after the deadline find nothing.
+
+    deadline: of time.monotonic_ns
+    """
+    rows = len(searches.poses), count
+    ends = Ends(np.empty(rows, np.uint8), np.empty((*rows, searches.firsts.shape[1])), np.empty((*rows, 2)))
+    with one_thread(ends.found.size < FEW):
+        for poses, *arrays in in_parts(searches.poses, *ends):
+            part = Ends(*(array.reshape(-1, *array.shape[2:]) for array in arrays))
+            pieces = min(len(part.found), PIECES * numba.get_num_threads())
+            _run_all(chain, tolerances, searches._replace(poses=poses), np.int64(deadline), pieces, part)
+    return Ends(*(array.reshape(-1, *array.shape[2:]) for array in ends))
+
+
+@functools.cache
+def warm_up() -> None:
+    """Compile the searches, or load them from the cache. Their types are the same for all robots."""
+    joints, numbers = np.zeros((1, 2), dtype=np.int32), np.zeros(1, dtype=np.int32)
+    chain = Chain(np.zeros((2, POSE + 1)), np.zeros((2, 1)), joints, numbers)
+    searches = Searches(np.zeros((1, POSE)), np.zeros((1, 1)), np.uint64(0), numbers, 0)
+    run_on_cpu(chain, Tolerances(9.0, 9.0), searches, 1, NEVER)
+
+
+@njit(parallel=True)
+def _run_all(chain, tolerances, searches, deadline, pieces, ends):
+    for piece in numba.prange(pieces):
+        scratch = new_scratch(chain)
+        _run_piece(
+            borrowed(chain), tolerances, borrowed(searches), deadline, piece, pieces, borrowed(ends), borrowed(scratch)
+        )
+
+
+@lean_njit
+def _run_piece(chain, tolerances, searches, deadline, piece, pieces, ends, scratch):
+    for i in range(piece, len(ends.found), pieces):
+        if late(deadline):
+            ends.found[i] = 0
+        else:
+            run_search(chain, tolerances, searches, i, ends, scratch)
+
+
+@njit
+def new_scratch(chain):
+    f, n = len(chain.joints), len(chain.kinds)
+    return SearchScratch(
+        np.empty(n), np.empty(n), np.empty((f, 6)), np.empty((n, 6)), np.empty((6, 6)), np.empty(6), np.empty(6)
+    )

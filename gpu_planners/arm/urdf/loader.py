@@ -1,8 +1,8 @@
 """URDF and SRDF -> RobotModel: the only reader of robot descriptions.
 
-The tree of URDF joints is folded into frames: one for each planning joint and for each joint that mimics one.
-Every other joint is frozen, its transform becomes part of the constant transforms. Safety controllers' soft
-limits and the limits of mimicking joints are not used; the position limits of planning joints are.
+The tree of URDF joints is folded into frames: one for each planning joint and for each joint that mimics one. Every
+other joint is frozen: its transform becomes part of the constant transforms. Of limits only those of planning joints
+count, not those of mimicking joints, nor safety controllers' soft limits.
 """
 
 import functools
@@ -31,7 +31,7 @@ from .urdf_xml import PLANNABLE, Description, Joint, read_urdf, read_xml_file
 
 log = logging.getLogger(__name__)
 
-GREATEST_ANGLE = 1e4  # rad, where full turns cannot be left out; single precision is off by 5e-4 rad there
+GREATEST_ANGLE = 1e4  # rad, of joints whose full turns count; single precision is off by 5e-4 rad there
 BLANK = "\ufeff \t\r\n"
 DEFAULT_VELOCITY = 1.0  # rad/s or m/s where a URDF gives none, as MoveIt's timing has it
 DEFAULT_ACCELERATION_TIME = 0.5  # s to full speed where no acceleration is given; URDFs before 1.2 have no such limit
@@ -80,7 +80,8 @@ def load_urdf(
     hull_tolerance: a collision mesh becomes one convex hull unless the hull's surface sticks out from the mesh by more
         than this, metres; then it is cut into several; inf: always one hull
     self_collisions: False: no links are checked against each other, which spares the sampling without an SRDF
-    Raises RobotDescriptionError that names the element.
+
+    Scripts call it with these ten arguments, so they stay. Raises RobotDescriptionError that names the element.
     """
     if not hull_tolerance > 0:
         raise SettingsError(
@@ -113,9 +114,8 @@ def _model(description, semantics, names, fields, shapes, shape_link):
             f"collide with nothing: {shortened(', '.join(unseen))}"
         )
     adjacent = {frozenset((joint.parent, joint.child)) for joint in joints}
-    pairs, disabled_pairs = candidate_pairs(
-        fields["link_names"], link_frame, shape_link, adjacent, semantics.disabled or {}
-    )
+    disabled = semantics.disabled or {}
+    pairs, disabled_pairs = candidate_pairs(fields["link_names"], link_frame, shape_link, adjacent, disabled)
     movable = [joint for joint in joints if joint.kind.plannable]
     others = [joint for joint in movable if not joint.mimic and joint.name not in names]
     return RobotModel(
@@ -141,7 +141,10 @@ def _model(description, semantics, names, fields, shapes, shape_link):
 
 @dataclass(frozen=True)
 class _Tree:
-    """A robot's description, read: robot.model.JointTree."""
+    """A robot's description, as far as joints that are not planned need it to move.
+
+    names: of the planning joints; link_shapes: the robot's own shapes, each posed in its link's frame
+    """
 
     description: Description
     names: tuple[str, ...]
@@ -149,6 +152,7 @@ class _Tree:
 
     @functools.cached_property
     def moved_links(self) -> frozenset[str]:
+        """Names of the links that joints which are not planned move."""
         moved, leaders = set[str](), _leaders(self.description, self.names)
         for joint in self.description.joints.values():
             if joint.parent in moved or (joint.kind.plannable and joint.name not in leaders):
@@ -156,14 +160,15 @@ class _Tree:
         return frozenset(moved)
 
     def kinematics(self, fixed: Mapping[str, float]) -> dict[str, Any]:
+        """The fields of a RobotModel that depend on {joint: rad or m} of joints that are not planned."""
         return _fold_tree(self.description, self.names, fixed)
 
 
 def _with_sampled_pairs(robot, description):
-    """with_sampled_pairs, joints that are not planned moving too: a pair left out is so wherever a gripper stands."""
-    others = {name: _sampled(description.joints[name]) for name in robot.other_joints}
-    lower, upper = np.array(list(others.values())).reshape(-1, 2).T
-    names = (*robot.joint_names, *others)
+    """`with_sampled_pairs`, with other joints moving too: what it leaves out holds wherever a gripper stands."""
+    others = [description.joints[name] for name in robot.other_joints]
+    lower, upper = np.array([_sampled(joint) for joint in others]).reshape(-1, 2).T
+    names = (*robot.joint_names, *robot.other_joints)
     try:
         kinematics = _fold_tree(description, names, {})
         sampled = with_sampled_pairs(
@@ -178,7 +183,7 @@ def _with_sampled_pairs(robot, description):
                 shape_frame=kinematics["link_frame"][robot.shape_link],
             )
         )
-    except RobotDescriptionError:  # they reach farther than can be checked: they stay where they are
+    except RobotDescriptionError:  # other joints that reach farther than can be checked stay where they are
         sampled = with_sampled_pairs(robot)
     return replace(robot, self_collision_pairs=sampled.self_collision_pairs, disabled_pairs=sampled.disabled_pairs)
 
@@ -190,10 +195,9 @@ def _in_frames(link_shapes, shape_link, kinematics):
 
 
 def _sampled(joint):
-    """(lower, upper) between which a joint that is not planned is sampled."""
-    lower, upper = _range(joint)
+    """(lower, upper) for samples of a joint that is not planned."""
     endless = 0.0 if joint.kind.slides else np.pi
-    return (lower, upper) if np.isfinite([lower, upper]).all() else (-endless, endless)
+    return joint.range if np.isfinite(joint.range).all() else (-endless, endless)
 
 
 def _read_text(source, what):
@@ -256,18 +260,11 @@ def _check_fixed(description, names, fixed):
         if name in names or joint.mimic:
             why = f"mimics '{joint.mimic[0]}'" if joint.mimic else "is a planning joint"
             raise RobotDescriptionError(f"joint '{name}' cannot be fixed at {shown(value)}: it {why}")
-        lower, upper = _range(joint)
+        lower, upper = joint.range
         if not abs(value) < np.inf or not lower - 1e-6 <= value <= upper + 1e-6:
             raise RobotDescriptionError(
                 f"joint '{name}' ({joint.type}) cannot be fixed at {shown(value)}: allowed is {lower:g} to {upper:g}"
             )
-
-
-def _range(joint):
-    """(lower, upper) that a joint which is not planned may be fixed at."""
-    if not joint.kind.plannable:
-        return 0.0, 0.0
-    return joint.limits if joint.kind.limited and joint.limits else (-np.inf, np.inf)
 
 
 def _refuse_loose_joints(description, leaders):
@@ -295,13 +292,13 @@ def _motion(joint, value):
 
 
 def _frozen_value(description, joint, fixed):
-    """Where a joint stands that is not planned; whom it mimics is not, either."""
+    """Where a joint stands that is not planned, and mimics none that is."""
     leader, multiplier, offset = joint.mimic or (joint.name, 1.0, 0.0)
-    return multiplier * float(fixed.get(leader, np.clip(0.0, *_range(description.joints[leader])))) + offset
+    return multiplier * float(fixed.get(leader, np.clip(0.0, *description.joints[leader].range))) + offset
 
 
 def _fold_tree(description, names, fixed):
-    """The kinematic fields of RobotModel. The zero configuration here has every frame's value at 0.
+    """The kinematic fields of RobotModel, from where every frame's value is 0.
 
     names: of the planning joints; fixed: {joint: value} of others, rad or m
     """
@@ -327,30 +324,27 @@ def _fold_tree(description, names, fixed):
     T_root_joint = np.array(T_root_joint)
     parents = [link_frame[joint.parent] for joint in moving]
     axes = np.array([T[:3, :3] @ joint.axis for T, joint in zip(T_root_joint, moving)])
-    rows, T_parent_base, T_root_frame = derive_rows(parents, axes, T_root_joint[:, :3, 3], T_root_joint)
-    frames = np.zeros(len(moving), FRAME_DTYPE)
-    for column, name in enumerate(("a", "alpha", "d", "theta")):
-        frames[name] = rows[:, column]
-    frames["prismatic"] = [joint.kind.slides for joint in moving]
-    frames["parent"] = parents
-    frames["joint"] = [names.index(leaders[joint.name][0]) for joint in moving]
-    frames["multiplier"] = [leaders[joint.name][1] for joint in moving]
-    frames["offset"] = [leaders[joint.name][2] for joint in moving]
+    rows, T_parent_base, T_root_frame = derive_rows(parents, axes, T_root_joint)
+    led = [leaders[joint.name] for joint in moving]
+    frames = np.array(
+        [
+            (*row, joint.kind.slides, parent, names.index(leader), multiplier, offset)
+            for row, joint, parent, (leader, multiplier, offset) in zip(rows, moving, parents, led)
+        ],
+        FRAME_DTYPE,
+    )
     links = tuple(description.links)
     index = np.array([link_frame[link] for link in links], dtype=np.int32)
-    T_frame_link = np.array(
-        [
-            link_pose[link] if f < 0 else np.linalg.inv(T_root_frame[f]) @ link_pose[link]
-            for link, f in zip(links, index)
-        ]
-    )
+    T_root_link = [link_pose[link] for link in links]
     return {
         "frames": frames,
         "T_parent_base": T_parent_base,
         "frame_names": tuple(joint.name for joint in moving),
         "link_names": links,
         "link_frame": index,
-        "T_frame_link": T_frame_link,
+        "T_frame_link": np.array(
+            [T if f < 0 else np.linalg.inv(T_root_frame[f]) @ T for T, f in zip(T_root_link, index)]
+        ),
     }
 
 
@@ -358,11 +352,11 @@ def _limits(description, names, kinematics, velocity, acceleration):
     joints = [description.joints[name] for name in names]
     periodic = periodic_joints(kinematics["frames"], len(names))
     continuous = np.array([not joint.kind.limited for joint in joints])
-    for name in np.array(names, dtype=object)[continuous & ~periodic]:
+    for i in np.flatnonzero(continuous & ~periodic):
         log.warning(
             "joint '%s' is continuous, but a joint that mimics it slides or turns by a fraction of it, so that "
             "a full turn changes poses: it is planned from -pi to pi",
-            name,
+            names[i],
         )
     lower, upper = np.full(len(names), -np.pi), np.full(len(names), np.pi)
     for i, joint in enumerate(joints):
@@ -379,13 +373,8 @@ def _limits(description, names, kinematics, velocity, acceleration):
     _check_values(kinematics, np.maximum(np.abs(lower), np.abs(upper)), periodic)
     speed = _per_joint("velocity", velocity, names, speed_limits(description.name, joints, velocity))
     reach = _per_joint("acceleration", acceleration, names, acceleration_limits(joints, speed))
-    return {
-        "lower": lower,
-        "upper": upper,
-        "continuous": continuous & periodic,
-        "velocity": speed,
-        "acceleration": reach,
-    }
+    continuous &= periodic
+    return {"lower": lower, "upper": upper, "continuous": continuous, "velocity": speed, "acceleration": reach}
 
 
 def speed_limits(robot: str, joints: Sequence[Joint], given: Any = None) -> list[float]:
@@ -405,7 +394,7 @@ def speed_limits(robot: str, joints: Sequence[Joint], given: Any = None) -> list
 
 @functools.lru_cache(maxsize=100)
 def _warn_once(text):
-    """A node loads its robot again whenever a joint that is not planned has moved."""
+    """Warn, but not each time that a node loads its robot again."""
     log.warning("%s", text)
 
 
@@ -435,8 +424,7 @@ def _per_joint(what, given, names, default):
             unknown = min(map(str, unknown))
             raise RobotDescriptionError(f"{what} is given for '{unknown}', which is not a planning joint")
         given = [given.get(name, value) for name, value in zip(names, default)]
-    if given is None:
-        given = default
+    given = default if given is None else given
     limits = np.atleast_1d(np.asarray(given))
     if limits.ndim != 1:
         raise RobotDescriptionError(f"{what} must be one number or one for each joint, got {shown(given)}")
@@ -453,8 +441,10 @@ def _per_joint(what, given, names, default):
 
 
 def _build_shapes(description, base_dir, package_dirs, hull_tolerance):
-    """Convex shapes posed in their links, named link_0, link_1, ..., pieces of one mesh link_0#0, link_0#1, ...; and
-    the number of each one's link."""
+    """Convex shapes posed in their links, and the number of each one's link.
+
+    A link's shapes are named link_0, link_1, ..., the pieces of one mesh link_0#0, link_0#1, ...
+    """
     paths = {
         collision.filename: find_mesh(collision.filename, base_dir, package_dirs, f"link '{link}'")
         for link, collisions in description.links.items()
@@ -464,8 +454,13 @@ def _build_shapes(description, base_dir, package_dirs, hull_tolerance):
     shapes, shape_link = [], []
     for i, (link, collisions) in enumerate(description.links.items()):
         for n, collision in enumerate(collisions):
+            name = f"{link}_{n}"
             try:
-                pieces = _pieces(f"{link}_{n}", collision, paths.get(collision.filename), hull_tolerance)
+                if collision.kind == "mesh":
+                    mesh = load_mesh(name, paths[collision.filename], collision.size)
+                    pieces = convex_pieces(name, mesh, np.eye(4), hull_tolerance)
+                else:
+                    pieces = PRIMITIVES[collision.kind](name, collision.size)
             except ObstacleError as error:
                 raise RobotDescriptionError(f"link '{link}': {error}") from error
             shapes += [piece.moved(collision.T_link_collision) for piece in pieces]
@@ -473,15 +468,9 @@ def _build_shapes(description, base_dir, package_dirs, hull_tolerance):
     return tuple(shapes), np.array(shape_link, dtype=np.int32)
 
 
-def _pieces(name, collision, path, hull_tolerance):
-    if collision.kind == "mesh":
-        return convex_pieces(name, load_mesh(name, path, collision.size), np.eye(4), hull_tolerance)
-    return PRIMITIVES[collision.kind](name, collision.size)
-
-
 def _tip_link(description, semantics, group, kinematics):
-    """The SRDF chain's tip; else the deepest link that fixed joints join to the last of the deepest planning joints: no
-    finger of a gripper, whose joints are not planned but move."""
+    """The SRDF chain's tip; else the deepest link that fixed joints join to the deepest planning joint: no finger of a
+    gripper, since joints move fingers."""
     frames, names = kinematics["frames"], kinematics["frame_names"]
     planned = {name for name in names if not description.joints[name].mimic}
     for name in [group] if group else semantics.groups:
@@ -495,4 +484,4 @@ def _tip_link(description, semantics, group, kinematics):
     for joint in description.joints.values():
         if joint.type == "fixed" and joint.parent in depth:
             depth[joint.child] = depth[joint.parent] + 1
-    return max(depth, key=lambda link: depth[link])
+    return max(depth, key=depth.__getitem__)

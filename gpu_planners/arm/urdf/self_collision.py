@@ -1,10 +1,11 @@
 """Which pairs of shapes of a robot can collide with each other.
 
-With an SRDF that disables pairs: every pair of links except those. Without one: pairs that collide in nearly all
-random configurations (they are made to touch) or in none are left out as well, as MoveIt's setup assistant does,
-but decided on the exact shapes. Adjacent links, and links that do not move against each other, are always left out.
+Adjacent links, and links that do not move against each other, are never checked. With an SRDF that disables pairs, all
+others but those are. Without one, pairs that collide in nearly all random configurations (they are made to touch) or in
+none are left out as well, as MoveIt's setup assistant does, but decided on the exact shapes.
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ from ..robot.model import RobotModel
 
 SAMPLES = 10_000
 ALWAYS = 0.95  # a pair that collides in this fraction of the samples is taken as touching by design
-CHUNK = 1000  # samples checked at a time; bounds the memory at a few hundred MB for robots with thousands of pairs
+CHUNK = 1000  # samples checked at a time: a few hundred MB for robots with thousands of pairs
 
 
 def candidate_pairs(
@@ -26,37 +27,31 @@ def candidate_pairs(
     adjacent: set[frozenset[str]],
     disabled: dict[frozenset[str], str],
 ) -> tuple[np.ndarray, tuple[tuple[str, str, str], ...]]:
-    """Pairs of shapes to check, and pairs of links that are not.
+    """Pairs of shapes to check, (P, 2) int32, and pairs of links that are not checked: (link, link, reason) each.
 
     link_names: (L,); link_frame: (L,) frame of each link, -1 fixed to the root; shape_link: (S,) link of each shape
-    adjacent: set of frozenset({link, link}) joined by a joint
-    disabled: {frozenset({link, link}): reason}
-    Returns pairs (P, 2) int32 and a tuple of (link, link, reason)
+    adjacent: set of frozenset({link, link}) joined by a joint; disabled: {frozenset({link, link}): reason}
     """
     pairs: list[tuple] = []
     left_out: list[tuple[str, str, str]] = []
-    links = sorted(set(shape_link.tolist()))
-    shapes_of = {i: np.flatnonzero(shape_link == i) for i in links}
-    for n, i in enumerate(links):
-        for j in links[n + 1 :]:
-            key = frozenset((link_names[i], link_names[j]))
-            if link_frame[i] == link_frame[j]:
-                reason: str | None = "never moves against each other"
-            elif key in adjacent:
-                reason = "adjacent"
-            else:
-                reason = disabled.get(key)
-            if reason is None:
-                pairs += [(a, b) for a in shapes_of[i] for b in shapes_of[j]]
-            else:
-                left_out.append((link_names[i], link_names[j], reason))
+    shapes_of = {i: np.flatnonzero(shape_link == i) for i in sorted(set(shape_link.tolist()))}
+    for i, j in itertools.combinations(shapes_of, 2):
+        key = frozenset((link_names[i], link_names[j]))
+        if link_frame[i] == link_frame[j]:
+            reason: str | None = "never moves against each other"
+        else:
+            reason = "adjacent" if key in adjacent else disabled.get(key)
+        if reason is None:
+            pairs += itertools.product(shapes_of[i], shapes_of[j])
+        else:
+            left_out.append((link_names[i], link_names[j], reason))
     return np.array(pairs, dtype=np.int32).reshape(-1, 2), tuple(left_out)
 
 
 def with_sampled_pairs(robot: RobotModel) -> RobotModel:
-    """The robot with only those pairs of links that collide in some but not nearly all sampled configurations.
+    """The robot with those pairs of links that collide in some, but not nearly all sampled configurations.
 
-    The others are listed in disabled_pairs with the reason.
+    disabled_pairs lists the others with the reason.
     """
     if not len(robot.self_collision_pairs):
         return robot

@@ -60,7 +60,7 @@ def read_srdf(text: str, description: Description) -> Semantics:
     broken: dict[str, str] = {}
     for name in _subgroups_first(elements):
         try:
-            members[name] = _members(name, elements[name], members, broken, virtual, description, above)
+            members[name] = _members(elements[name], members, broken, virtual, description, above)
         except RobotDescriptionError as error:
             broken[name] = str(error)
     groups = {
@@ -83,9 +83,8 @@ def read_srdf(text: str, description: Description) -> Semantics:
         for joint in state.findall("joint"):
             words = (joint.get("value") or "").split()
             if len(words) == 1:  # floating joints have several values and are not planned
-                values[joint.get("name")] = numbers(
-                    words[0], 1, f"SRDF state '{state.get('name')}', joint '{joint.get('name')}'"
-                )[0]
+                what = f"SRDF state '{state.get('name')}', joint '{joint.get('name')}'"
+                values[joint.get("name")] = numbers(words[0], 1, what)[0]
     return Semantics(groups, broken, tips, _disabled(root, description), states)
 
 
@@ -121,11 +120,10 @@ def _subgroups_first(elements):
         ) from error
 
 
-def _members(name, element, members, broken, virtual, description, above):
+def _members(element, members, broken, virtual, description, above):
     """Names of all joints of a group: its joints, the joints above its links, its chains and its subgroups'."""
-    found = set()
+    found, what = set(), f"SRDF group '{element.get('name')}'"
     for child in element:
-        what = f"SRDF group '{name}'"
         if child.tag == "joint":
             joint = child.get("name")
             if joint in description.joints:
@@ -154,8 +152,8 @@ def _known_link(link, what, description):
 
 
 def _chain(base, tip, what, description, above):
-    _known_link(base, what, description)
-    _known_link(tip, what, description)
+    for link in (base, tip):
+        _known_link(link, what, description)
     return _to_root(tip, above) ^ _to_root(base, above)  # the base may be in another branch, as MoveIt has it
 
 

@@ -1,8 +1,7 @@
 """URDF text -> plain records, checked: every error names the element and what is allowed there.
 
-yourdfpy repairs or skips malformed elements; a planner must not plan for half a robot, so this reader is
-strict: it knows the elements that kinematics and collision need and ignores the others (visuals, inertias,
-transmissions, plug-ins).
+yourdfpy repairs or skips malformed elements; a planner must not plan for half a robot, so this reader is strict about
+the elements that kinematics and collision need. It ignores the others (visuals, inertias, transmissions, plug-ins).
 """
 
 import os
@@ -21,7 +20,7 @@ from ..robot.modified_dh import rotation_about, transform
 
 MOST_ELEMENTS = 2000  # links, joints and collision elements, each
 LEAST_SIZE = 1e-6  # metres: a primitive with a size of 0, a plate or a point, is as thick as this
-XACRO_LEFT_OVER = "xacro:property", "xacro:arg"  # values that xacro would have put in; a macro's call stands for links
+XACRO_LEFT_OVER = "xacro:property", "xacro:arg"  # these only give values to xacro; a macro's call stands for links
 
 
 class JointType(NamedTuple):
@@ -95,6 +94,13 @@ class Joint:
     @property
     def kind(self) -> JointType:
         return JOINT_TYPES[self.type]
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """(lower, upper) of its value, rad or m: infinite without limits, 0 where it does not move along one axis."""
+        if not self.kind.plannable:
+            return 0.0, 0.0
+        return self.limits if self.kind.limited and self.limits else (-np.inf, np.inf)
 
 
 @dataclass(frozen=True)
@@ -241,13 +247,11 @@ def _read_collision(element, what):
         size = np.broadcast_to(numbers(scale, count, f"{what_shape} scale", GREATEST_LENGTH), 3)
         bad = (size == 0).any()
     else:
-        filename = ""
-        size = np.concatenate(
-            [
-                numbers(_required(shape, key, what_shape), count, f"{what_shape} {key}", GREATEST_LENGTH)
-                for key, count in GEOMETRIES[shape.tag].items()
-            ]
-        )
+        parts = [
+            numbers(_required(shape, key, what_shape), count, f"{what_shape} {key}", GREATEST_LENGTH)
+            for key, count in GEOMETRIES[shape.tag].items()
+        ]
+        filename, size = "", np.concatenate(parts)
         bad = (size < 0).any()
     if bad:
         raise RobotDescriptionError(f"{what_shape}: sizes must be 0 or more (scales not 0), got {size.tolist()}")
@@ -279,13 +283,9 @@ def _read_joint(element):
     limits, velocity, acceleration = _read_limit(element.find("limit"), kind, what)
     mimic = element.find("mimic") if kind.plannable else None
     if mimic is not None:
-        mimic = (
-            _required(mimic, "joint", f"{what}, <mimic>"),
-            *(
-                float(numbers(mimic.get(key, default), 1, f"{what}, <mimic {key}>")[0])
-                for key, default in (("multiplier", "1"), ("offset", "0"))
-            ),
-        )
+        leader, texts = _required(mimic, "joint", f"{what}, <mimic>"), {"multiplier": "1", "offset": "0"}
+        factors = (numbers(mimic.get(key, text), 1, f"{what}, <mimic {key}>") for key, text in texts.items())
+        mimic = (leader, *(float(factor[0]) for factor in factors))
     origin = read_origin(element, what)
     return Joint(name, element.get("type"), *ends, origin, axis, limits, velocity, acceleration, mimic)
 
@@ -343,12 +343,9 @@ def _with_mimic_leaders(joints):
     for joint in joints.values():
         if joint.mimic and joint.mimic[0] not in joints:
             raise RobotDescriptionError(f"joint '{joint.name}' mimics '{joint.mimic[0]}', which is not defined")
+    leaders = {name: [joint.mimic[0]] if joint.mimic else [] for name, joint in joints.items()}
     try:
-        order = list(
-            TopologicalSorter(
-                {name: [joint.mimic[0]] if joint.mimic else [] for name, joint in joints.items()}
-            ).static_order()
-        )
+        order = list(TopologicalSorter(leaders).static_order())
     except CycleError as error:
         circle = error.args[1][::-1]
         raise RobotDescriptionError(f"joint '{circle[0]}' mimics itself: {shortened(' -> '.join(circle))}") from error
