@@ -1,7 +1,7 @@
-"""A robot, its obstacles and its motions in a browser, by viser, which needs no internet: its page comes with it.
+"""A robot, its obstacles and its motions in a browser. Viser serves the page, which needs no internet.
 
-`ArmScene` puts them into a viser server and moves them. The command `gpu-planners view` adds sliders, a goal that is
-dragged, and planning.
+`ArmScene` puts them into a viser server and moves them. The command `gpu-planners view` adds sliders, a goal to drag,
+and planning.
 """
 
 import contextlib
@@ -73,13 +73,14 @@ class ArmScene:
 
     def robot_frames(self) -> dict[str, np.ndarray]:
         """{joint: (3,) where its frame is drawn}, metres in the root frame."""
-        return self._robot.places()
+        frames = self._robot.frames
+        return {name: np.array(frame.position) for name, frame in zip(self.robot.frame_names, frames, strict=True)}
 
     def place_ghost(self, q: np.ndarray | None) -> None:
         """Put the ghost at q (dof,), or take it away."""
         if q is not None:
             self._ghost.place(q)
-        self._ghost.visible = q is not None and self.shown.get("goal", True)
+        self._ghost.root.visible = q is not None and self.shown.get("goal", True)
 
     def draw_path(self, path: np.ndarray) -> None:
         """Lines of the tool and of each moving joint along a path (K, dof); none for an empty one."""
@@ -111,7 +112,7 @@ class ArmScene:
             for _, handle in self._obstacles.values():
                 handle.visible = wanted
         elif name in ("robot", "goal"):
-            (self._robot if name == "robot" else self._ghost).visible = wanted
+            (self._robot if name == "robot" else self._ghost).root.visible = wanted
         elif name in self._lines:
             self._lines[name].visible = wanted
 
@@ -147,8 +148,8 @@ class _Figure:
 
     def __init__(self, server, root, robot, colour, base_colour, opacity):
         self._robot, self._marked = robot, frozenset()
-        self._root = server.scene.add_frame(root, show_axes=False)
-        self._frames = [
+        self.root = server.scene.add_frame(root, show_axes=False)
+        self.frames = [
             server.scene.add_frame(f"{root}/{f}_{_plain(name)}", show_axes=False)
             for f, name in enumerate(robot.frame_names)
         ]
@@ -161,22 +162,11 @@ class _Figure:
             handle = _add_mesh(server, f"{parent}/{i}_{_plain(shape.name)}", shape, own, opacity)
             self._shapes[shape.name] = handle, own
 
-    @property
-    def visible(self):
-        return self._root.visible
-
-    @visible.setter
-    def visible(self, wanted):
-        self._root.visible = wanted
-
     def place(self, q):
         poses = self._robot.frame_poses(q)[0]
         turns = Rotation.from_matrix(poses[:, :3, :3]).as_quat()[:, [3, 0, 1, 2]]
-        for frame, pose, wxyz in zip(self._frames, poses, turns, strict=True):
+        for frame, pose, wxyz in zip(self.frames, poses, turns, strict=True):
             frame.position, frame.wxyz = pose[:3, 3], wxyz
-
-    def places(self):
-        return dict(zip(self._robot.frame_names, (np.array(frame.position) for frame in self._frames), strict=True))
 
     def mark(self, names):
         names = frozenset(names) & self._shapes.keys()

@@ -47,7 +47,6 @@ def draw_path(
     Returns the path of the file. Raises SettingsError for a malformed path, and where matplotlib is missing.
     """
     try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
         raise SettingsError("pictures need matplotlib: pip install 'gpu_planners[view]'") from error
@@ -67,12 +66,10 @@ def draw_path(
     groups = [_joined(obstacles[k::3]) for k in range(min(3, len(obstacles)))]  # one seen through another still shows
     camera = _camera(arms, obstacles, size)
     ground = min(layer.triangles[..., 2].min() for layer in [solid, *arms, *obstacles]) - 1e-3
-    picture = render(
-        [solid, *arms[1:-1], *groups, _tip_path(robot, path, TUBE * camera.distance)], camera, size, ground
-    )
+    tool = _tip_path(robot, path, TUBE * camera.distance)
+    picture = render([solid, *arms[1:-1], *groups, tool], camera, size, ground)
 
     figure = Figure(figsize=(size[0] / 100, size[1] / 100), dpi=100)
-    FigureCanvasAgg(figure)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.imshow(picture, interpolation="nearest", aspect="auto")
     axes.set_axis_off()
@@ -140,12 +137,15 @@ def _tip_path(robot, path, radius, sides=10):
     moved = np.r_[True, np.linalg.norm(np.diff(points, axis=0), axis=1) > 1e-5]
     points, share = points[moved], np.linspace(0, 1, len(moved))[moved]
     ends = [(points[0], START)] if len(path) == 1 else [(points[0], START), (points[-1], GOAL)]
-    balls = [
-        Layer(t, np.tile(0.85 * colour, (len(t), 1)), 1.0, casts_shadow=False, shows_through=0.45)
-        for t, colour in ((centre + 2.2 * radius * BALL, colour) for centre, colour in ends)
-    ]
-    if len(points) < 2:
-        return _joined(balls)
+    parts = [_layer(centre + 2.2 * radius * BALL, 0.85 * colour) for centre, colour in ends]
+    if len(points) > 1:
+        triangles = _tube(points, radius, sides)
+        parts.append(Layer(triangles, np.repeat(0.85 * _gradient(share[:-1]), 2 * sides, axis=0)))
+    return replace(_joined(parts), casts_shadow=False, shows_through=0.45)
+
+
+def _tube(points, radius, sides):
+    """(2 * sides * (K - 1), 3, 3) triangles of a tube through points (K, 3)."""
     along = np.gradient(points, axis=0)
     along /= np.linalg.norm(along, axis=1, keepdims=True) + 1e-12
     side = np.cross(along, np.where(np.abs(along[:, 2:]) < 0.9, [[0, 0, 1.0]], [[1.0, 0, 0]]))
@@ -154,9 +154,7 @@ def _tip_path(robot, path, radius, sides=10):
     angle = np.linspace(0, 2 * np.pi, sides + 1)
     ring = points[:, None] + radius * (np.cos(angle)[:, None] * side[:, None] + np.sin(angle)[:, None] * up[:, None])
     a, b, c, d = ring[:-1, :-1], ring[1:, :-1], ring[1:, 1:], ring[:-1, 1:]
-    triangles = np.stack([np.stack([a, c, b], 2), np.stack([a, d, c], 2)], axis=2).reshape(-1, 3, 3)
-    colours = np.repeat(0.85 * _gradient(share[:-1]), 2 * sides, axis=0)
-    return _joined([*balls, replace(balls[0], triangles=triangles, colours=colours)])
+    return np.stack([np.stack([a, c, b], 2), np.stack([a, d, c], 2)], axis=2).reshape(-1, 3, 3)
 
 
 def _camera(arms, obstacles, size):
@@ -167,13 +165,13 @@ def _camera(arms, obstacles, size):
     low, high = points.min(0), points.max(0)
     distance, small = 1.3 * np.linalg.norm(high - low), (size[0] // 8, size[1] // 8)
     front = Layer(arm.reshape(-1, 3, 3), np.zeros((0, 3)))
-    stands = (Camera((low + high) / 2, distance, angle, ELEVATION) for angle in np.arange(12) * np.pi / 6 + 0.2)
-    cameras = [_framed(camera, points, size) for camera in stands]
+    angles = np.arange(12) * np.pi / 6 + 0.2
+    cameras = [_framed(Camera((low + high) / 2, distance, angle, ELEVATION), points, size) for angle in angles]
     return max(cameras, key=lambda camera: visible_share(front, obstacles, camera, small))
 
 
 def _framed(camera, points, size, margin=0.085):
-    """The same camera moved sideways and along its axis until the points fill the picture less a margin."""
+    """The camera, moved sideways and along its axis until the points fill the picture less a margin."""
     for _ in range(4):
         at = camera.project(points, *size)[:, :2]
         low, high = at.min(0), at.max(0)
@@ -189,40 +187,23 @@ def _write_texts(figure, robot, world, path, title):
 
     count = len(world.names)
     length = np.linalg.norm(np.diff(path, axis=0), axis=1).sum()
+    facts = f"{count} obstacle{'s' * (count != 1)}, {len(path)} waypoints, path length {length:.2f}"
     figure.text(0.025, 0.955, title or robot.name, fontsize=19, weight="bold", color="#20242b", va="center")
-    figure.text(
-        0.025,
-        0.918,
-        f"{count} obstacle{'s' * (count != 1)}, {len(path)} waypoints, path length {length:.2f}",
-        fontsize=12.5,
-        color="#555d68",
-        va="center",
-    )
+    figure.text(0.025, 0.918, facts, fontsize=12.5, color="#555d68", va="center")
     ends = [("start", START), ("goal", GOAL)] if len(path) > 1 else [("robot", START)]
-    marks = [*ends, ("obstacles", OBSTACLE)]
-    handles = [
-        Line2D([], [], marker="s", linestyle="", markersize=11, color=colour, label=label) for label, colour in marks
-    ]
-    handles.insert(-1, Line2D([], [], linewidth=3, color=HALFWAY, label="end-effector path"))
-    figure.legend(
-        handles=handles,
-        loc="upper right",
-        bbox_to_anchor=(0.985, 0.985),
-        frameon=False,
-        fontsize=12,
-        ncols=len(handles),
-        columnspacing=1.4,
-        handletextpad=0.4,
-        labelcolor="#30353d",
-    )
+    square = {"marker": "s", "linestyle": "", "markersize": 11}
+    marks = [(label, colour, square) for label, colour in [*ends, ("obstacles", OBSTACLE)]]
+    marks.insert(-1, ("end-effector path", HALFWAY, {"linewidth": 3}))
+    handles = [Line2D([], [], color=colour, label=label, **look) for label, colour, look in marks]
+    place = {"loc": "upper right", "bbox_to_anchor": (0.985, 0.985), "frameon": False, "ncols": len(handles)}
+    looks = {"fontsize": 12, "columnspacing": 1.4, "handletextpad": 0.4, "labelcolor": "#30353d"}
+    figure.legend(handles=handles, **place, **looks)
 
 
 def _gradient(share):
-    """(..., 3) colour at a share 0..1 of the path: start, a violet half way (the plain mean is mud), goal."""
-    share = np.asarray(share)
-    return np.stack(
-        [np.interp(share, [0, 0.5, 1], [a, b, c]) for a, b, c in zip(START, HALFWAY, GOAL, strict=True)], axis=-1
-    )
+    """(..., 3) colour at a share 0..1 of the path: start, violet half way since the plain mean is mud, goal."""
+    ways = zip(START, HALFWAY, GOAL, strict=True)
+    return np.stack([np.interp(share, [0, 0.5, 1], way) for way in ways], axis=-1)
 
 
 def _tint(i):

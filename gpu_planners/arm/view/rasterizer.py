@@ -13,6 +13,7 @@ from scipy.ndimage import gaussian_filter
 from ...device import njit
 
 SUPERSAMPLING = 2
+BAND = 100  # rows of the picture that are drawn at a time, which bounds the memory
 LIGHT = np.array([0.35, -0.5, 0.8]) / np.linalg.norm([0.35, -0.5, 0.8])  # in camera axes right, forward, up
 NEARER = 1.002  # a surface this much nearer hides another: coinciding ones show the first, without speckle
 INK = np.array([0.13, 0.15, 0.19])
@@ -72,26 +73,24 @@ class Camera:
 def render(layers: Sequence[Layer], camera: Camera, size: tuple[int, int], ground: float = 0.0) -> np.ndarray:
     """Picture (height, width, 3) float in 0..1 of layers over a ground plane at z = `ground` metres.
 
-    size: width and height, pixels. It is drawn in bands of rows, which bounds the memory; a band has one more row on
-    each side for outlines.
+    size: width and height, pixels. It is drawn in bands of rows, with one more row on each side for outlines.
     """
-    width, height = size
-    s = SUPERSAMPLING
+    (width, height), s = size, SUPERSAMPLING
     projected = [camera.project(layer.triangles, s * width, s * height) for layer in layers]
     colours = np.concatenate([_shade(layer, camera) for layer in layers])
     normals = np.concatenate([_normals(layer.triangles) for layer in layers])
     first = np.r_[0, np.cumsum([len(layer.triangles) for layer in layers])][:-1]
     opacity = np.array([layer.opacity for layer in layers])
     through = np.array([layer.shows_through for layer in layers])
-    picture = _background(camera, width, height, ground, _Shadow(layers, ground))
-    band = 100
-    for top in range(0, height, band):
-        part = picture[top : top + band]
-        inverse = np.zeros((len(layers), s * len(part) + 2, s * width), np.float32)
+    picture = _background(camera, width, height, ground, _shadow(layers, ground))
+    for top in range(0, height, BAND):
+        samples = picture[top : top + BAND].repeat(s, axis=0).repeat(s, axis=1)
+        inverse = np.zeros((len(layers), len(samples) + 2, s * width), np.float32)
         index = np.zeros(inverse.shape, np.int32)
         for k, triangles in enumerate(projected):
             _fill(triangles, inverse[k], index[k], s * top - 1)
-        _blend(part, inverse, index, colours, normals, first, opacity, through)
+        _blend(samples, inverse, index, first, colours, normals, opacity, through)
+        picture[top : top + BAND] = samples.reshape(-1, s, width, s, 3).mean(axis=(1, 3))
     return np.clip(picture, 0, 1)
 
 
@@ -156,36 +155,28 @@ def _shade(layer, camera):
 
 
 @njit
-def _blend(picture, inverse, index, colours, normals, first, opacity, through):
-    """Blend the layers over the background in `picture` (rows, width, 3), far to near in every sample."""
-    layers, s = len(inverse), SUPERSAMPLING
-    order = np.zeros(layers, np.int32)
-    for row in range(picture.shape[0]):
-        for column in range(picture.shape[1]):
-            red, green, blue = 0.0, 0.0, 0.0
-            for sample in range(s * s):
-                y, x = 1 + s * row + sample // s, s * column + sample % s
-                r, g, b = picture[row, column, 0], picture[row, column, 1], picture[row, column, 2]
-                count = _sort_layers(inverse, y, x, order)
-                for k in range(count):
-                    layer = order[k]
-                    colour = first[layer] + index[layer, y, x]
-                    ink = _ink(inverse[layer], index[layer], normals, first[layer], y, x)
-                    a = opacity[layer] + (1 - opacity[layer]) * 0.7 * ink
-                    r += a * (colours[colour, 0] * (1 - ink) + INK[0] * ink - r)
-                    g += a * (colours[colour, 1] * (1 - ink) + INK[1] * ink - g)
-                    b += a * (colours[colour, 2] * (1 - ink) + INK[2] * ink - b)
-                for k in range(count - 1):
-                    colour, a = first[order[k]] + index[order[k], y, x], through[order[k]]
-                    r += a * (colours[colour, 0] - r)
-                    g += a * (colours[colour, 1] - g)
-                    b += a * (colours[colour, 2] - b)
-                red, green, blue = red + r, green + g, blue + b
-            picture[row, column, 0], picture[row, column, 1], picture[row, column, 2] = (
-                red / s**2,
-                green / s**2,
-                blue / s**2,
-            )
+def _blend(samples, inverse, index, first, colours, normals, opacity, through):
+    """Blend the layers over the background in `samples` (rows, width, 3), far to near in each of them.
+
+    inverse, index: (layers, rows + 2, width); first: (layers,) number of each layer's first triangle
+    """
+    order = np.zeros(len(inverse), np.int32)
+    for row in range(samples.shape[0]):
+        for x in range(samples.shape[1]):
+            y, sample = row + 1, samples[row, x]
+            count = _sort_layers(inverse, y, x, order)
+            for k in range(count):
+                layer = order[k]
+                colour = colours[first[layer] + index[layer, y, x]]
+                ink = _ink(inverse[layer], index[layer], normals, first[layer], y, x)
+                a = opacity[layer] + (1 - opacity[layer]) * 0.7 * ink
+                for c in range(3):
+                    sample[c] += a * (colour[c] * (1 - ink) + INK[c] * ink - sample[c])
+            for k in range(count - 1):
+                layer = order[k]
+                colour = colours[first[layer] + index[layer, y, x]]
+                for c in range(3):
+                    sample[c] += through[layer] * (colour[c] - sample[c])
 
 
 @njit
@@ -226,28 +217,26 @@ def _ink(inverse, index, normals, first, y, x):
     return 0.0
 
 
-class _Shadow:
-    """Soft contact shadow: what lies above each place of the ground, blurred."""
+def _shadow(layers, ground, cells=500):
+    """The function (x, y) -> soft contact shadow on the ground: what lies above each place, blurred."""
+    casting = [layer.triangles for layer in layers if layer.casts_shadow and layer.opacity > 0.5]
+    points = np.concatenate(casting).reshape(-1, 3) if casting else np.zeros((1, 3))
+    low, high = points[:, :2].min(0) - 0.5, points[:, :2].max(0) + 0.5
+    scale = cells / (high - low).max()
+    mask, index = np.zeros((cells, cells), np.float32), np.zeros((cells, cells), np.int32)
+    for triangles in casting:
+        flat = np.ones_like(triangles)
+        flat[..., :2] = (triangles[..., :2] - low) * scale
+        flat[..., 2] = np.exp(-np.maximum(triangles[..., 2] - ground, 0) / 0.6) + 1e-3
+        _fill(flat, mask, index, 0)
+    mask = 0.75 * gaussian_filter(mask, 0.05 * scale) + 0.25 * gaussian_filter(mask, 0.015 * scale)
 
-    def __init__(self, layers, ground, cells=500):
-        casting = [layer.triangles for layer in layers if layer.casts_shadow and layer.opacity > 0.5]
-        points = np.concatenate(casting).reshape(-1, 3) if casting else np.zeros((1, 3))
-        self.low, high = points[:, :2].min(0) - 0.5, points[:, :2].max(0) + 0.5
-        self.scale = cells / (high - self.low).max()
-        mask, index = np.zeros((cells, cells), np.float32), np.zeros((cells, cells), np.int32)
-        for triangles in casting:
-            flat = np.ones_like(triangles)
-            flat[..., :2] = (triangles[..., :2] - self.low) * self.scale
-            flat[..., 2] = np.exp(-np.maximum(triangles[..., 2] - ground, 0) / 0.6) + 1e-3
-            _fill(flat, mask, index, 0)
-        self.mask = 0.75 * gaussian_filter(mask, 0.05 * self.scale) + 0.25 * gaussian_filter(mask, 0.015 * self.scale)
+    def at(x, y):
+        column, row = ((x - low[0]) * scale).astype(int), ((y - low[1]) * scale).astype(int)
+        inside = (column >= 0) & (row >= 0) & (column < cells) & (row < cells)
+        return np.where(inside, mask[np.clip(row, 0, cells - 1), np.clip(column, 0, cells - 1)], 0)
 
-    def at(self, x, y):
-        column, row = ((x - self.low[0]) * self.scale).astype(int), ((y - self.low[1]) * self.scale).astype(int)
-        inside = (column >= 0) & (row >= 0) & (column < len(self.mask)) & (row < len(self.mask))
-        return np.where(
-            inside, self.mask[np.clip(row, 0, len(self.mask) - 1), np.clip(column, 0, len(self.mask) - 1)], 0
-        )
+    return at
 
 
 def _background(camera, width, height, ground, shadow):
@@ -268,4 +257,4 @@ def _background(camera, width, height, ground, shadow):
         near = np.minimum(np.abs((x / spacing + 0.5) % 1 - 0.5), np.abs((y / spacing + 0.5) % 1 - 0.5)) * spacing
         line = np.clip(1.5 - near / np.maximum(per_pixel, 1e-6), 0, 1)
         colour = colour * (1 - (strength * line * fade)[..., None])
-    return colour * (1 - (0.42 * shadow.at(x, y) * fade)[..., None])
+    return colour * (1 - (0.42 * shadow(x, y) * fade)[..., None])
